@@ -10,6 +10,8 @@ use std::fmt::Display;
 use catalogue::{LinkControl, Sharing, Transport};
 use fabric::{Fabric, Failures, FileFormat, FileSpec, Quotient, Routes};
 use link_control::{pfc, pyrrha};
+use live::attach::ip::{self, OFFLOAD_BYTES, Packets};
+use live::attach::neighbours::{self, ETHERNET_BYTES, Ethernet};
 use live::frame::{self, Codec};
 use node::wire::{self, Writer};
 use node::{Header, Packet};
@@ -38,6 +40,7 @@ pub const TARGETS: &[(&str, Reader)] = &[
     ("frame", frame),
     ("ring", ring),
     ("tenants", tenants),
+    ("device", device),
 ];
 
 /// Errors quote what was given, and a broken file may be one line of a gigabyte.
@@ -85,21 +88,21 @@ fn tenants(bytes: &[u8]) -> bool {
         Err(error) => return told(&error),
     };
     for position in read.positions() {
-        match aq_linux::Grants::new(&read, position, Duration::from_ms(200)) {
+        match aq_linux::Grants::new(&read, position, aq_linux::grants::Senders::USUAL) {
             Ok(grants) => {
                 let sum: u128 = grants.rows().iter().map(|row| u128::from(row.rate.bps())).sum();
                 // Each rate is rounded to a millionth.
                 let most = u128::from(read.link.capacity.bps());
                 assert!(sum <= most + most / 1_000_000 + grants.rows().len() as u128, "{sum} of {most}");
                 assert!(grants.rows().iter().skip(1).all(|row| row.word().per_byte > 0));
+                if let Ok(written) = aq_linux::simulate::scenario(&read, position, &grants) {
+                    let known = scenario::read(&written, "tenants.toml", &[]);
+                    assert!(known.is_ok() || known.is_err_and(|error| !error.message.is_empty()));
+                }
             }
             Err(problem) => {
                 told(&problem);
             }
-        }
-        if let Ok(written) = aq_linux::simulate::scenario(&read, position) {
-            let known = scenario::read(&written, "tenants.toml", &[]);
-            assert!(known.is_ok() || known.is_err_and(|error| !error.message.is_empty()));
         }
     }
     true
@@ -279,6 +282,36 @@ pub fn sealed(fields: &[u8]) -> Vec<u8> {
     let checksum = crc32fast::hash(&frame);
     frame.extend(checksum.to_be_bytes());
     frame
+}
+
+/// What a TUN or a TAP device of an attached host hands over.
+fn device(bytes: &[u8]) -> bool {
+    let Some((offload, rest)) = bytes.split_first_chunk::<OFFLOAD_BYTES>() else { return false };
+    let mut accepted = packets(offload, rest, 0);
+    match neighbours::read(rest, |_| Some(3)) {
+        Some((_, Ethernet::Packet(packet))) => accepted |= packets(offload, packet, ETHERNET_BYTES),
+        Some((_, Ethernet::Question(answer))) => {
+            assert!(neighbours::read(&answer, |_| None).is_some());
+            accepted = true;
+        }
+        _ => {}
+    }
+    accepted
+}
+
+/// What is cut out of a frame is no longer than it may be, and a packet of the same flow.
+fn packets(offload: &[u8; OFFLOAD_BYTES], packet: &[u8], before: usize) -> bool {
+    const MTU: usize = 1_500;
+    let Ok(read) = Packets::read(offload, packet, before, MTU) else { return false };
+    for index in 0..read.count() {
+        let mut out = vec![0; read.length(index)];
+        assert!(out.len() <= MTU);
+        read.write(index, &mut out);
+        let again = Packets::read(&[0; OFFLOAD_BYTES], &out, 0, MTU).expect("what was cut is whole");
+        assert_eq!((again.count(), again.flow, again.destination), (1, read.flow, read.destination));
+        assert_eq!(ip::mark(&mut out), read.ecn() != 0);
+    }
+    true
 }
 
 fn datagram(codec: &Codec<'_>, bytes: &[u8]) -> bool {

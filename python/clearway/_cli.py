@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TextIO
 import typer
 
 import clearway as cw
-from clearway import _cli_aq, _cli_paper, _core
+from clearway import _cli_aq, _cli_explain, _cli_paper, _core
 from clearway._defaults import KEEPS_UP
 from clearway._places import check_folder, check_page, check_result, held, slug
 from clearway._run import PART
@@ -491,30 +491,58 @@ def live(
             "One that ends in the middle is a failure of its nodes.",
         ),
     ] = 1,
+    attach: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Let a host be a TUN or TAP device (host3=tap0) or a network namespace (host3=netns:red) of this "
+            "machine, until the scenario's end, Ctrl-C or SIGTERM (repeatable). Needs CAP_NET_ADMIN.",
+            metavar="HOST=DEVICE",
+        ),
+    ] = None,
+    capture: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Write what a link carries to a file in the format pcapng, such as spine0-leaf2:out.pcapng "
+            "(repeatable).",
+            metavar="LINK:FILE",
+        ),
+    ] = None,
     json_: Json = False,
 ) -> None:
-    """Run a scenario by the machine's clock, and in the simulator for comparison."""
+    """Run a scenario by the machine's clock, and in the simulator for comparison, unless hosts are attached."""
     if bench == (scenario is not None):
         raise typer.BadParameter("give a scenario, or --bench, which needs none", param_hint="SCENARIO.toml")
     if scenario is None:
         _live_bench(_Said(json_))
         return
-    read, said = _read([scenario], set_, seed, load)[0], _Said(json_)
+    places = _live_sets("attach", attach, "=") + _live_sets("capture", capture, ":")
+    read, said = _read([scenario], [*(set_ or []), *places], seed, load)[0], _Said(json_)
     folder = out or Path("out") / f"{slug(scenario.stem)}-live"
     with held(folder):
         for name in ("simulated", "live"):
             check_result(folder / name)
-        results = [cw.run(read, name="simulated", progress=True)]
-        results[0].save(folder / "simulated")
-        if not results[0].interrupted:
+        attached = bool(read.to_dict().get("live", {}).get("attach"))
+        results = []
+        if not attached:
+            results.append(cw.run(read, name="simulated", progress=True))
+            results[0].save(folder / "simulated")
+        if not any(result.interrupted for result in results):
+            # Whoever stops a service stops a run with attached hosts as Ctrl-C does.
+            before = signal.signal(signal.SIGTERM, signal.default_int_handler) if attached else None
             results.append(cw.live(read, name="live", progress=True, processes=processes))
-            results[1].save(folder / "live")
+            results[-1].save(folder / "live")
+            if before is not None:
+                signal.signal(signal.SIGTERM, before)
         import pandas as pd
 
         tables = [result.fct().rename(index={"all": result.name}) for result in results]
-        said.table(pd.concat(tables).rename_axis("FCT, us"))
-        if len(results) == 2:
-            info = results[1].info
+        if read.to_dict().get("traffic"):
+            said.table(pd.concat(tables).rename_axis("FCT, us"))
+        if attached:
+            devices = results[-1].attached.to_pandas()
+            said.table(devices.set_index("host"), "attached")
+        if results[-1].name == "live":
+            info = results[-1].info
             late = (
                 f"events handled late by {info['late_us_median']:,.3f} us (median), {info['late_us_p99']:,.3f} us "
                 f"(99%), in the network's time; {info['machine_s']:,.2f} s by the machine's clock"
@@ -522,7 +550,19 @@ def live(
             facts = {key: info[key] for key in ("late_us_median", "late_us_p99", "machine_s", "refused_datagrams")}
             said.line(late, facts)
         said.place("results", folder)
-    _finish(results, said)
+    _finish(results, said, endless=attached)
+
+
+def _live_sets(key: str, given: list[str] | None, between: str) -> list[str]:
+    """What the keys of `live` that name hosts or links are set to."""
+    sets = []
+    for text in given or []:
+        name, found, value = text.partition(between)
+        if not (name and found and value):
+            right = "host3=tap0 or host3=netns:red" if key == "attach" else "spine0-leaf2:out.pcapng"
+            raise typer.BadParameter(f"{text!r} is not as in {right}", param_hint=f"--{key}")
+        sets.append(f"live.{key}.{name}={json.dumps(value)}")
+    return sets
 
 
 def _live_bench(said: _Said) -> None:
@@ -638,6 +678,7 @@ def report(
 
 
 app.command()(_cli_paper.paper)
+app.command()(_cli_explain.explain)
 
 # Its arguments, --help among them, are the program's own.
 app.command(
@@ -692,13 +733,7 @@ def _pairs(sets: list[str] | None) -> list[tuple[str, str]]:
 
 def _read(paths: Iterable[Path], sets: list[str] | None, seed: int | None, load: float | None) -> list[cw.Scenario]:
     pairs = _pairs(sets)
-    read = []
-    for path in paths:
-        scenario = cw.Scenario.load(path)
-        if pairs:
-            scenario = scenario.with_text(pairs)
-        read.append(scenario.with_(seed=seed, load=load))
-    return read
+    return [cw.Scenario.load(path, pairs).with_(seed=seed, load=load) for path in paths]
 
 
 def _show(frame: pd.DataFrame) -> None:
@@ -746,9 +781,10 @@ def _cell(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def _finish(results: list[cw.Result], said: _Said) -> NoReturn:
-    """Prints the audits' faults, and exits accordingly."""
-    interrupted, ok = any(result.interrupted for result in results), all(result.ok for result in results)
+def _finish(results: list[cw.Result], said: _Said, *, endless: bool = False) -> NoReturn:
+    """Prints the audits' faults, and exits accordingly. What has no end of its own ends well when it is interrupted."""
+    interrupted = not endless and any(result.interrupted for result in results)
+    ok = all(result.ok for result in results)
     said.facts({"ok": ok, "interrupted": interrupted})
     said.end()
     for result in results:

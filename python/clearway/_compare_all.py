@@ -202,7 +202,7 @@ class Everything:
     def table(self) -> pd.DataFrame:
         """A row for each scheme: means over the runs of the grid, sustained loads, fairness."""
         grid = self.runs.groupby("scheme")[
-            ["short mean", "short p99", "long mean", "longest queue KB", "overhead", "undelivered"]
+            ["short mean", "short p99", "medium mean", "long mean", "longest queue KB", "overhead", "undelivered"]
         ].mean()
         return (
             grid.assign(sustained=self.sustained, fairness=self.fairness)

@@ -15,9 +15,15 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from clearway._compare_all import FABRICS, WORKLOADS, Contender, Everything
 from clearway._html import figure, number, section, table
 from clearway._listings import schemes
-from clearway._plots import COLOURS, STYLE, Picture, add_legend
+from clearway._plots import STYLE, Picture, add_legend, styles
 
 TITLE = "Every scheme on one ground"
+
+_BY_LOAD = (
+    ("short p99", "99th percentile of short flows"),
+    ("medium mean", "mean of medium flows"),
+    ("long mean", "mean of long flows"),
+)
 
 WORDS = {
     "proactive": "asked before they send: by matching, grants, pulls, scheduling or reservation",
@@ -25,6 +31,13 @@ WORDS = {
     "lossless": "paused link by link: RDMA over PFC, and flow controls under senders at line rate",
 }
 
+# Slowdown of each workload: heading, column of the frame.
+_SLOWDOWN = (
+    ("short", "short mean"),
+    ("short 99%", "short p99"),
+    ("medium", "medium mean"),
+    ("long", "long mean"),
+)
 # Columns of the table: heading, unit, column of the frame, whether more is better.
 _COSTS = [
     ("longest queue", "KB", "longest queue KB", False),
@@ -88,7 +101,7 @@ def _glance(at: pd.DataFrame, sustained: pd.Series[float], fairness: pd.Series[f
     sure: dict[int, pd.DataFrame] = {}
     for workload in workloads:
         of = ground.loc[workload].reindex(names)
-        for heading, column in (("short", "short mean"), ("short 99%", "short p99"), ("long", "long mean")):
+        for heading, column in _SLOWDOWN:
             sure[len(columns)] = pd.DataFrame({"low": of[f"{column} low"], "high": of[f"{column} high"]})
             columns.append((WORKLOADS[workload], heading, of[column], False))
     if len(sustained):
@@ -120,10 +133,10 @@ def _glance(at: pd.DataFrame, sustained: pd.Series[float], fairness: pd.Series[f
         lines.append(f"<tr><th class=run>{escape(one.name)}{mark}{cells}")
     note = (
         f"On the {fabrics[0]}. Slowdown is completion time over that of the same flow alone in the network. Short "
-        "flows have up to one bandwidth-delay product, long ones more than eight. Means and 99th percentiles, each "
-        "with its 95% confidence interval below, as far as the flows of one run tell. The darker a cell, the further "
-        "from the column's best: white is the best, the darkest ten times that. Longest queue, bytes sent by hosts "
-        "beyond payload (headers, control packets, retransmissions) and packets lost are for "
+        "flows have up to one bandwidth-delay product, medium ones up to eight, long ones more. Means and 99th "
+        "percentiles, each with its 95% confidence interval below, as far as the flows of one run tell. The darker a "
+        "cell, the further from the column's best: white is the best, the darkest ten times that. Longest queue, bytes "
+        "sent by hosts beyond payload (headers, control packets, retransmissions) and packets lost are for "
         f"{WORKLOADS[workloads[0]]}. Fairness: Jain's index of the rates of 16 flows that start together on one link; "
         "1 is equal, and schemes that finish one flow after the other are at 0.45 by design. Computing: CPU time of "
         "the simulation for each packet of payload delivered, for all that hosts and switches compute."
@@ -165,9 +178,10 @@ def _highlights(at: pd.DataFrame, sustained: pd.Series[float], who: Sequence[Con
         order = values.reindex(names).dropna().sort_values(ascending=not more, kind="stable").head(3)
         return ", ".join(f"{name} ({number(value)})" for name, value in order.items())
 
-    mean = at.groupby("scheme")[["short p99", "long mean", "all mean", "longest queue KB"]].mean()
+    mean = at.groupby("scheme")[["short p99", "medium mean", "long mean", "all mean", "longest queue KB"]].mean()
     items = [
         ("Shortest tail of short flows (99%, mean over workloads and fabrics)", best(mean["short p99"], False)),
+        ("Fastest medium flows (mean)", best(mean["medium mean"], False)),
         ("Fastest long flows (mean)", best(mean["long mean"], False)),
         ("Fastest on average over all flows", best(mean["all mean"], False)),
         ("Shortest queues (KB)", best(mean["longest queue KB"], False)),
@@ -178,7 +192,7 @@ def _highlights(at: pd.DataFrame, sustained: pd.Series[float], who: Sequence[Con
 
 def _by_load(frame: pd.DataFrame, names: Sequence[str]) -> str:
     figures = []
-    for column, words in (("short p99", "99th percentile of short flows"), ("long mean", "mean of long flows")):
+    for column, words in _BY_LOAD:
         caption = (
             f"Slowdown by load: {words}. Rows are fabrics, columns workloads. A hollow point did not deliver every "
             "message."
@@ -206,13 +220,16 @@ def _panels(frame: pd.DataFrame, names: Sequence[str], column: str) -> Picture:
 
 
 def _panel(axes: Axes, of: pd.DataFrame, names: Sequence[str], column: str) -> None:
+    looks = styles(len(names))
     for index, name in enumerate(names):
         line = of[of["scheme"] == name].sort_values("load")
         whole = line["undelivered"] == 0
-        colour, dash = COLOURS[index % len(COLOURS)], ("-", (0, (4, 2)))[index // len(COLOURS) % 2]
+        colour, dash, marker = looks[index]
         axes.plot(line["load"], line[column], color=colour, linestyle=dash, label=name, linewidth=1.4)
         for shown, fill in ((whole, colour), (~whole, "white")):
-            axes.plot(line["load"][shown], line[column][shown], "o", color=colour, markerfacecolor=fill, markersize=3.5)
+            axes.plot(
+                line["load"][shown], line[column][shown], marker, color=colour, markerfacecolor=fill, markersize=3.5
+            )
     axes.set_yscale("log")
     axes.axhline(1, color="#8a8f98", linewidth=0.8)
     axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from collections.abc import Iterable, Sequence
 from html import escape
@@ -21,9 +22,10 @@ def write(title: str, parts: Iterable[str], path: Path, css: str = "") -> Path:
 
     Only pages are replaced.
     """
+    shown = [part for part in parts if part]
     body = "\n".join(
         [
-            *(part for part in parts if part),
+            *_with_contents(shown),
             f"<footer>Clearway {escape(_core.__version__)} ({escape(_core.COMMIT)})</footer>",
         ]
     )
@@ -48,7 +50,20 @@ def write(title: str, parts: Iterable[str], path: Path, css: str = "") -> Path:
 
 def section(title: str, body: str) -> str:
     """A section with a heading; empty if it has no body."""
-    return f"<section><h2>{escape(title)}</h2>\n{body}\n</section>" if body else ""
+    name = re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")
+    return f'<section id="{name}"><h2>{escape(title)}</h2>\n{body}\n</section>' if body else ""
+
+
+_SECTION = re.compile(r'<section id="([^"]+)"><h2>(.*?)</h2>')
+
+
+def _with_contents(parts: Sequence[str]) -> list[str]:
+    """The parts, with links to the sections before the first of them, if there are some."""
+    links = [f'<a href="#{found[1]}">{found[2]}</a>' for part in parts if (found := _SECTION.match(part))]
+    if len(links) < 4:
+        return list(parts)
+    first = next(index for index, part in enumerate(parts) if _SECTION.match(part))
+    return [*parts[:first], f"<nav aria-label=Contents>{''.join(links)}</nav>", *parts[first:]]
 
 
 def figure(picture: Picture, caption: str) -> str:
@@ -79,42 +94,54 @@ def number(value: Any) -> str:
 
 
 _CSS = """
-:root { color-scheme: light; }
-body { font: 15px/1.5 system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-serif; color: #1d2025; background: #fff;
-  max-width: 62rem; margin: 2.5rem auto 4rem; padding: 0 1.5rem; }
+:root { color-scheme: light dark; --ink: #1d2025; --soft: #555b66; --faint: #7b818c; --page: #fff; --quiet: #f6f7f9;
+  --rule: #dfe2e7; --line: #e7e9ed; --strong: #aab0ba; --warn: #fff4e5; }
+@media screen and (prefers-color-scheme: dark) {
+  :root { --ink: #e3e6eb; --soft: #aab0ba; --faint: #8a8f98; --page: #16181c; --quiet: #20242a; --rule: #3a3f47;
+    --line: #2a2e35; --strong: #555b66; --warn: #3a2a12; }
+  figure > svg, .panels, .curves { background: #fff; border-radius: 6px; }
+}
+body { font: 15px/1.5 system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-serif; color: var(--ink);
+  background: var(--page); max-width: 62rem; margin: 2.5rem auto 4rem; padding: 0 1.5rem; }
 h1 { font-size: 1.7rem; line-height: 1.2; margin: 0; letter-spacing: -0.01em; }
-h2 { font-size: 1.15rem; margin: 2.6rem 0 0.8rem; padding-bottom: 0.25rem; border-bottom: 1px solid #dfe2e7; }
+h2 { font-size: 1.15rem; margin: 2.6rem 0 0.8rem; padding-bottom: 0.25rem; border-bottom: 1px solid var(--rule); }
+nav { display: flex; flex-wrap: wrap; gap: 0.2rem 1rem; margin: 1.2rem 0 0; font-size: 0.85rem; }
+a { color: inherit; }
 h3 { font-size: 0.95rem; margin: 1.2rem 0 0.4rem; }
-.subtitle { color: #555b66; margin: 0.3rem 0 0; }
-.warning { margin: 1.2rem 0; padding: 0.7rem 1rem; background: #fff4e5; border-left: 4px solid #d55e00; }
-.note, figcaption { color: #555b66; font-size: 0.85rem; margin: 0.5rem 0 0; max-width: 50rem; }
+.subtitle { color: var(--soft); margin: 0.3rem 0 0; }
+.warning { margin: 1.2rem 0; padding: 0.7rem 1rem; background: var(--warn); border-left: 4px solid #d55e00; }
+.note, figcaption { color: var(--soft); font-size: 0.85rem; margin: 0.5rem 0 0; max-width: 50rem; }
 figure { margin: 0 0 1.2rem; }
 figure svg { width: 100%; height: auto; display: block; }
 figure svg text { font-family: system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-serif !important; }
+section { overflow-x: auto; }
 table { border-collapse: collapse; font-size: 0.85rem; font-variant-numeric: tabular-nums; width: 100%; }
 th, td { padding: 0.3rem 0.6rem; text-align: right; vertical-align: top; }
-th { color: #555b66; font-weight: 600; vertical-align: bottom; }
-thead { border-bottom: 1px solid #aab0ba; }
+th { color: var(--soft); font-weight: 600; vertical-align: bottom; }
+thead { border-bottom: 1px solid var(--strong); }
 th.text, td.text, th.run { text-align: left; }
 th.group { text-align: center; }
-td.text:first-child, th.run { color: #1d2025; font-weight: 600; white-space: nowrap; }
-tr.first td { border-top: 1px solid #e7e9ed; }
+td.text:first-child, th.run { color: var(--ink); font-weight: 600; white-space: nowrap; }
+tr.first td { border-top: 1px solid var(--line); }
 tbody tr:first-child td { border-top: 0; }
-.summary tbody td, .summary tbody th { border-top: 1px solid #e7e9ed; font-size: 0.95rem; padding: 0.45rem 0.6rem; }
+.summary tbody td, .summary tbody th { border-top: 1px solid var(--line); font-size: 0.95rem; padding: 0.45rem 0.6rem; }
 small { font-weight: 400; }
 .summary td.best { font-weight: 700; }
-.span { color: #7b818c; white-space: nowrap; }
+.span { color: var(--faint); white-space: nowrap; }
 summary { font-size: 0.95rem; font-weight: 600; cursor: pointer; margin: 1.2rem 0 0.4rem; }
 .dot { display: inline-block; width: 0.7em; height: 0.7em; border-radius: 50%; margin-right: 0.5em; }
-pre { background: #f6f7f9; padding: 0.8rem 1rem; overflow-x: auto; font-size: 0.78rem; line-height: 1.45; }
-footer { color: #7b818c; font-size: 0.8rem; margin-top: 3rem; }
+pre { background: var(--quiet); padding: 0.8rem 1rem; overflow-x: auto; font-size: 0.78rem; line-height: 1.45; }
+footer { color: var(--faint); font-size: 0.8rem; margin-top: 3rem; }
 @media print {
+  section { overflow: visible; }
+  .summary tbody td, .summary tbody th, .summary th { font-size: 7pt; padding: 0.2rem; }
+  nav { display: none; }
   @page { margin: 14mm; }
   body { font-size: 10pt; max-width: none; margin: 0; padding: 0; }
   section, figure, tr { break-inside: avoid; }
   section:last-of-type, pre { break-inside: auto; }
   h2 { break-after: avoid; margin-top: 1.4rem; }
-  pre { white-space: pre-wrap; background: none; border: 1px solid #dfe2e7; }
+  pre { white-space: pre-wrap; background: none; border: 1px solid var(--rule); }
   * { -webkit-print-color-adjust: exact; print-color-adjust: exact; }
 }
 """

@@ -7,34 +7,22 @@ Ito). Sizes and times are on logarithmic axes, since flows differ by five orders
 from __future__ import annotations
 
 import io
-import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
 import numpy as np
-import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from clearway import _core
+from clearway import _core, _points
+from clearway._points import SPENT, TIERS
 
 if TYPE_CHECKING:
     from clearway._results import Result
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7a5195", "#6b6b6b")
-
-# Where a flow's time goes: column, label, colour.
-SPENT = (
-    ("wait_ps", "at the sender, until that packet left", "#b8c4d6"),
-    ("queued_up_ps", "queued on the way up", "#f3c178"),
-    ("queued_down_ps", "queued on the way down", "#e8874a"),
-    ("queued_last_ps", "queued before the receiver", "#c8402f"),
-    ("serialised_ps", "serialisation", "#3d7ea6"),
-    ("propagation_ps", "propagation and processing", "#8fb8a8"),
-    ("return_ps", "until the sender knew", "#8d7aa8"),
-)
 
 STYLE: dict[Any, Any] = {
     "font.size": 9,
@@ -61,8 +49,6 @@ STYLE: dict[Any, Any] = {
     "ytick.minor.size": 0,
     "ytick.color": "#555b66",
 }
-
-Floats = npt.NDArray[np.float64]
 
 
 class Picture(Figure):
@@ -125,7 +111,7 @@ class Plots:
 
     def utilisation(self) -> Picture:
         """Utilisation of links over time: away from hosts, towards them, and to hosts."""
-        tiers = [tier for tier in ("up", "down", "to_host") if any(tier in _tiers(result) for result in self._results)]
+        tiers = _points.tiers(self._results)
         return self._panels(
             [lambda axes, tier=tier: _utilisation(axes, self._results, tier) for tier in tiers],  # type: ignore[misc]
             share_y=True,
@@ -151,7 +137,7 @@ class Plots:
 
     def where_time_went(self) -> Picture:
         """Mean completion time of short, medium and long flows, by what the time was spent on."""
-        sizes = [size for size in ("short", "medium", "long") if any(_of_size(r, size).any() for r in self._results)]
+        sizes = [size for size in _points.SIZES if any(_points.of_size(r, size).any() for r in self._results)]
         height = 1.15 + 0.3 * len(self._results)
         picture = self._panels(
             [lambda axes, size=size: _spent(axes, self._results, size) for size in sizes],  # type: ignore[misc]
@@ -205,6 +191,20 @@ def colours_of(names: Sequence[str]) -> list[str]:
     return taken
 
 
+# With the eight colours, 32 lines that can be told apart, also in grey.
+_DASHES, _MARKERS = ("-", "--", ":", "-."), ("o", "s", "^", "D")
+
+
+def styles(count: int, coloured: Sequence[str] = ()) -> list[tuple[str, str, str]]:
+    """Colour, dash and marker of each of `count` lines, no two alike up to 32."""
+    found: list[tuple[str, str, str]] = []
+    for index in range(count):
+        colour = coloured[index] if coloured else COLOURS[index % len(COLOURS)]
+        before = sum(colour == other for other, _, _ in found)
+        found.append((colour, _DASHES[before % len(_DASHES)], _MARKERS[before % len(_MARKERS)]))
+    return found
+
+
 def _schemes(result: Result) -> list[str]:
     column = result.flows.to_arrow()["transport"].combine_chunks()
     return [str(name) for name in column.dictionary.to_pylist()]
@@ -214,25 +214,9 @@ def _each(results: Sequence[Result]) -> Iterator[tuple[Result, str]]:
     return zip(results, colours(results))
 
 
-def _floats(result: Result, column: str) -> Floats:
-    return np.asarray(result.flows[column], dtype=np.float64)
-
-
 def _slowdown(axes: Axes, results: Sequence[Result], statistic: str) -> None:
-    """Flows sorted by size and divided into groups of equal number; each group at its median size."""
-    sizes = np.concatenate([_floats(result, "bytes") for result in results])
-    groups = int(np.clip(len(sizes) / len(results) / 100, 1, 16))
-    limits = np.unique(np.quantile(sizes, np.linspace(0, 1, groups + 1))) if len(sizes) else sizes
-    for result, colour in _each(results):
-        bytes_, slowdown = _floats(result, "bytes"), _floats(result, "slowdown")
-        group = np.clip(np.searchsorted(limits, bytes_, side="left") - 1, 0, None)
-        known = ~np.isnan(slowdown)
-        points = []
-        for index in np.unique(group[known]):
-            values = slowdown[known & (group == index)]
-            value = values.mean() if statistic == "mean" else np.quantile(values, 0.99)
-            points.append((np.median(bytes_[group == index]), value))
-        axes.plot(*(np.array(points).reshape(-1, 2).T), marker="o", color=colour, label=labelled(result.name))
+    for frame, (result, colour) in zip(_points.by_size(_points.every(results)), _each(results)):
+        axes.plot(frame["size"], frame[statistic], marker="o", color=colour, label=labelled(result.name))
     axes.set(xscale="log", yscale="log", xlabel="flow size", ylabel="slowdown")
     axes.set_title("mean" if statistic == "mean" else "99th percentile")
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _bytes(value)))
@@ -245,22 +229,11 @@ def _slowdown(axes: Axes, results: Sequence[Result], statistic: str) -> None:
 
 
 def _cdf(axes: Axes, results: Sequence[Result], column: str) -> None:
-    for result, colour in _each(results):
-        values = np.sort(_floats(result, column))
-        values = values[~np.isnan(values)]
-        if not len(values):
-            continue
-        # Points that a page can show. The share is of all flows, so a line that ends below 1 has flows that did not
-        # complete.
-        at = np.unique(np.linspace(0, len(values) - 1, 500).astype(int))
-        share = (at + 1) / len(result.flows)
-        axes.step(
-            values[at] / (1e6 if column == "fct_ps" else 1),
-            share,
-            where="post",
-            color=colour,
-            label=labelled(result.name),
-        )
+    for line, (result, colour) in zip(_points.every(results), _each(results)):
+        values, share = _points.distribution(line, column)
+        if len(values):
+            shown = values / (1e6 if column == "fct_ps" else 1)
+            axes.step(shown, share, where="post", color=colour, label=labelled(result.name))
     axes.set(xscale="log", ylabel="share of flows", ylim=(0, 1.02))
     axes.set_xlabel("completion time (µs)" if column == "fct_ps" else "slowdown")
     axes.set_title("completion time" if column == "fct_ps" else "slowdown")
@@ -268,34 +241,20 @@ def _cdf(axes: Axes, results: Sequence[Result], column: str) -> None:
     axes.xaxis.set_minor_formatter(NullFormatter())
 
 
-def _tiers(result: Result) -> set[str]:
-    return set(result.utilisation["tier"]) if "utilisation" in result.tables else set()
-
-
 def _utilisation(axes: Axes, results: Sequence[Result], tier: str) -> None:
-    titles = {"up": "links from leaves up", "down": "links down to leaves", "to_host": "links to hosts"}
     for result, colour in _each(results):
-        if tier not in _tiers(result):
-            continue
-        table = result.utilisation
-        of_tier = table["tier"] == tier
-        time, used = table["time_ps"][of_tier] / 1e9, table["utilisation"][of_tier]
-        axes.plot(*_thinned(time, used, np.mean), color=colour, label=labelled(result.name), linewidth=1.3)
+        time, used = _points.utilisation(result, tier)
+        if len(time):
+            axes.plot(time, used, color=colour, label=labelled(result.name), linewidth=1.3)
     axes.set(xlabel="time (ms)", ylabel="share of capacity", ylim=(0, 1.02))
-    axes.set_title(titles[tier])
+    axes.set_title(TIERS[tier])
 
 
 def _queues(axes: Axes, results: Sequence[Result], column: str, title: str) -> None:
     for result, colour in _each(results):
-        if "queues" not in result.tables or not len(result.queues):
-            continue
-        table = result.queues
-        time, at = np.unique(table["time_ps"], return_inverse=True)
-        longest = np.zeros(len(time))
-        np.maximum.at(longest, at, table[column].astype(float))
-        axes.plot(
-            *_thinned(time / 1e9, longest / 1e3, np.max), color=colour, label=labelled(result.name), linewidth=1.3
-        )
+        time, longest = _points.queues(result, column)
+        if len(time):
+            axes.plot(time, longest, color=colour, label=labelled(result.name), linewidth=1.3)
     axes.set(xlabel="time (ms)", ylabel="KB")
     axes.set_ylim(bottom=0)
     axes.set_title(title)
@@ -306,10 +265,7 @@ def _fullest(axes: Axes, results: Sequence[tuple[Result, str]]) -> None:
     tiers = {"up": "up", "down": "down", "to_host": "to hosts"}
     width = 0.8 / max(len(results), 1)
     for place, (result, colour) in enumerate(results):
-        frame = result.guarantees.to_pandas()
-        fullest = (
-            frame.loc[frame.groupby("tier", observed=True)["share"].idxmax()].set_index("tier").reindex(list(tiers))
-        )
+        fullest = _points.fullest(result)
         at = np.arange(len(tiers)) + (place - (len(results) - 1) / 2) * width
         most, bound = (fullest[f"queue_{name}_bytes"].astype(float) / 1e3 for name in ("max", "bound"))
         axes.bar(at, most, width * 0.86, color=colour, label=labelled(result.name))
@@ -330,10 +286,8 @@ def _waits(axes: Axes, results: Sequence[tuple[Result, str]]) -> None:
     least = 1e-5
     one_bound = len({result.guaranteed_waits["wait_bound_ps"][-1] for result, _ in results}) == 1
     for result, colour in results:
-        table = result.guaranteed_waits
-        wait, bound = table["wait_ps"] / 1e6, table["wait_bound_ps"][-1] / 1e6
-        longer = np.append(1 - table["quantile"][:-1], least / 100)
-        axes.plot([0, *wait], [1, *longer], drawstyle="steps-post", color=colour, label=labelled(result.name))
+        times, longer, bound = _points.waits(result, least)
+        axes.plot(times, longer, drawstyle="steps-post", color=colour, label=labelled(result.name))
         axes.axvline(bound, color="#1d2025" if one_bound else colour, linestyle=(0, (4, 2)), linewidth=1.4)
     axes.set(yscale="log", ylim=(least / 2, 1.3), xlabel="wait in all switches together (µs)")
     axes.set_xlim(left=0)
@@ -342,29 +296,12 @@ def _waits(axes: Axes, results: Sequence[tuple[Result, str]]) -> None:
     axes.set_title("waits, and the bound (dashed)")
 
 
-def _thinned(x: Floats, y: Floats, summary: Callable[[Any], Any]) -> tuple[Floats, Floats]:
-    """At most 300 points, each a summary of its neighbours."""
-    if len(x) <= 300:
-        return x, y
-    cuts = np.linspace(0, len(x), 301).astype(int)
-    parts = list(itertools.pairwise(cuts))
-    return np.array([x[a:b].mean() for a, b in parts]), np.array([summary(y[a:b]) for a, b in parts])
-
-
-def _of_size(result: Result, size: str) -> npt.NDArray[np.bool_]:
-    """Completed flows of the size class."""
-    of_size = (result.size_classes() == size).to_numpy(dtype=bool)
-    return of_size & ~np.isnan(_floats(result, "fct_ps"))
-
-
 def _spent(axes: Axes, results: Sequence[Result], size: str) -> None:
     places = np.arange(len(results))[::-1]
-    done = [_of_size(result, size) for result in results]
     left = np.zeros(len(results))
+    frame = _points.spent(results, size)
     for column, label, colour in SPENT:
-        width = np.array(
-            [_floats(result, column)[of].mean() / 1e6 if of.any() else 0.0 for result, of in zip(results, done)]
-        )
+        width = frame[column].to_numpy()
         axes.barh(places, width, left=left, color=colour, height=0.62, label=label, edgecolor="white", linewidth=0.4)
         left += width
     axes.set_yticks(places, [result.name for result in results])

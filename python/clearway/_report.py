@@ -1,6 +1,7 @@
 """A report: one HTML file on one or more results that opens anywhere, without network, and prints.
 
-Pictures are SVG in the page itself. Captions say how the numbers were made, so that the page explains itself.
+Charts are drawn by Bokeh, whose script is in the page itself. Captions say how the numbers were made, so that the page
+explains itself.
 """
 
 from __future__ import annotations
@@ -16,9 +17,11 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from clearway import _explorer, _points, _trees
 from clearway import _html as html
-from clearway import _trees
-from clearway._plots import Floats, Plots, colours
+from clearway._charts import Charts, Failure
+from clearway._plots import colours
+from clearway._points import SPENT, Floats
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -32,29 +35,31 @@ if TYPE_CHECKING:
 def write(results: Sequence[Result], path: Path) -> Path:
     """Writes a report on `results`: the whole file or nothing."""
     title = " · ".join(dict.fromkeys(_scenario_name(result) for result in results))
-    plots, trees = Plots(results), _trees.section(results)
+    charts, trees = Charts(results, _failures(results)), _trees.section(results)
     parts = [
         f"<h1>{escape(title)}</h1>",
         _subtitle(results),
         _warnings(results),
-        html.section("Summary", _summary(results)),
+        html.section("Summary", _summary(results) + _by_kind(results)),
         html.section(
             "Slowdown by flow size",
-            html.figure(
-                plots.slowdown(),
+            charts.row(
+                charts.slowdown(),
                 "Slowdown is a flow's completion time over the time that it takes alone in the same network. Flows are "
                 "sorted by size and divided into groups of equal number; each point is a group, at its median size.",
             ),
         ),
         html.section(
             "Completion times",
-            html.figure(
-                plots.fct_cdf(), "Shares of all flows: a line that ends below 1 has flows that did not complete."
+            charts.row(
+                charts.distributions(),
+                "Shares of all flows: a line that ends below 1 has flows that did not complete.",
             ),
         ),
-        _where_time_went(results),
-        _guarantees(results, plots),
-        _over_time(results, plots),
+        html.section("Flow by flow", _explorer.section(results, charts, _failures(results))),
+        _where_time_went(results, charts),
+        _guarantees(results, charts),
+        _over_time(results, charts),
         html.section("Congestion trees", trees),
         html.section("Not finished", _unfinished(results)),
         html.section("Lost and marked packets", _lost(_packets(results)) if _packets(results) else ""),
@@ -62,8 +67,29 @@ def write(results: Sequence[Result], path: Path) -> Path:
         html.section("What the transports counted", _counters(_packets(results))),
         html.section("How it was run", _runs(results)),
         html.section("Scenario", _scenarios(results)),
+        charts.script(),
     ]
-    return html.write(title, parts, path, _trees.CSS if trees else "")
+    return html.write(title, parts, path, _CSS + (_trees.CSS if trees else ""))
+
+
+def _failures(results: Sequence[Result]) -> list[Failure]:
+    """When something fails or gets worse and when it ends, by the scenarios: each instant once."""
+    found: dict[Failure, None] = {}
+    for result in results:
+        for failure in tomllib.loads(result.scenario_toml).get("failure", []):
+            where = failure.get("switch") or " – ".join(failure.get("link", ()))
+            worse = [f"{key} {failure[key]}" for key in ("rate", "loss", "bit_errors") if key in failure]
+            how = ", ".join(worse) or ("flaps" if "flap" in failure else "down")
+            found[Failure(_milliseconds(failure["at"]), f"{where}: {how}")] = None
+            if "until" in failure:
+                found[Failure(_milliseconds(failure["until"]), f"{where}: as before")] = None
+    return list(found)
+
+
+def _milliseconds(time: str) -> float:
+    """A time as a result's own scenario has it: a number and its unit."""
+    unit = time.lstrip("0123456789.")
+    return float(time.removesuffix(unit)) * {"ps": 1e-9, "ns": 1e-6, "us": 1e-3, "ms": 1.0, "s": 1e3}[unit]
 
 
 def _packets(results: Sequence[Result]) -> list[Result]:
@@ -71,7 +97,23 @@ def _packets(results: Sequence[Result]) -> list[Result]:
     return [result for result in results if result.level == "packet"]
 
 
-def _where_time_went(results: Sequence[Result]) -> str:
+def _by_kind(results: Sequence[Result]) -> str:
+    """Slowdown by class and transport, where there is more than one."""
+    rows = []
+    for result in results:
+        for line in _points.split([result]):
+            slowdown = line.floats("slowdown")
+            done = slowdown[~np.isnan(slowdown)]
+            numbers = [done.mean(), *np.quantile(done, [0.5, 0.99])] if len(done) else [np.nan] * 3
+            counts = f"{len(slowdown):,}", f"{len(slowdown) - len(done):,}"
+            rows.append([result.name, line.name, *counts, *map(html.number, numbers)])
+    if len(rows) == len(results):
+        return ""
+    head = ["", "class and transport", "flows", "unfinished", "slowdown: mean", "median", "99%"]
+    return f"<h3>By class and transport</h3>{html.table(head, rows, text=2)}"
+
+
+def _where_time_went(results: Sequence[Result], charts: Charts) -> str:
     known = _packets(results)
     if not known:
         return ""
@@ -79,7 +121,12 @@ def _where_time_went(results: Sequence[Result]) -> str:
         "Mean over completed flows. The parts are those of the packet that completed the flow. They add up exactly "
         f"to the completion time. {_size_legend(known)}"
     )
-    return html.section("Where time went", html.figure(Plots(known).where_time_went(), caption))
+    parts = "".join(
+        f'<span><span class=dot style="background:{colour}"></span>{words}</span>' for _, words, colour in SPENT
+    )
+    return html.section(
+        "Where time went", f"<div class=legend>{parts}</div>{charts.row(charts.where_time_went(), caption)}"
+    )
 
 
 def _scenario_name(result: Result) -> str:
@@ -221,7 +268,7 @@ def _size_legend(results: Sequence[Result]) -> str:
     return f"Short flows have up to {bdp[0]:,} B (1 bandwidth-delay product), long ones more than {8 * bdp[0]:,} B (8)."
 
 
-def _guarantees(results: Sequence[Result], plots: Plots) -> str:
+def _guarantees(results: Sequence[Result], charts: Charts) -> str:
     if not any("guarantees" in result.tables for result in results):
         return ""
     caption = (
@@ -229,17 +276,17 @@ def _guarantees(results: Sequence[Result], plots: Plots) -> str:
         "class that ever waited for it, the line the bound. Right: the total time that data packets waited in "
         "switches; a line ends at the longest wait. Both cover every packet of the run."
     )
-    return html.section("Guarantees", html.figure(plots.guarantees(), caption))
+    return html.section("Guarantees", charts.row(charts.guarantees(), caption))
 
 
-def _over_time(results: Sequence[Result], plots: Plots) -> str:
+def _over_time(results: Sequence[Result], charts: Charts) -> str:
     pictures = []
     if any("utilisation" in result.tables and len(result.utilisation) for result in results):
         pictures.append(
-            html.figure(plots.utilisation(), "Share of each tier's capacity that was used, headers included.")
+            charts.row(charts.utilisation(), "Share of each tier's capacity that was used, headers included.")
         )
     if any("queues" in result.tables and len(result.queues) for result in results):
-        pictures.append(html.figure(plots.queues(), "The largest of the simultaneous samples."))
+        pictures.append(charts.row(charts.queues(), "The largest of the simultaneous samples."))
     if not pictures:
         return html.section("Network over time", "<p>No samples were taken: see measure.interval of the scenario.</p>")
     return html.section("Network over time", "".join(pictures))
@@ -343,3 +390,17 @@ def _scenarios(results: Sequence[Result]) -> str:
         what = f"<pre>{chr(10).join(changed)}</pre>" if changed else "<p>The same.</p>"
         parts.append(f"<h3>{escape(result.name)}: differences</h3>{what}")
     return "\n".join(parts)
+
+
+_CSS = """
+.charts { display: flex; flex-wrap: wrap; gap: 1rem; }
+.chart { flex: 1 1 20rem; min-width: 0; }
+.legend { display: flex; flex-wrap: wrap; gap: 0.2rem 1.2rem; font-size: 0.85rem; }
+.filters { display: flex; flex-wrap: wrap; gap: 0.4rem 1.2rem; font-size: 0.85rem; margin: 0 0 0.8rem; }
+.filters output { margin-left: auto; font-weight: 600; }
+.filters select, .slowest button { font: inherit; color: inherit; background: var(--quiet); border-radius: 4px;
+  border: 1px solid var(--rule); padding: 0.1rem 0.4rem; }
+.slowest button { cursor: pointer; }
+.flow:not(:empty) { border: 1px solid var(--rule); border-radius: 6px; padding: 0 1rem 0.8rem; margin: 0 0 1.2rem; }
+@media print { .filters { display: none; } }
+"""

@@ -29,6 +29,7 @@ else:
 if TYPE_CHECKING:
     import polars as pl
 
+    from clearway._explain import Explanation
     from clearway._plots import Plots
 
 QUANTILES = {"p50": 0.5, "p99": 0.99, "p99.9": 0.999}
@@ -276,6 +277,18 @@ class Result:
         from clearway._plots import Plots
 
         return Plots([self])
+
+    def explain(self, flow: int) -> Explanation:
+        """Why a flow took as long as it did, beside the median flow of its size: print it, or look at its `picture()`.
+
+        >>> import clearway as cw
+        >>> r = cw.run(cw.Scenario.load("examples/tiny.toml"))
+        >>> print(r.explain(3).sentences[0])
+        Flow 3 of tiny: 100,000 B of class ring over udp, from host3 to host4.
+        """
+        from clearway._explain import explain
+
+        return explain(self, flow)
 
     def report(self, path: str | Path) -> Path:
         """Writes a report page, one file that needs no network."""

@@ -15,6 +15,7 @@ import pandas as pd
 from clearway import _core
 from clearway._estimate import memory_bytes_max
 from clearway._places import check_result, slug
+from clearway._points import SIZES
 from clearway._results import Result, from_core
 from clearway._scenario import Scenario, Scenarios, scenario_of, scenarios_of
 
@@ -227,7 +228,7 @@ class Comparison:
         self.results = list(results)
 
     def table(self) -> pd.DataFrame:
-        """A row for each run: slowdown of all, short and long flows, goodput, losses and retransmissions.
+        """A row for each run: slowdown of all, short, medium and long flows, goodput, losses and retransmissions.
 
         `all mean low` and `all mean high` are the ends of a 95% confidence interval, and so on: see `Result.slowdown`.
         """
@@ -339,7 +340,7 @@ def _variants(
 def _row(result: Result) -> dict[str, Any]:
     row: dict[str, Any] = {"run": result.name}
     sizes = pd.concat([result.slowdown(), result.slowdown(by="size")])
-    for size in ("all", "short", "long"):
+    for size in ("all", *SIZES):
         row[f"{size} mean"] = sizes.loc[size, "mean"]
         row[f"{size} p99"] = sizes.loc[size, "p99"]
     row["goodput Gbps"] = result.goodput() / 1e9
@@ -347,6 +348,6 @@ def _row(result: Result) -> dict[str, Any]:
     # Unknown rather than 0 if there are no packets.
     row["dropped"] = result.dropped if result.level == "packet" else float("nan")
     row["sent again"] = result.resent if result.level == "packet" else float("nan")
-    for size, name, end in itertools.product(("all", "short", "long"), ("mean", "p99"), ("low", "high")):
+    for size, name, end in itertools.product(("all", *SIZES), ("mean", "p99"), ("low", "high")):
         row[f"{size} {name} {end}"] = sizes.loc[size, f"{name} {end}"]
     return row

@@ -64,11 +64,13 @@ class Scenario:
         self._folder = Path(folder)
 
     @staticmethod
-    def load(path: str | Path) -> Scenario:
-        """Reads a scenario from a file; `ScenarioError` names file, line and key of an error."""
+    def load(path: str | Path, sets: list[tuple[str, str]] | None = None) -> Scenario:
+        """Reads a scenario from a file, with dotted keys set over it as by `with_text`; `ScenarioError` names file,
+        line and key of an error.
+        """
         path = Path(path)
         text = read_text(path)
-        return Scenario(_core.Scenario.parse(text, str(path), path.parent, []), path.parent)
+        return Scenario(_core.Scenario.parse(text, str(path), path.parent, sets or []), path.parent)
 
     @staticmethod
     def from_toml(text: str, name: str = "scenario", folder: str | Path = ".") -> Scenario:

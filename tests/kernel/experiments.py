@@ -8,18 +8,25 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import bulk
 import page
-from traffic import Got, Sender, send
-from world import World, aq, dctcp, missing, tenants_file, tenants_toml
+import trace_vms as trace
+from foreseen import foreseen
+from traffic import TCP_PAYLOAD, Got, Sender, send
+from world import World, aq, dctcp, missing, sh, tenants_file, tenants_toml
 
+# A full packet on the wire.
+FULL = 1_514
 # Chosen before any run. A share is off by so much of itself at most; the simulator's prediction likewise.
 SHARE, PREDICTION = 0.05, 0.05
 QUICK_SHARE = 0.02
@@ -55,10 +62,19 @@ def shared(
     link: str = "",
     timer_us: int = SHORT_TIMER_US,
     feedback: dict[str, Any] | None = None,
+    by: Callable[[World, list[Sender], float], dict[str, Got]] = send,
+    costs: Row | None = None,
 ) -> tuple[dict[str, Got], str]:
-    """Tenants that share the bridge's port under a mechanism. Returns what each got, and the tenants' file."""
+    """Tenants that share the bridge's port under a mechanism. Returns what each got, and the tenants' file.
+
+    `by` makes their traffic. What the processors did is added to `costs`.
+    """
     by_port = ports([one.name for one in senders])
-    senders = [Sender(o.name, by_port[o.name], o.control, o.flows, o.udp_bps, o.netns) for o in senders]
+    alone = how == "TBF each"
+    senders = [
+        Sender(o.name, by_port[o.name], o.control, o.flows, o.udp_bps, number if alone else o.netns)
+        for number, o in enumerate(senders)
+    ]
     tenants = [
         {
             "name": one.name,
@@ -72,18 +88,60 @@ def shared(
     ]
     text = tenants_toml(link_bps, tenants, settings, f'rtt = "1ms"\ntimeout = "{timer_us}us"\n{link}')
     whole = sum(weights.values())
-    with World() as world, tempfile.TemporaryDirectory() as folder, tenants_file(Path(folder), text) as path:
+    shares = {name: weight / whole for name, weight in weights.items()}
+    namespaces = len(senders) if alone else 1
+    with World(namespaces) as world, tempfile.TemporaryDirectory() as folder, tenants_file(Path(folder), text) as path:
         world.rto_min(timer_us)
         if feedback or any(one.control == "dctcp" for one in senders):
             world.ecn()
-        if how == "HTB":
-            world.htb(link_bps, {name: weight / whole for name, weight in weights.items()}, by_port)
+        if how.startswith("HTB"):
+            world.htb(link_bps, shares, by_port, "sfq perturb 10" if how == "HTB + SFQ" else "pfifo limit 1000")
         else:
             world.link(link_bps)
+        if how == "policer":
+            world.police(link_bps, shares, by_port)
+        if alone:
+            # The paper's PRL: each tenant's own device is limited.
+            for one in senders:
+                world.link(link_bps * shares[one.name], device="eth0", netns=world.senders[one.netns])
         if how.startswith("AQ"):
             aq("attach", "out", "--netns", world.bridge, "--tenants", path)
-        got = send(world, senders, seconds)
+        with measured(world, costs):
+            got = by(world, senders, seconds)
     return got, text
+
+
+# Jiffies of /proc/stat in which a processor does nothing, by their place in the line: idle and iowait.
+IDLE = (3, 4)
+
+
+@contextmanager
+def measured(world: World, costs: Row | None) -> Iterator[None]:
+    """Adds to `costs` what all processors did, both ends' processes too, per full packet that left by the link; and
+    of AQ and a policer what their programs took for a packet that they saw, by the kernel's own count."""
+    if costs is None:
+        yield
+        return
+
+    def busy() -> float:
+        jiffies = [int(word) for word in Path("/proc/stat").read_text().splitlines()[0].split()[1:9]]
+        return (sum(jiffies) - sum(jiffies[place] for place in IDLE)) / os.sysconf("SC_CLK_TCK")
+
+    def programs() -> tuple[int, int]:
+        found = [one for one in json.loads(sh("bpftool -j prog show") or "[]") if one.get("name") in ("aq", "police")]
+        return sum(one.get("run_time_ns", 0) for one in found), sum(one.get("run_cnt", 0) for one in found)
+
+    sh("sysctl -qw kernel.bpf_stats_enabled=1")
+    try:
+        before, bytes_before = busy(), world.sent("out")
+        yield
+        packets = (world.sent("out") - bytes_before) / FULL
+        costs["cpu_us"] = round((busy() - before) * 1e6 / packets, 2)
+        ns, count = programs()
+        if count:
+            costs["ns"] = round(ns / count)
+    finally:
+        sh("sysctl -qw kernel.bpf_stats_enabled=0")
 
 
 def simulated(one: Sender) -> str:
@@ -188,6 +246,33 @@ def equal_shares(pairs: list[tuple[str, list[tuple[str, int]]]]) -> Row:
     return {"rows": rows, "checks": checks}
 
 
+RIVALS = ["link alone", "HTB", "HTB + SFQ", "TBF each", "policer", "AQ"]
+
+
+def rivals() -> Row:
+    """Some of table 2's rows with other mechanisms that a kernel has, and what each costs the processors."""
+    rows: list[Row] = []
+    checks: list[Row] = []
+    with World() as world:
+        absent = [] if world.has_qdisc("sfq") else ["HTB + SFQ"]
+    if absent:
+        print("  skipped: this kernel has no SFQ")
+    for title, tenants in [PAIRS[1], PAIRS[2], PAIRS[4]]:
+        names = [f"{'AB'[n]} {flows} {control}" for n, (control, flows) in enumerate(tenants)]
+        senders = [Sender(name, 0, control, flows) for name, (control, flows) in zip(names, tenants, strict=True)]
+        for how in RIVALS:
+            if how in absent:
+                continue
+            costs: Row = {}
+            got, _ = shared(senders, dict.fromkeys(names, 1), how, seconds=3.5, costs=costs)
+            rows.append(line(title, how, got) | costs)
+            print(" ", rows[-1])
+            if how == "AQ":
+                for name, share in shares_of(got).items():
+                    check(checks, f"{title}: share of {name}", share, 0.5, SHARE)
+    return {"rows": rows, "checks": checks}
+
+
 def figure_8() -> Row:
     """Figure 8: one flow against many, 1:1 and 1:2."""
     rows, checks = [], []
@@ -203,6 +288,115 @@ def figure_8() -> Row:
                 print(" ", rows[-1])
                 if how == "AQ":
                     check(checks, f"{title}: share of A", shares_of(got)["A"], 1 / (1 + weights["B"]), SHARE)
+    return {"rows": rows, "checks": checks}
+
+
+# Transfers of each entity in figures 7 and 10, and what the kernel's network is in the simulator.
+TRANSFERS = 110
+LIKE_THE_KERNEL: dict[str, Any] = {
+    "fabric.dumbbell.bottleneck_rate": f"{LINK_BPS:.0f}bps",
+    "fabric.dumbbell.host_rate": f"{2 * LINK_BPS:.0f}bps",
+    # Round trips over veth pairs that wait for nothing: six of these.
+    "fabric.dumbbell.propagation": "20us",
+    "host.mtu": f"{FULL}B",
+    "host.header": "66B",
+    "switch.buffer": {"per_port": {"bytes": "1.5MB"}},
+    "switch.marking": {"step": {"threshold": "1.5MB"}},
+    "measure.end": "60s",
+    "traffic.0.flows": TRANSFERS,
+    "traffic.1.flows": TRANSFERS,
+}
+
+
+def traced(
+    rows: list[Row],
+    checks: list[Row],
+    title: str,
+    scenario: str,
+    keys: Row,
+    controls: dict[str, str],
+    weights: list[int],
+) -> None:
+    """Two entities that each send the same web search transfers, drawn by the simulator, one connection each: how long
+    they take in the kernel and in the simulator. A scenario has A's hosts first, then B's."""
+    names = dict(zip("ab", "AB", strict=True))
+    shares = {name: weight / sum(weights) for name, weight in zip("AB", weights, strict=True)}
+    by_port = ports(list(shares))
+    said = [
+        {"name": n, "port": by_port[n], "share": f"{{ weight = {w} }}"} for n, w in zip(shares, weights, strict=True)
+    ]
+    text = tenants_toml(LINK_BPS, said, AQ, f'rtt = "1ms"\ntimeout = "{SHORT_TIMER_US}us"')
+    # The simulator's scenarios have one limit for all: the larger.
+    with tempfile.TemporaryDirectory() as folder, tenants_file(Path(folder), text) as path:
+        limit = max(row["limit_bytes"] for row in json.loads(aq("check", path, "--json").stdout))
+    fixed = {"fixed": {"bytes": f"{limit}B"}}
+    keys = {
+        **LIKE_THE_KERNEL,
+        **keys,
+        "sharing": {"aq": {"headroom": HEADROOM, "limit": fixed, "idle_after": "0s"}},
+        **{
+            f"traffic.{n}.transport": {simulated(Sender("", 0, control)): {"rto_min": f"{SHORT_TIMER_US}us"}}
+            for n, control in enumerate(controls.values())
+        },
+    }
+    foretold = foreseen(scenario, keys)
+    at_once = 4 if scenario == "figure-10" else 1
+    vms: list[trace.Vm] = []
+    for kind, name in names.items():
+        for sizes in foretold[kind]["bytes"].values():
+            vms.append(trace.Vm(name, len(vms), by_port[name], controls[name], sizes, at_once))
+    for how in HOWS:
+        with World(len(vms)) as world, tempfile.TemporaryDirectory() as folder:
+            world.rto_min(SHORT_TIMER_US)
+            if "dctcp" in controls.values():
+                world.ecn()
+            if how == "HTB":
+                world.htb(LINK_BPS, shares, by_port)
+            else:
+                world.link(LINK_BPS)
+            with tenants_file(Path(folder), text) as path:
+                if how == "AQ":
+                    aq("attach", "out", "--netns", world.bridge, "--tenants", path)
+                done = trace.run(world, vms, 60.0)
+        wire = {name: 8 * one.sent_bytes / TCP_PAYLOAD for name, one in done.items()}
+        took = {name: one.seconds for name, one in done.items()}
+        # Of what each could do by itself: an entity with twice the share should be done in half the time.
+        fair = sorted(took[name] * shares[name] for name in took)
+        row: Row = {"what": title, "how": how, "mbps": {name: round(wire[name] / took[name] / 1e6, 1) for name in took}}
+        row |= {"seconds": round(max(took.values()), 3), "fairness": round(fair[0] / fair[1], 3)}
+        if how == "AQ":
+            told = {name: wire[name] / foretold[kind]["seconds"] for kind, name in names.items()}
+            row["predicted_mbps"] = {name: round(bps / 1e6, 1) for name, bps in told.items()}
+            check(checks, f"{title}: fairness", row["fairness"], 1.0, SHARE)
+            for name, bps in told.items():
+                check(checks, f"{title}: {name}, simulator's", bps, wire[name] / took[name], PREDICTION)
+        rows.append(row)
+        print(" ", row)
+
+
+def figure_7() -> Row:
+    """Figure 7: an entity of one VM beside one of several; both send the same web search transfers."""
+    rows: list[Row] = []
+    checks: list[Row] = []
+    for vms in (1, 2, 4, 8):
+        keys = {"traffic.1.senders": f"1-{vms}" if vms > 1 else "1"}
+        traced(rows, checks, f"1 : {vms} VMs", "figure-7", keys, {"A": "cubic", "B": "cubic"}, [1, 1])
+    return {"rows": rows, "checks": checks}
+
+
+def figure_10() -> Row:
+    """Figure 10: two entities of four VMs, with different congestion control; both send the same transfers."""
+    rows: list[Row] = []
+    checks: list[Row] = []
+    for first, second, weights in (
+        ("cubic", "reno", [1, 1]),
+        ("cubic", "bbr", [1, 1]),
+        ("reno", "bbr", [1, 1]),
+        ("cubic", "cubic", [1, 2]),
+    ):
+        keys = {f"entity.{n}.request.0.share.weight": weight for n, weight in enumerate(weights)}
+        title = f"{first} + {second}, weights {weights[0]}:{weights[1]}"
+        traced(rows, checks, title, "figure-10", keys, {"A": first, "B": second}, weights)
     return {"rows": rows, "checks": checks}
 
 
@@ -295,21 +489,25 @@ def hundred() -> Row:
     controls = ["cubic", "reno", "bbr"]
     weights = {name: 1 + n % 10 for n, name in enumerate(names)}
     senders = [Sender(name, 0, controls[n % 3], 8) for n, name in enumerate(names)]
-    got, _ = shared(senders, weights, "AQ", seconds=15.0)
-    share, whole = shares_of(got), sum(weights.values())
-    off = {name: share[name] / (weights[name] / whole) - 1 for name in names}
-    worst = max(off, key=lambda name: abs(off[name]))
-    rows.append(
-        {
-            "what": "100 tenants of 8 flows, weights 1 to 10",
-            "how": "AQ",
-            "sum_mbps": round(sum(one.wire_bps for one in got.values()) / 1e6, 1),
-            "off_mean": round(sum(map(abs, off.values())) / len(off), 4),
-            "off_most": round(abs(off[worst]), 4),
-        }
-    )
-    print(" ", rows[-1], worst)
-    check(checks, "the share furthest off, over its weight", 1 + off[worst], 1.0, SHARE)
+    whole = sum(weights.values())
+
+    def row(how: str, rates: dict[str, float]) -> tuple[dict[str, float], str]:
+        all_bps = sum(rates.values())
+        off = {name: rates[name] / all_bps / (weights[name] / whole) - 1 for name in names}
+        worst = max(off, key=lambda name: abs(off[name]))
+        mean, most = round(sum(map(abs, off.values())) / len(off), 4), round(abs(off[worst]), 4)
+        said = {"what": "100 tenants of 8 flows, weights 1 to 10", "how": how, "sum_mbps": round(all_bps / 1e6, 1)}
+        rows.append({**said, "off_mean": mean, "off_most": most})
+        print(" ", rows[-1], worst)
+        return off, worst
+
+    text = ""
+    for how in ("link alone", "HTB", "AQ"):
+        got, text = shared(senders, weights, how, seconds=12.0, by=bulk.send)
+        off, worst = row(how, {name: one.wire_bps for name, one in got.items()})
+        if how == "AQ":
+            check(checks, "the share furthest off, over its weight", 1 + off[worst], 1.0, SHARE)
+    row("AQ, simulator", predicted(text))
     return {"rows": rows, "checks": checks}
 
 
@@ -339,8 +537,11 @@ EXPERIMENTS: dict[str, Callable[[], Row]] = {
     "quick": quick,
     "table-2": table_2,
     "table-2-dctcp": table_2_dctcp,
+    "rivals": rivals,
     "figure-8": figure_8,
     "figure-9": figure_9,
+    "figure-7": figure_7,
+    "figure-10": figure_10,
     "table-3": vms,
     "limits": limits,
     "hundred": hundred,

@@ -8,6 +8,7 @@ after each.
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import signal
 import subprocess
@@ -182,10 +183,45 @@ def tenants_join_and_leave_under_load(world: World, folder: Path) -> None:
         aq("detach", "out", "--netns", world.bridge)
 
 
+NOBODY = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
+
+
+def any_user_reads_counters(world: World, folder: Path) -> None:
+    """Without any capability, where the BPF file system lets others in; what is pinned can't be written."""
+    binary, pins, run = (Path("/run") / f"cwaq-{name}" for name in ("program", "pins", "run"))
+    rights = ["--bounding-set", "-all", "--inh-caps", "-all", "--ambient-caps", "-all"]
+    try:
+        shutil.copy(program(), binary)
+        pins.mkdir()
+        sh(f"mount -t bpf -o mode=0711 bpf {pins}")
+        places = ["--pins", str(pins), "--run", str(run)]
+        with tenants_file(folder, TEXT) as path:
+            aq(*places, "attach", "out", "--netns", world.bridge, "--tenants", path)
+            send(world, [Sender("a", 5_201, "cubic", 2)], 2.0, skip=0)
+            words = [*NOBODY, *rights, str(binary), *places, "show", "--json", "--interval", "0"]
+            done = subprocess.run(words, capture_output=True, text=True, check=False)
+            assert done.returncode == 0, done.stderr
+            packets = {line["tenant"]: line["packets"] for line in json.loads(done.stdout)}
+            assert packets["a"] > 100, packets
+            state = next(pins.rglob("egress/states"))
+            write = [*NOBODY, *rights, "bpftool", "map", "update", "pinned", str(state), "key", "0", "0", "0", "0"]
+            done = subprocess.run([*write, "value", *(["0"] * 64)], capture_output=True, text=True, check=False)
+            assert done.returncode != 0, "any user could write counters"
+            pins.chmod(0o700)
+            done = subprocess.run(words, capture_output=True, text=True, check=False)
+            assert done.returncode == 1 and "chmod o+x" in done.stderr, done.stderr
+            aq(*places, "detach", "out", "--netns", world.bridge)
+    finally:
+        sh(f"umount {pins}", check=False)
+        binary.unlink(missing_ok=True)
+        pins.rmdir()
+        shutil.rmtree(run, ignore_errors=True)
+
+
 def two_capabilities_are_enough(world: World, folder: Path) -> None:
     """A user with CAP_BPF and CAP_NET_ADMIN, and a BPF file system of its own."""
     rights = "-all,+bpf,+net_admin"
-    words = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "--bounding-set", rights]
+    words = [*NOBODY, "--bounding-set", rights]
     words += ["--inh-caps", rights, "--ambient-caps", rights]
     binary, pins, run = (Path("/run") / f"cwaq-{name}" for name in ("program", "pins", "run"))
     sh("ip link add cwaqv0 type veth peer name cwaqv1")
@@ -230,6 +266,110 @@ def a_device_goes_and_returns(world: World, folder: Path) -> None:
                 assert got["a"].wire_bps < 60e6, got
             aq("detach", device, "--netns", netns)
     assert counted() == before
+
+
+def who_keeps_a_device_attaches_again(world: World, folder: Path) -> None:
+    """`attach --keep` sees a device go and return, with two capabilities, and ends when it is told or detached."""
+    netns, device = world.senders[0], "cwaqv0"
+    sh(f"ip -n {netns} link add {device} type veth peer name cwaqv1")
+    with tenants_file(folder, TEXT) as path:
+        words = [str(program()), "attach", device, "--netns", netns, "--tenants", str(path), "--keep"]
+        keeper = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        try:
+            for _ in range(3):
+                _until(lambda: "bpf" in sh(f"tc filter show dev {device} egress", netns=netns, check=False))
+                before = counted()["prog"]
+                sh(f"ip -n {netns} link del {device}")
+                _until(lambda: counted()["prog"] < before)  # noqa: B023
+                time.sleep(0.5)
+                sh(f"ip -n {netns} link add {device} type veth peer name cwaqv1")
+            _until(lambda: "bpf" in sh(f"tc filter show dev {device} egress", netns=netns, check=False))
+            rights = Path(f"/proc/{keeper.pid}/status").read_text()
+            # Bits 12 and 39: network administration, BPF.
+            assert f"CapEff:\t{1 << 12 | 1 << 39:016x}" in rights, rights
+            aq("detach", device, "--netns", netns)
+            assert keeper.wait(timeout=5) == 0, keeper.stderr and keeper.stderr.read()
+            said = keeper.stdout.read() if keeper.stdout else ""
+            assert said.count("the device is gone") == 3 and said.count("egress by clsact") == 4, said
+        finally:
+            keeper.kill()
+            keeper.wait()
+    sh(f"ip -n {netns} link del {device}")
+
+
+def _until(holds: Callable[[], bool], seconds: float = 5.0) -> None:
+    began = time.monotonic()
+    while not holds():
+        assert time.monotonic() - began < seconds, "it did not come about"
+        time.sleep(0.05)
+
+
+def round_trips_are_taken_from_connections(world: World, folder: Path) -> None:
+    sender = world.senders[0]
+    with tenants_file(folder, TEXT) as path:
+        assert "since no TCP connection of eth0 tells another" in attached(world, path, "eth0", sender)
+        world.start("iperf3 -s -1 -p 5201", world.receiver)
+        time.sleep(0.3)
+        world.start(f"iperf3 -c {world.address} -p 5201 -P 2 -t 8 -b 20M", sender)
+        time.sleep(2.0)
+        said = attached(world, path, "eth0", sender)
+        assert "the longest of 2 TCP connections" in said, said
+        lines = sh("ss -tinH state established", netns=sender).split()
+        least = [float(word.split(":")[1]) for word in lines if word.startswith("minrtt:")]
+        told = re.search(r"round trip (\d+)us", said)
+        assert told and abs(int(told[1]) / 1_000 - max(least)) < 0.05, (said, least)
+    with tenants_file(folder, TEXT.replace("[link]", '[link]\nrtt = "1us"')) as path:
+        done = aq("attach", "eth0", "--netns", sender, "--tenants", path)
+        assert "link.rtt is 1us, but" in done.stderr, done.stderr
+    aq("detach", "eth0", "--netns", sender)
+
+
+def a_scenarios_entities_are_attached(world: World, folder: Path) -> None:
+    path = folder / "two.toml"
+    entity = """
+        [[entity]]
+        name = "{0}"
+        traffic = ["{0}"]
+        request = [{{ share = {{ weight = {1} }}, link = ["left", "right"], position = "ingress" }}]
+        [[traffic]]
+        name = "{0}"
+        transport = "cubic"
+        sizes = {{ constant = "1MB" }}
+        senders = "{1}"
+        pattern = {{ stride = {{ by = 4 }} }}
+        arrivals = "all_at_once"
+    """
+    fabric = 'hosts_per_side = 4\nhost_rate = "1Gbps"\nbottleneck_rate = "200Mbps"'
+    before = f"sharing = {{ aq = {{ headroom = 0.02 }} }}\n[fabric.dumbbell]\n{fabric}\n"
+    path.write_text(before + entity.format("a", 1) + entity.format("b", 3))
+    words = ["attach", "out", "--netns", world.bridge, "--scenario", path, "--match", "a=ports:5201"]
+    refuses("--match b=", *words)
+    refuses('no entity "c"', *words, "--match", "b=mark:1", "--match", "c=mark:2")
+    aq(*words, "--match", "b=ports:5202")
+    shown = json.loads(aq("show", "out", "--netns", world.bridge, "--json", "--interval", 0).stdout)
+    rates = {line["tenant"]: line["allocated_bps"] for line in shown}
+    assert abs(rates["a"] - 49e6) < 1e3 and abs(rates["b"] - 147e6) < 1e3, rates
+    # As a file of tenants, it is the same: nobody joins, nobody leaves.
+    matches = ["--match", "a=ports:5201", "--match", "b=ports:5202"]
+    with tenants_file(folder, aq("tenants", "--scenario", path, *matches).stdout) as written:
+        assert "0 joined, 0 left" in attached(world, written)
+    aq("detach", "out", "--netns", world.bridge)
+
+
+def a_vlan_is_told(world: World, folder: Path) -> None:
+    """Tagged frames, as they come in by a device: the kernel holds the tag beside the packet."""
+    text = TEXT.replace('ports = ["5201"]', "vlan = [42]").replace('"egress"', '"ingress"')
+    frame = bytes.fromhex("ffffffffffff 020000000001 8100 002a 0800 45000032 00000000 40110000 0a610001 0a61fffe")
+    send_it = f"[s.send({frame + bytes(60)!r}) for _ in range(9)]"
+    code = f"import socket; s = socket.socket(17, 3); s.bind(('eth0', 0)); {send_it}"
+    with tenants_file(folder, text) as path:
+        attached(world, path, "in0")
+        words = ["ip", "netns", "exec", world.senders[0], sys.executable, "-c", code]
+        subprocess.run(words, check=True)
+        shown = json.loads(aq("show", "in0", "--netns", world.bridge, "--json", "--interval", 0).stdout)
+        packets = {line["tenant"]: line["packets"] for line in shown}
+        assert packets["a"] == 9 and packets["b"] == 0, packets
+        aq("detach", "in0", "--netns", world.bridge)
 
 
 def idle_shares_are_lent_while_the_daemon_runs(world: World, folder: Path) -> None:
@@ -325,6 +465,11 @@ TESTS: list[Callable[[World, Path], None]] = [
     idle_shares_are_lent_while_the_daemon_runs,
     counters_are_shown,
     a_cgroup_is_told,
+    a_scenarios_entities_are_attached,
+    a_vlan_is_told,
+    round_trips_are_taken_from_connections,
+    any_user_reads_counters,
+    who_keeps_a_device_attaches_again,
     two_capabilities_are_enough,
     a_device_goes_and_returns,
 ]

@@ -90,10 +90,12 @@ HEADS = {
     "predicted_mbps": "simulator",
     "rtt_ms": "round trip, ms",
     "again": "sent again",
+    "fairness": "fairness",
+    "cpu_us": "CPU, us a packet",
     "off_mean": "mean error",
     "off_most": "largest error",
     "seconds": "s",
-    "ns": "ns",
+    "ns": "program, ns",
     "mb": "MB",
 }
 PARTS = {"again", "off_mean", "off_most"}

@@ -5,9 +5,12 @@ from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 
+import browser
 import clearway as cw
 import numpy as np
 import pytest
+from clearway import _explorer, _report
+from clearway._plots import styles
 
 
 @pytest.fixture(scope="session")
@@ -27,7 +30,7 @@ class Links(HTMLParser):
         self.external: list[str] = []
 
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
-        assert tag not in ("script", "link", "iframe", "img", "object", "embed"), tag
+        assert tag not in ("link", "iframe", "img", "object", "embed"), tag
         for name, value in attributes:
             if name in ("href", "src", "xlink:href", "srcset", "data") and not (value or "").startswith("#"):
                 self.external.append(f"{name}={value}")
@@ -37,7 +40,8 @@ def test_the_page_needs_no_network(page: str) -> None:
     links = Links()
     links.feed(page)
     assert links.external == []
-    assert "@import" not in page and not re.search(r"url\((?!['\"]?#)", page)
+    style = page.partition("<style>")[2].partition("</style>")[0]
+    assert style and "@import" not in style and not re.search(r"url\((?!['\"]?#)", style)
 
 
 def test_the_page_shows_all_there_is_to_a_comparison(page: str, comparison: cw.Comparison) -> None:
@@ -45,7 +49,8 @@ def test_the_page_shows_all_there_is_to_a_comparison(page: str, comparison: cw.C
         assert f"<h2>{heading}</h2>" in page
     for result in comparison.results:
         assert result.digest is not None and result.digest in page
-    assert page.count("<svg") == 5
+    pictures = re.findall(r'<div class=charts role=img aria-label="([^"]*)"', page)
+    assert len(pictures) == 7 and all("dcpim, udp" in said for said in pictures if "Lines:" in said)
     assert "not delivered" in page, "1 ms is too short for all, and the page says so"
     assert "[transport.dcpim]" in page and "+ [transport.udp]" in page
 
@@ -99,15 +104,17 @@ def test_a_loss_has_its_cause_and_an_unfinished_flow_is_named(page: str, compari
 def test_names_are_text_and_not_markup(result: cw.Result, tmp_path: Path) -> None:
     odd = cw.Result("<script>alert(1)</script>", result.tables, result.info, result.scenario_toml)
     text = odd.report(tmp_path / "odd.html").read_text()
-    assert "<script" not in text and "&lt;script&gt;" in text
+    assert "<script>alert" not in text and "&lt;script&gt;alert" in text
 
 
-@pytest.mark.parametrize("name", ["_hidden", "costs $5 and $6", r"$\frac$", "a & b < c"])
-def test_a_name_is_drawn_as_it_is(name: str, result: cw.Result, tmp_path: Path) -> None:
+ODD = ["_hidden", "costs $5 and $6", r"$\frac$", "a & b < c", "</script>"]
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_a_name_is_drawn_as_it_is(name: str, result: cw.Result) -> None:
     runs = [cw.Result(name, result.tables, result.info, result.scenario_toml), result]
-    page = cw.Comparison(runs).report(tmp_path / "named.html").read_text()
-    drawn = [unescape(text) for text in re.findall(r"<text[^>]*>([^<]*)</text>", page)]
-    assert name in drawn
+    drawn = cw.Comparison(runs).plot.slowdown().svg()
+    assert name in [unescape(text) for text in re.findall(r"<text[^>]*>([^<]*)</text>", drawn)]
 
 
 def test_a_run_without_a_single_completed_flow_has_a_page(tmp_path: Path, scenario: cw.Scenario) -> None:
@@ -167,3 +174,101 @@ def test_what_is_guaranteed_is_shown_beside_what_came_of_it(scenario: cw.Scenari
     assert result.guaranteed_waits["quantile"][-1] == 1 and result.guaranteed_waits["share"][-1] <= 1
     assert result.plot.guarantees().svg().startswith("<svg")
     assert "<h2>Guarantees</h2>" in result.report(tmp_path / "report.html").read_text()
+
+
+def test_a_page_holds_the_slowest_flows_and_says_how_many_each_other_stands_for(
+    result: cw.Result, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    every = _explorer._flows(result, 1)
+    assert len(every) == len(result.flows) and (every["weight"] == 1).all()
+    monkeypatch.setattr(_explorer, "FLOWS_MAX", 60)
+    some = _explorer._flows(result, 1)
+    assert len(some) <= 60 and some["weight"].sum() == pytest.approx(len(every))
+    assert set(every["flow"].iloc[:4]) <= set(some["flow"]), "the slowest"
+    mean = np.average(some["slowdown"], weights=some["weight"])
+    assert mean == pytest.approx(every["slowdown"].mean(), rel=0.05)
+
+
+def test_lines_are_told_apart() -> None:
+    assert len(set(styles(32))) == 32
+    assert len(set(styles(12, ["#000000", "#0072b2"] * 6))) == 8, "two colours, four dashes each"
+
+
+def test_one_run_of_several_classes_has_a_line_for_each(tmp_path: Path) -> None:
+    text = """
+name = "two"
+transport = "udp"
+[fabric.star]
+hosts = 4
+[[traffic]]
+name = "rpc"
+sizes = { constant = "10KB" }
+pattern = { stride = { by = 1 } }
+arrivals = "all_at_once"
+[[traffic]]
+name = "storage"
+sizes = { constant = "1MB" }
+pattern = { stride = { by = 2 } }
+arrivals = "all_at_once"
+"""
+    page = cw.run(cw.Scenario.from_toml(text)).report(tmp_path / "two.html").read_text()
+    assert "<h3>By class and transport</h3>" in page and "Lines: rpc, storage." in page
+
+
+def test_a_failure_is_a_line_in_time() -> None:
+    faults = cw.run(cw.Scenario.load("examples/faults.toml"))
+    marks = {(round(one.at_ms, 6), one.what) for one in _report._failures([faults, faults])}
+    assert (0.2, "leaf0 – spine0: rate 20Gbps") in marks and (1.0, "leaf0 – spine0: as before") in marks
+    assert (1.0, "spine3: down") in marks and (1.5, "spine3: as before") in marks
+    assert len(marks) == len(_report._failures([faults, faults]))
+
+
+# Where a flow of a run is in the first chart, in pixels of the window.
+POINT = """(name, flow) => {
+  const source = Bokeh.documents[0].get_model_by_name("flows"), of = source.data;
+  const at = [...of.flow.keys()].find((at) => of.name[at] === name && of.flow[at] === flow);
+  const root = document.querySelector("#flow-by-flow .chart [data-root-id]");
+  const view = Bokeh.index.get_by_id(root.dataset.rootId), box = view.canvas_view.el.getBoundingClientRect();
+  return [box.x + view.frame.x_scale.compute(of.bytes[at]), box.y + view.frame.y_scale.compute(of.slowdown[at])];
+}"""
+# The text of Bokeh's own elements, which are out of reach of the page's: the words of a tooltip.
+TEXTS = """(node) => {
+  const walk = (node) => [...node.querySelectorAll("*")].flatMap((one) => one.shadowRoot ? words(one.shadowRoot) : []);
+  const words = (root) => [root.textContent, ...walk(root)];
+  return walk(node).join(" ");
+}"""
+
+
+@pytest.mark.skipif(browser.CHROMIUM is None, reason="no Chromium is installed")
+@pytest.mark.parametrize("how", ["light", "dark"])
+def test_a_browser_shows_the_page_and_explains_a_flow(how: str, comparison: cw.Comparison, tmp_path: Path) -> None:
+    odd = [
+        cw.Result(name, result.tables, result.info, result.scenario_toml)
+        for name, result in zip(ODD[-2:], comparison.results)
+    ]
+    path = cw.Comparison(odd).report(tmp_path / "page.html")
+    worst = comparison.results[1].flows.to_pandas().query("status == 'completed'").nlargest(1, "slowdown").iloc[0]
+
+    async def then(page: browser.Page) -> None:
+        await page.until("document.querySelectorAll('#slowest tbody tr').length === 10")
+        filters = "[...document.querySelectorAll('#filters select')]"
+        for column, value in (("name", odd[1].name), ("size", "")):
+            one = f"{filters}.find((one) => one.dataset.column === '{column}')"
+            await page.evaluate(f"(() => {{ const one = {one}; one.value = {value!r}; one.onchange(); }})()")
+        said = await page.evaluate("document.getElementById('counted').innerText")
+        assert said.startswith(f"{len(odd[1].flows)} flows, mean slowdown"), said
+        # The slowest completed flow of this run, by its point in the first chart.
+        await page.evaluate("document.getElementById('flow-by-flow').scrollIntoView()")
+        at = await page.until(f"({POINT})({odd[1].name!r}, {worst['flow']})")
+        await page.mouse(*at)
+        await page.until(f"({TEXTS})(document).includes('class')")
+        await page.mouse(*at, click=True)
+        await page.until("!!document.querySelector('#flow table')")
+        words = await page.evaluate("document.getElementById('flow').innerText")
+        assert "times the" in words and "at the sender" in words and odd[1].name in words
+        back = await page.evaluate("getComputedStyle(document.body).backgroundColor")
+        assert back == ("rgb(22, 24, 28)" if how == "dark" else "rgb(255, 255, 255)")
+        await page.picture(tmp_path / "page.png")
+        assert page.complaints == []
+
+    browser.look_at(path, then, *(["--blink-settings=preferredColorScheme=0"] if how == "dark" else []))

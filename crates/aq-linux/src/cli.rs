@@ -4,10 +4,10 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand, ValueEnum};
-use units::Duration;
 
-use crate::grants::Grants;
-use crate::simulate::{predict, scenario};
+use crate::from_scenario;
+use crate::grants::{Grants, Senders};
+use crate::simulate::{predict, scenario as scenario_of};
 use crate::tenants::{Tenants, read};
 
 /// Exit status of a command that could not do what it should; clap has 2 for wrong arguments.
@@ -27,6 +27,32 @@ struct Arguments {
     run: PathBuf,
 }
 
+/// Who shares a device's link, and how: a file of tenants, or a scenario's entities.
+#[derive(Debug, clap::Args)]
+#[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "only what attaches reads it"))]
+struct Who {
+    /// A file of tenants.
+    #[arg(long, value_name = "FILE", required_unless_present = "scenario", conflicts_with = "scenario")]
+    tenants: Option<PathBuf>,
+    #[command(flatten)]
+    scenario: Entities,
+}
+
+/// A scenario's entities, and whose packets are theirs.
+#[derive(Debug, clap::Args)]
+struct Entities {
+    /// A scenario, whose entities become tenants.
+    #[arg(long, value_name = "FILE")]
+    scenario: Option<PathBuf>,
+    /// Of a scenario's entity: whose packets are its, such as "web=cgroup:/system.slice/nginx.service" or
+    /// "db=ports:5432,5433"; once or more for each entity.
+    #[arg(long = "match", value_name = "NAME=KIND:VALUE", requires = "scenario")]
+    matches: Vec<String>,
+    /// Of a scenario: the two ends of the link, the device's own first, if requests are about several links.
+    #[arg(long, value_name = "FROM,TO", requires = "scenario")]
+    link: Option<String>,
+}
+
 #[derive(Debug, Subcommand)]
 #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "other systems read what `check` and `simulate` need"))]
 enum Command {
@@ -34,15 +60,17 @@ enum Command {
     Attach {
         /// The network device.
         device: String,
-        /// Who shares it, and how.
-        #[arg(long, value_name = "FILE")]
-        tenants: PathBuf,
+        #[command(flatten)]
+        who: Who,
         /// The device's network namespace: a name of `ip netns`, a process id, or a path.
         #[arg(long, value_name = "NS")]
         netns: Option<String>,
         /// Insist on a hook; one that can't work is refused. Default: by what the device is.
         #[arg(long)]
         hook: Option<HookName>,
+        /// Stay, and attach them again whenever the device is back after it was gone; until ^C or `detach`.
+        #[arg(long)]
+        keep: bool,
     },
     /// Leave a device as it was before `attach`.
     Detach {
@@ -94,6 +122,11 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Print the file of tenants that a scenario's entities are; changes nothing.
+    Tenants {
+        #[command(flatten)]
+        entities: Entities,
+    },
     /// Predict by the simulator what each tenant would get; changes nothing.
     Simulate {
         /// The file.
@@ -129,7 +162,42 @@ fn act(arguments: Arguments) -> Result<(), String> {
     match arguments.command {
         Command::Check { tenants, json } => check(&load(&tenants)?.1, json),
         Command::Simulate { tenants, json, scenario } => simulate(&load(&tenants)?.1, json, scenario),
+        Command::Tenants { entities } => {
+            print!("{}", entities.read()?.1);
+            Ok(())
+        }
         command => kernel(command, arguments.pins, arguments.run),
+    }
+}
+
+impl Who {
+    /// The name of what was read, the text of a file of tenants, and what it says.
+    #[cfg(target_os = "linux")]
+    fn read(&self) -> Result<(String, String, Tenants), String> {
+        let Some(path) = &self.tenants else { return self.scenario.read() };
+        let (text, tenants) = load(path)?;
+        Ok((path.display().to_string(), text, tenants))
+    }
+}
+
+impl Entities {
+    /// The name of the scenario, its entities as the text of a file of tenants, and as tenants.
+    fn read(&self) -> Result<(String, String, Tenants), String> {
+        let path = self.scenario.as_ref().ok_or("--scenario FILE is missing: a scenario with entities")?;
+        let name = path.display().to_string();
+        let text = std::fs::read_to_string(path).map_err(|error| format!("{name}: {error}"))?;
+        let scenario = scenario::read(&text, &name, &[]).map_err(|error| error.to_string())?;
+        let link = self.link.as_deref().map(|link| {
+            link.split_once(',').ok_or_else(|| format!("--link {link}: write two nodes, such as \"left,right\""))
+        });
+        let matches = from_scenario::matches(&self.matches)?;
+        let taken = from_scenario::tenants(&scenario, &matches, link.transpose()?)
+            .map_err(|problem| format!("{name}: {problem}"))?;
+        for warning in &taken.warnings {
+            eprintln!("warning: {name}: {warning}");
+        }
+        let text = toml::to_string(&taken.tenants).map_err(|error| format!("{name}: {error}"))?;
+        Ok((name, text, taken.tenants))
     }
 }
 
@@ -141,20 +209,18 @@ fn load(path: &std::path::Path) -> Result<(String, Tenants), String> {
     Ok((text, tenants))
 }
 
-#[cfg(target_os = "linux")]
-fn timeout() -> Duration {
-    crate::attach::timeout()
-}
-
-#[cfg(not(target_os = "linux"))]
-fn timeout() -> Duration {
-    Duration::from_ms(200)
+/// What is assumed of senders before anything is attached.
+fn senders() -> Senders {
+    #[cfg(target_os = "linux")]
+    return Senders { timeout: crate::attach::timeout(), ..Senders::USUAL };
+    #[cfg(not(target_os = "linux"))]
+    Senders::USUAL
 }
 
 /// Grants at every position that the file asks at.
 fn grants(tenants: &Tenants) -> Result<Vec<Grants>, String> {
-    let timeout = tenants.link.timeout.unwrap_or_else(timeout);
-    let grant = |position| Grants::new(tenants, position, timeout).map_err(|problem| problem.to_string());
+    let senders = senders();
+    let grant = |position| Grants::new(tenants, position, senders).map_err(|problem| problem.to_string());
     tenants.positions().into_iter().map(grant).collect()
 }
 
@@ -197,7 +263,7 @@ fn simulate(tenants: &Tenants, json: bool, only_scenario: bool) -> Result<(), St
     let mut all = Vec::new();
     for grants in grants(tenants)? {
         if only_scenario {
-            print!("{}", scenario(tenants, grants.position())?);
+            print!("{}", scenario_of(tenants, grants.position(), &grants)?);
             return Ok(());
         }
         for predicted in predict(tenants, grants.position(), &grants)? {
@@ -242,14 +308,13 @@ fn kernel(command: Command, pins: PathBuf, run: PathBuf) -> Result<(), String> {
     let roots = Roots { pins, run };
     let into = |netns: &Option<String>| netns.as_deref().map_or(Ok(()), enter);
     match command {
-        Command::Attach { device, tenants, netns, hook } => {
-            let (text, _) = load(&tenants)?;
+        Command::Attach { device, who, netns, hook, keep } => {
+            let (source, text, tenants) = who.read()?;
             into(&netns)?;
             let hook = hook.map(|hook| match hook {
                 HookName::Tcx => Hook::Tcx,
                 HookName::Clsact => Hook::Clsact,
             });
-            let source = tenants.display().to_string();
             let asked = Asked { device: &device, netns: netns.as_deref(), text: &text, source: &source, hook };
             let done = attach(&roots, &asked)?;
             for warning in done.warnings {
@@ -258,8 +323,11 @@ fn kernel(command: Command, pins: PathBuf, run: PathBuf) -> Result<(), String> {
             for line in done.lines {
                 println!("{line}");
             }
-            if load(&tenants)?.1.divides() {
+            if tenants.divides() {
                 println!("idle shares are lent while this runs: clearway-aq divide {device}");
+            }
+            if keep {
+                return crate::keep::keep(&roots, &asked, &until_told()?, |line| println!("{line}"));
             }
             Ok(())
         }
@@ -279,15 +347,21 @@ fn kernel(command: Command, pins: PathBuf, run: PathBuf) -> Result<(), String> {
             show(&places, device.as_deref(), json, interval, count, prometheus)
         }
         Command::Divide { device, netns } => {
-            let stop = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
-            for signal in [signal_hook::consts::SIGTERM, signal_hook::consts::SIGINT] {
-                signal_hook::flag::register(signal, stop.clone()).map_err(|error| error.to_string())?;
-            }
-            crate::divide::divide(&Place::new(&roots, &device, netns.as_deref()), &stop)
+            crate::divide::divide(&Place::new(&roots, &device, netns.as_deref()), &until_told()?)
         }
         Command::Cost { json } => cost(json),
-        Command::Check { .. } | Command::Simulate { .. } => Ok(()),
+        Command::Check { .. } | Command::Simulate { .. } | Command::Tenants { .. } => Ok(()),
     }
+}
+
+/// Becomes true when the process is told to end.
+#[cfg(target_os = "linux")]
+fn until_told() -> Result<std::sync::Arc<std::sync::atomic::AtomicBool>, String> {
+    let stop = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGTERM, signal_hook::consts::SIGINT] {
+        signal_hook::flag::register(signal, stop.clone()).map_err(|error| error.to_string())?;
+    }
+    Ok(stop)
 }
 
 #[cfg(target_os = "linux")]

@@ -14,6 +14,20 @@ use crate::word::{RATE_MAX, RATE_MIN, Word};
 /// The name of the entity to which all packets belong that match no tenant.
 pub const DEFAULT_NAME: &str = "(default)";
 
+/// What is assumed of senders where the file says nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Senders {
+    /// The longest round trip while nothing queues.
+    pub rtt: Duration,
+    /// The least retransmission timeout.
+    pub timeout: Duration,
+}
+
+impl Senders {
+    /// A data center's round trip, and Linux's timeout.
+    pub const USUAL: Senders = Senders { rtt: Duration::from_ms(1), timeout: Duration::from_ms(200) };
+}
+
 /// What one tenant has at one position.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
@@ -70,17 +84,32 @@ pub struct Grants {
 /// senders wait 200 ms for a timer, and what an AQ lets run ahead in that time need not be queued anywhere.
 fn limit(tenants: &Tenants, link: &LinkSpec, rate: Rate) -> Bytes {
     let config = tenants.config();
+    let link = link_at(link, rate);
     match config.limit {
-        Limit::Derived => config.limit_of(link, rate).max(link.path.least_limit(rate)).min(LIMIT_MAX),
-        _ => config.limit_of(link, rate),
+        Limit::Derived => config.limit_of(&link, rate).max(link.path.least_limit(rate)).min(LIMIT_MAX),
+        _ => config.limit_of(&link, rate),
     }
 }
 
+/// The link as an AQ of `rate` sees it: the same, but for the most bytes that arrive at once.
+///
+/// A packet of several segments is part of a window, and no window that keeps to its rate is more than what the rate
+/// delivers in a round trip through a full queue behind the device. A Linux sender makes packets of two segments even
+/// so (`tcp_min_tso_segs`). Without this, a share of 2 Mbps may run 2 s ahead: eight bursts of 64 KiB.
+fn link_at(link: &LinkSpec, rate: Rate) -> LinkSpec {
+    let path = link.path;
+    let full = link.capacity.transmit(link.queue.get());
+    let window = Bytes(rate.bytes_in(path.rtt + full));
+    let burst = path.burst.min(window.max(Bytes(2 * path.mtu.get())));
+    LinkSpec { path: Path { burst, ..path }, ..*link }
+}
+
 /// The link as the controller sees it.
-fn spec(tenants: &Tenants, position: Position, timeout: Duration) -> LinkSpec {
+fn spec(tenants: &Tenants, position: Position, senders: Senders) -> LinkSpec {
     let link = &tenants.link;
     let capacity = Rate::from_bps(link.capacity.mul_f64(1.0 - tenants.config().headroom).bps().max(1));
-    let path = Path { rtt: link.rtt, mtu: link.mtu, burst: link.burst, timeout: link.timeout.unwrap_or(timeout) };
+    let (rtt, timeout) = (link.rtt.unwrap_or(senders.rtt), link.timeout.unwrap_or(senders.timeout));
+    let path = Path { rtt, mtu: link.mtu, burst: link.burst, timeout };
     LinkSpec { place: Place { link: LinkId(0), position }, capacity, queue: link.queue, path }
 }
 
@@ -96,11 +125,11 @@ fn combined(share: Share, states: u32) -> Result<Share, Problem> {
 }
 
 impl Grants {
-    /// Grants what is asked at a position, or says which request is declined and why. `timeout` is the senders' least
-    /// retransmission timeout where the file sets none.
-    pub fn new(tenants: &Tenants, position: Position, timeout: Duration) -> Result<Grants, Problem> {
+    /// Grants what is asked at a position, or says which request is declined and why. `senders` is taken where the
+    /// file sets nothing.
+    pub fn new(tenants: &Tenants, position: Position, senders: Senders) -> Result<Grants, Problem> {
         let config = tenants.config();
-        let link = spec(tenants, position, timeout);
+        let link = spec(tenants, position, senders);
         let wrong = |problem: Problem| problem.under("sharing.aq");
         let mut controller = Controller::new(config.limit, config.work_conserving).map_err(wrong)?;
         controller.add_link(link).map_err(wrong)?;
@@ -167,9 +196,10 @@ impl Grants {
             // All AQs of a tenant were one to the controller.
             let each = row.each();
             row.limit = limit(tenants, link, each);
+            let path = link_at(link, each).path;
             row.threshold = policy
                 .threshold()
-                .map(|given| if row.derives { link.path.threshold(each, link.capacity, row.limit) } else { given });
+                .map(|given| if row.derives { path.threshold(each, link.capacity, row.limit) } else { given });
         }
     }
 
@@ -188,12 +218,13 @@ impl Grants {
             }
         }
         let least = self.rows.iter().skip(1).map(|row| row.rate).min().unwrap_or(link.capacity);
-        for warning in tenants.config().warnings_at(link, least) {
+        for warning in tenants.config().warnings_at(&link_at(link, least), least) {
             self.warnings.push(format!("sharing.aq.{warning}"));
         }
         let most = self.rows.iter().skip(1).map(Row::each).max().unwrap_or(link.capacity);
-        let needed = link.path.least_limit(most);
-        if self.rows.iter().skip(1).any(|row| row.limit < link.path.least_limit(row.each())) {
+        let needed = link_at(link, most).path.least_limit(most);
+        let needs = |row: &Row| link_at(link, row.each()).path.least_limit(row.each());
+        if self.rows.iter().skip(1).any(|row| row.limit < needs(row)) {
             self.warnings.push(format!(
                 "link.timeout: a sender that waits for its retransmission timer, {}, can fall behind a share of \
                  {most}, which needs a limit of {needed}, and none is above {LIMIT_MAX}; where you own the senders, \

@@ -10,7 +10,7 @@ use run::{Column, Data};
 use serde::Serialize;
 use units::{Bytes, Rate};
 
-use crate::grants::{DEFAULT_NAME, Grants};
+use crate::grants::{DEFAULT_NAME, Grants, Senders};
 use crate::tenants::Tenants;
 
 /// What is predicted for a tenant.
@@ -26,14 +26,17 @@ pub struct Predicted {
 
 /// Ethernet, IPv4 and TCP with time stamps.
 const HEADERS: u64 = 66;
-/// Packets over the bottleneck for which a run lasts, and the part of it that is left out.
+/// Packets over the bottleneck for which a run lasts, packets of the least share for which it goes on, and the most of
+/// all. And the part of the run that is left out.
 const PACKETS: u64 = 200_000;
+const PACKETS_EACH: u64 = 3_000;
+const PACKETS_MAX: u64 = 2_000_000;
 const WARM_UP: f64 = 0.25;
 /// Hosts on each side.
 const HOSTS_MAX: u32 = 4_000;
 
 /// The scenario for the tenants that ask at `position`.
-pub fn scenario(tenants: &Tenants, position: Position) -> Result<String, String> {
+pub fn scenario(tenants: &Tenants, position: Position, grants: &Grants) -> Result<String, String> {
     let asks = |tenant: &&crate::tenants::Tenant| tenant.request.iter().any(|request| request.position == position);
     let all: Vec<_> = tenants.entity.iter().filter(asks).collect();
     let hosts: u32 = all.iter().map(|tenant| tenant.senders).sum();
@@ -43,9 +46,11 @@ pub fn scenario(tenants: &Tenants, position: Position) -> Result<String, String>
     let link = &tenants.link;
     let capacity = link.capacity;
     let config = tenants.config();
-    let end = capacity.transmit(PACKETS * link.mtu.get());
+    let least = grants.rows().iter().filter(|row| row.name != DEFAULT_NAME).map(|row| row.rate.bps()).min();
+    let wanted = PACKETS_EACH.saturating_mul(capacity.bps()) / least.unwrap_or(capacity.bps()).max(1);
+    let end = capacity.transmit(wanted.clamp(PACKETS, PACKETS_MAX) * link.mtu.get());
     let step = Rate::from_bps(1_000_000_000_000).transmit(1);
-    let delay_ps = (link.rtt.ps() / 6 / step.ps().max(1)) * step.ps().max(1);
+    let delay_ps = (link.rtt.unwrap_or(Senders::USUAL.rtt).ps() / 6 / step.ps().max(1)) * step.ps().max(1);
     let mut text = format!(
         "name = \"tenants\"\nhost = {{ mtu = \"{}\", header = \"{HEADERS}B\" }}\n\
          switch.buffer = {{ per_port = {{ bytes = \"{}\" }} }}\n\
@@ -102,7 +107,7 @@ fn inline<T: Serialize>(value: &T) -> Result<String, String> {
 
 /// Runs the scenario and says what each tenant gets.
 pub fn predict(tenants: &Tenants, position: Position, grants: &Grants) -> Result<Vec<Predicted>, String> {
-    let text = scenario(tenants, position)?;
+    let text = scenario(tenants, position, grants)?;
     let scenario = scenario::read(&text, "the tenants' scenario", &[]).map_err(|error| error.to_string())?;
     let result = sim::run(&scenario, 1, |_| false).map_err(|problem| problem.to_string())?;
     let table = result.tables.iter().find(|table| table.name == "entities").ok_or("the run has no entities")?;

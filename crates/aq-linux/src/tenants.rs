@@ -20,6 +20,9 @@ pub const TENANTS_MAX: usize = 1 << 20;
 /// Most states of a device: a flow of a tenant with `each = "flow"` has one.
 pub const STATES_MAX: u64 = 1 << 24;
 
+/// The longest round trip.
+pub const RTT_MAX: Duration = Duration::from_ms(10_000);
+
 /// A whole file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -40,9 +43,10 @@ pub struct Tenants {
 pub struct Link {
     /// What all tenants may have together, in each direction.
     pub capacity: Rate,
-    /// The longest round trip of their packets while nothing queues. Default: 1 ms.
-    #[serde(default = "one_ms")]
-    pub rtt: Duration,
+    /// The longest round trip of their packets while nothing queues. Default: what the kernel has measured of the
+    /// device's own TCP connections, else 1 ms.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rtt: Option<Duration>,
     /// What the physical queue behind the device holds. Tenants' limits divide it, as far as their congestion controls
     /// don't need more. Default: 1,000 packets of 1,514 bytes, as `pfifo_fast` and most drivers have.
     #[serde(default = "thousand_packets")]
@@ -94,10 +98,6 @@ pub struct Tenant {
 
 fn plain_aq() -> Sharing {
     Sharing::Aq(Config::default())
-}
-
-fn one_ms() -> Duration {
-    Duration::from_ms(1)
 }
 
 fn thousand_packets() -> Bytes {
@@ -160,7 +160,7 @@ impl Tenants {
     }
 
     /// What the types can't express.
-    fn check(&self) -> Result<(), Problem> {
+    pub(crate) fn check(&self) -> Result<(), Problem> {
         let config = match &self.sharing {
             Sharing::Aq(config) => config,
             other => {
@@ -205,13 +205,19 @@ impl Tenants {
 }
 
 impl Link {
+    /// A link of a rate, all else by default.
+    pub fn of(capacity: Rate) -> Link {
+        let (queue, mtu, burst) = (thousand_packets(), ethernet(), segments());
+        Link { capacity, rtt: None, queue, timeout: None, mtu, burst }
+    }
+
     fn check(&self) -> Result<(), Problem> {
         if !(RATE_MIN..=RATE_MAX).contains(&self.capacity) {
             let message = format!("{} is not from {RATE_MIN} to {RATE_MAX}", self.capacity);
             return Err(Problem::new("capacity", message));
         }
-        if self.rtt == Duration::ZERO || self.rtt > Duration::from_ms(10_000) {
-            return Err(Problem::new("rtt", format!("{} is not above 0 and at most 10 s", self.rtt)));
+        if let Some(rtt) = self.rtt.filter(|&rtt| rtt == Duration::ZERO || rtt > RTT_MAX) {
+            return Err(Problem::new("rtt", format!("{rtt} is not above 0 and at most {RTT_MAX}")));
         }
         if self.mtu.get() < 64 || self.mtu > self.burst {
             let message = format!("{} is not at least 64 bytes and at most the burst, {}", self.mtu, self.burst);

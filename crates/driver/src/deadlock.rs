@@ -106,7 +106,7 @@ fn circle(waits: &BTreeMap<Queue, Vec<Queue>>) -> Vec<Queue> {
         // Depth first, with the way here and which of each queue's waits comes next.
         let mut way: Vec<(Queue, usize)> = vec![(start, 0)];
         while let Some((queue, next)) = way.last_mut() {
-            let (queue, on) = (*queue, waits.get(&queue).and_then(|on| on.get(*next)).copied());
+            let (queue, on) = (*queue, waits.get(queue).and_then(|on| on.get(*next)).copied());
             *next += 1;
             match on {
                 None => {

@@ -102,6 +102,16 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
         self.switches.iter().for_each(|slot| slot.switch.prefetch_ports());
     }
 
+    /// A packet comes from outside to a host, which is attached to something.
+    pub fn offer(&mut self, host: usize, packet: Packet) {
+        self.hosts[host].host.offer(packet);
+    }
+
+    /// The NIC of a host to which packets have been offered takes what it can, `now`.
+    pub fn pull_offered(&mut self, now: Time, host: usize) {
+        self.arm_host(now, host, false);
+    }
+
     /// Does what is due at one source, and says what it was.
     pub fn act(&mut self, now: Time, source: usize) -> Due {
         self.act_at(now, source, self.firsts())

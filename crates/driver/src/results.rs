@@ -38,12 +38,18 @@ pub(crate) fn probes<'a, C: Carrier, P: Probe>(parts: &'a [Driver<C, P>], others
     parts.iter().map(|part| &part.probe).chain(others.iter().map(|other| &other.probe)).collect()
 }
 
+/// What a link's sender counted.
+pub(crate) type Sent = (LinkId, PortStats);
+
+/// What became of packets in flight on a link.
+pub(crate) type Lost = (LinkId, InFlight);
+
 /// What links' ends in a part noted: senders' counters, and what became of packets in flight, each with its link.
 pub(crate) fn link_ends<C: Carrier, P: Probe>(
     plan: &Plan,
     part: &Driver<C, P>,
     end: Time,
-) -> (Vec<(LinkId, PortStats)>, Vec<(LinkId, InFlight)>) {
+) -> (Vec<Sent>, Vec<Lost>) {
     let in_flight = |pipe: &Pipe<C::Receiver>| {
         let mut lost = InFlight { dead_packets: pipe.lost_packets, ..InFlight::default() };
         if let Some(noise) = &pipe.noise {

@@ -12,7 +12,7 @@ use run::{Counted, FlowEvent, FlowRecord, InFlight, Journey, Measured, Plan, cou
 use units::{Duration, FlowId, LinkId, NodeId, Time};
 
 use crate::deadlock::{Queue, Waits, waits};
-use crate::results::link_ends;
+use crate::results::{Lost, Sent, link_ends};
 use crate::{Carrier, Driver, Probe, Tally, digest};
 
 /// What parts have to say, without the parts.
@@ -29,8 +29,8 @@ pub struct Summary<P> {
     pub probe: P,
     pub(crate) measures: Vec<Measured>,
     pub(crate) counted: Vec<Counted>,
-    pub(crate) senders: Vec<(LinkId, PortStats)>,
-    pub(crate) receivers: Vec<(LinkId, InFlight)>,
+    pub(crate) senders: Vec<Sent>,
+    pub(crate) receivers: Vec<Lost>,
     pub(crate) tally: Tally,
     pub(crate) waits: Waits,
 }

@@ -239,6 +239,24 @@ impl Fabric {
         }
     }
 
+    /// The links that `from-to` names, in port order: from the first node to the second, joined by a hyphen.
+    pub fn find_links(&self, name: &str) -> Result<Vec<LinkId>, Problem> {
+        let node = |name: &str| self.names.iter().position(|known| known == name).map(NodeId::from);
+        // Names may have hyphens of their own.
+        let pairs = name.match_indices('-').map(|(at, _)| (&name[..at], &name[at + 1..]));
+        for (from, to) in pairs {
+            let (Some(from), Some(to)) = (node(from), node(to)) else { continue };
+            let links: Vec<LinkId> = self.links_between(from, to).collect();
+            if !links.is_empty() {
+                return Ok(links);
+            }
+        }
+        let named = |link: &Link| format!("{}-{}", self.names[link.from.index()], self.names[link.to.index()]);
+        let mut known: Vec<String> = self.links.iter().map(named).collect();
+        known.dedup();
+        Err(names::unknown("link", name, &known))
+    }
+
     /// The links from one node to a neighbour, in port order: none, one, or several in parallel.
     pub fn links_between(&self, from: NodeId, to: NodeId) -> impl Iterator<Item = LinkId> + '_ {
         self.ports[from.index()].iter().copied().filter(move |&link| self.link(link).to == to)

@@ -9,7 +9,9 @@ use run::Plan;
 use scenario::LiveLinks;
 use units::{Duration, LinkId, Problem, Time};
 
+use crate::attach::{self, Attached};
 use crate::board::{Board, Ended};
+use crate::capture::{self, Captures};
 use crate::clock::{Clock, Lateness, Punctual};
 use crate::datagrams::{Datagrams, Read, Sent};
 use crate::results::Noted;
@@ -28,6 +30,10 @@ pub(crate) struct Network {
     pub board: Board,
     sockets: Option<Sockets>,
     far: FarEnds,
+    /// Devices of attached hosts.
+    ports: Vec<attach::Port>,
+    /// Files of captured links.
+    captures: Vec<capture::Capture>,
 }
 
 /// By worker of this process and other worker, the ends of rings to another process.
@@ -54,13 +60,14 @@ impl Network {
         };
         let board = Board::new(delays(plan, &cut), plan.scenario.live.wait == scenario::Wait::Sleep);
         let far = (0..cut.parts()).map(|_| (0..cut.parts()).map(|_| None).collect()).collect();
-        Ok(Network { board, cut, clock, sockets, far })
+        let ports = attach::open(plan)?;
+        Ok(Network { board, cut, clock, sockets, far, ports, captures: capture::open(plan)? })
     }
 
     /// Of one process of several, over what each says, and with what its workers have between them and others'.
     pub fn far(plan: &Plan, clock: Clock, cut: Cut, me: usize, regions: Vec<Arc<Lines>>, far: FarEnds) -> Network {
         let board = Board::over(regions, me, delays(plan, &cut), plan.scenario.live.wait == scenario::Wait::Sleep);
-        Network { board, cut, clock, sockets: None, far }
+        Network { board, cut, clock, sockets: None, far, ports: Vec::new(), captures: Vec::new() }
     }
 
     /// Where each node's socket is, if nodes have any.
@@ -77,6 +84,8 @@ impl Network {
     ) -> Vec<Worker<'a, P>> {
         let mut datagrams = self.sockets.take().map(Datagrams::new);
         let mut far = std::mem::take(&mut self.far).into_iter();
+        let mut ports = std::mem::take(&mut self.ports);
+        let mut captures = std::mem::take(&mut self.captures);
         let Network { cut, clock, board, .. } = &*self;
         let sockets = datagrams.is_some();
         let sender = |link: LinkId| {
@@ -104,7 +113,18 @@ impl Network {
             let ends = plan.fabric.link(link);
             cut.part_of(ends.from) != cut.part_of(ends.to)
         };
-        let worker = |(me, driver)| Worker::new(me, driver, board, crosses, step, goal);
+        let worker = |(me, mut driver): (usize, Driver<Wires<'a>, P>)| {
+            let place = |host| driver.hosts.iter().position(|slot| slot.host.id() == host);
+            let (here, others) = std::mem::take(&mut ports).into_iter().partition(|port| place(port.host).is_some());
+            ports = others;
+            let attached = Attached::new(plan, here, |host| place(host).unwrap_or(0));
+            driver.links.carrier.attached = attached.map(Box::new);
+            let is_here = |link: &LinkId| cut.part_of(plan.fabric.link(*link).from) == me;
+            let (here, others) = std::mem::take(&mut captures).into_iter().partition(|of| of.links.iter().all(is_here));
+            captures = others;
+            driver.links.carrier.captures = Captures::new(plan, here, |link| cut.outlet_of(link)).map(Box::new);
+            Worker::new(me, driver, board, crosses, step, goal)
+        };
         // The nodes of other processes are there too until here, as they begin; they are not needed any more.
         built.into_iter().enumerate().filter(|(me, _)| board.own().contains(me)).map(worker).collect()
     }

@@ -80,6 +80,12 @@ impl Pages {
         self.of.get(id.index())?.bytes.get(..bytes)
     }
 
+    /// The same, to be changed at the packet's end.
+    #[inline]
+    pub fn content_mut(&mut self, id: PacketId, bytes: usize) -> Option<&mut [u8]> {
+        self.of.get_mut(id.index())?.bytes.get_mut(..bytes)
+    }
+
     /// Takes the page of a packet that goes elsewhere.
     #[inline]
     pub fn leave(&mut self, id: PacketId) -> Page {
@@ -96,7 +102,7 @@ impl Pages {
     /// The content of a packet has been read. A page of its own stays where it is, for the next packet there.
     #[inline]
     pub fn read(&mut self, id: PacketId) {
-        if self.of[id.index()].home != self.me {
+        if self.of.get(id.index()).is_some_and(|page| page.home != self.me) {
             self.clear(id);
         }
     }

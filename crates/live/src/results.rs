@@ -5,6 +5,8 @@ use node::wire::{Malformed, Reader, Writer};
 use run::{Column, Data, Finding, Flows, Plan, Table};
 use units::{Duration, FlowId, LinkId, Time};
 
+use crate::attach::Port;
+use crate::attach::ip::Refused;
 use crate::board::Ended;
 use crate::clock::{CREDIT, Lateness, LinkLateness};
 use crate::frame::Refusal;
@@ -130,7 +132,8 @@ pub(crate) fn tables<P: Probe>(
             _ => {}
         }
     }
-    tables.extend([lateness_table(noted), refused_table(said)]);
+    tables.extend([lateness_table(noted), refused_table(said, parts)]);
+    tables.extend(attached_table(whole.plan, parts));
     tables
 }
 
@@ -280,20 +283,70 @@ fn lateness_table(noted: &[Noted]) -> Table {
     }
 }
 
-fn refused_table(said: &[Said]) -> Table {
-    let names = Refusal::ALL.iter().map(Refusal::to_string).collect();
-    let index = Refusal::ALL.iter().map(|&refusal| refusal as u32).collect();
-    let of = |refusal: usize| said.iter().map(|of| of.refused[refusal]).sum();
+/// What was refused of what came by sockets or from other processes, and of what came from devices if there are any.
+fn refused_table<P: Probe>(said: &[Said], parts: &[Driver<Wires<'_>, P>]) -> Table {
+    let mut names: Vec<String> = Refusal::ALL.iter().map(Refusal::to_string).collect();
+    let mut counts: Vec<u64> =
+        (0..names.len()).map(|refusal| said.iter().map(|of| of.refused[refusal]).sum()).collect();
+    let mut devices = parts.iter().filter_map(|part| part.links.carrier.attached.as_ref()).peekable();
+    if devices.peek().is_some() {
+        names.extend(Refused::ALL.iter().map(Refused::to_string));
+        counts.resize(names.len(), 0);
+        let own = &mut counts[Refusal::ALL.len()..];
+        devices.for_each(|of| own.iter_mut().zip(of.refused).for_each(|(sum, count)| *sum += count));
+    }
+    let index = (0..names.len() as u32).collect();
     Table {
         name: "refused",
         columns: vec![
             Column::new(
                 "reason",
                 "",
-                "why a datagram, or a packet from another process, was dropped",
+                "why a datagram, a packet from another process, or a frame of an attached host's device, was dropped",
                 Data::Names { index, names },
             ),
-            Column::new("datagrams", "", "how many", Data::U64((0..Refusal::ALL.len()).map(of).collect())),
+            Column::new("datagrams", "", "how many", Data::U64(counts)),
         ],
     }
+}
+
+/// What went through the devices of attached hosts, if there are any.
+fn attached_table<P: Probe>(plan: &Plan, parts: &[Driver<Wires<'_>, P>]) -> Option<Table> {
+    let attached = parts.iter().filter_map(|part| part.links.carrier.attached.as_ref());
+    let mut ports: Vec<&Port> = attached.flat_map(|attached| &attached.ports).collect();
+    ports.sort_by_key(|port| port.host);
+    let names = |of: fn(&Plan, &Port) -> String| {
+        let names = ports.iter().map(|port| of(plan, port)).collect();
+        Data::Names { index: (0..ports.len() as u32).collect(), names }
+    };
+    let each = |of: fn(&Port) -> u64| Data::U64(ports.iter().map(|port| of(port)).collect());
+    (!ports.is_empty()).then(|| Table {
+        name: "attached",
+        columns: vec![
+            Column::new(
+                "host",
+                "",
+                "an attached host",
+                names(|plan, port| plan.fabric.names[port.host.index()].clone()),
+            ),
+            Column::new("device", "", "what it is on this machine", names(|_, port| port.name.clone())),
+            Column::new("sent_frames", "", "frames that its device handed over", each(|port| port.sent.frames)),
+            Column::new("sent_packets", "", "packets into which they were cut", each(|port| port.sent.packets)),
+            Column::new("sent_bytes", "bytes", "bytes of these, from the IP header on", each(|port| port.sent.bytes)),
+            Column::new("received_frames", "", "frames that its device took", each(|port| port.received.frames)),
+            Column::new(
+                "received_packets",
+                "",
+                "packets that came out of the fabric for it",
+                each(|port| port.received.packets),
+            ),
+            Column::new(
+                "received_bytes",
+                "bytes",
+                "bytes of these, from the IP header on",
+                each(|port| port.received.bytes),
+            ),
+            Column::new("marked_packets", "", "packets among them that bore a switch's mark", each(|port| port.marked)),
+        ],
+    })
 }

@@ -13,6 +13,9 @@ use crate::results::{self, Heard, Noted, Said};
 use crate::wires::Wires;
 use crate::worker::Worker;
 
+/// When a run with attached hosts ends that no one ends: after 106 days.
+const ENDLESS: Time = Time::from_ps(u64::MAX / 2);
+
 /// What a live run gives: as the simulator's, but for what only one of them has.
 #[derive(Clone, Debug)]
 pub struct RunResult {
@@ -32,6 +35,7 @@ pub struct RunInfo {
     /// The scenario's seed.
     pub seed: u64,
     /// Digest of the history of every node: the simulator's, if no frame was lost on a socket and both ran as long.
+    /// None where hosts are attached: what comes from outside comes differently each time.
     pub digest: String,
     /// Packets that passed a link, data and control, each link once.
     pub packet_hops: u64,
@@ -95,7 +99,11 @@ pub fn run_at(
     watch: impl FnMut(Progress) -> bool,
     bound: impl FnOnce(&[SocketAddr]),
 ) -> Result<RunResult, Problem> {
-    let plan = Plan::new(scenario)?;
+    let mut plan = Plan::new(scenario)?;
+    if plan.outside.is_some() && plan.scenario.measure.end.is_none() {
+        plan.horizon = ENDLESS;
+    }
+    let plan = plan;
     let live = &plan.scenario.live;
     let clock = Clock::new(live.dilation, plan.lookahead);
     let mut network = Network::new(&plan, clock, live.links, live.workers as usize)?;
@@ -115,7 +123,9 @@ fn run_watched<P: Probe>(
     mut watch: impl FnMut(Progress) -> bool,
 ) -> RunResult {
     let flows = plan.flows.len() as u64;
-    let mut workers = network.workers(plan, flows, probe);
+    // Where hosts are attached, no flow is the last.
+    let goal = if plan.outside.is_some() { u64::MAX } else { flows };
+    let mut workers = network.workers(plan, goal, probe);
     let (clock, board) = workers[0].shared();
     let watch = |now, done| watch(Progress::by_flows(now, plan.horizon, done, flows));
     let outcome = network::live(&mut workers, clock, board, watch);
@@ -137,7 +147,10 @@ pub(crate) fn conclude<P: Probe>(
     others: Vec<Other<P>>,
     outcome: Outcome,
 ) -> RunResult {
-    let (parts, mut noted): (Vec<Driver<Wires<'_>, P>>, Vec<_>) = workers.into_iter().map(Worker::take_apart).unzip();
+    let (mut parts, mut noted): (Vec<Driver<Wires<'_>, P>>, Vec<_>) =
+        workers.into_iter().map(Worker::take_apart).unzip();
+    let captures = parts.iter_mut().filter_map(|part| part.links.carrier.captures.as_mut());
+    let cut_off: Vec<String> = captures.flat_map(|captures| captures.end()).collect();
     let mut said: Vec<Said> = parts.iter().map(Said::of).collect();
     let stood = others.iter().map(|other| other.stood).fold(clock.stood(), Duration::max);
     let processes = 1 + others.len();
@@ -159,7 +172,10 @@ pub(crate) fn conclude<P: Probe>(
     let info = RunInfo {
         version: env!("CARGO_PKG_VERSION"),
         seed: plan.scenario.seed,
-        digest: format!("{:016x}", others.iter().map(|other| other.digest).fold(digest, u64::wrapping_add)),
+        digest: match plan.outside {
+            None => format!("{:016x}", others.iter().map(|other| other.digest).fold(digest, u64::wrapping_add)),
+            Some(_) => "none: hosts are attached".to_owned(),
+        },
         packet_hops: sum(|part| part.packet_hops) + others.iter().map(|other| other.packet_hops).sum::<u64>(),
         events: sum(|part| part.events) + others.iter().map(|other| other.events).sum::<u64>(),
         ended: match outcome.ended {
@@ -186,7 +202,7 @@ pub(crate) fn conclude<P: Probe>(
         late_us_max: late.max().us_f64(),
         lost_ps: stood.ps(),
         machine_s: outcome.machine.as_secs_f64(),
-        warnings: plan.warnings().iter().map(ToString::to_string).collect(),
+        warnings: plan.warnings().iter().map(ToString::to_string).chain(cut_off).collect(),
         audit: results::audit(&whole, &heard, &flows, outcome, stood),
     };
     let tables = results::tables(&whole, &heard, flows);

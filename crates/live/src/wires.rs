@@ -21,7 +21,9 @@ use run::{FlowEvent, Host, Journey, Plan};
 use scenario::ContentCheck;
 use units::{LinkId, Time};
 
+use crate::attach::Attached;
 use crate::board::Board;
+use crate::capture::Captures;
 use crate::clock::Clock;
 use crate::content::{self, Inbox};
 use crate::datagrams::{Count, Datagrams, Read, Sent, codec};
@@ -65,6 +67,10 @@ pub(crate) struct Wires<'a> {
     seen: Vec<(usize, u64)>,
     /// Where links are sockets.
     pub datagrams: Option<Datagrams>,
+    /// Hosts of this worker that are devices of the machine.
+    pub attached: Option<Box<Attached>>,
+    /// Links of this worker that are captured.
+    pub captures: Option<Box<Captures>>,
 }
 
 /// Where a link's receiving end is, for its sender.
@@ -173,6 +179,8 @@ impl<'a> Wires<'a> {
             ended_flows: 0,
             seen: vec![(0, 0); plan.fabric.hosts as usize],
             datagrams,
+            attached: None,
+            captures: None,
         }
     }
 
@@ -413,6 +421,21 @@ impl<'a> Wires<'a> {
         }
     }
 
+    /// A packet leaves on a link that is captured.
+    #[cold]
+    fn capture(links: &mut Links<Self>, outlet: u32, gone: Time, id: PacketId) {
+        let packet = links.pool.get(id).packet;
+        let wires = &mut links.carrier;
+        let carried = match wires.offset_of_content(&packet) {
+            Some(offset) => wires.datagrams.is_some() || content::is_carried(wires.content, packet.flow, offset),
+            None => wires.plan.outside == Some(packet.transport),
+        };
+        let content = wires.pages.content(id, usize::from(packet.payload_bytes)).filter(|_| carried);
+        if let Some(captures) = &mut wires.captures {
+            captures.note(wires.plan, outlet, gone, &packet, content);
+        }
+    }
+
     /// The content that a packet should have, by its place in the pool: where in its message it begins.
     #[inline]
     fn offset_of_content(&self, packet: &Packet) -> Option<u64> {
@@ -430,6 +453,9 @@ impl Carrier for Wires<'_> {
 
     #[inline]
     fn carry(links: &mut Links<Self>, outlet: u32, departure: Departure, id: PacketId) {
+        if links.carrier.captures.as_ref().is_some_and(|captures| captures.wants(outlet)) {
+            Wires::capture(links, outlet, departure.gone, id);
+        }
         match links.outlets[outlet as usize].sender {
             Sender::Here(pipe) => links.put(pipe, id, departure.at),
             Sender::There { worker, pipe } | Sender::Far { worker, link: pipe } => {
@@ -453,6 +479,10 @@ impl Carrier for Wires<'_> {
     fn made(links: &mut Links<Self>, id: PacketId) {
         let packet = links.pool.get(id).packet;
         let wires = &mut links.carrier;
+        if let Some(attached) = wires.attached.as_mut().filter(|attached| attached.has_made(&packet)) {
+            attached.write(&packet, wires.pages.fresh(id, usize::from(packet.payload_bytes)));
+            return;
+        }
         let Some(offset) = wires.offset_of_content(&packet) else { return };
         if content::is_carried(wires.content, packet.flow, offset) {
             content::write(packet.flow, offset, wires.pages.fresh(id, usize::from(packet.payload_bytes)));
@@ -465,6 +495,11 @@ impl Carrier for Wires<'_> {
     #[inline]
     fn taken(links: &mut Links<Self>, id: PacketId, packet: &Packet) {
         let wires = &mut links.carrier;
+        if let Some(attached) = wires.attached.as_mut().filter(|attached| attached.has_made(packet)) {
+            attached.give(packet, wires.pages.content_mut(id, usize::from(packet.payload_bytes)));
+            wires.pages.read(id);
+            return;
+        }
         let Some(offset) = wires.offset_of_content(packet) else { return };
         let count = packet.payload_bytes;
         if content::is_carried(wires.content, packet.flow, offset) {

@@ -11,6 +11,7 @@ use driver::{Driver, Due, Probe};
 use scenario::Wait;
 use units::{Duration, LinkId, Time};
 
+use crate::attach::Attached;
 use crate::board::{Board, Ended};
 use crate::clock::{Clock, Lateness, LinkLateness};
 use crate::datagrams::Datagrams;
@@ -38,6 +39,15 @@ const SLEEP_FAR: std::time::Duration = std::time::Duration::from_micros(200);
 /// For what is due sooner it does not sleep: waking up takes about as long.
 const SLEEP_MIN: std::time::Duration = std::time::Duration::from_micros(20);
 
+/// With attached hosts and without being woken by others, the longest sleep.
+const LOOK: std::time::Duration = std::time::Duration::from_micros(50);
+
+/// While it has always something to do, devices of attached hosts get what has come after so many turns.
+const FLUSH: u32 = 4;
+
+/// While it has always something to do, it looks so seldom whether captures are to be written.
+const WRITE: u32 = 256;
+
 /// Where the lateness of arrivals from other workers stands, behind that of each [`Due`].
 pub(crate) const CROSSING: usize = 3;
 
@@ -54,6 +64,8 @@ pub(crate) struct Worker<'a, P: Probe> {
     ended_flows: u64,
     /// What it did last was due then.
     now: Time,
+    /// Where hosts are attached: up to then it has done all that was due, and frames come in. Otherwise never.
+    present: Time,
     /// What it has promised, and how much more makes a new promise worth while.
     promised: Time,
     step: Duration,
@@ -61,7 +73,8 @@ pub(crate) struct Worker<'a, P: Probe> {
     quiet: Time,
     rests: bool,
     sleep_max: std::time::Duration,
-    /// Turns in which it found nothing to do.
+    /// Turns, and those of them without anything to do since there was something.
+    turns: u32,
     idle: u32,
     is_done: bool,
     /// By [`Due`], and of arrivals from other workers.
@@ -94,6 +107,7 @@ impl<'a, P: Probe> Worker<'a, P> {
         goal: u64,
     ) -> Worker<'a, P> {
         let (plan, clock) = (driver.links.carrier.plan, driver.links.carrier.clock);
+        let attached = driver.links.carrier.attached.is_some();
         let of_links = driver.links.pipes.iter().map(|pipe| LinkLateness::of(crosses(LinkId(pipe.link)))).collect();
         Worker {
             me,
@@ -105,11 +119,13 @@ impl<'a, P: Probe> Worker<'a, P> {
             goal,
             ended_flows: 0,
             now: Time::ZERO,
+            present: if attached { Time::ZERO } else { Time::MAX },
             promised: Time::ZERO,
             step,
             quiet: Time::ZERO,
             sleep_max: if board.processes() > 1 { SLEEP_FAR } else { SLEEP_MAX },
             rests: false,
+            turns: 0,
             idle: 0,
             is_done: false,
             lateness: Default::default(),
@@ -148,12 +164,23 @@ impl<'a, P: Probe> Worker<'a, P> {
                 self.stir();
                 Wires::take_in(&mut self.driver.links);
             }
+            self.take_frames(limit);
+            let present = self.present;
             let waits = self.act_until(limit);
             if !alone {
-                self.promise(self.driver.links.agenda.first().0.min(limit));
+                self.promise(self.driver.links.agenda.first().0.min(limit).min(present));
+            }
+            self.turns = self.turns.wrapping_add(1);
+            if present < Time::MAX && (!matches!(waits, Waits::No) || self.turns.is_multiple_of(FLUSH)) {
+                self.give_frames();
+            }
+            if self.driver.links.carrier.captures.is_some() {
+                self.write_captures(&waits);
             }
             match waits {
                 Waits::No => self.idle = 0,
+                Waits::Clock(at) if present < Time::MAX => self.wait_for_frames(at, present),
+                Waits::Others if present < self.horizon => self.wait_for_frames(self.horizon, present),
                 Waits::Clock(at) => self.wait_for_clock(at),
                 Waits::Others => self.wait_for_others(limit),
             }
@@ -169,6 +196,71 @@ impl<'a, P: Probe> Worker<'a, P> {
         let at = self.now.max(if self.promised == Time::MAX { self.horizon } else { self.promised });
         self.driver.fail(at, &pipes, &outlets, &routes);
         self.now = at;
+    }
+
+    /// What devices of attached hosts have comes into the network at this worker's present.
+    #[inline]
+    fn take_frames(&mut self, limit: Time) {
+        if self.driver.links.carrier.attached.is_none() {
+            return;
+        }
+        let due = self.driver.links.agenda.first().0;
+        let clock = self.clock.now();
+        let present = clock.min(limit).min(due).max(self.now).max(self.promised);
+        self.present = present;
+        if self.driver.links.carrier.is_held_up() || present >= self.horizon {
+            return;
+        }
+        let rested = self.rests;
+        if rested {
+            self.rests = false;
+            self.board.stir(self.me);
+        }
+        if Attached::take_in(&mut self.driver, clock, present) {
+            self.now = present;
+            self.idle = 0;
+        } else if rested {
+            self.rest();
+        }
+    }
+
+    /// Attached hosts' devices get what has come for them.
+    fn give_frames(&mut self) {
+        if let Some(attached) = &mut self.driver.links.carrier.attached {
+            attached.flush();
+        }
+    }
+
+    /// What has been captured goes to its files from time to time, at first when there is nothing to do.
+    #[cold]
+    fn write_captures(&mut self, waits: &Waits) {
+        if let Some(captures) = &mut self.driver.links.carrier.captures
+            && (!matches!(waits, Waits::No) || self.turns.is_multiple_of(WRITE))
+        {
+            captures.write_after(self.clock.machine());
+        }
+    }
+
+    /// Nothing is due before `at`, or before other workers go on, unless a device has something.
+    fn wait_for_frames(&mut self, at: Time, present: Time) {
+        self.idle = self.idle.saturating_add(1);
+        let alone = self.board.workers() == 1;
+        if !alone && self.idle > SPINS {
+            self.rest_at(present);
+            if let Some(quiet) = self.board.quiet_until() {
+                self.quiet = self.quiet.max(self.board.heard(self.me, quiet));
+            }
+        }
+        if self.wait == Wait::Sleep && self.idle > SPINS {
+            let most = if alone { SLEEP_MAX } else { LOOK };
+            let span = self.clock.until(at).min(most);
+            if span > SLEEP_MIN
+                && let Some(attached) = &self.driver.links.carrier.attached
+            {
+                attached.wait(span);
+            }
+        }
+        std::hint::spin_loop();
     }
 
     /// It will do nothing more that is due before `at`.
@@ -200,7 +292,7 @@ impl<'a, P: Probe> Worker<'a, P> {
             self.stir();
             self.act(due, source, wall);
             if due.since(self.promised) > self.step && self.board.workers() > 1 {
-                self.promise(self.driver.links.agenda.first().0.min(limit));
+                self.promise(self.driver.links.agenda.first().0.min(limit).min(self.present));
             }
         }
         Waits::No
@@ -250,8 +342,20 @@ impl<'a, P: Probe> Worker<'a, P> {
         let carrier = &mut self.driver.links.carrier;
         if !self.rests && self.board.workers() > 1 && !carrier.is_held_up() {
             self.rests = true;
-            self.board.rest(self.me, self.driver.links.agenda.first().0, &carrier.sent, &carrier.taken);
+            // What comes from outside comes later than all that has been promised.
+            let outside = if carrier.attached.is_some() { self.promised } else { Time::MAX };
+            self.board.rest(self.me, self.driver.links.agenda.first().0.min(outside), &carrier.sent, &carrier.taken);
         }
+    }
+
+    /// The same, though frames may come from `present` on.
+    fn rest_at(&mut self, present: Time) {
+        if self.rests {
+            self.rests = false;
+            self.board.stir(self.me);
+        }
+        self.promise(present);
+        self.rest();
     }
 
     /// Nothing is due before `at`, unless something comes.

@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use contract::CongestionSignal;
 use contract::sharing::{AqId, Hose, Ids, Place, Position, Request, Share, Step, portion};
-use contract::{CongestionSignal, SwitchRequirements};
 use fabric::{Fabric, Quotient};
 use node::Packet;
 use units::{Duration, FlowId, HostId, LinkId, Problem, Rate, SwitchId, Time};
 
-use crate::{FlowInfo, FlowTable};
+use crate::{FlowInfo, FlowTable, WorkloadPlan};
 use scenario::{Each, EntitySpec, RequestSpec, Scenario};
 
 /// The entities of a run.
@@ -91,12 +91,8 @@ struct Member {
 
 impl Entities {
     /// Works out what a scenario says, with keys as in it.
-    pub fn new(
-        scenario: &Scenario,
-        fabric: &Fabric,
-        flows: &FlowTable,
-        requirements: &[SwitchRequirements],
-    ) -> Result<Entities, Problem> {
+    pub fn new(scenario: &Scenario, work: &WorkloadPlan) -> Result<Entities, Problem> {
+        let (fabric, flows) = (&work.fabric, &work.flows);
         let mut entities = Entities {
             of_class: vec![None; scenario.traffic.len()],
             of_host: vec![None; fabric.hosts as usize],
@@ -104,7 +100,7 @@ impl Entities {
         };
         let mut ids = Ids::default();
         for (index, spec) in scenario.entity.iter().enumerate() {
-            let result = entities.add(index as u16, spec, &mut ids, scenario, fabric, flows, requirements);
+            let result = entities.add(index as u16, spec, &mut ids, scenario, work);
             result.map_err(|problem| problem.under(format!("entity[{index}]")))?;
         }
         entities.check_flows(flows)?;
@@ -174,6 +170,12 @@ impl Entities {
         }
         let host = |host: HostId| self.of_host[host.index()];
         [self.of_class[usize::from(flow.class)], host(flow.src), host(flow.dst)]
+    }
+
+    /// The same of a packet from outside, which belongs to its hosts alone.
+    #[inline]
+    pub fn of_outside(&self, packet: &Packet) -> [Option<u16>; 3] {
+        [None, self.of_host[packet.src.index()], self.of_host[packet.dst.index()]]
     }
 
     /// The entity and the pipeline that a tag stands for.
@@ -280,17 +282,15 @@ impl Entities {
         Ok(hoses.into_iter().map(|[outbound, inbound]| Hose { outbound, inbound }).collect())
     }
 
-    #[expect(clippy::too_many_arguments, reason = "everything that a scenario's entity can refer to")]
     fn add(
         &mut self,
         entity: u16,
         spec: &EntitySpec,
         ids: &mut Ids,
         scenario: &Scenario,
-        fabric: &Fabric,
-        flows: &FlowTable,
-        requirements: &[SwitchRequirements],
+        work: &WorkloadPlan,
     ) -> Result<(), Problem> {
+        let (fabric, flows) = (&work.fabric, &work.flows);
         if self.names.contains(&spec.name) {
             return Err(Problem::new(
                 "name",
@@ -338,7 +338,7 @@ impl Entities {
         };
         let feedback = match spec.feedback {
             Some(feedback) => feedback,
-            None => default_feedback(&members, flows, requirements)?,
+            None => default_feedback(&members, work)?,
         };
         self.requests.reserve(members.len() * spec.request.len());
         for member in members {
@@ -522,13 +522,13 @@ impl Entities {
 /// What all transports of an entity listen to.
 fn default_feedback(
     members: &[Member],
-    flows: &FlowTable,
-    requirements: &[SwitchRequirements],
+    WorkloadPlan { flows, requirements, attached, outside, .. }: &WorkloadPlan,
 ) -> Result<CongestionSignal, Problem> {
     let of_hosts: BTreeSet<HostId> = members.iter().flat_map(|member| &member.hosts).copied().collect();
     let of_host = |flow: &&FlowInfo| of_hosts.contains(&flow.src) || of_hosts.contains(&flow.dst);
     let of_group = members.iter().flat_map(|member| &member.flows).map(|&flow| flows.get(flow));
     let mut transports: Vec<u8> = of_group.chain(flows.iter().filter(of_host)).map(|flow| flow.transport).collect();
+    transports.extend(outside.filter(|_| attached.keys().any(|host| of_hosts.contains(host))));
     transports.sort_unstable();
     transports.dedup();
     let mut feedback = transports.iter().map(|&transport| requirements[usize::from(transport)].signal);

@@ -1,5 +1,5 @@
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 use std::sync::Arc;
 
 use fabric::Routes;
@@ -25,6 +25,8 @@ pub struct Host {
     shaper: Option<Box<dyn Shaper>>,
     /// Whose packets are tagged how, if any are.
     entities: Option<Arc<Entities>>,
+    /// What a driver has handed in, where the host is attached to something outside.
+    outside: Option<Box<Outside>>,
     /// Whose turn it is at the NIC.
     turn: usize,
     /// The transport that is always asked first, if one reserves the first classes.
@@ -93,6 +95,16 @@ impl Link {
     }
 }
 
+/// Packets from outside the run: of a host that is a device of the machine.
+struct Outside {
+    /// The transport that they name.
+    transport: u8,
+    /// Their class.
+    class: u8,
+    /// Those that wait for the NIC.
+    packets: VecDeque<Packet>,
+}
+
 struct Slot {
     endpoint: Box<dyn Endpoint>,
     /// How many classes its packets go below its own.
@@ -135,6 +147,7 @@ impl Host {
             transports: endpoints.into_iter().enumerate().map(slot).collect(),
             shaper,
             entities,
+            outside: None,
             turn: 0,
             first: None,
             flows,
@@ -181,6 +194,27 @@ impl Host {
             }
         }
         self
+    }
+
+    /// The same host, into which a driver hands packets that name this transport, if any.
+    pub(crate) fn with_outside(mut self, transport: Option<u8>, class: u8) -> Host {
+        let outside = |transport| Box::new(Outside { transport, class, packets: VecDeque::new() });
+        self.outside = transport.map(outside);
+        self
+    }
+
+    /// A packet comes from outside, and waits for the NIC, which takes turns between transports and these. Its class
+    /// and its transport are set here.
+    pub fn offer(&mut self, mut packet: Packet) {
+        let outside = self.outside.as_mut().expect("only attached hosts are offered packets");
+        (packet.transport, packet.class, packet.src) = (outside.transport, outside.class, self.id);
+        outside.packets.push_back(packet);
+    }
+
+    /// How many packets from outside wait for the NIC.
+    #[inline]
+    pub fn offered(&self) -> usize {
+        self.outside.as_ref().map_or(0, |outside| outside.packets.len())
     }
 
     /// The same host, whose applications submit messages again that were rejected or given up: how, by class.
@@ -230,6 +264,9 @@ impl Host {
             return;
         }
         let transport = usize::from(packet.transport);
+        if self.outside.as_ref().is_some_and(|outside| outside.transport == packet.transport) {
+            return; // the driver has taken its content
+        }
         if let Some(telemetry) = telemetry {
             self.transports[transport].endpoint.gathered(telemetry);
         }
@@ -361,7 +398,10 @@ impl Host {
     /// The next packet of the endpoints.
     #[inline(always)]
     fn poll_endpoints(&mut self, now: Time) -> Option<Packet> {
-        if self.transports.len() == 1 { self.poll_endpoint(now, 0) } else { self.poll_several(now) }
+        match self.transports.len() {
+            1 if self.outside.is_none() => self.poll_endpoint(now, 0),
+            _ => self.poll_several(now),
+        }
     }
 
     /// Transports take turns, after the one that goes first.
@@ -370,15 +410,26 @@ impl Host {
         if let Some(packet) = self.poll_first(now) {
             return Some(packet);
         }
-        let count = self.transports.len();
+        let own = self.transports.len();
+        let count = own + usize::from(self.outside.is_some());
         for offset in 0..count {
             let index = (self.turn + offset) % count;
-            if let Some(packet) = self.poll_endpoint(now, index) {
+            let packet = if index == own { self.poll_outside() } else { self.poll_endpoint(now, index) };
+            if let Some(packet) = packet {
                 self.turn = index + 1;
                 return Some(packet);
             }
         }
         None
+    }
+
+    /// The next packet from outside.
+    fn poll_outside(&mut self) -> Option<Packet> {
+        let mut packet = self.outside.as_mut()?.packets.pop_front()?;
+        if let Some(entities) = &self.entities {
+            packet.set_tags(entities.tags(&self.flows, &packet));
+        }
+        Some(packet)
     }
 
     /// The next packet of the transport that goes first, if there is one.

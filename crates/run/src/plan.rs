@@ -55,6 +55,10 @@ pub struct Plan {
     pub settings: Arc<Settings>,
     /// What each host is told of its place.
     pub sites: Vec<Site>,
+    /// Hosts that are something on the machine, in a live run, and what.
+    pub attached: BTreeMap<HostId, String>,
+    /// The index by which packets of attached hosts name their transport, if there are any: beyond all transports.
+    pub outside: Option<u8>,
     /// All flows.
     pub flows: Arc<FlowTable>,
     /// Whose traffic is told apart.
@@ -91,7 +95,7 @@ impl Plan {
         let lookahead = lookahead(scenario, &work.fabric)?;
         let arrivals = arrivals(scenario, &work.fabric)?;
         check_sample_rows(scenario, &work.fabric)?;
-        let entities = Arc::new(Entities::new(scenario, &work.fabric, &work.flows, requirements)?);
+        let entities = Arc::new(Entities::new(scenario, &work)?);
         let tagging = scenario.sharing.as_scheme().and_then(|scheme| scheme.tagging());
         let limits = scenario.sharing.as_scheme().is_some_and(|scheme| scheme.limits_hosts());
         let plan = Plan {
@@ -114,6 +118,8 @@ impl Plan {
             requirements: work.requirements,
             balancing: work.balancing,
             sites: work.sites,
+            attached: work.attached,
+            outside: work.outside,
             flows: Arc::new(work.flows),
             ideal_ps: work.ideal_ps,
             horizon: work.horizon,
@@ -216,7 +222,13 @@ impl Plan {
             .with_homes(homes)
             .with_receive_limit(receive_limit)
             .with_reserved(reserved)
+            .with_outside(self.outside.filter(|_| self.attached.contains_key(&host)), self.beneath_reserved())
             .with_again(self.again.clone())
+    }
+
+    /// The first class that is not reserved.
+    fn beneath_reserved(&self) -> u8 {
+        self.reserved.as_ref().map_or(0, |reserved| reserved.classes)
     }
 
     /// The flow control's part of a port of a host.

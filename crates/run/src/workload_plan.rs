@@ -1,7 +1,8 @@
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use catalogue::Transport;
-use contract::SwitchRequirements;
+use contract::{CongestionSignal, SwitchRequirements};
 use fabric::{Fabric, Quotient};
 use node::{Balancing, Clock, Site};
 use units::{HostId, Problem, Stream, Time};
@@ -28,6 +29,10 @@ pub struct WorkloadPlan {
     pub requirements: Vec<SwitchRequirements>,
     /// How each transport's packets choose among equal paths.
     pub balancing: Vec<Balancing>,
+    /// Hosts that are something on the machine, in a live run, and what.
+    pub attached: BTreeMap<HostId, String>,
+    /// The index by which packets of attached hosts name their transport, if there are any: beyond all transports.
+    pub outside: Option<u8>,
     /// All flows.
     pub flows: FlowTable,
     /// Each flow's completion time alone in the network, in picoseconds.
@@ -48,6 +53,8 @@ impl WorkloadPlan {
         let mut requirements: Vec<SwitchRequirements> =
             transports.iter().map(|transport| transport.as_scheme().requirements(&sites[0])).collect();
         requirements.extend(scenario.sharing.as_scheme().and_then(|scheme| scheme.requirements()));
+        let attached = attached(scenario, &fabric)?;
+        let outside = (!attached.is_empty()).then(|| outside(scenario, &mut requirements)).transpose()?;
         let balancing =
             requirements.iter().map(|required| scenario.switch.balancing.unwrap_or(required.balancing)).collect();
         let flows = flows(scenario, &fabric, &quotient, &of_class)?;
@@ -74,11 +81,56 @@ impl WorkloadPlan {
             sites,
             requirements,
             balancing,
+            attached,
+            outside,
             flows,
             ideal_ps,
             horizon,
         })
     }
+}
+
+/// The hosts that are attached to devices, by number.
+fn attached(scenario: &Scenario, fabric: &Fabric) -> Result<BTreeMap<HostId, String>, Problem> {
+    let under = |name: &str| format!("live.attach.{name}");
+    let mut attached = BTreeMap::new();
+    for (name, device) in &scenario.live.attach {
+        let node = fabric.find(name).map_err(|problem| problem.under(under(name)))?;
+        let Some(host) = fabric.as_host(node) else {
+            let message = format!("\"{name}\" is a switch; what is attached is a host, such as \"host0\"");
+            return Err(Problem::new(under(name), message));
+        };
+        attached.insert(host, device.clone());
+    }
+    if attached.is_empty() {
+        return Ok(attached);
+    }
+    if scenario.host.intake_rate.is_some() {
+        let message = "a host's intake has no effect on what its device takes; leave it out, or attach no hosts";
+        return Err(Problem::new("host.intake_rate", message));
+    }
+    if !scenario.live.networks()?.has_room(fabric.hosts) {
+        let message = format!("has no room for addresses of {} hosts; write a shorter prefix", fabric.hosts);
+        return Err(Problem::new("live.network", message));
+    }
+    if scenario.host.mtu.get() < MTU_MIN {
+        let message = format!("attached hosts need {MTU_MIN} bytes, as IPv6 does (RFC 8200, section 5)");
+        return Err(Problem::new("host.mtu", message));
+    }
+    Ok(attached)
+}
+
+/// The least that a network must carry in one packet for IPv6.
+const MTU_MIN: u64 = 1280;
+
+/// What packets of attached hosts ask of switches: one path a flow, and marks if the scenario has thresholds.
+fn outside(scenario: &Scenario, requirements: &mut Vec<SwitchRequirements>) -> Result<u8, Problem> {
+    let index = u8::try_from(requirements.len()).map_err(|_| {
+        Problem::new("live.attach", "needs a transport's number, and all 256 are taken; let more classes share one")
+    })?;
+    let signal = scenario.switch.marking.map_or(CongestionSignal::Drop, CongestionSignal::Ecn);
+    requirements.push(SwitchRequirements { signal, ..SwitchRequirements::only(Balancing::Ecmp) });
+    Ok(index)
 }
 
 fn sites(scenario: &Scenario, fabric: &Fabric, quotient: &Quotient) -> Vec<Site> {

@@ -8,5 +8,5 @@ mod live;
 mod spec;
 
 pub use entity::{Each, EntitySpec, RequestSpec};
-pub use live::{ContentCheck, LiveLinks, LiveSpec, Wait};
+pub use live::{ContentCheck, LiveLinks, LiveSpec, Networks, Wait};
 pub use spec::{Again, Carriers, Completion, HostSpec, Measure, Scenario, ScenarioError, Source, SwitchSpec, read};

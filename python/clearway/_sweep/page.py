@@ -32,10 +32,11 @@ OPEN = 3
 BANDS = 6
 SLOWDOWN = {
     "short mean": "short flows: mean", "short p99": "short flows: 99th percentile",
+    "medium mean": "medium flows: mean", "medium p99": "medium flows: 99th percentile",
     "long mean": "long flows: mean", "long p99": "long flows: 99th percentile",
 }  # fmt: skip
 NETWORK = {"goodput Gbps": "goodput (Gbit/s)", "kept up": "delivered, of what arrived", "dropped": "packets lost"}
-SHOWN = ["short mean", "short p99", "long mean", "long p99", "goodput Gbps", "kept up", "unfinished", "dropped"]
+SHOWN = [*SLOWDOWN, "goodput Gbps", "kept up", "unfinished", "dropped"]
 COUNTS = ("unfinished", "dropped")
 DASHES = ("-", (0, (4, 2)), (0, (1, 1.5)), (0, (6, 1.5, 1, 1.5)))
 
@@ -141,7 +142,7 @@ def _picture(group: pd.DataFrame, done: pd.DataFrame, roles: _Roles, columns: di
     lines = list(dict.fromkeys(done[roles.line])) if roles.line else [None]
     colours = colours_of([str(line) for line in lines])
     ticks = sorted(set(done[roles.x])) if _numeric(done[roles.x]) else list(dict.fromkeys(done[roles.x]))
-    rows = 2 if len(columns) == 4 else 1
+    rows = len(columns) // 2 if columns is SLOWDOWN else 1
     with mpl.rc_context(STYLE):
         picture = Picture(figsize=(9.6, 2.6 * rows + 0.5), layout="constrained")
         panels = picture.subplots(

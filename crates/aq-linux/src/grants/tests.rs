@@ -15,10 +15,8 @@ fn rates(grants: &Grants) -> Vec<u64> {
     grants.rows().iter().map(|row| (row.rate.bps() + 500) / 1_000).collect()
 }
 
-const TIMEOUT: Duration = Duration::from_ms(200);
-
 fn granted(settings: &str, shares: &[&str]) -> Grants {
-    Grants::new(&tenants(settings, shares), Position::Egress, TIMEOUT).unwrap()
+    Grants::new(&tenants(settings, shares), Position::Egress, Senders::USUAL).unwrap()
 }
 
 #[test]
@@ -33,11 +31,11 @@ fn weights_share_what_absolute_requests_leave() {
 #[test]
 fn a_request_that_does_not_fit_is_declined_with_the_reason() {
     let asked = tenants("", &["{ absolute = \"800Mbps\" }", "{ absolute = \"300Mbps\" }"]);
-    let problem = Grants::new(&asked, Position::Egress, TIMEOUT).unwrap_err();
+    let problem = Grants::new(&asked, Position::Egress, Senders::USUAL).unwrap_err();
     assert_eq!(problem.key, "entity[1].request[0]");
     assert!(problem.message.contains("declined") && problem.message.contains("200Mbps"), "{problem}");
     let asked = tenants("", &["{ absolute = \"999.99Mbps\" }", "{ weight = 1 }"]);
-    let problem = Grants::new(&asked, Position::Egress, TIMEOUT).unwrap_err();
+    let problem = Grants::new(&asked, Position::Egress, Senders::USUAL).unwrap_err();
     assert!(problem.message.contains("64Kbps"), "{problem}");
 }
 
@@ -45,7 +43,7 @@ fn a_request_that_does_not_fit_is_declined_with_the_reason() {
 fn idle_shares_are_lent_and_never_below_the_guarantee() {
     let settings = "sharing = { aq = { work_conserving = { reallocate = { period = \"100ms\", headroom = 0.1 } } } }";
     let asked = tenants(settings, &["{ weight = 1 }", "{ weight = 3 }"]);
-    let mut grants = Grants::new(&asked, Position::Egress, TIMEOUT).unwrap();
+    let mut grants = Grants::new(&asked, Position::Egress, Senders::USUAL).unwrap();
     assert_eq!(rates(&grants), [0, 250_000, 750_000]);
     // The first uses all it has, the second nothing.
     grants.divide(&asked, Duration::from_ms(100), &[0, 3_125_000, 0]);
@@ -61,11 +59,28 @@ fn flows_have_an_aq_each() {
     let mut asked = tenants("", &["{ weight = 1 }", "{ weight = 1 }"]);
     asked.entity[0].each = scenario::Each::Flow;
     asked.entity[0].flows = Some(9);
-    let grants = Grants::new(&asked, Position::Egress, TIMEOUT).unwrap();
+    let grants = Grants::new(&asked, Position::Egress, Senders::USUAL).unwrap();
     assert_eq!(rates(&grants), [0, 900_000, 100_000]);
     let (of_flows, of_one) = (grants.rows()[1].word(), grants.rows()[2].word());
     assert!(of_flows.per_byte.abs_diff(of_one.per_byte) * 1_000_000 <= of_one.per_byte * 2, "each has 100 Mbps");
     assert_eq!(grants.rows()[1].limit, grants.rows()[2].limit);
+}
+
+#[test]
+fn a_small_share_has_a_small_limit() {
+    let settings = "sharing = { aq = { headroom = 0.02 } }";
+    let mut asked = tenants(settings, &["{ weight = 1 }", "{ weight = 9 }", "{ absolute = \"400Mbps\" }"]);
+    asked.entity[0].request[0].share = Share::Absolute(Rate::from_bps(2_000_000));
+    asked.link.timeout = Some(Duration::from_ms(5));
+    let grants = Grants::new(&asked, Position::Egress, Senders::USUAL).unwrap();
+    let ahead_ms = |row: &Row| row.rate.transmit(row.limit.get()).ps() / 1_000_000_000;
+    for row in &grants.rows()[1..] {
+        assert!(ahead_ms(row) < 150, "{} runs {} ms ahead", row.name, ahead_ms(row));
+        // Eight packets of as many segments as such a sender makes, and what it loses while it waits for its timer.
+        let waited = row.rate.bytes_in(Duration::from_ms(15));
+        let burst = if row.rate < Rate::from_bps(3_000_000) { 2 * 1_514 } else { 65_536 };
+        assert!(row.limit.get() >= waited + 8 * burst, "{}: {}", row.name, row.limit);
+    }
 }
 
 #[test]
@@ -77,7 +92,7 @@ fn what_can_hardly_work_is_said() {
     let mut marked = tenants("", &["{ weight = 1 }"]);
     marked.entity[0].transport = catalogue::Transport::named("dctcp").unwrap();
     marked.link.timeout = Some(Duration::from_ms(5));
-    let grants = Grants::new(&marked, Position::Egress, TIMEOUT).unwrap();
+    let grants = Grants::new(&marked, Position::Egress, Senders::USUAL).unwrap();
     assert!(grants.warnings.is_empty(), "{:?}", grants.warnings);
     assert!(grants.rows()[1].threshold.is_some_and(|threshold| threshold < grants.rows()[1].limit));
 }

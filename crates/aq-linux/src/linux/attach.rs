@@ -20,9 +20,10 @@ use units::Duration;
 use super::device::{Choice, Device, Hook, TC_ACT_SHOT, filters, has_clsact, remove_clsact};
 use super::kernel::{self, Found, Maps, PORTS, Settings, chain};
 use super::place::{Attached, Held, Place, Record, Rooms, Roots};
+use super::rtt::{self, Measured};
 use super::show::now_ns;
-use crate::grants::{Grants, Row};
-use crate::tenants::{Tenant, Tenants, read};
+use crate::grants::{Grants, Row, Senders};
+use crate::tenants::{RTT_MAX, Tenant, Tenants, read};
 
 /// What was done.
 #[derive(Clone, Debug, PartialEq)]
@@ -57,15 +58,15 @@ pub fn timeout() -> Duration {
 /// Attaches tenants to a device, or changes the tenants that are attached.
 pub fn attach(roots: &Roots, asked: &Asked<'_>) -> Result<Done, String> {
     let tenants = read(asked.text, asked.source)?;
-    let timeout = tenants.link.timeout.unwrap_or_else(timeout);
+    let device = Device::find(asked.device)?;
+    let (senders, said, mut warnings) = senders(&device, &tenants);
     let mut granted = Vec::new();
     for position in tenants.positions() {
         let grants =
-            Grants::new(&tenants, position, timeout).map_err(|problem| format!("{}: {problem}", asked.source))?;
+            Grants::new(&tenants, position, senders).map_err(|problem| format!("{}: {problem}", asked.source))?;
         granted.push(grants);
     }
     kernel::check_rights()?;
-    let device = Device::find(asked.device)?;
     let mut choices = Vec::new();
     for grants in &granted {
         choices.push(device.choose(grants.position(), asked.hook, kernel::has_tcx())?);
@@ -77,7 +78,7 @@ pub fn attach(roots: &Roots, asked: &Asked<'_>) -> Result<Done, String> {
     roots.check_pins()?;
     let place = Place::new(roots, asked.device, asked.netns);
     let _lock = place.lock("lock")?;
-    let mut warnings: Vec<String> = granted.iter().flat_map(|grants| grants.warnings.clone()).collect();
+    warnings.extend(granted.iter().flat_map(|grants| grants.warnings.clone()));
     let by_cgroup = tenants.entity.iter().find(|tenant| !tenant.matches.cgroup.is_empty());
     if let Some(tenant) = by_cgroup
         && choices.iter().any(|choice| choice.drop_code == TC_ACT_SHOT)
@@ -96,11 +97,13 @@ pub fn attach(roots: &Roots, asked: &Asked<'_>) -> Result<Done, String> {
         netns: asked.netns.map(str::to_owned),
         index: device.index,
         tenants: asked.text.to_owned(),
-        timeout_ns: timeout.ps() / 1_000,
+        timeout_ns: senders.timeout.ps() / 1_000,
+        rtt_ns: senders.rtt.ps() / 1_000,
         attached: Vec::new(),
     };
     if let Some(before) = place.record()? {
-        if let Some(lines) = change(&place, &before, &mut record, &tenants, &granted, &choices)? {
+        if let Some(mut lines) = change(&place, &before, &mut record, &tenants, &granted, &choices)? {
+            lines.extend(said);
             return Ok(Done { lines, warnings });
         }
         remove(&place, &before)?;
@@ -116,7 +119,42 @@ pub fn attach(roots: &Roots, asked: &Asked<'_>) -> Result<Done, String> {
         let _ = remove(&place, &record);
         return Err(why);
     }
+    lines.extend(said);
     Ok(Done { lines, warnings })
+}
+
+/// Senders' round trip and timeout: what the file says, else what this machine knows. With a line about the round
+/// trip where the file gives none, and a warning where it gives one that connections contradict.
+fn senders(device: &Device, tenants: &Tenants) -> (Senders, Option<String>, Vec<String>) {
+    let mut warnings = Vec::new();
+    let measured = rtt::measure(&device.name).unwrap_or_else(|why| {
+        warnings.push(why);
+        None
+    });
+    let name = &device.name;
+    let (rtt, said) = match (tenants.link.rtt, measured) {
+        (Some(given), measured) => {
+            if let Some(Measured { connections, longest }) = measured
+                && longest > given * 2
+            {
+                warnings.push(format!(
+                    "link.rtt is {given}, but {longest} is the longest round trip of {connections} TCP connections of \
+                     {name} while nothing queued: limits and thresholds may be too small; leave link.rtt out and it \
+                     is taken from them"
+                ));
+            }
+            (given, None)
+        }
+        (None, Some(Measured { connections, longest })) => {
+            let rtt = longest.clamp(Duration::from_us(1), RTT_MAX);
+            (rtt, Some(format!("{name}: round trip {rtt}, the longest of {connections} TCP connections")))
+        }
+        (None, None) => {
+            let rtt = Senders::USUAL.rtt;
+            (rtt, Some(format!("{name}: round trip {rtt}, since no TCP connection of {name} tells another")))
+        }
+    };
+    (Senders { rtt, timeout: tenants.link.timeout.unwrap_or_else(timeout) }, said, warnings)
 }
 
 /// Puts a program at one position.
@@ -132,6 +170,7 @@ fn add(
     let held = hold(grants.rows(), &[])?;
     let attached = Attached {
         position,
+        made_ns: now_ns(),
         hook: choice.hook,
         drop_code: choice.drop_code,
         filter: None,

@@ -12,6 +12,7 @@
 //!
 //! tcx knows no silent drop. Kernels before 6.6 have no tcx; clsact is used there throughout.
 
+use std::net::IpAddr;
 use std::process::Command;
 
 use contract::sharing::Position;
@@ -150,6 +151,13 @@ impl Device {
         };
         Ok(Choice { hook, drop_code, why })
     }
+}
+
+/// The addresses of a device of this namespace.
+pub fn addresses(name: &str) -> Result<Vec<IpAddr>, String> {
+    let found = json("ip", &["-j", "addr", "show", "dev", name])?;
+    let all = found[0]["addr_info"].as_array().into_iter().flatten();
+    Ok(all.filter_map(|one| one["local"].as_str()?.parse().ok()).collect())
 }
 
 /// Whether a device of this namespace has a clsact qdisc.

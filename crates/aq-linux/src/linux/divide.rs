@@ -46,8 +46,7 @@ pub fn divide(place: &Place, stop: &Arc<AtomicBool>) -> Result<(), String> {
         std::thread::sleep(Wait::from_nanos(period.ps() / 1_000));
         let Some(now) = place.record()? else { return Ok(()) };
         if now != record {
-            // A process without rights can still open what all may read, but not write: what it holds stays.
-            halves = reopen(&now, halves)?;
+            halves = reopen(place, &now, halves)?;
             record = now;
         }
         for half in &mut halves {
@@ -63,7 +62,7 @@ pub fn divide(place: &Place, stop: &Arc<AtomicBool>) -> Result<(), String> {
 }
 
 fn grants(record: &Record, tenants: &Tenants, attached: &Attached) -> Result<Grants, String> {
-    Grants::new(tenants, attached.position, Duration::from_ns(record.timeout_ns)).map_err(|problem| problem.to_string())
+    Grants::new(tenants, attached.position, record.senders()).map_err(|problem| problem.to_string())
 }
 
 fn open(place: &Place, record: &Record, tenants: &Tenants) -> Result<Vec<Half>, String> {
@@ -74,20 +73,22 @@ fn open(place: &Place, record: &Record, tenants: &Tenants) -> Result<Vec<Half>, 
     record.attached.iter().map(half).collect()
 }
 
-/// The same maps with changed tenants.
-fn reopen(record: &Record, halves: Vec<Half>) -> Result<Vec<Half>, String> {
+/// Changed tenants, with the same maps where the program is the same. A program that was replaced, as after its device
+/// returned, has others: root may open them without any capability.
+fn reopen(place: &Place, record: &Record, halves: Vec<Half>) -> Result<Vec<Half>, String> {
     let tenants = read(&record.tenants, "the attached tenants")?;
-    let replaced = || "the program was replaced; start `clearway-aq divide` again".to_owned();
-    halves
-        .into_iter()
-        .map(|half| {
-            let same = |attached: &&Attached| {
-                attached.position == half.attached.position && attached.rooms == half.attached.rooms
-            };
-            let attached = record.attached.iter().find(same).ok_or_else(replaced)?;
-            Half::new(record, &tenants, attached.clone(), half.maps)
-        })
-        .collect()
+    let mut left: Vec<Half> = halves;
+    let half = |attached: &Attached| {
+        let same =
+            |half: &Half| half.attached.position == attached.position && half.attached.made_ns == attached.made_ns;
+        let maps = match left.iter().position(same) {
+            Some(at) => left.swap_remove(at).maps,
+            None => Maps::open(&place.pins(attached.position))
+                .map_err(|why| format!("the program was replaced; start `clearway-aq divide` again: {why}"))?,
+        };
+        Half::new(record, &tenants, attached.clone(), maps)
+    };
+    record.attached.iter().map(half).collect()
 }
 
 impl Half {

@@ -1,6 +1,9 @@
 //! The program and its maps in the kernel.
 
+use std::ffi::CString;
 use std::fs;
+use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -185,11 +188,28 @@ impl Maps {
         Maps::from([take("configs")?, take("states")?, take("keys")?, take("prefixes")?, take("ports")?])
     }
 
-    /// The pinned maps in a folder.
+    /// The pinned maps in a folder, to be written.
     pub fn open(folder: &Path) -> Result<Maps, String> {
+        Maps::pinned(folder, |path| MapData::from_pin(path).map_err(|error| wrong(&error)))
+    }
+
+    /// The pinned maps in a folder, to be read only, which any user may (Linux 5.19 and later).
+    pub fn open_to_read(folder: &Path) -> Result<Maps, String> {
+        Maps::pinned(folder, |path| {
+            let opened = get_to_read(path).map_err(|error| match error.kind() {
+                std::io::ErrorKind::PermissionDenied => {
+                    format!("{error}; users who are not root need `chmod o+x` on the BPF file system and Linux 5.19")
+                }
+                _ => error.to_string(),
+            })?;
+            MapData::from_fd(opened).map_err(|error| wrong(&error))
+        })
+    }
+
+    fn pinned(folder: &Path, open: impl Fn(&Path) -> Result<MapData, String>) -> Result<Maps, String> {
         let open = |name: &str| {
             let path = folder.join(name);
-            let data = MapData::from_pin(&path).map_err(|error| format!("{}: {}", path.display(), wrong(&error)))?;
+            let data = open(&path).map_err(|why| format!("{}: {why}", path.display()))?;
             Map::from_map_data(data).map_err(|error| wrong(&error))
         };
         Maps::from([open("configs")?, open("states")?, open("keys")?, open("prefixes")?, open("ports")?])
@@ -281,6 +301,30 @@ impl Maps {
             self.ports.set(port, 0, 0).map_err(|error| wrong(&error))?;
         }
         Ok(())
+    }
+}
+
+/// Opens a pinned object to read it. `MapData::from_pin` opens it to be written too, and so not for other users.
+#[allow(unsafe_code, reason = "neither aya nor rustix opens a pin to read only")]
+fn get_to_read(path: &Path) -> std::io::Result<OwnedFd> {
+    /// The arguments of `BPF_OBJ_GET`: the beginning of `union bpf_attr`.
+    #[repr(C)]
+    struct Arguments {
+        path: u64,
+        fd: u32,
+        flags: u32,
+    }
+    const OBJ_GET: libc::c_int = 7;
+    const READ_ONLY: u32 = 1 << 3;
+    let path = CString::new(path.as_os_str().as_bytes())?;
+    let arguments = Arguments { path: path.as_ptr() as u64, fd: 0, flags: READ_ONLY };
+    // SAFETY: the kernel reads as many bytes of `arguments` as it is told, and the path, which ends with a zero; both
+    // live until it returns.
+    let fd = unsafe { libc::syscall(libc::SYS_bpf, OBJ_GET, &raw const arguments, size_of::<Arguments>()) };
+    match i32::try_from(fd) {
+        // SAFETY: the kernel has just made this descriptor for us, and nobody else has it.
+        Ok(fd) if fd >= 0 => Ok(unsafe { OwnedFd::from_raw_fd(fd) }),
+        _ => Err(std::io::Error::last_os_error()),
     }
 }
 

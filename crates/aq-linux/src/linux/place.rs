@@ -12,8 +12,10 @@ use contract::sharing::Position;
 use rustix::fs::{FlockOperation, flock, statfs};
 use rustix::mount::{MountFlags, mount};
 use serde::{Deserialize, Serialize};
+use units::Duration;
 
 use super::device::Hook;
+use crate::grants::Senders;
 
 /// Type of a BPF file system (`BPF_FS_MAGIC`).
 const BPF_FS: u64 = 0xcafe_4a11;
@@ -46,8 +48,17 @@ pub struct Record {
     pub tenants: String,
     /// The senders' least retransmission timeout from which limits were derived, in nanoseconds.
     pub timeout_ns: u64,
+    /// The round trip from which limits and thresholds were derived where the file gives none, in nanoseconds.
+    pub rtt_ns: u64,
     /// What stands where.
     pub attached: Vec<Attached>,
+}
+
+impl Record {
+    /// What was assumed of senders when it was attached.
+    pub fn senders(&self) -> Senders {
+        Senders { rtt: Duration::from_ns(self.rtt_ns), timeout: Duration::from_ns(self.timeout_ns) }
+    }
 }
 
 /// A program at one position.
@@ -55,6 +66,8 @@ pub struct Record {
 pub struct Attached {
     /// Where.
     pub position: Position,
+    /// When its program was loaded, by the kernel's monotonic clock: another program has another time.
+    pub made_ns: u64,
     /// How.
     pub hook: Hook,
     /// What a drop returns.

@@ -7,7 +7,7 @@ use std::time::Duration as Wait;
 use contract::sharing::{Position, Share};
 use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
-use units::{Bytes, Duration, Rate};
+use units::{Bytes, Rate};
 
 use super::device::Device;
 use super::kernel::{Maps, State};
@@ -72,9 +72,13 @@ impl View {
         let tenants = read(&record.tenants, "the attached tenants")?;
         let mut opened = Vec::new();
         for attached in &record.attached {
-            let timeout = Duration::from_ns(record.timeout_ns);
-            let grants = Grants::new(&tenants, attached.position, timeout).map_err(|problem| problem.to_string())?;
-            opened.push((attached.position, Maps::open(&place.pins(attached.position))?, grants.rows().to_vec()));
+            let grants =
+                Grants::new(&tenants, attached.position, record.senders()).map_err(|problem| problem.to_string())?;
+            opened.push((
+                attached.position,
+                Maps::open_to_read(&place.pins(attached.position))?,
+                grants.rows().to_vec(),
+            ));
         }
         Ok(Some(View { record, opened, before: Vec::new() }))
     }

@@ -14,7 +14,7 @@ fn the_shipped_example_is_read_and_granted() {
     let tenants = read(text, "tenants.toml").unwrap();
     assert!(tenants.entity.len() >= 3);
     for position in tenants.positions() {
-        let grants = crate::Grants::new(&tenants, position, Duration::from_ms(200)).unwrap();
+        let grants = crate::Grants::new(&tenants, position, crate::grants::Senders::USUAL).unwrap();
         let sum: u64 = grants.rows().iter().map(|row| row.rate.bps()).sum();
         assert!(sum <= tenants.link.capacity.bps() + grants.rows().len() as u64);
     }

@@ -21,6 +21,8 @@ use crate::{HostSlot, Probe, View, Wants, Whole};
 pub(crate) struct EntityProbe {
     entities: Arc<Entities>,
     flows: Arc<FlowTable>,
+    /// The transport that packets of attached hosts name.
+    outside: Option<u8>,
     /// Payload since the last sample, by entity.
     now: Vec<Arrived>,
     /// Samples in which anything arrived, by time and entity.
@@ -50,6 +52,7 @@ impl EntityProbe {
         (count > 0).then(|| EntityProbe {
             entities: plan.entities.clone(),
             flows: plan.flows.clone(),
+            outside: plan.outside,
             now: vec![Arrived::default(); count],
             samples: Vec::new(),
             waits: (0..count).map(|_| [histogram(), histogram()]).collect(),
@@ -64,8 +67,11 @@ impl Probe for EntityProbe {
 
     #[inline]
     fn on_arrival(&mut self, _: Time, _: &HostSlot, packet: &Packet, transit: &Transit) {
-        let Some(flow) = self.flows.try_get(packet.flow) else { return };
-        let [group, source, destination] = self.entities.of(flow, packet);
+        let [group, source, destination] = match self.flows.try_get(packet.flow) {
+            Some(flow) => self.entities.of(flow, packet),
+            None if self.outside == Some(packet.transport) => self.entities.of_outside(packet),
+            None => return,
+        };
         let bytes = u64::from(packet.payload_bytes);
         let queued: Duration = transit.queued.iter().copied().fold(Duration::ZERO, |sum, queued| sum + queued);
         let waited = [queued.ps() / 1_000, u64::from(packet.virtual_delay_ns)];

@@ -63,6 +63,12 @@ pub fn run_processes(
         let message = "one process reads all sockets: run it in one, or write live.links = \"memory\"";
         return Err(Problem::new("live.links", message));
     }
+    if processes > 1 && !plan.attached.is_empty() {
+        return Err(Problem::new("live.attach", "devices of attached hosts belong to one process: run it in one"));
+    }
+    if processes > 1 && !plan.scenario.live.capture.is_empty() {
+        return Err(Problem::new("live.capture", "one process writes all captures: run it in one"));
+    }
     let cut = Cut::new(&plan, plan.scenario.live.workers as usize * processes);
     let processes = processes.min(cut.parts()).min(PROCESSES_MAX);
     if processes <= 1 {
@@ -179,7 +185,7 @@ impl First<'_> {
             rings.push(to.collect::<Result<_, _>>()?);
         }
         let mut peers = vec![None];
-        for process in 1..self.processes {
+        for (process, to_others) in rings.iter().enumerate().skip(1) {
             let (stream, theirs) = UnixStream::pair()?;
             let child = command().stdin(OwnedFd::from(theirs)).stdout(Stdio::null()).spawn()?;
             stream.set_read_timeout(Some(PATIENCE))?;
@@ -198,7 +204,7 @@ impl First<'_> {
                 }
             }
             for other in (0..self.processes).filter(|&other| other != process) {
-                socket::send_file(&peer.stream, &rings[process][other])?;
+                socket::send_file(&peer.stream, &to_others[other])?;
                 socket::send_file(&peer.stream, &rings[other][process])?;
             }
             peers.push(Some(peer));

@@ -1,5 +1,6 @@
 //! Frames, and whole runs on the real clock.
 
+mod attach;
 mod frame;
 #[cfg(target_os = "linux")]
 mod processes;

@@ -32,7 +32,7 @@ pub(crate) fn read(text: &str, sets: &[(&str, &str)]) -> Scenario {
     scenario::read(text, "test", &sets).unwrap_or_else(|error| panic!("{error}"))
 }
 
-fn column<'a>(tables: &'a [Table], table: &str, name: &str) -> &'a [u64] {
+pub(crate) fn column<'a>(tables: &'a [Table], table: &str, name: &str) -> &'a [u64] {
     let column = tables.iter().find(|known| known.name == table).and_then(|table| table.column(name));
     match column.map(|column| &column.data) {
         Some(Data::U64(values) | Data::OptU64(values)) => values,
@@ -367,4 +367,34 @@ fn hostile_bytes_are_counted_and_dropped() {
     for refusal in [Refusal::Magic, Refusal::Checksum, Refusal::Stranger] {
         assert!(refused[refusal as usize] > 0, "{refusal}: {refused:?}");
     }
+}
+
+/// A captured link has every packet that it carries, and the file can be read from its first byte on.
+#[test]
+fn a_link_is_captured_and_a_wrong_name_says_what_is_near() {
+    let folder = std::env::temp_dir().join(format!("clearway-capture-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let path = folder.join("link.pcapng").display().to_string();
+    let sets = [("live.capture.switch0-host3", path.as_str())];
+    let result = run(&read(PERMUTATION, &sets), |_| false).expect("it can be run");
+    sound(&result);
+    let bytes = std::fs::read(&path).expect("the file");
+    let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
+    let (mut at, mut kinds) = (0, Vec::new());
+    while at < bytes.len() {
+        kinds.push(word(at));
+        at += word(at + 4) as usize;
+    }
+    assert_eq!((at, &kinds[..2]), (bytes.len(), &[0x0A0D_0D0A, 1][..]));
+    let links = Plan::new(&read(PERMUTATION, &[])).expect("a plan").fabric.find_links("switch0-host3");
+    let packets = column(&result.tables, "links", "sent_packets")[links.expect("it is there")[0].index()];
+    assert!(packets > 60 && kinds[2..] == vec![6; packets as usize], "{packets} packets, {} blocks", kinds.len());
+    std::fs::remove_dir_all(&folder).expect("it is ours");
+    for (link, says) in [("switch0-host33", "did you mean \"switch0-host3\""), ("host3", "there is no link \"host3\"")]
+    {
+        let error = run(&read(PERMUTATION, &[(&format!("live.capture.{link}"), path.as_str())]), |_| false);
+        assert!(error.expect_err("there is none").to_string().contains(says), "{link}");
+    }
+    let error = run(&read(PERMUTATION, &[("live.capture.switch0-host3", "/no/such/folder/x")]), |_| false);
+    assert!(error.expect_err("no folder").to_string().contains("name a file in a folder that there is"));
 }

@@ -26,7 +26,8 @@ impl Scenario {
             }
             self.check_resubmit(class).map_err(|problem| problem.under(format!("traffic[{index}]")))?;
         }
-        if self.traffic.is_empty() {
+        // Where hosts are attached, traffic may come from outside alone.
+        if self.traffic.is_empty() && self.live.attach.is_empty() {
             return Err(Problem::new("traffic", "missing: add a [[traffic]] table with sizes and a pattern"));
         }
         if self.traffic.len() > usize::from(u16::MAX) {

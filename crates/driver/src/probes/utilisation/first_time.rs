@@ -34,7 +34,12 @@ impl FirstTime {
         if packet.payload_bytes == 0 || packet.has(flags::TRIMMED) {
             return;
         }
-        let from = self.transports[usize::from(packet.transport)].payload_offset(packet);
+        let Some(transport) = self.transports.get(usize::from(packet.transport)) else {
+            // What attached hosts send is nobody's message.
+            self.bytes += u64::from(packet.wire_bytes);
+            return;
+        };
+        let from = transport.payload_offset(packet);
         let slot = match self.flows.slot(packet.flow) {
             Some(slot) => slot,
             None => self.flows.insert(packet.flow, Came::default()),

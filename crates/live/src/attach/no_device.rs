@@ -1,0 +1,35 @@
+//! Where there are no TUN devices: a clear error in their place.
+
+use scenario::Networks;
+use units::{HostId, Problem};
+
+use super::neighbours::Mac;
+
+/// There is none.
+#[derive(Debug)]
+pub(crate) struct Device {
+    pub mac: Option<Mac>,
+}
+
+/// What a device would get.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Setting {
+    pub networks: Networks,
+    pub host: HostId,
+    pub mtu: u16,
+}
+
+impl Device {
+    pub fn open(_: &str, name: &str, _: Setting) -> Result<Device, Problem> {
+        let message = "attached hosts need TUN devices and network namespaces, which Linux has and this system has not";
+        Err(Problem::new(format!("live.attach.{name}"), message))
+    }
+
+    pub fn read(&mut self, _: &mut [u8]) -> Option<usize> {
+        None
+    }
+
+    pub fn write(&mut self, _: &[u8]) -> bool {
+        false
+    }
+}

@@ -1,0 +1,199 @@
+//! The kernel's own TCP and UDP over a fabric, between network namespaces. Needs root, `ip` and /dev/net/tun.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
+use std::os::fd::AsFd;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use clearway_live::{RunResult, run};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+use crate::run::{column, finding, read};
+
+/// Namespaces, deleted when this goes.
+struct Namespaces(Vec<String>);
+
+impl Namespaces {
+    /// So many; or why there can be none here.
+    fn new(count: usize, test: &str) -> Result<Namespaces, String> {
+        if !rustix::process::geteuid().is_root() {
+            return Err("it is not run as root".to_owned());
+        }
+        if !std::path::Path::new("/dev/net/tun").exists() {
+            return Err("there is no /dev/net/tun".to_owned());
+        }
+        let mut made = Namespaces(Vec::new());
+        for index in 0..count {
+            let name = format!("clearway-{test}-{}-{index}", std::process::id());
+            let added = Command::new("ip").args(["netns", "add", &name]).output();
+            match added {
+                Ok(output) if output.status.success() => made.0.push(name),
+                Ok(output) => return Err(String::from_utf8_lossy(&output.stderr).trim().to_owned()),
+                Err(error) => return Err(format!("ip: {error}")),
+            }
+        }
+        Ok(made)
+    }
+
+    fn enter(&self, index: usize) {
+        let place = File::open(format!("/var/run/netns/{}", self.0[index])).expect("it was made");
+        move_into_link_name_space(place.as_fd(), Some(LinkNameSpaceType::Network)).expect("root may");
+    }
+}
+
+impl Drop for Namespaces {
+    fn drop(&mut self) {
+        for name in &self.0 {
+            let _ = Command::new("ip").args(["netns", "delete", name]).status();
+        }
+    }
+}
+
+fn address(host: u8) -> Ipv4Addr {
+    Ipv4Addr::new(10, 77, 0, host + 1)
+}
+
+/// Lets a scenario live while `programs` run in a thread of their own.
+fn live_with(text: &str, sets: &[(String, String)], programs: impl FnOnce() + Send) -> RunResult {
+    let sets: Vec<(&str, &str)> = sets.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
+    let scenario = read(text, &sets);
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let mut programs = Some(programs);
+        let mut running = None;
+        run(&scenario, |_| {
+            // The first look is when the network lives.
+            if let Some(programs) = programs.take() {
+                let over = &over;
+                running = Some(scope.spawn(move || {
+                    struct Says<'a>(&'a AtomicBool);
+                    impl Drop for Says<'_> {
+                        fn drop(&mut self) {
+                            self.0.store(true, Ordering::SeqCst);
+                        }
+                    }
+                    let _says = Says(over);
+                    programs();
+                }));
+            }
+            over.load(Ordering::SeqCst)
+        })
+        .expect("it can be run")
+    })
+}
+
+const TWO: &str = r#"
+live.wait = "sleep"
+[fabric.star]
+hosts = 4
+rate = "1Gbps"
+propagation = "2ms"
+[measure]
+end = "60s"
+"#;
+
+/// Two racks, whose hosts are on workers of their own.
+const RACKS: &str = r#"
+live.wait = "sleep"
+live.workers = 2
+[fabric.leaf_spine]
+racks = 2
+hosts_per_rack = 2
+spines = 1
+host_rate = "1Gbps"
+spine_rate = "1Gbps"
+propagation = "1ms"
+[measure]
+end = "60s"
+"#;
+
+#[test]
+fn tcp_and_udp_cross_the_fabric_between_namespaces() {
+    cross(TWO, "one");
+}
+
+#[test]
+fn they_do_so_between_workers() {
+    cross(RACKS, "racks");
+}
+
+/// Bytes arrive as they were sent, and take as long as the links say.
+#[expect(clippy::disallowed_methods, reason = "the real clock, by which programs live")]
+fn cross(text: &str, test: &str) {
+    let spaces = match Namespaces::new(2, test) {
+        Ok(spaces) => spaces,
+        Err(why) => return println!("skipped: hosts cannot be attached here: {why}"),
+    };
+    let sets = [("live.attach.host0", &spaces.0[0]), ("live.attach.host3", &spaces.0[1])];
+    let sets = sets.map(|(key, name)| (key.to_owned(), format!("netns:{name}")));
+    let content: Vec<u8> = (0..3_000_000u32).map(|byte| (byte / 3) as u8).collect();
+    let spaces = &spaces;
+    let content = &content;
+    let result = live_with(text, &sets, || {
+        std::thread::scope(|scope| {
+            let (told, ready) = std::sync::mpsc::channel();
+            scope.spawn(move || {
+                spaces.enter(1);
+                let (tcp, udp) = (TcpListener::bind((address(3), 5001)), UdpSocket::bind((address(3), 5002)));
+                let (tcp, udp) = (tcp.expect("its own address"), udp.expect("its own address"));
+                told.send(()).expect("somebody waits");
+                let mut buffer = [0; 100];
+                for _ in 0..5 {
+                    let (count, from) = udp.recv_from(&mut buffer).expect("a datagram");
+                    udp.send_to(&buffer[..count], from).expect("an answer");
+                }
+                let mut got = Vec::new();
+                tcp.accept().expect("a connection").0.read_to_end(&mut got).expect("all of it");
+                assert!(got == *content, "{} bytes came", got.len());
+            });
+            ready.recv().expect("it listens");
+            spaces.enter(0);
+            let udp = UdpSocket::bind((address(0), 0)).expect("its own address");
+            udp.set_read_timeout(Some(Duration::from_secs(5))).expect("a timeout");
+            for _ in 0..5 {
+                let asked = Instant::now();
+                udp.send_to(b"there?", (address(3), 5002)).expect("a question");
+                udp.recv_from(&mut [0; 100]).expect("an answer");
+                // Four links of 2 ms, or eight of 1 ms.
+                assert!(asked.elapsed() >= Duration::from_millis(8), "{:?}", asked.elapsed());
+            }
+            let mut tcp = TcpStream::connect((address(3), 5001)).expect("a connection");
+            tcp.write_all(content).expect("all of it");
+        });
+    });
+    assert_eq!((result.info.ended, &result.info.digest[..4]), ("interrupted", "none"));
+    for name in ["bytes conserved", "content right"] {
+        assert!(finding(&result, name), "{:#?}", result.info.audit);
+    }
+    let (sent, received) =
+        (column(&result.tables, "attached", "sent_bytes"), column(&result.tables, "attached", "received_bytes"));
+    assert!(sent[0] > 3_000_000 && received[1] > 3_000_000, "{sent:?} {received:?}");
+    let frames = column(&result.tables, "attached", "sent_frames")[0];
+    assert!(frames * 2 < column(&result.tables, "attached", "sent_packets")[0], "the kernel leaves cutting to us");
+}
+
+#[test]
+fn what_cannot_be_attached_says_what_would_be_right() {
+    for (set, says) in [
+        ("live.attach.host9=tap0", "host9"),
+        ("live.attach.switch0=tap0", "is a switch; what is attached is a host"),
+        ("live.attach.host0=netns:", "neither a network device"),
+        ("live.network=10.77.0.1/16", "with room for hosts behind its prefix"),
+        ("live.network=10.77.0.0/30", "no room for addresses of 4 hosts"),
+        ("host.mtu=1000B", "attached hosts need 1280 bytes"),
+    ] {
+        let (key, value) = set.split_once('=').expect("a pair");
+        let mut sets = vec![("live.attach.host1".to_owned(), "no-such-device".to_owned())];
+        sets.push((key.to_owned(), value.to_owned()));
+        let error = match scenario::read(TWO, "test", &sets) {
+            Err(error) => error.to_string(),
+            Ok(read) => run(&read, |_| false).expect_err("nothing of that can be").to_string(),
+        };
+        assert!(error.contains(says), "{set}: {error}");
+    }
+    let error = run(&read(TWO, &[("live.attach.host1", "no-such-dev")]), |_| false).expect_err("there is none");
+    assert!(error.to_string().contains(if cfg!(target_os = "linux") { "ip tuntap add" } else { "Linux" }), "{error}");
+}

@@ -1,0 +1,111 @@
+"""A page in a headless Chromium, without network: what its console says, and what it answers to a script."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import re
+import shutil
+import subprocess
+import tempfile
+import urllib.request
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from tornado.websocket import WebSocketClientConnection, websocket_connect
+
+CHROMIUM = next(
+    (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None
+)
+
+
+class Page:
+    """An open page, asked by Chromium's debugging protocol."""
+
+    def __init__(self, socket: WebSocketClientConnection) -> None:
+        self._socket, self._number = socket, 0
+        self.complaints: list[str] = []
+
+    async def ask(self, method: str, **parameters: Any) -> dict[str, Any]:
+        """The answer to a command; what the page complained of until then is kept."""
+        self._number += 1
+        await self._socket.write_message(json.dumps({"id": self._number, "method": method, "params": parameters}))
+        while True:
+            said = json.loads(await self._socket.read_message() or "null")
+            if said is None:
+                raise RuntimeError("Chromium is gone")
+            if said.get("id") == self._number:
+                assert "error" not in said, said
+                answer: dict[str, Any] = said["result"]
+                return answer
+            self._note(said)
+
+    def _note(self, said: dict[str, Any]) -> None:
+        if said.get("method") == "Runtime.exceptionThrown":
+            self.complaints.append(json.dumps(said["params"]["exceptionDetails"])[:500])
+        if said.get("method") == "Runtime.consoleAPICalled" and said["params"]["type"] in ("error", "warning"):
+            self.complaints.append(json.dumps(said["params"]["args"])[:500])
+        if said.get("method") == "Log.entryAdded" and said["params"]["entry"]["level"] == "error":
+            self.complaints.append(said["params"]["entry"]["text"])
+
+    async def evaluate(self, script: str) -> Any:
+        """The value of a script, which may await."""
+        answer = await self.ask("Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True)
+        assert "exceptionDetails" not in answer, answer["exceptionDetails"]
+        return answer["result"].get("value")
+
+    async def until(self, script: str, seconds: float = 60) -> Any:
+        """The value of a script as soon as it is true."""
+        for _ in range(int(seconds * 10)):
+            if value := await self.evaluate(script):
+                return value
+            await asyncio.sleep(0.1)
+        raise TimeoutError(f"{script} did not become true in {seconds} s; the page says {self.complaints}")
+
+    async def mouse(self, x: float, y: float, click: bool = False) -> None:
+        """Moves the mouse, and clicks if asked to."""
+        await self.ask("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
+        if click:
+            for kind in ("mousePressed", "mouseReleased"):
+                await self.ask("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+
+    async def picture(self, path: Path) -> None:
+        """Writes what is to be seen as a PNG."""
+        path.write_bytes(base64.b64decode((await self.ask("Page.captureScreenshot"))["data"]))
+
+
+def look_at(path: Path, then: Callable[[Page], Awaitable[Any]], *options: str) -> Any:
+    """Opens a file in Chromium and gives the page to `then`; what that returns."""
+    assert CHROMIUM is not None
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
+        words = [CHROMIUM, "--headless=new", "--no-sandbox", "--disable-gpu", "--remote-debugging-port=0", *options]
+        words += [f"--user-data-dir={profile}", "--window-size=1200,1000", "--host-resolver-rules=MAP * ~NOTFOUND"]
+        chromium = subprocess.Popen([*words, "about:blank"], stderr=subprocess.PIPE, text=True)
+        try:
+            assert chromium.stderr is not None
+            lines = iter(chromium.stderr)
+            port = next(found[1] for line in lines if (found := re.search(r"ws://127\.0\.0\.1:(\d+)/", line)))
+            return asyncio.run(_with_page(int(port), path, then))
+        finally:
+            chromium.kill()
+            chromium.communicate()
+
+
+async def _with_page(port: int, path: Path, then: Callable[[Page], Awaitable[Any]]) -> Any:
+    listed = f"http://127.0.0.1:{port}/json/list"
+    pages = json.loads(urllib.request.urlopen(listed, timeout=30).read())
+    address = next(page["webSocketDebuggerUrl"] for page in pages if page["type"] == "page")
+    socket = await websocket_connect(address, max_message_size=2**27)
+    try:
+        page = Page(socket)
+        for domain in ("Runtime", "Log", "Page"):
+            await page.ask(f"{domain}.enable")
+        await page.ask("Page.navigate", url=path.resolve().as_uri())
+        await page.until("document.readyState === 'complete'")
+        return await then(page)
+    finally:
+        socket.close()
+        while await socket.read_message() is not None:
+            pass
