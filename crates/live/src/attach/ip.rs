@@ -132,7 +132,8 @@ impl Packets {
             }
             let sealed = flags & NEEDS_CHECKSUM != 0;
             if sealed {
-                let start = start.checked_sub(before).ok_or(Refused::Offload)?;
+                // Only what the IP header carries: a checksum written into that header would make it another.
+                let start = start.checked_sub(before).filter(|start| *start >= headers).ok_or(Refused::Offload)?;
                 complete(&mut bytes, start, offset).ok_or(Refused::Offload)?;
             }
             let each = bytes.len() - headers;
