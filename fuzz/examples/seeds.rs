@@ -60,7 +60,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             codec.emit(&frame, &mut bytes);
             let number = lengths.len();
             // The target puts beginning and checksum around its bytes.
-            fs::write(seeds.join(format!("frame/{name}-{number}")), &bytes[5..bytes.len() - 4])?;
+            let body = &bytes[5..bytes.len() - 4];
+            fs::write(seeds.join(format!("frame/{name}-{number}")), body)?;
+            // One entry: how many are written, how many read, its length.
+            let counts = [&1u64.to_le_bytes()[..], &[0; 248]].concat();
+            let entry = [&counts[..], &(body.len() as u64).to_le_bytes(), body].concat();
+            fs::write(seeds.join(format!("ring/{name}-{number}")), entry)?;
             header.extend(&content);
             fs::write(seeds.join(format!("header/{name}-{number}")), header)?;
         }

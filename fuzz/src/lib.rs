@@ -38,6 +38,7 @@ pub const TARGETS: &[(&str, Reader)] = &[
     ("sizes", sizes),
     ("header", header),
     ("frame", frame),
+    ("ring", ring),
     ("tenants", tenants),
     ("device", device),
 ];
@@ -252,6 +253,27 @@ fn frame(bytes: &[u8]) -> bool {
     let sharing = Sharing::named("elastic_switch").expect("it is in the catalogue");
     let codec = Codec { transports: &transports, flow_control: &flow_control, sharing: &sharing, hosts: 8, links: 16 };
     datagram(&codec, &sealed(bytes)) | datagram(&codec, bytes)
+}
+
+/// What another process has left in a ring: counts, lengths and packets that need not be any. Accepted is what has a
+/// packet in it.
+fn ring(bytes: &[u8]) -> bool {
+    let transports: Vec<Transport> = Transport::NAMES.iter().filter_map(|name| Transport::named(name)).collect();
+    let flow_control = LinkControl::named("pyrrha").expect("it is in the catalogue");
+    let sharing = Sharing::named("elastic_switch").expect("it is in the catalogue");
+    let codec = Codec { transports: &transports, flow_control: &flow_control, sharing: &sharing, hosts: 8, links: 16 };
+    let (mut entries, mut packets) = (0, 0);
+    let refused = live::ring::read_any(bytes, |entry| {
+        entries += 1;
+        let Ok(frame) = codec.parse_body(entry) else { return };
+        let mut again = Vec::new();
+        codec.emit_body(&frame, &mut Writer::new(&mut again));
+        assert_eq!(codec.parse_body(&again), Ok(frame));
+        packets += 1;
+    });
+    // A reader reads no more than there is room for, whatever the writer says.
+    assert!(entries + refused.len() <= 1_024, "{entries} entries, {} refused", refused.len());
+    packets > 0
 }
 
 /// The fields of a frame with what stands before and behind them.

@@ -23,6 +23,7 @@ import clearway as cw
 from clearway import _cli_aq, _cli_explain, _cli_paper, _core
 from clearway._defaults import KEEPS_UP
 from clearway._places import check_folder, check_page, check_result, held, slug
+from clearway._run import PART
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -481,6 +482,15 @@ def live(
     load: Load = None,
     out: Out = None,
     bench: Annotated[bool, typer.Option("--bench", help="Measure how fast this machine does that, instead.")] = False,
+    processes: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            max=64,
+            help="Processes that share the nodes, each with live.workers threads; no more than the fabric has racks. "
+            "One that ends in the middle is a failure of its nodes.",
+        ),
+    ] = 1,
     attach: Annotated[
         list[str] | None,
         typer.Option(
@@ -519,7 +529,7 @@ def live(
         if not any(result.interrupted for result in results):
             # Whoever stops a service stops a run with attached hosts as Ctrl-C does.
             before = signal.signal(signal.SIGTERM, signal.default_int_handler) if attached else None
-            results.append(cw.live(read, name="live", progress=True))
+            results.append(cw.live(read, name="live", progress=True, processes=processes))
             results[-1].save(folder / "live")
             if before is not None:
                 signal.signal(signal.SIGTERM, before)
@@ -559,7 +569,7 @@ def _live_bench(said: _Said) -> None:
     """The micro-benchmarks of Maze (R2C2, section 4.1) on this machine."""
     import pandas as pd
 
-    report = json.loads(_core.live_bench())
+    report = json.loads(_core.live_bench(PART))
     titles = {
         "throughput": "one flow over two hops: Gbps",
         "latency": "from a small packet's departure until the next node sees it",

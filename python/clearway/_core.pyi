@@ -1,6 +1,6 @@
 """What the package needs of Rust. Its users find it in more comfortable form in `clearway`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from os import PathLike
 from typing import TypeAlias, TypedDict, final
 
@@ -19,6 +19,7 @@ __all__ = [
     "harmony_slot_efficiency",
     "live",
     "live_bench",
+    "live_part",
     "pyrrha_resources",
     "r2c2_link_weights",
     "r2c2_rates",
@@ -125,5 +126,8 @@ def simulate(
     parts: int | None = None,
 ) -> _Run: ...
 def estimate(scenario: Scenario, progress: _Progress | None = None) -> _Run: ...
-def live(scenario: Scenario, progress: _Progress | None = None) -> _Run: ...
-def live_bench() -> str: ...
+def live(
+    scenario: Scenario, progress: _Progress | None = None, processes: int = 1, command: Sequence[str] = ()
+) -> _Run: ...
+def live_bench(command: Sequence[str] = ()) -> str: ...
+def live_part() -> None: ...

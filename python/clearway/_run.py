@@ -107,16 +107,27 @@ def run(
     return _run(label, progress, lambda listen: _core.simulate(core, count, listen, limit, parts))
 
 
+PART = (sys.executable, "-m", "clearway._part")
+"""What starts another process of a live run."""
+
+
 def live(
-    scenario: Scenario | str | Path, *, progress: bool | _Listener | None = None, name: str | None = None
+    scenario: Scenario | str | Path,
+    *,
+    progress: bool | _Listener | None = None,
+    name: str | None = None,
+    processes: int = 1,
 ) -> Result:
     """Runs a scenario by the machine's clock, with real content, on the simulator's own hosts and switches.
 
-    How fast a network can live depends on the machine: see `docs/live.md`.
+    How fast a network can live depends on the machine: see `docs/live.md`. With several `processes` each has
+    `live.workers` threads and a part of the nodes.
     """
+    if processes < 1:
+        raise ValueError(f"processes: {processes} is not at least 1")
     scenario = scenario_of(scenario)
     label, core = name if name is not None else f"{scenario.name}, live", scenario._core
-    return _run(label, progress, lambda listen: _core.live(core, listen))
+    return _run(label, progress, lambda listen: _core.live(core, listen, processes, PART))
 
 
 def _cores() -> int:

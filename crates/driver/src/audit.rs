@@ -3,22 +3,25 @@
 use catalogue::LinkControl;
 use run::{Finding, Flows, audit};
 
-use crate::{Carrier, Driver, Probe, Tally, Whole, deadlock};
+use crate::results::probes;
+use crate::{Carrier, Driver, Probe, Summary, Tally, Whole, deadlock};
 
-/// What was found of a run that is over. Where it was `cut_short`, flows may not have ended.
+/// What was found of a run that is over. Where it was `cut_short`, flows may not have ended. Of `others` there are
+/// summaries alone.
 pub fn findings<C: Carrier, P: Probe>(
     whole: &Whole<'_>,
     parts: &[Driver<C, P>],
+    others: &[Summary<P>],
     flows: &Flows,
     cut_short: bool,
 ) -> Vec<Finding> {
-    let tally = parts.iter().map(Tally::of).fold(Tally::default(), Tally::and);
+    let tally =
+        parts.iter().map(Tally::of).chain(others.iter().map(|other| other.tally)).fold(Tally::default(), Tally::and);
     let bytes = tally.finding(whole.plan);
     let mut findings = vec![bytes, audit::order(flows), audit::once(flows), audit::ends(flows, cut_short)];
     if whole.plan.scenario.flow_control != LinkControl::None {
-        findings.push(deadlock::finding(whole.plan, parts));
+        findings.push(deadlock::finding(whole.plan, parts, others));
     }
-    let probes: Vec<&P> = parts.iter().map(|part| &part.probe).collect();
-    findings.extend(P::findings(&probes, whole));
+    findings.extend(P::findings(&probes(parts, others), whole));
     findings
 }

@@ -66,6 +66,19 @@ impl Timeline {
 }
 
 impl<C: Carrier, P: Probe> Driver<C, P> {
+    /// Links have failed for good, though the scenario does not say so: those whose ends in this part are here. From
+    /// now on all switches forward by these tables.
+    #[cold]
+    pub fn fail(&mut self, now: Time, pipes: &[u32], outlets: &[u32], routes: &Arc<Routes>) {
+        let pipes = pipes.iter().map(|&pipe| Change::Pipe { pipe, up: false });
+        let outlets = outlets.iter().map(|&outlet| Change::Outlet { outlet, up: false });
+        let around = [Change::NoGuarantee, Change::Routes(routes.clone())];
+        for change in pipes.chain(outlets).chain(around) {
+            self.announce(now, &change);
+            self.apply(now, change);
+        }
+    }
+
     #[cold]
     pub(crate) fn timeline(&mut self, now: Time) {
         while self.timeline.changes.last().is_some_and(|change| change.0 <= now) {

@@ -13,10 +13,14 @@ use node::link::Cause;
 use run::{Finding, Plan};
 use units::{LinkId, PortId, SwitchId};
 
-use crate::{Carrier, Driver, Probe};
+use crate::{Carrier, Driver, Probe, Summary};
 
-pub(crate) fn finding<C: Carrier, P: Probe>(plan: &Plan, parts: &[Driver<C, P>]) -> Finding {
-    let Waits { on, shared } = waits(plan, parts);
+pub(crate) fn finding<C: Carrier, P: Probe>(plan: &Plan, parts: &[Driver<C, P>], others: &[Summary<P>]) -> Finding {
+    let Waits { mut on, mut shared } = waits(plan, parts);
+    for other in others {
+        other.waits.on.iter().for_each(|(queue, more)| on.entry(*queue).or_default().extend(more));
+        shared.extend(&other.waits.shared);
+    }
     let circle = circle(&on);
     let sharing = circle.iter().any(|queue| shared.contains(queue));
     let name = |queue: &Queue| {
@@ -40,16 +44,17 @@ pub(crate) fn finding<C: Carrier, P: Probe>(plan: &Plan, parts: &[Driver<C, P>])
 }
 
 /// A queue of the port at the head of a link.
-type Queue = (LinkId, Cause);
+pub(crate) type Queue = (LinkId, Cause);
 
-struct Waits {
+#[derive(Default)]
+pub(crate) struct Waits {
     /// By paused queue with packets, the paused queues with packets that it waits for.
-    on: BTreeMap<Queue, Vec<Queue>>,
+    pub on: BTreeMap<Queue, Vec<Queue>>,
     /// Those that several congestion roots share.
-    shared: BTreeSet<Queue>,
+    pub shared: BTreeSet<Queue>,
 }
 
-fn waits<C: Carrier, P: Probe>(plan: &Plan, parts: &[Driver<C, P>]) -> Waits {
+pub(crate) fn waits<C: Carrier, P: Probe>(plan: &Plan, parts: &[Driver<C, P>]) -> Waits {
     let mut waits: BTreeMap<Queue, Vec<Queue>> = BTreeMap::new();
     let mut shared = BTreeSet::new();
     for part in parts {
@@ -101,7 +106,7 @@ fn circle(waits: &BTreeMap<Queue, Vec<Queue>>) -> Vec<Queue> {
         // Depth first, with the way here and which of each queue's waits comes next.
         let mut way: Vec<(Queue, usize)> = vec![(start, 0)];
         while let Some((queue, next)) = way.last_mut() {
-            let (queue, on) = (*queue, waits[queue].get(*next).copied());
+            let (queue, on) = (*queue, waits.get(queue).and_then(|on| on.get(*next)).copied());
             *next += 1;
             match on {
                 None => {

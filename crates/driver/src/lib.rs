@@ -30,6 +30,7 @@ mod noise;
 mod probe;
 mod probes;
 mod results;
+mod summary;
 mod tally;
 #[cfg(test)]
 mod testing;
@@ -44,4 +45,5 @@ pub use noise::Noise;
 pub use probe::{Probe, Upcoming, View, Wants, Whole};
 pub use probes::Probes;
 pub use results::tables;
+pub use summary::{Summary, pack};
 pub use tally::{Tally, sender_stats};

@@ -2,6 +2,7 @@ use std::sync::Arc;
 
 use fabric::Routes;
 use node::pool::{Pool, Transit};
+use node::wire::{Malformed, Reader, Writer};
 use node::{Loss, Packet};
 use run::{Finding, Plan, Table};
 use units::{Duration, PortId, Time};
@@ -50,6 +51,17 @@ pub trait Probe: Send + Sized {
 
     /// The run is over.
     fn end(&mut self, _view: View<'_>) {}
+
+    /// Writes what it saw, for a process that gathers what all saw.
+    fn pack(&self, _to: &mut Writer<'_>) {}
+
+    /// Takes over what a probe of the same plan in another process saw. What that says is not trusted.
+    ///
+    /// # Errors
+    /// Where it can't be what such a probe writes.
+    fn absorb(&mut self, _from: &mut Reader<'_>) -> Result<(), Malformed> {
+        Ok(())
+    }
 
     /// What all probes of this kind saw, as tables.
     fn tables(_seen: &[&Self], _whole: &Whole<'_>) -> Vec<Table> {

@@ -8,6 +8,7 @@ mod queues;
 mod utilisation;
 
 use node::pool::{Pool, Transit};
+use node::wire::{Malformed, Reader, Writer};
 use node::{Loss, Packet};
 use run::{Finding, Plan, Table};
 use units::{Duration, PortId, Time};
@@ -78,6 +79,15 @@ macro_rules! probes {
                 $(if let Some(probe) = &mut self.$name { probe.end(view); })*
             }
 
+            fn pack(&self, to: &mut Writer<'_>) {
+                $(if let Some(probe) = &self.$name { probe.pack(to); })*
+            }
+
+            fn absorb(&mut self, from: &mut Reader<'_>) -> Result<(), Malformed> {
+                $(if let Some(probe) = &mut self.$name { probe.absorb(from)?; })*
+                Ok(())
+            }
+
             fn tables(seen: &[&Probes], whole: &Whole<'_>) -> Vec<Table> {
                 let mut tables = Vec::new();
                 $({
@@ -97,6 +107,18 @@ macro_rules! probes {
             }
         }
     };
+}
+
+impl Probes {
+    /// Without those that can't say what they saw to another process. Gives the tables that a run has not for that.
+    pub fn keep_those_that_pack(&mut self) -> Vec<&'static str> {
+        let left_out = [
+            self.congestion.take().map(|_| &["congestion"][..]),
+            self.entities.take().map(|_| &["entities", "waits", "aqs"][..]),
+            self.guarantee.take().map(|_| &["guarantees", "guaranteed_waits"][..]),
+        ];
+        left_out.into_iter().flatten().flatten().copied().collect()
+    }
 }
 
 probes! {

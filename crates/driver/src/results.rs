@@ -1,47 +1,66 @@
 //! From parts to tables.
 
 use node::PortStats;
-use run::{Flows, InFlight, Plan, Table, counter_table, link_table, measure_table};
-use units::{LinkId, SwitchId};
+use run::{Flows, InFlight, Plan, Table, counted, counter_table, link_table, measure_table};
+use units::{LinkId, SwitchId, Time};
 
-use crate::{Carrier, Driver, End, Outlet, Probe, Whole, sender_stats};
+use crate::{Carrier, Driver, End, Outlet, Pipe, Probe, Summary, Whole, sender_stats};
 
-/// The tables of a run that is over, in a fixed order: `flows`, `links`, `counters`, then those of probes.
-pub fn tables<C: Carrier, P: Probe>(whole: &Whole<'_>, parts: &[Driver<C, P>], flows: Flows) -> Vec<Table> {
+/// The tables of a run that is over, in a fixed order: `flows`, `links`, `counters`, then those of probes. Of `others`
+/// there are summaries alone.
+pub fn tables<C: Carrier, P: Probe>(
+    whole: &Whole<'_>,
+    parts: &[Driver<C, P>],
+    others: &[Summary<P>],
+    flows: Flows,
+) -> Vec<Table> {
     let Whole { plan, end, .. } = *whole;
-    let (stats, in_flight) = link_ends(whole, parts);
+    let links = plan.fabric.links.len();
+    let (mut stats, mut in_flight) = (vec![PortStats::default(); links], vec![InFlight::default(); links]);
+    let ends = parts.iter().map(|part| link_ends(plan, part, end));
+    let told = others.iter().map(|other| (other.senders.clone(), other.receivers.clone()));
+    for (senders, receivers) in ends.chain(told) {
+        senders.into_iter().for_each(|(link, of)| stats[link.index()] = of);
+        receivers.into_iter().for_each(|(link, of)| in_flight[link.index()] = of);
+    }
     let hosts = || whole.hosts.iter().map(|slot| &slot.host);
-    let mut tables = vec![
-        flows.table(plan),
-        link_table(plan, &stats, &in_flight, end),
-        counter_table(plan, hosts(), whole.switches.iter().map(|slot| &slot.switch)),
-    ];
-    let probes: Vec<&P> = parts.iter().map(|part| &part.probe).collect();
-    tables.extend(P::tables(&probes, whole));
-    tables.extend(measure_table(hosts()));
+    let counted = counted(plan, hosts(), whole.switches.iter().map(|slot| &slot.switch));
+    let counted = counted.into_iter().chain(others.iter().flat_map(|other| other.counted.iter().copied()));
+    let measured = hosts().flat_map(|host| &host.measures).chain(others.iter().flat_map(|other| &other.measures));
+    let mut tables = vec![flows.table(plan), link_table(plan, &stats, &in_flight, end), counter_table(plan, counted)];
+    tables.extend(P::tables(&probes(parts, others), whole));
+    tables.extend(measure_table(measured.copied().collect()));
     tables
 }
 
-/// What each link's two ends noted: the sender's counters, and what became of packets in flight, by the link's id.
-fn link_ends<C: Carrier, P: Probe>(whole: &Whole<'_>, parts: &[Driver<C, P>]) -> (Vec<PortStats>, Vec<InFlight>) {
-    let links = whole.plan.fabric.links.len();
-    let mut stats = vec![PortStats::default(); links];
-    let mut in_flight = vec![InFlight::default(); links];
-    for part in parts {
-        for pipe in &part.links.pipes {
-            let lost = &mut in_flight[pipe.link as usize];
-            lost.dead_packets = pipe.lost_packets;
-            if let Some(noise) = &pipe.noise {
-                lost.lossy_packets = noise.lossy_packets;
-                lost.corrupted_packets = noise.corrupted_packets;
-                lost.unnoticed_packets = noise.unnoticed_packets;
-            }
+/// All that have looked.
+pub(crate) fn probes<'a, C: Carrier, P: Probe>(parts: &'a [Driver<C, P>], others: &'a [Summary<P>]) -> Vec<&'a P> {
+    parts.iter().map(|part| &part.probe).chain(others.iter().map(|other| &other.probe)).collect()
+}
+
+/// What a link's sender counted.
+pub(crate) type Sent = (LinkId, PortStats);
+
+/// What became of packets in flight on a link.
+pub(crate) type Lost = (LinkId, InFlight);
+
+/// What links' ends in a part noted: senders' counters, and what became of packets in flight, each with its link.
+pub(crate) fn link_ends<C: Carrier, P: Probe>(
+    plan: &Plan,
+    part: &Driver<C, P>,
+    end: Time,
+) -> (Vec<Sent>, Vec<Lost>) {
+    let in_flight = |pipe: &Pipe<C::Receiver>| {
+        let mut lost = InFlight { dead_packets: pipe.lost_packets, ..InFlight::default() };
+        if let Some(noise) = &pipe.noise {
+            lost.lossy_packets = noise.lossy_packets;
+            lost.corrupted_packets = noise.corrupted_packets;
+            lost.unnoticed_packets = noise.unnoticed_packets;
         }
-        for outlet in &part.links.outlets {
-            stats[link_of(whole.plan, part, outlet).index()] = sender_stats(part, outlet, whole.end);
-        }
-    }
-    (stats, in_flight)
+        (LinkId(pipe.link), lost)
+    };
+    let sender = |outlet| (link_of(plan, part, outlet), sender_stats(part, outlet, end));
+    (part.links.outlets.iter().map(sender).collect(), part.links.pipes.iter().map(in_flight).collect())
 }
 
 /// The link that begins there.

@@ -4,13 +4,15 @@
 //! Paper: 38 Gbps on a link of 40 with packets of 8 KB, and 3 us a hop with small packets, between servers with RDMA.
 //! Here both ends are on one machine. All contents are written and checked.
 
+use std::process::Command;
+
 use ::run::{Data, Table};
 use scenario::Scenario;
 use serde::Serialize;
 use units::Problem;
 
 use crate::worker::CROSSING;
-use crate::{RunResult, run};
+use crate::{RunResult, run, run_processes};
 
 /// The rate of the paper's links.
 const LINK_GBPS: u32 = 40;
@@ -54,6 +56,8 @@ pub struct Throughput {
 pub struct Latency {
     /// Threads: with two, the hops between them.
     pub workers: usize,
+    /// Processes that they are in.
+    pub processes: usize,
     /// What half of the hops did not exceed.
     pub median_ns: f64,
     /// What 99% of them did not.
@@ -78,16 +82,23 @@ pub struct Shared {
 pub struct Hops {
     /// Threads.
     pub workers: usize,
+    /// Processes that they are in.
+    pub processes: usize,
     /// Packet-hops a second of the machine's time, in millions, of all threads together.
     pub million_per_second: f64,
 }
 
-/// Measures everything: some ten seconds. `look` is asked now and then whether to stop, which is an error.
-pub fn measure(mut look: impl FnMut() -> bool) -> Result<Report, Problem> {
-    let mut live = |text: String| -> Result<RunResult, Problem> {
+/// Measures everything: some ten seconds. `look` is asked now and then whether to stop, which is an error. Two
+/// processes are measured where `start` can start another, which calls [`take_part`](crate::take_part).
+pub fn measure(mut start: Option<impl FnMut() -> Command>, mut look: impl FnMut() -> bool) -> Result<Report, Problem> {
+    let apart = start.as_ref().map(|_| (2, 1));
+    let mut live = |text: String, processes: usize| -> Result<RunResult, Problem> {
         let read = scenario::read(&text, "bench", &[]);
         let scenario: Scenario = read.map_err(|error| Problem::new(error.key, error.message))?;
-        let result = run(&scenario, |_| look())?;
+        let result = match &mut start {
+            Some(start) if processes > 1 => run_processes(&scenario, processes, start, |_| look())?,
+            _ => run(&scenario, |_| look())?,
+        };
         match result.info.ended {
             "interrupted" => Err(Problem::new("bench", "was interrupted")),
             _ => Ok(result),
@@ -95,9 +106,10 @@ pub fn measure(mut look: impl FnMut() -> bool) -> Result<Report, Problem> {
     };
     let sizes = [256, 512, 1024, 1500, 2048, 4096, 8192];
     let throughput: Result<_, _> = sizes.into_iter().map(|bytes| throughput(&mut live, bytes)).collect();
-    let latency: Result<_, _> = [1, 2].into_iter().map(|workers| latency(&mut live, workers)).collect();
+    let latency: Result<_, _> =
+        [(1, 1), (1, 2)].into_iter().chain(apart).map(|shape| latency(&mut live, shape)).collect();
     let sharing: Result<_, _> = [1, 2, 4, 8, 16].into_iter().map(|flows| sharing(&mut live, flows)).collect();
-    let hops: Result<_, _> = [1, 2].into_iter().map(|workers| hops(&mut live, workers)).collect();
+    let hops: Result<_, _> = [(1, 1), (1, 2)].into_iter().chain(apart).map(|shape| hops(&mut live, shape)).collect();
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     Ok(Report { cores, throughput: throughput?, latency: latency?, sharing: sharing?, hops: hops? })
 }
@@ -120,44 +132,64 @@ fn pairs(flows: u32, gbps: f64, packet_bytes: u32, bytes: f64) -> String {
     )
 }
 
-fn throughput(live: &mut impl FnMut(String) -> Result<RunResult, Problem>, bytes: u32) -> Result<Throughput, Problem> {
+fn throughput(
+    live: &mut impl FnMut(String, usize) -> Result<RunResult, Problem>,
+    bytes: u32,
+) -> Result<Throughput, Problem> {
     // A third of a second, if the machine can do 2 million packets in that.
     let message = |gbps: f64| (gbps / 8.0 * 1e9 * 0.3).min(0.6e6 * f64::from(bytes));
-    let most = live(pairs(1, TOO_FAST_GBPS.into(), bytes, message(TOO_FAST_GBPS.into())))?;
-    let paced = live(pairs(1, LINK_GBPS.into(), bytes, message(LINK_GBPS.into())))?;
+    let most = live(pairs(1, TOO_FAST_GBPS.into(), bytes, message(TOO_FAST_GBPS.into())), 1)?;
+    let paced = live(pairs(1, LINK_GBPS.into(), bytes, message(LINK_GBPS.into())), 1)?;
     Ok(Throughput { packet_bytes: bytes, most_gbps: gbps(&most), at_40_gbps: gbps(&paced), in_time: in_time(&paced) })
 }
 
-fn latency(live: &mut impl FnMut(String) -> Result<RunResult, Problem>, workers: usize) -> Result<Latency, Problem> {
-    let result = live(format!(
-        "transport = 'udp'\nlive.workers = {workers}\nmeasure = {{ interval = '0s', end = '500ms' }}\n\
+fn latency(
+    live: &mut impl FnMut(String, usize) -> Result<RunResult, Problem>,
+    (processes, workers): (usize, usize),
+) -> Result<Latency, Problem> {
+    let result = live(
+        format!(
+            "transport = 'udp'\nlive.workers = {workers}\nmeasure = {{ interval = '0s', end = '500ms' }}\n\
          fabric.leaf_spine = {{ racks = 2, hosts_per_rack = 1, spines = 1, propagation = '{DELAY_NS}ns', switch_delay \
          = '0s' }}\n[[traffic]]\nsizes.constant = '64B'\narrivals.periodic.every = '25us'\nduration = '500ms'\n\
          senders = '0'\nreceivers = '1'\n"
-    ))?;
+        ),
+        processes,
+    )?;
     // Of all arrivals, or of those from another thread.
     let row = if result.info.workers > 1 { CROSSING } else { 0 };
     let late = |name| column(&result.tables, "lateness", name).get(row).copied().unwrap_or_default() * 1e-3;
     let taken = |name| DELAY_NS as f64 + late(name);
-    Ok(Latency { workers: result.info.workers, median_ns: taken("median_ps"), p99_ns: taken("p99_ps") })
+    Ok(Latency {
+        workers: result.info.workers,
+        processes: result.info.processes,
+        median_ns: taken("median_ps"),
+        p99_ns: taken("p99_ps"),
+    })
 }
 
-fn sharing(live: &mut impl FnMut(String) -> Result<RunResult, Problem>, flows: u32) -> Result<Shared, Problem> {
+fn sharing(live: &mut impl FnMut(String, usize) -> Result<RunResult, Problem>, flows: u32) -> Result<Shared, Problem> {
     let rate = 32.0 / f64::from(flows);
-    let result = live(pairs(flows, rate, 8192, rate / 8.0 * 1e9 * 0.3))?;
+    let result = live(pairs(flows, rate, 8192, rate / 8.0 * 1e9 * 0.3), 1)?;
     let longest = column(&result.tables, "flows", "fct_ps").into_iter().fold(0.0, f64::max);
     let ideal = column(&result.tables, "flows", "ideal_ps").into_iter().fold(0.0, f64::max);
     Ok(Shared { flows, gbps: gbps(&result), least: ideal / longest, in_time: in_time(&result) })
 }
 
-fn hops(live: &mut impl FnMut(String) -> Result<RunResult, Problem>, workers: usize) -> Result<Hops, Problem> {
-    let result = live(format!(
-        "transport = 'dctcp'\nlive.workers = {workers}\nmeasure = {{ interval = '0s', end = '4ms' }}\n\
+fn hops(
+    live: &mut impl FnMut(String, usize) -> Result<RunResult, Problem>,
+    (processes, workers): (usize, usize),
+) -> Result<Hops, Problem> {
+    let result = live(
+        format!(
+            "transport = 'dctcp'\nlive.workers = {workers}\nmeasure = {{ interval = '0s', end = '4ms' }}\n\
          fabric.leaf_spine = {{ racks = 4, hosts_per_rack = 8, spines = 2, propagation = '1us' }}\n\
          [[traffic]]\nsizes.constant = '1MB'\narrivals.poisson.load = 0.6\nduration = '4ms'\n"
-    ))?;
+        ),
+        processes,
+    )?;
     let million_per_second = result.info.packet_hops as f64 / result.info.machine_s * 1e-6;
-    Ok(Hops { workers: result.info.workers, million_per_second })
+    Ok(Hops { workers: result.info.workers, processes: result.info.processes, million_per_second })
 }
 
 /// Bits on the wire of the hosts' own links, a second of the machine's time.

@@ -10,30 +10,86 @@
 //! to wait therefore *rests*: it says when its next event is, and how many packets it has sent and taken. If all rest,
 //! and all that was sent has been taken, nothing happens before the earliest of these events: then that holds
 //! ([`Board::quiet_until`]). It reads all of it twice, as a worker may begin to move in between.
+//!
+//! Workers may be in several processes. Each process has lines of memory of its own, which the others can only read,
+//! and what they read there binds that process alone: packets are counted for each pair of workers, and only the first
+//! process says that the run is over, or that a process is lost.
 
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::thread::Thread;
 
 use units::{Duration, Time};
 
-/// What all threads of a run see.
+use crate::shared::{Lines, WORDS};
+
+/// What all workers of a run see.
 pub(crate) struct Board {
-    posts: Vec<Post>,
+    /// By process, what it says: a header, and the posts of its workers.
+    regions: Vec<Arc<Lines>>,
+    /// By worker: its process, and the line of its post.
+    places: Vec<(usize, usize)>,
+    /// The process that this is.
+    me: usize,
+    threads: Vec<OnceLock<Thread>>,
     /// By receiving worker and sending worker, the least delay of a link between them.
     delays: Vec<Vec<Duration>>,
-    /// Flows that have ended, in all workers.
-    ended_flows: AtomicU64,
-    /// Workers that have nothing left to do before the horizon.
-    done: AtomicUsize,
-    /// [`Ended`], once the run is over.
-    over: AtomicU8,
-    /// When it was, and how late it was then.
-    end: OnceLock<(Time, Duration)>,
+    /// This process has to end, whatever others do.
+    quits: AtomicBool,
+    /// The run is over, though not all may know yet.
+    stops: AtomicBool,
     watcher: Thread,
     /// Whether workers ever sleep.
     sleeps: bool,
 }
+
+/// Numbers in the header of a process. The first three and `DEAD` are the first process's to say.
+mod header {
+    /// [`super::Ended`], once the run is over.
+    pub const OVER: usize = 0;
+    /// When it was, and how late it was then.
+    pub const END: usize = 1;
+    pub const LATE: usize = 2;
+    /// Processes that are lost, as bits.
+    pub const DEAD: usize = 3;
+    /// Flows that have ended in the process's workers, and when the last of them did.
+    pub const ENDED_FLOWS: usize = 4;
+    pub const ENDED_AT: usize = 5;
+    /// Workers that have nothing left to do before the horizon.
+    pub const DONE: usize = 6;
+}
+
+/// Numbers in the post of a worker. Behind the first line, how many packets it has sent to each other worker, and how
+/// many it has taken from each, as of when it last began to rest.
+mod post {
+    /// It will do nothing more that is due before this.
+    pub const PROMISE: usize = 0;
+    /// Even while it rests. It changes whenever that does.
+    pub const TURNS: usize = 1;
+    /// While it rests: when its next event is.
+    pub const NEXT_AT: usize = 2;
+    /// While it sleeps: until when, if nobody wakes it.
+    pub const SLEEPS_UNTIL: usize = 3;
+}
+
+/// The workers of a process, of so many.
+pub(crate) fn workers_of(process: usize, processes: usize, workers: usize) -> Range<usize> {
+    (process * workers).div_ceil(processes)..((process + 1) * workers).div_ceil(processes)
+}
+
+/// Lines of a post of one of so many workers.
+const fn post_lines(workers: usize) -> usize {
+    1 + (2 * workers).div_ceil(WORDS)
+}
+
+/// Lines that a process needs to say what it has to.
+pub(crate) fn board_lines(process: usize, processes: usize, workers: usize) -> usize {
+    1 + workers_of(process, processes, workers).len() * post_lines(workers)
+}
+
+/// The most processes: each has a bit.
+pub(crate) const PROCESSES_MAX: usize = 64;
 
 /// Why a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,89 +101,124 @@ pub(crate) enum Ended {
     Interrupted,
 }
 
-/// What one worker says, on cache lines of its own.
-#[derive(Default)]
-#[repr(align(128))]
-struct Post {
-    /// It will do nothing more that is due before this.
-    promise: AtomicU64,
-    /// Even while it rests. It changes whenever that does.
-    turns: AtomicU64,
-    /// While it rests: when its next event is, and how many packets it has sent to others and taken from them.
-    next_at: AtomicU64,
-    sent: AtomicU64,
-    taken: AtomicU64,
-    /// While it sleeps: until when, if nobody wakes it.
-    sleeps_until: AtomicU64,
-    thread: OnceLock<Thread>,
-}
-
 impl Board {
-    /// For workers with these delays between them, by receiver and sender. The calling thread is the one that watches.
+    /// For workers of one process with these delays between them, by receiver and sender. The calling thread is the one
+    /// that watches.
     pub fn new(delays: Vec<Vec<Duration>>, sleeps: bool) -> Board {
-        let posts: Vec<Post> = delays.iter().map(|_| Post::default()).collect();
-        // All begin as moving.
-        posts.iter().for_each(|post| post.turns.store(1, Ordering::SeqCst));
-        Board {
-            posts,
+        let lines = Lines::own(board_lines(0, 1, delays.len()));
+        Board::over(vec![Arc::new(lines)], 0, delays, sleeps)
+    }
+
+    /// Of process `me`, over what each says.
+    pub fn over(regions: Vec<Arc<Lines>>, me: usize, delays: Vec<Vec<Duration>>, sleeps: bool) -> Board {
+        let (processes, workers) = (regions.len(), delays.len());
+        let places = (0..processes).flat_map(|process| {
+            let posts = (0..workers_of(process, processes, workers).len()).map(|post| 1 + post * post_lines(workers));
+            posts.map(move |line| (process, line))
+        });
+        let places: Vec<(usize, usize)> = places.collect();
+        let board = Board {
+            regions,
+            places,
+            me,
+            threads: delays.iter().map(|_| OnceLock::new()).collect(),
             delays,
-            ended_flows: AtomicU64::new(0),
-            done: AtomicUsize::new(0),
-            over: AtomicU8::new(0),
-            end: OnceLock::new(),
+            quits: AtomicBool::new(false),
+            stops: AtomicBool::new(false),
             watcher: std::thread::current(),
             sleeps,
-        }
+        };
+        // All begin as moving.
+        board.own().for_each(|worker| board.post(worker, post::TURNS).store(1, Ordering::SeqCst));
+        board
     }
 
     pub fn workers(&self) -> usize {
-        self.posts.len()
+        self.places.len()
+    }
+
+    /// Of all processes.
+    pub fn processes(&self) -> usize {
+        self.regions.len()
+    }
+
+    /// The workers of this process.
+    pub fn own(&self) -> Range<usize> {
+        workers_of(self.me, self.processes(), self.workers())
+    }
+
+    /// The process of a worker.
+    pub fn process_of(&self, worker: usize) -> usize {
+        self.places[worker].0
+    }
+
+    #[inline]
+    fn post(&self, worker: usize, word: usize) -> &AtomicU64 {
+        let (process, line) = self.places[worker];
+        &self.regions[process][line + word / WORDS].0[word % WORDS]
+    }
+
+    /// How many packets a worker has sent to another, or taken from it, as it says while it rests.
+    fn passed(&self, worker: usize, other: usize, taken: bool) -> &AtomicU64 {
+        self.post(worker, WORDS + other + if taken { self.workers() } else { 0 })
+    }
+
+    #[inline]
+    fn header(&self, process: usize, word: usize) -> &AtomicU64 {
+        &self.regions[process][0].0[word]
     }
 
     /// The thread of a worker begins.
     pub fn begin(&self, me: usize) {
-        let _ = self.posts[me].thread.set(std::thread::current());
+        let _ = self.threads[me].set(std::thread::current());
     }
 
     /// What others have promised: before this, nothing comes that has not been sent yet.
     #[inline]
     pub fn limit(&self, me: usize) -> Time {
-        let promised = |(post, &delay): (&Post, &Duration)| {
-            Time::from_ps(post.promise.load(Ordering::Acquire)).saturating_add(delay)
+        let dead = self.dead();
+        let promised = |worker: usize| match dead >> self.places[worker].0 & 1 {
+            0 => Time::from_ps(self.post(worker, post::PROMISE).load(Ordering::Acquire)),
+            _ => Time::MAX,
         };
-        self.posts.iter().zip(&self.delays[me]).map(promised).min().unwrap_or(Time::MAX)
+        let delays = self.delays[me].iter().enumerate();
+        delays.map(|(worker, &delay)| promised(worker).saturating_add(delay)).min().unwrap_or(Time::MAX)
     }
 
     /// A worker will do nothing more that is due before `at`, and has sent all that it had to send until then.
     #[inline]
     pub fn promise(&self, me: usize, at: Time) {
-        self.posts[me].promise.store(at.ps(), Ordering::Release);
+        self.post(me, post::PROMISE).store(at.ps(), Ordering::Release);
     }
 
-    /// The worker has nothing to do now.
-    pub fn rest(&self, me: usize, next_at: Time, sent: u64, taken: u64) {
-        let post = &self.posts[me];
-        post.next_at.store(next_at.ps(), Ordering::SeqCst);
-        post.sent.store(sent, Ordering::SeqCst);
-        post.taken.store(taken, Ordering::SeqCst);
-        post.turns.fetch_add(1, Ordering::SeqCst);
+    /// The worker has nothing to do now. It has sent so many packets to each other worker, and taken so many from it.
+    pub fn rest(&self, me: usize, next_at: Time, sent: &[u64], taken: &[u64]) {
+        self.post(me, post::NEXT_AT).store(next_at.ps(), Ordering::SeqCst);
+        for other in 0..self.workers() {
+            self.passed(me, other, false).store(sent[other], Ordering::SeqCst);
+            self.passed(me, other, true).store(taken[other], Ordering::SeqCst);
+        }
+        self.post(me, post::TURNS).fetch_add(1, Ordering::SeqCst);
     }
 
     /// The worker, which was resting, is about to do something.
     pub fn stir(&self, me: usize) {
-        self.posts[me].turns.fetch_add(1, Ordering::SeqCst);
+        self.post(me, post::TURNS).fetch_add(1, Ordering::SeqCst);
     }
 
     /// If all rest: when the first of them has its next event, before which nothing at all happens.
     pub fn quiet_until(&self) -> Option<Time> {
-        let turns = || self.posts.iter().map(|post| post.turns.load(Ordering::SeqCst));
+        let dead = self.dead();
+        let alive = || (0..self.workers()).filter(|&worker| dead >> self.places[worker].0 & 1 == 0);
+        let turns = || alive().map(|worker| self.post(worker, post::TURNS).load(Ordering::SeqCst));
         let before: u64 = turns().try_fold(0u64, |sum, turns| (turns % 2 == 0).then_some(sum.wrapping_add(turns)))?;
-        let sum = |of: fn(&Post) -> &AtomicU64| self.posts.iter().map(|post| of(post).load(Ordering::SeqCst)).sum();
-        let (sent, taken): (u64, u64) = (sum(|post| &post.sent), sum(|post| &post.taken));
-        let next_at = self.posts.iter().map(|post| post.next_at.load(Ordering::SeqCst)).min()?;
+        let passed = |worker, other, taken| self.passed(worker, other, taken).load(Ordering::SeqCst);
+        let arrived = |from: usize| alive().all(|to| passed(from, to, false) == passed(to, from, true));
+        let arrived = alive().all(arrived);
+        let next_at = alive().map(|worker| self.post(worker, post::NEXT_AT).load(Ordering::SeqCst)).min()?;
         // They only ever grow, so that an equal sum is that of the same.
         let after = turns().fold(0u64, u64::wrapping_add);
-        (sent == taken && before == after).then_some(Time::from_ps(next_at))
+        (arrived && before == after).then_some(Time::from_ps(next_at))
     }
 
     /// From this time on a worker can hear of what happens at `at` in any other.
@@ -138,67 +229,102 @@ impl Board {
 
     /// The worker sleeps, until then if nobody wakes it.
     pub fn sleep(&self, me: usize, until: Time, span: std::time::Duration, stays_empty: impl FnOnce() -> bool) {
-        self.posts[me].sleeps_until.store(until.ps(), Ordering::SeqCst);
+        let sleeps_until = self.post(me, post::SLEEPS_UNTIL);
+        sleeps_until.store(until.ps(), Ordering::SeqCst);
         // Who sent something before it saw that has not woken anybody.
         if stays_empty() && !self.is_over() {
             std::thread::park_timeout(span);
         }
-        self.posts[me].sleeps_until.store(0, Ordering::SeqCst);
+        sleeps_until.store(0, Ordering::SeqCst);
     }
 
-    /// A worker has been sent something that comes out at `at`: it must not sleep beyond that.
+    /// A worker has been sent something that comes out at `at`: it must not sleep beyond that. One of another process
+    /// looks by itself.
     #[inline]
     pub fn wake(&self, other: usize, at: Time) {
-        if !self.sleeps {
+        if !self.sleeps || self.places[other].0 != self.me {
             return;
         }
         std::sync::atomic::fence(Ordering::SeqCst);
-        let post = &self.posts[other];
-        if post.sleeps_until.load(Ordering::Relaxed) > at.ps()
-            && let Some(thread) = post.thread.get()
+        if self.post(other, post::SLEEPS_UNTIL).load(Ordering::Relaxed) > at.ps()
+            && let Some(thread) = self.threads[other].get()
         {
             thread.unpark();
         }
     }
 
-    /// More flows have ended. Gives how many in all.
-    pub fn add_ended(&self, flows: u64) -> u64 {
-        self.ended_flows.fetch_add(flows, Ordering::Relaxed) + flows
+    /// More flows have ended, the last of them at `at`. Gives how many in all.
+    pub fn add_ended(&self, flows: u64, at: Time) -> u64 {
+        self.header(self.me, header::ENDED_AT).fetch_max(at.ps(), Ordering::Relaxed);
+        self.header(self.me, header::ENDED_FLOWS).fetch_add(flows, Ordering::SeqCst);
+        self.ended_flows()
     }
 
     pub fn ended_flows(&self) -> u64 {
-        self.ended_flows.load(Ordering::Relaxed)
+        let of = |process| self.header(process, header::ENDED_FLOWS).load(Ordering::SeqCst);
+        (0..self.processes()).map(of).fold(0, u64::saturating_add)
+    }
+
+    /// When the last flow ended.
+    pub fn ended_at(&self) -> Time {
+        let of = |process| self.header(process, header::ENDED_AT).load(Ordering::SeqCst);
+        Time::from_ps((0..self.processes()).map(of).max().unwrap_or(0))
     }
 
     /// A worker has nothing left to do before the horizon. Whether that is so for all.
     pub fn add_done(&self) -> bool {
-        self.done.fetch_add(1, Ordering::SeqCst) + 1 == self.posts.len()
+        let done = self.header(self.me, header::DONE).fetch_add(1, Ordering::SeqCst) + 1;
+        self.processes() == 1 && done == self.workers() as u64
     }
 
-    /// The run is over: why, when, and how late that was noticed. The first to say so is right.
+    /// The run is over: why, when, and how late that was noticed. The first to say so is right, and it has to be in the
+    /// first process.
     pub fn stop(&self, ended: Ended, at: Time, late: Duration) {
-        if self.over.compare_exchange(0, ended as u8, Ordering::SeqCst, Ordering::SeqCst).is_ok() {
-            let _ = self.end.set((at, late));
+        if self.me == 0 && !self.stops.swap(true, Ordering::SeqCst) {
+            self.header(0, header::END).store(at.ps(), Ordering::SeqCst);
+            self.header(0, header::LATE).store(late.ps(), Ordering::SeqCst);
+            self.header(0, header::OVER).store(ended as u64, Ordering::SeqCst);
         }
+        self.wake_all();
+    }
+
+    /// This process ends, whether the run is over or not.
+    pub fn quit(&self) {
+        self.quits.store(true, Ordering::SeqCst);
+        self.wake_all();
+    }
+
+    fn wake_all(&self) {
         self.watcher.unpark();
-        self.posts.iter().filter_map(|post| post.thread.get()).for_each(Thread::unpark);
+        self.threads.iter().filter_map(OnceLock::get).for_each(Thread::unpark);
     }
 
     #[inline]
     pub fn is_over(&self) -> bool {
-        self.over.load(Ordering::Relaxed) != 0
+        self.header(0, header::OVER).load(Ordering::Relaxed) != 0 || self.quits.load(Ordering::Relaxed)
+    }
+
+    /// Processes that are lost, as bits.
+    #[inline]
+    pub fn dead(&self) -> u64 {
+        self.header(0, header::DEAD).load(Ordering::Relaxed)
+    }
+
+    /// A process is lost, says the first.
+    pub fn bury(&self, process: usize) {
+        self.header(0, header::DEAD).fetch_or(1 << process, Ordering::SeqCst);
     }
 
     /// Once it is over: why, when, and how late that was noticed.
     pub fn outcome(&self) -> (Ended, Time, Duration) {
-        let ended = match self.over.load(Ordering::SeqCst) {
+        let of = |word| self.header(0, word).load(Ordering::SeqCst);
+        let ended = match of(header::OVER) {
             1 => Ended::Goal,
             2 => Ended::Horizon,
             3 => Ended::Quiet,
             _ => Ended::Interrupted,
         };
-        let (end, late) = self.end.get().copied().unwrap_or_default();
-        (ended, end, late)
+        (ended, Time::from_ps(of(header::END)), Duration::from_ps(of(header::LATE)))
     }
 
     /// Stops the run if the calling thread panics while it holds this, so that no other waits for it for ever.
@@ -213,6 +339,7 @@ impl Drop for Guard<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.0.stop(Ended::Interrupted, Time::ZERO, Duration::ZERO);
+            self.0.quit();
         }
     }
 }

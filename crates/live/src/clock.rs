@@ -65,6 +65,14 @@ impl Clock {
         }
     }
 
+    /// The run has begun at an instant that is the same in all processes: see [`instant_ns`].
+    pub fn start_at(&self, began: u64) {
+        if let Source::Machine { made, began_ns } = &self.source {
+            let ago = instant_ns().saturating_sub(began);
+            began_ns.store((made.elapsed().as_nanos() as u64).saturating_sub(ago), Ordering::SeqCst);
+        }
+    }
+
     /// Now, in the network's time.
     #[inline]
     pub fn now(&self) -> Time {
@@ -151,6 +159,12 @@ impl Clock {
     }
 }
 
+/// The machine's monotonic clock, in nanoseconds.
+pub(crate) fn instant_ns() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
 /// What is later counts as this late: 18 minutes.
 const LATE_PS_MAX: u64 = 1 << 50;
 
@@ -180,6 +194,16 @@ impl Lateness {
 
     pub fn max(&self) -> Duration {
         Duration::from_ps(self.0.max())
+    }
+
+    /// How late, and how often that was.
+    pub fn counted(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.0.iter_recorded().map(|bucket| (bucket.value_iterated_to(), bucket.count_at_value()))
+    }
+
+    /// Notes that something was so late so many times.
+    pub fn note_many(&mut self, late_ps: u64, times: u64) {
+        self.0.saturating_record_n(late_ps, times);
     }
 
     /// What the given share of all things did not exceed.

@@ -44,6 +44,8 @@ pub(crate) struct Read {
     pub count: Count,
     /// Number of the frame that is read next.
     next: u64,
+    /// When the last packet from another process comes out.
+    pub last: Time,
 }
 
 /// Frames on a link, and the packets among them, without frames between neighbours.
@@ -85,7 +87,7 @@ enum Taken {
     Nothing,
 }
 
-fn codec(plan: &Plan) -> Codec<'_> {
+pub(crate) fn codec(plan: &Plan) -> Codec<'_> {
     Codec {
         transports: &plan.transports,
         flow_control: &plan.scenario.flow_control,

@@ -88,11 +88,17 @@ pub enum Refusal {
     /// A frame that has come in before, or was overtaken.
     #[error("repeated")]
     Repeated,
+    /// A process says that it has written or read more than there is room for.
+    #[error("index")]
+    Index,
+    /// A process has read nothing for long, and gets nothing more.
+    #[error("stalled")]
+    Stalled,
 }
 
 impl Refusal {
     /// All of them, in order.
-    pub const ALL: [Refusal; 12] = [
+    pub const ALL: [Refusal; 14] = [
         Refusal::Length,
         Refusal::Magic,
         Refusal::Version,
@@ -105,6 +111,8 @@ impl Refusal {
         Refusal::Times,
         Refusal::Stranger,
         Refusal::Repeated,
+        Refusal::Index,
+        Refusal::Stalled,
     ];
 }
 
@@ -126,12 +134,20 @@ pub struct Codec<'a> {
 impl Codec<'_> {
     /// Writes a frame over `out`. Its packet names one of the run's transports, or that of limiters' own.
     pub fn emit(&self, frame: &Frame<'_>, out: &mut Vec<u8>) {
-        let packet = &frame.packet;
-        debug_assert_eq!(frame.content.len(), usize::from(packet.payload_bytes));
+        debug_assert_eq!(frame.content.len(), usize::from(frame.packet.payload_bytes));
         out.clear();
         let mut to = Writer::new(out);
         to.bytes(&MAGIC);
-        to.bytes(&[VERSION, packet.transport, packet.class, packet.flags, packet.hops]);
+        to.u8(VERSION);
+        self.emit_body(frame, &mut to);
+        let checksum = crc32fast::hash(to.written());
+        to.u32(checksum);
+    }
+
+    /// Writes what is between version and checksum: for memory, which damages nothing. The content may be missing.
+    pub fn emit_body(&self, frame: &Frame<'_>, to: &mut Writer<'_>) {
+        let packet = &frame.packet;
+        to.bytes(&[packet.transport, packet.class, packet.flags, packet.hops]);
         to.u32(frame.link.0);
         to.u64(frame.number);
         to.u64(frame.gone.ps());
@@ -148,18 +164,16 @@ impl Codec<'_> {
             to.u64(ps);
         }
         if packet.has(LINK_FRAME) {
-            self.flow_control.emit_frame(packet, &mut to);
+            self.flow_control.emit_frame(packet, to);
         } else if let Some(transport) = self.transports.get(usize::from(packet.transport)) {
-            transport.emit_header(packet, frame.content, &mut to);
+            transport.emit_header(packet, frame.content, to);
         } else if let Some(limiters) = self.sharing.as_scheme() {
-            limiters.emit_header(packet, &mut to);
+            limiters.emit_header(packet, to);
         }
         if packet.has(TELEMETRY) {
-            frame.telemetry.emit(&mut to);
+            frame.telemetry.emit(to);
         }
         to.bytes(frame.content);
-        let checksum = crc32fast::hash(to.written());
-        to.u32(checksum);
     }
 
     /// Reads a frame back.
@@ -174,7 +188,16 @@ impl Codec<'_> {
         if crc32fast::hash(body) != u32::from_be_bytes(*checksum) {
             return Err(Refusal::Checksum);
         }
-        let mut from = Reader::new(body.get(5..).ok_or(Refusal::Length)?, "frame");
+        let frame = self.parse_body(body.get(5..).ok_or(Refusal::Length)?)?;
+        if frame.content.len() != usize::from(frame.packet.payload_bytes) {
+            return Err(Refusal::Length);
+        }
+        Ok(frame)
+    }
+
+    /// Reads what is between version and checksum. The content is there whole, or missing.
+    pub fn parse_body<'a>(&self, body: &'a [u8]) -> Result<Frame<'a>, Refusal> {
+        let mut from = Reader::new(body, "frame");
         let mut frame = parse_fields(&mut from).map_err(|_| Refusal::Length)?;
         self.check(&frame)?;
         let header = if frame.packet.has(LINK_FRAME) {
@@ -190,7 +213,7 @@ impl Codec<'_> {
             frame.telemetry = Telemetry::parse(&mut from).map_err(|_| Refusal::Header)?;
         }
         frame.content = from.rest();
-        if frame.content.len() != usize::from(frame.packet.payload_bytes) {
+        if !frame.content.is_empty() && frame.content.len() != usize::from(frame.packet.payload_bytes) {
             return Err(Refusal::Length);
         }
         Ok(frame)

@@ -3,9 +3,10 @@
 //! [`run`] works a scenario out as the simulator does and lets its nodes live on a few threads, the workers
 //! (`worker.rs`), which agree on how far each may go (`board.rs`). What is due when is decided by the machine's clock
 //! (`clock.rs`). Packets carry real content ([`mod@content`]), which is written once, at the source, and checked at the
-//! destination; on the way only its owner changes (`pages.rs`). Links are memory, rings between threads, or datagrams
-//! (`wires.rs`, [`mod@frame`]). Some hosts may be network devices of the machine ([`attach`]), and links may be written
-//! to files ([`capture`]). The tables are those of the simulator, so that one stands beside the other.
+//! destination; on the way only its owner changes (`pages.rs`). Links are memory, rings between threads, rings between
+//! processes ([`mod@ring`], `processes.rs`), or datagrams (`wires.rs`, [`mod@frame`]). Some hosts may be network devices
+//! of the machine ([`attach`]), and links may be written to files ([`capture`]). The tables are those of the simulator,
+//! so that one stands beside the other.
 //!
 //! This is Maze, R2C2's emulator of a rack (section 4.1), of the same nodes as the simulator. It shows that protocols
 //! need nothing that only a simulator can give, and how far results in simulated time are from those on a real clock.
@@ -23,11 +24,15 @@ mod datagrams;
 pub mod frame;
 mod network;
 mod pages;
+mod processes;
 mod results;
+pub mod ring;
 mod run;
+mod shared;
 mod sockets;
 mod wires;
 mod worker;
 
 pub use clock::CREDIT;
+pub use processes::{run_processes, take_part};
 pub use run::{RunInfo, RunResult, run, run_at};

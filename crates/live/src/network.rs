@@ -1,7 +1,7 @@
 //! All workers of a run, with the nodes that each drives.
 
 use std::net::SocketAddr;
-use std::sync::Barrier;
+use std::sync::{Arc, Barrier};
 use std::time::Duration as Span;
 
 use driver::{Cut, Driver, Probe, drivers};
@@ -14,8 +14,10 @@ use crate::board::{Board, Ended};
 use crate::capture::{self, Captures};
 use crate::clock::{Clock, Lateness, Punctual};
 use crate::datagrams::{Datagrams, Read, Sent};
+use crate::results::Noted;
+use crate::shared::Lines;
 use crate::sockets::Sockets;
-use crate::wires::{Sender, Wires, trunks};
+use crate::wires::{Far, Sender, Wires, trunks};
 use crate::worker::{CROSSING, Worker};
 
 /// How often whoever watches is asked.
@@ -27,11 +29,15 @@ pub(crate) struct Network {
     pub clock: Clock,
     pub board: Board,
     sockets: Option<Sockets>,
+    far: FarEnds,
     /// Devices of attached hosts.
     ports: Vec<attach::Port>,
     /// Files of captured links.
     captures: Vec<capture::Capture>,
 }
+
+/// By worker of this process and other worker, the ends of rings to another process.
+pub(crate) type FarEnds = Vec<Vec<Option<Far>>>;
 
 /// How a run went.
 #[derive(Clone, Copy, Debug)]
@@ -53,8 +59,15 @@ impl Network {
             LiveLinks::Datagrams => Some(sockets(plan)?),
         };
         let board = Board::new(delays(plan, &cut), plan.scenario.live.wait == scenario::Wait::Sleep);
+        let far = (0..cut.parts()).map(|_| (0..cut.parts()).map(|_| None).collect()).collect();
         let ports = attach::open(plan)?;
-        Ok(Network { board, cut, clock, sockets, ports, captures: capture::open(plan)? })
+        Ok(Network { board, cut, clock, sockets, far, ports, captures: capture::open(plan)? })
+    }
+
+    /// Of one process of several, over what each says, and with what its workers have between them and others'.
+    pub fn far(plan: &Plan, clock: Clock, cut: Cut, me: usize, regions: Vec<Arc<Lines>>, far: FarEnds) -> Network {
+        let board = Board::over(regions, me, delays(plan, &cut), plan.scenario.live.wait == scenario::Wait::Sleep);
+        Network { board, cut, clock, sockets: None, far, ports: Vec::new(), captures: Vec::new() }
     }
 
     /// Where each node's socket is, if nodes have any.
@@ -70,6 +83,7 @@ impl Network {
         probe: impl FnMut() -> P,
     ) -> Vec<Worker<'a, P>> {
         let mut datagrams = self.sockets.take().map(Datagrams::new);
+        let mut far = std::mem::take(&mut self.far).into_iter();
         let mut ports = std::mem::take(&mut self.ports);
         let mut captures = std::mem::take(&mut self.captures);
         let Network { cut, clock, board, .. } = &*self;
@@ -80,13 +94,18 @@ impl Network {
             match here == there {
                 _ if sockets => Sender::Socket(Sent::new(link)),
                 true => Sender::Here(pipe),
+                false if board.process_of(here) != board.process_of(there) => {
+                    Sender::Far { worker: there as u32, link: link.0 }
+                }
                 false => Sender::There { worker: there as u32, pipe },
             }
         };
         let mut ends = trunks(cut.parts()).into_iter().enumerate();
+        let none = || (0..cut.parts()).map(|_| None).collect();
         let carrier = || {
             let (me, trunks) = ends.next().expect("one for each part");
-            Wires::new(plan, clock, board, trunks, me, datagrams.take())
+            let far = if board.own().contains(&me) { far.next().unwrap_or_else(none) } else { none() };
+            Wires::new(plan, clock, board, (trunks, far), cut, me, datagrams.take())
         };
         let built = drivers(plan, cut, carrier, sender, |link| Read::new(cut.outlet_of(link)), probe);
         let step = Duration::from_ps(plan.lookahead.ps() / 4);
@@ -106,7 +125,8 @@ impl Network {
             driver.links.carrier.captures = Captures::new(plan, here, |link| cut.outlet_of(link)).map(Box::new);
             Worker::new(me, driver, board, crosses, step, goal)
         };
-        built.into_iter().enumerate().map(worker).collect()
+        // The nodes of other processes are there too until here, as they begin; they are not needed any more.
+        built.into_iter().enumerate().filter(|(me, _)| board.own().contains(me)).map(worker).collect()
     }
 }
 
@@ -138,9 +158,35 @@ pub(crate) fn live<P: Probe>(
     board: &Board,
     mut watch: impl FnMut(Time, u64) -> bool,
 ) -> Outcome {
+    drive(
+        workers,
+        board,
+        || clock.start(),
+        LOOK,
+        || {
+            if watch(clock.now(), board.ended_flows()) {
+                board.stop(Ended::Interrupted, clock.now(), Duration::ZERO);
+            }
+        },
+    );
+    let machine = clock.machine();
+    take_in(workers);
+    settle(workers);
+    let (ended, end, late) = board.outcome();
+    Outcome { ended, end, late, machine }
+}
+
+/// The same, without the end. When all is ready `start` is called, and then `look` again and again.
+pub(crate) fn drive<P: Probe>(
+    workers: &mut [Worker<'_, P>],
+    board: &Board,
+    start: impl FnOnce(),
+    every: Span,
+    mut look: impl FnMut(),
+) {
     let ready = Barrier::new(workers.len() + 1);
     std::thread::scope(|scope| {
-        for (me, worker) in workers.iter_mut().enumerate() {
+        for (me, worker) in board.own().zip(workers) {
             let ready = &ready;
             scope.spawn(move || {
                 let _guard = board.guard();
@@ -152,27 +198,28 @@ pub(crate) fn live<P: Probe>(
             });
         }
         ready.wait();
-        clock.start();
+        start();
         ready.wait();
         while !board.is_over() {
-            std::thread::park_timeout(LOOK);
-            if !board.is_over() && watch(clock.now(), board.ended_flows()) {
-                board.stop(Ended::Interrupted, clock.now(), Duration::ZERO);
+            std::thread::park_timeout(every);
+            if !board.is_over() {
+                look();
             }
         }
     });
-    let machine = clock.machine();
-    settle(workers);
-    let (ended, end, late) = board.outcome();
-    Outcome { ended, end, late, machine }
 }
 
-/// The run is over: what is under way between workers comes to its links' ends.
-fn settle<P: Probe>(workers: &mut [Worker<'_, P>]) {
+/// The run is over: what is in rings comes to its links' ends.
+pub(crate) fn take_in<P: Probe>(workers: &mut [Worker<'_, P>]) {
     workers.iter_mut().for_each(|worker| Wires::take_in(&mut worker.driver.links));
+}
+
+/// And so does what found no room in them.
+pub(crate) fn settle<P: Probe>(workers: &mut [Worker<'_, P>]) {
+    let Some(first) = workers.first().map(Worker::number) else { return };
     for from in 0..workers.len() {
         for (to, held) in workers[from].driver.links.carrier.take_held() {
-            Wires::put_held(&mut workers[to].driver.links, held);
+            Wires::put_held(&mut workers[to - first].driver.links, held);
         }
     }
     for worker in workers {
@@ -184,9 +231,9 @@ fn settle<P: Probe>(workers: &mut [Worker<'_, P>]) {
 }
 
 /// How late everything was, of all kinds and workers together.
-pub(crate) fn all_lateness<P: Probe>(workers: &[Worker<'_, P>]) -> Lateness {
+pub(crate) fn all_lateness(noted: &[Noted]) -> Lateness {
     let mut all = Lateness::default();
-    workers.iter().flat_map(|worker| &worker.lateness[..CROSSING]).for_each(|kind| all.add(kind));
+    noted.iter().flat_map(|of| &of.lateness[..CROSSING]).for_each(|kind| all.add(kind));
     all
 }
 

@@ -21,6 +21,11 @@ impl Page {
     fn is_none(&self) -> bool {
         self.bytes.is_empty()
     }
+
+    /// The content on it, if it has so much.
+    pub fn content(&self, bytes: usize) -> Option<&[u8]> {
+        self.bytes.get(..bytes)
+    }
 }
 
 /// The pages that a worker has.
@@ -40,6 +45,11 @@ impl Pages {
     /// Of worker `me`, for packets with up to `room` bytes of content.
     pub fn new(me: usize, room: usize) -> Pages {
         Pages { me: me as u32, room: room.max(1), of: Vec::new(), spare: Vec::new(), foreign: Vec::new() }
+    }
+
+    /// Room in a page, in bytes.
+    pub fn room(&self) -> usize {
+        self.room
     }
 
     #[inline]
@@ -111,7 +121,9 @@ impl Pages {
     /// A page comes back, or is not needed any more.
     #[inline]
     pub fn free(&mut self, page: Page) {
-        if page.home == self.me {
+        if page.is_none() {
+            // A packet without content had none.
+        } else if page.home == self.me {
             self.spare.push(page);
         } else {
             self.foreign.push(page);

@@ -1,8 +1,9 @@
 //! From workers that have lived to tables and findings.
 
-use driver::{Driver, Probe, Whole};
+use driver::{Driver, Probe, Summary, Whole};
+use node::wire::{Malformed, Reader, Writer};
 use run::{Column, Data, Finding, Flows, Plan, Table};
-use units::{Duration, Time};
+use units::{Duration, FlowId, LinkId, Time};
 
 use crate::attach::Port;
 use crate::attach::ip::Refused;
@@ -17,10 +18,102 @@ use crate::worker::CROSSING;
 pub(crate) struct Noted {
     /// By [`driver::Due`], and of arrivals from other workers.
     pub lateness: [Lateness; CROSSING + 1],
-    /// By receiving end.
-    pub of_links: Vec<LinkLateness>,
+    /// With the link of each receiving end.
+    pub of_links: Vec<(LinkId, LinkLateness)>,
     /// Times that the clock was set back.
     pub slips: u64,
+}
+
+/// All that is known when a run is over: this process's workers, what other processes said, and what the workers of all
+/// counted.
+pub(crate) struct Heard<'a, 'w, P: Probe> {
+    pub parts: &'a [Driver<Wires<'w>, P>],
+    pub others: &'a [Summary<P>],
+    pub said: &'a [Said],
+    pub noted: &'a [Noted],
+}
+
+/// What a worker counted.
+pub(crate) struct Said {
+    /// Bytes that were right, packets that were wrong, flows delivered, and those of them that were incomplete.
+    pub inbox: [u64; 4],
+    /// By [`Refusal`].
+    pub refused: [u64; Refusal::ALL.len()],
+    /// How late flows' receivers were told, in picoseconds.
+    pub late_ps: Vec<(FlowId, u64)>,
+}
+
+impl Said {
+    pub fn of<P: Probe>(part: &Driver<Wires<'_>, P>) -> Said {
+        let Wires { inbox, datagrams, late_ps, .. } = &part.links.carrier;
+        let mut refused = part.links.carrier.refused;
+        for (sum, more) in refused.iter_mut().zip(datagrams.iter().flat_map(|of| &of.refused)) {
+            *sum += more;
+        }
+        let late = late_ps.iter().enumerate().filter(|(_, late)| **late != u64::MAX);
+        Said {
+            inbox: [inbox.right_bytes, inbox.wrong_packets, inbox.delivered, inbox.incomplete],
+            refused,
+            late_ps: late.map(|(flow, &late)| (FlowId::from(flow), late)).collect(),
+        }
+    }
+}
+
+/// A worker's words for another process.
+pub(crate) fn pack(noted: &Noted, said: &Said, to: &mut Writer<'_>) {
+    said.inbox.into_iter().chain(said.refused).for_each(|count| to.u64(count));
+    to.u64(said.late_ps.len() as u64);
+    for (flow, late) in &said.late_ps {
+        to.u32(flow.0);
+        to.u64(*late);
+    }
+    to.u64(noted.slips);
+    for late in &noted.lateness {
+        let counted: Vec<(u64, u64)> = late.counted().collect();
+        to.u64(counted.len() as u64);
+        counted.into_iter().for_each(|(late, times)| [late, times].into_iter().for_each(|number| to.u64(number)));
+    }
+    to.u64(noted.of_links.len() as u64);
+    for (link, LinkLateness { packets, sum, max, stood, .. }) in &noted.of_links {
+        to.u32(link.0);
+        [*packets, sum.ps(), max.ps(), stood.ps()].into_iter().for_each(|number| to.u64(number));
+    }
+}
+
+/// Reads that. Nothing of it is trusted.
+pub(crate) fn parse(plan: &Plan, from: &mut Reader<'_>) -> Result<(Noted, Said), Malformed> {
+    const MOST: u64 = 1 << 56;
+    from.begin("words of a worker");
+    let wrong = Malformed { what: "words of a worker" };
+    let number = |from: &mut Reader<'_>| from.u64().and_then(|number| (number <= MOST).then_some(number).ok_or(wrong));
+    let mut said = Said { inbox: [0; 4], refused: [0; Refusal::ALL.len()], late_ps: Vec::new() };
+    for count in said.inbox.iter_mut().chain(&mut said.refused) {
+        *count = number(from)?;
+    }
+    for _ in 0..from.u64()? {
+        let flow = FlowId(from.u32()?);
+        if flow.index() >= plan.flows.len() {
+            return Err(wrong);
+        }
+        said.late_ps.push((flow, number(from)?));
+    }
+    let mut noted = Noted { lateness: Default::default(), of_links: Vec::new(), slips: number(from)? };
+    for late in &mut noted.lateness {
+        for _ in 0..from.u64()? {
+            late.note_many(number(from)?, number(from)?);
+        }
+    }
+    for _ in 0..from.u64()? {
+        let link = LinkId(from.u32()?);
+        if link.index() >= plan.fabric.links.len() {
+            return Err(wrong);
+        }
+        let packets = number(from)?;
+        let mut duration = || number(from).map(Duration::from_ps);
+        let (sum, max, stood) = (duration()?, duration()?, duration()?);
+        noted.of_links.push((link, LinkLateness { crosses: false, packets, sum, max, stood }));
+    }
+    Ok((noted, said))
 }
 
 /// Links that the finding "in time" names.
@@ -28,47 +121,45 @@ const NAMED: usize = 3;
 
 pub(crate) fn tables<P: Probe>(
     whole: &Whole<'_>,
-    parts: &[Driver<Wires<'_>, P>],
-    noted: &[Noted],
+    &Heard { parts, others, said, noted }: &Heard<'_, '_, P>,
     flows: Flows,
 ) -> Vec<Table> {
-    let mut tables = driver::tables(whole, parts, flows);
+    let mut tables = driver::tables(whole, parts, others, flows);
     for table in &mut tables {
         match table.name {
-            "flows" => table.columns.push(late_column(whole.plan, parts)),
-            "links" => table.columns.extend(late_columns(whole.plan, parts, noted)),
+            "flows" => table.columns.push(late_column(whole.plan, said)),
+            "links" => table.columns.extend(late_columns(whole.plan, noted)),
             _ => {}
         }
     }
-    tables.extend([lateness_table(noted), refused_table(parts)]);
+    tables.extend([lateness_table(noted), refused_table(said, parts)]);
     tables.extend(attached_table(whole.plan, parts));
     tables
 }
 
 pub(crate) fn audit<P: Probe>(
     whole: &Whole<'_>,
-    parts: &[Driver<Wires<'_>, P>],
-    noted: &[Noted],
+    &Heard { parts, others, said, noted }: &Heard<'_, '_, P>,
     flows: &Flows,
     outcome: Outcome,
     stood: Duration,
 ) -> Vec<Finding> {
     let cut_short = matches!(outcome.ended, Ended::Horizon | Ended::Interrupted);
-    let mut findings = vec![content(parts)];
+    let mut findings = vec![content(parts, others, said)];
     findings.extend(sockets(parts));
-    findings.push(punctual(whole.plan, parts, noted, outcome, stood));
-    findings.extend(driver::findings(whole, parts, flows, cut_short));
+    findings.push(punctual(whole.plan, noted, outcome, stood));
+    findings.extend(driver::findings(whole, parts, others, flows, cut_short));
     findings
 }
 
 /// Every byte that arrived was what its sender had sent, and every flow that was called delivered was there whole; but
 /// for what links damaged and a scheme's own checksum let pass.
-fn content<P: Probe>(parts: &[Driver<Wires<'_>, P>]) -> Finding {
-    let sum = |of: fn(&crate::content::Inbox) -> u64| parts.iter().map(|part| of(&part.links.carrier.inbox)).sum();
-    let (right, wrong): (u64, u64) = (sum(|inbox| inbox.right_bytes), sum(|inbox| inbox.wrong_packets));
-    let (delivered, incomplete): (u64, u64) = (sum(|inbox| inbox.delivered), sum(|inbox| inbox.incomplete));
+fn content<P: Probe>(parts: &[Driver<Wires<'_>, P>], others: &[Summary<P>], said: &[Said]) -> Finding {
+    let sum = |what: usize| said.iter().map(|of| of.inbox[what]).sum::<u64>();
+    let (right, wrong, delivered, incomplete) = (sum(0), sum(1), sum(2), sum(3));
     let noises = parts.iter().flat_map(|part| &part.links.pipes).filter_map(|pipe| pipe.noise.as_deref());
     let unnoticed: u64 = noises.map(|noise| noise.unnoticed_packets).sum();
+    let unnoticed = unnoticed + others.iter().map(Summary::unnoticed_packets).sum::<u64>();
     let excuse = match unnoticed {
         0 => String::new(),
         some => format!("; {some} packets had bit errors that their checksums did not show"),
@@ -102,13 +193,7 @@ fn sockets<P: Probe>(parts: &[Driver<Wires<'_>, P>]) -> Option<Finding> {
 }
 
 /// The machine kept pace.
-fn punctual<P: Probe>(
-    plan: &Plan,
-    parts: &[Driver<Wires<'_>, P>],
-    noted: &[Noted],
-    Outcome { end, late, .. }: Outcome,
-    stood: Duration,
-) -> Finding {
+fn punctual(plan: &Plan, noted: &[Noted], Outcome { end, late, .. }: Outcome, stood: Duration) -> Finding {
     let behind = stood + late;
     let times: u64 = noted.iter().map(|of| of.slips).sum();
     let ok = behind * 100 <= end.since(Time::ZERO);
@@ -117,15 +202,11 @@ fn punctual<P: Probe>(
          {stood}, because something was more than {CREDIT} late by the machine's clock, and its end was {late} late"
     );
     if !ok {
-        let mut links: Vec<(u32, LinkLateness)> = parts
-            .iter()
-            .zip(noted)
-            .flat_map(|(part, noted)| part.links.pipes.iter().map(|pipe| pipe.link).zip(noted.of_links.iter().copied()))
-            .filter(|(_, late)| late.packets > 0)
-            .collect();
+        let links = noted.iter().flat_map(|noted| &noted.of_links).copied();
+        let mut links: Vec<(LinkId, LinkLateness)> = links.filter(|(_, late)| late.packets > 0).collect();
         links.sort_by_key(|(link, late)| (std::cmp::Reverse((late.stood, late.max)), *link));
-        let name = |&(link, late): &(u32, LinkLateness)| {
-            let ends = plan.fabric.link(units::LinkId(link));
+        let name = |&(link, late): &(LinkId, LinkLateness)| {
+            let ends = plan.fabric.link(link);
             let names = &plan.fabric.names;
             format!("{} to {} by up to {}", names[ends.from.index()], names[ends.to.index()], late.max)
         };
@@ -139,24 +220,25 @@ fn punctual<P: Probe>(
 }
 
 /// How late each flow's receiver was told.
-fn late_column<P: Probe>(plan: &Plan, parts: &[Driver<Wires<'_>, P>]) -> Column {
-    let of_flow = |flow| parts.iter().map(|part| part.links.carrier.late_ps[flow]).min().unwrap_or(u64::MAX);
+fn late_column(plan: &Plan, said: &[Said]) -> Column {
+    let mut late = vec![u64::MAX; plan.flows.len()];
+    for &(flow, late_ps) in said.iter().flat_map(|of| &of.late_ps) {
+        late[flow.index()] = late_ps;
+    }
     Column::new(
         "late_ps",
         "ps",
         "of fct_ps: lateness of the machine, from the time at which the last packet was due until the receiver got \
          it; part of propagation_ps",
-        Data::OptU64((0..plan.flows.len()).map(of_flow).collect()),
+        Data::OptU64(late),
     )
 }
 
 /// How late what came out of each link was.
-fn late_columns<P: Probe>(plan: &Plan, parts: &[Driver<Wires<'_>, P>], noted: &[Noted]) -> [Column; 3] {
+fn late_columns(plan: &Plan, noted: &[Noted]) -> [Column; 3] {
     let mut late = vec![LinkLateness::default(); plan.fabric.links.len()];
-    for (part, noted) in parts.iter().zip(noted) {
-        for (pipe, of) in part.links.pipes.iter().zip(&noted.of_links) {
-            late[pipe.link as usize] = *of;
-        }
+    for (link, of) in noted.iter().flat_map(|noted| &noted.of_links) {
+        late[link.index()] = *of;
     }
     let each = |of: fn(&LinkLateness) -> u64| Data::U64(late.iter().map(of).collect());
     let mean = |late: &LinkLateness| late.sum.ps() / late.packets.max(1);
@@ -201,12 +283,11 @@ fn lateness_table(noted: &[Noted]) -> Table {
     }
 }
 
-/// What was refused of what came by sockets, and of what came from devices if there are any.
-fn refused_table<P: Probe>(parts: &[Driver<Wires<'_>, P>]) -> Table {
+/// What was refused of what came by sockets or from other processes, and of what came from devices if there are any.
+fn refused_table<P: Probe>(said: &[Said], parts: &[Driver<Wires<'_>, P>]) -> Table {
     let mut names: Vec<String> = Refusal::ALL.iter().map(Refusal::to_string).collect();
-    let datagrams = parts.iter().filter_map(|part| part.links.carrier.datagrams.as_ref());
-    let mut counts = vec![0; names.len()];
-    datagrams.for_each(|of| counts.iter_mut().zip(of.refused).for_each(|(sum, count)| *sum += count));
+    let mut counts: Vec<u64> =
+        (0..names.len()).map(|refusal| said.iter().map(|of| of.refused[refusal]).sum()).collect();
     let mut devices = parts.iter().filter_map(|part| part.links.carrier.attached.as_ref()).peekable();
     if devices.peek().is_some() {
         names.extend(Refused::ALL.iter().map(Refused::to_string));
@@ -221,7 +302,7 @@ fn refused_table<P: Probe>(parts: &[Driver<Wires<'_>, P>]) -> Table {
             Column::new(
                 "reason",
                 "",
-                "why a datagram, or a frame of an attached host's device, was dropped",
+                "why a datagram, a packet from another process, or a frame of an attached host's device, was dropped",
                 Data::Names { index, names },
             ),
             Column::new("datagrams", "", "how many", Data::U64(counts)),

@@ -1,15 +1,15 @@
 use std::net::SocketAddr;
 
-use driver::{Driver, Probe, Probes, Whole};
+use driver::{Driver, Probe, Probes, Summary, Whole};
 use run::{Finding, Flows, Plan, Progress, Table};
 use scenario::Scenario;
 use serde::Serialize;
-use units::{Problem, Time};
+use units::{Duration, Problem, Time};
 
 use crate::board::Ended;
 use crate::clock::Clock;
 use crate::network::{self, Network, Outcome};
-use crate::results;
+use crate::results::{self, Heard, Noted, Said};
 use crate::wires::Wires;
 use crate::worker::Worker;
 
@@ -49,8 +49,12 @@ pub struct RunInfo {
     pub sample_interval_ps: u64,
     /// How many times slower than the machine the network lived.
     pub dilation: u32,
-    /// Threads that drove its nodes.
+    /// Threads that drove its nodes, in all processes.
     pub workers: usize,
+    /// Processes that they were in, those that were lost not counted.
+    pub processes: usize,
+    /// Numbers of the processes that were lost, with all that their nodes had counted.
+    pub lost_processes: Vec<usize>,
     /// Hosts of the fabric.
     pub hosts: u32,
     /// Flows in all.
@@ -63,7 +67,7 @@ pub struct RunInfo {
     pub bdp_bytes: u64,
     /// Content that arrived and was what had been sent, in bytes, repetitions counted.
     pub content_bytes: u64,
-    /// Datagrams that were no frame of this run and were dropped.
+    /// Datagrams, and packets from other processes, that were none of this run and were dropped.
     pub refused_datagrams: u64,
     /// How late half of all events were at most, in microseconds.
     pub late_us_median: f64,
@@ -125,33 +129,55 @@ fn run_watched<P: Probe>(
     let (clock, board) = workers[0].shared();
     let watch = |now, done| watch(Progress::by_flows(now, plan.horizon, done, flows));
     let outcome = network::live(&mut workers, clock, board, watch);
-    conclude(plan, clock, workers, outcome)
+    conclude(plan, clock, workers, Vec::new(), outcome)
+}
+
+/// What another process said when the run was over.
+pub(crate) struct Other<P> {
+    pub summary: Summary<P>,
+    pub workers: Vec<(Noted, Said)>,
+    /// For how long its network stood still.
+    pub stood: Duration,
 }
 
 pub(crate) fn conclude<P: Probe>(
     plan: &Plan,
     clock: &Clock,
     workers: Vec<Worker<'_, P>>,
+    others: Vec<Other<P>>,
     outcome: Outcome,
 ) -> RunResult {
-    let late = network::all_lateness(&workers);
-    let (mut parts, noted): (Vec<Driver<Wires<'_>, P>>, Vec<_>) = workers.into_iter().map(Worker::take_apart).unzip();
+    let (mut parts, mut noted): (Vec<Driver<Wires<'_>, P>>, Vec<_>) =
+        workers.into_iter().map(Worker::take_apart).unzip();
     let captures = parts.iter_mut().filter_map(|part| part.links.carrier.captures.as_mut());
     let cut_off: Vec<String> = captures.flat_map(|captures| captures.end()).collect();
-    let flows = Flows::gather(plan.flows.len(), parts.iter().flat_map(|part| &part.hosts).map(|slot| &slot.host));
+    let mut said: Vec<Said> = parts.iter().map(Said::of).collect();
+    let stood = others.iter().map(|other| other.stood).fold(clock.stood(), Duration::max);
+    let processes = 1 + others.len();
+    let (others, words): (Vec<_>, Vec<_>) = others.into_iter().map(|other| (other.summary, other.workers)).unzip();
+    for (of_noted, of_said) in words.into_iter().flatten() {
+        noted.push(of_noted);
+        said.push(of_said);
+    }
+    let late = network::all_lateness(&noted);
+    let hosts = parts.iter().flat_map(|part| &part.hosts);
+    let records = hosts.flat_map(|slot| &slot.host.records).chain(others.iter().flat_map(|other| &other.records));
+    let flows = Flows::gather(plan.flows.len(), records);
     let whole = whole(plan, &parts, outcome.end);
     let micros = |share| late.quantile(share).us_f64();
-    let sum = |of: fn(&Driver<Wires<'_>, P>) -> u64| parts.iter().map(of).sum();
+    let sum = |of: fn(&Driver<Wires<'_>, P>) -> u64| parts.iter().map(of).sum::<u64>();
     let switches = parts.iter().flat_map(|part| &part.switches);
+    let digest = driver::digest(switches, parts.iter().flat_map(|part| &part.hosts));
+    let heard = Heard { parts: &parts, others: &others, said: &said, noted: &noted };
     let info = RunInfo {
         version: env!("CARGO_PKG_VERSION"),
         seed: plan.scenario.seed,
         digest: match plan.outside {
-            None => format!("{:016x}", driver::digest(switches, parts.iter().flat_map(|part| &part.hosts))),
+            None => format!("{:016x}", others.iter().map(|other| other.digest).fold(digest, u64::wrapping_add)),
             Some(_) => "none: hosts are attached".to_owned(),
         },
-        packet_hops: sum(|part| part.packet_hops),
-        events: sum(|part| part.events),
+        packet_hops: sum(|part| part.packet_hops) + others.iter().map(|other| other.packet_hops).sum::<u64>(),
+        events: sum(|part| part.events) + others.iter().map(|other| other.events).sum::<u64>(),
         ended: match outcome.ended {
             Ended::Goal => "goal",
             Ended::Horizon => "horizon",
@@ -161,23 +187,25 @@ pub(crate) fn conclude<P: Probe>(
         end_ps: outcome.end.ps(),
         sample_interval_ps: whole.sample_interval.ps(),
         dilation: plan.scenario.live.dilation,
-        workers: parts.len(),
+        workers: noted.len(),
+        processes,
+        lost_processes: Vec::new(),
         hosts: plan.fabric.hosts,
         flows: plan.flows.len() as u64,
         flows_completed: flows.completed(),
         data_rtt_ps: plan.sites[0].data_rtt.ps(),
         bdp_bytes: plan.sites[0].bdp_bytes(),
-        content_bytes: sum(|part| part.links.carrier.inbox.right_bytes),
-        refused_datagrams: sum(|part| part.links.carrier.datagrams.as_ref().map_or(0, |of| of.refused.iter().sum())),
+        content_bytes: said.iter().map(|of| of.inbox[0]).sum(),
+        refused_datagrams: said.iter().flat_map(|of| of.refused).sum(),
         late_us_median: micros(0.5),
         late_us_p99: micros(0.99),
         late_us_max: late.max().us_f64(),
-        lost_ps: clock.stood().ps(),
+        lost_ps: stood.ps(),
         machine_s: outcome.machine.as_secs_f64(),
         warnings: plan.warnings().iter().map(ToString::to_string).chain(cut_off).collect(),
-        audit: results::audit(&whole, &parts, &noted, &flows, outcome, clock.stood()),
+        audit: results::audit(&whole, &heard, &flows, outcome, stood),
     };
-    let tables = results::tables(&whole, &parts, &noted, flows);
+    let tables = results::tables(&whole, &heard, flows);
     RunResult { tables, info, scenario_toml: plan.scenario.to_toml() }
 }
 

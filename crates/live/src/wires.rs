@@ -4,25 +4,32 @@
 //! To another worker goes a descriptor: the packet, what it has been through, and whose page its content is on. There
 //! is one ring of descriptors for each pair of workers, with one that writes and one that reads, so that a worker that
 //! has a thousand links to another looks at one place. A ring has room for [`RING`] packets; whoever finds it full
-//! keeps what it has and does nothing else until there is room.
+//! keeps what it has and does nothing else until there is room. To a worker of another process goes a copy, by a
+//! [ring](crate::ring) of memory that both see.
 
-use driver::{Carrier, Departure, Links};
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use driver::{Carrier, Cut, Departure, Links};
+use fabric::{Failures, Routes};
 use node::packet::flags;
 use node::pool::{PacketId, Slot, Transit};
+use node::wire::Writer;
 use node::{Packet, Telemetry};
 use rtrb::{Consumer, Producer, PushError, RingBuffer};
-use run::{FlowEvent, Host, Plan};
+use run::{FlowEvent, Host, Journey, Plan};
 use scenario::ContentCheck;
-use std::collections::VecDeque;
-use units::Time;
+use units::{LinkId, Time};
 
 use crate::attach::Attached;
 use crate::board::Board;
 use crate::capture::Captures;
 use crate::clock::Clock;
 use crate::content::{self, Inbox};
-use crate::datagrams::{Count, Datagrams, Read, Sent};
+use crate::datagrams::{Count, Datagrams, Read, Sent, codec};
+use crate::frame::{Frame, Refusal};
 use crate::pages::{Page, Pages};
+use crate::ring::Ring;
 
 /// Packets that may be under way from one worker to another, beside those that the other has taken. So few in tests
 /// that rings are full time and again.
@@ -33,13 +40,23 @@ pub(crate) struct Wires<'a> {
     pub plan: &'a Plan,
     pub clock: &'a Clock,
     board: &'a Board,
+    cut: &'a Cut,
+    me: usize,
     content: ContentCheck,
     pub pages: Pages,
     /// By other worker; none for itself.
     trunks: Vec<Option<Trunk>>,
-    /// Packets that went to other workers, and that came from them.
-    pub sent: u64,
-    pub taken: u64,
+    /// By other worker, where that is in another process.
+    far: Vec<Option<Far>>,
+    /// By other worker, packets that went there, and that came from there.
+    pub sent: Vec<u64>,
+    pub taken: Vec<u64>,
+    /// What came from other processes and was dropped, by [`Refusal`].
+    pub refused: [u64; Refusal::ALL.len()],
+    /// A packet from or for another process, as it lies in a ring.
+    entry: Vec<u8>,
+    /// Since when a packet has waited for another process to read, by the machine's clock.
+    held_since: Option<std::time::Duration>,
     /// Packets that found their ring full: to whom, and what.
     held: VecDeque<(u32, Crossing)>,
     pub inbox: Inbox,
@@ -62,6 +79,8 @@ pub(crate) enum Sender {
     Here(u32),
     /// On another, by a ring.
     There { worker: u32, pipe: u32 },
+    /// On another, in another process.
+    Far { worker: u32, link: u32 },
     /// Behind a socket.
     Socket(Sent),
 }
@@ -71,7 +90,7 @@ impl Sender {
     pub fn sent(&self) -> Option<Count> {
         match self {
             Sender::Socket(sent) => Some(sent.count),
-            Sender::Here(_) | Sender::There { .. } => None,
+            Sender::Here(_) | Sender::There { .. } | Sender::Far { .. } => None,
         }
     }
 }
@@ -85,13 +104,27 @@ pub(crate) struct Trunk {
     back: Consumer<Page>,
 }
 
+/// What a worker has between it and one of another process.
+pub(crate) struct Far {
+    pub to: Ring,
+    pub from: Ring,
+    /// The other process is lost, or has said what can't be: nothing more goes there.
+    pub lost: bool,
+}
+
+/// A worker's ends of what leads to others: of this process, of others.
+pub(crate) type Ends = (Vec<Option<Trunk>>, Vec<Option<Far>>);
+
+/// So long a worker waits for another process to read, and then does without it.
+const STALL: std::time::Duration = std::time::Duration::from_secs(10);
+
 /// A packet that goes from one worker to another.
 struct Crossing {
     packet: Packet,
     transit: Transit,
     /// When it comes out of its link.
     at: Time,
-    /// The link's end there.
+    /// The link's end there; to another process, the link.
     pipe: u32,
     page: Page,
     telemetry: Option<Box<Telemetry>>,
@@ -120,7 +153,8 @@ impl<'a> Wires<'a> {
         plan: &'a Plan,
         clock: &'a Clock,
         board: &'a Board,
-        trunks: Vec<Option<Trunk>>,
+        (trunks, far): Ends,
+        cut: &'a Cut,
         me: usize,
         datagrams: Option<Datagrams>,
     ) -> Wires<'a> {
@@ -131,8 +165,14 @@ impl<'a> Wires<'a> {
             content: plan.scenario.live.content,
             pages: Pages::new(me, plan.scenario.host.mtu.get() as usize),
             trunks,
-            sent: 0,
-            taken: 0,
+            sent: vec![0; far.len()],
+            taken: vec![0; far.len()],
+            far,
+            cut,
+            me,
+            refused: [0; Refusal::ALL.len()],
+            entry: Vec::new(),
+            held_since: None,
             held: VecDeque::new(),
             inbox: Inbox::new(plan.flows.len()),
             late_ps: vec![u64::MAX; plan.flows.len()],
@@ -155,15 +195,30 @@ impl<'a> Wires<'a> {
         while let Some((worker, crossing)) = self.held.pop_front() {
             if let Some(crossing) = self.push(worker, crossing) {
                 self.held.push_front((worker, crossing));
+                self.note_stall(worker);
                 return true;
             }
+            self.held_since = None;
         }
         false
+    }
+
+    /// A process that has read nothing for long is done without.
+    fn note_stall(&mut self, worker: u32) {
+        let Some(far) = &mut self.far[worker as usize] else { return };
+        let now = self.clock.machine();
+        let stalled = now.saturating_sub(*self.held_since.get_or_insert(now)) > STALL;
+        if stalled && !std::mem::replace(&mut far.lost, true) {
+            self.refused[Refusal::Stalled as usize] += 1;
+        }
     }
 
     /// Gives back what finds no room.
     #[inline]
     fn push(&mut self, worker: u32, crossing: Crossing) -> Option<Crossing> {
+        if self.far[worker as usize].is_some() {
+            return self.push_far(worker as usize, crossing);
+        }
         let trunk = self.trunks[worker as usize].as_mut().expect("a link between workers has a ring");
         let at = crossing.at;
         match trunk.to.push(crossing) {
@@ -175,26 +230,161 @@ impl<'a> Wires<'a> {
         }
     }
 
+    /// To another process goes a copy.
+    fn push_far(&mut self, worker: usize, crossing: Crossing) -> Option<Crossing> {
+        let far = self.far[worker].as_mut().filter(|far| !far.lost);
+        let pushed = far.map(|far| {
+            let Crossing { packet, transit, at, pipe, page, telemetry } = &crossing;
+            let frame = Frame {
+                link: LinkId(*pipe),
+                number: 0,
+                gone: *at,
+                tail_lag_ps: transit.tail_lag_ps,
+                packet: *packet,
+                journey: Journey::from(*transit),
+                queue: transit.queue,
+                telemetry: telemetry.as_deref().copied().unwrap_or_default(),
+                content: page.content(packet.payload_bytes.into()).unwrap_or_default(),
+            };
+            self.entry.clear();
+            codec(self.plan).emit_body(&frame, &mut Writer::new(&mut self.entry));
+            far.to.push(&self.entry)
+        });
+        match pushed {
+            Some(Ok(false)) => return Some(crossing),
+            Some(Ok(true)) => {}
+            Some(Err(refusal)) => {
+                self.sent[worker] -= 1;
+                self.refuse(worker, refusal);
+            }
+            // Nobody is there to read it.
+            None => self.sent[worker] -= 1,
+        }
+        self.pages.free(crossing.page);
+        None
+    }
+
+    fn refuse(&mut self, worker: usize, refusal: Refusal) {
+        self.refused[refusal as usize] += 1;
+        if let Some(far) = &mut self.far[worker]
+            && refusal == Refusal::Index
+        {
+            far.lost = true;
+        }
+    }
+
     /// Whether other workers have sent something.
     #[inline]
     pub fn has_mail(&self) -> bool {
         self.trunks.iter().flatten().any(|trunk| !trunk.from.is_empty())
+            || self.far.iter().flatten().any(|far| !far.lost && far.from.has_some())
+    }
+
+    /// Takes in what a worker of another process has sent. Nothing of it is trusted.
+    fn take_in_far(links: &mut Links<Self>, worker: usize) {
+        let mut entry = std::mem::take(&mut links.carrier.entry);
+        while let Some(far) = links.carrier.far[worker].as_mut().filter(|far| !far.lost) {
+            let taken = match far.from.pop(&mut entry) {
+                Ok(false) => break,
+                Ok(true) => Self::put_far(links, worker, &entry),
+                Err(refusal) => Err(refusal),
+            };
+            links.carrier.taken[worker] += 1;
+            if let Err(refusal) = taken {
+                links.carrier.refuse(worker, refusal);
+            }
+        }
+        links.carrier.entry = entry;
+    }
+
+    fn put_far(links: &mut Links<Self>, worker: usize, entry: &[u8]) -> Result<(), Refusal> {
+        let Wires { plan, cut, me, pages, .. } = &mut links.carrier;
+        let Frame { link, gone: at, tail_lag_ps, packet, journey, queue, telemetry, content, .. } =
+            codec(plan).parse_body(entry)?;
+        let ends = plan.fabric.link(link);
+        if (cut.part_of(ends.from), cut.part_of(ends.to)) != (worker, *me) {
+            return Err(Refusal::Link);
+        }
+        let pipe = cut.pipe_of(link);
+        let end = &mut links.pipes[pipe as usize];
+        // What comes out of a link comes out in order.
+        if at < end.receiver.last {
+            return Err(Refusal::Times);
+        }
+        end.receiver.last = at;
+        if !end.up {
+            end.lose(&packet);
+            return Ok(());
+        }
+        let Journey { sent, queued, serialised } = journey;
+        let mut transit = Transit::leaving(sent);
+        (transit.queued, transit.serialised) = (queued, serialised);
+        (transit.tail_lag_ps, transit.queue) = (tail_lag_ps, queue);
+        let id = links.pool.insert(packet, transit);
+        if packet.has(flags::TELEMETRY) {
+            *links.pool.telemetry_mut(id) = telemetry;
+        }
+        if !content.is_empty() {
+            if content.len() > pages.room() {
+                links.pool.remove(id);
+                return Err(Refusal::Length);
+            }
+            pages.fresh(id, content.len()).copy_from_slice(content);
+        } else {
+            pages.clear(id);
+        }
+        links.put(pipe, id, at);
+        Ok(())
+    }
+
+    /// These processes are lost. Gives the ends of links between them and this worker, and the routes around them.
+    pub fn cut_off(&mut self, dead: u64) -> (Vec<u32>, Vec<u32>, Arc<Routes>) {
+        let is_dead = |node| dead >> self.board.process_of(self.cut.part_of(node)) & 1 != 0;
+        for (worker, far) in self.far.iter_mut().enumerate() {
+            if let Some(far) = far
+                && dead >> self.board.process_of(worker) & 1 != 0
+            {
+                far.lost = true;
+            }
+        }
+        let fabric = &self.plan.fabric;
+        let (mut pipes, mut outlets, mut failures) = (Vec::new(), Vec::new(), Failures::default());
+        for (id, link) in fabric.links.iter().enumerate() {
+            let (id, from, to) = (LinkId::from(id), is_dead(link.from), is_dead(link.to));
+            if from || to {
+                failures.links.insert(id);
+            }
+            if from && self.cut.part_of(link.to) == self.me {
+                pipes.push(self.cut.pipe_of(id));
+            }
+            if to && self.cut.part_of(link.from) == self.me {
+                outlets.push(self.cut.outlet_of(id));
+            }
+        }
+        (pipes, outlets, Arc::new(Routes::compute(fabric, &failures)))
     }
 
     /// Takes in what other workers have sent, and sends their pages home.
     pub fn take_in(links: &mut Links<Self>) {
         for worker in 0..links.carrier.trunks.len() {
             while let Some(crossing) = links.carrier.trunks[worker].as_mut().and_then(|trunk| trunk.from.pop().ok()) {
-                links.carrier.taken += 1;
+                links.carrier.taken[worker] += 1;
                 Self::put(links, crossing);
+            }
+            if links.carrier.far[worker].is_some() {
+                Self::take_in_far(links, worker);
             }
         }
         links.carrier.return_pages();
     }
 
-    /// The run is over: what this worker could not send any more, by worker.
+    /// The run is over: what this worker could not send any more to others of this process, by worker.
     pub fn take_held(&mut self) -> Vec<(usize, Held)> {
-        self.held.drain(..).map(|(worker, crossing)| (worker as usize, Held(crossing))).collect()
+        let held = std::mem::take(&mut self.held).into_iter();
+        let (far, near): (VecDeque<_>, VecDeque<_>) =
+            held.partition(|(worker, _)| self.far[*worker as usize].is_some());
+        self.held = far;
+        near.into_iter().map(|(worker, crossing)| (worker as usize, Held(crossing))).collect()
     }
 
     /// The run is over: takes what another worker could not send.
@@ -268,13 +458,13 @@ impl Carrier for Wires<'_> {
         }
         match links.outlets[outlet as usize].sender {
             Sender::Here(pipe) => links.put(pipe, id, departure.at),
-            Sender::There { worker, pipe } => {
+            Sender::There { worker, pipe } | Sender::Far { worker, link: pipe } => {
                 let Slot { packet, transit } = links.pool.remove(id);
                 let telemetry = packet.has(flags::TELEMETRY).then(|| Box::new(*links.pool.telemetry_mut(id)));
                 let wires = &mut links.carrier;
                 let page = if packet.payload_bytes > 0 { wires.pages.leave(id) } else { Page::default() };
                 let crossing = Crossing { packet, transit, at: departure.at, pipe, page, telemetry };
-                wires.sent += 1;
+                wires.sent[worker as usize] += 1;
                 if wires.is_held_up() {
                     wires.held.push_back((worker, crossing));
                 } else if let Some(crossing) = wires.push(worker, crossing) {

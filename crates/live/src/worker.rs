@@ -33,6 +33,9 @@ const YIELDS: u32 = 512;
 /// The longest sleep: whatever goes wrong, the worker looks again.
 const SLEEP_MAX: std::time::Duration = std::time::Duration::from_millis(50);
 
+/// The same where other processes send: they wake nobody.
+const SLEEP_FAR: std::time::Duration = std::time::Duration::from_micros(200);
+
 /// For what is due sooner it does not sleep: waking up takes about as long.
 const SLEEP_MIN: std::time::Duration = std::time::Duration::from_micros(20);
 
@@ -69,6 +72,7 @@ pub(crate) struct Worker<'a, P: Probe> {
     /// All rested, and none can have sent anything that comes before this.
     quiet: Time,
     rests: bool,
+    sleep_max: std::time::Duration,
     /// Turns, and those of them without anything to do since there was something.
     turns: u32,
     idle: u32,
@@ -79,6 +83,8 @@ pub(crate) struct Worker<'a, P: Probe> {
     of_links: Vec<LinkLateness>,
     /// Times that the clock was set back here.
     slips: u64,
+    /// Processes that are lost, as bits.
+    dead: u64,
 }
 
 /// What a worker waits for.
@@ -117,6 +123,7 @@ impl<'a, P: Probe> Worker<'a, P> {
             promised: Time::ZERO,
             step,
             quiet: Time::ZERO,
+            sleep_max: if board.processes() > 1 { SLEEP_FAR } else { SLEEP_MAX },
             rests: false,
             turns: 0,
             idle: 0,
@@ -124,7 +131,13 @@ impl<'a, P: Probe> Worker<'a, P> {
             lateness: Default::default(),
             of_links,
             slips: 0,
+            dead: 0,
         }
+    }
+
+    /// Its number among all.
+    pub fn number(&self) -> usize {
+        self.me
     }
 
     /// What it has in common with others.
@@ -135,6 +148,7 @@ impl<'a, P: Probe> Worker<'a, P> {
     /// The run is over: its nodes, and how late they were.
     pub fn take_apart(self) -> (Driver<Wires<'a>, P>, Noted) {
         let Worker { driver, lateness, of_links, slips, .. } = self;
+        let of_links = driver.links.pipes.iter().map(|pipe| LinkId(pipe.link)).zip(of_links).collect();
         (driver, Noted { lateness, of_links, slips })
     }
 
@@ -143,6 +157,9 @@ impl<'a, P: Probe> Worker<'a, P> {
         let alone = self.board.workers() == 1;
         while !self.board.is_over() {
             let limit = if alone { Time::MAX } else { self.board.limit(self.me).max(self.quiet) };
+            if self.board.dead() != self.dead {
+                self.bury();
+            }
             if !alone && self.driver.links.carrier.has_mail() {
                 self.stir();
                 Wires::take_in(&mut self.driver.links);
@@ -168,6 +185,17 @@ impl<'a, P: Probe> Worker<'a, P> {
                 Waits::Others => self.wait_for_others(limit),
             }
         }
+    }
+
+    /// Processes are lost: their nodes have failed for this worker, before anything that it has not promised to leave.
+    #[cold]
+    fn bury(&mut self) {
+        self.dead = self.board.dead();
+        self.stir();
+        let (pipes, outlets, routes) = self.driver.links.carrier.cut_off(self.dead);
+        let at = self.now.max(if self.promised == Time::MAX { self.horizon } else { self.promised });
+        self.driver.fail(at, &pipes, &outlets, &routes);
+        self.now = at;
     }
 
     /// What devices of attached hosts have comes into the network at this worker's present.
@@ -292,8 +320,8 @@ impl<'a, P: Probe> Worker<'a, P> {
         let ended = self.driver.links.carrier.ended_flows;
         if ended != self.ended_flows {
             let more = ended - std::mem::replace(&mut self.ended_flows, ended);
-            if self.board.add_ended(more) >= self.goal {
-                let end = if self.clock.is_real() { self.clock.told_at(self.now) } else { self.now };
+            let end = if self.clock.is_real() { self.clock.told_at(self.now) } else { self.now };
+            if self.board.add_ended(more, end) >= self.goal {
                 self.board.stop(Ended::Goal, end, late.saturating_sub(stood));
             }
         }
@@ -314,10 +342,9 @@ impl<'a, P: Probe> Worker<'a, P> {
         let carrier = &mut self.driver.links.carrier;
         if !self.rests && self.board.workers() > 1 && !carrier.is_held_up() {
             self.rests = true;
-            let (sent, taken) = (carrier.sent, carrier.taken);
             // What comes from outside comes later than all that has been promised.
             let outside = if carrier.attached.is_some() { self.promised } else { Time::MAX };
-            self.board.rest(self.me, self.driver.links.agenda.first().0.min(outside), sent, taken);
+            self.board.rest(self.me, self.driver.links.agenda.first().0.min(outside), &carrier.sent, &carrier.taken);
         }
     }
 
@@ -344,7 +371,7 @@ impl<'a, P: Probe> Worker<'a, P> {
         match self.wait {
             Wait::Poll => std::hint::spin_loop(),
             Wait::Sleep => {
-                let span = self.clock.until(at).min(SLEEP_MAX);
+                let span = self.clock.until(at).min(self.sleep_max);
                 if span > SLEEP_MIN {
                     self.rest();
                     let carrier = &self.driver.links.carrier;
@@ -388,7 +415,7 @@ impl<'a, P: Probe> Worker<'a, P> {
             self.quiet = quiet;
         } else if self.wait == Wait::Sleep {
             let carrier = &self.driver.links.carrier;
-            let span = self.clock.until(at).clamp(SLEEP_MIN, SLEEP_MAX);
+            let span = self.clock.until(at).clamp(SLEEP_MIN, self.sleep_max);
             self.board.sleep(self.me, Time::MAX, span, || !carrier.has_mail());
         }
     }

@@ -200,5 +200,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(run::estimate, module)?)?;
     module.add_function(wrap_pyfunction!(run::run_live, module)?)?;
     module.add_function(wrap_pyfunction!(run::live_bench, module)?)?;
+    module.add_function(wrap_pyfunction!(run::live_part, module)?)?;
     Ok(())
 }

@@ -1,3 +1,5 @@
+use std::os::fd::AsFd;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError};
@@ -50,19 +52,50 @@ pub(crate) fn estimate<'py>(py: Python<'py>, scenario: &Scenario, progress: Opti
     give(py, &result.info, result.scenario_toml, result.tables)
 }
 
-/// Runs a scenario by the machine's clock.
+/// Runs a scenario by the machine's clock, in so many processes. `command` starts one that calls [`live_part`].
 #[pyfunction]
-#[pyo3(name = "live", signature = (scenario, progress=None))]
-pub(crate) fn run_live<'py>(py: Python<'py>, scenario: &Scenario, progress: Option<Py<PyAny>>) -> PyResult<Run<'py>> {
-    let result = watched(py, scenario, progress, |watch| live::run(&scenario.read, watch))?;
+#[pyo3(name = "live", signature = (scenario, progress=None, processes=1, command=Vec::new()))]
+pub(crate) fn run_live<'py>(
+    py: Python<'py>,
+    scenario: &Scenario,
+    progress: Option<Py<PyAny>>,
+    processes: usize,
+    command: Vec<String>,
+) -> PyResult<Run<'py>> {
+    let result = watched(py, scenario, progress, |watch| match (processes, command.split_first()) {
+        (2.., Some((program, arguments))) => {
+            let start = || {
+                let mut command = Command::new(program);
+                command.args(arguments);
+                command
+            };
+            live::run_processes(&scenario.read, processes, start, watch)
+        }
+        _ => live::run(&scenario.read, watch),
+    })?;
     give(py, &result.info, result.scenario_toml, result.tables)
+}
+
+/// Takes part in a live run of several processes, of which the first is at the other end of standard input.
+#[pyfunction]
+pub(crate) fn live_part(py: Python<'_>) -> PyResult<()> {
+    let socket = std::io::stdin().as_fd().try_clone_to_owned()?;
+    py.detach(|| live::take_part(socket)).map_err(|problem| PyRuntimeError::new_err(problem.to_string()))
 }
 
 /// Measures how fast this machine runs scenarios by its clock: a report as JSON.
 #[pyfunction]
-pub(crate) fn live_bench(py: Python<'_>) -> PyResult<String> {
+#[pyo3(signature = (command=Vec::new()))]
+pub(crate) fn live_bench(py: Python<'_>, command: Vec<String>) -> PyResult<String> {
     let interrupted = || Python::attach(|py| py.check_signals().is_err());
-    let report = py.detach(|| live::bench::measure(interrupted));
+    let start = command.split_first().map(|(program, arguments)| {
+        move || {
+            let mut command = Command::new(program);
+            command.args(arguments);
+            command
+        }
+    });
+    let report = py.detach(|| live::bench::measure(start, interrupted));
     match report {
         Ok(report) => Ok(serde_json::to_string(&report).expect("a report is JSON")),
         Err(problem) if problem.key == "bench" => Err(PyKeyboardInterrupt::new_err(())),

@@ -4,7 +4,7 @@ use catalogue::Transport;
 use node::pool::{Hop, Transit};
 use units::{Duration, FlowId, Time};
 
-use crate::{Column, Data, FlowTable, Host, Plan, Table};
+use crate::{Column, Data, FlowTable, Plan, Table};
 use scenario::{Completion, Scenario};
 
 /// Something that happened to a flow, as its host noted it.
@@ -73,9 +73,8 @@ impl From<Transit> for Journey {
     }
 }
 
-/// The table `measures`; none if no transport has measured anything.
-pub fn measure_table<'a>(hosts: impl Iterator<Item = &'a Host>) -> Option<Table> {
-    let mut rows: Vec<Measured> = hosts.flat_map(|host| host.measures.iter().copied()).collect();
+/// The table `measures`, of what transports have measured; none if nothing.
+pub fn measure_table(mut rows: Vec<Measured>) -> Option<Table> {
     if rows.is_empty() {
         return None;
     }
@@ -162,8 +161,8 @@ impl Flows {
     /// Reasons that need no transport to say them, as [`Status::of`] numbers them.
     pub const REASONS: [&str; 4] = ["", "not started", "not delivered", "not acknowledged"];
 
-    /// Gathers what `hosts` noted about `count` flows.
-    pub fn gather<'a>(count: usize, hosts: impl Iterator<Item = &'a Host>) -> Flows {
+    /// Gathers what hosts noted about `count` flows.
+    pub fn gather<'a>(count: usize, records: impl Iterator<Item = &'a FlowRecord>) -> Flows {
         let mut flows = Flows {
             started: vec![Flows::NONE; count],
             delivered: vec![Flows::NONE; count],
@@ -178,7 +177,7 @@ impl Flows {
             reasons: Flows::REASONS.map(str::to_owned).to_vec(),
             said_twice: 0,
         };
-        for record in hosts.flat_map(|host| &host.records) {
+        for record in records {
             let at = record.at.ps();
             let index = record.flow.index();
             let mut note = |slot: &mut u64| {
@@ -289,16 +288,17 @@ impl Flows {
             let Some(last) = common.last(start, delivered, completed) else { continue };
             let journey = self.journey[flow];
             let queued = journey.queued.map(|queued| queued.ps());
-            let transit = delivered - journey.sent.ps();
-            let propagation = transit - queued.iter().sum::<u64>() - journey.serialised.ps();
+            // What another process says of a packet's way need not add up.
+            let transit = delivered.saturating_sub(journey.sent.ps());
+            let propagation = transit.saturating_sub(queued.iter().sum::<u64>() + journey.serialised.ps());
             let spent = [
-                journey.sent.ps() - start,
+                journey.sent.ps().saturating_sub(start),
                 queued[Hop::Up as usize],
                 queued[Hop::Down as usize],
                 queued[Hop::Last as usize],
                 journey.serialised.ps(),
                 propagation,
-                last - delivered,
+                last.saturating_sub(delivered),
             ];
             for (column, spent) in parts_of_fct.iter_mut().zip(spent) {
                 column[flow] = spent;
@@ -393,7 +393,7 @@ impl FlowColumns<'_> {
         let mut slowdown = vec![f64::NAN; started.len()];
         for flow in 0..started.len() {
             if let Some(last) = self.last(started[flow], delivered[flow], completed[flow]) {
-                fct[flow] = last - started[flow];
+                fct[flow] = last.saturating_sub(started[flow]);
                 slowdown[flow] = fct[flow] as f64 / self.ideal_ps[flow] as f64;
             }
         }

@@ -167,32 +167,34 @@ pub fn link_columns(fabric: &Fabric) -> Vec<Column> {
     ]
 }
 
-/// The table `counters`: what the endpoints of `hosts` counted, and the limiters of their rates.
-pub fn counter_table<'a>(
+/// What the endpoints of `hosts` counted, the limiters of their rates, and switches: by transport (then limiters, then
+/// flow controls) and name.
+pub fn counted<'a>(
     plan: &Plan,
     hosts: impl Iterator<Item = &'a Host>,
     switches: impl Iterator<Item = &'a Switch>,
-) -> Table {
+) -> Vec<Counted> {
+    let mut counted = Vec::new();
+    let mut add = |by: usize, counters: Vec<(&'static str, u64)>| {
+        counted.extend(counters.into_iter().map(|(name, value)| (by, name, value)));
+    };
+    for switch in switches {
+        switch.agent_counters().for_each(|(transport, counters)| add(transport, counters));
+        let control = switch.flow_control().map(|control: &dyn QueueDiscipline| control.counters());
+        add(plan.queueing.unwrap_or(plan.transports.len() + 1), control.into_iter().flatten().collect());
+    }
+    hosts.for_each(|host| host.counters().enumerate().for_each(|(transport, counters)| add(transport, counters)));
+    counted
+}
+
+/// Who counts (see [`counted`]), what, and how often.
+pub type Counted = (usize, &'static str, u64);
+
+/// The table `counters`.
+pub fn counter_table(plan: &Plan, counted: impl Iterator<Item = Counted>) -> Table {
     let mut sums: BTreeMap<(usize, &'static str), u64> = BTreeMap::new();
-    let switches: Vec<&Switch> = switches.collect();
-    for (transport, counters) in switches.iter().flat_map(|switch| switch.agent_counters()) {
-        for (name, value) in counters {
-            *sums.entry((transport, name)).or_default() += value;
-        }
-    }
-    for (name, value) in switches
-        .iter()
-        .filter_map(|switch| switch.flow_control())
-        .flat_map(|control: &dyn QueueDiscipline| control.counters())
-    {
-        *sums.entry((plan.queueing.unwrap_or(plan.transports.len() + 1), name)).or_default() += value;
-    }
-    for host in hosts {
-        for (transport, counters) in host.counters().enumerate() {
-            for (name, value) in counters {
-                *sums.entry((transport, name)).or_default() += value;
-            }
-        }
+    for (transport, name, value) in counted {
+        *sums.entry((transport, name)).or_default() += value;
     }
     let mut names: Vec<String> = sums.keys().map(|key| key.1.to_owned()).collect();
     names.sort();

@@ -131,7 +131,7 @@ fn conclude<P: Probe>(plan: &Plan, parts: &[Driver<Memory, P>], threads: usize, 
         switches: switches().collect(),
         hosts: hosts().collect(),
     };
-    let flows = Flows::gather(plan.flows.len(), hosts().map(|slot| &slot.host));
+    let flows = Flows::gather(plan.flows.len(), hosts().flat_map(|slot| &slot.host.records));
     let completed = flows.completed();
     let cut_short = matches!(outcome.ended, Ended::Horizon | Ended::Interrupted);
     let info = RunInfo {
@@ -158,8 +158,8 @@ fn conclude<P: Probe>(plan: &Plan, parts: &[Driver<Memory, P>], threads: usize, 
         data_rtt_ps: plan.sites[0].data_rtt.ps(),
         bdp_bytes: plan.sites[0].bdp_bytes(),
         warnings: plan.warnings().iter().map(ToString::to_string).collect(),
-        audit: driver::findings(&whole, parts, &flows, cut_short),
+        audit: driver::findings(&whole, parts, &[], &flows, cut_short),
     };
-    let tables = driver::tables(&whole, parts, flows);
+    let tables = driver::tables(&whole, parts, &[], flows);
     RunResult { tables, info, scenario_toml: plan.scenario.to_toml() }
 }

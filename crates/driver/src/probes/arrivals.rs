@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use node::Packet;
 use node::pool::Transit;
+use node::wire::{Malformed, Reader, Writer};
 use run::{Column, Data, Plan, Table};
 use units::{FlowId, HostId, Time};
 
@@ -42,6 +43,25 @@ impl Probe for Arrivals {
         if packet.payload_bytes > 0 && self.hosts.contains(&host) {
             self.noted.push(Arrival { at: now, host, flow: packet.flow, bytes: packet.payload_bytes });
         }
+    }
+
+    fn pack(&self, to: &mut Writer<'_>) {
+        to.u64(self.noted.len() as u64);
+        for Arrival { at, host, flow, bytes } in &self.noted {
+            to.u64(at.ps());
+            to.u32(host.0);
+            to.u32(flow.0);
+            to.u16(*bytes);
+        }
+    }
+
+    fn absorb(&mut self, from: &mut Reader<'_>) -> Result<(), Malformed> {
+        from.begin("arrivals");
+        for _ in 0..from.u64()? {
+            let (at, host, flow) = (Time::from_ps(from.u64()?), HostId(from.u32()?), FlowId(from.u32()?));
+            self.noted.push(Arrival { at, host, flow, bytes: from.u16()? });
+        }
+        Ok(())
     }
 
     /// The table `arrivals`; none if no host is asked about.

@@ -1,5 +1,6 @@
 //! What waits in switches, at fixed intervals.
 
+use node::wire::{Malformed, Reader, Writer};
 use run::{Column, Data, Plan, Table};
 use units::{Duration, Time};
 
@@ -7,6 +8,8 @@ use crate::{Probe, View, Wants, Whole};
 
 /// Samples of a part's queues.
 pub(crate) struct Queues {
+    /// In the fabric.
+    switches: u32,
     samples: Vec<Sample>,
 }
 
@@ -23,7 +26,8 @@ struct Sample {
 impl Queues {
     /// None if nothing is sampled.
     pub fn new(plan: &Plan) -> Option<Queues> {
-        (plan.scenario.measure.interval != Duration::ZERO).then(|| Queues { samples: Vec::new() })
+        let switches = plan.fabric.switches;
+        (plan.scenario.measure.interval != Duration::ZERO).then(|| Queues { switches, samples: Vec::new() })
     }
 }
 
@@ -46,6 +50,30 @@ impl Probe for Queues {
 
     fn on_thin(&mut self, interval: Duration) {
         self.samples.retain(|sample| sample.at.is_multiple_of(interval));
+    }
+
+    fn pack(&self, to: &mut Writer<'_>) {
+        to.u64(self.samples.len() as u64);
+        for Sample { at, switch, used_bytes, longest_bytes, waiting_bytes: [up, down, last] } in &self.samples {
+            [at.ps(), *used_bytes, *up, *down, *last].into_iter().for_each(|number| to.u64(number));
+            to.u32(*switch);
+            to.u32(*longest_bytes);
+        }
+    }
+
+    fn absorb(&mut self, from: &mut Reader<'_>) -> Result<(), Malformed> {
+        from.begin("samples of queues");
+        for _ in 0..from.u64()? {
+            let (at, used_bytes) = (Time::from_ps(from.u64()?), from.u64()?);
+            // As much as a sum of two can be.
+            let waiting_bytes = [from.u64()?, from.u64()?, from.u64()?].map(|bytes| bytes.min(1 << 56));
+            let (switch, longest_bytes) = (from.u32()?, from.u32()?);
+            if switch >= self.switches {
+                return Err(Malformed { what: "samples of queues: there is no such switch" });
+            }
+            self.samples.push(Sample { at, switch, used_bytes, longest_bytes, waiting_bytes });
+        }
+        Ok(())
     }
 
     /// The table `queues`; empty without samples.

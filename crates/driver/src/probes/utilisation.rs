@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use fabric::Tier;
 use node::Packet;
 use node::pool::Transit;
+use node::wire::{Malformed, Reader, Writer};
 use run::{Column, Data, Plan, Table};
 use units::{Duration, Time};
 
@@ -58,6 +59,25 @@ impl Probe for Utilisation {
     fn on_thin(&mut self, interval: Duration) {
         sum_up(&mut self.sent, interval, |sum, later| std::array::from_fn(|hop| sum[hop] + later[hop]));
         sum_up(&mut self.new_bytes, interval, |sum, later| sum + later);
+    }
+
+    fn pack(&self, to: &mut Writer<'_>) {
+        to.u64(self.sent.len() as u64);
+        for ((at, sent), (_, new_bytes)) in self.sent.iter().zip(&self.new_bytes) {
+            [at.ps(), sent[0], sent[1], sent[2], *new_bytes].into_iter().for_each(|number| to.u64(number));
+        }
+    }
+
+    fn absorb(&mut self, from: &mut Reader<'_>) -> Result<(), Malformed> {
+        from.begin("samples of utilisation");
+        for _ in 0..from.u64()? {
+            let at = Time::from_ps(from.u64()?);
+            // So that sums over all processes fit.
+            let mut bytes = || from.u64().map(|bytes| bytes.min(1 << 56));
+            self.sent.push((at, [bytes()?, bytes()?, bytes()?]));
+            self.new_bytes.push((at, bytes()?));
+        }
+        Ok(())
     }
 
     /// The table `utilisation`; empty without samples.

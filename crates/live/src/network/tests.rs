@@ -52,7 +52,7 @@ fn lived(plan: &Plan, end: Time, links: LiveLinks, workers: usize) -> Told {
     let mut workers = network.workers(&plan, u64::MAX, || Probes::new(&plan));
     let (clock, board) = workers[0].shared();
     let outcome = live(&mut workers, clock, board, |_, _| false);
-    let result = conclude(&plan, clock, workers, outcome);
+    let result = conclude(&plan, clock, workers, Vec::new(), outcome);
     for finding in &result.info.audit {
         assert!(finding.ok || finding.name == "every flow ended", "{}: {}", finding.name, finding.detail);
     }

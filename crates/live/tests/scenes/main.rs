@@ -2,4 +2,6 @@
 
 mod attach;
 mod frame;
+#[cfg(target_os = "linux")]
+mod processes;
 mod run;

@@ -50,7 +50,7 @@ fn undisturbed(result: &RunResult) -> bool {
 }
 
 /// Whatever the machine did: nothing wrong was taken for right, and nothing is unaccounted for.
-fn sound(result: &RunResult) {
+pub(crate) fn sound(result: &RunResult) {
     for name in ["content right", "bytes conserved", "reported once", "delivered after start, completed after delivery"]
     {
         assert!(finding(result, name), "{:#?}", result.info.audit);
@@ -97,7 +97,7 @@ fn the_history_is_the_simulators_on_any_number_of_workers() {
 }
 
 /// Four racks; an incast that a flow control holds back, a link that fails and one that loses packets, samples.
-const INCAST: &str = r#"
+pub(crate) const INCAST: &str = r#"
 flow_control = "pfc"
 transport = "cubic"
 failure = [

@@ -1,0 +1,320 @@
+//! What the parts of a network in one process have to say when a run is over, for another process to gather.
+//!
+//! It is bytes, and whoever reads them trusts none: numbers are kept so small that sums of them fit, and what is told
+//! of flows, links and switches that the other process does not have is refused.
+
+use std::collections::BTreeSet;
+
+use node::PortStats;
+use node::link::Cause;
+use node::wire::{Malformed, Reader, Writer};
+use run::{Counted, FlowEvent, FlowRecord, InFlight, Journey, Measured, Plan, counted};
+use units::{Duration, FlowId, LinkId, NodeId, Time};
+
+use crate::deadlock::{Queue, Waits, waits};
+use crate::results::{Lost, Sent, link_ends};
+use crate::{Carrier, Driver, Probe, Tally, digest};
+
+/// What parts have to say, without the parts.
+pub struct Summary<P> {
+    /// Of their nodes: the digest of a run is the sum of all.
+    pub digest: u64,
+    /// Packets that came out of links.
+    pub packet_hops: u64,
+    /// Things that were due and done.
+    pub events: u64,
+    /// What hosts noted about flows.
+    pub records: Vec<FlowRecord>,
+    /// What they saw, in a probe of the process that reads this.
+    pub probe: P,
+    pub(crate) measures: Vec<Measured>,
+    pub(crate) counted: Vec<Counted>,
+    pub(crate) senders: Vec<Sent>,
+    pub(crate) receivers: Vec<Lost>,
+    pub(crate) tally: Tally,
+    pub(crate) waits: Waits,
+}
+
+/// No count may be greater, and no time in picoseconds (13 days): so sums of them fit.
+const MOST: u64 = 1 << 60;
+
+/// The most parts that one process has.
+const PARTS_MAX: u64 = 1_000;
+
+/// The longest name of what is counted or measured.
+const NAME_BYTES_MAX: usize = 100;
+
+/// Writes what parts have to say.
+pub fn pack<C: Carrier, P: Probe>(plan: &Plan, parts: &[Driver<C, P>], end: Time, to: &mut Writer<'_>) {
+    let hosts = || parts.iter().flat_map(|part| &part.hosts);
+    let switches = || parts.iter().flat_map(|part| &part.switches);
+    to.u64(digest(switches(), hosts()));
+    to.u64(parts.iter().map(|part| part.packet_hops).sum());
+    to.u64(parts.iter().map(|part| part.events).sum());
+    let Tally { sent, received, lost, inside } = parts.iter().map(Tally::of).fold(Tally::default(), Tally::and);
+    [sent, received, lost, inside].into_iter().for_each(|bytes| to.u64(bytes));
+    let ends: Vec<_> = parts.iter().map(|part| link_ends(plan, part, end)).collect();
+    each(to, ends.iter().flat_map(|ends| &ends.0).collect(), |to, (link, of)| {
+        to.u32(link.0);
+        port_words(of).into_iter().for_each(|word| to.u64(word));
+    });
+    each(to, ends.iter().flat_map(|ends| &ends.1).collect(), |to, (link, of)| {
+        to.u32(link.0);
+        let words = [of.dead_packets, of.lossy_packets, of.corrupted_packets, of.unnoticed_packets];
+        words.into_iter().for_each(|word| to.u64(word));
+    });
+    each(to, hosts().flat_map(|slot| &slot.host.records).collect(), pack_record);
+    each(to, hosts().flat_map(|slot| &slot.host.measures).collect(), |to, measured| {
+        to.u32(measured.flow.0);
+        pack_name(to, measured.what);
+        to.u64(measured.value);
+    });
+    let counted = counted(plan, hosts().map(|slot| &slot.host), switches().map(|slot| &slot.switch));
+    each(to, counted, |to, (by, name, value)| {
+        to.u64(by as u64);
+        pack_name(to, name);
+        to.u64(value);
+    });
+    let Waits { on, shared } = waits(plan, parts);
+    each(to, on.into_iter().collect(), |to, (queue, on)| {
+        pack_queue(to, queue);
+        each(to, on, pack_queue);
+    });
+    each(to, shared.into_iter().collect(), pack_queue);
+    each(to, parts.iter().collect(), |to, part| part.probe.pack(to));
+}
+
+impl<P: Probe> Summary<P> {
+    /// Packets that bit errors hit, which no checksum showed.
+    pub fn unnoticed_packets(&self) -> u64 {
+        self.receivers.iter().map(|(_, of)| of.unnoticed_packets).sum()
+    }
+
+    /// Reads what parts with these nodes have said.
+    ///
+    /// # Errors
+    /// Where it can't be that.
+    pub fn parse(
+        plan: &Plan,
+        has: impl Fn(NodeId) -> bool,
+        mut probe: P,
+        from: &mut Reader<'_>,
+    ) -> Result<Summary<P>, Malformed> {
+        from.begin("summary");
+        let digest = from.u64()?;
+        let (packet_hops, events) = (number(from)?, number(from)?);
+        let tally = Tally { sent: number(from)?, received: number(from)?, lost: number(from)?, inside: number(from)? };
+        let link = |from: &mut Reader<'_>, end: fn(&fabric::Link) -> NodeId| {
+            let id = LinkId(from.u32()?);
+            let known = plan.fabric.links.get(id.index()).is_some_and(|link| has(end(link)));
+            known.then_some(id).ok_or(Malformed { what: "link of a summary" })
+        };
+        let flow = |from: &mut Reader<'_>| {
+            let id = FlowId(from.u32()?);
+            let node = |host| plan.fabric.host_node(host);
+            let known = plan.flows.try_get(id).is_some_and(|flow| has(node(flow.src)) || has(node(flow.dst)));
+            known.then_some(id).ok_or(Malformed { what: "flow of a summary" })
+        };
+        let senders = all(from, |from| Ok((link(from, |link| link.from)?, parse_port(from)?)))?;
+        let receivers = all(from, |from| {
+            let link = link(from, |link| link.to)?;
+            let (dead_packets, lossy_packets) = (number(from)?, number(from)?);
+            let (corrupted_packets, unnoticed_packets) = (number(from)?, number(from)?);
+            Ok((link, InFlight { dead_packets, lossy_packets, corrupted_packets, unnoticed_packets }))
+        })?;
+        let mut names = BTreeSet::new();
+        let records = all(from, |from| parse_record(plan, flow(from)?, &mut names, from))?;
+        let measures = all(from, |from| {
+            Ok(Measured { flow: flow(from)?, what: parse_name(&mut names, from)?, value: from.u64()? })
+        })?;
+        let counted = all(from, |from| {
+            let by = from.u64()? as usize;
+            if by > plan.transports.len() + 1 {
+                return Err(Malformed { what: "counter of a summary" });
+            }
+            Ok((by, parse_name(&mut names, from)?, number(from)?))
+        })?;
+        let queue = |from: &mut Reader<'_>| {
+            let link = LinkId(from.u32()?);
+            let known = (link.index() < plan.fabric.links.len()).then_some(link);
+            Ok((known.ok_or(Malformed { what: "queue of a summary" })?, parse_cause(from)?))
+        };
+        let on = all(from, |from| Ok((queue(from)?, all(from, queue)?)))?.into_iter().collect();
+        let waits = Waits { on, shared: all(from, queue)?.into_iter().collect() };
+        for _ in 0..from.u64()?.min(PARTS_MAX) {
+            probe.absorb(from)?;
+        }
+        Ok(Summary { digest, packet_hops, events, records, probe, measures, counted, senders, receivers, tally, waits })
+    }
+}
+
+/// How many, and each.
+fn each<T>(to: &mut Writer<'_>, of: Vec<T>, mut pack: impl FnMut(&mut Writer<'_>, T)) {
+    to.u64(of.len() as u64);
+    of.into_iter().for_each(|one| pack(to, one));
+}
+
+/// All of a list. Nothing is reserved for what is only said to come.
+fn all<T>(
+    from: &mut Reader<'_>,
+    mut parse: impl FnMut(&mut Reader<'_>) -> Result<T, Malformed>,
+) -> Result<Vec<T>, Malformed> {
+    let mut list = Vec::new();
+    for _ in 0..from.u64()? {
+        list.push(parse(from)?);
+    }
+    Ok(list)
+}
+
+fn number(from: &mut Reader<'_>) -> Result<u64, Malformed> {
+    from.u64().and_then(|number| (number <= MOST).then_some(number).ok_or(Malformed { what: "number of a summary" }))
+}
+
+fn time(from: &mut Reader<'_>) -> Result<Time, Malformed> {
+    number(from).map(Time::from_ps)
+}
+
+fn duration(from: &mut Reader<'_>) -> Result<Duration, Malformed> {
+    number(from).map(Duration::from_ps)
+}
+
+fn pack_name(to: &mut Writer<'_>, name: &str) {
+    to.u16(name.len() as u16);
+    to.bytes(name.as_bytes());
+}
+
+/// A name that lives as long as the program: there are few, and each is kept once a summary.
+fn parse_name(names: &mut BTreeSet<&'static str>, from: &mut Reader<'_>) -> Result<&'static str, Malformed> {
+    let wrong = Malformed { what: "name of a summary" };
+    let count = usize::from(from.u16()?);
+    let name = std::str::from_utf8(from.bytes(count)?).map_err(|_| wrong)?;
+    if count > NAME_BYTES_MAX || names.len() > 1_000 {
+        return Err(wrong);
+    }
+    if !names.contains(name) {
+        names.insert(Box::leak(name.into()));
+    }
+    names.get(name).copied().ok_or(wrong)
+}
+
+fn port_words(of: &PortStats) -> [u64; 18] {
+    [
+        of.sent_packets,
+        of.sent_bytes,
+        of.waited.ps(),
+        of.waited_packets,
+        of.queued_bytes_max.into(),
+        of.overflow_packets,
+        of.overflow_bytes,
+        of.trimmed_packets,
+        of.dead_packets,
+        of.dead_bytes,
+        of.marked_packets,
+        of.sent_frames,
+        of.own_queues_max.into(),
+        of.pauses,
+        of.paused.ps(),
+        of.expired_packets,
+        of.expired_bytes,
+        of.unroutable_packets,
+    ]
+}
+
+fn parse_port(from: &mut Reader<'_>) -> Result<PortStats, Malformed> {
+    let small = |number: u64| u32::try_from(number).map_err(|_| Malformed { what: "number of a summary" });
+    Ok(PortStats {
+        sent_packets: number(from)?,
+        sent_bytes: number(from)?,
+        waited: duration(from)?,
+        waited_packets: number(from)?,
+        queued_bytes_max: small(from.u64()?)?,
+        overflow_packets: number(from)?,
+        overflow_bytes: number(from)?,
+        trimmed_packets: number(from)?,
+        dead_packets: number(from)?,
+        dead_bytes: number(from)?,
+        marked_packets: number(from)?,
+        sent_frames: number(from)?,
+        own_queues_max: small(from.u64()?)?,
+        pauses: number(from)?,
+        paused: duration(from)?,
+        expired_packets: number(from)?,
+        expired_bytes: number(from)?,
+        unroutable_packets: number(from)?,
+    })
+}
+
+fn pack_record(to: &mut Writer<'_>, record: &FlowRecord) {
+    to.u32(record.flow.0);
+    to.u64(record.at.ps());
+    match record.fate {
+        FlowEvent::Started => to.u8(0),
+        FlowEvent::Resubmitted => to.u8(1),
+        FlowEvent::Delivered { journey: Journey { sent, queued: [up, down, last], serialised }, transport } => {
+            to.u8(2);
+            to.u8(transport);
+            [sent.ps(), up.ps(), down.ps(), last.ps(), serialised.ps()].into_iter().for_each(|ps| to.u64(ps));
+        }
+        FlowEvent::Completed { sent_packets, resent_packets } => {
+            to.u8(3);
+            to.u64(sent_packets);
+            to.u64(resent_packets);
+        }
+        FlowEvent::Rejected => to.u8(4),
+        FlowEvent::Failed(reason) => {
+            to.u8(5);
+            pack_name(to, reason);
+        }
+    }
+}
+
+fn parse_record(
+    plan: &Plan,
+    flow: FlowId,
+    names: &mut BTreeSet<&'static str>,
+    from: &mut Reader<'_>,
+) -> Result<FlowRecord, Malformed> {
+    let at = time(from)?;
+    let wrong = Malformed { what: "fate of a flow" };
+    let fate = match from.u8()? {
+        0 => FlowEvent::Started,
+        1 => FlowEvent::Resubmitted,
+        2 => {
+            let transport = from.u8()?;
+            if usize::from(transport) >= plan.transports.len() {
+                return Err(wrong);
+            }
+            let (sent, queued) = (time(from)?, [duration(from)?, duration(from)?, duration(from)?]);
+            FlowEvent::Delivered { journey: Journey { sent, queued, serialised: duration(from)? }, transport }
+        }
+        3 => FlowEvent::Completed { sent_packets: number(from)?, resent_packets: number(from)? },
+        4 => FlowEvent::Rejected,
+        5 => FlowEvent::Failed(parse_name(names, from)?),
+        _ => return Err(wrong),
+    };
+    Ok(FlowRecord { flow, at, fate })
+}
+
+fn pack_queue(to: &mut Writer<'_>, (link, cause): Queue) {
+    to.u32(link.0);
+    let (kind, one, other) = match cause {
+        Cause::Class(class) => (0, class.into(), 0),
+        Cause::Queue(queue) => (1, queue, 0),
+        Cause::Flow(flow) => (2, flow.0, 0),
+        Cause::Root { node, port } => (3, node, port),
+    };
+    to.u8(kind);
+    to.u32(one);
+    to.u16(other);
+}
+
+fn parse_cause(from: &mut Reader<'_>) -> Result<Cause, Malformed> {
+    let (kind, one, port) = (from.u8()?, from.u32()?, from.u16()?);
+    match kind {
+        0 => Ok(Cause::Class(one as u8)),
+        1 => Ok(Cause::Queue(one)),
+        2 => Ok(Cause::Flow(FlowId(one))),
+        3 => Ok(Cause::Root { node: one, port }),
+        _ => Err(Malformed { what: "queue of a summary" }),
+    }
+}
