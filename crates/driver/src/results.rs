@@ -45,11 +45,7 @@ pub(crate) type Sent = (LinkId, PortStats);
 pub(crate) type Lost = (LinkId, InFlight);
 
 /// What links' ends in a part noted: senders' counters, and what became of packets in flight, each with its link.
-pub(crate) fn link_ends<C: Carrier, P: Probe>(
-    plan: &Plan,
-    part: &Driver<C, P>,
-    end: Time,
-) -> (Vec<Sent>, Vec<Lost>) {
+pub(crate) fn link_ends<C: Carrier, P: Probe>(plan: &Plan, part: &Driver<C, P>, end: Time) -> (Vec<Sent>, Vec<Lost>) {
     let in_flight = |pipe: &Pipe<C::Receiver>| {
         let mut lost = InFlight { dead_packets: pipe.lost_packets, ..InFlight::default() };
         if let Some(noise) = &pipe.noise {
