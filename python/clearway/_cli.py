@@ -12,7 +12,7 @@ import math
 import os
 import signal
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TextIO
@@ -20,10 +20,26 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TextIO
 import typer
 
 import clearway as cw
-from clearway import _cli_aq, _cli_explain, _cli_paper, _core
+from clearway import _cli_aq, _cli_explain, _cli_live, _cli_paper, _core
+from clearway._cli_options import (
+    FlowControl,
+    FlowControls,
+    Json,
+    KeepsUp,
+    Load,
+    Out,
+    ScenarioFile,
+    Seed,
+    Sets,
+    Threads,
+    Transports,
+    pairs,
+    read_scenarios,
+    workload_names,
+)
+from clearway._cli_said import EXIT_AUDIT, EXIT_INTERRUPTED, EXIT_USAGE, Said, finish
 from clearway._defaults import KEEPS_UP
-from clearway._places import check_folder, check_page, check_result, held, slug
-from clearway._run import PART
+from clearway._places import check_folder, check_page, held, slug
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,109 +54,10 @@ app = typer.Typer(
 )
 
 
-def _names(*kinds: str) -> Any:
-    """A completion with the names of schemes."""
-    return lambda incomplete: [
-        row["name"] for row in _core.schemes() if row["kind"] in kinds and row["name"].startswith(incomplete)
-    ]
-
-
-def _workloads(incomplete: str) -> list[str]:
-    return [name for name in (str(row["name"]) for row in _core.workloads()) if name.startswith(incomplete)]
-
-
-ScenarioFile = Annotated[Path, typer.Argument(help="A scenario in TOML.", metavar="SCENARIO.toml")]
-ScenarioFiles = Annotated[list[Path], typer.Argument(help="Scenarios in TOML.", metavar="SCENARIO.toml...")]
-Sets = Annotated[
-    list[str] | None,
-    typer.Option("--set", help="Set a key, such as fabric.leaf_spine.racks=4 (repeatable).", metavar="KEY=VALUE"),
-]
-Seed = Annotated[int | None, typer.Option(help="Seed of all random numbers.")]
-Load = Annotated[float | None, typer.Option(help="Load of all classes that have one.")]
-FlowControl = Annotated[
-    str | None,
-    typer.Option(
-        help="The flow control between switches, such as pfc, instead of the scenario's.",
-        autocompletion=_names("flow control"),
-    ),
-]
-Transports = Annotated[
-    list[str] | None,
-    typer.Option(help="A transport to run each scenario with (repeatable).", autocompletion=_names("transport")),
-]
-FlowControls = Annotated[
-    list[str] | None,
-    typer.Option(help="A flow control to run each of them with (repeatable).", autocompletion=_names("flow control")),
-]
-KeepsUp = Annotated[
-    float,
-    typer.Option(
-        help="Share of the arriving bytes that must be delivered, so that unfinished work does not grow.",
-        min=0.0,
-        max=1.0,
-    ),
-]
-Threads = Annotated[int | None, typer.Option(help="Number of threads. Default: all cores.", min=1)]
-Out = Annotated[Path | None, typer.Option(help="Folder for the results.", metavar="DIR")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object, for programs.")]
-
 # A longer table of a sweep is not printed.
 ROWS = 60
 # `check` prints this many names of nodes and links.
 NAMES = 6
-
-EXIT_AUDIT, EXIT_USAGE, EXIT_INTERRUPTED = 1, 2, 130
-
-
-class _Said:
-    """The standard output of a command: text as it goes, or JSON at the end."""
-
-    def __init__(self, as_json: bool) -> None:
-        self._json: dict[str, Any] | None = {} if as_json else None
-
-    def table(self, frame: pd.DataFrame, name: str = "table") -> None:
-        """A table; `name` is its key."""
-        if self._json is None:
-            _show(frame)
-            return
-        label = str(frame.index.name or "name")
-        plain = frame.rename_axis(label).reset_index()
-        self._json[name] = [{str(key): _plain(value) for key, value in row.items()} for row in plain.to_dict("records")]
-
-    def place(self, what: str, where: object) -> None:
-        """A file or folder that has been written."""
-        self.line(f"{what}: {where}", {what: str(where)})
-
-    def facts(self, facts: dict[str, Any]) -> None:
-        """Facts for programs only."""
-        if self._json is not None:
-            self._json |= facts
-
-    def line(self, text: str, facts: dict[str, Any]) -> None:
-        """A line of text, and its facts for programs."""
-        if self._json is None:
-            typer.echo(text)
-        self.facts(facts)
-
-    def end(self) -> None:
-        """Prints the JSON."""
-        if self._json is not None:
-            typer.echo(json.dumps(self._json, indent=2, allow_nan=False))
-
-
-def _plain(value: Any) -> Any:
-    """A cell as JSON: no NaN, no NumPy types."""
-    if hasattr(value, "item"):
-        value = value.item()
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return (
-        value
-        if isinstance(value, str | int | float | bool) or value is None
-        else None
-        if str(value) == "<NA>"
-        else str(value)
-    )
 
 
 def _version(wanted: bool) -> None:
@@ -184,8 +101,8 @@ def run(
     json_: Json = False,
 ) -> None:
     """Simulate a scenario and write its results."""
-    read = _read([scenario], set_, seed, load)[0].with_(flow_control=flow_control)
-    folder, said = out or Path("out") / slug(scenario.stem), _Said(json_)
+    read = read_scenarios([scenario], set_, seed, load)[0].with_(flow_control=flow_control)
+    folder, said = out or Path("out") / slug(scenario.stem), Said(json_)
     with held(folder, result=True):
         limit = math.inf if force else None
         result = cw.run(read, level=level, threads=threads, progress=True, memory_limit=limit, parts=parts)
@@ -194,7 +111,7 @@ def run(
     said.table(cw.Comparison([result]).table())
     said.place("result", folder)
     said.place("report", report)
-    _finish([result], said)
+    finish([result], said)
 
 
 @app.command()
@@ -230,7 +147,7 @@ def compare(
         list[str] | None,
         typer.Option(
             help="With --all: websearch, imc10, datamining, or another of `clearway workloads` (repeatable).",
-            autocompletion=_workloads,
+            autocompletion=workload_names,
         ),
     ] = None,
     duration: Annotated[
@@ -249,7 +166,7 @@ def compare(
     if all_:
         if scenarios or flow_control:
             raise ValueError("--all uses scenarios and flow controls of its own; name none beside it")
-        _compare_all(transport, fabric, workload, load, duration, sustained, set_, seed, threads, out, _Said(json_))
+        _compare_all(transport, fabric, workload, load, duration, sustained, set_, seed, threads, out, Said(json_))
         return
     for option, value in of_all.items():
         if value:
@@ -257,8 +174,8 @@ def compare(
     if not scenarios:
         raise ValueError("name a scenario, such as examples/dcpim-vs-tcp.toml, or use --all")
     folder = out or Path("out") / slug("-".join(path.stem for path in scenarios))
-    read = _read(scenarios, set_, seed, load)
-    levels, said = level or ["packet"], _Said(json_)
+    read = read_scenarios(scenarios, set_, seed, load)
+    levels, said = level or ["packet"], Said(json_)
     with held(folder):
         check_page(folder / "report.html")
         comparison = cw.compare(
@@ -275,7 +192,7 @@ def compare(
     said.table(comparison.table())
     said.place("results", folder)
     said.place("report", report)
-    _finish(comparison.results, said)
+    finish(comparison.results, said)
 
 
 def _compare_all(
@@ -289,7 +206,7 @@ def _compare_all(
     seed: int | None,
     workers: int | None,
     out: Path | None,
-    said: _Said,
+    said: Said,
 ) -> None:
     folder = out or Path("out") / "all"
     check_folder(folder)
@@ -300,7 +217,7 @@ def _compare_all(
         folder,
         only=transport or (),
         progress=True,
-        sets=_pairs(set_),
+        sets=pairs(set_),
         workers=workers,
         **{key: value for key, value in chosen.items() if value is not None},
     )
@@ -357,7 +274,7 @@ def sustain(
     json_: Json = False,
 ) -> None:
     """Find the highest load at which unfinished work does not grow, by bisection."""
-    read, said = _read([scenario], set_, None, None)[0].with_(flow_control=flow_control), _Said(json_)
+    read, said = read_scenarios([scenario], set_, None, None)[0].with_(flow_control=flow_control), Said(json_)
     with held(out) if out is not None else contextlib.nullcontext():
         found = cw.sustain(
             read,
@@ -435,7 +352,7 @@ def sweep(
 
     After an interruption, resume with the same command.
     """
-    read, said = cw.Sweep.load(file, out, store=store), _Said(json_)
+    read, said = cw.Sweep.load(file, out, store=store), Said(json_)
     for place in (read.folder, read.store):
         check_folder(place)
     check_page(read.folder / "report.html")
@@ -473,118 +390,6 @@ def sweep(
 
 
 @app.command()
-def live(
-    scenario: Annotated[
-        Path | None, typer.Argument(help="A scenario in TOML.", metavar="SCENARIO.toml", show_default=False)
-    ] = None,
-    set_: Sets = None,
-    seed: Seed = None,
-    load: Load = None,
-    out: Out = None,
-    bench: Annotated[bool, typer.Option("--bench", help="Measure how fast this machine does that, instead.")] = False,
-    processes: Annotated[
-        int,
-        typer.Option(
-            min=1,
-            max=64,
-            help="Processes that share the nodes, each with live.workers threads; no more than the fabric has racks. "
-            "One that ends in the middle is a failure of its nodes.",
-        ),
-    ] = 1,
-    attach: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Let a host be a TUN or TAP device (host3=tap0) or a network namespace (host3=netns:red) of this "
-            "machine, until the scenario's end, Ctrl-C or SIGTERM (repeatable). Needs CAP_NET_ADMIN.",
-            metavar="HOST=DEVICE",
-        ),
-    ] = None,
-    capture: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Write what a link carries to a file in the format pcapng, such as spine0-leaf2:out.pcapng "
-            "(repeatable).",
-            metavar="LINK:FILE",
-        ),
-    ] = None,
-    json_: Json = False,
-) -> None:
-    """Run a scenario by the machine's clock, and in the simulator for comparison, unless hosts are attached."""
-    if bench == (scenario is not None):
-        raise typer.BadParameter("give a scenario, or --bench, which needs none", param_hint="SCENARIO.toml")
-    if scenario is None:
-        _live_bench(_Said(json_))
-        return
-    places = _live_sets("attach", attach, "=") + _live_sets("capture", capture, ":")
-    read, said = _read([scenario], [*(set_ or []), *places], seed, load)[0], _Said(json_)
-    folder = out or Path("out") / f"{slug(scenario.stem)}-live"
-    with held(folder):
-        for name in ("simulated", "live"):
-            check_result(folder / name)
-        attached = bool(read.to_dict().get("live", {}).get("attach"))
-        results = []
-        if not attached:
-            results.append(cw.run(read, name="simulated", progress=True))
-            results[0].save(folder / "simulated")
-        if not any(result.interrupted for result in results):
-            # Whoever stops a service stops a run with attached hosts as Ctrl-C does.
-            before = signal.signal(signal.SIGTERM, signal.default_int_handler) if attached else None
-            results.append(cw.live(read, name="live", progress=True, processes=processes))
-            results[-1].save(folder / "live")
-            if before is not None:
-                signal.signal(signal.SIGTERM, before)
-        import pandas as pd
-
-        tables = [result.fct().rename(index={"all": result.name}) for result in results]
-        if read.to_dict().get("traffic"):
-            said.table(pd.concat(tables).rename_axis("FCT, us"))
-        if attached:
-            devices = results[-1].attached.to_pandas()
-            said.table(devices.set_index("host"), "attached")
-        if results[-1].name == "live":
-            info = results[-1].info
-            late = (
-                f"events handled late by {info['late_us_median']:,.3f} us (median), {info['late_us_p99']:,.3f} us "
-                f"(99%), in the network's time; {info['machine_s']:,.2f} s by the machine's clock"
-            )
-            facts = {key: info[key] for key in ("late_us_median", "late_us_p99", "machine_s", "refused_datagrams")}
-            said.line(late, facts)
-        said.place("results", folder)
-    _finish(results, said, endless=attached)
-
-
-def _live_sets(key: str, given: list[str] | None, between: str) -> list[str]:
-    """What the keys of `live` that name hosts or links are set to."""
-    sets = []
-    for text in given or []:
-        name, found, value = text.partition(between)
-        if not (name and found and value):
-            right = "host3=tap0 or host3=netns:red" if key == "attach" else "spine0-leaf2:out.pcapng"
-            raise typer.BadParameter(f"{text!r} is not as in {right}", param_hint=f"--{key}")
-        sets.append(f"live.{key}.{name}={json.dumps(value)}")
-    return sets
-
-
-def _live_bench(said: _Said) -> None:
-    """The micro-benchmarks of Maze (R2C2, section 4.1) on this machine."""
-    import pandas as pd
-
-    report = json.loads(_core.live_bench(PART))
-    titles = {
-        "throughput": "one flow over two hops: Gbps",
-        "latency": "from a small packet's departure until the next node sees it",
-        "sharing": "flows over links of their own, on one worker",
-        "hops": "packet-hops a second, 1,500 B",
-    }
-    said.facts({"cores": report["cores"]})
-    for name, title in titles.items():
-        said.line(title, {})
-        frame = pd.DataFrame(report[name])
-        said.table(frame.set_index(frame.columns[0]), name)
-    said.end()
-
-
-@app.command()
 def check(
     scenario: ScenarioFile,
     set_: Sets = None,
@@ -599,7 +404,7 @@ def check(
     """Check a scenario without running it, say what a run will take, and print its nodes and links."""
     from clearway._listings import nodes_and_links
 
-    read, said = _read([scenario], set_, None, None)[0], _Said(json_)
+    read, said = read_scenarios([scenario], set_, None, None)[0], Said(json_)
     foreseen = read.estimate(probe_seconds=probe)
     facts = {"hosts": foreseen.hosts, "flows": foreseen.flows, "transports": read.transports}
     hosts, flows, over = foreseen.hosts, foreseen.flows, ", ".join(read.transports)
@@ -678,6 +483,7 @@ def report(
 
 
 app.command()(_cli_paper.paper)
+app.command()(_cli_live.live)
 app.command()(_cli_explain.explain)
 
 # Its arguments, --help among them, are the program's own.
@@ -711,7 +517,7 @@ def schema() -> None:
 
 
 def _list(frame: pd.DataFrame, as_json: bool) -> None:
-    said = _Said(as_json)
+    said = Said(as_json)
     said.table(frame)
     said.end()
 
@@ -719,84 +525,6 @@ def _list(frame: pd.DataFrame, as_json: bool) -> None:
 def _results_in(folder: Path) -> list[Path]:
     """The results of a comparison by the names of their runs, or the folder itself."""
     return sorted(run.parent for run in folder.glob("*/run.json")) or [folder]
-
-
-def _pairs(sets: list[str] | None) -> list[tuple[str, str]]:
-    pairs = []
-    for text in sets or []:
-        key, equals, value = text.partition("=")
-        if not equals or not key:
-            raise cw.ScenarioError(f"--set {text}", None, "", "write KEY=VALUE, such as --set seed=2")
-        pairs.append((key.strip(), value.strip()))
-    return pairs
-
-
-def _read(paths: Iterable[Path], sets: list[str] | None, seed: int | None, load: float | None) -> list[cw.Scenario]:
-    pairs = _pairs(sets)
-    return [cw.Scenario.load(path, pairs).with_(seed=seed, load=load) for path in paths]
-
-
-def _show(frame: pd.DataFrame) -> None:
-    """Prints a table: numbers with four digits, and in the same cell their confidence interval if there is one."""
-    import pandas as pd
-    from rich.console import Console
-    from rich.table import Table as RichTable
-    from rich.text import Text
-
-    table = RichTable(box=None, header_style="bold", pad_edge=False)
-    # Names are plain text, so brackets in them are no markup.
-    table.add_column(Text(str(frame.index.name or "")), style="bold", overflow="fold")
-    spans = {column for column in frame.columns if {f"{column} low", f"{column} high"} <= set(frame.columns)}
-    ends = {f"{column} {end}" for column in spans for end in ("low", "high")}
-    for column, values in frame.drop(columns=list(ends)).items():
-        numeric = pd.api.types.is_numeric_dtype(values)
-        table.add_column(
-            Text(str(column).replace(" ", "\n", 1)), justify="right" if numeric else "left", overflow="fold"
-        )
-    for name, row in frame.iterrows():
-        cells = {str(column): _cell(value) for column, value in row.items()}
-        table.add_row(
-            Text(str(name)),
-            *(Text(_with_ends(cells, str(column), column in spans)) for column in row.index if column not in ends),
-        )
-    if spans:
-        table.caption, table.caption_justify = (
-            Text("(low..high): 95% confidence interval, as far as the flows of one run tell"),
-            "left",
-        )
-    console = Console(width=None if sys.stdout.isatty() else 200)
-    console.print(table)
-
-
-def _with_ends(cells: dict[str, str], column: str, has: bool) -> str:
-    low, high = (cells[f"{column} low"], cells[f"{column} high"]) if has else ("-", "-")
-    return cells[column] if "-" in (low, high) else f"{cells[column]} ({low}..{high})"
-
-
-def _cell(value: Any) -> str:
-    if isinstance(value, float):
-        if value != value:
-            return "-"
-        return f"{value:,.0f}" if value.is_integer() or abs(value) >= 10_000 else f"{value:.4g}"
-    return f"{value:,}" if isinstance(value, int) else str(value)
-
-
-def _finish(results: list[cw.Result], said: _Said, *, endless: bool = False) -> NoReturn:
-    """Prints the audits' faults, and exits accordingly. What has no end of its own ends well when it is interrupted."""
-    interrupted = not endless and any(result.interrupted for result in results)
-    ok = all(result.ok for result in results)
-    said.facts({"ok": ok, "interrupted": interrupted})
-    said.end()
-    for result in results:
-        for warning in result.info.get("warnings", []):
-            typer.echo(f"{result.name}: warning: {warning}", err=True)
-        for finding in result.info["audit"]:
-            if not finding["ok"]:
-                typer.echo(f"{result.name}: AUDIT: {finding['name']}: {finding['detail']}", err=True)
-    if interrupted:
-        typer.echo("interrupted: the results are those up to there", err=True)
-        raise typer.Exit(EXIT_INTERRUPTED)
-    raise typer.Exit(0 if ok else EXIT_AUDIT)
 
 
 class _Readers:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import struct
 from pathlib import Path
 
 import clearway as cw
 import pytest
+from test_cli import clearway
 
 SCENARIO = """
 [fabric.star]
@@ -72,3 +74,73 @@ drain = "5s"
     assert result.info["flows_completed"] == result.info["flows"] > 0
     with pytest.raises(cw.ScenarioError, match="host0 has 2 links, and at flow level a host has one"):
         cw.run(homes, level="flow")
+
+
+# Slow by the clock and short, with the same end: a live run's history is the simulator's up to there.
+DILATED = SCENARIO.replace('drain = "5s"', 'end = "50ms"') + '[live]\ndilation = 2\nwait = "sleep"\n'
+
+
+def test_several_processes_have_the_simulators_history() -> None:
+    fabric = '[fabric.leaf_spine]\nracks = 2\nhosts_per_rack = 2\npropagation = "400us"\n'
+    scenario = cw.Scenario.from_toml(fabric + DILATED[DILATED.index("[measure]") :])
+    live = cw.live(scenario, processes=2)
+    assert live.info["processes"] == 2
+    assert live.info["lost_processes"] == []
+    assert live.info["digest"] == cw.run(scenario).info["digest"]
+
+
+def test_what_needs_one_process_is_refused_in_two(tmp_path: Path) -> None:
+    fabric = '[fabric.leaf_spine]\nracks = 2\nhosts_per_rack = 2\npropagation = "400us"\n'
+    text = fabric + DILATED[DILATED.index("[measure]") :]
+    file = tmp_path / "out.pcapng"
+    for key, value, words in [
+        ("capture.spine0-leaf1", str(file), "one process writes all captures"),
+        ("attach.host0", "tap0", "devices of attached hosts belong to one process"),
+    ]:
+        scenario = cw.Scenario.from_toml(f"{text}{key} = {value!r}\n")
+        with pytest.raises(cw.ScenarioError, match=words):
+            cw.live(scenario, processes=2)
+    assert not file.exists()
+
+
+def test_a_captured_link_is_a_file_that_readers_of_packets_know(tmp_path: Path) -> None:
+    scenario, file = tmp_path / "few.toml", tmp_path / "out.pcapng"
+    scenario.write_text(DILATED)
+    ended = clearway("live", scenario, "--capture", f"switch0-host1:{file}", "--out", tmp_path / "out")
+    assert ended.returncode == 0, ended.stderr
+    packets = read_pcapng(file)
+    links = cw.load(tmp_path / "out/live").links.to_pandas().set_index(["from", "to"])
+    assert len(packets) == links.loc[("switch0", "host1"), ["data_packets", "control_packets"]].sum() > 0
+    # Content is whole: what a packet had on the wire is there, from the Ethernet header on.
+    assert all(captured == length for captured, length in packets)
+
+
+@pytest.mark.parametrize(
+    ("option", "text", "words"),
+    [
+        ("--attach", "host1", "is not as in host3=tap0 or host3=netns:red"),
+        ("--attach", "host9=tap0", "host9"),
+        ("--attach", "host1=netns:no_such_namespace", "no_such_namespace"),
+        ("--capture", "switch0-host9:out.pcapng", "host9"),
+        ("--capture", "switch0-host1:no/such/folder/out.pcapng", "no/such/folder"),
+    ],
+)
+def test_a_host_or_link_that_is_not_there_is_an_error(option: str, text: str, words: str, tmp_path: Path) -> None:
+    scenario = tmp_path / "few.toml"
+    scenario.write_text(DILATED)
+    ended = clearway("live", scenario, option, text, "--out", tmp_path / "out")
+    assert ended.returncode == 2
+    assert words in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+def read_pcapng(file: Path) -> list[tuple[int, int]]:
+    """Bytes in the file and on the wire of each packet, by its enhanced packet blocks."""
+    data, packets = file.read_bytes(), []
+    while data:
+        kind, length = struct.unpack_from("<II", data)
+        assert length == struct.unpack_from("<I", data, length - 4)[0]
+        if kind == 6:
+            packets.append(struct.unpack_from("<II", data, 20))
+        data = data[length:]
+    return packets

@@ -1,0 +1,78 @@
+"""Arguments that several commands take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import clearway as cw
+from clearway import _core
+
+
+def names(*kinds: str) -> Any:
+    """A completion with the names of schemes."""
+    return lambda incomplete: [
+        row["name"] for row in _core.schemes() if row["kind"] in kinds and row["name"].startswith(incomplete)
+    ]
+
+
+def workload_names(incomplete: str) -> list[str]:
+    """A completion with the names of workloads."""
+    return [name for name in (str(row["name"]) for row in _core.workloads()) if name.startswith(incomplete)]
+
+
+ScenarioFile = Annotated[Path, typer.Argument(help="A scenario in TOML.", metavar="SCENARIO.toml")]
+Sets = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="Set a key, such as fabric.leaf_spine.racks=4 (repeatable).", metavar="KEY=VALUE"),
+]
+Seed = Annotated[int | None, typer.Option(help="Seed of all random numbers.")]
+Load = Annotated[float | None, typer.Option(help="Load of all classes that have one.")]
+FlowControl = Annotated[
+    str | None,
+    typer.Option(
+        help="The flow control between switches, such as pfc, instead of the scenario's.",
+        autocompletion=names("flow control"),
+    ),
+]
+Transports = Annotated[
+    list[str] | None,
+    typer.Option(help="A transport to run each scenario with (repeatable).", autocompletion=names("transport")),
+]
+FlowControls = Annotated[
+    list[str] | None,
+    typer.Option(help="A flow control to run each of them with (repeatable).", autocompletion=names("flow control")),
+]
+KeepsUp = Annotated[
+    float,
+    typer.Option(
+        help="Share of the arriving bytes that must be delivered, so that unfinished work does not grow.",
+        min=0.0,
+        max=1.0,
+    ),
+]
+Threads = Annotated[int | None, typer.Option(help="Number of threads. Default: all cores.", min=1)]
+Out = Annotated[Path | None, typer.Option(help="Folder for the results.", metavar="DIR")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object, for programs.")]
+
+
+def pairs(sets: list[str] | None) -> list[tuple[str, str]]:
+    """Keys and values of `--set`."""
+    known = []
+    for text in sets or []:
+        key, equals, value = text.partition("=")
+        if not equals or not key:
+            raise cw.ScenarioError(f"--set {text}", None, "", "write KEY=VALUE, such as --set seed=2")
+        known.append((key.strip(), value.strip()))
+    return known
+
+
+def read_scenarios(
+    paths: Iterable[Path], sets: list[str] | None, seed: int | None, load: float | None
+) -> list[cw.Scenario]:
+    """Scenarios, each with the same keys set."""
+    known = pairs(sets)
+    return [cw.Scenario.load(path, known).with_(seed=seed, load=load) for path in paths]

@@ -1,0 +1,131 @@
+"""What commands print: tables and lines for people, or one JSON object for programs; and their exit status."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import typer
+
+import clearway as cw
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+EXIT_AUDIT, EXIT_USAGE, EXIT_INTERRUPTED = 1, 2, 130
+
+
+class Said:
+    """The standard output of a command: text as it goes, or JSON at the end."""
+
+    def __init__(self, as_json: bool) -> None:
+        self._json: dict[str, Any] | None = {} if as_json else None
+
+    def table(self, frame: pd.DataFrame, name: str = "table") -> None:
+        """A table; `name` is its key."""
+        if self._json is None:
+            show(frame)
+            return
+        label = str(frame.index.name or "name")
+        plain = frame.rename_axis(label).reset_index()
+        self._json[name] = [{str(key): _plain(value) for key, value in row.items()} for row in plain.to_dict("records")]
+
+    def place(self, what: str, where: object) -> None:
+        """A file or folder that has been written."""
+        self.line(f"{what}: {where}", {what: str(where)})
+
+    def facts(self, facts: dict[str, Any]) -> None:
+        """Facts for programs only."""
+        if self._json is not None:
+            self._json |= facts
+
+    def line(self, text: str, facts: dict[str, Any]) -> None:
+        """A line of text, and its facts for programs."""
+        if self._json is None:
+            typer.echo(text)
+        self.facts(facts)
+
+    def end(self) -> None:
+        """Prints the JSON."""
+        if self._json is not None:
+            typer.echo(json.dumps(self._json, indent=2, allow_nan=False))
+
+
+def _plain(value: Any) -> Any:
+    """A cell as JSON: no NaN, no NumPy types."""
+    if hasattr(value, "item"):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return (
+        value
+        if isinstance(value, str | int | float | bool) or value is None
+        else None
+        if str(value) == "<NA>"
+        else str(value)
+    )
+
+
+def show(frame: pd.DataFrame) -> None:
+    """Prints a table: numbers with four digits, and in the same cell their confidence interval if there is one."""
+    import pandas as pd
+    from rich.console import Console
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    table = RichTable(box=None, header_style="bold", pad_edge=False)
+    # Names are plain text, so brackets in them are no markup.
+    table.add_column(Text(str(frame.index.name or "")), style="bold", overflow="fold")
+    spans = {column for column in frame.columns if {f"{column} low", f"{column} high"} <= set(frame.columns)}
+    ends = {f"{column} {end}" for column in spans for end in ("low", "high")}
+    for column, values in frame.drop(columns=list(ends)).items():
+        numeric = pd.api.types.is_numeric_dtype(values)
+        table.add_column(
+            Text(str(column).replace(" ", "\n", 1)), justify="right" if numeric else "left", overflow="fold"
+        )
+    for name, row in frame.iterrows():
+        cells = {str(column): _cell(value) for column, value in row.items()}
+        table.add_row(
+            Text(str(name)),
+            *(Text(_with_ends(cells, str(column), column in spans)) for column in row.index if column not in ends),
+        )
+    if spans:
+        table.caption, table.caption_justify = (
+            Text("(low..high): 95% confidence interval, as far as the flows of one run tell"),
+            "left",
+        )
+    console = Console(width=None if sys.stdout.isatty() else 200)
+    console.print(table)
+
+
+def _with_ends(cells: dict[str, str], column: str, has: bool) -> str:
+    low, high = (cells[f"{column} low"], cells[f"{column} high"]) if has else ("-", "-")
+    return cells[column] if "-" in (low, high) else f"{cells[column]} ({low}..{high})"
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, float):
+        if value != value:
+            return "-"
+        return f"{value:,.0f}" if value.is_integer() or abs(value) >= 10_000 else f"{value:.4g}"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def finish(results: list[cw.Result], said: Said, *, endless: bool = False) -> NoReturn:
+    """Prints the audits' faults, and exits accordingly. What has no end of its own ends well when it is interrupted."""
+    interrupted = not endless and any(result.interrupted for result in results)
+    ok = all(result.ok for result in results)
+    said.facts({"ok": ok, "interrupted": interrupted})
+    said.end()
+    for result in results:
+        for warning in result.info.get("warnings", []):
+            typer.echo(f"{result.name}: warning: {warning}", err=True)
+        for finding in result.info["audit"]:
+            if not finding["ok"]:
+                typer.echo(f"{result.name}: AUDIT: {finding['name']}: {finding['detail']}", err=True)
+    if interrupted:
+        typer.echo("interrupted: the results are those up to there", err=True)
+        raise typer.Exit(EXIT_INTERRUPTED)
+    raise typer.Exit(0 if ok else EXIT_AUDIT)
