@@ -150,14 +150,14 @@ class Charts:
             self._over_time(title, "KB", partial(_points.queues, column=column)) for column, title in titles.items()
         ]
 
-    def where_time_went(self) -> list[Any]:
-        """Mean completion time of short, medium and long flows, by what the time was spent on."""
-        names = [result.name for result in self._results]
+    def where_time_went(self, results: Sequence[Result]) -> list[Any]:
+        """Mean completion time of short, medium and long flows, by cause; estimates have none."""
+        names = [result.name for result in results]
         charts = []
         for size in _points.SIZES:
-            if not any(_points.of_size(result, size).any() for result in self._results):
+            if not any(_points.of_size(result, size).any() for result in results):
                 continue
-            frame = _points.spent(self._results, size)
+            frame = _points.spent(results, size)
             chart = chart_of(
                 f"{size} flows", "mean completion time (µs)", "", y_range=names[::-1], height=110 + 28 * len(names)
             )

@@ -37,7 +37,7 @@ from clearway._cli_options import (
     read_scenarios,
     workload_names,
 )
-from clearway._cli_said import EXIT_AUDIT, EXIT_INTERRUPTED, EXIT_USAGE, Said, finish
+from clearway._cli_said import EXIT_AUDIT, EXIT_INTERRUPTED, EXIT_USAGE, SLOWDOWN, Said, finish
 from clearway._defaults import KEEPS_UP
 from clearway._places import check_folder, check_page, held, slug
 
@@ -108,7 +108,7 @@ def run(
         result = cw.run(read, level=level, threads=threads, progress=True, memory_limit=limit, parts=parts)
         result.save(folder)
         report = result.report(folder / "report.html")
-    said.table(cw.Comparison([result]).table())
+    said.table(cw.Comparison([result]).table(), numbers=SLOWDOWN)
     said.place("result", folder)
     said.place("report", report)
     finish([result], said)
@@ -189,7 +189,7 @@ def compare(
             progress=True,
         )
         report = comparison.report(folder / "report.html")
-    said.table(comparison.table())
+    said.table(comparison.table(), numbers=SLOWDOWN)
     said.place("results", folder)
     said.place("report", report)
     finish(comparison.results, said)

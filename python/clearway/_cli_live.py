@@ -12,8 +12,8 @@ import clearway as cw
 from clearway import _core
 from clearway._cli_options import Json, Load, Out, Seed, Sets, read_scenarios
 from clearway._cli_said import Said, finish
+from clearway._part import PART
 from clearway._places import check_result, held, slug
-from clearway._run import PART
 
 
 def live(

@@ -17,16 +17,20 @@ if TYPE_CHECKING:
 EXIT_AUDIT, EXIT_USAGE, EXIT_INTERRUPTED = 1, 2, 130
 
 
+# The numbers of a table of runs.
+SLOWDOWN = "mean, p99: slowdown, a flow's completion time over that alone in the network, of all flows and by size"
+
+
 class Said:
     """The standard output of a command: text as it goes, or JSON at the end."""
 
     def __init__(self, as_json: bool) -> None:
         self._json: dict[str, Any] | None = {} if as_json else None
 
-    def table(self, frame: pd.DataFrame, name: str = "table") -> None:
-        """A table; `name` is its key."""
+    def table(self, frame: pd.DataFrame, name: str = "table", numbers: str = "") -> None:
+        """A table; `name` is its key, `numbers` what its numbers are."""
         if self._json is None:
-            show(frame)
+            show(frame, numbers)
             return
         label = str(frame.index.name or "name")
         plain = frame.rename_axis(label).reset_index()
@@ -68,8 +72,10 @@ def _plain(value: Any) -> Any:
     )
 
 
-def show(frame: pd.DataFrame) -> None:
-    """Prints a table: numbers with four digits, and in the same cell their confidence interval if there is one."""
+def show(frame: pd.DataFrame, numbers: str = "") -> None:
+    """Prints a table: numbers with four digits, and in the same cell their confidence interval if there is one. Below
+    it, what its `numbers` are.
+    """
     import pandas as pd
     from rich.console import Console
     from rich.table import Table as RichTable
@@ -91,13 +97,12 @@ def show(frame: pd.DataFrame) -> None:
             Text(str(name)),
             *(Text(_with_ends(cells, str(column), column in spans)) for column in row.index if column not in ends),
         )
+    # Whoever reads a pipe or a file can scroll; names are broken nowhere.
+    Console(width=None if sys.stdout.isatty() else 1_000).print(table)
     if spans:
-        table.caption, table.caption_justify = (
-            Text("(low..high): 95% confidence interval, as far as the flows of one run tell"),
-            "left",
-        )
-    console = Console(width=None if sys.stdout.isatty() else 200)
-    console.print(table)
+        numbers = f"{numbers}{'; ' if numbers else ''}(low..high): 95% confidence interval, as far as one run tells"
+    if numbers:
+        typer.echo(numbers)
 
 
 def _with_ends(cells: dict[str, str], column: str, has: bool) -> str:

@@ -1,8 +1,12 @@
 """One of the other processes of `clearway live --processes`: the first one starts it, and is at its standard input."""
 
 import signal
+import sys
 
 from clearway import _core
+
+# The command of such a process.
+PART = (sys.executable, "-m", "clearway._part")
 
 
 def main() -> None:

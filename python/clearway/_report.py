@@ -125,7 +125,7 @@ def _where_time_went(results: Sequence[Result], charts: Charts) -> str:
         f'<span><span class=dot style="background:{colour}"></span>{words}</span>' for _, words, colour in SPENT
     )
     return html.section(
-        "Where time went", f"<div class=legend>{parts}</div>{charts.row(charts.where_time_went(), caption)}"
+        "Where time went", f"<div class=legend>{parts}</div>{charts.row(charts.where_time_went(known), caption)}"
     )
 
 

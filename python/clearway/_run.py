@@ -14,6 +14,7 @@ import pandas as pd
 
 from clearway import _core
 from clearway._estimate import memory_bytes_max
+from clearway._part import PART
 from clearway._places import check_result, slug
 from clearway._points import SIZES
 from clearway._results import Result, from_core
@@ -105,10 +106,6 @@ def run(
         return _run(label, progress, lambda listen: _core.estimate(core, listen))
     limit = memory_bytes_max(memory_limit)
     return _run(label, progress, lambda listen: _core.simulate(core, count, listen, limit, parts))
-
-
-PART = (sys.executable, "-m", "clearway._part")
-"""What starts another process of a live run."""
 
 
 def live(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -78,7 +79,8 @@ def test_the_same_flows_at_both_levels(tmp_path: Path) -> None:
 def test_a_report_on_estimates_alone(estimate: cw.Result, tmp_path: Path) -> None:
     page = estimate.report(tmp_path / "report.html").read_text()
     assert "Where time went" not in page and "Lost and marked" not in page
-    assert page.count("<svg") == 3
+    titles = re.findall(r"<h2>(.*?)</h2>", page)
+    assert {"Slowdown by flow size", "Completion times", "Flow by flow", "Network over time"} <= set(titles)
     assert estimate.digest is not None and estimate.digest in page
 
 
