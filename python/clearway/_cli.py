@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TextIO
 import typer
 
 import clearway as cw
-from clearway import _cli_aq, _cli_explain, _cli_live, _cli_paper, _core
+from clearway import _cli_aq, _cli_explain, _cli_live, _cli_paper, _cli_trace, _core
 from clearway._cli_options import (
     FlowControl,
     FlowControls,
@@ -98,19 +98,32 @@ def run(
     force: Annotated[
         bool, typer.Option("--force", help="Run even if the memory that is free will hardly be enough.")
     ] = False,
+    trace: _cli_trace.TraceFile = None,
+    trace_flow: _cli_trace.Flows = None,
+    trace_class: _cli_trace.Classes = None,
+    trace_host: _cli_trace.Hosts = None,
+    trace_link: _cli_trace.Links = None,
+    trace_from: _cli_trace.From = None,
+    trace_until: _cli_trace.Until = None,
     json_: Json = False,
 ) -> None:
     """Simulate a scenario and write its results."""
     read = read_scenarios([scenario], set_, seed, load)[0].with_(flow_control=flow_control)
+    some = {"flow": trace_flow, "class": trace_class, "host": trace_host, "link": trace_link}
+    read = _cli_trace.recorded(read, trace, **some, **{"from": trace_from, "until": trace_until})
     folder, said = out or Path("out") / slug(scenario.stem), Said(json_)
     with held(folder, result=True):
         limit = math.inf if force else None
         result = cw.run(read, level=level, threads=threads, progress=True, memory_limit=limit, parts=parts)
         result.save(folder)
         report = result.report(folder / "report.html")
+        if trace is not None:
+            result.trace(trace)
     said.table(cw.Comparison([result]).table(), numbers=SLOWDOWN)
     said.place("result", folder)
     said.place("report", report)
+    if trace is not None:
+        said.place("trace", trace)
     finish([result], said)
 
 
@@ -485,6 +498,7 @@ def report(
 app.command()(_cli_paper.paper)
 app.command()(_cli_live.live)
 app.command()(_cli_explain.explain)
+app.command()(_cli_trace.trace)
 
 # Its arguments, --help among them, are the program's own.
 app.command(

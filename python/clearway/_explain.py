@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from clearway import _points
+from clearway._packets import way_of
 from clearway._plots import STYLE, Picture, add_legend
 from clearway._points import SPENT
 
@@ -152,6 +153,7 @@ def _around(result: Result, flows: Any, one: Any, end: float) -> list[str]:
                 what = f"{len(others):,} other flows, of {sum_:,} B in all; the largest was {what}"
             said.append(f"Meanwhile host{one[side]} also {words} {what}.")
     said += _queues(result, one, start, end)
+    said += way_of(result, int(one["flow"]))
     if "measures" in result.tables:
         rows: Any = result.measures.to_pandas()
         mine = rows[rows["flow"] == one["flow"]] if "flow" in rows else rows.iloc[:0]

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 def write(results: Sequence[Result], path: Path) -> Path:
     """Writes a report on `results`: the whole file or nothing."""
     title = " · ".join(dict.fromkeys(_scenario_name(result) for result in results))
-    charts, trees = Charts(results, _failures(results)), _trees.section(results)
+    charts, trees = Charts(results, failures(results)), _trees.section(results)
     parts = [
         f"<h1>{escape(title)}</h1>",
         _subtitle(results),
@@ -56,7 +56,7 @@ def write(results: Sequence[Result], path: Path) -> Path:
                 "Shares of all flows: a line that ends below 1 has flows that did not complete.",
             ),
         ),
-        html.section("Flow by flow", _explorer.section(results, charts, _failures(results))),
+        html.section("Flow by flow", _explorer.section(results, charts, failures(results))),
         _where_time_went(results, charts),
         _guarantees(results, charts),
         _over_time(results, charts),
@@ -72,7 +72,7 @@ def write(results: Sequence[Result], path: Path) -> Path:
     return html.write(title, parts, path, _CSS + (_trees.CSS if trees else ""))
 
 
-def _failures(results: Sequence[Result]) -> list[Failure]:
+def failures(results: Sequence[Result]) -> list[Failure]:
     """When something fails or gets worse and when it ends, by the scenarios: each instant once."""
     found: dict[Failure, None] = {}
     for result in results:

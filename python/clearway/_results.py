@@ -90,7 +90,8 @@ class Result:
 
     Tables: `flows`, `queues`, `utilisation`, `links`, `counters`; with a flow control and samples also `congestion`;
     with entities also `entities`, `waits`, `aqs`; with a scheme that guarantees bounds (Harmony) also `guarantees`,
-    `guaranteed_waits`; with `measure.arrivals` also `arrivals`. At flow level only `flows`, `utilisation` and `links`.
+    `guaranteed_waits`; with `measure.arrivals` also `arrivals`, with `measure.packets` also
+    `packets`. At flow level only `flows`, `utilisation` and `links`.
     An interrupted run has its results so far.
     """
 
@@ -164,6 +165,11 @@ class Result:
     def arrivals(self) -> Table:
         """One row a data packet that came to a host of `measure.arrivals`, repetitions too."""
         return self._table("arrivals")
+
+    @property
+    def packets(self) -> Table:
+        """One row a packet and link that it took, and one a packet that was lost, of those of `measure.packets`."""
+        return self._table("packets")
 
     @property
     def guarantees(self) -> Table:
@@ -289,6 +295,40 @@ class Result:
         from clearway._explain import explain
 
         return explain(self, flow)
+
+    def queue(self, link: str) -> pd.DataFrame:
+        """What waited for a link, such as "leaf0-host0", at each time at which that changed: columns `time_us`, `bytes`
+        and `packets`. It needs all packets of the link in `packets` (`measure.packets`).
+
+        >>> import clearway as cw
+        >>> two = cw.Scenario.load("examples/tiny.toml").with_({"measure.packets": {"flows": [3]}})
+        >>> cw.run(two).queue("leaf0-spine0").columns.tolist()
+        ['time_us', 'bytes', 'packets']
+        """
+        from clearway._packets import queue
+
+        return queue(self, link)
+
+    def waiting(self, at: str, link: str | None = None) -> pd.DataFrame:
+        """The packets that waited for a link at a time such as "1.2ms", in the order in which they left: rows of
+        `packets`. Without `link`, for the one for which the most bytes waited.
+        """
+        from clearway._packets import time_of, waiting
+
+        return waiting(self, time_of(at), link)
+
+    def trace(self, path: str | Path) -> Path:
+        """Writes what is in `packets` as a trace for Perfetto's viewer, https://ui.perfetto.dev, which opens it without
+        sending it anywhere: links with packets in service and bytes that wait, flows, pauses, losses, marks, failures.
+
+        >>> import clearway as cw
+        >>> r = cw.run(cw.Scenario.load("examples/tiny.toml").with_({"measure.packets": {}}))
+        >>> r.trace("out/tiny.pftrace").name
+        'tiny.pftrace'
+        """
+        from clearway._trace import write
+
+        return write(self, Path(path))
 
     def report(self, path: str | Path) -> Path:
         """Writes a report page, one file that needs no network."""

@@ -30,6 +30,9 @@ ROWS = {
         "one row a quantile of the waits of data packets, over the whole run, if a transport guarantees something"
     ),
     "arrivals": "one row a data packet that arrived at a host of `measure.arrivals`, repeated ones included",
+    "packets": (
+        "one row a packet and link that it took, and one a packet that was lost, of those of `measure.packets`"
+    ),
     "measures": "one row a flow and measurement, if a transport measures anything",
     "aqs": "one row an AQ, over the whole run, if there are entities",
 }
@@ -37,7 +40,12 @@ ROWS = {
 
 def columns() -> dict[str, pa.Schema]:
     tiny = cw.Scenario.load("examples/tiny.toml")
-    asked = {"flow_control": "pfc", "entity": [{"name": "all", "hosts": "0"}], "measure.arrivals": ["host0"]}
+    asked = {
+        "flow_control": "pfc",
+        "entity": [{"name": "all", "hosts": "0"}],
+        "measure.arrivals": ["host0"],
+        "measure.packets": {},
+    }
     runs = [
         cw.run(tiny.with_(asked)),
         cw.run(tiny.with_({"transport": "harmony"})),

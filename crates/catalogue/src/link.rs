@@ -64,6 +64,11 @@ impl LinkControl {
         }
     }
 
+    /// What a frame says, in the words of its paper.
+    pub fn says(&self, frame: &Packet) -> String {
+        self.as_scheme().map_or_else(String::new, |scheme| scheme.frames().says(frame))
+    }
+
     /// Reads a frame from a wire into `frame`.
     pub fn parse_frame(&self, from: &mut Reader<'_>, frame: &mut Packet) -> Result<(), Malformed> {
         let scheme = self.as_scheme().ok_or(Malformed { what: "frame: there is no flow control" })?;

@@ -66,6 +66,11 @@ impl Transport {
         self.as_scheme().headers().damage(packet, bits)
     }
 
+    /// What a packet of this transport's says, in the words of its paper.
+    pub fn says(&self, packet: &Packet) -> String {
+        self.as_scheme().headers().says(packet)
+    }
+
     /// Where in its message a data packet's payload begins, in bytes.
     pub fn payload_offset(&self, packet: &Packet) -> u64 {
         self.as_scheme().headers().payload_offset(packet)

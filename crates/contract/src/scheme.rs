@@ -181,6 +181,9 @@ pub trait HeaderFormat {
 
     /// Where in its message a data packet's payload begins, in bytes.
     fn payload_offset(&self, packet: &Packet) -> u64;
+
+    /// What its header says, in the words of the scheme: "Token class 2, phase 7, packet 3".
+    fn says(&self, packet: &Packet) -> String;
 }
 
 struct Of<H>(PhantomData<fn() -> H>);
@@ -201,9 +204,43 @@ impl<H: Header + 'static> HeaderFormat for Of<H> {
     fn payload_offset(&self, packet: &Packet) -> u64 {
         packet.header::<H>().payload_offset()
     }
+
+    fn says(&self, packet: &Packet) -> String {
+        in_words(&format!("{:?}", packet.header::<H>()))
+    }
+}
+
+/// A header's `Debug` form as people read it: without the names of types and all brackets but those of lists.
+fn in_words(debug: &str) -> String {
+    let mut spaced = String::with_capacity(2 * debug.len());
+    for sign in debug.chars() {
+        match sign {
+            '(' | ')' | '{' | '}' => spaced.extend([' ', sign, ' ']),
+            _ => spaced.push(sign),
+        }
+    }
+    let tokens: Vec<&str> = spaced.split_whitespace().collect();
+    let mut words = String::with_capacity(debug.len());
+    for (index, token) in tokens.iter().enumerate() {
+        // The first is the message's own name.
+        let is_type = index > 0 && matches!(tokens.get(index + 1), Some(&("{" | "(")));
+        match token.trim_end_matches(':') {
+            "," => words.push(','),
+            "(" | ")" | "{" | "}" => {}
+            _ if is_type => {}
+            word => {
+                words.push_str(if words.is_empty() { "" } else { " " });
+                words.push_str(word);
+            }
+        }
+    }
+    words
 }
 
 /// The form of packets with headers of type `H`.
 pub fn headers_of<H: Header + 'static>() -> &'static dyn HeaderFormat {
     &Of::<H>(PhantomData)
 }
+
+#[cfg(test)]
+mod tests;

@@ -40,6 +40,11 @@ pub trait SharingScheme {
     /// Appends the header of one of its own packets as it travels.
     fn emit_header(&self, _packet: &Packet, _to: &mut Writer<'_>) {}
 
+    /// What one of its own packets says, in the words of its paper.
+    fn says(&self, _packet: &Packet) -> String {
+        String::new()
+    }
+
     /// Reads the header of one of its own packets back. Any input may come from a socket: no panic.
     fn parse_header(&self, _from: &mut Reader<'_>, _packet: &mut Packet) -> Result<(), Malformed> {
         Err(Malformed { what: "limiters' packet: there are none" })

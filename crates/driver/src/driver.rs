@@ -6,7 +6,7 @@ use units::{Duration, PortId, Time};
 use crate::change::Timeline;
 use crate::links::TIMELINE;
 use crate::nodes::hash_arrival;
-use crate::{Carrier, End, HostSlot, Links, Probe, SwitchSlot, View, Wants};
+use crate::{Carrier, End, HostSlot, Leaving, Links, Place, Probe, SwitchSlot, View, Wants};
 
 /// One part of a network: some of its nodes and the ends of their links.
 pub struct Driver<C: Carrier, P: Probe> {
@@ -190,7 +190,8 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
         let copy = (P::ANY && self.wants.drops).then(|| links.pool.get(id).packet);
         if links.pipes[source - 1].noise.is_some() && links.loses_to_noise(source - 1, id) {
             if let Some(packet) = copy {
-                self.probe.on_drop(now, to, &packet, Loss::Link);
+                let at = self.place(to);
+                self.probe.on_drop(now, at, &packet, Loss::Link);
             }
             return;
         }
@@ -226,7 +227,8 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
     pub(crate) fn tell_losses(&mut self, now: Time, index: u32) {
         if P::ANY && self.wants.drops {
             while let Some(Lost { port, packet, why }) = self.switches[index as usize].switch.take_loss() {
-                self.probe.on_drop(now, End::Switch { index, port }, &packet, why);
+                let at = self.place(End::Switch { index, port });
+                self.probe.on_drop(now, at, &packet, why);
             }
         }
     }
@@ -396,10 +398,29 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
     #[inline(always)]
     fn launch(&mut self, outlet: u32, now: Time, last: Time, id: PacketId) {
         if P::ANY && self.wants.departures {
-            let packet = &self.links.pool.get(id).packet;
-            self.probe.on_departure(now, self.links.outlets[outlet as usize].from, packet, last);
+            self.note_departure(outlet, now, last, id);
         }
         self.links.launch(outlet, now, last, id);
+    }
+
+    #[inline(never)]
+    fn note_departure(&mut self, outlet: u32, now: Time, last: Time, id: PacketId) {
+        let from = self.links.outlets[outlet as usize].from;
+        let waiting_bytes = match from {
+            End::Switch { index, port } => self.switches[index as usize].switch.port(port).queued_bytes(),
+            End::Host { .. } => 0,
+        };
+        let place = self.place(from);
+        let Slot { packet, transit } = self.links.pool.get(id);
+        self.probe.on_departure(now, place, Leaving { packet, transit, waiting_bytes, last });
+    }
+
+    /// The end of a link by its numbers in the whole network.
+    pub(crate) fn place(&self, end: End) -> Place {
+        match end {
+            End::Switch { index, port } => Place { id: self.switches[index as usize].id, is_switch: true, port },
+            End::Host { index, port } => Place { id: self.hosts[index as usize].host.id().0, is_switch: false, port },
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use node::{Loss, Packet};
 use run::{Finding, Plan, Table};
 use units::{Duration, PortId, Time};
 
-use crate::{End, HostSlot, SwitchSlot};
+use crate::{HostSlot, SwitchSlot};
 
 /// What is observed of a run while it goes on: what a driver tells it, and what it has to say at the end.
 ///
@@ -33,11 +33,11 @@ pub trait Probe: Send + Sized {
     /// A packet has joined a queue of a port, and the transmitter, if it was free, has taken one.
     fn on_enqueue(&mut self, _now: Time, _switch: &SwitchSlot, _port: PortId) {}
 
-    /// A packet's first bit leaves by a port, and its last at `last`.
-    fn on_departure(&mut self, _now: Time, _from: End, _packet: &Packet, _last: Time) {}
+    /// A packet's first bit leaves by a port, and its last at `leaving.last`.
+    fn on_departure(&mut self, _now: Time, _from: Place, _leaving: Leaving<'_>) {}
 
     /// A packet that came to a node by a port is lost: on its link, before it was let in, or while it waited.
-    fn on_drop(&mut self, _now: Time, _at: End, _packet: &Packet, _why: Loss) {}
+    fn on_drop(&mut self, _now: Time, _at: Place, _packet: &Packet, _why: Loss) {}
 
     /// An interval of `measure.interval` ends.
     fn on_sample(&mut self, _now: Time, _view: View<'_>) {}
@@ -68,10 +68,39 @@ pub trait Probe: Send + Sized {
         Vec::new()
     }
 
+    /// What else whoever reads these tables must know.
+    fn notes(_seen: &[&Self], _whole: &Whole<'_>) -> Vec<String> {
+        Vec::new()
+    }
+
     /// What they found out about promises.
     fn findings(_seen: &[&Self], _whole: &Whole<'_>) -> Vec<Finding> {
         Vec::new()
     }
+}
+
+/// A port of a node, by numbers that hold in the whole network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// The host's id, or the switch's.
+    pub id: u32,
+    /// Which of the two.
+    pub is_switch: bool,
+    /// The port.
+    pub port: PortId,
+}
+
+/// A packet that leaves a node.
+#[derive(Clone, Copy, Debug)]
+pub struct Leaving<'a> {
+    /// The packet.
+    pub packet: &'a Packet,
+    /// Its way so far. At a switch, `at` is when it came there.
+    pub transit: &'a Transit,
+    /// Bytes that go on waiting at a switch's port.
+    pub waiting_bytes: u32,
+    /// When its last bit leaves.
+    pub last: Time,
 }
 
 /// Which frequent calls a probe wants; the seldom ones all get.

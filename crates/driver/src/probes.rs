@@ -4,6 +4,7 @@ mod arrivals;
 mod congestion;
 mod entities;
 mod guarantee;
+mod packets;
 mod queues;
 mod utilisation;
 
@@ -13,7 +14,7 @@ use node::{Loss, Packet};
 use run::{Finding, Plan, Table};
 use units::{Duration, PortId, Time};
 
-use crate::{End, HostSlot, Probe, SwitchSlot, Upcoming, View, Wants, Whole};
+use crate::{HostSlot, Leaving, Place, Probe, SwitchSlot, Upcoming, View, Wants, Whole};
 
 macro_rules! probes {
     ($($name:ident: $kind:ty,)*) => {
@@ -54,12 +55,12 @@ macro_rules! probes {
             }
 
             #[inline]
-            fn on_departure(&mut self, now: Time, from: End, packet: &Packet, last: Time) {
-                $(if let Some(probe) = &mut self.$name { probe.on_departure(now, from, packet, last); })*
+            fn on_departure(&mut self, now: Time, from: Place, leaving: Leaving<'_>) {
+                $(if let Some(probe) = &mut self.$name { probe.on_departure(now, from, leaving); })*
             }
 
             #[inline]
-            fn on_drop(&mut self, now: Time, at: End, packet: &Packet, why: Loss) {
+            fn on_drop(&mut self, now: Time, at: Place, packet: &Packet, why: Loss) {
                 $(if let Some(probe) = &mut self.$name { probe.on_drop(now, at, packet, why); })*
             }
 
@@ -97,6 +98,15 @@ macro_rules! probes {
                 tables
             }
 
+            fn notes(seen: &[&Probes], whole: &Whole<'_>) -> Vec<String> {
+                let mut notes = Vec::new();
+                $({
+                    let seen: Vec<&$kind> = seen.iter().filter_map(|probes| probes.$name.as_deref()).collect();
+                    notes.extend(<$kind>::notes(&seen, whole));
+                })*
+                notes
+            }
+
             fn findings(seen: &[&Probes], whole: &Whole<'_>) -> Vec<Finding> {
                 let mut findings = Vec::new();
                 $({
@@ -116,6 +126,7 @@ impl Probes {
             self.congestion.take().map(|_| &["congestion"][..]),
             self.entities.take().map(|_| &["entities", "waits", "aqs"][..]),
             self.guarantee.take().map(|_| &["guarantees", "guaranteed_waits"][..]),
+            self.packets.take().map(|_| &["packets"][..]),
         ];
         left_out.into_iter().flatten().flatten().copied().collect()
     }
@@ -128,4 +139,5 @@ probes! {
     entities: entities::EntityProbe,
     guarantee: guarantee::Watch,
     arrivals: arrivals::Arrivals,
+    packets: packets::Packets,
 }

@@ -33,6 +33,11 @@ pub fn tables<C: Carrier, P: Probe>(
     tables
 }
 
+/// What whoever reads the tables must know.
+pub fn notes<C: Carrier, P: Probe>(whole: &Whole<'_>, parts: &[Driver<C, P>], others: &[Summary<P>]) -> Vec<String> {
+    P::notes(&probes(parts, others), whole)
+}
+
 /// All that have looked.
 pub(crate) fn probes<'a, C: Carrier, P: Probe>(parts: &'a [Driver<C, P>], others: &'a [Summary<P>]) -> Vec<&'a P> {
     parts.iter().map(|part| &part.probe).chain(others.iter().map(|other| &other.probe)).collect()

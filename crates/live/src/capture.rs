@@ -12,6 +12,8 @@
 //! - a frame of a flow control, which crosses one link, has the type [`LINK_FRAME`] and the frame in its own format;
 //!   its addresses are those of the link's ends.
 //!
+//! A packet without content has what it says as a comment, in the words of its scheme ("dcpim: Token class 2, phase 7").
+//!
 //! A file always ends with a whole block. What is written is on the disk a moment later ([`DELAY`]).
 
 use std::fs::File;
@@ -136,7 +138,7 @@ impl Captures {
         } else {
             datagram(plan, &self.networks, packet, content, &mut frame)
         };
-        block(&mut capture.blocks, interface, gone, &frame, length);
+        block(&mut capture.blocks, interface, gone, &frame, length, &says(plan, packet));
         capture.frame = frame;
         if capture.blocks.len() > FULL {
             capture.write();
@@ -262,11 +264,28 @@ fn interface(blocks: &mut Vec<u8>, name: &str, bps: u64) {
     put(blocks, INTERFACE, &[&[1, 0, 0, 0, 0, 0, 0, 0], &options]);
 }
 
-/// A packet: what there is of it, and how long it is.
-fn block(blocks: &mut Vec<u8>, interface: u32, at: Time, frame: &[u8], length: usize) {
+/// A packet: what there is of it, how long it is, and a comment if there is something to say.
+fn block(blocks: &mut Vec<u8>, interface: u32, at: Time, frame: &[u8], length: usize, comment: &str) {
     let ns = at.ps() / 1_000;
     let words = [interface, (ns >> 32) as u32, ns as u32, frame.len() as u32, length as u32];
-    put(blocks, PACKET, &[words.map(u32::to_le_bytes).as_flattened(), frame]);
+    let mut options = Vec::new();
+    if !comment.is_empty() {
+        option(&mut options, 1, comment.as_bytes());
+        option(&mut options, 0, &[]);
+    }
+    let blank = &[0; 3][..frame.len().next_multiple_of(4) - frame.len()];
+    put(blocks, PACKET, &[words.map(u32::to_le_bytes).as_flattened(), frame, blank, &options]);
+}
+
+/// What a packet without content says, in the words of its scheme: of data it would take longer than sending them.
+fn says(plan: &Plan, packet: &Packet) -> String {
+    if packet.has(flags::LINK_FRAME) {
+        return format!("{}: {}", plan.scenario.flow_control.name(), plan.scenario.flow_control.says(packet));
+    }
+    match plan.transports.get(usize::from(packet.transport)) {
+        Some(transport) if packet.payload_bytes == 0 => format!("{}: {}", transport.name(), transport.says(packet)),
+        _ => String::new(),
+    }
 }
 
 #[cfg(test)]

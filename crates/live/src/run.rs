@@ -169,6 +169,7 @@ pub(crate) fn conclude<P: Probe>(
     let switches = parts.iter().flat_map(|part| &part.switches);
     let digest = driver::digest(switches, parts.iter().flat_map(|part| &part.hosts));
     let heard = Heard { parts: &parts, others: &others, said: &said, noted: &noted };
+    let notes = driver::notes(&whole, &parts, &others).into_iter().chain(cut_off);
     let info = RunInfo {
         version: env!("CARGO_PKG_VERSION"),
         seed: plan.scenario.seed,
@@ -202,7 +203,7 @@ pub(crate) fn conclude<P: Probe>(
         late_us_max: late.max().us_f64(),
         lost_ps: stood.ps(),
         machine_s: outcome.machine.as_secs_f64(),
-        warnings: plan.warnings().iter().map(ToString::to_string).chain(cut_off).collect(),
+        warnings: plan.warnings().iter().map(ToString::to_string).chain(notes).collect(),
         audit: results::audit(&whole, &heard, &flows, outcome, stood),
     };
     let tables = results::tables(&whole, &heard, flows);

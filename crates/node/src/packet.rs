@@ -68,7 +68,7 @@ pub mod flags {
 
 /// What a scheme's packets say: an enum of its messages to whoever reads or writes one, plain words in a packet, bytes
 /// on a real wire.
-pub trait Header: Copy {
+pub trait Header: Copy + std::fmt::Debug {
     /// How it lies in a packet. At most 32 bytes.
     type Packed: Pod;
 

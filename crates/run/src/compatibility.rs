@@ -206,6 +206,11 @@ const FLOW_LEVEL: &[Rule<OfScenario>] = &[
         arrivals_noted,
         "flow level has no packets, so that there are no arrivals to record; run it at packet level, or delete it",
     ),
+    rule(
+        "measure.packets",
+        packets_recorded,
+        "flow level has no packets to record; run it at packet level, or delete it",
+    ),
 ];
 
 const FLOW_LEVEL_NETWORK: &[Rule<OfFabric>] =
@@ -406,6 +411,11 @@ fn shares(scenario: &Scenario) -> Found {
 
 fn arrivals_noted(scenario: &Scenario) -> Found {
     if scenario.measure.arrivals.is_empty() { None } else { found![] }
+}
+
+fn packets_recorded(scenario: &Scenario) -> Found {
+    scenario.measure.packets.as_ref()?;
+    found![]
 }
 
 fn several_links(fabric: &Fabric) -> Found {

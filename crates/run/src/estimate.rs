@@ -37,6 +37,8 @@ pub struct Memory {
     pub packets: u64,
     /// Samples of queues and links.
     pub samples: u64,
+    /// Packets that are recorded one by one.
+    pub recorded: u64,
 }
 
 /// The program, and what is there of every run.
@@ -53,11 +55,15 @@ const ACTIVE_FLOW_BYTES: u64 = 600;
 const PACKET_BYTES: u64 = 256;
 /// A sample of a switch, in the probe and in the table.
 const SAMPLE_BYTES: u64 = 130;
+/// Of a recorded packet, and of its row in the table.
+const RECORDED_BYTES: u64 = 400;
 
 impl Memory {
     /// All of it.
     pub fn bytes(&self) -> u64 {
-        [self.flows, self.packets, self.samples].iter().fold(self.fabric, |sum, part| sum.saturating_add(*part))
+        [self.flows, self.packets, self.samples, self.recorded]
+            .iter()
+            .fold(self.fabric, |sum, part| sum.saturating_add(*part))
     }
 }
 
@@ -67,7 +73,7 @@ impl Estimate {
         let shares = Shares::new(plan);
         let hops: f64 = plan.flows.iter().map(|flow| hops(plan, flow) * shares.of(plan, flow)).sum();
         let end = end(plan, &shares).min(plan.horizon);
-        Estimate { packet_hops: hops as u64, end, memory: memory(plan, end) }
+        Estimate { packet_hops: hops as u64, end, memory: memory(plan, end, hops as u64) }
     }
 
     /// Refuses a plan that will hardly fit `most` bytes, and says which setting would make it fit.
@@ -76,9 +82,10 @@ impl Estimate {
         if needed <= most {
             return Ok(());
         }
-        let Memory { fabric, flows, packets, samples } = self.memory;
-        let parts = [("the fabric", fabric), ("flows", flows), ("packets", packets), ("samples", samples)];
-        let &(largest, bytes) = parts.iter().max_by_key(|part| part.1).expect("there are four");
+        let Memory { fabric, flows, packets, samples, recorded } = self.memory;
+        let recorded = ("recorded packets", recorded);
+        let parts = [("the fabric", fabric), ("flows", flows), ("packets", packets), ("samples", samples), recorded];
+        let &(largest, bytes) = parts.iter().max_by_key(|part| part.1).expect("there are five");
         let (key, advice) = self.advice(plan, most);
         let message = format!(
             "the run will need about {} of memory and there are {}; {} of it is for {largest}. {advice}",
@@ -91,8 +98,12 @@ impl Estimate {
 
     /// The setting that would make it fit: the first of samples and flows that alone does.
     fn advice(&self, plan: &Plan, most: u64) -> (&'static str, String) {
-        let Memory { flows, samples, .. } = self.memory;
+        let Memory { flows, samples, recorded, .. } = self.memory;
         let rest_of = |part: u64| most.saturating_sub(self.memory.bytes() - part);
+        if recorded > samples && rest_of(recorded) > 0 {
+            let rows = rest_of(recorded) / RECORDED_BYTES;
+            return ("measure.packets.rows_max", format!("rows_max = {rows} would fit"));
+        }
         if samples > 0 && rest_of(samples) > 0 {
             let rows = rest_of(samples) / SAMPLE_BYTES;
             return ("measure.rows_max", format!("rows_max = {rows} would fit, or interval = \"0s\" for no samples"));
@@ -182,12 +193,13 @@ fn end(plan: &Plan, shares: &Shares) -> Time {
     Time::from_ps(alone.max(busy as u64))
 }
 
-fn memory(plan: &Plan, end: Time) -> Memory {
+fn memory(plan: &Plan, end: Time, packet_hops: u64) -> Memory {
     let (fabric, flows) = (&plan.fabric, plan.flows.len() as u64);
     let (links, switches) = (fabric.links.len() as u64, u64::from(fabric.switches));
     let racks = plan.routes.racks().len() as u64;
     let samples = end.ps().checked_div(plan.scenario.measure.interval.ps()).unwrap_or(0);
     let samples = samples.min(plan.scenario.measure.rows_max / plan.sample_rows());
+    let recorded = plan.recorded.as_ref().map_or(0, |recorded| recorded.rows_max.min(packet_hops));
     let active = active(plan, end);
     // A window of packets each, or the whole flow, or as many as the buffers of all ports hold.
     let mtu = plan.scenario.host.mtu.get().max(1);
@@ -200,6 +212,7 @@ fn memory(plan: &Plan, end: Time) -> Memory {
         flows: flows.saturating_mul(FLOW_BYTES).saturating_add(active.saturating_mul(ACTIVE_FLOW_BYTES)),
         packets: active.saturating_mul(window).min(room).saturating_mul(PACKET_BYTES),
         samples: samples.saturating_mul(plan.sample_rows()).saturating_mul(SAMPLE_BYTES),
+        recorded: recorded.saturating_mul(RECORDED_BYTES),
     }
 }
 

@@ -20,7 +20,7 @@ use node::{
 use units::{Duration, HostId, LinkId, PortId, Problem, Stream, SwitchId, Time};
 
 use crate::compatibility::{self, Facts};
-use crate::{Entities, FlowTable, Host, WorkloadPlan};
+use crate::{Entities, FlowTable, Host, Recorded, WorkloadPlan};
 use node::nic::Homes;
 use node::nic::ReceiveLimit;
 pub use reserved::Reserved;
@@ -69,6 +69,8 @@ pub struct Plan {
     hoses: Vec<Hose>,
     /// Hosts of which each data packet's arrival is noted.
     pub arrivals: BTreeSet<HostId>,
+    /// Packets that are recorded one by one.
+    pub recorded: Option<Arc<Recorded>>,
     /// Each flow's completion time alone in the network, in picoseconds.
     pub ideal_ps: Vec<u64>,
     /// What fails and recovers, and when routes change.
@@ -94,6 +96,7 @@ impl Plan {
         let settings = Arc::new(settings(scenario, requirements)?);
         let lookahead = lookahead(scenario, &work.fabric)?;
         let arrivals = arrivals(scenario, &work.fabric)?;
+        let recorded = Recorded::new(scenario, &work.fabric, &work.flows)?.map(Arc::new);
         check_sample_rows(scenario, &work.fabric)?;
         let entities = Arc::new(Entities::new(scenario, &work)?);
         let tagging = scenario.sharing.as_scheme().and_then(|scheme| scheme.tagging());
@@ -110,6 +113,7 @@ impl Plan {
             settings,
             entities,
             arrivals,
+            recorded,
             changes,
             lookahead,
             fabric: work.fabric,

@@ -90,6 +90,32 @@ pub struct Measure {
     /// Hosts, such as "host3", whose data packets are recorded one by one on arrival, in the table `arrivals`. Default:
     /// none.
     pub arrivals: Vec<String>,
+    /// Which packets are recorded one by one, link by link, in the table `packets`: `{}` for all, or some by flow,
+    /// class, host, link and time. Default: none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub packets: Option<PacketsSpec>,
+}
+
+/// Which packets are recorded. Each key that is given must hold; of the names in a key one must. Frames of a flow
+/// control, and limiters' packets, belong to no flow and class: for them `links` and the times alone decide.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct PacketsSpec {
+    /// Numbers of flows, as in the table `flows`. Default: all.
+    pub flows: Vec<u32>,
+    /// Names of traffic classes. Default: all.
+    pub classes: Vec<String>,
+    /// Hosts that send or receive the flow. Default: all.
+    pub hosts: Vec<String>,
+    /// Links that packets leave by, such as "spine0-leaf2". Default: all.
+    pub links: Vec<String>,
+    /// From when on. Default: 0.
+    pub from: Duration,
+    /// Until when. Default: the end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub until: Option<Duration>,
+    /// Most rows; later packets are not recorded, and a warning says so. Default: 1048576.
+    pub rows_max: u64,
 }
 
 /// Whether a duration is zero, the default, and need not be written.
@@ -193,6 +219,21 @@ impl Default for Measure {
             interval: Duration::from_us(10),
             rows_max: 1 << 21,
             arrivals: Vec::new(),
+            packets: None,
+        }
+    }
+}
+
+impl Default for PacketsSpec {
+    fn default() -> PacketsSpec {
+        PacketsSpec {
+            flows: Vec::new(),
+            classes: Vec::new(),
+            hosts: Vec::new(),
+            links: Vec::new(),
+            from: Duration::ZERO,
+            until: None,
+            rows_max: 1 << 20,
         }
     }
 }

@@ -157,7 +157,7 @@ fn conclude<P: Probe>(plan: &Plan, parts: &[Driver<Memory, P>], threads: usize, 
         flows_completed: completed,
         data_rtt_ps: plan.sites[0].data_rtt.ps(),
         bdp_bytes: plan.sites[0].bdp_bytes(),
-        warnings: plan.warnings().iter().map(ToString::to_string).collect(),
+        warnings: plan.warnings().iter().map(ToString::to_string).chain(driver::notes(&whole, parts, &[])).collect(),
         audit: driver::findings(&whole, parts, &[], &flows, cut_short),
     };
     let tables = driver::tables(&whole, parts, &[], flows);

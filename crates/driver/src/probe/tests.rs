@@ -33,13 +33,14 @@ impl Probe for Count {
         self.enqueues += 1;
     }
 
-    fn on_departure(&mut self, now: Time, _: End, _: &Packet, last: Time) {
-        assert!(last > now);
+    fn on_departure(&mut self, now: Time, from: Place, leaving: Leaving<'_>) {
+        assert!(leaving.last > now);
+        assert!(leaving.transit.at <= now && (from.is_switch || leaving.waiting_bytes == 0));
         self.departures += 1;
     }
 
-    fn on_drop(&mut self, _: Time, at: End, packet: &Packet, why: Loss) {
-        assert!(matches!(at, End::Switch { .. }), "{at:?}");
+    fn on_drop(&mut self, _: Time, at: Place, packet: &Packet, why: Loss) {
+        assert!(at.is_switch, "{at:?}");
         assert_eq!((why, packet.payload_bytes > 0), (Loss::Overflow, true));
         self.drops += 1;
     }

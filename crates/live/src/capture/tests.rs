@@ -20,15 +20,18 @@ fn blocks_are_those_of_pcapng() {
     let mut bytes = Vec::new();
     section(&mut bytes);
     interface(&mut bytes, "a-b", 1_000);
-    block(&mut bytes, 0, Time::from_us(5_000_000_000), &[1, 2, 3, 4, 5], 9);
+    block(&mut bytes, 0, Time::from_us(5_000_000_000), &[1, 2, 3, 4, 5], 9, "");
+    block(&mut bytes, 0, Time::from_us(5_000_000_000), &[1, 2, 3, 4, 5], 9, "pfc: on");
     let found = blocks(&bytes);
-    assert_eq!(found.iter().map(|(kind, _)| *kind).collect::<Vec<_>>(), [SECTION, INTERFACE, PACKET]);
+    assert_eq!(found.iter().map(|(kind, _)| *kind).collect::<Vec<_>>(), [SECTION, INTERFACE, PACKET, PACKET]);
     assert_eq!(found[0].1[..8], [0x4D, 0x3C, 0x2B, 0x1A, 1, 0, 0, 0]);
     assert_eq!(found[1].1[8..16], [2, 0, 3, 0, b'a', b'-', b'b', 0], "its name, filled up");
     let ns = 5_000_000_000_000u64;
     let [high, low] = [(ns >> 32) as u32, ns as u32].map(u32::to_le_bytes);
     let packet = [&[0; 4][..], &high, &low, &[5, 0, 0, 0, 9, 0, 0, 0], &[1, 2, 3, 4, 5, 0, 0, 0]].concat();
     assert_eq!(found[2].1, packet);
+    let comment = [&[1, 0, 7, 0][..], b"pfc: on", &[0], &[0; 4]].concat();
+    assert_eq!(found[3].1, [packet, comment].concat());
 }
 
 #[test]

@@ -146,6 +146,10 @@ impl SharingScheme for Config {
         Header::parse_with(from, packet)
     }
 
+    fn says(&self, packet: &Packet) -> String {
+        contract::headers_of::<Header>().says(packet)
+    }
+
     /// Every host has a hypervisor, since every hypervisor hears from others; what nobody asked for is free.
     fn shaper(&self, site: &Site, hose: sharing::Hose) -> Option<Box<dyn Shaper>> {
         let free = |rate: Option<Rate>| rate.unwrap_or(site.nic_rate);

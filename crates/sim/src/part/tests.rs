@@ -1,4 +1,4 @@
-use driver::{End, Wants};
+use driver::{Place, Wants};
 use node::{Loss, Packet};
 
 use super::*;
@@ -15,11 +15,11 @@ impl Probe for Losses {
         Wants { drops: true, ..Wants::default() }
     }
 
-    fn on_drop(&mut self, _: Time, at: End, _: &Packet, why: Loss) {
+    fn on_drop(&mut self, _: Time, at: Place, _: &Packet, why: Loss) {
         assert_eq!(why, Loss::Link);
-        match at {
-            End::Host { .. } => self.to_hosts += 1,
-            End::Switch { .. } => self.to_switches += 1,
+        match at.is_switch {
+            false => self.to_hosts += 1,
+            true => self.to_switches += 1,
         }
     }
 }

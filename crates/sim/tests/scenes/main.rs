@@ -30,6 +30,7 @@ mod limiters;
 mod losses;
 mod models;
 mod ndp;
+mod packets;
 mod paths;
 mod pfabric;
 mod phost;

@@ -1,0 +1,231 @@
+"""What the packets of a result, recorded one by one (`measure.packets`), say: queues, and whose packets were there."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+if TYPE_CHECKING:
+    from clearway._results import Result
+
+ADVICE = (
+    'record them with measure.packets = {} in the scenario, or `--set "measure.packets={}"`; '
+    'by links and time, for example, with measure.packets = { links = ["leaf0-host0"], from = "1ms", until = "2ms" }'
+)
+# So many messages of a flow are written out.
+MESSAGES = 8
+_UNITS = {"s": 1e12, "ms": 1e9, "us": 1e6, "µs": 1e6, "ns": 1e3, "ps": 1.0}
+
+
+def packets(result: Result) -> pd.DataFrame:
+    """The table `packets`; columns that a row may lack are floats with NaN."""
+    if "packets" not in result.tables:
+        raise ValueError(f"{result.name!r} has no table packets: {ADVICE}")
+    frame = result.packets.to_pandas()
+    optional = ["link", "came_ps", "last_ps", "waiting_bytes", "flow", "offset"]
+    return frame.astype(dict.fromkeys(optional, "float64") | {"time_ps": "int64"})
+
+
+def is_whole(result: Result) -> bool:
+    """Whether all packets of the links are there that were recorded, whichever flow they belong to."""
+    from clearway._scenario import Scenario
+
+    asked = Scenario.from_toml(result.scenario_toml).to_dict().get("measure", {}).get("packets", {})
+    return not any(asked.get(key) for key in ("flows", "classes", "hosts"))
+
+
+def time_of(text: str) -> float:
+    """A time such as "1.2ms" in picoseconds."""
+    found = re.fullmatch(r"\s*([0-9.]+)\s*([a-zµ]+)\s*", text)
+    if found is None or found[2] not in _UNITS or found[1].count(".") > 1 or found[1] == ".":
+        raise ValueError(f"{text!r} is no time: write a number and one of {', '.join(_UNITS)}, such as 1.2ms")
+    return float(found[1]) * _UNITS[found[2]]
+
+
+def at_link(result: Result, link: str) -> pd.DataFrame:
+    """The packets that took a link, in their order. `link` is its two nodes, such as "leaf0-host0"."""
+    frame = packets(result)
+    known = [f"{a}-{b}" for a, b in zip(result.links["from"], result.links["to"])]
+    if link not in known:
+        near = [name for name in known if name.split("-")[0] == link.split("-")[0]][:8]
+        there = f"; from there: {', '.join(near)}" if near else f", such as {known[0]}"
+        raise ValueError(f"{result.name!r} has no link {link!r}: a link is its two nodes{there}")
+    return frame[frame["link"].isin([number for number, name in enumerate(known) if name == link])]
+
+
+def queue(result: Result, link: str) -> pd.DataFrame:
+    """What waited for a link, at each time at which that changed: columns `time_us`, `bytes`, `packets`."""
+    mine = at_link(result, link)
+    mine = mine[mine["time_ps"] > mine["came_ps"]]
+    changes = pd.DataFrame(
+        {
+            "time_us": np.concatenate([mine["came_ps"], mine["time_ps"]]) / 1e6,
+            "bytes": np.concatenate([mine["bytes"], -mine["bytes"].astype(int)]).astype(int),
+            "packets": np.repeat([1, -1], len(mine)),
+        }
+    )
+    changes = changes.groupby("time_us", as_index=False).sum()
+    changes[["bytes", "packets"]] = changes[["bytes", "packets"]].cumsum()
+    return changes
+
+
+def waiting(result: Result, at: float, link: str | None = None) -> pd.DataFrame:
+    """The packets that waited for a link at a time in picoseconds, in the order in which they left; without `link`
+    for the one for which the most bytes waited.
+    """
+    frame = packets(result) if link is None else at_link(result, link)
+    there = frame[(frame["came_ps"] <= at) & (frame["time_ps"] > at)]
+    if link is None and len(there):
+        most = there.groupby("link")["bytes"].sum().idxmax()
+        there = there[there["link"] == most]
+    return there.sort_values("time_ps", kind="stable")
+
+
+def said_at(result: Result, at: float, link: str | None) -> list[str]:
+    """Which queue was the longest at a time, whose packets were in it, and what neighbours had said of it."""
+    there = waiting(result, at, link)
+    when = f"{at / 1e9:,.6g} ms"
+    if not len(there):
+        return [f"At {when} nothing waited {f'for {link}' if link else 'at any port that was recorded'}."]
+    first: Any = there.iloc[0]
+    name = f"{first['node']}-{first['to']}"
+    what = f"{int(there['bytes'].sum()):,} B waited for {name}, {len(there):,} packets"
+    said = [
+        f"At {when} {what}." if link else f"At {when} the longest queue that was recorded was this: {what}.",
+        f"The first of them left {(first['time_ps'] - at) / 1e6:,.2f} µs later, the last "
+        f"{(there['time_ps'].max() - at) / 1e6:,.2f} µs later.",
+    ]
+    said += [f"Of {words}." for words in whose(result, there)]
+    held = pauses(result)
+    held = held[(held["from_ps"] <= at) & (held["to_ps"] > at) & (held["node"] == first["node"])]
+    said += [
+        f"Then {first['node']} had been told by {by}: {says} ({(at - begun) / 1e6:,.2f} µs before)."
+        for by, says, begun in zip(held["by"], held["says"], held["from_ps"])
+    ]
+    return said
+
+
+def whose(result: Result, rows: pd.DataFrame, most: int = 6) -> list[str]:
+    """Whose these packets are, by flow, those with most bytes first."""
+    flows: Any = result.flows.to_pandas().set_index("flow")
+    sums = rows.groupby("flow")["bytes"].agg(["sum", "count"]).sort_values("sum", ascending=False, kind="stable")
+    said = []
+    for number, row in list(sums.iterrows())[:most]:
+        flow: Any = flows.loc[int(str(number).removesuffix(".0"))]
+        said.append(
+            f"flow {int(flow.name)}, host{flow['src']} to host{flow['dst']}, class {flow['class']}: "
+            f"{int(row['sum']):,} B in {int(row['count']):,} packets"
+        )
+    if len(sums) > most:
+        rest = sums.iloc[most:]
+        said.append(f"{len(rest):,} other flows: {int(rest['sum'].sum()):,} B in {int(rest['count'].sum()):,} packets")
+    return said
+
+
+def pause_of(says: str) -> tuple[str, bool] | None:
+    """What a frame of a flow control pauses or lets go on, and which of the two."""
+    kind, _, rest = says.partition(" ")
+    if kind in ("Pause", "Resume"):
+        return rest.partition(", distance")[0], kind == "Pause"
+    if found := re.search(r"classes (\d+), pause (\d+)", says):
+        return f"classes {found[1]}", found[2] != "0"
+    if found := re.search(r"queue (\d+), pause (true|false)", says):
+        return f"queue {found[1]}", found[2] == "true"
+    if kind in ("Isolate", "Release"):
+        return rest, kind == "Isolate"
+    return None
+
+
+def pauses(result: Result) -> pd.DataFrame:
+    """What neighbours were told to hold back, and for how long: columns `node` (who was told), `by` (who said it),
+    `says`, `from_ps` and `to_ps`, which is the run's end if nobody said otherwise. A frame is told when its last bit
+    has left.
+    """
+    frame = packets(result)
+    control = result.flows["transport"]
+    frames = frame[frame["flow"].isna() & frame["link"].notna() & ~frame["transport"].isin(set(control))]
+    begun: dict[tuple[str, str, str], tuple[float, str]] = {}
+    rows = []
+    for by, node, says, last in zip(frames["node"], frames["to"], frames["says"], frames["last_ps"]):
+        found = pause_of(str(says))
+        if found is None:
+            continue
+        what, is_pause = found
+        key = (str(node), str(by), what)
+        if is_pause:
+            begun.setdefault(key, (float(last), str(says)))
+        elif key in begun:
+            since, words = begun.pop(key)
+            rows.append((key[0], key[1], words, since, float(last)))
+    end = float(result.info["end_ps"])
+    rows += [(node, by, words, since, end) for (node, by, _), (since, words) in begun.items()]
+    return pd.DataFrame(rows, columns=["node", "by", "says", "from_ps", "to_ps"]).sort_values("from_ps", kind="stable")
+
+
+def way_of(result: Result, flow: int) -> list[str]:
+    """Where a flow's packets waited, behind whose, and what the two hosts said to each other before it began to send;
+    nothing if its packets were not recorded.
+    """
+    if "packets" not in result.tables:
+        return []
+    frame = packets(result)
+    mine = frame[(frame["flow"] == flow) & (frame["payload_bytes"] > 0)]
+    sent = mine[mine["link"].notna()]
+    if not len(sent):
+        return []
+    said = _before(frame, result, flow, float(sent["time_ps"].min()))
+    waits = sent.assign(wait_ps=sent["time_ps"] - sent["came_ps"])
+    for link, rows in waits.groupby("link", sort=False):
+        if not rows["wait_ps"].max():
+            continue
+        first: Any = rows.iloc[0]
+        at = frame[frame["link"] == link]
+        # What left while one of its packets waited, and was not its own.
+        before = at[(at["flow"] != flow) & _during(at["time_ps"], rows["came_ps"], rows["time_ps"])]
+        behind = "; ".join(whose(result, before[before["flow"].notna()], most=2))
+        said.append(
+            f"For {first['node']}-{first['to']} its packets waited {rows['wait_ps'].mean() / 1e6:,.2f} µs on average, "
+            f"{rows['wait_ps'].max() / 1e6:,.2f} µs at most" + (f", behind {behind}." if behind else ".")
+        )
+    lost = mine[mine["lost"] != ""]
+    for (node, why), rows in lost.groupby(["node", "lost"], sort=False, observed=True):
+        said.append(f"{len(rows):,} of its packets were lost at {node}: {why}.")
+    return said
+
+
+def _during(at: pd.Series[int], begins: pd.Series[float], ends: pd.Series[int]) -> pd.Series[bool]:
+    """Whether a time is in one of some spans, of which none ends before an earlier one does."""
+    begins, ends = begins.sort_values(), ends.sort_values()
+    begun = np.searchsorted(begins, at, side="right")
+    over = np.searchsorted(ends, at, side="right")
+    return pd.Series(begun > over, index=at.index)
+
+
+def _before(frame: pd.DataFrame, result: Result, flow: int, first_ps: float) -> list[str]:
+    """What its two hosts said to each other between its start and its first packet."""
+    flows: Any = result.flows.to_pandas().set_index("flow").loc[flow]
+    ends = {f"host{flows['src']}", f"host{flows['dst']}"}
+    start = float(flows["start_ps"])
+    control = frame[
+        (frame["payload_bytes"] == 0)
+        & frame["source"].isin(ends)
+        & frame["destination"].isin(ends)
+        & (frame["node"].astype(str) == frame["source"].astype(str))
+        & (frame["time_ps"] >= start)
+        & (frame["time_ps"] <= first_ps)
+    ]
+    messages = [
+        f"{(at - start) / 1e6:,.2f} µs {source}: {says}"
+        for at, source, says in zip(control["time_ps"], control["source"], control["says"])
+    ]
+    if len(messages) > MESSAGES:
+        messages = [*messages[: MESSAGES - 1], f"and {len(messages) - MESSAGES + 1:,} more"]
+    if not messages:
+        return []
+    return [
+        f"Before its first packet left, {(first_ps - start) / 1e6:,.2f} µs after its start, its hosts said: "
+        f"{'; '.join(messages)}."
+    ]

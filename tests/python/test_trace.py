@@ -1,0 +1,149 @@
+"""Recorded packets from Python: queues, traces that can be read back, and what the command line says of them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import clearway as cw
+import pytest
+from called import call
+from clearway._packets import pause_of, time_of
+from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace, TrackEvent
+
+SCENE = """
+name = "three-to-one"
+transport = "rdma"
+flow_control = "pyrrha"
+measure = { interval = "1us", packets = {} }
+switch.buffer = { shared = { bytes = "60KB" } }
+[fabric.leaf_spine]
+racks = 2
+hosts_per_rack = 2
+spines = 1
+spine_rate = "100Gbps"
+[[traffic]]
+name = "many"
+sizes = { constant = "60KB" }
+pattern = { incast = { degree = 3 } }
+arrivals = "all_at_once"
+receivers = "0"
+flows = 3
+"""
+
+
+@pytest.fixture(scope="module")
+def result() -> cw.Result:
+    return cw.run(cw.Scenario.from_toml(SCENE))
+
+
+def read(path: Path) -> Any:
+    trace = Trace()
+    trace.ParseFromString(path.read_bytes())
+    return trace
+
+
+def test_a_trace_has_each_packet_on_each_link_and_follows_it(result: cw.Result, tmp_path: Path) -> None:
+    trace = read(result.trace(tmp_path / "out.pftrace"))
+    names, open_slices, slices, arrows = {}, defaultdict(list), defaultdict(list), defaultdict(list)
+    for packet in trace.packet:
+        if packet.HasField("track_descriptor"):
+            track = packet.track_descriptor
+            names[track.uuid] = track.name or track.process.process_name
+            continue
+        event = packet.track_event
+        assert event.track_uuid in names, "a track is described before anything happens on it"
+        if event.type == TrackEvent.TYPE_SLICE_BEGIN:
+            open_slices[event.track_uuid].append((packet.timestamp, event.name))
+            for arrow in event.flow_ids:
+                arrows[arrow].append((packet.timestamp, names[event.track_uuid]))
+        elif event.type == TrackEvent.TYPE_SLICE_END:
+            begun, name = open_slices[event.track_uuid].pop()
+            assert begun <= packet.timestamp
+            slices[names[event.track_uuid]].append(name)
+    assert not any(open_slices.values())
+    rows = result.packets.to_pandas()
+    sent = rows[rows["link"].notna()]
+    on_links = sum(len(those) for name, those in slices.items() if name.startswith("to "))
+    assert on_links == len(sent) > 500
+    assert {"leaf0", "spine0", "host1", "host0"} <= set(names.values())
+    assert any(name.startswith("held by leaf0: Pause root node") for name in slices), sorted(slices)
+    data = sent[sent["payload_bytes"] > 0]
+    # From another rack a packet takes four links, from the same two, in the order of time.
+    ways = {len(way) for way in arrows.values() if way[-1][1] == "to host0"}
+    assert ways == {2, 4}
+    assert all(way == sorted(way) for way in arrows.values())
+    assert sum(len(way) for way in arrows.values() if way[-1][1] == "to host0") == len(data)
+
+
+def test_a_queue_is_what_the_switch_said_it_was(result: cw.Result) -> None:
+    queue = result.queue("leaf0-host0")
+    rows = result.packets.to_pandas()
+    here = rows[(rows["node"] == "leaf0") & (rows["to"] == "host0")]
+    assert queue["bytes"].iloc[-1] == queue["packets"].iloc[-1] == 0 and (queue["bytes"] >= 0).all()
+    longest = result.links.to_pandas().set_index(["from", "to"]).loc[("leaf0", "host0"), "queued_bytes_max"]
+    assert here["waiting_bytes"].max() <= queue["bytes"].max() <= longest
+    at = f"{queue.loc[queue['bytes'].idxmax(), 'time_us']}us"
+    assert result.waiting(at, "leaf0-host0")["bytes"].sum() == queue["bytes"].max()
+    with pytest.raises(ValueError, match=r"no link 'leaf0-host3'.*leaf0-host0"):
+        result.queue("leaf0-host3")
+
+
+def test_what_waited_is_said_with_whose_it_was_and_what_was_paused(result: cw.Result, tmp_path: Path) -> None:
+    result.save(tmp_path / "r")
+    queue = result.queue("leaf0-host0")
+    at = f"{queue.loc[queue['bytes'].idxmax(), 'time_us']:.3f}us"
+    said = call("explain", tmp_path / "r", "--at", at)
+    assert said.code == 0, said.err
+    assert "the longest queue that was recorded was this" in said.out
+    assert "Of flow " in said.out and "class many" in said.out
+    said = call("explain", tmp_path / "r", "--flow", 0)
+    assert "its packets waited" in said.out and "behind flow" in said.out
+    for words, wrong in [
+        (("--at", "soon"), "is no time"),
+        (("--at", "1us", "--flow", 1), "either --flow"),
+        (("--flow", 1, "--link", "a-b"), "goes with --at"),
+        (("--at", "1us", "--link", "leaf0-x"), "no link"),
+    ]:
+        said = call("explain", tmp_path / "r", *words)
+        assert said.code == 2 and wrong in said.err, said.err
+
+
+def test_a_run_writes_a_trace_of_what_is_asked_for(tmp_path: Path) -> None:
+    scenario = tmp_path / "three.toml"
+    scenario.write_text(SCENE.replace(", packets = {}", ""))
+    only = ("--trace-flow", 1, "--trace-link", "leaf0-host0", "--trace-until", "1ms")
+    said = call("run", scenario, "--trace", tmp_path / "out.pftrace", *only, "--out", tmp_path / "r")
+    assert said.code == 0, said.err
+    rows = cw.load(tmp_path / "r").packets.to_pandas()
+    assert set(rows["to"]) == {"host0"} and set(rows["flow"].dropna()) == {1}
+    assert len(read(tmp_path / "out.pftrace").packet) > len(rows)
+    assert str(tmp_path / "out.pftrace") in said.out
+    for words, wrong in [
+        (("--trace-flow", 1), "goes with --trace"),
+        (("--trace", tmp_path / "x", "--trace-flow", 3), "there is no flow 3; there are 3, from 0 on"),
+        (("--trace", tmp_path / "x", "--trace-link", "leaf0-host9"), "did you mean"),
+        (("--trace", tmp_path / "x", "--trace-from", "2ms", "--trace-until", "1ms"), "later than from"),
+        (("--trace", tmp_path), "it is a folder"),
+    ]:
+        said = call("run", scenario, *words, "--out", tmp_path / "r2")
+        assert said.code == 2 and wrong in said.err, said.err
+        assert not (tmp_path / "x").exists() and not (tmp_path / "r2").exists()
+
+
+def test_a_result_without_packets_says_how_to_record_them(tmp_path: Path) -> None:
+    plain = cw.run(cw.Scenario.load("examples/tiny.toml"))
+    with pytest.raises(ValueError, match=r"no table packets: record them with measure\.packets"):
+        plain.trace(tmp_path / "out.pftrace")
+    assert not list(tmp_path.iterdir())
+
+
+def test_times_and_pauses_are_read_from_words() -> None:
+    assert [time_of(text) for text in ("1.2ms", "3 us", "4ns")] == pytest.approx([1.2e9, 3e6, 4e3])
+    assert pause_of("Pause root node 3, port 2, distance 1") == ("root node 3, port 2", True)
+    assert pause_of("Resume root node 3, port 2") == ("root node 3, port 2", False)
+    assert pause_of("Frame classes 3, pause 0") == ("classes 3", False)
+    assert pause_of("Frame queue 9, pause true") == ("queue 9", True)
+    assert pause_of("Isolate 7") == ("7", True)
+    assert pause_of("Unassigned root node 3, port 2") is None
