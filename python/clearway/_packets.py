@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +18,8 @@ ADVICE = (
 )
 # So many messages of a flow are written out.
 MESSAGES = 8
+# So many pauses at a node are written out.
+PAUSES = 6
 _UNITS = {"s": 1e12, "ms": 1e9, "us": 1e6, "µs": 1e6, "ns": 1e3, "ps": 1.0}
 
 
@@ -88,6 +91,10 @@ def said_at(result: Result, at: float, link: str | None) -> list[str]:
     """Which queue was the longest at a time, whose packets were in it, and what neighbours had said of it."""
     there = waiting(result, at, link)
     when = f"{at / 1e9:,.6g} ms"
+    known = packets(result)["time_ps"]
+    if not len(known) or not known.min() <= at <= known.max():
+        between = f"from {known.min() / 1e9:,.6g} ms to {known.max() / 1e9:,.6g} ms" if len(known) else "not at all"
+        return [f"At {when} no packets are recorded: they are {between}. {'; '.join(result.info.get('warnings', []))}"]
     if not len(there):
         return [f"At {when} nothing waited {f'for {link}' if link else 'at any port that was recorded'}."]
     first: Any = there.iloc[0]
@@ -100,12 +107,35 @@ def said_at(result: Result, at: float, link: str | None) -> list[str]:
     ]
     said += [f"Of {words}." for words in whose(result, there)]
     held = pauses(result)
-    held = held[(held["from_ps"] <= at) & (held["to_ps"] > at) & (held["node"] == first["node"])]
-    said += [
-        f"Then {first['node']} had been told by {by}: {says} ({(at - begun) / 1e6:,.2f} µs before)."
-        for by, says, begun in zip(held["by"], held["says"], held["from_ps"])
+    held = held[(held["from_ps"] <= at) & (held["to_ps"] > at)]
+    here, named = str(first["node"]), roots(result)
+    told = [
+        f"{by} told {node} to hold back packets {(at - begun) / 1e6:,.2f} µs before, and they were held: {named(says)}."
+        for node, by, says, begun in zip(held["node"], held["by"], held["says"], held["from_ps"])
+        if here in (node, by)
     ]
+    said += told[:PAUSES]
+    if len(told) > PAUSES:
+        said.append(f"{len(told) - PAUSES:,} more such pauses were in force at {here}.")
     return said
+
+
+def roots(result: Result) -> Callable[[str], str]:
+    """Pyrrha's roots, a node's number and a port's, as the links that they are."""
+    links = result.links
+    of: dict[str, list[str]] = {}
+    for node, to in zip(links["from"], links["to"]):
+        of.setdefault(str(node), []).append(f"{node}-{to}")
+    first = list(dict.fromkeys(str(node) for node, tier in zip(links["from"], links["tier"]) if tier != "from_host"))
+    hosts = [node for node in of if node not in set(first)]
+    nodes = [*first, *hosts]
+
+    def link(found: re.Match[str]) -> str:
+        node, port = int(found[1]), int(found[2])
+        known = node < len(nodes) and port < len(of[nodes[node]])
+        return of[nodes[node]][port] if known else found[0]
+
+    return lambda says: re.sub(r"\bnode (\d+), port (\d+)", link, says)
 
 
 def whose(result: Result, rows: pd.DataFrame, most: int = 6) -> list[str]:
@@ -121,7 +151,8 @@ def whose(result: Result, rows: pd.DataFrame, most: int = 6) -> list[str]:
         )
     if len(sums) > most:
         rest = sums.iloc[most:]
-        said.append(f"{len(rest):,} other flows: {int(rest['sum'].sum()):,} B in {int(rest['count'].sum()):,} packets")
+        others = "another flow" if len(rest) == 1 else f"{len(rest):,} other flows"
+        said.append(f"{others}: {int(rest['sum'].sum()):,} B in {int(rest['count'].sum()):,} packets")
     return said
 
 
@@ -177,9 +208,11 @@ def way_of(result: Result, flow: int) -> list[str]:
     if not len(sent):
         return []
     said = _before(frame, result, flow, float(sent["time_ps"].min()))
+    spent = sent["last_ps"].max() - sent["time_ps"].min()
     waits = sent.assign(wait_ps=sent["time_ps"] - sent["came_ps"])
     for link, rows in waits.groupby("link", sort=False):
-        if not rows["wait_ps"].max():
+        # What cost it less than a hundredth of its time explains nothing.
+        if rows["wait_ps"].max() < spent / 100:
             continue
         first: Any = rows.iloc[0]
         at = frame[frame["link"] == link]

@@ -301,9 +301,9 @@ class Result:
         and `packets`. It needs all packets of the link in `packets` (`measure.packets`).
 
         >>> import clearway as cw
-        >>> two = cw.Scenario.load("examples/tiny.toml").with_({"measure.packets": {"flows": [3]}})
-        >>> cw.run(two).queue("leaf0-spine0").columns.tolist()
-        ['time_us', 'bytes', 'packets']
+        >>> r = cw.run(cw.Scenario.load("examples/tiny.toml").with_({"measure.packets": {"links": ["switch0-host4"]}}))
+        >>> r.queue("switch0-host4")["bytes"].max()
+        np.int64(760)
         """
         from clearway._packets import queue
 
@@ -323,7 +323,9 @@ class Result:
 
         >>> import clearway as cw
         >>> r = cw.run(cw.Scenario.load("examples/tiny.toml").with_({"measure.packets": {}}))
-        >>> r.trace("out/tiny.pftrace").name
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     r.trace(f"{folder}/tiny.pftrace").name
         'tiny.pftrace'
         """
         from clearway._trace import write

@@ -66,6 +66,12 @@ TABLES: dict[str, dict[str, str]] = {
     "arrivals": {
         "time_ps": "uint64", "host": "uint32", "flow": "uint32", "bytes": "uint64",
     },
+    "packets": {
+        "time_ps": "uint64", "node": "name", "to": "name", "link": "uint64", "came_ps": "uint64", "last_ps": "uint64",
+        "waiting_bytes": "uint64", "lost": "name", "flow": "uint64", "transport": "name", "says": "name",
+        "source": "name", "destination": "name", "hop": "uint32", "class": "uint32", "bytes": "uint64",
+        "payload_bytes": "uint64", "offset": "uint64", "marked": "bool", "trimmed": "bool",
+    },
     "guarantees": {
         "link": "uint32", "from": "name", "to": "name", "tier": "name", "queue_bound_bytes": "uint64",
         "queue_max_bytes": "uint64", "share": "double",

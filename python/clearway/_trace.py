@@ -10,16 +10,16 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import TrackDescriptor, TrackEvent
+from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import TracePacket, TrackDescriptor, TrackEvent
 from perfetto.trace_builder.proto_builder import StreamingTraceProtoBuilder
 
-from clearway._packets import is_whole, packets, pauses
+from clearway._packets import is_whole, packets, pauses, roots
 
 if TYPE_CHECKING:
     from clearway._results import Result
@@ -45,6 +45,9 @@ class _Trace:
     def __init__(self, result: Result, rows: pd.DataFrame, file: IO[bytes]) -> None:
         self._result, self._rows = result, rows
         self._builder = StreamingTraceProtoBuilder(file)
+        # Names by the numbers that stand for them in the file.
+        self._names: dict[str, int] = {}
+        self._keys: dict[str, int] = {}
         self._tracks = 0
         self._nodes: dict[str, int] = {}
 
@@ -58,8 +61,9 @@ class _Trace:
         sent = sent.assign(packet=_packet_numbers(sent), first_marked=_first_marked(sent))
         for _, on_link in sent.groupby("link", sort=True):
             self._link(on_link)
-        for row in _dicts(rows[rows["lost"] != ""]):
-            self._instant(self._nodes[row["node"]], row["time_ps"], f"lost, {row['lost']}: {_name(row)}", row)
+        lost = rows[rows["lost"] != ""]
+        for node, at, why, name in zip(lost["node"], lost["time_ps"], lost["lost"], _names(lost)):
+            self._instant(self._nodes[str(node)], at, f"lost, {why}: {name}", {"at_ps": int(at)})
         self._pauses()
         self._failures()
 
@@ -90,40 +94,53 @@ class _Trace:
         self._tracks += 1
         return self._tracks
 
-    def _event(self, track: int, at_ps: float) -> Any:
+    def _event(self, track: int, at_ps: float, kind: Any) -> Any:
         packet = self._builder.create_packet()
         packet.timestamp = int(at_ps) // 1000
         packet.trusted_packet_sequence_id = 1
+        flags = TracePacket.SEQ_NEEDS_INCREMENTAL_STATE
+        packet.sequence_flags = flags if self._names else flags | TracePacket.SEQ_INCREMENTAL_STATE_CLEARED
         packet.track_event.track_uuid = track
+        packet.track_event.type = kind
         return packet
 
+    def _say(self, packet: Any, name: str, details: Mapping[str, Any]) -> None:
+        """Names an event, with details that the viewer shows beside it."""
+        number = self._names.get(name)
+        if number is None:
+            number = self._names[name] = len(self._names) + 1
+            packet.interned_data.event_names.add(iid=number, name=name)
+        packet.track_event.name_iid = number
+        for key, value in details.items():
+            number = self._keys.get(key)
+            if number is None:
+                number = self._keys[key] = len(self._keys) + 1
+                packet.interned_data.debug_annotation_names.add(iid=number, name=key)
+            note = packet.track_event.debug_annotations.add(name_iid=number)
+            if isinstance(value, str):
+                note.string_value = value
+            elif isinstance(value, int):
+                note.int_value = value
+            else:
+                note.double_value = float(value)
+
     def _slice(
-        self, track: int, begin_ps: float, end_ps: float, name: str, said: dict[str, Any], arrow: int = -1
+        self, track: int, begin_ps: float, end_ps: float, name: str, details: Mapping[str, Any], arrow: int = -1
     ) -> None:
-        begin = self._event(track, begin_ps)
-        begin.track_event.type = TrackEvent.TYPE_SLICE_BEGIN
-        begin.track_event.name = name
-        _annotate(begin, said)
+        begin = self._event(track, begin_ps, TrackEvent.TYPE_SLICE_BEGIN)
+        self._say(begin, name, details)
         if arrow >= 0:
             begin.track_event.flow_ids.append(arrow)
         self._builder.write_packet(begin)
-        self._end(track, end_ps)
+        self._builder.write_packet(self._event(track, end_ps, TrackEvent.TYPE_SLICE_END))
 
-    def _end(self, track: int, end_ps: float) -> None:
-        end = self._event(track, end_ps)
-        end.track_event.type = TrackEvent.TYPE_SLICE_END
-        self._builder.write_packet(end)
-
-    def _instant(self, track: int, at_ps: float, name: str, said: dict[str, Any]) -> None:
-        event = self._event(track, at_ps)
-        event.track_event.type = TrackEvent.TYPE_INSTANT
-        event.track_event.name = name
-        _annotate(event, said)
+    def _instant(self, track: int, at_ps: float, name: str, details: Mapping[str, Any]) -> None:
+        event = self._event(track, at_ps, TrackEvent.TYPE_INSTANT)
+        self._say(event, name, details)
         self._builder.write_packet(event)
 
     def _number(self, track: int, at_ps: float, value: int) -> None:
-        event = self._event(track, at_ps)
-        event.track_event.type = TrackEvent.TYPE_COUNTER
+        event = self._event(track, at_ps, TrackEvent.TYPE_COUNTER)
         event.track_event.counter_value = value
         self._builder.write_packet(event)
 
@@ -139,27 +156,29 @@ class _Trace:
                 continue
             end = flow["completed_ps"] if not pd.isna(flow["completed_ps"]) else self._result.info["end_ps"]
             track = self._track(parent, f"flow {number} to host{flow['dst']}", 1 << 20 | min(number, 1 << 20))
-            begin = self._event(track, flow["start_ps"])
-            begin.track_event.type = TrackEvent.TYPE_SLICE_BEGIN
-            begin.track_event.name = f"flow {number}: {flow['bytes']:,} B to host{flow['dst']}, {flow['transport']}"
-            _annotate(begin, {key: flow[key] for key in ("class", "status", "slowdown") if key in flow})
+            begin = self._event(track, flow["start_ps"], TrackEvent.TYPE_SLICE_BEGIN)
+            name = f"flow {number}: {flow['bytes']:,} B to host{flow['dst']}, {flow['transport']}"
+            self._say(begin, name, {key: flow[key] for key in ("class", "status")})
             self._builder.write_packet(begin)
             if number in first.index:
                 self._slice(track, flow["start_ps"], first[number], "waits until its first packet leaves", {})
                 if last[number] < end:
                     self._slice(track, first[number], last[number], "sends", {})
                     self._slice(track, last[number], end, "until it is complete", {})
-            self._end(track, end)
+            self._builder.write_packet(self._event(track, end, TrackEvent.TYPE_SLICE_END))
 
     def _link(self, rows: pd.DataFrame) -> None:
         """A link's packets in service, and how many bytes wait for it."""
         one: Any = rows.iloc[0]
         rank = int(one["link"]) * 2
         track = self._track(self._nodes[one["node"]], f"to {one['to']}", rank)
-        for row in _dicts(rows):
-            self._slice(track, row["time_ps"], row["last_ps"], _name(row), row, row["packet"])
-            if row["first_marked"]:
-                self._instant(track, row["time_ps"], f"marked: {_name(row)}", row)
+        columns = ["time_ps", "last_ps", "packet", "first_marked", "bytes", "class", "came_ps"]
+        for name, at, last, arrow, marked, *said in zip(_names(rows), *(rows[column].tolist() for column in columns)):
+            size, priority, came = said
+            details = {"bytes": size, "class": priority, "came_ps": int(came), "left_ps": at}
+            self._slice(track, at, last, name, details, arrow)
+            if marked:
+                self._instant(track, at, f"marked: {name}", {})
         waited = rows[rows["time_ps"] > rows["came_ps"]]
         if not len(waited):
             return
@@ -169,11 +188,11 @@ class _Trace:
 
     def _pauses(self) -> None:
         """What each node was told to hold back, on a track for each neighbour that said it."""
-        held = pauses(self._result)
+        held, named = pauses(self._result), roots(self._result)
         for (node, by, says), rows in held.groupby(["node", "by", "says"], sort=True):
-            track = self._track(self._nodes[node], f"held by {by}: {says}", 1 << 19)
+            track = self._track(self._nodes[str(node)], f"held by {by}: {named(str(says))}", 1 << 19)
             for begin, end in zip(rows["from_ps"], rows["to_ps"]):
-                self._slice(track, begin, end, str(says), {})
+                self._slice(track, begin, end, named(str(says)), {})
 
     def _failures(self) -> None:
         from clearway._report import failures
@@ -200,9 +219,10 @@ def _packet_numbers(rows: pd.DataFrame) -> pd.Series[int]:
     """A number for each packet, the same on all its hops: its next hop is the next row that says the same of the same
     flow, one switch farther.
     """
-    numbers, under_way, count = [], {}, 0
-    keys = zip(rows["flow"], rows["source"], rows["destination"], rows["says"], rows["payload_bytes"], rows["hop"])
-    for *key, hop in keys:
+    numbers, count = [], 0
+    under_way: dict[tuple[Any, ...], list[int]] = {}
+    columns = ["flow", "source", "destination", "says", "payload_bytes", "hop"]
+    for *key, hop in zip(*(rows[column].tolist() for column in columns)):
         known = under_way.get((*key, hop - 1))
         if known:
             number = known.pop(0)
@@ -224,26 +244,11 @@ def _dicts(rows: pd.DataFrame) -> list[dict[str, Any]]:
     return [{str(key): value for key, value in row.items()} for row in rows.to_dict("records")]
 
 
-def _name(row: dict[str, Any]) -> str:
-    flow = "" if pd.isna(row["flow"]) else f"flow {int(row['flow'])} "
-    return f"{flow}{row['says']}" if row["says"] else f"{flow}{row['transport']}"
-
-
-def _annotate(event: Any, said: dict[str, Any]) -> None:
-    """Details that the viewer shows beside a slice."""
-    for key, value in said.items():
-        if key in ("link", "node", "to", "packet", "first_marked") or value == "" or pd.isna(value):
-            continue
-        note = event.track_event.debug_annotations.add()
-        note.name = key
-        if isinstance(value, bool | np.bool_):
-            note.bool_value = bool(value)
-        elif isinstance(value, str):
-            note.string_value = value
-        elif float(value).is_integer():
-            note.int_value = int(value)
-        else:
-            note.double_value = float(value)
+def _names(rows: pd.DataFrame) -> list[str]:
+    """Whose each packet is, and what it says."""
+    whose = ["" if np.isnan(flow) else f"flow {flow:.0f} " for flow in rows["flow"].tolist()]
+    said = zip(whose, rows["says"].astype(str), rows["transport"].astype(str))
+    return [f"{flow}{says or transport}" for flow, says, transport in said]
 
 
 def _order(name: str) -> tuple[str, int]:
