@@ -75,6 +75,37 @@ def queue(result: Result, link: str) -> pd.DataFrame:
     return changes
 
 
+def progress(result: Result, flow: int) -> pd.DataFrame:
+    """What a flow has sent and what of it has arrived, at each change: columns `time_us`, `sent_bytes` (payload that
+    left its host, repetitions too), `arrived_bytes` (payload whose last bit left the last switch) and `between_bytes`,
+    what was sent and neither arrived nor was lost.
+    """
+    frame = packets(result)
+    mine = frame[(frame["flow"] == flow) & (frame["payload_bytes"] > 0)]
+    if not len(mine):
+        raise ValueError(f"{result.name!r} has no recorded packets of flow {flow}: {ADVICE}")
+    on_link = mine[mine["link"].notna()]
+    begins = on_link[on_link["node"].astype(str) == on_link["source"].astype(str)]
+    ends = on_link[(on_link["to"].astype(str) == on_link["destination"].astype(str)) & ~on_link["trimmed"]]
+    ended = mine[(mine["lost"] != "") | (mine["trimmed"] & (mine["to"].astype(str) == mine["destination"].astype(str)))]
+    kinds = [(begins, "time_ps", "sent_bytes", 1), (ends, "last_ps", "arrived_bytes", -1), (ended, "time_ps", "", -1)]
+    parts = [
+        pd.DataFrame(
+            {
+                "time_us": rows[column].astype(float) / 1e6,
+                "sent_bytes": rows["payload_bytes"] if name == "sent_bytes" else 0,
+                "arrived_bytes": rows["payload_bytes"] if name == "arrived_bytes" else 0,
+                "between_bytes": sign * rows["payload_bytes"].astype("int64"),
+            }
+        )
+        for rows, column, name, sign in kinds
+    ]
+    numbers = ["sent_bytes", "arrived_bytes", "between_bytes"]
+    changes = pd.concat(parts).groupby("time_us", as_index=False).sum()
+    changes[numbers] = changes[numbers].astype("int64").cumsum()
+    return changes
+
+
 def waiting(result: Result, at: float, link: str | None = None) -> pd.DataFrame:
     """The packets that waited for a link at a time in picoseconds, in the order in which they left; without `link`
     for the one for which the most bytes waited.

@@ -309,6 +309,19 @@ class Result:
 
         return queue(self, link)
 
+    def progress(self, flow: int) -> pd.DataFrame:
+        """What a flow has sent and what of it has arrived, at each change: columns `time_us`, `sent_bytes`,
+        `arrived_bytes` and `between_bytes`. It needs the flow's packets (`measure.packets`).
+
+        >>> import clearway as cw
+        >>> r = cw.run(cw.Scenario.load("examples/tiny.toml").with_({"measure.packets": {"flows": [3]}}))
+        >>> r.progress(3).iloc[-1][["sent_bytes", "arrived_bytes", "between_bytes"]].astype(int).tolist()
+        [100000, 100000, 0]
+        """
+        from clearway._packets import progress
+
+        return progress(self, flow)
+
     def waiting(self, at: str, link: str | None = None) -> pd.DataFrame:
         """The packets that waited for a link at a time such as "1.2ms", in the order in which they left: rows of
         `packets`. Without `link`, for the one for which the most bytes waited.

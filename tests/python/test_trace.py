@@ -91,6 +91,21 @@ def test_a_queue_is_what_the_switch_said_it_was(result: cw.Result) -> None:
         result.queue("leaf0-host3")
 
 
+def test_a_flow_that_loses_packets_sends_more_than_arrives() -> None:
+    lossy = {"transport": "dctcp", "flow_control": "none", "switch.buffer": {"shared": {"bytes": "20KB"}}}
+    result = cw.run(cw.Scenario.from_toml(SCENE).with_(lossy))
+    assert result.dropped > 0
+    for flow in range(3):
+        over_time = result.progress(flow)
+        assert (over_time["between_bytes"] >= 0).all() and over_time["between_bytes"].iloc[-1] == 0
+        last = over_time.iloc[-1]
+        lost = result.packets.to_pandas().query(f"flow == {flow} and lost != ''")["payload_bytes"].sum()
+        assert last["sent_bytes"] - last["arrived_bytes"] == lost
+        assert last["arrived_bytes"] >= 60_000
+    with pytest.raises(ValueError, match="no recorded packets of flow 9"):
+        result.progress(9)
+
+
 def test_what_waited_is_said_with_whose_it_was_and_what_was_paused(result: cw.Result, tmp_path: Path) -> None:
     result.save(tmp_path / "r")
     queue = result.queue("leaf0-host0")
