@@ -1,4 +1,4 @@
-use driver::{Place, Wants};
+use driver::{End, Place, Wants};
 use node::{Loss, Packet};
 
 use super::*;
