@@ -31,6 +31,7 @@ const FAILS: &str = "failure = [{ at = '1us', link = ['leaf0', 'spine1'] }]";
 const LIMITED: &str = "sharing = 'rate_limiter'\nentity = [{ name = 'a', hosts = '0-3', request = [{ share.absolute \
                        = '1Gbps', position = 'ingress' }] }]";
 const NOTED: &str = "measure.arrivals = ['host1']";
+const RECORDED: &str = "measure.packets = {}";
 const SEVERAL_LINKS: &str = "fabric.leaf_spine = { racks = 2, hosts_per_rack = 2, homes = 2 }";
 
 const BROKEN: [Broken; RULES.len()] = [
@@ -89,6 +90,7 @@ const BROKEN_FLOW_LEVEL: [Broken; FLOW_LEVEL.len()] = [
     broken(&["'udp'"], FAILS, "failure", "do not fail at flow level"),
     broken(&["'udp'"], LIMITED, "sharing", "max-min fairly"),
     broken(&["'udp'"], NOTED, "measure.arrivals", "flow level has no packets"),
+    broken(&["'udp'"], RECORDED, "measure.packets", "flow level has no packets to record"),
 ];
 
 fn scenario(transports: &[&str], settings: &str) -> Scenario {
