@@ -8,8 +8,8 @@
 //! header on, and has its bytes as content. Switches mark those whose transport understands it (ECT), and the mark is
 //! in the IP header when they come out. ECMP tells flows apart by addresses, protocol and ports.
 //!
-//! A frame of up to 64 KB that the kernel has left uncut waits in [`Frames`] until the NIC takes its packets one after
-//! another ([`ip`]); what comes out is put together again ([`coalesce`]). While a host has [`OFFERED`] packets to send
+//! A frame of up to 64 KB that the kernel has left uncut waits in `Frames` until the NIC takes its packets one after
+//! another ([`ip`]); what comes out is put together again (`coalesce`). While a host has `OFFERED` packets to send
 //! nothing more is read from its device, so that what is too much waits, and is dropped, in the kernel's own queue.
 
 mod coalesce;

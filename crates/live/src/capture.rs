@@ -14,7 +14,7 @@
 //!
 //! A packet without content has what it says as a comment, in the words of its scheme ("dcpim: Token class 2, phase 7").
 //!
-//! A file always ends with a whole block. What is written is on the disk a moment later ([`DELAY`]).
+//! A file always ends with a whole block. What is written is on the disk a moment later (`DELAY`).
 
 use std::fs::File;
 use std::io::Write;

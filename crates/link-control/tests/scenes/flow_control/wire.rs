@@ -31,7 +31,7 @@ pub struct TwoSwitches {
 }
 
 /// A packet's number within its flow.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct Number(u64);
 
 impl node::Header for Number {
