@@ -12,7 +12,7 @@
 //! - a frame of a flow control, which crosses one link, has the type [`LINK_FRAME`] and the frame in its own format;
 //!   its addresses are those of the link's ends.
 //!
-//! A packet without content has what it says as a comment, in the words of its scheme ("dcpim: Token class 2, phase 7").
+//! A packet without content has what it says as a comment, in the scheme's words: "dcpim: Token class 2, phase 7".
 //!
 //! A file always ends with a whole block. What is written is on the disk a moment later (`DELAY`).
 
