@@ -217,10 +217,10 @@ arrivals = "all_at_once"
 
 def test_a_failure_is_a_line_in_time() -> None:
     faults = cw.run(cw.Scenario.load("examples/faults.toml"))
-    marks = {(round(one.at_ms, 6), one.what) for one in _report._failures([faults, faults])}
+    marks = {(round(one.at_ms, 6), one.what) for one in _report.failures([faults, faults])}
     assert (0.2, "leaf0 – spine0: rate 20Gbps") in marks and (1.0, "leaf0 – spine0: as before") in marks
     assert (1.0, "spine3: down") in marks and (1.5, "spine3: as before") in marks
-    assert len(marks) == len(_report._failures([faults, faults]))
+    assert len(marks) == len(_report.failures([faults, faults]))
 
 
 # Where a flow of a run is in the first chart, in pixels of the window.
