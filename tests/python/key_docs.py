@@ -1,0 +1,190 @@
+"""`docs/scenario-keys.md`, every key of a scenario, from the schema that scenarios are read by.
+
+As a program: writes the page.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import deque
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from clearway import _core
+
+PAGE = Path("docs/scenario-keys.md")
+HEAD = """# Every key of a scenario
+
+Written from the schema (`clearway schema`) by `python tests/python/key_docs.py`; a test compares. A key that is left
+out has its default. `clearway run --set KEY=VALUE` sets any of them by its path, such as
+`--set fabric.leaf_spine.racks=4`; of a list by its place or by name, such as `--set traffic.0.flows=100` or
+`--set traffic.web.flows=100`.
+
+In the tables a *duration* is text with a unit (`"200ns"`, `"5.8us"`), a *rate* likewise (`"100Gbps"`), and a *size* too
+(`"1500B"`, `"64KB"`, `"16MiB"`).
+"""
+PLAIN = {"Rate": "rate", "Duration": "duration", "Bytes": "size", "Time": "duration"}
+KINDS = {"integer": "integer", "number": "number", "boolean": "true or false", "string": "text", "null": ""}
+
+# Of names that the schema says nothing of.
+_ALL = "All points in which the authors' program departs from the paper."
+WORDS = {"published": _ALL, "authors_2022": _ALL}
+
+Schema = dict[str, Any]
+
+
+class Page:
+    """The page: a section for each table and each choice, under the path at which it is met first."""
+
+    def __init__(self, schema: Schema) -> None:
+        self._types: Schema = schema["$defs"]
+        # By the name of a type, its path; by path, its section.
+        self._paths: dict[str, str] = {}
+        self._sections: dict[str, list[str]] = {}
+        # Keys that nothing is said of.
+        self.silent: list[str] = []
+        self._schemes = {row["name"]: f"{row['title']}: {row['summary']}" for row in _core.schemes()}
+        # Sections to be written, so that a type is at the shortest path that leads to it.
+        self._open: deque[tuple[Any, str, Schema]] = deque([(self._table, "", schema)])
+        while self._open:
+            write, path, of = self._open.popleft()
+            write(path, of)
+
+    def text(self) -> str:
+        """The whole page, in the order of paths."""
+        lines = [line for path in sorted(self._sections) for line in self._sections[path]]
+        return "\n".join([HEAD, *lines]).rstrip() + "\n"
+
+    def _resolved(self, schema: Schema) -> Schema:
+        while "$ref" in schema:
+            schema = self._types[_name(schema)]
+        return schema
+
+    def _alternatives(self, schema: Schema) -> Iterator[tuple[Schema, str]]:
+        """What may stand in a place, with what is said of each."""
+        said = schema.get("description", "")
+        found = self._resolved(schema)
+        choices = found.get("oneOf") or found.get("anyOf")
+        if not choices or _name(schema) in PLAIN:
+            yield (schema if _name(schema) in PLAIN else found), said or found.get("description", "")
+            return
+        for choice in choices:
+            for one, words in self._alternatives(choice):
+                yield one, choice.get("description") or words
+
+    def _takes(self, path: str, schema: Schema) -> str:
+        """What a key takes, in a cell; sections for what needs more are begun."""
+        if (plain := PLAIN.get(_name(schema))) is not None:
+            return plain
+        name, found = _name(schema), self._resolved(schema)
+        if found.get("type") == "array" or (isinstance(found.get("type"), list) and "array" in found["type"]):
+            items = found.get("items", {})
+            return f"list of {self._takes(path, items)}" if items else "list"
+        options = [(one, said) for one, said in self._alternatives(schema) if one.get("type") != "null"]
+        if len(options) == 1 and "properties" in options[0][0] and "required" not in found.get("oneOf", [{}])[0]:
+            return self._link(name or path, path, options[0][0], self._table)
+        if len(options) == 1 and "properties" not in options[0][0]:
+            return _plain(options[0][0])
+        if name or any("properties" in one or "const" in one or "enum" in one for one, _ in options):
+            return self._link(name or path, path, schema, self._choice)
+        return " or ".join(dict.fromkeys(_plain(one) for one, _ in options))
+
+    def _link(self, name: str, path: str, schema: Schema, write: Any) -> str:
+        """A link to the section of a type, which is written the first time."""
+        if name not in self._paths:
+            self._paths[name] = path
+            self._open.append((write, path, schema))
+        return f"[{self._paths[name]}](#{_anchor(self._paths[name])})"
+
+    def _table(self, path: str, schema: Schema) -> None:
+        """A section for a table of keys."""
+        section = self._begin(path, schema)
+        section += ["| key | takes | default | meaning |", "| --- | --- | --- | --- |"]
+        for key, value in self._resolved(schema)["properties"].items():
+            inner = f"{path}.{key}" if path else key
+            takes = self._takes(inner, value)
+            meaning = value.get("description") or self._resolved(value).get("description", "")
+            if not meaning:
+                self.silent.append(inner)
+            default = value.get("default")
+            needed = "needed" if key in self._resolved(schema).get("required", []) else ""
+            shown = needed if isinstance(default, dict | list) or default is None else f"`{json.dumps(default)}`"
+            section.append(f"| `{key}` | {takes} | {shown} | {_cell(meaning)} |")
+        section.append("")
+
+    def _choice(self, path: str, schema: Schema) -> None:
+        """A section for one of several."""
+        section = self._begin(path, schema)
+        section += ["| one of | meaning |", "| --- | --- |"]
+        both = []
+        for one, said in self._alternatives(schema):
+            if one.get("type") == "null":
+                continue
+            for value in one.get("enum", [one["const"]] if "const" in one else []):
+                if not said:
+                    both.append(value)
+                else:
+                    section.append(f"| `{json.dumps(value)}` | {_cell(said)} |")
+            if len(one.get("properties", {})) == 1 and one.get("required") == list(one["properties"]):
+                [(key, value)] = one["properties"].items()
+                takes = self._takes(f"{path}.{key}", value)
+                words = said or value.get("description") or self._resolved(value).get("description", "")
+                words = self._schemes.get(key, words)
+                if key in both:
+                    both.remove(key)
+                    section.append(f'| `"{key}"`, or `{{ {key} = ... }}`: {takes} | {_cell(words)} |')
+                    continue
+                if not words:
+                    self.silent.append(f"{path}.{key}")
+                section.append(f"| `{{ {key} = ... }}`: {takes} | {_cell(words)} |")
+            elif "properties" in one:
+                section.append(
+                    f"| {self._link(f'{path} table', f'{path} (table)', one, self._table)} | {_cell(said)} |"
+                )
+            elif "enum" not in one and "const" not in one:
+                section.append(f"| {_plain(one)} | {_cell(said)} |")
+        section += [
+            f"| `{json.dumps(name)}` | {_cell(self._schemes.get(name) or WORDS.get(name, ''))} |" for name in both
+        ]
+        self.silent += [f"{path}: {name}" for name in both if name not in self._schemes and name not in WORDS]
+        section.append("")
+
+    def _begin(self, path: str, schema: Schema) -> list[str]:
+        section = self._sections[path] = [f"## `{path}`" if path else "## The scenario", ""]
+        said = self._resolved(schema).get("description", "")
+        if said and not said.startswith("What the derived reader"):
+            section += [said.replace("\n\n", "\0").replace("\n", " ").replace("\0", "\n\n"), ""]
+        return section
+
+
+def _name(schema: Schema) -> str:
+    return str(schema.get("$ref", "")).rsplit("/", 1)[-1]
+
+
+def _plain(schema: Schema) -> str:
+    if (known := PLAIN.get(_name(schema))) is not None:
+        return known
+    kinds = schema.get("type", "")
+    kinds = [kinds] if isinstance(kinds, str) else kinds
+    if "const" in schema:
+        return f"`{json.dumps(schema['const'])}`"
+    return " or ".join(KINDS.get(kind, kind) for kind in kinds if KINDS.get(kind, kind))
+
+
+def _cell(text: str) -> str:
+    return re.sub(r"\s+", " ", text).replace("|", "\\|")
+
+
+def _anchor(path: str) -> str:
+    return re.sub(r"[^a-z0-9_ -]", "", path.lower()).replace(" ", "-")
+
+
+def page() -> Page:
+    """The page as the schema has it."""
+    return Page(json.loads(_core.schema()))
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page().text(), encoding="utf-8")
