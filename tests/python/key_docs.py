@@ -144,7 +144,8 @@ class Page:
                     f"| {self._link(f'{path} table', f'{path} (table)', one, self._table)} | {_cell(said)} |"
                 )
             elif "enum" not in one and "const" not in one:
-                section.append(f"| {_plain(one)} | {_cell(said)} |")
+                takes = self._takes(f"{path} (list)", one) if one.get("type") == "array" else _plain(one)
+                section.append(f"| {takes} | {_cell(said)} |")
         section += [
             f"| `{json.dumps(name)}` | {_cell(self._schemes.get(name) or WORDS.get(name, ''))} |" for name in both
         ]

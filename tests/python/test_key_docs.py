@@ -24,3 +24,4 @@ def test_links_lead_to_sections_and_the_keys_of_issues_are_there() -> None:
         assert f"| `{key}` |" in text, key
     # A key takes something, and something is said of each value.
     assert re.findall(r"^\| `[^`|]*` \|  \|.*$", text, re.M) == []
+    assert "array" not in {cell.strip() for line in text.splitlines() for cell in line.split("|")}
