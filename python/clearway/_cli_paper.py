@@ -170,8 +170,8 @@ def _run(of: Paper, name: str, options: Options, folder: Path, root: Path | None
         typer.echo(f"  {records.save(record, root)}")
         if shown.held:
             accuracy.record(of.name, name, shown.held, records.command(record), root)
-        if shown.picture is not None and name in records.shown_pictures(of, root):
-            shown.picture.savefig(root / "papers" / of.name / f"{name}.png", dpi=150)
+        if shown.picture is not None and (place := records.shown_pictures(of, root).get(name)):
+            shown.picture.savefig(place, dpi=150)
     return all(shown.checks.values())
 
 

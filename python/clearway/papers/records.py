@@ -254,11 +254,14 @@ def write_pages(at: Path) -> list[Path]:
     return changed
 
 
-def shown_pictures(of: Paper, at: Path) -> set[str]:
-    """Names of the pictures beside a paper's page that the page shows."""
-    found: set[str] = set()
+def shown_pictures(of: Paper, at: Path) -> dict[str, Path]:
+    """The pictures that a paper's pages show, by figure: beside the page, as FIGURE.png or PAPER-FIGURE.png."""
+    found: dict[str, Path] = {}
     for page in of.pages:
-        found |= set(re.findall(r"!\[[^\]]*\]\(([\w-]+)\.png\)", (at / page).read_text()))
+        for name in re.findall(r"!\[[^\]]*\]\(([\w-]+)\.png\)", (at / page).read_text()):
+            figure = name.removeprefix(f"{of.name}-")
+            if figure in of.figures:
+                found[figure] = (at / page).parent / f"{name}.png"
     return found
 
 
