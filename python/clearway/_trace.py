@@ -58,9 +58,11 @@ class _Trace:
             self._node(name)
         self._flows()
         sent = rows[rows["link"].notna()]
-        sent = sent.assign(packet=_packet_numbers(sent), first_marked=_first_marked(sent))
+        sent = sent.assign(packet=_packet_numbers(sent))
+        sent["first_marked"] = _first_marked(sent)
+        whole = is_whole(self._result)
         for _, on_link in sent.groupby("link", sort=True):
-            self._link(on_link)
+            self._link(on_link, whole)
         lost = rows[rows["lost"] != ""]
         for node, at, why, name in zip(lost["node"], lost["time_ps"], lost["lost"], _names(lost)):
             self._instant(self._nodes[str(node)], at, f"lost, {why}: {name}", {"at_ps": int(at)})
@@ -167,8 +169,8 @@ class _Trace:
                     self._slice(track, last[number], end, "until it is complete", {})
             self._builder.write_packet(self._event(track, end, TrackEvent.TYPE_SLICE_END))
 
-    def _link(self, rows: pd.DataFrame) -> None:
-        """A link's packets in service, and how many bytes wait for it."""
+    def _link(self, rows: pd.DataFrame, whole: bool) -> None:
+        """A link's packets in service, and how many bytes wait for it; `whole` if all its packets are there."""
         one: Any = rows.iloc[0]
         rank = int(one["link"]) * 2
         track = self._track(self._nodes[one["node"]], f"to {one['to']}", rank)
@@ -183,7 +185,7 @@ class _Trace:
         if not len(waited):
             return
         numbers = self._track(self._nodes[one["node"]], f"waits for {one['to']}", rank + 1, "bytes")
-        for at, value in _lengths(rows, waited, is_whole(self._result)):
+        for at, value in _lengths(rows, waited, whole):
             self._number(numbers, at, value)
 
     def _pauses(self) -> None:
@@ -235,8 +237,7 @@ def _packet_numbers(rows: pd.DataFrame) -> pd.Series[int]:
 
 def _first_marked(rows: pd.DataFrame) -> pd.Series[bool]:
     """Whether a packet bears a mark that it had not on the link before."""
-    numbers = _packet_numbers(rows)
-    before = rows["marked"].groupby(numbers).shift(1, fill_value=False)
+    before = rows["marked"].groupby(rows["packet"]).shift(1, fill_value=False)
     return rows["marked"] & ~before.astype(bool)
 
 
