@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import tempfile
 from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
@@ -13,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from clearway import _core
-from clearway._places import check_page
+from clearway._places import check_page, replace
 from clearway._plots import Picture
 
 
@@ -35,16 +33,7 @@ def write(title: str, parts: Iterable[str], path: Path, css: str = "") -> Path:
         "</html>\n"
     )
     check_page(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, part = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(page)
-        os.chmod(part, 0o644)
-        os.replace(part, path)
-    except BaseException:
-        os.unlink(part)
-        raise
+    replace(path, lambda part: part.write_text(page, encoding="utf-8"))
     return path
 
 

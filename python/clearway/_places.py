@@ -14,8 +14,9 @@ import os
 import re
 import signal
 import socket
+import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
 
@@ -167,6 +168,22 @@ def undisturbed() -> Iterator[None]:
             then(first, frame)
         elif then == signal.SIG_DFL:
             signal.raise_signal(first)
+
+
+def replace(path: Path, write: Callable[[Path], object]) -> None:
+    """Writes a file atomically: the whole file or nothing. `write` is given the file that takes its place."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, part = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    os.close(handle)
+    try:
+        write(Path(part))
+        os.chmod(part, 0o644)
+        os.replace(part, path)
+    except BaseException:
+        # Arrow deletes a file that it could not finish. Its error is the one to report.
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(part)
+        raise
 
 
 def check_page(path: Path) -> None:

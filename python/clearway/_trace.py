@@ -8,8 +8,6 @@ each packet to the picosecond are among its details.
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -20,6 +18,7 @@ from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import TracePacket, Track
 from perfetto.trace_builder.proto_builder import StreamingTraceProtoBuilder
 
 from clearway._packets import is_whole, packets, pauses, roots
+from clearway._places import replace
 
 if TYPE_CHECKING:
     from clearway._results import Result
@@ -28,16 +27,12 @@ if TYPE_CHECKING:
 def write(result: Result, path: Path) -> Path:
     """Writes the trace of a result with recorded packets: the whole file or none."""
     rows = packets(result)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, part = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
+
+    def write_to(part: Path) -> None:
+        with part.open("wb") as file:
             _Trace(result, rows, file).write()
-        Path(part).chmod(0o644)
-        Path(part).replace(path)
-    except BaseException:
-        Path(part).unlink(missing_ok=True)
-        raise
+
+    replace(path, write_to)
     return path
 
 

@@ -2,9 +2,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
-import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from pathlib import Path
@@ -14,6 +12,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from clearway._places import replace
 from clearway._results import Result, read_table, write_table
 from clearway._run import _cores
 from clearway._sweep.points import Label, Point, Simulation
@@ -113,7 +112,7 @@ class SweepResult:
             with contextlib.suppress(OSError):
                 part.parent.rmdir()
         frame = self._table.reset_index(names="name").assign(run=list(self._runs.values())).drop(columns="key")
-        _replace(self.folder / "runs.parquet", lambda path: frame.to_parquet(path, write_page_checksum=True))
+        replace(self.folder / "runs.parquet", lambda path: frame.to_parquet(path, write_page_checksum=True))
         return place
 
     def report(self, path: str | Path | None = None) -> Path:
@@ -203,8 +202,7 @@ def _write_part(source: Path, part: Path, labels: Mapping[str, pa.Scalar]) -> No
         column = pa.repeat(value, len(table))
         table = table.add_column(place, name, column.dictionary_encode() if pa.types.is_string(value.type) else column)
     table = table.replace_schema_metadata({**(table.schema.metadata or {}), b"axes": said})
-    part.parent.mkdir(parents=True, exist_ok=True)
-    _replace(part, lambda path: write_table(table, path))
+    replace(part, lambda path: write_table(table, path))
 
 
 def _axes_of(part: Path) -> bytes | None:
@@ -214,18 +212,3 @@ def _axes_of(part: Path) -> bytes | None:
     except (OSError, pa.ArrowException):
         return None
     return axes
-
-
-def _replace(path: Path, write: Callable[[Path], object]) -> None:
-    """Writes a file atomically."""
-    handle, part = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    os.close(handle)
-    try:
-        write(Path(part))
-        os.chmod(part, 0o644)
-        os.replace(part, path)
-    except BaseException:
-        # Arrow deletes a file that it could not finish. Its error is the one to report.
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(part)
-        raise
