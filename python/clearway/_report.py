@@ -20,6 +20,7 @@ import pandas as pd
 from clearway import _explorer, _points, _trees
 from clearway import _html as html
 from clearway._charts import Charts, Failure
+from clearway._packets import time_of
 from clearway._plots import colours
 from clearway._points import SPENT, Floats
 
@@ -87,9 +88,8 @@ def failures(results: Sequence[Result]) -> list[Failure]:
 
 
 def _milliseconds(time: str) -> float:
-    """A time as a result's own scenario has it: a number and its unit."""
-    unit = time.lstrip("0123456789.")
-    return float(time.removesuffix(unit)) * {"ps": 1e-9, "ns": 1e-6, "us": 1e-3, "ms": 1.0, "s": 1e3}[unit]
+    """A time as a result's own scenario has it."""
+    return time_of(time) / 1e9
 
 
 def _packets(results: Sequence[Result]) -> list[Result]:
