@@ -19,6 +19,7 @@ import pandas as pd
 import clearway as cw
 from clearway.papers import figures
 from clearway.papers.figures import Shown, draw
+from clearway.papers.r2c2 import rack
 
 PAPERS = Path(__file__).parents[1]
 OUT = Path("out/maze")
@@ -92,12 +93,6 @@ def values(result: cw.Result, column: str) -> npt.NDArray[np.float64]:
     return np.asarray(numbers[~np.isnan(numbers)])
 
 
-def gbps(result: cw.Result) -> npt.NDArray[np.float64]:
-    """Each flow's average throughput."""
-    frame = result.flows.to_pandas().dropna(subset=["fct_ps"])
-    return np.asarray(frame["bytes"].astype(float) * 8e3 / frame["fct_ps"].astype(float))
-
-
 def queues(result: cw.Result) -> npt.NDArray[np.float64]:
     """The longest queue of each port of a switch, in bytes."""
     links = result.links
@@ -158,7 +153,11 @@ def figure_7() -> Shown:
     for pair in pairs:
         names = ("simulated", "live")
         panels += [
-            cdf(f"Flows, {pair.name}", dict(zip(names, map(gbps, pair.both))), "average throughput (Gbps)"),
+            cdf(
+                f"Flows, {pair.name}",
+                {name: rack.flows_of(of)["gbps"].dropna().to_numpy() for name, of in zip(names, pair.both)},
+                "average throughput (Gbps)",
+            ),
             cdf(
                 f"Queues, {pair.name}",
                 {name: queues(result) / 1e3 for name, result in zip(names, pair.both)},
