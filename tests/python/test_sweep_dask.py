@@ -107,6 +107,29 @@ def test_nothing_runs_on_for_a_driver_that_is_gone(folder: Path, cluster: Cluste
     assert done.returncode == 0, done.stderr
 
 
+def test_nobody_asks_for_the_result_of_a_run_that_was_cancelled(cluster: Cluster) -> None:
+    # The client closes next: asyncio printed a traceback for an answer that came too late.
+    from clearway._sweep.cluster import Cluster as Executor
+    from clearway._sweep.driver import Died
+
+    class Cancelled:
+        status = "cancelled"
+
+        def result(self) -> dict[str, bytes]:
+            raise AssertionError("asked for")
+
+    executor = Executor(cluster.address)
+    executor._fetch("run", cluster.place, Cancelled())
+    (said,) = executor.events(1)
+    assert isinstance(said, Died)
+    # A result that comes after the end is not asked for either.
+    late = Cancelled()
+    late.status = "finished"
+    executor.close()
+    executor._fetch("run", cluster.place, late)
+    assert not list(executor.events(0))
+
+
 def test_a_scheduler_that_is_gone_fails_no_run(folder: Path, cluster: Cluster) -> None:
     store = folder / "out" / "store"
     with begin(folder, "--dask", cluster.address) as driver:

@@ -16,6 +16,7 @@ import queue
 import re
 import secrets
 import tempfile
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import CancelledError
@@ -33,6 +34,7 @@ from clearway._sweep.worker import throttled, told
 AHEAD = 32
 LOOK_SECONDS = 2.0
 CONNECT_SECONDS = 10
+CLOSE_SECONDS = 5
 
 
 LAUNCHERS = frozenset(
@@ -210,6 +212,7 @@ class Cluster:
             self._client = self._stack.enter_context(contextlib.closing(client))
         self._said: queue.SimpleQueue[Event] = queue.SimpleQueue()
         self._futures: dict[str, Any] = {}
+        self._fetching = threading.Lock()
         self._topic = f"clearway-{secrets.token_hex(8)}"
         self._client.subscribe_topic(self._topic, self._hear)
         self._lanes, self._looked = 0, float("-inf")
@@ -253,6 +256,9 @@ class Cluster:
         with contextlib.suppress(Exception):
             self._client.cancel(futures, force=True)
             self._client.unsubscribe_topic(self._topic)
+        # A result that is on its way has an end before the client's loop has: asyncio prints a traceback otherwise.
+        if self._fetching.acquire(timeout=CLOSE_SECONDS):
+            self._fetching.release()
         self._stack.close()
 
     def _hear(self, event: tuple[float, Any]) -> None:
@@ -263,8 +269,14 @@ class Cluster:
     def _fetch(self, key: str, scratch: Path, future: Any) -> None:
         from distributed.comm.core import CommClosedError
 
+        if future.status in ("cancelled", "lost"):
+            self._said.put(Died(key, "the scheduler does not know of it any more"))
+            return
         try:
-            files = future.result()
+            with self._fetching:
+                if key not in self._futures:
+                    return
+                files = future.result()
             scratch.mkdir()
             for name, content in files.items():
                 (scratch / name).write_bytes(content)
