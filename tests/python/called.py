@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from unittest import mock
 
 from clearway._cli import main
@@ -21,10 +24,25 @@ class Called:
     err: str
 
 
-def call(*arguments: object) -> Called:
+@contextlib.contextmanager
+def within(folder: Path | None) -> Iterator[None]:
+    here = Path.cwd()
+    os.chdir(folder or here)
+    try:
+        yield
+    finally:
+        os.chdir(here)
+
+
+def call(*arguments: object, cwd: Path | None = None) -> Called:
     out, err = io.StringIO(), io.StringIO()
     argv = ["clearway", *map(str, arguments)]
-    with mock.patch.object(sys, "argv", argv), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+    with (
+        mock.patch.object(sys, "argv", argv),
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+        within(cwd),
+    ):
         try:
             main()
         except SystemExit as end:

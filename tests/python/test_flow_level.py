@@ -6,8 +6,6 @@ import json
 import os
 import re
 import signal
-import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
@@ -15,8 +13,8 @@ from pathlib import Path
 import clearway as cw
 import numpy as np
 import pytest
+from test_cli import clearway
 
-PROGRAM = [sys.executable, "-c", "from clearway._cli import main; main()"]
 LARGE = Path("examples/flow-level/large.toml").resolve()
 
 
@@ -94,17 +92,13 @@ def test_what_cannot_be_right_is_said() -> None:
 
 
 def test_on_the_command_line(tiny_file: Path, tmp_path: Path) -> None:
-    def clearway(*arguments: object) -> subprocess.CompletedProcess[str]:
-        command = [*PROGRAM, *map(str, arguments)]
-        return subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=120, check=False)
-
-    done = clearway("run", tiny_file, "--level", "flow", "--out", "r")
+    done = clearway("run", tiny_file, "--level", "flow", "--out", "r", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert cw.load(tmp_path / "r").level == "flow" and (tmp_path / "r" / "report.html").exists()
-    done = clearway("compare", tiny_file, "--level", "packet", "--level", "flow", "--out", "c")
+    done = clearway("compare", tiny_file, "--level", "packet", "--level", "flow", "--out", "c", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "tiny, packet level" in done.stdout and "tiny, flow level" in done.stdout
-    done = clearway("run", tiny_file, "--level", "fluid")
+    done = clearway("run", tiny_file, "--level", "fluid", cwd=tmp_path)
     assert done.returncode == 2 and "level='fluid': must be one of packet, flow" in done.stderr
 
 

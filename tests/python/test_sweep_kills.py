@@ -13,7 +13,7 @@ from pathlib import Path
 
 import clearway as cw
 import pytest
-from test_cli import PROGRAM
+from test_cli import PROGRAM, clearway
 
 # Eight hosts send 200 MB each to the next: some tenths of a second a run.
 RING = """
@@ -40,8 +40,7 @@ def begin(folder: Path, *more: str) -> subprocess.Popen[str]:
 
 
 def finish(folder: Path, *more: str) -> subprocess.CompletedProcess[str]:
-    command = [*PROGRAM, "sweep", "sweep.toml", "--out", "out", *more]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
+    return clearway("sweep", "sweep.toml", "--out", "out", *more, cwd=folder)
 
 
 def log(store: Path) -> list[dict[str, object]]:
