@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import clearway as cw
@@ -121,7 +120,8 @@ def test_interrupt_keeps_what_there_is(tmp_path: Path) -> None:
     command = [*PROGRAM, "compare", str(LONG), "--transport", "dcpim", "--transport", "dctcp", "--out", "c"]
     command += ["--set", "traffic.0.flows=200000"]
     with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        time.sleep(12)
+        assert process.stderr is not None
+        assert "of 200,000 flows" in process.stderr.readline(), "the run has begun"
         process.send_signal(signal.SIGINT)
         _, stderr = process.communicate(timeout=60)
     assert process.returncode == 130, stderr
