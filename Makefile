@@ -29,8 +29,9 @@ run: $(VENV)/.release
 test: test-rust test-python
 
 # Property tests draw the same cases each time, so that a change is judged by what it changed; test-slow draws others.
+# Examples are left to the lint, and no documentation has code that runs.
 test-rust: lint
-	PROPTEST_RNG_SEED=1 cargo test --workspace --locked
+	PROPTEST_RNG_SEED=1 cargo test --workspace --locked --lib --bins --tests
 
 test-python: $(VENV)/.packages
 	$(BIN)/ruff check
