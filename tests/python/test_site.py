@@ -12,6 +12,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 import browser
+import clearway as cw
 import command_docs
 import pytest
 
@@ -54,6 +55,13 @@ def test_links_between_pages_lead_somewhere_on_github_too() -> None:
             if not to.exists() or (place and to in known and place not in known[to]):
                 lost.append(f"{page.relative_to(ROOT)}: {target}")
     assert lost == []
+
+
+def test_the_gallery_shows_every_picture_of_a_paper_and_the_page_of_schemes_every_scheme() -> None:
+    gallery, schemes = (ROOT / "papers/README.md").read_text(), (ROOT / "docs/schemes/README.md").read_text()
+    pictures = {path.relative_to(ROOT / "papers").as_posix() for path in (ROOT / "papers").glob("*/*.png")}
+    assert pictures == set(re.findall(r"!\[[^\]]*\]\(([^)]*)\)", gallery))
+    assert [name for name in cw.schemes().index if f'`"{name}"`' not in schemes] == []
 
 
 class Read(HTMLParser):
