@@ -1,4 +1,5 @@
-"""Every block of code in the pages that show how to do something: files are written, commands and Python are run.
+"""Every block of code in the pages that show how to do something, and the notebooks: files are written, commands and
+Python are run.
 
 The blocks of a page are run in order, in one folder, with the repository's `examples` beside them. A block of TOML, CSV
 or text is a file if its first line names it: ```toml title="spine.toml"; ```text without a title is what something
@@ -7,11 +8,13 @@ says, and is not run.
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import shutil
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import pytest
 from called import call
 from clearway import _report
@@ -78,3 +81,16 @@ def test_what_a_page_shows_runs(page: Path, tmp_path: Path, monkeypatch: pytest.
 def test_what_is_not_run_is_on_some_page() -> None:
     shown = {command for page in PAGES for kind, _, text in blocks(page) if kind == "sh" for command in commands(text)}
     assert set(NOT_HERE) <= shown
+
+
+@pytest.mark.parametrize("notebook", sorted((ROOT / "examples/notebooks").glob("*.ipynb")), ids=lambda path: path.stem)
+def test_a_notebook_runs_from_top_to_bottom(notebook: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(_report, "write", _no_report)
+    cells = json.loads(notebook.read_text())["cells"]
+    code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+    assert len(code) >= 4 and not any(cell.get("outputs") for cell in cells)
+    names: dict[str, object] = {"__name__": "__main__"}
+    for number, text in enumerate(code, 1):
+        exec(compile(text, f"{notebook.name}, cell {number}", "exec"), names)
+    plt.close("all")
