@@ -27,6 +27,8 @@ SHOWN = (".md", ".png", ".svg", ".js", ".css")
 RUST_DOC, RUST = "RUST_DOC", "rust"
 
 _LINK = re.compile(r"(?<!!)(\[(?:[^\[\]]|\[[^\]]*\])*\]\()([^)\s]+)(\))")
+# A line of a paragraph before the first item of a list.
+_BEFORE_LIST = re.compile(r"^(?![-*+>#|]|\d+\. )(\S.*)\n(?=- )", re.M)
 _FENCE = re.compile(r"^ *(```|~~~).*?^ *\1[ \t]*$", re.M | re.S)
 
 
@@ -54,7 +56,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Links to what is no page."""
+    """Links to what is no page, and tables that are folded up."""
     folder = posixpath.dirname(page.file.src_uri)
 
     def other(link: re.Match[str]) -> str:
@@ -66,12 +68,17 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
             return link[0]
         return link[1] + _address(path, config) + link[3]
 
-    # Code shows no links.
+    # Code stays as it is.
     parts, end = [], 0
     for fence in _FENCE.finditer(markdown):
-        parts += [_LINK.sub(other, markdown[end : fence.start()]), fence[0]]
+        parts += [_as_on_github(_LINK.sub(other, markdown[end : fence.start()])), fence[0]]
         end = fence.end()
-    return "".join([*parts, _LINK.sub(other, markdown[end:])])
+    return "".join([*parts, _as_on_github(_LINK.sub(other, markdown[end:]))])
+
+
+def _as_on_github(prose: str) -> str:
+    """Markdown within tags is read where that is said, and a list begins after an empty line."""
+    return _BEFORE_LIST.sub(r"\1\n\n", prose.replace("<details>", '<details markdown="1">'))
 
 
 def _address(path: str, config: MkDocsConfig) -> str:

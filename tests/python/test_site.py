@@ -15,6 +15,7 @@ import browser
 import clearway as cw
 import command_docs
 import pytest
+from markdown_it import MarkdownIt
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "papers").rglob("*.md")])
@@ -64,6 +65,12 @@ def test_the_gallery_shows_every_picture_of_a_paper_and_the_page_of_schemes_ever
     assert [name for name in cw.schemes().index if f'`"{name}"`' not in schemes] == []
 
 
+def test_the_tutorials_code_is_what_cargo_test_runs() -> None:
+    page = (ROOT / "docs/write-a-transport.md").read_text()
+    blocks = re.findall(r"^```rust\n(.*?)^```$", page, re.M | re.S)
+    assert "\n".join(blocks) == (ROOT / "crates/transports/tests/scenes/tutorial.rs").read_text()
+
+
 class Read(HTMLParser):
     """What a built page loads, where its links lead, and its anchors."""
 
@@ -81,6 +88,28 @@ class Read(HTMLParser):
             self.links.append(str(said["href"]))
         if (where := said.get(LOADS.get(tag, ""))) and said.get("rel") not in LOADS_NOT:
             self.loads.append(where)
+
+
+# What GitHub's reader of Markdown and the site's could take differently.
+COUNTED = ("li", "tr", "table", "pre", "h2", "h3", "img", "details")
+
+
+def differing(site: Path) -> list[str]:
+    """Pages that have more or fewer items, rows or blocks of code on the site than on GitHub."""
+    reader, found = MarkdownIt("commonmark", {"html": True}).enable("table"), []
+    for page in PAGES:
+        # Its content is on the site alone.
+        if page.name == "python-api.md":
+            continue
+        built = site / page.relative_to(ROOT).with_suffix(".html")
+        built = built.with_name("index.html") if page.name == "README.md" else built
+        [article] = re.findall(r"<article.*</article>", built.read_text(), re.S)
+        there = reader.render(page.read_text())
+        for tag in COUNTED:
+            counts = [len(re.findall(rf"<{tag}[ >]", text)) for text in (there, article)]
+            if counts[0] != counts[1]:
+                found.append(f"{page.relative_to(ROOT)}: {counts[0]} {tag} on GitHub, {counts[1]} on the site")
+    return found
 
 
 def elsewhere(address: str) -> bool:
@@ -114,6 +143,7 @@ def test_the_site_is_whole_loads_nothing_from_elsewhere_and_finds_words_without_
             if not to.is_file() or (place and to in pages and place not in pages[to].anchors | {"__skip"}):
                 lost.append(f"{page.relative_to(site)}: {link}")
     assert lost == []
+    assert differing(site) == []
     if browser.CHROMIUM is None:
         print("no Chromium is installed: search is not tried")
         return
