@@ -71,6 +71,14 @@ def test_the_tutorials_code_is_what_cargo_test_runs() -> None:
     assert "\n".join(blocks) == (ROOT / "crates/transports/tests/scenes/tutorial.rs").read_text()
 
 
+def test_the_page_on_citing_says_what_citation_cff_says() -> None:
+    page, said = (ROOT / "docs/cite.md").read_text(), (ROOT / "CITATION.cff").read_text()
+    wanted = re.findall(r"^(?:version|license|repository-code|    doi): (.+)$", said, re.M)
+    wanted += re.findall(r'^  - type: .*\n    title: "(.+)"$', said, re.M)
+    assert len(wanted) == 3 + 3 + 5 and [each for each in wanted if each not in page] == []
+    assert cw.__version__ in page
+
+
 class Read(HTMLParser):
     """What a built page loads, where its links lead, and its anchors."""
 
