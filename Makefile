@@ -8,6 +8,8 @@ WITHIN := PATH="$(CURDIR)/$(BIN):$$PATH"
 # Verbose, so that cargo's progress shows.
 INSTALL := $(WITHIN) $(BIN)/pip install --verbose --disable-pip-version-check --no-deps \
 	--no-build-isolation --editable .
+# It would advertise its successor.
+MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 RUST := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock pyproject.toml
 
 # Tools that few need: who needs one installs it, in this version.
@@ -20,7 +22,8 @@ FUZZ_SECONDS ?= 60
 TESTS_AT_ONCE ?= 2
 FUZZ_TARGETS ?= $(notdir $(wildcard fuzz/seeds/*))
 
-.PHONY: run test test-rust test-python test-slow test-kernel aq lint docs fuzz deny wheel bench bench-against clean
+.PHONY: run test test-rust test-python test-slow test-kernel aq lint docs site rust-docs fuzz deny
+.PHONY: wheel bench bench-against clean
 .DEFAULT_GOAL := run
 
 run: $(VENV)/.release
@@ -68,9 +71,19 @@ lint:
 	cargo fmt --all --check
 	$(PYTHON) tests/width.py
 	cargo clippy --workspace --all-targets --locked -- -D warnings
-	$(MAKE) docs
+	$(MAKE) rust-docs
 
-docs:
+# The site, with Rust's pages under rust/: target/site/index.html. It loads nothing from elsewhere.
+docs: rust-docs $(VENV)/.docs
+	RUST_DOC=target/doc $(MKDOCS)
+	@echo "target/site/index.html"
+
+# The same without Rust's pages, in seconds.
+site: $(VENV)/.docs
+	$(MKDOCS)
+	@echo "target/site/index.html"
+
+rust-docs:
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
 
 # Each reader of what comes from outside gets bytes from libFuzzer for FUZZ_SECONDS. What breaks one is left in
@@ -117,6 +130,10 @@ $(VENV)/.packages: requirements.txt
 	@echo "Installing Python packages into $(VENV): about half a minute, once"
 	$(PYTHON) -m venv --clear $(VENV) || { rm -rf $(VENV); echo "On Debian: apt install python3-venv"; exit 1; }
 	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements.txt
+	touch $@
+
+$(VENV)/.docs: $(VENV)/.packages requirements-docs.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements-docs.txt
 	touch $@
 
 # One module at a time in the environment: the one for tests shares with `cargo test` what is compiled, the other is

@@ -27,6 +27,8 @@ class Page:
     def __init__(self, socket: WebSocketClientConnection) -> None:
         self._socket, self._number = socket, 0
         self.complaints: list[str] = []
+        # The addresses that the page has loaded or tried to load.
+        self.asked: list[str] = []
 
     async def ask(self, method: str, **parameters: Any) -> dict[str, Any]:
         """The answer to a command; what the page complained of until then is kept."""
@@ -43,6 +45,8 @@ class Page:
             self._note(said)
 
     def _note(self, said: dict[str, Any]) -> None:
+        if said.get("method") == "Network.requestWillBeSent":
+            self.asked.append(said["params"]["request"]["url"])
         if said.get("method") == "Runtime.exceptionThrown":
             self.complaints.append(json.dumps(said["params"]["exceptionDetails"])[:500])
         if said.get("method") == "Runtime.consoleAPICalled" and said["params"]["type"] in ("error", "warning"):
@@ -100,7 +104,7 @@ async def _with_page(port: int, path: Path, then: Callable[[Page], Awaitable[Any
     socket = await websocket_connect(address, max_message_size=2**27)
     try:
         page = Page(socket)
-        for domain in ("Runtime", "Log", "Page"):
+        for domain in ("Runtime", "Log", "Page", "Network"):
             await page.ask(f"{domain}.enable")
         await page.ask("Page.navigate", url=path.resolve().as_uri())
         await page.until("document.readyState === 'complete'")

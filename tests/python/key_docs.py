@@ -32,6 +32,9 @@ KINDS = {"integer": "integer", "number": "number", "boolean": "true or false", "
 _ALL = "All points in which the authors' program departs from the paper."
 WORDS = {"published": _ALL, "authors_2022": _ALL}
 
+# Links of rustdoc, which lead nowhere on the page.
+_RUST = re.compile(r"\[(`[^`\]]+`)\](?:\([\w:]+\))?")
+
 Schema = dict[str, Any]
 
 
@@ -131,7 +134,9 @@ class Page:
                 [(key, value)] = one["properties"].items()
                 takes = self._takes(f"{path}.{key}", value)
                 words = said or value.get("description") or self._resolved(value).get("description", "")
-                words = self._schemes.get(key, words)
+                # A scheme's title says more than its settings do; a format of files may have a scheme's name.
+                if not path.endswith(".trace"):
+                    words = self._schemes.get(key, words)
                 if key in both:
                     both.remove(key)
                     section.append(f'| `"{key}"`, or `{{ {key} = ... }}`: {takes} | {_cell(words)} |')
@@ -156,7 +161,7 @@ class Page:
         section = self._sections[path] = [f"## `{path}`" if path else "## The scenario", ""]
         said = self._resolved(schema).get("description", "")
         if said and not said.startswith("What the derived reader"):
-            section += [said.replace("\n\n", "\0").replace("\n", " ").replace("\0", "\n\n"), ""]
+            section += [_RUST.sub(r"\1", said).replace("\n\n", "\0").replace("\n", " ").replace("\0", "\n\n"), ""]
         return section
 
 
@@ -175,7 +180,7 @@ def _plain(schema: Schema) -> str:
 
 
 def _cell(text: str) -> str:
-    return re.sub(r"\s+", " ", text).replace("|", "\\|")
+    return re.sub(r"\s+", " ", _RUST.sub(r"\1", text)).replace("|", "\\|")
 
 
 def _anchor(path: str) -> str:

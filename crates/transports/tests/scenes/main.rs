@@ -2,6 +2,7 @@
 
 mod rdma;
 mod tcp;
+mod tutorial;
 
 use std::collections::BTreeSet;
 

@@ -1,0 +1,103 @@
+"""What the site adds to MkDocs: pages stay where they are in the repository, and links between them work on both.
+
+A page's address on the site is its path in the repository, so relative links are the same on GitHub and here. A link to
+a crate's folder leads to its Rust documentation, where that was built; a link to any other file or folder that is no
+page leads to the repository.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+ROOT = Path(__file__).resolve().parents[2]
+# Beside `docs`.
+PAGES = ("*.md", "papers/**/*.md", "papers/**/*.png")
+# Beside pages, what they show or need.
+SHOWN = (".md", ".png", ".svg", ".js", ".css")
+# The folder that `cargo doc` has written, and where the site has it. Without it, crates are linked in the repository.
+RUST_DOC, RUST = "RUST_DOC", "rust"
+
+_LINK = re.compile(r"(?<!!)(\[(?:[^\[\]]|\[[^\]]*\])*\]\()([^)\s]+)(\))")
+# A line of a paragraph before the first item of a list.
+_BEFORE_LIST = re.compile(r"^(?![-*+>#|]|\d+\. )(\S.*)\n(?=- )", re.M)
+_FENCE = re.compile(r"^ *(```|~~~).*?^ *\1[ \t]*$", re.M | re.S)
+
+
+def slug(title: str, separator: str) -> str:
+    """The anchor of a heading as GitHub has it."""
+    return re.sub(r"[^\w\- ]", "", title.strip().lower()).replace(" ", separator)
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Headings get GitHub's anchors."""
+    config.mdx_configs.setdefault("toc", {})["slugify"] = slug
+    return config
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """All pages, by their paths in the repository."""
+    # The theme's own files stay.
+    found = [file for file in files if file.src_dir != config.docs_dir]
+    paths = {path for path in (ROOT / "docs").rglob("*") if path.suffix in SHOWN}
+    for pattern in PAGES:
+        paths.update(ROOT.glob(pattern))
+    for path in sorted(paths):
+        found.append(File.generated(config, path.relative_to(ROOT).as_posix(), abs_src_path=str(path)))
+    return Files(found)
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Links to what is no page, and tables that are folded up."""
+    folder = posixpath.dirname(page.file.src_uri)
+
+    def other(link: re.Match[str]) -> str:
+        target = link[2].split("#")[0]
+        if not target or ":" in target:
+            return link[0]
+        path = posixpath.normpath(posixpath.join(folder, target))
+        if files.get_file_from_path(path) is not None or not (ROOT / path).exists():
+            return link[0]
+        return link[1] + _address(path, config) + link[3]
+
+    # Code stays as it is.
+    parts, end = [], 0
+    for fence in _FENCE.finditer(markdown):
+        parts += [_as_on_github(_LINK.sub(other, markdown[end : fence.start()])), fence[0]]
+        end = fence.end()
+    return "".join([*parts, _as_on_github(_LINK.sub(other, markdown[end:]))])
+
+
+def _as_on_github(prose: str) -> str:
+    """Markdown within tags is read where that is said, and a list begins after an empty line."""
+    return _BEFORE_LIST.sub(r"\1\n\n", prose.replace("<details>", '<details markdown="1">'))
+
+
+def _address(path: str, config: MkDocsConfig) -> str:
+    if os.environ.get(RUST_DOC) and re.fullmatch(r"crates/[\w-]+", path):
+        text = (ROOT / path / "Cargo.toml").read_text(encoding="utf-8")
+        # A library's own name, if it has one, or its package's.
+        name = re.findall(r'^(?:\[lib\]\n|\[package\]\n)name = "(.*)"', text, re.M)[-1]
+        return f"{RUST}:{name.replace('-', '_')}"
+    kind = "tree" if (ROOT / path).is_dir() else "blob"
+    return f"{config.extra['repository']}/{kind}/main/{path}"
+
+
+def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
+    """Addresses of Rust documentation, from where the page is."""
+    up = "../" * page.file.dest_uri.count("/")
+    return re.sub(rf'href="{RUST}:(\w+)"', rf'href="{up}{RUST}/\1/index.html"', output)
+
+
+def on_post_build(config: MkDocsConfig, **_: Any) -> None:
+    """The Rust documentation, beside the pages."""
+    if folder := os.environ.get(RUST_DOC):
+        shutil.copytree(folder, Path(config.site_dir) / RUST, dirs_exist_ok=True)
