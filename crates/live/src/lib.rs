@@ -22,17 +22,23 @@ mod clock;
 pub mod content;
 mod datagrams;
 pub mod frame;
+#[cfg(target_os = "linux")]
+pub mod machines;
 mod network;
 mod pages;
 mod processes;
 mod results;
 pub mod ring;
 mod run;
+#[cfg(target_os = "linux")]
+mod several;
 mod shared;
 mod sockets;
 mod wires;
 mod worker;
 
 pub use clock::CREDIT;
+#[cfg(target_os = "linux")]
+pub use machines::{join, run_machines};
 pub use processes::{run_processes, take_part};
 pub use run::{RunInfo, RunResult, run, run_at};
