@@ -132,7 +132,7 @@ def live(
     if machines < 1:
         raise ValueError(f"machines: {machines} is not at least 1")
     if (machines > 1) != (listen is not None):
-        raise ValueError("machines and listen go together: machines=2, listen=\"0.0.0.0:7770\"")
+        raise ValueError('machines and listen go together: machines=2, listen="0.0.0.0:7770"')
     if machines > 1 and processes > 1:
         raise ValueError("on several machines each is one process: set live.workers for more threads")
     scenario = scenario_of(scenario)

@@ -15,7 +15,6 @@
 //! and what they read there binds that process alone: packets are counted for each pair of workers, and only the first
 //! process says that the run is over, or that a process is lost.
 
-#[cfg(target_os = "linux")]
 pub(crate) mod mirror;
 
 use std::ops::Range;
@@ -64,7 +63,6 @@ mod header {
     /// Machines of which the process has heard nothing for long, or what can't be, as bits.
     pub const SUSPECTS: usize = 7;
     /// The last of them.
-    #[cfg(target_os = "linux")]
     pub const LAST: usize = SUSPECTS;
 }
 
@@ -324,19 +322,16 @@ impl Board {
     }
 
     /// This process can't hear others, as bits.
-    #[cfg(target_os = "linux")]
     pub fn suspect(&self, processes: u64) {
         self.header(self.me, header::SUSPECTS).fetch_or(processes, Ordering::SeqCst);
     }
 
     /// Whom a process can't hear, as it says.
-    #[cfg(target_os = "linux")]
     pub fn suspects(&self, process: usize) -> u64 {
         self.header(process, header::SUSPECTS).load(Ordering::Relaxed)
     }
 
     /// A worker of this process has been sent something from another machine.
-    #[cfg(target_os = "linux")]
     pub fn nudge(&self, worker: usize) {
         self.wake(worker, Time::ZERO);
     }

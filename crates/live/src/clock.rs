@@ -74,7 +74,6 @@ impl Clock {
     }
 
     /// The same; waits until that instant has come.
-    #[cfg(target_os = "linux")]
     pub fn begin_at(&self, began: u64) {
         std::thread::sleep(std::time::Duration::from_nanos(began.saturating_sub(instant_ns())));
         self.start_at(began);

@@ -16,7 +16,8 @@ pub(crate) type Run<'py> = (String, String, Vec<(&'static str, Vec<ColumnOut<'py
 
 /// Name, unit, what it says, kind ("u64", "u64?", "u32", "f64", "bool", "names"), values in the machine's byte order,
 /// names.
-pub(crate) type ColumnOut<'py> = (&'static str, &'static str, &'static str, &'static str, Bound<'py, PyBytes>, Vec<String>);
+pub(crate) type ColumnOut<'py> =
+    (&'static str, &'static str, &'static str, &'static str, Bound<'py, PyBytes>, Vec<String>);
 
 /// How often a run looks up.
 const LOOK_UP: Duration = Duration::from_millis(100);
@@ -137,7 +138,12 @@ pub(crate) fn watched<R: Send>(
     }
 }
 
-pub(crate) fn give<'py>(py: Python<'py>, info: &impl Serialize, toml: String, tables: Vec<Table>) -> PyResult<Run<'py>> {
+pub(crate) fn give<'py>(
+    py: Python<'py>,
+    info: &impl Serialize,
+    toml: String,
+    tables: Vec<Table>,
+) -> PyResult<Run<'py>> {
     let info = serde_json::to_string(info).expect("a summary is JSON");
     let columns = |table: Table| {
         let column = |column: run::Column| {

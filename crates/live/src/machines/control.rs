@@ -217,10 +217,8 @@ impl Control {
 
     /// Whether the other is gone.
     pub fn is_gone(&self) -> bool {
-        let mut polled = [PollFd::new(&self.stream, PollFlags::RDHUP)];
-        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-        poll(&mut polled, Some(&now)).is_ok()
-            && polled[0].revents().intersects(PollFlags::HUP | PollFlags::RDHUP | PollFlags::ERR)
+        // Words that have not been read are there before the end is.
+        self.has_some(Span::ZERO).unwrap_or(true) && !self.stream.peek(&mut [0]).is_ok_and(|bytes| bytes > 0)
     }
 }
 

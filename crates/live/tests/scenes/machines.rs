@@ -11,6 +11,7 @@ use clearway_live::{RunResult, join, run_machines};
 use scenario::Scenario;
 use units::Problem;
 
+use crate::attach::Namespaces;
 use crate::processes::alike;
 use crate::run::{column, finding, read, sound};
 
@@ -245,4 +246,51 @@ fn without_the_first_machine_there_is_no_run() {
     assert_eq!((result.info.ended, result.info.machines), ("interrupted", 2));
     let output = other.expect("it was started").wait_with_output().expect("it ends");
     assert!(String::from_utf8_lossy(&output.stdout).contains("took part as"), "{output:?}");
+}
+
+fn ip(words: &[&str]) -> Result<(), String> {
+    let output = Command::new("ip").args(words).output().map_err(|error| error.to_string())?;
+    let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    if output.status.success() { Ok(()) } else { Err(format!("ip {}: {said}", words.join(" "))) }
+}
+
+/// Two namespaces with a pair of virtual Ethernet devices between them.
+fn two_machines() -> Result<Namespaces, String> {
+    let made = Namespaces::new(2, "machines")?;
+    let [one, other] = [&made.0[0], &made.0[1]];
+    ip(&["-n", one, "link", "add", "wire", "type", "veth", "peer", "name", "wire", "netns", other])?;
+    for (name, address) in [(one, "10.99.0.1/24"), (other, "10.99.0.2/24")] {
+        ip(&["-n", name, "addr", "add", address, "dev", "wire"])?;
+        ip(&["-n", name, "link", "set", "wire", "up"])?;
+    }
+    Ok(made)
+}
+
+/// Namespaces stand for machines, with a wire that loses one packet in a hundred, if the system has such wires.
+#[test]
+fn two_namespaces_are_two_machines() {
+    let namespaces = match two_machines() {
+        Ok(made) => made,
+        Err(why) => return println!("skipped: {why}"),
+    };
+    let lossy = ["netns", "exec", &namespaces.0[1], "tc", "qdisc", "add", "dev", "wire", "root", "netem", "loss", "1%"];
+    if let Err(why) = ip(&lossy) {
+        println!("nothing is lost: {why}");
+    }
+    let scenario = read(RACKS, &[]);
+    let result = std::thread::scope(|scope| {
+        let lives = scope.spawn(|| {
+            namespaces.enter(0);
+            let other = &namespaces.0[1];
+            first(&scenario, 2, "10.99.0.1:7770", |_, _| {
+                let output = machine(&["ip", "netns", "exec", other], "10.99.0.1:7770").wait_with_output();
+                let output = output.expect("it ends");
+                assert!(String::from_utf8_lossy(&output.stdout).contains("took part as"), "{output:?}");
+            })
+        });
+        lives.join().expect("no panic").0.expect("it can be run")
+    });
+    sound(&result);
+    alike(&result, &sim::run(&scenario, 1, |_| false).expect("it can be simulated"));
+    assert_eq!((result.info.machines, result.info.ended), (2, "horizon"));
 }
