@@ -144,9 +144,10 @@ impl Party<'_> {
         let (mut guests, mut members): (Vec<(SocketAddr, u64, Guest)>, Vec<Member>) = (Vec::new(), Vec::new());
         while members.len() + 1 < self.machines {
             while let Ok((stream, from)) = listener.accept() {
-                match Guest::new(stream) {
-                    Ok(guest) if guests.len() < GUESTS => guests.push((from, instant_ns(), guest)),
-                    _ => tell(News::Denied(from, "too many try at once".to_owned())),
+                if guests.len() >= GUESTS {
+                    tell(News::Denied(from, "too many try at once".to_owned()));
+                } else if let Ok(guest) = Guest::new(stream) {
+                    guests.push((from, instant_ns(), guest));
                 }
             }
             for (from, since, mut guest) in std::mem::take(&mut guests) {

@@ -26,7 +26,7 @@ fn heard(records: &[Vec<u8>]) -> (Vec<Vec<u8>>, bool) {
 fn packets_come_out_in_order_however_many_there_are() {
     // More than a ring holds.
     let entries: Vec<Vec<u8>> = (0..10 * crate::ring::RING).map(|number| vec![number as u8; number]).collect();
-    let records: Vec<Vec<u8>> = entries.iter().map(|entry| packet(1, 0, entry)).collect();
+    let records: Vec<Vec<u8>> = entries.iter().map(|entry| packet(0, 0, entry)).collect();
     assert_eq!(heard(&[record(HELLO, &[0; 9])]), (Vec::new(), true));
     assert_eq!(heard(&records), (entries, true));
 }
@@ -36,8 +36,8 @@ fn nonsense_behind_a_right_tag_ends_the_trunk_and_nothing_else() {
     let some = packet(0, 0, b"one");
     let number = |word: u32| record(BOARD, &[&word.to_be_bytes()[..], &7u64.to_be_bytes()].concat());
     for nonsense in [
-        packet(2, 0, b"no such worker there"),
-        packet(0, 2, b"no such worker here"),
+        packet(1, 0, b"no such worker there"),
+        packet(0, 1, b"no such worker here"),
         packet(0, 0, &[0; 4_000]),
         record(PACKET, &[0, 0, 0]),
         record(9, b"no such record"),

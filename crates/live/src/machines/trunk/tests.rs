@@ -59,6 +59,7 @@ fn a_stream_comes_over_whole_and_in_full_segments() {
 /// A network that drops, doubles, delays, cuts and turns bits: the streams of both sides come over as they are.
 #[test]
 fn whatever_the_network_does_both_streams_come_over() {
+    let (mut again, mut repeated) = (0, 0);
     for seed in 0..20 {
         let mut chance = Stream::new(seed, 0, "trunk");
         let mut ends = [trunk(0, SESSION), trunk(1, SESSION)];
@@ -97,8 +98,10 @@ fn whatever_the_network_does_both_streams_come_over() {
             }
         }
         assert!(heard[1] == words[0] && heard[0] == words[1], "seed {seed}");
-        assert!(ends.iter().all(|end| end.counts.again > 0 && end.counts.repeated > 0));
+        again += ends.iter().map(|end| end.counts.again).sum::<u64>();
+        repeated += ends.iter().map(|end| end.counts.repeated).sum::<u64>();
     }
+    assert!(again > 1_000 && repeated > 1_000, "{again} {repeated}");
 }
 
 #[test]
