@@ -20,8 +20,8 @@
 //! 7. When the run is over each machine sends what is still on its way, and then what its nodes have seen. The first
 //!    one makes the tables of it. The others write nothing.
 //!
-//! Absent on purpose: encryption; congestion control, as the network between the machines is one's own; machines that come later; a machine that has the token and means ill can hold the
-//! others up, or have another one taken for lost.
+//! Absent on purpose: encryption; congestion control, as the network between the machines is one's own; machines that
+//! come later. A machine that has the token and means ill can hold the others up, or have another one taken for lost.
 
 mod agreement;
 mod clocks;
