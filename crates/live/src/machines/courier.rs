@@ -161,7 +161,9 @@ impl Courier<'_> {
                 busy |= peer.hear(&self.own, self.board);
                 busy |= peer.tell(&self.region, closes, &mut changes);
                 busy |= send(&self.socket, &self.state, peer, now, &mut batch);
-                if peer.lost || now.saturating_sub(peer.trunk.heard_at) > SILENCE_US {
+                // Before it has greeted it may still be working out what its nodes are.
+                let silent = peer.greeted && now.saturating_sub(peer.trunk.heard_at) > SILENCE_US;
+                if peer.lost || silent {
                     peer.lost = true;
                     self.board.suspect(1 << peer.machine);
                 }

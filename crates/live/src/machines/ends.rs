@@ -23,8 +23,8 @@ use crate::shared::Lines;
 use crate::wires::Far;
 use crate::worker::Worker;
 
-/// So long a machine waits until the trunks to all others work.
-const UP: Span = Span::from_secs(15);
+/// So long a machine waits until the trunks to all others work: they make their nodes meanwhile.
+const UP: Span = Span::from_secs(30);
 
 /// So long it waits at the end for what is still under way.
 const LAST: Span = Span::from_secs(20);
