@@ -30,6 +30,8 @@ racks = 4
 hosts_per_rack = 2
 spines = 2
 propagation = "2us"
+[switch.buffer.shared]
+bytes = "4MB"
 [measure]
 end = "2ms"
 interval = "100us"
@@ -151,14 +153,16 @@ fn another_build_or_scenario_is_said_on_both_sides_before_anything_is_done() {
 
 #[test]
 fn what_cannot_be_shared_is_refused() {
-    let (token, star) = (token(), read("fabric.star = {}\n[[traffic]]\nsizes.constant = '1KB'\nflows = 1\n", &[]));
+    let (token, star) =
+        (token(), read("fabric.star = {}\n[[traffic]]\nsizes.constant = '1KB'\narrivals = 'all_at_once'\n", &[]));
     let member = Membership { token: &token, build: "this" };
     let said = |scenario: &Scenario, machines, at: &str| {
         let run = run_machines(scenario, machines, at, &member, |_| (), |_| true);
         run.expect_err("it can't be run").to_string()
     };
     let racks = read(RACKS, &[]);
-    assert!(said(&star, 2, "127.0.0.1:0").contains("for one machine"));
+    let one = said(&star, 2, "127.0.0.1:0");
+    assert!(one.contains("for one machine"), "{one}");
     assert!(said(&racks, 1, "127.0.0.1:0").contains("2 to "));
     assert!(said(&racks, 65, "127.0.0.1:0").contains("65 machines can't share"));
     assert!(said(&racks, 2, "nowhere").contains("can't listen at nowhere"));

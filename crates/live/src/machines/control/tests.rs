@@ -56,15 +56,24 @@ fn another_token_is_said_on_both_sides() {
     assert!(said.contains("does not take this token"), "{said}");
 }
 
+/// What a machine says that joins a listener like this.
+fn said_to(listener: impl FnOnce(TcpStream)) -> String {
+    let (here, there) = streams();
+    std::thread::scope(|scope| {
+        let joins = scope.spawn(move || Control::join(there, &token(TOKEN), PATIENCE));
+        listener(here);
+        joins.join().expect("no panic").err().expect("it is not joined").to_string()
+    })
+}
+
 /// One that lets everybody in has not got the token, and learns nothing.
 #[test]
 fn a_listener_without_the_token_is_not_joined() {
-    let (mut here, there) = streams();
-    let joins = std::thread::spawn(move || Control::join(there, &token(TOKEN), PATIENCE));
-    here.write_all(&greeting(&[3; 32])).expect("it is read");
-    here.read_exact(&mut [0; ANSWER_BYTES]).expect("it answers");
-    here.write_all(&[1; VERDICT_BYTES]).expect("it is read");
-    let said = joins.join().expect("no panic").err().expect("it is not joined").to_string();
+    let said = said_to(|mut here| {
+        here.write_all(&greeting(&[3; 32])).expect("it is read");
+        here.read_exact(&mut [0; ANSWER_BYTES]).expect("it answers");
+        here.write_all(&[1; VERDICT_BYTES]).expect("it is read");
+    });
     assert!(said.contains("token is another"), "{said}");
 }
 
@@ -90,10 +99,7 @@ fn nonsense_is_sent_away_at_its_first_wrong_byte() {
     let right = [&greeting(&[3; 32])[..], &[0; TAG_BYTES]].concat();
     assert_eq!(said(&right), Some(Denial::Token));
     assert_eq!(said(&[&right[..], &[9; 1000]].concat()), Some(Denial::Token), "what is behind is not read");
-    let (here, there) = streams();
-    let joins = std::thread::spawn(move || Control::join(there, &token(TOKEN), PATIENCE));
-    (&here).write_all(&[b'x'; GREETING_BYTES]).expect("it is read");
-    let said = joins.join().expect("no panic").err().expect("it is none").to_string();
+    let said = said_to(|mut here| here.write_all(&[b'x'; GREETING_BYTES]).expect("it is read"));
     assert!(said.contains("does not speak"), "{said}");
 }
 

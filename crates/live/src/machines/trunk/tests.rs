@@ -31,7 +31,7 @@ fn segments(from: &mut Trunk, now_us: u64) -> Vec<Vec<u8>> {
 }
 
 fn stream_of(bytes: usize) -> Vec<u8> {
-    (0..bytes).map(|at| (at * at >> 7) as u8).collect()
+    (0..bytes).map(|at| ((at * at) >> 7) as u8).collect()
 }
 
 fn inbox(of: &mut Trunk) -> &[u8] {
