@@ -18,72 +18,81 @@ from clearway._machines import TOKEN, the_token
 from clearway._part import PART
 from clearway._places import check_result, held, slug
 
+ScenarioOrNone = Annotated[
+    Path | None, typer.Argument(help="A scenario in TOML.", metavar="SCENARIO.toml", show_default=False)
+]
+Bench = Annotated[bool, typer.Option("--bench", help="Measure how fast this machine does that, instead.")]
+Processes = Annotated[
+    int,
+    typer.Option(
+        min=1,
+        max=64,
+        help="Processes that share the nodes, each with live.workers threads; no more than the fabric has racks. "
+        "One that ends in the middle is a failure of its nodes.",
+    ),
+]
+Attach = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Let a host be a TUN or TAP device (host3=tap0) or a network namespace (host3=netns:red) of this "
+        "machine, until the scenario's end, Ctrl-C or SIGTERM (repeatable). Needs CAP_NET_ADMIN.",
+        metavar="HOST=DEVICE",
+    ),
+]
+Capture = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Write what a link carries to a file in the format pcapng, such as spine0-leaf2:out.pcapng (repeatable).",
+        metavar="LINK:FILE",
+    ),
+]
+Machines = Annotated[
+    int,
+    typer.Option(
+        min=1,
+        max=64,
+        help="Machines that share the nodes, this one included; the others join with --join. Needs --listen.",
+    ),
+]
+Listen = Annotated[
+    str | None,
+    typer.Option(
+        help="Where this machine waits for the others, by TCP, and by UDP for packets, such as 0.0.0.0:7770.",
+        metavar="ADDRESS:PORT",
+    ),
+]
+Join = Annotated[
+    str | None,
+    typer.Option(
+        help="Take part in the run of another machine, which listens there and writes the results. A scenario that "
+        "is given has to be that machine's.",
+        metavar="HOST:PORT",
+    ),
+]
+TokenFile = Annotated[
+    Path | None,
+    typer.Option(
+        help="A file with the token that all machines of a run share; without it, the environment variable "
+        f"{TOKEN} has it.",
+        metavar="FILE",
+    ),
+]
+
 
 def live(
-    scenario: Annotated[
-        Path | None, typer.Argument(help="A scenario in TOML.", metavar="SCENARIO.toml", show_default=False)
-    ] = None,
+    scenario: ScenarioOrNone = None,
     set_: Sets = None,
     seed: Seed = None,
     load: Load = None,
     out: Out = None,
-    bench: Annotated[bool, typer.Option("--bench", help="Measure how fast this machine does that, instead.")] = False,
-    processes: Annotated[
-        int,
-        typer.Option(
-            min=1,
-            max=64,
-            help="Processes that share the nodes, each with live.workers threads; no more than the fabric has racks. "
-            "One that ends in the middle is a failure of its nodes.",
-        ),
-    ] = 1,
-    attach: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Let a host be a TUN or TAP device (host3=tap0) or a network namespace (host3=netns:red) of this "
-            "machine, until the scenario's end, Ctrl-C or SIGTERM (repeatable). Needs CAP_NET_ADMIN.",
-            metavar="HOST=DEVICE",
-        ),
-    ] = None,
-    capture: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Write what a link carries to a file in the format pcapng, such as spine0-leaf2:out.pcapng "
-            "(repeatable).",
-            metavar="LINK:FILE",
-        ),
-    ] = None,
-    machines: Annotated[
-        int,
-        typer.Option(
-            min=1,
-            max=64,
-            help="Machines that share the nodes, this one included; the others join with --join. Needs --listen.",
-        ),
-    ] = 1,
-    listen: Annotated[
-        str | None,
-        typer.Option(
-            help="Where this machine waits for the others, by TCP, and by UDP for packets, such as 0.0.0.0:7770.",
-            metavar="ADDRESS:PORT",
-        ),
-    ] = None,
-    join: Annotated[
-        str | None,
-        typer.Option(
-            help="Take part in the run of another machine, which listens there and writes the results. A scenario that "
-            "is given has to be that machine's.",
-            metavar="HOST:PORT",
-        ),
-    ] = None,
-    token_file: Annotated[
-        Path | None,
-        typer.Option(
-            help="A file with the token that all machines of a run share; without it, the environment variable "
-            f"{TOKEN} has it.",
-            metavar="FILE",
-        ),
-    ] = None,
+    bench: Bench = False,
+    processes: Processes = 1,
+    attach: Attach = None,
+    capture: Capture = None,
+    machines: Machines = 1,
+    listen: Listen = None,
+    join: Join = None,
+    token_file: TokenFile = None,
     json_: Json = False,
 ) -> None:
     """Run a scenario by the machine's clock, and in the simulator for comparison, unless hosts are attached."""

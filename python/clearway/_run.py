@@ -139,8 +139,7 @@ def live(
     label, core = name if name is not None else f"{scenario.name}, live", scenario._core
     if listen is not None:
         at, secret = listen, the_token(token)
-        start = lambda heard: _core.live_machines(core, machines, at, secret, tell, heard)  # noqa: E731
-        return _run(label, progress, start)
+        return _run(label, progress, lambda listen: _core.live_machines(core, machines, at, secret, tell, listen))
     return _run(label, progress, lambda listen: _core.live(core, listen, processes, PART))
 
 
