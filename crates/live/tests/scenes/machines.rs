@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::net::{TcpStream, UdpSocket};
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use clearway_live::machines::{Joined, Membership, News, Token};
@@ -45,30 +45,34 @@ fn token() -> Token {
     Token::new("a token of these tests").expect("long enough")
 }
 
-/// The first machine, and what is done once it listens, with its port.
+/// The first machine, and what is done once it listens, with its port and whether the network lives.
 fn first(
     scenario: &Scenario,
     machines: usize,
     at: &str,
-    others: impl FnOnce(u16, Sender<News>) + Send,
+    others: impl FnOnce(u16, &AtomicBool) + Send,
 ) -> (Result<RunResult, Problem>, Vec<News>) {
     let token = token();
     let member = Membership { token: &token, build: "this" };
-    let (told, hears): (Sender<News>, Receiver<News>) = channel();
-    std::thread::scope(|scope| {
-        let (mut others, more) = (Some(others), told.clone());
+    let (lives, mut told) = (AtomicBool::new(false), Vec::new());
+    let result = std::thread::scope(|scope| {
+        let (mut others, lives) = (Some(others), &lives);
         let tell = |news: News| {
             if let News::Listening(at, _) = &news
                 && let Some(others) = others.take()
             {
-                let (port, more) = (at.port(), more.clone());
-                scope.spawn(move || others(port, more));
+                let port = at.port();
+                scope.spawn(move || others(port, lives));
             }
-            told.send(news).expect("it is heard");
+            told.push(news);
         };
-        let result = run_machines(scenario, machines, at, &member, tell, |_| false);
-        (result, hears.try_iter().collect())
-    })
+        let watch = |at: run::Progress| {
+            lives.fetch_or(at.now.ps() > 0, Ordering::SeqCst);
+            false
+        };
+        run_machines(scenario, machines, at, &member, tell, watch)
+    });
+    (result, told)
 }
 
 fn joins(port: u16, scenario: Option<&Scenario>, token: &Token, build: &str) -> Result<Joined, Problem> {
@@ -242,15 +246,13 @@ fn a_machine_that_is_killed_is_a_failure_of_its_nodes() {
     // 3 s by the machine's clock.
     let more = [("live.dilation", "600"), ("measure.end", "5ms")];
     let scenario = read(RACKS, &more);
-    let (result, _) = first(&scenario, 3, "127.0.0.1:0", |port, _| {
+    let (result, _) = first(&scenario, 3, "127.0.0.1:0", |port, lives| {
         let at = format!("127.0.0.1:{port}");
         let (mut victim, other) = (machine(&[], &at), machine(&[], &at));
-        // It is killed when it has begun to live, which is when all threads of it run.
-        let threads = || std::fs::read_dir(format!("/proc/{}/task", victim.id())).map_or(0, Iterator::count);
-        while threads() < 4 {
+        while !lives.load(Ordering::SeqCst) {
             std::thread::sleep(Duration::from_millis(10));
         }
-        std::thread::sleep(Duration::from_millis(700));
+        std::thread::sleep(Duration::from_millis(300));
         victim.kill().expect("it can be");
         victim.wait().expect("it ends");
         let output = other.wait_with_output().expect("it ends");
