@@ -39,6 +39,7 @@ pub const TARGETS: &[(&str, Reader)] = &[
     ("header", header),
     ("frame", frame),
     ("ring", ring),
+    ("trunk", trunk),
     ("tenants", tenants),
     ("device", device),
 ];
@@ -274,6 +275,21 @@ fn ring(bytes: &[u8]) -> bool {
     // A reader reads no more than there is room for, whatever the writer says.
     assert!(entries + refused.len() <= 1_024, "{entries} entries, {} refused", refused.len());
     packets > 0
+}
+
+/// What another machine has put into its trunk: records, numbers of a board and packets that need not be any. Accepted
+/// is what is whole and has a packet in it.
+fn trunk(bytes: &[u8]) -> bool {
+    let transports: Vec<Transport> = Transport::NAMES.iter().filter_map(|name| Transport::named(name)).collect();
+    let flow_control = LinkControl::named("pyrrha").expect("it is in the catalogue");
+    let sharing = Sharing::named("elastic_switch").expect("it is in the catalogue");
+    let codec = Codec { transports: &transports, flow_control: &flow_control, sharing: &sharing, hosts: 8, links: 16 };
+    let mut packets = 0;
+    let (entries, whole) =
+        live::machines::read_any(bytes, |entry| packets += usize::from(codec.parse_body(entry).is_ok()));
+    // A record has a kind, a length and two workers at least.
+    assert!(packets <= entries && 9 * entries <= bytes.len(), "{entries} entries of {} bytes", bytes.len());
+    whole && packets > 0
 }
 
 /// The fields of a frame with what stands before and behind them.

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from clearway._compare_all import Everything, compare_all
     from clearway._estimate import Estimate
     from clearway._listings import fabrics, schema, schemes, workloads
+    from clearway._machines import Joined, join
     from clearway._results import Result, Table, load
     from clearway._run import Comparison, Progress, compare, live, run
     from clearway._scenario import Scenario
@@ -25,6 +26,7 @@ __all__ = [
     "Comparison",
     "Estimate",
     "Everything",
+    "Joined",
     "Point",
     "Progress",
     "Result",
@@ -39,6 +41,7 @@ __all__ = [
     "compare_all",
     "fabrics",
     "harmony",
+    "join",
     "live",
     "load",
     "r2c2",
@@ -56,6 +59,7 @@ _PLACES = {
     "_compare_all": ("Everything", "compare_all"),
     "_estimate": ("Estimate",),
     "_listings": ("fabrics", "schema", "schemes", "workloads"),
+    "_machines": ("Joined", "join"),
     "_results": ("Result", "Table", "load"),
     "_run": ("Comparison", "Progress", "compare", "live", "run"),
     "_scenario": ("Scenario",),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -12,66 +14,125 @@ import clearway as cw
 from clearway import _core
 from clearway._cli_options import Json, Load, Out, Seed, Sets, read_scenarios
 from clearway._cli_said import Said, finish
+from clearway._machines import TOKEN, the_token
 from clearway._part import PART
 from clearway._places import check_result, held, slug
 
+ScenarioOrNone = Annotated[
+    Path | None, typer.Argument(help="A scenario in TOML.", metavar="SCENARIO.toml", show_default=False)
+]
+Bench = Annotated[bool, typer.Option("--bench", help="Measure how fast this machine does that, instead.")]
+Processes = Annotated[
+    int,
+    typer.Option(
+        min=1,
+        max=64,
+        help="Processes that share the nodes, each with live.workers threads; no more than the fabric has racks. "
+        "One that ends in the middle is a failure of its nodes.",
+    ),
+]
+Attach = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Let a host be a TUN or TAP device (host3=tap0) or a network namespace (host3=netns:red) of this "
+        "machine, until the scenario's end, Ctrl-C or SIGTERM (repeatable). Needs CAP_NET_ADMIN.",
+        metavar="HOST=DEVICE",
+    ),
+]
+Capture = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Write what a link carries to a file in the format pcapng, such as spine0-leaf2:out.pcapng (repeatable).",
+        metavar="LINK:FILE",
+    ),
+]
+Machines = Annotated[
+    int,
+    typer.Option(
+        min=1,
+        max=64,
+        help="Machines that share the nodes, this one included; the others join with --join. Needs --listen.",
+    ),
+]
+Listen = Annotated[
+    str | None,
+    typer.Option(
+        help="Where this machine waits for the others, by TCP, and by UDP for packets, such as 0.0.0.0:7770.",
+        metavar="ADDRESS:PORT",
+    ),
+]
+Join = Annotated[
+    str | None,
+    typer.Option(
+        help="Take part in the run of another machine, which listens there and writes the results. A scenario that "
+        "is given has to be that machine's.",
+        metavar="HOST:PORT",
+    ),
+]
+TokenFile = Annotated[
+    Path | None,
+    typer.Option(
+        help="A file with the token that all machines of a run share; without it, the environment variable "
+        f"{TOKEN} has it.",
+        metavar="FILE",
+    ),
+]
+
 
 def live(
-    scenario: Annotated[
-        Path | None, typer.Argument(help="A scenario in TOML.", metavar="SCENARIO.toml", show_default=False)
-    ] = None,
+    scenario: ScenarioOrNone = None,
     set_: Sets = None,
     seed: Seed = None,
     load: Load = None,
     out: Out = None,
-    bench: Annotated[bool, typer.Option("--bench", help="Measure how fast this machine does that, instead.")] = False,
-    processes: Annotated[
-        int,
-        typer.Option(
-            min=1,
-            max=64,
-            help="Processes that share the nodes, each with live.workers threads; no more than the fabric has racks. "
-            "One that ends in the middle is a failure of its nodes.",
-        ),
-    ] = 1,
-    attach: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Let a host be a TUN or TAP device (host3=tap0) or a network namespace (host3=netns:red) of this "
-            "machine, until the scenario's end, Ctrl-C or SIGTERM (repeatable). Needs CAP_NET_ADMIN.",
-            metavar="HOST=DEVICE",
-        ),
-    ] = None,
-    capture: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Write what a link carries to a file in the format pcapng, such as spine0-leaf2:out.pcapng "
-            "(repeatable).",
-            metavar="LINK:FILE",
-        ),
-    ] = None,
+    bench: Bench = False,
+    processes: Processes = 1,
+    attach: Attach = None,
+    capture: Capture = None,
+    machines: Machines = 1,
+    listen: Listen = None,
+    join: Join = None,
+    token_file: TokenFile = None,
     json_: Json = False,
 ) -> None:
     """Run a scenario by the machine's clock, and in the simulator for comparison, unless hosts are attached."""
+    places = _sets("attach", attach, "=") + _sets("capture", capture, ":")
+    if join is not None:
+        _refuse_with_join(bench or processes > 1 or machines > 1 or bool(listen) or bool(out) or bool(places))
+        given = read_scenarios([scenario], set_, seed, load)[0] if scenario is not None else None
+        _join(join, _token(token_file), given, Said(json_))
+        return
     if bench == (scenario is not None):
         raise typer.BadParameter("give a scenario, or --bench, which needs none", param_hint="SCENARIO.toml")
     if scenario is None:
         _bench(Said(json_))
         return
-    places = _sets("attach", attach, "=") + _sets("capture", capture, ":")
-    read, said = read_scenarios([scenario], [*(set_ or []), *places], seed, load)[0], Said(json_)
+    read = read_scenarios([scenario], [*(set_ or []), *places], seed, load)[0]
     folder = out or Path("out") / f"{slug(scenario.stem)}-live"
+    token = _token(token_file) if machines > 1 else None
+
+    def run() -> cw.Result:
+        return cw.live(
+            read, name="live", progress=True, processes=processes, machines=machines, listen=listen, token=token
+        )
+
+    _run(read, folder, run, Said(json_), first=machines > 1)
+
+
+def _run(read: cw.Scenario, folder: Path, run: Callable[[], cw.Result], said: Said, *, first: bool) -> None:
+    """Runs a scenario live and in the simulator: live `first` where other machines wait for it."""
     with held(folder):
         for name in ("simulated", "live"):
             check_result(folder / name)
         attached = bool(read.to_dict().get("live", {}).get("attach"))
-        results = []
-        if not attached:
-            results.append(cw.run(read, name="simulated", progress=True))
-            results[0].save(folder / "simulated")
-        if not any(result.interrupted for result in results):
-            results.append(cw.live(read, name="live", progress=True, processes=processes))
-            results[-1].save(folder / "live")
+        results: list[cw.Result] = []
+        for name in ("live", "simulated") if first else ("simulated", "live"):
+            if (attached and name == "simulated") or any(result.interrupted for result in results):
+                continue
+            result = run() if name == "live" else cw.run(read, name=name, progress=True)
+            result.save(folder / name)
+            results.append(result)
+        results.sort(key=lambda result: result.name, reverse=True)
         import pandas as pd
 
         tables = [result.fct().rename(index={"all": result.name}) for result in results]
@@ -80,6 +141,8 @@ def live(
         if attached:
             devices = results[-1].attached.to_pandas()
             said.table(devices.set_index("host"), "attached")
+        if first:
+            said.table(results[-1].machines.to_pandas().set_index("machine"), "machines")
         if results[-1].name == "live":
             info = results[-1].info
             late = (
@@ -90,6 +153,31 @@ def live(
             said.line(late, facts)
         said.place("results", folder)
     finish(results, said, endless=attached)
+
+
+def _token(file: Path | None) -> str:
+    return the_token(file.read_text(encoding="utf-8") if file is not None else None)
+
+
+def _refuse_with_join(others: bool) -> None:
+    if others:
+        raise typer.BadParameter(
+            "how a run is run and where its results go is said where it listens; here go a scenario and its keys, "
+            "--token-file and --json",
+            param_hint="--join",
+        )
+
+
+def _join(address: str, token: str, scenario: cw.Scenario | None, said: Said) -> None:
+    """Takes part in another machine's run."""
+    joined = cw.join(address, token=token, scenario=scenario)
+    end = f"{joined.end_ps / 1e9:,.3f} ms"
+    said.line(
+        f"machine {joined.machine} of 0 to {joined.machines - 1}, with {joined.nodes} nodes, lived until {end}; the "
+        f"results are where {address} is",
+        asdict(joined),
+    )
+    said.end()
 
 
 def _sets(key: str, given: list[str] | None, between: str) -> list[str]:

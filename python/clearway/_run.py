@@ -14,6 +14,7 @@ import pandas as pd
 
 from clearway import _core
 from clearway._estimate import memory_bytes_max
+from clearway._machines import tell, the_token
 from clearway._part import PART
 from clearway._places import check_result, slug
 from clearway._points import SIZES
@@ -114,16 +115,31 @@ def live(
     progress: bool | _Listener | None = None,
     name: str | None = None,
     processes: int = 1,
+    machines: int = 1,
+    listen: str | None = None,
+    token: str | None = None,
+    tell: Callable[[str], object] = tell,
 ) -> Result:
     """Runs a scenario by the machine's clock, with real content, on the simulator's own hosts and switches.
 
     How fast a network can live depends on the machine: see `docs/live.md`. With several `processes` each has
-    `live.workers` threads and a part of the nodes.
+    `live.workers` threads and a part of the nodes, and so has each of several `machines`: the run then waits at the
+    address `listen` ("0.0.0.0:7770") until the others have called `cw.join` with the same `token` (by default that of
+    the environment variable CLEARWAY_TOKEN). `tell` is called with what happens until then.
     """
     if processes < 1:
         raise ValueError(f"processes: {processes} is not at least 1")
+    if machines < 1:
+        raise ValueError(f"machines: {machines} is not at least 1")
+    if (machines > 1) != (listen is not None):
+        raise ValueError('machines and listen go together: machines=2, listen="0.0.0.0:7770"')
+    if machines > 1 and processes > 1:
+        raise ValueError("on several machines each is one process: set live.workers for more threads")
     scenario = scenario_of(scenario)
     label, core = name if name is not None else f"{scenario.name}, live", scenario._core
+    if listen is not None:
+        at, secret = listen, the_token(token)
+        return _run(label, progress, lambda listen: _core.live_machines(core, machines, at, secret, tell, listen))
     return _run(label, progress, lambda listen: _core.live(core, listen, processes, PART))
 
 

@@ -16,8 +16,8 @@ FLOW_LEVEL = {
 }  # fmt: skip
 """Of the tables that have fewer columns at flow level: those that they have."""
 
-LIVE = ("lateness", "refused", "attached")
-"""What a live run has beside them; the last only with attached hosts."""
+LIVE = ("lateness", "refused", "attached", "machines")
+"""What a live run has beside them; the last two only with attached hosts, and on several machines."""
 
 # columns: begin
 TABLES: dict[str, dict[str, str]] = {

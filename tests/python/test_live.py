@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import re
 import struct
+import subprocess
 from pathlib import Path
 
 import clearway as cw
 import pytest
-from test_cli import clearway
+from test_cli import PROGRAM, clearway
 
 SCENARIO = """
 [fabric.star]
@@ -87,6 +90,69 @@ def test_several_processes_have_the_simulators_history() -> None:
     assert live.info["processes"] == 2
     assert live.info["lost_processes"] == []
     assert live.info["digest"] == cw.run(scenario).info["digest"]
+
+
+TOKEN = "a token of these tests"
+
+
+def test_two_machines_have_the_simulators_history(tmp_path: Path) -> None:
+    fabric = '[fabric.leaf_spine]\nracks = 2\nhosts_per_rack = 2\npropagation = "400us"\n'
+    scenario, token = tmp_path / "few.toml", tmp_path / "token"
+    scenario.write_text(fabric + DILATED[DILATED.index("[measure]") :])
+    token.write_text(TOKEN + "\n")
+    others, said = [], []
+
+    def tell(news: str) -> None:
+        said.append(news)
+        if at := re.match(r"listening at (\S+) for 1 more", news):
+            command = [*PROGRAM, "live", scenario, "--join", at[1], "--token-file", token, "--json"]
+            others.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
+
+    read = cw.Scenario.load(scenario)
+    live = cw.live(read, machines=2, listen="127.0.0.1:0", token=TOKEN, tell=tell)
+    out, err = others[0].communicate(timeout=60)
+    assert others[0].returncode == 0, err
+    assert live.info["digest"] == cw.run(read).info["digest"]
+    assert (live.info["machines"], live.info["lost_processes"]) == (2, [])
+    part = json.loads(out)
+    assert (part["machine"], part["machines"], part["end_ps"]) == (1, 2, 50_000_000_000)
+    table = live.machines.to_pandas()
+    assert table["nodes"].tolist()[1] == part["nodes"]
+    assert table["lived"].all()
+    assert any("has joined: all are there" in news for news in said), said
+    live.save(tmp_path / "live")
+    assert cw.load(tmp_path / "live").machines.to_pandas().equals(table)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--machines", "2"], "machines and listen go together"),
+        (["--listen", "127.0.0.1:0"], "machines and listen go together"),
+        (["--machines", "2", "--listen", "127.0.0.1:0", "--processes", "2"], "each is one process"),
+        (["--machines", "9", "--listen", "127.0.0.1:0"], "9 machines can't share the nodes of this fabric"),
+        (["--machines", "2", "--listen", "nowhere"], "can't listen at nowhere"),
+        (["--join", "127.0.0.1:1", "--out", "here"], "said where it listens"),
+        (["--join", "nowhere"], "written as HOST:PORT"),
+    ],
+)
+def test_machines_that_cannot_be_are_an_error(options: list[str], words: str, tmp_path: Path) -> None:
+    fabric = '[fabric.leaf_spine]\nracks = 2\nhosts_per_rack = 2\npropagation = "400us"\n'
+    scenario, token = tmp_path / "few.toml", tmp_path / "token"
+    scenario.write_text(fabric + DILATED[DILATED.index("[measure]") :])
+    token.write_text(TOKEN)
+    ended = clearway("live", scenario, *options, "--token-file", token, cwd=tmp_path)
+    assert ended.returncode == 2
+    assert words in " ".join(ended.stderr.replace("│", " ").split())
+
+
+def test_a_token_is_needed_and_must_be_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CLEARWAY_TOKEN", raising=False)
+    with pytest.raises(ValueError, match="set CLEARWAY_TOKEN; `openssl rand -hex 32` makes one"):
+        cw.join("127.0.0.1:1")
+    monkeypatch.setenv("CLEARWAY_TOKEN", "short")
+    with pytest.raises(cw.ScenarioError, match="token: it has 5 characters, and needs 16"):
+        cw.join("127.0.0.1:1")
 
 
 def test_what_needs_one_process_is_refused_in_two(tmp_path: Path) -> None:

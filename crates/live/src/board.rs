@@ -15,6 +15,8 @@
 //! and what they read there binds that process alone: packets are counted for each pair of workers, and only the first
 //! process says that the run is over, or that a process is lost.
 
+pub(crate) mod mirror;
+
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -58,6 +60,10 @@ mod header {
     pub const ENDED_AT: usize = 5;
     /// Workers that have nothing left to do before the horizon.
     pub const DONE: usize = 6;
+    /// Machines of which the process has heard nothing for long, or what can't be, as bits.
+    pub const SUSPECTS: usize = 7;
+    /// The last of them.
+    pub const LAST: usize = SUSPECTS;
 }
 
 /// Numbers in the post of a worker. Behind the first line, how many packets it has sent to each other worker, and how
@@ -313,6 +319,21 @@ impl Board {
     /// A process is lost, says the first.
     pub fn bury(&self, process: usize) {
         self.header(0, header::DEAD).fetch_or(1 << process, Ordering::SeqCst);
+    }
+
+    /// This process can't hear others, as bits.
+    pub fn suspect(&self, processes: u64) {
+        self.header(self.me, header::SUSPECTS).fetch_or(processes, Ordering::SeqCst);
+    }
+
+    /// Whom a process can't hear, as it says.
+    pub fn suspects(&self, process: usize) -> u64 {
+        self.header(process, header::SUSPECTS).load(Ordering::Relaxed)
+    }
+
+    /// A worker of this process has been sent something from another machine.
+    pub fn nudge(&self, worker: usize) {
+        self.wake(worker, Time::ZERO);
     }
 
     /// Once it is over: why, when, and how late that was noticed.

@@ -73,6 +73,12 @@ impl Clock {
         }
     }
 
+    /// The same; waits until that instant has come.
+    pub fn begin_at(&self, began: u64) {
+        std::thread::sleep(std::time::Duration::from_nanos(began.saturating_sub(instant_ns())));
+        self.start_at(began);
+    }
+
     /// Now, in the network's time.
     #[inline]
     pub fn now(&self) -> Time {

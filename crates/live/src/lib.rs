@@ -4,15 +4,16 @@
 //! (`worker.rs`), which agree on how far each may go (`board.rs`). What is due when is decided by the machine's clock
 //! (`clock.rs`). Packets carry real content ([`mod@content`]), which is written once, at the source, and checked at the
 //! destination; on the way only its owner changes (`pages.rs`). Links are memory, rings between threads, rings between
-//! processes ([`mod@ring`], `processes.rs`), or datagrams (`wires.rs`, [`mod@frame`]). Some hosts may be network
-//! devices of the machine ([`attach`]), and links may be written to files ([`capture`]). The tables are those of the
+//! processes ([`mod@ring`], `processes.rs`), trunks between machines ([`machines`]), or datagrams (`wires.rs`,
+//! [`mod@frame`]). Some hosts may be network devices of the machine ([`attach`]), and links may be written to files
+//! ([`capture`]). The tables are those of the
 //! simulator, so that one stands beside the other.
 //!
 //! This is Maze, R2C2's emulator of a rack (section 4.1), of the same nodes as the simulator. It shows that protocols
 //! need nothing that only a simulator can give, and how far results in simulated time are from those on a real clock.
 //!
-//! Absent on purpose: several machines, which need clocks that agree. Datagrams are not authenticated beyond their
-//! sender's address: a process that can forge the source port of another on this machine can take part in the run.
+//! Absent on purpose: with `live.links = "datagrams"`, datagrams are not authenticated beyond their sender's address: a
+//! process that can forge the source port of another on this machine can take part in the run.
 
 pub mod attach;
 pub mod bench;
@@ -22,17 +23,20 @@ mod clock;
 pub mod content;
 mod datagrams;
 pub mod frame;
+pub mod machines;
 mod network;
 mod pages;
 mod processes;
 mod results;
 pub mod ring;
 mod run;
+mod several;
 mod shared;
 mod sockets;
 mod wires;
 mod worker;
 
 pub use clock::CREDIT;
+pub use machines::{join, run_machines};
 pub use processes::{run_processes, take_part};
 pub use run::{RunInfo, RunResult, run, run_at};

@@ -14,7 +14,7 @@ use crate::frame::Refusal;
 use crate::shared::{Line, Lines, WORDS};
 
 /// Packets that may be under way. So few in tests that rings are full time and again.
-const RING: usize = if cfg!(test) { 4 } else { 512 };
+pub(crate) const RING: usize = if cfg!(test) { 4 } else { 512 };
 
 /// The longest fields: telemetry of many hops has some 600 bytes.
 pub(crate) const FIELDS_BYTES_MAX: usize = 1_024;

@@ -53,7 +53,11 @@ pub struct RunInfo {
     pub workers: usize,
     /// Processes that they were in, those that were lost not counted.
     pub processes: usize,
-    /// Numbers of the processes that were lost, with all that their nodes had counted.
+    /// Machines that they were on, those that were lost not counted.
+    pub machines: usize,
+    /// To within this, in microseconds, the clocks of all machines agreed when the run began.
+    pub clock_error_us: f64,
+    /// Numbers of the processes, or machines, that were lost, with all that their nodes had counted.
     pub lost_processes: Vec<usize>,
     /// Hosts of the fabric.
     pub hosts: u32,
@@ -190,6 +194,8 @@ pub(crate) fn conclude<P: Probe>(
         dilation: plan.scenario.live.dilation,
         workers: noted.len(),
         processes,
+        machines: 1,
+        clock_error_us: 0.0,
         lost_processes: Vec::new(),
         hosts: plan.fabric.hosts,
         flows: plan.flows.len() as u64,

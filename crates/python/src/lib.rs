@@ -5,6 +5,7 @@
 
 mod estimate;
 mod harmony;
+mod machines;
 mod r2c2;
 mod run;
 
@@ -201,5 +202,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(run::run_live, module)?)?;
     module.add_function(wrap_pyfunction!(run::live_bench, module)?)?;
     module.add_function(wrap_pyfunction!(run::live_part, module)?)?;
+    module.add_function(wrap_pyfunction!(machines::live_machines, module)?)?;
+    module.add_function(wrap_pyfunction!(machines::live_join, module)?)?;
     Ok(())
 }

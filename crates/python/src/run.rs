@@ -12,11 +12,12 @@ use units::Problem;
 use crate::{Scenario, scenario_error};
 
 /// What a run gives: its summary as JSON, the resolved scenario, the tables.
-type Run<'py> = (String, String, Vec<(&'static str, Vec<ColumnOut<'py>>)>);
+pub(crate) type Run<'py> = (String, String, Vec<(&'static str, Vec<ColumnOut<'py>>)>);
 
 /// Name, unit, what it says, kind ("u64", "u64?", "u32", "f64", "bool", "names"), values in the machine's byte order,
 /// names.
-type ColumnOut<'py> = (&'static str, &'static str, &'static str, &'static str, Bound<'py, PyBytes>, Vec<String>);
+pub(crate) type ColumnOut<'py> =
+    (&'static str, &'static str, &'static str, &'static str, Bound<'py, PyBytes>, Vec<String>);
 
 /// How often a run looks up.
 const LOOK_UP: Duration = Duration::from_millis(100);
@@ -105,7 +106,7 @@ pub(crate) fn live_bench(py: Python<'_>, command: Vec<String>) -> PyResult<Strin
 
 /// Runs with a watch that lets Python look at signals and at progress.
 #[expect(clippy::disallowed_methods, reason = "the real clock, for whoever looks on")]
-fn watched<R: Send>(
+pub(crate) fn watched<R: Send>(
     py: Python<'_>,
     scenario: &Scenario,
     progress: Option<Py<PyAny>>,
@@ -137,7 +138,12 @@ fn watched<R: Send>(
     }
 }
 
-fn give<'py>(py: Python<'py>, info: &impl Serialize, toml: String, tables: Vec<Table>) -> PyResult<Run<'py>> {
+pub(crate) fn give<'py>(
+    py: Python<'py>,
+    info: &impl Serialize,
+    toml: String,
+    tables: Vec<Table>,
+) -> PyResult<Run<'py>> {
     let info = serde_json::to_string(info).expect("a summary is JSON");
     let columns = |table: Table| {
         let column = |column: run::Column| {

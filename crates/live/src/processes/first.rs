@@ -8,27 +8,25 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration as Span;
 
-use ::run::{Finding, Plan, Progress};
-use driver::{Cut, Probe, Probes, Summary};
-use node::wire::{Malformed, Reader, Writer};
-use scenario::{LiveLinks, Scenario};
-use units::{Duration, NodeId, Problem};
+use ::run::{Plan, Progress};
+use driver::{Cut, Probe};
+use node::wire::{Reader, Writer};
+use scenario::Scenario;
+use units::{NodeId, Problem};
 
 use super::ends::Shape;
 use super::socket;
-use crate::board::{Board, Ended, PROCESSES_MAX, workers_of};
+use crate::board::PROCESSES_MAX;
 use crate::clock::{Clock, instant_ns};
 use crate::network::{self, Network, Outcome};
-use crate::run::{Other, conclude};
+use crate::run::conclude;
+use crate::several::{self, Nodes, listen, tell_of_lost};
 use crate::shared::{self, Lines, Shared};
 use crate::worker::Worker;
-use crate::{RunResult, results, run};
+use crate::{RunResult, run};
 
 /// How often it looks whether flows have ended everywhere, and who is still there.
 const LOOK: Span = Span::from_millis(1);
-
-/// After so many looks it asks whoever watches.
-const ASK: u32 = 50;
 
 /// So long it waits for a word of another process.
 const PATIENCE: Span = Span::from_secs(30);
@@ -59,15 +57,8 @@ pub fn run_processes(
     watch: impl FnMut(Progress) -> bool,
 ) -> Result<RunResult, Problem> {
     let plan = Plan::new(scenario)?;
-    if processes > 1 && plan.scenario.live.links == LiveLinks::Datagrams {
-        let message = "one process reads all sockets: run it in one, or write live.links = \"memory\"";
-        return Err(Problem::new("live.links", message));
-    }
-    if processes > 1 && !plan.attached.is_empty() {
-        return Err(Problem::new("live.attach", "devices of attached hosts belong to one process: run it in one"));
-    }
-    if processes > 1 && !plan.scenario.live.capture.is_empty() {
-        return Err(Problem::new("live.capture", "one process writes all captures: run it in one"));
+    if processes > 1 {
+        several::check(&plan)?;
     }
     let cut = Cut::new(&plan, plan.scenario.live.workers as usize * processes);
     let processes = processes.min(cut.parts()).min(PROCESSES_MAX);
@@ -76,22 +67,13 @@ pub fn run_processes(
     }
     // All processes cut alike.
     let cut = Cut::new(&plan, plan.scenario.live.workers as usize * processes);
-    let mut left_out = Vec::new();
-    let probes = || {
-        let mut probes = Probes::new(&plan);
-        probes.keep_those_that_pack();
-        probes
-    };
-    left_out.extend(Probes::new(&plan).keep_those_that_pack());
     let first = First { plan: &plan, scenario, processes };
-    let mut result = match probes().is_empty() {
+    let mut result = match several::probes(&plan).is_empty() {
         true => first.run(cut, command, || (), watch),
-        false => first.run(cut, command, probes, watch),
+        false => first.run(cut, command, || several::probes(&plan), watch),
     }
     .map_err(|error| Problem::new("live.processes", format!("{processes} processes: {error}")))?;
-    result.tables.retain(|table| !left_out.contains(&table.name));
-    let missing = |name: &&str| format!("{name}: what one process sees of it does not go to another: run it in one");
-    result.info.warnings.extend(left_out.iter().map(missing));
+    several::leave_out(&plan, &mut result);
     Ok(result)
 }
 
@@ -111,7 +93,7 @@ impl First<'_> {
     ) -> io::Result<RunResult> {
         let plan = self.plan;
         let shape = Shape::of(plan, &cut, self.processes);
-        let part_of: Vec<usize> = (0..plan.fabric.nodes()).map(|node| cut.part_of(NodeId(node))).collect();
+        let nodes = Nodes::new(plan, &cut, self.processes);
         let started = self.start(shape, command);
         let (mut peers, regions, files) = started.map_err(|error| match error.kind() {
             io::ErrorKind::BrokenPipe => io::Error::other("one ended before the run began"),
@@ -131,7 +113,8 @@ impl First<'_> {
                 board.quit();
             }
         };
-        network::drive(&mut workers, board, start, LOOK, look(plan, clock, board, &peers, watch));
+        let gone = |process: usize| peers[process].as_ref().is_some_and(|peer: &Peer| socket::is_gone(&peer.stream));
+        network::drive(&mut workers, board, start, LOOK, several::look(plan, clock, board, gone, watch));
         begun?;
         let machine = clock.machine();
         let mut lost: Vec<usize> = (1..self.processes).filter(|process| board.dead() >> process & 1 != 0).collect();
@@ -149,9 +132,8 @@ impl First<'_> {
         let mut others = Vec::new();
         for (process, peer) in peers.iter().enumerate() {
             let Some(peer) = peer else { continue };
-            let own = workers_of(process, self.processes, shape.workers);
             let words = socket::receive(&peer.stream);
-            let has = |node: NodeId| own.contains(&part_of[node.index()]);
+            let has = |node: NodeId| nodes.is_in(node, process);
             match words.map(|words| listen(plan, has, probe(), &mut Reader::new(&words, "words of a process"))) {
                 Ok(Ok(other)) => others.push(other),
                 Ok(Err(_)) | Err(_) => lost.push(process),
@@ -160,11 +142,7 @@ impl First<'_> {
         drop(peers);
         let mut result = conclude(plan, clock, workers, others, Outcome { ended, end, late, machine });
         if !lost.is_empty() {
-            lost.sort_unstable();
-            let process_of =
-                |part| (0..self.processes).find(|&of| workers_of(of, self.processes, shape.workers).contains(&part));
-            let is_lost = |node: &usize| process_of(part_of[*node]).is_some_and(|process| lost.contains(&process));
-            tell_of_lost(plan, &mut result, lost.clone(), (0..part_of.len()).filter(is_lost).collect());
+            tell_of_lost(plan, &mut result, "process", lost, &nodes);
         }
         Ok(result)
     }
@@ -235,34 +213,6 @@ fn begin(clock: &Clock, peers: &[Option<Peer>]) -> io::Result<()> {
     Ok(())
 }
 
-/// What is looked at while the run goes on.
-fn look<'a>(
-    plan: &'a Plan,
-    clock: &'a Clock,
-    board: &'a Board,
-    peers: &'a [Option<Peer>],
-    mut watch: impl FnMut(Progress) -> bool + 'a,
-) -> impl FnMut() + 'a {
-    let flows = plan.flows.len() as u64;
-    let mut looks = 0;
-    move || {
-        for (process, peer) in peers.iter().enumerate() {
-            let gone = peer.as_ref().is_some_and(|peer| socket::is_gone(&peer.stream));
-            if gone && board.dead() >> process & 1 == 0 {
-                board.bury(process);
-            }
-        }
-        let done = board.ended_flows().min(flows);
-        if flows > 0 && done >= flows {
-            board.stop(Ended::Goal, board.ended_at().min(plan.horizon), Duration::ZERO);
-        }
-        looks += 1;
-        if looks % ASK == 0 && watch(Progress::by_flows(clock.now(), plan.horizon, done, flows)) {
-            board.stop(Ended::Interrupted, clock.now(), Duration::ZERO);
-        }
-    }
-}
-
 /// Waits until all have come so far, and lets them go on. Who does not come is lost.
 fn meet(peers: &mut [Option<Peer>], lost: &mut Vec<usize>) {
     for (process, place) in peers.iter_mut().enumerate() {
@@ -273,39 +223,4 @@ fn meet(peers: &mut [Option<Peer>], lost: &mut Vec<usize>) {
     }
     // Who can't be told is not there the next time.
     peers.iter().flatten().for_each(|peer| _ = socket::send(&peer.stream, b"on"));
-}
-
-/// Reads the words of a process, of which nothing is trusted.
-fn listen<P: Probe>(
-    plan: &Plan,
-    has: impl Fn(NodeId) -> bool,
-    probe: P,
-    from: &mut Reader<'_>,
-) -> Result<Other<P>, Malformed> {
-    let stood = Duration::from_ps(from.u64()?.min(1 << 60));
-    let summary = Summary::parse(plan, has, probe, from)?;
-    let mut workers = Vec::new();
-    for _ in 0..from.u64()? {
-        workers.push(results::parse(plan, from)?);
-    }
-    Ok(Other { summary, workers, stood })
-}
-
-/// The result says what is not in it.
-fn tell_of_lost(plan: &Plan, result: &mut RunResult, lost: Vec<usize>, nodes: Vec<usize>) {
-    const NAMED: usize = 6;
-    let named: Vec<&str> = nodes.iter().take(NAMED).map(|&node| plan.fabric.names[node].as_str()).collect();
-    let more = if nodes.len() > NAMED { ", ..." } else { "" };
-    // They need both ends of what is counted.
-    const WHOLE: [&str; 3] = ["bytes conserved", "delivered after start, completed after delivery", "every flow ended"];
-    result.info.audit.retain(|finding| !WHOLE.contains(&finding.name));
-    let detail = format!(
-        "lost: process {} with {} nodes ({}{more}), and all that these had counted; the others went on as if the nodes \
-         had failed; bytes sent and received can't be compared",
-        lost.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
-        nodes.len(),
-        named.join(", "),
-    );
-    result.info.audit.push(Finding { name: "all processes lived", ok: false, detail });
-    result.info.lost_processes = lost;
 }

@@ -7,8 +7,8 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Duration as Span;
 
-use driver::{Cut, Driver, Probe, Probes};
-use node::wire::{Reader, Writer};
+use driver::{Cut, Probe};
+use node::wire::Reader;
 use run::Plan;
 use units::Problem;
 
@@ -16,9 +16,8 @@ use super::ends::Shape;
 use super::socket;
 use crate::clock::Clock;
 use crate::network::{self, Network};
-use crate::results::{self, Said};
+use crate::several;
 use crate::shared::{Lines, Shared};
-use crate::wires::Wires;
 use crate::worker::Worker;
 
 /// How often it looks whether the first process is still there.
@@ -38,15 +37,10 @@ pub fn take_part(socket: OwnedFd) -> Result<(), Problem> {
     let text = std::str::from_utf8(from.rest()).map_err(|error| wrong(io::Error::other(error)))?;
     let scenario = scenario::read(text, "scenario", &[]).map_err(|error| Problem::new(error.key, error.message))?;
     let plan = Plan::new(&scenario)?;
-    let probes = || {
-        let mut probes = Probes::new(&plan);
-        probes.keep_those_that_pack();
-        probes
-    };
     let cut = Cut::new(&plan, plan.scenario.live.workers as usize * processes);
-    match probes().is_empty() {
+    match several::probes(&plan).is_empty() {
         true => live(&plan, cut, me, processes, &stream, || ()),
-        false => live(&plan, cut, me, processes, &stream, probes),
+        false => live(&plan, cut, me, processes, &stream, || several::probes(&plan)),
     }
     .map_err(wrong)
 }
@@ -106,12 +100,5 @@ fn live<P: Probe>(
     network::take_in(&mut workers);
     network::settle(&mut workers);
     let (_, end, _) = board.outcome();
-    let (parts, noted): (Vec<Driver<Wires<'_>, P>>, Vec<_>) = workers.into_iter().map(Worker::take_apart).unzip();
-    let mut words = Vec::new();
-    let mut to = Writer::new(&mut words);
-    to.u64(clock.stood().ps());
-    driver::pack(plan, &parts, end, &mut to);
-    to.u64(parts.len() as u64);
-    parts.iter().zip(&noted).for_each(|(part, noted)| results::pack(noted, &Said::of(part), &mut to));
-    socket::send(stream, &words)
+    socket::send(stream, &several::speak(plan, clock, workers, end))
 }

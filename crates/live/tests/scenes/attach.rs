@@ -14,11 +14,11 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use crate::run::{column, finding, read};
 
 /// Namespaces, deleted when this goes.
-struct Namespaces(Vec<String>);
+pub(crate) struct Namespaces(pub Vec<String>);
 
 impl Namespaces {
     /// So many; or why there can be none here.
-    fn new(count: usize, test: &str) -> Result<Namespaces, String> {
+    pub fn new(count: usize, test: &str) -> Result<Namespaces, String> {
         if !rustix::process::geteuid().is_root() {
             return Err("it is not run as root".to_owned());
         }
@@ -38,7 +38,7 @@ impl Namespaces {
         Ok(made)
     }
 
-    fn enter(&self, index: usize) {
+    pub fn enter(&self, index: usize) {
         let place = File::open(format!("/var/run/netns/{}", self.0[index])).expect("it was made");
         move_into_link_name_space(place.as_fd(), Some(LinkNameSpaceType::Network)).expect("root may");
     }

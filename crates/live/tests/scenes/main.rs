@@ -3,5 +3,7 @@
 mod attach;
 mod frame;
 #[cfg(target_os = "linux")]
+mod machines;
+#[cfg(target_os = "linux")]
 mod processes;
 mod run;

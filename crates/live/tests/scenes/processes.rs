@@ -25,7 +25,7 @@ fn part() {
 }
 
 /// Without the tables that say how late the machine was.
-fn alike(result: &RunResult, simulated: &sim::RunResult) {
+pub(crate) fn alike(result: &RunResult, simulated: &sim::RunResult) {
     assert_eq!(result.info.digest, simulated.info.digest, "{:#?}", result.info);
     assert_eq!(result.info.packet_hops, simulated.info.packet_hops);
     for there in &simulated.tables {

@@ -1,0 +1,85 @@
+//! A run on several machines.
+//!
+//! 1. The first machine ([`run_machines`]) works the scenario out and listens; the others ([`join`]) come to it by TCP
+//!    (`control.rs`). Each side shows that it has the same token before anything else is said (`token.rs`).
+//! 2. They agree before any work: the same build, the same scenario (a machine that brings one of its own, must have
+//!    the same), and, by a digest, the same fabric and flows worked out from it. Otherwise both sides say why not.
+//! 3. Every machine then has the same plan and cut, and drives its own workers, as a process of several does. What
+//!    workers see is the same, too: a board and rings. Here they are memory of the machine's own, and a thread, the
+//!    courier (`courier.rs`), makes the other machines' parts of them: by a trunk to each (`trunk.rs`), of UDP, with
+//!    the frames of all links between the two, and what has changed on the board (`board/mirror.rs`).
+//! 4. A trunk is in order and whole, as memory is, so that the history stays the simulator's. Datagrams that are lost
+//!    are sent again. Each has a keyed tag and the run's session, which is also its checksum: what strangers send, or
+//!    what is cut off or changed, is counted and dropped; what comes twice changes nothing.
+//! 5. The first machine measures how the others' clocks differ from its own by many round trips on the control
+//!    connection, and believes the shortest: half of that is the error that is left (`clocks.rs`). All begin at the
+//!    same instant by it. The error moves lateness, and never the history. No machine goes further than the others'
+//!    promises let it, so that the slowest clock is the network's; how far clocks went apart is measured at the end.
+//! 6. A machine whose control connection ends, or that says nothing for 10 s, is a failure of its nodes, as a process
+//!    that ends is. If two can't hear each other, the later of them is taken for lost.
+//! 7. When the run is over each machine sends what is still on its way, and then what its nodes have seen. The first
+//!    one makes the tables of it. The others write nothing.
+//!
+//! Absent on purpose: encryption; congestion control, as the network between the machines is one's own; machines that
+//! come later. A machine that has the token and means ill can hold the others up, or have another one taken for lost.
+
+mod agreement;
+mod clocks;
+mod control;
+mod courier;
+mod ends;
+mod first;
+mod other;
+mod token;
+mod trunk;
+
+pub use courier::read_any;
+pub use first::run_machines;
+pub use other::{Joined, join};
+pub use token::Token;
+
+use std::net::SocketAddr;
+
+/// What a machine has to show to others.
+#[derive(Clone, Debug)]
+pub struct Membership<'a> {
+    /// What all machines of the run share.
+    pub token: &'a Token,
+    /// Of which build it is: all have to be of the same.
+    pub build: &'a str,
+}
+
+/// What happens before machines live together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum News {
+    /// The first machine waits there for so many others.
+    Listening(SocketAddr, usize),
+    /// Nobody listens there yet.
+    Waiting(String),
+    /// A machine has joined, from there; so many are missing.
+    Joined(SocketAddr, usize),
+    /// Somebody there was not let in, and why.
+    Denied(SocketAddr, String),
+    /// A machine that had joined has left again.
+    Left(SocketAddr),
+    /// This is that machine, of so many, with so many nodes.
+    Part(usize, usize, usize),
+}
+
+impl std::fmt::Display for News {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            News::Listening(at, missing) => {
+                write!(to, "listening at {at} for {missing} more (--join HOST:{})", at.port())
+            }
+            News::Waiting(at) => write!(to, "nobody listens at {at} yet"),
+            News::Joined(from, 0) => write!(to, "{from} has joined: all are there"),
+            News::Joined(from, missing) => write!(to, "{from} has joined: {missing} more are needed"),
+            News::Denied(from, why) => write!(to, "{from} was not let in: {why}"),
+            News::Left(from) => write!(to, "{from} has left again"),
+            News::Part(machine, machines, nodes) => {
+                write!(to, "this is machine {machine} of 0 to {}, with {nodes} nodes", machines - 1)
+            }
+        }
+    }
+}

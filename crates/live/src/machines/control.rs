@@ -1,0 +1,231 @@
+//! The control connection: TCP, on which two machines agree to begin and tell each other what came of it.
+//!
+//! Each side shows that it has the token by a tag over what both have drawn, without saying it; then every message has
+//! a tag over its number and its bytes. Before that, nothing of what comes is believed, and no more is read than a
+//! greeting is long.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::time::Duration as Span;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::token::{Key, TAG_BYTES, Token, nonce};
+
+/// What every connection begins with, on both sides.
+const MAGIC: [u8; 8] = *b"CLWYLIVE";
+/// The version of what is said there.
+pub(crate) const VERSION: u8 = 1;
+
+/// What the listening side says first, and what the other answers.
+const GREETING_BYTES: usize = 8 + 1 + 32;
+const ANSWER_BYTES: usize = GREETING_BYTES + TAG_BYTES;
+
+/// What the listening side says to that.
+const VERDICT_BYTES: usize = 1 + TAG_BYTES;
+
+/// The longest message: the words of a machine on a very long run.
+const MESSAGE_BYTES_MAX: u64 = 16 << 30;
+
+/// Why somebody is not let in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Denial {
+    #[error("it does not speak as a machine of a live run does")]
+    Nonsense,
+    #[error("it is of another version of Clearway")]
+    Version,
+    #[error("its token is another one")]
+    Token,
+    #[error("it said nothing for long")]
+    Silence,
+}
+
+/// A connection to another machine that has the token.
+pub(crate) struct Control {
+    stream: TcpStream,
+    to: Key,
+    from: Key,
+    sent: u64,
+    received: u64,
+}
+
+/// Somebody who has come to the listening side and not shown the token yet.
+pub(crate) struct Guest {
+    stream: TcpStream,
+    mine: [u8; 32],
+    answer: Vec<u8>,
+}
+
+fn greeting(nonce: &[u8; 32]) -> Vec<u8> {
+    [&MAGIC[..], &[VERSION], nonce].concat()
+}
+
+/// What a greeting has drawn.
+fn drawn(greeting: &[u8]) -> Result<[u8; 32], Denial> {
+    let (magic, rest) = greeting.split_first_chunk::<8>().ok_or(Denial::Nonsense)?;
+    let (version, rest) = rest.split_first().ok_or(Denial::Nonsense)?;
+    if *magic != MAGIC {
+        return Err(Denial::Nonsense);
+    }
+    if *version != VERSION {
+        return Err(Denial::Version);
+    }
+    rest.first_chunk().copied().ok_or(Denial::Nonsense)
+}
+
+impl Guest {
+    /// Greets whoever has come.
+    pub fn new(mut stream: TcpStream) -> io::Result<Guest> {
+        stream.set_nodelay(true)?;
+        stream.set_nonblocking(true)?;
+        let mine = nonce()?;
+        stream.write_all(&greeting(&mine))?;
+        Ok(Guest { stream, mine, answer: Vec::new() })
+    }
+
+    /// Takes what it has said meanwhile: whether that was all, or why it is not let in.
+    pub fn listen(&mut self) -> Result<bool, Denial> {
+        let mut bytes = [0; ANSWER_BYTES];
+        let room = ANSWER_BYTES - self.answer.len();
+        match self.stream.read(&mut bytes[..room]) {
+            Ok(0) => return Err(Denial::Nonsense),
+            Ok(count) => self.answer.extend(&bytes[..count]),
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
+            Err(_) => return Err(Denial::Nonsense),
+        }
+        // Who speaks otherwise need not come to an end.
+        let known = self.answer.len().min(MAGIC.len());
+        if self.answer[..known] != MAGIC[..known] {
+            return Err(Denial::Nonsense);
+        }
+        if self.answer.get(MAGIC.len()).is_some_and(|version| *version != VERSION) {
+            return Err(Denial::Version);
+        }
+        Ok(self.answer.len() == ANSWER_BYTES)
+    }
+
+    /// It has said all: lets it in if it has the token, and tells it.
+    pub fn judge(mut self, token: &Token) -> Result<Control, Denial> {
+        let theirs = drawn(&self.answer)?;
+        let nonces: [&[u8]; 2] = [&self.mine, &theirs];
+        let tag = self.answer.last_chunk::<TAG_BYTES>().ok_or(Denial::Nonsense)?;
+        let right = token.key("joins", &nonces).is_right(&[], tag);
+        let mine = if right { token.key("listens", &nonces).tag(&[]) } else { [0; TAG_BYTES] };
+        let verdict = [&[u8::from(right)][..], &mine].concat();
+        let told = self.stream.set_nonblocking(false).and_then(|()| self.stream.write_all(&verdict));
+        if !right {
+            return Err(Denial::Token);
+        }
+        told.map_err(|_| Denial::Nonsense)?;
+        Ok(Control::new(self.stream, token, [self.mine, theirs], true))
+    }
+
+    /// Tells it that it is not let in, if it can be told.
+    pub fn send_away(mut self) {
+        let _ = self.stream.write_all(&[0; VERDICT_BYTES]);
+    }
+}
+
+impl Control {
+    fn new(stream: TcpStream, token: &Token, nonces: [[u8; 32]; 2], listens: bool) -> Control {
+        let of = |purpose: &str| token.key(purpose, &[&nonces[0], &nonces[1]]);
+        let [joins, listens_to] = [of("said to who joins"), of("said to who listens")];
+        let (to, from) = if listens { (joins, listens_to) } else { (listens_to, joins) };
+        Control { stream, to, from, sent: 0, received: 0 }
+    }
+
+    /// Joins at the other end of a connection.
+    ///
+    /// # Errors
+    /// Where that is no such machine, or does not take the token or has not got it.
+    pub fn join(mut stream: TcpStream, token: &Token, patience: Span) -> io::Result<Control> {
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(patience))?;
+        stream.set_write_timeout(Some(patience))?;
+        let denied = |denial: Denial| io::Error::other(denial.to_string());
+        let mut hello = [0; GREETING_BYTES];
+        stream.read_exact(&mut hello).map_err(|_| denied(Denial::Nonsense))?;
+        let theirs = drawn(&hello).map_err(denied)?;
+        let mine = nonce()?;
+        let nonces: [&[u8]; 2] = [&theirs, &mine];
+        let tag = token.key("joins", &nonces).tag(&[]);
+        stream.write_all(&[&greeting(&mine)[..], &tag].concat())?;
+        let mut verdict = [0; VERDICT_BYTES];
+        stream.read_exact(&mut verdict).map_err(|_| io::Error::other("it hung up while the token was shown"))?;
+        let right = verdict.last_chunk().is_some_and(|tag| token.key("listens", &nonces).is_right(&[], tag));
+        match (verdict[0], right) {
+            (0, _) => Err(io::Error::other("it does not take this token: both sides need the same one")),
+            (_, false) => Err(denied(Denial::Token)),
+            (_, true) => Ok(Control::new(stream, token, [theirs, mine], false)),
+        }
+    }
+
+    /// So long it waits for a message to come or go.
+    pub fn set_patience(&self, patience: Span) -> io::Result<()> {
+        self.stream.set_read_timeout(Some(patience))?;
+        self.stream.set_write_timeout(Some(patience))
+    }
+
+    /// Says something.
+    pub fn send(&mut self, message: &[u8]) -> io::Result<()> {
+        let length = (message.len() as u64).to_be_bytes();
+        let head_tag = self.to.tag(&head(self.sent, &length, b"length"));
+        let tag = self.to.tag(&head(self.sent, &length, message));
+        self.sent += 1;
+        self.stream.write_all(&[&length[..], &head_tag, &tag].concat())?;
+        self.stream.write_all(message)
+    }
+
+    /// Hears what the other says next.
+    pub fn receive(&mut self) -> io::Result<Vec<u8>> {
+        let mut front = [0; 8 + 2 * TAG_BYTES];
+        self.stream.read_exact(&mut front)?;
+        let (length, tags) = front.split_at(8);
+        let (head_tag, tag) = tags.split_at(TAG_BYTES);
+        let wrong = || io::Error::new(ErrorKind::InvalidData, "a message that is not the other machine's");
+        let right = |key: &Key, bytes: &[u8], tag: &[u8]| tag.first_chunk().is_some_and(|tag| key.is_right(bytes, tag));
+        // Nothing is waited for, or kept, of a length that the other has not said.
+        if !right(&self.from, &head(self.received, length, b"length"), head_tag) {
+            return Err(wrong());
+        }
+        let length = u64::from_be_bytes(length.try_into().map_err(|_| wrong())?);
+        if length > MESSAGE_BYTES_MAX {
+            return Err(wrong());
+        }
+        let mut message = Vec::new();
+        (&mut self.stream).take(length).read_to_end(&mut message)?;
+        if message.len() as u64 != length {
+            return Err(ErrorKind::UnexpectedEof.into());
+        }
+        if !right(&self.from, &head(self.received, &length.to_be_bytes(), &message), tag) {
+            return Err(wrong());
+        }
+        self.received += 1;
+        Ok(message)
+    }
+
+    /// Whether something has come, waiting so long for it.
+    pub fn has_some(&self, span: Span) -> io::Result<bool> {
+        let mut polled = [PollFd::new(&self.stream, PollFlags::IN)];
+        let span = Timespec { tv_sec: span.as_secs() as i64, tv_nsec: span.subsec_nanos().into() };
+        match poll(&mut polled, Some(&span)) {
+            Ok(_) => Ok(!polled[0].revents().is_empty()),
+            Err(rustix::io::Errno::INTR) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Whether the other is gone.
+    pub fn is_gone(&self) -> bool {
+        // Words that have not been read are there before the end is.
+        self.has_some(Span::ZERO).unwrap_or(true) && !self.stream.peek(&mut [0]).is_ok_and(|bytes| bytes > 0)
+    }
+}
+
+/// What a tag of a message is over.
+fn head(number: u64, length: &[u8], message: &[u8]) -> Vec<u8> {
+    [&number.to_be_bytes()[..], length, message].concat()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,157 @@
+//! What runs in several processes and on several machines have in common.
+
+use ::run::{Finding, Plan, Progress};
+use driver::{Cut, Driver, Probe, Probes, Summary};
+use node::wire::{Malformed, Reader, Writer};
+use scenario::LiveLinks;
+use units::{Duration, NodeId, Problem, Time};
+
+use crate::board::{Board, Ended, workers_of};
+use crate::clock::Clock;
+use crate::results::{self, Said};
+use crate::run::Other;
+use crate::wires::Wires;
+use crate::worker::Worker;
+use crate::{RunResult, network};
+
+/// After so many looks whoever watches is asked.
+const ASK: u32 = 50;
+
+/// What one process alone can do.
+pub(crate) fn check(plan: &Plan) -> Result<(), Problem> {
+    if plan.scenario.live.links == LiveLinks::Datagrams {
+        let message = "one process reads all sockets: run it in one, or write live.links = \"memory\"";
+        return Err(Problem::new("live.links", message));
+    }
+    if !plan.attached.is_empty() {
+        return Err(Problem::new("live.attach", "devices of attached hosts belong to one process: run it in one"));
+    }
+    if !plan.scenario.live.capture.is_empty() {
+        return Err(Problem::new("live.capture", "one process writes all captures: run it in one"));
+    }
+    Ok(())
+}
+
+/// Probes whose findings go from one process to another.
+pub(crate) fn probes(plan: &Plan) -> Probes {
+    let mut probes = Probes::new(plan);
+    probes.keep_those_that_pack();
+    probes
+}
+
+/// Takes out of a result, and names, what one process alone has seen.
+pub(crate) fn leave_out(plan: &Plan, result: &mut RunResult) {
+    let left_out: Vec<&str> = Probes::new(plan).keep_those_that_pack();
+    result.tables.retain(|table| !left_out.contains(&table.name));
+    let missing = |name: &&str| format!("{name}: what one process sees of it does not go to another: run it in one");
+    result.info.warnings.extend(left_out.iter().map(missing));
+}
+
+/// The nodes of processes, by their numbers.
+pub(crate) struct Nodes {
+    part_of: Vec<usize>,
+    workers: usize,
+    processes: usize,
+}
+
+impl Nodes {
+    pub fn new(plan: &Plan, cut: &Cut, processes: usize) -> Nodes {
+        let part_of = (0..plan.fabric.nodes()).map(|node| cut.part_of(NodeId(node))).collect();
+        Nodes { part_of, workers: cut.parts(), processes }
+    }
+
+    /// Whether a node is in a process.
+    pub fn is_in(&self, node: NodeId, process: usize) -> bool {
+        workers_of(process, self.processes, self.workers).contains(&self.part_of[node.index()])
+    }
+
+    /// How many are.
+    pub fn count(&self, process: usize) -> usize {
+        (0..self.part_of.len()).filter(|&node| self.is_in(NodeId::from(node), process)).count()
+    }
+}
+
+/// What the first process looks at while the run goes on: `gone` says of each other one whether it is gone.
+pub(crate) fn look<'a>(
+    plan: &'a Plan,
+    clock: &'a Clock,
+    board: &'a Board,
+    mut gone: impl FnMut(usize) -> bool + 'a,
+    mut watch: impl FnMut(Progress) -> bool + 'a,
+) -> impl FnMut() + 'a {
+    let flows = plan.flows.len() as u64;
+    let mut looks = 0;
+    move || {
+        for process in 1..board.processes() {
+            if board.dead() >> process & 1 == 0 && gone(process) {
+                board.bury(process);
+            }
+        }
+        let done = board.ended_flows().min(flows);
+        if flows > 0 && done >= flows {
+            board.stop(Ended::Goal, board.ended_at().min(plan.horizon), Duration::ZERO);
+        }
+        looks += 1;
+        if looks % ASK == 0 && watch(Progress::by_flows(clock.now(), plan.horizon, done, flows)) {
+            board.stop(Ended::Interrupted, clock.now(), Duration::ZERO);
+        }
+    }
+}
+
+/// A run is over: what a process says of it.
+pub(crate) fn speak<P: Probe>(plan: &Plan, clock: &Clock, workers: Vec<Worker<'_, P>>, end: Time) -> Vec<u8> {
+    let (parts, noted): (Vec<Driver<Wires<'_>, P>>, Vec<_>) = workers.into_iter().map(Worker::take_apart).unzip();
+    let mut words = Vec::new();
+    let mut to = Writer::new(&mut words);
+    to.u64(clock.stood().ps());
+    driver::pack(plan, &parts, end, &mut to);
+    to.u64(parts.len() as u64);
+    parts.iter().zip(&noted).for_each(|(part, noted)| results::pack(noted, &Said::of(part), &mut to));
+    words
+}
+
+/// Reads that, of which nothing is trusted.
+pub(crate) fn listen<P: Probe>(
+    plan: &Plan,
+    has: impl Fn(NodeId) -> bool,
+    probe: P,
+    from: &mut Reader<'_>,
+) -> Result<Other<P>, Malformed> {
+    let stood = Duration::from_ps(from.u64()?.min(1 << 60));
+    let summary = Summary::parse(plan, has, probe, from)?;
+    let mut workers = Vec::new();
+    for _ in 0..from.u64()? {
+        workers.push(results::parse(plan, from)?);
+    }
+    Ok(Other { summary, workers, stood })
+}
+
+/// What is between nothing more being sent and all having come: packets that found no room go into rings.
+pub(crate) fn push_held<P: Probe>(workers: &mut [Worker<'_, P>]) -> bool {
+    network::take_in(workers);
+    workers.iter_mut().fold(false, |held, worker| worker.driver.links.carrier.is_held_up() | held)
+}
+
+/// The result says what is not in it. `what`: "process" or "machine".
+pub(crate) fn tell_of_lost(plan: &Plan, result: &mut RunResult, what: &'static str, mut lost: Vec<usize>, of: &Nodes) {
+    const NAMED: usize = 6;
+    lost.sort_unstable();
+    let nodes: Vec<usize> = (0..of.part_of.len())
+        .filter(|&node| lost.iter().any(|&process| of.is_in(NodeId::from(node), process)))
+        .collect();
+    let named: Vec<&str> = nodes.iter().take(NAMED).map(|&node| plan.fabric.names[node].as_str()).collect();
+    let more = if nodes.len() > NAMED { ", ..." } else { "" };
+    // They need both ends of what is counted.
+    const WHOLE: [&str; 3] = ["bytes conserved", "delivered after start, completed after delivery", "every flow ended"];
+    result.info.audit.retain(|finding| !WHOLE.contains(&finding.name));
+    let detail = format!(
+        "lost: {what} {} with {} nodes ({}{more}), and all that these had counted; the others went on as if the nodes \
+         had failed; bytes sent and received can't be compared",
+        lost.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
+        nodes.len(),
+        named.join(", "),
+    );
+    let name = if what == "machine" { "all machines lived" } else { "all processes lived" };
+    result.info.audit.push(Finding { name, ok: false, detail });
+    result.info.lost_processes = lost;
+}

@@ -1,0 +1,72 @@
+//! Live runs on several machines.
+
+use live::machines::{Joined, Membership, News, Token};
+use pyo3::exceptions::PyKeyboardInterrupt;
+use pyo3::prelude::*;
+use scenario::ScenarioError;
+use units::Problem;
+
+use crate::run::{Run, give, watched};
+use crate::{Scenario, scenario_error};
+
+/// What all machines of a run have to be built of.
+const BUILD: &str = concat!("version ", env!("CARGO_PKG_VERSION"), ", commit ", env!("CLEARWAY_COMMIT"));
+
+/// Machine, machines, nodes that lived here, end in ps.
+type Part = (usize, usize, usize, u64);
+
+/// Runs a scenario by the clock of so many machines, of which this is the first: it waits at `listen` until the others
+/// have joined. `tell` is called with what happens until then.
+#[pyfunction]
+#[pyo3(signature = (scenario, machines, listen, token, tell, progress=None))]
+pub(crate) fn live_machines<'py>(
+    py: Python<'py>,
+    scenario: &Scenario,
+    machines: usize,
+    listen: &str,
+    token: &str,
+    tell: Py<PyAny>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Run<'py>> {
+    let run = |watch: &mut dyn FnMut(::run::Progress) -> bool| {
+        let member = Membership { token: &Token::new(token)?, build: BUILD };
+        live::run_machines(&scenario.read, machines, listen, &member, teller(tell), watch)
+    };
+    let result = watched(py, scenario, progress, run)?;
+    give(py, &result.info, result.scenario_toml, result.tables)
+}
+
+/// Takes part in a run that a machine at `address` has begun.
+#[pyfunction]
+#[pyo3(signature = (address, token, tell, scenario=None))]
+pub(crate) fn live_join(
+    py: Python<'_>,
+    address: &str,
+    token: &str,
+    tell: Py<PyAny>,
+    scenario: Option<&Scenario>,
+) -> PyResult<Part> {
+    let scenario = scenario.map(|scenario| &scenario.read);
+    let mut leaves = false;
+    let joined = py.detach(|| {
+        let member = Membership { token: &Token::new(token)?, build: BUILD };
+        live::join(address, scenario, &member, teller(tell), |_| {
+            leaves = Python::attach(|py| py.check_signals().is_err());
+            leaves
+        })
+    });
+    if joined.is_err() && leaves {
+        return Err(PyKeyboardInterrupt::new_err(()));
+    }
+    match joined {
+        Ok(Joined { machine, machines, nodes, end }) => Ok((machine, machines, nodes, end.ps())),
+        Err(Problem { key, message }) => {
+            Err(scenario_error(py, ScenarioError { source: address.to_owned(), line: None, key, message }))
+        }
+    }
+}
+
+/// Tells Python; what that makes of it does not stop the run.
+fn teller(tell: Py<PyAny>) -> impl FnMut(News) {
+    move |news| _ = Python::attach(|py| tell.call1(py, (news.to_string(),)))
+}
