@@ -6,6 +6,7 @@ mod entities;
 mod guarantee;
 mod packets;
 mod queues;
+mod states;
 mod utilisation;
 
 use node::pool::{Pool, Transit};
@@ -47,6 +48,10 @@ macro_rules! probes {
 
             fn on_frame(&mut self, now: Time, switch: &SwitchSlot, port: PortId, frame: &Packet, pool: &Pool) {
                 $(if let Some(probe) = &mut self.$name { probe.on_frame(now, switch, port, frame, pool); })*
+            }
+
+            fn on_host(&mut self, now: Time, host: &HostSlot) {
+                $(if let Some(probe) = &mut self.$name { probe.on_host(now, host); })*
             }
 
             #[inline]
@@ -127,6 +132,7 @@ impl Probes {
             self.entities.take().map(|_| &["entities", "waits", "aqs"][..]),
             self.guarantee.take().map(|_| &["guarantees", "guaranteed_waits"][..]),
             self.packets.take().map(|_| &["packets"][..]),
+            self.states.take().map(|_| &["states"][..]),
         ];
         left_out.into_iter().flatten().flatten().copied().collect()
     }
@@ -140,4 +146,5 @@ probes! {
     guarantee: guarantee::Watch,
     arrivals: arrivals::Arrivals,
     packets: packets::Packets,
+    states: states::States,
 }
