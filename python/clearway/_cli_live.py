@@ -13,6 +13,7 @@ from clearway import _core
 from clearway._cli_options import Json, Load, Out, Seed, Sets, read_scenarios
 from clearway._cli_said import Said, finish
 from clearway._part import PART
+from clearway._pcap import places
 from clearway._places import check_result, held, slug
 
 
@@ -58,8 +59,8 @@ def live(
     if scenario is None:
         _bench(Said(json_))
         return
-    places = _sets("attach", attach, "=") + _sets("capture", capture, ":")
-    read, said = read_scenarios([scenario], [*(set_ or []), *places], seed, load)[0], Said(json_)
+    captured = [f"live.capture.{link}={json.dumps(file)}" for link, file in places("--capture", capture).items()]
+    read, said = read_scenarios([scenario], [*(set_ or []), *_attached(attach), *captured], seed, load)[0], Said(json_)
     folder = out or Path("out") / f"{slug(scenario.stem)}-live"
     with held(folder):
         for name in ("simulated", "live"):
@@ -92,15 +93,14 @@ def live(
     finish(results, said, endless=attached)
 
 
-def _sets(key: str, given: list[str] | None, between: str) -> list[str]:
-    """What the keys of `live` that name hosts or links are set to."""
+def _attached(given: list[str] | None) -> list[str]:
+    """What `live.attach` is set to."""
     sets = []
     for text in given or []:
-        name, found, value = text.partition(between)
-        if not (name and found and value):
-            right = "host3=tap0 or host3=netns:red" if key == "attach" else "spine0-leaf2:out.pcapng"
-            raise typer.BadParameter(f"{text!r} is not as in {right}", param_hint=f"--{key}")
-        sets.append(f"live.{key}.{name}={json.dumps(value)}")
+        host, found, device = text.partition("=")
+        if not (host and found and device):
+            raise typer.BadParameter(f"{text!r} is not as in host3=tap0 or host3=netns:red", param_hint="--attach")
+        sets.append(f"live.attach.{host}={json.dumps(device)}")
     return sets
 
 

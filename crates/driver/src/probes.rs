@@ -1,6 +1,7 @@
 //! The probes of a run: one line each. Which of them look, a scenario says.
 
 mod arrivals;
+mod captured;
 mod congestion;
 mod entities;
 mod guarantee;
@@ -9,6 +10,9 @@ mod queues;
 mod states;
 mod utilisation;
 
+use std::sync::Arc;
+
+pub use captured::{Capturing, Content};
 use node::pool::{Pool, Transit};
 use node::wire::{Malformed, Reader, Writer};
 use node::{Loss, Packet};
@@ -125,6 +129,12 @@ macro_rules! probes {
 }
 
 impl Probes {
+    /// With the links that are captured.
+    pub fn capturing(mut self, links: Option<&Arc<Capturing>>) -> Probes {
+        self.captured = links.map(|links| Box::new(captured::Captured::of(links.clone())));
+        self
+    }
+
     /// Without those that can't say what they saw to another process. Gives the tables that a run has not for that.
     pub fn keep_those_that_pack(&mut self) -> Vec<&'static str> {
         let left_out = [
@@ -147,4 +157,5 @@ probes! {
     arrivals: arrivals::Arrivals,
     packets: packets::Packets,
     states: states::States,
+    captured: captured::Captured,
 }

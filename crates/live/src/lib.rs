@@ -5,7 +5,7 @@
 //! (`clock.rs`). Packets carry real content ([`mod@content`]), which is written once, at the source, and checked at the
 //! destination; on the way only its owner changes (`pages.rs`). Links are memory, rings between threads, rings between
 //! processes ([`mod@ring`], `processes.rs`), or datagrams (`wires.rs`, [`mod@frame`]). Some hosts may be network
-//! devices of the machine ([`attach`]), and links may be written to files ([`capture`]). The tables are those of the
+//! devices of the machine ([`attach`]), and links may be written to files (`capture.rs`). The tables are those of the
 //! simulator, so that one stands beside the other.
 //!
 //! This is Maze, R2C2's emulator of a rack (section 4.1), of the same nodes as the simulator. It shows that protocols
@@ -17,7 +17,7 @@
 pub mod attach;
 pub mod bench;
 mod board;
-pub mod capture;
+mod capture;
 mod clock;
 pub mod content;
 mod datagrams;

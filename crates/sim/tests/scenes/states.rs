@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use run::{Data, Table};
+
 use crate::{RunResult, column, names, run_alone, run_both, table};
 
 /// A flow of 200 packets of 1,460 B over one switch, whose links never fill.
@@ -39,19 +41,28 @@ fn incast(settings: &str) -> String {
     )
 }
 
+/// Counts and ids.
+fn numbers(table: &Table, name: &str) -> Vec<u64> {
+    match &table.column(name).expect("it has this column").data {
+        Data::U32(values) => values.iter().map(|&value| value.into()).collect(),
+        Data::U64(values) | Data::OptU64(values) => values.clone(),
+        data => panic!("{name}: {data:?}"),
+    }
+}
+
 /// A change: when, whose, where, what, to what.
 type Change = (u64, u64, u64, String, u64);
 
 fn changes(result: &RunResult) -> Vec<Change> {
     let states = table(result, "states");
-    let [at, flow, host, value] = ["time_ps", "flow", "host", "value"].map(|name| column(states, name));
+    let [at, flow, host, value] = ["time_ps", "flow", "host", "value"].map(|name| numbers(states, name));
     let said = names(states, "state");
     (0..states.len()).map(|row| (at[row], flow[row], host[row], said[row].to_owned(), value[row])).collect()
 }
 
 /// The values of a name at a flow's sender or receiver, in order.
 fn values(result: &RunResult, flow: u64, end: &str, name: &str) -> Vec<u64> {
-    let host = column(table(result, "flows"), end)[flow as usize];
+    let host = numbers(table(result, "flows"), end)[flow as usize];
     let mine = changes(result).into_iter().filter(|change| (change.1, change.2) == (flow, host) && change.3 == name);
     mine.map(|change| change.4).collect()
 }
@@ -123,7 +134,7 @@ fn dcpim_has_tokens_only_while_it_is_matched() {
     let unsent = values(&result, 1, "src", "unsent_packets");
     let packets = 60_000u64.div_ceil(1_460);
     assert_eq!((unsent[0], unsent.len() as u64), (packets, packets + 2), "{unsent:?}");
-    let src = column(table(&result, "flows"), "src")[1];
+    let src = numbers(table(&result, "flows"), "src")[1];
     let (mut channels, mut tokens) = (0, 0);
     for (at, flow, host, name, value) in changes(&result) {
         assert_eq!(flow, 1);
