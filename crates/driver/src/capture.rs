@@ -16,7 +16,10 @@
 //! A packet without content has what it says as a comment, in the scheme's words: "dcpim: Token class 2, phase 7"; one
 //! that was lost, why.
 
+mod dissector;
 pub mod internet;
+
+pub use dissector::dissector;
 
 use std::collections::BTreeMap;
 

@@ -6,6 +6,7 @@
 
 pub mod balance;
 pub mod flow_queues;
+pub mod layout;
 pub mod link;
 pub mod nic;
 pub mod onward_path;
