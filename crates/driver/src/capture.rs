@@ -275,9 +275,13 @@ fn says(plan: &Plan, packet: &Packet) -> String {
     if packet.has(flags::LINK_FRAME) {
         return format!("{}: {}", plan.scenario.flow_control.name(), plan.scenario.flow_control.says(packet));
     }
-    match plan.transports.get(usize::from(packet.transport)) {
-        Some(transport) if packet.payload_bytes == 0 => format!("{}: {}", transport.name(), transport.says(packet)),
-        _ => String::new(),
+    if packet.payload_bytes > 0 || plan.outside == Some(packet.transport) {
+        return String::new();
+    }
+    match (plan.transports.get(usize::from(packet.transport)), plan.scenario.sharing.as_scheme()) {
+        (Some(transport), _) => format!("{}: {}", transport.name(), transport.says(packet)),
+        (None, Some(limiters)) => format!("{}: {}", plan.scenario.sharing.name(), limiters.says(packet)),
+        (None, None) => String::new(),
     }
 }
 

@@ -26,6 +26,8 @@ pub struct Recorded {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Followed {
     flows: Chosen,
+    /// By host, flows from there and to there, in the order in which they begin.
+    of_host: Vec<Vec<(Time, FlowId)>>,
     /// From when on.
     pub from: Time,
     /// Until when.
@@ -73,18 +75,32 @@ impl Followed {
     /// Works out what a scenario asks for, if it asks.
     pub(crate) fn new(scenario: &Scenario, fabric: &Fabric, flows: &FlowTable) -> Result<Option<Followed>, Problem> {
         let Some(spec) = &scenario.measure.flows else { return Ok(None) };
-        let followed = Followed::of(spec, scenario, fabric, flows);
+        let followed = Followed::read(spec, scenario, fabric, flows);
         followed.map(Some).map_err(|problem| problem.under("measure.flows"))
     }
 
-    fn of(spec: &FlowsSpec, scenario: &Scenario, fabric: &Fabric, flows: &FlowTable) -> Result<Followed, Problem> {
+    fn read(spec: &FlowsSpec, scenario: &Scenario, fabric: &Fabric, flows: &FlowTable) -> Result<Followed, Problem> {
         let (from, until) = times(spec.from, spec.until)?;
         if spec.rows_max == 0 {
             return Err(Problem::new("rows_max", "at least 1; without measure.flows none are followed"));
         }
-        let flows =
+        let chosen =
             Choice { flows: &spec.flows, classes: &spec.classes, hosts: &spec.hosts }.of(scenario, fabric, flows)?;
-        Ok(Followed { flows, from, until, rows_max: spec.rows_max })
+        let mut of_host = vec![Vec::new(); fabric.hosts as usize];
+        for (id, flow) in (0..).map(FlowId).zip(flows.iter()).filter(|(id, _)| chosen.has(*id)) {
+            // One that waits for another begins nobody knows when.
+            let begins = if flow.after.is_none() { flow.start } else { Time::ZERO };
+            for host in [flow.src, flow.dst] {
+                of_host[host.index()].push((begins, id));
+            }
+        }
+        of_host.iter_mut().for_each(|flows| flows.sort_unstable());
+        Ok(Followed { flows: chosen, of_host, from, until, rows_max: spec.rows_max })
+    }
+
+    /// Those from and to a host, in the order in which they begin: when, at the earliest, and which.
+    pub fn of(&self, host: HostId) -> &[(Time, FlowId)] {
+        self.of_host.get(host.index()).map_or(&[], Vec::as_slice)
     }
 
     /// Whether a flow is followed.

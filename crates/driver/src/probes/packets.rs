@@ -303,7 +303,9 @@ impl Recording<'_> {
         let of = |row: &&Row| match row.packet.transport {
             _ if Self::is_frame(row) => others,
             transport if plan.outside == Some(transport) => others + 2,
-            transport => u32::from(transport).min(others + 1),
+            transport if u32::from(transport) < others => transport.into(),
+            // A limiter's.
+            _ => others + 1,
         };
         Data::Names { index: self.rows.iter().map(of).collect(), names }
     }

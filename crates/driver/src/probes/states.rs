@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use node::FlowState;
 use run::{Column, Data, FlowEvent, FlowRecord, Followed, Plan, Table};
+use rustc_hash::FxHashMap;
 use units::{FlowId, HostId, Time};
 
 use crate::{HostSlot, Probe, Wants, Whole};
@@ -20,8 +21,8 @@ use crate::{HostSlot, Probe, Wants, Whole};
 /// What a part's hosts have said.
 pub(crate) struct States {
     followed: Arc<Followed>,
-    /// By host of the network; empty for those of other parts.
-    hosts: Vec<Watched>,
+    /// Of the part's hosts that have acted.
+    hosts: FxHashMap<HostId, Watched>,
     rows: Vec<Row>,
     /// There was no room for what came after.
     full: bool,
@@ -30,11 +31,10 @@ pub(crate) struct States {
 }
 
 /// The flows of a host.
-#[derive(Clone, Default)]
+#[derive(Default)]
 struct Watched {
-    /// Flows from and to here that have not begun, the last to begin first. One that waits for another is here from 0
-    /// on.
-    ahead: Vec<(Time, FlowId)>,
+    /// So many of those from and to here have begun.
+    begun: usize,
     /// Flows under way, and what was said of each.
     open: Vec<(FlowId, Vec<(&'static str, u64)>)>,
     /// So many of the host's records have been seen.
@@ -56,15 +56,13 @@ impl States {
     /// None if no flow is followed.
     pub fn new(plan: &Plan) -> Option<States> {
         let followed = plan.followed.clone()?;
-        let mut hosts = vec![Watched::default(); plan.fabric.hosts as usize];
-        for (id, flow) in (0..).map(FlowId).zip(plan.flows.iter()).filter(|(id, _)| followed.has(*id)) {
-            let begins = if flow.after.is_none() { flow.start } else { Time::ZERO };
-            for host in [flow.src, flow.dst] {
-                hosts[host.index()].ahead.push((begins, id));
-            }
-        }
-        hosts.iter_mut().for_each(|host| host.ahead.sort_unstable_by(|a, b| b.cmp(a)));
-        Some(States { followed, hosts, rows: Vec::new(), full: false, said: FlowState::default() })
+        Some(States {
+            followed,
+            hosts: FxHashMap::default(),
+            rows: Vec::new(),
+            full: false,
+            said: FlowState::default(),
+        })
     }
 
     /// Whether what changes now is recorded.
@@ -82,7 +80,8 @@ impl States {
 impl Watched {
     /// Begins with those whose time has come. A message that is submitted again begins again.
     fn begin(&mut self, now: Time, followed: &Followed, slot: &HostSlot) {
-        while let Some((_, flow)) = self.ahead.pop_if(|(begins, _)| *begins <= now) {
+        while let Some(&(_, flow)) = followed.of(slot.host.id()).get(self.begun).filter(|(begins, _)| *begins <= now) {
+            self.begun += 1;
             self.open.push((flow, Vec::new()));
         }
         for record in &slot.host.records[self.records..] {
@@ -111,7 +110,7 @@ impl Probe for States {
             return;
         }
         let host = slot.host.id();
-        let watched = &mut self.hosts[host.index()];
+        let watched = self.hosts.entry(host).or_default();
         watched.begin(now, &self.followed, slot);
         let ended = watched.ended(slot);
         for (flow, known) in &mut watched.open {

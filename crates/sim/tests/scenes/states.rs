@@ -93,59 +93,85 @@ fn dctcp_doubles_its_window_in_each_round_until_the_message_is_sent() {
             assert!(outstanding <= window, "{outstanding} of {window} at {at}");
         }
     }
-    assert_eq!(values(&result, 0, "src", "alpha_ppm"), [1_000_000, OVER], "no window of data has ended with marks");
+    // RFC 8257, section 3.3: a window without marks leaves (1 - g) of alpha, and g is 1/16.
+    let alphas = values(&result, 0, "src", "alpha_ppm");
+    let arithmetic = (0..alphas.len() as i32 - 1).map(|windows| (1e6 * (15.0f64 / 16.0).powi(windows)) as u64);
+    assert_eq!(alphas, arithmetic.chain([OVER]).collect::<Vec<_>>());
 }
 
-/// Zhu et al., figure 7 and section 5: at line rate until the first notification, then cut by alpha / 2, of which the
-/// first is 1.
+/// Zhu et al., section 3.2: at line rate until the first notification, and then cut by half of alpha.
 #[test]
-fn dcqcn_begins_at_line_rate_and_its_first_cut_halves_it() {
-    let result = run_both(&incast("transport = \"dcqcn\"\nflow_control = \"pfc\"\nmeasure.flows = {}"));
-    let rates = values(&result, 0, "src", "rate_bps");
-    let line = rates[0];
-    let [window, of] = ["window_bytes", "rate_bps"].map(|name| values(&result, 0, "src", name));
+fn dcqcn_begins_at_line_rate_and_its_first_cut_takes_half_of_alpha() {
+    let transport = "transport.dcqcn.control = { mark_min = \"5KB\", mark_max = \"20KB\" }";
+    let settings = format!("{transport}\nflow_control = \"pfc\"\nmeasure.flows = {{}}");
+    let result = run_both(&incast(&settings).replace("60KB", "600KB"));
+    let [rates, windows] = ["rate_bps", "window_bytes"].map(|name| values(&result, 0, "src", name));
     assert!(rates.len() > 2, "{rates:?}");
-    assert!((rates[1] as i64 - line as i64 / 2).abs() <= line as i64 / 100, "{rates:?}");
-    assert_eq!(values(&result, 0, "src", "target_rate_bps")[0], line);
+    let src = numbers(table(&result, "flows"), "src")[0];
+    let mine = || changes(&result).into_iter().filter(move |change| (change.1, change.2) == (0, src));
+    let cut_at = mine().filter(|change| change.3 == "rate_bps").nth(1).expect("there are three").0;
+    let alpha = mine().filter(|change| change.3 == "alpha_ppm" && change.0 <= cut_at).last().expect("it has one").4;
+    let expected = rates[0] as f64 * (1.0 - alpha as f64 / 2e6);
+    assert!((rates[1] as f64 / expected - 1.0).abs() < 1e-5, "{} to {}, alpha {alpha}", rates[0], rates[1]);
+    assert!(alpha > 950_000 && values(&result, 0, "src", "target_rate_bps")[0] == rates[0]);
     // One bandwidth-delay product, in proportion to the rate.
-    let share = window[1] as f64 / window[0] as f64 - of[1] as f64 / of[0] as f64;
-    assert!(share.abs() < 1e-3, "{window:?} {of:?}");
+    let share = windows[1] as f64 / windows[0] as f64 - rates[1] as f64 / rates[0] as f64;
+    assert!(share.abs() < 1e-3, "{windows:?} {rates:?}");
 }
 
 /// Handley et al., section 3.2: a first window without pulls, and then one packet a pull.
 #[test]
 fn ndp_sends_a_window_and_then_what_is_pulled() {
-    let result = run_both(&incast("transport = \"ndp\"\nmeasure.flows = {}"));
+    let result = run_both(&incast("transport.ndp.initial_window = \"6000B\"\nmeasure.flows = {}"));
     let credit = values(&result, 0, "src", "credit_packets");
-    let (first, later): (Vec<u64>, Vec<u64>) = (
-        credit.iter().copied().take_while(|&credit| credit > 0).collect(),
-        credit.iter().copied().skip_while(|&credit| credit > 0).filter(|&credit| credit != OVER).collect(),
-    );
-    assert!(first.len() > 3 && first.windows(2).all(|pair| pair[1] == pair[0] - 1), "{credit:?}");
-    assert!(!later.is_empty() && later.iter().all(|&credit| credit <= 1), "{credit:?}");
-    assert!(values(&result, 0, "dst", "queued_pulls").iter().any(|&pulls| pulls > 0 && pulls != OVER));
+    // Of four packets the first has left. Each later one leaves as soon as it is pulled, so that there is no credit to
+    // be seen. 42 packets cause 41 pulls, as the last to arrive causes none, and 38 of these are needed.
+    assert_eq!(credit, [3, 2, 1, 0, 1, 2, 3, OVER]);
 }
 
-/// Section 3.2: a long flow sends by tokens, which its receiver gives while they are matched.
+/// Cai et al., section 3.2: a long flow sends by tokens, which its receiver gives while they are matched.
 #[test]
-fn dcpim_has_tokens_only_while_it_is_matched() {
+fn dcpim_sends_only_while_it_is_matched() {
     let settings = "transport.dcpim.short_flow = \"1B\"\nmeasure.flows = { flows = [1] }";
     let result = run_both(&incast(settings));
     let unsent = values(&result, 1, "src", "unsent_packets");
     let packets = 60_000u64.div_ceil(1_460);
-    assert_eq!((unsent[0], unsent.len() as u64), (packets, packets + 2), "{unsent:?}");
+    assert_eq!(unsent, (0..=packets).rev().chain([OVER]).collect::<Vec<_>>());
     let src = numbers(table(&result, "flows"), "src")[1];
-    let (mut channels, mut tokens) = (0, 0);
-    for (at, flow, host, name, value) in changes(&result) {
-        assert_eq!(flow, 1);
+    let mut channels = 0;
+    for (at, _, _, name, value) in changes(&result).into_iter().filter(|change| change.2 == src) {
         match name.as_str() {
-            "channels" if host == src => channels = value,
-            "tokens" if host == src => tokens = value,
+            "channels" => channels = value,
+            "unsent_packets" => assert!(value == packets || channels > 0, "{value} unsent at {at}"),
             _ => {}
         }
-        assert!(tokens == 0 || tokens == OVER || channels > 0, "{tokens} tokens, {channels} channels at {at}");
     }
-    assert!(values(&result, 1, "src", "tokens").contains(&1));
+    let admitted = values(&result, 1, "dst", "admitted_packets");
+    assert!(admitted.iter().any(|&packets| packets > 1 && packets != OVER), "{admitted:?}");
+}
+
+/// Gao et al., section 3: receivers give tokens at the rate of their own links, whoever else gives the sender some; one
+/// that is not used within one and a half packet times is void, so that two at most wait.
+#[test]
+fn phost_has_tokens_that_wait_if_two_receivers_give_them() {
+    let result = run_both(
+        r#"
+        transport = "phost"
+        measure.flows = {}
+        fabric.star.hosts = 3
+        [[traffic]]
+        sizes.constant = "600KB"
+        arrivals = "all_at_once"
+        pattern.outcast.degree = 2
+        senders = "0"
+        flows = 2
+        "#,
+    );
+    let most = |flow| values(&result, flow, "src", "tokens").into_iter().filter(|&tokens| tokens != OVER).max();
+    assert!([most(0), most(1)].iter().all(|most| (1..=2).contains(&most.unwrap_or(0))), "{:?}, {:?}", most(0), most(1));
+    let free = values(&result, 0, "src", "free_tokens");
+    assert!(free[..free.len() - 1].windows(2).all(|pair| pair[1] == pair[0] - 1), "{free:?}");
+    assert_eq!(free[free.len() - 2..], [0, OVER]);
 }
 
 #[test]
