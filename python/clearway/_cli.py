@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TextIO
 import typer
 
 import clearway as cw
-from clearway import _cli_aq, _cli_explain, _cli_live, _cli_paper, _cli_trace, _core
+from clearway import _cli_aq, _cli_explain, _cli_live, _cli_paper, _cli_pcap, _cli_trace, _core, _pcap
 from clearway._cli_options import (
     FlowControl,
     FlowControls,
@@ -28,6 +28,8 @@ from clearway._cli_options import (
     KeepsUp,
     Load,
     Out,
+    Pcap,
+    PcapPackets,
     ScenarioFile,
     Seed,
     Sets,
@@ -105,16 +107,23 @@ def run(
     trace_link: _cli_trace.Links = None,
     trace_from: _cli_trace.From = None,
     trace_until: _cli_trace.Until = None,
+    pcap: Pcap = None,
+    pcap_packets: PcapPackets = None,
     json_: Json = False,
 ) -> None:
     """Simulate a scenario and write its results."""
     read = read_scenarios([scenario], set_, seed, load)[0].with_(flow_control=flow_control)
     some = {"flow": trace_flow, "class": trace_class, "host": trace_host, "link": trace_link}
     read = _cli_trace.recorded(read, trace, **some, **{"from": trace_from, "until": trace_until})
+    captured: dict[str, Any] = {"pcap": _pcap.places("--pcap", pcap)}
+    if pcap_packets is not None:
+        if not pcap:
+            raise ValueError(f"--pcap-packets {pcap_packets}: it goes with --pcap LINK:FILE")
+        captured["pcap_packets"] = pcap_packets
     folder, said = out or Path("out") / slug(scenario.stem), Said(json_)
     with held(folder, result=True):
         limit = math.inf if force else None
-        result = cw.run(read, level=level, threads=threads, progress=True, memory_limit=limit, parts=parts)
+        result = cw.run(read, level=level, threads=threads, progress=True, memory_limit=limit, parts=parts, **captured)
         result.save(folder)
         report = result.report(folder / "report.html")
         if trace is not None:
@@ -124,6 +133,8 @@ def run(
     said.place("report", report)
     if trace is not None:
         said.place("trace", trace)
+    for link, file in captured["pcap"].items():
+        said.place(f"pcap of {link}", Path(file))
     finish([result], said)
 
 
@@ -499,6 +510,7 @@ app.command()(_cli_paper.paper)
 app.command()(_cli_live.live)
 app.command()(_cli_explain.explain)
 app.command()(_cli_trace.trace)
+app.command()(_cli_pcap.pcap)
 
 # Its arguments, --help among them, are the program's own.
 app.command(

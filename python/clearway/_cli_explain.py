@@ -31,7 +31,8 @@ def explain(
 ) -> None:
     """Say why a flow took as long as it did, or what waited where at a time.
 
-    What waited needs recorded packets: `clearway run --trace`, or `measure.packets` in the scenario.
+    What waited needs recorded packets: `clearway run --trace`, or `measure.packets` in the scenario. What the flow's
+    transport had (window, rate, tokens) needs `measure.flows`, which `--trace` sets too.
     """
     if (flow is None) == (at is None):
         raise ValueError("give either --flow, the number of a flow, or --at, a time such as 1.2ms")
@@ -44,7 +45,7 @@ def explain(
     if picture is not None and picture.suffix not in known:
         raise ValueError(f"--picture {picture}: its name must end in one of {', '.join(known)}")
     found = cw.load(result).explain(flow)
-    if picture is not None and not len(found.parts):
+    if picture is not None and not len(found.parts) and not len(found.states):
         raise ValueError(f"--picture {picture}: flow {flow} has no parts to draw: it did not complete in packets")
     if picture is not None:
         picture.parent.mkdir(parents=True, exist_ok=True)

@@ -16,6 +16,7 @@ from clearway._cli_options import Json, Load, Out, Seed, Sets, read_scenarios
 from clearway._cli_said import Said, finish
 from clearway._machines import TOKEN, the_token
 from clearway._part import PART
+from clearway._pcap import places
 from clearway._places import check_result, held, slug
 
 ScenarioOrNone = Annotated[
@@ -96,9 +97,10 @@ def live(
     json_: Json = False,
 ) -> None:
     """Run a scenario by the machine's clock, and in the simulator for comparison, unless hosts are attached."""
-    places = _sets("attach", attach, "=") + _sets("capture", capture, ":")
+    captured = [f"live.capture.{link}={json.dumps(file)}" for link, file in places("--capture", capture).items()]
+    named = _attached(attach) + captured
     if join is not None:
-        _refuse_with_join(bench or processes > 1 or machines > 1 or bool(listen) or bool(out) or bool(places))
+        _refuse_with_join(bench or processes > 1 or machines > 1 or bool(listen) or bool(out) or bool(named))
         given = read_scenarios([scenario], set_, seed, load)[0] if scenario is not None else None
         _join(join, _token(token_file), given, Said(json_))
         return
@@ -107,7 +109,7 @@ def live(
     if scenario is None:
         _bench(Said(json_))
         return
-    read = read_scenarios([scenario], [*(set_ or []), *places], seed, load)[0]
+    read = read_scenarios([scenario], [*(set_ or []), *named], seed, load)[0]
     folder = out or Path("out") / f"{slug(scenario.stem)}-live"
     token = _token(token_file) if machines > 1 else None
 
@@ -180,15 +182,14 @@ def _join(address: str, token: str, scenario: cw.Scenario | None, said: Said) ->
     said.end()
 
 
-def _sets(key: str, given: list[str] | None, between: str) -> list[str]:
-    """What the keys of `live` that name hosts or links are set to."""
+def _attached(given: list[str] | None) -> list[str]:
+    """What `live.attach` is set to."""
     sets = []
     for text in given or []:
-        name, found, value = text.partition(between)
-        if not (name and found and value):
-            right = "host3=tap0 or host3=netns:red" if key == "attach" else "spine0-leaf2:out.pcapng"
-            raise typer.BadParameter(f"{text!r} is not as in {right}", param_hint=f"--{key}")
-        sets.append(f"live.{key}.{name}={json.dumps(value)}")
+        host, found, device = text.partition("=")
+        if not (host and found and device):
+            raise typer.BadParameter(f"{text!r} is not as in host3=tap0 or host3=netns:red", param_hint="--attach")
+        sets.append(f"live.attach.{host}={json.dumps(device)}")
     return sets
 
 

@@ -10,6 +10,7 @@ import typer
 
 import clearway as cw
 from clearway import _core
+from clearway._pcap import PACKETS
 
 
 def names(*kinds: str) -> Any:
@@ -56,6 +57,18 @@ KeepsUp = Annotated[
 ]
 Threads = Annotated[int | None, typer.Option(help="Number of threads. Default: all cores.", min=1)]
 Out = Annotated[Path | None, typer.Option(help="Folder for the results.", metavar="DIR")]
+Pcap = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--pcap",
+        help="Write what a link carries to a file for Wireshark and tcpdump (pcapng), such as spine0-leaf2:out.pcapng "
+        "(repeatable).",
+        metavar="LINK:FILE",
+    ),
+]
+PcapPackets = Annotated[
+    int | None, typer.Option("--pcap-packets", help=f"Most packets in each file. Default: {PACKETS:,}.", min=1)
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object, for programs.")]
 
 

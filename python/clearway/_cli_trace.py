@@ -37,8 +37,11 @@ def recorded(read: cw.Scenario, file: Path | None, **some: Any) -> cw.Scenario:
     if file.is_dir():
         raise ValueError(f"--trace {file}: it is a folder; name a file, such as {file / 'out.pftrace'}")
     keys = {"flow": "flows", "class": "classes", "host": "hosts", "link": "links", "from": "from", "until": "until"}
-    asked = read.to_dict().get("measure", {}).get("packets", {}) | {keys[key]: value for key, value in given.items()}
-    return read.with_({"measure.packets": asked})
+    measure = read.to_dict().get("measure", {})
+    asked = measure.get("packets", {}) | {keys[key]: value for key, value in given.items()}
+    # What the hosts of these flows have of them goes along, unless the scenario says of which flows.
+    followed = {key: value for key, value in asked.items() if key != "links"}
+    return read.with_({"measure.packets": asked, "measure.flows": measure.get("flows", followed)})
 
 
 def trace(

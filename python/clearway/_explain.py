@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 
 from clearway import _points
 from clearway._packets import way_of
 from clearway._plots import STYLE, Picture, add_legend
 from clearway._points import SPENT
+from clearway._states import at_host, said_of
 
 if TYPE_CHECKING:
     from clearway._results import Result
@@ -44,6 +46,10 @@ class Explanation:
     """
     usual: int | None = None
     """The number of the median flow."""
+    states: pd.DataFrame = field(repr=False, default_factory=pd.DataFrame)
+    """What its sender had of it (`measure.flows`): columns `time_us` and one a word of its transport. Empty if it was
+    not followed.
+    """
 
     def __str__(self) -> str:
         lines = list(self.sentences)
@@ -53,30 +59,60 @@ class Explanation:
         return "\n".join(lines)
 
     def picture(self) -> Picture:
-        """Where its time went, beside the median flow: two bars."""
+        """Where its time went, beside the median flow: two bars; and below, what its sender had of it over time."""
+        units = _by_unit(self.states)
+        heights = [2.2] * bool(len(self.parts)) + [1.7] * len(units)
         with mpl.rc_context(STYLE):
-            picture = Picture(figsize=(9.6, 2.2), layout="constrained")
-            axes = picture.subplots()
-            left = np.zeros(2)
-            for _, label, colour in SPENT:
-                if label in self.parts.index:
-                    row: Any = self.parts.loc[label]
-                    width = np.array([float(row["median"]), float(row["this"])])
-                    axes.barh([0, 1], width, left=left, color=colour, label=label, height=0.6, edgecolor="white")
-                    left += width
-            axes.set_yticks([0, 1], [f"flow {self.usual}, the median", f"flow {self.flow}"])
-            axes.set(xlabel="µs")
-            axes.grid(axis="y", visible=False)
+            picture = Picture(figsize=(9.6, max(sum(heights), 2.2)), layout="constrained")
+            axes = picture.subplots(max(len(heights), 1), squeeze=False, gridspec_kw={"height_ratios": heights or [1]})
+            rows = list(axes[:, 0])
             if len(self.parts):
-                add_legend(picture, axes, loc="outside lower center", ncols=4, fontsize=8.5)
+                self._draw_parts(picture, rows.pop(0))
+            for (unit, names), below in zip(units.items(), rows):
+                for name in names:
+                    label = name.removesuffix(f"_{unit}")
+                    below.step(self.states["time_us"], self.states[name], where="post", label=label)
+                below.set(xlabel="µs", ylabel={"bytes": "B", "bps": "bit/s"}.get(unit, unit), ylim=(0, None))
+                below.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=8.5)
             return picture
+
+    def _draw_parts(self, picture: Picture, axes: Axes) -> None:
+        left = np.zeros(2)
+        for _, label, colour in SPENT:
+            if label in self.parts.index:
+                row: Any = self.parts.loc[label]
+                width = np.array([float(row["median"]), float(row["this"])])
+                axes.barh([0, 1], width, left=left, color=colour, label=label, height=0.6, edgecolor="white")
+                left += width
+        axes.set_yticks([0, 1], [f"flow {self.usual}, the median", f"flow {self.flow}"])
+        axes.set(xlabel="µs")
+        axes.grid(axis="y", visible=False)
+        add_legend(picture, axes, loc="outside lower center", ncols=4, fontsize=8.5)
 
     def _repr_svg_(self) -> str:
         return self.picture().svg()
 
 
+def _by_unit(states: pd.DataFrame) -> dict[str, list[str]]:
+    """The names of states by what they end in: those of one unit are drawn together."""
+    units: dict[str, list[str]] = {}
+    for name in states.columns[1:]:
+        unit = str(name).rpartition("_")[2]
+        units.setdefault(unit, []).append(str(name))
+    return units
+
+
 def explain(result: Result, flow: int) -> Explanation:
     """Explains one flow of a result: its number is that of column `flow`."""
+    explained = _explained(result, flow)
+    known = result.states.to_pandas() if "states" in result.tables else pd.DataFrame(columns=["flow"])
+    if not (known["flow"] == flow).any():
+        return explained
+    sender = int(result.flows["src"][list(result.flows["flow"]).index(flow)])
+    return replace(explained, states=at_host(result, flow, sender))
+
+
+def _explained(result: Result, flow: int) -> Explanation:
     flows: Any = result.flows.to_pandas()
     found = flows[flows["flow"] == flow]
     if not len(found):
@@ -154,6 +190,7 @@ def _around(result: Result, flows: Any, one: Any, end: float) -> list[str]:
             said.append(f"Meanwhile host{one[side]} also {words} {what}.")
     said += _queues(result, one, start, end)
     said += way_of(result, int(one["flow"]))
+    said += said_of(result, one)
     if "measures" in result.tables:
         rows: Any = result.measures.to_pandas()
         mine = rows[rows["flow"] == one["flow"]] if "flow" in rows else rows.iloc[:0]

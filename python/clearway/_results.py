@@ -91,7 +91,7 @@ class Result:
     Tables: `flows`, `queues`, `utilisation`, `links`, `counters`; with a flow control and samples also `congestion`;
     with entities also `entities`, `waits`, `aqs`; with a scheme that guarantees bounds (Harmony) also `guarantees`,
     `guaranteed_waits`; with `measure.arrivals` also `arrivals`, with `measure.packets` also
-    `packets`. At flow level only `flows`, `utilisation` and `links`.
+    `packets`, with `measure.flows` also `states`. At flow level only `flows`, `utilisation` and `links`.
     An interrupted run has its results so far.
     """
 
@@ -170,6 +170,11 @@ class Result:
     def packets(self) -> Table:
         """One row a packet and link that it took, and one a packet that was lost, of those of `measure.packets`."""
         return self._table("packets")
+
+    @property
+    def states(self) -> Table:
+        """One row a change of what a host has of a flow of `measure.flows`: window, rate, tokens, bytes in flight."""
+        return self._table("states")
 
     @property
     def guarantees(self) -> Table:
@@ -321,6 +326,21 @@ class Result:
         from clearway._packets import progress
 
         return progress(self, flow)
+
+    def state(self, flow: int) -> pd.DataFrame:
+        """What the two hosts of a flow had of it over time, in the words of its transport: columns `time_us`, `host`
+        and one a word, such as `window_bytes` or `tokens`, with what that host has from then on. It needs the flow's
+        states (`measure.flows`).
+
+        >>> import clearway as cw
+        >>> asked = {"transport": "dctcp", "measure.flows": {"flows": [3]}}
+        >>> r = cw.run(cw.Scenario.load("examples/tiny.toml").with_(asked))
+        >>> r.state(3)["window_bytes"].max()
+        np.float64(81760.0)
+        """
+        from clearway._states import of_flow
+
+        return of_flow(self, flow)
 
     def waiting(self, at: str, link: str | None = None) -> pd.DataFrame:
         """The packets that waited for a link at a time such as "1.2ms", in the order in which they left: rows of

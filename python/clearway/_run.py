@@ -5,14 +5,14 @@ import os
 import resource
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pandas as pd
 
-from clearway import _core
+from clearway import _core, _pcap
 from clearway._estimate import memory_bytes_max
 from clearway._machines import tell, the_token
 from clearway._part import PART
@@ -73,6 +73,8 @@ def run(
     name: str | None = None,
     memory_limit: float | None = None,
     parts: int | None = None,
+    pcap: Mapping[str, str | Path] | None = None,
+    pcap_packets: int = _pcap.PACKETS,
 ) -> Result:
     """Simulates a scenario or a scenario file, at packet or flow level.
 
@@ -84,7 +86,9 @@ def run(
     point: the result so far is returned, with `interrupted` set. `memory_limit`: a run at packet level that will need
     more bytes, by an estimate that may be wrong by a factor of 2, is refused with a `ScenarioError` that says which
     setting would fit; by default what is free now, and `math.inf` for none. `parts`: into how many parts the threads
-    cut the network at most; it does not affect the result, and by default each part fits a processor's cache.
+    cut the network at most; it does not affect the result, and by default each part fits a processor's cache. `pcap`:
+    files by link, such as `{"spine0-leaf2": "out.pcapng"}`, which get what these links carry, `pcap_packets` packets at
+    most, for Wireshark and tcpdump.
 
     >>> import clearway as cw
     >>> r = cw.run(cw.Scenario.load("examples/tiny.toml"))
@@ -100,13 +104,25 @@ def run(
         raise ValueError(f"threads={threads}: must be at least 1")
     if parts is not None and parts < 1:
         raise ValueError(f"parts={parts}: must be at least 1")
+    files = _pcap.check(pcap, level, pcap_packets)
     cores = _cores()
     count = min(threads or cores, cores)
     label, core = name if name is not None else scenario.name, scenario._core
     if level == "flow":
         return _run(label, progress, lambda listen: _core.estimate(core, listen))
     limit = memory_bytes_max(memory_limit)
-    return _run(label, progress, lambda listen: _core.simulate(core, count, listen, limit, parts))
+    contents: list[tuple[bytes, bool]] = []
+
+    def start(listen: Any) -> Any:
+        simulated, captured = _core.simulate(
+            core, count, listen, limit, parts, (files, pcap_packets) if files else None
+        )
+        contents.extend(captured)
+        return simulated
+
+    result = _run(label, progress, start)
+    result.info["warnings"] += _pcap.write(files, contents, pcap_packets)
+    return result
 
 
 def live(

@@ -72,6 +72,9 @@ TABLES: dict[str, dict[str, str]] = {
         "source": "name", "destination": "name", "hop": "uint32", "class": "uint32", "bytes": "uint64",
         "payload_bytes": "uint64", "offset": "uint64", "marked": "bool", "trimmed": "bool",
     },
+    "states": {
+        "time_ps": "uint64", "flow": "uint32", "host": "uint32", "state": "name", "value": "uint64",
+    },
     "guarantees": {
         "link": "uint32", "from": "name", "to": "name", "tier": "name", "queue_bound_bytes": "uint64",
         "queue_max_bytes": "uint64", "share": "double",

@@ -1,6 +1,6 @@
 """Traces for Perfetto's viewer (ui.perfetto.dev), from the packets of a result: a process for each node, in it a track
-for each link with the packets in service and one with the bytes that wait, a track for each flow, and what neighbours
-were told to hold back. Arrows follow each packet from hop to hop.
+for each link with the packets in service and one with the bytes that wait, a track for each flow and for each number
+that its transport has of it, and what neighbours were told to hold back. Arrows follow each packet from hop to hop.
 
 The format is Perfetto's own (TrackEvent), written by its authors' package. Its times are whole nanoseconds; those of
 each packet to the picosecond are among its details.
@@ -19,6 +19,7 @@ from perfetto.trace_builder.proto_builder import StreamingTraceProtoBuilder
 
 from clearway._packets import is_whole, packets, pauses, roots
 from clearway._places import replace
+from clearway._states import states
 
 if TYPE_CHECKING:
     from clearway._results import Result
@@ -52,6 +53,7 @@ class _Trace:
         for name in sorted(names, key=_order):
             self._node(name)
         self._flows()
+        self._states()
         sent = rows[rows["link"].notna()]
         sent = sent.assign(packet=_packet_numbers(sent))
         sent["first_marked"] = _first_marked(sent)
@@ -163,6 +165,22 @@ class _Trace:
                     self._slice(track, first[number], last[number], "sends", {})
                     self._slice(track, last[number], end, "until it is complete", {})
             self._builder.write_packet(self._event(track, end, TrackEvent.TYPE_SLICE_END))
+
+    def _states(self) -> None:
+        """What hosts had of the flows that were followed: a track for each of its numbers, beside the flow's."""
+        if "states" not in self._result.tables:
+            return
+        rows = states(self._result)
+        flows = set(self._rows["flow"].dropna().astype(int))
+        for key, changes in rows[rows["flow"].isin(flows)].groupby(["host", "flow", "state"], sort=True):
+            host, flow, name = int(str(key[0])), int(str(key[1])), str(key[2])
+            parent = self._nodes.get(f"host{host}")
+            if parent is None:
+                continue
+            rank = 1 << 20 | min(flow, 1 << 20)
+            track = self._track(parent, f"flow {flow}: {name}", rank, name.rpartition("_")[2])
+            for at, value in zip(changes["time_ps"].tolist(), changes["value"].fillna(0).tolist()):
+                self._number(track, at, int(value))
 
     def _link(self, rows: pd.DataFrame, whole: bool) -> None:
         """A link's packets in service, and how many bytes wait for it; `whole` if all its packets are there."""

@@ -33,6 +33,7 @@ ROWS = {
     "packets": (
         "one row a packet and link that it took, and one a packet that was lost, of those of `measure.packets`"
     ),
+    "states": "one row a change of what a host has of a flow of `measure.flows`",
     "measures": "one row a flow and measurement, if a transport measures anything",
     "aqs": "one row an AQ, over the whole run, if there are entities",
 }
@@ -45,6 +46,7 @@ def columns() -> dict[str, pa.Schema]:
         "entity": [{"name": "all", "hosts": "0"}],
         "measure.arrivals": ["host0"],
         "measure.packets": {},
+        "measure.flows": {},
     }
     runs = [
         cw.run(tiny.with_(asked)),

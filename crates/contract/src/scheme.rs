@@ -2,6 +2,7 @@
 
 use std::marker::PhantomData;
 
+use node::layout::Layout;
 use node::wire::{Malformed, Reader, Writer};
 use node::{Endpoint, Header, Packet, QueueDiscipline, Site, SwitchAgent};
 use units::{Problem, Rate, SwitchId};
@@ -179,6 +180,9 @@ pub trait HeaderFormat {
     /// A link has inverted these bits of a packet: whether it goes on, as what it is now.
     fn damage(&self, packet: &mut Packet, bits: &[u32]) -> bool;
 
+    /// How they stand there, for readers of captures.
+    fn layout(&self) -> Layout;
+
     /// Where in its message a data packet's payload begins, in bytes.
     fn payload_offset(&self, packet: &Packet) -> u64;
 
@@ -201,6 +205,10 @@ impl<H: Header + 'static> HeaderFormat for Of<H> {
         H::damage(packet, bits)
     }
 
+    fn layout(&self) -> Layout {
+        H::LAYOUT
+    }
+
     fn payload_offset(&self, packet: &Packet) -> u64 {
         packet.header::<H>().payload_offset()
     }
@@ -215,7 +223,7 @@ fn in_words(debug: &str) -> String {
     let mut spaced = String::with_capacity(2 * debug.len());
     for sign in debug.chars() {
         match sign {
-            '(' | ')' | '{' | '}' => spaced.extend([' ', sign, ' ']),
+            '(' | ')' | '{' | '}' | '[' | ']' => spaced.extend([' ', sign, ' ']),
             _ => spaced.push(sign),
         }
     }
@@ -226,10 +234,11 @@ fn in_words(debug: &str) -> String {
         let is_type = index > 0 && matches!(tokens.get(index + 1), Some(&("{" | "(")));
         match token.trim_end_matches(':') {
             "," => words.push(','),
+            "]" => words.push(']'),
             "(" | ")" | "{" | "}" => {}
             _ if is_type => {}
             word => {
-                words.push_str(if words.is_empty() { "" } else { " " });
+                words.push_str(if words.is_empty() || words.ends_with('[') { "" } else { " " });
                 words.push_str(word);
             }
         }

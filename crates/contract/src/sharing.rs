@@ -6,6 +6,7 @@
 
 use std::num::NonZeroU32;
 
+use node::layout::Layout;
 use node::wire::{Malformed, Reader, Writer};
 use node::{Packet, Shaper, Site, Stages};
 use schemars::JsonSchema;
@@ -39,6 +40,11 @@ pub trait SharingScheme {
 
     /// Appends the header of one of its own packets as it travels.
     fn emit_header(&self, _packet: &Packet, _to: &mut Writer<'_>) {}
+
+    /// How these stand on a wire, for readers of captures.
+    fn layout(&self) -> Layout {
+        Layout { messages: &[] }
+    }
 
     /// What one of its own packets says, in the words of its paper.
     fn says(&self, _packet: &Packet) -> String {

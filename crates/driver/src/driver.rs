@@ -338,11 +338,19 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
             self.links.agenda.set(transmit_ready, free_at);
         }
         C::acted(&mut self.links, now, &mut self.hosts[index].host);
+        if P::ANY && self.wants.hosts {
+            self.note_host(now, index);
+        }
         let at = self.hosts[index].host.next_at().max(now);
         let deadline = self.deadline(index);
         if due || at < self.links.agenda.get(deadline) {
             self.links.agenda.set(deadline, at);
         }
+    }
+
+    #[inline(never)]
+    fn note_host(&mut self, now: Time, index: usize) {
+        self.probe.on_host(now, &self.hosts[index]);
     }
 
     /// The ports of a host with several links take packets while one is free and there is one for it.

@@ -16,10 +16,13 @@
 //! What every run gives, tables and an audit, is made here too ([`tables`], [`findings`]): so one with another carrier
 //! has what all have.
 //!
+//! What links carry can be noted as others read it ([`capture`]).
+//!
 //! Absent on purpose: where time comes from, threads, files.
 
 mod audit;
 mod build;
+pub mod capture;
 mod change;
 mod cut;
 mod deadlock;
@@ -43,7 +46,7 @@ pub use links::{Carrier, Departure, End, Links, Outlet, Pipe};
 pub use nodes::{HostPort, HostSlot, SwitchSlot, digest};
 pub use noise::Noise;
 pub use probe::{Leaving, Place, Probe, Upcoming, View, Wants, Whole};
-pub use probes::Probes;
+pub use probes::{Capturing, Content, Probes};
 pub use results::{notes, tables};
 pub use summary::{Summary, pack};
 pub use tally::{Tally, sender_stats};

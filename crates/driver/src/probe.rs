@@ -30,6 +30,9 @@ pub trait Probe: Send + Sized {
     /// A frame between neighbours is about to be told to a switch.
     fn on_frame(&mut self, _now: Time, _switch: &SwitchSlot, _port: PortId, _frame: &Packet, _pool: &Pool) {}
 
+    /// A host has acted: it has taken in what came or was due, and its NIC what it could.
+    fn on_host(&mut self, _now: Time, _host: &HostSlot) {}
+
     /// A packet has joined a queue of a port, and the transmitter, if it was free, has taken one.
     fn on_enqueue(&mut self, _now: Time, _switch: &SwitchSlot, _port: PortId) {}
 
@@ -110,6 +113,8 @@ pub struct Wants {
     pub arrivals: bool,
     /// [`Probe::on_frame`].
     pub frames: bool,
+    /// [`Probe::on_host`].
+    pub hosts: bool,
     /// [`Probe::on_enqueue`].
     pub enqueues: bool,
     /// [`Probe::on_departure`].
@@ -126,6 +131,7 @@ impl Wants {
         Wants {
             arrivals: self.arrivals | other.arrivals,
             frames: self.frames | other.frames,
+            hosts: self.hosts | other.hosts,
             enqueues: self.enqueues | other.enqueues,
             departures: self.departures | other.departures,
             drops: self.drops | other.drops,

@@ -1,13 +1,18 @@
 //! The probes of a run: one line each. Which of them look, a scenario says.
 
 mod arrivals;
+mod captured;
 mod congestion;
 mod entities;
 mod guarantee;
 mod packets;
 mod queues;
+mod states;
 mod utilisation;
 
+use std::sync::Arc;
+
+pub use captured::{Capturing, Content};
 use node::pool::{Pool, Transit};
 use node::wire::{Malformed, Reader, Writer};
 use node::{Loss, Packet};
@@ -47,6 +52,10 @@ macro_rules! probes {
 
             fn on_frame(&mut self, now: Time, switch: &SwitchSlot, port: PortId, frame: &Packet, pool: &Pool) {
                 $(if let Some(probe) = &mut self.$name { probe.on_frame(now, switch, port, frame, pool); })*
+            }
+
+            fn on_host(&mut self, now: Time, host: &HostSlot) {
+                $(if let Some(probe) = &mut self.$name { probe.on_host(now, host); })*
             }
 
             #[inline]
@@ -120,6 +129,12 @@ macro_rules! probes {
 }
 
 impl Probes {
+    /// With the links that are captured.
+    pub fn capturing(mut self, links: Option<&Arc<Capturing>>) -> Probes {
+        self.captured = links.map(|links| Box::new(captured::Captured::of(links.clone())));
+        self
+    }
+
     /// Without those that can't say what they saw to another process. Gives the tables that a run has not for that.
     pub fn keep_those_that_pack(&mut self) -> Vec<&'static str> {
         let left_out = [
@@ -127,6 +142,7 @@ impl Probes {
             self.entities.take().map(|_| &["entities", "waits", "aqs"][..]),
             self.guarantee.take().map(|_| &["guarantees", "guaranteed_waits"][..]),
             self.packets.take().map(|_| &["packets"][..]),
+            self.states.take().map(|_| &["states"][..]),
         ];
         left_out.into_iter().flatten().flatten().copied().collect()
     }
@@ -140,4 +156,6 @@ probes! {
     guarantee: guarantee::Watch,
     arrivals: arrivals::Arrivals,
     packets: packets::Packets,
+    states: states::States,
+    captured: captured::Captured,
 }

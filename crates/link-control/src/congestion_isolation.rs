@@ -18,6 +18,7 @@
 mod switch;
 
 use bytemuck::{Pod, Zeroable};
+use node::layout::{self, Bits, Field, Layout};
 use node::wire::{Malformed, Reader, Writer};
 use node::{Header, NicControl, Packet, QueueDiscipline};
 use rustc_hash::FxHashSet;
@@ -135,6 +136,8 @@ const NO_OPCODE: [u8; 3] = [0; 3];
 impl Header for Message {
     type Packed = Packed;
 
+    const LAYOUT: Layout = Layout { messages: LAYOUT };
+
     #[inline]
     fn pack(self) -> Packed {
         match self {
@@ -180,6 +183,15 @@ impl Header for Message {
         }
     }
 }
+
+const FLOW: &[Field] = &[Field::number("", Bits::u32(4))];
+const BEGIN: Bits = Bits::u32(0);
+
+const LAYOUT: &[layout::Message] = &[
+    layout::Message::new("Release", BEGIN.are(0), 8, FLOW),
+    layout::Message::new("Isolate", BEGIN.are(1), 8, FLOW),
+    layout::Message::new("Pfc", Bits::u16(0).are(pfc::OPCODE as u64), 20, pfc::FIELDS),
+];
 
 /// A NIC that isolates flows as told and obeys PFC.
 struct NicPart {

@@ -17,6 +17,7 @@
 
 mod ingress;
 
+use node::layout::{Bits, Field, Layout, Message, Shown};
 use node::link::{Cause, Dequeued, LinkCx, NicControl, QueueDiscipline, QueueView, frame_packet};
 use node::packet::CLASSES;
 use node::pool::{PacketId, Slot};
@@ -129,11 +130,13 @@ pub struct Frame {
 }
 
 /// MAC control opcode of PFC.
-const OPCODE: u16 = 0x0101;
+pub(crate) const OPCODE: u16 = 0x0101;
 
 impl Header for Frame {
     /// Classes and which of them pause.
     type Packed = [u8; 2];
+
+    const LAYOUT: Layout = Layout { messages: LAYOUT };
 
     #[inline]
     fn pack(self) -> [u8; 2] {
@@ -167,6 +170,13 @@ impl Header for Frame {
         Ok(Frame { classes, pause: pause & classes })
     }
 }
+
+const CLASS_ENABLE: Bits = Bits::u16(2);
+const PAUSED: Shown = Shown::NotZero { count: CLASSES as u8, mask: CLASS_ENABLE };
+pub(crate) const FIELDS: &[Field] =
+    &[Field::number("classes", CLASS_ENABLE), Field::new("pause", Bits::u16(4), PAUSED)];
+
+const LAYOUT: &[Message] = &[Message::new("Frame", Bits::u16(0).are(OPCODE as u64), 20, FIELDS)];
 
 impl Frame {
     /// The paused classes after this frame.

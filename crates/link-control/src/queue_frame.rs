@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use node::layout::{BOOL, Bits, Field, Layout, Message};
 use node::link::Cause;
 use node::wire::{Malformed, Reader, Writer};
 use node::{Header, NicControl, Packet};
@@ -43,6 +44,8 @@ pub(crate) struct Frame {
 impl Header for Frame {
     type Packed = [u32; 2];
 
+    const LAYOUT: Layout = Layout { messages: LAYOUT };
+
     #[inline]
     fn pack(self) -> [u32; 2] {
         [self.queue, u32::from(self.pause)]
@@ -67,6 +70,13 @@ impl Header for Frame {
         Ok(Frame { queue, pause: pause == 1 })
     }
 }
+
+const LAYOUT: &[Message] = &[Message::new(
+    "Frame",
+    Bits::u8(4).within(0, 1),
+    5,
+    &[Field::number("queue", Bits::u32(0)), Field::new("pause", Bits::u8(4), BOOL)],
+)];
 
 /// A NIC with a queue a flow that pauses flows one by one.
 pub(crate) struct NicPart {

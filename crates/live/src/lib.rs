@@ -6,7 +6,7 @@
 //! destination; on the way only its owner changes (`pages.rs`). Links are memory, rings between threads, rings between
 //! processes ([`mod@ring`], `processes.rs`), trunks between machines ([`machines`]), or datagrams (`wires.rs`,
 //! [`mod@frame`]). Some hosts may be network devices of the machine ([`attach`]), and links may be written to files
-//! ([`capture`]). The tables are those of the
+//! (`capture.rs`). The tables are those of the
 //! simulator, so that one stands beside the other.
 //!
 //! This is Maze, R2C2's emulator of a rack (section 4.1), of the same nodes as the simulator. It shows that protocols
@@ -18,7 +18,7 @@
 pub mod attach;
 pub mod bench;
 mod board;
-pub mod capture;
+mod capture;
 mod clock;
 pub mod content;
 mod datagrams;

@@ -19,7 +19,7 @@ use node::{Packet, Telemetry};
 use rtrb::{Consumer, Producer, PushError, RingBuffer};
 use run::{FlowEvent, Host, Journey, Plan};
 use scenario::ContentCheck;
-use units::{LinkId, Time};
+use units::{Duration, LinkId, Time};
 
 use crate::attach::Attached;
 use crate::board::Board;
@@ -424,7 +424,8 @@ impl<'a> Wires<'a> {
     /// A packet leaves on a link that is captured.
     #[cold]
     fn capture(links: &mut Links<Self>, outlet: u32, gone: Time, id: PacketId) {
-        let packet = links.pool.get(id).packet;
+        let Slot { packet, transit } = *links.pool.get(id);
+        let last = gone + Duration::from_ps(transit.tail_lag_ps.into());
         let wires = &mut links.carrier;
         let carried = match wires.offset_of_content(&packet) {
             Some(offset) => wires.datagrams.is_some() || content::is_carried(wires.content, packet.flow, offset),
@@ -432,7 +433,7 @@ impl<'a> Wires<'a> {
         };
         let content = wires.pages.content(id, usize::from(packet.payload_bytes)).filter(|_| carried);
         if let Some(captures) = &mut wires.captures {
-            captures.note(wires.plan, outlet, gone, &packet, content);
+            captures.note(wires.plan, outlet, last, &packet, content);
         }
     }
 

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use fabric::Routes;
 use units::{Duration, FlowId, HostId, Rate, Stream, Time};
 
-use crate::{Header, NicControl, Packet, Telemetry};
+use crate::{FlowState, Header, NicControl, Packet, Telemetry};
 
 /// A scheme's part in a host: sender and receiver of every flow of that host.
 pub trait Endpoint: Send {
@@ -39,6 +39,10 @@ pub trait Endpoint: Send {
     fn carries(&mut self, _packet: &Packet) -> Telemetry {
         Telemetry::default()
     }
+
+    /// Says what this host has of a flow now, as its sender or its receiver: window, rate, tokens (`measure.flows`).
+    /// Nothing for a flow that it doesn't know, or knows no more. Who has nothing to say leaves it out.
+    fn state(&self, _flow: FlowId, _say: &mut FlowState) {}
 
     /// Counters for the result, by name: retransmissions by cause, control packets by kind.
     fn counters(&self) -> Vec<(&'static str, u64)> {

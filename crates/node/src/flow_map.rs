@@ -50,6 +50,12 @@ impl<T> FlowMap<T> {
         self.slots.get_mut(slot as usize)?.as_mut().map(|(flow, state)| (*flow, state))
     }
 
+    /// A flow's state, if it is known.
+    #[inline]
+    pub fn of(&self, flow: FlowId) -> Option<&T> {
+        self.slot(flow).and_then(|slot| self.get(slot)).map(|(_, state)| state)
+    }
+
     /// Removes a flow; its slot will be reused.
     pub fn remove(&mut self, slot: u32) -> Option<T> {
         let (flow, state) = self.slots.get_mut(slot as usize)?.take()?;

@@ -6,6 +6,7 @@
 
 pub mod balance;
 pub mod flow_queues;
+pub mod layout;
 pub mod link;
 pub mod nic;
 pub mod onward_path;
@@ -17,6 +18,7 @@ pub mod wire;
 mod discipline;
 mod endpoint;
 mod flow_map;
+mod flow_state;
 mod port;
 mod prefetch;
 mod shaper;
@@ -27,6 +29,7 @@ mod timers;
 pub use discipline::{Balancing, EarlyDrop, MarkAt, Marking};
 pub use endpoint::{Clock, Cx, Endpoint, Event, Gate, Input, Message, PollAt, Site};
 pub use flow_map::FlowMap;
+pub use flow_state::FlowState;
 pub use link::{NicControl, QueueDiscipline};
 pub use packet::{Header, Packet};
 pub use port::{Port, PortStats};

@@ -3,6 +3,7 @@
 use bytemuck::Pod;
 use units::{FlowId, HostId};
 
+use crate::layout::Layout;
 use crate::wire::{Malformed, Reader, Writer};
 
 /// Highest priority; switches serve class 0 before class 1, and so on to 7 unless the scenario groups them.
@@ -71,6 +72,9 @@ pub mod flags {
 pub trait Header: Copy + std::fmt::Debug {
     /// How it lies in a packet. At most 32 bytes.
     type Packed: Pod;
+
+    /// How it stands on a wire as [`Header::emit_with`] writes it, for readers of captures.
+    const LAYOUT: Layout = Layout { messages: &[] };
 
     /// As it lies in a packet.
     fn pack(self) -> Self::Packed;

@@ -168,6 +168,12 @@ fn fabric_schema() -> String {
     serde_json::to_string(&schemars::schema_for!(fabric::FabricSpec)).expect("a schema is JSON")
 }
 
+/// A dissector for Wireshark, in Lua, of what captures have.
+#[pyfunction]
+fn dissector() -> String {
+    sim::capture::dissector()
+}
+
 /// The JSON Schema of a scenario.
 #[pyfunction]
 fn schema() -> String {
@@ -195,6 +201,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(r2c2::r2c2_rates, module)?)?;
     module.add_function(wrap_pyfunction!(r2c2::r2c2_select, module)?)?;
     module.add_function(wrap_pyfunction!(r2c2::r2c2_recompute_times, module)?)?;
+    module.add_function(wrap_pyfunction!(dissector, module)?)?;
     module.add_function(wrap_pyfunction!(fabric_schema, module)?)?;
     module.add_function(wrap_pyfunction!(schema, module)?)?;
     module.add_function(wrap_pyfunction!(run::simulate, module)?)?;

@@ -1,3 +1,4 @@
+use std::collections::BTreeMap;
 use std::os::fd::AsFd;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -7,6 +8,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use run::{Data, Estimate, Plan, Progress, Table};
 use serde::Serialize;
+use sim::Capturing;
+use sim::capture::wanted;
 use units::Problem;
 
 use crate::{Scenario, scenario_error};
@@ -19,14 +22,18 @@ pub(crate) type Run<'py> = (String, String, Vec<(&'static str, Vec<ColumnOut<'py
 pub(crate) type ColumnOut<'py> =
     (&'static str, &'static str, &'static str, &'static str, Bound<'py, PyBytes>, Vec<String>);
 
+/// The content of a file of captured packets, and whether there were more.
+type Captured<'py> = (Bound<'py, PyBytes>, bool);
+
 /// How often a run looks up.
 const LOOK_UP: Duration = Duration::from_millis(100);
 
 /// Simulates a scenario. `progress` is called with (now in ps, horizon in ps, flows ended, flows, share of the work
 /// done). A run that will hardly fit `memory_bytes_max` is refused. `parts`: into how many parts the network is cut at
-/// most; None lets the engine choose.
+/// most; None lets the engine choose. `pcap`: links whose packets are captured, each with its file, and at most how
+/// many of each.
 #[pyfunction]
-#[pyo3(signature = (scenario, threads, progress=None, memory_bytes_max=None, parts=None))]
+#[pyo3(signature = (scenario, threads, progress=None, memory_bytes_max=None, parts=None, pcap=None))]
 pub(crate) fn simulate<'py>(
     py: Python<'py>,
     scenario: &Scenario,
@@ -34,15 +41,21 @@ pub(crate) fn simulate<'py>(
     progress: Option<Py<PyAny>>,
     memory_bytes_max: Option<u64>,
     parts: Option<usize>,
-) -> PyResult<Run<'py>> {
-    let result = watched(py, scenario, progress, |watch| {
+    pcap: Option<(BTreeMap<String, String>, u64)>,
+) -> PyResult<(Run<'py>, Vec<Captured<'py>>)> {
+    let (result, captured) = watched(py, scenario, progress, |watch| {
         let plan = Plan::new(&scenario.read)?;
         if let Some(most) = memory_bytes_max {
             Estimate::of(&plan).check_memory(&plan, most)?;
         }
-        Ok(sim::run_plan(&plan, sim::Execution { threads, parts }, watch))
+        let capturing = |(places, most)| Ok(Capturing::new(&plan, wanted(&plan, &places, "pcap")?, most));
+        let links = pcap.map(capturing).transpose()?;
+        let result = sim::run_captured(&plan, sim::Execution { threads, parts }, links.as_ref(), watch);
+        let captured = links.map(|links| links.contents(&plan)).transpose()?;
+        Ok((result, captured.unwrap_or_default()))
     })?;
-    give(py, &result.info, result.scenario_toml, result.tables)
+    let captured = captured.into_iter().map(|of| (PyBytes::new(py, &of.blocks), of.is_cut_off)).collect();
+    Ok((give(py, &result.info, result.scenario_toml, result.tables)?, captured))
 }
 
 /// Estimates a scenario at flow level.

@@ -211,6 +211,12 @@ const FLOW_LEVEL: &[Rule<OfScenario>] = &[
         packets_recorded,
         "flow level has no packets to record; run it at packet level, or delete it",
     ),
+    rule(
+        "measure.flows",
+        flows_followed,
+        "at flow level no transport acts, so that there is no window and no token to record; run it at packet level, \
+         or delete it",
+    ),
 ];
 
 const FLOW_LEVEL_NETWORK: &[Rule<OfFabric>] =
@@ -415,6 +421,11 @@ fn arrivals_noted(scenario: &Scenario) -> Found {
 
 fn packets_recorded(scenario: &Scenario) -> Found {
     scenario.measure.packets.as_ref()?;
+    found![]
+}
+
+fn flows_followed(scenario: &Scenario) -> Found {
+    scenario.measure.flows.as_ref()?;
     found![]
 }
 

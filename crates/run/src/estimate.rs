@@ -37,7 +37,7 @@ pub struct Memory {
     pub packets: u64,
     /// Samples of queues and links.
     pub samples: u64,
-    /// Packets that are recorded one by one.
+    /// Packets that are recorded one by one, and states of flows.
     pub recorded: u64,
 }
 
@@ -57,6 +57,8 @@ const PACKET_BYTES: u64 = 256;
 const SAMPLE_BYTES: u64 = 130;
 /// Of a recorded packet, and of its row in the table.
 const RECORDED_BYTES: u64 = 400;
+/// Of a recorded change of a flow's state, and of its row in the table.
+const STATE_BYTES: u64 = 90;
 
 impl Memory {
     /// All of it.
@@ -101,8 +103,13 @@ impl Estimate {
         let Memory { flows, samples, recorded, .. } = self.memory;
         let rest_of = |part: u64| most.saturating_sub(self.memory.bytes() - part);
         if recorded > samples && rest_of(recorded) > 0 {
-            let rows = rest_of(recorded) / RECORDED_BYTES;
-            return ("measure.packets.rows_max", format!("rows_max = {rows} would fit"));
+            let (packets, states) = recorded_bytes(plan, self.packet_hops);
+            let (key, part, row) = match packets >= states {
+                true => ("measure.packets.rows_max", packets, RECORDED_BYTES),
+                false => ("measure.flows.rows_max", states, STATE_BYTES),
+            };
+            let rows = rest_of(part) / row;
+            return (key, format!("rows_max = {rows} would fit"));
         }
         if samples > 0 && rest_of(samples) > 0 {
             let rows = rest_of(samples) / SAMPLE_BYTES;
@@ -199,7 +206,7 @@ fn memory(plan: &Plan, end: Time, packet_hops: u64) -> Memory {
     let racks = plan.routes.racks().len() as u64;
     let samples = end.ps().checked_div(plan.scenario.measure.interval.ps()).unwrap_or(0);
     let samples = samples.min(plan.scenario.measure.rows_max / plan.sample_rows());
-    let recorded = plan.recorded.as_ref().map_or(0, |recorded| recorded.rows_max.min(packet_hops));
+    let (recorded, states) = recorded_bytes(plan, packet_hops);
     let active = active(plan, end);
     // A window of packets each, or the whole flow, or as many as the buffers of all ports hold.
     let mtu = plan.scenario.host.mtu.get().max(1);
@@ -212,8 +219,16 @@ fn memory(plan: &Plan, end: Time, packet_hops: u64) -> Memory {
         flows: flows.saturating_mul(FLOW_BYTES).saturating_add(active.saturating_mul(ACTIVE_FLOW_BYTES)),
         packets: active.saturating_mul(window).min(room).saturating_mul(PACKET_BYTES),
         samples: samples.saturating_mul(plan.sample_rows()).saturating_mul(SAMPLE_BYTES),
-        recorded: recorded.saturating_mul(RECORDED_BYTES),
+        recorded: recorded.saturating_add(states),
     }
+}
+
+/// Bytes of recorded packets, and of recorded states: no more changes than a few for each packet that a host sends or
+/// receives.
+fn recorded_bytes(plan: &Plan, packet_hops: u64) -> (u64, u64) {
+    let packets = plan.recorded.as_ref().map_or(0, |recorded| recorded.rows_max.min(packet_hops));
+    let states = plan.followed.as_ref().map_or(0, |followed| followed.rows_max.min(packet_hops.saturating_mul(2)));
+    (packets.saturating_mul(RECORDED_BYTES), states.saturating_mul(STATE_BYTES))
 }
 
 /// How many flows are under way at once, if they begin and end evenly: those that begin together, or by Little's law as

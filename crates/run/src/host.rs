@@ -6,7 +6,7 @@ use fabric::Routes;
 use node::link::Cause;
 use node::packet::{CLASSES, flags};
 use node::pool::Transit;
-use node::{Cx, Endpoint, Event, Gate, Input, Message, NicControl, Packet, Shaper, Telemetry};
+use node::{Cx, Endpoint, Event, FlowState, Gate, Input, Message, NicControl, Packet, Shaper, Telemetry};
 use rustc_hash::{FxHashMap, FxHashSet};
 use units::{Duration, FlowId, HostId, PortId, Stream, Time};
 
@@ -518,6 +518,16 @@ impl Host {
             Link::Open => 0,
             Link::Controlled(nic) => nic.control.stamp(packet),
             Link::Several(homes) => homes.stamp(port, packet),
+        }
+    }
+
+    /// Has the transport that knows a flow say what it has of it now.
+    pub fn flow_state(&self, flow: FlowId, say: &mut FlowState) {
+        for slot in &self.transports {
+            slot.endpoint.state(flow, say);
+            if !say.is_empty() {
+                return;
+            }
         }
     }
 

@@ -20,7 +20,7 @@ use node::{
 use units::{Duration, HostId, LinkId, PortId, Problem, Stream, SwitchId, Time};
 
 use crate::compatibility::{self, Facts};
-use crate::{Entities, FlowTable, Host, Recorded, WorkloadPlan};
+use crate::{Entities, FlowTable, Followed, Host, Recorded, WorkloadPlan};
 use node::nic::Homes;
 use node::nic::ReceiveLimit;
 pub use reserved::Reserved;
@@ -71,6 +71,8 @@ pub struct Plan {
     pub arrivals: BTreeSet<HostId>,
     /// Packets that are recorded one by one.
     pub recorded: Option<Arc<Recorded>>,
+    /// Flows that are followed.
+    pub followed: Option<Arc<Followed>>,
     /// Each flow's completion time alone in the network, in picoseconds.
     pub ideal_ps: Vec<u64>,
     /// What fails and recovers, and when routes change.
@@ -97,6 +99,7 @@ impl Plan {
         let lookahead = lookahead(scenario, &work.fabric)?;
         let arrivals = arrivals(scenario, &work.fabric)?;
         let recorded = Recorded::new(scenario, &work.fabric, &work.flows)?.map(Arc::new);
+        let followed = Followed::new(scenario, &work.fabric, &work.flows)?.map(Arc::new);
         check_sample_rows(scenario, &work.fabric)?;
         let entities = Arc::new(Entities::new(scenario, &work)?);
         let tagging = scenario.sharing.as_scheme().and_then(|scheme| scheme.tagging());
@@ -114,6 +117,7 @@ impl Plan {
             entities,
             arrivals,
             recorded,
+            followed,
             changes,
             lookahead,
             fabric: work.fabric,

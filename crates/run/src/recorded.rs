@@ -1,18 +1,17 @@
-//! Which packets are recorded one by one: `measure.packets`, worked out.
+//! Which packets are recorded one by one (`measure.packets`), and which flows are followed (`measure.flows`).
 
 use std::collections::BTreeSet;
 
 use fabric::Fabric;
-use scenario::{PacketsSpec, Scenario};
-use units::{FlowId, HostId, LinkId, Problem, Time};
+use scenario::{FlowsSpec, PacketsSpec, Scenario};
+use units::{Duration, FlowId, HostId, LinkId, Problem, Time};
 
 use crate::FlowTable;
 
 /// Which packets are recorded.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recorded {
-    /// By flow, whether its packets are; none if those of all flows are.
-    flows: Option<Vec<bool>>,
+    flows: Chosen,
     /// Links that packets leave by; none if all.
     pub links: Option<BTreeSet<LinkId>>,
     /// From when on.
@@ -23,6 +22,24 @@ pub struct Recorded {
     pub rows_max: u64,
 }
 
+/// Which flows are followed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Followed {
+    flows: Chosen,
+    /// By host, flows from there and to there, in the order in which they begin.
+    of_host: Vec<Vec<(Time, FlowId)>>,
+    /// From when on.
+    pub from: Time,
+    /// Until when.
+    pub until: Time,
+    /// Most rows.
+    pub rows_max: u64,
+}
+
+/// By flow, whether it is chosen; none if all are.
+#[derive(Clone, Debug, PartialEq)]
+struct Chosen(Option<Vec<bool>>);
+
 impl Recorded {
     /// Works out what a scenario asks for, if it asks.
     pub(crate) fn new(scenario: &Scenario, fabric: &Fabric, flows: &FlowTable) -> Result<Option<Recorded>, Problem> {
@@ -32,41 +49,16 @@ impl Recorded {
     }
 
     fn of(spec: &PacketsSpec, scenario: &Scenario, fabric: &Fabric, flows: &FlowTable) -> Result<Recorded, Problem> {
-        let until = spec.until.map_or(Time::MAX, |until| Time::ZERO + until);
-        if until <= Time::ZERO + spec.from {
-            return Err(Problem::new("until", format!("it must be later than from, which is {}", spec.from)));
-        }
+        let (from, until) = times(spec.from, spec.until)?;
         if spec.rows_max == 0 {
             return Err(Problem::new("rows_max", "at least 1; without measure.packets none are recorded"));
         }
-        let hosts = listed(&spec.hosts, "hosts", |name| {
-            let message = || format!("\"{name}\" is a switch; name a link of it in `links`, or a host here");
-            fabric.as_host(fabric.find(name)?).ok_or_else(|| Problem::new("", message()))
-        })?;
-        let classes = listed(&spec.classes, "classes", |name| {
-            let known: Vec<&str> = scenario.traffic.iter().map(|class| class.name.as_str()).collect();
-            let place = known.iter().position(|known| *known == name);
-            let message = || format!("there is no class \"{name}\"; there are \"{}\"", known.join("\", \""));
-            place.map(|place| place as u16).ok_or_else(|| Problem::new("", message()))
-        })?;
-        let wanted: BTreeSet<FlowId> = spec.flows.iter().map(|&flow| FlowId(flow)).collect();
-        if let Some(place) = spec.flows.iter().position(|&flow| flow as usize >= flows.len()) {
-            let message = format!("there is no flow {}; there are {}, from 0 on", spec.flows[place], flows.len());
-            return Err(Problem::new(format!("flows[{place}]"), message));
-        }
         let links = listed(&spec.links, "links", |name| fabric.find_links(name))?;
-        let is_wanted = |id: FlowId, src: HostId, dst: HostId, class: u16| {
-            (wanted.is_empty() || wanted.contains(&id))
-                && (hosts.is_empty() || hosts.contains(&src) || hosts.contains(&dst))
-                && (classes.is_empty() || classes.contains(&class))
-        };
-        let all = wanted.is_empty() && hosts.is_empty() && classes.is_empty();
-        let of_flows =
-            (0..).zip(flows.iter()).map(|(id, flow)| is_wanted(FlowId(id), flow.src, flow.dst, flow.class)).collect();
         Ok(Recorded {
-            flows: (!all).then_some(of_flows),
+            flows: Choice { flows: &spec.flows, classes: &spec.classes, hosts: &spec.hosts }
+                .of(scenario, fabric, flows)?,
             links: (!links.is_empty()).then(|| links.into_iter().flatten().collect()),
-            from: Time::ZERO + spec.from,
+            from,
             until,
             rows_max: spec.rows_max,
         })
@@ -75,8 +67,99 @@ impl Recorded {
     /// Whether packets of a flow are recorded; those of no flow are.
     #[inline]
     pub fn has(&self, flow: FlowId) -> bool {
-        self.flows.as_ref().is_none_or(|flows| flows.get(flow.index()).copied().unwrap_or(true))
+        self.flows.has(flow)
     }
+}
+
+impl Followed {
+    /// Works out what a scenario asks for, if it asks.
+    pub(crate) fn new(scenario: &Scenario, fabric: &Fabric, flows: &FlowTable) -> Result<Option<Followed>, Problem> {
+        let Some(spec) = &scenario.measure.flows else { return Ok(None) };
+        let followed = Followed::read(spec, scenario, fabric, flows);
+        followed.map(Some).map_err(|problem| problem.under("measure.flows"))
+    }
+
+    fn read(spec: &FlowsSpec, scenario: &Scenario, fabric: &Fabric, flows: &FlowTable) -> Result<Followed, Problem> {
+        let (from, until) = times(spec.from, spec.until)?;
+        if spec.rows_max == 0 {
+            return Err(Problem::new("rows_max", "at least 1; without measure.flows none are followed"));
+        }
+        let chosen =
+            Choice { flows: &spec.flows, classes: &spec.classes, hosts: &spec.hosts }.of(scenario, fabric, flows)?;
+        let mut of_host = vec![Vec::new(); fabric.hosts as usize];
+        for (id, flow) in (0..).map(FlowId).zip(flows.iter()).filter(|(id, _)| chosen.has(*id)) {
+            // One that waits for another begins nobody knows when.
+            let begins = if flow.after.is_none() { flow.start } else { Time::ZERO };
+            for host in [flow.src, flow.dst] {
+                of_host[host.index()].push((begins, id));
+            }
+        }
+        of_host.iter_mut().for_each(|flows| flows.sort_unstable());
+        Ok(Followed { flows: chosen, of_host, from, until, rows_max: spec.rows_max })
+    }
+
+    /// Those from and to a host, in the order in which they begin: when, at the earliest, and which.
+    pub fn of(&self, host: HostId) -> &[(Time, FlowId)] {
+        self.of_host.get(host.index()).map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether a flow is followed.
+    #[inline]
+    pub fn has(&self, flow: FlowId) -> bool {
+        self.flows.has(flow)
+    }
+}
+
+impl Chosen {
+    #[inline]
+    fn has(&self, flow: FlowId) -> bool {
+        self.0.as_ref().is_none_or(|flows| flows.get(flow.index()).copied().unwrap_or(true))
+    }
+}
+
+/// How a scenario names flows: each list that is not empty must have them.
+struct Choice<'a> {
+    flows: &'a [u32],
+    classes: &'a [String],
+    hosts: &'a [String],
+}
+
+impl Choice<'_> {
+    fn of(&self, scenario: &Scenario, fabric: &Fabric, flows: &FlowTable) -> Result<Chosen, Problem> {
+        let hosts = listed(self.hosts, "hosts", |name| {
+            let message = || format!("\"{name}\" is a switch, where no flow begins or ends; name a host");
+            fabric.as_host(fabric.find(name)?).ok_or_else(|| Problem::new("", message()))
+        })?;
+        let classes = listed(self.classes, "classes", |name| {
+            let known: Vec<&str> = scenario.traffic.iter().map(|class| class.name.as_str()).collect();
+            let place = known.iter().position(|known| *known == name);
+            let message = || format!("there is no class \"{name}\"; there are \"{}\"", known.join("\", \""));
+            place.map(|place| place as u16).ok_or_else(|| Problem::new("", message()))
+        })?;
+        let wanted: BTreeSet<FlowId> = self.flows.iter().map(|&flow| FlowId(flow)).collect();
+        if let Some(place) = self.flows.iter().position(|&flow| flow as usize >= flows.len()) {
+            let message = format!("there is no flow {}; there are {}, from 0 on", self.flows[place], flows.len());
+            return Err(Problem::new(format!("flows[{place}]"), message));
+        }
+        let is_wanted = |id: FlowId, src: HostId, dst: HostId, class: u16| {
+            (wanted.is_empty() || wanted.contains(&id))
+                && (hosts.is_empty() || hosts.contains(&src) || hosts.contains(&dst))
+                && (classes.is_empty() || classes.contains(&class))
+        };
+        let all = wanted.is_empty() && hosts.is_empty() && classes.is_empty();
+        let of_flows =
+            (0..).zip(flows.iter()).map(|(id, flow)| is_wanted(FlowId(id), flow.src, flow.dst, flow.class)).collect();
+        Ok(Chosen((!all).then_some(of_flows)))
+    }
+}
+
+/// From when on, and until when.
+fn times(from: Duration, until: Option<Duration>) -> Result<(Time, Time), Problem> {
+    let (begin, end) = (Time::ZERO + from, until.map_or(Time::MAX, |until| Time::ZERO + until));
+    if end <= begin {
+        return Err(Problem::new("until", format!("it must be later than from, which is {from}")));
+    }
+    Ok((begin, end))
 }
 
 /// What names stand for. Errors say which of them.

@@ -10,5 +10,6 @@ mod spec;
 pub use entity::{Each, EntitySpec, RequestSpec};
 pub use live::{ContentCheck, LiveLinks, LiveSpec, Networks, Wait};
 pub use spec::{
-    Again, Carriers, Completion, HostSpec, Measure, PacketsSpec, Scenario, ScenarioError, Source, SwitchSpec, read,
+    Again, Carriers, Completion, FlowsSpec, HostSpec, Measure, PacketsSpec, Scenario, ScenarioError, Source,
+    SwitchSpec, read,
 };

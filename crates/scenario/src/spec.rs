@@ -94,6 +94,30 @@ pub struct Measure {
     /// class, host, link and time. Default: none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub packets: Option<PacketsSpec>,
+    /// Which flows' windows, rates, tokens and bytes in flight are recorded, at each change, in the table `states`:
+    /// `{}` for all, or some by number, class, host and time. Default: none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flows: Option<FlowsSpec>,
+}
+
+/// Which flows are followed, with what both of their hosts have of them. Each key that is given must hold; of the names
+/// in a key one must.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct FlowsSpec {
+    /// Numbers of flows, as in the table `flows`. Default: all.
+    pub flows: Vec<u32>,
+    /// Names of traffic classes. Default: all.
+    pub classes: Vec<String>,
+    /// Hosts that send or receive the flow. Default: all.
+    pub hosts: Vec<String>,
+    /// From when on. Default: 0.
+    pub from: Duration,
+    /// Until when. Default: the end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub until: Option<Duration>,
+    /// Most rows; later changes are not recorded, and a warning says so. Default: 1048576.
+    pub rows_max: u64,
 }
 
 /// Which packets are recorded. Each key that is given must hold; of the names in a key one must. Frames of a flow
@@ -220,6 +244,20 @@ impl Default for Measure {
             rows_max: 1 << 21,
             arrivals: Vec::new(),
             packets: None,
+            flows: None,
+        }
+    }
+}
+
+impl Default for FlowsSpec {
+    fn default() -> FlowsSpec {
+        FlowsSpec {
+            flows: Vec::new(),
+            classes: Vec::new(),
+            hosts: Vec::new(),
+            from: Duration::ZERO,
+            until: None,
+            rows_max: 1 << 20,
         }
     }
 }

@@ -10,4 +10,6 @@ mod part;
 mod run;
 
 pub use ::run::{Finding, Progress};
-pub use run::{Execution, RunInfo, RunResult, run, run_plan};
+pub use driver::Capturing;
+pub use driver::capture;
+pub use run::{Execution, RunInfo, RunResult, run, run_captured, run_plan};

@@ -1,4 +1,6 @@
-use driver::{Cut, Driver, Probe, Probes, Whole, digest};
+use std::sync::Arc;
+
+use driver::{Capturing, Cut, Driver, Probe, Probes, Whole, digest};
 use engine::{Bounds, Ended, Outcome};
 use run::{Finding, Flows, Plan, Progress, Table};
 use scenario::Scenario;
@@ -88,7 +90,17 @@ pub fn run(
 }
 
 /// The same for a scenario that has been worked out.
-pub fn run_plan(plan: &Plan, execution: impl Into<Execution>, mut watch: impl FnMut(Progress) -> bool) -> RunResult {
+pub fn run_plan(plan: &Plan, execution: impl Into<Execution>, watch: impl FnMut(Progress) -> bool) -> RunResult {
+    run_captured(plan, execution, None, watch)
+}
+
+/// The same, and notes what some links carry.
+pub fn run_captured(
+    plan: &Plan,
+    execution: impl Into<Execution>,
+    links: Option<&Arc<Capturing>>,
+    mut watch: impl FnMut(Progress) -> bool,
+) -> RunResult {
     let execution = execution.into();
     let (flows, work) = (plan.flows.len() as u64, plan.flows.iter().map(|flow| flow.bytes).sum());
     let board = Board::default();
@@ -96,7 +108,7 @@ pub fn run_plan(plan: &Plan, execution: impl Into<Execution>, mut watch: impl Fn
         let work_done = board.delivered_bytes();
         watch(Progress { now, horizon: plan.horizon, flows_done, flows, work_done, work })
     };
-    let probes = || Probes::new(plan);
+    let probes = || Probes::new(plan).capturing(links);
     match probes().is_empty() {
         true => run_watched(plan, execution, &board, || (), watch),
         false => run_watched(plan, execution, &board, probes, watch),

@@ -35,7 +35,7 @@ macro_rules! sent {
 
 /// Checks that a header survives its packet and the wire, that nothing less than all its bytes is read as one, and that
 /// whatever `noise` is read as survives too. Gives its bytes.
-pub fn check_header<H: Header + PartialEq + std::fmt::Debug>(header: H, noise: &[u8]) -> Vec<u8> {
+pub fn check_header<H: Header + PartialEq + std::fmt::Debug + 'static>(header: H, noise: &[u8]) -> Vec<u8> {
     let bytes = check_whole(header);
     for cut in 0..bytes.len() {
         assert!(H::parse(&mut Reader::new(&bytes[..cut], "")).is_err(), "{cut} of {} bytes", bytes.len());
@@ -50,13 +50,26 @@ pub fn check_header<H: Header + PartialEq + std::fmt::Debug>(header: H, noise: &
     bytes
 }
 
-fn check_whole<H: Header + PartialEq + std::fmt::Debug>(header: H) -> Vec<u8> {
+fn check_whole<H: Header + PartialEq + std::fmt::Debug + 'static>(header: H) -> Vec<u8> {
     assert_eq!(Packet::new(FlowId(0), HostId(0), HostId(1), header).header::<H>(), header);
     let mut bytes = Vec::new();
     header.emit(&mut Writer::new(&mut bytes));
     let mut from = Reader::new(&bytes, "");
     assert_eq!((H::parse(&mut from), from.rest()), (Ok(header), &[][..]));
+    check_layout::<H>(&Packet::new(FlowId(0), HostId(0), HostId(1), header), &[]);
     bytes
+}
+
+/// A packet's layout says of its bytes what its header says, if they are what can be read back.
+pub fn check_layout<H: Header + 'static>(packet: &Packet, content: &[u8]) {
+    let (mut bytes, mut read) = (Vec::new(), *packet);
+    H::emit_with(packet, content, &mut Writer::new(&mut bytes));
+    let header = bytes.len();
+    bytes.extend(content);
+    if H::parse_with(&mut Reader::new(&bytes, ""), &mut read).is_ok() {
+        let said = contract::headers_of::<H>().says(&read);
+        assert_eq!(H::LAYOUT.says(&bytes[..header]), Some(said), "{bytes:?}");
+    }
 }
 
 /// What happens to a packet between its NIC and the switch.

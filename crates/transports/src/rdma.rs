@@ -16,10 +16,10 @@
 
 use node::packet::flags;
 use node::telemetry::{BASE_BYTES, HOP_BYTES, HOPS_MAX};
-use node::{Balancing, Cx, Endpoint, Input, Packet, PollAt, Site, Telemetry};
+use node::{Balancing, Cx, Endpoint, FlowState, Input, Packet, PollAt, Site, Telemetry};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
-use units::{Bytes, Duration, Problem};
+use units::{Bytes, Duration, FlowId, Problem};
 
 use contract::name_or_table;
 use contract::{About, Compared, Family, HeaderFormat, Nature, NetworkView, Scheme, SwitchRequirements, headers_of};
@@ -341,6 +341,10 @@ impl<A: Algorithm> Endpoint for Rdma<A> {
 
     fn poll_at(&self) -> PollAt {
         self.sender.deadline().into()
+    }
+
+    fn state(&self, flow: FlowId, say: &mut FlowState) {
+        self.sender.state(flow, say);
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {

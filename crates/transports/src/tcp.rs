@@ -15,10 +15,10 @@
 //! receive window (applications take all at once), FIN, resets and negotiation of options (all hosts of a scenario have
 //! the same). A sender never gives up. `docs/schemes/tcp.md` gives the reason of every default.
 
-use node::{Balancing, Cx, Endpoint, Input, Packet, PollAt, Site};
+use node::{Balancing, Cx, Endpoint, FlowState, Input, Packet, PollAt, Site};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use units::{Duration, Problem};
+use units::{Duration, FlowId, Problem};
 
 use contract::{About, Family, HeaderFormat, Nature, NetworkView, Scheme, SwitchRequirements, headers_of};
 use control::{Algorithm, Ecn, Start};
@@ -227,6 +227,10 @@ impl<A: Algorithm> Endpoint for Tcp<A> {
 
     fn poll_at(&self) -> PollAt {
         self.sender.deadline().into_iter().chain(self.receiver.deadline()).min().into()
+    }
+
+    fn state(&self, flow: FlowId, say: &mut FlowState) {
+        self.sender.state(flow, say);
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {

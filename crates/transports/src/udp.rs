@@ -7,6 +7,7 @@
 
 use std::collections::VecDeque;
 
+use node::layout::{self, Field, Layout, Message};
 use node::wire::{Malformed, Reader, Writer};
 use node::{Balancing, Cx, Endpoint, Event, FlowMap, Input, Packet, PollAt, Site, Timers};
 use schemars::JsonSchema;
@@ -120,6 +121,8 @@ pub struct Data {
 impl node::Header for Header {
     type Packed = [u64; 2];
 
+    const LAYOUT: Layout = Layout { messages: LAYOUT };
+
     #[inline]
     fn pack(self) -> [u64; 2] {
         match self {
@@ -148,6 +151,18 @@ impl node::Header for Header {
         if let Header::Data(data) = self { data.offset } else { 0 }
     }
 }
+
+const BYTES: layout::Bits = layout::Bits::u64(0);
+
+const LAYOUT: &[Message] = &[
+    Message::new("Answer", BYTES.are(0), 16, &[]),
+    Message::new(
+        "Data",
+        BYTES.within(1, u64::MAX),
+        16,
+        &[Field::number("message_bytes", BYTES), Field::number("offset", layout::Bits::u64(8))],
+    ),
+];
 
 struct Udp {
     config: Config,

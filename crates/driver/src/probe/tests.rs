@@ -18,7 +18,15 @@ struct Count {
 
 impl Probe for Count {
     fn wants(&self) -> Wants {
-        Wants { arrivals: true, frames: true, enqueues: true, departures: true, drops: true, samples: true }
+        Wants {
+            arrivals: true,
+            frames: true,
+            hosts: true,
+            enqueues: true,
+            departures: true,
+            drops: true,
+            samples: true,
+        }
     }
 
     fn on_arrival(&mut self, _: Time, _: &HostSlot, _: &Packet, _: &Transit) {

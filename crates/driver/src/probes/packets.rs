@@ -74,7 +74,7 @@ impl Packets {
 }
 
 /// A node's port, by numbers that hold in the whole network.
-fn place(plan: &Plan, node: NodeId, port: PortId) -> Place {
+pub(super) fn place(plan: &Plan, node: NodeId, port: PortId) -> Place {
     match plan.fabric.as_switch(node) {
         Some(switch) => Place { id: switch.0, is_switch: true, port },
         None => Place { id: node.0, is_switch: false, port },
@@ -143,16 +143,20 @@ const LOSSES: [&str; 7] = [
     "lost or damaged on the link",
 ];
 
-fn loss_index(row: &Row) -> u32 {
-    match row.went {
-        Ok(_) => 0,
-        Err(Loss::Overflow) => 1,
-        Err(Loss::Dead) => 2,
-        Err(Loss::NoRoute) => 3,
-        Err(Loss::Stage) => 4,
-        Err(Loss::Expired) => 5,
-        Err(Loss::Link) => 6,
+fn loss_index(loss: Loss) -> usize {
+    match loss {
+        Loss::Overflow => 1,
+        Loss::Dead => 2,
+        Loss::NoRoute => 3,
+        Loss::Stage => 4,
+        Loss::Expired => 5,
+        Loss::Link => 6,
     }
+}
+
+/// Why a packet was lost.
+pub(super) fn loss_in_words(loss: Loss) -> &'static str {
+    LOSSES[loss_index(loss)]
 }
 
 /// A plan, and rows of its run.
@@ -247,7 +251,7 @@ impl Recording<'_> {
                 "",
                 "why it was lost; empty if it was not",
                 Data::Names {
-                    index: self.rows.iter().map(|row| loss_index(row)).collect(),
+                    index: self.rows.iter().map(|row| row.went.map_or_else(loss_index, |_| 0) as u32).collect(),
                     names: LOSSES.map(str::to_owned).to_vec(),
                 },
             ),
@@ -299,7 +303,9 @@ impl Recording<'_> {
         let of = |row: &&Row| match row.packet.transport {
             _ if Self::is_frame(row) => others,
             transport if plan.outside == Some(transport) => others + 2,
-            transport => u32::from(transport).min(others + 1),
+            transport if u32::from(transport) < others => transport.into(),
+            // A limiter's.
+            _ => others + 1,
         };
         Data::Names { index: self.rows.iter().map(of).collect(), names }
     }

@@ -2,6 +2,7 @@
 
 use bytemuck::Zeroable;
 use node::Header;
+use node::layout::{Bits, Field, Layout, Message};
 use node::link::Cause;
 use node::wire::{Malformed, Reader, Writer};
 
@@ -75,6 +76,8 @@ const UNASSIGNED: u8 = 4;
 impl Header for Frame {
     type Packed = Packed;
 
+    const LAYOUT: Layout = Layout { messages: LAYOUT };
+
     #[inline]
     fn pack(self) -> Packed {
         let of = |kind, root: RootId| Packed { kind, node: root.node, port: root.port, ..Packed::zeroed() };
@@ -121,6 +124,31 @@ impl Header for Frame {
         Ok(Frame::unpack(Packed { kind, distance, port, node, new_node, new_port, blank: 0 }))
     }
 }
+
+const fn message(name: &'static str, kind: u8, bytes: u16, fields: &'static [Field]) -> Message {
+    Message::new(name, Bits::u8(0).are(kind as u64), bytes, fields)
+}
+
+const NODE: Bits = Bits::u32(2);
+const PORT: Field = Field::number("port", Bits::u16(6));
+const ROOT: Field = Field::number("root node", NODE);
+
+const LAYOUT: &[Message] = &[
+    message("Pause", PAUSE, 8, &[ROOT, PORT, Field::number("distance", Bits::u8(1))]),
+    message("Resume", RESUME, 8, &[ROOT, PORT]),
+    message(
+        "Merge",
+        MERGE,
+        14,
+        &[
+            Field::number("old node", NODE),
+            PORT,
+            Field::number("new node", Bits::u32(8)),
+            Field::number("port", Bits::u16(12)),
+        ],
+    ),
+    message("Unassigned", UNASSIGNED, 8, &[ROOT, PORT]),
+];
 
 #[cfg(test)]
 mod tests;

@@ -7,6 +7,9 @@
 //! Any program on the machine may write anything to a device. [`Packets::read`] refuses what is not exactly a packet
 //! with a [`Refused`], and never panics.
 
+pub(crate) use driver::capture::internet::{add, checksum, fold, seal_v4};
+pub use driver::capture::internet::{ecn, mark};
+
 /// The length of the virtio header in front of each frame.
 pub const OFFLOAD_BYTES: usize = 10;
 
@@ -267,38 +270,6 @@ fn said_length(packet: &[u8]) -> usize {
     }
 }
 
-/// The two bits of ECN of an IP packet (RFC 3168).
-pub fn ecn(packet: &[u8]) -> u8 {
-    match packet {
-        [version, tos, ..] if version >> 4 == 4 => tos & 3,
-        [version, flow, ..] if version >> 4 == 6 => flow >> 4 & 3,
-        _ => 0,
-    }
-}
-
-/// Sets "congestion experienced" in a packet of a transport that understands it, and says whether it was one.
-pub fn mark(packet: &mut [u8]) -> bool {
-    if ecn(packet) == 0 {
-        return false;
-    }
-    match packet[0] >> 4 {
-        4 => {
-            packet[1] |= 3;
-            let header = 4 * usize::from(packet[0] & 15);
-            seal_v4(packet, header);
-        }
-        _ => packet[1] |= 0x30,
-    }
-    true
-}
-
-/// Writes the checksum of an IPv4 header.
-pub(crate) fn seal_v4(packet: &mut [u8], header: usize) {
-    packet[10..12].fill(0);
-    let sum = checksum(0, &packet[..header]);
-    packet[10..12].copy_from_slice(&sum.to_be_bytes());
-}
-
 /// Completes a checksum that the kernel has left to the device: of all from `start` on, `offset` bytes behind that. The
 /// sum of what is not in there, addresses and length, stands in its place already.
 fn complete(packet: &mut [u8], start: usize, offset: usize) -> Option<()> {
@@ -315,30 +286,6 @@ pub(crate) fn pseudo(packet: &[u8], network: usize, length: u32, protocol: u8) -
     let addresses = if packet[0] >> 4 == 4 { 12..20 } else { 8..40 };
     debug_assert!(addresses.end <= network);
     add(u64::from(length) + u64::from(protocol), &packet[addresses])
-}
-
-/// The Internet checksum (RFC 1071) of bytes and of what has been summed before.
-pub(crate) fn checksum(before: u64, bytes: &[u8]) -> u16 {
-    !fold(add(before, bytes))
-}
-
-/// Adds bytes to a sum of 16-bit words in network byte order.
-fn add(before: u64, bytes: &[u8]) -> u64 {
-    // Sums of words can be taken in any byte order, and of two words at a time (RFC 1071, section 2).
-    let (words, rest) = bytes.as_chunks::<4>();
-    let mut sum: u64 = words.iter().map(|&word| u64::from(u32::from_ne_bytes(word))).sum();
-    let mut last = [0; 4];
-    last[..rest.len()].copy_from_slice(rest);
-    sum += u64::from(u32::from_ne_bytes(last));
-    before + u64::from(u16::from_be(fold(sum)))
-}
-
-/// A sum of 16-bit words, with carries added until none is left.
-pub(crate) fn fold(mut sum: u64) -> u16 {
-    while sum > 0xFFFF {
-        sum = (sum & 0xFFFF) + (sum >> 16);
-    }
-    sum as u16
 }
 
 #[cfg(test)]

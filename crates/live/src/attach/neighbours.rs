@@ -1,34 +1,14 @@
 //! The link layer of a TAP device: who has which hardware address, asked by ARP (RFC 826) and neighbour discovery (RFC
 //! 4861), and answered for every host of the fabric that is attached.
 
+pub use driver::capture::internet::{ETHERNET_BYTES, Mac, ethernet, mac_of};
+
 use super::ip::{Destination, checksum, pseudo};
-
-/// Bytes of an Ethernet header.
-pub const ETHERNET_BYTES: usize = 14;
-
-/// A hardware address.
-pub type Mac = [u8; 6];
 
 const ARP: [u8; 2] = [0x08, 0x06];
 const IPV4: [u8; 2] = [0x08, 0x00];
 const IPV6: [u8; 2] = [0x86, 0xDD];
 const ICMPV6: u8 = 58;
-
-/// The hardware address of a host, by number: locally administered.
-pub fn mac_of(host: u32) -> Mac {
-    let [a, b, c, d] = host.wrapping_add(1).to_be_bytes();
-    [0x02, 0x77, a, b, c, d]
-}
-
-/// The header in front of an IP packet.
-pub fn ethernet(to: Mac, from: Mac, packet: &[u8]) -> [u8; ETHERNET_BYTES] {
-    let kind = if packet.first().is_some_and(|first| first >> 4 == 4) { IPV4 } else { IPV6 };
-    let mut header = [0; ETHERNET_BYTES];
-    header[..6].copy_from_slice(&to);
-    header[6..12].copy_from_slice(&from);
-    header[12..].copy_from_slice(&kind);
-    header
-}
 
 /// What an Ethernet frame is.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -398,3 +398,45 @@ fn a_link_is_captured_and_a_wrong_name_says_what_is_near() {
     let error = run(&read(PERMUTATION, &[("live.capture.switch0-host3", "/no/such/folder/x")]), |_| false);
     assert!(error.expect_err("no folder").to_string().contains("name a file in a folder that there is"));
 }
+
+/// A captured link of a simulation has the bytes that a live run of the same scenario writes, where no content is
+/// carried: both have the same history.
+#[test]
+fn a_simulated_link_is_captured_as_a_live_one() {
+    let folder = std::env::temp_dir().join(format!("clearway-captures-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let path = folder.join("link.pcapng").display().to_string();
+    for (name, settings) in [
+        ("leaf0-host0", "transport = 'dcpim'\nswitch.cut_through = true"),
+        ("spine0-leaf1", "transport = 'rdma'\nflow_control = 'pyrrha'\nswitch.buffer.shared.bytes = '60KB'"),
+        ("leaf1-spine0", "transport = 'r2c2'"),
+    ] {
+        let text = format!(
+            r#"
+            {settings}
+            live = {{ content = "none", dilation = 3000, wait = "sleep" }}
+            fabric.leaf_spine = {{ racks = 2, hosts_per_rack = 2, spines = 1, spine_rate = "100Gbps" }}
+            [[traffic]]
+            sizes.constant = "60KB"
+            arrivals = "all_at_once"
+            pattern.incast.degree = 3
+            receivers = "0"
+            flows = 3
+            "#
+        );
+        let places = std::collections::BTreeMap::from([(name.to_owned(), path.clone())]);
+        let live = run(&read(&text, &[(&format!("live.capture.{name}"), path.as_str())]), |_| false);
+        sound(&live.expect("it can be run"));
+        let written = std::fs::read(&path).expect("the file");
+        let plan = Plan::new(&read(&text, &[])).expect("a plan");
+        for parts in [1, usize::MAX] {
+            let wanted = sim::capture::wanted(&plan, &places, "pcap").expect("it is there");
+            let links = sim::Capturing::new(&plan, wanted, 1 << 20);
+            sim::run_captured(&plan, sim::Execution { threads: 2, parts: Some(parts) }, Some(&links), |_| false);
+            let [content] = &links.contents(&plan).expect("the default network")[..] else { panic!("one file") };
+            assert!(written.len() > 3_000 && !content.is_cut_off, "{name}: {} bytes", written.len());
+            assert!(written == content.blocks, "{name}: {} and {} bytes", written.len(), content.blocks.len());
+        }
+    }
+    std::fs::remove_dir_all(&folder).expect("it is ours");
+}

@@ -9,4 +9,5 @@ fn slots_are_used_again_and_ids_are_not_confused() {
     assert_eq!((map.remove(a), map.slot(FlowId(7)), map.get(a)), (None, None, None));
     assert_eq!(map.insert(FlowId(1_000_000), 'c'), a);
     assert_eq!(map.len(), 2);
+    assert_eq!((map.of(FlowId(9)), map.of(FlowId(7))), (Some(&'b'), None));
 }

@@ -32,6 +32,7 @@ const LIMITED: &str = "sharing = 'rate_limiter'\nentity = [{ name = 'a', hosts =
                        = '1Gbps', position = 'ingress' }] }]";
 const NOTED: &str = "measure.arrivals = ['host1']";
 const RECORDED: &str = "measure.packets = {}";
+const FOLLOWED: &str = "measure.flows = {}";
 const SEVERAL_LINKS: &str = "fabric.leaf_spine = { racks = 2, hosts_per_rack = 2, homes = 2 }";
 
 const BROKEN: [Broken; RULES.len()] = [
@@ -91,6 +92,7 @@ const BROKEN_FLOW_LEVEL: [Broken; FLOW_LEVEL.len()] = [
     broken(&["'udp'"], LIMITED, "sharing", "max-min fairly"),
     broken(&["'udp'"], NOTED, "measure.arrivals", "flow level has no packets"),
     broken(&["'udp'"], RECORDED, "measure.packets", "flow level has no packets to record"),
+    broken(&["'udp'"], FOLLOWED, "measure.flows", "no window and no token"),
 ];
 
 fn scenario(transports: &[&str], settings: &str) -> Scenario {

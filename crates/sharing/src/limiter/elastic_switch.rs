@@ -146,6 +146,10 @@ impl SharingScheme for Config {
         Header::parse_with(from, packet)
     }
 
+    fn layout(&self) -> node::layout::Layout {
+        <Header as node::Header>::LAYOUT
+    }
+
     fn says(&self, packet: &Packet) -> String {
         contract::headers_of::<Header>().says(packet)
     }

@@ -42,6 +42,7 @@ mod recovery;
 mod reference;
 mod resubmit;
 mod samples;
+mod states;
 
 use clearway_sim::{Execution, RunResult, run};
 use run::{Data, Table};

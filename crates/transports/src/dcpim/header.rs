@@ -1,6 +1,7 @@
 //! The header of dcPIM's packets.
 
 use bytemuck::{Pod, Zeroable};
+use node::layout::{Bits, Field, Layout, Message};
 use node::wire::{Malformed, Reader, Writer};
 
 /// What a packet says. All but data are control packets.
@@ -127,6 +128,8 @@ impl Proposal {
 impl node::Header for Header {
     type Packed = Packed;
 
+    const LAYOUT: Layout = Layout { messages: LAYOUT };
+
     #[inline]
     fn pack(self) -> Packed {
         let of = |kind| Packed { kind, ..Packed::zeroed() };
@@ -191,6 +194,29 @@ impl node::Header for Header {
         if let Header::Data(data) = self { data.offset } else { 0 }
     }
 }
+
+const PHASE: Field = Field::number("phase", Bits::u32(4));
+const ROUND: Field = Field::number("round", Bits::u8(1));
+const CHANNELS: Field = Field::number("channels", Bits::u8(2));
+const CLASS: Field = Field::number("class", Bits::u8(3));
+const NUMBER: Field = Field::number("packet", Bits::u32(8));
+const PACKETS: Field = Field::number("packets", Bits::u32(12));
+const ACKED: Field = Field::number("acked", Bits::u32(16));
+const OF_TOKEN: Field = Field::number("token", Bits::u32(20));
+const REMAINING: Field = Field::number("remaining", Bits::u64(24));
+const PROPOSAL: &[Field] = &[PHASE, ROUND, CHANNELS, REMAINING];
+
+const LAYOUT: &[Message] = &[
+    Message::of_kind("Notification", NOTIFICATION, &[CLASS, PACKETS]),
+    Message::of_kind("Ack", ACK, &[]),
+    Message::of_kind("Data", DATA, &[NUMBER, PACKETS, OF_TOKEN, Field::number("offset", Bits::u64(24))]),
+    Message::of_kind("Token", TOKEN, &[CLASS, PHASE, NUMBER, ACKED, OF_TOKEN, REMAINING]),
+    Message::of_kind("SenderFinish", SENDER_FINISH, &[PACKETS]),
+    Message::of_kind("ReceiverFinish", RECEIVER_FINISH, &[]),
+    Message::of_kind("Request", REQUEST, PROPOSAL),
+    Message::of_kind("Grant", GRANT, PROPOSAL),
+    Message::of_kind("Accept", ACCEPT, &[PHASE, ROUND, CHANNELS]),
+];
 
 #[cfg(test)]
 mod tests;

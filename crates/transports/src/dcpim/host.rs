@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-use node::{Cx, Endpoint, Input, Packet, PollAt};
-use units::Time;
+use node::{Cx, Endpoint, FlowState, Input, Packet, PollAt};
+use units::{FlowId, Time};
 
 use super::Header;
 use super::receiver::Receiver;
@@ -128,6 +128,11 @@ impl Endpoint for Dcpim {
         let matching = self.sender.is_matching() || self.receiver.is_matching();
         let stage = if matching { self.next_stage_at } else { Time::MAX };
         PollAt::At(stage.min(self.receiver.next_token()).min(self.sender.next_deadline()))
+    }
+
+    fn state(&self, flow: FlowId, say: &mut FlowState) {
+        self.sender.state(flow, say);
+        self.receiver.state(flow, say);
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {

@@ -11,7 +11,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use node::packet::flags;
-use node::{Cx, Event, FlowMap, Packet};
+use node::{Cx, Event, FlowMap, FlowState, Packet};
 use rustc_hash::FxHashSet;
 use units::{Duration, FlowId, HostId, Stream, Time};
 
@@ -228,6 +228,14 @@ impl Receiver {
         self.peers.entry(packet.src).or_default().push(slot);
         self.unstall(now, packet.src);
         slot
+    }
+
+    /// What a flow has here: channels of this data phase to its sender, and packets admitted that have not come.
+    pub fn state(&self, flow: FlowId, say: &mut FlowState) {
+        let Some(incoming) = self.flows.of(flow) else { return };
+        let links = self.links.iter().filter(|link| link.src == incoming.src);
+        say.say("data_phase_channels", links.map(|link| u64::from(link.channels)).sum());
+        say.say("admitted_packets", u64::from(incoming.unanswered()));
     }
 
     /// A part of a message.

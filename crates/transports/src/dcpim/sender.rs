@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use node::{Cx, Event, FlowMap, Message, Packet, Timers};
+use node::{Cx, Event, FlowMap, FlowState, Message, Packet, Timers};
 use units::{FlowId, HostId, Stream, Time};
 
 use super::header::{self, Accept, Data, Proposal};
@@ -338,6 +338,15 @@ impl Sender {
     /// Forgets the matches whose tokens can't be used any more.
     pub fn forget_over(&mut self, now: Time) {
         self.matched.retain(|matched| matched.ends >= now);
+    }
+
+    /// What a flow has here: tokens to use, channels to its receiver, and packets that were never sent.
+    pub fn state(&self, flow: FlowId, say: &mut FlowState) {
+        let Some(Outgoing { dst, packets, sent, tokens, .. }) = self.flows.of(flow) else { return };
+        let matched = self.matched.iter().filter(|matched| matched.receiver == *dst);
+        say.say("channels", matched.map(|matched| u64::from(matched.channels)).sum());
+        say.say("tokens", tokens.len() as u64);
+        say.say("unsent_packets", u64::from(packets.saturating_sub(sent.count)));
     }
 
     /// Whether stages must be kept.

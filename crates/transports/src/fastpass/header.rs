@@ -1,6 +1,7 @@
 //! The header of Fastpass's packets.
 
 use bytemuck::{Pod, Zeroable};
+use node::layout::{BOOL, Bits, Field, Layout, Message, TIME};
 use node::wire::{Malformed, Reader, Writer};
 use units::{HostId, Time};
 
@@ -127,6 +128,8 @@ const LOST: u8 = 2;
 impl node::Header for Header {
     type Packed = Packed;
 
+    const LAYOUT: Layout = Layout { messages: LAYOUT };
+
     #[inline]
     fn pack(self) -> Packed {
         let of = |kind, attempt| Packed { kind, attempt, ..Packed::zeroed() };
@@ -196,6 +199,47 @@ impl node::Header for Header {
         if let Header::Data(data) = self { data.offset } else { 0 }
     }
 }
+
+const ATTEMPT: Field = Field::number("attempt", Bits::u16(2));
+const PACKETS: Field = Field::number("packets", Bits::u32(4));
+const FIRST: Field = Field::number("first", Bits::u32(8));
+
+const LAYOUT: &[Message] = &[
+    Message::of_kind(
+        "Request",
+        REQUEST,
+        &[
+            ATTEMPT,
+            FIRST,
+            PACKETS,
+            Field::number("dst", Bits::u32(12)),
+            Field::new("admitted", Bits::u8(1).bits(0, 1), BOOL),
+            Field::new("lost", Bits::u8(1).bits(1, 1), BOOL),
+        ],
+    ),
+    Message::of_kind(
+        "Allocation",
+        ALLOCATION,
+        &[
+            ATTEMPT,
+            FIRST,
+            PACKETS,
+            Field::number("stride", Bits::u32(12)),
+            Field::new("at", Bits::u64(16), TIME),
+            Field::number("path", Bits::u64(24)),
+        ],
+    ),
+    Message::of_kind("Reject", REJECT, &[ATTEMPT]),
+    Message::of_kind("Wait", WAIT, &[ATTEMPT]),
+    Message::of_kind(
+        "Data",
+        DATA,
+        &[ATTEMPT, Field::number("packet", Bits::u32(8)), PACKETS, Field::number("offset", Bits::u64(16))],
+    ),
+    Message::of_kind("Complete", COMPLETE, &[ATTEMPT]),
+    Message::of_kind("Probe", PROBE, &[ATTEMPT, PACKETS]),
+    Message::of_kind("State", STATE, &[ATTEMPT, Field::number("missing", Bits::u32(8))]),
+];
 
 #[cfg(test)]
 mod tests;

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use node::{Cx, Endpoint, Input, Packet, PollAt};
+use node::{Cx, Endpoint, FlowState, Input, Packet, PollAt};
 use units::{FlowId, HostId, Time};
 
 use super::Header;
@@ -127,6 +127,10 @@ impl Endpoint for Fastpass {
         let arbiter = self.answers.front().map_or(Time::MAX, |answer| answer.0).min(decision);
         let arbiter = if arbiter == Time::MAX { arbiter } else { self.terms.true_time(arbiter) };
         PollAt::At(self.sender.next_deadline().min(arbiter))
+    }
+
+    fn state(&self, flow: FlowId, say: &mut FlowState) {
+        self.sender.state(flow, say);
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use node::packet::flags;
-use node::{Cx, Event, FlowMap, Message, Packet, Timers};
+use node::{Cx, Event, FlowMap, FlowState, Message, Packet, Timers};
 use units::{Duration, FlowId, HostId, Time};
 
 use super::Header;
@@ -74,6 +74,13 @@ struct Grant {
 pub(super) type Outbox = Vec<(FlowId, HostId, Header)>;
 
 impl Sender {
+    /// What a flow has: timeslots allocated and not used, and packets that wait for some.
+    pub fn state(&self, flow: FlowId, say: &mut FlowState) {
+        let Some(Outgoing { packets, granted, grants, .. }) = self.flows.of(flow) else { return };
+        say.say("timeslots", grants.iter().map(|grant| u64::from(grant.packets - grant.used)).sum());
+        say.say("unallocated_packets", u64::from(packets.saturating_sub(*granted)));
+    }
+
     /// A message to send.
     pub fn start(&mut self, now: Time, message: &Message, terms: &Params, out: &mut Outbox) {
         let flow = Outgoing {

@@ -1,6 +1,7 @@
 //! The header of Harmony's packets.
 
 use bytemuck::{Pod, Zeroable};
+use node::layout::{Bits, Field, Layout, Message, Shown};
 use node::wire::{Malformed, Reader, Writer};
 
 /// What a packet says (section 3.1, failures 3.2). All but data are control packets.
@@ -171,6 +172,8 @@ impl Rejected {
 impl node::Header for Header {
     type Packed = Packed;
 
+    const LAYOUT: Layout = Layout { messages: LAYOUT };
+
     #[inline]
     fn pack(self) -> Packed {
         let of = |kind| Packed { kind, ..Packed::zeroed() };
@@ -243,6 +246,38 @@ impl node::Header for Header {
         if let Header::Data(data) = self { data.offset } else { 0 }
     }
 }
+
+/// How far the kind goes.
+const FAR: Bits = Bits::u8(1);
+const YES_IF_CONCLUSIVE: Shown = Shown::Word(&[(0, "false"), (CONCLUSIVE as u64, "true"), (2, "false")]);
+
+const ATTEMPT: Field = Field::number("attempt", Bits::u16(2));
+const OF_RESERVATION: Field = Field::number("reservation attempt", Bits::u16(2));
+const ID: Field = Field::number("id", Bits::u32(4));
+const MISSING: Field = Field::number("missing", Bits::u64(8));
+const OFFSET: Field = Field::number("offset", Bits::u64(16));
+const BACK: Field = Field::number("back", Bits::u64(24));
+const OF_MAIN: Field = Field::new("slot conclusive", FAR, YES_IF_CONCLUSIVE);
+const OF_ADDITIONAL: Field = Field::new("slot", FAR, Shown::Word(&[(ADDITIONAL as u64, "Additional")]));
+const WHAT: Field =
+    Field::new("what", FAR, Shown::Word(&[(0, "Slot"), (CONCLUSIVE as u64, "Attempt"), (ENDED as u64, "Message")]));
+
+const LAYOUT: &[Message] = &[
+    Message::of_kind("Request", REQUEST, &[ATTEMPT, Field::number("length", Bits::u64(8))]),
+    Message::of_kind("Rsvp", RSVP, &[OF_RESERVATION, ID, OF_ADDITIONAL, MISSING, OFFSET, BACK])
+        .and(FAR.are(ADDITIONAL as u64)),
+    Message::of_kind("Rsvp", RSVP, &[OF_RESERVATION, ID, OF_MAIN, MISSING, OFFSET, BACK]),
+    Message::of_kind("Data", DATA, &[OF_RESERVATION, ID, OFFSET, BACK]),
+    Message::of_kind(
+        "Complete",
+        COMPLETE,
+        &[OF_RESERVATION, ID, Field::number("sent", Bits::u64(8)), Field::new("last", FAR, YES_IF_CONCLUSIVE)],
+    ),
+    Message::of_kind("Delivered", DELIVERED, &[]),
+    Message::of_kind("Reject", REJECT, &[OF_RESERVATION, ID, WHAT]),
+    Message::of_kind("Refusal", REFUSAL, &[ATTEMPT, Field::new("conclusive", FAR, YES_IF_CONCLUSIVE)]),
+    Message::of_kind("Failure", FAILURE, &[ATTEMPT, ID]),
+];
 
 #[cfg(test)]
 pub(super) mod tests {

@@ -1,6 +1,7 @@
 //! A host of Harmony: both sides on one NIC.
 
-use node::{Cx, Endpoint, Input, Packet, PollAt};
+use node::{Cx, Endpoint, FlowState, Input, Packet, PollAt};
+use units::FlowId;
 
 use super::receiver::Receiver;
 use super::sender::Sender;
@@ -77,6 +78,10 @@ impl Endpoint for Harmony {
 
     fn poll_at(&self) -> PollAt {
         PollAt::At(self.sender.next_deadline().min(self.receiver.next_deadline()))
+    }
+
+    fn state(&self, flow: FlowId, say: &mut FlowState) {
+        self.sender.state(flow, &self.terms, say);
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {

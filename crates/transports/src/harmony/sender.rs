@@ -15,7 +15,7 @@
 use std::collections::VecDeque;
 
 use node::packet::flags;
-use node::{Cx, Event, FlowMap, Message, Packet, Timers};
+use node::{Cx, Event, FlowMap, FlowState, Message, Packet, Timers};
 use units::{FlowId, HostId, Time};
 
 use super::header::{Data, Rejected, Reservation, Rsvp, Slot as Purpose};
@@ -121,6 +121,13 @@ impl Sender {
             answers: Timers::default(),
             counts: Counts::default(),
         }
+    }
+
+    /// What a message has: slots, and the rate of them together.
+    pub fn state(&self, flow: FlowId, terms: &Params, say: &mut FlowState) {
+        let Some(Outgoing { slots, .. }) = self.messages.of(flow) else { return };
+        say.rate(terms.bounds.slot_rate.mul_f64(f64::from(*slots)));
+        say.say("slots", u64::from(*slots));
     }
 
     /// Starts a message with a request.

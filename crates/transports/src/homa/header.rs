@@ -1,6 +1,7 @@
 //! What Homa's packets carry.
 
 use bytemuck::{Pod, Zeroable};
+use node::layout::{Bits, Field, Layout, Message, Shown, Test};
 use node::wire::{Malformed, Reader, Writer};
 
 use super::traffic::{LEVELS_MAX, Levels};
@@ -137,6 +138,8 @@ impl Answer {
 impl node::Header for Header {
     type Packed = Packed;
 
+    const LAYOUT: Layout = Layout { messages: LAYOUT };
+
     #[inline]
     fn pack(self) -> Packed {
         match self {
@@ -203,6 +206,55 @@ impl node::Header for Header {
         if let Header::Unscheduled(data) | Header::Scheduled(data) = self { data.offset } else { 0 }
     }
 }
+
+/// Whether levels are told.
+const TOLD: Test = Bits::u8(2).within(1, LEVELS_MAX as u64);
+const COUNT: Field = Field::number("levels count", Bits::u8(2));
+const UNTOLD: Field = Field::new("levels", Bits::u8(2), Shown::If(TOLD));
+const CUTOFFS: [Field; LEVELS_MAX - 1] = [
+    Field::number("cutoffs [", Bits::u8(3)),
+    Field::number("", Bits::u8(4)),
+    Field::number("", Bits::u8(5)),
+    Field::number("", Bits::u8(6)),
+    Field::number("", Bits::u8(7)),
+    Field::number("]", Bits::u8(8)),
+];
+const OF_MESSAGE: Field = Field::number("message unscheduled", Bits::u16(10));
+const LENGTH: Field = Field::number("length", Bits::u64(24));
+const OFFSET: Field = Field::number("offset", Bits::u64(16));
+const OF_CLASS: Field = Field::number("of class", Bits::u8(1));
+const GRANTED_CLASS: Field = Field::number("of granted class", Bits::u8(1));
+const ALLOWED: Field = Field::number("allowed", Bits::u32(12));
+const OF_OFFSET: Field = Field::number("of offset", Bits::u64(16));
+const DONE_WORD: Field = Field::new("of", Bits::u8(0), Shown::Word(&[(DONE as u64, "Done")]));
+
+/// An answer, with levels and without.
+macro_rules! answers {
+    ($($kind:ident: $($field:expr),*;)*) => {
+        &[$(
+            Message::of_kind(
+                "Answer",
+                $kind,
+                &[COUNT, CUTOFFS[0], CUTOFFS[1], CUTOFFS[2], CUTOFFS[3], CUTOFFS[4], CUTOFFS[5], $($field),*],
+            )
+            .and(TOLD),
+            Message::of_kind("Answer", $kind, &[UNTOLD, $($field),*]),
+        )*
+            Message::of_kind("Unscheduled", UNSCHEDULED, &[OF_MESSAGE, LENGTH, OFFSET]),
+            Message::of_kind("Scheduled", SCHEDULED, &[OF_MESSAGE, LENGTH, OFFSET]),
+            Message::of_kind("Busy", BUSY, &[]),
+            Message::of_kind("Probe", PROBE, &[Field::number("unscheduled", Bits::u16(10)), LENGTH]),
+        ]
+    };
+}
+
+const LAYOUT: &[Message] = answers! {
+    GRANT: OF_CLASS, ALLOWED;
+    RESEND: GRANTED_CLASS, ALLOWED, OFFSET, LENGTH;
+    PROBED: OF_CLASS, ALLOWED;
+    ACK: OF_OFFSET;
+    DONE: DONE_WORD;
+};
 
 #[cfg(test)]
 mod tests;

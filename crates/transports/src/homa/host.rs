@@ -2,7 +2,8 @@
 
 use std::collections::VecDeque;
 
-use node::{Cx, Endpoint, Input, Packet, PollAt};
+use node::{Cx, Endpoint, FlowState, Input, Packet, PollAt};
+use units::FlowId;
 
 use super::Header;
 use super::receiver::Receiver;
@@ -48,6 +49,11 @@ impl Endpoint for Homa {
 
     fn poll_at(&self) -> PollAt {
         PollAt::At(self.sender.next_deadline().min(self.receiver.next_deadline()))
+    }
+
+    fn state(&self, flow: FlowId, say: &mut FlowState) {
+        self.sender.state(flow, &self.terms, say);
+        self.receiver.state(flow, &self.terms, say);
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use node::packet::flags;
-use node::{Cx, Event, FlowMap, Packet, Timers};
+use node::{Cx, Event, FlowMap, FlowState, Packet, Timers};
 use rustc_hash::FxHashSet;
 use units::{FlowId, HostId, Time};
 
@@ -100,6 +100,13 @@ impl Receiver {
             active: Vec::new(),
             counts: Counts::default(),
         }
+    }
+
+    /// What a message has here: in flight is what was sent without grants or granted, and has not come.
+    pub fn state(&self, flow: FlowId, terms: &Params, say: &mut FlowState) {
+        let Some(incoming) = self.flows.of(flow) else { return };
+        say.outstanding_bytes(terms.bytes(incoming.in_flight()));
+        say.say("ungranted_bytes", terms.bytes(incoming.ungranted()));
     }
 
     /// The division of levels by its own traffic.

@@ -7,7 +7,7 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use node::packet::flags;
-use node::{Cx, Event, FlowMap, Message, Packet, Timers};
+use node::{Cx, Event, FlowMap, FlowState, Message, Packet, Timers};
 use rustc_hash::FxHashMap;
 use units::{FlowId, HostId, Time};
 
@@ -111,6 +111,13 @@ enum Reason {
 }
 
 impl Sender {
+    /// What a message has here: bytes granted and not sent, and unscheduled bytes not sent, in full packets.
+    pub fn state(&self, flow: FlowId, terms: &Params, say: &mut FlowState) {
+        let Some(outgoing) = self.flows.of(flow) else { return };
+        say.say("granted_bytes", terms.bytes(outgoing.allowed.saturating_sub(outgoing.spent)));
+        say.say("unscheduled_bytes", terms.bytes(outgoing.unscheduled.saturating_sub(outgoing.next)));
+    }
+
     /// A message to send.
     pub fn start(&mut self, now: Time, message: &Message, terms: &Params) {
         let packets = terms.packets(message.bytes);

@@ -1,6 +1,7 @@
 //! What NDP's packets carry.
 
 use bytemuck::{Pod, Zeroable};
+use node::layout::{BOOL, Bits, Field, Layout, Message};
 use node::wire::{Malformed, Reader, Writer};
 
 /// What a packet says (section 3.2). All but data are control packets.
@@ -87,6 +88,8 @@ impl Answer {
 impl node::Header for Header {
     type Packed = Packed;
 
+    const LAYOUT: Layout = Layout { messages: LAYOUT };
+
     #[inline]
     fn pack(self) -> Packed {
         match self {
@@ -144,6 +147,27 @@ impl node::Header for Header {
         if let Header::Data(data) = self { data.offset } else { 0 }
     }
 }
+
+const NUMBER: Field = Field::number("packet", Bits::u32(4));
+const ANSWER: &[Field] = &[NUMBER, Field::number("progress pull", Bits::u32(8)), Field::number("acked", Bits::u32(12))];
+
+const LAYOUT: &[Message] = &[
+    Message::of_kind(
+        "Data",
+        DATA,
+        &[
+            NUMBER,
+            Field::number("class", Bits::u16(2)),
+            Field::number("message_bytes", Bits::u64(16)),
+            Field::number("offset", Bits::u64(24)),
+            Field::new("last", Bits::u8(1).bits(0, 1), BOOL),
+            Field::new("returned", Bits::u8(1).bits(1, 1), BOOL),
+        ],
+    ),
+    Message::of_kind("Ack", ACK, ANSWER),
+    Message::of_kind("Nack", NACK, ANSWER),
+    Message::of_kind("Pull", PULL, &[Field::number("pull", Bits::u32(8)), Field::number("acked", Bits::u32(12))]),
+];
 
 #[cfg(test)]
 mod tests;

@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use fabric::Routes;
-use node::{Cx, Endpoint, Input, Packet, PollAt};
+use node::{Cx, Endpoint, FlowState, Input, Packet, PollAt};
+use units::FlowId;
 
 use super::Header;
 use super::paths::{Order, Paths};
@@ -69,6 +70,11 @@ impl Endpoint for Ndp {
         if let Some(paths) = &mut self.paths {
             paths.set_routes(routes);
         }
+    }
+
+    fn state(&self, flow: FlowId, say: &mut FlowState) {
+        self.sender.state(flow, &self.terms, say);
+        self.receiver.state(flow, say);
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {

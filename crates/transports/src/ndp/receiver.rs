@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use node::packet::flags;
-use node::{Cx, Event, FlowMap, Packet};
+use node::{Cx, Event, FlowMap, FlowState, Packet};
 use rustc_hash::FxHashSet;
 use units::{FlowId, HostId, Time};
 
@@ -136,6 +136,13 @@ impl Receiver {
         let (_, flow) = self.flows.get(slot).expect("it has not ended");
         self.counts.pulls_with_answers += u64::from(combined);
         control.push_back(answer(whole, flow.pulls, flow.received.first_missing));
+    }
+
+    /// What a flow has here: pulls in the queue, and packets of which only headers have come.
+    pub fn state(&self, flow: FlowId, say: &mut FlowState) {
+        let Some(Incoming { queued, trimmed, .. }) = self.flows.of(flow) else { return };
+        say.say("queued_pulls", u64::from(*queued));
+        say.say("trimmed_packets", trimmed.len() as u64);
     }
 
     /// Adds a pull to the queue.

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use node::{Cx, Event, FlowMap, Message, Packet, Timers};
+use node::{Cx, Event, FlowMap, FlowState, Message, Packet, Timers};
 use units::{Duration, FlowId, HostId, Time};
 
 use super::Header;
@@ -176,6 +176,13 @@ impl Outgoing {
 }
 
 impl Sender {
+    /// What a flow has here: packets that it may send, and in flight full packets without an answer.
+    pub fn state(&self, flow: FlowId, terms: &Params, say: &mut FlowState) {
+        let Some(Outgoing { credit, in_flight, .. }) = self.flows.of(flow) else { return };
+        say.say("credit_packets", u64::from(*credit));
+        say.outstanding_bytes(in_flight.len() as u64 * u64::from(terms.site.payload_max()));
+    }
+
     /// A message to send.
     pub fn start(&mut self, now: Time, message: &Message, terms: &Params) {
         let packets = terms.packets(message.bytes);

@@ -1,6 +1,7 @@
 //! What pFabric's packets carry.
 
 use bytemuck::{Pod, Zeroable};
+use node::layout::{Bits, Field, Layout, Message, Shown};
 use node::wire::{Malformed, Reader, Writer};
 
 /// What a packet says.
@@ -75,6 +76,8 @@ impl Header {
 impl node::Header for Header {
     type Packed = Packed;
 
+    const LAYOUT: Layout = Layout { messages: LAYOUT };
+
     #[inline]
     fn pack(self) -> Packed {
         match self {
@@ -123,6 +126,19 @@ impl node::Header for Header {
         if let Header::Data(data) = self { data.offset } else { 0 }
     }
 }
+
+const KIND: Bits = Bits::u32(0);
+const NUMBER: Field = Field::number("packet", Bits::u32(4));
+const PACKETS: Field = Field::number("packets", Bits::u32(8));
+const REMAINING: Field = Field::number("remaining", Bits::u64(16));
+const OFFSET: Field = Field::number("offset", Bits::u64(24));
+const ACKNOWLEDGED: Field = Field::new("packet", Bits::u32(4), Shown::If(Bits::u32(4).within(0, NONE as u64 - 1)));
+
+const LAYOUT: &[Message] = &[
+    Message::new("Data", KIND.are(DATA as u64), 32, &[NUMBER, PACKETS, REMAINING, OFFSET]),
+    Message::new("Probe", KIND.are(PROBE as u64), 32, &[PACKETS, REMAINING]),
+    Message::new("Ack", KIND.are(ACK as u64), 32, &[ACKNOWLEDGED, Field::number("acked", Bits::u32(12))]),
+];
 
 #[cfg(test)]
 mod tests;

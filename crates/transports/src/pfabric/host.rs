@@ -2,7 +2,8 @@
 
 use std::collections::VecDeque;
 
-use node::{Cx, Endpoint, Input, Packet, PollAt};
+use node::{Cx, Endpoint, FlowState, Input, Packet, PollAt};
+use units::FlowId;
 
 use super::Header;
 use super::receiver::Receiver;
@@ -47,6 +48,10 @@ impl Endpoint for Pfabric {
 
     fn poll_at(&self) -> PollAt {
         self.sender.next_deadline().into()
+    }
+
+    fn state(&self, flow: FlowId, say: &mut FlowState) {
+        self.sender.state(flow, &self.terms, say);
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {

@@ -1,6 +1,6 @@
 //! The sender's side: minimal rate control (section 4.3), and the flow with the least remaining first (section 4.2).
 
-use node::{Cx, Event, FlowMap, Message, Packet, Timers};
+use node::{Cx, Event, FlowMap, FlowState, Message, Packet, Timers};
 use units::{FlowId, HostId, Time};
 
 use super::Header;
@@ -50,6 +50,14 @@ struct Outgoing {
 }
 
 impl Sender {
+    /// What a flow has, in full packets.
+    pub fn state(&self, flow: FlowId, terms: &Params, say: &mut FlowState) {
+        let Some(Outgoing { window, on_the_way, .. }) = self.flows.of(flow) else { return };
+        let bytes = |packets: u32| u64::from(packets) * u64::from(terms.site.payload_max());
+        say.window_bytes(bytes(*window));
+        say.outstanding_bytes(bytes(*on_the_way));
+    }
+
     /// A message to send.
     pub fn start(&mut self, message: &Message, terms: &Params) {
         let flow = Outgoing {

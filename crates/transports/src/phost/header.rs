@@ -1,6 +1,7 @@
 //! What pHost's packets carry.
 
 use bytemuck::{Pod, Zeroable};
+use node::layout::{Bits, Field, Layout, Message};
 use node::wire::{Malformed, Reader, Writer};
 
 /// What a packet says. All but data are control packets.
@@ -85,6 +86,8 @@ impl Announced {
 impl node::Header for Header {
     type Packed = Packed;
 
+    const LAYOUT: Layout = Layout { messages: LAYOUT };
+
     #[inline]
     fn pack(self) -> Packed {
         match self {
@@ -137,6 +140,23 @@ impl node::Header for Header {
         if let Header::Data(data) = self { data.offset } else { 0 }
     }
 }
+
+const CLASS: Field = Field::number("class", Bits::u8(1));
+const TENANT: Field = Field::number("tenant", Bits::u16(2));
+const NUMBER: Field = Field::number("packet", Bits::u32(4));
+const PACKETS: Field = Field::number("packets", Bits::u32(8));
+const OF_TOKEN: Field = Field::number("token", Bits::u32(12));
+const REMAINING: Field = Field::number("remaining", Bits::u32(16));
+const FREE: Field = Field::number("free", Bits::u32(20));
+const OFFSET: Field = Field::number("offset", Bits::u64(24));
+const OF_FLOW: Field = Field::number("flow tenant", Bits::u16(2));
+
+const LAYOUT: &[Message] = &[
+    Message::of_kind("Rts", RTS, &[TENANT, PACKETS, FREE]),
+    Message::of_kind("Token", TOKEN, &[CLASS, NUMBER, OF_TOKEN, REMAINING]),
+    Message::of_kind("Data", DATA, &[OF_FLOW, PACKETS, FREE, NUMBER, OF_TOKEN, OFFSET]),
+    Message::of_kind("Ack", ACK, &[]),
+];
 
 #[cfg(test)]
 mod tests;

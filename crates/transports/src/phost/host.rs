@@ -2,7 +2,8 @@
 
 use std::collections::VecDeque;
 
-use node::{Cx, Endpoint, Input, Packet, PollAt};
+use node::{Cx, Endpoint, FlowState, Input, Packet, PollAt};
+use units::FlowId;
 
 use super::Header;
 use super::receiver::Receiver;
@@ -52,6 +53,11 @@ impl Endpoint for Phost {
 
     fn poll_at(&self) -> PollAt {
         PollAt::At(self.receiver.next_token().min(self.sender.next_deadline()))
+    }
+
+    fn state(&self, flow: FlowId, say: &mut FlowState) {
+        self.sender.state(flow, say);
+        self.receiver.state(flow, say);
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {

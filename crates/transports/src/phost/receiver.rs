@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use node::packet::flags;
-use node::{Cx, Event, FlowMap, Packet};
+use node::{Cx, Event, FlowMap, FlowState, Packet};
 use rustc_hash::FxHashSet;
 use units::{FlowId, HostId, Time};
 
@@ -102,6 +102,12 @@ impl Incoming {
 }
 
 impl Receiver {
+    /// What a flow has here: tokens without an answer, free ones included.
+    pub fn state(&self, flow: FlowId, say: &mut FlowState) {
+        let Some(incoming) = self.flows.of(flow) else { return };
+        say.say("unanswered_tokens", u64::from(incoming.unanswered()));
+    }
+
     /// A sender asks to send a flow.
     pub fn requested(
         &mut self,

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use node::{Cx, Event, FlowMap, Message, Packet, Timers};
+use node::{Cx, Event, FlowMap, FlowState, Message, Packet, Timers};
 use units::{FlowId, HostId, Time};
 
 use super::Header;
@@ -95,6 +95,13 @@ impl Sender {
         let slot = self.flows.slot(packet.flow)?;
         let (_, flow) = self.flows.get(slot).expect("just found");
         (flow.dst == packet.src).then_some(slot)
+    }
+
+    /// What a flow has here: tokens to use, free ones and its receiver's.
+    pub fn state(&self, flow: FlowId, say: &mut FlowState) {
+        let Some(Outgoing { free, next_free, tokens, .. }) = self.flows.of(flow) else { return };
+        say.say("free_tokens", u64::from(free.saturating_sub(*next_free)));
+        say.say("tokens", tokens.len() as u64);
     }
 
     /// All of a flow has arrived.

@@ -3,10 +3,13 @@
 
 use bytemuck::{Pod, Zeroable};
 use node::Packet;
+use node::layout::{Bits, Field, Layout, Message, Shown};
 use node::wire::{Malformed, Reader, Writer};
 use units::HostId;
 
-use super::travel;
+use super::route::COMPACT_MAX;
+use super::travel::{self, OWN_BYTES};
+use super::wire::{BROADCAST_BYTES, DATA_BYTES, WIDE};
 
 /// What a packet says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -172,6 +175,8 @@ impl Batch {
 impl node::Header for Header {
     type Packed = Packed;
 
+    const LAYOUT: Layout = Layout { messages: LAYOUT };
+
     #[inline]
     fn pack(self) -> Packed {
         let of = |kind| Packed { kind, ..Packed::zeroed() };
@@ -246,6 +251,59 @@ impl node::Header for Header {
         travel::damage(packet, bits)
     }
 }
+
+/// Figure 6's type; the upper half of a broadcast's first byte is its version.
+const TYPE: Bits = Bits::u8(0).bits(0, 4);
+/// A route that is no packet's label: three bits a hop, and too many hops for 64 bits.
+const LONG: Shown = Shown::OrZero(Bits::u8(1).within(COMPACT_MAX as u64 + 1, WIDE as u64 - 1));
+const DATA_LAYOUT: &[Field] = &[
+    Field::new("last", TYPE, Shown::Word(&[(kind::DATA as u64, "false"), (kind::LAST as u64, "true")])),
+    Field::number("rlen", Bits::u8(1)),
+    Field::new("route [", Bits::u64(27), LONG),
+    Field::new("]", Bits::u64(19), LONG),
+    Field::number("seq", Bits::u32(11)),
+    Field::number("full", Bits::u16(35)),
+];
+const STATE_LAYOUT: &[Field] = &[
+    Field::number("dst", Bits::u16(3)),
+    Field::number("number", Bits::u8(9)),
+    Field::number("version", Bits::u8(0).bits(4, 4)),
+    Field::number("weight", Bits::u8(7)),
+    Field::number("priority", Bits::u8(8)),
+    Field::number("demand_kbps", Bits::u32(10)),
+    Field::number("tree", Bits::u8(14)),
+    Field::number("rp", Bits::u8(15)),
+];
+const BATCH_LAYOUT: &[Field] = &[Field::number("number", SEQ), Field::number("tree", Bits::u8(7))];
+/// In a packet that is none of Figure 6's.
+const SEQ: Bits = Bits::u32(24);
+
+const fn message(name: &'static str, kind: u8, bytes: usize, fields: &'static [Field]) -> Message {
+    Message::new(name, TYPE.are(kind as u64), bytes as u16, fields)
+}
+
+const LAYOUT: &[Message] = &[
+    Message::new("Data", TYPE.within(kind::DATA as u64, kind::LAST as u64), DATA_BYTES as u16 + 2, DATA_LAYOUT),
+    message("Announce", kind::ANNOUNCE, BROADCAST_BYTES, STATE_LAYOUT),
+    message("Finish", kind::FINISH, BROADCAST_BYTES, STATE_LAYOUT),
+    message("Dropped", kind::DROPPED, BROADCAST_BYTES, STATE_LAYOUT),
+    message("Assign", kind::ASSIGN, OWN_BYTES, BATCH_LAYOUT),
+    message("DroppedAssign", kind::DROPPED_ASSIGN, OWN_BYTES, BATCH_LAYOUT),
+    message(
+        "Rate",
+        kind::RATE,
+        OWN_BYTES,
+        &[Field::number("dst", SEQ), Field::number("number", Bits::u8(5)), Field::number("kbps", Bits::u32(28))],
+    ),
+    message("Probe", kind::PROBE, OWN_BYTES, &[Field::number("packets", SEQ)]),
+    message(
+        "Status",
+        kind::STATUS,
+        OWN_BYTES,
+        &[Field::number("first", SEQ), Field::number("packets [", Bits::u64(8)), Field::number("]", Bits::u64(16))],
+    ),
+    message("Done", kind::DONE, OWN_BYTES, &[]),
+];
 
 #[cfg(test)]
 pub(super) mod tests {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use fabric::{Fabric, Routes, Routing};
 use node::{Cx, Endpoint, Input, Packet, PollAt};
-use units::{Duration, HostId, Time};
+use units::{Duration, FlowId, HostId, Time};
 
 use super::adapt::Turn;
 use super::header::{Batch, FlowRate, FlowState};
@@ -280,6 +280,10 @@ impl Endpoint for R2c2 {
         self.sender.announce_all(cx.now, &mut self.plane);
         self.recompute(cx.now);
         self.follow(cx.now);
+    }
+
+    fn state(&self, flow: FlowId, say: &mut node::FlowState) {
+        self.sender.state(flow, say);
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {

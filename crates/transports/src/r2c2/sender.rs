@@ -374,6 +374,13 @@ impl Sender {
         None
     }
 
+    /// What a flow has: the rate of its bucket.
+    pub fn state(&self, flow: FlowId, say: &mut node::FlowState) {
+        if let Some(outgoing) = self.flows.of(flow) {
+            say.rate(Rate::from_bps(outgoing.rate_bps as u64));
+        }
+    }
+
     /// The rates of this node's active flows have been computed, in order of their keys.
     pub fn set_rates(&mut self, now: Time, rates_bps: &[f64], plane: &Plane) {
         debug_assert_eq!(rates_bps.len(), self.active.len(), "a view has its own node's active flows");

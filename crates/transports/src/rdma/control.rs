@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use node::{Site, Telemetry};
+use node::{FlowState, Site, Telemetry};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -84,6 +84,9 @@ pub trait Control: Send + 'static {
 
     /// A packet of `_bytes` leaves, headers included.
     fn on_sent(&mut self, _bytes: u16) {}
+
+    /// Says what else it has, in the words of its paper, beside its rate.
+    fn state(&self, _say: &mut FlowState) {}
 
     /// When it wants [`Control::wake`]. Read after each call of the other methods.
     fn deadline(&self) -> Option<Time> {

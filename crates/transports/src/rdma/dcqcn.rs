@@ -6,7 +6,7 @@
 //! notification. The paper cuts at each notification, and receivers send one in each interval. With `cnp = { packet = {
 //! interval = "50us" } }` and matching intervals it is the paper's algorithm.
 
-use node::{Marking, Site};
+use node::{FlowState, Marking, Site};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Duration, Problem, Rate, Time};
@@ -233,6 +233,11 @@ impl Dcqcn {
 impl Control for Dcqcn {
     fn rate(&self) -> Rate {
         Rate::from_bps((self.rate + 0.5) as u64)
+    }
+
+    fn state(&self, say: &mut FlowState) {
+        say.say("target_rate_bps", self.target().bps());
+        say.say("alpha_ppm", (self.alpha * 1e6) as u64);
     }
 
     fn on_cnp(&mut self, now: Time) {

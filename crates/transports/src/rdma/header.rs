@@ -1,6 +1,7 @@
 //! What is on the wire.
 
 use bytemuck::{Pod, Zeroable};
+use node::layout::{BOOL, Bits, Field, Layout, Message, Shown, TIME};
 use node::wire::{Malformed, Reader, Writer};
 use units::{Duration, Time};
 
@@ -106,6 +107,8 @@ impl Answer {
 impl node::Header for Header {
     type Packed = Packed;
 
+    const LAYOUT: Layout = Layout { messages: LAYOUT };
+
     #[inline]
     fn pack(self) -> Packed {
         let cnp = |ack: Acknowledgement| if ack.cnp { CNP } else { 0 };
@@ -158,6 +161,26 @@ impl node::Header for Header {
         self.sequence()
     }
 }
+
+/// The flags, by their place.
+const IS_ACK: Bits = Bits::u32(28).bits(0, 1);
+const IS_NACK: Bits = Bits::u32(28).bits(1, 1);
+const IS_CNP: Bits = Bits::u32(28).bits(2, 1);
+const IS_TAGGED: Bits = Bits::u32(28).bits(3, 1);
+
+const SEQUENCE: Field = Field::number("sequence", Bits::u64(0));
+const OF_ANSWER: Field = Field::number("answer sequence", Bits::u64(0));
+const BROUGHT_BY: Field = Field::number("packet", Bits::u64(8));
+const SENT: Field = Field::new("sent", Bits::u64(16), TIME);
+const DELAY: Field = Field::new("virtual_delay_ns", Bits::u32(24), Shown::If(IS_TAGGED.are(1)));
+const ALSO_CNP: Field = Field::new("cnp", IS_CNP, BOOL);
+
+const LAYOUT: &[Message] = &[
+    Message::new("Nack", IS_NACK.are(1), 32, &[OF_ANSWER, BROUGHT_BY, SENT, DELAY, ALSO_CNP]),
+    Message::new("Ack", IS_ACK.are(1), 32, &[OF_ANSWER, BROUGHT_BY, SENT, DELAY, ALSO_CNP]),
+    Message::new("Cnp", IS_CNP.are(1), 32, &[SEQUENCE, BROUGHT_BY, SENT, DELAY]),
+    Message::new("Data", IS_CNP.are(0), 32, &[SEQUENCE, Field::number("bytes", Bits::u64(8)), SENT]),
+];
 
 #[cfg(test)]
 mod tests;

@@ -1,5 +1,5 @@
 use node::packet::flags;
-use node::{Cx, Event, FlowMap, Message, Packet, Site, Telemetry, Timers};
+use node::{Cx, Event, FlowMap, FlowState, Message, Packet, Site, Telemetry, Timers};
 use units::{Duration, FlowId, HostId, Rate, Time};
 
 use super::Window;
@@ -234,6 +234,18 @@ impl<A: Algorithm> Sender<A> {
             });
         }
         self.attend(slot, cx.now);
+    }
+
+    /// What a queue pair has; without a window it has none.
+    pub fn state(&self, flow: FlowId, say: &mut FlowState) {
+        let Some(QueuePair { control, outstanding, .. }) = self.pairs.of(flow) else { return };
+        let window = self.window.at(control.rate());
+        if window < u64::MAX {
+            say.window_bytes(window);
+        }
+        say.rate(control.rate());
+        say.outstanding_bytes(outstanding.in_flight() * self.settings.mss);
+        control.state(say);
     }
 
     /// The earliest deadline.

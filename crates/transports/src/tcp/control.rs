@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use node::Site;
+use node::{FlowState, Site};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -116,6 +116,9 @@ pub trait Control: Send + 'static {
     fn pacing(&self) -> Option<Rate> {
         None
     }
+
+    /// Says what else it has, in the words of its paper, beside window and rate.
+    fn state(&self, _say: &mut FlowState) {}
 
     /// Whether it sends less than it thinks the path would carry, so that delivery rates tell nothing about the path.
     fn holds_back(&self) -> bool {

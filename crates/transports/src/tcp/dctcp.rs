@@ -4,7 +4,7 @@
 //! bytes, updated once in each window of data, and answers marks by reducing the window to `1 - alpha / 2`, once in
 //! each window.
 
-use node::{Marking, Site};
+use node::{FlowState, Marking, Site};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Problem};
@@ -104,6 +104,10 @@ impl Control for Dctcp {
 
     fn window_bytes(&self) -> u64 {
         self.reno.window_bytes()
+    }
+
+    fn state(&self, say: &mut FlowState) {
+        say.say("alpha_ppm", (self.alpha * 1e6) as u64);
     }
 }
 

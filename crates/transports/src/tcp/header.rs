@@ -1,6 +1,7 @@
 //! What is on the wire.
 
 use bytemuck::{Pod, Zeroable};
+use node::layout::{BOOL, Bits, Field, Layout, Message, Shown};
 use node::wire::{Malformed, Reader, Writer};
 use units::Duration;
 
@@ -106,6 +107,8 @@ impl Acknowledgement {
 impl node::Header for Header {
     type Packed = Packed;
 
+    const LAYOUT: Layout = Layout { messages: LAYOUT };
+
     #[inline]
     fn pack(self) -> Packed {
         let of = |flags| Packed { flags, ..Packed::zeroed() };
@@ -163,6 +166,32 @@ impl node::Header for Header {
         self.sequence()
     }
 }
+
+/// The flags, by their place.
+const IS_SYN: Bits = Bits::u32(28).bits(0, 1);
+const IS_ACK: Bits = Bits::u32(28).bits(1, 1);
+const IS_TAGGED: Bits = Bits::u32(28).bits(4, 1);
+
+const SEQUENCE: Field = Field::number("sequence", Bits::u64(0));
+const BYTES: Field = Field::number("bytes", Bits::u64(8));
+const ACKNOWLEDGEMENT: &[Field] = &[
+    SEQUENCE,
+    Field::number("blocks [first", Bits::u16(16)),
+    Field::number("count", Bits::u16(18)),
+    Field::number("first", Bits::u16(20)),
+    Field::number("count", Bits::u16(22)),
+    Field::number("first", Bits::u16(24)),
+    Field::number("count]", Bits::u16(26)),
+    Field::new("ece", Bits::u32(28).bits(2, 1), BOOL),
+    Field::new("virtual_delay_ns", Bits::u32(12), Shown::If(IS_TAGGED.are(1))),
+];
+
+const LAYOUT: &[Message] = &[
+    Message::new("SynAck", IS_SYN.are(1), 32, &[]).and(IS_ACK.are(1)),
+    Message::new("Syn", IS_SYN.are(1), 32, &[BYTES]),
+    Message::new("Ack", IS_ACK.are(1), 32, ACKNOWLEDGEMENT),
+    Message::new("Data", IS_ACK.are(0), 32, &[SEQUENCE, BYTES, Field::new("cwr", Bits::u32(28).bits(3, 1), BOOL)]),
+];
 
 #[cfg(test)]
 mod tests;

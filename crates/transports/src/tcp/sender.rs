@@ -1,7 +1,7 @@
 use std::collections::VecDeque;
 
 use node::packet::flags;
-use node::{Cx, Event, FlowMap, Message, Packet, Site, Timers};
+use node::{Cx, Event, FlowMap, FlowState, Message, Packet, Site, Timers};
 use units::{FlowId, HostId, Stream, Time};
 
 use super::control::{Ack, Algorithm, Congestion, Control, Ecn, Phase, Signal, Start};
@@ -199,6 +199,17 @@ impl<A: Algorithm> Sender<A> {
             return;
         };
         self.acknowledge(cx, slot, upto, ack, packet.hops);
+    }
+
+    /// What a flow has: in flight is RFC 6675's pipe, in whole segments.
+    pub fn state(&self, flow: FlowId, say: &mut FlowState) {
+        let Some(Flow { control, board, .. }) = self.flows.of(flow) else { return };
+        say.window_bytes(control.window_bytes());
+        if let Some(rate) = control.pacing() {
+            say.rate(rate);
+        }
+        say.outstanding_bytes(board.pipe() * self.settings.start.mss_bytes);
+        control.state(say);
     }
 
     /// The earliest deadline.

@@ -1,5 +1,6 @@
 //! Control packets between hypervisors.
 
+use node::layout::{Bits, Field, Layout, Message, RATE};
 use node::wire::{Malformed, Reader, Writer};
 use units::Rate;
 
@@ -27,6 +28,8 @@ const COUNT: u8 = 2;
 impl node::Header for Header {
     /// Kind, guarantee and count.
     type Packed = [u64; 3];
+
+    const LAYOUT: Layout = Layout { messages: LAYOUT };
 
     #[inline]
     fn pack(self) -> [u64; 3] {
@@ -61,6 +64,18 @@ impl node::Header for Header {
         Ok(Header::unpack([u64::from(kind), guarantee, count]))
     }
 }
+
+const COUNTED: Bits = Bits::u64(9);
+
+const LAYOUT: &[Message] = &[
+    Message::new(
+        "Report",
+        Bits::u8(0).are(REPORT as u64),
+        17,
+        &[Field::new("guarantee", Bits::u64(1), RATE), Field::number("signs", COUNTED)],
+    ),
+    Message::new("Count", Bits::u8(0).are(COUNT as u64), 17, &[Field::number("packets", COUNTED)]),
+];
 
 #[cfg(test)]
 mod tests;

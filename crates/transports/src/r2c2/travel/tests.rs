@@ -50,6 +50,7 @@ proptest! {
             let (wire, read) = there_and_back(&packet, &content);
             prop_assert_eq!(read, Ok((packet, DATA_BYTES + 2)));
             prop_assert_eq!(wire.len() - 2, usize::from(packet.wire_bytes), "the size in the simulator");
+            testing::check_layout::<Header>(&packet, &content);
         }
         let header = match Format::of(other) {
             Format::Data(_) => return Ok(()),

@@ -52,8 +52,8 @@ fn packets_of_a_transport_are_in_ipv4_and_udp() {
     let ip = &frame[14..];
     assert_eq!((ip[1], ip[8], ip[9], &ip[12..16]), (5 << 5 | 3, 62, 17, &[10, 77, 0, 2][..]));
     assert_eq!(usize::from(u16::from_be_bytes([ip[2], ip[3]])), ip.len());
-    assert_eq!(crate::attach::ip::checksum(0, &ip[..20]), 0);
-    assert_eq!(u16::from_be_bytes([ip[22], ip[23]]), PORT);
+    assert_eq!(internet::checksum(0, &ip[..20]), 0);
+    assert_eq!(u16::from_be_bytes([ip[22], ip[23]]), transport_port("dctcp"));
     assert_eq!(usize::from(u16::from_be_bytes([ip[24], ip[25]])), ip.len() - 20);
     let mut read = Packet::bare(FlowId(0), packet.src, packet.dst);
     let mut from = node::wire::Reader::new(&ip[28..], "header");

@@ -1,0 +1,149 @@
+//! What some links carry, packet by packet, for files that other programs read (`clearway run --pcap`). It is for no
+//! table: who runs a plan asks for it ([`Probes::capturing`](crate::Probes::capturing)), and takes it when the run is
+//! over.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use node::{Loss, Packet};
+use run::Plan;
+use units::{LinkId, Problem, Time};
+
+use super::packets::{loss_in_words, place};
+use crate::capture::{Encoder, Noted, Wanted};
+use crate::{Leaving, Place, Probe, View, Wants};
+
+/// Links that are captured, and what they have carried once a run is over.
+pub struct Capturing {
+    files: Vec<Wanted>,
+    /// By file and direction, most packets.
+    packets_max: u64,
+    /// The ends of all links, by place: file, interface, link.
+    senders: BTreeMap<Place, Interface>,
+    receivers: BTreeMap<Place, Interface>,
+    noted: Mutex<Vec<Noting>>,
+}
+
+#[derive(Clone, Copy)]
+struct Interface {
+    file: usize,
+    number: u32,
+    link: LinkId,
+}
+
+/// What a part has noted of a file: packets that left on its links, and packets that were lost at their ends.
+#[derive(Default)]
+struct Noting {
+    file: usize,
+    sent: Vec<Row>,
+    lost: Vec<Row>,
+    /// There was no room for what came after.
+    full: bool,
+}
+
+#[derive(Clone, Copy)]
+struct Row {
+    at: Time,
+    interface: Interface,
+    packet: Packet,
+    lost: Option<Loss>,
+}
+
+/// What a part's nodes have sent on captured links, and lost at their ends.
+pub(crate) struct Captured {
+    of: Arc<Capturing>,
+    noting: Vec<Noting>,
+}
+
+/// A file's content.
+pub struct Content {
+    /// Whole blocks, from the first on.
+    pub blocks: Vec<u8>,
+    /// Whether there were more packets than there was room for.
+    pub is_cut_off: bool,
+}
+
+impl Capturing {
+    /// The links of these files, and at most so many packets for each.
+    pub fn new(plan: &Plan, files: Vec<Wanted>, packets_max: u64) -> Arc<Capturing> {
+        let (mut senders, mut receivers) = (BTreeMap::new(), BTreeMap::new());
+        for (file, wanted) in files.iter().enumerate() {
+            for (number, &link) in (0..).zip(&wanted.links) {
+                let (ends, interface) = (plan.fabric.link(link), Interface { file, number, link });
+                senders.insert(place(plan, ends.from, ends.from_port), interface);
+                receivers.insert(place(plan, ends.to, ends.to_port), interface);
+            }
+        }
+        Arc::new(Capturing { files, packets_max, senders, receivers, noted: Mutex::default() })
+    }
+
+    /// The contents of the files, in their order, of what a run has noted; the same for any number of parts.
+    pub fn contents(&self, plan: &Plan) -> Result<Vec<Content>, Problem> {
+        let mut encoder = Encoder::new(plan)?;
+        let noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);
+        let content = |(file, wanted): (usize, &Wanted)| {
+            let here = || noted.iter().filter(|noting| noting.file == file);
+            // One part has the sending end of a file's links, and one the receiving end of each.
+            let mut rows: Vec<&Row> = here().flat_map(|noting| noting.sent.iter().chain(&noting.lost)).collect();
+            rows.sort_by_key(|row| (row.at, row.lost.is_some(), row.interface.number));
+            let most = usize::try_from(self.packets_max).unwrap_or(usize::MAX);
+            let mut blocks = wanted.begin(plan);
+            for &&Row { at, interface, ref packet, lost } in rows.iter().take(most) {
+                let Interface { number, link, .. } = interface;
+                let lost = lost.map(loss_in_words);
+                encoder.note(plan, &Noted { interface: number, link, at, packet, content: None, lost }, &mut blocks);
+            }
+            Content { blocks, is_cut_off: rows.len() > most || here().any(|noting| noting.full) }
+        };
+        Ok(self.files.iter().enumerate().map(content).collect())
+    }
+}
+
+impl Captured {
+    /// A scenario asks for none.
+    pub fn new(_: &Plan) -> Option<Captured> {
+        None
+    }
+
+    /// A part's share of what is to be captured.
+    pub fn of(of: Arc<Capturing>) -> Captured {
+        let noting = (0..of.files.len()).map(|file| Noting { file, ..Noting::default() }).collect();
+        Captured { of, noting }
+    }
+}
+
+impl Noting {
+    fn push(&mut self, row: Row, most: u64) {
+        let rows = if row.lost.is_some() { &mut self.lost } else { &mut self.sent };
+        if rows.len() as u64 == most {
+            self.full = true;
+        } else {
+            rows.push(row);
+        }
+    }
+}
+
+impl Probe for Captured {
+    fn wants(&self) -> Wants {
+        Wants { departures: true, drops: true, ..Wants::default() }
+    }
+
+    fn on_departure(&mut self, _: Time, from: Place, leaving: Leaving<'_>) {
+        if let Some(&interface) = self.of.senders.get(&from) {
+            let row = Row { at: leaving.last, interface, packet: *leaving.packet, lost: None };
+            self.noting[interface.file].push(row, self.of.packets_max);
+        }
+    }
+
+    fn on_drop(&mut self, now: Time, at: Place, packet: &Packet, why: Loss) {
+        if let Some(&interface) = self.of.receivers.get(&at) {
+            let row = Row { at: now, interface, packet: *packet, lost: Some(why) };
+            self.noting[interface.file].push(row, self.of.packets_max);
+        }
+    }
+
+    fn end(&mut self, _: View<'_>) {
+        let noted = std::mem::take(&mut self.noting);
+        self.of.noted.lock().unwrap_or_else(PoisonError::into_inner).extend(noted);
+    }
+}

@@ -1,0 +1,183 @@
+//! What the two hosts of some flows have of them over time: windows, rates, tokens, bytes in flight, in the words of
+//! each transport (`measure.flows`).
+//!
+//! A row is a value that has changed when its host has acted, so that at any time the last row of a name is what the
+//! host has. Samples at fixed intervals would miss what matters: a short flow is over within one, and a window is cut
+//! and grows again, or tokens come and are used, between two. As each row is a change, a flow that waits costs nothing,
+//! and `rows_max` bounds the rest.
+//!
+//! Of a host's flows only those are asked that are under way, each whenever the host acts, as most of what changes one
+//! flow's state is not told: a match of dcPIM's is with a sender, a rate of R2C2's is worked out for all.
+
+use std::sync::Arc;
+
+use node::FlowState;
+use run::{Column, Data, FlowEvent, FlowRecord, Followed, Plan, Table};
+use rustc_hash::FxHashMap;
+use units::{FlowId, HostId, Time};
+
+use crate::{HostSlot, Probe, Wants, Whole};
+
+/// What a part's hosts have said.
+pub(crate) struct States {
+    followed: Arc<Followed>,
+    /// Of the part's hosts that have acted.
+    hosts: FxHashMap<HostId, Watched>,
+    rows: Vec<Row>,
+    /// There was no room for what came after.
+    full: bool,
+    /// What a flow's host says now.
+    said: FlowState,
+}
+
+/// The flows of a host.
+#[derive(Default)]
+struct Watched {
+    /// So many of those from and to here have begun.
+    begun: usize,
+    /// Flows under way, and what was said of each.
+    open: Vec<(FlowId, Vec<(&'static str, u64)>)>,
+    /// So many of the host's records have been seen.
+    records: usize,
+}
+
+/// A change.
+#[derive(Clone, Copy)]
+struct Row {
+    at: Time,
+    host: HostId,
+    flow: FlowId,
+    name: &'static str,
+    /// None from when on nothing is said.
+    value: Option<u64>,
+}
+
+impl States {
+    /// None if no flow is followed.
+    pub fn new(plan: &Plan) -> Option<States> {
+        let followed = plan.followed.clone()?;
+        Some(States {
+            followed,
+            hosts: FxHashMap::default(),
+            rows: Vec::new(),
+            full: false,
+            said: FlowState::default(),
+        })
+    }
+
+    /// Whether what changes now is recorded.
+    fn wants_now(&mut self, now: Time) -> bool {
+        if now < self.followed.from || now >= self.followed.until || self.full {
+            return false;
+        }
+        // What changes at one instant is recorded whole, so that the same rows come first however parts are cut.
+        let has_room = (self.rows.len() as u64) < self.followed.rows_max;
+        self.full = !has_room && self.rows.last().is_some_and(|row| row.at < now);
+        !self.full
+    }
+}
+
+impl Watched {
+    /// Begins with those whose time has come. A message that is submitted again begins again.
+    fn begin(&mut self, now: Time, followed: &Followed, slot: &HostSlot) {
+        while let Some(&(_, flow)) = followed.of(slot.host.id()).get(self.begun).filter(|(begins, _)| *begins <= now) {
+            self.begun += 1;
+            self.open.push((flow, Vec::new()));
+        }
+        for record in &slot.host.records[self.records..] {
+            let again = matches!(record.fate, FlowEvent::Resubmitted) && followed.has(record.flow);
+            if again && !self.open.iter().any(|(flow, _)| *flow == record.flow) {
+                self.open.push((record.flow, Vec::new()));
+            }
+        }
+    }
+
+    /// Flows that have ended here.
+    fn ended(&mut self, slot: &HostSlot) -> Vec<FlowId> {
+        let new = &slot.host.records[std::mem::replace(&mut self.records, slot.host.records.len())..];
+        let ends = |record: &&FlowRecord| !matches!(record.fate, FlowEvent::Started | FlowEvent::Resubmitted);
+        new.iter().filter(ends).map(|record| record.flow).collect()
+    }
+}
+
+impl Probe for States {
+    fn wants(&self) -> Wants {
+        Wants { hosts: true, ..Wants::default() }
+    }
+
+    fn on_host(&mut self, now: Time, slot: &HostSlot) {
+        if !self.wants_now(now) {
+            return;
+        }
+        let host = slot.host.id();
+        let watched = self.hosts.entry(host).or_default();
+        watched.begin(now, &self.followed, slot);
+        let ended = watched.ended(slot);
+        for (flow, known) in &mut watched.open {
+            let flow = *flow;
+            self.said.clear();
+            if !ended.contains(&flow) {
+                slot.host.flow_state(flow, &mut self.said);
+            }
+            let said = self.said.said();
+            if said == *known {
+                continue;
+            }
+            let new = said.iter().filter(|said| !known.contains(said)).map(|&(name, value)| (name, Some(value)));
+            let over = known.iter().filter(|(name, _)| self.said.of(name).is_none()).map(|&(name, _)| (name, None));
+            self.rows.extend(new.chain(over).map(|(name, value)| Row { at: now, host, flow, name, value }));
+            known.clear();
+            known.extend(said);
+        }
+        watched.open.retain(|(flow, _)| !ended.contains(flow));
+    }
+
+    /// The table `states`; none if no flow is followed.
+    fn tables(seen: &[&States], whole: &Whole<'_>) -> Vec<Table> {
+        let Some(followed) = &whole.plan.followed else { return Vec::new() };
+        if seen.is_empty() {
+            return Vec::new();
+        }
+        let mut rows: Vec<&Row> = seen.iter().flat_map(|states| &states.rows).collect();
+        rows.sort_by_key(|row| (row.at, row.host));
+        rows.truncate(usize::try_from(followed.rows_max).unwrap_or(usize::MAX));
+        let mut names: Vec<String> = Vec::new();
+        let index = rows.iter().map(|row| {
+            let known = names.iter().position(|name| name == row.name).unwrap_or_else(|| {
+                names.push(row.name.to_owned());
+                names.len() - 1
+            });
+            known as u32
+        });
+        let index = index.collect();
+        let small = |of: fn(&Row) -> u32| Data::U32(rows.iter().map(|row| of(row)).collect());
+        // The highest number stands for none.
+        let value = |row: &&Row| row.value.map_or(u64::MAX, |value| value.min(u64::MAX - 1));
+        let columns = vec![
+            Column::new("time_ps", "ps", "when it changed", Data::U64(rows.iter().map(|row| row.at.ps()).collect())),
+            Column::new("flow", "", "whose it is", small(|row| row.flow.0)),
+            Column::new("host", "", "where it is: at the flow's sender or receiver", small(|row| row.host.0)),
+            Column::new("state", "", "what changed, in the words of the transport", Data::Names { index, names }),
+            Column::new(
+                "value",
+                "",
+                "to what, in the unit that the name ends in; none once the host has the flow no more",
+                Data::OptU64(rows.iter().map(value).collect()),
+            ),
+        ];
+        vec![Table { name: "states", columns }]
+    }
+
+    fn notes(seen: &[&States], whole: &Whole<'_>) -> Vec<String> {
+        let Some(followed) = &whole.plan.followed else { return Vec::new() };
+        let rows: usize = seen.iter().map(|states| states.rows.len()).sum();
+        if rows as u64 <= followed.rows_max && seen.iter().all(|states| !states.full) {
+            return Vec::new();
+        }
+        vec![format!(
+            "measure.flows: only the first {} changes are recorded; follow fewer flows, by number, class, host or \
+             time, or set measure.flows.rows_max",
+            followed.rows_max
+        )]
+    }
+}
