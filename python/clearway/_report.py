@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 def write(results: Sequence[Result], path: Path) -> Path:
     """Writes a report on `results`: the whole file or nothing."""
+    results = _told_apart(results)
     title = " · ".join(dict.fromkeys(_scenario_name(result) for result in results))
     charts, trees = Charts(results, failures(results)), _trees.section(results)
     parts = [
@@ -71,6 +72,19 @@ def write(results: Sequence[Result], path: Path) -> Path:
         charts.script(),
     ]
     return html.write(title, parts, path, _CSS + (_trees.CSS if trees else ""))
+
+
+def _told_apart(results: Sequence[Result]) -> list[Result]:
+    """The results, each under a name of its own, since charts have an axis of names: the second `web` is `web (2)`."""
+    found: list[Result] = []
+    for result in results:
+        name, number, taken = result.name, 1, {one.name for one in found}
+        while name in taken:
+            number += 1
+            name = f"{result.name} ({number})"
+        same = name == result.name
+        found.append(result if same else type(result)(name, result.tables, result.info, result.scenario_toml))
+    return found
 
 
 def failures(results: Sequence[Result]) -> list[Failure]:

@@ -272,3 +272,11 @@ def test_a_browser_shows_the_page_and_explains_a_flow(how: str, comparison: cw.C
         assert page.complaints == []
 
     browser.look_at(path, then, *(["--blink-settings=preferredColorScheme=0"] if how == "dark" else []))
+
+
+def test_results_of_one_name_are_told_apart(
+    result: cw.Result, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    page = cw.Comparison([result, result, result]).report(tmp_path / "report.html").read_text()
+    assert re.findall(r"<th class=run><span[^>]*></span>([^<]*)<", page) == ["tiny", "tiny (2)", "tiny (3)"]
+    assert caplog.records == [], "Bokeh complains of axes on which a name is twice"

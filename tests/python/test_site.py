@@ -167,6 +167,8 @@ async def _search(page: browser.Page) -> tuple[list[str], list[str], list[str]]:
     await page.until("typeof __index === 'object' && !!document.querySelector('iframe')")
     await page.evaluate("document.querySelector('.md-search__input').focus()")
     await page.ask("Input.insertText", text="delta_admission")
+    # The page looks when a key comes up.
+    await page.evaluate("document.querySelector('.md-search__input').dispatchEvent(new KeyboardEvent('keyup'))")
     results = "[...document.querySelectorAll('.md-search-result__link')].map(link => link.href).join(' ')"
     links = await page.until(results)
     return links.split(), page.asked, page.complaints
