@@ -104,6 +104,10 @@ def live(
         given = read_scenarios([scenario], set_, seed, load)[0] if scenario is not None else None
         _join(join, _token(token_file), given, Said(json_))
         return
+    if (machines > 1) != (listen is not None):
+        raise typer.BadParameter(
+            "machines and listen go together: --machines 2 --listen 0.0.0.0:7770", param_hint="--machines"
+        )
     if bench == (scenario is not None):
         raise typer.BadParameter("give a scenario, or --bench, which needs none", param_hint="SCENARIO.toml")
     if scenario is None:

@@ -18,7 +18,8 @@ use crate::run::{column, finding, read, sound};
 const AT: &str = "CLEARWAY_TEST_JOIN";
 const LISTEN: &str = "CLEARWAY_TEST_LISTEN";
 
-/// Four racks, links of 1 ms by the machine's clock, and an incast that a flow control holds back.
+/// Four racks, links of 1 ms by the machine's clock, an incast that a flow control holds back, and a flow that does not
+/// end before the run does.
 const RACKS: &str = r#"
 flow_control = "pfc"
 transport = "dctcp"
@@ -39,6 +40,14 @@ interval = "100us"
 sizes = { constant = "60KB" }
 arrivals = "all_at_once"
 pattern.incast.degree = 7
+[[traffic]]
+sizes = { constant = "10MB" }
+arrivals = "all_at_once"
+name = "last"
+start = "1900us"
+flows = 1
+senders = "7"
+receivers = "1"
 "#;
 
 fn token() -> Token {
@@ -196,7 +205,8 @@ fn part() {
 #[ignore = "what the first machine of a test runs"]
 fn listens() {
     if let Ok(at) = std::env::var(LISTEN) {
-        let (token, scenario) = (token(), read(RACKS, &[("live.dilation", "9000"), ("measure.end", "20ms")]));
+        let (token, scenario) =
+            (token(), read(RACKS, &[("live.dilation", "9000"), ("measure.end", "20ms"), ("traffic.1.start", "19ms")]));
         let member = Membership { token: &token, build: "this" };
         let result = run_machines(&scenario, 2, &at, &member, |_| (), |_| false);
         panic!("it is killed before {:?}", result.map(|result| result.info));
@@ -244,7 +254,7 @@ fn machine(through: &[&str], at: &str) -> Child {
 #[test]
 fn a_machine_that_is_killed_is_a_failure_of_its_nodes() {
     // 3 s by the machine's clock.
-    let more = [("live.dilation", "600"), ("measure.end", "5ms")];
+    let more = [("live.dilation", "600"), ("measure.end", "5ms"), ("traffic.1.start", "4900us")];
     let scenario = read(RACKS, &more);
     let (result, _) = first(&scenario, 3, "127.0.0.1:0", |port, lives| {
         let at = format!("127.0.0.1:{port}");
@@ -268,7 +278,7 @@ fn a_machine_that_is_killed_is_a_failure_of_its_nodes() {
 
 #[test]
 fn all_end_with_what_there_is_when_the_first_is_told_to() {
-    let scenario = read(RACKS, &[("live.dilation", "1000"), ("measure.end", "20ms")]);
+    let scenario = read(RACKS, &[("live.dilation", "1000"), ("measure.end", "20ms"), ("traffic.1.start", "19ms")]);
     let token = token();
     let member = Membership { token: &token, build: "this" };
     let mut looks = 0;
