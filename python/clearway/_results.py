@@ -336,7 +336,7 @@ class Result:
         >>> asked = {"transport": "dctcp", "measure.flows": {"flows": [3]}}
         >>> r = cw.run(cw.Scenario.load("examples/tiny.toml").with_(asked))
         >>> r.state(3)["window_bytes"].max()
-        np.float64(81760.0)
+        np.float64(29200.0)
         """
         from clearway._states import of_flow
 

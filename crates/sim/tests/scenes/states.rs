@@ -110,7 +110,8 @@ fn dcqcn_begins_at_line_rate_and_its_first_cut_takes_half_of_alpha() {
     let src = numbers(table(&result, "flows"), "src")[0];
     let mine = || changes(&result).into_iter().filter(move |change| (change.1, change.2) == (0, src));
     let cut_at = mine().filter(|change| change.3 == "rate_bps").nth(1).expect("there are three").0;
-    let alpha = mine().filter(|change| change.3 == "alpha_ppm" && change.0 <= cut_at).last().expect("it has one").4;
+    let mut alphas = mine().filter(|change| change.3 == "alpha_ppm" && change.0 <= cut_at);
+    let alpha = alphas.next_back().expect("it has one").4;
     let expected = rates[0] as f64 * (1.0 - alpha as f64 / 2e6);
     assert!((rates[1] as f64 / expected - 1.0).abs() < 1e-5, "{} to {}, alpha {alpha}", rates[0], rates[1]);
     assert!(alpha > 950_000 && values(&result, 0, "src", "target_rate_bps")[0] == rates[0]);
