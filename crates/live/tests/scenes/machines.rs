@@ -152,7 +152,8 @@ fn another_build_or_scenario_is_said_on_both_sides_before_anything_is_done() {
         let (result, _) = first(&scenario, 3, "127.0.0.1:0", |port, _| {
             std::thread::scope(|scope| {
                 let waits = scope.spawn(move || joins(port, None, &token(), "this"));
-                std::thread::sleep(Duration::from_millis(200));
+                // Whoever comes after the run has failed would wait for another.
+                std::thread::sleep(Duration::from_secs(1));
                 let problem = joins(port, own, &token(), build).expect_err("it can't take part").to_string();
                 assert!(problem.contains(said), "{problem}");
                 let problem = waits.join().expect("no panic").expect_err("nor can this one").to_string();
