@@ -69,7 +69,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             // A greeting, numbers of a board, a packet from one worker to another, the end.
             let record = |kind: u8, body: &[u8]| [&[kind][..], &(body.len() as u32).to_be_bytes(), body].concat();
             let numbers = [&17u32.to_be_bytes()[..], &4u64.to_be_bytes()].concat();
-            let records = [record(0, &[0; 8]), record(2, &numbers), record(1, &[&[0; 4], body].concat())];
+            let records = [record(0, &[0; 8]), record(2, &numbers), record(1, &[&[0; 4][..], body].concat())];
             fs::write(seeds.join(format!("trunk/{name}-{number}")), [records.concat(), record(3, &[])].concat())?;
             header.extend(&content);
             fs::write(seeds.join(format!("header/{name}-{number}")), header)?;
