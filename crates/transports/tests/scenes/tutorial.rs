@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use contract::{About, Family, HeaderFormat, Nature, NetworkView, Scheme, SwitchRequirements, headers_of};
+use node::layout::{Bits, Field, Layout};
 use node::wire::{Malformed, Reader, Writer};
 use node::{Balancing, Cx, Endpoint, Event, FlowMap, Input, Packet, PollAt, Site, Timers};
 use schemars::JsonSchema;
@@ -84,6 +85,8 @@ pub enum Header {
 impl node::Header for Header {
     type Packed = [u64; 2];
 
+    const LAYOUT: Layout = Layout { messages: LAYOUT };
+
     fn pack(self) -> [u64; 2] {
         match self {
             Header::Data { message_bytes, offset } => [message_bytes, offset],
@@ -113,6 +116,19 @@ impl node::Header for Header {
         if let Header::Data { offset, .. } = self { offset } else { 0 }
     }
 }
+
+const FIRST: Bits = Bits::u64(0);
+const SECOND: Bits = Bits::u64(8);
+
+const LAYOUT: &[node::layout::Message] = &[
+    node::layout::Message::new("Ack", FIRST.are(0), 16, &[Field::number("expected", SECOND)]),
+    node::layout::Message::new(
+        "Data",
+        FIRST.within(1, u64::MAX),
+        16,
+        &[Field::number("message_bytes", FIRST), Field::number("offset", SECOND)],
+    ),
+];
 
 struct Host {
     window_bytes: u64,
