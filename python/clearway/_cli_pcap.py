@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from clearway import _core
-from clearway._pcap import put
 from clearway._places import check_folder, replace
 
 
@@ -29,5 +28,5 @@ def pcap(
     text = _core.dissector().encode()
     if dissector.exists() and dissector.read_bytes()[:60] != text[:60]:
         raise FileExistsError(f"--dissector {dissector}: it is there and no dissector of ours; name another file")
-    replace(dissector, lambda part: put(text, part))
+    replace(dissector, lambda part: part.write_bytes(text))
     typer.echo(f"dissector: {dissector}")

@@ -47,15 +47,10 @@ def write(files: Mapping[str, str], contents: Sequence[tuple[bytes, bool]], pack
     """
     notes = []
     for (link, file), (content, is_cut_off) in zip(sorted(files.items()), contents):
-        replace(Path(file), partial(put, content))
+        replace(Path(file), partial(Path.write_bytes, data=content))
         if is_cut_off:
             notes.append(
                 f"pcap {link}: only the first {packets:,} packets are in {file}; end the run earlier, "
                 "with measure.end, or allow more with --pcap-packets"
             )
     return notes
-
-
-def put(content: bytes, file: Path) -> None:
-    """Writes a file."""
-    file.write_bytes(content)

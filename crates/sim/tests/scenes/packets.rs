@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use crate::{RunResult, column, names, run_alone, run_both, table};
 
 /// Three hosts send 60 KB each to a fourth, over two leaves and a spine; switches mark, lose and pause as they are set.
-fn incast(settings: &str) -> String {
+pub fn incast(settings: &str) -> String {
     format!(
         r#"
         {settings}

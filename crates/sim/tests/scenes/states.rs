@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use run::{Data, Table};
 
+use crate::packets::incast;
 use crate::{RunResult, column, names, run_alone, run_both, table};
 
 /// A flow of 200 packets of 1,460 B over one switch, whose links never fill.
@@ -20,23 +21,6 @@ fn alone(settings: &str) -> String {
         senders = "0-1"
         receivers = "1-2"
         flows = 1
-        "#
-    )
-}
-
-/// Three hosts send 60 KB each to a fourth, over two leaves and a spine.
-fn incast(settings: &str) -> String {
-    format!(
-        r#"
-        {settings}
-        fabric.leaf_spine = {{ racks = 2, hosts_per_rack = 2, spines = 1, spine_rate = "100Gbps" }}
-        [[traffic]]
-        name = "many"
-        sizes.constant = "60KB"
-        arrivals = "all_at_once"
-        pattern.incast.degree = 3
-        receivers = "0"
-        flows = 3
         "#
     )
 }
