@@ -12,16 +12,10 @@ from pathlib import Path
 
 import clearway as cw
 import pytest
-from test_cli import PROGRAM
-from test_sweep_kills import RING, TINY, begin, counted, finish, log, until
+from test_sweep_kills import RING, TINY, begin, clearway, counted, finish, log, until
 
 SCHEDULER = [sys.executable, "-m", "distributed.cli.dask_scheduler"]
 WORKER = [sys.executable, "-m", "distributed.cli.dask_worker"]
-
-
-def clearway(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    """The command as another process: Dask leaves sockets and warnings behind."""
-    return subprocess.run([*PROGRAM, *arguments], cwd=cwd, capture_output=True, text=True, timeout=120, check=False)
 
 
 @pytest.fixture

@@ -39,9 +39,13 @@ def begin(folder: Path, *more: str) -> subprocess.Popen[str]:
     return subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
+def clearway(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """The command as another process: Dask leaves sockets and warnings behind."""
+    return subprocess.run([*PROGRAM, *arguments], cwd=cwd, capture_output=True, text=True, timeout=120, check=False)
+
+
 def finish(folder: Path, *more: str) -> subprocess.CompletedProcess[str]:
-    command = [*PROGRAM, "sweep", "sweep.toml", "--out", "out", *more]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
+    return clearway("sweep", "sweep.toml", "--out", "out", *more, cwd=folder)
 
 
 def log(store: Path) -> list[dict[str, object]]:
