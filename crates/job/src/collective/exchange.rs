@@ -34,11 +34,11 @@ pub fn exchange(
 fn pairwise(b: &mut Builder, channel: &mut Channel<'_>, entry: Entry<'_>, part: impl Fn(usize, usize) -> super::Span) {
     let n = channel.ranks.len();
     for round in 1..n {
-        for from in 0..n {
+        for (from, entry) in entry.iter().enumerate() {
             let to = (from + round) % n;
             let span = part(from, to);
             for chunk in split(span, super::chunks(span.1, channel.terms)) {
-                channel.pass(b, from, to, chunk, &entry[from]);
+                channel.pass(b, from, to, chunk, entry);
             }
         }
     }

@@ -47,12 +47,12 @@ fn swap(
     first: impl Fn(usize) -> usize,
 ) {
     let before = has.to_vec();
-    for rank in 0..before.len() {
+    for (rank, before) in before.iter().enumerate() {
         let (first, to) = (first(rank), rank ^ apart);
         let (at, last) = (parts[first].0, parts[first + apart - 1]);
         let span = (at, last.0 + last.1 - at);
         for chunk in split(span, super::chunks(span.1, channel.terms)) {
-            has[to].extend(channel.pass(b, rank, to, chunk, &before[rank]));
+            has[to].extend(channel.pass(b, rank, to, chunk, before));
         }
     }
     // What goes next is the sum of all that came so far, and of its own.

@@ -24,16 +24,15 @@ pub fn rails(
         let backwards = number % 2 == 1;
         let mut all: Vec<Vec<StepId>> = vec![Vec::new(); ranks.len()];
         let scattered = in_nodes(b, ranks, local, terms, span, entry, (backwards, Phases::ReduceScatter), &mut all);
-        let parts: Vec<Span> = split(span, local as u64).collect();
         let mut reduced = scattered.clone();
-        for rail in 0..local {
+        for (rail, part) in split(span, local as u64).enumerate() {
             let of_rail = |at: usize| at * local + rail;
             let nodes = ranks.len() / local;
             let members: Vec<Rank> = (0..nodes).map(|node| ranks[of_rail(node)]).collect();
             let enter: Vec<Vec<StepId>> = (0..nodes).map(|node| scattered[of_rail(node)].clone()).collect();
             if nodes > 1 {
                 let mut channel = Channel::new(&members, terms);
-                ring(b, &mut channel, backwards, parts[rail], &enter, Phases::Both);
+                ring(b, &mut channel, backwards, part, &enter, Phases::Both);
                 for (node, ends) in channel.ends().into_iter().enumerate() {
                     reduced[of_rail(node)].extend(ends);
                 }

@@ -97,9 +97,9 @@ pub fn broadcast(b: &mut Builder, ranks: &[Rank], bytes: u64, terms: &Terms, ent
         let mut channel = Channel::new(ranks, terms);
         for chunk in split(span, chunks(span.1, terms)) {
             let mut has = entry[0].clone();
-            for to in 1..ranks.len() {
+            for (to, entry) in entry.iter().enumerate().skip(1) {
                 if let Some(received) = channel.pass(b, to - 1, to, chunk, &has) {
-                    has = [&entry[to][..], &[received]].concat();
+                    has = [&entry[..], &[received]].concat();
                 }
             }
         }

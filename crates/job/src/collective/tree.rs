@@ -31,7 +31,7 @@ fn tree(n: usize) -> Vec<Node> {
 /// The place in the second tree of what is at `place` in the first: mirrored, or for an odd number moved by one, so that
 /// leaves become inner places.
 fn other(place: usize, n: usize) -> usize {
-    if n % 2 == 0 { n - 1 - place } else { (place + n - 1) % n }
+    if n.is_multiple_of(2) { n - 1 - place } else { (place + n - 1) % n }
 }
 
 /// An all-reduce: up both trees and down again, chunk by chunk; a chunk goes down as soon as the root has it.
