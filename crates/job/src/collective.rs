@@ -1,0 +1,141 @@
+//! The messages of collectives: who sends which part of the buffer to whom, and after what.
+//!
+//! Algorithms are those of NCCL and MPICH: rings, recursive halving and doubling, two binary trees (Sanders, Speck and
+//! Träff, "Two-tree algorithms for full bandwidth broadcast, reduction and scan", 2009), rails (a ring in each node
+//! around a ring across nodes), and pairwise exchange. A buffer is divided among channels, which work side by side as
+//! NCCL's do, and each channel sends in chunks, of which a few may be under way to a neighbour.
+//!
+//! Every function takes for each rank the steps after which it enters, and returns for each rank the step at which it
+//! has its result. Reductions take no time of their own: put computations beside, or [`Terms::latency`].
+
+mod exchange;
+mod halving;
+mod rails;
+mod ring;
+mod tree;
+
+pub use exchange::{all_to_all, exchange};
+pub use halving::halving_doubling;
+pub use rails::rails;
+pub use ring::{all_gather, all_reduce, broadcast, reduce_scatter};
+pub use tree::{two_trees, two_trees_broadcast};
+
+use units::Duration;
+
+use crate::{Builder, Rank, StepId};
+
+/// How a library carries out collectives.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Terms {
+    /// Channels that share the buffer and work side by side.
+    pub channels: u32,
+    /// Most bytes of the buffer in one message.
+    pub chunk: u64,
+    /// Messages of one channel that a rank may have under way; NCCL has 8 slots.
+    pub slots: u32,
+    /// Time between the arrival of a message and what is sent because of it.
+    pub latency: Duration,
+    /// Bytes on the wire for so many bytes of the buffer: (2, 1) for NCCL's LL, (16, 15) for LL128, else (1, 1).
+    pub expand: (u64, u64),
+}
+
+impl Default for Terms {
+    fn default() -> Terms {
+        Terms { channels: 1, chunk: u64::MAX, slots: 8, latency: Duration::ZERO, expand: (1, 1) }
+    }
+}
+
+impl Terms {
+    /// Payload of a message that carries so many bytes of the buffer.
+    fn payload(&self, bytes: u64) -> u64 {
+        let (by, of) = self.expand;
+        u64::try_from((u128::from(bytes) * u128::from(by)).div_ceil(u128::from(of))).unwrap_or(u64::MAX)
+    }
+}
+
+/// For each rank, the steps after which it enters.
+pub type Entry<'a> = &'a [Vec<StepId>];
+
+/// A part of the buffer: where it begins, and its length.
+pub(crate) type Span = (u64, u64);
+
+/// `span` in so many parts, whose lengths differ by one at most. Some are empty if there are more than bytes.
+pub(crate) fn split((at, bytes): Span, parts: u64) -> impl ExactSizeIterator<Item = Span> + Clone {
+    let (each, more) = (bytes / parts, bytes % parts);
+    let begin = move |part: u64| at + part * each + part.min(more);
+    (0..parts as usize).map(move |part| (begin(part as u64), begin(part as u64 + 1) - begin(part as u64)))
+}
+
+/// The channels' spans.
+fn channels(bytes: u64, terms: &Terms) -> impl Iterator<Item = Span> {
+    split((0, bytes), u64::from(terms.channels)).filter(|span| span.1 > 0)
+}
+
+/// Into how many chunks a part of so many bytes goes.
+fn chunks(bytes: u64, terms: &Terms) -> u64 {
+    bytes.div_ceil(terms.chunk).max(1)
+}
+
+/// One channel: what each rank may have under way.
+struct Channel<'a> {
+    ranks: &'a [Rank],
+    terms: &'a Terms,
+    /// By place in `ranks`: the sends so far.
+    sends: Vec<Vec<StepId>>,
+    /// By place in `ranks`: the last step of each message that it received or sent.
+    last: Vec<Vec<StepId>>,
+}
+
+impl<'a> Channel<'a> {
+    fn new(ranks: &'a [Rank], terms: &'a Terms) -> Channel<'a> {
+        Channel { ranks, terms, sends: vec![Vec::new(); ranks.len()], last: vec![Vec::new(); ranks.len()] }
+    }
+
+    /// A message from one place to another, as soon as the sender has `ready`: the step after which the receiver has
+    /// it. An empty span is no message: the receiver has at once what there is.
+    fn pass(&mut self, b: &mut Builder, from: usize, to: usize, span: Span, ready: &[StepId]) -> Option<StepId> {
+        if span.1 == 0 {
+            return None;
+        }
+        let mut after = ready.to_vec();
+        let sends = &self.sends[from];
+        if let Some(before) = sends.len().checked_sub(self.terms.slots as usize) {
+            after.push(sends[before]);
+        }
+        let ends = (self.ranks[from], self.ranks[to]);
+        let (send, receive) = b.message(ends, self.terms.payload(span.1), span, &after, &[]);
+        self.sends[from].push(send);
+        self.last[from].push(send);
+        let has = match self.terms.latency {
+            Duration::ZERO => receive,
+            latency => b.delay(self.ranks[to], latency, &[receive]),
+        };
+        self.last[to].push(has);
+        Some(has)
+    }
+
+    /// By rank, the steps that end its part in this channel.
+    fn ends(self) -> Vec<Vec<StepId>> {
+        self.last
+    }
+}
+
+/// Runs one function for each channel: every rank is done when it is in all of them.
+fn in_channels(
+    b: &mut Builder,
+    ranks: &[Rank],
+    bytes: u64,
+    terms: &Terms,
+    entry: Entry<'_>,
+    mut each: impl FnMut(&mut Builder, usize, Span) -> Vec<Vec<StepId>>,
+) -> Vec<StepId> {
+    let mut ends = entry.to_vec();
+    for (number, span) in channels(bytes, terms).enumerate() {
+        let of_channel = each(b, number, span);
+        ends.iter_mut().zip(of_channel).for_each(|(all, own)| all.extend(own));
+    }
+    ends.iter().zip(ranks).map(|(ends, &rank)| b.join(rank, ends)).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,236 @@
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+use units::Duration;
+
+use super::*;
+use crate::{Graph, Message, StepId, Work};
+
+/// What each rank has of each piece of the buffer: whose contributions.
+struct Buffers {
+    /// The ends of pieces: no message begins or ends inside a piece.
+    cuts: Vec<u64>,
+    has: Vec<Vec<BTreeSet<usize>>>,
+    /// What each rank has once it has entered.
+    own: Vec<Vec<BTreeSet<usize>>>,
+}
+
+impl Buffers {
+    fn new(graph: &Graph, bytes: u64, own: impl Fn(usize, u64) -> bool) -> Buffers {
+        let mut cuts: BTreeSet<u64> = [0, bytes].into();
+        graph.messages().iter().for_each(|message| cuts.extend([message.span.0, message.span.0 + message.span.1]));
+        let ranks = graph.ranks() as u64;
+        cuts.extend(split((0, bytes), ranks).map(|part| part.0));
+        let cuts: Vec<u64> = cuts.into_iter().collect();
+        let piece = |rank: usize, at: u64| own(rank, at).then_some(rank).into_iter().collect();
+        let of = |rank: usize| cuts[..cuts.len() - 1].iter().map(|&at| piece(rank, at)).collect();
+        let own: Vec<Vec<_>> = (0..graph.ranks() as usize).map(of).collect();
+        let has = own.iter().map(|pieces| vec![BTreeSet::new(); pieces.len()]).collect();
+        Buffers { cuts, has, own }
+    }
+
+    fn pieces(&self, span: (u64, u64)) -> impl Iterator<Item = usize> + use<> {
+        let begin = self.cuts.binary_search(&span.0).expect("a cut");
+        let end = self.cuts.binary_search(&(span.0 + span.1)).expect("a cut");
+        begin..end
+    }
+}
+
+/// Runs the graph in an order that dependencies allow, drawn by `draw`, and applies each message: what arrives is added
+/// to what is there, or replaces it. Nothing may be counted twice.
+fn carried_out(graph: &Graph, buffers: &mut Buffers, mut draw: impl FnMut(usize) -> usize) {
+    let mut missing: Vec<u32> = (0..graph.steps().len()).map(|step| graph.needs(StepId(step as u32))).collect();
+    graph.messages().iter().for_each(|message| missing[message.receive.index()] += 1);
+    let mut free: Vec<StepId> =
+        (0..missing.len() as u32).map(StepId).filter(|step| missing[step.index()] == 0).collect();
+    let mut on_the_way: Vec<Option<Vec<BTreeSet<usize>>>> = vec![None; graph.messages().len()];
+    let mut ended = 0;
+    while !free.is_empty() {
+        let step = free.swap_remove(draw(free.len()));
+        ended += 1;
+        let mut next: Vec<StepId> = graph.after(step).to_vec();
+        match graph.step(step).work {
+            Work::Send(message) => {
+                let &Message { from, span, receive, .. } = graph.message(message);
+                let pieces = buffers.pieces(span);
+                let content = pieces.map(|piece| buffers.has[from.index()][piece].clone()).collect();
+                on_the_way[message.index()] = Some(content);
+                next.push(receive);
+            }
+            Work::Receive(message) => {
+                let &Message { to, span, .. } = graph.message(message);
+                let content = on_the_way[message.index()].take().expect("sent before it is received");
+                for (piece, content) in buffers.pieces(span).zip(content) {
+                    let own = &mut buffers.has[to.index()][piece];
+                    assert!(
+                        own.is_disjoint(&content) || own.is_subset(&content),
+                        "a sum must count nobody twice: {own:?} and {content:?}"
+                    );
+                    own.extend(content);
+                }
+            }
+            Work::Compute(_) => {
+                let rank = graph.step(step).rank.index();
+                let own = std::mem::take(&mut buffers.own[rank]);
+                buffers.has[rank].iter_mut().zip(own).for_each(|(has, own)| has.extend(own));
+            }
+            Work::Delay(_) => {}
+        }
+        for next in next {
+            missing[next.index()] -= 1;
+            if missing[next.index()] == 0 {
+                free.push(next);
+            }
+        }
+    }
+    assert_eq!(ended, graph.steps().len(), "everything ends");
+}
+
+/// A job of one collective, in which ranks enter after a computation each.
+fn job(ranks: u32, add: impl FnOnce(&mut Builder, &[Rank], Entry<'_>) -> Vec<StepId>) -> Graph {
+    let mut b = Builder::new(ranks);
+    let all: Vec<Rank> = (0..ranks).map(Rank).collect();
+    let entry: Vec<Vec<StepId>> = all.iter().map(|&rank| vec![b.compute(rank, Duration::from_us(1), &[])]).collect();
+    let ends = add(&mut b, &all, &entry);
+    assert_eq!(ends.len(), all.len());
+    b.build().expect("a sound job")
+}
+
+/// Bytes that each rank sends.
+fn sent(graph: &Graph) -> Vec<u64> {
+    let mut sent = vec![0; graph.ranks() as usize];
+    graph.messages().iter().for_each(|message| sent[message.from.index()] += message.bytes);
+    sent
+}
+
+fn terms() -> impl Strategy<Value = Terms> {
+    let latency = prop_oneof![Just(Duration::ZERO), Just(Duration::from_ns(300))];
+    (1u32..4, 1u64..2_000, 1u32..9, latency).prop_map(|(channels, chunk, slots, latency)| Terms {
+        channels,
+        chunk,
+        slots,
+        latency,
+        expand: (1, 1),
+    })
+}
+
+/// Whose part of `bytes` the byte at `at` is.
+fn part_of(bytes: u64, ranks: u32, at: u64) -> usize {
+    split((0, bytes), u64::from(ranks)).position(|part| (part.0..part.0 + part.1).contains(&at)).expect("within")
+}
+
+proptest! {
+    #[test]
+    fn an_all_reduce_gives_everybody_the_sum_of_all(
+        ranks in 2u32..14, bytes in 1u64..5_000, terms in terms(), which in 0..4, order: prop::sample::Index
+    ) {
+        let graph = job(ranks, |b, all, entry| match which {
+            0 => ring::all_reduce(b, all, bytes, &terms, entry),
+            1 => two_trees(b, all, bytes, &terms, entry),
+            2 => halving_doubling(b, all, bytes, &terms, entry)
+                .unwrap_or_else(|| ring::all_reduce(b, all, bytes, &terms, entry)),
+            _ => {
+                let local = (1..=all.len()).rev().find(|local| all.len() % local == 0 && local * local <= all.len());
+                rails(b, all, local.expect("1 divides"), bytes, &terms, entry).expect("it divides")
+            }
+        });
+        let mut buffers = Buffers::new(&graph, bytes, |_, _| true);
+        carried_out(&graph, &mut buffers, |free| order.index(free));
+        let everybody: BTreeSet<usize> = (0..ranks as usize).collect();
+        prop_assert!(buffers.has.iter().flatten().all(|piece| *piece == everybody));
+    }
+
+    #[test]
+    fn a_reduce_scatter_gives_each_its_part_and_an_all_gather_all_parts_to_all(
+        ranks in 2u32..14, bytes in 1u64..5_000, chunk in 1u64..2_000, slots in 1u32..9, order: prop::sample::Index
+    ) {
+        let terms = Terms { chunk, slots, ..Terms::default() };
+        let everybody: BTreeSet<usize> = (0..ranks as usize).collect();
+        let graph = job(ranks, |b, all, entry| reduce_scatter(b, all, bytes, &terms, entry));
+        let mut buffers = Buffers::new(&graph, bytes, |_, _| true);
+        carried_out(&graph, &mut buffers, |free| order.index(free));
+        for (piece, &at) in buffers.cuts[..buffers.cuts.len() - 1].iter().enumerate() {
+            prop_assert_eq!(&buffers.has[part_of(bytes, ranks, at)][piece], &everybody);
+        }
+        let graph = job(ranks, |b, all, entry| all_gather(b, all, bytes, &terms, entry));
+        let mut buffers = Buffers::new(&graph, bytes, |rank, at| part_of(bytes, ranks, at) == rank);
+        carried_out(&graph, &mut buffers, |free| order.index(free));
+        for (piece, &at) in buffers.cuts[..buffers.cuts.len() - 1].iter().enumerate() {
+            let owner = BTreeSet::from([part_of(bytes, ranks, at)]);
+            prop_assert!(buffers.has.iter().all(|rank| rank[piece] == owner));
+        }
+    }
+
+    #[test]
+    fn a_broadcast_gives_everybody_what_the_first_has(
+        ranks in 2u32..14, bytes in 1u64..5_000, terms in terms(), tree: bool, order: prop::sample::Index
+    ) {
+        let graph = job(ranks, |b, all, entry| match tree {
+            true => two_trees_broadcast(b, all, bytes, &terms, entry),
+            false => broadcast(b, all, bytes, &terms, entry),
+        });
+        let mut buffers = Buffers::new(&graph, bytes, |rank, _| rank == 0);
+        carried_out(&graph, &mut buffers, |free| order.index(free));
+        prop_assert!(buffers.has.iter().flatten().all(|piece| *piece == BTreeSet::from([0])));
+    }
+
+    #[test]
+    fn an_all_to_all_has_a_message_for_each_pair(ranks in 2u32..14, bytes in 14u64..5_000, terms in terms()) {
+        let graph = job(ranks, |b, all, entry| all_to_all(b, all, bytes, &terms, entry));
+        for from in 0..ranks {
+            for to in (0..ranks).filter(|&to| to != from) {
+                let between = graph.messages().iter().filter(|m| (m.from.0, m.to.0) == (from, to));
+                let own: u64 = split((0, bytes), u64::from(terms.channels))
+                    .filter_map(|span| split(span, u64::from(ranks)).nth(to as usize))
+                    .map(|part| part.1)
+                    .sum();
+                prop_assert_eq!(between.map(|message| message.bytes).sum::<u64>(), own);
+            }
+        }
+    }
+}
+
+#[test]
+fn rings_and_halving_send_the_same_least_amount() {
+    let (n, bytes) = (16, 16_000);
+    let least = vec![2 * (16 - 1) * bytes / 16; 16];
+    let ring = job(n, |b, all, entry| all_reduce(b, all, bytes, &Terms::default(), entry));
+    assert_eq!(sent(&ring), least);
+    let halving = job(n, |b, all, entry| halving_doubling(b, all, bytes, &Terms::default(), entry).expect("2^4"));
+    assert_eq!(sent(&halving), least);
+    assert_eq!((ring.messages().len(), halving.messages().len()), (16 * 30, 16 * 8));
+}
+
+#[test]
+fn two_trees_load_no_rank_with_more_than_twice_the_buffer() {
+    for n in 2..40 {
+        let graph = job(n, |b, all, entry| two_trees(b, all, 8_000, &Terms::default(), entry));
+        let most = sent(&graph).into_iter().max();
+        // Up and down: a rank inside one tree has two children and a parent there, half of the buffer each, and sends
+        // to its parent alone in the other, where it is a leaf.
+        assert!(most <= Some(2 * 8_000), "{n} ranks: {most:?}");
+    }
+}
+
+#[test]
+fn rails_send_less_across_nodes() {
+    let bytes = 64_000;
+    let graph = job(32, |b, all, entry| rails(b, all, 8, bytes, &Terms::default(), entry).expect("8 divides 32"));
+    let across = graph.messages().iter().filter(|message| message.from.0 / 8 != message.to.0 / 8);
+    assert_eq!(across.map(|message| message.bytes).sum::<u64>(), 32 * 2 * 3 * (bytes / 8) / 4);
+    let mut b = Builder::new(6);
+    let all: Vec<Rank> = (0..6).map(Rank).collect();
+    assert!(rails(&mut b, &all, 4, bytes, &Terms::default(), &vec![Vec::new(); 6]).is_none(), "4 does not divide 6");
+    assert!(halving_doubling(&mut b, &all, bytes, &Terms::default(), &vec![Vec::new(); 6]).is_none());
+}
+
+#[test]
+fn a_protocol_makes_messages_longer_and_channels_go_both_ways() {
+    let ll = Terms { expand: (2, 1), channels: 2, ..Terms::default() };
+    let graph = job(4, |b, all, entry| all_reduce(b, all, 8_000, &ll, entry));
+    assert_eq!(sent(&graph), vec![2 * 2 * 3 * 8_000 / 4; 4]);
+    let forwards = graph.messages().iter().filter(|message| message.to.0 == (message.from.0 + 1) % 4).count();
+    assert_eq!(2 * forwards, graph.messages().len());
+    let ll128 = Terms { expand: (16, 15), ..Terms::default() };
+    assert_eq!((ll128.payload(120), ll128.payload(121), ll128.payload(1)), (128, 130, 2));
+}

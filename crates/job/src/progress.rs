@@ -1,0 +1,174 @@
+//! Where some ranks of a job stand: what ends, and what may begin then.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::sync::Arc;
+
+use units::Time;
+
+use crate::{Graph, MessageId, Rank, StepId, Work};
+
+/// A computation that has ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Done {
+    /// Which.
+    pub step: StepId,
+    /// When it began: the rank may have been busy when it could.
+    pub begin: Time,
+    /// When it ended.
+    pub end: Time,
+}
+
+/// Where the ranks of one host stand.
+///
+/// Whoever drives it passes on what happens, in order of time, and starts the messages that are put into `out`.
+pub struct Progress {
+    graph: Arc<Graph>,
+    own: Vec<Own>,
+    /// By step of these ranks: how much it still waits for; a receive also for its message.
+    missing: Vec<u32>,
+    /// Computations and delays, by their ends.
+    timers: BinaryHeap<Reverse<(Time, StepId)>>,
+    /// Steps that have just ended.
+    ended: VecDeque<StepId>,
+    left: u64,
+    done: Vec<Done>,
+}
+
+struct Own {
+    /// Its first step, and its place in `missing`.
+    first: u32,
+    place: u32,
+    /// When the computation under way began, if one is.
+    busy: Option<Time>,
+    /// Computations that could begin, by when they could.
+    ready: BinaryHeap<Reverse<(Time, StepId)>>,
+}
+
+impl Progress {
+    /// These ranks before anything has happened; `ranks` ascend.
+    pub fn new(graph: Arc<Graph>, ranks: &[Rank]) -> Progress {
+        let (mut own, mut missing) = (Vec::with_capacity(ranks.len()), Vec::new());
+        for &rank in ranks {
+            let steps = graph.of(rank);
+            own.push(Own { first: steps.start, place: missing.len() as u32, busy: None, ready: BinaryHeap::new() });
+            missing.extend(steps.map(|step| {
+                let message = matches!(graph.step(StepId(step)).work, Work::Receive(_));
+                graph.needs(StepId(step)) + u32::from(message)
+            }));
+        }
+        let left = missing.len() as u64;
+        Progress { graph, own, missing, timers: BinaryHeap::new(), ended: VecDeque::new(), left, done: Vec::new() }
+    }
+
+    /// How many steps of these ranks have not ended.
+    pub fn left(&self) -> u64 {
+        self.left
+    }
+
+    /// When the next computation or delay ends.
+    #[inline]
+    pub fn next_at(&self) -> Time {
+        self.timers.peek().map_or(Time::MAX, |next| next.0.0)
+    }
+
+    /// The computations that have ended, in order of their ends.
+    pub fn done(&self) -> &[Done] {
+        &self.done
+    }
+
+    /// The job begins.
+    pub fn begin(&mut self, now: Time, out: &mut Vec<MessageId>) {
+        for own in 0..self.own.len() {
+            let (first, place) = (self.own[own].first, self.own[own].place);
+            let until = self.own.get(own + 1).map_or(self.missing.len() as u32, |next| next.place);
+            for at in place..until {
+                if self.missing[at as usize] == 0 {
+                    self.start(StepId(first + at - place), now, out);
+                }
+            }
+        }
+        self.settle(now, out);
+    }
+
+    /// A message to one of these ranks has arrived whole.
+    pub fn arrived(&mut self, message: MessageId, now: Time, out: &mut Vec<MessageId>) {
+        self.one_less(self.graph.message(message).receive, now, out);
+        self.settle(now, out);
+    }
+
+    /// The sender of a message knows that it has arrived.
+    pub fn sent(&mut self, message: MessageId, now: Time, out: &mut Vec<MessageId>) {
+        self.ended.push_back(self.graph.message(message).send);
+        self.settle(now, out);
+    }
+
+    /// Time has come to [`Progress::next_at`].
+    pub fn wake(&mut self, now: Time, out: &mut Vec<MessageId>) {
+        while let Some(&Reverse((at, step))) = self.timers.peek()
+            && at <= now
+        {
+            self.timers.pop();
+            self.ended.push_back(step);
+            if let Work::Compute(_) = self.graph.step(step).work {
+                let own = self.own_of(step);
+                let begin = self.own[own].busy.take().expect("a computation that ends has begun");
+                self.done.push(Done { step, begin, end: at });
+                if let Some(Reverse((_, next))) = self.own[own].ready.pop() {
+                    self.compute(own, next, at);
+                }
+            }
+            self.settle(at, out);
+        }
+    }
+
+    /// Ends what has ended, and begins what waited for that.
+    fn settle(&mut self, now: Time, out: &mut Vec<MessageId>) {
+        let graph = Arc::clone(&self.graph);
+        while let Some(step) = self.ended.pop_front() {
+            self.left -= 1;
+            for &next in graph.after(step) {
+                self.one_less(next, now, out);
+            }
+        }
+    }
+
+    fn one_less(&mut self, step: StepId, now: Time, out: &mut Vec<MessageId>) {
+        let own = &self.own[self.own_of(step)];
+        let place = own.place + step.0 - own.first;
+        let missing = &mut self.missing[place as usize];
+        *missing -= 1;
+        if *missing == 0 {
+            self.start(step, now, out);
+        }
+    }
+
+    fn start(&mut self, step: StepId, now: Time, out: &mut Vec<MessageId>) {
+        match self.graph.step(step).work {
+            Work::Compute(_) => {
+                let own = self.own_of(step);
+                match self.own[own].busy {
+                    Some(_) => self.own[own].ready.push(Reverse((now, step))),
+                    None => self.compute(own, step, now),
+                }
+            }
+            Work::Delay(time) if time.ps() == 0 => self.ended.push_back(step),
+            Work::Delay(time) => self.timers.push(Reverse((now + time, step))),
+            Work::Send(message) => out.push(message),
+            Work::Receive(_) => self.ended.push_back(step),
+        }
+    }
+
+    fn compute(&mut self, own: usize, step: StepId, now: Time) {
+        let Work::Compute(time) = self.graph.step(step).work else { unreachable!("only computations wait for a rank") };
+        self.own[own].busy = Some(now);
+        self.timers.push(Reverse((now + time, step)));
+    }
+
+    fn own_of(&self, step: StepId) -> usize {
+        self.own.partition_point(|own| own.first <= step.0) - 1
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,173 @@
+//! A training job as a class of traffic: its ranks, where they are, and what they do.
+//!
+//! The messages of a job start when their ranks come to them, so that a job's times are results. What a rank does is a
+//! list of steps that all ranks do in order, each as soon as it has done the one before: computations, and collectives
+//! among groups of ranks.
+
+use std::sync::Arc;
+
+use job::collective::{self, Terms};
+use job::{Builder, Collective, Graph, Rank, StepId};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use units::{Bytes, Duration, HostId, Problem, Rate, Stream};
+
+use crate::{FabricView, Hosts};
+
+/// A training job, in place of `sizes`, `arrivals` and `pattern`.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Job {
+    /// Hosts that ranks may be on. Default: all.
+    pub hosts: Option<Hosts>,
+    /// Number of ranks. Default: as many as the hosts have room for.
+    pub ranks: Option<u32>,
+    /// Ranks (accelerators) of a host. Default: 1.
+    #[serde(default = "one")]
+    pub ranks_per_host: u32,
+    /// Which rank is where. Default: `packed`.
+    #[serde(default)]
+    pub placement: Placement,
+    /// How ranks of one host reach each other: each has a link of its own into the host, with this rate and delay.
+    /// Default: 3.6 Tbps and 1us.
+    #[serde(default)]
+    pub local: Local,
+    /// How often the steps are done. Default: 1.
+    #[serde(default = "one")]
+    pub iterations: u32,
+    /// What every rank does, in order.
+    pub steps: Vec<Step>,
+    /// How collectives are carried out, unless a step says otherwise.
+    #[serde(default)]
+    pub library: Library,
+    /// Ranks whose computations take longer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stragglers: Vec<Straggler>,
+}
+
+/// Which rank is where.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Placement {
+    /// Host by host: ranks 0, 1, ... on the first host until it is full, then on the next.
+    #[default]
+    Packed,
+    /// Host by host, the hosts in random order.
+    Random,
+    /// Rack by rack in turn: consecutive hosts of the job are in different racks.
+    Striped,
+}
+
+/// A link of a rank into its host.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Local {
+    /// Rate of the link.
+    pub rate: Rate,
+    /// Time from when a message's last byte has left until it has arrived.
+    pub delay: Duration,
+}
+
+/// A slow rank.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Straggler {
+    /// Which.
+    pub rank: u32,
+    /// Its computations take so many times as long.
+    pub factor: f64,
+}
+
+/// How collectives are carried out, as NCCL's settings say it.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Library {
+    /// Channels that share a buffer and work side by side. Default: 1.
+    pub channels: u32,
+    /// Most bytes of a buffer in one message. Default: no limit.
+    pub chunk: Option<Bytes>,
+    /// Messages of one channel that a rank may have under way. Default: 8.
+    pub slots: u32,
+    /// Time between a message's arrival and what is sent because of it. Default: 0.
+    pub latency: Duration,
+    /// Bytes that a message is longer by. Default: `simple`.
+    pub protocol: Protocol,
+}
+
+/// A protocol of NCCL: what it puts on the wire for the bytes of a buffer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Protocol {
+    /// The bytes alone.
+    #[default]
+    Simple,
+    /// 4 bytes of flags to 4 bytes of data.
+    Ll,
+    /// 8 bytes of flags to 120 bytes of data.
+    Ll128,
+}
+
+/// What every rank does.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Step {
+    /// Each rank computes for this long.
+    Compute(Duration),
+    /// Everybody gets the sum of all buffers.
+    AllReduce(Operation),
+    /// Everybody gets one part of the sum of all buffers.
+    ReduceScatter(Operation),
+    /// Everybody gets all parts.
+    AllGather(Operation),
+    /// Everybody gets the first rank's buffer.
+    Broadcast(Operation),
+    /// Everybody sends a part of its buffer to each other.
+    AllToAll(Operation),
+}
+
+/// A collective operation.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Operation {
+    /// Its name in results. Default: what it does.
+    pub name: Option<String>,
+    /// Size of the buffer that the operation is about, as NCCL's tests count it: of an all-gather and a reduce-scatter
+    /// all parts together, of an all-to-all what a rank sends, its own part counted.
+    pub bytes: Bytes,
+    /// How it is carried out. Default: `ring`; `pairwise` for an all-to-all.
+    pub algorithm: Option<Algorithm>,
+    /// Ranks among which it is carried out, many groups at once. Default: one group of all.
+    pub among: Option<Groups>,
+    /// Whether ranks go on to their next step at once. The iteration ends when it has ended, too. Default: false.
+    #[serde(default)]
+    pub beside: bool,
+    /// How this one is carried out, in place of the job's `library`.
+    pub library: Option<Library>,
+}
+
+/// How a collective is carried out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Algorithm {
+    /// Each rank sends to the next.
+    Ring,
+    /// Two binary trees, for half of the buffer each (all-reduce and broadcast).
+    Tree,
+    /// Recursive halving and doubling, for a power of two ranks (all-reduce).
+    HalvingDoubling,
+    /// A ring in each host, around a ring across hosts for each place in them (all-reduce).
+    Rails,
+    /// Everybody to everybody, in turn (all-to-all).
+    Pairwise,
+}
+
+/// Equal groups of ranks: a group has every `stride`-th rank, as a dimension of a parallel job has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Groups {
+    /// Ranks of a group.
+    pub size: u32,
+    /// From a rank of a group to its next. Default: 1.
+    #[serde(default = "one")]
+    pub stride: u32,
+}
