@@ -59,6 +59,8 @@ pub struct Step {
     pub of: Option<CollectiveId>,
     /// Index in [`Graph::names`].
     pub name: u32,
+    /// The iteration of the job that it belongs to, from 0.
+    pub iteration: u32,
 }
 
 /// A message.
@@ -221,6 +223,37 @@ impl Graph {
     pub fn names(&self) -> &[String] {
         &self.names
     }
+
+    /// How many iterations.
+    pub fn iterations(&self) -> u32 {
+        self.steps.iter().map(|step| step.iteration + 1).max().unwrap_or(0)
+    }
+
+    /// Visits every step after those that it waits for, through messages too. Returns what is left of each step's
+    /// dependencies if some wait in a circle, else nothing.
+    pub(crate) fn in_order(&self, mut visit: impl FnMut(StepId)) -> Option<Vec<u32>> {
+        // A receive also waits for the send of its message.
+        let mut missing = self.needs.clone();
+        self.messages.iter().for_each(|message| missing[message.receive.index()] += 1);
+        let all = (0..self.steps.len() as u32).map(StepId);
+        let mut free: Vec<StepId> = all.filter(|step| missing[step.index()] == 0).collect();
+        let mut visited = 0;
+        while let Some(step) = free.pop() {
+            visit(step);
+            visited += 1;
+            let arrives = match self.step(step).work {
+                Work::Send(message) => Some(self.message(message).receive),
+                _ => None,
+            };
+            for &next in self.after(step).iter().chain(&arrives) {
+                missing[next.index()] -= 1;
+                if missing[next.index()] == 0 {
+                    free.push(next);
+                }
+            }
+        }
+        (visited < self.steps.len()).then_some(missing)
+    }
 }
 
 /// Collects the steps of a job in any order.
@@ -236,6 +269,7 @@ pub struct Builder {
     /// What the next steps belong to, and their name.
     of: Option<CollectiveId>,
     name: u32,
+    iteration: u32,
     wrong: Option<GraphError>,
 }
 
@@ -251,6 +285,7 @@ impl Builder {
             names: vec![String::new()],
             of: None,
             name: 0,
+            iteration: 0,
             wrong: None,
         }
     }
@@ -258,6 +293,11 @@ impl Builder {
     /// How many ranks.
     pub fn ranks(&self) -> u32 {
         self.ranks
+    }
+
+    /// The steps that follow belong to this iteration.
+    pub fn iteration(&mut self, iteration: u32) {
+        self.iteration = iteration;
     }
 
     /// What the steps that follow are called.
@@ -330,7 +370,7 @@ impl Builder {
             return StepId(0);
         }
         let step = StepId(self.steps.len() as u32);
-        self.steps.push(Step { rank, work, of: self.of, name: self.name });
+        self.steps.push(Step { rank, work, of: self.of, name: self.name, iteration: self.iteration });
         self.waits.extend(after.iter().map(|&before| (step, before)));
         step
     }
@@ -398,32 +438,11 @@ impl Builder {
 impl Graph {
     /// Whether every step can begin at some time: no circle, through messages neither.
     fn check_order(&self) -> Result<(), GraphError> {
-        // A receive also waits for the send of its message.
-        let mut missing = self.needs.clone();
-        self.messages.iter().for_each(|message| missing[message.receive.index()] += 1);
-        let mut free: Vec<StepId> =
-            (0..self.steps.len() as u32).map(StepId).filter(|s| missing[s.index()] == 0).collect();
-        let mut ended = 0;
-        while let Some(step) = free.pop() {
-            ended += 1;
-            let arrives = match self.step(step).work {
-                Work::Send(message) => Some(self.message(message).receive),
-                _ => None,
-            };
-            for &next in self.after(step).iter().chain(&arrives) {
-                missing[next.index()] -= 1;
-                if missing[next.index()] == 0 {
-                    free.push(next);
-                }
-            }
-        }
-        if ended == self.steps.len() {
-            return Ok(());
-        }
+        let Some(missing) = self.in_order(|_| ()) else { return Ok(()) };
         let stuck = missing.iter().position(|&missing| missing > 0).expect("some step has not ended");
         let Step { rank, name, .. } = self.steps[stuck];
-        let (count, name) = (self.steps.len() - ended, self.names[name as usize].clone());
-        Err(GraphError::Circle { count, name, rank: rank.0 })
+        let count = missing.iter().filter(|&&missing| missing > 0).count();
+        Err(GraphError::Circle { count, name: self.names[name as usize].clone(), rank: rank.0 })
     }
 }
 

@@ -8,12 +8,18 @@
 //! and which messages have come, and starts the messages that it names. Packet level, flow level and live runs use the
 //! same.
 //!
-//! Deliberately absent: hosts and flows (the crate `workload` places ranks on hosts and makes a flow of each message),
-//! and memory: a message that comes before its rank has posted the receive is kept (eager sending).
+//! [`Timeline`] says afterwards when each step began and ended, and which of them made the job as long as it was.
+//!
+//! Deliberately absent: flows (the crate `workload` places ranks on hosts and makes a flow of each message), and memory:
+//! a message that comes before its rank has posted the receive is kept (eager sending).
 
 pub mod collective;
 mod graph;
 mod progress;
+#[cfg(test)]
+mod testing;
+mod timeline;
 
 pub use graph::{Builder, Collective, CollectiveId, Graph, GraphError, Message, MessageId, Rank, Step, StepId, Work};
-pub use progress::{Done, Progress};
+pub use progress::{Done, Placement, Progress};
+pub use timeline::{Carried, Part, Segment, Timeline};

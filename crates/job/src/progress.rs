@@ -4,30 +4,52 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::sync::Arc;
 
-use units::Time;
+use units::{Duration, HostId, Rate, Time};
 
 use crate::{Graph, MessageId, Rank, StepId, Work};
 
-/// A computation that has ended.
+/// A computation that has ended, or a message that has arrived at another rank of its host.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Done {
-    /// Which.
+    /// The computation, or the step that sent the message.
     pub step: StepId,
-    /// When it began: the rank may have been busy when it could.
+    /// When it began. A computation may have waited for its rank, a message for its rank's link.
     pub begin: Time,
     /// When it ended.
     pub end: Time,
 }
 
-/// Where the ranks of one host stand.
+/// Where ranks are, and how those of one host reach each other: each has a link of its own into the host.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Placement {
+    /// By rank: its host.
+    pub host_of: Vec<HostId>,
+    /// Rate of a rank's link into its host.
+    pub rate: Rate,
+    /// Time from when the last byte of a message has left until it has arrived.
+    pub delay: Duration,
+}
+
+impl Placement {
+    /// Whether a message stays within a host.
+    #[inline]
+    pub fn is_local(&self, graph: &Graph, message: MessageId) -> bool {
+        let message = graph.message(message);
+        self.host_of[message.from.index()] == self.host_of[message.to.index()]
+    }
+}
+
+/// Where ranks of a job stand: those of one host, or all.
 ///
-/// Whoever drives it passes on what happens, in order of time, and starts the messages that are put into `out`.
+/// Whoever drives it passes on what happens, in order of time, and starts the messages that are put into `out`. Those
+/// between ranks of one host are not: they arrive here by themselves.
 pub struct Progress {
     graph: Arc<Graph>,
+    placement: Arc<Placement>,
     own: Vec<Own>,
     /// By step of these ranks: how much it still waits for; a receive also for its message.
     missing: Vec<u32>,
-    /// Computations and delays, by their ends.
+    /// Computations, delays and messages within a host, by their ends.
     timers: BinaryHeap<Reverse<(Time, StepId)>>,
     /// Steps that have just ended.
     ended: VecDeque<StepId>,
@@ -43,22 +65,26 @@ struct Own {
     busy: Option<Time>,
     /// Computations that could begin, by when they could.
     ready: BinaryHeap<Reverse<(Time, StepId)>>,
+    /// Until when its link into its host is busy.
+    link_busy: Time,
 }
 
 impl Progress {
-    /// These ranks before anything has happened; `ranks` ascend.
-    pub fn new(graph: Arc<Graph>, ranks: &[Rank]) -> Progress {
+    /// These ranks before anything has happened; `ranks` ascend, and are all of their hosts.
+    pub fn new(graph: Arc<Graph>, placement: Arc<Placement>, ranks: &[Rank]) -> Progress {
         let (mut own, mut missing) = (Vec::with_capacity(ranks.len()), Vec::new());
         for &rank in ranks {
             let steps = graph.of(rank);
-            own.push(Own { first: steps.start, place: missing.len() as u32, busy: None, ready: BinaryHeap::new() });
+            let (first, place) = (steps.start, missing.len() as u32);
+            own.push(Own { first, place, busy: None, ready: BinaryHeap::new(), link_busy: Time::ZERO });
             missing.extend(steps.map(|step| {
                 let message = matches!(graph.step(StepId(step)).work, Work::Receive(_));
                 graph.needs(StepId(step)) + u32::from(message)
             }));
         }
         let left = missing.len() as u64;
-        Progress { graph, own, missing, timers: BinaryHeap::new(), ended: VecDeque::new(), left, done: Vec::new() }
+        let (timers, ended, done) = (BinaryHeap::new(), VecDeque::new(), Vec::new());
+        Progress { graph, placement, own, missing, timers, ended, left, done }
     }
 
     /// How many steps of these ranks have not ended.
@@ -66,13 +92,13 @@ impl Progress {
         self.left
     }
 
-    /// When the next computation or delay ends.
+    /// When the next computation, delay or message within a host ends.
     #[inline]
     pub fn next_at(&self) -> Time {
         self.timers.peek().map_or(Time::MAX, |next| next.0.0)
     }
 
-    /// The computations that have ended, in order of their ends.
+    /// What has ended of computations and of messages within a host. Messages are here before they have arrived.
     pub fn done(&self) -> &[Done] {
         &self.done
     }
@@ -110,13 +136,17 @@ impl Progress {
         {
             self.timers.pop();
             self.ended.push_back(step);
-            if let Work::Compute(_) = self.graph.step(step).work {
-                let own = self.own_of(step);
-                let begin = self.own[own].busy.take().expect("a computation that ends has begun");
-                self.done.push(Done { step, begin, end: at });
-                if let Some(Reverse((_, next))) = self.own[own].ready.pop() {
-                    self.compute(own, next, at);
+            match self.graph.step(step).work {
+                Work::Compute(_) => {
+                    let own = self.own_of(step);
+                    let begin = self.own[own].busy.take().expect("a computation that ends has begun");
+                    self.done.push(Done { step, begin, end: at });
+                    if let Some(Reverse((_, next))) = self.own[own].ready.pop() {
+                        self.compute(own, next, at);
+                    }
                 }
+                Work::Send(message) => self.one_less(self.graph.message(message).receive, at, out),
+                Work::Delay(_) | Work::Receive(_) => {}
             }
             self.settle(at, out);
         }
@@ -154,9 +184,25 @@ impl Progress {
             }
             Work::Delay(time) if time.ps() == 0 => self.ended.push_back(step),
             Work::Delay(time) => self.timers.push(Reverse((now + time, step))),
+            Work::Send(message) if self.placement.is_local(&self.graph, message) => {
+                self.send_within(step, message, now)
+            }
             Work::Send(message) => out.push(message),
             Work::Receive(_) => self.ended.push_back(step),
         }
+    }
+
+    /// A message goes to another rank of its host.
+    fn send_within(&mut self, step: StepId, message: MessageId, now: Time) {
+        let Placement { rate, delay, .. } = *self.placement;
+        let bytes = self.graph.message(message).bytes;
+        let own = self.own_of(step);
+        let link_busy = &mut self.own[own].link_busy;
+        let begin = now.max(*link_busy);
+        *link_busy = begin + rate.transmit(bytes);
+        let end = *link_busy + delay;
+        self.done.push(Done { step, begin, end });
+        self.timers.push(Reverse((end, step)));
     }
 
     fn compute(&mut self, own: usize, step: StepId, now: Time) {

@@ -3,6 +3,12 @@ use units::Duration;
 use super::*;
 use crate::Builder;
 
+/// A host for each rank.
+fn apart(ranks: u32) -> Arc<Placement> {
+    let (rate, delay) = (Rate::from_gbps(8), Duration::from_us(1));
+    Arc::new(Placement { host_of: (0..ranks).map(HostId).collect(), rate, delay })
+}
+
 fn us(time: u64) -> Time {
     Time::ZERO + Duration::from_us(time)
 }
@@ -21,8 +27,8 @@ fn ping_pong() -> Arc<Graph> {
 #[test]
 fn ranks_on_two_hosts_wait_for_each_others_messages() {
     let graph = ping_pong();
-    let mut zero = Progress::new(Arc::clone(&graph), &[Rank(0)]);
-    let mut one = Progress::new(Arc::clone(&graph), &[Rank(1)]);
+    let mut zero = Progress::new(Arc::clone(&graph), apart(graph.ranks()), &[Rank(0)]);
+    let mut one = Progress::new(Arc::clone(&graph), apart(graph.ranks()), &[Rank(1)]);
     let mut out = Vec::new();
     zero.begin(us(0), &mut out);
     one.begin(us(0), &mut out);
@@ -48,7 +54,7 @@ fn a_message_that_comes_early_is_kept() {
     let first = b.compute(Rank(1), Duration::from_us(5), &[]);
     let (_, received) = b.message((Rank(0), Rank(1)), 100, (0, 0), &[], &[first]);
     b.compute(Rank(1), Duration::from_us(2), &[received]);
-    let mut one = Progress::new(Arc::new(b.build().expect("sound")), &[Rank(1)]);
+    let mut one = Progress::new(Arc::new(b.build().expect("sound")), apart(2), &[Rank(1)]);
     let mut out = Vec::new();
     one.begin(us(0), &mut out);
     one.arrived(MessageId(0), us(1), &mut out);
@@ -66,7 +72,7 @@ fn a_rank_does_one_computation_at_a_time_in_the_order_in_which_they_could_begin(
     b.compute(Rank(0), Duration::from_us(2), &[late]);
     b.compute(Rank(1), Duration::from_us(1), &[]);
     let graph = Arc::new(b.build().expect("sound"));
-    let mut both = Progress::new(graph, &[Rank(0), Rank(1)]);
+    let mut both = Progress::new(graph, apart(2), &[Rank(0), Rank(1)]);
     let mut out = Vec::new();
     both.begin(us(0), &mut out);
     while both.next_at() < Time::MAX {
@@ -75,4 +81,25 @@ fn a_rank_does_one_computation_at_a_time_in_the_order_in_which_they_could_begin(
     let done: Vec<_> = both.done().iter().map(|done| (done.step.0, done.begin, done.end)).collect();
     assert_eq!(done, [(4, us(0), us(1)), (0, us(0), us(4)), (1, us(4), us(7)), (3, us(7), us(9))]);
     assert_eq!(both.left(), 0);
+}
+
+#[test]
+fn messages_within_a_host_share_their_ranks_link() {
+    let mut b = Builder::new(3);
+    // 1 kB takes 1 us on the link of 8 Gbps, and 1 us more until it is there.
+    let (_, first) = b.message((Rank(0), Rank(1)), 1_000, (0, 0), &[], &[]);
+    let (_, second) = b.message((Rank(0), Rank(1)), 1_000, (0, 0), &[], &[]);
+    b.compute(Rank(1), Duration::from_us(5), &[first, second]);
+    b.message((Rank(0), Rank(2)), 1_000, (0, 0), &[], &[]);
+    let placement = Placement { host_of: vec![HostId(0), HostId(0), HostId(1)], ..(*apart(3)).clone() };
+    let mut here = Progress::new(Arc::new(b.build().expect("sound")), Arc::new(placement), &[Rank(0), Rank(1)]);
+    let mut out = Vec::new();
+    here.begin(us(0), &mut out);
+    assert_eq!(out, [MessageId(2)], "only what leaves the host");
+    while here.next_at() < Time::MAX {
+        here.wake(here.next_at(), &mut out);
+    }
+    let done: Vec<_> = here.done().iter().map(|done| (done.begin, done.end)).collect();
+    assert_eq!(done, [(us(0), us(2)), (us(1), us(3)), (us(3), us(8))]);
+    assert_eq!(here.left(), 1, "the send to the other host");
 }
