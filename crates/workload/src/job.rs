@@ -1,26 +1,39 @@
-//! A training job as a class of traffic: its ranks, where they are, and what they do.
+//! Training jobs: their ranks, where they are, and what they do.
 //!
 //! The messages of a job start when their ranks come to them, so that a job's times are results. What a rank does is a
-//! list of steps that all ranks do in order, each as soon as it has done the one before: computations, and collectives
-//! among groups of ranks.
+//! list of steps that all ranks do in order: computations, and collectives among groups of ranks. [`place`] turns jobs
+//! into graphs on hosts, and into a flow for each message that leaves its host.
 
-use std::sync::Arc;
+mod build;
+mod place;
 
-use job::collective::{self, Terms};
-use job::{Builder, Collective, Graph, Rank, StepId};
+pub use place::{PlacedJob, place};
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use units::{Bytes, Duration, HostId, Problem, Rate, Stream};
+use units::{Bytes, Duration, Rate, Time};
 
-use crate::{FabricView, Hosts};
+use crate::Hosts;
 
-/// A training job, in place of `sizes`, `arrivals` and `pattern`.
+/// A training job: a `[[job]]` table of a scenario. In results it is a class of traffic of its name.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Job {
+pub struct Job<T> {
+    /// Name of the job, and of the class of its messages. It differs from those of other jobs and classes. Default:
+    /// `job`.
+    #[serde(default = "default_name")]
+    pub name: String,
+    /// Transport of the job's messages. Default: the scenario's `transport`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub transport: Option<T>,
+    /// When its ranks begin. Default: 0.
+    #[serde(default)]
+    pub start: Time,
     /// Hosts that ranks may be on. Default: all.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub hosts: Option<Hosts>,
     /// Number of ranks. Default: as many as the hosts have room for.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub ranks: Option<u32>,
     /// Ranks (accelerators) of a host. Default: 1.
     #[serde(default = "one")]
@@ -28,14 +41,14 @@ pub struct Job {
     /// Which rank is where. Default: `packed`.
     #[serde(default)]
     pub placement: Placement,
-    /// How ranks of one host reach each other: each has a link of its own into the host, with this rate and delay.
-    /// Default: 3.6 Tbps and 1us.
+    /// How ranks of one host reach each other: each has a link of its own into the host, as NVLink is. Default: 3.6
+    /// Tbps and 1us.
     #[serde(default)]
     pub local: Local,
     /// How often the steps are done. Default: 1.
     #[serde(default = "one")]
     pub iterations: u32,
-    /// What every rank does, in order.
+    /// What every rank does in an iteration, in order, each step as soon as the rank has done the one before.
     pub steps: Vec<Step>,
     /// How collectives are carried out, unless a step says otherwise.
     #[serde(default)]
@@ -43,6 +56,14 @@ pub struct Job {
     /// Ranks whose computations take longer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stragglers: Vec<Straggler>,
+}
+
+fn default_name() -> String {
+    "job".to_owned()
+}
+
+fn one() -> u32 {
+    1
 }
 
 /// Which rank is where.
@@ -62,10 +83,16 @@ pub enum Placement {
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Local {
-    /// Rate of the link.
+    /// Rate of the link. Default: 3.6Tbps.
     pub rate: Rate,
-    /// Time from when a message's last byte has left until it has arrived.
+    /// Time from when a message's last byte has left until it has arrived. Default: 1us.
     pub delay: Duration,
+}
+
+impl Default for Local {
+    fn default() -> Local {
+        Local { rate: Rate::from_gbps(3_600), delay: Duration::from_us(1) }
+    }
 }
 
 /// A slow rank.
@@ -85,6 +112,7 @@ pub struct Library {
     /// Channels that share a buffer and work side by side. Default: 1.
     pub channels: u32,
     /// Most bytes of a buffer in one message. Default: no limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub chunk: Option<Bytes>,
     /// Messages of one channel that a rank may have under way. Default: 8.
     pub slots: u32,
@@ -92,6 +120,12 @@ pub struct Library {
     pub latency: Duration,
     /// Bytes that a message is longer by. Default: `simple`.
     pub protocol: Protocol,
+}
+
+impl Default for Library {
+    fn default() -> Library {
+        Library { channels: 1, chunk: None, slots: 8, latency: Duration::ZERO, protocol: Protocol::Simple }
+    }
 }
 
 /// A protocol of NCCL: what it puts on the wire for the bytes of a buffer.
@@ -130,18 +164,22 @@ pub enum Step {
 #[serde(deny_unknown_fields)]
 pub struct Operation {
     /// Its name in results. Default: what it does.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Size of the buffer that the operation is about, as NCCL's tests count it: of an all-gather and a reduce-scatter
     /// all parts together, of an all-to-all what a rank sends, its own part counted.
     pub bytes: Bytes,
     /// How it is carried out. Default: `ring`; `pairwise` for an all-to-all.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub algorithm: Option<Algorithm>,
     /// Ranks among which it is carried out, many groups at once. Default: one group of all.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub among: Option<Groups>,
     /// Whether ranks go on to their next step at once. The iteration ends when it has ended, too. Default: false.
     #[serde(default)]
     pub beside: bool,
     /// How this one is carried out, in place of the job's `library`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub library: Option<Library>,
 }
 

@@ -9,6 +9,9 @@
 //! change when another is added or removed. At twice the load a Poisson class sends the same messages between the same
 //! hosts in half the time, so runs at different loads do not differ by random noise.
 //!
+//! A training [`Job`] is a list of computations and collectives. [`place`] puts its ranks on hosts, and makes a flow of
+//! each message that leaves its host; such a flow starts when its rank comes to it.
+//!
 //! Sources: all-to-all, bursty and dense traffic are dcPIM section 4.1's; Poisson arrivals by mean gap with Pareto
 //! sizes are R2C2 section 5.2's; incast mixed into Poisson traffic that avoids its destination is Pyrrha section 6.2's;
 //! the MoE all-to-all is Pyrrha section 2.2's, also with its authors' weights.
@@ -20,6 +23,7 @@
 mod admissible;
 mod generate;
 mod hosts;
+mod job;
 mod pattern;
 mod sizes;
 mod trace;
@@ -27,6 +31,9 @@ mod traffic;
 
 pub use generate::{FLOWS_MAX, generate};
 pub use hosts::{Hosts, ParseHostsError};
+pub use job::{
+    Algorithm, Groups, Job, Library, Local, Operation, PlacedJob, Placement, Protocol, Step, Straggler, place,
+};
 pub use pattern::{HotSpots, Incast, Moe, Outcast, Pattern, RackShuffle, Stride};
 pub use sizes::{Cdf, Named, Pareto, Probability, SizeUnit, Sizes, Table, TableFile, Uniform};
 pub use trace::{CsvTrace, HpccTrace, HtsimTrace, ParquetTrace, StartUnit, Trace, TraceError, TraceFile, TraceFlow};
@@ -44,11 +51,17 @@ pub struct Flow {
     /// Payload in bytes; never zero.
     pub bytes: u64,
     /// When the message is handed to the transport. With [`Flow::after`]: delay after that flow's completion.
+    /// [`Flow::BY_JOB`] for a message of a job.
     pub start: Time,
     /// Index of its class in the list given to [`generate`].
     pub class: u16,
     /// An earlier flow of the same source in the list. This flow starts when the sender learns of its completion.
     pub after: Option<FlowId>,
+}
+
+impl Flow {
+    /// In place of the start of a flow that starts when its job comes to it.
+    pub const BY_JOB: Time = Time::MAX;
 }
 
 /// What the generator needs to know of the fabric.

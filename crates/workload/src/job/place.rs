@@ -1,0 +1,155 @@
+//! Which rank is on which host, and the flows of a job.
+
+use std::sync::Arc;
+
+use job::{Graph, MessageId, Rank};
+use units::{FlowId, HostId, Problem, Stream, Time, mix};
+
+use super::{Job, Placement};
+use crate::generate::FLOWS_MAX;
+use crate::{FabricView, Flow};
+
+/// A job on hosts.
+#[derive(Clone, PartialEq, Debug)]
+pub struct PlacedJob {
+    /// Its name.
+    pub name: String,
+    /// The class of its flows.
+    pub class: u16,
+    /// What its ranks do.
+    pub graph: Arc<Graph>,
+    /// Where they are.
+    pub placement: Arc<job::Placement>,
+    /// When they begin.
+    pub start: Time,
+    /// Its flows are consecutive: this one and as many more as there are messages that leave their hosts.
+    pub first_flow: FlowId,
+    /// By flow from the first on: its message.
+    message_of: Vec<MessageId>,
+    /// By message: its flow from the first on, or [`WITHIN`].
+    flow_of: Vec<u32>,
+}
+
+/// In place of the flow of a message that does not leave its host.
+const WITHIN: u32 = u32::MAX;
+
+impl PlacedJob {
+    /// The message of a flow of this job.
+    #[inline]
+    pub fn message(&self, flow: FlowId) -> MessageId {
+        self.message_of[(flow.0 - self.first_flow.0) as usize]
+    }
+
+    /// The flow of a message; none if it does not leave its host.
+    #[inline]
+    pub fn flow(&self, message: MessageId) -> Option<FlowId> {
+        let at = self.flow_of[message.index()];
+        (at != WITHIN).then(|| FlowId(self.first_flow.0 + at))
+    }
+
+    /// How many flows it has.
+    pub fn flows(&self) -> usize {
+        self.message_of.len()
+    }
+
+    /// The ranks of each host that has some, by host.
+    pub fn ranks_by_host(&self) -> Vec<(HostId, Vec<Rank>)> {
+        let mut ranks: Vec<(HostId, Rank)> = self.placement.host_of.iter().copied().zip((0..).map(Rank)).collect();
+        ranks.sort_unstable();
+        let of = |part: &[(HostId, Rank)]| (part[0].0, part.iter().map(|of| of.1).collect());
+        ranks.chunk_by(|a, b| a.0 == b.0).map(of).collect()
+    }
+}
+
+/// Places jobs on hosts and appends their flows, which start when their ranks come to them ([`Flow::BY_JOB`]). The
+/// first job's flows are of class `class`, and so on. A problem's key begins with the job's index, `[1].ranks`.
+pub fn place<T>(
+    jobs: &[Job<T>],
+    class: u16,
+    view: &FabricView,
+    seed: u64,
+    flows: &mut Vec<Flow>,
+) -> Result<Vec<PlacedJob>, Problem> {
+    let one = |(index, job): (usize, &Job<T>)| {
+        let placed = job.place(class + index as u16, view, seed, flows);
+        placed.map_err(|problem| problem.under(format!("[{index}]")))
+    };
+    jobs.iter().enumerate().map(one).collect()
+}
+
+impl<T> Job<T> {
+    fn place(&self, class: u16, view: &FabricView, seed: u64, flows: &mut Vec<Flow>) -> Result<PlacedJob, Problem> {
+        if self.iterations == 0 {
+            return Err(Problem::new("iterations", "at 0 the job does nothing; write at least 1"));
+        }
+        if self.local.rate.bps() == 0 {
+            return Err(Problem::new("local.rate", "at 0 nothing would arrive; write a rate such as \"3.6Tbps\""));
+        }
+        let hosts = self.hosts_in_order(view, seed)?;
+        let room = hosts.len() as u64 * u64::from(self.ranks_per_host);
+        let ranks = u64::from(self.ranks.unwrap_or(u32::try_from(room).unwrap_or(u32::MAX)));
+        if ranks > room || ranks < 2 {
+            let message = format!(
+                "a job of {ranks} ranks does not go on {} hosts with {} ranks each; it has 2 to {room}",
+                hosts.len(),
+                self.ranks_per_host
+            );
+            return Err(Problem::new(if self.ranks.is_some() { "ranks" } else { "hosts" }, message));
+        }
+        let host_of = (0..ranks as usize).map(|rank| hosts[rank / self.ranks_per_host as usize]).collect();
+        let placement = job::Placement { host_of, rate: self.local.rate, delay: self.local.delay };
+        let graph = self.graph(ranks as u32)?;
+        let first_flow = FlowId::from(flows.len());
+        let (mut message_of, mut flow_of) = (Vec::new(), vec![WITHIN; graph.messages().len()]);
+        for (index, message) in graph.messages().iter().enumerate() {
+            let id = MessageId(index as u32);
+            if placement.is_local(&graph, id) {
+                continue;
+            }
+            flow_of[index] = message_of.len() as u32;
+            message_of.push(id);
+            let (src, dst) = (placement.host_of[message.from.index()], placement.host_of[message.to.index()]);
+            flows.push(Flow { src, dst, bytes: message.bytes, start: Flow::BY_JOB, class, after: None });
+            if flows.len() as u64 > FLOWS_MAX {
+                let message = format!("has more than {FLOWS_MAX} messages, which is the most; write larger chunks");
+                return Err(Problem::new("steps", message));
+            }
+        }
+        let (name, start) = (self.name.clone(), self.start);
+        let (graph, placement) = (Arc::new(graph), Arc::new(placement));
+        Ok(PlacedJob { name, class, graph, placement, start, first_flow, message_of, flow_of })
+    }
+
+    /// The hosts that the job may be on, in the order in which they get ranks.
+    fn hosts_in_order(&self, view: &FabricView, seed: u64) -> Result<Vec<HostId>, Problem> {
+        if self.ranks_per_host == 0 {
+            return Err(Problem::new("ranks_per_host", "at 0 no rank has a host; write at least 1"));
+        }
+        let mut hosts = match &self.hosts {
+            Some(hosts) => hosts.resolve(view).map_err(|problem| problem.under("hosts"))?,
+            None => (0..view.hosts()).map(HostId).collect(),
+        };
+        match self.placement {
+            Placement::Packed => {}
+            Placement::Random => {
+                let entity = self.name.bytes().fold(0, |hash, byte| mix(hash, u64::from(byte)));
+                Stream::new(seed, entity, "workload.placement").shuffle(&mut hosts);
+            }
+            Placement::Striped => {
+                let mut places = vec![0u32; view.rack_of.len()];
+                let place_in_rack = hosts.iter().map(|host| {
+                    let rack = view.rack_of[host.index()];
+                    places[rack as usize] += 1;
+                    (places[rack as usize], rack, *host)
+                });
+                let mut order: Vec<_> = place_in_rack.collect();
+                order.sort_unstable();
+                hosts = order.into_iter().map(|of| of.2).collect();
+            }
+        }
+        Ok(hosts)
+    }
+}
+
+#[cfg(test)]
+mod tests;
