@@ -98,12 +98,10 @@ pub fn tenants(
             warnings
                 .push(format!("{key}: starts and ends at times of its own in the scenario; here it is there at once"));
         }
-        let class = |class: u16| scenario.traffic.get(usize::from(class));
         let mine = |class: u16| class_of(spec, class, scenario);
         let senders: BTreeSet<_> = plan.flows.iter().filter(|flow| mine(flow.class)).map(|flow| flow.src).collect();
-        let of_class = plan.flows.iter().find(|flow| mine(flow.class)).and_then(|flow| class(flow.class));
-        let transport =
-            of_class.and_then(|class| class.transport.clone()).unwrap_or_else(|| scenario.transport.clone());
+        let carrier = plan.flows.iter().find(|flow| mine(flow.class)).map(|flow| usize::from(flow.transport));
+        let transport = carrier.map_or_else(|| scenario.transport.clone(), |index| plan.transports[index].clone());
         let derived = matches!(first.feedback, CongestionSignal::Ecn(_)) && first.derive_threshold;
         if derived && transport.name() != "dctcp" {
             let message = "is needed: only DCTCP's threshold is derived; write \"drop\" or { ecn = { step = ... } }";
@@ -135,10 +133,9 @@ pub fn tenants(
 
 /// Whether a class of traffic is an entity's by name or by transport. Hosts are told by address.
 fn class_of(spec: &scenario::EntitySpec, class: u16, scenario: &Scenario) -> bool {
-    let Some(class) = scenario.traffic.get(usize::from(class)) else { return false };
-    let transport = class.transport.as_ref().unwrap_or(&scenario.transport);
-    spec.traffic.contains(&class.name)
-        || spec.transports.iter().any(|name| name == transport.name())
+    let Some(class) = scenario.classes().nth(usize::from(class)) else { return false };
+    spec.traffic.iter().any(|name| name == class.name)
+        || spec.transports.iter().any(|name| name == class.transport.name())
         || spec.hosts.is_some()
 }
 

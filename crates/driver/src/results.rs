@@ -1,7 +1,7 @@
 //! From parts to tables.
 
 use node::PortStats;
-use run::{Flows, InFlight, Plan, Table, counted, counter_table, link_table, measure_table};
+use run::{Flows, InFlight, Plan, Table, counted, counter_table, job_tables, link_table, measure_table};
 use units::{LinkId, SwitchId, Time};
 
 use crate::{Carrier, Driver, End, Outlet, Pipe, Probe, Summary, Whole, sender_stats};
@@ -27,8 +27,11 @@ pub fn tables<C: Carrier, P: Probe>(
     let counted = counted(plan, hosts(), whole.switches.iter().map(|slot| &slot.switch));
     let counted = counted.into_iter().chain(others.iter().flat_map(|other| other.counted.iter().copied()));
     let measured = hosts().flat_map(|host| &host.measures).chain(others.iter().flat_map(|other| &other.measures));
+    let done = hosts().flat_map(|host| host.done()).chain(others.iter().flat_map(|other| other.done.iter().copied()));
+    let jobs = job_tables(&plan.jobs, &plan.fabric, &flows.started, &flows.delivered, &flows.completed, done);
     let mut tables = vec![flows.table(plan), link_table(plan, &stats, &in_flight, end), counter_table(plan, counted)];
     tables.extend(P::tables(&probes(parts, others), whole));
+    tables.extend(jobs);
     tables.extend(measure_table(measured.copied().collect()));
     tables
 }

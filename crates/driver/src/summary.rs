@@ -5,10 +5,11 @@
 
 use std::collections::BTreeSet;
 
+use job::{Done, StepId};
 use node::PortStats;
 use node::link::Cause;
 use node::wire::{Malformed, Reader, Writer};
-use run::{Counted, FlowEvent, FlowRecord, InFlight, Journey, Measured, Plan, counted};
+use run::{Counted, FlowEvent, FlowRecord, InFlight, Journey, Measured, Noted, Plan, counted};
 use units::{Duration, FlowId, LinkId, NodeId, Time};
 
 use crate::deadlock::{Queue, Waits, waits};
@@ -28,6 +29,7 @@ pub struct Summary<P> {
     /// What they saw, in a probe of the process that reads this.
     pub probe: P,
     pub(crate) measures: Vec<Measured>,
+    pub(crate) done: Vec<Noted>,
     pub(crate) counted: Vec<Counted>,
     pub(crate) senders: Vec<Sent>,
     pub(crate) receivers: Vec<Lost>,
@@ -68,6 +70,12 @@ pub fn pack<C: Carrier, P: Probe>(plan: &Plan, parts: &[Driver<C, P>], end: Time
         to.u32(measured.flow.0);
         pack_name(to, measured.what);
         to.u64(measured.value);
+    });
+    each(to, hosts().flat_map(|slot| slot.host.done()).collect(), |to, (job, done)| {
+        to.u16(job);
+        to.u32(done.step.0);
+        to.u64(done.begin.ps());
+        to.u64(done.end.ps());
     });
     let counted = counted(plan, hosts().map(|slot| &slot.host), switches().map(|slot| &slot.switch));
     each(to, counted, |to, (by, name, value)| {
@@ -127,6 +135,16 @@ impl<P: Probe> Summary<P> {
         let measures = all(from, |from| {
             Ok(Measured { flow: flow(from)?, what: parse_name(&mut names, from)?, value: from.u64()? })
         })?;
+        let done = all(from, |from| {
+            let (job, step) = (from.u16()?, StepId(from.u32()?));
+            let of = plan.jobs.iter().nth(usize::from(job));
+            let known = of.and_then(|of| of.graph.steps().get(step.index()).map(|step| (of, step)));
+            let here =
+                known.is_some_and(|(of, step)| has(plan.fabric.host_node(of.placement.host_of[step.rank.index()])));
+            let (begin, end) = (time(from)?, time(from)?);
+            let sound = here && begin <= end;
+            sound.then_some((job, Done { step, begin, end })).ok_or(Malformed { what: "step of a summary" })
+        })?;
         let counted = all(from, |from| {
             let by = from.u64()? as usize;
             if by > plan.transports.len() + 1 {
@@ -144,7 +162,20 @@ impl<P: Probe> Summary<P> {
         for _ in 0..from.u64()?.min(PARTS_MAX) {
             probe.absorb(from)?;
         }
-        Ok(Summary { digest, packet_hops, events, records, probe, measures, counted, senders, receivers, tally, waits })
+        Ok(Summary {
+            digest,
+            packet_hops,
+            events,
+            records,
+            probe,
+            measures,
+            done,
+            counted,
+            senders,
+            receivers,
+            tally,
+            waits,
+        })
     }
 }
 

@@ -44,7 +44,7 @@ pub(crate) fn run<P: Probe>(plan: &Plan, parts: usize, probe: impl FnMut() -> P)
     loop {
         let next = parts.iter().map(|part| part.links.agenda.first().0).min().expect("a part at least");
         let ended: u64 = parts.iter().map(Driver::ended_flows).sum();
-        if next >= plan.horizon || ended == plan.flows.len() as u64 {
+        if next >= plan.horizon || ended == plan.goal() {
             break;
         }
         let end = next.saturating_add(plan.lookahead).min(plan.horizon);

@@ -27,6 +27,7 @@
 
 mod agenda;
 mod network;
+mod ranks;
 mod results;
 mod run;
 mod shares;

@@ -1,6 +1,6 @@
 //! The result tables: those of a run that make sense without packets.
 
-use run::{Column, Data, FlowColumns, Flows, Status, Table, link_columns, standing_columns};
+use run::{Column, Data, FlowColumns, Flows, Status, Table, job_tables, link_columns, standing_columns};
 
 use crate::run::Run;
 use crate::usage::{TIERS, tier_index};
@@ -24,7 +24,12 @@ impl Standing {
 }
 
 pub(crate) fn tables(run: &mut Run<'_>, standing: Standing, end_ps: u64) -> Vec<Table> {
-    vec![flow_table(run, standing), utilisation_table(run, end_ps), link_table(run, end_ps)]
+    let plan = run.workload_plan;
+    let done = run.ranks.done(end_ps);
+    let jobs = job_tables(&plan.jobs, &plan.fabric, &run.started, &run.delivered, &run.completed, done);
+    let mut tables = vec![flow_table(run, standing), utilisation_table(run, end_ps), link_table(run, end_ps)];
+    tables.extend(jobs);
+    tables
 }
 
 fn flow_table(run: &mut Run<'_>, standing: Standing) -> Table {

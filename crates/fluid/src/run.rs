@@ -8,6 +8,7 @@ use units::{FlowId, Problem, Time};
 
 use crate::agenda::Agenda;
 use crate::network::{Network, Way};
+use crate::ranks::Ranks;
 use crate::results;
 use crate::shares::{Shares, Slot};
 use crate::usage::{Usage, tier_index};
@@ -100,6 +101,8 @@ pub(crate) struct Run<'a> {
     due: BinaryHeap<Reverse<(u64, FlowId)>>,
     /// Flows that wait for others, sorted by the flow that they wait for.
     waiting: Vec<(FlowId, FlowId)>,
+    /// The ranks of training jobs.
+    pub ranks: Ranks<'a>,
     pub usage: Usage,
     /// By resource: bytes on the wire of all flows that have started.
     pub brought: Vec<f64>,
@@ -157,7 +160,7 @@ impl<'a> Run<'a> {
     fn new(scenario: &'a Scenario, workload_plan: &'a WorkloadPlan, network: &'a Network<'a>) -> Run<'a> {
         let count = workload_plan.flows.len();
         let ids = || (0..count).map(FlowId::from);
-        let mut timed: Vec<FlowId> = ids().filter(|&flow| workload_plan.flows.get(flow).after.is_none()).collect();
+        let mut timed: Vec<FlowId> = ids().filter(|&flow| workload_plan.flows.get(flow).begins().is_some()).collect();
         timed.sort_by_key(|&flow| workload_plan.flows.get(flow).start);
         let mut waiting: Vec<(FlowId, FlowId)> =
             ids().filter_map(|flow| Some((workload_plan.flows.get(flow).after?, flow))).collect();
@@ -175,6 +178,7 @@ impl<'a> Run<'a> {
             timed_started: 0,
             due: BinaryHeap::new(),
             waiting,
+            ranks: Ranks::new(&workload_plan.jobs),
             usage: Usage::new(scenario.measure.interval),
             brought: vec![0.0; network.resources()],
             started: vec![NONE; count],
@@ -213,6 +217,8 @@ impl<'a> Run<'a> {
                 let (_, slot) = self.agenda.pop().expect("it was seen");
                 self.depart(slot);
             }
+            let due = &mut self.due;
+            self.ranks.advance(now, |flow| due.push(Reverse((now, flow))));
             while let Some(flow) = self.start_due(now) {
                 self.arrive(flow);
             }
@@ -230,6 +236,8 @@ impl<'a> Run<'a> {
         }
         // Bytes that have left the sender may still be in flight.
         let last = self.delivered.iter().chain(&self.completed).copied().filter(|&at| at != NONE).max().unwrap_or(0);
+        // So may ranks compute.
+        let last = self.ranks.done(u64::MAX).map(|(_, done)| done.end.ps()).fold(last, u64::max);
         self.now = last.min(horizon);
         Ok(if last > horizon { Ended::Horizon } else { Ended::Goal })
     }
@@ -238,7 +246,7 @@ impl<'a> Run<'a> {
     fn next(&self) -> Option<u64> {
         let timed = self.timed.get(self.timed_started).map(|&flow| self.workload_plan.flows.get(flow).start.ps());
         let due = self.due.peek().map(|Reverse((at, _))| *at);
-        [timed, due, self.agenda.first().map(|first| first.0)].into_iter().flatten().min()
+        [timed, due, self.ranks.next(), self.agenda.first().map(|first| first.0)].into_iter().flatten().min()
     }
 
     /// Starts a flow that is due.
@@ -307,6 +315,7 @@ impl<'a> Run<'a> {
         let delivered = start.saturating_add(delivery_ps).saturating_add(late);
         let completed = delivered.saturating_add(self.ideal.answer(flow.src, flow.dst).ps());
         (self.delivered[id.index()], self.completed[id.index()]) = (delivered, completed);
+        self.ranks.departed(id, delivered, completed);
         let first = self.waiting.partition_point(|(before, _)| *before < id);
         for &(_, next) in self.waiting[first..].iter().take_while(|(before, _)| *before == id) {
             let pause = self.workload_plan.flows.get(next).start.ps();

@@ -224,6 +224,31 @@ impl Graph {
         &self.names
     }
 
+    /// The time of the longest chain of steps that wait for each other, if each message `takes` so long, and ranks can
+    /// do several computations at once: no run is shorter.
+    pub fn longest_chain(&self, takes: impl Fn(MessageId) -> Duration) -> Duration {
+        // By step: when what it waits for has ended; of a receive, when its message has arrived.
+        let mut ready = vec![Duration::ZERO; self.steps.len()];
+        let mut longest = Duration::ZERO;
+        self.in_order(|step| {
+            let begin = ready[step.index()];
+            let end = match self.step(step).work {
+                Work::Compute(time) | Work::Delay(time) => begin + time,
+                Work::Send(message) => begin + takes(message),
+                Work::Receive(_) => begin,
+            };
+            longest = longest.max(end);
+            let arrives = match self.step(step).work {
+                Work::Send(message) => Some(self.message(message).receive),
+                _ => None,
+            };
+            for next in self.after(step).iter().chain(&arrives) {
+                ready[next.index()] = ready[next.index()].max(end);
+            }
+        });
+        longest
+    }
+
     /// How many iterations.
     pub fn iterations(&self) -> u32 {
         self.steps.iter().map(|step| step.iteration + 1).max().unwrap_or(0)

@@ -113,6 +113,15 @@ impl<'a> Timeline<'a> {
         self.begin[step.index()]
     }
 
+    /// When a step's rank took part in something: when it sent, when it received, when it computed. A rank may begin
+    /// to wait long before.
+    pub fn took_part(&self, step: StepId) -> Option<Time> {
+        match self.graph.step(step).work {
+            Work::Receive(_) => self.end(step),
+            _ => self.begin(step),
+        }
+    }
+
     /// When a step ended, if it did.
     pub fn end(&self, step: StepId) -> Option<Time> {
         self.end[step.index()]

@@ -126,7 +126,7 @@ fn run_watched<P: Probe>(
     probe: impl FnMut() -> P,
     mut watch: impl FnMut(Progress) -> bool,
 ) -> RunResult {
-    let flows = plan.flows.len() as u64;
+    let flows = plan.goal();
     // Where hosts are attached, no flow is the last.
     let goal = if plan.outside.is_some() { u64::MAX } else { flows };
     let mut workers = network.workers(plan, goal, probe);

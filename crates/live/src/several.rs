@@ -79,7 +79,7 @@ pub(crate) fn look<'a>(
     mut gone: impl FnMut(usize) -> bool + 'a,
     mut watch: impl FnMut(Progress) -> bool + 'a,
 ) -> impl FnMut() + 'a {
-    let flows = plan.flows.len() as u64;
+    let flows = plan.goal();
     let mut looks = 0;
     move || {
         for process in 1..board.processes() {

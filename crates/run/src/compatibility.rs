@@ -318,10 +318,7 @@ fn asked_without_tags(facts: &Facts<'_>) -> Found {
     let scenario = facts.scenario;
     scenario.sharing.as_scheme()?.tagging()?;
     let asked_of = |name: &str| {
-        let carries = |class: &str| {
-            let of = scenario.traffic.iter().find(|traffic| traffic.name == class);
-            of.is_some_and(|of| of.transport.as_ref().unwrap_or(&scenario.transport).name() == name)
-        };
+        let carries = |class: &str| scenario.classes().any(|of| of.name == class && of.transport.name() == name);
         let asks_for_it = |entity: &EntitySpec| {
             let named = entity.transports.iter().any(|of| of == name) || entity.traffic.iter().any(|of| carries(of));
             named && !entity.request.is_empty()

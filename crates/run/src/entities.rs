@@ -94,7 +94,7 @@ impl Entities {
     pub fn new(scenario: &Scenario, work: &WorkloadPlan) -> Result<Entities, Problem> {
         let (fabric, flows) = (&work.fabric, &work.flows);
         let mut entities = Entities {
-            of_class: vec![None; scenario.traffic.len()],
+            of_class: vec![None; scenario.classes().count()],
             of_host: vec![None; fabric.hosts as usize],
             ..Entities::default()
         };
@@ -305,8 +305,8 @@ impl Entities {
             ([], [], Some(hosts)) => self.claim_hosts(entity, spec, hosts, scenario, fabric)?,
             (traffic @ [_, ..], [], None) => {
                 let class = |(index, name): (usize, &String)| {
-                    scenario.traffic.iter().position(|class| class.name == *name).ok_or_else(|| {
-                        let known: Vec<&str> = scenario.traffic.iter().map(|class| class.name.as_str()).collect();
+                    scenario.classes().position(|class| class.name == name).ok_or_else(|| {
+                        let known: Vec<&str> = scenario.classes().map(|class| class.name).collect();
                         let message =
                             format!("there is no traffic class \"{name}\"; the scenario has {}", known.join(", "));
                         Problem::new(format!("traffic[{index}]"), message)
@@ -319,10 +319,8 @@ impl Entities {
                 let mut classes = Vec::new();
                 for (index, name) in transports.iter().enumerate() {
                     let before = classes.len();
-                    let uses = |class: &workload::Traffic<catalogue::Transport>| {
-                        class.transport.as_ref().unwrap_or(&scenario.transport).name() == name
-                    };
-                    classes.extend((0..scenario.traffic.len()).filter(|&class| uses(&scenario.traffic[class])));
+                    let of = scenario.classes().enumerate().filter(|(_, class)| class.transport.name() == name);
+                    classes.extend(of.map(|of| of.0));
                     if classes.len() == before {
                         let message = format!("no traffic class uses \"{name}\"; name a transport that one uses");
                         return Err(Problem::new(format!("transports[{index}]"), message));
@@ -392,7 +390,8 @@ impl Entities {
     ) -> Result<Vec<Member>, Problem> {
         for &class in classes {
             if let Some(other) = self.of_class[class].replace(entity) {
-                let (name, other) = (&scenario.traffic[class].name, &scenario.entity[usize::from(other)].name);
+                let name = scenario.classes().nth(class).map_or("", |class| class.name);
+                let other = &scenario.entity[usize::from(other)].name;
                 return Err(Problem::new(
                     key,
                     format!("class \"{name}\" belongs to the entity \"{other}\" already; leave it out of one of them"),

@@ -11,7 +11,7 @@
 //! Deliberately absent: CPU time. It depends on the machine and on what else uses its caches, so whoever asks runs the
 //! scenario for a second and divides.
 
-use units::{FlowId, Problem, Time};
+use units::{Duration, FlowId, Problem, Time};
 
 use crate::{FlowInfo, Plan};
 
@@ -159,7 +159,7 @@ impl Shares {
         for flow in plan.flows.iter() {
             sent[flow.src.index()] += flow.bytes as f64;
             received[flow.dst.index()] += flow.bytes as f64;
-            let start = if flow.after.is_none() { flow.start.ps() as f64 } else { 0.0 };
+            let start = flow.begins().map_or(0.0, |start| start.ps() as f64);
             for host in [flow.src, flow.dst] {
                 first[host.index()] = first[host.index()].min(start);
             }
@@ -180,8 +180,7 @@ impl Shares {
 
     /// The share of a flow that is delivered.
     fn of(&self, plan: &Plan, flow: &FlowInfo) -> f64 {
-        let start = if flow.after.is_none() { flow.start } else { Time::ZERO };
-        if start >= plan.horizon {
+        if flow.begins().is_some_and(|start| start >= plan.horizon) {
             return 0.0;
         }
         self.sent[flow.src.index()].min(self.received[flow.dst.index()])
@@ -193,11 +192,21 @@ fn end(plan: &Plan, shares: &Shares) -> Time {
     let mut ends: Vec<u64> = Vec::with_capacity(plan.flows.len());
     for (index, flow) in plan.flows.iter().enumerate() {
         let before = flow.after.map_or(0, |after: FlowId| ends.get(after.index()).copied().unwrap_or(0));
-        ends.push(before.saturating_add(flow.start.ps()).saturating_add(plan.ideal_ps[index]));
+        let start = if flow.start == workload::Flow::BY_JOB { 0 } else { flow.start.ps() };
+        ends.push(before.saturating_add(start).saturating_add(plan.ideal_ps[index]));
     }
+    ends.extend(plan.jobs.iter().map(|job| job.start.saturating_add(least_time(plan, job)).ps()));
     let alone = ends.into_iter().max().unwrap_or(0);
     let busy = shares.busy_until_ps.iter().fold(0.0f64, |most, until| most.max(*until));
     Time::from_ps(alone.max(busy as u64))
+}
+
+/// The time of a job if each of its messages takes as long as alone.
+fn least_time(plan: &Plan, job: &workload::PlacedJob) -> Duration {
+    job.graph.longest_chain(|message| match job.flow(message) {
+        Some(flow) => Duration::from_ps(plan.ideal_ps[flow.index()]),
+        None => job.placement.rate.transmit(job.graph.message(message).bytes) + job.placement.delay,
+    })
 }
 
 fn memory(plan: &Plan, end: Time, packet_hops: u64) -> Memory {
@@ -234,8 +243,7 @@ fn recorded_bytes(plan: &Plan, packet_hops: u64) -> (u64, u64) {
 /// How many flows are under way at once, if they begin and end evenly: those that begin together, or by Little's law as
 /// many as begin in the time that one takes.
 fn active(plan: &Plan, end: Time) -> u64 {
-    let mut starts: Vec<u64> =
-        plan.flows.iter().filter(|flow| flow.after.is_none()).map(|flow| flow.start.ps()).collect();
+    let mut starts: Vec<u64> = plan.flows.iter().filter_map(|flow| flow.begins()).map(|start| start.ps()).collect();
     starts.sort_unstable();
     let together = starts.chunk_by(|a, b| a == b).map(<[u64]>::len).max().unwrap_or(0) as u64;
     let all: f64 = plan.ideal_ps.iter().map(|ideal| *ideal as f64).sum();

@@ -9,7 +9,7 @@ pub struct FlowInfo {
     pub dst: HostId,
     /// Length of the message.
     pub bytes: u64,
-    /// When it starts; with `after`, how long after that other flow's end.
+    /// When it starts; with `after`, how long after that other flow's end; [`workload::Flow::BY_JOB`] if its job says.
     pub start: Time,
     /// The flow that it waits for.
     pub after: Option<FlowId>,
@@ -17,6 +17,13 @@ pub struct FlowInfo {
     pub class: u16,
     /// Index of its transport in the run.
     pub transport: u8,
+}
+
+impl FlowInfo {
+    /// When it starts, if that is known beforehand: it waits for no other flow and for no rank of a job.
+    pub fn begins(&self) -> Option<Time> {
+        (self.after.is_none() && self.start != workload::Flow::BY_JOB).then_some(self.start)
+    }
 }
 
 /// All flows of a run, and which of them start at which host.

@@ -10,7 +10,8 @@ use node::{Cx, Endpoint, Event, FlowState, Gate, Input, Message, NicControl, Pac
 use rustc_hash::{FxHashMap, FxHashSet};
 use units::{Duration, FlowId, HostId, PortId, Stream, Time};
 
-use crate::{Entities, FlowEvent, FlowInfo, FlowRecord, FlowTable, Journey, Measured};
+use crate::jobs::HostJobs;
+use crate::{Entities, FlowEvent, FlowInfo, FlowRecord, FlowTable, Journey, Measured, Noted};
 use node::nic::Homes;
 use node::nic::Nic;
 use node::nic::ReceiveLimit;
@@ -36,6 +37,8 @@ pub struct Host {
     starts: BinaryHeap<Reverse<(Time, FlowId)>>,
     /// Flows that start when another has completed, by that other.
     waiting: FxHashMap<FlowId, Vec<FlowId>>,
+    /// The ranks of jobs that are here, if any are.
+    jobs: Option<Box<HostJobs>>,
     /// Its NIC.
     nic: Link,
     /// What it takes in more slowly than its link brings it, if it does.
@@ -59,7 +62,8 @@ pub struct Host {
     pub sent_packets: u64,
     /// Bytes of them, headers counted.
     pub sent_bytes: u64,
-    /// Flows of this host that have ended: completed, rejected or failed.
+    /// Flows of this host that have ended: completed, rejected or failed; and parts of jobs here whose ranks have done
+    /// everything.
     pub ended: u64,
     /// Digest of what came in, for a driver that keeps one.
     pub digest: u64,
@@ -130,9 +134,12 @@ impl Host {
         let mut starts = Vec::new();
         let mut waiting: FxHashMap<FlowId, Vec<FlowId>> = FxHashMap::default();
         for &flow in flows.of(id) {
-            match flows.get(flow).after {
-                None => starts.push(Reverse((flows.get(flow).start, flow))),
-                Some(other) => waiting.entry(other).or_default().push(flow),
+            let info = flows.get(flow);
+            match (info.after, info.begins()) {
+                (Some(other), _) => waiting.entry(other).or_default().push(flow),
+                (None, Some(start)) => starts.push(Reverse((start, flow))),
+                // Its job says when.
+                (None, None) => {}
             }
         }
         let slot = |(index, endpoint)| Slot {
@@ -153,6 +160,7 @@ impl Host {
             flows,
             starts: starts.into(),
             waiting,
+            jobs: None,
             nic: nic.map_or(Link::Open, |nic| Link::Controlled(Nic::new(nic))),
             receive_limit: None,
             events: Vec::new(),
@@ -176,6 +184,11 @@ impl Host {
             Some(homes) => Host { nic: Link::Several(Box::new(homes)), ..self },
             None => self,
         }
+    }
+
+    /// The same host, with these ranks of jobs.
+    pub(crate) fn with_jobs(self, jobs: Option<HostJobs>) -> Host {
+        Host { jobs: jobs.map(Box::new), ..self }
     }
 
     /// The same host, which takes packets in at `rate` at most and has room for `buffer` of those that wait.
@@ -231,6 +244,7 @@ impl Host {
     #[inline]
     pub fn next_at(&self) -> Time {
         let start = self.starts.peek().map_or(Time::MAX, |start| start.0.0);
+        let start = self.jobs.as_ref().map_or(start, |jobs| jobs.next_at().min(start));
         let start = self.shaper.as_ref().map_or(start, |shaper| shaper.poll_at().min(start));
         let start = self.receive_limit.as_ref().map_or(start, |receive_limit| receive_limit.next_at().min(start));
         self.transports.iter().map(|slot| slot.endpoint.poll_at().time()).fold(start, Time::min)
@@ -292,6 +306,7 @@ impl Host {
         if self.receive_limit.is_some() {
             self.drain_received(now);
         }
+        self.tell_jobs(|jobs, start| if jobs.next_at() <= now { jobs.wake(now, start) } else { 0 }, now);
         while let Some(&Reverse((at, flow))) = self.starts.peek() {
             if at > now {
                 break;
@@ -322,6 +337,19 @@ impl Host {
         if let Some(shaper) = &mut self.shaper {
             shaper.wake(now);
         }
+    }
+
+    /// Tells the ranks here of something, and notes which flows start now because of it.
+    #[inline]
+    fn tell_jobs(&mut self, tell: impl FnOnce(&mut HostJobs, &mut dyn FnMut(FlowId)) -> u64, now: Time) {
+        let Some(jobs) = &mut self.jobs else { return };
+        let starts = &mut self.starts;
+        self.ended += tell(jobs, &mut |flow| starts.push(Reverse((now, flow))));
+    }
+
+    /// What ranks here have computed, and their messages within the host: with the job's number.
+    pub fn done(&self) -> impl Iterator<Item = Noted> + '_ {
+        self.jobs.iter().flat_map(|jobs| jobs.done())
     }
 
     /// The next packet for the NIC of a host with one link.
@@ -608,6 +636,11 @@ impl Host {
                 }
             }
             self.records.push(FlowRecord { flow, at: now, fate });
+            match fate {
+                FlowEvent::Delivered { .. } => self.tell_jobs(|jobs, start| jobs.delivered(now, flow, start), now),
+                FlowEvent::Completed { .. } => self.tell_jobs(|jobs, start| jobs.completed(now, flow, start), now),
+                _ => {}
+            }
             if ends {
                 self.ended += 1;
                 for next in self.waiting.remove(&flow).into_iter().flatten() {

@@ -13,6 +13,7 @@ mod estimate;
 mod flows;
 mod host;
 mod ideal;
+mod jobs;
 mod outcome;
 mod plan;
 mod progress;
@@ -27,6 +28,7 @@ pub use estimate::{Estimate, Memory, PROGRAM_BYTES};
 pub use flows::{FlowInfo, FlowTable};
 pub use host::Host;
 pub use ideal::Ideal;
+pub use jobs::{Jobs, Noted, job_tables};
 pub use outcome::{
     FlowColumns, FlowEvent, FlowRecord, Flows, Journey, Measured, Status, measure_table, standing_columns,
 };

@@ -366,7 +366,7 @@ impl FlowColumns<'_> {
         let flows = || self.flows.iter();
         let class = Data::Names {
             index: flows().map(|flow| u32::from(flow.class)).collect(),
-            names: self.scenario.traffic.iter().map(|class| class.name.clone()).collect(),
+            names: self.scenario.classes().map(|class| class.name.to_owned()).collect(),
         };
         let transport = Data::Names {
             index: flows().map(|flow| u32::from(flow.transport)).collect(),

@@ -20,7 +20,7 @@ use node::{
 use units::{Duration, HostId, LinkId, PortId, Problem, Stream, SwitchId, Time};
 
 use crate::compatibility::{self, Facts};
-use crate::{Entities, FlowTable, Followed, Host, Recorded, WorkloadPlan};
+use crate::{Entities, FlowTable, Followed, Host, Jobs, Recorded, WorkloadPlan};
 use node::nic::Homes;
 use node::nic::ReceiveLimit;
 pub use reserved::Reserved;
@@ -61,6 +61,8 @@ pub struct Plan {
     pub outside: Option<u8>,
     /// All flows.
     pub flows: Arc<FlowTable>,
+    /// Training jobs on their hosts.
+    pub jobs: Arc<Jobs>,
     /// Whose traffic is told apart.
     pub entities: Arc<Entities>,
     /// By switch, what its AQs' tenants will say.
@@ -129,6 +131,7 @@ impl Plan {
             attached: work.attached,
             outside: work.outside,
             flows: Arc::new(work.flows),
+            jobs: Arc::new(work.jobs),
             ideal_ps: work.ideal_ps,
             horizon: work.horizon,
         };
@@ -232,6 +235,12 @@ impl Plan {
             .with_reserved(reserved)
             .with_outside(self.outside.filter(|_| self.attached.contains_key(&host)), self.beneath_reserved())
             .with_again(self.again.clone())
+            .with_jobs(self.jobs.at(host))
+    }
+
+    /// How many things must end until the run is over: flows, and the parts that jobs have at hosts.
+    pub fn goal(&self) -> u64 {
+        self.flows.len() as u64 + self.jobs.parts()
     }
 
     /// The first class that is not reserved.
@@ -319,7 +328,7 @@ fn network(scenario: &Scenario, work: &WorkloadPlan, routes: &Arc<Routes>) -> Re
         site: work.sites[0].clone(),
         host_delay: scenario.host.delay,
         head_bytes: scenario.switch.cut_through.then_some(HEAD_BYTES),
-        classes: scenario.traffic.iter().map(|class| class.name.clone()).collect(),
+        classes: scenario.classes().map(|class| class.name.to_owned()).collect(),
         common: Common::default(),
     };
     for (transport, key) in work.transports.iter().zip(&work.keys) {

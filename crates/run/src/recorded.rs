@@ -88,8 +88,8 @@ impl Followed {
             Choice { flows: &spec.flows, classes: &spec.classes, hosts: &spec.hosts }.of(scenario, fabric, flows)?;
         let mut of_host = vec![Vec::new(); fabric.hosts as usize];
         for (id, flow) in (0..).map(FlowId).zip(flows.iter()).filter(|(id, _)| chosen.has(*id)) {
-            // One that waits for another begins nobody knows when.
-            let begins = if flow.after.is_none() { flow.start } else { Time::ZERO };
+            // One that waits for something begins nobody knows when.
+            let begins = flow.begins().unwrap_or(Time::ZERO);
             for host in [flow.src, flow.dst] {
                 of_host[host.index()].push((begins, id));
             }
@@ -131,7 +131,7 @@ impl Choice<'_> {
             fabric.as_host(fabric.find(name)?).ok_or_else(|| Problem::new("", message()))
         })?;
         let classes = listed(self.classes, "classes", |name| {
-            let known: Vec<&str> = scenario.traffic.iter().map(|class| class.name.as_str()).collect();
+            let known: Vec<&str> = scenario.classes().map(|class| class.name).collect();
             let place = known.iter().position(|known| *known == name);
             let message = || format!("there is no class \"{name}\"; there are \"{}\"", known.join("\", \""));
             place.map(|place| place as u16).ok_or_else(|| Problem::new("", message()))

@@ -5,9 +5,9 @@ use catalogue::Transport;
 use contract::{CongestionSignal, SwitchRequirements};
 use fabric::{Fabric, Quotient};
 use node::{Balancing, Clock, Site};
-use units::{HostId, Problem, Stream, Time};
+use units::{Duration, HostId, Problem, Stream, Time};
 
-use crate::{FlowInfo, FlowTable, Ideal};
+use crate::{FlowInfo, FlowTable, Ideal, Jobs};
 use scenario::{Again, Carriers, Scenario};
 
 /// What a scenario says whatever its network does with packets: who sends how much to whom, over what, and how long
@@ -35,6 +35,8 @@ pub struct WorkloadPlan {
     pub outside: Option<u8>,
     /// All flows.
     pub flows: FlowTable,
+    /// Training jobs on their hosts.
+    pub jobs: Jobs,
     /// Each flow's completion time alone in the network, in picoseconds.
     pub ideal_ps: Vec<u64>,
     /// When the run ends at the latest.
@@ -57,7 +59,7 @@ impl WorkloadPlan {
         let outside = (!attached.is_empty()).then(|| outside(scenario, &mut requirements)).transpose()?;
         let balancing =
             requirements.iter().map(|required| scenario.switch.balancing.unwrap_or(required.balancing)).collect();
-        let flows = flows(scenario, &fabric, &quotient, &of_class)?;
+        let (flows, jobs) = flows(scenario, &fabric, &quotient, &of_class)?;
         // A transport's packets may have headers of their own length.
         let ideal = |transport: &Transport| {
             let header = transport.as_scheme().header_bytes().map_or(scenario.host.header.get(), u64::from);
@@ -67,9 +69,12 @@ impl WorkloadPlan {
         let alone =
             |flow: &FlowInfo| ideals[usize::from(flow.transport)].completion(flow.src, flow.dst, flow.bytes).ps();
         let ideal_ps = flows.iter().map(alone).collect();
-        let last_start = flows.iter().map(|flow| flow.start).max().unwrap_or(Time::ZERO);
+        let timed = flows.iter().map(|flow| flow.start).filter(|&start| start != workload::Flow::BY_JOB);
+        let last_start = timed.max().unwrap_or(Time::ZERO);
         let horizon = match scenario.measure.end {
             Some(end) => Time::ZERO + end,
+            // How long a job takes is what its run is about.
+            None if !jobs.is_empty() => Time::ZERO + LONGEST_JOB,
             None => last_start.saturating_add(scenario.measure.drain),
         };
         Ok(WorkloadPlan {
@@ -84,6 +89,7 @@ impl WorkloadPlan {
             attached,
             outside,
             flows,
+            jobs,
             ideal_ps,
             horizon,
         })
@@ -166,9 +172,21 @@ fn clock(scenario: &Scenario, host: HostId) -> Clock {
     }
 }
 
-fn flows(scenario: &Scenario, fabric: &Fabric, quotient: &Quotient, of_class: &[u8]) -> Result<FlowTable, Problem> {
-    let generated = workload::generate(&scenario.traffic, &fabric_view(fabric, quotient), scenario.seed)
-        .map_err(|problem| problem.under("traffic"))?;
+/// Without `measure.end`, a run with jobs ends there at the latest: what `measure.end` may be at most.
+const LONGEST_JOB: Duration = Duration::from_ms(86_400_000);
+
+fn flows(
+    scenario: &Scenario,
+    fabric: &Fabric,
+    quotient: &Quotient,
+    of_class: &[u8],
+) -> Result<(FlowTable, Jobs), Problem> {
+    let view = fabric_view(fabric, quotient);
+    let mut generated =
+        workload::generate(&scenario.traffic, &view, scenario.seed).map_err(|problem| problem.under("traffic"))?;
+    let first_class = scenario.traffic.len() as u16;
+    let placed = workload::place(&scenario.job, first_class, &view, scenario.seed, &mut generated)
+        .map_err(|problem| problem.under("job"))?;
     let info = |flow: workload::Flow| FlowInfo {
         src: flow.src,
         dst: flow.dst,
@@ -178,7 +196,7 @@ fn flows(scenario: &Scenario, fabric: &Fabric, quotient: &Quotient, of_class: &[
         class: flow.class,
         transport: of_class[usize::from(flow.class)],
     };
-    Ok(FlowTable::new(generated.into_iter().map(info).collect(), fabric.hosts))
+    Ok((FlowTable::new(generated.into_iter().map(info).collect(), fabric.hosts), Jobs::new(placed, fabric.hosts)))
 }
 
 /// What traffic needs to know of a fabric.

@@ -13,7 +13,7 @@ use node::{Balancing, Buffer, MarkAt, Marking, Overflow};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Duration, Rate};
-use workload::Traffic;
+use workload::{Job, Traffic};
 
 use crate::{EntitySpec, LiveSpec};
 
@@ -67,6 +67,35 @@ pub struct Scenario {
     pub entity: Vec<EntitySpec>,
     /// Traffic classes: who sends what to whom, and when.
     pub traffic: Vec<Traffic<Transport>>,
+    /// Training jobs: what ranks compute and send, and which of it waits for what. Each is a class of traffic, too.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub job: Vec<Job<Transport>>,
+}
+
+/// A class of traffic as results know it: of a `[[traffic]]` or a `[[job]]` table.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Class<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// The transport that its messages are submitted to first.
+    pub transport: &'a Transport,
+}
+
+impl Scenario {
+    /// The classes of traffic, in the order of their numbers: those of `[[traffic]]`, then those of `[[job]]`.
+    pub fn classes(&self) -> impl Iterator<Item = Class<'_>> + Clone {
+        let traffic = self.traffic.iter().map(|of| (&of.name, &of.transport));
+        let jobs = self.job.iter().map(|of| (&of.name, &of.transport));
+        traffic.chain(jobs).map(|(name, own)| Class { name, transport: own.as_ref().unwrap_or(&self.transport) })
+    }
+
+    /// The key of the table that describes a class, such as `traffic[0]`.
+    pub fn class_key(&self, class: usize) -> String {
+        match class.checked_sub(self.traffic.len()) {
+            None => format!("traffic[{class}]"),
+            Some(job) => format!("job[{job}]"),
+        }
+    }
 }
 
 /// How long the run lasts and what it records.
@@ -230,6 +259,7 @@ impl Default for Scenario {
             sharing: Sharing::default(),
             entity: Vec::new(),
             traffic: Vec::new(),
+            job: Vec::new(),
         }
     }
 }

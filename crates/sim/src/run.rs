@@ -102,7 +102,7 @@ pub fn run_captured(
     mut watch: impl FnMut(Progress) -> bool,
 ) -> RunResult {
     let execution = execution.into();
-    let (flows, work) = (plan.flows.len() as u64, plan.flows.iter().map(|flow| flow.bytes).sum());
+    let (flows, work) = (plan.goal(), plan.flows.iter().map(|flow| flow.bytes).sum());
     let board = Board::default();
     let watch = |now, flows_done| {
         let work_done = board.delivered_bytes();
@@ -126,7 +126,7 @@ fn run_watched<P: Probe>(
     let parts = parts.unwrap_or_else(|| Cut::parts_for(plan, threads));
     let mut parts = part::parts(plan, parts, board, probe);
     let threads = threads.clamp(1, parts.len());
-    let bounds = Bounds { lookahead: plan.lookahead, horizon: plan.horizon, goal: plan.flows.len() as u64 };
+    let bounds = Bounds { lookahead: plan.lookahead, horizon: plan.horizon, goal: plan.goal() };
     let outcome = engine::run(&mut parts, threads, bounds, watch);
     let mut drivers: Vec<_> = parts.into_iter().map(|Part(driver)| driver).collect();
     drivers.iter_mut().for_each(Driver::end);

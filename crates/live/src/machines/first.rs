@@ -100,7 +100,7 @@ pub fn run_machines(
     let at_udp = socket.local_addr().map_err(bind)?;
     listener.set_nonblocking(true).map_err(bind)?;
     tell(News::Listening(at, machines - 1));
-    let flows = plan.flows.len() as u64;
+    let flows = plan.goal();
     let mut interrupted = || watch(Progress::by_flows(Time::ZERO, plan.horizon, 0, flows));
     let text = scenario.to_toml();
     let party = Party { machines, member, build: agreement::build(member.build), scenario: &text };
@@ -269,7 +269,7 @@ impl First<'_> {
         let clock = Clock::new(plan.scenario.live.dilation, plan.lookahead);
         let (ends, far) = Ends::new(plan, &cut, 0, self.machines);
         let mut network = Network::far(plan, clock, cut, 0, ends.regions.clone(), far);
-        let mut workers = network.workers(plan, plan.flows.len() as u64, &mut probe);
+        let mut workers = network.workers(plan, plan.goal(), &mut probe);
         let Some((clock, board)) = workers.first().map(Worker::shared) else {
             return Err(io::Error::other("there is nothing to do"));
         };

@@ -161,7 +161,7 @@ impl Part<'_> {
         let sleeps = plan.scenario.live.wait == scenario::Wait::Sleep;
         let with = (self.member.token, &self.session);
         let courier = ends.courier(socket, &self.addresses, with, (board, &status, sleeps))?;
-        let flows = plan.flows.len() as u64;
+        let flows = plan.goal();
         std::thread::scope(|scope| {
             let _ending = Ending(&status);
             scope.spawn(|| courier.live());

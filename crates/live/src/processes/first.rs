@@ -100,7 +100,7 @@ impl First<'_> {
             _ => error,
         })?;
         let clock = Clock::new(plan.scenario.live.dilation, plan.lookahead);
-        let flows = plan.flows.len() as u64;
+        let flows = plan.goal();
         let mut network = Network::far(plan, clock, cut, 0, regions, shape.far(0, &files)?);
         let mut workers = network.workers(plan, flows, &mut probe);
         let Some((clock, board)) = workers.first().map(Worker::shared) else {

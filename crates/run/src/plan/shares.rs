@@ -89,9 +89,9 @@ impl Plan {
                 "\"{}\" belongs to no entity with a request: its packets have no AQ, and on links with AQs they can \
                  take bandwidth that entities were granted; give its entity a request, or give all such packets an AQ \
                  (sharing.{name}.untagged = {{ weight = 1 }})",
-                self.scenario.traffic[class].name
+                self.scenario.classes().nth(class).map_or("", |class| class.name)
             );
-            warnings.push(Problem::new(format!("traffic[{class}]"), message));
+            warnings.push(Problem::new(self.scenario.class_key(class), message));
         }
         let mut seen = BTreeSet::new();
         warnings.retain(|problem| seen.insert(problem.key.clone()));

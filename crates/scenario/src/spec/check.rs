@@ -26,11 +26,24 @@ impl Scenario {
             }
             self.check_resubmit(class).map_err(|problem| problem.under(format!("traffic[{index}]")))?;
         }
-        // Where hosts are attached, traffic may come from outside alone.
-        if self.traffic.is_empty() && self.live.attach.is_empty() {
-            return Err(Problem::new("traffic", "missing: add a [[traffic]] table with sizes and a pattern"));
+        for (index, job) in self.job.iter().enumerate() {
+            let under = |problem: Problem| problem.under(format!("job[{index}]"));
+            if let Some(transport) = &job.transport {
+                transport.check().map_err(|problem| under(problem.under("transport")))?;
+            }
+            let place = self.traffic.len() + index;
+            if let Some(twin) = self.classes().take(place).position(|other| other.name == job.name) {
+                let (name, twin) = (&job.name, self.class_key(twin));
+                let message = format!("\"{name}\" is also the name of {twin}; give each a different name");
+                return Err(under(Problem::new("name", message)));
+            }
         }
-        if self.traffic.len() > usize::from(u16::MAX) {
+        // Where hosts are attached, traffic may come from outside alone.
+        if self.classes().next().is_none() && self.live.attach.is_empty() {
+            let message = "missing: add a [[traffic]] table with sizes and a pattern, or a [[job]]";
+            return Err(Problem::new("traffic", message));
+        }
+        if self.classes().count() > usize::from(u16::MAX) {
             return Err(Problem::new("traffic", "has more than 65,535 classes; merge some"));
         }
         if self.carriers().transports.len() > 255 {
@@ -40,7 +53,8 @@ impl Scenario {
                  settings",
             ));
         }
-        let used = self.traffic.iter().any(|class| class.transport.is_none());
+        let own = self.traffic.iter().map(|class| &class.transport).chain(self.job.iter().map(|job| &job.transport));
+        let used = own.into_iter().any(Option::is_none);
         if !used && self.transport != Transport::default() {
             let message = "has no effect, since every traffic class names its own; delete one or the other";
             return Err(Problem::new("transport", message));

@@ -52,6 +52,15 @@ impl Scenario {
             }
             carriers.again.push(again);
         }
+        for (index, job) in self.job.iter().enumerate() {
+            let (transport, key) = match &job.transport {
+                Some(own) => (own, format!("job[{index}].transport")),
+                None => (&self.transport, "transport".to_owned()),
+            };
+            let carrier = carriers.index(transport, key);
+            carriers.of_class.push(carrier);
+            carriers.again.push(Vec::new());
+        }
         carriers
     }
 

@@ -1,0 +1,161 @@
+//! Training jobs in a run: which ranks are at which host, and where they stand.
+
+mod tables;
+
+use std::sync::Arc;
+
+use job::{MessageId, Progress, Rank};
+use units::{FlowId, HostId, Time};
+use workload::PlacedJob;
+
+pub use tables::{Noted, job_tables};
+
+/// The jobs of a run.
+pub struct Jobs {
+    placed: Vec<PlacedJob>,
+    /// By host: the jobs that have ranks there, and which ranks.
+    at: Vec<Vec<(u16, Vec<Rank>)>>,
+}
+
+impl Jobs {
+    /// These jobs, on a fabric of so many hosts. Their flows are the last of the run, job by job.
+    pub fn new(placed: Vec<PlacedJob>, hosts: u32) -> Jobs {
+        let mut at = vec![Vec::new(); hosts as usize];
+        for (job, placed) in (0..).zip(&placed) {
+            for (host, ranks) in placed.ranks_by_host() {
+                at[host.index()].push((job, ranks));
+            }
+        }
+        Jobs { placed, at }
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.placed.is_empty()
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> std::slice::Iter<'_, PlacedJob> {
+        self.placed.iter()
+    }
+
+    /// The job of a flow, and its message there; none for other traffic.
+    #[inline]
+    pub fn of(&self, flow: FlowId) -> Option<(u16, MessageId)> {
+        let job = self.placed.partition_point(|job| job.first_flow <= flow).checked_sub(1)?;
+        Some((job as u16, self.placed[job].message(flow)))
+    }
+
+    /// How many parts jobs have at hosts. A run is over when each has ended, as each flow has.
+    pub fn parts(&self) -> u64 {
+        self.at.iter().map(|jobs| jobs.len() as u64).sum()
+    }
+
+    /// What a host does for jobs; none if no rank is there.
+    pub(crate) fn at(self: &Arc<Jobs>, host: HostId) -> Option<HostJobs> {
+        let part = |(job, ranks): &(u16, Vec<Rank>)| {
+            let placed = &self.placed[usize::from(*job)];
+            let progress = Progress::new(placed.graph.clone(), placed.placement.clone(), ranks);
+            Part { job: *job, start: placed.start, begun: false, ended: false, progress }
+        };
+        let parts: Vec<Part> = self.at[host.index()].iter().map(part).collect();
+        (!parts.is_empty()).then(|| HostJobs { jobs: self.clone(), parts, out: Vec::new() })
+    }
+}
+
+/// The ranks of jobs at one host.
+pub(crate) struct HostJobs {
+    jobs: Arc<Jobs>,
+    parts: Vec<Part>,
+    /// Messages that leave now, for reuse.
+    out: Vec<MessageId>,
+}
+
+struct Part {
+    job: u16,
+    start: Time,
+    begun: bool,
+    ended: bool,
+    progress: Progress,
+}
+
+impl Part {
+    fn begin(&mut self, now: Time, out: &mut Vec<MessageId>) {
+        if !std::mem::replace(&mut self.begun, true) {
+            self.progress.begin(now, out);
+        }
+    }
+}
+
+impl HostJobs {
+    /// When ranks begin, or end something, though no message comes.
+    pub fn next_at(&self) -> Time {
+        let next = |part: &Part| if part.begun { part.progress.next_at() } else { part.start };
+        self.parts.iter().map(next).min().unwrap_or(Time::MAX)
+    }
+
+    /// Time has come to [`HostJobs::next_at`]. Tells the flows that start, and returns how many parts have ended.
+    pub fn wake(&mut self, now: Time, start: impl FnMut(FlowId)) -> u64 {
+        self.tell(now, start, |part, out| {
+            if part.start <= now {
+                part.begin(now, out);
+                part.progress.wake(now, out);
+            }
+        })
+    }
+
+    /// A flow from another host has arrived whole.
+    pub fn delivered(&mut self, now: Time, flow: FlowId, start: impl FnMut(FlowId)) -> u64 {
+        let Some((job, message)) = self.jobs.of(flow) else { return 0 };
+        self.tell(now, start, |part, out| {
+            if part.job == job {
+                // Another machine's clock may be ahead.
+                part.begin(now, out);
+                part.progress.arrived(message, now, out);
+            }
+        })
+    }
+
+    /// The sender of a flow, here, knows that it has arrived.
+    pub fn completed(&mut self, now: Time, flow: FlowId, start: impl FnMut(FlowId)) -> u64 {
+        let Some((job, message)) = self.jobs.of(flow) else { return 0 };
+        self.tell(now, start, |part, out| {
+            if part.job == job {
+                part.progress.sent(message, now, out);
+            }
+        })
+    }
+
+    fn tell(
+        &mut self,
+        now: Time,
+        mut start: impl FnMut(FlowId),
+        mut tell: impl FnMut(&mut Part, &mut Vec<MessageId>),
+    ) -> u64 {
+        let mut ended = 0;
+        for part in &mut self.parts {
+            tell(part, &mut self.out);
+            // What takes no time, such as a delay of 0, may be over at once.
+            if part.begun && part.progress.next_at() <= now {
+                part.progress.wake(now, &mut self.out);
+            }
+            let placed = &self.jobs.placed[usize::from(part.job)];
+            for message in self.out.drain(..) {
+                start(placed.flow(message).expect("a message within the host is not told of"));
+            }
+            if !part.ended && part.progress.left() == 0 {
+                part.ended = true;
+                ended += 1;
+            }
+        }
+        ended
+    }
+
+    /// What was noted of computations and of messages within the host, with the job's number.
+    pub fn done(&self) -> impl Iterator<Item = Noted> + '_ {
+        self.parts.iter().flat_map(|part| part.progress.done().iter().map(|&done| (part.job, done)))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,465 @@
+//! What became of jobs: tables of their iterations, collectives, ranks and critical paths.
+
+use fabric::Fabric;
+use job::{Carried, Done, Part, Rank, Segment, StepId, Timeline, Work};
+use units::{Duration, Time};
+use workload::PlacedJob;
+
+use crate::{Column, Data, Flows, Jobs, Table};
+
+/// What was noted at a host of a computation or of a message within it, with the job's number.
+pub type Noted = (u16, Done);
+
+/// In place of a rank or a flow that there is not.
+const NONE: u64 = Flows::NONE;
+
+/// The tables `jobs`, `collectives`, `ranks` and `critical`; none without jobs. By flow: when it was handed over, was
+/// there, and was known to be, in picoseconds.
+pub fn job_tables(
+    jobs: &Jobs,
+    fabric: &Fabric,
+    started: &[u64],
+    delivered: &[u64],
+    completed: &[u64],
+    done: impl Iterator<Item = Noted>,
+) -> Vec<Table> {
+    if jobs.is_empty() {
+        return Vec::new();
+    }
+    let mut noted: Vec<Vec<Done>> = jobs.iter().map(|_| Vec::new()).collect();
+    done.for_each(|(job, done)| noted[usize::from(job)].push(done));
+    let mut rows = Rows::default();
+    let time = |times: &[u64], flow: usize| (times[flow] != NONE).then(|| Time::from_ps(times[flow]));
+    for (index, (placed, done)) in jobs.iter().zip(noted).enumerate() {
+        let carried = |message| {
+            placed.flow(message).map(units::FlowId::index).map_or(Carried::default(), |flow| Carried {
+                started: time(started, flow),
+                delivered: time(delivered, flow),
+                completed: time(completed, flow),
+            })
+        };
+        let line = Timeline::new(&placed.graph, placed.start, done.into_iter(), carried);
+        One { job: index as u32, placed, line }.add(&mut rows);
+    }
+    let names: Vec<String> = jobs.iter().map(|job| job.name.clone()).collect();
+    vec![
+        rows.jobs.table(&names),
+        rows.collectives.table(&names),
+        rows.ranks.table(&names, fabric),
+        rows.critical.table(&names),
+    ]
+}
+
+#[derive(Default)]
+struct Rows {
+    jobs: JobRows,
+    collectives: CollectiveRows,
+    ranks: RankRows,
+    critical: CriticalRows,
+}
+
+/// Names, each once.
+#[derive(Default)]
+struct Names {
+    names: Vec<String>,
+    index: Vec<u32>,
+}
+
+impl Names {
+    fn push(&mut self, name: &str) {
+        let known = self.names.iter().rposition(|known| known == name);
+        self.index.push(known.unwrap_or_else(|| {
+            self.names.push(name.to_owned());
+            self.names.len() - 1
+        }) as u32);
+    }
+
+    fn data(self) -> Data {
+        Data::Names { index: self.index, names: self.names }
+    }
+}
+
+/// A job, and when its steps were done.
+struct One<'a> {
+    job: u32,
+    placed: &'a PlacedJob,
+    line: Timeline<'a>,
+}
+
+impl One<'_> {
+    fn add(&self, rows: &mut Rows) {
+        let graph = &self.placed.graph;
+        let all = || (0..graph.steps().len() as u32).map(StepId);
+        // By iteration, its last step; none if a step of it never ended.
+        let mut last: Vec<Option<(StepId, Time)>> =
+            vec![Some((StepId(0), self.placed.start)); graph.iterations() as usize];
+        for step in all() {
+            let of = &mut last[graph.step(step).iteration as usize];
+            *of = match (*of, self.line.end(step)) {
+                (Some(before), Some(end)) if end > before.1 => Some((step, end)),
+                (before, Some(_)) => before,
+                (_, None) => None,
+            };
+        }
+        let path = self.line.last(all()).map_or(Vec::new(), |last| self.line.critical_path(last.0));
+        let mut begin = Some(self.placed.start);
+        for (iteration, end) in (0..).zip(&last) {
+            let end = end.map(|end| end.1);
+            rows.jobs.push(self, iteration, begin, end, &path);
+            begin = begin.max(end).filter(|_| end.is_some());
+        }
+        path.iter().for_each(|segment| rows.critical.push(self, segment));
+        self.add_collectives(rows);
+        self.add_computations(rows);
+    }
+
+    /// Collectives as wholes, and by rank.
+    fn add_collectives(&self, rows: &mut Rows) {
+        let graph = &self.placed.graph;
+        let count = graph.collectives().len();
+        let mut spans: Vec<Span> = vec![Span::default(); count];
+        for rank in (0..graph.ranks()).map(Rank) {
+            // Steps of a rank lie in order, so that those of a collective do, too.
+            let mut own: std::collections::BTreeMap<u32, Span> = std::collections::BTreeMap::new();
+            for step in graph.of(rank).map(StepId) {
+                let Some(of) = graph.step(step).of else { continue };
+                own.entry(of.0).or_default().add(self.line.took_part(step), self.line.end(step));
+            }
+            for (of, span) in own {
+                spans[of as usize].join(span);
+                let collective = &graph.collectives()[of as usize];
+                rows.ranks.push(self, rank, "collective", &collective.name, collective.iteration, span);
+            }
+        }
+        for (collective, span) in graph.collectives().iter().zip(spans) {
+            rows.collectives.push(self.job, collective, span);
+        }
+    }
+
+    fn add_computations(&self, rows: &mut Rows) {
+        let graph = &self.placed.graph;
+        for step in (0..graph.steps().len() as u32).map(StepId) {
+            let of = graph.step(step);
+            if let Work::Compute(_) = of.work {
+                let span = Span { begin: self.line.begin(step), end: self.line.end(step), open: false };
+                rows.ranks.push(self, of.rank, "compute", &graph.names()[of.name as usize], of.iteration, span);
+            }
+        }
+    }
+}
+
+/// From when to when.
+#[derive(Clone, Copy, Debug, Default)]
+struct Span {
+    begin: Option<Time>,
+    end: Option<Time>,
+    /// Whether something in it never ended.
+    open: bool,
+}
+
+impl Span {
+    fn add(&mut self, begin: Option<Time>, end: Option<Time>) {
+        if let Some(begin) = begin {
+            self.begin = Some(self.begin.map_or(begin, |before| before.min(begin)));
+        }
+        self.open |= end.is_none();
+        self.end = self.end.max(end);
+    }
+
+    fn join(&mut self, other: Span) {
+        self.add(other.begin, other.end);
+        self.open |= other.open;
+    }
+
+    fn end(self) -> Option<Time> {
+        self.end.filter(|_| !self.open)
+    }
+}
+
+fn ps(time: Option<Time>) -> u64 {
+    time.map_or(NONE, Time::ps)
+}
+
+fn job_column(job: Vec<u32>, names: &[String]) -> Column {
+    Column::new("job", "", "the job", Data::Names { index: job, names: names.to_vec() })
+}
+
+#[derive(Default)]
+struct JobRows {
+    job: Vec<u32>,
+    iteration: Vec<u32>,
+    ranks: Vec<u32>,
+    begin: Vec<u64>,
+    end: Vec<u64>,
+    time: Vec<u64>,
+    computing: Vec<u64>,
+    exposed: Vec<u64>,
+    /// By [`Part`], how much of the critical path it is.
+    critical: [Vec<u64>; 5],
+}
+
+/// The parts of a critical path, in the order of the columns.
+const PARTS: [Part; 5] = [Part::Compute, Part::Message, Part::Local, Part::Delay, Part::Answer];
+
+fn part_name(part: Part) -> &'static str {
+    match part {
+        Part::Compute => "compute",
+        Part::Message => "message",
+        Part::Local => "local",
+        Part::Delay => "delay",
+        Part::Answer => "answer",
+    }
+}
+
+impl JobRows {
+    fn push(&mut self, one: &One<'_>, iteration: u32, begin: Option<Time>, end: Option<Time>, path: &[Segment]) {
+        let ranks = one.placed.graph.ranks();
+        self.job.push(one.job);
+        self.iteration.push(iteration);
+        self.ranks.push(ranks);
+        self.begin.push(ps(begin));
+        self.end.push(ps(end));
+        let Some((from, until)) = begin.zip(end) else {
+            [&mut self.time, &mut self.computing, &mut self.exposed].into_iter().for_each(|of| of.push(NONE));
+            self.critical.iter_mut().for_each(|of| of.push(NONE));
+            return;
+        };
+        let until = until.max(from);
+        let time = until.since(from);
+        let all: u128 = (0..ranks).map(|rank| u128::from(one.line.computing(Rank(rank), from, until).ps())).sum();
+        let computing = (all / u128::from(ranks)) as u64;
+        self.time.push(time.ps());
+        self.computing.push(computing);
+        self.exposed.push(time.ps() - computing);
+        for (part, column) in PARTS.iter().zip(&mut self.critical) {
+            let within = path.iter().filter(|of| of.part == *part).map(|of| {
+                let (begin, end) = (of.begin.max(from), of.end.min(until));
+                if end > begin { end.since(begin) } else { Duration::ZERO }
+            });
+            column.push(within.map(Duration::ps).sum());
+        }
+    }
+
+    fn table(self, names: &[String]) -> Table {
+        let [compute, message, local, delay, answer] = self.critical.map(Data::OptU64);
+        Table {
+            name: "jobs",
+            columns: vec![
+                job_column(self.job, names),
+                Column::new("iteration", "", "the iteration, from 0", Data::U32(self.iteration)),
+                Column::new("ranks", "", "ranks of the job", Data::U32(self.ranks)),
+                Column::new(
+                    "begin_ps",
+                    "ps",
+                    "when the iteration before it ended, or the job began",
+                    Data::OptU64(self.begin),
+                ),
+                Column::new("end_ps", "ps", "when its last step ended; null if one never did", Data::OptU64(self.end)),
+                Column::new("time_ps", "ps", "from its begin to its end", Data::OptU64(self.time)),
+                Column::new(
+                    "computing_ps",
+                    "ps",
+                    "of time_ps: how long a rank computed, as the mean over ranks",
+                    Data::OptU64(self.computing),
+                ),
+                Column::new(
+                    "exposed_ps",
+                    "ps",
+                    "of time_ps: how long a rank did not compute, as the mean over ranks: communication that nothing hides, and waiting for other ranks",
+                    Data::OptU64(self.exposed),
+                ),
+                Column::new("critical_compute_ps", "ps", "of the critical path: computation", compute),
+                Column::new("critical_message_ps", "ps", "of the critical path: messages in the network", message),
+                Column::new("critical_local_ps", "ps", "of the critical path: messages within hosts", local),
+                Column::new("critical_delay_ps", "ps", "of the critical path: the library's latency", delay),
+                Column::new(
+                    "critical_answer_ps",
+                    "ps",
+                    "of the critical path: messages until their sender knew, where the next waited for that",
+                    answer,
+                ),
+            ],
+        }
+    }
+}
+
+#[derive(Default)]
+struct CollectiveRows {
+    job: Vec<u32>,
+    iteration: Vec<u32>,
+    name: Names,
+    kind: Names,
+    algorithm: Names,
+    ranks: Vec<u32>,
+    bytes: Vec<u64>,
+    begin: Vec<u64>,
+    end: Vec<u64>,
+    time: Vec<u64>,
+    algorithm_bps: Vec<f64>,
+    bus_bps: Vec<f64>,
+}
+
+impl CollectiveRows {
+    fn push(&mut self, job: u32, of: &job::Collective, span: Span) {
+        let (begin, end) = (span.begin, span.end());
+        let time = begin.zip(end).map(|(begin, end)| end.since(begin));
+        let rate = time.map_or(f64::NAN, |time| of.bytes as f64 * 8.0 / time.secs_f64());
+        self.job.push(job);
+        self.iteration.push(of.iteration);
+        self.name.push(&of.name);
+        self.kind.push(of.kind);
+        self.algorithm.push(of.algorithm);
+        self.ranks.push(of.ranks);
+        self.bytes.push(of.bytes);
+        self.begin.push(ps(begin));
+        self.end.push(ps(end));
+        self.time.push(time.map_or(NONE, Duration::ps));
+        self.algorithm_bps.push(rate);
+        self.bus_bps.push(rate * of.bus_factor);
+    }
+
+    fn table(self, names: &[String]) -> Table {
+        Table {
+            name: "collectives",
+            columns: vec![
+                job_column(self.job, names),
+                Column::new("iteration", "", "the iteration that it belongs to, from 0", Data::U32(self.iteration)),
+                Column::new("collective", "", "its name", self.name.data()),
+                Column::new("kind", "", "what it does, such as all_reduce", self.kind.data()),
+                Column::new("algorithm", "", "how, such as ring", self.algorithm.data()),
+                Column::new("ranks", "", "ranks that take part", Data::U32(self.ranks)),
+                Column::new("bytes", "B", "size of its buffer, as NCCL's tests count it", Data::U64(self.bytes)),
+                Column::new("begin_ps", "ps", "when the first rank sent", Data::OptU64(self.begin)),
+                Column::new(
+                    "end_ps",
+                    "ps",
+                    "when the last rank was done; null if one never was",
+                    Data::OptU64(self.end),
+                ),
+                Column::new("time_ps", "ps", "from its begin to its end", Data::OptU64(self.time)),
+                Column::new(
+                    "algorithm_bps",
+                    "bit/s",
+                    "algorithm bandwidth: bytes over time",
+                    Data::F64(self.algorithm_bps),
+                ),
+                Column::new(
+                    "bus_bps",
+                    "bit/s",
+                    "bus bandwidth: algorithm bandwidth times what NCCL's tests multiply by, 2(n-1)/n for an all-reduce; it compares with the rate of a link",
+                    Data::F64(self.bus_bps),
+                ),
+            ],
+        }
+    }
+}
+
+#[derive(Default)]
+struct RankRows {
+    job: Vec<u32>,
+    rank: Vec<u32>,
+    host: Vec<u32>,
+    what: Names,
+    name: Names,
+    iteration: Vec<u32>,
+    begin: Vec<u64>,
+    end: Vec<u64>,
+}
+
+impl RankRows {
+    fn push(&mut self, one: &One<'_>, rank: Rank, what: &str, name: &str, iteration: u32, span: Span) {
+        self.job.push(one.job);
+        self.rank.push(rank.0);
+        self.host.push(one.placed.placement.host_of[rank.index()].0);
+        self.what.push(what);
+        self.name.push(name);
+        self.iteration.push(iteration);
+        self.begin.push(ps(span.begin));
+        self.end.push(ps(span.end()));
+    }
+
+    fn table(self, names: &[String], fabric: &Fabric) -> Table {
+        let node = |&host: &u32| fabric.host_node(units::HostId(host)).0;
+        let host = Data::Names { index: self.host.iter().map(node).collect(), names: fabric.names.clone() };
+        Table {
+            name: "ranks",
+            columns: vec![
+                job_column(self.job, names),
+                Column::new("rank", "", "the rank", Data::U32(self.rank)),
+                Column::new("host", "", "where it is", host),
+                Column::new("what", "", "compute or collective", self.what.data()),
+                Column::new("name", "", "the name of the computation or collective", self.name.data()),
+                Column::new("iteration", "", "the iteration that it belongs to, from 0", Data::U32(self.iteration)),
+                Column::new(
+                    "begin_ps",
+                    "ps",
+                    "when the rank began it: of a collective, when it first sent or received",
+                    Data::OptU64(self.begin),
+                ),
+                Column::new(
+                    "end_ps",
+                    "ps",
+                    "when the rank was done with it; null if it never was",
+                    Data::OptU64(self.end),
+                ),
+            ],
+        }
+    }
+}
+
+#[derive(Default)]
+struct CriticalRows {
+    job: Vec<u32>,
+    part: Names,
+    rank: Vec<u32>,
+    to_rank: Vec<u64>,
+    name: Names,
+    flow: Vec<u64>,
+    begin: Vec<u64>,
+    end: Vec<u64>,
+}
+
+impl CriticalRows {
+    fn push(&mut self, one: &One<'_>, segment: &Segment) {
+        let graph = &one.placed.graph;
+        let step = graph.step(segment.step);
+        let message = match step.work {
+            Work::Send(message) => Some(message),
+            _ => None,
+        };
+        self.job.push(one.job);
+        self.part.push(part_name(segment.part));
+        self.rank.push(step.rank.0);
+        self.to_rank.push(message.map_or(NONE, |message| graph.message(message).to.0.into()));
+        self.name.push(&graph.names()[step.name as usize]);
+        self.flow.push(message.and_then(|message| one.placed.flow(message)).map_or(NONE, |flow| flow.0.into()));
+        self.begin.push(segment.begin.ps());
+        self.end.push(segment.end.ps());
+    }
+
+    fn table(self, names: &[String]) -> Table {
+        Table {
+            name: "critical",
+            columns: vec![
+                job_column(self.job, names),
+                Column::new(
+                    "part",
+                    "",
+                    "compute; message (in the network); local (within a host); delay (of the library); answer (until a sender knew)",
+                    self.part.data(),
+                ),
+                Column::new("rank", "", "who computed or sent", Data::U32(self.rank)),
+                Column::new("to_rank", "", "to whom it was sent; null if it was not", Data::OptU64(self.to_rank)),
+                Column::new("name", "", "the name of the computation or collective", self.name.data()),
+                Column::new(
+                    "flow",
+                    "",
+                    "the message's number in the table flows; null for others",
+                    Data::OptU64(self.flow),
+                ),
+                Column::new("begin_ps", "ps", "when the part before it ended", Data::U64(self.begin)),
+                Column::new("end_ps", "ps", "when it ended", Data::U64(self.end)),
+            ],
+        }
+    }
+}
