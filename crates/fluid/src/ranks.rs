@@ -32,9 +32,13 @@ impl<'a> Ranks<'a> {
         [ranks, self.news.peek().map(|next| next.0.0)].into_iter().flatten().min()
     }
 
-    /// A flow has left its sender: when it will be there, and when its sender will know.
-    pub fn departed(&mut self, flow: FlowId, delivered: u64, completed: u64) {
-        if self.jobs.of(flow).is_some() {
+    /// A flow has left its sender: when it will be there, and when its sender will know. Tells which flows start.
+    pub fn departed(&mut self, flow: FlowId, delivered: u64, completed: u64, mut start: impl FnMut(FlowId)) {
+        if let Some((job, message)) = self.jobs.of(flow) {
+            if let Some(progress) = &mut self.progress[usize::from(job)] {
+                progress.left_host(message, &mut self.out);
+            }
+            self.tell(usize::from(job), &mut start);
             self.news.push(Reverse((delivered, flow, false)));
             self.news.push(Reverse((completed, flow, true)));
         }

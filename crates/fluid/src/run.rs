@@ -315,7 +315,8 @@ impl<'a> Run<'a> {
         let delivered = start.saturating_add(delivery_ps).saturating_add(late);
         let completed = delivered.saturating_add(self.ideal.answer(flow.src, flow.dst).ps());
         (self.delivered[id.index()], self.completed[id.index()]) = (delivered, completed);
-        self.ranks.departed(id, delivered, completed);
+        let (now, due) = (self.now, &mut self.due);
+        self.ranks.departed(id, delivered, completed, |flow| due.push(Reverse((now, flow))));
         let first = self.waiting.partition_point(|(before, _)| *before < id);
         for &(_, next) in self.waiting[first..].iter().take_while(|(before, _)| *before == id) {
             let pause = self.workload_plan.flows.get(next).start.ps();

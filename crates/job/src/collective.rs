@@ -5,6 +5,9 @@
 //! around a ring across nodes), and pairwise exchange. A buffer is divided among channels, which work side by side as
 //! NCCL's do, and each channel sends in chunks, of which a few may be under way to a neighbour.
 //!
+//! Messages of a channel to the same rank go over one connection: one leaves after the other, in the order in which they
+//! are due. A rank is done when it has received all and has handed over all that it sends.
+//!
 //! Every function takes for each rank the steps after which it enters, and returns for each rank the step at which it
 //! has its result. Reductions take no time of their own: put computations beside, or [`Terms::latency`].
 
@@ -19,6 +22,8 @@ pub use halving::halving_doubling;
 pub use rails::rails;
 pub use ring::{all_gather, all_reduce, broadcast, reduce_scatter};
 pub use tree::{two_trees, two_trees_broadcast};
+
+use std::collections::HashMap;
 
 use units::Duration;
 
@@ -82,13 +87,17 @@ struct Channel<'a> {
     terms: &'a Terms,
     /// By place in `ranks`: the sends so far.
     sends: Vec<Vec<StepId>>,
-    /// By place in `ranks`: the last step of each message that it received or sent.
+    /// By place in `ranks`: the steps after which it has all messages, and has handed over its own. Whether those have
+    /// arrived is the library's business, which has copied them.
     last: Vec<Vec<StepId>>,
+    /// The connection from one place to another.
+    connections: HashMap<(usize, usize), u32>,
 }
 
 impl<'a> Channel<'a> {
     fn new(ranks: &'a [Rank], terms: &'a Terms) -> Channel<'a> {
-        Channel { ranks, terms, sends: vec![Vec::new(); ranks.len()], last: vec![Vec::new(); ranks.len()] }
+        let (sends, last) = (vec![Vec::new(); ranks.len()], vec![Vec::new(); ranks.len()]);
+        Channel { ranks, terms, sends, last, connections: HashMap::new() }
     }
 
     /// A message from one place to another, as soon as the sender has `ready`: the step after which the receiver has
@@ -104,8 +113,10 @@ impl<'a> Channel<'a> {
         }
         let ends = (self.ranks[from], self.ranks[to]);
         let (send, receive) = b.message(ends, self.terms.payload(span.1), span, &after, &[]);
+        let connection = self.connections.entry((from, to)).or_insert_with(|| b.connection());
+        b.over(*connection);
         self.sends[from].push(send);
-        self.last[from].push(send);
+        self.last[from].append(&mut after);
         let has = match self.terms.latency {
             Duration::ZERO => receive,
             latency => b.delay(self.ranks[to], latency, &[receive]),

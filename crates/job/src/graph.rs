@@ -78,6 +78,14 @@ pub struct Message {
     pub send: StepId,
     /// The step that waits for it.
     pub receive: StepId,
+    /// Whose messages leave one after the other, in the order in which they are due: such as a queue pair of RDMA.
+    /// [`Message::ALONE`] for a message that leaves beside all others.
+    pub connection: u32,
+}
+
+impl Message {
+    /// On no connection.
+    pub const ALONE: u32 = u32::MAX;
 }
 
 /// One execution of a collective.
@@ -295,6 +303,7 @@ pub struct Builder {
     of: Option<CollectiveId>,
     name: u32,
     iteration: u32,
+    connections: u32,
     wrong: Option<GraphError>,
 }
 
@@ -311,6 +320,7 @@ impl Builder {
             of: None,
             name: 0,
             iteration: 0,
+            connections: 0,
             wrong: None,
         }
     }
@@ -380,8 +390,21 @@ impl Builder {
         let message = MessageId(self.messages.len() as u32);
         let send = self.step(from, Work::Send(message), send_after);
         let receive = self.step(to, Work::Receive(message), receive_after);
-        self.messages.push(Message { from, to, bytes, span, send, receive });
+        self.messages.push(Message { from, to, bytes, span, send, receive, connection: Message::ALONE });
         (send, receive)
+    }
+
+    /// A new connection from one rank to another.
+    pub fn connection(&mut self) -> u32 {
+        self.connections += 1;
+        self.connections - 1
+    }
+
+    /// The message that was added last goes over this connection.
+    pub fn over(&mut self, connection: u32) {
+        if let Some(last) = self.messages.last_mut() {
+            last.connection = connection;
+        }
     }
 
     /// One step waits for another of the same rank.

@@ -1,12 +1,13 @@
 //! Where some ranks of a job stand: what ends, and what may begin then.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::hash_map::Entry;
+use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::sync::Arc;
 
 use units::{Duration, HostId, Rate, Time};
 
-use crate::{Graph, MessageId, Rank, StepId, Work};
+use crate::{Graph, Message, MessageId, Rank, StepId, Work};
 
 /// A computation that has ended, or a message that has arrived at another rank of its host.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -41,8 +42,8 @@ impl Placement {
 
 /// Where ranks of a job stand: those of one host, or all.
 ///
-/// Whoever drives it passes on what happens, in order of time, and starts the messages that are put into `out`. Those
-/// between ranks of one host are not: they arrive here by themselves.
+/// Whoever drives it passes on what happens, in order of time, and starts the messages that are put into `out`. Of those
+/// on a connection it also says when their last byte has left ([`Progress::left_host`]). Those between ranks of one host are not: they arrive here by themselves.
 pub struct Progress {
     graph: Arc<Graph>,
     placement: Arc<Placement>,
@@ -55,6 +56,8 @@ pub struct Progress {
     ended: VecDeque<StepId>,
     left: u64,
     done: Vec<Done>,
+    /// By connection on which a message is leaving: those that are due after it.
+    leaving: HashMap<u32, VecDeque<MessageId>>,
 }
 
 struct Own {
@@ -84,7 +87,7 @@ impl Progress {
         }
         let left = missing.len() as u64;
         let (timers, ended, done) = (BinaryHeap::new(), VecDeque::new(), Vec::new());
-        Progress { graph, placement, own, missing, timers, ended, left, done }
+        Progress { graph, placement, own, missing, timers, ended, left, done, leaving: HashMap::new() }
     }
 
     /// How many steps of these ranks have not ended.
@@ -187,8 +190,34 @@ impl Progress {
             Work::Send(message) if self.placement.is_local(&self.graph, message) => {
                 self.send_within(step, message, now)
             }
-            Work::Send(message) => out.push(message),
+            Work::Send(message) => self.send(message, out),
             Work::Receive(_) => self.ended.push_back(step),
+        }
+    }
+
+    /// A message goes to another host, when its connection is free.
+    fn send(&mut self, message: MessageId, out: &mut Vec<MessageId>) {
+        let connection = self.graph.message(message).connection;
+        if connection == Message::ALONE {
+            return out.push(message);
+        }
+        match self.leaving.entry(connection) {
+            Entry::Occupied(mut leaving) => leaving.get_mut().push_back(message),
+            Entry::Vacant(free) => {
+                free.insert(VecDeque::new());
+                out.push(message);
+            }
+        }
+    }
+
+    /// The last byte of a message on a connection has left its host: the next may.
+    pub fn left_host(&mut self, message: MessageId, out: &mut Vec<MessageId>) {
+        let connection = self.graph.message(message).connection;
+        if let Entry::Occupied(mut leaving) = self.leaving.entry(connection) {
+            match leaving.get_mut().pop_front() {
+                Some(next) => out.push(next),
+                None => drop(leaving.remove()),
+            }
         }
     }
 

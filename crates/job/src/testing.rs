@@ -58,6 +58,8 @@ pub fn run(graph: &Arc<Graph>, placement: &Arc<Placement>, takes: impl Fn(Messag
         } else {
             carried.delivered = Some(now);
             host.arrived(message, now, &mut out);
+            // The whole time of a message is taken for its serialisation.
+            hosts[placement.host_of[graph.message(message).from.index()].index()].left_host(message, &mut out);
         }
     }
     let done = hosts.iter().flat_map(|host| host.done().iter().copied()).collect();

@@ -122,14 +122,23 @@ impl<'a> Timeline<'a> {
         }
     }
 
+    /// When a step's rank was done with it: with a message, when it had handed it over. Others may wait until the
+    /// message has arrived.
+    pub fn was_done(&self, step: StepId) -> Option<Time> {
+        match self.graph.step(step).work {
+            Work::Send(_) => self.begin(step),
+            _ => self.end(step),
+        }
+    }
+
     /// When a step ended, if it did.
     pub fn end(&self, step: StepId) -> Option<Time> {
         self.end[step.index()]
     }
 
-    /// The last of these steps to end, and when; the first of several. None if none ended.
+    /// The last of these steps that a rank was done with, and when; the first of several. None if there is none.
     pub fn last(&self, steps: impl Iterator<Item = StepId>) -> Option<(StepId, Time)> {
-        let ended = steps.filter_map(|step| Some((step, self.end[step.index()]?)));
+        let ended = steps.filter_map(|step| Some((step, self.was_done(step)?)));
         ended.reduce(|last, next| if next.1 > last.1 { next } else { last })
     }
 
@@ -137,7 +146,11 @@ impl<'a> Timeline<'a> {
     /// first begins with the job. Making one of them shorter would have made the job shorter; any other, not.
     pub fn critical_path(&self, last: StepId) -> Vec<Segment> {
         let mut path = Vec::new();
-        let mut at = Some(last);
+        // A rank is done with a message when it has handed it over.
+        let mut at = match self.graph.step(last).work {
+            Work::Send(_) => self.ready[last.index()].1,
+            _ => Some(last),
+        };
         let before = self.computed_before();
         while let Some(step) = at {
             at = self.add_part(step, &before, &mut path);

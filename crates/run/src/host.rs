@@ -478,6 +478,10 @@ impl Host {
         }
         // In place: a packet is a cache line, and this is asked for each.
         if let Some(packet) = &mut packet {
+            if packet.payload_bytes > 0 {
+                let (flow, bytes) = (packet.flow, packet.payload_bytes.into());
+                self.tell_jobs(|jobs, start| jobs.leaving(now, flow, bytes, start), now);
+            }
             debug_assert!(packet.src == self.id && packet.wire_bytes > 0);
             if beneath > 0 {
                 packet.class = (packet.class + beneath).min(CLASSES as u8 - 1);

@@ -4,7 +4,8 @@ mod tables;
 
 use std::sync::Arc;
 
-use job::{MessageId, Progress, Rank};
+use job::{Message, MessageId, Progress, Rank};
+use rustc_hash::FxHashMap;
 use units::{FlowId, HostId, Time};
 use workload::PlacedJob;
 
@@ -59,7 +60,12 @@ impl Jobs {
             Part { job: *job, start: placed.start, begun: false, ended: false, progress }
         };
         let parts: Vec<Part> = self.at[host.index()].iter().map(part).collect();
-        (!parts.is_empty()).then(|| HostJobs { jobs: self.clone(), parts, out: Vec::new() })
+        (!parts.is_empty()).then(|| HostJobs {
+            jobs: self.clone(),
+            parts,
+            out: Vec::new(),
+            leaving: FxHashMap::default(),
+        })
     }
 }
 
@@ -67,8 +73,10 @@ impl Jobs {
 pub(crate) struct HostJobs {
     jobs: Arc<Jobs>,
     parts: Vec<Part>,
-    /// Messages that leave now, for reuse.
+    /// Messages that start now, for reuse.
     out: Vec<MessageId>,
+    /// By flow on a connection that is leaving: how many of its bytes have not left.
+    leaving: FxHashMap<FlowId, u64>,
 }
 
 struct Part {
@@ -117,8 +125,10 @@ impl HostJobs {
     }
 
     /// The sender of a flow, here, knows that it has arrived.
-    pub fn completed(&mut self, now: Time, flow: FlowId, start: impl FnMut(FlowId)) -> u64 {
+    pub fn completed(&mut self, now: Time, flow: FlowId, mut start: impl FnMut(FlowId)) -> u64 {
         let Some((job, message)) = self.jobs.of(flow) else { return 0 };
+        // Whatever was counted, all of it has left.
+        self.leaving(now, flow, u64::MAX, &mut start);
         self.tell(now, start, |part, out| {
             if part.job == job {
                 part.progress.sent(message, now, out);
@@ -141,7 +151,12 @@ impl HostJobs {
             }
             let placed = &self.jobs.placed[usize::from(part.job)];
             for message in self.out.drain(..) {
-                start(placed.flow(message).expect("a message within the host is not told of"));
+                let flow = placed.flow(message).expect("a message within the host is not told of");
+                let Message { connection, bytes, .. } = *placed.graph.message(message);
+                if connection != Message::ALONE {
+                    self.leaving.insert(flow, bytes);
+                }
+                start(flow);
             }
             if !part.ended && part.progress.left() == 0 {
                 part.ended = true;
@@ -151,11 +166,24 @@ impl HostJobs {
         ended
     }
 
+    /// Bytes of a flow leave this host. Tells what starts when those were its last.
+    pub fn leaving(&mut self, now: Time, flow: FlowId, bytes: u64, start: impl FnMut(FlowId)) -> u64 {
+        let Some(left) = self.leaving.get_mut(&flow) else { return 0 };
+        *left = left.saturating_sub(bytes);
+        if *left > 0 {
+            return 0;
+        }
+        self.leaving.remove(&flow);
+        let Some((job, message)) = self.jobs.of(flow) else { return 0 };
+        self.tell(now, start, |part, out| {
+            if part.job == job {
+                part.progress.left_host(message, out);
+            }
+        })
+    }
+
     /// What was noted of computations and of messages within the host, with the job's number.
     pub fn done(&self) -> impl Iterator<Item = Noted> + '_ {
         self.parts.iter().flat_map(|part| part.progress.done().iter().map(|&done| (part.job, done)))
     }
 }
-
-#[cfg(test)]
-mod tests;

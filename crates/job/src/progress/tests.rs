@@ -103,3 +103,26 @@ fn messages_within_a_host_share_their_ranks_link() {
     assert_eq!(done, [(us(0), us(2)), (us(1), us(3)), (us(3), us(8))]);
     assert_eq!(here.left(), 1, "the send to the other host");
 }
+
+#[test]
+fn messages_of_a_connection_leave_one_after_the_other_in_the_order_in_which_they_are_due() {
+    let mut b = Builder::new(2);
+    let connection = b.connection();
+    let late = b.delay(Rank(0), Duration::from_us(2), &[]);
+    for after in [&[late][..], &[], &[]] {
+        b.message((Rank(0), Rank(1)), 1_000, (0, 0), after, &[]);
+        b.over(connection);
+    }
+    b.message((Rank(0), Rank(1)), 1_000, (0, 0), &[], &[]);
+    let mut zero = Progress::new(Arc::new(b.build().expect("sound")), apart(2), &[Rank(0)]);
+    let mut out = Vec::new();
+    zero.begin(us(0), &mut out);
+    assert_eq!(std::mem::take(&mut out), [MessageId(1), MessageId(3)], "one of the connection, and what is on none");
+    zero.wake(us(2), &mut out);
+    assert_eq!(out, [], "the connection is busy");
+    zero.left_host(MessageId(1), &mut out);
+    assert_eq!(std::mem::take(&mut out), [MessageId(2)], "was due before the delayed one");
+    zero.left_host(MessageId(2), &mut out);
+    zero.left_host(MessageId(0), &mut out);
+    assert_eq!(out, [MessageId(0)]);
+}

@@ -95,7 +95,7 @@ impl One<'_> {
             vec![Some((StepId(0), self.placed.start)); graph.iterations() as usize];
         for step in all() {
             let of = &mut last[graph.step(step).iteration as usize];
-            *of = match (*of, self.line.end(step)) {
+            *of = match (*of, self.line.was_done(step)) {
                 (Some(before), Some(end)) if end > before.1 => Some((step, end)),
                 (before, Some(_)) => before,
                 (_, None) => None,
@@ -123,7 +123,7 @@ impl One<'_> {
             let mut own: std::collections::BTreeMap<u32, Span> = std::collections::BTreeMap::new();
             for step in graph.of(rank).map(StepId) {
                 let Some(of) = graph.step(step).of else { continue };
-                own.entry(of.0).or_default().add(self.line.took_part(step), self.line.end(step));
+                own.entry(of.0).or_default().add(self.line.took_part(step), self.line.was_done(step));
             }
             for (of, span) in own {
                 spans[of as usize].join(span);
@@ -254,7 +254,12 @@ impl JobRows {
                     "when the iteration before it ended, or the job began",
                     Data::OptU64(self.begin),
                 ),
-                Column::new("end_ps", "ps", "when its last step ended; null if one never did", Data::OptU64(self.end)),
+                Column::new(
+                    "end_ps",
+                    "ps",
+                    "when its ranks were done with their last steps: with a message, when it was handed over; null if never",
+                    Data::OptU64(self.end),
+                ),
                 Column::new("time_ps", "ps", "from its begin to its end", Data::OptU64(self.time)),
                 Column::new(
                     "computing_ps",

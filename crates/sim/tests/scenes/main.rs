@@ -26,6 +26,7 @@ mod homes;
 mod ideal;
 mod intake;
 mod interrupt;
+mod jobs;
 mod limiters;
 mod losses;
 mod models;
