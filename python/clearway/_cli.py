@@ -39,7 +39,7 @@ from clearway._cli_options import (
     read_scenarios,
     workload_names,
 )
-from clearway._cli_said import EXIT_AUDIT, EXIT_INTERRUPTED, EXIT_USAGE, SLOWDOWN, Said, finish
+from clearway._cli_said import EXIT_AUDIT, EXIT_INTERRUPTED, EXIT_USAGE, SLOWDOWN, Said, finish, tell_jobs
 from clearway._defaults import KEEPS_UP
 from clearway._places import check_folder, check_page, held, slug
 
@@ -129,6 +129,7 @@ def run(
         if trace is not None:
             result.trace(trace)
     said.table(cw.Comparison([result]).table(), numbers=SLOWDOWN)
+    tell_jobs(result, said)
     said.place("result", folder)
     said.place("report", report)
     if trace is not None:

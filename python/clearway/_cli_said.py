@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 EXIT_AUDIT, EXIT_USAGE, EXIT_INTERRUPTED = 1, 2, 130
 
 
+# The numbers of a table of jobs.
+_JOBS = "time: of an iteration, as the mean; exposed: of it, what a rank does not compute; bus: as NCCL's tests"
+
 # The numbers of a table of runs.
 SLOWDOWN = "mean, p99: slowdown, a flow's completion time over that alone in the network, of all flows and by size"
 
@@ -55,6 +58,19 @@ class Said:
         """Prints the JSON."""
         if self._json is not None:
             typer.echo(json.dumps(self._json, indent=2, allow_nan=False))
+
+
+def tell_jobs(result: cw.Result, said: Said) -> None:
+    """How a result's training jobs went, and what made them as long as they were; nothing without any."""
+    if "jobs" not in result.tables:
+        return
+    from clearway._jobs import said_of, summary
+
+    said.table(summary(result), "jobs", _JOBS)
+    sentences = said_of(result)
+    for sentence in sentences:
+        said.line(sentence, {})
+    said.facts({"critical": sentences})
 
 
 def _plain(value: Any) -> Any:

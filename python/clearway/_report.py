@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from clearway import _explorer, _points, _trees
+from clearway import _explorer, _job_charts, _points, _trees
 from clearway import _html as html
 from clearway._charts import Charts, Failure
 from clearway._packets import time_of
@@ -43,6 +43,7 @@ def write(results: Sequence[Result], path: Path) -> Path:
         _subtitle(results),
         _warnings(results),
         html.section("Summary", _summary(results) + _by_kind(results)),
+        _job_charts.section(results, charts),
         html.section(
             "Slowdown by flow size",
             charts.row(

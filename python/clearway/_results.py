@@ -91,7 +91,8 @@ class Result:
     Tables: `flows`, `queues`, `utilisation`, `links`, `counters`; with a flow control and samples also `congestion`;
     with entities also `entities`, `waits`, `aqs`; with a scheme that guarantees bounds (Harmony) also `guarantees`,
     `guaranteed_waits`; with `measure.arrivals` also `arrivals`, with `measure.packets` also
-    `packets`, with `measure.flows` also `states`. At flow level only `flows`, `utilisation` and `links`.
+    `packets`, with `measure.flows` also `states`; with training jobs also `jobs`, `collectives`, `ranks`, `critical`.
+    At flow level only `flows`, `utilisation`, `links`, and those of jobs.
     An interrupted run has its results so far.
     """
 
@@ -175,6 +176,26 @@ class Result:
     def states(self) -> Table:
         """One row a change of what a host has of a flow of `measure.flows`: window, rate, tokens, bytes in flight."""
         return self._table("states")
+
+    @property
+    def jobs(self) -> Table:
+        """One row an iteration of a training job, if the scenario has jobs: its time, and what the time went into."""
+        return self._table("jobs")
+
+    @property
+    def collectives(self) -> Table:
+        """One row a collective that a group of ranks carried out, if the scenario has jobs: its time and bandwidths."""
+        return self._table("collectives")
+
+    @property
+    def ranks(self) -> Table:
+        """One row a rank and a computation or collective of it, if the scenario has jobs."""
+        return self._table("ranks")
+
+    @property
+    def critical(self) -> Table:
+        """One row a part of a job's critical path, in order, if the scenario has jobs."""
+        return self._table("critical")
 
     @property
     def guarantees(self) -> Table:

@@ -75,6 +75,25 @@ TABLES: dict[str, dict[str, str]] = {
     "states": {
         "time_ps": "uint64", "flow": "uint32", "host": "uint32", "state": "name", "value": "uint64",
     },
+    "jobs": {
+        "job": "name", "iteration": "uint32", "ranks": "uint32", "begin_ps": "uint64", "end_ps": "uint64",
+        "time_ps": "uint64", "computing_ps": "uint64", "exposed_ps": "uint64", "critical_compute_ps": "uint64",
+        "critical_message_ps": "uint64", "critical_local_ps": "uint64", "critical_delay_ps": "uint64",
+        "critical_answer_ps": "uint64",
+    },
+    "collectives": {
+        "job": "name", "iteration": "uint32", "collective": "name", "kind": "name", "algorithm": "name",
+        "ranks": "uint32", "bytes": "uint64", "begin_ps": "uint64", "end_ps": "uint64", "time_ps": "uint64",
+        "algorithm_bps": "double", "bus_bps": "double",
+    },
+    "ranks": {
+        "job": "name", "rank": "uint32", "host": "name", "what": "name", "name": "name", "iteration": "uint32",
+        "begin_ps": "uint64", "end_ps": "uint64",
+    },
+    "critical": {
+        "job": "name", "part": "name", "rank": "uint32", "to_rank": "uint64", "name": "name", "flow": "uint64",
+        "begin_ps": "uint64", "end_ps": "uint64",
+    },
     "guarantees": {
         "link": "uint32", "from": "name", "to": "name", "tier": "name", "queue_bound_bytes": "uint64",
         "queue_max_bytes": "uint64", "share": "double",

@@ -34,6 +34,13 @@ ROWS = {
         "one row a packet and link that it took, and one a packet that was lost, of those of `measure.packets`"
     ),
     "states": "one row a change of what a host has of a flow of `measure.flows`",
+    "jobs": "one row an iteration of a job, if the scenario has jobs",
+    "collectives": "one row a collective that a group of ranks carried out, if the scenario has jobs",
+    "ranks": "one row a rank and a computation or collective of it, if the scenario has jobs",
+    "critical": (
+        "one row a part of a job's critical path, in order: what made the job as long as it was, if the scenario has "
+        "jobs"
+    ),
     "measures": "one row a flow and measurement, if a transport measures anything",
     "aqs": "one row an AQ, over the whole run, if there are entities",
 }
@@ -47,6 +54,7 @@ def columns() -> dict[str, pa.Schema]:
         "measure.arrivals": ["host0"],
         "measure.packets": {},
         "measure.flows": {},
+        "job": [{"steps": [{"all_reduce": {"bytes": "8KB"}}]}],
     }
     runs = [
         cw.run(tiny.with_(asked)),

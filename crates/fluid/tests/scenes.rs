@@ -350,3 +350,62 @@ fn a_single_link_is_a_processor_sharing_queue() {
         }
     }
 }
+
+/// A job on a star of 100 Gbps, with wires of 1 us.
+fn job(hosts: u32, job: &str) -> Estimate {
+    run(&format!(
+        "transport = 'udp'\nhost.delay = '0s'\nmeasure.interval = '0s'\n\
+         fabric.star = {{ hosts = {hosts}, rate = '100Gbps', propagation = '1us', switch_delay = '0s' }}\n[[job]]\n{job}\n"
+    ))
+}
+
+fn job_time(estimate: &Estimate) -> u64 {
+    let jobs = estimate.tables.iter().find(|table| table.name == "jobs").expect("a table of jobs");
+    match &jobs.column("time_ps").expect("times").data {
+        Data::OptU64(times) => times.iter().sum(),
+        data => panic!("{data:?}"),
+    }
+}
+
+/// Picoseconds of bytes on the wire at 100 Gbps, in packets of 1,460 B with 40 B of headers.
+fn wire_ps(bytes: u64) -> u64 {
+    (bytes + bytes.div_ceil(1460) * 40) * 80
+}
+
+/// Two wires and a packet's store-and-forward.
+const LATENCY_PS: u64 = 2_120_000;
+
+/// The closed forms that packet level holds to as well (`crates/sim/tests/scenes/jobs.rs`).
+#[test]
+fn jobs_take_the_time_that_arithmetic_gives() {
+    let ring = 14 * (wire_ps(730_000) + LATENCY_PS);
+    let halving: u64 = (1..=3).map(|step| 2 * (wire_ps(5_840_000 >> step) + LATENCY_PS)).sum();
+    let everybody = 7 * wire_ps(730_000) + LATENCY_PS;
+    for (steps, expected) in [
+        ("all_reduce = { bytes = '5840000B' }", ring),
+        ("all_reduce = { bytes = '5840000B', algorithm = 'halving_doubling' }", halving),
+        ("all_to_all = { bytes = '5840000B', library = { slots = 100 } }", everybody),
+    ] {
+        let time = job_time(&job(8, &format!("steps = [{{ compute = '100us' }}, {{ {steps} }}]")));
+        let off = time as f64 / (100_000_000 + expected) as f64 - 1.0;
+        assert!(off.abs() < 0.01, "{steps}: {time} for {expected}: {off}");
+    }
+}
+
+/// What a rank computes after the last message belongs to the job, and to the estimate.
+#[test]
+fn a_job_ends_with_its_last_computation() {
+    let estimate = job(4, "steps = [{ all_reduce = { bytes = '58400B' } }, { compute = '1ms' }]");
+    let expected = 6 * (wire_ps(14_600) + LATENCY_PS) + 1_000_000_000;
+    assert_eq!((estimate.info.ended, estimate.info.end_ps), ("goal", job_time(&estimate)));
+    assert!((job_time(&estimate) as f64 / expected as f64 - 1.0).abs() < 0.01);
+}
+
+/// An all-reduce of a thousand ranks, two million messages.
+#[test]
+#[ignore = "some seconds"]
+fn a_thousand_ranks() {
+    let time = job_time(&job(1_024, "steps = [{ all_reduce = { bytes = '1GB' } }]"));
+    let expected = 2 * 1_023 * (wire_ps(1_000_000_000 / 1_024) + LATENCY_PS);
+    assert!((time as f64 / expected as f64 - 1.0).abs() < 0.01, "{time} for {expected}");
+}

@@ -56,6 +56,44 @@ fn the_history_is_the_simulators_in_any_number_of_processes() {
     }
 }
 
+/// What ranks computed in another process comes back from there, and the job's tables are the simulator's.
+#[test]
+fn a_training_job_has_the_simulators_history() {
+    let scenario = read(JOB, &[]);
+    let result = run_processes(&scenario, 2, command, |_| false).expect("it can be run");
+    sound(&result);
+    assert_eq!(result.info.ended, "horizon");
+    alike(&result, &sim::run(&scenario, 1, |_| false).expect("it can be simulated"));
+    for name in ["jobs", "collectives", "ranks", "critical"] {
+        let table = result.tables.iter().find(|table| table.name == name).expect(name);
+        assert!(!table.is_empty(), "{name}");
+    }
+}
+
+/// Two ranks a host, so that some messages stay there; the last flow is there until the end.
+const JOB: &str = r#"
+transport = "cubic"
+[live]
+dilation = 20
+wait = "sleep"
+[fabric.leaf_spine]
+racks = 2
+hosts_per_rack = 2
+spines = 1
+[measure]
+end = "5ms"
+[[traffic]]
+sizes = { constant = "100MB" }
+arrivals = "all_at_once"
+name = "last"
+start = "4900us"
+flows = 1
+[[job]]
+ranks_per_host = 2
+iterations = 2
+steps = [{ compute = "50us" }, { all_reduce = { bytes = "80KB" } }, { compute = "30us" }]
+"#;
+
 #[test]
 fn it_ends_with_the_last_flow_and_when_told() {
     let scenario = read(INCAST, &[("live.wait", "sleep"), ("traffic.1.start", "1ms"), ("measure.end", "1s")]);

@@ -1,0 +1,110 @@
+"""The part of a report on training jobs: a timeline of their ranks, with the critical path."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from bokeh.models import ColumnDataSource, HoverTool
+
+from clearway import _html as html
+from clearway._charts import Charts, add_line, chart_of
+from clearway._jobs import critical, said_of, summary
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from clearway._results import Result
+
+RANKS_MAX = 48
+"""Most ranks that a timeline draws."""
+COMPUTE, CRITICAL = "#9aa3b0", "#c8402f"
+# Colours of collectives, in the order in which their names are met; they repeat after ten.
+COLLECTIVES = (
+    "#2f6fb2", "#2f9e6e", "#8a5fb5", "#c07a1f", "#3aa6b9", "#b0527d", "#6b8e23", "#7a6a53", "#4b5bbf", "#9c9a2e",
+)  # fmt: skip
+
+
+def section(results: Sequence[Result], charts: Charts) -> str:
+    """The part of a report on jobs; empty without any."""
+    known = [result for result in results if "jobs" in result.tables]
+    parts = []
+    for result in known:
+        named = f"{result.name}: " if len(results) > 1 else ""
+        head = ["job", "ranks", "iterations", "ended", "time (µs)", "computing (µs)", "exposed (µs)", "bus (Gbps)"]
+        rows = [[name, *map(int, row[:3]), *map(html.number, row[3:])] for name, *row in summary(result).itertuples()]
+        parts.append(html.table(head, rows, text=1))
+        parts.append("".join(f"<p>{html.escape(named + sentence)}</p>" for sentence in said_of(result)))
+        for job in summary(result).index:
+            caption = (
+                "A line for each rank: grey where it computes, coloured from its first message of a collective to its "
+                "last. The red line is the critical path: it goes from rank to rank with the messages that were waited "
+                "for. To shorten the job, something on it must take less time."
+            )
+            parts.append(charts.row([timeline(result, job, f"{named}{job}")], caption))
+    return html.section("Training jobs", "".join(parts))
+
+
+def drawn_ranks(count: int, path: pd.DataFrame) -> list[int]:
+    """The ranks that a timeline draws: all, or of many those with most of the critical path, and others evenly."""
+    if count <= RANKS_MAX:
+        return list(range(count))
+    spent = (path["end"] - path["begin"]).groupby(path["rank"]).sum().nlargest(RANKS_MAX // 2)
+    evenly = np.linspace(0, count - 1, RANKS_MAX - len(spent)).astype(int)
+    return sorted({*map(int, spent.index), *map(int, evenly)})
+
+
+def timeline(result: Result, job: str, title: str) -> Any:
+    """What the ranks of a job did when, and its critical path."""
+    frame = result.ranks.to_pandas()
+    path = critical(result, job)
+    mine = frame[(frame["job"] == job) & frame["begin_ps"].notna() & frame["end_ps"].notna()]
+    count = int(summary(result).loc[job, "ranks"])
+    ranks = drawn_ranks(count, path)
+    place = {rank: row for row, rank in enumerate(ranks)}
+    mine = mine[mine["rank"].isin(ranks)]
+    chart = chart_of(
+        title, "time (µs)", "rank", height=min(120 + 14 * len(ranks), 700), y_range=(len(ranks) - 0.3, -0.7)
+    )
+    if len(ranks) < count:
+        chart.yaxis.axis_label = f"rank ({len(ranks)} of {count:,})"
+    chart.yaxis.ticker = list(range(0, len(ranks), max(1, len(ranks) // 16)))
+    chart.yaxis.major_label_overrides = {row: str(rank) for row, rank in enumerate(ranks)}
+    names = list(dict.fromkeys(mine.loc[mine["what"] == "collective", "name"].astype(str)))
+    groups = [("compute", COMPUTE, 0.8, mine["what"] == "compute")]
+    for index, name in enumerate(names):
+        of = (mine["what"] == "collective") & (mine["name"] == name)
+        groups.append((name, COLLECTIVES[index % len(COLLECTIVES)], 0.45, of))
+    for name, colour, height, of in groups:
+        rows = mine[of]
+        of_rank = {"rank": rows["rank"].astype(int), "row": rows["rank"].map(place), "host": rows["host"].astype(str)}
+        span = {"left": rows["begin_ps"].astype(float) / 1e6, "right": rows["end_ps"].astype(float) / 1e6}
+        said_of_it = {"iteration": rows["iteration"], "name": rows["name"].astype(str)}
+        source = ColumnDataSource({**of_rank, **span, **said_of_it})
+        chart.hbar(y="row", left="left", right="right", height=height, source=source, color=colour, alpha=0.75,
+                   name=name, line_color=None)  # fmt: skip
+    said = [
+        ("", "@name"),
+        ("rank", "@rank on @host"),
+        ("iteration", "@iteration"),
+        ("µs", "@left{0,0.0} to @right{0,0.0}"),
+    ]
+    chart.add_tools(HoverTool(tooltips=said, renderers=[*chart.renderers]))
+    line = _path_line(path, place)
+    add_line(chart, ColumnDataSource(line), "critical path", (CRITICAL, "-", "o"))
+    return chart
+
+
+def _path_line(path: pd.DataFrame, place: dict[int, int]) -> dict[str, list[float]]:
+    """The critical path as points: along a rank while it computes, across to the receiver with a message. Ranks
+    that are not drawn leave a gap.
+    """
+    x: list[float] = []
+    y: list[float] = []
+    for row in path.itertuples():
+        to = row.rank if pd.isna(row.to_rank) or row.part == "answer" else int(row.to_rank)
+        for time, rank in ((row.begin, row.rank), (row.end, to)):
+            x.append(float(time))
+            y.append(float(place.get(int(rank), np.nan)))
+    return {"x": x, "y": y}
