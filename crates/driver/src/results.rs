@@ -28,7 +28,7 @@ pub fn tables<C: Carrier, P: Probe>(
     let counted = counted.into_iter().chain(others.iter().flat_map(|other| other.counted.iter().copied()));
     let measured = hosts().flat_map(|host| &host.measures).chain(others.iter().flat_map(|other| &other.measures));
     let done = hosts().flat_map(|host| host.done()).chain(others.iter().flat_map(|other| other.done.iter().copied()));
-    let jobs = job_tables(&plan.jobs, &plan.fabric, &flows.started, &flows.delivered, &flows.completed, done);
+    let jobs = job_tables(&plan.jobs, &plan.fabric, flows.times(), done);
     let mut tables = vec![flows.table(plan), link_table(plan, &stats, &in_flight, end), counter_table(plan, counted)];
     tables.extend(P::tables(&probes(parts, others), whole));
     tables.extend(jobs);

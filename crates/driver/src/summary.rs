@@ -278,6 +278,7 @@ fn parse_port(from: &mut Reader<'_>) -> Result<PortStats, Malformed> {
 fn pack_record(to: &mut Writer<'_>, record: &FlowRecord) {
     to.u32(record.flow.0);
     to.u64(record.at.ps());
+    to.u64(record.due.ps());
     match record.fate {
         FlowEvent::Started => to.u8(0),
         FlowEvent::Resubmitted => to.u8(1),
@@ -305,7 +306,7 @@ fn parse_record(
     names: &mut BTreeSet<&'static str>,
     from: &mut Reader<'_>,
 ) -> Result<FlowRecord, Malformed> {
-    let at = time(from)?;
+    let (at, due) = (time(from)?, time(from)?);
     let wrong = Malformed { what: "fate of a flow" };
     let fate = match from.u8()? {
         0 => FlowEvent::Started,
@@ -323,7 +324,7 @@ fn parse_record(
         5 => FlowEvent::Failed(parse_name(names, from)?),
         _ => return Err(wrong),
     };
-    Ok(FlowRecord { flow, at, fate })
+    Ok(FlowRecord { flow, at, due, fate })
 }
 
 fn pack_queue(to: &mut Writer<'_>, (link, cause): Queue) {

@@ -321,7 +321,7 @@ impl Host {
                     (FlowEvent::Resubmitted, over)
                 }
             };
-            self.records.push(FlowRecord { flow, at: now, fate });
+            self.records.push(FlowRecord { flow, at: now, due: now, fate });
             let FlowInfo { src, dst, bytes, class, .. } = info;
             let entities = self.entities.as_ref();
             let virtual_serialisation =
@@ -639,7 +639,7 @@ impl Host {
                     continue;
                 }
             }
-            self.records.push(FlowRecord { flow, at: now, fate });
+            self.records.push(FlowRecord { flow, at: now, due: now, fate });
             match fate {
                 FlowEvent::Delivered { .. } => self.tell_jobs(|jobs, start| jobs.delivered(now, flow, start), now),
                 FlowEvent::Completed { .. } => self.tell_jobs(|jobs, start| jobs.completed(now, flow, start), now),

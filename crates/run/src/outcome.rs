@@ -12,8 +12,10 @@ use scenario::{Completion, Scenario};
 pub struct FlowRecord {
     /// The flow.
     pub flow: FlowId,
-    /// When.
+    /// When an application was told.
     pub at: Time,
+    /// When it happened in the network. Earlier than `at` where a machine is late, in a live run.
+    pub due: Time,
     /// What.
     pub fate: FlowEvent,
 }
@@ -111,6 +113,8 @@ pub struct Flows {
     pub delivered: Vec<u64>,
     /// When its sender knew.
     pub completed: Vec<u64>,
+    /// The same three by the network's time, where a machine was late.
+    by_network: Option<[Vec<u64>; 3]>,
     journey: Vec<Journey>,
     submissions: Vec<u32>,
     /// One more than the index of the transport that delivered it, or 0.
@@ -167,6 +171,7 @@ impl Flows {
             started: vec![Flows::NONE; count],
             delivered: vec![Flows::NONE; count],
             completed: vec![Flows::NONE; count],
+            by_network: None,
             journey: vec![Journey::default(); count],
             submissions: vec![0; count],
             delivered_over: vec![0; count],
@@ -180,6 +185,7 @@ impl Flows {
         for record in records {
             let at = record.at.ps();
             let index = record.flow.index();
+            flows.note_due(record);
             let mut note = |slot: &mut u64| {
                 flows.said_twice += u64::from(*slot != Flows::NONE);
                 *slot = at;
@@ -228,6 +234,33 @@ impl Flows {
                 Status::of(flows.started[index], flows.delivered[index], flows.completed[index]);
         }
         flows
+    }
+
+    /// Notes when something happened in the network, once something has been late.
+    fn note_due(&mut self, record: &FlowRecord) {
+        if record.due == record.at && self.by_network.is_none() {
+            return;
+        }
+        // Before the first that was late, both times were the same.
+        let [started, delivered, completed] = match &mut self.by_network {
+            Some(known) => known,
+            none => none.insert([self.started.clone(), self.delivered.clone(), self.completed.clone()]),
+        };
+        let times = match record.fate {
+            FlowEvent::Started => started,
+            FlowEvent::Delivered { .. } => delivered,
+            FlowEvent::Completed { .. } => completed,
+            _ => return,
+        };
+        times[record.flow.index()] = record.due.ps();
+    }
+
+    /// By flow, when it was handed over, was there, and was known to be, by the network's time, in picoseconds.
+    pub fn times(&self) -> [&[u64]; 3] {
+        match &self.by_network {
+            Some([started, delivered, completed]) => [started, delivered, completed],
+            None => [&self.started, &self.delivered, &self.completed],
+        }
     }
 
     /// How many completed.

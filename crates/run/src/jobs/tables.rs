@@ -18,9 +18,7 @@ const NONE: u64 = Flows::NONE;
 pub fn job_tables(
     jobs: &Jobs,
     fabric: &Fabric,
-    started: &[u64],
-    delivered: &[u64],
-    completed: &[u64],
+    [started, delivered, completed]: [&[u64]; 3],
     done: impl Iterator<Item = Noted>,
 ) -> Vec<Table> {
     if jobs.is_empty() {
