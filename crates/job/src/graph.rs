@@ -1,5 +1,7 @@
 //! The steps of a job, and which of them wait for which.
 
+use std::collections::HashMap;
+
 use units::Duration;
 
 macro_rules! id {
@@ -233,6 +235,8 @@ pub struct Builder {
     messages: Vec<Message>,
     collectives: Vec<Collective>,
     names: Vec<String>,
+    /// Index in `names`, by name.
+    named: HashMap<String, u32>,
     /// What the next steps belong to, and their name.
     of: Option<CollectiveId>,
     name: u32,
@@ -249,6 +253,7 @@ impl Builder {
             messages: Vec::new(),
             collectives: Vec::new(),
             names: vec![String::new()],
+            named: HashMap::from([(String::new(), 0)]),
             of: None,
             name: 0,
             wrong: None,
@@ -260,14 +265,20 @@ impl Builder {
         self.ranks
     }
 
+    /// How many steps there are so far.
+    pub fn steps(&self) -> u64 {
+        self.steps.len() as u64
+    }
+
     /// What the steps that follow are called.
     pub fn name(&mut self, name: &str) {
-        if let Some(at) = self.names.iter().rposition(|other| other == name) {
-            self.name = at as u32;
+        if let Some(&at) = self.named.get(name) {
+            self.name = at;
             return;
         }
         self.name = self.names.len() as u32;
         self.names.push(name.to_owned());
+        self.named.insert(name.to_owned(), self.name);
     }
 
     /// The steps that `add` adds belong to this collective and are called by its name.
@@ -299,7 +310,8 @@ impl Builder {
         }
     }
 
-    /// A message about a span of a buffer, and the steps that send and receive it: each waits for steps of its own rank.
+    /// A message about a span of a buffer, and the steps that send and receive it: each waits for steps of its own
+    /// rank.
     pub fn message(
         &mut self,
         (from, to): (Rank, Rank),
