@@ -331,6 +331,24 @@ impl Builder {
         (send, receive)
     }
 
+    /// A step that [`Builder::connect`] makes the sending or the receiving of a message. Until then it takes no time.
+    pub fn open(&mut self, rank: Rank, after: &[StepId]) -> StepId {
+        self.delay(rank, Duration::ZERO, after)
+    }
+
+    /// Makes two steps the sending and the receiving of one message.
+    pub fn connect(&mut self, send: StepId, receive: StepId, bytes: u64) {
+        let message = MessageId(self.messages.len() as u32);
+        let (from, to) = (self.steps[send.index()].rank, self.steps[receive.index()].rank);
+        if from == to || bytes == 0 {
+            let wrong = GraphError::NoMessage { from: from.0, to: to.0, bytes, ranks: self.ranks };
+            self.wrong.get_or_insert(wrong);
+        }
+        self.steps[send.index()].work = Work::Send(message);
+        self.steps[receive.index()].work = Work::Receive(message);
+        self.messages.push(Message { from, to, bytes, span: (0, 0), send, receive });
+    }
+
     /// One step waits for another of the same rank.
     pub fn wait(&mut self, step: StepId, before: StepId) {
         self.waits.push((step, before));

@@ -16,8 +16,10 @@ pub mod collective;
 mod graph;
 pub mod model;
 mod progress;
+pub mod read;
 #[cfg(test)]
 mod testing;
+pub mod write;
 
 pub use graph::{Builder, Collective, CollectiveId, Graph, GraphError, Message, MessageId, Rank, Step, StepId, Work};
 pub use progress::{Done, Progress};
