@@ -13,12 +13,14 @@
 
 mod exchange;
 mod halving;
+mod how;
 mod rails;
 mod ring;
 mod tree;
 
 pub use exchange::{all_to_all, exchange};
 pub use halving::halving_doubling;
+pub use how::{AllReduce, Broadcast, How, Kind, NotPossible};
 pub use rails::rails;
 pub use ring::{all_gather, all_reduce, broadcast, reduce_scatter};
 pub use tree::{two_trees, two_trees_broadcast};

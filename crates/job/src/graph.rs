@@ -1,5 +1,7 @@
 //! The steps of a job, and which of them wait for which.
 
+use std::collections::HashMap;
+
 use units::Duration;
 
 macro_rules! id {
@@ -299,6 +301,8 @@ pub struct Builder {
     messages: Vec<Message>,
     collectives: Vec<Collective>,
     names: Vec<String>,
+    /// Index in `names`, by name.
+    named: HashMap<String, u32>,
     /// What the next steps belong to, and their name.
     of: Option<CollectiveId>,
     name: u32,
@@ -317,6 +321,7 @@ impl Builder {
             messages: Vec::new(),
             collectives: Vec::new(),
             names: vec![String::new()],
+            named: HashMap::from([(String::new(), 0)]),
             of: None,
             name: 0,
             iteration: 0,
@@ -335,14 +340,20 @@ impl Builder {
         self.iteration = iteration;
     }
 
+    /// How many steps there are so far.
+    pub fn steps(&self) -> u64 {
+        self.steps.len() as u64
+    }
+
     /// What the steps that follow are called.
     pub fn name(&mut self, name: &str) {
-        if let Some(at) = self.names.iter().rposition(|other| other == name) {
-            self.name = at as u32;
+        if let Some(&at) = self.named.get(name) {
+            self.name = at;
             return;
         }
         self.name = self.names.len() as u32;
         self.names.push(name.to_owned());
+        self.named.insert(name.to_owned(), self.name);
     }
 
     /// The steps that `add` adds belong to this collective and are called by its name.
@@ -374,7 +385,8 @@ impl Builder {
         }
     }
 
-    /// A message about a span of a buffer, and the steps that send and receive it: each waits for steps of its own rank.
+    /// A message about a span of a buffer, and the steps that send and receive it: each waits for steps of its own
+    /// rank.
     pub fn message(
         &mut self,
         (from, to): (Rank, Rank),
@@ -405,6 +417,25 @@ impl Builder {
         if let Some(last) = self.messages.last_mut() {
             last.connection = connection;
         }
+    }
+
+    /// A step that [`Builder::connect`] makes the sending or the receiving of a message. Until then it takes no time.
+    pub fn open(&mut self, rank: Rank, after: &[StepId]) -> StepId {
+        self.delay(rank, Duration::ZERO, after)
+    }
+
+    /// Makes two steps the sending and the receiving of one message.
+    pub fn connect(&mut self, send: StepId, receive: StepId, bytes: u64) {
+        let message = MessageId(self.messages.len() as u32);
+        let (from, to) = (self.steps[send.index()].rank, self.steps[receive.index()].rank);
+        if from == to || bytes == 0 {
+            let wrong = GraphError::NoMessage { from: from.0, to: to.0, bytes, ranks: self.ranks };
+            self.wrong.get_or_insert(wrong);
+        }
+        self.steps[send.index()].work = Work::Send(message);
+        self.steps[receive.index()].work = Work::Receive(message);
+        let connection = Message::ALONE;
+        self.messages.push(Message { from, to, bytes, span: (0, 0), send, receive, connection });
     }
 
     /// One step waits for another of the same rank.

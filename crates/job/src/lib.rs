@@ -2,7 +2,8 @@
 //!
 //! A [`Graph`] has the steps of all ranks: a computation, the sending of a message, the receiving of one. A step waits
 //! for other steps of its own rank; ranks wait for each other through messages alone, as in GOAL and in Chakra's
-//! execution traces. [`collective`] adds the messages of an all-reduce, an all-to-all, ... to a graph.
+//! execution traces. [`collective`] adds the messages of an all-reduce, an all-to-all, ... to a graph, and [`model`]
+//! the iterations of a model in training.
 //!
 //! [`Progress`] says what the ranks of a host do next. It reads no clock and sends nothing: a driver tells it the time
 //! and which messages have come, and starts the messages that it names. Packet level, flow level and live runs use the
@@ -15,10 +16,13 @@
 
 pub mod collective;
 mod graph;
+pub mod model;
 mod progress;
+pub mod read;
 #[cfg(test)]
 mod testing;
 mod timeline;
+pub mod write;
 
 pub use graph::{Builder, Collective, CollectiveId, Graph, GraphError, Message, MessageId, Rank, Step, StepId, Work};
 pub use progress::{Done, Placement, Progress};

@@ -1,10 +1,10 @@
-//! A network for tests: every message takes the time that a function says.
+//! What tests of several modules need: a network on which messages take given times, and broken files.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
-use units::{Duration, HostId, Time};
+use units::{Duration, HostId, Rate, Time};
 
 use crate::{Carried, Done, Graph, MessageId, Placement, Progress, Rank};
 
@@ -15,8 +15,8 @@ pub struct Ran {
     pub left: u64,
 }
 
-/// Runs a job that begins at 0. `takes` says how long a message takes, and how long the news of that.
-pub fn run(graph: &Arc<Graph>, placement: &Arc<Placement>, takes: impl Fn(MessageId) -> (Duration, Duration)) -> Ran {
+/// Carries a job that begins at 0. `takes` says how long a message takes, and how long the news of that.
+pub fn carry(graph: &Arc<Graph>, placement: &Arc<Placement>, takes: impl Fn(MessageId) -> (Duration, Duration)) -> Ran {
     let mut ranks: Vec<Vec<Rank>> =
         vec![Vec::new(); placement.host_of.iter().map(|host| host.index() + 1).max().unwrap_or(0)];
     placement.host_of.iter().zip(0..).for_each(|(host, rank)| ranks[host.index()].push(Rank(rank)));
@@ -64,4 +64,46 @@ pub fn run(graph: &Arc<Graph>, placement: &Arc<Placement>, takes: impl Fn(Messag
     }
     let done = hosts.iter().flat_map(|host| host.done().iter().copied()).collect();
     Ran { done, carried, left: hosts.iter().map(Progress::left).sum() }
+}
+
+/// When everything has ended, and all computations, with a host for each rank.
+pub(crate) fn run(graph: &Arc<Graph>, message: Duration) -> (Time, Vec<Done>) {
+    let host_of = (0..graph.ranks()).map(HostId).collect();
+    let placement = Arc::new(Placement { host_of, rate: Rate::from_gbps(1), delay: Duration::ZERO });
+    let Ran { done, carried, left } = carry(graph, &placement, |_| (message, Duration::ZERO));
+    assert_eq!(left, 0, "everything ends");
+    let ends = done.iter().map(|done| done.end).chain(carried.iter().filter_map(|of| of.completed));
+    (ends.max().unwrap_or(Time::ZERO), done)
+}
+
+/// The content after a few small changes, always the same ones: bits, bytes, cuts, copies.
+pub(crate) fn mangled(seeds: &[Vec<u8>], tries: u64, mut each: impl FnMut(&[u8])) {
+    let mut chance = units::Stream::new(1, 0, "mangled");
+    for content in seeds {
+        (0..content.len().min(300)).for_each(|length| each(&content[..length]));
+    }
+    for _ in 0..tries {
+        let mut bytes = chance.choose(seeds).expect("there are seeds").clone();
+        for _ in 0..=chance.below(3) {
+            let length = bytes.len() as u64;
+            let at = chance.below(length + 1) as usize;
+            let end = at + chance.below(length + 1 - at as u64).min(40) as usize;
+            match chance.below(6) {
+                0 if at < bytes.len() => bytes[at] ^= 1 << chance.below(8),
+                1 if at < bytes.len() => bytes[at] = *chance.choose(b"\0\x01\x7f\x80\xff09{}:-\n").expect("some"),
+                2 => drop(bytes.drain(at..end)),
+                3 => bytes.truncate(at),
+                4 => drop(bytes.splice(at..end, b"18446744073709551615".iter().copied())),
+                _ => {
+                    let copy = bytes[at..end].to_vec();
+                    bytes.splice(at..at, copy);
+                }
+            }
+        }
+        each(&bytes);
+    }
+    for length in 0..200 {
+        let bytes: Vec<u8> = (0..length).map(|_| chance.below(256) as u8).collect();
+        each(&bytes);
+    }
 }

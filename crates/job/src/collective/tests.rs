@@ -190,6 +190,34 @@ proptest! {
     }
 }
 
+proptest! {
+    #[test]
+    fn no_collective_has_more_steps_than_was_said_before(
+        n in 1usize..20, bytes in 0u64..5_000, terms in terms(), which in 0usize..5, other in 0..4, tree: bool
+    ) {
+        let kinds = [Kind::AllReduce, Kind::ReduceScatter, Kind::AllGather, Kind::AllToAll, Kind::Broadcast];
+        let (kind, local) = (kinds[which], (1..=n).rev().find(|local| n % local == 0 && local * local <= n));
+        let all_reduce = match other {
+            0 => AllReduce::Ring,
+            1 => AllReduce::Tree,
+            2 if n.is_power_of_two() => AllReduce::HalvingDoubling,
+            _ => AllReduce::Rails(local.expect("1 divides") as u32),
+        };
+        let broadcast = if tree { Broadcast::Tree } else { Broadcast::Ring };
+        let how = How { all_reduce, broadcast, terms };
+        let mut b = Builder::new(n as u32);
+        let ranks: Vec<Rank> = (0..n as u32).map(Rank).collect();
+        let entry = vec![Vec::new(); n];
+        let ends = how.add(&mut b, kind, "some", 0, &ranks, bytes, &entry).expect("it fits");
+        prop_assert_eq!(ends.len(), n);
+        let most = how.steps_most(kind, n, bytes);
+        prop_assert!(b.steps() <= most.max(n as u64), "{} and {}", b.steps(), most);
+        let graph = b.build().expect("sound");
+        let named = graph.collectives().iter().all(|c| c.kind == kind.name() && c.algorithm == how.algorithm(kind));
+        prop_assert!(named && graph.collectives().len() == usize::from(n > 1));
+    }
+}
+
 #[test]
 fn rings_and_halving_send_the_same_least_amount() {
     let (n, bytes) = (16, 16_000);

@@ -5,7 +5,7 @@ use units::{HostId, Rate};
 
 use super::*;
 use crate::collective::{Terms, all_reduce, all_to_all};
-use crate::testing::run;
+use crate::testing::carry;
 use crate::{Builder, Placement, Rank};
 
 fn us(time: u64) -> Duration {
@@ -29,7 +29,7 @@ fn the_critical_path_goes_through_what_was_waited_for() {
     b.compute(Rank(1), us(3), &[got]);
     let graph = Arc::new(b.build().expect("sound"));
     let placement = placement(2, 1);
-    let ran = run(&graph, &placement, |_| (us(4), us(1)));
+    let ran = carry(&graph, &placement, |_| (us(4), us(1)));
     let line = Timeline::new(&graph, Time::ZERO, ran.done.into_iter(), |message| ran.carried[message.index()]);
     let all = (0..graph.steps().len() as u32).map(StepId);
     let (last, end) = line.last(all).expect("it ended");
@@ -77,7 +77,7 @@ proptest! {
             let (there, back) = times[message.index() % times.len()];
             (us(there), us(back))
         };
-        let ran = run(&graph, &placement, takes);
+        let ran = carry(&graph, &placement, takes);
         prop_assert_eq!(ran.left, 0);
         let line = Timeline::new(&graph, Time::ZERO, ran.done.into_iter(), |message| ran.carried[message.index()]);
         let (last, end) = line.last((0..graph.steps().len() as u32).map(StepId)).expect("it ended");

@@ -1,0 +1,194 @@
+//! One way to ask for any collective, for those who read or generate whole jobs.
+
+use units::Duration;
+
+use super::{Entry, Terms, all_gather, all_reduce, all_to_all, broadcast, halving_doubling, rails, reduce_scatter};
+use super::{two_trees, two_trees_broadcast};
+use crate::{Builder, Collective, Rank, StepId};
+
+/// What a collective does.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Kind {
+    /// Everybody gets the sum of all buffers.
+    AllReduce,
+    /// Everybody gets one part of the sum of all buffers.
+    ReduceScatter,
+    /// Everybody gets all parts.
+    AllGather,
+    /// Everybody sends a part of its buffer to each other.
+    AllToAll,
+    /// Everybody gets the first rank's buffer.
+    Broadcast,
+}
+
+/// Algorithm of an all-reduce.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum AllReduce {
+    /// [`all_reduce`].
+    #[default]
+    Ring,
+    /// [`two_trees`].
+    Tree,
+    /// [`halving_doubling`], for a power of two ranks.
+    HalvingDoubling,
+    /// [`rails`] of nodes of so many ranks, which divide the group.
+    Rails(u32),
+}
+
+/// Algorithm of a broadcast.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Broadcast {
+    /// [`broadcast`].
+    #[default]
+    Ring,
+    /// [`two_trees_broadcast`].
+    Tree,
+}
+
+/// How collectives are carried out. Reduce-scatters and all-gathers go round a ring, all-to-alls are pairwise.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct How {
+    /// All-reduces.
+    pub all_reduce: AllReduce,
+    /// Broadcasts.
+    pub broadcast: Broadcast,
+    /// Channels, chunks, protocol.
+    pub terms: Terms,
+}
+
+/// An algorithm does not fit a group of ranks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum NotPossible {
+    /// Halving and doubling needs a power of two.
+    #[error("recursive halving and doubling needs a power of two ranks, and not {0}; use a ring or a tree")]
+    NoPower(usize),
+    /// Nodes of a rail all-reduce have the same number of ranks.
+    #[error("rails need nodes of {local} ranks, which do not divide the group's {ranks}; use a ring or a tree")]
+    Uneven {
+        /// Ranks of the group.
+        ranks: usize,
+        /// Ranks of a node.
+        local: u32,
+    },
+}
+
+impl Kind {
+    /// Its name in results.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Kind::AllReduce => "all_reduce",
+            Kind::ReduceScatter => "reduce_scatter",
+            Kind::AllGather => "all_gather",
+            Kind::AllToAll => "all_to_all",
+            Kind::Broadcast => "broadcast",
+        }
+    }
+
+    /// Bus bandwidth over algorithm bandwidth among `n` ranks (NCCL's tests, PERFORMANCE.md).
+    pub fn bus_factor(self, n: usize) -> f64 {
+        let others = (n.max(1) - 1) as f64 / n.max(1) as f64;
+        match self {
+            Kind::AllReduce => 2.0 * others,
+            Kind::ReduceScatter | Kind::AllGather | Kind::AllToAll => others,
+            Kind::Broadcast => 1.0,
+        }
+    }
+}
+
+impl How {
+    /// The name of the algorithm that carries out `kind`.
+    pub const fn algorithm(&self, kind: Kind) -> &'static str {
+        match (kind, self.all_reduce, self.broadcast) {
+            (Kind::AllReduce, AllReduce::Tree, _) | (Kind::Broadcast, _, Broadcast::Tree) => "tree",
+            (Kind::AllReduce, AllReduce::HalvingDoubling, _) => "halving_doubling",
+            (Kind::AllReduce, AllReduce::Rails(_), _) => "rails",
+            (Kind::AllToAll, ..) => "pairwise",
+            _ => "ring",
+        }
+    }
+
+    /// Adds one collective among `ranks`, which enter after the steps `entry`: for each, the step at which it has its
+    /// result. `bytes` counts as NCCL's tests do: of an all-gather and a reduce-scatter all parts together, of an
+    /// all-to-all what a rank sends, its own part counted. One rank alone sends nothing.
+    #[allow(clippy::too_many_arguments)]
+    pub fn add(
+        &self,
+        b: &mut Builder,
+        kind: Kind,
+        name: &str,
+        iteration: u32,
+        ranks: &[Rank],
+        bytes: u64,
+        entry: Entry<'_>,
+    ) -> Result<Vec<StepId>, NotPossible> {
+        let n = ranks.len();
+        self.fits(kind, n)?;
+        if n < 2 {
+            return Ok(entry.iter().zip(ranks).map(|(entry, &rank)| b.join(rank, entry)).collect());
+        }
+        let collective = Collective {
+            name: name.to_owned(),
+            kind: kind.name(),
+            algorithm: self.algorithm(kind),
+            ranks: n as u32,
+            bytes,
+            bus_factor: kind.bus_factor(n),
+            iteration,
+        };
+        let terms = &self.terms;
+        Ok(b.within(collective, |b| match (kind, self.all_reduce, self.broadcast) {
+            (Kind::AllReduce, AllReduce::Ring, _) => all_reduce(b, ranks, bytes, terms, entry),
+            (Kind::AllReduce, AllReduce::Tree, _) => two_trees(b, ranks, bytes, terms, entry),
+            (Kind::AllReduce, AllReduce::HalvingDoubling, _) => {
+                halving_doubling(b, ranks, bytes, terms, entry).expect("a power of two was checked")
+            }
+            (Kind::AllReduce, AllReduce::Rails(local), _) => {
+                rails(b, ranks, local as usize, bytes, terms, entry).expect("that it divides was checked")
+            }
+            (Kind::ReduceScatter, ..) => reduce_scatter(b, ranks, bytes, terms, entry),
+            (Kind::AllGather, ..) => all_gather(b, ranks, bytes, terms, entry),
+            (Kind::AllToAll, ..) => all_to_all(b, ranks, bytes, terms, entry),
+            (Kind::Broadcast, _, Broadcast::Ring) => broadcast(b, ranks, bytes, terms, entry),
+            (Kind::Broadcast, _, Broadcast::Tree) => two_trees_broadcast(b, ranks, bytes, terms, entry),
+        }))
+    }
+
+    /// Whether `kind` can be carried out among `n` ranks.
+    pub fn fits(&self, kind: Kind, n: usize) -> Result<(), NotPossible> {
+        match (kind, self.all_reduce) {
+            (Kind::AllReduce, AllReduce::HalvingDoubling) if !n.is_power_of_two() => Err(NotPossible::NoPower(n)),
+            (Kind::AllReduce, AllReduce::Rails(local)) if local == 0 || !n.is_multiple_of(local as usize) => {
+                Err(NotPossible::Uneven { ranks: n, local })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// No fewer than the steps that [`How::add`] adds: who reads a count from outside asks this before.
+    pub fn steps_most(&self, kind: Kind, n: usize, bytes: u64) -> u64 {
+        let n = n as u128;
+        if n < 2 {
+            return 1;
+        }
+        let halvings = u128::from(n.ilog2());
+        let bytes = u128::from(bytes);
+        // Messages if no chunk parts them, all that crosses the network, and steps that join others.
+        let (messages, amount, joins) = match (kind, self.all_reduce) {
+            (Kind::AllReduce, AllReduce::Ring) => (2 * n * (n - 1), 2 * n * bytes, n),
+            (Kind::AllReduce, AllReduce::Tree) => (4 * n, 2 * n * bytes, n),
+            (Kind::AllReduce, AllReduce::HalvingDoubling) => (2 * n * halvings, 2 * n * bytes, 2 * n * halvings + n),
+            (Kind::AllReduce, AllReduce::Rails(local)) => {
+                let local = u128::from(local.max(1));
+                (2 * n * (local + n / local), 4 * n * bytes, n)
+            }
+            (Kind::Broadcast, _) => (2 * n, n * bytes, n),
+            _ => (n * (n - 1), n * bytes, n),
+        };
+        let channels = u128::from(self.terms.channels).min(bytes);
+        let messages = messages.saturating_mul(channels) + amount / u128::from(self.terms.chunk.max(1));
+        // Sent, received, and perhaps delayed.
+        let each = if self.terms.latency == Duration::ZERO { 2 } else { 3 };
+        let most = messages.saturating_mul(each).saturating_add(joins.saturating_mul(channels + 1));
+        u64::try_from(most).unwrap_or(u64::MAX)
+    }
+}
