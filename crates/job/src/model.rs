@@ -250,6 +250,7 @@ impl Training {
             return Err(Problem::new("degrees", message));
         }
         self.check_groups(setting)?;
+        b.iteration(iteration);
         let room = crate::graph::STEPS_MAX.saturating_sub(b.steps());
         let most = iteration::steps_most(self, setting);
         if most > u128::from(room) {

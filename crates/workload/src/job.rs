@@ -1,14 +1,19 @@
 //! Training jobs: their ranks, where they are, and what they do.
 //!
-//! The messages of a job start when their ranks come to them, so that a job's times are results. What a rank does is a
-//! list of steps that all ranks do in order: computations, and collectives among groups of ranks. [`place`] turns jobs
-//! into graphs on hosts, and into a flow for each message that leaves its host.
+//! The messages of a job start when their ranks come to them, so that a job's times are results. What ranks do is a list
+//! of steps that all do in order (computations, and collectives among groups of ranks), the training of a model, or what
+//! another tool has written. [`place`] turns jobs into graphs on hosts, and into a flow for each message that leaves its
+//! host.
 
 mod build;
 mod place;
 
 pub use place::{PlacedJob, place};
 
+use std::sync::Arc;
+
+use job::Graph;
+use job::model::Training;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Duration, Rate, Time};
@@ -48,8 +53,19 @@ pub struct Job<T> {
     /// How often the steps are done. Default: 1.
     #[serde(default = "one")]
     pub iterations: u32,
-    /// What every rank does in an iteration, in order, each step as soon as the rank has done the one before.
+    /// What every rank does in an iteration, in order, each step as soon as the rank has done the one before. A job has
+    /// `steps`, a `model` or a `trace`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<Step>,
+    /// A model whose training the iterations are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<Training>,
+    /// A file in which another tool has written what ranks do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trace: Option<job::read::TraceFile>,
+    /// What `trace` says once it is read.
+    #[serde(skip)]
+    pub loaded: Option<Arc<Graph>>,
     /// How collectives are carried out, unless a step says otherwise.
     #[serde(default)]
     pub library: Library,
@@ -120,11 +136,21 @@ pub struct Library {
     pub latency: Duration,
     /// Bytes that a message is longer by. Default: `simple`.
     pub protocol: Protocol,
+    /// Algorithm of all-reduces that do not name one: in steps, of a model's gradients, in a trace. Default: `ring`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub all_reduce: Option<Algorithm>,
 }
 
 impl Default for Library {
     fn default() -> Library {
-        Library { channels: 1, chunk: None, slots: 8, latency: Duration::ZERO, protocol: Protocol::Simple }
+        Library {
+            channels: 1,
+            chunk: None,
+            slots: 8,
+            latency: Duration::ZERO,
+            protocol: Protocol::Simple,
+            all_reduce: None,
+        }
     }
 }
 

@@ -72,7 +72,9 @@ fn collective(which: usize, ranks: u32, bytes: u64, terms: Terms) -> Graph {
     let entry: Vec<Vec<StepId>> = all.iter().map(|&rank| vec![b.compute(rank, Duration::from_ps(7), &[])]).collect();
     let ends = how.add(&mut b, kind, "sum", 0, &all, bytes, &entry).expect("it fits");
     b.name("rest");
-    ends.iter().zip(&all).for_each(|(&end, &rank)| drop(b.compute(rank, Duration::from_us(3), &[end])));
+    ends.iter().zip(&all).for_each(|(&end, &rank)| {
+        b.compute(rank, Duration::from_us(3), &[end]);
+    });
     b.build().expect("sound")
 }
 

@@ -75,6 +75,10 @@ impl Source {
             let loaded = class.load(|path| fabric::read_file(&self.folder.join(path), TRACE_BYTES_MAX));
             loaded.map_err(|problem| self.locate(problem.under(format!("traffic[{index}]"))))?;
         }
+        for (index, job) in scenario.job.iter_mut().enumerate() {
+            let loaded = job.load(|path| fabric::read_file(&self.folder.join(path), TRACE_BYTES_MAX));
+            loaded.map_err(|problem| self.locate(problem.under(format!("job[{index}]"))))?;
+        }
         Ok(scenario)
     }
 

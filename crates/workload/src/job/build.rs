@@ -1,14 +1,53 @@
 //! From the steps of a job to its graph.
 
-use job::collective::{self, Terms};
-use job::{Builder, Collective, Graph, Rank, StepId};
+use job::collective::{AllReduce, Broadcast, How, Kind, Terms};
+use job::model::Setting;
+use job::read::Reading;
+use job::{Builder, Graph, Rank, StepId};
+use std::sync::Arc;
+
 use units::Problem;
 
 use super::{Algorithm, Groups, Job, Library, Operation, Protocol, Step};
 
 impl<T> Job<T> {
     /// What so many ranks do. Problems name the key within the job.
-    pub(super) fn graph(&self, ranks: u32) -> Result<Graph, Problem> {
+    pub(super) fn graph(&self, ranks: u32, seed: u64) -> Result<Graph, Problem> {
+        match &self.model {
+            Some(model) => self.of_model(model, ranks, seed),
+            None => self.of_steps(ranks),
+        }
+    }
+
+    /// Ranks that the job has by itself: those of its model, or of its trace.
+    pub(super) fn own_ranks(&self) -> Option<u64> {
+        let trace = self.loaded.as_ref().map(|graph| u64::from(graph.ranks()));
+        trace.or(self.model.as_ref().map(|model| model.ranks()))
+    }
+
+    /// Reads the file of a trace. `read` maps a path to the file's content.
+    ///
+    /// # Errors
+    /// Where the file can't be read, or is no such trace: by file, place, field and value.
+    pub fn load(&mut self, mut read: impl FnMut(&str) -> std::io::Result<Vec<u8>>) -> Result<(), Problem> {
+        let Some(trace) = &self.trace else { return Ok(()) };
+        let how = self.library.how(self.ranks_per_host).map_err(|problem| problem.under("library"))?;
+        let reading = Reading { how, ..Reading::default() };
+        let graph = trace.load(&reading, &mut read).map_err(|error| Problem::new("trace", error.to_string()))?;
+        self.loaded = Some(Arc::new(graph));
+        Ok(())
+    }
+
+    fn of_model(&self, model: &job::model::Training, ranks: u32, seed: u64) -> Result<Graph, Problem> {
+        let slow = self.factors(ranks)?;
+        let how = self.library.how(self.ranks_per_host).map_err(|problem| problem.under("library"))?;
+        let plain = How { terms: how.terms, ..How::default() };
+        let slow = |rank: Rank| slow[rank.index()];
+        let setting = Setting { tensor: plain, data: how, expert: plain, slow: &slow, seed };
+        model.graph(self.iterations, &setting).map_err(|problem| problem.under("model"))
+    }
+
+    fn of_steps(&self, ranks: u32) -> Result<Graph, Problem> {
         let mut building = Building {
             b: Builder::new(ranks),
             at: vec![Vec::new(); ranks as usize],
@@ -47,6 +86,12 @@ impl<T> Job<T> {
 }
 
 impl Library {
+    /// How it carries out what does not say how itself.
+    fn how(&self, local: u32) -> Result<How, Problem> {
+        how(Kind::AllReduce, self.all_reduce, self.terms()?, local)
+            .map_err(|problem| Problem::new("all_reduce", problem.message))
+    }
+
     fn terms(&self) -> Result<Terms, Problem> {
         if !(1..=256).contains(&self.channels) {
             return Err(Problem::new("channels", format!("{} is not between 1 and 256", self.channels)));
@@ -124,22 +169,13 @@ impl Building {
             Some(own) => own.terms().map_err(|problem| problem.under("library"))?,
             None => job.library.terms().map_err(|problem| Problem::new("library", problem.to_string()))?,
         };
-        let algorithm = operation.algorithm.unwrap_or(kind.default_algorithm());
+        let algorithm = operation.algorithm.or(job.library.all_reduce.filter(|_| kind == Kind::AllReduce));
+        let how = how(kind, algorithm, terms, job.ranks_per_host)?;
         let name = operation.name.as_deref().unwrap_or(kind.name());
         for group in groups {
             let entry: Vec<Vec<StepId>> = group.iter().map(|rank| self.at[rank.index()].clone()).collect();
-            let collective = Collective {
-                name: name.to_owned(),
-                kind: kind.name(),
-                algorithm: algorithm.name(),
-                ranks: group.len() as u32,
-                bytes: operation.bytes.get(),
-                bus_factor: kind.bus_factor(group.len()),
-                iteration: self.iteration,
-            };
-            let local = job.ranks_per_host as usize;
-            let add = |b: &mut Builder| kind.add(b, algorithm, &group, local, operation.bytes.get(), &terms, &entry);
-            let ends = self.b.within(collective, add)?;
+            let ends = how.add(&mut self.b, kind, name, self.iteration, &group, operation.bytes.get(), &entry);
+            let ends = ends.map_err(|error| Problem::new("algorithm", error.to_string()))?;
             let to = if operation.beside { &mut self.beside } else { &mut self.at };
             for (rank, end) in group.iter().zip(ends) {
                 match operation.beside {
@@ -159,84 +195,28 @@ impl Building {
     }
 }
 
-#[derive(Clone, Copy)]
-enum Kind {
-    AllReduce,
-    ReduceScatter,
-    AllGather,
-    Broadcast,
-    AllToAll,
-}
-
-impl Kind {
-    fn name(self) -> &'static str {
-        match self {
-            Kind::AllReduce => "all_reduce",
-            Kind::ReduceScatter => "reduce_scatter",
-            Kind::AllGather => "all_gather",
-            Kind::Broadcast => "broadcast",
-            Kind::AllToAll => "all_to_all",
+/// The way to carry out a collective that is asked for by these words; ranks of a host count for rails.
+fn how(kind: Kind, algorithm: Option<Algorithm>, terms: Terms, local: u32) -> Result<How, Problem> {
+    let how = How { terms, ..How::default() };
+    Ok(match (kind, algorithm) {
+        (_, None)
+        | (Kind::AllToAll, Some(Algorithm::Pairwise))
+        | (Kind::ReduceScatter | Kind::AllGather | Kind::AllReduce | Kind::Broadcast, Some(Algorithm::Ring)) => how,
+        (Kind::AllReduce, Some(Algorithm::Tree)) => How { all_reduce: AllReduce::Tree, ..how },
+        (Kind::AllReduce, Some(Algorithm::HalvingDoubling)) => How { all_reduce: AllReduce::HalvingDoubling, ..how },
+        (Kind::AllReduce, Some(Algorithm::Rails)) => How { all_reduce: AllReduce::Rails(local), ..how },
+        (Kind::Broadcast, Some(Algorithm::Tree)) => How { broadcast: Broadcast::Tree, ..how },
+        (_, Some(algorithm)) => {
+            let known = match kind {
+                Kind::AllReduce => "ring, tree, halving_doubling or rails",
+                Kind::Broadcast => "ring or tree",
+                Kind::ReduceScatter | Kind::AllGather => "ring",
+                Kind::AllToAll => "pairwise",
+            };
+            let message = format!("{} does not do {}; write {known}", algorithm.name(), kind.name());
+            return Err(Problem::new("algorithm", message));
         }
-    }
-
-    fn default_algorithm(self) -> Algorithm {
-        if let Kind::AllToAll = self { Algorithm::Pairwise } else { Algorithm::Ring }
-    }
-
-    /// Bus bandwidth over algorithm bandwidth (NCCL's tests, PERFORMANCE.md).
-    fn bus_factor(self, ranks: usize) -> f64 {
-        let n = ranks as f64;
-        match self {
-            Kind::AllReduce => 2.0 * (n - 1.0) / n,
-            Kind::ReduceScatter | Kind::AllGather | Kind::AllToAll => (n - 1.0) / n,
-            Kind::Broadcast => 1.0,
-        }
-    }
-
-    /// Adds the messages of a group; by member, the step at which it has its result.
-    #[allow(clippy::too_many_arguments, reason = "the terms of one operation")]
-    fn add(
-        self,
-        b: &mut Builder,
-        algorithm: Algorithm,
-        group: &[Rank],
-        local: usize,
-        bytes: u64,
-        terms: &Terms,
-        entry: &[Vec<StepId>],
-    ) -> Result<Vec<StepId>, Problem> {
-        let wrong = |message: String| Problem::new("algorithm", message);
-        match (self, algorithm) {
-            (Kind::AllReduce, Algorithm::Ring) => Ok(collective::all_reduce(b, group, bytes, terms, entry)),
-            (Kind::AllReduce, Algorithm::Tree) => Ok(collective::two_trees(b, group, bytes, terms, entry)),
-            (Kind::AllReduce, Algorithm::HalvingDoubling) => {
-                collective::halving_doubling(b, group, bytes, terms, entry).ok_or_else(|| {
-                    let ranks = group.len();
-                    wrong(format!("halving_doubling needs a power of two ranks and not {ranks}; write ring or tree"))
-                })
-            }
-            (Kind::AllReduce, Algorithm::Rails) => {
-                collective::rails(b, group, local, bytes, terms, entry).ok_or_else(|| {
-                    let ranks = group.len();
-                    wrong(format!("rails need whole hosts, and {ranks} ranks are not of {local} a host; write ring"))
-                })
-            }
-            (Kind::ReduceScatter, Algorithm::Ring) => Ok(collective::reduce_scatter(b, group, bytes, terms, entry)),
-            (Kind::AllGather, Algorithm::Ring) => Ok(collective::all_gather(b, group, bytes, terms, entry)),
-            (Kind::Broadcast, Algorithm::Ring) => Ok(collective::broadcast(b, group, bytes, terms, entry)),
-            (Kind::Broadcast, Algorithm::Tree) => Ok(collective::two_trees_broadcast(b, group, bytes, terms, entry)),
-            (Kind::AllToAll, Algorithm::Pairwise) => Ok(collective::all_to_all(b, group, bytes, terms, entry)),
-            _ => {
-                let known = match self {
-                    Kind::AllReduce => "ring, tree, halving_doubling or rails",
-                    Kind::Broadcast => "ring or tree",
-                    Kind::ReduceScatter | Kind::AllGather => "ring",
-                    Kind::AllToAll => "pairwise",
-                };
-                Err(wrong(format!("{} does not do {}; write {known}", algorithm.name(), self.name())))
-            }
-        }
-    }
+    })
 }
 
 impl Algorithm {

@@ -79,6 +79,7 @@ pub fn place<T>(
 
 impl<T> Job<T> {
     fn place(&self, class: u16, view: &FabricView, seed: u64, flows: &mut Vec<Flow>) -> Result<PlacedJob, Problem> {
+        self.check_source()?;
         if self.iterations == 0 {
             return Err(Problem::new("iterations", "at 0 the job does nothing; write at least 1"));
         }
@@ -87,18 +88,28 @@ impl<T> Job<T> {
         }
         let hosts = self.hosts_in_order(view, seed)?;
         let room = hosts.len() as u64 * u64::from(self.ranks_per_host);
-        let ranks = u64::from(self.ranks.unwrap_or(u32::try_from(room).unwrap_or(u32::MAX)));
+        let whole = u64::from(u32::try_from(room).unwrap_or(u32::MAX));
+        let ranks = self.own_ranks().or(self.ranks.map(u64::from)).unwrap_or(whole);
         if ranks > room || ranks < 2 {
             let message = format!(
                 "a job of {ranks} ranks does not go on {} hosts with {} ranks each; it has 2 to {room}",
                 hosts.len(),
                 self.ranks_per_host
             );
-            return Err(Problem::new(if self.ranks.is_some() { "ranks" } else { "hosts" }, message));
+            let key = match (&self.model, &self.trace, self.ranks) {
+                (Some(_), ..) => "model.degrees",
+                (_, Some(_), _) => "trace",
+                (.., Some(_)) => "ranks",
+                _ => "hosts",
+            };
+            return Err(Problem::new(key, message));
         }
         let host_of = (0..ranks as usize).map(|rank| hosts[rank / self.ranks_per_host as usize]).collect();
         let placement = job::Placement { host_of, rate: self.local.rate, delay: self.local.delay };
-        let graph = self.graph(ranks as u32)?;
+        let graph = match &self.loaded {
+            Some(graph) => graph.clone(),
+            None => Arc::new(self.graph(ranks as u32, seed)?),
+        };
         let first_flow = FlowId::from(flows.len());
         let (mut message_of, mut flow_of) = (Vec::new(), vec![WITHIN; graph.messages().len()]);
         for (index, message) in graph.messages().iter().enumerate() {
@@ -116,8 +127,37 @@ impl<T> Job<T> {
             }
         }
         let (name, start) = (self.name.clone(), self.start);
-        let (graph, placement) = (Arc::new(graph), Arc::new(placement));
+        let placement = Arc::new(placement);
         Ok(PlacedJob { name, class, graph, placement, start, first_flow, message_of, flow_of })
+    }
+
+    /// Whether it is said once what ranks do, and nothing is set that then has no effect.
+    fn check_source(&self) -> Result<(), Problem> {
+        let given = [!self.steps.is_empty(), self.model.is_some(), self.trace.is_some()];
+        if given.iter().filter(|given| **given).count() != 1 {
+            let message = "a job has steps, a model or a trace, and one of them: write steps = [{ all_reduce = { bytes \
+                           = \"1GB\" } }], for example";
+            return Err(Problem::new("steps", message));
+        }
+        if self.trace.is_some() && self.loaded.is_none() {
+            return Err(Problem::new("trace", "the file has not been read yet; load the files first"));
+        }
+        let unused = [
+            ("ranks", self.steps.is_empty() && self.ranks.is_some(), "which says itself how many ranks there are"),
+            ("iterations", self.trace.is_some() && self.iterations != 1, "which is done once"),
+            (
+                "stragglers",
+                self.trace.is_some() && !self.stragglers.is_empty(),
+                "which says itself how long each takes",
+            ),
+        ];
+        match unused.iter().find(|unused| unused.1) {
+            Some((key, _, why)) => {
+                let beside = if self.trace.is_some() { "trace" } else { "model" };
+                Err(Problem::new(*key, format!("has no effect beside a {beside}, {why}; delete it")))
+            }
+            None => Ok(()),
+        }
     }
 
     /// The hosts that the job may be on, in the order in which they get ranks.

@@ -21,6 +21,9 @@ fn job(steps: Vec<Step>) -> Job<()> {
         local: Local::default(),
         iterations: 1,
         steps,
+        model: None,
+        trace: None,
+        loaded: None,
         library: crate::job::Library::default(),
         stragglers: Vec::new(),
     }
@@ -98,6 +101,46 @@ fn a_straggler_computes_longer() {
     }
 }
 
+/// A model of 2 x 2 x 2 ranks, as a scenario has it.
+const MODEL: &str = r#"
+model = { gpt = { layers = 4, hidden = 64, sequence = 32, vocabulary = 100 } }
+degrees = { data = 2, tensor = 2, pipeline = 2 }
+micro_batches = 2
+accelerator = { teraflops = 1.0, efficiency = 0.5 }
+"#;
+
+#[test]
+fn a_model_brings_its_ranks_and_iterations() {
+    let mut job = job(Vec::new());
+    job.model = Some(toml::from_str(MODEL).expect("a model"));
+    job.iterations = 2;
+    let (placed, flows) = placed(&job).expect("fits");
+    assert_eq!((placed.graph.ranks(), placed.graph.iterations()), (8, 2));
+    assert!(flows.iter().all(|flow| flow.src != flow.dst) && !flows.is_empty());
+    let kinds: std::collections::BTreeSet<_> = placed.graph.collectives().iter().map(|of| of.kind).collect();
+    assert!(kinds.contains("all_reduce"), "{kinds:?}");
+}
+
+#[test]
+fn a_trace_of_another_tool_brings_its_ranks() {
+    let mut job = job(Vec::new());
+    job.trace = Some(toml::from_str("goal = { path = \"ping.goal\" }").expect("a trace"));
+    let goal = "num_ranks 2\nrank 0 {\nl1: calc 1000\nl2: send 8000b to 1 tag 1\nl2 requires l1\n}\n\
+                rank 1 {\nl1: recv 8000b from 0 tag 1\n}\n";
+    assert!(placed(&job).expect_err("not read").starts_with("[0].trace: the file has not been read yet"));
+    job.load(|path| if path == "ping.goal" { Ok(goal.into()) } else { Err(std::io::ErrorKind::NotFound.into()) })
+        .expect("a sound trace");
+    let (placed, flows) = placed(&job).expect("fits");
+    assert_eq!((placed.graph.ranks(), flows.len(), flows[0].bytes), (2, 1, 8_000));
+    let mut broken = job.clone();
+    let error = broken.load(|_| Ok(goal.replace("8000b to", "many to").into())).expect_err("broken").to_string();
+    assert!(error.starts_with("trace: ping.goal, line 4"), "{error}");
+    job.stragglers = vec![crate::job::Straggler { rank: 0, factor: 2.0 }];
+    assert!(
+        super::tests::placed(&job).expect_err("no effect").starts_with("[0].stragglers: has no effect beside a trace")
+    );
+}
+
 #[test]
 fn what_cannot_be_is_refused_by_its_key() {
     let refused = |change: fn(&mut Job<()>)| {
@@ -105,7 +148,9 @@ fn what_cannot_be_is_refused_by_its_key() {
         change(&mut job);
         placed(&job).expect_err("refused")
     };
-    let cases: [(fn(&mut Job<()>), &str); 9] = [
+    let cases: [(fn(&mut Job<()>), &str); 11] = [
+        (|job| job.steps.clear(), "[0].steps: a job has steps, a model or a trace"),
+        (|job| job.model = Some(toml::from_str(MODEL).expect("a model")), "[0].steps: a job has steps, a model or"),
         (|job| job.ranks = Some(17), "[0].ranks: a job of 17 ranks does not go on 16 hosts"),
         (|job| job.ranks = Some(1), "[0].ranks: a job of 1 ranks"),
         (|job| job.ranks_per_host = 0, "[0].ranks_per_host: at 0"),
