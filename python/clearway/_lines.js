@@ -24,10 +24,12 @@ document.addEventListener("clearway-charts", () => {
       labels.forEach((label, at) => { label.hidden = !left[at]; });
       const few = shown.filter((one) => one).length <= bands;
       for (const panel of panels) {
-        for (const of of ["points", "lines"]) {
+        const rows = (of) => {
           const which = model(`${panel}-of-${of}`).data.series;
-          model(`${panel}-${of}`).indices = [...which.keys()].filter((row) => shown[which[row]]);
-        }
+          return [...which.keys()].filter((row) => shown[which[row]]);
+        };
+        model(`${panel}-empty`).visible = rows("points").length === 0;
+        for (const of of ["points", "lines"]) model(`${panel}-${of}`).indices = rows(of);
         model(`${panel}-bands`).visible = few;
       }
     };

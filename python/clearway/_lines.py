@@ -193,6 +193,9 @@ class Lines:
             size=7,
             nonselection_alpha=0.35,
         )
+        # Bokeh complains of a logarithmic axis with nothing on it: the script shows this instead.
+        empty = ColumnDataSource({"x": points["x"][:1], "y": points["y"][:1]})
+        chart.scatter(x="x", y="y", source=empty, alpha=0, visible=False, name=f"{name}-empty")
         tips = [("", "@name"), (self._axes.x, "@at"), (panel.title, "@said"), ("runs", "@count; @left")]
         chart.add_tools(HoverTool(renderers=[drawn], tooltips=tips), TapTool(renderers=[drawn]))
         return chart
