@@ -110,7 +110,7 @@ _CSS = """
   .panels, .curves { background: #fff; border-radius: 6px; }
 }
 body { font: 15px/1.5 system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-serif; color: var(--ink);
-  background: var(--page); max-width: 62rem; margin: 2.5rem auto 4rem; padding: 0 1.5rem; }
+  background: var(--page); max-width: 68rem; margin: 2.5rem auto 4rem; padding: 0 1.5rem; }
 h1 { font-size: 1.7rem; line-height: 1.2; margin: 0; letter-spacing: -0.01em; }
 h2 { font-size: 1.15rem; margin: 2.6rem 0 0.8rem; padding-bottom: 0.25rem; border-bottom: 1px solid var(--rule); }
 nav { display: flex; flex-wrap: wrap; gap: 0.2rem 1rem; margin: 1.2rem 0 0; font-size: 0.85rem; }
