@@ -113,8 +113,8 @@ $(TOOLS)/bin/cargo-deny:
 	cargo install cargo-deny --version $(DENY) --locked --root $(TOOLS) --target-dir target
 
 # One wheel for every Python from 3.10 on, of this machine's kind, in target/wheels. With ZIG=1 it runs on any Linux
-# whose glibc is 2.17 or later (manylinux2014), however new this machine's is. Line numbers for crashes would make it 20 MB
-# instead of 5. WHEEL holds more for maturin.
+# whose glibc is 2.17 or later (manylinux2014), however new this machine's is. Line numbers for crashes would make it
+# 20 MB instead of 5. WHEEL holds more for maturin.
 wheel: $(VENV)/.packages
 	$(if $(ZIG),$(BIN)/pip install --quiet --disable-pip-version-check ziglang==$(ZIGLANG))
 	$(WITHIN) $(BIN)/maturin build --release --locked --strip --out target/wheels \
