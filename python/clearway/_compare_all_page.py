@@ -235,4 +235,6 @@ body {{ max-width: 82rem; }}
   white-space: nowrap; }}
 .glance th.group {{ white-space: normal; }}
 .glance th.family {{ text-align: left; padding-top: 0.8rem; font-weight: 400; white-space: normal; }}
+@media print {{ .charts {{ zoom: 0.5; grid-template-columns: repeat(4, 1fr); }} }}
+@media print {{ section {{ break-inside: auto; }} .glance td, .glance th {{ font-size: 6pt; padding: 0.1rem; }} }}
 """

@@ -24,6 +24,7 @@ def write(title: str, parts: Iterable[str], path: Path, css: str = "") -> Path:
     body = "\n".join(
         [
             *_with_contents(shown),
+            _UNFOLD if any("<details>" in part for part in shown) else "",
             f"<footer>Clearway {escape(_core.__version__)} ({escape(_core.COMMIT)})</footer>",
         ]
     )
@@ -42,6 +43,11 @@ def section(title: str, body: str) -> str:
     name = re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")
     return f'<section id="{name}"><h2>{escape(title)}</h2>\n{body}\n</section>' if body else ""
 
+
+# What is folded up would not be printed.
+_UNFOLD = """<script>addEventListener("beforeprint", () => {
+  for (const one of document.querySelectorAll("details")) one.open = true;
+});</script>"""
 
 _SECTION = re.compile(r'<section id="([^"]+)"><h2>(.*?)</h2>')
 

@@ -330,5 +330,6 @@ CSS = """
 .lines button { font: inherit; color: inherit; background: var(--quiet); border: 1px solid var(--rule);
   border-radius: 4px; padding: 0 0.5rem; cursor: pointer; }
 .charts { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(17rem, 100%), 1fr)); }
+@media print { .charts { grid-template-columns: repeat(3, 1fr); } }
 @media print { .lines button, .lines input, .lines label:has(input:not(:checked)) { display: none; } }
 """
