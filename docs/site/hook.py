@@ -58,6 +58,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Links to what is no page, and tables that are folded up."""
     folder = posixpath.dirname(page.file.src_uri)
+    if page.file.src_uri == "paper.md":
+        markdown = f"# {page.meta['title']}\n\n{_with_references(markdown)}"
 
     def other(link: re.Match[str]) -> str:
         target = link[2].split("#")[0]
@@ -74,6 +76,26 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         parts += [_as_on_github(_LINK.sub(other, markdown[end : fence.start()])), fence[0]]
         end = fence.end()
     return "".join([*parts, _as_on_github(_LINK.sub(other, markdown[end:]))])
+
+
+def _with_references(markdown: str) -> str:
+    """A paper as journals print it: `[@key]` in words, and at the end the works of paper.bib that it cites."""
+    words, works = {}, []
+    listed = (ROOT / "paper.bib").read_text(encoding="utf-8")
+    for key, body in re.findall(r"^@\w+\{(\w+),\n(.*?)^\}$", listed, re.M | re.S):
+        fields = {name: " ".join(text.split()) for name, text in re.findall(r"(\w+)\s*=\s*\{(.*?)\},?\n", body, re.S)}
+        # Accents as signs of their own, and no braces.
+        plain = {name: re.sub(r"\{\\'(\w)\}", "\\1\u0301", text) for name, text in fields.items()}
+        fields = {name: re.sub(r"[{}]", "", text) for name, text in plain.items()}
+        authors = fields["author"].split(" and ")
+        first, *rest = [author.partition(",")[0] for author in authors]
+        more = " and others" if len(rest) > 1 else "".join(f" and {one}" for one in rest)
+        words[key] = f"({first}{more}, {fields['year']})"
+        where = f"{fields.get('booktitle') or fields['journal']}, {fields['year']}."
+        at = f" [{fields['doi']}](https://doi.org/{fields['doi']})" if "doi" in fields else ""
+        works.append(f"- {'; '.join(authors)}: *{fields['title']}*. {where}{at}")
+    text = re.sub(r"\[@(\w+)\]", lambda cited: words[cited[1]], markdown)
+    return "\n".join([text.rstrip(), "", *sorted(works), ""])
 
 
 def _as_on_github(prose: str) -> str:

@@ -7,37 +7,31 @@ Vega's script offline takes 84 MB on disk. It is well kept, BSD-licensed, and Da
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import numpy as np
 from bokeh.document import Document
 from bokeh.embed import components
-from bokeh.models import (
-    ColumnDataSource,
-    CustomJSTickFormatter,
-    FactorRange,
-    HoverTool,
-    LogAxis,
-    LogTicker,
-)
+from bokeh.models import CDSView, ColumnDataSource, HoverTool, IndexFilter, LogAxis, LogTicker
 from bokeh.models.annotations import Legend, LegendItem, Span
 from bokeh.plotting import figure as bokeh_figure
 from bokeh.resources import Resources
 
-from clearway import _points
-from clearway._plots import colours, styles
-from clearway._points import SPENT, TIERS
-
-if TYPE_CHECKING:
-    from clearway._results import Result
+from clearway._looks import Look
 
 # Grey that can be read on white and on black: charts have no background of their own.
 INK, GRID = "#7b818c", "#8a8f9840"
+# Markers of a line of many points.
+SIGNS = 10
+# Of matplotlib's words, Bokeh's.
 DASHES = {"-": "solid", "--": "dashed", ":": "dotted", "-.": "dotdash"}
-MARKERS = {"o": "circle", "s": "square", "^": "triangle", "D": "diamond"}
+MARKERS = {
+    "o": "circle", "s": "square", "^": "triangle", "D": "diamond", "v": "inverted_triangle", "h": "hex", "*": "star",
+    "P": "plus",
+}  # fmt: skip
 BYTES = """
 const units = [["GB", 1e9], ["MB", 1e6], ["KB", 1e3]];
 const unit = units.find(([_, scale]) => tick >= scale) ?? ["B", 1];
@@ -63,19 +57,20 @@ class Failure:
 class Charts:
     """The charts of one page, and the script that draws them all."""
 
-    def __init__(self, results: Sequence[Result], failures: Sequence[Failure] = ()) -> None:
-        self._results, self._failures = list(results), list(failures)
+    def __init__(self) -> None:
         self._drawn: dict[str, Any] = {}
 
-    def row(self, drawn: Sequence[Any], caption: str) -> str:
-        """These charts side by side, with a caption that also names their lines to who can't see them."""
+    def row(self, drawn: Sequence[Any], caption: str, lines: Sequence[str] = ()) -> str:
+        """These charts side by side, with a caption that also names their lines to who can't see them: those of their
+        legends, or `lines`.
+        """
         names = []
         for chart in drawn:
             name = f"chart{len(self._drawn)}"
             self._drawn[name] = chart
             names.append(f"<div class=chart id={name}></div>")
         legends = [chart.legend[0] for chart in drawn if chart.legend]
-        lines = dict.fromkeys(item.label.value for legend in legends for item in legend.items)
+        lines = lines or list(dict.fromkeys(item.label.value for legend in legends for item in legend.items))
         said = f"{'; '.join(chart.title.text for chart in drawn)}. {caption}"
         said += f" Lines: {', '.join(lines)}." if lines else ""
         return (
@@ -100,134 +95,6 @@ class Charts:
         raw = "\n".join(Resources(mode="inline", components=["bokeh"]).js_raw)
         return f"<script>{raw}</script><script>{moves}{script}\n{_WHEN_DRAWN}</script>"
 
-    # --- the charts ---------------------------------------------------------------------------------------------------
-
-    def slowdown(self) -> list[Any]:
-        """Slowdown by flow size: mean, and 99th percentile."""
-        lines = _points.split(self._results)
-        frames = _points.by_size(lines)
-        charts = []
-        for statistic, title in (("mean", "mean"), ("p99", "99th percentile")):
-            chart = chart_of(title, "flow size", "slowdown", x_axis_type="log", y_axis_type="log")
-            chart.xaxis.formatter = CustomJSTickFormatter(code=BYTES)
-            chart.yaxis.formatter = CustomJSTickFormatter(code=PLAIN)
-            for line, frame, style in zip(lines, frames, _styles(self._results, lines)):
-                source = ColumnDataSource({"x": frame["size"], "y": frame[statistic], "flows": frame["flows"]})
-                add_line(chart, source, line.name, style, marks=True)
-            _hover(chart, [("flows of", "@x{0.0 a}B"), ("slowdown", "@y{0.00}"), ("flows", "@flows")])
-            charts.append(chart)
-        return charts
-
-    def distributions(self) -> list[Any]:
-        """Distributions of completion times and of slowdowns."""
-        lines = _points.split(self._results)
-        charts = []
-        for column, title, label in (
-            ("fct_ps", "completion time", "completion time (µs)"),
-            ("slowdown", "slowdown", "slowdown"),
-        ):
-            chart = chart_of(title, label, "share of flows", x_axis_type="log", y_range=(0, 1.02))
-            chart.xaxis.formatter = CustomJSTickFormatter(code=PLAIN)
-            for line, style in zip(lines, _styles(self._results, lines)):
-                values, share = _points.distribution(line, column)
-                values = values / (1e6 if column == "fct_ps" else 1)
-                add_line(chart, ColumnDataSource({"x": values, "y": share}), line.name, style)
-            _hover(chart, [(label, "@x{0,0.00}"), ("share of flows", "@y{0.0000}")])
-            charts.append(chart)
-        return charts
-
-    def utilisation(self) -> list[Any]:
-        """Utilisation of links over time, a chart a tier."""
-        return [
-            self._over_time(TIERS[tier], "share of capacity", partial(_points.utilisation, tier=tier), most=1.02)
-            for tier in _points.tiers(self._results)
-        ]
-
-    def queues(self) -> list[Any]:
-        """Queues over time: the longest of all ports, and the buffer in use at the fullest switch."""
-        titles = {"longest_bytes": "longest queue of a port", "used_bytes": "buffer in use at the fullest switch"}
-        return [
-            self._over_time(title, "KB", partial(_points.queues, column=column)) for column, title in titles.items()
-        ]
-
-    def where_time_went(self, results: Sequence[Result]) -> list[Any]:
-        """Mean completion time of short, medium and long flows, by cause; estimates have none."""
-        names = [result.name for result in results]
-        charts = []
-        for size in _points.SIZES:
-            if not any(_points.of_size(result, size).any() for result in results):
-                continue
-            frame = _points.spent(results, size)
-            chart = chart_of(
-                f"{size} flows", "mean completion time (µs)", "", y_range=names[::-1], height=110 + 28 * len(names)
-            )
-            source = ColumnDataSource({"name": names, **{column: frame[column] for column, _, _ in SPENT}})
-            for bar, (column, label, _) in zip(
-                chart.hbar_stack(
-                    [column for column, _, _ in SPENT],
-                    y="name",
-                    height=0.65,
-                    color=[colour for _, _, colour in SPENT],
-                    source=source,
-                ),
-                SPENT,
-            ):
-                chart.add_tools(
-                    HoverTool(renderers=[bar], tooltips=[("", "@name"), (label, f"@{column}{{0,0.00}} µs")])
-                )
-            chart.ygrid.visible = False
-            charts.append(chart)
-        return charts
-
-    def guarantees(self) -> list[Any]:
-        """Guaranteed bounds against measurements: the fullest queues by tier, and the waits of packets."""
-        some = [(r, s) for r, s in zip(self._results, colours(self._results)) if "guarantees" in r.tables]
-        places = [(tier.replace("_", " "), result.name) for tier in TIERS for result, _ in some]
-        full = chart_of("most that waited, and the bound", "links", "KB", x_range=FactorRange(factors=places))
-        for result, colour in some:
-            frame = _points.fullest(result)
-            source = ColumnDataSource(
-                {
-                    "x": [(tier.replace("_", " "), result.name) for tier in TIERS],
-                    "most": frame["queue_max_bytes"].astype(float) / 1e3,
-                    "bound": frame["queue_bound_bytes"].astype(float) / 1e3,
-                }
-            )
-            full.vbar(x="x", top="most", width=0.8, color=colour, source=source)
-            full.scatter(x="x", y="bound", marker="dash", size=24, color=INK, line_width=3, source=source)
-        full.xaxis.major_label_orientation = 0.9
-        full.y_range.start = 0
-        _hover(full, [("", "@x"), ("most", "@most{0,0.0} KB"), ("bound", "@bound{0,0.0} KB")], line=False)
-        late = chart_of(
-            "waits, and the bound (dashed)",
-            "wait in all switches together (µs)",
-            "packets that waited longer",
-            y_axis_type="log",
-            y_range=(0.5e-5, 1.3),
-        )
-        for result, colour in some:
-            times, longer, bound = _points.waits(result, 1e-5)
-            add_line(late, ColumnDataSource({"x": times, "y": longer}), result.name, (colour, "-", "o"), step=True)
-            late.add_layout(Span(location=bound, dimension="height", line_color=colour, line_dash="dashed"))
-        _hover(late, [("wait", "@x{0,0.00} µs"), ("waited longer", "@y{0.0000%}")])
-        return [full, late]
-
-    def _over_time(
-        self, title: str, label: str, points: Callable[[Any], tuple[Any, Any]], most: float | None = None
-    ) -> Any:
-        more: dict[str, Any] = {} if most is None else {"y_range": (0, most)}
-        chart = chart_of(title, "time (ms)", label, **more)
-        lines = _points.every(self._results)
-        for line, style in zip(lines, _styles(self._results, lines)):
-            time, value = points(line.result)
-            if len(time):
-                add_line(chart, ColumnDataSource({"x": time, "y": value}), line.name, style)
-        if most is None:
-            chart.y_range.start = 0
-        mark(chart, self._failures)
-        _hover(chart, [("time", "@x{0.000} ms"), (label, "@y{0,0.000}")])
-        return chart
-
 
 def mark(chart: Any, failures: Sequence[Failure]) -> None:
     """Draws failures as vertical lines that say what they are."""
@@ -239,13 +106,6 @@ def mark(chart: Any, failures: Sequence[Failure]) -> None:
         )
         signs = chart.scatter(x="x", y="y", marker="triangle", size=9, color="#c8402f", source=source)
         chart.add_tools(HoverTool(renderers=[signs], tooltips=[("at", "@x{0.000} ms"), ("", "@what")]))
-
-
-def _styles(results: Sequence[Result], lines: Sequence[_points.Some]) -> list[tuple[str, str, str]]:
-    """Colour, dash and marker of each line: colours of schemes where each result is a line."""
-    if len(lines) == len(results):
-        return styles(len(lines), colours(results))
-    return styles(len(lines))
 
 
 def chart_of(title: str, x: str, y: str, height: int = 280, **how: Any) -> Any:
@@ -282,21 +142,22 @@ def add_line(
     chart: Any,
     source: ColumnDataSource,
     name: str,
-    style: tuple[str, str, str],
+    style: Look,
     *,
     marks: bool = False,
     step: bool = False,
 ) -> None:
-    """Adds a line with its place in the legend, where a click hides it."""
-    colour, dash, marker = style
+    """Adds a line with its place in the legend, where a click hides it; with `marks`, its points are marked."""
     draw = chart.step if step else chart.line
     how = {"mode": "after"} if step else {}
-    drawn = [draw(x="x", y="y", source=source, color=colour, line_dash=DASHES[dash], line_width=1.8, name=name, **how)]
+    signs = {"color": style.colour, "name": name}
+    drawn = [draw(x="x", y="y", source=source, line_dash=DASHES[style.dash], line_width=1.8, **signs, **how)]
     # A single point has no line, and must be seen all the same.
-    if marks or len(source.data["x"]) == 1:
-        drawn.append(
-            chart.scatter(x="x", y="y", source=source, color=colour, marker=MARKERS[marker], size=6, name=name)
-        )
+    points = len(source.data["x"])
+    if marks or points == 1:
+        some = CDSView(filter=IndexFilter(indices=np.unique(np.linspace(0, points - 1, SIGNS).astype(int)).tolist()))
+        view = {"view": some} if points > 2 * SIGNS else {}
+        drawn.append(chart.scatter(x="x", y="y", source=source, marker=MARKERS[style.marker], size=6, **signs, **view))
     if not chart.legend:
         chart.add_layout(
             Legend(
@@ -315,10 +176,26 @@ def add_line(
     chart.legend[0].items.append(LegendItem(label={"value": name}, renderers=drawn))
 
 
-def _hover(chart: Any, said: list[tuple[str, str]], line: bool = True) -> None:
+def hover(chart: Any, said: list[tuple[str, str]], line: bool = True) -> None:
+    """Adds what a chart says of the points of its lines; with `line`, also whose they are."""
     names = [("", "$name")] if line else []
     chart.add_tools(HoverTool(tooltips=[*names, *said], renderers=[*chart.renderers], muted_policy="ignore"))
 
 
 def _quoted(text: str) -> str:
     return json.dumps(text).replace("<", "\\u003c")
+
+
+CSS = """
+.charts { display: flex; flex-wrap: wrap; gap: 1rem; }
+.chart { flex: 1 1 20rem; min-width: 0; }
+.legend { display: flex; flex-wrap: wrap; gap: 0.2rem 1.2rem; font-size: 0.85rem; }
+.filters { display: flex; flex-wrap: wrap; gap: 0.4rem 1.2rem; font-size: 0.85rem; margin: 0 0 0.8rem; }
+.filters output { margin-left: auto; font-weight: 600; }
+.filters select { font: inherit; color: inherit; background: var(--quiet); border: 1px solid var(--rule);
+  border-radius: 4px; padding: 0.1rem 0.4rem; max-width: 100%; }
+.flow:not(:empty) { border: 1px solid var(--rule); border-radius: 6px; padding: 0 1rem 0.8rem; margin: 0 0 1.2rem;
+  overflow-x: auto; }
+/* Charts keep the size that they have on the screen: paper is as much narrower. */
+@media print { .filters { display: none; } .charts { zoom: 0.62; } }
+"""

@@ -46,6 +46,8 @@ from clearway._places import check_folder, check_page, held, slug
 if TYPE_CHECKING:
     import pandas as pd
 
+    from clearway._listings import Link
+
 app = typer.Typer(
     help="Clearway: a packet-level simulator for datacenter networks.",
     no_args_is_help=True,
@@ -437,14 +439,14 @@ def check(
     said.line(f"a run: {foreseen}", {"estimate": foreseen.facts()})
     nodes, links = nodes_and_links(read)
     if json_:
-        said.facts({"nodes": nodes, "links": links.to_dict("records")})
+        said.facts({"nodes": nodes, "links": links})
     else:
         for line in _named(nodes, links, names):
             typer.echo(line)
     said.end()
 
 
-def _named(nodes: Sequence[str], links: pd.DataFrame, every: bool) -> list[str]:
+def _named(nodes: Sequence[str], links: Sequence[Link], every: bool) -> list[str]:
     """The nodes by kind, and the links between each pair of kinds."""
     kinds: dict[str, list[str]] = {}
     for name in nodes:
@@ -454,10 +456,11 @@ def _named(nodes: Sequence[str], links: pd.DataFrame, every: bool) -> list[str]:
     # Each cable once, in one direction.
     pairs: dict[tuple[str, str, int], list[str]] = {}
     seen: set[frozenset[str]] = set()
-    for source, target, rate in zip(links["from"], links["to"], links["rate_bps"], strict=True):
+    for link in links:
+        source, target, rate = link["from"], link["to"], link["rate_bps"]
         if frozenset((source, target)) not in seen:
             seen.add(frozenset((source, target)))
-            kind = (source.rstrip("0123456789"), target.rstrip("0123456789"), int(rate))
+            kind = (source.rstrip("0123456789"), target.rstrip("0123456789"), rate)
             pairs.setdefault(kind, []).append(f"{source} - {target}")
     lines.append(f"links, as failures name them: {len(seen):,}")
     lines += [

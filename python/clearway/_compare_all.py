@@ -248,8 +248,8 @@ def measure(result: Result) -> dict[str, float]:
     said = [f"{name}{end}" for name in ("mean", "p99") for end in ("", " low", " high")]
     row = {f"{size} {name}": float(sizes.loc[size, name]) for size in sizes.index for name in said}
     delivered = ~np.isnan(flows["delivered_ps"].astype(float))
-    # How much was sent is unknown for messages that are not delivered.
-    payload = float(flows["bytes"].sum()) if delivered.all() else float("nan")
+    # How much was sent is unknown for messages that are not delivered. A short run may have none at all.
+    payload = float(flows["bytes"].sum()) if len(flows) and delivered.all() else float("nan")
     of_switches, of_hosts = links["tier"] != "from_host", links["tier"] == "from_host"
     fct = flows["fct_ps"].astype(float)
     rates = np.nan_to_num(flows["bytes"] / fct)
@@ -257,8 +257,8 @@ def measure(result: Result) -> dict[str, float]:
     return {
         **row,
         "kept up": kept_up(*(flows[name].astype(float) for name in ("start_ps", "delivered_ps", "bytes"))),
-        "undelivered": float(1 - delivered.mean()),
-        "refused": float(np.isin(ended, ("rejected", "failed")).mean()),
+        "undelivered": float(1 - delivered.mean()) if len(flows) else 0.0,
+        "refused": float(np.isin(ended, ("rejected", "failed")).mean()) if len(flows) else 0.0,
         "longest queue KB": float(links["queued_bytes_max"][of_switches].max()) / 1e3,
         "overhead": float(links["sent_bytes"][of_hosts].sum()) / payload - 1,
         "dropped": float(result.dropped) / max(1.0, float(links["sent_packets"].sum())),

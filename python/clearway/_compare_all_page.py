@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from html import escape
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
+from clearway import _lines
+from clearway._charts import CSS as CHARTS_CSS
+from clearway._charts import Charts
 from clearway._compare_all import FABRICS, WORKLOADS, Contender, Everything
-from clearway._html import figure, number, section, table
+from clearway._html import number, section, table
+from clearway._lines import Axes, Lines, Panel, script
 from clearway._listings import schemes
-from clearway._plots import STYLE, Picture, add_legend, styles
 
 TITLE = "Every scheme on one ground"
 
 _BY_LOAD = (
+    ("short mean", "mean of short flows"),
     ("short p99", "99th percentile of short flows"),
     ("medium mean", "mean of medium flows"),
+    ("medium p99", "99th percentile of medium flows"),
     ("long mean", "mean of long flows"),
+    ("long p99", "99th percentile of long flows"),
 )
 
 WORDS = {
@@ -51,7 +55,7 @@ _COSTS = [
 def page(found: Everything) -> list[str]:
     """The parts of the page, in order."""
     frame, sustained, who = found.runs, found.sustained, found.contenders
-    load = _nearest(frame, 0.6)
+    load, charts = _nearest(frame, 0.6), Charts()
     at = frame[frame["load"] == load]
     parts = [
         f"<h1>{TITLE}</h1>",
@@ -61,20 +65,12 @@ def page(found: Everything) -> list[str]:
             _glance(at, sustained, found.fairness, who) + _highlights(at, sustained, who),
         ),
     ]
-    for family, words in WORDS.items():
-        names = [one.name for one in who if one.family == family]
-        if names:
-            parts.append(
-                section(
-                    f"Slowdown by load: {family}",
-                    f"<p>{escape(words[0].upper() + words[1:])}.</p>" + _by_load(frame, names),
-                )
-            )
+    parts.append(section("Slowdown by load", _by_load(found, charts)))
     parts.append(section("What each needs", _needs(who)))
     if found.absent:
         rows = [[name, why] for name, why in found.absent.items()]
         parts.append(section("Did not take part", table(["", "why"], rows, text=2)))
-    return parts
+    return [*parts, script(), charts.script()]
 
 
 def _setting(found: Everything) -> str:
@@ -190,51 +186,31 @@ def _highlights(at: pd.DataFrame, sustained: pd.Series[float], who: Sequence[Con
     return "<ul>" + "".join(f"<li>{escape(what)}: <b>{escape(who_)}</b>" for what, who_ in items if who_) + "</ul>"
 
 
-def _by_load(frame: pd.DataFrame, names: Sequence[str]) -> str:
-    figures = []
-    for column, words in _BY_LOAD:
-        caption = (
-            f"Slowdown by load: {words}. Rows are fabrics, columns workloads. A hollow point did not deliver every "
-            "message."
+def _by_load(found: Everything, charts: Charts) -> str:
+    """Slowdown by load: a row of panels for each kind of flows, a panel for each workload and fabric."""
+    family = {one.name: one.family for one in found.contenders}
+    runs = found.runs.assign(family=found.runs["scheme"].map(family), unfinished=found.runs["undelivered"])
+    order = {one.name: place for place, one in enumerate(found.contenders)}
+    runs = runs.sort_values(["scheme", "load"], key=lambda of: of.map(order) if of.name == "scheme" else of)
+    lines = Lines(charts, runs, Axes("load", "scheme", ["family"]), "all")
+    words = "".join(
+        f"<li>{escape(name)}: {escape(said)}</li>" for name, said in WORDS.items() if name in set(family.values())
+    )
+    rows = [
+        f"<h3>{escape(title[0].upper() + title[1:])}</h3>"
+        + lines.row(
+            [
+                Panel(f"{WORKLOADS[workload]}, {fabric}", column, {"workload": workload, "fabric": fabric})
+                for fabric, workload in itertools.product(FABRICS, WORKLOADS)
+                if ((runs["workload"] == workload) & (runs["fabric"] == fabric)).any()
+            ],
+            f"Slowdown by load: {title}. A hollow point did not deliver every message. Click a point to see its run.",
         )
-        figures.append(figure(_panels(frame, names, column), caption))
-    return "".join(figures)
-
-
-def _panels(frame: pd.DataFrame, names: Sequence[str], column: str) -> Picture:
-    fabrics = [fabric for fabric in FABRICS if (frame["fabric"] == fabric).any()]
-    workloads = [name for name in WORKLOADS if (frame["workload"] == name).any()]
-    with mpl.rc_context(STYLE):
-        picture = Picture(figsize=(9.6, 0.6 + 2.1 * len(fabrics)), layout="constrained")
-        grid = picture.subplots(len(fabrics), len(workloads), sharex=True, sharey=True, squeeze=False)
-        for row, fabric in zip(grid, fabrics):
-            for axes, workload in zip(row, workloads):
-                of = frame[(frame["fabric"] == fabric) & (frame["workload"] == workload)]
-                _panel(axes, of, names, column)
-                axes.set_title(f"{WORKLOADS[workload]}, {fabric}")
-                if axes in grid[-1]:
-                    axes.set_xlabel("load")
-            row[0].set_ylabel("slowdown")
-        add_legend(picture, grid[0][0], loc="outside lower center", ncols=5, fontsize=8)
-        return picture
-
-
-def _panel(axes: Axes, of: pd.DataFrame, names: Sequence[str], column: str) -> None:
-    looks = styles(len(names))
-    for index, name in enumerate(names):
-        line = of[of["scheme"] == name].sort_values("load")
-        whole = line["undelivered"] == 0
-        colour, dash, marker = looks[index]
-        axes.plot(line["load"], line[column], color=colour, linestyle=dash, label=name, linewidth=1.4)
-        for shown, fill in ((whole, colour), (~whole, "white")):
-            axes.plot(
-                line["load"][shown], line[column][shown], marker, color=colour, markerfacecolor=fill, markersize=3.5
-            )
-    axes.set_yscale("log")
-    axes.axhline(1, color="#8a8f98", linewidth=0.8)
-    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
-    axes.yaxis.set_minor_formatter(NullFormatter())
+        for column, title in _BY_LOAD
+    ]
+    shown = ["scheme", "fabric", "workload", "load", *(column for column, _ in _BY_LOAD), "longest queue KB"]
+    shown += ["overhead", "dropped", "undelivered", "refused"]
+    return f"<ul>{words}</ul>{lines.filters()}{''.join(rows)}{lines.end({name: name for name in shown})}"
 
 
 def _needs(who: Sequence[Contender]) -> str:
@@ -252,11 +228,13 @@ def _needs(who: Sequence[Contender]) -> str:
     return table(["", "what it does", "what hosts and switches must have", "described in"], rows, text=4)
 
 
-CSS = """
-body { max-width: 82rem; }
-.glance { width: auto; }
-.glance td, .glance th { padding: 0.22rem 0.45rem; font-size: 0.8rem; border-top: 1px solid #eef0f3;
-  white-space: nowrap; }
-.glance th.group { white-space: normal; }
-.glance th.family { text-align: left; padding-top: 0.8rem; font-weight: 400; white-space: normal; }
+CSS = f"""{CHARTS_CSS}{_lines.CSS}
+body {{ max-width: 82rem; }}
+.glance {{ width: auto; }}
+.glance td, .glance th {{ padding: 0.22rem 0.45rem; font-size: 0.8rem; border-top: 1px solid var(--line);
+  white-space: nowrap; }}
+.glance th.group {{ white-space: normal; }}
+.glance th.family {{ text-align: left; padding-top: 0.8rem; font-weight: 400; white-space: normal; }}
+@media print {{ .charts {{ zoom: 0.5; grid-template-columns: repeat(4, 1fr); }} }}
+@media print {{ section {{ break-inside: auto; }} .glance td, .glance th {{ font-size: 6pt; padding: 0.1rem; }} }}
 """

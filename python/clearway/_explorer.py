@@ -13,8 +13,8 @@ import pandas as pd
 from bokeh.models import CDSView, ColumnDataSource, CustomJSTickFormatter, HoverTool, IndexFilter, TapTool
 
 from clearway import _points
-from clearway._charts import BYTES, PLAIN, Charts, Failure, add_line, chart_of, mark
-from clearway._plots import colours
+from clearway._charts import BYTES, MARKERS, PLAIN, Charts, Failure, add_line, chart_of, mark
+from clearway._looks import looks_of
 from clearway._points import SPENT
 
 if TYPE_CHECKING:
@@ -33,9 +33,11 @@ def section(results: Sequence[Result], charts: Charts, failures: Sequence[Failur
     if not len(frame):
         return ""
     names = [result.name for result in results]
-    shades = colours(results)
+    shown = looks_of(results)
     frame["name"] = [names[run] for run in frame["run"]]
-    frame["colour"] = [shades[run] for run in frame["run"]]
+    frame["colour"] = [shown[run].colour for run in frame["run"]]
+    frame["marker"] = [MARKERS[shown[run].marker] for run in frame["run"]]
+    frame["marker"] = frame["marker"].where(frame["done"], "x")
     source = ColumnDataSource({str(column): frame[column].to_numpy() for column in frame}, name="flows")
     view = CDSView(filter=IndexFilter(indices=list(range(len(frame))), name="shown"))
     by_size = _scatter("each flow by its size", "flow size", "bytes", source, view, x_axis_type="log")
@@ -45,10 +47,8 @@ def section(results: Sequence[Result], charts: Charts, failures: Sequence[Failur
     shares = chart_of("slowdown of the flows that the filters leave", "slowdown", "share of flows", x_axis_type="log")
     shares.y_range.start, shares.y_range.end = 0, 1.02
     shares.xaxis.formatter = CustomJSTickFormatter(code=PLAIN)
-    for run, (name, shade) in enumerate(zip(names, shades)):
-        add_line(
-            shares, ColumnDataSource({"x": [1.0, 1.0], "y": [0.0, 0.0]}, name=f"shares{run}"), name, (shade, "-", "o")
-        )
+    for run, (name, look) in enumerate(zip(names, shown)):
+        add_line(shares, ColumnDataSource({"x": [1.0, 1.0], "y": [0.0, 0.0]}, name=f"shares{run}"), name, look)
     facts = {
         "runs": names,
         "spent": [[column, label, colour] for column, label, colour in SPENT if column in frame],
@@ -139,7 +139,6 @@ def _choice(column: str, words: str, values: Sequence[str]) -> str:
 def _scatter(title: str, label: str, column: str, source: ColumnDataSource, view: CDSView, **how: Any) -> Any:
     chart = chart_of(title, label, "slowdown", y_axis_type="log", **how)
     chart.yaxis.formatter = CustomJSTickFormatter(code=PLAIN)
-    source.data["marker"] = np.where(source.data["done"], "circle", "x")
     points = chart.scatter(
         x=column,
         y="slowdown",

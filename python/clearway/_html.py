@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from clearway import _core
+from clearway._looks import Look
 from clearway._places import check_page, replace
-from clearway._plots import Picture
 
 
 def write(title: str, parts: Iterable[str], path: Path, css: str = "") -> Path:
@@ -24,6 +24,7 @@ def write(title: str, parts: Iterable[str], path: Path, css: str = "") -> Path:
     body = "\n".join(
         [
             *_with_contents(shown),
+            _UNFOLD if any("<details>" in part for part in shown) else "",
             f"<footer>Clearway {escape(_core.__version__)} ({escape(_core.COMMIT)})</footer>",
         ]
     )
@@ -43,21 +44,45 @@ def section(title: str, body: str) -> str:
     return f'<section id="{name}"><h2>{escape(title)}</h2>\n{body}\n</section>' if body else ""
 
 
+# What is folded up would not be printed.
+_UNFOLD = """<script>addEventListener("beforeprint", () => {
+  for (const one of document.querySelectorAll("details")) one.open = true;
+});</script>"""
+
 _SECTION = re.compile(r'<section id="([^"]+)"><h2>(.*?)</h2>')
 
 
 def _with_contents(parts: Sequence[str]) -> list[str]:
     """The parts, with links to the sections before the first of them, if there are some."""
     links = [f'<a href="#{found[1]}">{found[2]}</a>' for part in parts if (found := _SECTION.match(part))]
-    if len(links) < 4:
+    if len(links) < 3:
         return list(parts)
     first = next(index for index, part in enumerate(parts) if _SECTION.match(part))
     return [*parts[:first], f"<nav aria-label=Contents>{''.join(links)}</nav>", *parts[first:]]
 
 
-def figure(picture: Picture, caption: str) -> str:
-    """A picture with its caption."""
-    return f"<figure>{picture.svg()}<figcaption>{escape(caption)}</figcaption></figure>"
+def swatch(look: Look) -> str:
+    """A piece of a line with its marker, as legends and tables have it beside a name."""
+    drawn = _SHAPES[look.marker]
+    return (
+        f'<svg class=swatch viewBox="0 0 34 12" width=34 height=12 aria-hidden=true fill="{look.colour}" '
+        f'stroke="{look.colour}" stroke-width=2><path d="M0 6H34" stroke-dasharray="{_STROKES[look.dash]}"/>'
+        f'<path d="{drawn}" stroke=none transform="translate(17 6)"/></svg>'
+    )
+
+
+_STROKES = {"-": "none", "--": "7 3", "-.": "7 3 2 3", ":": "2 3"}
+# Around (0, 0), by matplotlib's words.
+_SHAPES = {
+    "o": "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0",
+    "s": "M-4-4H4V4H-4Z",
+    "^": "M0-5L5 4H-5Z",
+    "D": "M0-5L5 0L0 5L-5 0Z",
+    "v": "M0 5L5-4H-5Z",
+    "h": "M-5 0L-2.5-4.4H2.5L5 0L2.5 4.4H-2.5Z",
+    "*": "M0-6L1.6-2L5.7-1.9L2.5 .8L3.5 4.9L0 2.5L-3.5 4.9L-2.5 .8L-5.7-1.9L-1.6-2Z",
+    "P": "M-1.5-5H1.5V-1.5H5V1.5H1.5V5H-1.5V1.5H-5V-1.5H-1.5Z",
+}
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[Any]], text: int) -> str:
@@ -88,10 +113,10 @@ _CSS = """
 @media screen and (prefers-color-scheme: dark) {
   :root { --ink: #e3e6eb; --soft: #aab0ba; --faint: #8a8f98; --page: #16181c; --quiet: #20242a; --rule: #3a3f47;
     --line: #2a2e35; --strong: #555b66; --warn: #3a2a12; }
-  figure > svg, .panels, .curves { background: #fff; border-radius: 6px; }
+  .panels, .curves { background: #fff; border-radius: 6px; }
 }
 body { font: 15px/1.5 system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-serif; color: var(--ink);
-  background: var(--page); max-width: 62rem; margin: 2.5rem auto 4rem; padding: 0 1.5rem; }
+  background: var(--page); max-width: 68rem; margin: 2.5rem auto 4rem; padding: 0 1.5rem; }
 h1 { font-size: 1.7rem; line-height: 1.2; margin: 0; letter-spacing: -0.01em; }
 h2 { font-size: 1.15rem; margin: 2.6rem 0 0.8rem; padding-bottom: 0.25rem; border-bottom: 1px solid var(--rule); }
 nav { display: flex; flex-wrap: wrap; gap: 0.2rem 1rem; margin: 1.2rem 0 0; font-size: 0.85rem; }
@@ -101,8 +126,6 @@ h3 { font-size: 0.95rem; margin: 1.2rem 0 0.4rem; }
 .warning { margin: 1.2rem 0; padding: 0.7rem 1rem; background: var(--warn); border-left: 4px solid #d55e00; }
 .note, figcaption { color: var(--soft); font-size: 0.85rem; margin: 0.5rem 0 0; max-width: 50rem; }
 figure { margin: 0 0 1.2rem; }
-figure svg { width: 100%; height: auto; display: block; }
-figure svg text { font-family: system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-serif !important; }
 section { overflow-x: auto; }
 table { border-collapse: collapse; font-size: 0.85rem; font-variant-numeric: tabular-nums; width: 100%; }
 th, td { padding: 0.3rem 0.6rem; text-align: right; vertical-align: top; }
@@ -118,6 +141,7 @@ small { font-weight: 400; }
 .summary td.best { font-weight: 700; }
 .span { color: var(--faint); white-space: nowrap; }
 summary { font-size: 0.95rem; font-weight: 600; cursor: pointer; margin: 1.2rem 0 0.4rem; }
+.swatch { margin-right: 0.5em; vertical-align: -0.1em; }
 .dot { display: inline-block; width: 0.7em; height: 0.7em; border-radius: 50%; margin-right: 0.5em; }
 pre { background: var(--quiet); padding: 0.8rem 1rem; overflow-x: auto; font-size: 0.78rem; line-height: 1.45; }
 footer { color: var(--faint); font-size: 0.8rem; margin-top: 3rem; }

@@ -1,12 +1,19 @@
 from __future__ import annotations
 
 import json
-from typing import Any
-
-import pandas as pd
+from array import array
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from clearway import _core
 from clearway._scenario import Scenario, _toml
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+# A directed link of a network.
+Link = TypedDict("Link", {"from": str, "to": str, "tier": str, "rate_bps": int})
 
 
 def schemes() -> pd.DataFrame:
@@ -19,7 +26,7 @@ def schemes() -> pd.DataFrame:
     >>> cw.schemes().loc["dcpim", "title"]
     'dcPIM: Datacenter Parallel Iterative Matching'
     """
-    return pd.DataFrame(_core.schemes()).set_index("name")
+    return _frame(_core.schemes())
 
 
 def workloads() -> pd.DataFrame:
@@ -29,7 +36,7 @@ def workloads() -> pd.DataFrame:
     >>> "websearch" in cw.workloads().index
     True
     """
-    return pd.DataFrame(_core.workloads()).set_index("name")
+    return _frame(_core.workloads())
 
 
 def fabrics() -> pd.DataFrame:
@@ -45,6 +52,13 @@ def fabrics() -> pd.DataFrame:
         (name, body), *_ = variant["properties"].items()
         parameters = _resolve(schema, body).get("properties", {})
         rows.append({"name": name, "summary": variant.get("description", ""), "parameters": ", ".join(parameters)})
+    return _frame(rows)
+
+
+def _frame(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+    """Imported here: `clearway check` needs the module and no data frames, which take a second to import."""
+    import pandas as pd
+
     return pd.DataFrame(rows).set_index("name")
 
 
@@ -53,10 +67,8 @@ def _resolve(schema: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
     return schema["$defs"][reference.rsplit("/", 1)[1]] if reference else body
 
 
-def nodes_and_links(scenario: Scenario) -> tuple[list[str], pd.DataFrame]:
-    """The names of the nodes of a scenario's network, hosts first, and its directed links: from, to, tier, rate_bps."""
-    from clearway._run import run
-
+def nodes_and_links(scenario: Scenario) -> tuple[list[str], list[Link]]:
+    """The names of the nodes of a scenario's network, hosts first, and its directed links."""
     traffic = {"sizes": {"constant": "1B"}, "arrivals": "all_at_once", "flows": 1}
     keys = {
         "fabric": scenario.to_dict()["fabric"],
@@ -65,10 +77,22 @@ def nodes_and_links(scenario: Scenario) -> tuple[list[str], pd.DataFrame]:
         "traffic": [traffic],
     }
     text = "\n".join(f"{key} = {_toml(value)}" for key, value in keys.items())
-    links = run(Scenario.from_toml(text, scenario.name), threads=1, progress=False).links.to_pandas()
-    columns = links[["from", "to", "tier", "rate_bps"]].astype({"from": str, "to": str, "tier": str, "rate_bps": int})
+    bare = Scenario.from_toml(text, scenario.name)
+    (_, _, tables), _ = _core.simulate(bare._core, 1, None, None, None, None)
+    columns = {name: _values(kind, raw, names) for name, _, _, kind, raw, names in dict(tables)["links"]}
+    ends = zip(columns["from"], columns["to"], columns["tier"], columns["rate_bps"])
+    links: list[Link] = [
+        {"from": source, "to": target, "tier": tier, "rate_bps": rate} for source, target, tier, rate in ends
+    ]
     nodes = dict.fromkeys([*columns["from"], *columns["to"]])
-    return sorted(nodes, key=lambda name: not name.startswith("host")), columns
+    return sorted(nodes, key=lambda name: not name.startswith("host")), links
+
+
+def _values(kind: str, raw: bytes, names: list[str]) -> list[Any]:
+    """A column of the core's, as `_results` makes an Arrow column of it; empty if it is of another kind."""
+    if kind == "names":
+        return [names[place] for place in array("I", raw)]
+    return array("Q", raw).tolist() if kind == "u64" else []
 
 
 def schema() -> dict[str, Any]:

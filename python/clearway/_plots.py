@@ -1,7 +1,7 @@
 """Plots of results. Each is drawn into given axes; `Plots` makes single figures, a report puts all together.
 
-A scheme has the same colour in every plot of a set of results, chosen for readers with colour blindness (Okabe and
-Ito). Sizes and times are on logarithmic axes, since flows differ by five orders of magnitude.
+A scheme looks the same in every plot: see `_looks`. Sizes and times are on logarithmic axes, since flows differ by five
+orders of magnitude.
 """
 
 from __future__ import annotations
@@ -16,13 +16,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from clearway import _core, _points
+from clearway import _points
+from clearway._looks import Look, looks_of
 from clearway._points import SPENT, TIERS
 
 if TYPE_CHECKING:
     from clearway._results import Result
-
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7a5195", "#6b6b6b")
 
 STYLE: dict[Any, Any] = {
     "font.size": 9,
@@ -132,7 +131,7 @@ class Plots:
         Only for runs with a scheme that guarantees bounds (Harmony): those with the tables `guarantees` and
         `guaranteed_waits`.
         """
-        some = [(result, colour) for result, colour in _each(self._results) if "guarantees" in result.tables]
+        some = [(result, look) for result, look in _each(self._results) if "guarantees" in result.tables]
         return self._panels([lambda axes: _fullest(axes, some), lambda axes: _waits(axes, some)])
 
     def where_time_went(self) -> Picture:
@@ -173,50 +172,17 @@ class Plots:
             return picture
 
 
-def colours(results: Sequence[Result]) -> list[str]:
-    """A colour for each result: the scheme's, the same in every report, if each has its own scheme."""
-    schemes = [_schemes(result) for result in results]
-    own = all(len(names) == 1 for names in schemes) and len({names[0] for names in schemes}) == len(schemes)
-    return colours_of([names[0] if own else "" for names in schemes])
+def _each(results: Sequence[Result]) -> Iterator[tuple[Result, Look]]:
+    return zip(results, looks_of(results))
 
 
-def colours_of(names: Sequence[str]) -> list[str]:
-    """A colour for each name: a scheme's own, otherwise by position; all different as long as there are enough."""
-    catalogue = [row["name"] for row in _core.schemes()]
-    taken: list[str] = []
-    for index, name in enumerate(names):
-        wish = catalogue.index(name) if name in catalogue else index
-        palette = [COLOURS[(wish + further) % len(COLOURS)] for further in range(len(COLOURS))]
-        taken.append(next((colour for colour in palette if colour not in taken), palette[0]))
-    return taken
-
-
-# With the eight colours, 32 lines that can be told apart, also in grey.
-_DASHES, _MARKERS = ("-", "--", ":", "-."), ("o", "s", "^", "D")
-
-
-def styles(count: int, coloured: Sequence[str] = ()) -> list[tuple[str, str, str]]:
-    """Colour, dash and marker of each of `count` lines, no two alike up to 32."""
-    found: list[tuple[str, str, str]] = []
-    for index in range(count):
-        colour = coloured[index] if coloured else COLOURS[index % len(COLOURS)]
-        before = sum(colour == other for other, _, _ in found)
-        found.append((colour, _DASHES[before % len(_DASHES)], _MARKERS[before % len(_MARKERS)]))
-    return found
-
-
-def _schemes(result: Result) -> list[str]:
-    column = result.flows.to_arrow()["transport"].combine_chunks()
-    return [str(name) for name in column.dictionary.to_pylist()]
-
-
-def _each(results: Sequence[Result]) -> Iterator[tuple[Result, str]]:
-    return zip(results, colours(results))
+def _line(look: Look) -> dict[str, Any]:
+    return {"color": look.colour, "linestyle": look.dash}
 
 
 def _slowdown(axes: Axes, results: Sequence[Result], statistic: str) -> None:
-    for frame, (result, colour) in zip(_points.by_size(_points.every(results)), _each(results)):
-        axes.plot(frame["size"], frame[statistic], marker="o", color=colour, label=labelled(result.name))
+    for frame, (result, look) in zip(_points.by_size(_points.every(results)), _each(results)):
+        axes.plot(frame["size"], frame[statistic], **_line(look), marker=look.marker, label=labelled(result.name))
     axes.set(xscale="log", yscale="log", xlabel="flow size", ylabel="slowdown")
     axes.set_title("mean" if statistic == "mean" else "99th percentile")
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _bytes(value)))
@@ -229,11 +195,11 @@ def _slowdown(axes: Axes, results: Sequence[Result], statistic: str) -> None:
 
 
 def _cdf(axes: Axes, results: Sequence[Result], column: str) -> None:
-    for line, (result, colour) in zip(_points.every(results), _each(results)):
+    for line, (result, look) in zip(_points.every(results), _each(results)):
         values, share = _points.distribution(line, column)
         if len(values):
             shown = values / (1e6 if column == "fct_ps" else 1)
-            axes.step(shown, share, where="post", color=colour, label=labelled(result.name))
+            axes.step(shown, share, where="post", **_line(look), label=labelled(result.name))
     axes.set(xscale="log", ylabel="share of flows", ylim=(0, 1.02))
     axes.set_xlabel("completion time (µs)" if column == "fct_ps" else "slowdown")
     axes.set_title("completion time" if column == "fct_ps" else "slowdown")
@@ -242,33 +208,33 @@ def _cdf(axes: Axes, results: Sequence[Result], column: str) -> None:
 
 
 def _utilisation(axes: Axes, results: Sequence[Result], tier: str) -> None:
-    for result, colour in _each(results):
+    for result, look in _each(results):
         time, used = _points.utilisation(result, tier)
         if len(time):
-            axes.plot(time, used, color=colour, label=labelled(result.name), linewidth=1.3)
+            axes.plot(time, used, **_line(look), label=labelled(result.name), linewidth=1.3)
     axes.set(xlabel="time (ms)", ylabel="share of capacity", ylim=(0, 1.02))
     axes.set_title(TIERS[tier])
 
 
 def _queues(axes: Axes, results: Sequence[Result], column: str, title: str) -> None:
-    for result, colour in _each(results):
+    for result, look in _each(results):
         time, longest = _points.queues(result, column)
         if len(time):
-            axes.plot(time, longest, color=colour, label=labelled(result.name), linewidth=1.3)
+            axes.plot(time, longest, **_line(look), label=labelled(result.name), linewidth=1.3)
     axes.set(xlabel="time (ms)", ylabel="KB")
     axes.set_ylim(bottom=0)
     axes.set_title(title)
 
 
-def _fullest(axes: Axes, results: Sequence[tuple[Result, str]]) -> None:
+def _fullest(axes: Axes, results: Sequence[tuple[Result, Look]]) -> None:
     """For each tier, the link that came nearest to its bound."""
     tiers = {"up": "up", "down": "down", "to_host": "to hosts"}
     width = 0.8 / max(len(results), 1)
-    for place, (result, colour) in enumerate(results):
+    for place, (result, look) in enumerate(results):
         fullest = _points.fullest(result)
         at = np.arange(len(tiers)) + (place - (len(results) - 1) / 2) * width
         most, bound = (fullest[f"queue_{name}_bytes"].astype(float) / 1e3 for name in ("max", "bound"))
-        axes.bar(at, most, width * 0.86, color=colour, label=labelled(result.name))
+        axes.bar(at, most, width * 0.86, color=look.colour, label=labelled(result.name))
         axes.hlines(bound, at - width * 0.43, at + width * 0.43, color="#1d2025", linewidth=1.6)
         for x, y, share in zip(at, np.fmax(most, bound), fullest["share"]):
             if not np.isnan(share):
@@ -281,14 +247,14 @@ def _fullest(axes: Axes, results: Sequence[tuple[Result, str]]) -> None:
     axes.set_title("most that waited, and the bound")
 
 
-def _waits(axes: Axes, results: Sequence[tuple[Result, str]]) -> None:
+def _waits(axes: Axes, results: Sequence[tuple[Result, Look]]) -> None:
     """The line falls vertically at the longest wait; the bound is dashed."""
     least = 1e-5
     one_bound = len({result.guaranteed_waits["wait_bound_ps"][-1] for result, _ in results}) == 1
-    for result, colour in results:
+    for result, look in results:
         times, longer, bound = _points.waits(result, least)
-        axes.plot(times, longer, drawstyle="steps-post", color=colour, label=labelled(result.name))
-        axes.axvline(bound, color="#1d2025" if one_bound else colour, linestyle=(0, (4, 2)), linewidth=1.4)
+        axes.plot(times, longer, drawstyle="steps-post", **_line(look), label=labelled(result.name))
+        axes.axvline(bound, color="#1d2025" if one_bound else look.colour, linestyle=(0, (4, 2)), linewidth=1.4)
     axes.set(yscale="log", ylim=(least / 2, 1.3), xlabel="wait in all switches together (µs)")
     axes.set_xlim(left=0)
     axes.set_ylabel("packets that waited longer")

@@ -19,10 +19,11 @@ import pandas as pd
 
 from clearway import _explorer, _job_charts, _points, _trees
 from clearway import _html as html
-from clearway._charts import Charts, Failure
+from clearway._charts import CSS, Failure
+from clearway._looks import looks_of
 from clearway._packets import time_of
-from clearway._plots import colours
 from clearway._points import SPENT, Floats
+from clearway._report_charts import ReportCharts
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -37,7 +38,7 @@ def write(results: Sequence[Result], path: Path) -> Path:
     """Writes a report on `results`: the whole file or nothing."""
     results = _told_apart(results)
     title = " · ".join(dict.fromkeys(_scenario_name(result) for result in results))
-    charts, trees = Charts(results, failures(results)), _trees.section(results)
+    charts, trees = ReportCharts(results, failures(results)), _trees.section(results)
     parts = [
         f"<h1>{escape(title)}</h1>",
         _subtitle(results),
@@ -72,7 +73,7 @@ def write(results: Sequence[Result], path: Path) -> Path:
         html.section("Scenario", _scenarios(results)),
         charts.script(),
     ]
-    return html.write(title, parts, path, _CSS + (_trees.CSS if trees else ""))
+    return html.write(title, parts, path, CSS + _CSS + (_trees.CSS if trees else ""))
 
 
 def _told_apart(results: Sequence[Result]) -> list[Result]:
@@ -128,7 +129,7 @@ def _by_kind(results: Sequence[Result]) -> str:
     return f"<h3>By class and transport</h3>{html.table(head, rows, text=2)}"
 
 
-def _where_time_went(results: Sequence[Result], charts: Charts) -> str:
+def _where_time_went(results: Sequence[Result], charts: ReportCharts) -> str:
     known = _packets(results)
     if not known:
         return ""
@@ -215,8 +216,8 @@ def _summary(results: Sequence[Result]) -> str:
     )
     best = _best(values, np.array([result.unfinished for result in results]))
     rows = []
-    for row, result, colour in zip(range(len(results)), results, colours(results)):
-        name = f'<th class=run><span class=dot style="background:{colour}"></span>{escape(result.name)}'
+    for row, result, look in zip(range(len(results)), results, looks_of(results)):
+        name = f"<th class=run>{html.swatch(look)}{escape(result.name)}"
         cells = []
         for column, value in enumerate(values[row]):
             text = f"{value:,.0f}" if column in _COUNTS and not np.isnan(value) else html.number(value)
@@ -283,7 +284,7 @@ def _size_legend(results: Sequence[Result]) -> str:
     return f"Short flows have up to {bdp[0]:,} B (1 bandwidth-delay product), long ones more than {8 * bdp[0]:,} B (8)."
 
 
-def _guarantees(results: Sequence[Result], charts: Charts) -> str:
+def _guarantees(results: Sequence[Result], charts: ReportCharts) -> str:
     if not any("guarantees" in result.tables for result in results):
         return ""
     caption = (
@@ -294,7 +295,7 @@ def _guarantees(results: Sequence[Result], charts: Charts) -> str:
     return html.section("Guarantees", charts.row(charts.guarantees(), caption))
 
 
-def _over_time(results: Sequence[Result], charts: Charts) -> str:
+def _over_time(results: Sequence[Result], charts: ReportCharts) -> str:
     pictures = []
     if any("utilisation" in result.tables and len(result.utilisation) for result in results):
         pictures.append(
@@ -408,14 +409,6 @@ def _scenarios(results: Sequence[Result]) -> str:
 
 
 _CSS = """
-.charts { display: flex; flex-wrap: wrap; gap: 1rem; }
-.chart { flex: 1 1 20rem; min-width: 0; }
-.legend { display: flex; flex-wrap: wrap; gap: 0.2rem 1.2rem; font-size: 0.85rem; }
-.filters { display: flex; flex-wrap: wrap; gap: 0.4rem 1.2rem; font-size: 0.85rem; margin: 0 0 0.8rem; }
-.filters output { margin-left: auto; font-weight: 600; }
-.filters select, .slowest button { font: inherit; color: inherit; background: var(--quiet); border-radius: 4px;
-  border: 1px solid var(--rule); padding: 0.1rem 0.4rem; }
-.slowest button { cursor: pointer; }
-.flow:not(:empty) { border: 1px solid var(--rule); border-radius: 6px; padding: 0 1rem 0.8rem; margin: 0 0 1.2rem; }
-@media print { .filters { display: none; } }
+.slowest button { font: inherit; color: inherit; background: var(--quiet); border-radius: 4px;
+  border: 1px solid var(--rule); padding: 0.1rem 0.4rem; cursor: pointer; }
 """

@@ -583,20 +583,19 @@ def _all(values: pd.Series[Any]) -> pd.Series[Any]:
 
 def _statistics(values: pd.Series[float], groups: pd.Series[Any]) -> pd.DataFrame:
     grouped = values.dropna().groupby(groups, observed=False)
-    table = pd.DataFrame({"flows": grouped.count(), "mean": grouped.mean()})
-    for name, quantile in QUANTILES.items():
-        table[name] = grouped.quantile(quantile)
+    counts = grouped.count()
+    # One frame at the end: a column added to a frame costs more than its numbers, and sweeps have thousands of these.
+    columns = {"flows": counts.to_numpy(), "mean": grouped.mean().to_numpy()}
+    columns |= {name: grouped.quantile(quantile).to_numpy() for name, quantile in QUANTILES.items()}
     rising = {group: np.sort(of_group.to_numpy(dtype=float)) for group, of_group in grouped}
     for name in ("mean", *QUANTILES):
         ends = [
             of_mean(some) if name == "mean" else of_quantile(some, QUANTILES[name])
-            for some in (rising.get(group, np.empty(0)) for group in table.index)
+            for some in (rising.get(group, np.empty(0)) for group in counts.index)
         ]
-        table[f"{name} low"], table[f"{name} high"] = (
-            np.array([pair[end] for pair in ends], dtype=float) for end in (0, 1)
-        )
-    table.index.name = None
-    return table
+        for place, end in enumerate(("low", "high")):
+            columns[f"{name} {end}"] = np.array([pair[place] for pair in ends], dtype=float)
+    return pd.DataFrame(columns, index=counts.index.rename(None))
 
 
 def from_core(

@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 
 from clearway._fabric_layout import HEIGHT, WIDTH, Layout, lay_out
-from clearway._plots import colours
+from clearway._looks import looks_of
 
 if TYPE_CHECKING:
     from clearway._results import Result
@@ -65,7 +65,8 @@ class Trees:
 
 def section(results: Sequence[Result]) -> str:
     """The figure, if the table `congestion` of any run has rows."""
-    seen = [(r, c) for r, c in zip(results, colours(results)) if "congestion" in r.tables and "queues" in r.tables]
+    every = zip(results, [look.colour for look in looks_of(results)])
+    seen = [(r, c) for r, c in every if "congestion" in r.tables and "queues" in r.tables]
     if not any(len(result.congestion) for result, _ in seen):
         return ""
     data, runs = _fitting(_trimmed([_trees(result, colour) for result, colour in seen]))
@@ -278,6 +279,7 @@ CSS = f"""
 .trees .boxes rect {{ fill: #3b4252; }}
 .trees .labels text {{ font-size: 11px; fill: #555b66; }}
 .trees .bars path {{ fill: none; }}
+.trees svg {{ width: 100%; height: auto; display: block; }}
 .trees circle {{ fill: {BUSY}; stroke: {INK}; stroke-width: 2.2; }}
 .trees .said {{ margin: 0.1rem 0 0; font-size: 0.9rem; color: #30343b; font-variant-numeric: tabular-nums; }}
 .trees .innocent {{ color: {INNOCENT}; }}

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from clearway import _core
+from key_examples import Examples
 
 PAGE = Path("docs/scenario-keys.md")
 HEAD = """# Every key of a scenario
@@ -24,6 +25,7 @@ out has its default. `clearway run --set KEY=VALUE` sets any of them by its path
 
 In the tables a *duration* is text with a unit (`"200ns"`, `"5.8us"`), a *rate* likewise (`"100Gbps"`), and a *size* too
 (`"1500B"`, `"64KB"`, `"16MiB"`).
+Examples are lines of scenarios in this repository, and of scenarios with every default filled in.
 """
 PLAIN = {"Rate": "rate", "Duration": "duration", "Bytes": "size", "Time": "duration"}
 KINDS = {"integer": "integer", "number": "number", "boolean": "true or false", "string": "text", "null": ""}
@@ -34,6 +36,9 @@ WORDS = {"published": _ALL, "authors_2022": _ALL}
 
 # Links of rustdoc, which lead nowhere on the page.
 _RUST = re.compile(r"\[(`[^`\]]+`)\](?:\([\w:]+\))?")
+
+# A default that only the description has.
+_DEFAULT = re.compile(r"Default: (.+?)(?:\.(?=\s|$)|$)", re.S)
 
 Schema = dict[str, Any]
 
@@ -46,8 +51,10 @@ class Page:
         # By the name of a type, its path; by path, its section.
         self._paths: dict[str, str] = {}
         self._sections: dict[str, list[str]] = {}
-        # Keys that nothing is said of.
+        # Keys that nothing is said of, and keys without an example.
         self.silent: list[str] = []
+        self.bare: list[str] = []
+        self._examples = Examples(schema)
         self._schemes = {row["name"]: f"{row['title']}: {row['summary']}" for row in _core.schemes()}
         # Sections to be written, so that a type is at the shortest path that leads to it.
         self._open: deque[tuple[Any, str, Schema]] = deque([(self._table, "", schema)])
@@ -104,18 +111,29 @@ class Page:
     def _table(self, path: str, schema: Schema) -> None:
         """A section for a table of keys."""
         section = self._begin(path, schema)
-        section += ["| key | takes | default | meaning |", "| --- | --- | --- | --- |"]
-        for key, value in self._resolved(schema)["properties"].items():
+        section += ["| key | takes | default | example | meaning |", "| --- | --- | --- | --- | --- |"]
+        properties = self._resolved(schema)["properties"]
+        for key, value in properties.items():
             inner = f"{path}.{key}" if path else key
             takes = self._takes(inner, value)
             meaning = value.get("description") or self._resolved(value).get("description", "")
             if not meaning:
                 self.silent.append(inner)
-            default = value.get("default")
-            needed = "needed" if key in self._resolved(schema).get("required", []) else ""
-            shown = needed if isinstance(default, dict | list) or default is None else f"`{json.dumps(default)}`"
-            section.append(f"| `{key}` | {takes} | {shown} | {_cell(meaning)} |")
+            if not (example := self._examples.of(properties, key)):
+                self.bare.append(inner)
+            default = "needed" if key in self._resolved(schema).get("required", []) else self._default(value, meaning)
+            section.append(f"| `{key}` | {takes} | {default} | `{_cell(example)}` | {_cell(meaning)} |")
         section.append("")
+
+    def _default(self, schema: Schema, meaning: str) -> str:
+        """What a key is that is left out: as the schema has it, or else as its description says."""
+        default = schema.get("default")
+        if default is not None and not isinstance(default, dict) and len(json.dumps(default)) <= 40:
+            return f"`{json.dumps(default)}`"
+        if said := _DEFAULT.search(meaning):
+            return _cell(said[1])
+        inner = [one for one, _ in self._alternatives(schema) if "properties" in one]
+        return "that of each key" if len(inner) == 1 and not inner[0].get("required") else "none"
 
     def _choice(self, path: str, schema: Schema) -> None:
         """A section for one of several."""

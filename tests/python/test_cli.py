@@ -24,6 +24,25 @@ def clearway(*arguments: object, cwd: Path | None = None) -> subprocess.Complete
     return subprocess.CompletedProcess(arguments, done.code, done.out, done.err)
 
 
+def test_only_what_draws_imports_what_draws(tmp_path: Path) -> None:
+    """Data frames take a second to import, and charts two more."""
+    heavy = ("pandas", "pyarrow", "bokeh", "matplotlib", "polars", "rich")
+    for words, few in (
+        (["--version"], heavy),
+        (["check", "examples/tiny.toml", "--probe", "0"], heavy),
+        (["check", "examples/tiny.toml", "--probe", "0", "--json"], heavy),
+        (["init", str(tmp_path / "mine.toml")], heavy),
+        (["run", "examples/tiny.toml", "--out", str(tmp_path / "tiny")], ("matplotlib", "polars")),
+    ):
+        code = (
+            f"import sys\nsys.argv = ['clearway', *{words!r}]\nfrom clearway._cli import main\ntry:\n    main()\n"
+            f"except SystemExit as ended:\n    assert not ended.code, ended\n"
+            f"print('imported', sorted(set({few!r}) & set(sys.modules)))"
+        )
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        assert done.stdout.splitlines()[-1] == "imported []", (words, done.stdout)
+
+
 def test_run_keeps_a_result_and_a_report(tiny_file: Path, tmp_path: Path) -> None:
     done = clearway(
         "run", tiny_file, "--seed", 7, "--threads", 2, "--set", "traffic.web.flows=50", "--out", "r", cwd=tmp_path

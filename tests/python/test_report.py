@@ -9,8 +9,8 @@ import browser
 import clearway as cw
 import numpy as np
 import pytest
-from clearway import _explorer, _report
-from clearway._plots import styles
+from clearway import _compare_all, _explorer, _report
+from clearway._looks import LOOKS, Look, look, looks, looks_of
 
 
 @pytest.fixture(scope="session")
@@ -126,12 +126,10 @@ def test_a_run_without_a_single_completed_flow_has_a_page(tmp_path: Path, scenar
 
 
 def test_a_scheme_keeps_its_colour(comparison: cw.Comparison) -> None:
-    from clearway._plots import colours
-
-    both = dict(zip((result.name for result in comparison.results), colours(comparison.results)))
-    assert len(set(both.values())) == 2
+    assert looks_of(comparison.results) == [LOOKS["dcpim"], LOOKS["udp"]]
+    assert looks_of(comparison.results[::-1]) == [LOOKS["udp"], LOOKS["dcpim"]]
     for result in comparison.results:
-        assert colours([result]) == [both[result.name]]
+        assert looks_of([result]) == [LOOKS[result.name]]
 
 
 def test_the_table_has_a_row_a_run(comparison: cw.Comparison) -> None:
@@ -190,8 +188,24 @@ def test_a_page_holds_the_slowest_flows_and_says_how_many_each_other_stands_for(
 
 
 def test_lines_are_told_apart() -> None:
-    assert len(set(styles(32))) == 32
-    assert len(set(styles(12, ["#000000", "#0072b2"] * 6))) == 8, "two colours, four dashes each"
+    assert len(set(looks([f"line {number}" for number in range(32)]))) == 32
+    assert len({one.colour for one in looks(["dcpim", "dcpim rounds 2", "mine"])}) == 3
+    few = looks(["mine", "dcpim", "dcpim"])
+    assert few[1] == LOOKS["dcpim"] and len(set(few)) == 3, "who has a look of its own keeps it"
+
+
+def test_every_scheme_has_a_look_of_its_own() -> None:
+    names = set(cw.schemes().index)
+    assert set(LOOKS) == names, "of each scheme of the catalogue, and of no other"
+    assert len(set(LOOKS.values())) == len(LOOKS)
+    contenders = _compare_all.contenders()
+    assert len({look(one.name) for one in contenders}) == len(contenders) >= 16
+    for family in _compare_all.FAMILIES:
+        of = [look(one.name) for one in contenders if one.family == family]
+        assert len({(one.colour, one.dash) for one in of if one}) == len(of), "told apart without their markers"
+    assert LOOKS["dcpim"].colour != LOOKS["dctcp"].colour
+    assert look("dctcp over pfc") == LOOKS["dctcp"] and look("dctcp over pyrrha") is None
+    assert isinstance(look("rdma over pyrrha"), Look)
 
 
 def test_one_run_of_several_classes_has_a_line_for_each(tmp_path: Path) -> None:
@@ -278,5 +292,5 @@ def test_results_of_one_name_are_told_apart(
     result: cw.Result, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     page = cw.Comparison([result, result, result]).report(tmp_path / "report.html").read_text()
-    assert re.findall(r"<th class=run><span[^>]*></span>([^<]*)<", page) == ["tiny", "tiny (2)", "tiny (3)"]
+    assert re.findall(r"<th class=run><svg.*?</svg>([^<]*)<", page) == ["tiny", "tiny (2)", "tiny (3)"]
     assert caplog.records == [], "Bokeh complains of axes on which a name is twice"

@@ -30,6 +30,16 @@ def test_commands_are_what_their_help_says() -> None:
     assert command_docs.page() == (ROOT / command_docs.PAGE).read_text(), "python tests/python/command_docs.py"
 
 
+def test_the_paper_cites_what_it_lists_and_has_the_numbers_of_the_pages() -> None:
+    text, listed = (ROOT / "paper.md").read_text(), (ROOT / "paper.bib").read_text()
+    cited = re.findall(r"@(\w+)", re.sub(r"^---$.*?^---$", "", text, count=1, flags=re.M | re.S))
+    assert set(cited) == set(re.findall(r"^@\w+\{(\w+),$", listed, re.M))
+    numbers = re.findall(r"\[(\d[^\]]*)\]\(([^)]+)\)", text)
+    assert len(numbers) >= 3
+    for number, page in numbers:
+        assert re.search(rf"\b{re.escape(number)}\b", (ROOT / page).read_text()), f"paper.md: {page} has no {number}"
+
+
 def prose(page: Path) -> str:
     """A page without its code."""
     return re.sub(r"^ *(```|~~~).*?^ *\1[ \t]*$", "", page.read_text(), flags=re.M | re.S)

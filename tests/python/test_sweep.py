@@ -394,9 +394,12 @@ def test_the_report_shows_each_line_and_needs_no_network(swept: cw.SweepResult, 
     links = Links()
     links.feed(page)
     assert links.external == []
-    assert "<h2>Slowdown against load, by transport</h2>" in page and page.count("<svg") == 2
+    assert "<h2>Slowdown against load, by transport</h2>" in page
+    pictures = re.findall(r'<div class=charts role=img aria-label="([^"]*)"', page)
+    assert len(pictures) == 2 and all("Lines: udp, dcpim, dcpim rounds 2." in said for said in pictures)
+    assert all(f"medium flows: {what}" in pictures[0] for what in ("mean", "99th percentile"))
     for name in ("udp", "dcpim", "dcpim rounds 2"):
-        assert f">{name}</text>" in page
+        assert f"</svg>{name}</label>" in page
     for digest in swept.table()["digest"]:
         assert digest in page
 

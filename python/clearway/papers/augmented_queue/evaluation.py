@@ -14,7 +14,8 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import ScalarFormatter
 
 import clearway as cw
-from clearway._plots import COLOURS, STYLE, Picture
+from clearway._looks import COLOURS
+from clearway._plots import STYLE, Picture
 from clearway.papers import figures
 from clearway.papers.figures import Held, Keys, Shown, cell
 

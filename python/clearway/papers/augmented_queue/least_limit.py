@@ -15,7 +15,8 @@ import matplotlib as mpl
 import pandas as pd
 
 import clearway as cw
-from clearway._plots import COLOURS, STYLE, Picture
+from clearway._looks import COLOURS
+from clearway._plots import STYLE, Picture
 from clearway.papers.figures import Shown
 
 HERE = Path(__file__).parent

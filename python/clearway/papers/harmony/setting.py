@@ -12,7 +12,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 import clearway as cw
-from clearway._plots import COLOURS
+from clearway._looks import COLOURS
 from clearway.papers import figures
 from clearway.papers.figures import Keys, draw
 

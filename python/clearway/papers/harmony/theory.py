@@ -10,7 +10,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from clearway import harmony
-from clearway._plots import COLOURS
+from clearway._looks import COLOURS
 from clearway.papers import figures
 from clearway.papers.figures import Shown, cell, draw, part
 

@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 import clearway as cw
-from clearway._plots import COLOURS
+from clearway._looks import COLOURS
 from clearway.papers import figures
 from clearway.papers.figures import Keys
 

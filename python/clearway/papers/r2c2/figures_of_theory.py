@@ -16,7 +16,7 @@ from matplotlib.patches import Polygon
 
 import clearway as cw
 from clearway import r2c2
-from clearway._plots import COLOURS
+from clearway._looks import COLOURS
 from clearway.papers.figures import Held, Shown, cell
 
 from . import linear_programs, rack

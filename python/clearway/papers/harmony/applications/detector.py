@@ -25,7 +25,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 import clearway as cw
-from clearway._plots import COLOURS
+from clearway._looks import COLOURS
 from clearway.papers.figures import Shown
 
 from . import network

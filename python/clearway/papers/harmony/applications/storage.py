@@ -34,7 +34,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import NullFormatter
 
 import clearway as cw
-from clearway._plots import COLOURS
+from clearway._looks import COLOURS
 from clearway.papers.figures import Shown, cell
 
 from . import network
