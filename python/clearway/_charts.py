@@ -158,6 +158,11 @@ def add_line(
         some = CDSView(filter=IndexFilter(indices=np.unique(np.linspace(0, points - 1, SIGNS).astype(int)).tolist()))
         view = {"view": some} if points > 2 * SIGNS else {}
         drawn.append(chart.scatter(x="x", y="y", source=source, marker=MARKERS[style.marker], size=6, **signs, **view))
+    add_to_legend(chart, name, drawn)
+
+
+def add_to_legend(chart: Any, name: str, drawn: list[Any]) -> None:
+    """Adds a name for what is drawn below the chart, where a click hides it."""
     if not chart.legend:
         chart.add_layout(
             Legend(

@@ -9,8 +9,9 @@ import pandas as pd
 from bokeh.models import ColumnDataSource, HoverTool
 
 from clearway import _html as html
-from clearway._charts import Charts, add_line, chart_of
+from clearway._charts import Charts, add_line, add_to_legend, chart_of
 from clearway._jobs import critical, said_of, summary
+from clearway._looks import Look
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -82,8 +83,9 @@ def timeline(result: Result, job: str, title: str) -> Any:
         span = {"left": rows["begin_ps"].astype(float) / 1e6, "right": rows["end_ps"].astype(float) / 1e6}
         said_of_it = {"iteration": rows["iteration"], "name": rows["name"].astype(str)}
         source = ColumnDataSource({**of_rank, **span, **said_of_it})
-        chart.hbar(y="row", left="left", right="right", height=height, source=source, color=colour, alpha=0.75,
-                   name=name, line_color=None)  # fmt: skip
+        drawn = chart.hbar(y="row", left="left", right="right", height=height, source=source, color=colour, name=name)
+        drawn.glyph.update(fill_alpha=0.75, line_color=None)
+        add_to_legend(chart, name, [drawn])
     said = [
         ("", "@name"),
         ("rank", "@rank on @host"),
@@ -92,7 +94,7 @@ def timeline(result: Result, job: str, title: str) -> Any:
     ]
     chart.add_tools(HoverTool(tooltips=said, renderers=[*chart.renderers]))
     line = _path_line(path, place)
-    add_line(chart, ColumnDataSource(line), "critical path", (CRITICAL, "-", "o"))
+    add_line(chart, ColumnDataSource(line), "critical path", Look(CRITICAL))
     return chart
 
 
