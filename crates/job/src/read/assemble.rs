@@ -101,6 +101,9 @@ impl Ops<'_> {
 
     /// Nothing may overflow, however the steps follow each other.
     fn check_sizes(&self) -> Result<(), TraceError> {
+        if self.ranks.is_empty() {
+            return Err(TraceError::whole(&(self.file)(0), "number of ranks", "0", "at least 1"));
+        }
         let steps: u64 = self.ranks.iter().map(|rank| rank.ops.len() as u64).sum();
         if steps > self.reading.steps_max {
             let expected = format!("at most {}", self.reading.steps_max);

@@ -15,8 +15,8 @@ use crate::{Builder, Graph, GraphError, Rank, StepId};
 ///
 /// In htsim a trigger acts at a distance. Here a connection that a trigger starts begins at its source: when the sender
 /// of the connection before knows that it has arrived, if that is the source; when it has arrived, if the source is its
-/// receiver. Any other source is refused. A barrier waits for `count` connections. A multishot starts one connection for
-/// each that fires it: here the n-th that fires it in the file starts the n-th that it starts. Refused are `prio`,
+/// receiver. Any other source is refused. A barrier waits for `count` connections. A multishot starts one connection
+/// for each that fires it: here the n-th that fires it in the file starts the n-th that it starts. Refused are `prio`,
 /// `addon`, failures and connections of size 0, which htsim sends for ever.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -123,12 +123,18 @@ impl Matrix {
             return Err(line.error(name, count, "given once"));
         }
         if name == "Nodes" {
+            if number == 0 {
+                return Err(line.error(name, count, "at least 1"));
+            }
             self.nodes = Some(number as u32);
         }
         Ok(())
     }
 
     fn check_counts(&self, file: &str) -> Result<(), TraceError> {
+        if self.nodes.is_none() {
+            return Err(TraceError::whole(file, "Nodes", "missing", "a line such as Nodes 16"));
+        }
         for (name, found) in [("Connections", self.connections.len()), ("Triggers", self.declared())] {
             match self.counts.get(name) {
                 Some(&(count, number)) if count != found as u64 => {
@@ -161,7 +167,7 @@ impl Matrix {
         let (from, to) = ends.split_once("->").unwrap_or((ends, ""));
         let most = u64::from(nodes).saturating_sub(1);
         let (from, to) = (line.number("source", from, most)? as u32, line.number("destination", to, most)? as u32);
-        if from == to || nodes == 0 {
+        if from == to {
             return Err(line.error("destination", &to.to_string(), "another node than the source"));
         }
         let index = self.connections.len();

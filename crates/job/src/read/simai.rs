@@ -15,8 +15,8 @@ use crate::{Builder, Graph, Rank, StepId};
 /// and the gradients of weights a time in nanoseconds, a collective and its size, and last the time of the update.
 ///
 /// All ranks do all layers, first to last forwards, last to first backwards. Collectives of forward passes and inputs
-/// hold the rank up; those of weights do not, but the layer's next forward pass waits for them. `ALLREDUCE` and so on is
-/// among tensor ranks, of weights among data ranks; `..._EP` among those that share experts, `..._DP_EP` among those
+/// hold the rank up; those of weights do not, but the layer's next forward pass waits for them. `ALLREDUCE` and so on
+/// is among tensor ranks, of weights among data ranks; `..._EP` among those that share experts, `..._DP_EP` among those
 /// with the same ones. Ranks are numbered tensor first, then data (experts are shared among neighbours there), then
 /// pipeline. With `pp` above 1 each rank passes 2 vpp ga messages of `pp_comm` bytes on to the next stage at the end,
 /// one after the other, as SimAI's formula has it. `MICRO` does each layer's forward time and weight collective, of all
@@ -155,7 +155,7 @@ impl SimaiTrace {
                         return Err(line.error(key, &count.to_string(), "0: layers are not computed again here"));
                     }
                 }
-                other => return Err(line.error("policy", other, "a degree, such as ep: 8")),
+                _ => return Err(line.error("policy", word, "a degree, such as ep: 8")),
             }
         }
         let Some(ranks) = ranks else {

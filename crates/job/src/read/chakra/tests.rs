@@ -117,7 +117,7 @@ fn computations_and_messages_wait_for_what_they_depend_on() {
 #[test]
 fn collectives_are_among_process_groups() {
     let groups = br#"{"1": [2, 0], "2": [1, 3], "0": [0, 1, 2, 3]}"#;
-    let ranks = |rank: u32| vec![of_group(collective(0, 1_000), if rank % 2 == 0 { "1" } else { "2" })];
+    let ranks = |rank: u32| vec![of_group(collective(0, 1_000), if rank.is_multiple_of(2) { "1" } else { "2" })];
     let files: Vec<Vec<u8>> = (0..4).map(|rank| file(&ranks(rank))).collect();
     let graph = trace().parse(&files, Some(("groups.json", groups)), &Reading::default()).expect("sound");
     assert_eq!(graph.collectives().len(), 2);
@@ -125,7 +125,8 @@ fn collectives_are_among_process_groups() {
     let error = trace().parse(&files, None, &Reading::default()).expect_err("no groups");
     assert_eq!(
         error.to_string(),
-        "job.0.et, node 0 of rank 0: pg_name is \"1\", but should be a process group of `groups`, or of a node before this one"
+        "job.0.et, node 0 of rank 0: pg_name is \"1\", but should be a process group of `groups`, or of a node \
+            before this one"
     );
     for (groups, said) in [
         ("{\"1\": [0, 9]}", "groups.json: 1 is \"rank 9\", but should be ranks of the job's 4"),
@@ -261,6 +262,14 @@ fn what_is_wrong_is_named_by_file_node_and_field() {
             "job.1.et, node 6 of rank 1: size is \"99\", but should be at \
             least 100, the size of the message that it receives, of node 4 of rank 0",
         ),
+    ] {
+        assert_eq!(read(&[zero, one]).expect_err(said).to_string(), said);
+    }
+}
+
+#[test]
+fn nodes_that_say_nothing_sound_are_named() {
+    for (zero, one, said) in [
         (
             vec![node(3, 12, vec![])],
             vec![],
@@ -312,7 +321,7 @@ fn a_broken_file_is_named() {
     assert_eq!(error(b""), "job.0.et: file is \"empty\", but should be metadata and nodes");
     assert_eq!(
         error(&whole[..whole.len() - 3]),
-        "job.0.et, record 1, at byte 8: length is \"52\", but should be at most the 49 bytes that follow"
+        "job.0.et, record 1, at byte 8: length is \"56\", but should be at most the 53 bytes that follow"
     );
     assert_eq!(error(&[0x1f, 0x8b, 8]), "job.0.et: file is \"compressed by gzip\", but should be unpacked; use gunzip");
     let varint = [&whole[..8], &[0xff; 11]].concat();

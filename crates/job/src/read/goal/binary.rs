@@ -7,7 +7,8 @@
 //!   and the nodes that wait for others (4 each).
 //!
 //! A node: for how many it waits (4); 1 send, 2 receive, 3 calculation (1); the other rank (4); size (8); tag (4); cpu
-//! and nic (1 each); how many wait for its end (4), and where in the list (4); how many for its begin (4), and where (4).
+//! and nic (1 each); how many wait for its end (4), and where in the list (4); how many for its begin (4), and where
+//! (4).
 
 use super::super::assemble::{Op, RankOps, What};
 use super::super::{RANKS_MAX, TraceError};
