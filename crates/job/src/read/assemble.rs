@@ -2,7 +2,7 @@
 
 use units::Duration;
 
-use super::{BYTES_MAX, Reading, TraceError};
+use super::{BYTES_MAX, Reading, TIME_MAX, TraceError};
 use crate::collective::Kind;
 use crate::{Builder, Graph, GraphError, Rank, StepId};
 
@@ -118,8 +118,8 @@ impl Ops<'_> {
                 match *what {
                     What::Compute(own) | What::Delay(own) => {
                         time = time.saturating_add(own.ps());
-                        if time > u64::MAX / 4 {
-                            return error("time", own.to_string(), "less: all times together may be 50 days");
+                        if time > TIME_MAX {
+                            return error("time", own.to_string(), "less: all times of all ranks may be 100 days");
                         }
                     }
                     What::Send { bytes, .. } | What::Collective { bytes, .. } if bytes > BYTES_MAX => {

@@ -174,7 +174,7 @@ impl<'a> Text<'a> {
             "calc" => {
                 let amount = self.number("calc", u64::MAX)?;
                 let options = self.options(first.line, &["cpu", "nic"])?;
-                let long = || self.at(first.line).error("calc", &amount.to_string(), "less than 50 days");
+                let long = || self.at(first.line).error("calc", &amount.to_string(), "less than 100 days");
                 let time = self.trace.calc(amount).ok_or_else(long)?;
                 if options[0].unwrap_or(0) == 0 { What::Compute(time) } else { What::Delay(time) }
             }

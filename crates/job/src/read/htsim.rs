@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::Duration;
 
-use super::{BYTES_MAX, Line, RANKS_MAX, Reading, TraceError, text};
+use super::{BYTES_MAX, Line, RANKS_MAX, Reading, TIME_MAX, TraceError, text};
 use crate::{Builder, Graph, GraphError, Rank, StepId};
 
 /// htsim's connection matrix: `Nodes N`, `Connections M`, optionally `Triggers K`, then a line for each connection,
@@ -73,7 +73,10 @@ struct Matrix {
     counts: BTreeMap<&'static str, (u64, u64)>,
     connections: Vec<Connection>,
     triggers: BTreeMap<u64, Trigger>,
+    /// Lines by the ids of their connections.
     ids: BTreeMap<u64, u64>,
+    /// All starts together, in picoseconds.
+    times: u64,
 }
 
 impl HtsimTrace {
@@ -219,6 +222,10 @@ impl Matrix {
             (Some(_), Some(_)) => Err(line.error("start", "given beside a trigger", "the only one of the two")),
             _ => {
                 let start = start.unwrap_or(Duration::ZERO);
+                self.times = self.times.saturating_add(start.ps());
+                if self.times > TIME_MAX {
+                    return Err(line.error("start", &start.to_string(), "less: all together may be 100 days"));
+                }
                 self.connections.push(Connection { line: line.number, from, to, bytes, start });
                 Ok(())
             }

@@ -157,6 +157,39 @@ fn collectives_are_among_process_groups() {
 }
 
 #[test]
+fn older_schemas_are_read_too() {
+    use super::older::{OlderAttribute, OlderNode};
+    let int = |name: &str, value| OlderAttribute { name: name.into(), i: Some(value), ..OlderAttribute::default() };
+    let node = |id, kind, parent: &[u64], attribute| {
+        let name = format!("node {id}");
+        OlderNode { id, name, kind, parent: parent.to_vec(), attribute }.encode_length_delimited_to_vec()
+    };
+    let dims = |ints: &[i64]| OlderAttribute { name: "involved_dim".into(), ints: ints.to_vec(), ..Default::default() };
+    let file = |of_dims: &[i64]| {
+        let sum = vec![int("comm_type", 1), int("comm_size", 4_000), dims(of_dims)];
+        // Their id was always written, 0 too.
+        let runtime = OlderNode { attribute: vec![int("runtime", 9)], ..OlderNode::default() }.encode_to_vec();
+        let mut first = [&b"\x08\x00\x12\x01a\x18\x04"[..], &runtime].concat();
+        first.insert(0, first.len() as u8);
+        [first, node(1, kind::COLLECTIVE, &[0], sum)].concat()
+    };
+    let graph = trace().parse(&vec![file(&[1, 1]); 4], None, &Reading::default()).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!((graph.collectives()[0].kind, sent(&graph)), ("all_to_all", vec![3_000; 4]));
+    let (end, _) = run(&Arc::new(graph), Duration::ZERO);
+    assert_eq!(end, Time::from_us(9));
+    // The same after empty metadata, as of August 2023.
+    let with = [&[0][..], &file(&[1])].concat();
+    let graph = trace().parse(&vec![with; 4], None, &Reading::default()).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(sent(&graph), [3_000; 4]);
+    let error = trace().parse(&vec![file(&[1, 0]); 4], None, &Reading::default()).expect_err("among some");
+    assert_eq!(
+        error.to_string(),
+        "job.0.et, node 1 of rank 0: involved_dim is \"some dimensions\", but should be all: write a process group for \
+         those of some dimensions"
+    );
+}
+
+#[test]
 fn a_broadcast_begins_at_its_root() {
     let mut node = collective(5, 1_000);
     node.attr.push(Attribute::int64("root_rank", 2));

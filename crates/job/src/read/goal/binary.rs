@@ -131,7 +131,7 @@ fn read_rank(trace: &GoalTrace, rank: u32, mut bytes: Bytes<'_>, length: u64) ->
             (2, _) => What::Receive { from: other, tag, room: size },
             (3, Some(time)) if cpu == 0 => What::Compute(time),
             (3, Some(time)) => What::Delay(time),
-            (3, None) => return at("size", size, "less than 50 days"),
+            (3, None) => return at("size", size, "less than 100 days"),
             _ => return at("type", u64::from(kind), "1 (send), 2 (receive) or 3 (calculation)"),
         };
         own.ops.push(Op { what, name: "".into(), at: u64::from(node) });

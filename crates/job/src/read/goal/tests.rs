@@ -100,11 +100,11 @@ const WRONG: &[(&str, &str)] = &[
     ),
     (
         "num_ranks 1\nrank 0 {\nl1: calc 18446744073709551615\n}",
-        "job.goal, line 3: calc is \"18446744073709551615\", but should be less than 50 days",
+        "job.goal, line 3: calc is \"18446744073709551615\", but should be less than 100 days",
     ),
     (
-        "num_ranks 1\nrank 0 {\nl1: calc 9000000000000000\n}",
-        "job.goal, line 3 of rank 0: time is \"9000000s\", but should be less: all times together may be 50 days",
+        "num_ranks 1\nrank 0 {\nl1: calc 9300000000000000\n}",
+        "job.goal, line 3 of rank 0: time is \"9300000s\", but should be less: all times of all ranks may be 100 days",
     ),
     (
         "num_ranks 1\nrank 0 {\nl1: jump 5\n}",

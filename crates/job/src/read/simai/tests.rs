@@ -141,7 +141,7 @@ fn what_is_wrong_is_named_by_line_and_field() {
         (
             "\t1000\t",
             "\t4611686018427387\t",
-            "line 3: time is \"attention\", but should be less: all times together may be 50 days",
+            "line 3: time is \"attention\", but should be less: all times of all ranks may be 100 days",
         ),
     ] {
         let text = GPT.replacen(from, to, 1);
