@@ -5,6 +5,8 @@
 //! the files in `seeds/` and what follows from them by small changes. A new reader is a line of [`TARGETS`] and a
 //! folder of seeds. Whole commands on hostile input are tried by `tests/python/test_hostile.py`.
 
+mod jobs;
+
 use std::fmt::Display;
 
 use catalogue::{LinkControl, Sharing, Transport};
@@ -32,6 +34,11 @@ pub const TARGETS: &[(&str, Reader)] = &[
     ("trace_hpcc", trace_hpcc),
     ("trace_htsim", trace_htsim),
     ("trace_parquet", trace_parquet),
+    ("job_goal", jobs::goal),
+    ("job_chakra", jobs::chakra),
+    ("job_simai", jobs::simai),
+    ("job_htsim", jobs::htsim),
+    ("job_model", jobs::model),
     ("topology_graph", topology_graph),
     ("topology_hpcc", topology_hpcc),
     ("topology_htsim", topology_htsim),

@@ -11,6 +11,7 @@ from clearway._errors import ScenarioError
 if TYPE_CHECKING:
     from clearway import harmony, r2c2
     from clearway._compare_all import Everything, compare_all
+    from clearway._compare_training import Training, compare_training
     from clearway._estimate import Estimate
     from clearway._listings import fabrics, schema, schemes, workloads
     from clearway._machines import Joined, join
@@ -36,9 +37,11 @@ __all__ = [
     "Sweep",
     "SweepResult",
     "Table",
+    "Training",
     "__version__",
     "compare",
     "compare_all",
+    "compare_training",
     "fabrics",
     "harmony",
     "join",
@@ -57,6 +60,7 @@ __all__ = [
 # plots.
 _PLACES = {
     "_compare_all": ("Everything", "compare_all"),
+    "_compare_training": ("Training", "compare_training"),
     "_estimate": ("Estimate",),
     "_listings": ("fabrics", "schema", "schemes", "workloads"),
     "_machines": ("Joined", "join"),

@@ -186,16 +186,36 @@ def compare(
             help="With --all: how long messages arrive in runs for the sustained load; none skips these. Default: 15ms."
         ),
     ] = None,
+    work: Annotated[
+        str | None,
+        typer.Option(
+            help="With --all: flows (the default), or training: four training jobs over each scheme, and two jobs at once."
+        ),
+    ] = None,
+    ranks: Annotated[
+        list[int] | None,
+        typer.Option(help="With --work training: ranks of the jobs, multiples of 16 (repeatable). Default: 128."),
+    ] = None,
     json_: Json = False,
 ) -> None:
     """Run several schemes or scenarios, and write one table and one report."""
     of_all = {"--fabric": fabric, "--workload": workload, "--duration": duration, "--sustained": sustained}
+    if work not in (None, "flows", "training"):
+        raise ValueError(f"--work {work}: write flows or training")
+    if ranks and work != "training":
+        raise ValueError("--ranks needs --work training")
     if all_:
         if scenarios or flow_control:
             raise ValueError("--all uses scenarios and flow controls of its own; name none beside it")
+        if work == "training":
+            for option, value in {**of_all, "--load": load}.items():
+                if value:
+                    raise ValueError(f"{option} has no effect on training jobs; leave it out")
+            _compare_training(transport, ranks, set_, seed, threads, out, Said(json_))
+            return
         _compare_all(transport, fabric, workload, load, duration, sustained, set_, seed, threads, out, Said(json_))
         return
-    for option, value in of_all.items():
+    for option, value in {**of_all, "--work": work}.items():
         if value:
             raise ValueError(f"{option} needs --all")
     if not scenarios:
@@ -254,6 +274,41 @@ def _compare_all(
     said.place("results", folder)
     said.place("report", found.report(folder / "report.html"))
     said.facts({"absent": dict(found.absent), "ok": found.ok})
+    said.end()
+    if not found.ok:
+        typer.echo("AUDIT: the audit of a run found a fault; the column `audit` of the runs says which", err=True)
+        raise typer.Exit(EXIT_AUDIT)
+
+
+def _compare_training(
+    transport: list[str] | None,
+    ranks: list[int] | None,
+    set_: list[str] | None,
+    seed: int | None,
+    workers: int | None,
+    out: Path | None,
+    said: Said,
+) -> None:
+    folder = out or Path("out") / "training"
+    check_folder(folder)
+    check_page(folder / "report.html")
+    chosen = {"ranks": ranks, "seed": seed}
+    found = cw.compare_training(
+        folder,
+        only=transport or (),
+        sets=pairs(set_),
+        workers=workers,
+        progress=True,
+        **{key: value for key, value in chosen.items() if value is not None},
+    )
+    said.table(found.table())
+    for sentence in found.said():
+        said.line(sentence, {})
+    for name, why in found.absent.items():
+        typer.echo(f"{name} did not take part: {why}", err=True)
+    said.place("results", folder)
+    said.place("report", found.report(folder / "report.html"))
+    said.facts({"absent": dict(found.absent), "said": found.said(), "ok": found.ok})
     said.end()
     if not found.ok:
         typer.echo("AUDIT: the audit of a run found a fault; the column `audit` of the runs says which", err=True)

@@ -3,7 +3,7 @@
 Four jobs, each alone on a leaf-spine of 100 and 400 Gbps, over every contender of `clearway compare --all`: a ring
 all-reduce, an all-to-all, an iteration of a small mixture of experts, and one of a small model in a pipeline with tensor
 parallelism. Then two jobs at once, one of which sends over four times as many channels, to see whether they share
-fairly, with Augmented Queue beside the others. R2C2 and DCTCP also run on a torus, as machines of tensor processors have.
+fairly, with Augmented Queue beside the others.
 """
 
 from __future__ import annotations
@@ -138,9 +138,9 @@ def compare_training(
 
 def _beside() -> list[Contender]:
     """Who is not in the catalogue as a contender: two jobs as tenants of Augmented Queue."""
+    request = {"position": "ingress", "share": {"weight": 1}}
     entities: Any = [
-        {"name": job["name"], "traffic": [job["name"]], "request": [{"network": True, "weight": 1.0}]}
-        for job in two_jobs()
+        {"name": job["name"], "traffic": [job["name"]], "each": "host", "request": [request]} for job in two_jobs()
     ]
     keys: dict[str, Value] = {"transport": "dctcp", "sharing": "aq", "entity": entities}
     return [Contender("dctcp under aq", "reactive", keys, ("dctcp", "aq"))]

@@ -146,7 +146,8 @@ pub enum GraphError {
     },
     /// A message to the rank itself, or an empty one, or a rank that does not exist.
     #[error(
-        "a message of {bytes} B from rank {from} to rank {to}: it goes to another of the {ranks} ranks and has at least 1 B"
+        "a message of {bytes} B from rank {from} to rank {to}: it goes to another of the {ranks} ranks and has \
+         at least 1 B"
     )]
     NoMessage {
         /// Sender.

@@ -3,7 +3,8 @@
 //! A [`Graph`] has the steps of all ranks: a computation, the sending of a message, the receiving of one. A step waits
 //! for other steps of its own rank; ranks wait for each other through messages alone, as in GOAL and in Chakra's
 //! execution traces. [`collective`] adds the messages of an all-reduce, an all-to-all, ... to a graph, and [`model`]
-//! the iterations of a model in training.
+//! the iterations of a model in training. [`read`] makes graphs of other tools' traces, [`write`](mod@write) traces of
+//! graphs.
 //!
 //! [`Progress`] says what the ranks of a host do next. It reads no clock and sends nothing: a driver tells it the time
 //! and which messages have come, and starts the messages that it names. Packet level, flow level and live runs use the

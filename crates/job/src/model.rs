@@ -314,9 +314,11 @@ impl Training {
             let message = format!("its activations have {vectors} bytes; write fewer sequences, below 1 PiB");
             return Err(Problem::new("micro_batch", message));
         }
-        let longest = shape.forward_flops(self.tokens()) as f64 / (teraflops * efficiency);
-        if longest > 1e15 {
-            let message = format!("a micro-batch would take {:.0} s; write a smaller model or more", longest * 1e-12);
+        // Forward twice, backward twice as much: no sum of times may overflow.
+        let passes = 4.0 * f64::from(self.micro_batches) + 4.0 * f64::from(self.degrees.pipeline);
+        let longest = passes * shape.forward_flops(self.tokens()) as f64 / (teraflops * efficiency);
+        if longest > 1e18 {
+            let message = format!("an iteration would take {:.0} s; write a smaller model or more", longest * 1e-12);
             return Err(Problem::new("accelerator.teraflops", message));
         }
         Ok(())

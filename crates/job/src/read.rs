@@ -36,6 +36,10 @@ pub const RANKS_MAX: u32 = 1 << 20;
 /// Most bytes of one message or one collective.
 pub(crate) const BYTES_MAX: u64 = 1 << 50;
 
+/// Most picoseconds of all computations and delays of all ranks together, 106 days: whatever waits for what, no time
+/// overflows.
+pub(crate) const TIME_MAX: u64 = u64::MAX / 2;
+
 /// A trace of a job, by format.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]

@@ -11,7 +11,8 @@ pub(super) enum Phases {
     Both,
 }
 
-/// An all-reduce of `bytes` at every rank: reduce-scatter, then all-gather; 2(n-1) messages of a rank in a chunk's turn.
+/// An all-reduce of `bytes` at every rank: reduce-scatter, then all-gather; 2(n-1) messages of a rank in a chunk's
+/// turn.
 pub fn all_reduce(b: &mut Builder, ranks: &[Rank], bytes: u64, terms: &Terms, entry: Entry<'_>) -> Vec<StepId> {
     in_order(b, ranks, bytes, terms, entry, Phases::Both)
 }

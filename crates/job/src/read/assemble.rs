@@ -2,7 +2,7 @@
 
 use units::Duration;
 
-use super::{BYTES_MAX, Reading, TraceError};
+use super::{BYTES_MAX, Reading, TIME_MAX, TraceError};
 use crate::collective::Kind;
 use crate::{Builder, Graph, GraphError, Rank, StepId};
 
@@ -101,6 +101,9 @@ impl Ops<'_> {
 
     /// Nothing may overflow, however the steps follow each other.
     fn check_sizes(&self) -> Result<(), TraceError> {
+        if self.ranks.is_empty() {
+            return Err(TraceError::whole(&(self.file)(0), "number of ranks", "0", "at least 1"));
+        }
         let steps: u64 = self.ranks.iter().map(|rank| rank.ops.len() as u64).sum();
         if steps > self.reading.steps_max {
             let expected = format!("at most {}", self.reading.steps_max);
@@ -115,8 +118,8 @@ impl Ops<'_> {
                 match *what {
                     What::Compute(own) | What::Delay(own) => {
                         time = time.saturating_add(own.ps());
-                        if time > u64::MAX / 4 {
-                            return error("time", own.to_string(), "less: all times together may be 50 days");
+                        if time > TIME_MAX {
+                            return error("time", own.to_string(), "less: all times of all ranks may be 100 days");
                         }
                     }
                     What::Send { bytes, .. } | What::Collective { bytes, .. } if bytes > BYTES_MAX => {

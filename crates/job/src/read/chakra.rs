@@ -1,6 +1,7 @@
 //! Chakra's execution traces (MLCommons; ASTRA-sim): a file a rank, `PREFIX.0.et`, `PREFIX.1.et`, ... Each begins with
 //! metadata, then has a node for each operation, every record with its length in front.
 
+mod older;
 pub(crate) mod schema;
 
 use std::collections::{BTreeMap, HashMap};
@@ -17,14 +18,15 @@ use super::{BYTES_MAX, RANKS_MAX, ReadFile, Reading, TraceError};
 use crate::Graph;
 use crate::collective::Kind;
 
-/// Execution traces of Chakra, schema of October 2023 (0.0.4) and later.
+/// Execution traces of Chakra, of every schema up to 2025 (0.0.1 to 1.1).
 ///
-/// Computations are as long as their `duration_micros`, or, with `teraflops`, as their `num_ops` take if they have none.
-/// Those on the processor (`is_cpu_op`) are time that passes beside, and do not wait for each other. Sends and receives
-/// match by `comm_tag`. Collectives go by the job's algorithms: the n-th of a process group (`pg_name`) at one rank is
-/// the n-th at all. Their `comm_size` counts as in ASTRA-sim: of an all-gather the part that each rank begins with. A
-/// barrier is an all-reduce of a byte a rank. Groups are those of `groups`, or of the trace's own nodes for PyTorch's
-/// process groups; nodes without `pg_name`, or with 0, are of all ranks. Nodes of memory take as long as they say.
+/// Computations are as long as their `duration_micros`, or, with `teraflops`, as their `num_ops` take if they have
+/// none. Those on the processor (`is_cpu_op`) are time that passes beside, and do not wait for each other. Sends and
+/// receives match by `comm_tag`. Collectives go by the job's algorithms: the n-th of a process group (`pg_name`) at one
+/// rank is the n-th at all. Their `comm_size` counts as in ASTRA-sim: of an all-gather the part that each rank begins
+/// with. A barrier is an all-reduce of a byte a rank. Groups are those of `groups`, or of the trace's own nodes for
+/// PyTorch's process groups; nodes without `pg_name`, or with 0, are of all ranks. Nodes of memory take as long as they
+/// say.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ChakraTrace {
@@ -173,28 +175,34 @@ impl File<'_> {
             return Err(TraceError::whole(self.name, "file", "compressed by gzip", "unpacked; use gunzip"));
         }
         let mut rest = content;
-        let mut records = 0u64;
-        let mut nodes: Vec<Node> = Vec::new();
+        let mut records: Vec<&[u8]> = Vec::new();
         while !rest.is_empty() {
-            let record = self.record(&mut rest, content.len(), records)?;
-            let error = |error: prost::DecodeError| {
-                let expected = "as Chakra's et_def.proto of October 2023 or later has it";
-                TraceError::new(self.name, format_args!("record {records}"), "content", &error.to_string(), expected)
-            };
-            match records {
-                0 => drop(GlobalMetadata::decode(record).map_err(error)?),
-                _ => nodes.push(Node::decode(record).map_err(error)?),
-            }
-            records += 1;
+            records.push(self.record(&mut rest, content.len(), records.len())?);
         }
-        if records == 0 {
+        if records.is_empty() {
             return Err(TraceError::whole(self.name, "file", "empty", "metadata and nodes"));
+        }
+        let error = |record: usize, error: prost::DecodeError| {
+            let place = format_args!("record {record}");
+            TraceError::new(self.name, place, "content", &error.to_string(), "as Chakra's et_def.proto has it")
+        };
+        let mut nodes: Vec<Node> = Vec::new();
+        if let Some(first) = older::first_node(&records) {
+            for (number, record) in records.iter().enumerate().skip(first) {
+                let node = older::OlderNode::decode(*record).map_err(|wrong| error(number, wrong))?;
+                nodes.push(node.present());
+            }
+        } else {
+            GlobalMetadata::decode(records[0]).map_err(|wrong| error(0, wrong))?;
+            for (number, record) in records.iter().enumerate().skip(1) {
+                nodes.push(Node::decode(*record).map_err(|wrong| error(number, wrong))?);
+            }
         }
         self.ops(&nodes)
     }
 
     /// The next record, without its length.
-    fn record<'b>(&self, rest: &mut &'b [u8], all: usize, number: u64) -> Result<&'b [u8], TraceError> {
+    fn record<'b>(&self, rest: &mut &'b [u8], all: usize, number: usize) -> Result<&'b [u8], TraceError> {
         let at = all - rest.len();
         let length = prost::decode_length_delimiter(&mut *rest).map_err(|error| {
             let place = format_args!("record {number}, at byte {at}");
@@ -272,6 +280,11 @@ impl File<'_> {
     }
 
     fn collective(&self, node: &Node) -> Result<What, TraceError> {
+        let dims = attribute(node, "involved_dim").and_then(|attribute| attribute.bool_list.as_ref());
+        if dims.is_some_and(|dims| dims.values.contains(&false)) {
+            let expected = "all: write a process group for those of some dimensions";
+            return Err(self.error(node, "involved_dim", "some dimensions", expected));
+        }
         let name = attribute(node, "pg_name").map_or(Ok(String::new()), |attr| {
             let text = attr.string_val.clone().or_else(|| attr.number().ok().map(|number| number.to_string()));
             text.ok_or_else(|| self.error(node, "pg_name", "no text", "the name of a process group"))

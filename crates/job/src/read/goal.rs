@@ -1,5 +1,5 @@
-//! GOAL, the group operation assembly language of LogGOPSim and ATLAHS (Hoefler, Siebert and Lumsdaine, "Group Operation
-//! Assembly Language", ICPP 2009), as text; [`binary`] has the form that simulators load.
+//! GOAL, the group operation assembly language of LogGOPSim and ATLAHS (Hoefler, Siebert and Lumsdaine, "Group
+//! Operation Assembly Language", ICPP 2009), as text; [`binary`] has the form that simulators load.
 
 mod binary;
 
@@ -16,8 +16,8 @@ use crate::Graph;
 /// A schedule in GOAL: `num_ranks 2`, then for each rank `rank 0 {`, lines such as `l1: send 10b to 1 tag 3`,
 /// `l2: recv 10b from 1 tag 3`, `l3: calc 100`, `l2 requires l1`, `l3 irequires l2`, and `}`. Text or binary.
 ///
-/// A rank computes on cpu 0. `calc` on another cpu is time that passes beside, and does not wait for others there. `nic`
-/// has no effect. Who requires a send waits until its sender knows that it has arrived, also if it is small. Who
+/// A rank computes on cpu 0. `calc` on another cpu is time that passes beside, and does not wait for others there.
+/// `nic` has no effect. Who requires a send waits until its sender knows that it has arrived, also if it is small. Who
 /// irequires (begins after the begin of) an operation begins when that one could begin. A message of 0 bytes has one
 /// here, and one of a rank to itself takes no time. Receives from any source or with any tag (-1) are refused: who they
 /// get depends on the network.
@@ -174,7 +174,7 @@ impl<'a> Text<'a> {
             "calc" => {
                 let amount = self.number("calc", u64::MAX)?;
                 let options = self.options(first.line, &["cpu", "nic"])?;
-                let long = || self.at(first.line).error("calc", &amount.to_string(), "less than 50 days");
+                let long = || self.at(first.line).error("calc", &amount.to_string(), "less than 100 days");
                 let time = self.trace.calc(amount).ok_or_else(long)?;
                 if options[0].unwrap_or(0) == 0 { What::Compute(time) } else { What::Delay(time) }
             }

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::Duration;
 
-use super::{BYTES_MAX, Line, RANKS_MAX, Reading, TraceError, text};
+use super::{BYTES_MAX, Line, RANKS_MAX, Reading, TIME_MAX, TraceError, text};
 use crate::{Builder, Graph, GraphError, Rank, StepId};
 
 /// htsim's connection matrix: `Nodes N`, `Connections M`, optionally `Triggers K`, then a line for each connection,
@@ -15,8 +15,8 @@ use crate::{Builder, Graph, GraphError, Rank, StepId};
 ///
 /// In htsim a trigger acts at a distance. Here a connection that a trigger starts begins at its source: when the sender
 /// of the connection before knows that it has arrived, if that is the source; when it has arrived, if the source is its
-/// receiver. Any other source is refused. A barrier waits for `count` connections. A multishot starts one connection for
-/// each that fires it: here the n-th that fires it in the file starts the n-th that it starts. Refused are `prio`,
+/// receiver. Any other source is refused. A barrier waits for `count` connections. A multishot starts one connection
+/// for each that fires it: here the n-th that fires it in the file starts the n-th that it starts. Refused are `prio`,
 /// `addon`, failures and connections of size 0, which htsim sends for ever.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -73,7 +73,10 @@ struct Matrix {
     counts: BTreeMap<&'static str, (u64, u64)>,
     connections: Vec<Connection>,
     triggers: BTreeMap<u64, Trigger>,
+    /// Lines by the ids of their connections.
     ids: BTreeMap<u64, u64>,
+    /// All starts together, in picoseconds.
+    times: u64,
 }
 
 impl HtsimTrace {
@@ -123,12 +126,18 @@ impl Matrix {
             return Err(line.error(name, count, "given once"));
         }
         if name == "Nodes" {
+            if number == 0 {
+                return Err(line.error(name, count, "at least 1"));
+            }
             self.nodes = Some(number as u32);
         }
         Ok(())
     }
 
     fn check_counts(&self, file: &str) -> Result<(), TraceError> {
+        if self.nodes.is_none() {
+            return Err(TraceError::whole(file, "Nodes", "missing", "a line such as Nodes 16"));
+        }
         for (name, found) in [("Connections", self.connections.len()), ("Triggers", self.declared())] {
             match self.counts.get(name) {
                 Some(&(count, number)) if count != found as u64 => {
@@ -161,7 +170,7 @@ impl Matrix {
         let (from, to) = ends.split_once("->").unwrap_or((ends, ""));
         let most = u64::from(nodes).saturating_sub(1);
         let (from, to) = (line.number("source", from, most)? as u32, line.number("destination", to, most)? as u32);
-        if from == to || nodes == 0 {
+        if from == to {
             return Err(line.error("destination", &to.to_string(), "another node than the source"));
         }
         let index = self.connections.len();
@@ -213,6 +222,10 @@ impl Matrix {
             (Some(_), Some(_)) => Err(line.error("start", "given beside a trigger", "the only one of the two")),
             _ => {
                 let start = start.unwrap_or(Duration::ZERO);
+                self.times = self.times.saturating_add(start.ps());
+                if self.times > TIME_MAX {
+                    return Err(line.error("start", &start.to_string(), "less: all together may be 100 days"));
+                }
                 self.connections.push(Connection { line: line.number, from, to, bytes, start });
                 Ok(())
             }

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::Duration;
 
-use super::{BYTES_MAX, Line, RANKS_MAX, Reading, TraceError, text};
+use super::{BYTES_MAX, Line, RANKS_MAX, Reading, TIME_MAX, TraceError, text};
 use crate::collective::Kind;
 use crate::{Builder, Graph, Rank, StepId};
 
@@ -15,8 +15,8 @@ use crate::{Builder, Graph, Rank, StepId};
 /// and the gradients of weights a time in nanoseconds, a collective and its size, and last the time of the update.
 ///
 /// All ranks do all layers, first to last forwards, last to first backwards. Collectives of forward passes and inputs
-/// hold the rank up; those of weights do not, but the layer's next forward pass waits for them. `ALLREDUCE` and so on is
-/// among tensor ranks, of weights among data ranks; `..._EP` among those that share experts, `..._DP_EP` among those
+/// hold the rank up; those of weights do not, but the layer's next forward pass waits for them. `ALLREDUCE` and so on
+/// is among tensor ranks, of weights among data ranks; `..._EP` among those that share experts, `..._DP_EP` among those
 /// with the same ones. Ranks are numbered tensor first, then data (experts are shared among neighbours there), then
 /// pipeline. With `pp` above 1 each rank passes 2 vpp ga messages of `pp_comm` bytes on to the next stage at the end,
 /// one after the other, as SimAI's formula has it. `MICRO` does each layer's forward time and weight collective, of all
@@ -105,7 +105,7 @@ impl SimaiTrace {
         if let Some((line, more)) = lines.find(|(_, line)| !line.trim().is_empty()) {
             return Err(line.error("layer", more, &format!("none: line 2 says that there are {count}")));
         }
-        self.check_times(&layers)?;
+        self.check_times(&layers, degrees.ranks)?;
         let mut job = Job {
             degrees,
             reading,
@@ -155,7 +155,7 @@ impl SimaiTrace {
                         return Err(line.error(key, &count.to_string(), "0: layers are not computed again here"));
                     }
                 }
-                other => return Err(line.error("policy", other, "a degree, such as ep: 8")),
+                _ => return Err(line.error("policy", word, "a degree, such as ep: 8")),
             }
         }
         let Some(ranks) = ranks else {
@@ -184,13 +184,14 @@ impl SimaiTrace {
         Ok(Degrees { micro, tensor, expert, pipeline, passes, pass_bytes, ranks })
     }
 
-    fn check_times(&self, layers: &[Layer<'_>]) -> Result<(), TraceError> {
+    fn check_times(&self, layers: &[Layer<'_>], ranks: u32) -> Result<(), TraceError> {
+        let most = TIME_MAX / u64::from(ranks) / u64::from(self.iterations.max(1));
         let mut time = 0u64;
         for layer in layers {
             let own = [layer.forward.time, layer.input.time, layer.weight.time, layer.update];
             time = own.iter().fold(time, |sum, own| sum.saturating_add(own.ps()));
-            if time > u64::MAX / 4 / u64::from(self.iterations.max(1)) {
-                return Err(layer.line.error("time", layer.name, "less: all times together may be 50 days"));
+            if time > most {
+                return Err(layer.line.error("time", layer.name, "less: all times of all ranks may be 100 days"));
             }
         }
         Ok(())

@@ -7,8 +7,8 @@ use crate::model::{Accelerator, Degrees, Family, Gradients, Model, Moe, Setting,
 use crate::read::{ChakraTrace, GoalTrace, Reading};
 use crate::{Builder, Rank, StepId, Work};
 
-/// What a graph says, without the ids of messages: for each rank its steps, each with what it does, its name if they are
-/// compared, and those that it waits for.
+/// What a graph says, without the ids of messages: for each rank its steps, each with what it does, its name if they
+/// are compared, and those that it waits for.
 fn said(graph: &Graph, names: bool) -> Vec<String> {
     let before = Before::new(graph);
     let mut said = Vec::new();
@@ -72,9 +72,9 @@ fn collective(which: usize, ranks: u32, bytes: u64, terms: Terms) -> Graph {
     let entry: Vec<Vec<StepId>> = all.iter().map(|&rank| vec![b.compute(rank, Duration::from_ps(7), &[])]).collect();
     let ends = how.add(&mut b, kind, "sum", 0, &all, bytes, &entry).expect("it fits");
     b.name("rest");
-    ends.iter().zip(&all).for_each(|(&end, &rank)| {
+    for (&end, &rank) in ends.iter().zip(&all) {
         b.compute(rank, Duration::from_us(3), &[end]);
-    });
+    }
     b.build().expect("sound")
 }
 
@@ -130,6 +130,7 @@ fn goal_is_written_in_the_words_of_its_tools() {
     let mut text = Vec::new();
     goal(&b.build().expect("sound"), Duration::from_ns(1), &mut text).expect("memory takes everything");
     let expected = "num_ranks 2\n\nrank 0 {\nl1: calc 2\nl2: send 10b to 1 tag 0\nl2 requires l1\n\
-        l3: send 20b to 1 tag 1\n}\n\nrank 1 {\nl1: recv 10b from 0 tag 0\nl2: recv 20b from 0 tag 1\nl3: calc 1 cpu 1\n}\n";
+        l3: send 20b to 1 tag 1\n}\n\nrank 1 {\nl1: recv 10b from 0 tag 0\nl2: recv 20b from 0 tag 1\nl3: calc 1 cpu \
+            1\n}\n";
     assert_eq!(String::from_utf8(text).as_deref(), Ok(expected));
 }

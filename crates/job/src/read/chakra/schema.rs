@@ -1,4 +1,4 @@
-//! The messages of Chakra's `et_def.proto` (MLCommons, versions 0.0.4 to 1.1): the fields that have a meaning here.
+//! The messages of Chakra's `et_def.proto` (MLCommons, version 0.0.4 and later): the fields that have a meaning here.
 //! Others are skipped, as protobuf's readers do.
 
 /// The first record of a file.
@@ -8,7 +8,14 @@ pub(crate) struct GlobalMetadata {
     pub version: String,
 }
 
-/// An attribute. Its value is in one of many fields, by type; lists have no meaning here.
+/// Several times yes or no.
+#[derive(Clone, PartialEq, prost::Message)]
+pub(crate) struct BoolList {
+    #[prost(bool, repeated, tag = "1")]
+    pub values: Vec<bool>,
+}
+
+/// An attribute. Its value is in one of many fields, by type; other lists have no meaning here.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct Attribute {
     #[prost(string, tag = "1")]
@@ -39,6 +46,8 @@ pub(crate) struct Attribute {
     pub sfixed64_val: Option<i64>,
     #[prost(bool, optional, tag = "27")]
     pub bool_val: Option<bool>,
+    #[prost(message, optional, tag = "28")]
+    pub bool_list: Option<BoolList>,
     #[prost(string, optional, tag = "29")]
     pub string_val: Option<String>,
 }

@@ -117,7 +117,7 @@ fn computations_and_messages_wait_for_what_they_depend_on() {
 #[test]
 fn collectives_are_among_process_groups() {
     let groups = br#"{"1": [2, 0], "2": [1, 3], "0": [0, 1, 2, 3]}"#;
-    let ranks = |rank: u32| vec![of_group(collective(0, 1_000), if rank % 2 == 0 { "1" } else { "2" })];
+    let ranks = |rank: u32| vec![of_group(collective(0, 1_000), if rank.is_multiple_of(2) { "1" } else { "2" })];
     let files: Vec<Vec<u8>> = (0..4).map(|rank| file(&ranks(rank))).collect();
     let graph = trace().parse(&files, Some(("groups.json", groups)), &Reading::default()).expect("sound");
     assert_eq!(graph.collectives().len(), 2);
@@ -125,7 +125,8 @@ fn collectives_are_among_process_groups() {
     let error = trace().parse(&files, None, &Reading::default()).expect_err("no groups");
     assert_eq!(
         error.to_string(),
-        "job.0.et, node 0 of rank 0: pg_name is \"1\", but should be a process group of `groups`, or of a node before this one"
+        "job.0.et, node 0 of rank 0: pg_name is \"1\", but should be a process group of `groups`, or of a node \
+            before this one"
     );
     for (groups, said) in [
         ("{\"1\": [0, 9]}", "groups.json: 1 is \"rank 9\", but should be ranks of the job's 4"),
@@ -153,6 +154,39 @@ fn collectives_are_among_process_groups() {
     let graph = read(&[own(0), own(1), own(2)]).expect("sound");
     let sizes: Vec<(u32, u64)> = graph.collectives().iter().map(|of| (of.ranks, of.bytes)).collect();
     assert_eq!(sizes, [(2, 500), (3, 900)]);
+}
+
+#[test]
+fn older_schemas_are_read_too() {
+    use super::older::{OlderAttribute, OlderNode};
+    let int = |name: &str, value| OlderAttribute { name: name.into(), i: Some(value), ..OlderAttribute::default() };
+    let node = |id, kind, parent: &[u64], attribute| {
+        let name = format!("node {id}");
+        OlderNode { id, name, kind, parent: parent.to_vec(), attribute }.encode_length_delimited_to_vec()
+    };
+    let dims = |ints: &[i64]| OlderAttribute { name: "involved_dim".into(), ints: ints.to_vec(), ..Default::default() };
+    let file = |of_dims: &[i64]| {
+        let sum = vec![int("comm_type", 1), int("comm_size", 4_000), dims(of_dims)];
+        // Their id was always written, 0 too.
+        let runtime = OlderNode { attribute: vec![int("runtime", 9)], ..OlderNode::default() }.encode_to_vec();
+        let mut first = [&b"\x08\x00\x12\x01a\x18\x04"[..], &runtime].concat();
+        first.insert(0, first.len() as u8);
+        [first, node(1, kind::COLLECTIVE, &[0], sum)].concat()
+    };
+    let graph = trace().parse(&vec![file(&[1, 1]); 4], None, &Reading::default()).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!((graph.collectives()[0].kind, sent(&graph)), ("all_to_all", vec![3_000; 4]));
+    let (end, _) = run(&Arc::new(graph), Duration::ZERO);
+    assert_eq!(end, Time::from_us(9));
+    // The same after empty metadata, as of August 2023.
+    let with = [&[0][..], &file(&[1])].concat();
+    let graph = trace().parse(&vec![with; 4], None, &Reading::default()).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(sent(&graph), [3_000; 4]);
+    let error = trace().parse(&vec![file(&[1, 0]); 4], None, &Reading::default()).expect_err("among some");
+    assert_eq!(
+        error.to_string(),
+        "job.0.et, node 1 of rank 0: involved_dim is \"some dimensions\", but should be all: write a process group for \
+         those of some dimensions"
+    );
 }
 
 #[test]
@@ -261,6 +295,14 @@ fn what_is_wrong_is_named_by_file_node_and_field() {
             "job.1.et, node 6 of rank 1: size is \"99\", but should be at \
             least 100, the size of the message that it receives, of node 4 of rank 0",
         ),
+    ] {
+        assert_eq!(read(&[zero, one]).expect_err(said).to_string(), said);
+    }
+}
+
+#[test]
+fn nodes_that_say_nothing_sound_are_named() {
+    for (zero, one, said) in [
         (
             vec![node(3, 12, vec![])],
             vec![],
@@ -312,7 +354,7 @@ fn a_broken_file_is_named() {
     assert_eq!(error(b""), "job.0.et: file is \"empty\", but should be metadata and nodes");
     assert_eq!(
         error(&whole[..whole.len() - 3]),
-        "job.0.et, record 1, at byte 8: length is \"52\", but should be at most the 49 bytes that follow"
+        "job.0.et, record 1, at byte 8: length is \"56\", but should be at most the 53 bytes that follow"
     );
     assert_eq!(error(&[0x1f, 0x8b, 8]), "job.0.et: file is \"compressed by gzip\", but should be unpacked; use gunzip");
     let varint = [&whole[..8], &[0xff; 11]].concat();

@@ -7,7 +7,8 @@
 //!   and the nodes that wait for others (4 each).
 //!
 //! A node: for how many it waits (4); 1 send, 2 receive, 3 calculation (1); the other rank (4); size (8); tag (4); cpu
-//! and nic (1 each); how many wait for its end (4), and where in the list (4); how many for its begin (4), and where (4).
+//! and nic (1 each); how many wait for its end (4), and where in the list (4); how many for its begin (4), and where
+//! (4).
 
 use super::super::assemble::{Op, RankOps, What};
 use super::super::{RANKS_MAX, TraceError};
@@ -130,7 +131,7 @@ fn read_rank(trace: &GoalTrace, rank: u32, mut bytes: Bytes<'_>, length: u64) ->
             (2, _) => What::Receive { from: other, tag, room: size },
             (3, Some(time)) if cpu == 0 => What::Compute(time),
             (3, Some(time)) => What::Delay(time),
-            (3, None) => return at("size", size, "less than 50 days"),
+            (3, None) => return at("size", size, "less than 100 days"),
             _ => return at("type", u64::from(kind), "1 (send), 2 (receive) or 3 (calculation)"),
         };
         own.ops.push(Op { what, name: "".into(), at: u64::from(node) });

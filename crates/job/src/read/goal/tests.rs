@@ -79,102 +79,104 @@ fn messages_match_in_order_by_source_and_tag() {
     assert_eq!(read(text).expect("sound").messages().len(), 0);
 }
 
+/// What stands in the file, and what is said of it.
+const WRONG: &[(&str, &str)] = &[
+    ("rank 0 {", "job.goal, line 1: rank is \"the first line\", but should be num_ranks and how many there are"),
+    ("root:x:0:0", "job.goal, line 1: line is \"something else\", but should be num_ranks 8, once, or rank 0 { ... }"),
+    ("", "job.goal: num_ranks is \"missing\", but should be the first line"),
+    ("num_ranks 2000000", "job.goal, line 1: num_ranks is \"2000000\", but should be a whole number from 0 to 1048576"),
+    (
+        "num_ranks 3\nrank 0 { }\nrank 2 { }",
+        "job.goal: rank is \"1, missing\", but should be given: num_ranks says that there are 3",
+    ),
+    (
+        "num_ranks 2\nrank 0 { }\nrank 0 { }",
+        "job.goal, line 3: rank is \"0\", but should be one that has not been given before",
+    ),
+    ("num_ranks 1\nrank 0 {\ncalc 5\n", "job.goal, line 4: } is \"missing\", but should be the end of rank 0"),
+    (
+        "num_ranks 1\nrank 0 {\ncalc x\n}",
+        "job.goal, line 3: calc is \"x\", but should be a whole number from 0 to 18446744073709551615",
+    ),
+    (
+        "num_ranks 1\nrank 0 {\nl1: calc 18446744073709551615\n}",
+        "job.goal, line 3: calc is \"18446744073709551615\", but should be less than 100 days",
+    ),
+    (
+        "num_ranks 1\nrank 0 {\nl1: calc 9300000000000000\n}",
+        "job.goal, line 3 of rank 0: time is \"9300000s\", but should be less: all times of all ranks may be 100 days",
+    ),
+    (
+        "num_ranks 1\nrank 0 {\nl1: jump 5\n}",
+        "job.goal, line 3: operation is \"jump\", but should be send, recv or calc",
+    ),
+    (
+        "num_ranks 1\nrank 0 {\nl1: calc 5\nl1: calc 5\n}",
+        "job.goal, line 4: label is \"l1\", but should be a label that rank 0 has not used before",
+    ),
+    (
+        "num_ranks 1\nrank 0 {\nl1: calc 5\nl1 requires l2\n}",
+        "job.goal, line 4: label is \"l2\", but should be a label of rank 0",
+    ),
+    (
+        "num_ranks 1\nrank 0 {\nl1: calc 5\nl1 needs l2\n}",
+        "job.goal, line 4: l1 is \"needs\", but should be followed by : and an operation, by requires or by \
+                irequires",
+    ),
+    (
+        "num_ranks 2\nrank 0 {\nl1: recv 5b from -1\n}\nrank 1 { }",
+        "job.goal, line 3: from is \"-1\", but should be a number: who any source or any tag (-1) is depends on \
+                the network",
+    ),
+    (
+        "num_ranks 2\nrank 0 {\nsend 5 to 1\n}\nrank 1 { }",
+        "job.goal, line 3: size is \"to\", but should be followed by b",
+    ),
+    (
+        "num_ranks 2\nrank 0 {\nsend 5b to 1 cpu 300\n}\nrank 1 { }",
+        "job.goal, line 3: cpu is \"300\", but should be a whole number from 0 to 255",
+    ),
+    (
+        "num_ranks 2\nrank 0 {\nsend 5b to 1 tag 1 tag 2\n}\nrank 1 { }",
+        "job.goal, line 3: tag is \"2\", but should be given once",
+    ),
+    (
+        "num_ranks 2\nrank 0 {\nsend 5b to 7\n}\nrank 1 { }",
+        "job.goal, line 3 of rank 0: rank is \"7\", but should be one of the 2 ranks, from 0",
+    ),
+    (
+        "num_ranks 2\nrank 0 {\nsend 5b to 1 tag 3\nsend 5b to 1 tag 3\n}\nrank 1 {\nrecv 5b from 0 tag 3\n}",
+        "job.goal, line 4 of rank 0: send is \"to rank 1 with tag 3\", but should be matched: \
+             with tag 3 rank 0 sends 2 to rank 1, which receives 1",
+    ),
+    (
+        "num_ranks 2\nrank 0 {\nsend 5b to 1 tag 3\n}\nrank 1 {\nrecv 5b from 0 tag 2\n}",
+        "job.goal, line 6 of rank 1: receive is \"from rank 0 with tag 2\", but should be matched: \
+             with tag 2 rank 0 sends 0 to rank 1, which receives 1",
+    ),
+    (
+        "num_ranks 2\nrank 0 {\nsend 5b to 1\n}\nrank 1 {\nrecv 4b from 0\n}",
+        "job.goal, line 6 of rank 1: size is \"4\", but should be at least 5, the size of the message that it \
+                receives, of line 3 of rank 0",
+    ),
+    (
+        "num_ranks 1\nrank 0 {\na: calc 1\nb: calc 1\na requires b\nb requires a\n}",
+        "job.goal, rank 0: step is \"a\", but should be a step that can begin: 2 steps wait for each other in a \
+                circle",
+    ),
+    (
+        "num_ranks 2\nrank 0 {\nsend 9999999999999999b to 1\n}\nrank 1 {\nrecv 9999999999999999b from 0\n}",
+        "job.goal, line 3 of rank 0: size is \"9999999999999999\", but should be at most 1 PiB, 2^50 bytes",
+    ),
+];
+
 #[test]
 fn what_is_wrong_is_named() {
-    for (text, said) in [
-        ("rank 0 {", "job.goal, line 1: rank is \"the first line\", but should be num_ranks and how many there are"),
-        (
-            "root:x:0:0",
-            "job.goal, line 1: line is \"something else\", but should be num_ranks 8, once, or rank 0 { ... }",
-        ),
-        ("", "job.goal: num_ranks is \"missing\", but should be the first line"),
-        (
-            "num_ranks 2000000",
-            "job.goal, line 1: num_ranks is \"2000000\", but should be a whole number from 0 to 1048576",
-        ),
-        (
-            "num_ranks 3\nrank 0 { }\nrank 2 { }",
-            "job.goal: rank is \"1, missing\", but should be given: num_ranks says that there are 3",
-        ),
-        (
-            "num_ranks 2\nrank 0 { }\nrank 0 { }",
-            "job.goal, line 3: rank is \"0\", but should be one that has not been given before",
-        ),
-        ("num_ranks 1\nrank 0 {\ncalc 5\n", "job.goal, line 4: } is \"missing\", but should be the end of rank 0"),
-        (
-            "num_ranks 1\nrank 0 {\ncalc x\n}",
-            "job.goal, line 3: calc is \"x\", but should be a whole number from 0 to 18446744073709551615",
-        ),
-        (
-            "num_ranks 1\nrank 0 {\nl1: calc 18446744073709551615\n}",
-            "job.goal, line 3: calc is \"18446744073709551615\", but should be less than 50 days",
-        ),
-        (
-            "num_ranks 1\nrank 0 {\nl1: calc 9000000000000000\n}",
-            "job.goal, line 3 of rank 0: time is \"9000000s\", but should be less: all times together may be 50 days",
-        ),
-        (
-            "num_ranks 1\nrank 0 {\nl1: jump 5\n}",
-            "job.goal, line 3: operation is \"jump\", but should be send, recv or calc",
-        ),
-        (
-            "num_ranks 1\nrank 0 {\nl1: calc 5\nl1: calc 5\n}",
-            "job.goal, line 4: label is \"l1\", but should be a label that rank 0 has not used before",
-        ),
-        (
-            "num_ranks 1\nrank 0 {\nl1: calc 5\nl1 requires l2\n}",
-            "job.goal, line 4: label is \"l2\", but should be a label of rank 0",
-        ),
-        (
-            "num_ranks 1\nrank 0 {\nl1: calc 5\nl1 needs l2\n}",
-            "job.goal, line 4: l1 is \"needs\", but should be followed by : and an operation, by requires or by irequires",
-        ),
-        (
-            "num_ranks 2\nrank 0 {\nl1: recv 5b from -1\n}\nrank 1 { }",
-            "job.goal, line 3: from is \"-1\", but should be a number: who any source or any tag (-1) is depends on the network",
-        ),
-        (
-            "num_ranks 2\nrank 0 {\nsend 5 to 1\n}\nrank 1 { }",
-            "job.goal, line 3: size is \"to\", but should be followed by b",
-        ),
-        (
-            "num_ranks 2\nrank 0 {\nsend 5b to 1 cpu 300\n}\nrank 1 { }",
-            "job.goal, line 3: cpu is \"300\", but should be a whole number from 0 to 255",
-        ),
-        (
-            "num_ranks 2\nrank 0 {\nsend 5b to 1 tag 1 tag 2\n}\nrank 1 { }",
-            "job.goal, line 3: tag is \"2\", but should be given once",
-        ),
-        (
-            "num_ranks 2\nrank 0 {\nsend 5b to 7\n}\nrank 1 { }",
-            "job.goal, line 3 of rank 0: rank is \"7\", but should be one of the 2 ranks, from 0",
-        ),
-        (
-            "num_ranks 2\nrank 0 {\nsend 5b to 1 tag 3\nsend 5b to 1 tag 3\n}\nrank 1 {\nrecv 5b from 0 tag 3\n}",
-            "job.goal, line 4 of rank 0: send is \"to rank 1 with tag 3\", but should be matched: \
-             with tag 3 rank 0 sends 2 to rank 1, which receives 1",
-        ),
-        (
-            "num_ranks 2\nrank 0 {\nsend 5b to 1 tag 3\n}\nrank 1 {\nrecv 5b from 0 tag 2\n}",
-            "job.goal, line 6 of rank 1: receive is \"from rank 0 with tag 2\", but should be matched: \
-             with tag 2 rank 0 sends 0 to rank 1, which receives 1",
-        ),
-        (
-            "num_ranks 2\nrank 0 {\nsend 5b to 1\n}\nrank 1 {\nrecv 4b from 0\n}",
-            "job.goal, line 6 of rank 1: size is \"4\", but should be at least 5, the size of the message that it receives, \
-             of line 3 of rank 0",
-        ),
-        (
-            "num_ranks 1\nrank 0 {\na: calc 1\nb: calc 1\na requires b\nb requires a\n}",
-            "job.goal, rank 0: step is \"a\", but should be a step that can begin: 2 steps wait for each other in a circle",
-        ),
-        (
-            "num_ranks 2\nrank 0 {\nsend 9999999999999999b to 1\n}\nrank 1 {\nrecv 9999999999999999b from 0\n}",
-            "job.goal, line 3 of rank 0: size is \"9999999999999999\", but should be at most 1 PiB, 2^50 bytes",
-        ),
-    ] {
+    for &(text, said) in WRONG {
         assert_eq!(read(text).expect_err(text).to_string(), said);
     }
+    let error = read("num_ranks 0").expect_err("nobody");
+    assert_eq!(error.to_string(), "job.goal: number of ranks is \"0\", but should be at least 1");
     let error = trace().parse(b"num_ranks 1\n\xff", &Reading::default()).expect_err("no text");
     assert_eq!(error.to_string(), "job.goal, line 2: text is \"byte 0xff\", but should be UTF-8");
     let small = Reading { steps_max: 2, ..Reading::default() };
@@ -271,7 +273,8 @@ fn a_broken_binary_file_is_named() {
     any[first + 39 + 5..first + 39 + 9].fill(255);
     assert_eq!(
         error(&any),
-        "job.goal, node 1 of rank 0: rank is \"4294967295\", but should be known: who any source or any tag is depends on the network"
+        "job.goal, node 1 of rank 0: rank is \"4294967295\", but should be known: who any source or any tag is \
+            depends on the network"
     );
 }
 

@@ -57,7 +57,8 @@ fn an_iteration_takes_its_times_and_weights_are_summed_beside() {
 
 #[test]
 fn stages_pass_messages_on_at_the_end() {
-    let text = "HYBRID_TRANSFORMER_FWD_IN_BCKWD model_parallel_NPU_group: 2 ep: 1 pp: 2 vpp: 1 ga: 3 all_gpus: 4 pp_comm 70\n\
+    let text = "HYBRID_TRANSFORMER_FWD_IN_BCKWD model_parallel_NPU_group: 2 ep: 1 pp: 2 vpp: 1 ga: 3 all_gpus: 4 \
+        pp_comm 70\n\
         1\nlayer -1 100 NONE 0 0 NONE 0 0 NONE 0 0\n";
     let graph = read(text).expect("sound");
     assert_eq!(between(&graph, "pipeline"), ([(0, 2), (1, 3)].into(), 6 * 70));
@@ -140,7 +141,7 @@ fn what_is_wrong_is_named_by_line_and_field() {
         (
             "\t1000\t",
             "\t4611686018427387\t",
-            "line 4: time is \"moe\", but should be less: all times together may be 50 days",
+            "line 3: time is \"attention\", but should be less: all times of all ranks may be 100 days",
         ),
     ] {
         let text = GPT.replacen(from, to, 1);
