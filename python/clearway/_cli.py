@@ -189,7 +189,7 @@ def compare(
     work: Annotated[
         str | None,
         typer.Option(
-            help="With --all: flows (the default), or training: four training jobs over each scheme, and two jobs at once."
+            help="With --all: flows (the default), or training: four jobs over each scheme, and two jobs at once."
         ),
     ] = None,
     ranks: Annotated[
@@ -292,7 +292,7 @@ def _compare_training(
     folder = out or Path("out") / "training"
     check_folder(folder)
     check_page(folder / "report.html")
-    chosen = {"ranks": ranks, "seed": seed}
+    chosen: dict[str, Any] = {"ranks": ranks, "seed": seed}
     found = cw.compare_training(
         folder,
         only=transport or (),

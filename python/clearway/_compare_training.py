@@ -1,15 +1,16 @@
 """The comparison of all schemes under training jobs: what `clearway compare --all --work training` runs and measures.
 
 Four jobs, each alone on a leaf-spine of 100 and 400 Gbps, over every contender of `clearway compare --all`: a ring
-all-reduce, an all-to-all, an iteration of a small mixture of experts, and one of a small model in a pipeline with tensor
-parallelism. Then two jobs at once, one of which sends over four times as many channels, to see whether they share
-fairly, with Augmented Queue beside the others.
+all-reduce, an all-to-all, an iteration of a small mixture of experts, and one of a small model in a pipeline with
+tensor parallelism. Then two jobs at once, one of which sends over four times as many channels, to see whether they
+share fairly, with Augmented Queue beside the others.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 FOLDER = Path(__file__).parent / "comparison"
 HOSTS_PER_RACK = 16
 RANKS = (128,)
+JOBS = ("all-reduce", "all-to-all", "experts", "pipeline", "two jobs")
 _ACCELERATOR = {"teraflops": 312.0, "efficiency": 0.5}
 
 
@@ -102,21 +104,26 @@ def compare_training(
     *,
     only: Sequence[str] = (),
     ranks: Sequence[int] = RANKS,
+    jobs: Sequence[str] = (),
     sets: Sequence[tuple[str, str]] = (),
     seed: int = 1,
     workers: int | None = None,
     dask: Any = None,
     progress: bool | None = None,
 ) -> Training:
-    """Runs four training jobs over every scheme, or `only` those whose name contains one of these words, and two jobs at
-    once.
+    """Runs four training jobs over every scheme, or `only` those whose name contains one of these words, and two
+    jobs at once.
 
-    `ranks` are the sizes of the jobs, multiples of 16. `sets` are keys set over the scenarios. Runs that exist in
+    `ranks` are the sizes of the jobs, multiples of 16. `jobs` are some of them, such as "all-reduce" or "two jobs";
+    all if there are none. `sets` are keys set over the scenarios. Runs that exist in
     `folder` are not repeated. `workers`, `dask` and `progress` are as for a sweep.
     """
     wrong = [count for count in ranks if count < 32 or count % 16]
     if wrong:
         raise ValueError(f"{wrong[0]} ranks: write a multiple of 16, from 32 on, such as 128")
+    unknown = [job for job in jobs if job not in JOBS]
+    if unknown:
+        raise ValueError(f"{unknown[0]!r} is not a job of this comparison; those are {', '.join(JOBS)}")
     known = [*contenders(), *_beside()]
     lost = [word for word in only if not any(word in one.name.split() for one in known)]
     if lost:
@@ -125,7 +132,12 @@ def compare_training(
     base, absent, points = Scenario.load(FOLDER / "training.toml"), dict[str, str](), []
     for one in who:
         try:
-            points += [point for count in ranks for point in _points_of(one, base.with_text(sets), count, seed)]
+            points += [
+                point
+                for count in ranks
+                for point in _points_of(one, base.with_text(list(sets)), count, seed)
+                if not jobs or point.labels["work"] in jobs
+            ]
         except ScenarioError as error:
             absent[one.name] = f"{error.key}: {error.message}"
     if not points:
@@ -178,7 +190,7 @@ class Training:
         return bool((self.runs["audit"] == 1).all())
 
     def table(self) -> pd.DataFrame:
-        """A row for each scheme and number of ranks: the time of each job in milliseconds, how fairly two jobs share."""
+        """A row for each scheme and number of ranks: the time of each job in ms, how fairly two jobs share."""
         times = self.runs.pivot_table("time ms", ["scheme", "ranks"], "work", sort=False, dropna=False)
         two = self.runs[self.runs["work"] == "two jobs"].set_index(["scheme", "ranks"])["fairness"]
         return times.rename(columns=lambda name: f"{name} ms").assign(fairness=two).rename_axis(columns=None)
@@ -220,8 +232,8 @@ class Training:
                 zip(costs.index, costs.to_numpy())]  # fmt: skip
         parts = [
             "<h1>Every scheme under training</h1>",
-            f"<p class=subtitle>{_html.escape(self.setting)}</p>",
-            _html.section("What it says", "".join(f"<p>{_html.escape(sentence)}</p>" for sentence in self.said())),
+            f"<p class=subtitle>{escape(self.setting)}</p>",
+            _html.section("What it says", "".join(f"<p>{escape(sentence)}</p>" for sentence in self.said())),
             _html.section("Time of each job", _html.table(head, rows, text=1)),
             _html.section(
                 "What it costs",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,7 +37,7 @@ def section(results: Sequence[Result], charts: Charts) -> str:
         head = ["job", "ranks", "iterations", "ended", "time (µs)", "computing (µs)", "exposed (µs)", "bus (Gbps)"]
         rows = [[name, *map(int, row[:3]), *map(html.number, row[3:])] for name, *row in summary(result).itertuples()]
         parts.append(html.table(head, rows, text=1))
-        parts.append("".join(f"<p>{html.escape(named + sentence)}</p>" for sentence in said_of(result)))
+        parts.append("".join(f"<p>{escape(named + sentence)}</p>" for sentence in said_of(result)))
         for job in summary(result).index:
             caption = (
                 "A line for each rank: grey where it computes, coloured from its first message of a collective to its "
@@ -61,7 +62,7 @@ def timeline(result: Result, job: str, title: str) -> Any:
     frame = result.ranks.to_pandas()
     path = critical(result, job)
     mine = frame[(frame["job"] == job) & frame["begin_ps"].notna() & frame["end_ps"].notna()]
-    count = int(summary(result).loc[job, "ranks"])
+    count = int(str(summary(result)["ranks"][job]))
     ranks = drawn_ranks(count, path)
     place = {rank: row for row, rank in enumerate(ranks)}
     mine = mine[mine["rank"].isin(ranks)]
@@ -79,9 +80,16 @@ def timeline(result: Result, job: str, title: str) -> Any:
         groups.append((name, COLLECTIVES[index % len(COLLECTIVES)], 0.45, of))
     for name, colour, height, of in groups:
         rows = mine[of]
-        of_rank = {"rank": rows["rank"].astype(int), "row": rows["rank"].map(place), "host": rows["host"].astype(str)}
-        span = {"left": rows["begin_ps"].astype(float) / 1e6, "right": rows["end_ps"].astype(float) / 1e6}
-        said_of_it = {"iteration": rows["iteration"], "name": rows["name"].astype(str)}
+        of_rank: dict[str, Any] = {
+            "rank": rows["rank"].astype(int),
+            "row": rows["rank"].map(place),
+            "host": rows["host"].astype(str),
+        }
+        span: dict[str, Any] = {
+            "left": rows["begin_ps"].astype(float) / 1e6,
+            "right": rows["end_ps"].astype(float) / 1e6,
+        }
+        said_of_it: dict[str, Any] = {"iteration": rows["iteration"], "name": rows["name"].astype(str)}
         source = ColumnDataSource({**of_rank, **span, **said_of_it})
         drawn = chart.hbar(y="row", left="left", right="right", height=height, source=source, color=colour, name=name)
         drawn.glyph.update(fill_alpha=0.75, line_color=None)
@@ -98,15 +106,11 @@ def timeline(result: Result, job: str, title: str) -> Any:
     return chart
 
 
-def _path_line(path: pd.DataFrame, place: dict[int, int]) -> dict[str, list[float]]:
+def _path_line(path: pd.DataFrame, place: dict[int, int]) -> dict[str, Any]:
     """The critical path as points: along a rank while it computes, across to the receiver with a message. Ranks
     that are not drawn leave a gap.
     """
-    x: list[float] = []
-    y: list[float] = []
-    for row in path.itertuples():
-        to = row.rank if pd.isna(row.to_rank) or row.part == "answer" else int(row.to_rank)
-        for time, rank in ((row.begin, row.rank), (row.end, to)):
-            x.append(float(time))
-            y.append(float(place.get(int(rank), np.nan)))
-    return {"x": x, "y": y}
+    to = path["to_rank"].astype(float).fillna(path["rank"]).where(path["part"] != "answer", path["rank"])
+    ends = pd.DataFrame({"begin": path["rank"], "end": to.astype(int)}).map(lambda rank: place.get(rank, np.nan))
+    x, y = path[["begin", "end"]].to_numpy(dtype=float).ravel(), ends.to_numpy(dtype=float).ravel()
+    return {"x": x.tolist(), "y": y.tolist()}
