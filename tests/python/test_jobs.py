@@ -72,8 +72,8 @@ def test_a_trace_of_another_tool_is_run_and_a_broken_one_is_named(tmp_path: Path
 
 
 def test_schemes_are_compared_under_training(tmp_path: Path) -> None:
-    few = [("fabric.leaf_spine.spines", "2")]
-    found = cw.compare_training(tmp_path / "c", only=["dctcp"], ranks=[32], jobs=["all-to-all"], sets=few, progress=False)
+    chosen = {"only": ["dctcp"], "ranks": [32], "jobs": ["all-to-all"]}
+    found = cw.compare_training(tmp_path / "c", **chosen, progress=False)
     table = found.table()
     assert list(table.index) == [("dctcp", 32)]
     assert 31 * 250_000 * 8 / 100e6 < table["all-to-all ms"].iloc[0] < 4 * 31 * 250_000 * 8 / 100e6
