@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import clearway as cw
 import pytest
@@ -72,7 +73,7 @@ def test_a_trace_of_another_tool_is_run_and_a_broken_one_is_named(tmp_path: Path
 
 
 def test_schemes_are_compared_under_training(tmp_path: Path) -> None:
-    chosen = {"only": ["dctcp"], "ranks": [32], "jobs": ["all-to-all"]}
+    chosen: dict[str, Any] = {"only": ["dctcp"], "ranks": [32], "jobs": ["all-to-all"]}
     found = cw.compare_training(tmp_path / "c", **chosen, progress=False)
     table = found.table()
     assert list(table.index) == [("dctcp", 32)]

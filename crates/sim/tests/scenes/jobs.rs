@@ -5,7 +5,7 @@ use scenario::{Scenario, read};
 
 use crate::{NONE, RunResult, column, names, run_alone, run_both, scenario, table};
 
-/// Hosts at 100 Gbps on one switch, packets of 1,460 B and 40 B of headers, nothing but wires and the switch takes time:
+/// Hosts at 100 Gbps on one switch, packets of 1,460 B and 40 B of headers. Wires and the switch alone take time:
 /// a packet's first byte arrives 2 us and a store-and-forward of 120 ns after it has left.
 fn star(transport: &str, hosts: u32, job: &str) -> String {
     format!(
