@@ -235,7 +235,8 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
 
     #[inline(always)]
     fn arrive_at_host(&mut self, now: Time, index: u32, port: PortId, id: PacketId) {
-        let Slot { packet, transit } = self.links.pool.remove(id);
+        let Slot { packet, mut transit } = self.links.pool.remove(id);
+        transit.in_port = port.0 as u16;
         let slot = &mut self.hosts[index as usize];
         slot.host.digest = hash_arrival(slot.host.digest, now, &packet);
         if packet.has(flags::LINK_FRAME) {
@@ -393,7 +394,7 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
         let host = &mut self.hosts[index].host;
         let mut transit = Transit::leaving(now);
         if self.flow_controlled {
-            transit.queue = host.stamp(port, &packet);
+            transit.queue = host.stamp(now, port, &packet);
         }
         let id = self.links.pool.insert(packet, transit);
         if packet.has(flags::TELEMETRY) {

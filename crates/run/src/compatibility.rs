@@ -161,6 +161,12 @@ const RULES: &[Rule<OfRun>] = &[
     ),
     rule(
         "flow_control",
+        memory_set_aside_twice,
+        "sets memory aside for each port, and the alpha of switch.buffer.shared would drop what has room there; delete \
+         alpha",
+    ),
+    rule(
+        "flow_control",
         queues_beside_control,
         "{0} replaces the queues of switches, and flow control cannot work on those; delete it, or choose another \
          transport",
@@ -383,6 +389,12 @@ fn unshared_entity(facts: &Facts<'_>) -> Found {
 fn flows_beside_classes(facts: &Facts<'_>) -> Found {
     let control = facts.scenario.flow_control.as_scheme()?;
     if control.keeps_flows() && facts.tells_classes_apart() { found![] } else { None }
+}
+
+fn memory_set_aside_twice(facts: &Facts<'_>) -> Found {
+    let control = facts.scenario.flow_control.as_scheme()?;
+    let alpha = matches!(facts.scenario.switch.buffer, Buffer::Shared { alpha: Some(_), .. });
+    if control.reserves_buffer() && alpha { found![] } else { None }
 }
 
 fn queues_beside_control(facts: &Facts<'_>) -> Found {
