@@ -26,6 +26,9 @@ pub fn tables<C: Carrier, P: Probe>(
     let hosts = || whole.hosts.iter().map(|slot| &slot.host);
     let counted = counted(plan, hosts(), whole.switches.iter().map(|slot| &slot.switch));
     let counted = counted.into_iter().chain(others.iter().flat_map(|other| other.counted.iter().copied()));
+    let repeaters = parts.iter().flat_map(|part| part.links.outlets.iter().flat_map(|outlet| &outlet.repeater));
+    let by_links = plan.transports.len() + 2;
+    let counted = counted.chain(repeaters.flat_map(|of| of.counters()).map(|(name, value)| (by_links, name, value)));
     let measured = hosts().flat_map(|host| &host.measures).chain(others.iter().flat_map(|other| &other.measures));
     let mut tables = vec![flows.table(plan), link_table(plan, &stats, &in_flight, end), counter_table(plan, counted)];
     tables.extend(P::tables(&probes(parts, others), whole));
@@ -58,6 +61,9 @@ pub(crate) fn link_ends<C: Carrier, P: Probe>(plan: &Plan, part: &Driver<C, P>, 
             lost.corrupted_packets = noise.corrupted_packets;
             lost.unnoticed_packets = noise.unnoticed_packets;
         }
+        // The sender counts all that had left when the link went down.
+        let accepted = pipe.acceptor.as_ref().map_or(0, |acceptor| acceptor.accepted_before().0);
+        lost.dead_packets = lost.dead_packets.wrapping_sub(accepted);
         (LinkId(pipe.link), lost)
     };
     let sender = |outlet| (link_of(plan, part, outlet), sender_stats(part, outlet, end));

@@ -9,8 +9,8 @@
 //! credits do not cover its round trip carries so many bytes a round trip.
 //!
 //! A packet that is lost on the link, or that the switch has no use for, would take its credits along. So the sender
-//! tells what it has consumed (CC_Update) whenever that is half of the credits; what the receiver has not seen of it by
-//! then is lost, since a link keeps its order, and it frees it.
+//! tells what it has consumed (CC_Update) when it has none left; what the receiver has not seen of it by then is lost,
+//! since a link keeps its order, and it frees it.
 //!
 //! Decided here, where public descriptions leave it open:
 //!
@@ -20,8 +20,9 @@
 //!   length of what it will read.
 //! - *Credits are known when a run begins.* When a link comes up again, its sender has none until the receiver tells
 //!   what is free: what came before the failure may still wait there.
-//! - *When CC_Updates are sent*: the specification has them periodic; frames are never lost here, so counting does as
-//!   well and needs no timer.
+//! - *When CC_Updates are sent*: behind a packet that leaves no credits for another, if half of them were consumed since
+//!   the last. The specification has them periodic. Frames are never lost here, so this does as well, and it costs a
+//!   link nothing that is busy.
 //!
 //! Packets of classes without a channel, and packets that a switch makes itself, have what memory is left beside all
 //! credits, and are lost if there is none. Deliberately absent: the negotiation by LLDP, adding and removing channels

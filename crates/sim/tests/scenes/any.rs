@@ -12,6 +12,13 @@ fn fabrics() -> impl Strategy<Value = &'static str> {
         "leaf_spine = { racks = 2, hosts_per_rack = 4, spines = 3, oversubscription = 16.0 }",
         "leaf_spine = { racks = 4, hosts_per_rack = 2, homes = 2, spines = 2, spine_rate = \"100Gbps\" }",
         "rails = { blocks = 2, servers_per_block = 3, rails = 3, spines = 2, spine_rate = \"50Gbps\" }",
+        "rails = { blocks = 1, servers_per_block = 4, rails = 2, spines = 0 }",
+        "multi_plane = { planes = 2, racks = 2, hosts_per_rack = 2, spines = 1, oversubscription = 2.0 }",
+        "clos = { pods = 2, leaves_per_pod = 2, hosts_per_leaf = 2, aggs_per_pod = 2, cores_per_agg = 1, \
+         agg_oversubscription = 2.0 }",
+        "dragonfly = { groups = 3, routers_per_group = 2, hosts_per_router = 1 }",
+        "dragonfly_plus = { groups = 3, leaves_per_group = 2, spines_per_group = 2, hosts_per_leaf = 1, \
+         global_links_per_spine = 1 }",
         "fat_tree = { k = 4 }",
         "fat_tree = { k = 4, oversubscription = 4.0, propagation = \"3us\" }",
         "dumbbell = { hosts_per_side = 3, bottleneck_rate = \"25Gbps\" }",

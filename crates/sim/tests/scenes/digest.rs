@@ -52,7 +52,15 @@ fn settings() -> Vec<String> {
         ),
         clos("flow_control = \"per_flow_queues\"\nswitch.buffer = { shared = { bytes = \"400KB\" } }"),
         clos("flow_control = \"congestion_isolation\"\nswitch.buffer = { shared = { bytes = \"400KB\" } }"),
+        clos(
+            "flow_control = { cbfc = { vcs = [[1, 2], [3, 4, 5, 6, 7]], update = \"2KB\" } }\n\
+             switch.buffer = { shared = { bytes = \"1MB\" } }\nmeasure.interval = \"1us\"",
+        ),
         clos("flow_control = \"pfc\"\nswitch.buffer = { shared = { bytes = \"400KB\" } }\nmeasure.interval = \"1us\""),
+        clos(
+            "link.llr = { timeout = \"4us\" }\n\
+             failure = [{ at = \"2us\", link = [\"leaf0\", \"spine1\"], bit_error_rate = 1e-5, loss = 0.02 }]",
+        ),
         clos("measure.completion = \"acknowledged\"\nhost = { mtu = \"4000B\", header = \"64B\" }"),
         clos(
             r#"

@@ -67,10 +67,10 @@ fn planes_carry_a_share_each_and_one_that_dies_takes_its_share() {
     for plane in 0..4 {
         assert_eq!(of_link(&whole, "host0", &format!("leaf{}", 2 * plane), "sent_packets"), 250);
     }
-    // 250 packets of 120 ns one after the other, then two hops more of leaf and spine at 400 and the last.
+    // 1,000 packets, handed in at the rate of all links; then two hops at 400 Gbps and the last.
     let fct = |result: &RunResult| column(table(result, "flows"), "fct_ps")[0];
     let hops = 3 * 650_000 + 200_000 + 30_000 * 2 + 120_000;
-    assert_eq!(fct(&whole), 250 * 120_000 + hops);
+    assert_eq!(fct(&whole), 999 * 30_000 + 120_000 + hops);
     let without = scene("failure = [{ at = '0s', switch = 'spine1' }]\nreroute_delay = '0s'");
     assert_eq!(of_link(&without, "host0", "leaf2", "sent_packets"), 0);
     assert!(fct(&without).abs_diff(334 * 120_000 + hops) <= 120_000, "{}", fct(&without));
@@ -86,10 +86,13 @@ fn rails_that_nothing_joins_keep_a_packet_on_its_rail() {
     for rail in 0..4 {
         let rail = format!("rail{rail}");
         let [up, down] = [0, 1].map(|way| {
-            (0..4).map(|host| format!("host{host}")).map(|host| {
-                let (from, to) = if way == 0 { (&host, &rail) } else { (&rail, &host) };
-                of_link(&result, from, to, "sent_packets")
-            }).sum::<u64>()
+            (0..4)
+                .map(|host| format!("host{host}"))
+                .map(|host| {
+                    let (from, to) = if way == 0 { (&host, &rail) } else { (&rail, &host) };
+                    of_link(&result, from, to, "sent_packets")
+                })
+                .sum::<u64>()
         });
         assert_eq!(up, down);
     }
