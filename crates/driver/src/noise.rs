@@ -13,9 +13,10 @@
 //! Losses hit whole packets, whatever their length, and nothing finds them: a bad optic, a full buffer in a box that
 //! nobody knows of. They are drawn in the same way, and before bit errors, from a stream of their own.
 //!
-//! Frames of a flow control are neither hit nor lost; messages of link-level retry, which mends that by itself, are. What makes real ones safe (a pause that is repeated and runs out
+//! Frames of a flow control are neither hit nor lost. What makes real ones safe (a pause that is repeated and runs out
 //! by itself, IEEE 802.1Qbb) is not modelled, so that one lost frame would stop a link for ever, which a real one
 //! survives. So a lossy link is kinder to a flow control here than in life, where a lost pause may also cost packets.
+//! Messages of link-level retry, which mends that by itself, are hit and lost as packets are.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Link-level retry at both ends of a link: what a transmitter repeats before it takes a new packet, and what an arrival
-//! says to the other end. The rules are in [`node::retry`].
+//! Link-level retry at both ends of a link: what a transmitter repeats before it takes a new packet, and what an
+//! arrival says to the other end. The rules are in [`node::retry`].
 //!
 //! A packet keeps its number in `Transit::in_port` while it is on a link, where there is no port that it came by. A
 //! repeated packet is the one that the node has sent: it is in no count of packets sent, and its time since then counts
@@ -8,7 +8,7 @@
 use node::Telemetry;
 use node::packet::flags;
 use node::pool::{Hop, PacketId, Slot};
-use node::retry::{RetryMessage, RetryReceiver, RetrySender, RetrySpeaker, RetrySpec, RetryStats};
+use node::retry::{RetryMessage, RetryReceiver, RetrySender, RetrySpeaker, RetrySpec, RetryStats, is_numbered};
 use run::Plan;
 use units::{LinkId, Time};
 
@@ -125,13 +125,15 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
     pub(crate) fn keep(&mut self, outlet: u32, now: Time, id: PacketId) {
         let Some(end) = &mut self.links.outlets[outlet as usize].repeater else { return };
         let slot = *self.links.pool.get(id);
-        if slot.packet.has(flags::LINK_FRAME) {
+        if !is_numbered(&slot.packet) {
             return;
         }
         let telemetry = slot.packet.has(flags::TELEMETRY).then(|| Box::new(*self.links.pool.telemetry_mut(id)));
         let bytes = u32::from(slot.packet.wire_bytes);
         let number = end.sender.sent(now, bytes, Kept { slot, telemetry, since: now });
-        end.sent = (end.sent.0 + 1, end.sent.1 + u64::from(bytes));
+        if !slot.packet.has(flags::LINK_FRAME) {
+            end.sent = (end.sent.0 + 1, end.sent.1 + u64::from(bytes));
+        }
         self.links.pool.get_mut(id).transit.in_port = number;
     }
 
@@ -211,17 +213,18 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
             }
             return false;
         }
-        let Some(acceptor) = end.acceptor.as_mut().filter(|_| !packet.has(flags::LINK_FRAME)) else { return true };
+        let Some(acceptor) = end.acceptor.as_mut().filter(|_| is_numbered(&packet)) else { return true };
         let (mut goes_on, mut message) = (false, None);
         let vanished = end.noise.as_ref().map_or(0, |noise| noise.lossy_packets);
         let hit = end.noise.as_mut().is_some_and(|noise| noise.loses(&mut self.links.pool.get_mut(id).packet));
         if end.noise.as_ref().map_or(0, |noise| noise.lossy_packets) == vanished {
             (goes_on, message) = acceptor.receiver.comes(number, hit);
         }
-        if goes_on {
+        if goes_on && !packet.has(flags::LINK_FRAME) {
             let bytes = u64::from(packet.wire_bytes);
             acceptor.accepted = (acceptor.accepted.0 + 1, acceptor.accepted.1 + bytes);
-        } else {
+        }
+        if !goes_on {
             self.links.pool.remove(id);
         }
         if let (Some(message), Some(end)) = (message, &mut self.links.outlets[back as usize].repeater) {

@@ -1,12 +1,12 @@
-//! Credit-based flow control of Ultra Ethernet's link layer (CBFC; UE specification 1.0, section 5.2): a sender may send
-//! only what the receiver of the link has promised room for.
+//! Credit-based flow control of Ultra Ethernet's link layer (CBFC; UE specification 1.0, section 5.2): a sender may
+//! send only what the receiver of the link has promised room for.
 //!
-//! Classes are grouped into virtual channels. For each channel, the receiver of a link has room for so many *credits*, of
-//! a fixed number of bytes each; a packet takes its bytes, rounded up to credits. The sender counts the credits that it
-//! has consumed, the receiver those that it has freed, since a packet has left its buffer. Both counters have 15 bits
-//! and go round. The receiver tells its counter in frames (CF_Update), and the sender sends while consumed less freed
-//! leaves room for a full-size packet. So nothing that has credits is ever lost for want of memory, and a link whose
-//! credits do not cover its round trip carries so many bytes a round trip.
+//! Classes are grouped into virtual channels. For each channel, the receiver of a link has room for so many *credits*,
+//! of a fixed number of bytes each; a packet takes its bytes, rounded up to credits. The sender counts the credits
+//! that it has consumed, the receiver those that it has freed, since a packet has left its buffer. Both counters have
+//! 15 bits and go round. The receiver tells its counter in frames (CF_Update), and the sender sends while consumed
+//! less freed leaves room for a full-size packet. So nothing that has credits is ever lost for want of memory, and a
+//! link whose credits do not cover its round trip carries so many bytes a round trip.
 //!
 //! A packet that is lost on the link, or that the switch has no use for, would take its credits along. So the sender
 //! tells what it has consumed (CC_Update) when it has none left; what the receiver has not seen of it by then is lost,
@@ -16,13 +16,13 @@
 //!
 //! - *One virtual channel for all classes but 0*, unless `vcs` says otherwise: each takes memory for a round trip of
 //!   every link. Within a channel the port's scheduler chooses among classes as always.
-//! - *A full-size packet's credits must be there*, whatever the packet: hardware that chooses a queue does not know the
-//!   length of what it will read.
+//! - *A full-size packet's credits must be there*, whatever the packet: hardware that chooses a queue does not know
+//!   the length of what it will read.
 //! - *Credits are known when a run begins.* When a link comes up again, its sender has none until the receiver tells
 //!   what is free: what came before the failure may still wait there.
-//! - *When CC_Updates are sent*: behind a packet that leaves no credits for another, if half of them were consumed since
-//!   the last. The specification has them periodic. Frames are never lost here, so this does as well, and it costs a
-//!   link nothing that is busy.
+//! - *When CC_Updates are sent*: behind a packet that leaves no credits for another, if half of them were consumed
+//!   since the last. The specification has them periodic. Frames are never lost here, so this does as well, and it
+//!   costs a link nothing that is busy.
 //!
 //! Packets of classes without a channel, and packets that a switch makes itself, have what memory is left beside all
 //! credits, and are lost if there is none. Deliberately absent: the negotiation by LLDP, adding and removing channels
@@ -53,7 +53,7 @@ pub struct Config {
     /// full. Default: one channel of the classes 1 to 7.
     pub vcs: Vec<Vec<u8>>,
     /// Bytes that the receiver of each link has room for in each virtual channel. Default: what keeps the link busy,
-    /// that is its round trip, three full-size packets and `update`.
+    /// that is its round trip in full-size packets, three more, and `update`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub credits: Option<Bytes>,
     /// Bytes of one credit, 32 to 2048. Default: 64B.
@@ -137,16 +137,18 @@ impl LinkScheme for Config {
                 return Err(Problem::new("credit_size", message));
             }
         }
-        let all = self.reserved_bytes(view, node);
-        if all > view.buffer.get() {
+        // What has no credits, such as acknowledgements in class 0, needs a packet's room at each port.
+        let (ports, all) = (view.fabric.ports[node.index()].len(), self.reserved_bytes(view, node));
+        let needed = all.saturating_add(ports as u64 * view.mtu_bytes);
+        if needed > view.buffer.get() {
             let name = &view.fabric.names[node.index()];
             let message = format!(
-                "{name} needs {} for the credits of its {} ports and {} virtual channels, and has a buffer of {}; \
-                 enlarge switch.buffer",
+                "{name} needs {} for the credits of its {ports} ports and {} virtual channels, and a packet's room at \
+                 each port beside them; it has a buffer of {}: write a switch.buffer of at least {}",
                 Bytes(all),
-                view.fabric.ports[node.index()].len(),
                 self.vcs.len(),
-                view.buffer
+                view.buffer,
+                Bytes(needed)
             );
             return Err(Problem::new("credits", message));
         }
@@ -195,7 +197,7 @@ impl Config {
                 // has begun; and a third must have room all the while.
                 let terms = self.terms(view);
                 let round_trip = view.hop_bdp_bytes(node, port) + u64::from(frame::UPDATE_BYTES);
-                round_trip.div_ceil(size) + 3 * u64::from(terms.full_packet) + terms.update
+                (round_trip.div_ceil(view.mtu_bytes) + 3) * u64::from(terms.full_packet) + terms.update
             }
         }
     }

@@ -244,6 +244,13 @@ pub fn sized_frame<H: Header>(frame: H, wire_bytes: u16) -> Packet {
     packet
 }
 
+/// A frame that counts packets: it keeps its place among them where a link repeats packets, and is repeated with them.
+pub fn ordered_frame<H: Header>(frame: H) -> Packet {
+    let mut packet = frame_packet(frame);
+    packet.flags |= flags::ROUTER_ALERT;
+    packet
+}
+
 /// A flow control's part in a host's NIC.
 pub trait NicControl: Send {
     /// Handles a frame from the switch.

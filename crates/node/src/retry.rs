@@ -1,5 +1,5 @@
-//! Link-level retry (LLR of Ultra Ethernet's link layer; UE specification 1.0, section 5.1): a link repeats what its bit
-//! errors have hit, so that nobody else notices.
+//! Link-level retry (LLR of Ultra Ethernet's link layer; UE specification 1.0, section 5.1): a link repeats what its
+//! bit errors have hit, so that nobody else notices.
 //!
 //! The sender numbers packets and keeps each until it is acknowledged. The receiver acknowledges all up to a number
 //! (LLR_ACK). If the packet that it expects comes damaged, or a later one comes first, it says which it had last
@@ -11,7 +11,8 @@
 //!
 //! - *Numbers have 16 bits* instead of 20, and go round. A damaged packet's number is known: it stands in the preamble.
 //! - *A timer runs from the last transmission or acknowledgement*, and starts again with each.
-//! - *Frames of a flow control* have no number and are not repeated: they are not damaged here either.
+//! - *Frames of a flow control* have no number and are not repeated: they are not damaged here either, and a pause may
+//!   not wait. Those that count packets are numbered ([`crate::link::ordered_frame`]).
 //!
 //! Deliberately absent: the handshake that begins (LLR_INIT), a limit to repeating, after which the specification gives
 //! packets up, and the age of what is kept.
@@ -131,6 +132,12 @@ impl Header for RetryMessage {
             _ => Err(Malformed { what: "LLR message type" }),
         }
     }
+}
+
+/// Whether a link numbers a packet and repeats it.
+#[inline]
+pub fn is_numbered(packet: &Packet) -> bool {
+    !packet.has(flags::LINK_FRAME) || packet.has(flags::ROUTER_ALERT)
 }
 
 /// What an end of a link has counted.

@@ -217,7 +217,7 @@ pub fn counter_table(plan: &Plan, counted: impl Iterator<Item = Counted>) -> Tab
             Column::new(
                 "transport",
                 "",
-                "the transport, the limiter of hosts, the flow control of switches, or llr, the retry of links, that counts",
+                "the transport, the limiter of hosts, the flow control of switches, or the links' llr that counts",
                 transport,
             ),
             Column::new("counter", "", "what it counted", counter),

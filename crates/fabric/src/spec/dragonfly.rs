@@ -1,8 +1,8 @@
 //! Dragonflies: groups with links between every two of them.
 //!
-//! The ends of a group's links to other groups are numbered, router by router. With g groups, end q (g - 1) + j of group
-//! i is joined to end q (g - 1) + (g - 2 - j) of group i + j + 1 (modulo g). So every two groups have the same number of
-//! links, and the q-th links of all pairs lie on different routers where a group has several.
+//! The ends of a group's links to other groups are numbered, router by router. With g groups, end q (g - 1) + j of
+//! group i is joined to end q (g - 1) + (g - 2 - j) of group i + j + 1 (modulo g). So every two groups have the same
+//! number of links, and those of one pair are as far apart as can be.
 //!
 //! Routes are minimal in the dragonfly's sense: one link between groups, however many links a path over two of them
 //! would save ([`Link::global`](crate::Link::global)).
@@ -107,8 +107,8 @@ pub struct DragonflyPlus {
     /// global_links_per_spine + 1`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub groups: Option<u32>,
-    /// Leaf switches of a group, each joined to all of its spines. Leaf i of group j is named "leaf" with the number j *
-    /// leaves_per_group + i. Default: 4.
+    /// Leaf switches of a group, each joined to all of its spines. Leaf i of group j is named "leaf" with the number
+    /// j * leaves_per_group + i. Default: 4.
     pub leaves_per_group: u32,
     /// Spine switches of a group, named as leaves are. Default: 4.
     pub spines_per_group: u32,

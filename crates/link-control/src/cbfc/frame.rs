@@ -4,7 +4,7 @@ use node::layout::{Bits, Field, Layout, Message};
 use node::wire::{Malformed, Reader, Writer};
 use node::{Header, Packet};
 
-use node::link::{FRAME_BYTES, sized_frame};
+use node::link::{ordered_frame, sized_frame};
 
 /// Most virtual channels of a link.
 pub const VCS_MAX: usize = 32;
@@ -37,11 +37,11 @@ const FREED: u8 = 0x10;
 const CONSUMED: u8 = 0x11;
 
 impl Frame {
-    /// As a packet. A CC_Update is an Ethernet frame.
+    /// As a packet. A CC_Update is an Ethernet frame, and keeps its place among packets.
     pub(super) fn packet(self) -> Packet {
         match self {
             Frame::Freed { .. } => sized_frame(self, UPDATE_BYTES),
-            Frame::Consumed { .. } => sized_frame(self, FRAME_BYTES),
+            Frame::Consumed { .. } => ordered_frame(self),
         }
     }
 }

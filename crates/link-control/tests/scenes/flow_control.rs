@@ -158,9 +158,8 @@ fn cbfc_sends_what_there_is_room_for_and_more_when_it_has_left() {
 #[test]
 fn cbfc_s_default_is_the_round_trip_three_packets_and_no_more() {
     let mut wire = TwoSwitches::new(&LinkControl::named("cbfc").unwrap());
-    // To the switch and back: 850 ns at 100 Gbps are 10,625 bytes, and 8 of an update: 167 credits of 64 bytes; with
-    // three packets of 24 they are 239, which nine packets leave too little of.
-    assert_eq!(until_paused(&mut wire, 0, 2, 1), 9);
+    // To the switch and back: 850 ns at 100 Gbps are 10,625 bytes, and 8 of an update: eight packets, and three more.
+    assert_eq!(until_paused(&mut wire, 0, 2, 1), 11);
     wire.run_dry();
 }
 

@@ -7,7 +7,8 @@ use crate::{column, names, of_link, of_links, run_alone, run_both, table};
 /// Every host sends so many bytes to the host `by` farther on, all at once, on a fabric that loses nothing.
 fn shift(fabric: &str, balancing: &str, by: u32, bytes: u64) -> RunResult {
     let result = run_both(&format!(
-        "transport = 'udp'\nflow_control = 'per_flow_queues'\nmeasure = {{ interval = '0s', completion = 'delivered' }}\n\
+        "transport = 'udp'\nflow_control = 'per_flow_queues'\n\
+         measure = {{ interval = '0s', completion = 'delivered' }}\n\
          switch = {{ balancing = '{balancing}', buffer = {{ shared = {{ bytes = '50MB' }} }} }}\nfabric.{fabric}\n\
          [[traffic]]\nsizes.constant = '{bytes}B'\npattern = {{ stride = {{ by = {by} }} }}\narrivals = 'all_at_once'"
     ));
@@ -60,7 +61,8 @@ fn planes_carry_a_share_each_and_one_that_dies_takes_its_share() {
         run_alone(&format!(
             "transport = 'udp'\nmeasure = {{ interval = '0s', completion = 'delivered' }}\nswitch.balancing = 'spray'\n\
              {failure}\nfabric.multi_plane = {{ planes = 4, racks = 2, hosts_per_rack = 1, spines = 1 }}\n\
-             [[traffic]]\nsizes.constant = '1460KB'\narrivals = 'all_at_once'\nsenders = '0'\nreceivers = '1'\nflows = 1"
+             [[traffic]]\nsizes.constant = '1460KB'\narrivals = 'all_at_once'\n\
+             senders = '0'\nreceivers = '1'\nflows = 1"
         ))
     };
     let whole = scene("");
@@ -73,7 +75,8 @@ fn planes_carry_a_share_each_and_one_that_dies_takes_its_share() {
     assert_eq!(fct(&whole), 999 * 30_000 + 120_000 + hops);
     let without = scene("failure = [{ at = '0s', switch = 'spine1' }]\nreroute_delay = '0s'");
     assert_eq!(of_link(&without, "host0", "leaf2", "sent_packets"), 0);
-    assert!(fct(&without).abs_diff(334 * 120_000 + hops) <= 120_000, "{}", fct(&without));
+    // A third by each link that is left, but for what a port has more of than another: a ring of 16 packets at most.
+    assert!(fct(&without).abs_diff(334 * 120_000 + hops) <= 16 * 120_000, "{}", fct(&without));
 }
 
 #[test]
