@@ -18,10 +18,10 @@ list! {
     none "none" None;
     "pfc" Pfc(link_control::pfc::Config),
     "bfc" Bfc(link_control::bfc::Config),
-    "cbfc" Cbfc(link_control::cbfc::Config),
     "per_flow_queues" PerFlowQueues(link_control::per_flow_queues::Config),
     "congestion_isolation" CongestionIsolation(link_control::congestion_isolation::Config),
     "pyrrha" Pyrrha(link_control::pyrrha::Config),
+    "cbfc" Cbfc(link_control::cbfc::Config),
 }
 
 impl LinkControl {

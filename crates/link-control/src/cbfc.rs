@@ -53,7 +53,8 @@ pub struct Config {
     /// full. Default: one channel of the classes 1 to 7.
     pub vcs: Vec<Vec<u8>>,
     /// Bytes that the receiver of each link has room for in each virtual channel. Default: what keeps the link busy,
-    /// that is its round trip in full-size packets, three more, and `update`.
+    /// that is its round trip in full-size packets, three more, and `update`; or the part of it that the switch's
+    /// buffer has room for at all ports alike, with which links carry less than their rate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub credits: Option<Bytes>,
     /// Bytes of one credit, 32 to 2048. Default: 64B.
@@ -108,22 +109,25 @@ impl LinkScheme for Config {
         if !(32..=2_048).contains(&self.credit_size.get()) {
             return Err(Problem::new("credit_size", format!("{} is not from 32B to 2048B", self.credit_size)));
         }
+        if self.update.get() > 1_000_000 {
+            return Err(Problem::new("update", format!("{} is more than 1MB, and others wait for it", self.update)));
+        }
         Ok(())
     }
 
     fn check_on(&self, view: &LinkView<'_>, switch: SwitchId) -> Result<(), Problem> {
         let (node, terms) = (view.fabric.switch_node(switch), self.terms(view));
         let size = self.credit_size.get();
+        let name = &view.fabric.names[node.index()];
         let least = u64::from(terms.full_packet) + terms.update;
-        for port in 0..view.fabric.ports[node.index()].len() {
-            let credits = self.credits_of(view, node, PortId::from(port));
+        for port in self.ports(view, node) {
+            let credits = self.credits_into(view, node, port);
             if credits < least {
+                let (given, least, update) = (Bytes(credits * size), Bytes(least * size), self.update);
                 let message = format!(
-                    "{} are fewer than a full-size packet of {}B and {} to be told of; write at least {}",
-                    Bytes(credits * size),
-                    view.mtu_bytes,
-                    self.update,
-                    Bytes(least * size)
+                    "a virtual channel of {name} has {given}: fewer than a full-size packet of {}B and {update} to be \
+                     told of; write at least {least}, or a larger switch.buffer than {}",
+                    view.mtu_bytes, view.buffer
                 );
                 return Err(Problem::new("credits", message));
             }
@@ -137,15 +141,13 @@ impl LinkScheme for Config {
                 return Err(Problem::new("credit_size", message));
             }
         }
-        // What has no credits, such as acknowledgements in class 0, needs a packet's room at each port.
-        let (ports, all) = (view.fabric.ports[node.index()].len(), self.reserved_bytes(view, node));
-        let needed = all.saturating_add(ports as u64 * view.mtu_bytes);
+        let needed = self.reserved_bytes(view, node).saturating_add(self.beside_bytes(view, node));
         if needed > view.buffer.get() {
-            let name = &view.fabric.names[node.index()];
             let message = format!(
-                "{name} needs {} for the credits of its {ports} ports and {} virtual channels, and a packet's room at \
-                 each port beside them; it has a buffer of {}: write a switch.buffer of at least {}",
-                Bytes(all),
+                "{name} needs {} for the credits of its {} ports and {} virtual channels, and a packet's room at each \
+                 port beside them; it has a buffer of {}: write a switch.buffer of at least {}",
+                Bytes(self.reserved_bytes(view, node)),
+                self.ports(view, node).count(),
                 self.vcs.len(),
                 view.buffer,
                 Bytes(needed)
@@ -157,8 +159,7 @@ impl LinkScheme for Config {
 
     fn switch_control(&self, view: &LinkView<'_>, switch: SwitchId) -> Box<dyn QueueDiscipline> {
         let node = view.fabric.switch_node(switch);
-        let ports = (0..view.fabric.ports[node.index()].len()).map(PortId::from);
-        let channels = ports.map(|port| self.channels(view, node, port)).collect();
+        let channels = self.ports(view, node).map(|port| self.channels(view, node, port)).collect();
         let left = view.buffer.get().saturating_sub(self.reserved_bytes(view, node));
         Box::new(switch::SwitchPart::new(channels, left))
     }
@@ -187,29 +188,54 @@ impl Config {
         Terms { vc_of, credit_bytes: size as u32, full_packet, update: self.update.get().div_ceil(size) }
     }
 
-    /// Credits of each virtual channel of a link, which are the same for both of its directions.
-    fn credits_of(&self, view: &LinkView<'_>, node: NodeId, port: PortId) -> u64 {
+    fn ports(&self, view: &LinkView<'_>, node: NodeId) -> impl Iterator<Item = PortId> + use<> {
+        (0..view.fabric.ports[node.index()].len()).map(PortId::from)
+    }
+
+    /// Credits of a virtual channel with which a link is never idle, in either direction.
+    fn busy_credits(&self, view: &LinkView<'_>, node: NodeId, port: PortId) -> u64 {
+        // Until a packet's credits come back it has itself to leave, then its update does, behind a packet that has
+        // begun; and a third must have room all the while.
+        let terms = self.terms(view);
+        let round_trip = view.hop_bdp_bytes(node, port) + u64::from(frame::UPDATE_BYTES);
+        (round_trip.div_ceil(view.mtu_bytes) + 3) * u64::from(terms.full_packet) + terms.update
+    }
+
+    /// Credits that a node gives its neighbour at a port in each virtual channel.
+    fn credits_into(&self, view: &LinkView<'_>, node: NodeId, port: PortId) -> u64 {
         let size = self.credit_size.get();
+        let busy = |port| self.busy_credits(view, node, port);
         match self.credits {
             Some(bytes) => bytes.get() / size,
+            None if view.fabric.as_switch(node).is_none() => busy(port),
             None => {
-                // Until a packet's credits come back it has itself to leave, then its update does, behind a packet that
-                // has begun; and a third must have room all the while.
-                let terms = self.terms(view);
-                let round_trip = view.hop_bdp_bytes(node, port) + u64::from(frame::UPDATE_BYTES);
-                (round_trip.div_ceil(view.mtu_bytes) + 3) * u64::from(terms.full_packet) + terms.update
+                let all: u64 = self.ports(view, node).map(busy).sum::<u64>() * self.vcs.len() as u64;
+                let room = view.buffer.get().saturating_sub(self.beside_bytes(view, node)) / size;
+                if all <= room {
+                    busy(port)
+                } else {
+                    (u128::from(busy(port)) * u128::from(room) / u128::from(all)) as u64
+                }
             }
         }
     }
 
     /// Memory of a switch that stands behind the credits of its neighbours.
     fn reserved_bytes(&self, view: &LinkView<'_>, node: NodeId) -> u64 {
-        let ports = (0..view.fabric.ports[node.index()].len()).map(PortId::from);
-        let credits: u64 = ports.map(|port| self.credits_of(view, node, port)).fold(0, u64::saturating_add);
+        let credits = self.ports(view, node).map(|port| self.credits_into(view, node, port));
+        let credits = credits.fold(0, u64::saturating_add);
         credits.saturating_mul(self.vcs.len() as u64).saturating_mul(self.credit_size.get())
     }
 
+    /// Memory that a switch keeps for what has no credits, such as acknowledgements in class 0: a packet at each port.
+    fn beside_bytes(&self, view: &LinkView<'_>, node: NodeId) -> u64 {
+        self.ports(view, node).count() as u64 * view.mtu_bytes
+    }
+
     fn channels(&self, view: &LinkView<'_>, node: NodeId, port: PortId) -> Channels {
-        Channels::new(self.terms(view), self.credits_of(view, node, port) as u16, self.vcs.len())
+        let link = view.fabric.link(view.fabric.ports[node.index()][port.index()]);
+        let out = self.credits_into(view, link.to, link.to_port);
+        let into = self.credits_into(view, node, port);
+        Channels::new(self.terms(view), [out, into].map(|credits| credits.min(CREDITS_MAX) as u16), self.vcs.len())
     }
 }

@@ -560,6 +560,7 @@ fn flow_controls_that_can_t_be() {
     cbfc("credits = \"1KB\"", "credits", &["fewer than a full-size packet of 1500B", "at least 1536B"]);
     cbfc("credits = \"2MB\"", "credit_size", &["64B", "31250 credits", "128B"]);
     cbfc("credits = \"200KB\"", "credits", &["leaf0", "1 virtual channels", "500KB", "switch.buffer"]);
+    refused("\"cbfc\"", "20KB", "flow_control.cbfc.credits", &["leaf0", "1500B", "20KB"]);
     let pyrrha = |settings: &str, key: &str, words: &[&str]| {
         refused(&format!("{{ pyrrha = {{ {settings} }} }}"), "500KB", &format!("flow_control.pyrrha.{key}"), words);
     };

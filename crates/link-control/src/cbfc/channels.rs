@@ -32,7 +32,8 @@ pub(super) struct Channels {
     out: Vec<Sender>,
     /// By virtual channel: the room here.
     into: Vec<Receiver>,
-    credits: u16,
+    /// Credits of each channel that the neighbour gives, and that are given here.
+    credits: [u16; 2],
     /// Whether the link works. While it does not, nothing waits for credits: what is sent is lost.
     up: bool,
     /// Credits of packets that did not come and were freed again.
@@ -73,8 +74,8 @@ const fn sum(counter: u16, more: u16) -> u16 {
 }
 
 impl Channels {
-    /// A port with so many credits in each of `vcs` channels, both ways.
-    pub fn new(terms: Terms, credits: u16, vcs: usize) -> Channels {
+    /// A port with so many credits in each of `vcs` channels: those that it has, and those that it gives.
+    pub fn new(terms: Terms, credits: [u16; 2], vcs: usize) -> Channels {
         let (out, into) = (vec![Sender::default(); vcs], vec![Receiver::default(); vcs]);
         Channels { terms, out, into, credits, up: true, lost_credits: 0 }
     }
@@ -82,7 +83,7 @@ impl Channels {
     /// Credits left in a channel.
     pub fn available(&self, vc: usize) -> u16 {
         let Sender { consumed, freed, .. } = self.out[vc];
-        self.credits.saturating_sub(since(consumed, freed))
+        self.credits[0].saturating_sub(since(consumed, freed))
     }
 
     /// The classes, as bits, of channels without credits for a full-size packet.
@@ -105,8 +106,9 @@ impl Channels {
         let sender = &mut self.out[usize::from(vc)];
         sender.consumed = sum(sender.consumed, credits);
         // Lost credits hurt when none are left. Fewer than these, lost, leave enough for a packet.
-        let many = (self.credits / 2).min(self.credits - self.terms.full_packet + 1);
-        let left = self.credits.saturating_sub(since(sender.consumed, sender.freed));
+        let given = self.credits[0];
+        let many = (given / 2).min(given.saturating_sub(self.terms.full_packet) + 1);
+        let left = given.saturating_sub(since(sender.consumed, sender.freed));
         let due = left < self.terms.full_packet && since(sender.consumed, sender.told) >= many;
         let message = due.then(|| {
             sender.told = sender.consumed;
@@ -160,12 +162,13 @@ impl Channels {
     /// still here takes its part of them. Returns what is to be told.
     pub fn reset(&mut self, up: bool) -> Vec<Frame> {
         self.up = up;
+        let [given, gives] = self.credits;
         for sender in &mut self.out {
-            *sender = Sender { consumed: self.credits, freed: 0, told: self.credits };
+            *sender = Sender { consumed: given, freed: 0, told: given };
         }
         for receiver in &mut self.into {
-            let free = self.credits.saturating_sub(receiver.held);
-            *receiver = Receiver { freed: free, told: free, seen: self.credits, held: receiver.held };
+            let free = gives.saturating_sub(receiver.held);
+            *receiver = Receiver { freed: free, told: free, seen: gives, held: receiver.held };
         }
         let told = |vc: usize| Frame::Freed { vcs: [vc as u8; 2], counts: [self.into[vc].freed; 2] };
         if up { (0..self.into.len()).map(told).collect() } else { Vec::new() }

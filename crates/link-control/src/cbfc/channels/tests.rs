@@ -13,7 +13,7 @@ const TERMS: Terms = Terms {
 
 /// Two channels of 100 credits.
 fn port(terms: Terms) -> Channels {
-    Channels::new(terms, 100, 2)
+    Channels::new(terms, [100, 100], 2)
 }
 
 fn packet(class: u8, wire_bytes: u16) -> Packet {
