@@ -132,6 +132,7 @@ SCHEMES: dict[str, dict[str, object]] = {
     "homa_aeolus": {"transport": "homa_aeolus"},
     "pyrrha": {"transport": "rdma", "flow_control": "pyrrha", "switch.buffer": {"shared": {"bytes": "60KB"}}},
     "congestion_isolation": {"transport": "rdma", "flow_control": "congestion_isolation"},
+    "cbfc": {"transport": "rdma", "flow_control": "cbfc"},
     "elastic_switch": {
         "transport": "dctcp",
         "sharing": "elastic_switch",

@@ -21,6 +21,7 @@ list! {
     "per_flow_queues" PerFlowQueues(link_control::per_flow_queues::Config),
     "congestion_isolation" CongestionIsolation(link_control::congestion_isolation::Config),
     "pyrrha" Pyrrha(link_control::pyrrha::Config),
+    "cbfc" Cbfc(link_control::cbfc::Config),
 }
 
 impl LinkControl {

@@ -45,6 +45,11 @@ pub trait LinkScheme {
         false
     }
 
+    /// Whether it sets memory aside for each port, so that a switch must not refuse a packet while it has any.
+    fn reserves_buffer(&self) -> bool {
+        false
+    }
+
     /// The classes that it may pause, as a bit mask.
     fn held_classes(&self) -> u8;
 

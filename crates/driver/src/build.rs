@@ -11,7 +11,7 @@ use run::{HEAD_BYTES, Plan};
 use units::{Duration, HostId, LinkId, NodeId, PerByte, Rate, Time};
 
 use crate::change::{Change, Timeline};
-use crate::{Carrier, Cut, Driver, HostPort, HostSlot, Links, Noise, Outlet, Pipe, Probe, SwitchSlot};
+use crate::{Carrier, Cut, Driver, HostPort, HostSlot, Links, Noise, Outlet, Pipe, Probe, Repeater, SwitchSlot};
 
 /// A driver for each part, before anything has happened: `carrier` and `probe` make what each has of its own, `sender`
 /// and `receiver` the carrier's parts of a link's ends.
@@ -58,6 +58,7 @@ pub fn drivers<C: Carrier, P: Probe>(
             lost_packets: 0,
             lost_bytes: 0,
             noise: noisy.contains(&LinkId::from(id)).then(noise),
+            acceptor: plan.scenario.link.llr.as_ref().map(|_| Box::default()),
             receiver: receiver(LinkId::from(id)),
         });
     }
@@ -88,6 +89,7 @@ fn empty<C: Carrier, P: Probe>(plan: &Plan, carrier: C, probe: P, shares_cache: 
         switches: Vec::new(),
         hosts: Vec::new(),
         watches_ready_ports: flow_controlled || wants.enqueues || plan.has_agents(),
+        retries: plan.scenario.link.llr.is_some(),
         flow_controlled,
         wants,
         probe,
@@ -134,6 +136,7 @@ fn outlet<S>(plan: &Plan, cut: &Cut, id: LinkId, sender: S) -> Outlet<S> {
         delay: plan.fabric.delay(id) + host_delay,
         from: cut.end(&plan.fabric, link.from, link.from_port),
         head: cut_through.then(|| link.rate.transmit(HEAD_BYTES)),
+        repeater: plan.scenario.link.llr.as_ref().map(|llr| Box::new(Repeater::new(plan, llr, id))),
     }
 }
 

@@ -6,6 +6,7 @@ use units::{Duration, PortId, Time};
 use crate::change::Timeline;
 use crate::links::TIMELINE;
 use crate::nodes::hash_arrival;
+use crate::retry::Repeats;
 use crate::{Carrier, End, HostSlot, Leaving, Links, Place, Probe, SwitchSlot, View, Wants};
 
 /// One part of a network: some of its nodes and the ends of their links.
@@ -30,6 +31,8 @@ pub struct Driver<C: Carrier, P: Probe> {
     /// Whether its last window had an event for one in four of its links.
     pub(crate) busy: bool,
     pub(crate) wants: Wants,
+    /// Whether links repeat what they have damaged.
+    pub(crate) retries: bool,
     /// Whether links have a flow control.
     pub(crate) flow_controlled: bool,
     /// Whether what a switch takes in may set other ports to work, by its flow control or an agent, or is watched.
@@ -187,6 +190,12 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
         let to = pipe.to;
         links.agenda.set(source, pipe.packets.next_at());
         self.packet_hops += 1;
+        if self.retries {
+            if self.accepts(now, source - 1, id) {
+                self.arrive_at(now, to, id);
+            }
+            return;
+        }
         let copy = (P::ANY && self.wants.drops).then(|| links.pool.get(id).packet);
         if links.pipes[source - 1].noise.is_some() && links.loses_to_noise(source - 1, id) {
             if let Some(packet) = copy {
@@ -195,6 +204,11 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
             }
             return;
         }
+        self.arrive_at(now, to, id);
+    }
+
+    #[inline(always)]
+    fn arrive_at(&mut self, now: Time, to: End, id: PacketId) {
         match to {
             End::Switch { index, port } => self.arrive_at_switch(now, index, port, id),
             End::Host { index, port } => self.arrive_at_host(now, index, port, id),
@@ -235,7 +249,8 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
 
     #[inline(always)]
     fn arrive_at_host(&mut self, now: Time, index: u32, port: PortId, id: PacketId) {
-        let Slot { packet, transit } = self.links.pool.remove(id);
+        let Slot { packet, mut transit } = self.links.pool.remove(id);
+        transit.in_port = port.0 as u16;
         let slot = &mut self.hosts[index as usize];
         slot.host.digest = hash_arrival(slot.host.digest, now, &packet);
         if packet.has(flags::LINK_FRAME) {
@@ -262,7 +277,7 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
 
     /// Something has come to wait at a port: it goes if the transmitter is free, or when it will be.
     #[inline(always)]
-    fn nudge(&mut self, now: Time, switch: u32, out: PortId) {
+    pub(crate) fn nudge(&mut self, now: Time, switch: u32, out: PortId) {
         let slot = &self.switches[switch as usize];
         let outlet = slot.first_outlet + out.0;
         let free_at = slot.switch.port(out).free_at();
@@ -297,6 +312,9 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
         let transmit_ready = self.links.transmit_ready(outlet);
         match self.links.outlets[outlet as usize].from {
             End::Switch { index, port } => {
+                if self.retries && self.repeats_first(now, outlet) {
+                    return;
+                }
                 let switch = &mut self.switches[index as usize].switch;
                 let sent = switch.transmit(now, port, &mut self.links.pool);
                 let (free_at, more) = (switch.port(port).free_at(), switch.has_sendable(port));
@@ -305,6 +323,7 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
                     self.launch(outlet, now, free_at, id);
                 }
                 let next = if more && sent.is_some() { free_at } else { Time::MAX };
+                let next = if self.retries { next.min(self.repeats_at(outlet, free_at)) } else { next };
                 if self.links.agenda.get(transmit_ready) != next {
                     self.links.agenda.set(transmit_ready, next);
                 }
@@ -319,23 +338,13 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
     /// After anything that a host did: its NIC pulls if it can, and its next deadline is noted.
     #[inline]
     pub(crate) fn arm_host(&mut self, now: Time, index: usize, due: bool) {
-        let slot = &mut self.hosts[index];
-        C::acted(&mut self.links, now, &mut slot.host);
-        if slot.ports.is_some() {
+        C::acted(&mut self.links, now, &mut self.hosts[index].host);
+        if self.hosts[index].ports.is_some() {
             self.pull_by_ports(now, index);
-        } else if slot.free_at <= now
-            && let Some(packet) = slot.host.pull(now)
-        {
-            slot.free_at = now + slot.per_byte.transmit(u32::from(packet.wire_bytes));
-            let (outlet, free_at) = (slot.outlet, slot.free_at);
-            if slot.up {
-                self.send_from_host(now, index, PortId(0), outlet, free_at, packet);
-            } else {
-                slot.lost.0 += 1;
-                slot.lost.1 += u64::from(packet.wire_bytes);
-            }
-            let transmit_ready = self.links.transmit_ready(outlet);
-            self.links.agenda.set(transmit_ready, free_at);
+        } else if self.retries {
+            self.pull_beside_repeats(now, index);
+        } else {
+            self.pull_by_one(now, index);
         }
         C::acted(&mut self.links, now, &mut self.hosts[index].host);
         if P::ANY && self.wants.hosts {
@@ -348,6 +357,40 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
         }
     }
 
+    /// The only port of a host takes a packet, if it is free and there is one. Returns whether it has.
+    #[inline(always)]
+    fn pull_by_one(&mut self, now: Time, index: usize) -> bool {
+        let slot = &mut self.hosts[index];
+        if slot.free_at > now {
+            return false;
+        }
+        let Some(packet) = slot.host.pull(now) else { return false };
+        slot.free_at = now + slot.per_byte.transmit(u32::from(packet.wire_bytes));
+        let (outlet, free_at) = (slot.outlet, slot.free_at);
+        if slot.up {
+            self.send_from_host(now, index, PortId(0), outlet, free_at, packet);
+        } else {
+            slot.lost.0 += 1;
+            slot.lost.1 += u64::from(packet.wire_bytes);
+        }
+        let transmit_ready = self.links.transmit_ready(outlet);
+        self.links.agenda.set(transmit_ready, free_at);
+        true
+    }
+
+    /// The same, where links repeat.
+    #[cold]
+    fn pull_beside_repeats(&mut self, now: Time, index: usize) {
+        let HostSlot { outlet, up, free_at, .. } = self.hosts[index];
+        if up && free_at <= now && self.repeats_first(now, outlet) {
+            return;
+        }
+        if !self.pull_by_one(now, index) && up {
+            let (transmit_ready, at) = (self.links.transmit_ready(outlet), self.repeats_at(outlet, free_at.max(now)));
+            self.links.agenda.advance(transmit_ready, at);
+        }
+    }
+
     #[inline(never)]
     fn note_host(&mut self, now: Time, index: usize) {
         self.probe.on_host(now, &self.hosts[index]);
@@ -357,9 +400,11 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
     #[inline(never)]
     fn pull_by_ports(&mut self, now: Time, index: usize) {
         loop {
+            let held = if self.retries { self.repeat_by_ports(now, index) } else { 0 };
             let HostSlot { host, outlet, ports: Some(ports), lost, .. } = &mut self.hosts[index] else { return };
             let free =
                 (0..).zip(&**ports).filter(|(_, port)| port.free_at <= now).fold(0, |free, (bit, _)| free | 1 << bit);
+            let free = free & !held;
             if free == 0 {
                 return;
             }
@@ -393,7 +438,7 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
         let host = &mut self.hosts[index].host;
         let mut transit = Transit::leaving(now);
         if self.flow_controlled {
-            transit.queue = host.stamp(port, &packet);
+            transit.queue = host.stamp(now, port, &packet);
         }
         let id = self.links.pool.insert(packet, transit);
         if packet.has(flags::TELEMETRY) {
@@ -408,7 +453,43 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
         if P::ANY && self.wants.departures {
             self.note_departure(outlet, now, last, id);
         }
+        if self.retries {
+            self.keep(outlet, now, id);
+        }
         self.links.launch(outlet, now, last, id);
+    }
+
+    /// Link-level retry has a free transmitter say or repeat something. Returns whether no new packet may go.
+    #[cold]
+    fn repeats_first(&mut self, now: Time, outlet: u32) -> bool {
+        let at = match self.repeats(now, outlet) {
+            Repeats::Nothing => return false,
+            Repeats::Busy(free_at) => free_at,
+            Repeats::Full => self.repeats_at(outlet, now),
+        };
+        let transmit_ready = self.links.transmit_ready(outlet);
+        self.links.agenda.set(transmit_ready, at);
+        true
+    }
+
+    /// The same for the ports of a host with several links. Returns those, as bits, by which no new packet may go.
+    #[cold]
+    fn repeat_by_ports(&mut self, now: Time, index: usize) -> u64 {
+        let mut held = 0;
+        for port in 0..self.hosts[index].ports.as_ref().map_or(0, |ports| ports.len()) {
+            let HostSlot { outlet, ports: Some(ports), .. } = &self.hosts[index] else { break };
+            let (outlet, up, free) = (outlet + port as u32, ports[port].up, ports[port].free_at <= now);
+            if !up || !free {
+                continue;
+            }
+            if self.repeats_first(now, outlet) {
+                held |= 1 << port;
+            } else {
+                let (transmit_ready, at) = (self.links.transmit_ready(outlet), self.repeats_at(outlet, now));
+                self.links.agenda.advance(transmit_ready, at);
+            }
+        }
+        held
     }
 
     #[inline(never)]

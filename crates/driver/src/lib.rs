@@ -33,6 +33,7 @@ mod noise;
 mod probe;
 mod probes;
 mod results;
+mod retry;
 mod summary;
 mod tally;
 #[cfg(test)]
@@ -48,5 +49,6 @@ pub use noise::Noise;
 pub use probe::{Leaving, Place, Probe, Upcoming, View, Wants, Whole};
 pub use probes::{Capturing, Content, Probes};
 pub use results::{notes, tables};
+pub use retry::{Acceptor, Repeater};
 pub use summary::{Summary, pack};
 pub use tally::{Tally, sender_stats};

@@ -7,7 +7,7 @@ use node::pool::{Flight, PacketId, Pool};
 use run::Host;
 use units::{Duration, PortId, Time};
 
-use crate::Noise;
+use crate::{Acceptor, Noise, Repeater};
 
 /// What brings a packet from a link's sending end to its receiving end: memory in a simulation, datagrams in a live
 /// run.
@@ -75,6 +75,8 @@ pub struct Pipe<R> {
     pub lost_bytes: u64,
     /// What damages or loses its packets, if anything ever does.
     pub noise: Option<Box<Noise>>,
+    /// Link-level retry.
+    pub acceptor: Option<Box<Acceptor>>,
     /// The carrier's part of it.
     pub receiver: R,
 }
@@ -90,6 +92,8 @@ pub struct Outlet<S> {
     pub from: End,
     /// Cut-through into the next node: after so long its switch sees the packet.
     pub head: Option<Duration>,
+    /// Link-level retry.
+    pub repeater: Option<Box<Repeater>>,
 }
 
 /// A node at the end of a link, by its place in its part, and the port that it is joined to.
@@ -170,6 +174,9 @@ impl<C: Carrier> Links<C> {
             let packet = self.pool.remove(id).packet;
             end.lose(&packet);
         }
+        if let Some(acceptor) = &mut self.pipes[pipe as usize].acceptor {
+            acceptor.reset();
+        }
         if !up {
             self.agenda.set(arrival, Time::MAX);
         }
@@ -179,7 +186,8 @@ impl<C: Carrier> Links<C> {
 impl<R> Pipe<R> {
     /// A packet in flight is lost with the link.
     pub fn lose(&mut self, packet: &Packet) {
-        if !packet.has(flags::LINK_FRAME) {
+        // Under link-level retry, it is what the sender knows of that was lost with the link.
+        if !packet.has(flags::LINK_FRAME) && self.acceptor.is_none() {
             self.lost_packets += 1;
             self.lost_bytes += u64::from(packet.wire_bytes);
         }

@@ -16,6 +16,7 @@
 //! Frames of a flow control are neither hit nor lost. What makes real ones safe (a pause that is repeated and runs out
 //! by itself, IEEE 802.1Qbb) is not modelled, so that one lost frame would stop a link for ever, which a real one
 //! survives. So a lossy link is kinder to a flow control here than in life, where a lost pause may also cost packets.
+//! Messages of link-level retry, which mends that by itself, are hit and lost as packets are.
 
 use std::sync::Arc;
 
@@ -107,6 +108,19 @@ impl Noise {
     pub(crate) fn set(&mut self, noise: LinkNoise) {
         self.bits.set(noise.bit_error_rate);
         self.packets.set(noise.loss);
+    }
+
+    /// Whether so many bytes that are no packet, and that no counter counts, are lost or damaged.
+    pub(crate) fn hits(&mut self, bytes: u64) -> bool {
+        let lost = !self.packets.miss(1);
+        if lost {
+            self.packets.hits(1);
+        }
+        let damaged = !self.bits.miss(8 * bytes);
+        if damaged {
+            self.bits.hits(8 * bytes);
+        }
+        lost || damaged
     }
 
     /// Whether this packet, which has passed the link, is lost. If it is not, it may have been changed.

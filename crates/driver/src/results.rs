@@ -26,6 +26,14 @@ pub fn tables<C: Carrier, P: Probe>(
     let hosts = || whole.hosts.iter().map(|slot| &slot.host);
     let counted = counted(plan, hosts(), whole.switches.iter().map(|slot| &slot.switch));
     let counted = counted.into_iter().chain(others.iter().flat_map(|other| other.counted.iter().copied()));
+    let repeaters = parts.iter().flat_map(|part| part.links.outlets.iter().flat_map(|outlet| &outlet.repeater));
+    let by_links = plan.transports.len() + 2;
+    let pipes = parts.iter().flat_map(|part| part.links.pipes.iter().filter(|pipe| pipe.acceptor.is_some()));
+    let hits = pipes.flat_map(|pipe| &pipe.noise).flat_map(|noise| {
+        [("llr_damaged_packets", noise.corrupted_packets), ("llr_vanished_packets", noise.lossy_packets)]
+    });
+    let by_retry = repeaters.flat_map(|of| of.counters()).chain(hits);
+    let counted = counted.chain(by_retry.map(|(name, value)| (by_links, name, value)));
     let measured = hosts().flat_map(|host| &host.measures).chain(others.iter().flat_map(|other| &other.measures));
     let done = hosts().flat_map(|host| host.done()).chain(others.iter().flat_map(|other| other.done.iter().copied()));
     let jobs = job_tables(&plan.jobs, &plan.fabric, flows.times(), done);
@@ -56,11 +64,15 @@ pub(crate) type Lost = (LinkId, InFlight);
 pub(crate) fn link_ends<C: Carrier, P: Probe>(plan: &Plan, part: &Driver<C, P>, end: Time) -> (Vec<Sent>, Vec<Lost>) {
     let in_flight = |pipe: &Pipe<C::Receiver>| {
         let mut lost = InFlight { dead_packets: pipe.lost_packets, ..InFlight::default() };
-        if let Some(noise) = &pipe.noise {
+        // Under link-level retry they are counted beside what it does about them, and are not lost.
+        if let Some(noise) = pipe.noise.as_ref().filter(|_| pipe.acceptor.is_none()) {
             lost.lossy_packets = noise.lossy_packets;
             lost.corrupted_packets = noise.corrupted_packets;
-            lost.unnoticed_packets = noise.unnoticed_packets;
         }
+        lost.unnoticed_packets = pipe.noise.as_ref().map_or(0, |noise| noise.unnoticed_packets);
+        // The sender counts all that had left when the link went down.
+        let accepted = pipe.acceptor.as_ref().map_or(0, |acceptor| acceptor.accepted_before().0);
+        lost.dead_packets = lost.dead_packets.wrapping_sub(accepted);
         (LinkId(pipe.link), lost)
     };
     let sender = |outlet| (link_of(plan, part, outlet), sender_stats(part, outlet, end));

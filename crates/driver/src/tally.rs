@@ -27,6 +27,7 @@ impl Tally {
         driver.hosts.iter().for_each(|slot| tally.add_host(slot));
         driver.switches.iter().for_each(|slot| tally.add_switch(slot));
         driver.links.pipes.iter().for_each(|pipe| tally.add_pipe(pipe, &driver.links.pool));
+        driver.links.outlets.iter().for_each(|outlet| tally.add_outlet(outlet));
         tally
     }
 
@@ -35,8 +36,9 @@ impl Tally {
         Tally {
             sent: self.sent + other.sent,
             received: self.received + other.received,
-            lost: self.lost + other.lost,
-            inside: self.inside + other.inside,
+            // Of a link under link-level retry each end knows a part, and the difference is what counts.
+            lost: self.lost.wrapping_add(other.lost),
+            inside: self.inside.wrapping_add(other.inside),
         }
     }
 
@@ -68,20 +70,37 @@ impl Tally {
     }
 
     fn add_pipe<R>(&mut self, pipe: &Pipe<R>, pool: &Pool) {
-        self.lost += pipe.lost_bytes;
-        self.lost += pipe.noise.as_ref().map_or(0, |noise| noise.corrupted_bytes + noise.lossy_bytes);
-        self.inside += pipe.bytes(pool);
+        if let Some(acceptor) = &pipe.acceptor {
+            self.lost = self.lost.wrapping_sub(acceptor.accepted_before().1);
+            self.inside = self.inside.wrapping_sub(acceptor.accepted_bytes());
+            return;
+        }
+        self.lost = self.lost.wrapping_add(pipe.lost_bytes);
+        let noise = pipe.noise.as_ref().map_or(0, |noise| noise.corrupted_bytes + noise.lossy_bytes);
+        self.lost = self.lost.wrapping_add(noise);
+        self.inside = self.inside.wrapping_add(pipe.bytes(pool));
+    }
+
+    /// Under link-level retry, what has left is on the link until the other end has accepted it, or lost with it.
+    fn add_outlet<S>(&mut self, outlet: &Outlet<S>) {
+        if let Some(repeater) = &outlet.repeater {
+            self.lost = self.lost.wrapping_add(repeater.sent_before().1);
+            self.inside = self.inside.wrapping_add(repeater.sent_bytes());
+        }
     }
 }
 
 /// What the sender of a link has counted by `end`.
 pub fn sender_stats<C: Carrier, P: Probe>(driver: &Driver<C, P>, outlet: &Outlet<C::Sender>, end: Time) -> PortStats {
+    // Less what the other end accepted of it, it was lost with the link.
+    let before = outlet.repeater.as_ref().map_or(0, |repeater| repeater.sent_before().0);
     match outlet.from {
         End::Switch { index, port } => {
             let switch = &driver.switches[index as usize].switch;
             let own_queues_max = switch.flow_control().map_or(0, |control| control.queues_max(port));
             let port = switch.port(port);
-            PortStats { paused: port.paused_time(end), own_queues_max, ..port.stats }
+            let dead_packets = port.stats.dead_packets + before;
+            PortStats { paused: port.paused_time(end), own_queues_max, dead_packets, ..port.stats }
         }
         End::Host { index, port } => {
             let HostSlot { host, lost, ports, .. } = &driver.hosts[index as usize];
@@ -94,7 +113,7 @@ pub fn sender_stats<C: Carrier, P: Probe>(driver: &Driver<C, P>, outlet: &Outlet
             PortStats {
                 sent_packets: sent.0 - lost.0,
                 sent_bytes: sent.1 - lost.1,
-                dead_packets: lost.0,
+                dead_packets: lost.0 + before,
                 dead_bytes: lost.1,
                 pauses,
                 paused,

@@ -56,6 +56,8 @@ pub struct Link {
     pub propagation: Duration,
     /// The kind of hop.
     pub tier: Tier,
+    /// Whether it joins two groups of a dragonfly. Routes cross as few of these links as they can.
+    pub global: bool,
 }
 
 /// The kind of hop that a link is. Results break queueing down by it.
@@ -318,6 +320,15 @@ impl Builder {
 
     /// Joins two nodes by a cable: a link each way, each on the next free port of its sender.
     pub fn cable(&mut self, a: NodeId, b: NodeId, rate: Rate, propagation: Duration) {
+        self.join(a, b, rate, propagation, false);
+    }
+
+    /// As [`Builder::cable`], between two groups of a dragonfly ([`Link::global`]).
+    pub(crate) fn global_cable(&mut self, a: NodeId, b: NodeId, rate: Rate, propagation: Duration) {
+        self.join(a, b, rate, propagation, true);
+    }
+
+    fn join(&mut self, a: NodeId, b: NodeId, rate: Rate, propagation: Duration, global: bool) {
         let next_port = |builder: &Builder, node: NodeId| PortId::from(builder.ports[node.index()].len());
         let a_port = next_port(self, a);
         self.ports[a.index()].push(LinkId::from(self.links.len()));
@@ -325,8 +336,8 @@ impl Builder {
         self.ports[b.index()].push(LinkId::from(self.links.len() + 1));
         // `tiers` sets the tier once all cables are known.
         let tier = Tier::Up;
-        self.links.push(Link { from: a, from_port: a_port, to: b, to_port: b_port, rate, propagation, tier });
-        self.links.push(Link { from: b, from_port: b_port, to: a, to_port: a_port, rate, propagation, tier });
+        self.links.push(Link { from: a, from_port: a_port, to: b, to_port: b_port, rate, propagation, tier, global });
+        self.links.push(Link { from: b, from_port: b_port, to: a, to_port: a_port, rate, propagation, tier, global });
     }
 
     /// Puts a switch and its hosts into a group. Groups are numbered from 0 without gaps.

@@ -14,11 +14,15 @@
 //! A host may have several links, each to a switch: dual-homed servers, rails. Routes to it lead to the nearest of its
 //! switches. It chooses the link by which a packet leaves as a switch would.
 //!
+//! In a dragonfly, routes are minimal in its sense: they cross one link between groups, though a path over two may have
+//! fewer links ([`Link::global`]).
+//!
 //! Deliberately absent: links that differ between their two directions, non-minimal routing tables (use source routes;
 //! [`routing`] computes them), and the messages of routing protocols.
 
 mod fabric;
 mod failure;
+mod frontier;
 mod names;
 mod quotient;
 mod routes;
@@ -33,4 +37,7 @@ pub use quotient::{Bundle, Quotient};
 pub use routes::{Failures, Routes};
 pub use routing::{LinkWeight, Routing, RoutingTables};
 pub use source_route::{Route, RouteError};
-pub use spec::{Dumbbell, FabricSpec, FatTree, FileFormat, FileSpec, Grid, LeafSpine, Rails, Star, read_file};
+pub use spec::{
+    Clos, Dragonfly, DragonflyPlus, Dumbbell, FabricSpec, FatTree, FileFormat, FileSpec, Grid, LeafSpine, MultiPlane,
+    Rails, Star, read_file,
+};

@@ -21,6 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use units::{Duration, HostId, LinkId, Rate, SwitchId};
 
+use crate::frontier::{Frontier, Length};
 use crate::{Fabric, Link};
 
 /// The folded fabric, with all shortest paths between racks.
@@ -35,8 +36,8 @@ pub struct Quotient {
     bundles: Vec<Bundle>,
     /// By class: its first bundle. One more entry at the end.
     first: Vec<u32>,
-    /// By rack * classes + class: number of links to the rack.
-    distance: Vec<u32>,
+    /// By rack * classes + class: length of the path to the rack.
+    length: Vec<Length>,
     /// By rack * classes + class: the bundle on the path that takes a full packet the least time, with [`SEVERAL`] set
     /// if other bundles lie on shortest paths too.
     fastest: Vec<u32>,
@@ -51,6 +52,8 @@ pub struct Bundle {
     pub to: usize,
     /// Number of its links at each switch of `from`.
     pub per_switch: u32,
+    /// Whether its links join groups of a dragonfly ([`Link::global`]).
+    pub global: bool,
     /// Its links, grouped by switch.
     pub links: Vec<LinkId>,
 }
@@ -72,7 +75,7 @@ impl Quotient {
             classes,
             bundles,
             first,
-            distance: vec![NONE; cells],
+            length: vec![Length::NONE; cells],
             fastest: vec![NONE; cells],
         };
         quotient.find_paths(fabric);
@@ -124,7 +127,12 @@ impl Quotient {
     /// Number of links on a shortest path from a switch of `class` to the switch of `rack`.
     #[inline]
     pub fn distance(&self, class: usize, rack: usize) -> u32 {
-        self.distance[rack * self.classes + class]
+        self.length(class, rack).links
+    }
+
+    #[inline]
+    fn length(&self, class: usize, rack: usize) -> Length {
+        self.length[rack * self.classes + class]
     }
 
     /// The numbers of the bundles that leave a class.
@@ -135,14 +143,17 @@ impl Quotient {
 
     /// The numbers of the bundles on shortest paths from a class to a rack.
     pub fn towards(&self, class: usize, rack: usize) -> impl Iterator<Item = usize> + '_ {
-        let here = self.distance(class, rack);
+        let here = self.length(class, rack);
         let fastest = self.fastest[rack * self.classes + class];
         // Without SEVERAL only the fastest bundle leads to the rack, as from a spine.
         let candidates = match fastest & SEVERAL {
             0 => fastest as usize..fastest as usize + 1,
             _ => self.leaving(class),
         };
-        candidates.filter(move |&bundle| self.distance(self.bundles[bundle].to, rack) < here)
+        candidates.filter(move |&bundle| {
+            let Bundle { to, global, .. } = self.bundles[bundle];
+            self.length(to, rack).and(global) == here
+        })
     }
 
     /// Fills `links` with the links of a switch that lie on shortest paths to a rack, in port order.
@@ -224,30 +235,30 @@ impl Quotient {
         shares
     }
 
-    /// One breadth-first search backwards from each rack.
+    /// One search backwards from each rack.
     fn find_paths(&mut self, fabric: &Fabric) {
         let cost = |bundle: &Bundle| fabric.hop_time(bundle.links[0], 1500).ps();
         let cost: Vec<u64> = self.bundles.iter().map(cost).collect();
-        let mut queue: Vec<usize> = Vec::with_capacity(self.classes);
+        let mut frontier = Frontier::default();
         let mut time = vec![0u64; self.classes];
         for rack in 0..self.racks {
             let column = rack * self.classes..(rack + 1) * self.classes;
-            let (distance, fastest) = (&mut self.distance[column.clone()], &mut self.fastest[column]);
-            (distance[rack], time[rack]) = (0, 0);
-            queue.clear();
-            queue.push(rack);
-            let mut next = 0;
-            while let Some(&class) = queue.get(next) {
-                next += 1;
-                let here = distance[class];
+            let (length, fastest) = (&mut self.length[column.clone()], &mut self.fastest[column]);
+            (length[rack], time[rack]) = (Length::ZERO, 0);
+            frontier.push(Length::ZERO, rack as u32, false);
+            while let Some((here, class)) = frontier.pop() {
+                let class = class as usize;
+                if here != length[class] {
+                    continue;
+                }
                 let (mut best, mut candidates) = ((u64::MAX, NONE), 0);
-                // When a class leaves the queue all nearer classes are settled, so its bundles are too.
+                // When a class leaves the frontier all nearer classes are settled, so its bundles are too.
                 for bundle in self.first[class]..self.first[class + 1] {
-                    let to = self.bundles[bundle as usize].to;
-                    if distance[to] == NONE {
-                        distance[to] = here + 1;
-                        queue.push(to);
-                    } else if distance[to] < here {
+                    let Bundle { to, global, .. } = self.bundles[bundle as usize];
+                    if here.and(global) < length[to] {
+                        length[to] = here.and(global);
+                        frontier.push(here.and(global), to as u32, global);
+                    } else if length[to].and(global) == here {
                         best = best.min((cost[bundle as usize].saturating_add(time[to]), bundle));
                         candidates += 1;
                     }
@@ -321,7 +332,8 @@ fn bundles(fabric: &Fabric, class_of: &[u32]) -> Vec<Bundle> {
         links.sort_by_key(|&link| fabric.link(link).from);
         let sender = fabric.link(links[0]).from;
         let per_switch = links.iter().filter(|link| fabric.link(**link).from == sender).count() as u32;
-        Bundle { from: from as usize, to: to as usize, per_switch, links }
+        let global = fabric.link(links[0]).global;
+        Bundle { from: from as usize, to: to as usize, per_switch, global, links }
     };
     let mut bundles: Vec<Bundle> = grouped.into_iter().map(bundle).collect();
     bundles.sort_by_key(|bundle| (bundle.from, bundle.links[0]));

@@ -4,6 +4,7 @@ use std::sync::OnceLock;
 use units::{HostId, LinkId, PortId, SwitchId};
 
 use crate::Fabric;
+use crate::frontier::{Frontier, Length};
 
 /// The dead links and switches at one time.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -22,8 +23,9 @@ impl Failures {
     }
 }
 
-/// All shortest paths (fewest hops) over the working links, as the set of equal-cost ports at each switch towards each
-/// host.
+/// All shortest paths over the working links, as the set of equal-cost ports at each switch towards each host. Shortest
+/// is what crosses the fewest links between groups of a dragonfly ([`Link::global`](crate::Link::global)) and, of these
+/// paths, has the fewest links; in all other fabrics, what has the fewest links. So equal paths have as many links.
 ///
 /// Hosts of one rack share their routes, so the table is indexed by switch and rack. A cell holds the number of a port
 /// set; a regular fabric has few distinct sets, so they stay in the cache. A look-up reads the host's home, one table
@@ -424,7 +426,7 @@ impl Routes {
     }
 }
 
-/// Builder of [`Routes`]: one breadth-first search for each column, backwards from its switches.
+/// Builder of [`Routes`]: one search for each column, backwards from its switches.
 struct Table<'a> {
     fabric: &'a Fabric,
     works: &'a [bool],
@@ -461,39 +463,42 @@ impl<'a> Table<'a> {
 
     fn fill(&mut self, column: usize, racks: &[SwitchId]) {
         let fabric = self.fabric;
-        let mut distance = vec![UNREACHED; fabric.switches as usize];
+        let mut length = vec![Length::NONE; fabric.switches as usize];
         let mut time = vec![u64::MAX; fabric.switches as usize];
+        let mut frontier = Frontier::default();
         for rack in racks {
-            (distance[rack.index()], time[rack.index()]) = (0, 0);
+            (length[rack.index()], time[rack.index()]) = (Length::ZERO, 0);
+            frontier.push(Length::ZERO, rack.0, false);
         }
-        let mut queue = racks.to_vec();
         let mut candidates = Vec::new();
-        let mut next = 0;
-        while let Some(&switch) = queue.get(next) {
-            next += 1;
-            let here = distance[switch.index()];
+        while let Some((here, switch)) = frontier.pop() {
+            let switch = SwitchId(switch);
+            if here != length[switch.index()] {
+                continue;
+            }
             let links = &fabric.ports[fabric.switch_node(switch).index()];
-            // When a switch leaves the queue all nearer switches are settled, so its ports are too.
+            // When a switch leaves the frontier all nearer switches are settled, so its ports are too.
             candidates.clear();
             let mut fastest = (u64::MAX, PortId(0));
             for (port, &link) in links.iter().enumerate() {
-                let Some(other) = fabric.as_switch(fabric.link(link).to) else { continue };
-                if distance[other.index()] == UNREACHED && self.works[Fabric::reverse(link).index()] {
-                    distance[other.index()] = here + 1;
-                    queue.push(other);
+                let crate::Link { to, global, .. } = *fabric.link(link);
+                let Some(other) = fabric.as_switch(to) else { continue };
+                if here.and(global) < length[other.index()] && self.works[Fabric::reverse(link).index()] {
+                    length[other.index()] = here.and(global);
+                    frontier.push(here.and(global), other.0, global);
                 }
-                if distance[other.index()] < here && self.works[link.index()] {
+                if length[other.index()].and(global) == here && self.works[link.index()] {
                     let port = PortId::from(port);
                     candidates.push(port);
                     fastest = fastest.min((self.cost[link.index()].saturating_add(time[other.index()]), port));
                 }
             }
-            if here > 0 {
+            if here != Length::ZERO {
                 time[switch.index()] = fastest.0;
             }
             let set = self.intern(&candidates);
             let cell = switch.index() * self.columns + column;
-            (self.set_of[cell], self.distance[cell], self.fastest[cell]) = (set, here, fastest.1);
+            (self.set_of[cell], self.distance[cell], self.fastest[cell]) = (set, here.links, fastest.1);
         }
     }
 

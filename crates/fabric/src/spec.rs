@@ -5,8 +5,11 @@
 
 mod clos;
 mod direct;
+mod dragonfly;
 mod file;
+mod planes;
 mod small;
+mod tiers;
 
 use std::path::Path;
 
@@ -17,8 +20,11 @@ use units::{Duration, Problem, Rate};
 use crate::Fabric;
 pub use clos::{FatTree, LeafSpine, Rails};
 pub use direct::Grid;
+pub use dragonfly::{Dragonfly, DragonflyPlus};
 pub use file::{FileFormat, FileSpec, read_file};
+pub use planes::MultiPlane;
 pub use small::{Dumbbell, Star};
+pub use tiers::Clos;
 
 /// A topology and its parameters.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -28,8 +34,16 @@ pub enum FabricSpec {
     LeafSpine(LeafSpine),
     /// Servers with several links, each to a different rail switch of their block, under spines.
     Rails(Rails),
+    /// Servers with a link into each of several equal leaf-spine networks, which have nothing else in common.
+    MultiPlane(MultiPlane),
     /// Three-tier fat-tree of k-port switches.
     FatTree(FatTree),
+    /// Three tiers with any numbers of switches, oversubscribed at each tier as wished.
+    Clos(Clos),
+    /// Groups of routers that are all joined to each other, with links between all groups.
+    Dragonfly(Dragonfly),
+    /// Groups that are leaf-spine networks, with links between the spines of all groups.
+    DragonflyPlus(DragonflyPlus),
     /// Two switches with one link between them.
     Dumbbell(Dumbbell),
     /// One switch with hosts.
@@ -62,7 +76,11 @@ impl FabricSpec {
         match self {
             FabricSpec::LeafSpine(spec) => spec.build().map_err(|problem| problem.under("leaf_spine")),
             FabricSpec::Rails(spec) => spec.build().map_err(|problem| problem.under("rails")),
+            FabricSpec::MultiPlane(spec) => spec.build().map_err(|problem| problem.under("multi_plane")),
             FabricSpec::FatTree(spec) => spec.build().map_err(|problem| problem.under("fat_tree")),
+            FabricSpec::Clos(spec) => spec.build().map_err(|problem| problem.under("clos")),
+            FabricSpec::Dragonfly(spec) => spec.build().map_err(|problem| problem.under("dragonfly")),
+            FabricSpec::DragonflyPlus(spec) => spec.build().map_err(|problem| problem.under("dragonfly_plus")),
             FabricSpec::Dumbbell(spec) => spec.build().map_err(|problem| problem.under("dumbbell")),
             FabricSpec::Star(spec) => spec.build().map_err(|problem| problem.under("star")),
             FabricSpec::Torus(spec) => spec.build(true).map_err(|problem| problem.under("torus")),

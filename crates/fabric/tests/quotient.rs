@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use clearway_fabric::{Fabric, FabricSpec, Failures, FatTree, FileFormat, FileSpec, Grid, LeafSpine, Quotient, Routes};
+use clearway_fabric::{
+    Clos, Dragonfly, DragonflyPlus, Fabric, FabricSpec, Failures, FatTree, FileFormat, FileSpec, Grid, LeafSpine,
+    Quotient, Routes,
+};
 use proptest::prelude::*;
 use units::{Duration, HostId, LinkId, NodeId, SwitchId};
 
@@ -102,6 +105,12 @@ fn paths_of_regular_fabrics() {
     check(&FabricSpec::FatTree(FatTree { k: 4, ..FatTree::default() }).build().unwrap());
     check(&FabricSpec::Torus(Grid { dims: vec![3, 4], ..Grid::default() }).build().unwrap());
     check(&FabricSpec::Mesh(Grid { dims: vec![2, 3, 2], ..Grid::default() }).build().unwrap());
+    check(&FabricSpec::Clos(Clos { pods: 3, hosts_per_leaf: 1, ..Clos::default() }).build().unwrap());
+    for groups in [None, Some(3), Some(5)] {
+        check(&FabricSpec::Dragonfly(Dragonfly { groups, ..Dragonfly::default() }).build().unwrap());
+        let spec = DragonflyPlus { groups, hosts_per_leaf: 1, ..DragonflyPlus::default() };
+        check(&FabricSpec::DragonflyPlus(spec).build().unwrap());
+    }
 }
 
 #[test]

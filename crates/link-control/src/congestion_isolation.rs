@@ -225,7 +225,7 @@ impl NicControl for NicPart {
         self.epoch = self.epoch.wrapping_add(u32::from(freed));
     }
 
-    fn reset(&mut self) {
+    fn reset(&mut self, _: bool) {
         self.paused = 0;
         self.isolated.clear();
         self.epoch = self.epoch.wrapping_add(1);

@@ -4,6 +4,7 @@
 //! Outside its module, only its line in the catalogue names it.
 
 pub mod bfc;
+pub mod cbfc;
 pub mod congestion_isolation;
 pub mod per_flow_queues;
 pub mod pfc;

@@ -284,7 +284,7 @@ impl NicControl for NicPart {
         self.paused = frame.header::<Frame>().applied_to(self.paused);
     }
 
-    fn reset(&mut self) {
+    fn reset(&mut self, _: bool) {
         self.paused = 0;
         self.pauses = false;
     }

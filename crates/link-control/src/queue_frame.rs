@@ -102,7 +102,7 @@ impl NicControl for NicPart {
         }
     }
 
-    fn reset(&mut self) {
+    fn reset(&mut self, _: bool) {
         self.paused.clear();
         self.epoch = self.epoch.wrapping_add(1);
     }

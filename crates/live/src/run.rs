@@ -108,6 +108,11 @@ pub fn run_at(
         plan.horizon = ENDLESS;
     }
     let plan = plan;
+    if plan.scenario.link.llr.is_some() {
+        let message = "a live run writes each packet's content once, so that no link can send it again; simulate it \
+                       (clearway run), or delete it";
+        return Err(Problem::new("link.llr", message));
+    }
     let live = &plan.scenario.live;
     let clock = Clock::new(live.dilation, plan.lookahead);
     let mut network = Network::new(&plan, clock, live.links, live.workers as usize)?;

@@ -12,6 +12,7 @@ pub mod nic;
 pub mod onward_path;
 pub mod packet;
 pub mod pool;
+pub mod retry;
 pub mod telemetry;
 pub mod wire;
 

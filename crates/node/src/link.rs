@@ -185,8 +185,13 @@ pub struct LinkCx<'a> {
 impl LinkCx<'_> {
     /// Sends a frame to the node at the other end of the link at `port`, unless the link is down.
     pub fn send<H: Header>(&mut self, port: PortId, frame: H) {
+        self.send_packet(port, frame_packet(frame));
+    }
+
+    /// As [`LinkCx::send`], for a frame that is a packet already.
+    pub fn send_packet(&mut self, port: PortId, frame: Packet) {
         if self.ports[port.index()].is_up() {
-            let id = self.pool.insert(frame_packet(frame), Default::default());
+            let id = self.pool.insert(frame, Default::default());
             self.ports[port.index()].push_frame(self.pool, id);
             self.port_ready(port);
         }
@@ -228,9 +233,21 @@ pub(crate) fn trim(packet: &mut Packet, header_bytes: u16) -> u16 {
 
 /// A frame as a packet.
 pub fn frame_packet<H: Header>(frame: H) -> Packet {
+    sized_frame(frame, FRAME_BYTES)
+}
+
+/// A frame of another size than Ethernet's minimum: a control ordered set between blocks of data.
+pub fn sized_frame<H: Header>(frame: H, wire_bytes: u16) -> Packet {
     let mut packet = Packet::new(FlowId(u32::MAX), HostId(u32::MAX), HostId(u32::MAX), frame);
     packet.flags = flags::LINK_FRAME;
-    packet.wire_bytes = FRAME_BYTES;
+    packet.wire_bytes = wire_bytes;
+    packet
+}
+
+/// A frame that counts packets: it keeps its place among them where a link repeats packets, and is repeated with them.
+pub fn ordered_frame<H: Header>(frame: H) -> Packet {
+    let mut packet = frame_packet(frame);
+    packet.flags |= flags::ROUTER_ALERT;
     packet
 }
 
@@ -240,7 +257,7 @@ pub trait NicControl: Send {
     fn frame(&mut self, now: Time, frame: &Packet);
 
     /// The link has gone down or come up. All state agreed with the switch is void.
-    fn reset(&mut self);
+    fn reset(&mut self, up: bool);
 
     /// Paused classes, as bits.
     fn paused_classes(&self) -> u8 {
@@ -274,9 +291,26 @@ pub trait NicControl: Send {
         (0..8).filter(|class| paused >> class & 1 == 1).for_each(|class| see(Cause::Class(class)));
     }
 
+    /// Whether a packet of a paused class must not leave on any account, because the switch counts its room. The NIC
+    /// then holds what an endpoint or a limiter has handed over too early.
+    fn counts(&self) -> bool {
+        false
+    }
+
     /// A packet is about to leave. Returns the number of the queue that it came from.
     fn stamp(&mut self, _packet: &Packet) -> u16 {
         0
+    }
+
+    /// A packet has come from the switch, which sent it from this queue of the switch's.
+    fn comes(&mut self, _packet: &Packet, _queue: u16) {}
+
+    /// The host has taken in such a packet: at once, unless it is slower than its link.
+    fn taken(&mut self, _packet: &Packet, _queue: u16) {}
+
+    /// A frame that it wants to send by itself. Asked whenever the NIC could send one, until there is none.
+    fn says(&mut self) -> Option<Packet> {
+        None
     }
 
     /// `_bytes` have arrived and wait for the host to take them in (host congestion: Pyrrha, section 4.4). Returns a

@@ -42,8 +42,8 @@ impl Nic {
     }
 
     /// The link has gone down or come up.
-    pub fn reset(&mut self, now: Time) {
-        self.control.reset();
+    pub fn reset(&mut self, now: Time, up: bool) {
+        self.control.reset(up);
         self.frames.clear();
         self.note_pause(now);
     }
@@ -52,6 +52,25 @@ impl Nic {
     pub fn intake(&mut self, bytes: u64) {
         let frame = self.control.intake(bytes);
         self.frames.extend(frame);
+    }
+
+    /// The next frame to the switch.
+    pub fn next_frame(&mut self) -> Option<Packet> {
+        self.frames.pop_front().or_else(|| self.control.says())
+    }
+
+    /// The class of a packet is paused, and it must not leave: see [`NicControl::counts`].
+    pub fn must_hold(&self, packet: &Packet) -> bool {
+        self.control.counts() && self.pauses_class(packet)
+    }
+
+    /// A packet leaves. Returns the number of the queue that it came from.
+    pub fn stamp(&mut self, now: Time, packet: &Packet) -> u16 {
+        let queue = self.control.stamp(packet);
+        if self.control.counts() {
+            self.note_pause(now);
+        }
+        queue
     }
 
     /// Whether the class of a packet is paused.

@@ -60,7 +60,8 @@ pub mod flags {
     pub const LINK_FRAME: u8 = 16;
     /// It gathers or carries in-band telemetry (see [`crate::telemetry`]).
     pub const TELEMETRY: u8 = 32;
-    /// Switches hand it to the part of its transport that they have (see [`crate::SwitchAgent`]).
+    /// Switches hand it to the part of its transport that they have (see [`crate::SwitchAgent`]). Of a frame: it keeps
+    /// its place among packets (see [`crate::link::ordered_frame`]).
     pub const ROUTER_ALERT: u8 = 64;
     /// With `SOURCE_ROUTED`: three bits a hop, for switches of up to eight ports and paths of up to 21 (R2C2, section
     /// 4.2). Without: `label` is a flow label.

@@ -250,6 +250,12 @@ impl Port {
         Some(id)
     }
 
+    /// Is busy with so many bytes that are in no queue. Returns until when.
+    pub(crate) fn occupy(&mut self, now: Time, bytes: u32) -> Time {
+        self.free_at = now + self.per_byte.transmit(bytes);
+        self.free_at
+    }
+
     /// Whether a frame waits.
     #[inline]
     pub fn has_frame(&self) -> bool {

@@ -525,6 +525,11 @@ impl Switch {
         }
     }
 
+    /// A port's free transmitter is busy with so many bytes that are in no queue of the switch. Returns until when.
+    pub fn occupy(&mut self, now: Time, port: PortId, bytes: u32) -> Time {
+        self.ports[port.index()].occupy(now, bytes)
+    }
+
     /// The link at a port goes down, which loses the packets that wait for it, or comes up.
     pub fn set_up(&mut self, now: Time, port: PortId, up: bool, pool: &mut Pool) {
         self.ports[port.index()].set_up(up);

@@ -160,6 +160,18 @@ const RULES: &[Rule<OfRun>] = &[
          effect; delete them",
     ),
     rule(
+        "link.llr",
+        retry_beside_reserved,
+        "repeats packets and sends messages between them, and {0} guarantees how long packets wait; delete it, or \
+         choose another transport",
+    ),
+    rule(
+        "flow_control",
+        memory_set_aside_twice,
+        "sets memory aside for each port, and the alpha of switch.buffer.shared would drop what has room there; delete \
+         alpha",
+    ),
+    rule(
         "flow_control",
         queues_beside_control,
         "{0} replaces the queues of switches, and flow control cannot work on those; delete it, or choose another \
@@ -200,6 +212,11 @@ const FLOW_LEVEL: &[Rule<OfScenario>] = &[
         shares,
         "at flow level all flows share max-min fairly, whichever entity they belong to; run it at packet level, or \
          delete it",
+    ),
+    rule(
+        "link.llr",
+        links_repeat,
+        "at flow level links have no errors, so that there is nothing to repeat; run it at packet level, or delete it",
     ),
     rule(
         "measure.arrivals",
@@ -382,6 +399,17 @@ fn flows_beside_classes(facts: &Facts<'_>) -> Found {
     if control.keeps_flows() && facts.tells_classes_apart() { found![] } else { None }
 }
 
+fn retry_beside_reserved(facts: &Facts<'_>) -> Found {
+    facts.scenario.link.llr.as_ref()?;
+    found![facts.reserving()?.name]
+}
+
+fn memory_set_aside_twice(facts: &Facts<'_>) -> Found {
+    let control = facts.scenario.flow_control.as_scheme()?;
+    let alpha = matches!(facts.scenario.switch.buffer, Buffer::Shared { alpha: Some(_), .. });
+    if control.reserves_buffer() && alpha { found![] } else { None }
+}
+
 fn queues_beside_control(facts: &Facts<'_>) -> Found {
     let index = facts.brings_queues().next()?;
     facts.scenario.flow_control.as_scheme()?;
@@ -405,6 +433,11 @@ fn queues_beside_early_drop(facts: &Facts<'_>) -> Found {
 
 fn fails(scenario: &Scenario) -> Found {
     if scenario.failure.is_empty() { None } else { found![] }
+}
+
+fn links_repeat(scenario: &Scenario) -> Found {
+    scenario.link.llr.as_ref()?;
+    found![]
 }
 
 fn shares(scenario: &Scenario) -> Found {

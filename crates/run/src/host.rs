@@ -90,6 +90,16 @@ impl Link {
         }
     }
 
+    /// The flow control of a port.
+    #[inline]
+    fn at(&mut self, port: PortId) -> Option<&mut Nic> {
+        match self {
+            Link::Open => None,
+            Link::Controlled(nic) => Some(nic),
+            Link::Several(homes) => homes.nic(port),
+        }
+    }
+
     fn each(&mut self, mut tell: impl FnMut(&mut Nic)) {
         match self {
             Link::Open => {}
@@ -261,10 +271,16 @@ impl Host {
     pub fn receive(&mut self, now: Time, packet: &Packet, transit: &Transit, telemetry: Option<&Telemetry>) {
         self.received_packets += 1;
         self.received_bytes += u64::from(packet.wire_bytes);
+        if let Some(nic) = self.nic.at(PortId(u32::from(transit.in_port))) {
+            nic.control.comes(packet, transit.queue);
+        }
         match &mut self.receive_limit {
             None => self.take_in(now, packet, transit, telemetry),
             Some(receive_limit) => {
-                receive_limit.push(now, *packet, *transit, telemetry.copied());
+                let kept = receive_limit.push(now, *packet, *transit, telemetry.copied());
+                if !kept && let Some(nic) = self.nic.at(PortId(u32::from(transit.in_port))) {
+                    nic.control.taken(packet, transit.queue);
+                }
                 self.drain_received(now);
             }
         }
@@ -272,6 +288,9 @@ impl Host {
 
     #[inline]
     fn take_in(&mut self, now: Time, packet: &Packet, transit: &Transit, telemetry: Option<&Telemetry>) {
+        if let Some(nic) = self.nic.at(PortId(u32::from(transit.in_port))) {
+            nic.control.taken(packet, transit.queue);
+        }
         if let Some(shaper) = &mut self.shaper
             && !shaper.receive(now, packet)
         {
@@ -358,7 +377,7 @@ impl Host {
         let packet = match (&mut self.nic, &self.shaper) {
             (Link::Open, None) => self.poll_endpoints(now)?,
             (Link::Open, Some(_)) => self.pull_shaped(now)?,
-            (Link::Controlled(nic), _) => match nic.frames.pop_front() {
+            (Link::Controlled(nic), _) => match nic.next_frame() {
                 Some(frame) => return Some(frame),
                 None => self.pull_let(now)?,
             },
@@ -517,7 +536,7 @@ impl Host {
     pub fn link_changed(&mut self, now: Time, port: PortId, up: bool) {
         match &mut self.nic {
             Link::Open => {}
-            Link::Controlled(nic) => nic.reset(now),
+            Link::Controlled(nic) => nic.reset(now, up),
             Link::Several(homes) => homes.link_changed(now, port, up),
         }
     }
@@ -545,11 +564,11 @@ impl Host {
 
     /// The number of the queue that a packet leaves a port from, for a flow control that numbers queues.
     #[inline]
-    pub fn stamp(&mut self, port: PortId, packet: &Packet) -> u16 {
+    pub fn stamp(&mut self, now: Time, port: PortId, packet: &Packet) -> u16 {
         match &mut self.nic {
             Link::Open => 0,
-            Link::Controlled(nic) => nic.control.stamp(packet),
-            Link::Several(homes) => homes.stamp(port, packet),
+            Link::Controlled(nic) => nic.stamp(now, packet),
+            Link::Several(homes) => homes.stamp(now, port, packet),
         }
     }
 

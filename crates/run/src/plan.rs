@@ -9,7 +9,7 @@ use std::sync::Arc;
 use catalogue::Transport;
 use contract::sharing::{Hose, Step};
 use contract::{Common, NetworkView, SwitchRequirements};
-use fabric::{Change, Epoch, Fabric, FailureSpec, Failures, Rerouting, Routes, Tier, Whom, epochs};
+use fabric::{Change, Epoch, Fabric, FailureSpec, Failures, Link, Rerouting, Routes, Tier, Whom, epochs};
 use node::balance::{Balancer, switch_seed};
 use node::onward_path::Downstream;
 use node::packet::HOPS_MAX;
@@ -185,6 +185,12 @@ impl Plan {
             intake_buffer: self.scenario.host.intake_buffer,
             buffer: self.settings.buffer.bytes(),
         }
+    }
+
+    /// Round-trip delay of a link and back, without transmission times.
+    pub fn link_round_trip(&self, link: LinkId) -> Duration {
+        let Link { from, from_port, .. } = *self.fabric.link(link);
+        self.link_view().round_trip(from, from_port)
     }
 
     /// Rows of one sample: each switch, and each of the three tiers of links.

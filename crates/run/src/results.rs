@@ -39,7 +39,7 @@ fn sent_columns(plan: &Plan, stats: &[PortStats], end: Time) -> Vec<Column> {
 /// What was lost before a link or on it, and what was cut or hit there.
 fn lost_columns(stats: &[PortStats], in_flight: &[InFlight]) -> Vec<Column> {
     let stat = |value: &dyn Fn(&PortStats) -> u64| Data::U64(stats.iter().map(value).collect());
-    let dead = stats.iter().zip(in_flight).map(|(stats, lost)| stats.dead_packets + lost.dead_packets);
+    let dead = stats.iter().zip(in_flight).map(|(stats, lost)| stats.dead_packets.wrapping_add(lost.dead_packets));
     // Noted at the port of the other direction, by which the switch would send back.
     let back = |link: usize| stats[Fabric::reverse(LinkId::from(link)).index()].unroutable_packets;
     let of_flight = |value: &dyn Fn(&InFlight) -> u64| Data::U64(in_flight.iter().map(value).collect());
@@ -207,6 +207,7 @@ pub fn counter_table(plan: &Plan, counted: impl Iterator<Item = Counted>) -> Tab
             .iter()
             .map(|transport| transport.name().to_owned())
             .chain([plan.scenario.sharing.name().to_owned(), plan.scenario.flow_control.name().to_owned()])
+            .chain(plan.scenario.link.llr.as_ref().map(|_| "llr".to_owned()))
             .collect(),
     };
     let counter = Data::Names { index: sums.keys().map(|key| index(key.1)).collect(), names: names.clone() };
@@ -216,7 +217,7 @@ pub fn counter_table(plan: &Plan, counted: impl Iterator<Item = Counted>) -> Tab
             Column::new(
                 "transport",
                 "",
-                "the transport, the limiter of hosts, or the flow control of switches that counts",
+                "the transport, the limiter of hosts, the flow control of switches, or the links' llr that counts",
                 transport,
             ),
             Column::new("counter", "", "what it counted", counter),

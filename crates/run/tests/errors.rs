@@ -549,6 +549,18 @@ fn flow_controls_that_can_t_be() {
     );
     let lossy = "{ congestion_isolation = { pfc = { classes = [1] } } }";
     refused(lossy, "500KB", "flow_control.congestion_isolation.pfc.classes", &["must contain 7"]);
+    let cbfc = |settings: &str, key: &str, words: &[&str]| {
+        refused(&format!("{{ cbfc = {{ {settings} }} }}"), "500KB", &format!("flow_control.cbfc.{key}"), words);
+    };
+    cbfc("vcs = []", "vcs", &["no virtual channel", "[[1]]"]);
+    cbfc("vcs = [[1], []]", "vcs[1]", &["carries nothing"]);
+    cbfc("vcs = [[1, 8]]", "vcs[0]", &["8 is not a class from 0 to 7"]);
+    cbfc("vcs = [[1, 2], [2]]", "vcs[1]", &["vcs[0] has too"]);
+    cbfc("credit_size = \"16B\"", "credit_size", &["16B", "32B to 2048B"]);
+    cbfc("credits = \"1KB\"", "credits", &["fewer than a full-size packet of 1500B", "at least 1536B"]);
+    cbfc("credits = \"2MB\"", "credit_size", &["64B", "31250 credits", "128B"]);
+    cbfc("credits = \"200KB\"", "credits", &["leaf0", "1 virtual channels", "500KB", "switch.buffer"]);
+    refused("\"cbfc\"", "20KB", "flow_control.cbfc.credits", &["leaf0", "1500B", "20KB"]);
     let pyrrha = |settings: &str, key: &str, words: &[&str]| {
         refused(&format!("{{ pyrrha = {{ {settings} }} }}"), "500KB", &format!("flow_control.pyrrha.{key}"), words);
     };
@@ -566,6 +578,8 @@ fn flow_controls_that_can_t_be() {
     let shared = GOOD.replacen("per_port = { bytes = \"500KB\" }", "shared = { bytes = \"500KB\", alpha = 1.0 }", 1);
     let error = problem(&shared.replacen("transport", "flow_control = \"bfc\"\ntransport", 1), &[]);
     assert!(error.key == "flow_control" && error.message.contains("alpha"), "{error}");
+    let error = problem(&shared.replacen("transport", "flow_control = \"cbfc\"\ntransport", 1), &[]);
+    assert!(error.key == "flow_control" && error.message.contains("delete alpha"), "{error}");
     // Headroom alone needs more.
     refused("\"pfc\"", "20KB", "flow_control.pfc.alpha", &["leaf0", "headroom", "20KB", "switch.buffer"]);
     refused("\"congestion_isolation\"", "20KB", "flow_control.congestion_isolation.pfc.alpha", &["leaf0", "headroom"]);

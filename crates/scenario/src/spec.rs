@@ -9,6 +9,7 @@ mod resubmit;
 
 use catalogue::{LinkControl, Sharing, Transport};
 use fabric::{FabricSpec, FailureSpec};
+use node::retry::RetrySpec;
 use node::{Balancing, Buffer, MarkAt, Marking, Overflow};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -41,6 +42,9 @@ pub struct Scenario {
     pub host: HostSpec,
     /// Properties of all switches. A key that is left out takes what the transports ask for.
     pub switch: SwitchSpec,
+    /// Properties of all links.
+    #[serde(skip_serializing_if = "LinkSpec::is_default")]
+    pub link: LinkSpec,
     /// Hop-by-hop flow control, by which neighbours pause each other before queues overflow.
     pub flow_control: LinkControl,
     /// Time from a failure or repair until all switches forward by new routes. Default: 1ms. With `reroute_per_hop` or
@@ -211,6 +215,23 @@ pub struct HostSpec {
     pub clock_drift_ppb_max: u32,
 }
 
+/// Properties of all links.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct LinkSpec {
+    /// Link-level retry: links repeat what their bit errors have hit (Ultra Ethernet 1.0, section 5.1). Default: none,
+    /// a link loses it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub llr: Option<RetrySpec>,
+}
+
+impl LinkSpec {
+    /// Whether links have nothing special.
+    pub fn is_default(&self) -> bool {
+        *self == LinkSpec::default()
+    }
+}
+
 /// Properties of all switches. A key that is left out takes what the transports ask for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -250,6 +271,7 @@ impl Default for Scenario {
             live: LiveSpec::default(),
             host: HostSpec::default(),
             switch: SwitchSpec::default(),
+            link: LinkSpec::default(),
             flow_control: LinkControl::default(),
             reroute_delay: Duration::from_ms(1),
             reroute_per_hop: Duration::ZERO,

@@ -165,7 +165,7 @@ struct Held {
 impl NicControl for Held {
     fn frame(&mut self, _: Time, _: &Packet) {}
 
-    fn reset(&mut self) {}
+    fn reset(&mut self, _: bool) {}
 
     fn paused_classes(&self) -> u8 {
         self.classes

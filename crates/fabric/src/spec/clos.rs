@@ -89,6 +89,9 @@ impl LeafSpine {
 
 /// Servers with a NIC for each of several rails, as in clusters for training models. In a block of servers, link r of
 /// each server leads to the block's rail switch r. Every rail switch is joined to every spine.
+///
+/// Without spines a packet stays on the rail by which it leaves its server, as in a network of rails alone; that takes
+/// one block.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Rails {
@@ -99,7 +102,7 @@ pub struct Rails {
     /// Links of a server and rail switches of a block. Rail switch r of block b is named "rail" with the number b *
     /// rails + r. Default: 8.
     pub rails: u32,
-    /// Number of spine switches. Default: 4.
+    /// Number of spine switches; 0, if there is one block, for rails that nothing joins. Default: 4.
     pub spines: u32,
     /// Rate of each link of a server. Default: 100Gbps.
     pub host_rate: Rate,
@@ -133,7 +136,10 @@ impl Rails {
         at_least("blocks", blocks, 1)?;
         at_least("servers_per_block", servers_per_block, 1)?;
         at_least("rails", rails, 1)?;
-        at_least("spines", spines, 1)?;
+        if spines == 0 && blocks > 1 {
+            let message = format!("is 0, so that nothing joins the {blocks} blocks; write at least 1, or blocks = 1");
+            return Err(Problem::new("spines", message));
+        }
         positive("host_rate", self.host_rate)?;
         positive("spine_rate", self.spine_rate)?;
         let [blocks_, servers_, rails_, spines_] = [blocks, servers_per_block, rails, spines].map(u128::from);

@@ -46,7 +46,7 @@ impl NicControl for NicPart {
         }
     }
 
-    fn reset(&mut self) {
+    fn reset(&mut self, _: bool) {
         self.paused.clear();
         self.epoch += 1;
         self.is_root = false;

@@ -4,10 +4,11 @@
 mod wire;
 
 use catalogue::LinkControl;
-use clearway_link_control::{bfc, per_flow_queues};
+use clearway_link_control::{bfc, cbfc, per_flow_queues};
 use node::link::Cause;
 use proptest::prelude::*;
 use proptest::sample::select;
+use units::Bytes;
 use wire::TwoSwitches;
 
 /// How many packets a host may send until it is told to pause the flow.
@@ -125,6 +126,54 @@ fn pfc_holds_back_all_that_shares_a_class() {
     assert!(!wire.may_send(0, 3, 2) && wire.may_send(1, 3, 2));
     assert!(wire.send(1, 3, 2) && !wire.transmit("left", "right"));
     wire.run_dry();
+}
+
+/// CBFC with room for so many bytes.
+fn credits(bytes: u64) -> TwoSwitches {
+    TwoSwitches::new(&LinkControl::Cbfc(cbfc::Config { credits: Some(Bytes(bytes)), ..cbfc::Config::default() }))
+}
+
+#[test]
+fn cbfc_sends_what_there_is_room_for_and_more_when_it_has_left() {
+    // 1,500 bytes are 24 credits of 64: eight packets take 192, and one credit less leaves room for seven.
+    for (bytes, packets) in [(8 * 24 * 64, 8), (8 * 24 * 64 - 64, 7)] {
+        let mut wire = credits(bytes);
+        assert_eq!(until_paused(&mut wire, 0, 2, 1), packets);
+        // Another host has credits of its own, and flows of the class share them.
+        assert!(!wire.may_send(0, 3, 2));
+        assert_eq!(until_paused(&mut wire, 1, 3, 3), packets);
+        for _ in 0..3 {
+            assert!(wire.transmit("left", "right"));
+        }
+        // The first three were the first host's.
+        assert_eq!(until_paused(&mut wire, 0, 2, 1), 3);
+        assert!(!wire.may_send(1, 3, 3));
+        // Between the switches there is as much room again, less what has gone.
+        assert_eq!((0..20).take_while(|_| wire.transmit("left", "right")).count() as u32, packets - 3);
+        wire.run_dry();
+        assert!(!wire.held(0) && !wire.held(1));
+    }
+}
+
+#[test]
+fn cbfc_s_default_is_the_round_trip_three_packets_and_no_more() {
+    let mut wire = TwoSwitches::new(&LinkControl::named("cbfc").unwrap());
+    // To the switch and back: 850 ns at 100 Gbps are 10,625 bytes, and 8 of an update: eight packets, and three more.
+    assert_eq!(until_paused(&mut wire, 0, 2, 1), 11);
+    wire.run_dry();
+}
+
+#[test]
+fn cbfc_s_counters_go_round() {
+    let mut wire = credits(4 * 1_536);
+    // A counter of 15 bits goes round after 1,365 packets of 24 credits.
+    for _ in 0..3_000 {
+        assert!(wire.send(0, 2, 1) && wire.transmit("left", "right") && wire.transmit("right", "host2"));
+    }
+    assert_eq!(until_paused(&mut wire, 0, 2, 1), 4);
+    wire.run_dry();
+    // Nothing was lost, so no credits were either.
+    assert!(wire.counter("cbfc_updates") > 0 && wire.counter("cbfc_lost_credits") == 0);
 }
 
 #[test]

@@ -166,7 +166,7 @@ impl Homes {
         self.epoch += 1;
         let own = &mut self.ports[port.index()];
         if let Some(nic) = &mut own.nic {
-            nic.reset(now);
+            nic.reset(now, up);
         }
         own.settle();
         if !up && self.up != 0 {
@@ -192,8 +192,13 @@ impl Homes {
     }
 
     /// The number of the queue by which a packet leaves a port.
-    pub fn stamp(&mut self, port: PortId, packet: &Packet) -> u16 {
-        self.ports[port.index()].nic.as_mut().map_or(0, |nic| nic.control.stamp(packet))
+    pub fn stamp(&mut self, now: Time, port: PortId, packet: &Packet) -> u16 {
+        self.ports[port.index()].nic.as_mut().map_or(0, |nic| nic.stamp(now, packet))
+    }
+
+    /// The flow control of a port.
+    pub fn nic(&mut self, port: PortId) -> Option<&mut Nic> {
+        self.ports[port.index()].nic.as_mut()
     }
 
     /// Shows the causes of pauses, by port.
@@ -240,17 +245,20 @@ impl Port {
     }
 
     fn next(&mut self, epoch: &mut u32) -> Option<Packet> {
-        if let Some(Nic { control, hold, frames, .. }) = &mut self.nic {
-            if let Some(frame) = frames.pop_front() {
+        if let Some(nic) = &mut self.nic {
+            if let Some(frame) = nic.next_frame() {
                 return Some(frame);
             }
+            let Nic { control, hold, .. } = nic;
             while self.ring.len() < RING
                 && let Some(packet) = hold.next(&**control)
             {
                 self.ring.push_back(packet);
             }
         }
-        let (place, _) = self.ring.iter().enumerate().min_by_key(|(place, packet)| (packet.class, *place))?;
+        let goes = |packet: &Packet| self.nic.as_ref().is_none_or(|nic| !nic.must_hold(packet));
+        let waiting = self.ring.iter().enumerate().filter(|(_, packet)| goes(packet));
+        let (place, _) = waiting.min_by_key(|(place, packet)| (packet.class, *place))?;
         let packet = self.ring.remove(place);
         if self.crowded && self.ring.len() <= RING / 2 {
             self.crowded = false;
@@ -290,7 +298,7 @@ impl NicControl for Homes {
     // Frames and link changes concern single ports and are handled above.
     fn frame(&mut self, _: Time, _: &Packet) {}
 
-    fn reset(&mut self) {}
+    fn reset(&mut self, _: bool) {}
 
     /// A class counts as paused if it is paused at every usable port.
     fn paused_classes(&self) -> u8 {

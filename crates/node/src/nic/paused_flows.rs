@@ -26,7 +26,8 @@ impl PausedFlows {
             queue.push_back(packet); // behind those that came before
             return None;
         }
-        if control.lets(packet.transport, packet.flow, packet.dst, packet.flow_label()) {
+        let must_wait = control.counts() && control.paused_classes() >> packet.class & 1 == 1;
+        if !must_wait && control.lets(packet.transport, packet.flow, packet.dst, packet.flow_label()) {
             return Some(packet);
         }
         self.queues.insert(packet.flow, VecDeque::from([packet]));

@@ -44,17 +44,19 @@ impl ReceiveLimit {
         }
     }
 
-    /// A packet has arrived. If the host is idle the packet is handed on at once, since the link was no faster.
-    pub fn push(&mut self, now: Time, packet: Packet, transit: Transit, telemetry: Option<Telemetry>) {
+    /// A packet has arrived. If the host is idle the packet is handed on at once, since the link was no faster. Returns
+    /// whether there is room for it.
+    pub fn push(&mut self, now: Time, packet: Packet, transit: Transit, telemetry: Option<Telemetry>) -> bool {
         let bytes = u64::from(packet.wire_bytes);
         if self.bytes + bytes > self.bytes_max {
             self.lost_packets += 1;
-            return;
+            return false;
         }
         let at = self.busy_until.max(now);
         self.busy_until = at + self.per_byte.transmit(u32::from(packet.wire_bytes));
         self.bytes += bytes;
         self.waiting.push_back(Waiting { at, came: now, packet, transit, telemetry });
+        true
     }
 
     /// When the next packet is handed on.

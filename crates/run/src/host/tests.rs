@@ -41,7 +41,7 @@ impl NicControl for Told {
     fn frame(&mut self, _: Time, _: &Packet) {
         (self.flow, self.epoch) = (FlowId(u32::MAX), 1);
     }
-    fn reset(&mut self) {}
+    fn reset(&mut self, _: bool) {}
     fn paused_classes(&self) -> u8 {
         self.classes
     }

@@ -75,6 +75,9 @@ impl Scenario {
             return Err(Problem::new("sharing", message));
         }
         self.flow_control.check().map_err(|problem| problem.under("flow_control"))?;
+        if let Some(llr) = &self.link.llr {
+            llr.check().map_err(|problem| problem.under("llr").under("link"))?;
+        }
         Ok(())
     }
 

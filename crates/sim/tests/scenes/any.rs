@@ -12,6 +12,13 @@ fn fabrics() -> impl Strategy<Value = &'static str> {
         "leaf_spine = { racks = 2, hosts_per_rack = 4, spines = 3, oversubscription = 16.0 }",
         "leaf_spine = { racks = 4, hosts_per_rack = 2, homes = 2, spines = 2, spine_rate = \"100Gbps\" }",
         "rails = { blocks = 2, servers_per_block = 3, rails = 3, spines = 2, spine_rate = \"50Gbps\" }",
+        "rails = { blocks = 1, servers_per_block = 4, rails = 2, spines = 0 }",
+        "multi_plane = { planes = 2, racks = 2, hosts_per_rack = 2, spines = 1, oversubscription = 2.0 }",
+        "clos = { pods = 2, leaves_per_pod = 2, hosts_per_leaf = 2, aggs_per_pod = 2, cores_per_agg = 1, \
+         agg_oversubscription = 2.0 }",
+        "dragonfly = { groups = 3, routers_per_group = 2, hosts_per_router = 1 }",
+        "dragonfly_plus = { groups = 3, leaves_per_group = 2, spines_per_group = 2, hosts_per_leaf = 1, \
+         global_links_per_spine = 1 }",
         "fat_tree = { k = 4 }",
         "fat_tree = { k = 4, oversubscription = 4.0, propagation = \"3us\" }",
         "dumbbell = { hosts_per_side = 3, bottleneck_rate = \"25Gbps\" }",
@@ -137,6 +144,7 @@ proptest! {
         failure in proptest::option::of(failures()),
         sharing in sharing(),
         flow_control in select(LinkControl::NAMES.to_vec()),
+        retries in any::<bool>(),
         completion in select(vec!["delivered", "acknowledged"]),
         classes in proptest::collection::vec(traffic(), 1..3),
         parts in 2usize..9,
@@ -146,9 +154,11 @@ proptest! {
             .enumerate()
             .map(|(index, class)| format!("[[traffic]]\nname = \"class {index}\"\n{class}"))
             .collect();
-        let scene = |failure: &str, flow_control: &str, sharing: &str, switch: &str, classes: &[String]| format!(
+        // Small numbers, so that they go round and links wait for what is acknowledged.
+        let mut llr = if retries { "link.llr = { outstanding_packets = 40, spacing = \"4KB\" }\n" } else { "" };
+        let scene = |[llr, failure, flow_control, sharing, switch]: [&str; 5], classes: &[String]| format!(
             "seed = {seed}\nmeasure = {{ completion = \"{completion}\", drain = \"2ms\" }}\n\
-             flow_control = \"{flow_control}\"\n{sharing}fabric.{fabric}\n{}{switch}{host}{failure}{}",
+             flow_control = \"{flow_control}\"\n{llr}{sharing}fabric.{fabric}\n{}{switch}{host}{failure}{}",
             if failure.is_empty() { "" } else { "reroute_delay = \"5us\"\n" },
             classes.concat(),
         );
@@ -158,10 +168,11 @@ proptest! {
         let (mut failure, mut flow_control) = (failure.unwrap_or_default(), flow_control);
         let (mut sharing, mut switch) = (sharing, switch);
         let text = loop {
-            let text = scene(&failure, flow_control, &sharing, &switch, &classes);
+            let text = scene([llr, &failure, flow_control, &sharing, &switch], &classes);
             match run::Plan::new(&crate::scenario(&text)) {
                 Ok(_) => break text,
                 Err(problem) if problem.key.starts_with("failure") && !failure.is_empty() => failure.clear(),
+                Err(problem) if problem.key == "link.llr" && !llr.is_empty() => llr = "",
                 Err(problem) if problem.key.starts_with("flow_control") && flow_control != "none"
                     => flow_control = "none",
                 Err(problem) if ["sharing", "entity"].iter().any(|key| problem.key.starts_with(key))

@@ -100,7 +100,7 @@ fn every_transport_lives_with_bit_errors_on_any_number_of_threads() {
             assert!(statuses.iter().all(|status| *status == "completed"), "{transport}: {statuses:?}");
         }
     }
-    for control in ["pfc", "bfc", "pyrrha", "per_flow_queues"] {
+    for control in ["pfc", "bfc", "cbfc", "pyrrha", "per_flow_queues"] {
         let result = run_both(&format!("flow_control = '{control}'\n{}", scene("'newreno'", noise, traffic)));
         assert!(of_links(&result, "corrupted_packets") > 0, "{control}");
         assert!(names(table(&result, "flows"), "status").iter().all(|status| *status == "completed"), "{control}");

@@ -52,7 +52,15 @@ fn settings() -> Vec<String> {
         ),
         clos("flow_control = \"per_flow_queues\"\nswitch.buffer = { shared = { bytes = \"400KB\" } }"),
         clos("flow_control = \"congestion_isolation\"\nswitch.buffer = { shared = { bytes = \"400KB\" } }"),
+        clos(
+            "flow_control = { cbfc = { vcs = [[1, 2], [3, 4, 5, 6, 7]], update = \"2KB\" } }\n\
+             switch.buffer = { shared = { bytes = \"1MB\" } }\nmeasure.interval = \"1us\"",
+        ),
         clos("flow_control = \"pfc\"\nswitch.buffer = { shared = { bytes = \"400KB\" } }\nmeasure.interval = \"1us\""),
+        clos(
+            "link.llr = { timeout = \"4us\" }\n\
+             failure = [{ at = \"2us\", link = [\"leaf0\", \"spine1\"], bit_error_rate = 1e-5, loss = 0.02 }]",
+        ),
         clos("measure.completion = \"acknowledged\"\nhost = { mtu = \"4000B\", header = \"64B\" }"),
         clos(
             r#"
@@ -79,6 +87,7 @@ fn settings() -> Vec<String> {
         "fabric.fat_tree = { k = 4, oversubscription = 2.0 }".to_owned(),
         "fabric.dumbbell = { bottleneck_rate = \"200Gbps\" }".to_owned(),
         "fabric.star = { hosts = 6 }".to_owned(),
+        "fabric.dragonfly = { groups = 3, routers_per_group = 2, hosts_per_router = 2 }".to_owned(),
         "fabric.torus = { dims = [4, 3, 3] }".to_owned(),
         "fabric.mesh = { dims = [4, 4] }\nswitch.balancing = \"spray\"".to_owned(),
     ]
@@ -91,12 +100,12 @@ fn threads_change_nothing() {
         for (column, settings) in settings().into_iter().enumerate() {
             let threads = if (row + column) % 2 == 0 { 2 } else { 4 };
             let scene = scene(transport, &settings);
-            // What would break a guarantee is refused beside it: too little memory, what holds packets back, and links
-            // less than a slot. So is what queues that a transport brings have no use for.
+            // What would break a guarantee is refused beside it: too little memory, what holds packets back, repeats
+            // them, and links less than a slot. So is what queues that a transport brings have no use for.
             if (crate::reserves(transport) || crate::brings_queues(transport))
                 && let Err(problem) = run::Plan::new(&scenario(&scene))
             {
-                let keys = ["flow_control", "switch", "transport."];
+                let keys = ["flow_control", "link.llr", "switch", "transport."];
                 assert!(keys.iter().any(|key| problem.key.starts_with(key)), "{problem}\n{scene}");
                 continue;
             }

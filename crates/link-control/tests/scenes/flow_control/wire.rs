@@ -11,7 +11,7 @@ use node::balance::{Balancer, switch_seed};
 use node::link::QueueView;
 use node::onward_path::Downstream;
 use node::packet::flags;
-use node::pool::{Hop, Pool, Transit};
+use node::pool::{Hop, Pool, Slot, Transit};
 use node::wire::{Malformed, Reader, Writer};
 use node::{Balancing, Buffer, MarkAt, NicControl, Overflow, Packet, Port, Settings, Switch};
 use units::{Bytes, Duration, FlowId, HostId, LinkId, NodeId, PortId, Rate, Stream, SwitchId, Time};
@@ -121,6 +121,7 @@ impl TwoSwitches {
         transit.queue = self.nics[src as usize].stamp(&packet);
         let id = self.pool.insert(packet, transit);
         self.deliver(self.fabric.uplink(HostId(src)), id);
+        self.answer(HostId(src));
         self.speak();
     }
 
@@ -199,6 +200,14 @@ impl TwoSwitches {
         sent.is_some()
     }
 
+    /// What a host's NIC has to say goes at once.
+    fn answer(&mut self, host: HostId) {
+        while let Some(frame) = self.nics[host.index()].says() {
+            let id = self.pool.insert(frame, Transit::default());
+            self.deliver(self.fabric.uplink(host), id);
+        }
+    }
+
     fn deliver(&mut self, link: LinkId, id: node::pool::PacketId) {
         let (to, port): (NodeId, _) = (self.fabric.link(link).to, self.fabric.link(link).to_port);
         let is_frame = self.pool.get(id).packet.has(flags::LINK_FRAME);
@@ -208,10 +217,18 @@ impl TwoSwitches {
             return;
         }
         let host = self.fabric.as_host(to).unwrap();
-        let packet = self.pool.remove(id).packet;
+        let Slot { packet, transit } = self.pool.remove(id);
+        let nic = &mut self.nics[host.index()];
         if is_frame {
             self.frames.0 += 1;
-            return self.nics[host.index()].frame(self.now, &packet);
+            nic.frame(self.now, &packet);
+        } else {
+            nic.comes(&packet, transit.queue);
+            nic.taken(&packet, transit.queue);
+        }
+        self.answer(host);
+        if is_frame {
+            return;
         }
         let (_, received) = self.flows.get_mut(&packet.flow.0).unwrap();
         assert_eq!(packet.header::<Number>().0, *received, "flow {} came out of order", packet.flow.0);

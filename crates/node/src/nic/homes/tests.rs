@@ -18,7 +18,7 @@ impl NicControl for Told {
         self.flow = (frame.flow != FREE).then_some(frame.flow);
         self.epoch += 1;
     }
-    fn reset(&mut self) {
+    fn reset(&mut self, _: bool) {
         *self = Told { epoch: self.epoch + 1, ..Told::default() };
     }
     fn paused_classes(&self) -> u8 {

@@ -1,0 +1,196 @@
+//! The counters of one port: of what it sends, and of what comes to it.
+
+use node::Packet;
+use node::packet::{CLASSES, flags};
+
+use super::frame::{COUNT, Frame};
+
+/// What holds for all ports.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Terms {
+    /// By class: its virtual channel.
+    pub vc_of: [Option<u8>; CLASSES],
+    /// Bytes of a credit.
+    pub credit_bytes: u32,
+    /// Credits of a full-size packet.
+    pub full_packet: u16,
+    /// Credits that are freed before it is told.
+    pub update: u64,
+}
+
+impl Terms {
+    fn credits(&self, packet: &Packet) -> u16 {
+        u32::from(packet.wire_bytes).div_ceil(self.credit_bytes) as u16
+    }
+}
+
+/// A port's part of CBFC, in a switch as in a NIC. Packets bear the number of their channel and 1 on a link, and 0 if
+/// they have no credits: what a switch calls the queue that they come from.
+pub(super) struct Channels {
+    terms: Terms,
+    /// By virtual channel: what the neighbour has room for.
+    out: Vec<Sender>,
+    /// By virtual channel: the room here.
+    into: Vec<Receiver>,
+    /// Credits of each channel that the neighbour gives, and that are given here.
+    credits: [u16; 2],
+    /// Whether the link works. While it does not, nothing waits for credits: what is sent is lost.
+    up: bool,
+    /// Credits of packets that did not come and were freed again.
+    pub lost_credits: u64,
+}
+
+/// The sending end of a virtual channel. Counters go round.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sender {
+    /// Credits of packets sent (CC).
+    consumed: u16,
+    /// What the receiver has told of credits freed (CF).
+    freed: u16,
+    /// Of `consumed`, what the receiver was told.
+    told: u16,
+}
+
+/// The receiving end.
+#[derive(Clone, Copy, Debug, Default)]
+struct Receiver {
+    /// Credits freed (CF).
+    freed: u16,
+    /// Of these, what the sender was told.
+    told: u16,
+    /// Credits of packets that have come, and of those that are known to be lost.
+    seen: u16,
+    /// Credits of packets that are still here.
+    held: u16,
+}
+
+/// `later` less `earlier`, which went round at most once.
+const fn since(later: u16, earlier: u16) -> u16 {
+    later.wrapping_sub(earlier) & COUNT
+}
+
+const fn sum(counter: u16, more: u16) -> u16 {
+    counter.wrapping_add(more) & COUNT
+}
+
+impl Channels {
+    /// A port with so many credits in each of `vcs` channels: those that it has, and those that it gives.
+    pub fn new(terms: Terms, credits: [u16; 2], vcs: usize) -> Channels {
+        let (out, into) = (vec![Sender::default(); vcs], vec![Receiver::default(); vcs]);
+        Channels { terms, out, into, credits, up: true, lost_credits: 0 }
+    }
+
+    /// Credits left in a channel.
+    pub fn available(&self, vc: usize) -> u16 {
+        let Sender { consumed, freed, .. } = self.out[vc];
+        self.credits[0].saturating_sub(since(consumed, freed))
+    }
+
+    /// The classes, as bits, of channels without credits for a full-size packet.
+    pub fn paused(&self) -> u8 {
+        let waits = |vc: u8| self.up && self.available(usize::from(vc)) < self.terms.full_packet;
+        let classes = (0..).zip(self.terms.vc_of);
+        classes.filter(|(_, vc)| vc.is_some_and(waits)).fold(0, |mask, (class, _): (u8, _)| mask | 1 << class)
+    }
+
+    /// The virtual channel of a class.
+    pub fn vc_of(&self, class: u8) -> Option<u8> {
+        self.terms.vc_of[usize::from(class)]
+    }
+
+    /// A packet leaves. Returns the mark that it bears, and a message that is to follow it.
+    pub fn leaves(&mut self, packet: &Packet) -> (u16, Option<Frame>) {
+        let counts = self.up && !packet.has(flags::LINK_FRAME);
+        let Some(vc) = self.vc_of(packet.class).filter(|_| counts) else { return (0, None) };
+        let credits = self.terms.credits(packet);
+        let sender = &mut self.out[usize::from(vc)];
+        sender.consumed = sum(sender.consumed, credits);
+        // Lost credits hurt when none are left. Fewer than these, lost, leave enough for a packet.
+        let given = self.credits[0];
+        let many = (given / 2).min(given.saturating_sub(self.terms.full_packet) + 1);
+        let left = given.saturating_sub(since(sender.consumed, sender.freed));
+        let due = left < self.terms.full_packet && since(sender.consumed, sender.told) >= many;
+        let message = due.then(|| {
+            sender.told = sender.consumed;
+            Frame::Consumed { vc, count: sender.consumed }
+        });
+        (u16::from(vc) + 1, message)
+    }
+
+    /// A packet with this mark has come.
+    pub fn came(&mut self, mark: u16, packet: &Packet) {
+        let credits = self.terms.credits(packet);
+        if let Some(receiver) = self.receiver(mark) {
+            receiver.seen = sum(receiver.seen, credits);
+            receiver.held += credits;
+        }
+    }
+
+    /// Such a packet has left the buffer. Returns what is to be told.
+    pub fn freed(&mut self, mark: u16, packet: &Packet) -> Option<Frame> {
+        let (credits, up) = (self.terms.credits(packet), self.up);
+        let receiver = self.receiver(mark)?;
+        receiver.held = receiver.held.saturating_sub(credits);
+        receiver.freed = sum(receiver.freed, credits);
+        if up { self.news(usize::from(mark) - 1) } else { None }
+    }
+
+    /// The neighbour says something. Returns the answer.
+    pub fn hears(&mut self, frame: &Packet) -> Option<Frame> {
+        match frame.header::<Frame>() {
+            Frame::Freed { vcs, counts } => {
+                for (vc, count) in vcs.into_iter().zip(counts) {
+                    if let Some(sender) = self.out.get_mut(usize::from(vc)) {
+                        sender.freed = count;
+                    }
+                }
+                None
+            }
+            Frame::Consumed { vc, count } => {
+                let receiver = self.into.get_mut(usize::from(vc))?;
+                // A link keeps its order, so what has not come until now does not come any more.
+                let lost = since(count, receiver.seen);
+                receiver.seen = count;
+                receiver.freed = sum(receiver.freed, lost);
+                self.lost_credits += u64::from(lost);
+                self.news(usize::from(vc))
+            }
+        }
+    }
+
+    /// The link has gone down or come up: a sender has no credits until it is told of some, and what came before and is
+    /// still here takes its part of them. Returns what is to be told.
+    pub fn reset(&mut self, up: bool) -> Vec<Frame> {
+        self.up = up;
+        let [given, gives] = self.credits;
+        for sender in &mut self.out {
+            *sender = Sender { consumed: given, freed: 0, told: given };
+        }
+        for receiver in &mut self.into {
+            let free = gives.saturating_sub(receiver.held);
+            *receiver = Receiver { freed: free, told: free, seen: gives, held: receiver.held };
+        }
+        let told = |vc: usize| Frame::Freed { vcs: [vc as u8; 2], counts: [self.into[vc].freed; 2] };
+        if up { (0..self.into.len()).map(told).collect() } else { Vec::new() }
+    }
+
+    fn receiver(&mut self, mark: u16) -> Option<&mut Receiver> {
+        self.into.get_mut(usize::from(mark.checked_sub(1)?))
+    }
+
+    /// What the sender of a channel is to be told by now, and beside it of the channel with the most other news.
+    fn news(&mut self, vc: usize) -> Option<Frame> {
+        let untold = |receiver: &Receiver| since(receiver.freed, receiver.told);
+        if u64::from(untold(&self.into[vc])) < self.terms.update.max(1) {
+            return None;
+        }
+        let others = (0..self.into.len()).filter(|&other| other != vc && untold(&self.into[other]) > 0);
+        let other = others.max_by_key(|&other| untold(&self.into[other])).unwrap_or(vc);
+        let both = [vc, other];
+        both.iter().for_each(|&vc| self.into[vc].told = self.into[vc].freed);
+        Some(Frame::Freed { vcs: both.map(|vc| vc as u8), counts: both.map(|vc| self.into[vc].freed) })
+    }
+}
+
+#[cfg(test)]
+mod tests;
