@@ -116,12 +116,14 @@ impl Case {
             let count = |name| counter(&result, name);
             println!(
                 "{}, {control}: {last:.1} us (first {first:.1}), theirs {theirs}, bound {}; {} resent, {} trimmed, {} \
-                 acks, {} timeouts, {} lost",
+                 acks, {} pulls, {} requests, {} timeouts, {} lost",
                 self.name,
                 self.bound_us,
                 count("retransmissions"),
                 of_links(&result, "trimmed_packets"),
                 count("acks"),
+                count("pulls"),
+                count("requests"),
                 count("timeouts"),
                 of_links(&result, "overflow_packets"),
             );

@@ -141,11 +141,11 @@ impl Spray {
         if self.penalties[usize::from(value)] > 0 {
             self.penalties[usize::from(value)] -= 1;
             for _ in 0..self.values {
+                self.turn.step(self.values, random);
+                value = self.turn.value();
                 if self.penalties[usize::from(value)] == 0 {
                     break;
                 }
-                self.turn.step(self.values, random);
-                value = self.turn.value();
             }
         }
         self.turn.step(self.values, random);
