@@ -182,3 +182,61 @@ fn their_permutation_at_4_to_1() {
 fn their_permutation_at_8_to_1() {
     EIGHT_TO_ONE.check(run_alone);
 }
+
+/// Two racks of four with four spines between them, and messages of 2 MB from each host of one to one of the other.
+fn across(rest: &str) -> String {
+    format!(
+        "measure.interval = '0s'\nfabric.leaf_spine = {{ racks = 2, hosts_per_rack = 4, spines = 4, spine_rate = \
+         '100Gbps' }}\n{rest}\n[[traffic]]\nsizes.constant = '2MB'\narrivals = 'all_at_once'\nsenders = '0-3'\n\
+         receivers = '4-7'\npattern = 'permutation'\nflows = 4\n"
+    )
+}
+
+fn slowest_us(result: &RunResult) -> f64 {
+    of_flows(result, "fct_ps").iter().map(|&fct| fct as f64 / 1e6).fold(0.0, f64::max)
+}
+
+#[test]
+fn where_a_link_dies_senders_that_learn_find_other_paths() {
+    // No switch hears of it in time, so a quarter of all paths lead nowhere.
+    let dead = "reroute_delay = '500ms'\n[[failure]]\nat = '20us'\nlink = ['leaf0', 'spine0']\n";
+    let slowest = |spraying: &str| {
+        let slowest = slowest_us(&run_both(&across(&format!("transport.uet.spraying = '{spraying}'\n{dead}"))));
+        println!("a dead link, {spraying}: {slowest:.0} us");
+        slowest
+    };
+    let [oblivious, bitmap, reps, mixed] = ["oblivious", "bitmap", "reps", "mixed"].map(slowest);
+    assert!(bitmap < oblivious && reps < oblivious && mixed < oblivious);
+    // Without a failure 2 MB take 165 us; a few timeouts and their doubles beside.
+    assert!(reps < 2_000.0 && mixed < 2_000.0);
+}
+
+#[test]
+fn over_a_lossless_network_nothing_goes_twice() {
+    for control in ["nscc", "rccc", "both"] {
+        let uet = format!("transport.uet = {{ congestion_control = '{control}', trimming = false }}");
+        let incast = "\n[[traffic]]\nname = 'incast'\nsizes.constant = '300KB'\narrivals = 'all_at_once'\n\
+                      pattern.incast.degree = 7\nreceivers = '0'\nflows = 7\n";
+        let result = run_both(&(across(&format!("{uet}\nflow_control = 'pfc'\n")) + incast));
+        assert_eq!((of_links(&result, "overflow_packets"), counter(&result, "retransmissions")), (0, 0), "{control}");
+    }
+}
+
+#[test]
+fn without_trimming_losses_are_found_and_all_arrives() {
+    for control in ["nscc", "rccc", "both"] {
+        let text = format!(
+            "transport.uet = {{ congestion_control = '{control}', trimming = false }}\nmeasure.interval = '0s'\n\
+             fabric.star.hosts = 17\nswitch.buffer.per_port.bytes = '100KB'\n[[traffic]]\n\
+             sizes.constant = '500KB'\narrivals = 'all_at_once'\npattern.incast.degree = 16\nreceivers = '3'\n\
+             flows = 16\n"
+        );
+        let result = run_both(&text);
+        let (lost, slowest) = (of_links(&result, "overflow_packets"), slowest_us(&result));
+        let found = counter(&result, "inferred_losses") + counter(&result, "timeouts");
+        println!("16 to 1 without trimming, {control}: {slowest:.0} us, {lost} lost, {found} found");
+        assert!(lost > 0 && found >= lost, "{lost} {found}");
+        // 8 MB take 657 us.
+        assert!(slowest < 3_000.0, "{slowest}");
+    }
+}

@@ -14,6 +14,9 @@ use super::terms::{DATA, Params, REACH};
 
 /// A packet's timeout doubles each time that it is sent again, up to so many times.
 const BACKOFF_MAX: u32 = 6;
+/// A sender without credit and with nothing in flight waits for so many timeouts before it asks again: in a large incast
+/// its turn at the receiver is long in coming.
+const PATIENCE: u64 = 16;
 /// Fewest packets that overtake one before it is taken for lost.
 const OVERTAKEN_MIN: u32 = 5;
 
@@ -73,9 +76,11 @@ struct Credit {
     given: u32,
     /// The first window needs no credit, until the receiver is heard of.
     speculating: bool,
-    /// When credit was last asked for by itself or anything was heard, and how often since.
-    asked_at: Time,
+    /// When it was last asked for by itself, and how often since anything was heard.
+    asked_at: Option<Time>,
     times: u32,
+    /// When anything was last heard, or asked.
+    heard_at: Time,
 }
 
 /// A packet that was sent.
@@ -125,7 +130,14 @@ impl Outgoing {
             received_bytes: 0,
             spray: Spray::new(terms.spraying, terms.entropies, random),
             window: terms.nscc.as_ref().map(|gains| Window::new(gains, now)),
-            credit: Credit { bytes: terms.window_max as i64, given: 0, speculating: true, asked_at: now, times: 0 },
+            credit: Credit {
+                bytes: terms.window_max as i64,
+                given: 0,
+                speculating: true,
+                asked_at: None,
+                times: 0,
+                heard_at: now,
+            },
             sent_packets: 0,
             resent_packets: 0,
             listed: false,
@@ -253,18 +265,44 @@ impl Outgoing {
 
     /// The receiver was heard of: what was sent until now needed no credit, from now on all does.
     fn stop_speculating(&mut self, now: Time) {
-        (self.credit.asked_at, self.credit.times) = (now, 0);
+        (self.credit.heard_at, self.credit.times) = (now, 0);
         if std::mem::take(&mut self.credit.speculating) {
             self.credit.bytes = self.credit.bytes.min(0);
         }
     }
 
+    /// Whether it has something to send and no credit.
+    fn is_starved(&self, terms: &Params) -> bool {
+        terms.rccc && self.credit.bytes <= 0 && self.following().is_some()
+    }
+
+    /// When a sender without credit asks for it, if nothing is heard.
+    fn asks_at(&self, terms: &Params) -> Time {
+        self.credit.heard_at + terms.rto * (PATIENCE << self.credit.times.min(BACKOFF_MAX))
+    }
+
     /// When something must be done if nothing is heard.
     fn timeout(&self, terms: &Params) -> Option<Time> {
-        let starved = terms.rccc && self.credit.bytes <= 0 && self.following().is_some();
-        let asks = starved.then(|| self.credit.asked_at + terms.rto * (1u64 << self.credit.times.min(BACKOFF_MAX)));
+        let asks = self.is_starved(terms).then(|| self.asks_at(terms));
         let packet = self.deadlines.first().map(|(at, _)| *at);
         asks.into_iter().chain(packet).min()
+    }
+
+    /// What nothing was heard of until now is lost. How many packets that are.
+    fn time_out(&mut self, now: Time, terms: &Params) -> u64 {
+        let mut timeouts = 0;
+        while let Some(&(at, psn)) = self.deadlines.first()
+            && at <= now
+        {
+            timeouts += 1;
+            let entropy = self.of(psn).map_or(0, |sent| sent.entropy);
+            self.lose(psn, terms);
+            self.spray.heard(now, entropy, Fate::Lost);
+            if let (Some(window), Some(gains)) = (&mut self.window, &terms.nscc) {
+                window.lost(gains, terms.wire_bytes(self.bytes, psn));
+            }
+        }
+        timeouts
     }
 }
 
@@ -435,26 +473,20 @@ impl Sender {
         packet
     }
 
-    /// What nothing was heard of is lost; a sender that waits for credit asks for it.
+    /// What nothing was heard of is lost. A sender without credit asks for it then, once a round trip, or when it has
+    /// waited for long.
     pub fn deadline(&mut self, cx: &mut Cx<'_>, terms: &Params, control: &mut VecDeque<Packet>) {
+        let again = terms.network_rtt.min(terms.rto);
         while let Some(slot) = self.timers.expire(cx.now) {
             let others = self.ready.len();
             let Some((id, flow)) = self.flows.get_mut(slot) else { continue };
-            while let Some(&(at, psn)) = flow.deadlines.first()
-                && at <= cx.now
-            {
-                self.counts.timeouts += 1;
-                let entropy = flow.of(psn).map_or(0, |sent| sent.entropy);
-                flow.lose(psn, terms);
-                flow.spray.heard(cx.now, entropy, Fate::Lost);
-                if let (Some(window), Some(gains)) = (&mut flow.window, &terms.nscc) {
-                    window.lost(gains, terms.wire_bytes(flow.bytes, psn));
-                }
-            }
-            let starved = terms.rccc && flow.credit.bytes <= 0 && flow.following().is_some();
-            if starved && flow.credit.asked_at + terms.network_rtt.min(terms.rto) <= cx.now {
+            let timeouts = flow.time_out(cx.now, terms);
+            self.counts.timeouts += timeouts;
+            let due = timeouts > 0 || flow.asks_at(terms) <= cx.now;
+            if due && flow.is_starved(terms) && flow.credit.asked_at.is_none_or(|at| at + again <= cx.now) {
                 flow.credit.speculating = false;
-                (flow.credit.asked_at, flow.credit.times) = (cx.now, flow.credit.times + 1);
+                flow.credit.asked_at = Some(cx.now);
+                (flow.credit.heard_at, flow.credit.times) = (cx.now, flow.credit.times + 1);
                 let pull_target = flow.pull_target(terms, others);
                 let rts = Rts { pull_target, message_bytes: flow.bytes };
                 control.push_back(terms.control(id, flow.dst, Header::Rts(rts)));
