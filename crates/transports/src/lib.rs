@@ -14,9 +14,9 @@ pub mod phost;
 pub mod r2c2;
 pub mod rdma;
 pub mod tcp;
-pub mod trimming;
 pub mod udp;
 pub mod uet;
 
 mod bits;
 mod finished;
+mod trimming;

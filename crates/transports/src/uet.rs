@@ -5,9 +5,9 @@
 //! gives it credit at the rate of its link (RCCC, `credits`), or both. Packets of one message go over many paths: each
 //! carries an entropy value that switches hash, and senders choose values by what they hear of earlier ones
 //! (`spraying`). So packets arrive in any order: a receiver takes them as they come, and acknowledges them selectively
-//! (`receiver`). Switches trim packets that find no room (queues: [`crate::trimming`]), which receivers answer by NACKs;
-//! what nothing is heard of goes again after a timeout, or where switches do not trim when enough others have overtaken
-//! it (`sender`).
+//! (`receiver`). Switches trim packets that find no room (queues: `trimming`), which receivers answer by
+//! NACKs; what nothing is heard of goes again after a timeout, or where switches do not trim when enough others have
+//! overtaken it (`sender`).
 //!
 //! `docs/schemes/uet.md` says where every constant is from, and lists what was decided differently.
 //!
@@ -171,8 +171,8 @@ impl Scheme for Config {
             source: "Ultra Ethernet Consortium: Ultra Ethernet Specification 1.0, 2025",
             summary: "Senders spray packets over many paths under a window by marks and delay (NSCC) or receivers' \
                       credit (RCCC); switches trim packets that do not fit.",
-            needs: "switches: ECMP over a flow label, ECN, trimming (can be switched off); hosts: reordering, selective \
-                    acknowledgement",
+            needs: "switches: ECMP over a flow label, ECN, trimming (can be switched off); hosts: data in any order, \
+                    selective acknowledgement",
         }
     }
 

@@ -1,8 +1,8 @@
-//! RCCC, the receiver's credits: receiver-credit congestion control (UET 1.0, section 3.6.14).
+//! RCCC, the receiver's credits: receiver-credit congestion control.
 //!
-//! Senders say how much credit they want (a *pull target*), and a receiver deals out as much as its link takes in, a few
-//! packets' worth at a time, to all that want some in turn. Where nobody wants any, those that have had what they wanted
-//! get some ahead, up to a window each: what they send next need not ask.
+//! Senders say how much credit they want (a *pull target*), and a receiver deals out as much as its link takes in, a
+//! few packets' worth at a time, to all that want some in turn. Where nobody wants any, those that have had what they
+//! wanted get some ahead, up to a window each: what they send next need not ask.
 //!
 //! In an oversubscribed network the receiver's link is not the narrow one. There a receiver lowers the rate of its
 //! credits by what it sees of its data, once in about one and a half round trips: by the share of packets that were

@@ -1,4 +1,4 @@
-//! NSCC, the sender's window: network-signal-based congestion control (UET 1.0, section 3.6.13).
+//! NSCC, the sender's window: network-signal-based congestion control.
 //!
 //! Each acknowledgement brings two signals, the ECN mark of a packet and its queueing delay, which is its round trip
 //! less the shortest one. Together they name one of four cases:
@@ -8,9 +8,9 @@
 //! | not marked | proportional increase, by how far it is below | fair increase, the same for all |
 //! | marked | nothing | multiplicative decrease, by the mean delay, once a round trip |
 //!
-//! Beside them: *fast increase* once a whole window has come back without any queue; *quick adapt*, which sets the window
-//! to what has arrived in one round trip where that is a small part of it and there were losses or very long delays; and
-//! a trimmed packet takes its own size from the window.
+//! Beside them: *fast increase* once a whole window has come back without any queue; *quick adapt*, which sets the
+//! window to what has arrived in one round trip where that is a small part of it and there were losses or very long
+//! delays; and a trimmed packet takes its own size from the window.
 //!
 //! Constants follow from the network's round trip and rate in proportion to a reference of 12 us at 100 Gbps, for which
 //! they were chosen. They are those of `uet-htsim` (`UecSrc::initNsccParams`), in which the authors of the
@@ -153,8 +153,8 @@ impl Window {
         self.mean_delay_ps = MEAN_WEIGHT * delay_ps + (1.0 - MEAN_WEIGHT) * self.mean_delay_ps;
     }
 
-    /// An acknowledgement of so many more bytes, `in_flight` after it. `rtt` is that of the packet that caused it, if it
-    /// is known which copy of it arrived.
+    /// An acknowledgement of so many more bytes, `in_flight` after it. `rtt` is that of the packet that caused it, if
+    /// it is known which copy of it arrived.
     pub fn acked(&mut self, gains: &Gains, now: Time, rtt: Option<Duration>, marked: bool, bytes: u64, in_flight: u64) {
         self.quick.achieved += bytes;
         self.since_adjusted += bytes;

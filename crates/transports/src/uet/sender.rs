@@ -14,8 +14,8 @@ use super::terms::{DATA, Params, REACH};
 
 /// A packet's timeout doubles each time that it is sent again, up to so many times.
 const BACKOFF_MAX: u32 = 6;
-/// A sender without credit and with nothing in flight waits for so many timeouts before it asks again: in a large incast
-/// its turn at the receiver is long in coming.
+/// A sender without credit and with nothing in flight waits for so many timeouts before it asks again: in a large
+/// incast its turn at the receiver is long in coming.
 const PATIENCE: u64 = 16;
 /// Fewest packets that overtake one before it is taken for lost.
 const OVERTAKEN_MIN: u32 = 5;

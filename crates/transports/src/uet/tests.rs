@@ -323,6 +323,108 @@ fn what_makes_no_sense_is_counted_and_changes_nothing() {
     assert!(scene.completed_at(flow).is_some());
 }
 
+#[test]
+fn settings_that_have_no_effect_or_no_sense_are_refused() {
+    let refused = |config: Config, key: &str, word: &str| {
+        let problem = config.check().expect_err(key);
+        assert!(problem.key == key && problem.message.contains(word), "{problem}");
+    };
+    refused(Config { entropies: 48, ..RCCC }, "entropies", "power of two");
+    refused(Config { entropies: 0, ..RCCC }, "entropies", "power of two");
+    refused(Config { queue: Some(Bytes(0)), ..RCCC }, "queue", "between");
+    refused(Config { queue: Some(Bytes(9_000)), trimming: false, ..RCCC }, "queue", "switch.buffer");
+    refused(Config { ack_bytes: Bytes(0), ..RCCC }, "ack_bytes", "each packet");
+    refused(Config { rto: Some(Duration::ZERO), ..RCCC }, "rto", "above 0");
+    refused(Config { oversubscription: Some(0.5), ..RCCC }, "oversubscription", "1 (none)");
+    refused(Config { oversubscription: Some(4.0), ..Config::default() }, "oversubscription", "rccc");
+    refused(Config { initial_window: Some(Bytes(9_000)), ..RCCC }, "initial_window", "nscc");
+    refused(Config { quick_adapt: false, ..RCCC }, "quick_adapt", "nscc");
+}
+
+/// A switch of two racks' network with UET's queues, which marks whatever it can.
+fn switch(config: &Config) -> node::Switch {
+    use node::balance::Balancer;
+    use node::pool::Hop;
+    let site = node::Site {
+        host: HostId(0),
+        hosts: 4,
+        nic_rate: Rate::from_gbps(100),
+        data_rtt: Duration::from_us(2),
+        data_rtts: vec![(1, Duration::from_us(2)), (3, Duration::from_us(2))],
+        control_rtt: Duration::from_us(2),
+        mtu_bytes: 1500,
+        header_bytes: 40,
+        clock: node::Clock::default(),
+        transport: 0,
+    };
+    let racks = fabric::LeafSpine { racks: 2, hosts_per_rack: 2, spines: 1, ..fabric::LeafSpine::default() };
+    let network = NetworkView::new(fabric::FabricSpec::LeafSpine(racks).build().unwrap(), &site);
+    let settings = node::Settings {
+        buffer: node::Buffer::PerPort { bytes: Bytes(500_000) },
+        overflow: node::Overflow::TailDrop,
+        levels: Vec::new(),
+        marking: vec![Some(Marking::Step { threshold: Bytes(1) })],
+        mark_at: node::MarkAt::default(),
+        early_drop: Vec::new(),
+        header_bytes: 40,
+    };
+    let balancer = Balancer::new(Balancing::Ecmp, 1, units::Stream::new(1, 0, "balance"));
+    let switch = node::Switch::new(
+        SwitchId(0),
+        (0..3).map(|_| node::Port::new(Rate::from_gbps(100), Hop::Last, &[])).collect(),
+        network.routes.clone(),
+        vec![balancer],
+        std::sync::Arc::new(settings),
+        units::Stream::new(1, 0, "switch"),
+        None,
+    );
+    switch.with_flow_control(config.queueing(&network, SwitchId(0)))
+}
+
+#[test]
+fn switches_say_whether_the_last_link_has_trimmed_and_mark_it_only_for_windows() {
+    let config = Config { queue: Some(Bytes(3_000)), ..RCCC };
+    for (config, marks) in
+        [(config.clone(), false), (Config { congestion_control: CongestionControl::Nscc, ..config }, true)]
+    {
+        // To a host of its own rack, and to one of the other.
+        for (to, last_hop) in [(HostId(1), true), (HostId(2), false)] {
+            let (mut switch, mut pool) = (switch(&config), node::pool::Pool::default());
+            for psn in 0..4 {
+                let data = header::Data {
+                    psn,
+                    entropy: 0,
+                    pull_target: 0,
+                    message_bytes: 9_000,
+                    offset: 0,
+                    ack_request: false,
+                    resent: false,
+                    last_hop: false,
+                };
+                let mut packet = Packet::new(FlowId(0), HostId(0), to, Header::Data(data));
+                (packet.wire_bytes, packet.payload_bytes, packet.class) = (1500, 1460, 1);
+                packet.flags |= flags::ECT;
+                let id = pool.insert(packet, node::pool::Transit::default());
+                let received = switch.receive(Time::ZERO, units::PortId(0), &mut pool, id);
+                let node::Received::Queued(out) = received else { panic!("{received:?}") };
+                assert_eq!(out, units::PortId(to.0.min(2)));
+            }
+            let mut now = Time::ZERO;
+            let mut seen = [0, 0];
+            while let Some(id) = switch.transmit(now, units::PortId(to.0.min(2)), &mut pool) {
+                now += PACKET;
+                let packet = pool.remove(id).packet;
+                let Header::Data(data) = packet.header() else { panic!("data") };
+                let trimmed = packet.has(flags::TRIMMED);
+                assert_eq!(data.last_hop, trimmed && last_hop);
+                assert!(trimmed || packet.has(flags::CE) == (marks || !last_hop));
+                seen[usize::from(trimmed)] += 1;
+            }
+            assert_eq!(seen, [2, 2]);
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 80, ..Default::default() })]
 
@@ -383,8 +485,8 @@ proptest! {
             assert_eq!(said(&|event| matches!(event, Event::Completed { flow: of, .. } if *of == flow)), 1, "{flow:?}");
             // Every byte of it was sent, in packets of its own numbers.
             let own = scene.sent.iter().filter(|sent| sent.1.flow == flow).filter_map(|sent| psn(&sent.1));
-            let own: BTreeSet<u32> = own.collect();
-            assert_eq!(own.into_iter().map(u64::from).collect::<Vec<_>>(), (0..bytes.div_ceil(1_460)).collect::<Vec<_>>());
+            let own: BTreeSet<u64> = own.map(u64::from).collect();
+            assert!(own.into_iter().eq(0..bytes.div_ceil(1_460)), "{flow:?}");
         }
         assert_eq!((0..4).map(|host| count(&scene, host, "malformed")).sum::<u64>(), 0);
         if control != CongestionControl::Nscc {
