@@ -70,7 +70,7 @@ pub struct Config {
     /// NSCC: whether quick adapt is on. Default: true.
     pub quick_adapt: bool,
     /// RCCC alone: how many times to one the network is oversubscribed, by which receivers bound how far they lower
-    /// their credit rate. At 1 they never do. Default: that of the switch to which most hosts are attached.
+    /// their credit rate. At 1 they never do. Default: that of the first host's switch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub oversubscription: Option<f64>,
     /// Bytes that arrive before a receiver acknowledges them, if nothing asks for it earlier. Default: 16KiB.
