@@ -31,6 +31,7 @@ list! {
     "homa_aeolus" HomaAeolus(transports::homa::aeolus::Config),
     "r2c2" R2c2(transports::r2c2::Config),
     "ndp" Ndp(transports::ndp::Config),
+    "uet" Uet(transports::uet::Config),
     "udp" Udp(transports::udp::Config),
 }
 

@@ -9,11 +9,13 @@ use testing::{PacketFate, Scene, Wire};
 use units::{Duration, HostId, Rate, Stream, SwitchId, Time};
 
 /// Settings that change what a transport has, beside all defaults.
-const OTHER_SETTINGS: [&str; 7] = [
+const OTHER_SETTINGS: [&str; 9] = [
     r#"{ "harmony": { "service": "round_robin" } }"#,
     r#"{ "harmony": { "slots": 1 } }"#,
     r#"{ "fastpass": { "clocks": "own" } }"#,
     r#"{ "ndp": { "paths": "switches" } }"#,
+    r#"{ "uet": { "trimming": false } }"#,
+    r#"{ "uet": { "congestion_control": "rccc" } }"#,
     r#"{ "dctcp": { "plb": {} } }"#,
     r#"{ "r2c2": { "control": { "centralised": { "controller": 1 } } } }"#,
     r#"{ "dcpim": { "departures": "authors_2022" } }"#,

@@ -120,7 +120,7 @@ const RULES: &[Rule<OfRun>] = &[
     rule(
         "switch.balancing",
         labels_unread,
-        "{0} changes flow labels (plb), and only ECMP hashes those; write \"ecmp\"",
+        "{0} chooses paths by flow labels, and only ECMP hashes those; write \"ecmp\"",
     ),
     rule(
         "{0}",

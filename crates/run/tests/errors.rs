@@ -469,7 +469,7 @@ fn transports_that_bring_queues_stand_alone_at_switches() {
             assert!(error.message.contains(word), "{word} is not in\n{error}");
         }
     };
-    for name in ["ndp", "pfabric"] {
+    for name in ["ndp", "pfabric", "uet"] {
         let brings = [name, "replaces the queues of switches"];
         said(with(name, "flow_control = \"per_flow_queues\""), "flow_control", &brings);
         said(with(name, "switch.levels = [[1, 2]]"), "switch", &[brings[0], brings[1], "levels"]);
@@ -490,7 +490,7 @@ fn transports_that_bring_queues_stand_alone_at_switches() {
 #[test]
 fn no_aq_is_asked_for_what_bears_no_tags() {
     let shared = shared().replacen("traffic = [\"web\", \"burst\"]", "transports = [\"NAME\"]", 1);
-    for name in ["harmony", "rsvp", "fastpass", "r2c2", "ndp"] {
+    for name in ["harmony", "rsvp", "fastpass", "r2c2", "ndp", "uet"] {
         let text = shared.replacen("\"udp\"", &format!("\"{name}\""), 1).replacen("NAME", name, 1);
         let error = problem(&text, &[]);
         assert_eq!(error.key, "entity[0].request", "{error}");

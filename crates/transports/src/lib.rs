@@ -15,6 +15,8 @@ pub mod r2c2;
 pub mod rdma;
 pub mod tcp;
 pub mod udp;
+pub mod uet;
 
 mod bits;
 mod finished;
+mod trimming;

@@ -42,7 +42,6 @@ use contract::{
 
 pub use departures::{Departure, Departures};
 pub use header::Header;
-pub use switch::SwitchPart;
 
 /// Configuration of NDP.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -183,6 +182,6 @@ impl Scheme for Config {
 
     fn queueing(&self, network: &NetworkView, switch: SwitchId) -> Option<Box<dyn node::QueueDiscipline>> {
         let ports = network.fabric.ports[network.fabric.switch_node(switch).index()].len();
-        Some(Box::new(SwitchPart::new(self, &network.site, ports)))
+        Some(Box::new(switch::part(self, &network.site, ports)))
     }
 }

@@ -47,6 +47,7 @@ mod reference;
 mod resubmit;
 mod samples;
 mod states;
+mod uet;
 
 use clearway_sim::{Execution, RunResult, run};
 use run::{Data, Table};

@@ -177,6 +177,7 @@ fn what_follows_flows_changes_nothing_and_who_follows_none_has_no_table() {
         "homa_aeolus",
         "r2c2",
         "ndp",
+        "uet",
         "udp",
     ] {
         let text = format!("transport = \"{transport}\"");

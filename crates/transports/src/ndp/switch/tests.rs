@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use fabric::{FabricSpec, Failures, Routes, Star};
 use node::balance::Balancer;
-use node::pool::{Hop, Transit};
-use node::{Balancing, Buffer, Clock, Loss, MarkAt, Overflow, Received, Settings, Switch};
-use units::{Bytes, Duration, FlowId, HostId, Rate, Stream, SwitchId, Time};
+use node::packet::flags;
+use node::pool::{Hop, Pool, Transit};
+use node::{Balancing, Buffer, Clock, Loss, MarkAt, Overflow, Port, Received, Settings, Switch};
+use units::{Bytes, Duration, FlowId, HostId, PortId, Rate, Stream, SwitchId, Time};
 
 use super::*;
 use crate::ndp::header::{Answer, Progress};
@@ -51,7 +52,7 @@ impl Scene {
             Stream::new(1, 0, "switch"),
             None,
         );
-        let switch = switch.with_flow_control(Some(Box::new(SwitchPart::new(config, &site, 4))));
+        let switch = switch.with_flow_control(Some(Box::new(part(config, &site, 4))));
         Scene { switch, pool: Pool::default(), now: Time::ZERO }
     }
 

@@ -1,0 +1,515 @@
+//! The sender's side: a window, credit or both; lost packets first, then new ones; a path for each.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use node::packet::flags;
+use node::{Cx, Event, FlowMap, FlowState, Message, Packet, Timers};
+use units::{FlowId, HostId, Stream, Time};
+
+use super::Header;
+use super::header::{Ack, CREDIT_UNIT, Data, Nack, Rts};
+use super::nscc::Window;
+use super::spraying::{Fate, Spray};
+use super::terms::{DATA, Params, REACH};
+
+/// A packet's timeout doubles each time that it is sent again, up to so many times.
+const BACKOFF_MAX: u32 = 6;
+/// A sender without credit and with nothing in flight waits for so many timeouts before it asks again: in a large
+/// incast its turn at the receiver is long in coming.
+const PATIENCE: u64 = 16;
+/// Fewest packets that overtake one before it is taken for lost.
+const OVERTAKEN_MIN: u32 = 5;
+
+#[derive(Default)]
+pub(super) struct Sender {
+    flows: FlowMap<Outgoing>,
+    /// Flows that may send, in turn, packet by packet.
+    ready: VecDeque<(FlowId, u32)>,
+    /// One for each flow: for its oldest packet in flight, or the credit that it waits for.
+    timers: Timers,
+    pub counts: Counts,
+}
+
+/// Counters for the result.
+#[derive(Default)]
+pub(super) struct Counts {
+    pub retransmissions: u64,
+    pub timeouts: u64,
+    pub inferred_losses: u64,
+    pub requests: u64,
+    pub malformed: u64,
+}
+
+struct Outgoing {
+    dst: HostId,
+    bytes: u64,
+    packets: u32,
+    /// The first packet without an acknowledgement, and what is known of it and those after it.
+    una: u32,
+    sent: VecDeque<Sent>,
+    /// Packets to be sent again.
+    lost: BTreeSet<u32>,
+    /// When each packet in flight times out.
+    deadlines: BTreeSet<(Time, u32)>,
+    /// Packets in flight by the order in which they left; some have arrived or left again since.
+    order: VecDeque<(u32, u32)>,
+    /// The next place in that order, and the highest of a packet that has arrived.
+    next_place: u32,
+    arrived_place: u32,
+    /// Bytes in flight by what the receiver says that it has. Below what is known of single packets, since it says so
+    /// before it can name them all; negative when it has what was given up.
+    in_flight: i64,
+    received_bytes: u64,
+    spray: Spray,
+    window: Option<Window>,
+    credit: Credit,
+    sent_packets: u64,
+    resent_packets: u64,
+    listed: bool,
+}
+
+/// What a sender has of credit.
+struct Credit {
+    /// Bytes that it may send; the last packet may overdraw them.
+    bytes: i64,
+    /// Credit so far, in units of [`CREDIT_UNIT`].
+    given: u32,
+    /// The first window needs no credit, until the receiver is heard of.
+    speculating: bool,
+    /// When it was last asked for by itself, and how often since anything was heard.
+    asked_at: Option<Time>,
+    times: u32,
+    /// When anything was last heard, or asked.
+    heard_at: Time,
+}
+
+/// A packet that was sent.
+#[derive(Clone, Copy)]
+struct Sent {
+    state: State,
+    at: Time,
+    entropy: u16,
+    /// How often it was sent.
+    times: u32,
+    /// Its last place in the order of departures.
+    place: u32,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    InFlight,
+    Lost,
+    Arrived,
+}
+
+impl Sent {
+    fn deadline(&self, terms: &Params) -> Time {
+        self.at + terms.rto * (1u64 << (self.times - 1).min(BACKOFF_MAX))
+    }
+
+    /// Whether an answer that says whether its packet was sent before is one of this copy.
+    fn is_copy(&self, resent: bool) -> bool {
+        (self.times > 1) == resent && self.times <= 2
+    }
+}
+
+impl Outgoing {
+    fn new(message: &Message, terms: &Params, now: Time, random: &mut Stream) -> Outgoing {
+        Outgoing {
+            dst: message.dst,
+            bytes: message.bytes,
+            packets: terms.packets(message.bytes),
+            una: 0,
+            sent: VecDeque::new(),
+            lost: BTreeSet::new(),
+            deadlines: BTreeSet::new(),
+            order: VecDeque::new(),
+            next_place: 0,
+            arrived_place: 0,
+            in_flight: 0,
+            received_bytes: 0,
+            spray: Spray::new(terms.spraying, terms.entropies, random),
+            window: terms.nscc.as_ref().map(|gains| Window::new(gains, now)),
+            credit: Credit {
+                bytes: terms.window_max as i64,
+                given: 0,
+                speculating: true,
+                asked_at: None,
+                times: 0,
+                heard_at: now,
+            },
+            sent_packets: 0,
+            resent_packets: 0,
+            listed: false,
+        }
+    }
+
+    /// The first packet that was never sent.
+    fn next(&self) -> u32 {
+        self.una + self.sent.len() as u32
+    }
+
+    /// The packet to be sent next.
+    fn following(&self) -> Option<u32> {
+        let next = self.next();
+        let new = (next < self.packets && self.sent.len() < REACH as usize).then_some(next);
+        self.lost.first().copied().or(new)
+    }
+
+    fn of(&mut self, psn: u32) -> Option<&mut Sent> {
+        self.sent.get_mut(psn.checked_sub(self.una)? as usize)
+    }
+
+    fn may_send(&self, terms: &Params) -> bool {
+        let Some(psn) = self.following() else { return false };
+        let bytes = terms.wire_bytes(self.bytes, psn) as i64;
+        let fits = self.window.as_ref().is_none_or(|window| self.in_flight + bytes <= window.bytes as i64);
+        fits && (!terms.rccc || self.credit.bytes > 0)
+    }
+
+    /// Bytes left to send, headers included.
+    fn backlog(&self, terms: &Params) -> u64 {
+        let next = self.next();
+        let sent = u64::from(next) * u64::from(terms.site.payload_max());
+        let new = self.bytes.saturating_sub(sent) + u64::from(self.packets - next) * u64::from(terms.site.header_bytes);
+        new + self.lost.iter().map(|&psn| terms.wire_bytes(self.bytes, psn)).sum::<u64>()
+    }
+
+    /// Credit that this sender wants in all; `others` take part in what its link can send.
+    fn pull_target(&self, terms: &Params, others: usize) -> u32 {
+        if !terms.rccc {
+            return 0;
+        }
+        let mtu = u64::from(terms.site.mtu_bytes);
+        let backlog = self.backlog(terms);
+        let window = self.window.as_ref().map_or(u64::MAX, |window| window.bytes + mtu);
+        let mut wanted = backlog.min(window).min(terms.window_max) as i64 - self.credit.bytes;
+        if self.credit.speculating && backlog > 0 {
+            wanted = wanted.max(mtu as i64);
+        }
+        let share = wanted.max(0) as u64 / (others as u64 + 1);
+        let units = u32::try_from(share.div_ceil(CREDIT_UNIT)).unwrap_or(u32::MAX);
+        self.credit.given.saturating_add(units)
+    }
+
+    /// A packet has arrived.
+    fn arrive(&mut self, psn: u32, terms: &Params) {
+        let bytes = terms.wire_bytes(self.bytes, psn) as i64;
+        let Some(sent) = self.of(psn) else { return };
+        let (before, deadline) = (sent.state, sent.deadline(terms));
+        let place = (sent.times == 1).then_some(sent.place);
+        sent.state = State::Arrived;
+        match before {
+            State::Arrived => return,
+            State::InFlight => {
+                self.deadlines.remove(&(deadline, psn));
+            }
+            State::Lost => {
+                self.lost.remove(&psn);
+                // It left the count when it was given up, and again with what the receiver says that it has.
+                self.in_flight += bytes;
+            }
+        }
+        if let Some(place) = place {
+            self.arrived_place = self.arrived_place.max(place);
+        }
+    }
+
+    /// A packet in flight is lost: it goes again.
+    fn lose(&mut self, psn: u32, terms: &Params) {
+        let bytes = terms.wire_bytes(self.bytes, psn) as i64;
+        let Some(sent) = self.of(psn) else { return };
+        let deadline = sent.deadline(terms);
+        sent.state = State::Lost;
+        self.deadlines.remove(&(deadline, psn));
+        self.lost.insert(psn);
+        self.in_flight -= bytes;
+    }
+
+    /// What an acknowledgement says has arrived.
+    fn take(&mut self, ack: &Ack, terms: &Params) {
+        let named = (0..64).filter(|bit| ack.bitmap >> bit & 1 == 1).filter_map(|bit| ack.base.checked_add(bit));
+        for psn in named {
+            self.arrive(psn, terms);
+        }
+        while self.una < ack.cumulative {
+            self.arrive(self.una, terms);
+            self.sent.pop_front();
+            self.una += 1;
+        }
+    }
+
+    /// Loses what so many others have overtaken.
+    fn infer_losses(&mut self, terms: &Params) -> u64 {
+        let window = self.window.as_ref().map_or(terms.window_max, |window| window.bytes * 3 / 2);
+        let packets = window.min(terms.window_max) / u64::from(terms.site.mtu_bytes);
+        let most = OVERTAKEN_MIN.max(packets as u32);
+        let mut inferred = 0;
+        while let Some(&(place, psn)) = self.order.front() {
+            let waits = self.of(psn).is_some_and(|sent| sent.state == State::InFlight && sent.place == place);
+            if waits {
+                if place.saturating_add(most) > self.arrived_place {
+                    break;
+                }
+                let bytes = terms.wire_bytes(self.bytes, psn);
+                self.lose(psn, terms);
+                if let (Some(window), Some(gains)) = (&mut self.window, &terms.nscc) {
+                    window.lost(gains, bytes);
+                }
+                inferred += 1;
+            }
+            self.order.pop_front();
+        }
+        inferred
+    }
+
+    /// The receiver was heard of: what was sent until now needed no credit, from now on all does.
+    fn stop_speculating(&mut self, now: Time) {
+        (self.credit.heard_at, self.credit.times) = (now, 0);
+        if std::mem::take(&mut self.credit.speculating) {
+            self.credit.bytes = self.credit.bytes.min(0);
+        }
+    }
+
+    /// Whether it has something to send and no credit.
+    fn is_starved(&self, terms: &Params) -> bool {
+        terms.rccc && self.credit.bytes <= 0 && self.following().is_some()
+    }
+
+    /// When a sender without credit asks for it, if nothing is heard.
+    fn asks_at(&self, terms: &Params) -> Time {
+        self.credit.heard_at + terms.rto * (PATIENCE << self.credit.times.min(BACKOFF_MAX))
+    }
+
+    /// When something must be done if nothing is heard.
+    fn timeout(&self, terms: &Params) -> Option<Time> {
+        let asks = self.is_starved(terms).then(|| self.asks_at(terms));
+        let packet = self.deadlines.first().map(|(at, _)| *at);
+        asks.into_iter().chain(packet).min()
+    }
+
+    /// What nothing was heard of until now is lost. How many packets that are.
+    fn time_out(&mut self, now: Time, terms: &Params) -> u64 {
+        let mut timeouts = 0;
+        while let Some(&(at, psn)) = self.deadlines.first()
+            && at <= now
+        {
+            timeouts += 1;
+            let entropy = self.of(psn).map_or(0, |sent| sent.entropy);
+            self.lose(psn, terms);
+            self.spray.heard(now, entropy, Fate::Lost);
+            if let (Some(window), Some(gains)) = (&mut self.window, &terms.nscc) {
+                window.lost(gains, terms.wire_bytes(self.bytes, psn));
+            }
+        }
+        timeouts
+    }
+}
+
+impl Sender {
+    /// What a flow has here.
+    pub fn state(&self, flow: FlowId, terms: &Params, say: &mut FlowState) {
+        let Some(of) = self.flows.of(flow) else { return };
+        if let Some(window) = &of.window {
+            say.window_bytes(window.bytes);
+        }
+        if terms.rccc {
+            say.say("credit_bytes", of.credit.bytes.max(0) as u64);
+        }
+        say.say("lost_packets", of.lost.len() as u64);
+        say.outstanding_bytes(of.in_flight.max(0) as u64);
+    }
+
+    /// A message to send.
+    pub fn start(&mut self, cx: &mut Cx<'_>, message: &Message, terms: &Params) {
+        let slot = self.flows.insert(message.flow, Outgoing::new(message, terms, cx.now, cx.random));
+        self.settle(slot, terms);
+    }
+
+    /// An acknowledgement.
+    pub fn acked(&mut self, cx: &mut Cx<'_>, packet: &Packet, ack: Ack, terms: &Params) {
+        let Some(slot) = self.flows.slot(packet.flow) else { return };
+        let Some((id, flow)) = self.flows.get_mut(slot) else { return };
+        let possible = ack.cumulative <= flow.next() && ack.received_bytes <= terms.all_wire_bytes(flow.bytes);
+        if flow.dst != packet.src || !possible {
+            self.counts.malformed += 1;
+            return;
+        }
+        let newly = ack.received_bytes.saturating_sub(flow.received_bytes);
+        flow.received_bytes += newly;
+        flow.in_flight -= newly as i64;
+        let copy = flow
+            .of(ack.psn)
+            .filter(|sent| !ack.of_request && sent.state == State::InFlight && sent.is_copy(ack.resent));
+        let (rtt, place) = copy.map(|sent| (cx.now.since(sent.at), sent.place)).unzip();
+        flow.arrived_place = flow.arrived_place.max(place.unwrap_or(0));
+        flow.take(&ack, terms);
+        if !ack.of_request {
+            flow.spray.heard(cx.now, ack.entropy, if ack.marked { Fate::Marked } else { Fate::Good });
+        }
+        if let (Some(window), Some(gains)) = (&mut flow.window, &terms.nscc) {
+            window.acked(gains, cx.now, rtt, ack.marked, newly, flow.in_flight.max(0) as u64);
+        }
+        if terms.infers_losses {
+            self.counts.inferred_losses += flow.infer_losses(terms);
+        }
+        flow.stop_speculating(cx.now);
+        if flow.una == flow.packets {
+            let (sent_packets, resent_packets) = (flow.sent_packets, flow.resent_packets);
+            self.timers.clear(slot);
+            self.flows.remove(slot);
+            cx.events.push(Event::Completed { flow: id, sent_packets, resent_packets });
+            return;
+        }
+        self.settle(slot, terms);
+    }
+
+    /// A packet was trimmed.
+    pub fn nacked(&mut self, cx: &mut Cx<'_>, packet: &Packet, nack: Nack, terms: &Params) {
+        let Some(slot) = self.flows.slot(packet.flow) else { return };
+        let Some((_, flow)) = self.flows.get_mut(slot) else { return };
+        if flow.dst != packet.src {
+            self.counts.malformed += 1;
+            return;
+        }
+        flow.stop_speculating(cx.now);
+        let bytes = terms.wire_bytes(flow.bytes, nack.psn);
+        let in_flight = flow.in_flight.max(0) as u64;
+        let copy = flow.of(nack.psn).filter(|sent| sent.state == State::InFlight && (sent.times > 1) == nack.resent);
+        if let Some(sent) = copy {
+            let rtt = cx.now.since(sent.at);
+            if let (Some(window), Some(gains)) = (&mut flow.window, &terms.nscc) {
+                let by_credit = terms.rccc && nack.last_hop;
+                window.trimmed(gains, cx.now, rtt, bytes, by_credit, in_flight);
+            }
+            flow.lose(nack.psn, terms);
+            let fate = match (nack.last_hop, nack.marked) {
+                (false, _) => Fate::Trimmed,
+                (true, true) => Fate::Marked,
+                (true, false) => Fate::Good,
+            };
+            flow.spray.heard(cx.now, nack.entropy, fate);
+        }
+        self.settle(slot, terms);
+    }
+
+    /// Credit so far.
+    pub fn pulled(&mut self, cx: &mut Cx<'_>, packet: &Packet, credit: u32, terms: &Params) {
+        let Some(slot) = self.flows.slot(packet.flow) else { return };
+        let Some((_, flow)) = self.flows.get_mut(slot) else { return };
+        if flow.dst != packet.src || !terms.rccc {
+            self.counts.malformed += 1;
+            return;
+        }
+        flow.stop_speculating(cx.now);
+        let more = credit.saturating_sub(flow.credit.given);
+        flow.credit.given += more;
+        let bytes = flow.credit.bytes.saturating_add_unsigned(u64::from(more) * CREDIT_UNIT);
+        flow.credit.bytes = bytes.min(terms.window_max as i64);
+        self.settle(slot, terms);
+    }
+
+    /// The next data packet for the NIC.
+    pub fn poll_data(&mut self, cx: &mut Cx<'_>, terms: &Params) -> Option<Packet> {
+        while let Some((id, slot)) = self.ready.pop_front() {
+            // The slot of a flow that has ended may belong to another by now.
+            let Some((_, flow)) = self.flows.get_mut(slot).filter(|known| known.0 == id) else { continue };
+            flow.listed = false;
+            if !flow.may_send(terms) {
+                continue;
+            }
+            let Some(psn) = flow.following() else { continue };
+            let packet = Self::data(cx, id, flow, psn, terms, self.ready.len());
+            self.counts.retransmissions += u64::from(flow.of(psn).is_some_and(|sent| sent.times > 1));
+            self.settle(slot, terms);
+            return Some(packet);
+        }
+        None
+    }
+
+    fn data(cx: &mut Cx<'_>, id: FlowId, flow: &mut Outgoing, psn: u32, terms: &Params, others: usize) -> Packet {
+        let (payload, bytes) = (terms.payload(flow.bytes, psn), terms.wire_bytes(flow.bytes, psn));
+        let entropy = flow.spray.next(cx.random);
+        let resent = flow.lost.remove(&psn);
+        let place = flow.next_place;
+        flow.next_place += 1;
+        let new = Sent { state: State::InFlight, at: cx.now, entropy, times: 1, place };
+        let sent = match flow.of(psn) {
+            Some(sent) => {
+                *sent = Sent { times: sent.times + 1, ..new };
+                *sent
+            }
+            None => {
+                flow.sent.push_back(new);
+                new
+            }
+        };
+        flow.deadlines.insert((sent.deadline(terms), psn));
+        if terms.infers_losses {
+            flow.order.push_back((place, psn));
+        }
+        flow.in_flight += bytes as i64;
+        flow.credit.bytes -= if terms.rccc { bytes as i64 } else { 0 };
+        flow.sent_packets += 1;
+        flow.resent_packets += u64::from(resent);
+        let closes = |window: &Window| flow.in_flight + bytes as i64 >= window.bytes as i64;
+        let ack_request = resent
+            || flow.next() == flow.packets
+            || (terms.rccc && flow.credit.bytes <= 0)
+            || flow.window.as_ref().is_some_and(closes);
+        let data = Data {
+            psn,
+            entropy,
+            pull_target: flow.pull_target(terms, others),
+            message_bytes: flow.bytes,
+            offset: u64::from(psn) * u64::from(terms.site.payload_max()),
+            ack_request,
+            resent,
+            last_hop: false,
+        };
+        let mut packet = terms.site.data_packet(id, flow.dst, Header::Data(data), payload as u16);
+        packet.class = DATA;
+        packet.flags |= flags::ECT;
+        packet
+    }
+
+    /// What nothing was heard of is lost. A sender without credit asks for it then, once a round trip, or when it has
+    /// waited for long.
+    pub fn deadline(&mut self, cx: &mut Cx<'_>, terms: &Params, control: &mut VecDeque<Packet>) {
+        let again = terms.network_rtt.min(terms.rto);
+        while let Some(slot) = self.timers.expire(cx.now) {
+            let others = self.ready.len();
+            let Some((id, flow)) = self.flows.get_mut(slot) else { continue };
+            let timeouts = flow.time_out(cx.now, terms);
+            self.counts.timeouts += timeouts;
+            let due = timeouts > 0 || flow.asks_at(terms) <= cx.now;
+            if due && flow.is_starved(terms) && flow.credit.asked_at.is_none_or(|at| at + again <= cx.now) {
+                flow.credit.speculating = false;
+                flow.credit.asked_at = Some(cx.now);
+                (flow.credit.heard_at, flow.credit.times) = (cx.now, flow.credit.times + 1);
+                let pull_target = flow.pull_target(terms, others);
+                let rts = Rts { pull_target, message_bytes: flow.bytes };
+                control.push_back(terms.control(id, flow.dst, Header::Rts(rts)));
+                self.counts.requests += 1;
+            }
+            self.settle(slot, terms);
+        }
+    }
+
+    /// Lists a flow that may send, and sets its timer.
+    fn settle(&mut self, slot: u32, terms: &Params) {
+        let Some((id, flow)) = self.flows.get_mut(slot) else { return };
+        if !flow.listed && flow.may_send(terms) {
+            flow.listed = true;
+            self.ready.push_back((id, slot));
+        }
+        match flow.timeout(terms) {
+            Some(at) => self.timers.set(slot, at),
+            None => self.timers.clear(slot),
+        }
+    }
+
+    pub fn next_deadline(&self) -> Time {
+        self.timers.next().unwrap_or(Time::MAX)
+    }
+}
