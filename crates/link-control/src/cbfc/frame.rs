@@ -106,7 +106,7 @@ impl Header for Frame {
     }
 }
 
-/// Five bytes behind the type, and the four of which a CC_Update has the first three.
+/// What stands behind the type: five bytes, and three in a CC_Update.
 const PAIR: Bits = Bits { at: 1, bytes: 5, shift: 0, count: 40 };
 const ONE: Bits = Bits { at: 1, bytes: 3, shift: 0, count: 24 };
 

@@ -112,10 +112,11 @@ proptest! {
                     back.extend(message);
                 }
             }
-            if step % 5 == 0 && let Some(message) = back.pop_front() {
-                if lucky || luck.next().unwrap() > 0 {
-                    sender.hears(now, message);
-                }
+            if step % 5 == 0
+                && let Some(message) = back.pop_front()
+                && (lucky || luck.next().unwrap() > 0)
+            {
+                sender.hears(now, message);
             }
             if came == packets {
                 return Ok(());

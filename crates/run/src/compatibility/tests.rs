@@ -30,6 +30,7 @@ const DROP: &str = "switch = { marking.step.threshold = '9KB', early_drop = true
 const FAILS: &str = "failure = [{ at = '1us', link = ['leaf0', 'spine1'] }]";
 const LIMITED: &str = "sharing = 'rate_limiter'\nentity = [{ name = 'a', hosts = '0-3', request = [{ share.absolute \
                        = '1Gbps', position = 'ingress' }] }]";
+const RETRIES: &str = "link.llr = {}";
 const NOTED: &str = "measure.arrivals = ['host1']";
 const RECORDED: &str = "measure.packets = {}";
 const FOLLOWED: &str = "measure.flows = {}";
@@ -81,6 +82,13 @@ const BROKEN: [Broken; RULES.len()] = [
         "without sharing.aq.work_conserving",
     ),
     broken(&["'udp'"], "flow_control = 'bfc'\nswitch.levels = [[1, 2]]", "flow_control", "packets by flow"),
+    broken(HARMONY, RETRIES, "link.llr", "harmony guarantees how long packets wait"),
+    broken(
+        &["'udp'"],
+        "flow_control = 'cbfc'\nswitch.buffer.shared = { bytes = '2MB', alpha = 1.0 }",
+        "flow_control",
+        "delete alpha",
+    ),
     broken(&["'ndp'"], "flow_control = 'per_flow_queues'", "flow_control", "flow control cannot work on those"),
     broken(&["'ndp'", "'harmony'"], "", "traffic[0].transport", "keep no buffer space for harmony"),
     broken(&["'pfabric'"], "switch.levels = [[1, 2]]", "switch", "levels"),
@@ -90,6 +98,7 @@ const BROKEN: [Broken; RULES.len()] = [
 const BROKEN_FLOW_LEVEL: [Broken; FLOW_LEVEL.len()] = [
     broken(&["'udp'"], FAILS, "failure", "do not fail at flow level"),
     broken(&["'udp'"], LIMITED, "sharing", "max-min fairly"),
+    broken(&["'udp'"], RETRIES, "link.llr", "nothing to repeat"),
     broken(&["'udp'"], NOTED, "measure.arrivals", "flow level has no packets"),
     broken(&["'udp'"], RECORDED, "measure.packets", "flow level has no packets to record"),
     broken(&["'udp'"], FOLLOWED, "measure.flows", "no window and no token"),

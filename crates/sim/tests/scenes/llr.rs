@@ -26,13 +26,13 @@ const LAST_PS: f64 = 3.0 * 120_000.0 + 2.0 * 650_000.0 + 200_000.0;
 #[test]
 fn a_link_that_repeats_costs_what_go_back_n_does() {
     let packets = 60_000u32;
-    for bit_error_rate in [1e-7, 1e-6, 2e-6, 5e-6] {
+    for bit_error_rate in [1e-7_f64, 1e-6, 2e-6, 5e-6] {
         let noise = format!(
             "transport = 'udp'\nlink.llr = {{}}\n\
              failure = [{{ at = '0s', link = ['host0', 'left'], bit_error_rate = {bit_error_rate:e}, one_way = true }}]"
         );
         let result = run_both(&flow(&noise, packets.into()));
-        let hit = 1.0 - (1.0 - bit_error_rate as f64).powi(12_000);
+        let hit = 1.0 - (1.0 - bit_error_rate).powi(12_000);
         // It arrives after 770 ns; 640 ps of the message and 200 ns later the host knows, and has begun the ninth
         // packet behind its first bit.
         let errors = f64::from(packets) * hit / (1.0 - hit);
