@@ -128,8 +128,8 @@ proptest! {
             prop_assert!(held(0) <= 100 && held(1) <= 100);
             prop_assert!((0..2).all(|vc| sender.available(vc) + held(vc) <= 100));
         }
-        for vc in 0..2 {
-            while let Some(packet) = here[vc].pop() {
+        for (vc, here) in here.iter_mut().enumerate() {
+            while let Some(packet) = here.pop() {
                 let told = receiver.freed(vc as u16 + 1, &packet);
                 tell(told, &mut sender, &mut receiver);
             }
