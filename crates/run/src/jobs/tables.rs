@@ -448,7 +448,8 @@ impl CriticalRows {
                 Column::new(
                     "part",
                     "",
-                    "compute; message (in the network); local (within a host); delay (of the library); answer (until a sender knew)",
+                    "compute; message (in the network); local (within a host); delay (of the library); answer (until a \
+                     sender knew)",
                     self.part.data(),
                 ),
                 Column::new("rank", "", "who computed or sent", Data::U32(self.rank)),
