@@ -268,7 +268,8 @@ impl JobRows {
                 Column::new(
                     "exposed_ps",
                     "ps",
-                    "of time_ps: how long a rank did not compute, as the mean over ranks: communication that nothing hides, and waiting for other ranks",
+                    "of time_ps: how long a rank did not compute, as the mean over ranks: communication that nothing hides, \
+                     and waiting for other ranks",
                     Data::OptU64(self.exposed),
                 ),
                 Column::new("critical_compute_ps", "ps", "of the critical path: computation", compute),
@@ -349,7 +350,8 @@ impl CollectiveRows {
                 Column::new(
                     "bus_bps",
                     "bit/s",
-                    "bus bandwidth: algorithm bandwidth times what NCCL's tests multiply by, 2(n-1)/n for an all-reduce; it compares with the rate of a link",
+                    "bus bandwidth: algorithm bandwidth times what NCCL's tests multiply by, 2(n-1)/n for an all-reduce; \
+                     it compares with the rate of a link",
                     Data::F64(self.bus_bps),
                 ),
             ],
