@@ -355,7 +355,8 @@ fn a_single_link_is_a_processor_sharing_queue() {
 fn job(hosts: u32, job: &str) -> Estimate {
     run(&format!(
         "transport = 'udp'\nhost.delay = '0s'\nmeasure.interval = '0s'\n\
-         fabric.star = {{ hosts = {hosts}, rate = '100Gbps', propagation = '1us', switch_delay = '0s' }}\n[[job]]\n{job}\n"
+         fabric.star = {{ hosts = {hosts}, rate = '100Gbps', propagation = '1us', switch_delay = '0s' }}\n\
+         [[job]]\n{job}\n"
     ))
 }
 

@@ -5,8 +5,8 @@
 //! around a ring across nodes), and pairwise exchange. A buffer is divided among channels, which work side by side as
 //! NCCL's do, and each channel sends in chunks, of which a few may be under way to a neighbour.
 //!
-//! Messages of a channel to the same rank go over one connection: one leaves after the other, in the order in which they
-//! are due. A rank is done when it has received all and has handed over all that it sends.
+//! Messages of a channel to the same rank go over one connection: one leaves after the other, in the order in which
+//! they are due. A rank is done when it has received all and has handed over all that it sends.
 //!
 //! Every function takes for each rank the steps after which it enters, and returns for each rank the step at which it
 //! has its result. Reductions take no time of their own: put computations beside, or [`Terms::latency`].

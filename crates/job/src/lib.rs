@@ -12,8 +12,8 @@
 //!
 //! [`Timeline`] says afterwards when each step began and ended, and which of them made the job as long as it was.
 //!
-//! Deliberately absent: flows (the crate `workload` places ranks on hosts and makes a flow of each message), and memory:
-//! a message that comes before its rank has posted the receive is kept (eager sending).
+//! Deliberately absent: flows (the crate `workload` places ranks on hosts and makes a flow of each message), and
+//! memory: a message that comes before its rank has posted the receive is kept (eager sending).
 
 pub mod collective;
 mod graph;

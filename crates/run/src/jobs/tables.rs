@@ -255,7 +255,8 @@ impl JobRows {
                 Column::new(
                     "end_ps",
                     "ps",
-                    "when its ranks were done with their last steps: with a message, when it was handed over; null if never",
+                    "when its ranks were done with their last steps: with a message, when it was handed over; null if \
+                     never",
                     Data::OptU64(self.end),
                 ),
                 Column::new("time_ps", "ps", "from its begin to its end", Data::OptU64(self.time)),
@@ -268,8 +269,8 @@ impl JobRows {
                 Column::new(
                     "exposed_ps",
                     "ps",
-                    "of time_ps: how long a rank did not compute, as the mean over ranks: communication that nothing hides, \
-                     and waiting for other ranks",
+                    "of time_ps: how long a rank did not compute, as the mean over ranks: communication that nothing \
+                     hides, and waiting for other ranks",
                     Data::OptU64(self.exposed),
                 ),
                 Column::new("critical_compute_ps", "ps", "of the critical path: computation", compute),
@@ -350,8 +351,8 @@ impl CollectiveRows {
                 Column::new(
                     "bus_bps",
                     "bit/s",
-                    "bus bandwidth: algorithm bandwidth times what NCCL's tests multiply by, 2(n-1)/n for an all-reduce; \
-                     it compares with the rate of a link",
+                    "bus bandwidth: algorithm bandwidth times what NCCL's tests multiply by, 2(n-1)/n for an \
+                     all-reduce; it compares with the rate of a link",
                     Data::F64(self.bus_bps),
                 ),
             ],

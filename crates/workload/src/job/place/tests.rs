@@ -141,14 +141,17 @@ fn a_trace_of_another_tool_brings_its_ranks() {
     );
 }
 
+/// Makes a sound job unsound.
+type Change = fn(&mut Job<()>);
+
 #[test]
 fn what_cannot_be_is_refused_by_its_key() {
-    let refused = |change: fn(&mut Job<()>)| {
+    let refused = |change: Change| {
         let mut job = job(vec![Step::Compute(Duration::from_us(10)), Step::AllReduce(operation(8_000))]);
         change(&mut job);
         placed(&job).expect_err("refused")
     };
-    let cases: [(fn(&mut Job<()>), &str); 11] = [
+    let cases: [(Change, &str); 11] = [
         (|job| job.steps.clear(), "[0].steps: a job has steps, a model or a trace"),
         (|job| job.model = Some(toml::from_str(MODEL).expect("a model")), "[0].steps: a job has steps, a model or"),
         (|job| job.ranks = Some(17), "[0].ranks: a job of 17 ranks does not go on 16 hosts"),
