@@ -43,8 +43,8 @@ impl Placement {
 /// Where ranks of a job stand: those of one host, or all.
 ///
 /// Whoever drives it passes on what happens, in order of time, and starts the messages that are put into `out`. Of
-/// those on a connection it also says when their last byte has left ([`Progress::left_host`]). Messages between ranks of
-/// one host are not put there: they arrive here by themselves.
+/// those on a connection it also says when their last byte has left ([`Progress::left_host`]). Messages between ranks
+/// of one host are not put there: they arrive here by themselves.
 pub struct Progress {
     graph: Arc<Graph>,
     placement: Arc<Placement>,
