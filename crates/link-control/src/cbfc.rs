@@ -83,9 +83,8 @@ impl LinkScheme for Config {
         }
     }
 
-    /// Lossless transports run over it, and it has no row of its own.
     fn compared(&self) -> Compared {
-        Compared::No
+        Compared::With("rdma")
     }
 
     fn frames(&self) -> &'static dyn HeaderFormat {

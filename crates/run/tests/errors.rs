@@ -557,7 +557,7 @@ fn flow_controls_that_can_t_be() {
     cbfc("vcs = [[1, 8]]", "vcs[0]", &["8 is not a class from 0 to 7"]);
     cbfc("vcs = [[1, 2], [2]]", "vcs[1]", &["vcs[0] has too"]);
     cbfc("credit_size = \"16B\"", "credit_size", &["16B", "32B to 2048B"]);
-    cbfc("credits = \"1KB\"", "credits", &["fewer than a full-size packet of 1500B", "at least 1536B"]);
+    cbfc("credits = \"1KB\"", "credits", &["fewer than a full-size packet of 1500B", "at least 1.536KB"]);
     cbfc("credits = \"2MB\"", "credit_size", &["64B", "31250 credits", "128B"]);
     cbfc("credits = \"200KB\"", "credits", &["leaf0", "1 virtual channels", "500KB", "switch.buffer"]);
     refused("\"cbfc\"", "20KB", "flow_control.cbfc.credits", &["leaf0", "1500B", "20KB"]);
