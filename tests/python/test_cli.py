@@ -135,6 +135,14 @@ def test_other_peoples_files_are_left_alone(tiny_file: Path, tmp_path: Path) -> 
     assert os.listdir(tmp_path / "mine") == ["thesis.txt"]
 
 
+def test_ctrl_c_while_progress_is_told_keeps_what_the_run_has() -> None:
+    def told(progress: cw.Progress) -> None:
+        raise KeyboardInterrupt
+
+    result = cw.run(cw.Scenario.load(LONG).with_({"traffic.0.flows": 20_000}), progress=told)
+    assert result.interrupted and result.info["flows_completed"] < 20_000
+
+
 def test_interrupt_keeps_what_there_is(tmp_path: Path) -> None:
     command = [*PROGRAM, "compare", str(LONG), "--transport", "dcpim", "--transport", "dctcp", "--out", "c"]
     command += ["--set", "traffic.0.flows=200000"]

@@ -139,8 +139,14 @@ pub(crate) fn watched<R: Send>(
                 }
                 let Some(progress) = &progress else { return false };
                 let told = progress.call1(py, (at.now.ps(), at.horizon.ps(), at.flows_done, at.flows, at.fraction()));
-                raised = told.err();
-                raised.is_some()
+                match told.err() {
+                    // Ctrl-C that comes while somebody is told ends the run as well, with what it has.
+                    Some(error) if error.is_instance_of::<PyKeyboardInterrupt>(py) => true,
+                    error => {
+                        raised = error;
+                        raised.is_some()
+                    }
+                }
             })
         };
         (run(&mut watch), raised)
