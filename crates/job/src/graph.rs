@@ -249,15 +249,20 @@ impl Graph {
                 Work::Receive(_) => begin,
             };
             longest = longest.max(end);
-            let arrives = match self.step(step).work {
-                Work::Send(message) => Some(self.message(message).receive),
-                _ => None,
-            };
-            for next in self.after(step).iter().chain(&arrives) {
+            for next in self.awaiting(step) {
                 ready[next.index()] = ready[next.index()].max(end);
             }
         });
         longest
+    }
+
+    /// The steps that wait for a step: those after it, and the receive of what it sends.
+    fn awaiting(&self, step: StepId) -> impl Iterator<Item = StepId> {
+        let arrives = match self.step(step).work {
+            Work::Send(message) => Some(self.message(message).receive),
+            _ => None,
+        };
+        self.after(step).iter().copied().chain(arrives)
     }
 
     /// How many iterations.
@@ -277,11 +282,7 @@ impl Graph {
         while let Some(step) = free.pop() {
             visit(step);
             visited += 1;
-            let arrives = match self.step(step).work {
-                Work::Send(message) => Some(self.message(message).receive),
-                _ => None,
-            };
-            for &next in self.after(step).iter().chain(&arrives) {
+            for next in self.awaiting(step) {
                 missing[next.index()] -= 1;
                 if missing[next.index()] == 0 {
                     free.push(next);
