@@ -56,6 +56,19 @@ def test_a_run_that_does_not_fit_is_refused_with_what_would() -> None:
     assert cw.run(fits, threads=1, memory_limit=100e6).ok
 
 
+def test_a_capture_that_does_not_fit_is_refused_with_what_would(tiny_file: Path, tmp_path: Path) -> None:
+    tiny = cw.Scenario.load(tiny_file)
+    room = tiny.estimate(probe_seconds=0).memory_bytes + 100e3
+    assert cw.run(tiny, threads=1, memory_limit=room).ok
+    pcap = {"leaf0-host0": tmp_path / "out.pcapng"}
+    with pytest.raises(cw.ScenarioError, match=r"pcap: .*need about .*--pcap-packets") as refused:
+        cw.run(tiny, threads=1, memory_limit=room, pcap=pcap)
+    assert not pcap["leaf0-host0"].exists()
+    advised = int(str(refused.value).split(" up to ")[1].split(" would fit")[0])
+    assert cw.run(tiny, threads=1, memory_limit=room, pcap=pcap, pcap_packets=advised).ok
+    assert pcap["leaf0-host0"].exists()
+
+
 def test_too_many_flows_are_refused_unless_forced(tiny_file: Path) -> None:
     tiny = cw.Scenario.load(tiny_file).with_({"measure.interval": "0s"})
     with pytest.raises(cw.ScenarioError, match="the fabric"):

@@ -47,7 +47,7 @@ pub use links::{Carrier, Departure, End, Links, Outlet, Pipe};
 pub use nodes::{HostPort, HostSlot, SwitchSlot, digest};
 pub use noise::Noise;
 pub use probe::{Leaving, Place, Probe, Upcoming, View, Wants, Whole};
-pub use probes::{Capturing, Content, Probes};
+pub use probes::{Capturing, Content, Lost, Probes, TellsLosses};
 pub use results::{notes, tables};
 pub use retry::{Acceptor, Repeater};
 pub use summary::{Summary, pack};

@@ -12,7 +12,7 @@ mod utilisation;
 
 use std::sync::Arc;
 
-pub use captured::{Capturing, Content};
+pub use captured::{Capturing, Content, Lost, TellsLosses};
 use node::pool::{Pool, Transit};
 use node::wire::{Malformed, Reader, Writer};
 use node::{Loss, Packet};
@@ -135,6 +135,12 @@ impl Probes {
         self
     }
 
+    /// And with what tells of losses at the ends of captured links.
+    pub fn telling(mut self, losses: Option<&TellsLosses>) -> Probes {
+        self.losses = losses.map(|losses| Box::new(losses.clone()));
+        self
+    }
+
     /// Without those that can't say what they saw to another process. Gives the tables that a run has not for that.
     pub fn keep_those_that_pack(&mut self) -> Vec<&'static str> {
         let left_out = [
@@ -158,4 +164,5 @@ probes! {
     packets: packets::Packets,
     states: states::States,
     captured: captured::Captured,
+    losses: captured::TellsLosses,
 }

@@ -1,13 +1,16 @@
 //! The files of captured links, which are written while the run goes on (`live.capture`). What is in them is
 //! [`driver::capture`]'s.
 //!
-//! A file always ends with a whole block. What is written is on the disk a moment later (`DELAY`).
+//! A file always ends with a whole block. What is written is on the disk a moment later (`DELAY`). It belongs to the
+//! worker that has its links' sending ends; those that have the receiving ends tell it of losses there.
 
 use std::fs::File;
 use std::io::Write;
+use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Duration as Span;
 
 use driver::capture::{Encoder, Noted, wanted};
+use driver::{Lost, TellsLosses};
 use node::Packet;
 use run::Plan;
 use units::{LinkId, Problem, Time};
@@ -34,6 +37,8 @@ pub(crate) struct Capture {
     pub links: Vec<LinkId>,
     path: String,
     file: File,
+    /// What is lost at the receiving ends of its links.
+    lost: Receiver<Lost>,
     /// Whole blocks.
     blocks: Vec<u8>,
     /// Why no more is written.
@@ -42,17 +47,20 @@ pub(crate) struct Capture {
 
 const KEY: &str = "live.capture";
 
-/// Opens the files of all links that are to be captured.
-pub(crate) fn open(plan: &Plan) -> Result<Vec<Capture>, Problem> {
-    let mut files = Vec::new();
+/// Opens the files of all links that are to be captured, and gives what tells them of losses; none if there are none.
+pub(crate) fn open(plan: &Plan) -> Result<(Vec<Capture>, Option<TellsLosses>), Problem> {
+    let (mut files, mut losses) = (Vec::new(), TellsLosses::default());
     for wanted in wanted(plan, &plan.scenario.live.capture, KEY)? {
         let file = File::create(&wanted.path).map_err(|error| wanted.refused(KEY, &error))?;
         let blocks = wanted.begin(plan);
-        let mut file = Capture { links: wanted.links, path: wanted.path, file, blocks, failed: None };
+        let (told, lost): (Sender<Lost>, _) = mpsc::channel();
+        losses.tell(plan, &wanted.links, &told);
+        let mut file = Capture { links: wanted.links, path: wanted.path, file, lost, blocks, failed: None };
         file.write();
         files.push(file);
     }
-    Ok(files)
+    let losses = (!files.is_empty()).then_some(losses);
+    Ok((files, losses))
 }
 
 impl Captures {
@@ -92,17 +100,28 @@ impl Captures {
     }
 
     /// Writes what has been noted if the last time is a moment ago.
-    pub fn write_after(&mut self, machine: Span) {
+    pub fn write_after(&mut self, plan: &Plan, machine: Span) {
         if machine.saturating_sub(self.written) >= DELAY {
             self.written = machine;
-            self.files.iter_mut().for_each(Capture::write);
+            self.write(plan);
         }
     }
 
     /// The run is over: writes the rest, and says which files are not whole.
-    pub fn end(&mut self) -> Vec<String> {
-        self.files.iter_mut().for_each(Capture::write);
+    pub fn end(&mut self, plan: &Plan) -> Vec<String> {
+        self.write(plan);
         self.files.iter().filter_map(|file| file.failed.clone()).collect()
+    }
+
+    fn write(&mut self, plan: &Plan) {
+        for file in &mut self.files {
+            for Lost { interface, at, packet, why } in file.lost.try_iter() {
+                let link = file.links[interface as usize];
+                let noted = Noted { interface, link, at, packet: &packet, content: None, lost: Some(why) };
+                self.encoder.note(plan, &noted, &mut file.blocks);
+            }
+            file.write();
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Barrier};
 use std::time::Duration as Span;
 
-use driver::{Cut, Driver, Probe, drivers};
+use driver::{Cut, Driver, Probe, TellsLosses, drivers};
 use run::Plan;
 use scenario::LiveLinks;
 use units::{Duration, LinkId, Problem, Time};
@@ -34,6 +34,8 @@ pub(crate) struct Network {
     ports: Vec<attach::Port>,
     /// Files of captured links.
     captures: Vec<capture::Capture>,
+    /// Tells them of losses.
+    losses: Option<TellsLosses>,
 }
 
 /// By worker of this process and other worker, the ends of rings to another process.
@@ -61,18 +63,24 @@ impl Network {
         let board = Board::new(delays(plan, &cut), plan.scenario.live.wait == scenario::Wait::Sleep);
         let far = (0..cut.parts()).map(|_| (0..cut.parts()).map(|_| None).collect()).collect();
         let ports = attach::open(plan)?;
-        Ok(Network { board, cut, clock, sockets, far, ports, captures: capture::open(plan)? })
+        let (captures, losses) = capture::open(plan)?;
+        Ok(Network { board, cut, clock, sockets, far, ports, captures, losses })
     }
 
     /// Of one process of several, over what each says, and with what its workers have between them and others'.
     pub fn far(plan: &Plan, clock: Clock, cut: Cut, me: usize, regions: Vec<Arc<Lines>>, far: FarEnds) -> Network {
         let board = Board::over(regions, me, delays(plan, &cut), plan.scenario.live.wait == scenario::Wait::Sleep);
-        Network { board, cut, clock, sockets: None, far, ports: Vec::new(), captures: Vec::new() }
+        Network { board, cut, clock, sockets: None, far, ports: Vec::new(), captures: Vec::new(), losses: None }
     }
 
     /// Where each node's socket is, if nodes have any.
     pub fn addresses(&self) -> &[SocketAddr] {
         self.sockets.as_ref().map_or(&[], Sockets::addresses)
+    }
+
+    /// What tells the files of captured links of losses, if there are any.
+    pub fn losses(&self) -> Option<TellsLosses> {
+        self.losses.clone()
     }
 
     /// The workers, before anything has happened.

@@ -117,7 +117,8 @@ pub fn run_at(
     let clock = Clock::new(live.dilation, plan.lookahead);
     let mut network = Network::new(&plan, clock, live.links, live.workers as usize)?;
     bound(network.addresses());
-    let probes = || Probes::new(&plan);
+    let losses = network.losses();
+    let probes = || Probes::new(&plan).telling(losses.as_ref());
     Ok(match probes().is_empty() {
         true => run_watched(&plan, &mut network, || (), watch),
         false => run_watched(&plan, &mut network, probes, watch),
@@ -159,7 +160,7 @@ pub(crate) fn conclude<P: Probe>(
     let (mut parts, mut noted): (Vec<Driver<Wires<'_>, P>>, Vec<_>) =
         workers.into_iter().map(Worker::take_apart).unzip();
     let captures = parts.iter_mut().filter_map(|part| part.links.carrier.captures.as_mut());
-    let cut_off: Vec<String> = captures.flat_map(|captures| captures.end()).collect();
+    let cut_off: Vec<String> = captures.flat_map(|captures| captures.end(plan)).collect();
     let mut said: Vec<Said> = parts.iter().map(Said::of).collect();
     let stood = others.iter().map(|other| other.stood).fold(clock.stood(), Duration::max);
     let processes = 1 + others.len();

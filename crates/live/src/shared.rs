@@ -4,6 +4,8 @@
 //! numbers and nothing worse: there is never a reference to anything else in such memory. Its length is sealed, as a
 //! process that shortened it would kill others. What of another process's memory must only be read is mapped so.
 
+#![cfg_attr(not(target_os = "linux"), allow(dead_code, unused_imports, reason = "several processes need Linux"))]
+
 use std::fs::File;
 use std::io;
 use std::ops::Deref;

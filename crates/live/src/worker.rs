@@ -234,10 +234,11 @@ impl<'a, P: Probe> Worker<'a, P> {
     /// What has been captured goes to its files from time to time, at first when there is nothing to do.
     #[cold]
     fn write_captures(&mut self, waits: &Waits) {
-        if let Some(captures) = &mut self.driver.links.carrier.captures
+        let Wires { captures, plan, .. } = &mut self.driver.links.carrier;
+        if let Some(captures) = captures
             && (!matches!(waits, Waits::No) || self.turns.is_multiple_of(WRITE))
         {
-            captures.write_after(self.clock.machine());
+            captures.write_after(plan, self.clock.machine());
         }
     }
 

@@ -45,11 +45,17 @@ pub(crate) fn simulate<'py>(
 ) -> PyResult<(Run<'py>, Vec<Captured<'py>>)> {
     let (result, captured) = watched(py, scenario, progress, |watch| {
         let plan = Plan::new(&scenario.read)?;
-        if let Some(most) = memory_bytes_max {
-            Estimate::of(&plan).check_memory(&plan, most)?;
-        }
-        let capturing = |(places, most)| Ok(Capturing::new(&plan, wanted(&plan, &places, "pcap")?, most));
+        let capturing = |(places, most)| Ok((Capturing::new(&plan, wanted(&plan, &places, "pcap")?, most), most));
         let links = pcap.map(capturing).transpose()?;
+        if let Some(most) = memory_bytes_max {
+            let estimate = Estimate::of(&plan);
+            match &links {
+                Some((links, packets)) => estimate.capturing(&plan, links.links(), *packets),
+                None => estimate,
+            }
+            .check_memory(&plan, most)?;
+        }
+        let links = links.map(|(links, _)| links);
         let result = sim::run_captured(&plan, sim::Execution { threads, parts }, links.as_ref(), watch);
         let captured = links.map(|links| links.contents(&plan)).transpose()?;
         Ok((result, captured.unwrap_or_default()))

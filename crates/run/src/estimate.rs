@@ -11,7 +11,7 @@
 //! Deliberately absent: CPU time. It depends on the machine and on what else uses its caches, so whoever asks runs the
 //! scenario for a second and divides.
 
-use units::{Duration, FlowId, Problem, Time};
+use units::{Duration, FlowId, LinkId, Problem, Time};
 
 use crate::{FlowInfo, Plan};
 
@@ -39,6 +39,8 @@ pub struct Memory {
     pub samples: u64,
     /// Packets that are recorded one by one, and states of flows.
     pub recorded: u64,
+    /// Captured packets, and the files made of them.
+    pub captured: u64,
 }
 
 /// The program, and what is there of every run.
@@ -59,11 +61,13 @@ const SAMPLE_BYTES: u64 = 130;
 const RECORDED_BYTES: u64 = 400;
 /// Of a recorded change of a flow's state, and of its row in the table.
 const STATE_BYTES: u64 = 90;
+/// Of a captured packet, and of its block in a file, which is made once in Rust and copied once to Python.
+const CAPTURED_BYTES: u64 = 800;
 
 impl Memory {
     /// All of it.
     pub fn bytes(&self) -> u64 {
-        [self.flows, self.packets, self.samples, self.recorded]
+        [self.flows, self.packets, self.samples, self.recorded, self.captured]
             .iter()
             .fold(self.fabric, |sum, part| sum.saturating_add(*part))
     }
@@ -78,16 +82,31 @@ impl Estimate {
         Estimate { packet_hops: hops as u64, end, memory: memory(plan, end, hops as u64) }
     }
 
+    /// The same of a run that captures at most so many packets of each of these files, which have these links. A link
+    /// carries no more than full data packets and as many small ones in all the run's time.
+    pub fn capturing<'a>(
+        mut self,
+        plan: &Plan,
+        files: impl Iterator<Item = &'a [LinkId]>,
+        packets_max: u64,
+    ) -> Estimate {
+        let mtu = plan.scenario.host.mtu.get().max(1);
+        let carried = |link: &LinkId| 2 * plan.fabric.link(*link).rate.bytes_in(self.end.since(Time::ZERO)) / mtu + 2;
+        let packets = |links: &[LinkId]| links.iter().map(carried).sum::<u64>().min(self.packet_hops).min(packets_max);
+        self.memory.captured = files.map(packets).sum::<u64>().saturating_mul(CAPTURED_BYTES);
+        self
+    }
+
     /// Refuses a plan that will hardly fit `most` bytes, and says which setting would make it fit.
     pub fn check_memory(&self, plan: &Plan, most: u64) -> Result<(), Problem> {
         let needed = self.memory.bytes();
         if needed <= most {
             return Ok(());
         }
-        let Memory { fabric, flows, packets, samples, recorded } = self.memory;
-        let recorded = ("recorded packets", recorded);
-        let parts = [("the fabric", fabric), ("flows", flows), ("packets", packets), ("samples", samples), recorded];
-        let &(largest, bytes) = parts.iter().max_by_key(|part| part.1).expect("there are five");
+        let Memory { fabric, flows, packets, samples, recorded, captured } = self.memory;
+        let rows = [("samples", samples), ("recorded packets", recorded), ("captured packets", captured)];
+        let parts = [("the fabric", fabric), ("flows", flows), ("packets", packets)].into_iter().chain(rows);
+        let (largest, bytes) = parts.max_by_key(|part| part.1).expect("there are six");
         let (key, advice) = self.advice(plan, most);
         let message = format!(
             "the run will need about {} of memory and there are {}; {} of it is for {largest}. {advice}",
@@ -98,10 +117,14 @@ impl Estimate {
         Err(Problem::new(key, message))
     }
 
-    /// The setting that would make it fit: the first of samples and flows that alone does.
+    /// The setting that would make it fit: the first that alone does.
     fn advice(&self, plan: &Plan, most: u64) -> (&'static str, String) {
-        let Memory { flows, samples, recorded, .. } = self.memory;
+        let Memory { flows, samples, recorded, captured, .. } = self.memory;
         let rest_of = |part: u64| most.saturating_sub(self.memory.bytes() - part);
+        if captured > samples.max(recorded) && rest_of(captured) > 0 {
+            let packets = rest_of(captured) / CAPTURED_BYTES;
+            return ("pcap", format!("Packets of all captured links up to {packets} would fit (--pcap-packets)"));
+        }
         if recorded > samples && rest_of(recorded) > 0 {
             let (packets, states) = recorded_bytes(plan, self.packet_hops);
             let (key, part, row) = match packets >= states {
@@ -229,6 +252,7 @@ fn memory(plan: &Plan, end: Time, packet_hops: u64) -> Memory {
         packets: active.saturating_mul(window).min(room).saturating_mul(PACKET_BYTES),
         samples: samples.saturating_mul(plan.sample_rows()).saturating_mul(SAMPLE_BYTES),
         recorded: recorded.saturating_add(states),
+        captured: 0,
     }
 }
 

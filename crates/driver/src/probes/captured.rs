@@ -3,6 +3,7 @@
 //! over.
 
 use std::collections::BTreeMap;
+use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use node::{Loss, Packet};
@@ -55,6 +56,57 @@ pub(crate) struct Captured {
     noting: Vec<Noting>,
 }
 
+/// A packet that was lost at the receiving end of a captured link.
+pub struct Lost {
+    /// Which link of its file.
+    pub interface: u32,
+    /// When.
+    pub at: Time,
+    /// What it is.
+    pub packet: Packet,
+    /// Why, in words.
+    pub why: &'static str,
+}
+
+/// Tells of packets that are lost at the receiving ends of captured links, while a run goes on.
+#[derive(Clone, Default)]
+pub struct TellsLosses {
+    /// By receiving end: which link of its file, and who writes that.
+    ends: BTreeMap<Place, (u32, Sender<Lost>)>,
+}
+
+impl TellsLosses {
+    /// A scenario asks for none.
+    pub(crate) fn new(_: &Plan) -> Option<TellsLosses> {
+        None
+    }
+
+    /// Of the links of a file, `to` is told.
+    pub fn tell(&mut self, plan: &Plan, links: &[LinkId], to: &Sender<Lost>) {
+        let ends = (0..).zip(links).map(|(interface, &link)| (receiver(plan, link), (interface, to.clone())));
+        self.ends.extend(ends);
+    }
+}
+
+impl Probe for TellsLosses {
+    fn wants(&self) -> Wants {
+        Wants { drops: true, ..Wants::default() }
+    }
+
+    fn on_drop(&mut self, now: Time, at: Place, packet: &Packet, why: Loss) {
+        if let Some((interface, to)) = self.ends.get(&at) {
+            // Nobody listens any more once a file can't be written.
+            let _ = to.send(Lost { interface: *interface, at: now, packet: *packet, why: loss_in_words(why) });
+        }
+    }
+}
+
+/// The receiving end of a link.
+fn receiver(plan: &Plan, link: LinkId) -> Place {
+    let ends = plan.fabric.link(link);
+    place(plan, ends.to, ends.to_port)
+}
+
 /// A file's content.
 pub struct Content {
     /// Whole blocks, from the first on.
@@ -71,10 +123,15 @@ impl Capturing {
             for (number, &link) in (0..).zip(&wanted.links) {
                 let (ends, interface) = (plan.fabric.link(link), Interface { file, number, link });
                 senders.insert(place(plan, ends.from, ends.from_port), interface);
-                receivers.insert(place(plan, ends.to, ends.to_port), interface);
+                receivers.insert(receiver(plan, link), interface);
             }
         }
         Arc::new(Capturing { files, packets_max, senders, receivers, noted: Mutex::default() })
+    }
+
+    /// The links of each file.
+    pub fn links(&self) -> impl Iterator<Item = &[LinkId]> {
+        self.files.iter().map(|file| &file.links[..])
     }
 
     /// The contents of the files, in their order, of what a run has noted; the same for any number of parts.

@@ -440,3 +440,57 @@ fn a_simulated_link_is_captured_as_a_live_one() {
     }
     std::fs::remove_dir_all(&folder).expect("it is ours");
 }
+
+/// What is lost at the end of a captured link is in its file, with the reason, as in a simulation's: for want of room
+/// in the switch there, or on the link itself. Only the order may differ, since another worker says it.
+#[test]
+fn a_live_capture_has_what_was_lost_and_why() {
+    let folder = std::env::temp_dir().join(format!("clearway-losses-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let path = folder.join("link.pcapng").display().to_string();
+    for (name, setting, why) in [
+        ("spine0-leaf0", "switch.buffer.per_port.bytes = '12KB'", "no room"),
+        ("spine0-leaf0", "failure = [{ link = ['spine0', 'leaf0'], at = '0s', loss = 0.01 }]", "lost or damaged"),
+    ] {
+        let text = format!(
+            r#"
+            {setting}
+            transport = "newreno"
+            live = {{ content = "none", dilation = 1000, workers = 2, wait = "sleep" }}
+            fabric.leaf_spine = {{ racks = 2, hosts_per_rack = 4, spines = 1, spine_rate = "400Gbps" }}
+            [[traffic]]
+            sizes.constant = "300KB"
+            arrivals = "all_at_once"
+            pattern.incast.degree = 7
+            receivers = "0"
+            flows = 7
+            "#
+        );
+        let live = run(&read(&text, &[(&format!("live.capture.{name}"), path.as_str())]), |_| false);
+        sound(&live.expect("it can be run"));
+        let written = std::fs::read(&path).expect("the file");
+        let plan = Plan::new(&read(&text, &[])).expect("a plan");
+        let places = std::collections::BTreeMap::from([(name.to_owned(), path.clone())]);
+        let wanted = sim::capture::wanted(&plan, &places, "pcap").expect("it is there");
+        let links = sim::Capturing::new(&plan, wanted, 1 << 20);
+        sim::run_captured(&plan, sim::Execution { threads: 1, parts: None }, Some(&links), |_| false);
+        let content = links.contents(&plan).expect("the default network").remove(0);
+        assert_eq!(blocks(&written), blocks(&content.blocks), "{name}, {setting}");
+        let says = |block: &&[u8]| String::from_utf8_lossy(block).contains(&format!("lost: {why}"));
+        assert!(blocks(&written).iter().any(says), "{name}: nothing was {why}");
+    }
+    std::fs::remove_dir_all(&folder).expect("it is ours");
+}
+
+/// The blocks of a pcapng file, sorted.
+fn blocks(mut bytes: &[u8]) -> Vec<&[u8]> {
+    let mut blocks = Vec::new();
+    while let Some(length) = bytes.get(4..8) {
+        let length = u32::from_le_bytes(length.try_into().expect("four bytes")) as usize;
+        let (block, rest) = bytes.split_at(length);
+        blocks.push(block);
+        bytes = rest;
+    }
+    blocks.sort_unstable();
+    blocks
+}
