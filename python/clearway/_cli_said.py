@@ -66,7 +66,8 @@ def tell_jobs(result: cw.Result, said: Said) -> None:
         return
     from clearway._jobs import said_of, summary
 
-    said.table(summary(result), "jobs", _JOBS)
+    table = summary(result)
+    said.table(table, "jobs", _JOBS + ("; slowdown: time over that of the job alone" if "slowdown" in table else ""))
     sentences = said_of(result)
     for sentence in sentences:
         said.line(sentence, {})
