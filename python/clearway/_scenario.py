@@ -128,9 +128,9 @@ class Scenario:
         times in nanoseconds; Chakra's execution traces (ASTRA-sim) to `chakra`.0.et for rank 0, and so on, with exact
         times.
 
-        `job` is its name; where the scenario has one job, that one. Collectives are written as their messages. Neither format
-        says that messages of a channel leave one after the other: where several are under way between two ranks, they
-        go side by side when they are read. No file is overwritten.
+        `job` is its name; where the scenario has one job, that one. Collectives are written as their messages. Neither
+        format says that messages of a channel leave one after the other: where several are under way between two
+        ranks, they go side by side when they are read. No file is overwritten.
 
         >>> import clearway as cw, tempfile
         >>> folder = tempfile.mkdtemp()
