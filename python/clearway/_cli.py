@@ -214,6 +214,10 @@ def compare(
         list[str] | None,
         typer.Option(help="With --work training: only this work, such as all-reduce or 'beside rpcs' (repeatable)."),
     ] = None,
+    scale: Annotated[
+        float | None,
+        typer.Option(help="With --work training: buffers and sequences so many times as long. Default: 1."),
+    ] = None,
     write: Annotated[
         Path | None, typer.Option(help="With --work outage: put the table into this page, between its marks.")
     ] = None,
@@ -227,6 +231,8 @@ def compare(
         raise ValueError("--ranks needs --work training")
     if job and work != "training":
         raise ValueError("--job needs --work training")
+    if scale is not None and work != "training":
+        raise ValueError("--scale needs --work training")
     if write is not None and work != "outage":
         raise ValueError("--write needs --work outage")
     if all_:
@@ -239,7 +245,7 @@ def compare(
             if work == "outage":
                 _compare_outage(transport, set_, seed, threads, out, write, Said(json_))
                 return
-            _compare_training(transport, ranks, job, set_, seed, threads, out, Said(json_))
+            _compare_training(transport, ranks, job, scale, set_, seed, threads, out, Said(json_))
             return
         _compare_all(transport, fabric, workload, load, duration, sustained, set_, seed, threads, out, Said(json_))
         return
@@ -323,7 +329,10 @@ def _compare_outage(
     check_page(folder / "report.html")
     chosen: dict[str, Any] = {} if seed is None else {"seed": seed}
     found = cw.compare_outage(folder, only=transport or (), sets=pairs(set_), workers=workers, progress=True, **chosen)
-    said.table(found.table(), numbers="a job that has no time never ends; bound: its time with half of the capacity")
+    said.table(
+        found.table(),
+        numbers="no time: it never ends; least: what the links allow; doubled: if the rest takes twice as long",
+    )
     if write is not None:
         said.place("page", found.write(write))
     _end_of_all(found, folder, said)
@@ -347,6 +356,7 @@ def _compare_training(
     transport: list[str] | None,
     ranks: list[int] | None,
     jobs: list[str] | None,
+    scale: float | None,
     set_: list[str] | None,
     seed: int | None,
     workers: int | None,
@@ -356,7 +366,7 @@ def _compare_training(
     folder = out or Path("out") / "training"
     check_folder(folder)
     check_page(folder / "report.html")
-    chosen: dict[str, Any] = {"ranks": ranks, "jobs": jobs, "seed": seed}
+    chosen: dict[str, Any] = {"ranks": ranks, "jobs": jobs, "scale": scale, "seed": seed}
     found = cw.compare_training(
         folder,
         only=transport or (),
@@ -365,7 +375,9 @@ def _compare_training(
         progress=True,
         **{key: value for key, value in chosen.items() if value is not None},
     )
-    said.table(found.table())
+    table = found.table()
+    table.index = [f"{scheme}, {count:,} ranks" for scheme, count in table.index]
+    said.table(table)
     for sentence in found.said():
         said.line(sentence, {})
     said.facts({"said": found.said()})

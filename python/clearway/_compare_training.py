@@ -37,22 +37,24 @@ ALONE = ("all-reduce", "all-to-all", "experts", "pipeline")
 TORUS = ("torus all-reduce", "torus all-to-all")
 RPCS = "beside rpcs"
 JOBS = (*ALONE, "two jobs", RPCS, *TORUS)
+TWO_JOBS_ON = 32
+"""The hosts of two jobs at once."""
 _ACCELERATOR = {"teraflops": 312.0, "efficiency": 0.5}
 
 
-def works(ranks: int) -> dict[str, dict[str, Any]]:
-    """The jobs, by name; `ranks` is a multiple of 16.
+def works(ranks: int, scale: float = 1.0) -> dict[str, dict[str, Any]]:
+    """The jobs, by name; `ranks` is a multiple of 16. Buffers and sequences are `scale` times as long.
 
     >>> list(works(128))
     ['all-reduce', 'all-to-all', 'experts', 'pipeline']
     """
-    sizes = {"sequence": 512, "vocabulary": 1000}
+    sizes = {"sequence": max(16, round(512 * scale)), "vocabulary": 1000}
     experts = {"layers": 2, "hidden": 512, "experts": 16, "top_k": 2, "expert_hidden": 1024, "gini": 0.2, **sizes}
     gpt = {"layers": 4, "hidden": 1024, **sizes}
     common = {"accelerator": _ACCELERATOR}
     return {
-        "all-reduce": {"steps": [{"all_reduce": {"bytes": "16MB"}}]},
-        "all-to-all": {"steps": [{"all_to_all": {"bytes": "8MB"}}]},
+        "all-reduce": {"steps": [{"all_reduce": {"bytes": _bytes(16e6 * scale)}}]},
+        "all-to-all": {"steps": [{"all_to_all": {"bytes": _bytes(8e6 * scale)}}]},
         "experts": {
             "model": {"model": {"moe": experts}, "degrees": {"data": ranks, "expert": 16}, "micro_batches": 1, **common}
         },
@@ -83,6 +85,10 @@ def torus(ranks: int) -> dict[str, Any]:
     return {"torus": {"dims": min(found)[1], "rate": "100Gbps", "host_rate": "600Gbps"}}
 
 
+def _bytes(count: float) -> str:
+    return f"{round(count)}B"
+
+
 def rpcs() -> dict[str, Any]:
     """Remote procedure calls of 10 KB among all hosts, a tenth of what their links carry."""
     return {
@@ -93,12 +99,12 @@ def rpcs() -> dict[str, Any]:
     }
 
 
-def two_jobs() -> list[dict[str, Any]]:
+def two_jobs(scale: float = 1.0) -> list[dict[str, Any]]:
     """Two jobs that sum as much on the same hosts, one over four times as many channels."""
-    steps = [{"all_reduce": {"bytes": "16MB"}}]
+    steps = [{"all_reduce": {"bytes": _bytes(16e6 * scale)}}]
     return [
-        {"name": "one channel", "steps": steps, "hosts": "0-31"},
-        {"name": "four channels", "steps": steps, "hosts": "0-31", "library": {"channels": 4}},
+        {"name": "one channel", "steps": steps, "hosts": f"0-{TWO_JOBS_ON - 1}"},
+        {"name": "four channels", "steps": steps, "hosts": f"0-{TWO_JOBS_ON - 1}", "library": {"channels": 4}},
     ]
 
 
@@ -136,7 +142,8 @@ def measure(result: Result) -> dict[str, Any]:
         else np.nan,
         "hops": float(result.info["packet_hops"]),
         "digest": result.digest or "",
-        "audit": float(result.ok),
+        # A job that stops is a result, which the table tells.
+        "audit": float(all(of["ok"] or of["name"] == "every flow ended" for of in result.info["audit"])),
     }
 
 
@@ -147,6 +154,7 @@ def compare_training(
     ranks: Sequence[int] = RANKS,
     jobs: Sequence[str] = (),
     sets: Sequence[tuple[str, str]] = (),
+    scale: float = 1.0,
     seed: int = 1,
     workers: int | None = None,
     dask: Any = None,
@@ -156,12 +164,14 @@ def compare_training(
     jobs at once.
 
     `ranks` are the sizes of the jobs, multiples of 16. `jobs` are some of them, such as "all-reduce" or "two jobs";
-    all if there are none. `sets` are keys set over the scenarios. Runs that exist in
-    `folder` are not repeated. `workers`, `dask` and `progress` are as for a sweep.
+    all if there are none. Buffers and sequences are `scale` times as long. `sets` are keys set over the scenarios.
+    Runs that exist in `folder` are not repeated. `workers`, `dask` and `progress` are as for a sweep.
     """
     wrong = [count for count in ranks if count < 32 or count % 16]
     if wrong:
         raise ValueError(f"{wrong[0]} ranks: write a multiple of 16, from 32 on, such as 128")
+    if not 0 < scale <= 1_000:
+        raise ValueError(f"scale {scale:g}: write a number above 0, such as 0.1, and at most 1000")
     unknown = [job for job in jobs if job not in JOBS]
     if unknown:
         raise ValueError(f"{unknown[0]!r} is not a job of this comparison; those are {', '.join(JOBS)}")
@@ -169,7 +179,7 @@ def compare_training(
     base, absent, points = Scenario.load(FOLDER / "training.toml").with_text(list(sets)), dict[str, str](), []
     for one in who:
         for count in ranks:
-            for work, keys in _works_of(one, count).items():
+            for work, keys in _works_of(one, count, scale).items():
                 if jobs and work not in jobs:
                     continue
                 try:
@@ -183,7 +193,11 @@ def compare_training(
     result = Sweep(points, Path(folder)).run(workers=workers, dask=dask, progress=progress)
     if result.interrupted:
         raise KeyboardInterrupt
-    return Training(result.table().reset_index(drop=True), who, absent, f"seed {seed}", result.unchanged)
+    return Training(result.table().reset_index(drop=True), who, absent, _setting(seed, scale), result.unchanged)
+
+
+def _setting(seed: int, scale: float) -> str:
+    return f"seed {seed}" + (f", buffers and sequences {scale:g} times as long" if scale != 1 else "")
 
 
 def chosen(known: Sequence[Contender], only: Sequence[str]) -> list[Contender]:
@@ -220,9 +234,10 @@ def _beside() -> list[Contender]:
     """Who is not in the catalogue as a contender: two jobs as tenants of Augmented Queue, and a job over DCTCP beside
     calls over Harmony.
     """
-    request = {"position": "ingress", "share": {"weight": 1}}
+    # At each of its hosts a job asks for its share of the link out of it.
+    request = [{"position": "ingress", "share": {"weight": 1}}]
     entities: Any = [
-        {"name": job["name"], "traffic": [job["name"]], "each": "host", "request": [request]} for job in two_jobs()
+        {"name": job["name"], "traffic": [job["name"]], "each": "host", "request": request} for job in two_jobs()
     ]
     keys: dict[str, Value] = {"transport": "dctcp", "sharing": "aq", "entity": entities}
     return [
@@ -231,11 +246,11 @@ def _beside() -> list[Contender]:
     ]
 
 
-def _works_of(one: Contender, ranks: int) -> dict[str, dict[str, Any]]:
+def _works_of(one: Contender, ranks: int, scale: float) -> dict[str, dict[str, Any]]:
     """What a contender runs, and the keys of each."""
     if one.name == AQ:
-        return {"two jobs": {"job": two_jobs()}}
-    jobs = {name: [{"name": name, **job}] for name, job in works(ranks).items()}
+        return {"two jobs": {"job": two_jobs(scale)}}
+    jobs = {name: [{"name": name, **job}] for name, job in works(ranks, scale).items()}
     again = one.keys.get("traffic.all.resubmit")
     # Applications submit a refused call again, as Harmony's section 4 leaves it to them.
     calls = rpcs() | ({"resubmit": again} if again is not None else {})
@@ -245,7 +260,7 @@ def _works_of(one: Contender, ranks: int) -> dict[str, dict[str, Any]]:
     if one.name == HARMONY:
         return {RPCS: beside}
     found: dict[str, dict[str, Any]] = {name: {"job": job} for name, job in jobs.items()}
-    found |= {"two jobs": {"job": two_jobs()}, RPCS: beside}
+    found |= {"two jobs": {"job": two_jobs(scale)}, RPCS: beside}
     found |= {name: {"job": jobs[name.removeprefix("torus ")], "fabric": torus(ranks)} for name in TORUS}
     return found
 

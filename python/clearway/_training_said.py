@@ -30,7 +30,7 @@ def _fastest(runs: pd.DataFrame, work: str, ranks: int) -> str:
     first = times.iloc[0]
     median, last = times.median() / first, times.iloc[-1] / first
     return (
-        f"{work}, {ranks:,} ranks: {times.index[0]} is the fastest with {first:.2f} ms; the median of {len(times)} "
+        f"{work}, {ranks:,} ranks: {times.index[0]} is the fastest with {first:.3g} ms; the median of {len(times)} "
         f"schemes takes {median:.2f} times as long, {times.index[-1]} {last:.2f} times."
     )
 
@@ -41,8 +41,8 @@ def _exposed(runs: pd.DataFrame, ranks: int) -> str:
     if not len(shares):
         return ""
     return (
-        f"Of the iterations of the two models, {ranks:,} ranks, {shares.iloc[0]:.0%} of the time are exposed "
-        f"communication and waiting over {shares.index[0]}, and {shares.iloc[-1]:.0%} over {shares.index[-1]}."
+        f"Of the iterations of the two models, {ranks:,} ranks, {shares.iloc[0]:.1%} of the time are exposed "
+        f"communication and waiting over {shares.index[0]}, and {shares.iloc[-1]:.1%} over {shares.index[-1]}."
     )
 
 
@@ -78,8 +78,8 @@ def _torus(runs: pd.DataFrame, ranks: int) -> str:
         times = _of(runs, f"torus {work}", "time ms")
         if not len(times):
             continue
-        own = f", R2C2 takes {times['r2c2']:.2f}" if "r2c2" in times and times.index[0] != "r2c2" else ""
-        said.append(f"an {work} takes {times.iloc[0]:.2f} ms over {times.index[0]}{own}")
+        own = f", R2C2 takes {times['r2c2']:.3g}" if "r2c2" in times and times.index[0] != "r2c2" else ""
+        said.append(f"an {work} takes {times.iloc[0]:.3g} ms over {times.index[0]}{own}")
     return f"On a torus of three dimensions with {ranks:,} nodes {' and '.join(said)}." if said else ""
 
 
