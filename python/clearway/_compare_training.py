@@ -322,7 +322,9 @@ class Training:
             "<h1>Every scheme under training</h1>",
             f"<p class=subtitle>{escape(self.setting)}</p>",
             _html.section("What it says", "".join(f"<p>{escape(sentence)}</p>" for sentence in self.said())),
-            _html.section("Time of each job", _html.table(head, rows, text=1)),
+            _html.section(
+                "Time of each job", _html.table(head, rows, text=1) + "<p>–: it does not take part, or never ends.</p>"
+            ),
             _html.section(
                 "What it costs",
                 _html.table(["scheme", "ranks", "exposed (ms)", "longest queue (KB)", "lost (%)", "sent again (%)"],

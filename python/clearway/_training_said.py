@@ -103,4 +103,5 @@ def _ends(runs: pd.DataFrame) -> str:
     if not len(stopped):
         return f"All {len(rows)} runs of the four jobs end."
     names = ", ".join(dict.fromkeys(stopped["scheme"]))
-    return f"Of {len(rows)} runs of the four jobs {len(stopped)} never end: those over {names}."
+    ends = "one never ends: that" if len(stopped) == 1 else f"{len(stopped)} never end: those"
+    return f"Of {len(rows)} runs of the four jobs {ends} over {names}."

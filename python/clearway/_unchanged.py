@@ -55,7 +55,7 @@ class Unchanged:
     level: str
 
     def __str__(self) -> str:
-        others = ", ".join(self.others[:NAMED]) + (", ..." if len(self.others) > NAMED else "")
+        others = "; ".join(self.others[:NAMED]) + ("; ..." if len(self.others) > NAMED else "")
         differs = " and ".join(self.differs)
         at_flow_level = self.level == "flow" and "fabric" not in self.differs
         why = [_AT_FLOW_LEVEL] if at_flow_level else [_REASONS[one] for one in self.differs]

@@ -71,6 +71,13 @@ def test_a_job_beside_another_is_measured_against_itself_alone(level: str) -> No
         cw.Scenario.load("examples/tiny.toml").with_({"measure.alone": True})
 
 
+def test_a_live_run_measures_no_job_alone() -> None:
+    scenario = cw.Scenario.load("examples/tiny.toml").with_({"traffic": [], "job": [RING], "measure.alone": True})
+    for processes in (1, 2):
+        with pytest.raises(cw.ScenarioError, match="a live run runs everything once"):
+            cw.live(scenario, processes=processes)
+
+
 def test_a_run_prints_the_slowdown_that_was_asked_for(tmp_path: Path) -> None:
     job = 'job = [{ name = "train", steps = [{ all_reduce = { bytes = "80KB" } }] }]'
     asked = ["--set", "traffic=[]", "--set", job, "--set", "measure.alone=true"]

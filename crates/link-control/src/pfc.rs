@@ -58,8 +58,8 @@ pub struct Config {
 }
 
 /// Headroom as SONiC computes it for switches of several vendors (its design "dynamically headroom calculation", and
-/// the scripts `buffer_headroom_*.lua` of sonic-swss): a frame of the class that has begun, and a frame before the pause,
-/// both directions of the cable, and what the neighbour sends until it answers.
+/// the scripts `buffer_headroom_*.lua` of sonic-swss): a frame of the class that has begun, and a frame before the
+/// pause, both directions of the cable, and what the neighbour sends until it answers.
 ///
 /// It is what switches are told, so that it may be less than what arrives: where cables are longer, or where `mtu` is
 /// too small, a lossless class loses packets, as it does in networks that are configured so.
@@ -72,8 +72,8 @@ pub struct Headroom {
     /// Largest frame on the link, of any class. Default: `host.mtu`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mtu: Option<Bytes>,
-    /// What a neighbour sends from when a pause arrives until it stops. Default: the most that IEEE 802.3, 31B.3.7 allows
-    /// at the link's rate: 394 quanta of 64 bytes at 100 Gbps, 453 at 200, 905 at 400.
+    /// What a neighbour sends from when a pause arrives until it stops. Default: the most that IEEE 802.3, 31B.3.7
+    /// allows at the link's rate: 394 quanta of 64 bytes at 100 Gbps, 453 at 200, 905 at 400.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub response: Option<Bytes>,
     /// Cells of the switch's memory, if what follows a pause may be packets of 64 bytes that fill one each: headroom is

@@ -1,10 +1,10 @@
 //! Each job alone: what others in the network cost it.
 //!
-//! A job's slowdown is its time over that of a run of its own, at the same level, with the same seed. There its ranks are
-//! on the same hosts, its messages have the same numbers and so take the same paths, its stragglers are as slow, and the
-//! network fails as it does in the whole run; only other traffic and other jobs never begin. What differs is due to them
-//! alone, so that a job beside which there is nothing has a slowdown of exactly 1, and is not run again. A closed form or
-//! an estimate at another level would mix in what these leave out.
+//! A job's slowdown is its time over that of a run of its own, at the same level, with the same seed. There its ranks
+//! are on the same hosts, its messages have the same numbers and so take the same paths, its stragglers are as slow,
+//! and the network fails as it does in the whole run; only other traffic and other jobs never begin. What differs is
+//! due to them alone, so that a job beside which there is nothing has a slowdown of exactly 1, and is not run again. A
+//! closed form or an estimate at another level would mix in what these leave out.
 //!
 //! Switches keep what entities have asked for: alone is not what a job would get in another network.
 

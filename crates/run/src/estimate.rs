@@ -122,8 +122,7 @@ impl Estimate {
         }
         // Messages of a job are flows, too.
         if jobs > flows.min(self.memory.bytes() / 4) {
-            let advice = "Larger chunks, fewer channels, ranks or iterations of the job would fit, or an estimate at flow \
-                          level";
+            let advice = "Larger chunks, or fewer channels, ranks or iterations of the job would fit";
             return ("job", advice.to_owned());
         }
         if flows > 0 && rest_of(flows) > 0 {

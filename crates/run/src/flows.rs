@@ -48,7 +48,8 @@ impl FlowTable {
         FlowTable { part: 0..flows.len(), flows, by_src, first }
     }
 
-    /// The same flows under the same numbers, so that they take the same paths, but those outside of `part` never begin.
+    /// The same flows under the same numbers, so that they take the same paths, but those outside of `part` never
+    /// begin.
     pub(crate) fn only(mut self, part: Range<usize>) -> FlowTable {
         for flow in (0..self.flows.len()).filter(|flow| !part.contains(flow)) {
             (self.flows[flow].start, self.flows[flow].after) = (workload::Flow::BY_JOB, None);

@@ -22,8 +22,8 @@ fn incast(headroom: &str) -> RunResult {
     ))
 }
 
-/// Each port takes in what its wire holds both ways after it has paused: 250 kB. A switch that has been told so keeps it
-/// free; one that has been told of a metre of cable loses packets of a lossless class.
+/// Each port takes in what its wire holds both ways after it has paused: 250 kB. A switch that has been told so keeps
+/// it free; one that has been told of a metre of cable loses packets of a lossless class.
 #[test]
 fn headroom_for_the_cable_that_is_there_loses_nothing_and_for_a_shorter_one_does() {
     for enough in ["headroom = {}", "headroom = { cable_m = 1980.0 }"] {
@@ -46,7 +46,7 @@ fn permutation(recovery: &str, balancing: &str, more: &str) -> RunResult {
         host.delay = "0s"
         switch = {{ balancing = {balancing}, buffer.shared = {{ bytes = "16MB" }} }}
         measure.interval = "0s"
-        fabric.leaf_spine = {{ racks = 2, hosts_per_rack = 8, spines = 8, host_rate = "100Gbps", spine_rate = "100Gbps" }}
+        fabric.leaf_spine = {{ racks = 2, hosts_per_rack = 8, spines = 8, spine_rate = "100Gbps" }}
         {more}
         [[traffic]]
         sizes = {{ constant = "2MB" }}
@@ -59,7 +59,7 @@ fn permutation(recovery: &str, balancing: &str, more: &str) -> RunResult {
 /// The longest completion time over that of the message's packets at line rate.
 fn slowest(result: &RunResult) -> f64 {
     let packets = 2_000_000u64.div_ceil(1_460);
-    let longest = column(table(result, "flows"), "fct_ps").into_iter().max().expect("there are flows");
+    let longest = column(table(result, "flows"), "fct_ps").iter().max().expect("there are flows");
     *longest as f64 / ((2_000_000 + packets * 40) * 80) as f64
 }
 
