@@ -11,6 +11,7 @@ from clearway._errors import ScenarioError
 if TYPE_CHECKING:
     from clearway import harmony, r2c2
     from clearway._compare_all import Everything, compare_all
+    from clearway._compare_outage import Outage, compare_outage
     from clearway._compare_training import Training, compare_training
     from clearway._estimate import Estimate
     from clearway._listings import fabrics, schema, schemes, workloads
@@ -28,6 +29,7 @@ __all__ = [
     "Estimate",
     "Everything",
     "Joined",
+    "Outage",
     "Point",
     "Progress",
     "Result",
@@ -41,6 +43,7 @@ __all__ = [
     "__version__",
     "compare",
     "compare_all",
+    "compare_outage",
     "compare_training",
     "fabrics",
     "harmony",
@@ -60,6 +63,7 @@ __all__ = [
 # plots.
 _PLACES = {
     "_compare_all": ("Everything", "compare_all"),
+    "_compare_outage": ("Outage", "compare_outage"),
     "_compare_training": ("Training", "compare_training"),
     "_estimate": ("Estimate",),
     "_listings": ("fabrics", "schema", "schemes", "workloads"),

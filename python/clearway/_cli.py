@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TextIO
 import typer
 
 import clearway as cw
-from clearway import _cli_aq, _cli_explain, _cli_live, _cli_paper, _cli_pcap, _cli_trace, _core, _pcap
+from clearway import _cli_aq, _cli_explain, _cli_job, _cli_live, _cli_paper, _cli_pcap, _cli_trace, _core, _pcap
 from clearway._cli_options import (
     FlowControl,
     FlowControls,
@@ -39,13 +39,24 @@ from clearway._cli_options import (
     read_scenarios,
     workload_names,
 )
-from clearway._cli_said import EXIT_AUDIT, EXIT_INTERRUPTED, EXIT_USAGE, SLOWDOWN, Said, finish, tell_jobs
+from clearway._cli_said import (
+    EXIT_AUDIT,
+    EXIT_INTERRUPTED,
+    EXIT_USAGE,
+    SLOWDOWN,
+    Said,
+    finish,
+    tell_jobs,
+    tell_unchanged,
+)
 from clearway._defaults import KEEPS_UP
 from clearway._places import check_folder, check_page, held, slug
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from clearway._compare_outage import Outage
+    from clearway._compare_training import Training
     from clearway._listings import Link
 
 app = typer.Typer(
@@ -189,29 +200,52 @@ def compare(
     work: Annotated[
         str | None,
         typer.Option(
-            help="With --all: flows (the default), or training: four jobs over each scheme, and two jobs at once."
+            help=(
+                "With --all: flows (the default); training: jobs over each scheme, alone and beside others; or outage: "
+                "a plane or a link that dies in the middle of an all-reduce."
+            )
         ),
     ] = None,
     ranks: Annotated[
         list[int] | None,
         typer.Option(help="With --work training: ranks of the jobs, multiples of 16 (repeatable). Default: 128."),
     ] = None,
+    job: Annotated[
+        list[str] | None,
+        typer.Option(help="With --work training: only this work, such as all-reduce or 'beside rpcs' (repeatable)."),
+    ] = None,
+    scale: Annotated[
+        float | None,
+        typer.Option(help="With --work training: buffers and sequences so many times as long. Default: 1."),
+    ] = None,
+    write: Annotated[
+        Path | None, typer.Option(help="With --work outage: put the table into this page, between its marks.")
+    ] = None,
     json_: Json = False,
 ) -> None:
     """Run several schemes or scenarios, and write one table and one report."""
     of_all = {"--fabric": fabric, "--workload": workload, "--duration": duration, "--sustained": sustained}
-    if work not in (None, "flows", "training"):
-        raise ValueError(f"--work {work}: write flows or training")
+    if work not in (None, "flows", "training", "outage"):
+        raise ValueError(f"--work {work}: write flows, training or outage")
     if ranks and work != "training":
         raise ValueError("--ranks needs --work training")
+    if job and work != "training":
+        raise ValueError("--job needs --work training")
+    if scale is not None and work != "training":
+        raise ValueError("--scale needs --work training")
+    if write is not None and work != "outage":
+        raise ValueError("--write needs --work outage")
     if all_:
         if scenarios or flow_control:
             raise ValueError("--all uses scenarios and flow controls of its own; name none beside it")
-        if work == "training":
+        if work in ("training", "outage"):
             for option, value in {**of_all, "--load": load}.items():
                 if value:
                     raise ValueError(f"{option} has no effect on training jobs; leave it out")
-            _compare_training(transport, ranks, set_, seed, threads, out, Said(json_))
+            if work == "outage":
+                _compare_outage(transport, set_, seed, threads, out, write, Said(json_))
+                return
+            _compare_training(transport, ranks, job, scale, set_, seed, threads, out, Said(json_))
             return
         _compare_all(transport, fabric, workload, load, duration, sustained, set_, seed, threads, out, Said(json_))
         return
@@ -239,6 +273,7 @@ def compare(
     said.table(comparison.table(), numbers=SLOWDOWN)
     said.place("results", folder)
     said.place("report", report)
+    tell_unchanged(comparison.unchanged, said)
     finish(comparison.results, said)
 
 
@@ -280,9 +315,48 @@ def _compare_all(
         raise typer.Exit(EXIT_AUDIT)
 
 
+def _compare_outage(
+    transport: list[str] | None,
+    set_: list[str] | None,
+    seed: int | None,
+    workers: int | None,
+    out: Path | None,
+    write: Path | None,
+    said: Said,
+) -> None:
+    folder = out or Path("out") / "outage"
+    check_folder(folder)
+    check_page(folder / "report.html")
+    chosen: dict[str, Any] = {} if seed is None else {"seed": seed}
+    found = cw.compare_outage(folder, only=transport or (), sets=pairs(set_), workers=workers, progress=True, **chosen)
+    said.table(
+        found.table(),
+        numbers="no time: it never ends; least: what the links allow; doubled: if the rest takes twice as long",
+    )
+    if write is not None:
+        said.place("page", found.write(write))
+    _end_of_all(found, folder, said)
+
+
+def _end_of_all(found: Outage | Training, folder: Path, said: Said) -> None:
+    """What the comparisons under training have to say at the end."""
+    for name, why in found.absent.items():
+        typer.echo(f"{name} did not take part: {why}", err=True)
+    said.place("results", folder)
+    said.place("report", found.report(folder / "report.html"))
+    tell_unchanged(found.unchanged, said)
+    said.facts({"absent": dict(found.absent), "ok": found.ok})
+    said.end()
+    if not found.ok:
+        typer.echo("AUDIT: the audit of a run found a fault; the column `audit` of the runs says which", err=True)
+        raise typer.Exit(EXIT_AUDIT)
+
+
 def _compare_training(
     transport: list[str] | None,
     ranks: list[int] | None,
+    jobs: list[str] | None,
+    scale: float | None,
     set_: list[str] | None,
     seed: int | None,
     workers: int | None,
@@ -292,7 +366,7 @@ def _compare_training(
     folder = out or Path("out") / "training"
     check_folder(folder)
     check_page(folder / "report.html")
-    chosen: dict[str, Any] = {"ranks": ranks, "seed": seed}
+    chosen: dict[str, Any] = {"ranks": ranks, "jobs": jobs, "scale": scale, "seed": seed}
     found = cw.compare_training(
         folder,
         only=transport or (),
@@ -301,18 +375,13 @@ def _compare_training(
         progress=True,
         **{key: value for key, value in chosen.items() if value is not None},
     )
-    said.table(found.table())
+    table = found.table()
+    table.index = [f"{scheme}, {count:,} ranks" for scheme, count in table.index]
+    said.table(table)
     for sentence in found.said():
         said.line(sentence, {})
-    for name, why in found.absent.items():
-        typer.echo(f"{name} did not take part: {why}", err=True)
-    said.place("results", folder)
-    said.place("report", found.report(folder / "report.html"))
-    said.facts({"absent": dict(found.absent), "said": found.said(), "ok": found.ok})
-    said.end()
-    if not found.ok:
-        typer.echo("AUDIT: the audit of a run found a fault; the column `audit` of the runs says which", err=True)
-        raise typer.Exit(EXIT_AUDIT)
+    said.facts({"said": found.said()})
+    _end_of_all(found, folder, said)
 
 
 @app.command()
@@ -460,6 +529,7 @@ def sweep(
         (result.report(), "report"),
     ):
         said.place(what, where)
+    tell_unchanged(result.unchanged, said)
     said.facts({"failed": result.failed, "audit": result.troubles, "interrupted": result.interrupted})
     said.end()
     for kind, errors in (("FAILED", result.failed), ("AUDIT", result.troubles)):
@@ -569,6 +639,7 @@ app.command()(_cli_paper.paper)
 app.command()(_cli_live.live)
 app.command()(_cli_explain.explain)
 app.command()(_cli_trace.trace)
+app.command()(_cli_job.job)
 app.command()(_cli_pcap.pcap)
 
 # Its arguments, --help among them, are the program's own.

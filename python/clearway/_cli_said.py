@@ -12,7 +12,11 @@ import typer
 import clearway as cw
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import pandas as pd
+
+    from clearway._unchanged import Unchanged
 
 EXIT_AUDIT, EXIT_USAGE, EXIT_INTERRUPTED = 1, 2, 130
 
@@ -66,11 +70,19 @@ def tell_jobs(result: cw.Result, said: Said) -> None:
         return
     from clearway._jobs import said_of, summary
 
-    said.table(summary(result), "jobs", _JOBS)
+    table = summary(result)
+    said.table(table, "jobs", _JOBS + ("; slowdown: time over that of the job alone" if "slowdown" in table else ""))
     sentences = said_of(result)
     for sentence in sentences:
         said.line(sentence, {})
     said.facts({"critical": sentences})
+
+
+def tell_unchanged(found: Sequence[Unchanged], said: Said) -> None:
+    """Which runs should have differed and did not."""
+    for one in found:
+        typer.echo(f"warning: {one}", err=True)
+    said.facts({"unchanged": [str(one) for one in found]})
 
 
 def _plain(value: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from os import PathLike
+from pathlib import Path
 from typing import TypeAlias, TypedDict, final
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "schemes",
     "simulate",
     "workloads",
+    "write_job",
 ]
 
 __version__: str
@@ -130,6 +132,7 @@ def simulate(
     parts: int | None = None,
     pcap: tuple[dict[str, str], int] | None = None,
 ) -> tuple[_Run, list[tuple[bytes, bool]]]: ...
+def write_job(scenario: Scenario, path: str | PathLike[str], chakra: bool, job: str | None = None) -> list[Path]: ...
 def estimate(scenario: Scenario, progress: _Progress | None = None) -> _Run: ...
 def live(
     scenario: Scenario, progress: _Progress | None = None, processes: int = 1, command: Sequence[str] = ...

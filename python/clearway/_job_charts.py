@@ -35,6 +35,7 @@ def section(results: Sequence[Result], charts: Charts) -> str:
     for result in known:
         named = f"{result.name}: " if len(results) > 1 else ""
         head = ["job", "ranks", "iterations", "ended", "time (µs)", "computing (µs)", "exposed (µs)", "bus (Gbps)"]
+        head += ["slowdown"] if "slowdown" in summary(result) else []
         rows = [[name, *map(int, row[:3]), *map(html.number, row[3:])] for name, *row in summary(result).itertuples()]
         parts.append(html.table(head, rows, text=1))
         parts.append("".join(f"<p>{escape(named + sentence)}</p>" for sentence in said_of(result)))

@@ -31,14 +31,16 @@ def iterations(result: Result) -> pd.DataFrame:
     """
     frame = result.jobs.to_pandas()
     times = {name: frame[name].astype(float) / 1e6 for name in frame.columns if name.endswith("_ps")}
-    found = pd.DataFrame({"ranks": frame["ranks"], **{name.removesuffix("_ps"): of for name, of in times.items()}})
+    times = {name.removesuffix("_ps"): of for name, of in times.items()}
+    found = pd.DataFrame({"ranks": frame["ranks"], **times, "slowdown": frame["slowdown"]})
     found.index = pd.MultiIndex.from_arrays([frame["job"].astype(str), frame["iteration"]], names=["job", "iteration"])
     return found
 
 
 def summary(result: Result) -> pd.DataFrame:
     """A row for each job: its iterations that ended, their mean time, what of it ranks computed, and what is exposed,
-    in microseconds; the bus bandwidth of its collectives, as the mean over their time, in Gbps.
+    in microseconds; the bus bandwidth of its collectives, as the mean over their time, in Gbps. With `measure.alone`
+    also its slowdown: the time of its iterations over that of the job alone in the same network.
     """
     rows = iterations(result)
     collectives = result.collectives.to_pandas()
@@ -52,9 +54,11 @@ def summary(result: Result) -> pd.DataFrame:
         found.append(
             {"job": job, "ranks": int(of["ranks"].iloc[0]), "iterations": len(of), "ended": len(done)}
             | {f"{name} us": means[name] for name in means.index}
-            | {"bus Gbps": bus}
+            | {"bus Gbps": bus, "slowdown": done["time"].sum() / (done["alone"].sum() or np.nan)}
         )
-    return pd.DataFrame(found).set_index("job")
+    table = pd.DataFrame(found).set_index("job")
+    # Only where it was asked for.
+    return table if rows["alone"].notna().any() else table.drop(columns="slowdown")
 
 
 def critical(result: Result, job: str) -> pd.DataFrame:

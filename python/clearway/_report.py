@@ -24,6 +24,7 @@ from clearway._looks import looks_of
 from clearway._packets import time_of
 from clearway._points import SPENT, Floats
 from clearway._report_charts import ReportCharts
+from clearway._unchanged import of_results
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -192,6 +193,7 @@ def _warnings(results: Sequence[Result]) -> str:
             for finding in result.info["audit"]
             if not finding["ok"]
         ]
+    said += [escape(str(one)) for one in of_results(results)]
     return f"<div class=warning>{'<br>'.join(said)}</div>" if said else ""
 
 

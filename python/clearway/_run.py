@@ -20,6 +20,7 @@ from clearway._places import check_result, slug
 from clearway._points import SIZES
 from clearway._results import Result, from_core
 from clearway._scenario import Scenario, Scenarios, scenario_of, scenarios_of
+from clearway._unchanged import COLUMN, Unchanged, of_results, same_as
 
 if TYPE_CHECKING:
     from clearway._plots import Plots
@@ -261,7 +262,16 @@ class Comparison:
 
         `all mean low` and `all mean high` are the ends of a 95% confidence interval, and so on: see `Result.slowdown`.
         """
-        return pd.DataFrame([_row(result) for result in self.results]).set_index("run")
+        same = same_as(self.unchanged)
+        table = pd.DataFrame([_row(result) for result in self.results]).set_index("run")
+        return table.assign(**{COLUMN: [same.get(str(name), "") for name in table.index]}) if same else table
+
+    @property
+    def unchanged(self) -> list[Unchanged]:
+        """Runs over another transport, flow control or fabric with the digest of an earlier one: not one packet moved
+        otherwise. `str` of each says which, and the likely reason; the report says so, too.
+        """
+        return of_results(self.results)
 
     def __repr__(self) -> str:
         names = ", ".join(result.name for result in self.results)

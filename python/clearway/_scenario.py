@@ -121,6 +121,34 @@ class Scenario:
         """
         return foreseen(self._core.foresee(probe_seconds, memory_bytes_max(memory_limit)))
 
+    def write_job(
+        self, *, goal: str | Path | None = None, chakra: str | Path | None = None, job: str | None = None
+    ) -> list[Path]:
+        """Writes a training job for other tools, and returns the files: GOAL text (LogGOPSim, ATLAHS) to `goal`, with
+        times in nanoseconds; Chakra's execution traces (ASTRA-sim) to `chakra`.0.et for rank 0, and so on, with exact
+        times.
+
+        `job` is its name; where the scenario has one job, that one. Collectives are written as their messages. Neither
+        format says that messages of a channel leave one after the other: where several are under way between two
+        ranks, they go side by side when they are read. No file is overwritten.
+
+        >>> import clearway as cw, tempfile
+        >>> folder = tempfile.mkdtemp()
+        >>> files = cw.Scenario.load("examples/training.toml").write_job(goal=f"{folder}/train.goal")
+        >>> files[0].read_text().splitlines()[0]
+        'num_ranks 16'
+        """
+        written: list[Path] = []
+        try:
+            for place, is_chakra in ((goal, False), (chakra, True)):
+                if place is not None:
+                    written += map(Path, _core.write_job(self._core, place, is_chakra, job))
+        except BaseException:
+            for file in written:
+                file.unlink(missing_ok=True)
+            raise
+        return written
+
     def to_toml(self) -> str:
         """As TOML, with every default filled in."""
         return self._core.to_toml()

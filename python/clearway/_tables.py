@@ -79,7 +79,7 @@ TABLES: dict[str, dict[str, str]] = {
         "job": "name", "iteration": "uint32", "ranks": "uint32", "begin_ps": "uint64", "end_ps": "uint64",
         "time_ps": "uint64", "computing_ps": "uint64", "exposed_ps": "uint64", "critical_compute_ps": "uint64",
         "critical_message_ps": "uint64", "critical_local_ps": "uint64", "critical_delay_ps": "uint64",
-        "critical_answer_ps": "uint64",
+        "critical_answer_ps": "uint64", "alone_ps": "uint64", "slowdown": "double",
     },
     "collectives": {
         "job": "name", "iteration": "uint32", "collective": "name", "kind": "name", "algorithm": "name",

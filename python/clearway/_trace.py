@@ -1,6 +1,8 @@
 """Traces for Perfetto's viewer (ui.perfetto.dev), from the packets of a result: a process for each node, in it a track
 for each link with the packets in service and one with the bytes that wait, a track for each flow and for each number
-that its transport has of it, and what neighbours were told to hold back. Arrows follow each packet from hop to hop.
+that its transport has of it, and what neighbours were told to hold back. Arrows follow each packet from hop to hop. A
+training job is a process, too: tracks of each rank with its computations, collectives, exposed communication and parts
+of the critical path, whose arrows lead from rank to rank.
 
 The format is Perfetto's own (TrackEvent), written by its authors' package. Its times are whole nanoseconds; those of
 each packet to the picosecond are among its details.
@@ -8,6 +10,7 @@ each packet to the picosecond are among its details.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -17,12 +20,17 @@ import pandas as pd
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import TracePacket, TrackDescriptor, TrackEvent
 from perfetto.trace_builder.proto_builder import StreamingTraceProtoBuilder
 
+from clearway._jobs import PARTS, critical
 from clearway._packets import is_whole, packets, pauses, roots
 from clearway._places import replace
 from clearway._states import states
 
 if TYPE_CHECKING:
     from clearway._results import Result
+
+
+JOB_ARROWS = 1 << 48
+"""The arrows of critical paths are numbered from here on, those of packets from 0."""
 
 
 def write(result: Result, path: Path) -> Path:
@@ -65,9 +73,10 @@ class _Trace:
             self._instant(self._nodes[str(node)], at, f"lost, {why}: {name}", {"at_ps": int(at)})
         self._pauses()
         self._failures()
+        self._jobs()
 
-    def _node(self, name: str) -> None:
-        """A node's process."""
+    def _node(self, name: str) -> int:
+        """The process of a node, or of a job."""
         track = self._nodes[name] = self._new_track()
         packet = self._builder.create_packet()
         packet.track_descriptor.uuid = track
@@ -75,6 +84,7 @@ class _Trace:
         packet.track_descriptor.process.process_name = name
         packet.track_descriptor.child_ordering = TrackDescriptor.ChildTracksOrdering.EXPLICIT
         self._builder.write_packet(packet)
+        return track
 
     def _track(self, parent: int, name: str, rank: int, unit: str = "") -> int:
         """A track of a node; with a unit, of numbers."""
@@ -209,6 +219,60 @@ class _Trace:
             for begin, end in zip(rows["from_ps"], rows["to_ps"]):
                 self._slice(track, begin, end, named(str(says)), {})
 
+    def _jobs(self) -> None:
+        """A process for each training job: its iterations, and what each of its ranks does."""
+        if "jobs" not in self._result.tables:
+            return
+        jobs, ranks = self._result.jobs.to_pandas(), self._result.ranks.to_pandas()
+        for number, job in enumerate(dict.fromkeys(jobs["job"].astype(str))):
+            process = self._node(f"job {job}")
+            track = self._track(process, "iterations", 0)
+            for row in _dicts(jobs[(jobs["job"] == job) & jobs["end_ps"].notna()]):
+                details = {key: int(row[key]) for key in ("computing_ps", "exposed_ps")}
+                self._slice(track, row["begin_ps"], row["end_ps"], f"iteration {row['iteration']}", details)
+            # What never ended lasts until the run did.
+            mine = ranks[(ranks["job"] == job) & ranks["begin_ps"].notna()]
+            mine = mine.assign(end_ps=mine["end_ps"].fillna(self._result.info["end_ps"]))
+            path = critical(self._result, job)
+            for rank, rows in mine.groupby("rank", sort=True):
+                name = f"rank {rank} on {rows['host'].iloc[0]}"
+                self._rank(process, name, rows)
+                self._critical(process, name, path[path["rank"] == rank], JOB_ARROWS + number)
+
+    def _rank(self, process: int, name: str, rows: pd.DataFrame) -> None:
+        """A rank's computations; its collectives, on as many tracks as overlap; and when it only communicates."""
+        order = int(name.split()[1]) + 1
+        spans = rows.assign(begin=rows["begin_ps"].astype(float), end=rows["end_ps"].astype(float))
+        spans = spans.sort_values(["begin", "end"], kind="stable")
+        computes, collectives = spans[spans["what"] == "compute"], spans[spans["what"] == "collective"]
+        tracks: dict[str, int] = {}
+        until: dict[str, float] = {}
+        for row in _dicts(computes) + _dicts(collectives):
+            kind = "computes" if row["what"] == "compute" else "communicates"
+            lane = next(
+                one for one in map(f"{name}: {kind}{{}}".format, _numbers()) if until.get(one, 0) <= row["begin"]
+            )
+            if lane not in tracks:
+                tracks[lane] = self._track(process, lane, order)
+            until[lane] = row["end"]
+            what = str(row["name"]) or str(row["what"])
+            self._slice(tracks[lane], row["begin"], row["end"], what, {"iteration": int(row["iteration"])})
+        alone = _exposed(computes, collectives)
+        if alone:
+            track = self._track(process, f"{name}: exposed", order)
+            for begin, end in alone:
+                self._slice(track, begin, end, "exposed communication", {})
+
+    def _critical(self, process: int, name: str, path: pd.DataFrame, arrow: int) -> None:
+        """A rank's parts of the critical path. Arrows lead from each part to the next, from rank to rank."""
+        if not len(path):
+            return
+        track = self._track(process, f"{name}: critical path", int(name.split()[1]) + 1)
+        for row in _dicts(path):
+            what = PARTS[str(row["part"])] + (f": {row['name']}" if row["name"] else "")
+            details = {key: int(row[key]) for key in ("to_rank", "flow") if not pd.isna(row[key])}
+            self._slice(track, row["begin"] * 1e6, row["end"] * 1e6, what, details, arrow)
+
     def _failures(self) -> None:
         from clearway._report import failures
 
@@ -217,6 +281,32 @@ class _Trace:
             track = self._track(0, "failures", 0)
             for failure in found:
                 self._instant(track, failure.at_ms * 1e9, failure.what, {})
+
+
+def _numbers() -> Iterator[str]:
+    """What tells tracks of one name apart: nothing, 2, 3, ..."""
+    yield ""
+    yield from map(" {}".format, itertools.count(2))
+
+
+def _exposed(computes: pd.DataFrame, collectives: pd.DataFrame) -> list[tuple[float, float]]:
+    """From when to when a rank takes part in a collective and does not compute."""
+    edges = [
+        (at, what, step)
+        for what, rows in enumerate((computes, collectives))
+        for column, step in (("begin", 1), ("end", -1))
+        for at in rows[column].tolist()
+    ]
+    under_way, since, found = [0, 0], 0.0, list[tuple[float, float]]()
+    for at, of in itertools.groupby(sorted(edges), key=lambda edge: edge[0]):
+        if under_way[1] and not under_way[0]:
+            # One that goes on is one.
+            before = found.pop()[0] if found and found[-1][1] == since else since
+            found.append((before, at))
+        for _, what, step in of:
+            under_way[what] += step
+        since = at
+    return found
 
 
 def _lengths(rows: pd.DataFrame, waited: pd.DataFrame, whole: bool) -> Iterator[tuple[float, int]]:

@@ -78,6 +78,61 @@ def test_a_trace_has_each_packet_on_each_link_and_follows_it(result: cw.Result, 
     assert sum(map(len, ways)) == len(data)
 
 
+def test_a_job_has_tracks_of_its_ranks_and_its_critical_path(tmp_path: Path) -> None:
+    steps = [
+        {"compute": "20us"},
+        {"all_reduce": {"name": "beside", "bytes": "584000B", "beside": True}},
+        {"compute": "20us"},
+        {"all_reduce": {"name": "sum", "bytes": "58400B"}},
+    ]
+    job = {"name": "train", "ranks": 4, "steps": steps}
+    keys = {"traffic": [], "job": [job], "measure.packets": {"flows": [0]}}
+    result = cw.run(cw.Scenario.load("examples/tiny.toml").with_(keys))
+    slices, arrows = slices_of(read(result.trace(tmp_path / "out.pftrace")))
+    ranks, path = result.ranks.to_pandas(), result.critical.to_pandas()
+    for rank in range(4):
+        mine = ranks[ranks["rank"] == rank]
+        named = {name.removeprefix(f"rank {rank} on host{rank}: "): of for name, of in slices.items()}
+        assert [what for what, *_ in named["computes"]] == ["compute", "compute"]
+        together = named["communicates"] + named.get("communicates 2", [])
+        expected = mine[mine["what"] == "collective"]
+        assert sorted(together) == sorted(
+            (str(name), begin // 1000, end // 1000)
+            for name, begin, end in zip(expected["name"], expected["begin_ps"], expected["end_ps"])
+        )
+        # It communicates for as long as it does anything but the two computations.
+        alone = sum(end - begin for _, begin, end in named["exposed"])
+        whole = (mine["end_ps"].max() - 40e6) / 1000
+        assert alone == pytest.approx(whole, abs=2 + whole * 0.1), "no more than it waits for others"
+    marked = [one for name, of in slices.items() if name.endswith(": critical path") for one in of]
+    assert sorted((begin, end) for _, begin, end in marked) == [
+        (begin // 1000, end // 1000) for begin, end in zip(path["begin_ps"], path["end_ps"])
+    ]
+    # One arrow goes through all of them, in the order of time.
+    way = max(arrows.values(), key=len)
+    assert len(way) == len(path) and all(name.endswith(": critical path") for _, name in way)
+
+
+def slices_of(trace: Any) -> tuple[dict[str, list[tuple[str, int, int]]], dict[int, list[tuple[int, str]]]]:
+    """By track: what is on it, from when to when. By arrow: when it begins where."""
+    names, said, begun = {}, {}, defaultdict(list)
+    slices, arrows = defaultdict(list), defaultdict(list)
+    for packet in trace.packet:
+        if packet.HasField("track_descriptor"):
+            names[packet.track_descriptor.uuid] = packet.track_descriptor.name
+            continue
+        event = packet.track_event
+        said |= {name.iid: name.name for name in packet.interned_data.event_names}
+        if event.type == TrackEvent.TYPE_SLICE_BEGIN:
+            begun[event.track_uuid].append((said[event.name_iid], packet.timestamp))
+            for arrow in event.flow_ids:
+                arrows[arrow].append((packet.timestamp, names[event.track_uuid]))
+        elif event.type == TrackEvent.TYPE_SLICE_END:
+            what, at = begun[event.track_uuid].pop()
+            slices[names[event.track_uuid]].append((what, at, packet.timestamp))
+    return dict(slices), dict(arrows)
+
+
 def test_a_queue_is_what_the_switch_said_it_was(result: cw.Result) -> None:
     queue = result.queue("leaf0-host0")
     rows = result.packets.to_pandas()

@@ -24,11 +24,11 @@ impl<'a> Ranks<'a> {
 
     /// When the next rank does something.
     pub fn next(&self) -> Option<u64> {
-        let of = |(job, progress): (&workload::PlacedJob, &Option<Progress>)| match progress {
-            None => Some(job.start.ps()),
+        let of = |(job, progress): (usize, &Option<Progress>)| match progress {
+            None => self.jobs.begins(job).map(Time::ps),
             Some(progress) => Some(progress.next_at().ps()).filter(|&at| at != Time::MAX.ps()),
         };
-        let ranks = self.jobs.iter().zip(&self.progress).filter_map(of).min();
+        let ranks = self.progress.iter().enumerate().filter_map(of).min();
         [ranks, self.news.peek().map(|next| next.0.0)].into_iter().flatten().min()
     }
 
@@ -62,7 +62,7 @@ impl<'a> Ranks<'a> {
             }
             for (index, placed) in self.jobs.iter().enumerate() {
                 match &mut self.progress[index] {
-                    None if placed.start <= time => {
+                    None if self.jobs.begins(index).is_some_and(|start| start <= time) => {
                         let ranks: Vec<Rank> = (0..placed.graph.ranks()).map(Rank).collect();
                         let mut progress = Progress::new(placed.graph.clone(), placed.placement.clone(), &ranks);
                         progress.begin(time, &mut self.out);

@@ -1,7 +1,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use run::{Finding, Ideal, Progress, Table, WorkloadPlan, compatibility};
+use run::{Finding, Ideal, Progress, Table, WorkloadPlan, alone, compatibility};
 use scenario::Scenario;
 use serde::Serialize;
 use units::{FlowId, Problem, Time};
@@ -67,12 +67,31 @@ pub struct EstimateInfo {
 /// Settings that concern packets in queues have no effect. Settings that would change paths or shares, and are not
 /// modelled here, are refused with their key: failures, hosts with several links, sharing among entities, and arrivals
 /// of single packets.
-pub fn estimate(scenario: &Scenario, watch: impl FnMut(Progress) -> bool) -> Result<Estimate, Problem> {
+pub fn estimate(scenario: &Scenario, mut watch: impl FnMut(Progress) -> bool) -> Result<Estimate, Problem> {
     compatibility::check_flow_level(scenario)?;
     let workload_plan = WorkloadPlan::new(scenario)?;
     compatibility::check_flow_level_network(&workload_plan.fabric)?;
     let network = Network::new(&workload_plan, scenario.seed);
     let mut run = Run::new(scenario, &workload_plan, &network);
+    let ended = run.go(&mut watch)?;
+    let mut estimate = run.conclude(ended);
+    if scenario.measure.alone {
+        let (jobs, ended) = (&workload_plan.jobs, &mut estimate.info.ended);
+        alone::fill_in(&mut estimate.tables, jobs, workload_plan.flows.len(), |job| {
+            let run = (*ended != "interrupted").then(|| estimate_alone(scenario, job, &mut watch).ok())??;
+            *ended = if run.info.ended == "interrupted" { "interrupted" } else { *ended };
+            (*ended != "interrupted").then_some(run.tables)
+        });
+    }
+    Ok(estimate)
+}
+
+/// One of a scenario's jobs alone.
+fn estimate_alone(scenario: &Scenario, job: usize, watch: impl FnMut(Progress) -> bool) -> Result<Estimate, Problem> {
+    let scenario = alone::without_records(scenario);
+    let workload_plan = WorkloadPlan::new(&scenario)?.with_job_alone(job);
+    let network = Network::new(&workload_plan, scenario.seed);
+    let mut run = Run::new(&scenario, &workload_plan, &network);
     let ended = run.go(watch)?;
     Ok(run.conclude(ended))
 }

@@ -354,7 +354,7 @@ fn a_single_link_is_a_processor_sharing_queue() {
 /// A job on a star of 100 Gbps, with wires of 1 us.
 fn job(hosts: u32, job: &str) -> Estimate {
     run(&format!(
-        "transport = 'udp'\nhost.delay = '0s'\nmeasure.interval = '0s'\n\
+        "transport = 'udp'\nhost.delay = '0s'\n\
          fabric.star = {{ hosts = {hosts}, rate = '100Gbps', propagation = '1us', switch_delay = '0s' }}\n\
          [[job]]\n{job}\n"
     ))
@@ -390,6 +390,22 @@ fn jobs_take_the_time_that_arithmetic_gives() {
         let time = job_time(&job(8, &format!("steps = [{{ compute = '100us' }}, {{ {steps} }}]")));
         let off = time as f64 / (100_000_000 + expected) as f64 - 1.0;
         assert!(off.abs() < 0.01, "{steps}: {time} for {expected}: {off}");
+    }
+}
+
+/// Two jobs that share each NIC have half of it each, and alone all of it. One that is alone is not slowed down.
+#[test]
+fn a_job_beside_another_takes_twice_as_long_as_alone() {
+    let steps = "steps = [{ all_reduce = { bytes = '2920000B' } }]";
+    let two = job(2, &format!("{steps}\n[[job]]\nname = 'other'\n{steps}\n[measure]\nalone = true"));
+    let jobs = two.tables.iter().find(|table| table.name == "jobs").expect("a table of jobs");
+    let Data::OptU64(alone) = &jobs.column("alone_ps").expect("it was asked for").data else { panic!("{jobs:?}") };
+    let Data::F64(slowdown) = &jobs.column("slowdown").expect("it was asked for").data else { panic!("{jobs:?}") };
+    let expected = 2 * (wire_ps(1_460_000) + LATENCY_PS);
+    for row in 0..2 {
+        assert!((alone[row] as f64 / expected as f64 - 1.0).abs() < 0.01, "{alone:?}");
+        let (one, both) = (wire_ps(1_460_000) as f64, LATENCY_PS as f64);
+        assert!((slowdown[row] / ((2.0 * one + both) / (one + both)) - 1.0).abs() < 0.01, "{slowdown:?}");
     }
 }
 

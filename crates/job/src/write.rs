@@ -2,7 +2,8 @@
 //!
 //! Both have what the graph has: computations, delays, messages, what waits for what. Collectives are their messages.
 //! Read again, they are the same graph but for the ids of steps and messages, and for what neither format has: which
-//! part of a buffer a message carries, and which collective it belongs to beyond its name.
+//! part of a buffer a message carries, which collective it belongs to beyond its name, and which messages leave one
+//! after the other on a connection.
 
 mod chakra;
 mod goal;

@@ -25,7 +25,7 @@ use node::wire::{Malformed, Reader, Writer};
 use node::{Header, Packet, Port};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use units::{Bytes, HostId, PortId, Problem, Rate, SwitchId, Time};
+use units::{Bytes, Duration, HostId, PortId, Problem, Rate, SwitchId, Time};
 
 use contract::link_control::{LinkScheme, LinkView, check_classes, class_mask};
 use contract::{About, Compared, HeaderFormat, headers_of};
@@ -46,6 +46,10 @@ pub struct Config {
     /// set aside. Default: what the reaction takes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub headroom_bdps: Option<f64>,
+    /// Headroom by the formula with which operators configure switches, in place of what the reaction takes here.
+    /// Default: none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub headroom: Option<Headroom>,
     /// How far below the threshold the count has to fall before a pause is lifted. Default: 3000B.
     pub resume_offset: Bytes,
     /// The lossless classes. Packets of other classes are dropped when memory is full. Class 0 carries acknowledgements
@@ -53,10 +57,89 @@ pub struct Config {
     pub classes: Vec<u8>,
 }
 
+/// Headroom as SONiC computes it for switches of several vendors (its design "dynamically headroom calculation", and
+/// the scripts `buffer_headroom_*.lua` of sonic-swss): a frame of the class that has begun, and a frame before the
+/// pause, both directions of the cable, and what the neighbour sends until it answers.
+///
+/// It is what switches are told, so that it may be less than what arrives: where cables are longer, or where `mtu` is
+/// too small, a lossless class loses packets, as it does in networks that are configured so.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Headroom {
+    /// Length of the cables in metres, at 198,000 km/s. Default: what each link's delay amounts to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cable_m: Option<f64>,
+    /// Largest frame on the link, of any class. Default: `host.mtu`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mtu: Option<Bytes>,
+    /// What a neighbour sends from when a pause arrives until it stops. Default: the most that IEEE 802.3, 31B.3.7
+    /// allows at the link's rate: 394 quanta of 64 bytes at 100 Gbps, 453 at 200, 905 at 400.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub response: Option<Bytes>,
+    /// Cells of the switch's memory, if what follows a pause may be packets of 64 bytes that fill one each: headroom is
+    /// as many times larger. Default: memory is filled to the byte.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cell: Option<Bytes>,
+}
+
+/// Light in fibre, in metres a second, as in SONiC's formula.
+const LIGHT_M_PER_S: f64 = 198_000_000.0;
+/// A quantum of pauses, 512 bits.
+const QUANTUM_BYTES: u64 = 64;
+/// By rate in Gbps: within how many quanta a port stops (IEEE 802.3, 31B.3.7). Rates between have those of the next;
+/// faster ports, for which no number is public, have those of 400 Gbps in proportion.
+const QUANTA: [(u64, u64); 7] = [(10, 67), (25, 80), (40, 118), (50, 147), (100, 394), (200, 453), (400, 905)];
+/// The shortest packet of Ethernet.
+const SHORTEST_BYTES: u64 = 64;
+
+impl Headroom {
+    /// Of a link of this rate whose delay both ways is `round_trip`, between nodes with packets of `mtu_bytes`.
+    pub fn bytes(&self, rate: Rate, round_trip: Duration, mtu_bytes: u64) -> u64 {
+        let mtu = self.mtu.map_or(mtu_bytes, Bytes::get);
+        let on_cable = match self.cable_m {
+            Some(metres) => (2.0 * metres / LIGHT_M_PER_S * rate.bps() as f64 / 8.0) as u64,
+            None => rate.bytes_in(round_trip),
+        };
+        let response = self.response.map_or_else(|| response_bytes(rate), Bytes::get);
+        let after = mtu + on_cable + response;
+        let filled = match self.cell.map(Bytes::get) {
+            None => after,
+            // A cell for each packet; a small cell may be filled by a byte more than its size (SONiC's formula).
+            Some(cell) if cell > 2 * SHORTEST_BYTES => after * cell / SHORTEST_BYTES,
+            Some(cell) => after * 2 * cell / (1 + cell),
+        };
+        mtu_bytes + filled
+    }
+
+    fn check(&self) -> Result<(), Problem> {
+        if let Some(metres) = self.cable_m.filter(|metres| !(*metres >= 0.0 && *metres <= 100_000.0)) {
+            return Err(Problem::new("cable_m", format!("{metres} is not between 0 and 100000 metres")));
+        }
+        if let Some(mtu) = self.mtu.filter(|mtu| !(SHORTEST_BYTES..=16_384).contains(&mtu.get())) {
+            return Err(Problem::new("mtu", format!("{mtu} is not between 64B and 16384B, the frames of Ethernet")));
+        }
+        if let Some(cell) = self.cell.filter(|cell| !(1..=16_384).contains(&cell.get())) {
+            return Err(Problem::new(
+                "cell",
+                format!("{cell} is not between 1B and 16384B; a cell has some 100 to 300"),
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// What a port of this rate sends at most from when a pause arrives until it stops.
+fn response_bytes(rate: Rate) -> u64 {
+    let gbps = rate.bps().div_ceil(1_000_000_000);
+    let (fastest, most) = QUANTA[QUANTA.len() - 1];
+    let quanta = QUANTA.iter().find(|of| gbps <= of.0).map_or((gbps * most).div_ceil(fastest), |of| of.1);
+    quanta * QUANTUM_BYTES
+}
+
 impl Default for Config {
     fn default() -> Config {
         let classes = (1..CLASSES as u8).collect();
-        Config { alpha: 2.0, per_rate: None, headroom_bdps: None, resume_offset: Bytes(3_000), classes }
+        Config { alpha: 2.0, per_rate: None, headroom_bdps: None, headroom: None, resume_offset: Bytes(3_000), classes }
     }
 }
 
@@ -89,6 +172,12 @@ impl LinkScheme for Config {
         }
         if let Some(bdps) = self.headroom_bdps.filter(|bdps| !(*bdps > 0.0 && *bdps <= 1e6)) {
             return Err(Problem::new("headroom_bdps", format!("{bdps} is not above 0 and at most 1e6")));
+        }
+        if let Some(headroom) = &self.headroom {
+            if self.headroom_bdps.is_some() {
+                return Err(Problem::new("headroom_bdps", "has no effect beside headroom; delete one of them"));
+            }
+            headroom.check().map_err(|problem| problem.under("headroom"))?;
         }
         check_classes(&self.classes, "names no class, so that PFC has no effect; name at least one")
     }

@@ -108,11 +108,7 @@ pub fn run_at(
         plan.horizon = ENDLESS;
     }
     let plan = plan;
-    if plan.scenario.link.llr.is_some() {
-        let message = "a live run writes each packet's content once, so that no link can send it again; simulate it \
-                       (clearway run), or delete it";
-        return Err(Problem::new("link.llr", message));
-    }
+    refuse_what_only_simulations_have(&plan)?;
     let live = &plan.scenario.live;
     let clock = Clock::new(live.dilation, plan.lookahead);
     let mut network = Network::new(&plan, clock, live.links, live.workers as usize)?;
@@ -123,6 +119,20 @@ pub fn run_at(
         true => run_watched(&plan, &mut network, || (), watch),
         false => run_watched(&plan, &mut network, probes, watch),
     })
+}
+
+/// Refuses what a simulation can do and a live run cannot.
+pub(crate) fn refuse_what_only_simulations_have(plan: &Plan) -> Result<(), Problem> {
+    if plan.scenario.link.llr.is_some() {
+        let message = "a live run writes each packet's content once, so that no link can send it again; simulate it \
+                       (clearway run), or delete it";
+        return Err(Problem::new("link.llr", message));
+    }
+    if plan.scenario.measure.alone {
+        let message = "a live run runs everything once; simulate it (clearway run), or delete it";
+        return Err(Problem::new("measure.alone", message));
+    }
+    Ok(())
 }
 
 /// Runs a network under some kind of probe.

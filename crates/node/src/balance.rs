@@ -1,6 +1,6 @@
 //! Load balancing: the choice among several shortest paths.
 
-use units::{Stream, SwitchId, mix};
+use units::{Duration, Stream, SwitchId, Time, mix};
 
 use crate::{Balancing, Packet};
 
@@ -40,7 +40,7 @@ pub fn hashed_choice(balancing: Balancing, packet: &Packet, seed: u64, candidate
             let total = weight(candidates);
             Some((1..candidates).find(|&ports| point * total < weight(ports)).unwrap_or(candidates) - 1)
         }
-        Balancing::Spray | Balancing::RoundRobin | Balancing::Drill { .. } => None,
+        Balancing::Spray | Balancing::RoundRobin | Balancing::Drill { .. } | Balancing::Adaptive { .. } => None,
     }
 }
 
@@ -54,12 +54,20 @@ pub struct Balancer {
     turns: Vec<u32>,
     /// For DRILL: the best ports of the previous packet, by first candidate.
     best: Vec<Vec<u16>>,
+    /// For flowlets: by a hash of the flow, when it last sent, and the port that it took.
+    flowlets: Vec<(Time, u16)>,
 }
+
+/// Entries of a table of flowlets, as many as CONGA's switches have (SIGCOMM 2014, section 3.4). Flows that share one
+/// share its flowlets.
+const FLOWLETS: usize = 1 << 16;
+/// In place of the port of an entry that nobody has used.
+const NO_PORT: u16 = u16::MAX;
 
 impl Balancer {
     /// The balancer of a switch whose ECMP seed is `seed`.
     pub fn new(balancing: Balancing, seed: u64, random: Stream) -> Balancer {
-        Balancer { balancing, seed, random, turns: Vec::new(), best: Vec::new() }
+        Balancer { balancing, seed, random, turns: Vec::new(), best: Vec::new(), flowlets: Vec::new() }
     }
 
     /// Chooses an index below `candidates` (at least 2) for a packet to `group` (the destination's switch).
@@ -67,6 +75,7 @@ impl Balancer {
     #[inline]
     pub fn choose(
         &mut self,
+        now: Time,
         packet: &Packet,
         group: usize,
         candidates: usize,
@@ -88,6 +97,41 @@ impl Balancer {
                 *turn as usize % candidates
             }
             Balancing::Drill { samples, memory } => self.drill(group, candidates, samples, memory, queue_bytes),
+            Balancing::Adaptive { flowlet } => self.adaptive(now, packet, flowlet, candidates, queue_bytes),
+        }
+    }
+
+    fn adaptive(
+        &mut self,
+        now: Time,
+        packet: &Packet,
+        flowlet: Duration,
+        candidates: usize,
+        queue_bytes: impl Fn(usize) -> u32,
+    ) -> usize {
+        if flowlet == Duration::ZERO {
+            return self.shortest(candidates, queue_bytes);
+        }
+        if self.flowlets.is_empty() {
+            self.flowlets.resize(FLOWLETS, (Time::ZERO, NO_PORT));
+        }
+        let entry = path_hash(packet, self.seed) as usize >> (u32::BITS - FLOWLETS.trailing_zeros());
+        let (last, port) = self.flowlets[entry];
+        // A failure may have taken candidates away.
+        let stays = usize::from(port) < candidates && now.since(last) < flowlet;
+        let choice = if stays { usize::from(port) } else { self.shortest(candidates, queue_bytes) };
+        self.flowlets[entry] = (now, choice as u16);
+        choice
+    }
+
+    /// The port with the shortest queue. Of equal ones a random one: the first would get all packets while queues are
+    /// empty.
+    fn shortest(&mut self, candidates: usize, queue_bytes: impl Fn(usize) -> u32) -> usize {
+        let least = (0..candidates).map(&queue_bytes).min().unwrap_or(0);
+        let equal = || (0..candidates).filter(|&port| queue_bytes(port) == least);
+        match equal().count() {
+            0 | 1 => equal().next().unwrap_or(0),
+            count => equal().nth(self.random.below(count as u64) as usize).unwrap_or(0),
         }
     }
 

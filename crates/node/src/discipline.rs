@@ -1,6 +1,6 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use units::{Bytes, Rate};
+use units::{Bytes, Duration, Rate};
 
 /// How a switch chooses among shortest paths.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -21,6 +21,13 @@ pub enum Balancing {
         /// Number of best queues remembered from the previous packet.
         memory: u8,
     },
+    /// Adaptive routing, as switches of RoCE networks do it: the port with the shortest queue, of equal ones a random
+    /// one.
+    Adaptive {
+        /// A flow stays on its port until it has sent nothing for so long. Default: 0, each packet chooses.
+        #[serde(default)]
+        flowlet: Duration,
+    },
     /// ECMP with a skewed hash that favours the first ports: port i of n has weight `skew`^i. 1.0 is fair; lower values
     /// polarise the network more (Pyrrha, section 2.2).
     Skewed {
@@ -34,6 +41,12 @@ impl Balancing {
     #[inline]
     pub const fn by_hash(self) -> bool {
         matches!(self, Balancing::Ecmp | Balancing::Skewed { .. })
+    }
+
+    /// Whether a flow stays for a time on the port that its queue's length has chosen.
+    #[inline]
+    pub const fn by_flowlet(self) -> bool {
+        matches!(self, Balancing::Adaptive { flowlet } if flowlet.ps() > 0)
     }
 }
 

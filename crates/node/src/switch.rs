@@ -308,7 +308,7 @@ impl Switch {
         if packet.has(flags::LINK_FRAME | flags::ROUTER_ALERT) {
             return self.signal(now, in_port, pool, id);
         }
-        let Some(out) = self.forward(packet) else {
+        let Some(out) = self.forward(now, packet) else {
             return self.lose_unroutable(pool, id);
         };
         self.join_inline(now, out, pool, id)
@@ -572,7 +572,7 @@ impl Switch {
     }
 
     #[inline]
-    fn forward(&mut self, packet: &Packet) -> Option<PortId> {
+    fn forward(&mut self, now: Time, packet: &Packet) -> Option<PortId> {
         if packet.has(flags::SOURCE_ROUTED) {
             return packet.routed_to().filter(|&port| (port as usize) < self.ports.len()).map(PortId);
         }
@@ -584,7 +584,7 @@ impl Switch {
                 let group = self.routes.group(packet.dst);
                 let queue = |i: usize| self.ports[several[i].index()].queued_bytes();
                 let balancer = &mut self.balancers[packet.transport as usize];
-                Some(several[balancer.choose(packet, group, several.len(), queue)])
+                Some(several[balancer.choose(now, packet, group, several.len(), queue)])
             }
         }
     }
@@ -603,7 +603,7 @@ impl Switch {
                 Admission::Redirect => {
                     let packet = &mut pool.get_mut(id).packet;
                     packet.hops -= 1; // this switch counts once
-                    let Some(out) = self.forward(packet) else {
+                    let Some(out) = self.forward(now, packet) else {
                         return Some(self.lose_unroutable(pool, id));
                     };
                     return Some(self.join(now, out, pool, id));

@@ -438,6 +438,40 @@ fn drill_avoids_the_long_queue() {
     assert!(queued.iter().max().unwrap() - queued.iter().min().unwrap() <= 3 * 1_500, "{queued:?}");
 }
 
+/// Nothing drains: the shortest queue of all is joined each time, so that queues differ by no more than a packet.
+#[test]
+fn adaptive_routing_joins_the_shortest_queue() {
+    let fabric = FabricSpec::LeafSpine(fabric::LeafSpine::default()).build().unwrap();
+    let mut scene = Scene::of(&fabric, SwitchId(0), settings(), Balancing::Adaptive { flowlet: Duration::ZERO }, None);
+    for packets in 1..=36u32 {
+        scene.receive(packet(7, 100, 1)); // one flow: each packet chooses
+        let queued: Vec<u32> = scene.switch.ports().iter().map(Port::queued_bytes).filter(|&of| of > 0).collect();
+        let whole = packets.div_ceil(4) * 1_500;
+        assert_eq!((queued.iter().sum::<u32>(), *queued.iter().max().unwrap()), (packets * 1_500, whole));
+    }
+}
+
+/// A flow keeps its port, however long the queue, until it has paused; then it takes the shortest.
+#[test]
+fn a_flowlet_stays_on_its_port() {
+    let fabric = FabricSpec::LeafSpine(fabric::LeafSpine::default()).build().unwrap();
+    let flowlet = Duration::from_us(50);
+    let mut scene = Scene::of(&fabric, SwitchId(0), settings(), Balancing::Adaptive { flowlet }, None);
+    let queues = |scene: &Scene| -> Vec<u32> {
+        scene.switch.ports().iter().map(Port::queued_bytes).filter(|&of| of > 0).collect()
+    };
+    for _ in 0..8 {
+        scene.receive(packet(7, 100, 1));
+        scene.now += Duration::from_us(49);
+    }
+    assert_eq!(queues(&scene), [8 * 1_500]);
+    scene.now += Duration::from_us(1);
+    scene.receive(packet(7, 100, 1));
+    let mut both = queues(&scene);
+    both.sort_unstable();
+    assert_eq!(both, [1_500, 8 * 1_500]);
+}
+
 #[test]
 fn stages_see_every_packet_on_its_way_in_and_out() {
     /// Telemetry in the field for it, and a filter.

@@ -36,6 +36,7 @@ pub(crate) fn foresee<'py>(
     memory.set_item("packets", estimate.memory.packets)?;
     memory.set_item("samples", estimate.memory.samples)?;
     memory.set_item("recorded", estimate.memory.recorded)?;
+    memory.set_item("jobs", estimate.memory.jobs)?;
     row.set_item("memory", memory)?;
     row.set_item("cpu_seconds", probed.map(|probed| planned_s + probed.cpu_s(estimate.packet_hops)))?;
     row.set_item("fits", refused.map(|problem| problem.to_string()))?;

@@ -5,6 +5,7 @@
 
 mod estimate;
 mod harmony;
+mod job;
 mod machines;
 mod r2c2;
 mod run;
@@ -205,6 +206,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(fabric_schema, module)?)?;
     module.add_function(wrap_pyfunction!(schema, module)?)?;
     module.add_function(wrap_pyfunction!(run::simulate, module)?)?;
+    module.add_function(wrap_pyfunction!(job::write_job, module)?)?;
     module.add_function(wrap_pyfunction!(run::estimate, module)?)?;
     module.add_function(wrap_pyfunction!(run::run_live, module)?)?;
     module.add_function(wrap_pyfunction!(run::live_bench, module)?)?;

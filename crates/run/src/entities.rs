@@ -543,12 +543,17 @@ fn default_feedback(
 /// The links that a member's request is for.
 fn links(request: &RequestSpec, member: &Member, fabric: &Fabric) -> Result<Vec<LinkId>, Problem> {
     let Some([from, to]) = &request.link else {
-        if member.hosts.is_empty() {
+        let hosts = match (member.part, request.position) {
+            // What a host sends of a group of flows shares its link; where it arrives is elsewhere.
+            (Part::Host(host), Position::Ingress) => &[host][..],
+            _ => &member.hosts,
+        };
+        if hosts.is_empty() {
             let message = "is needed for a group of flows; name the two ends of the link that it shares, such as \
-                           [\"left\", \"right\"]";
+                           [\"left\", \"right\"], or let each host ask for its own (each = \"host\", at ingress)";
             return Err(Problem::new("link", message));
         }
-        if let Some(&host) = member.hosts.iter().find(|&&host| fabric.uplinks(host).len() > 1) {
+        if let Some(&host) = hosts.iter().find(|&&host| fabric.uplinks(host).len() > 1) {
             let (name, uplinks) = (&fabric.names[host.index()], fabric.uplinks(host));
             let switch = &fabric.names[fabric.link(uplinks[0]).to.index()];
             let ends = match request.position {
@@ -566,7 +571,7 @@ fn links(request: &RequestSpec, member: &Member, fabric: &Fabric) -> Result<Vec<
             Position::Ingress => fabric.uplink(host),
             Position::Egress => Fabric::reverse(fabric.uplink(host)),
         };
-        return Ok(member.hosts.iter().map(own).collect());
+        return Ok(hosts.iter().map(own).collect());
     };
     let find = |name: &str| fabric.find(name).map_err(|problem| problem.under("link"));
     let (a, b) = (find(from)?, find(to)?);

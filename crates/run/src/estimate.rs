@@ -33,6 +33,8 @@ pub struct Memory {
     pub fabric: u64,
     /// Flows and their rows of the result.
     pub flows: u64,
+    /// Steps of training jobs, their messages, and when each was done.
+    pub jobs: u64,
     /// Packets that wait or are under way.
     pub packets: u64,
     /// Samples of queues and links.
@@ -51,6 +53,8 @@ const LINK_BYTES: u64 = 1_200;
 const ROUTE_BYTES: u64 = 12;
 /// A flow, from the traffic to its row of the results.
 const FLOW_BYTES: u64 = 550;
+/// A step of a job, beside its flow: measured on an all-reduce of 512 ranks and on `examples/gpt.toml`.
+const STEP_BYTES: u64 = 240;
 /// What endpoints keep of a flow under way.
 const ACTIVE_FLOW_BYTES: u64 = 600;
 /// A packet's slot, and room for as many again, since vectors double.
@@ -67,7 +71,7 @@ const CAPTURED_BYTES: u64 = 800;
 impl Memory {
     /// All of it.
     pub fn bytes(&self) -> u64 {
-        [self.flows, self.packets, self.samples, self.recorded, self.captured]
+        [self.flows, self.jobs, self.packets, self.samples, self.recorded, self.captured]
             .iter()
             .fold(self.fabric, |sum, part| sum.saturating_add(*part))
     }
@@ -103,10 +107,10 @@ impl Estimate {
         if needed <= most {
             return Ok(());
         }
-        let Memory { fabric, flows, packets, samples, recorded, captured } = self.memory;
+        let Memory { fabric, flows, jobs, packets, samples, recorded, captured } = self.memory;
         let rows = [("samples", samples), ("recorded packets", recorded), ("captured packets", captured)];
-        let parts = [("the fabric", fabric), ("flows", flows), ("packets", packets)].into_iter().chain(rows);
-        let (largest, bytes) = parts.max_by_key(|part| part.1).expect("there are six");
+        let parts = [("the fabric", fabric), ("flows", flows), ("steps of jobs", jobs), ("packets", packets)];
+        let (largest, bytes) = parts.into_iter().chain(rows).max_by_key(|part| part.1).expect("there are seven");
         let (key, advice) = self.advice(plan, most);
         let message = format!(
             "the run will need about {} of memory and there are {}; {} of it is for {largest}. {advice}",
@@ -119,7 +123,7 @@ impl Estimate {
 
     /// The setting that would make it fit: the first that alone does.
     fn advice(&self, plan: &Plan, most: u64) -> (&'static str, String) {
-        let Memory { flows, samples, recorded, captured, .. } = self.memory;
+        let Memory { flows, jobs, samples, recorded, captured, .. } = self.memory;
         let rest_of = |part: u64| most.saturating_sub(self.memory.bytes() - part);
         if captured > samples.max(recorded) && rest_of(captured) > 0 {
             let packets = rest_of(captured) / CAPTURED_BYTES;
@@ -137,6 +141,11 @@ impl Estimate {
         if samples > 0 && rest_of(samples) > 0 {
             let rows = rest_of(samples) / SAMPLE_BYTES;
             return ("measure.rows_max", format!("rows_max = {rows} would fit, or interval = \"0s\" for no samples"));
+        }
+        // Messages of a job are flows, too.
+        if jobs > flows.min(self.memory.bytes() / 4) {
+            let advice = "Larger chunks, or fewer channels, ranks or iterations of the job would fit";
+            return ("job", advice.to_owned());
         }
         if flows > 0 && rest_of(flows) > 0 {
             let fit = plan.flows.len() as u64 / flows.div_ceil(rest_of(flows)).max(2);
@@ -246,7 +255,9 @@ fn memory(plan: &Plan, end: Time, packet_hops: u64) -> Memory {
     let room = links.saturating_mul(window);
     let bytes: u64 = plan.flows.iter().map(|flow| flow.bytes).sum();
     let window = window.min(bytes.div_ceil(flows.max(1)).div_ceil(mtu));
+    let steps: u64 = plan.jobs.iter().map(|job| job.graph.steps().len() as u64).sum();
     Memory {
+        jobs: steps.saturating_mul(STEP_BYTES),
         fabric: PROGRAM_BYTES + links * LINK_BYTES + switches * racks * ROUTE_BYTES,
         flows: flows.saturating_mul(FLOW_BYTES).saturating_add(active.saturating_mul(ACTIVE_FLOW_BYTES)),
         packets: active.saturating_mul(window).min(room).saturating_mul(PACKET_BYTES),

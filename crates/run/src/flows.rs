@@ -1,3 +1,5 @@
+use std::ops::Range;
+
 use units::{FlowId, HostId, Time};
 
 /// What the run knows of a flow beforehand.
@@ -29,6 +31,8 @@ impl FlowInfo {
 /// All flows of a run, and which of them start at which host.
 pub struct FlowTable {
     flows: Vec<FlowInfo>,
+    /// Those that the run is about; the others never begin.
+    part: Range<usize>,
     by_src: Vec<FlowId>,
     /// Per host, where its part of `by_src` begins; one more at the end.
     first: Vec<u32>,
@@ -41,7 +45,22 @@ impl FlowTable {
         by_src.sort_by_key(|flow| flows[flow.index()].src);
         let below = |host| by_src.partition_point(|flow| flows[flow.index()].src.0 < host) as u32;
         let first = (0..=hosts).map(below).collect();
-        FlowTable { flows, by_src, first }
+        FlowTable { part: 0..flows.len(), flows, by_src, first }
+    }
+
+    /// The same flows under the same numbers, so that they take the same paths, but those outside of `part` never
+    /// begin.
+    pub(crate) fn only(mut self, part: Range<usize>) -> FlowTable {
+        for flow in (0..self.flows.len()).filter(|flow| !part.contains(flow)) {
+            (self.flows[flow].start, self.flows[flow].after) = (workload::Flow::BY_JOB, None);
+        }
+        self.part = part;
+        self
+    }
+
+    /// The flows that the run is about: all, unless it is about one job.
+    pub fn taking_part(&self) -> &[FlowInfo] {
+        &self.flows[self.part.clone()]
     }
 
     /// How many.

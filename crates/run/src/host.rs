@@ -400,7 +400,7 @@ impl Host {
             }
             let packet = self.pull_shaped(now)?;
             if let Link::Several(homes) = &mut self.nic
-                && let Some(next) = homes.take_in(packet, free)
+                && let Some(next) = homes.take_in(now, packet, free)
             {
                 break next;
             }

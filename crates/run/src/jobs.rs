@@ -16,6 +16,8 @@ pub struct Jobs {
     placed: Vec<PlacedJob>,
     /// By host: the jobs that have ranks there, and which ranks.
     at: Vec<Vec<(u16, Vec<Rank>)>>,
+    /// The one that begins, where the others do not.
+    alone: Option<u16>,
 }
 
 impl Jobs {
@@ -27,7 +29,18 @@ impl Jobs {
                 at[host.index()].push((job, ranks));
             }
         }
-        Jobs { placed, at }
+        Jobs { placed, at, alone: None }
+    }
+
+    /// The same, but only one of them begins.
+    pub(crate) fn only(mut self, job: u16) -> Jobs {
+        self.at.iter_mut().for_each(|here| here.retain(|of| of.0 == job));
+        Jobs { alone: Some(job), ..self }
+    }
+
+    /// When a job begins; none if it does not.
+    pub fn begins(&self, job: usize) -> Option<Time> {
+        self.alone.is_none_or(|alone| usize::from(alone) == job).then(|| self.placed[job].start)
     }
 
     /// Whether there is none.

@@ -6,6 +6,7 @@
 //!
 //! Absent on purpose: time itself, links, results in files (the caller writes them).
 
+pub mod alone;
 pub mod audit;
 pub mod compatibility;
 mod entities;

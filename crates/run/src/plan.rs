@@ -90,7 +90,17 @@ pub struct Plan {
 impl Plan {
     /// Works a scenario out, or says which key can't be right.
     pub fn new(scenario: &Scenario) -> Result<Plan, Problem> {
-        let work = WorkloadPlan::new(scenario)?;
+        Plan::of(scenario, WorkloadPlan::new(scenario)?)
+    }
+
+    /// The plan of a run of one of the jobs alone, as `measure.alone` asks for it.
+    pub fn of_job_alone(scenario: &Scenario, job: usize) -> Result<Plan, Problem> {
+        let scenario = crate::alone::without_records(scenario);
+        let work = WorkloadPlan::new(&scenario)?.with_job_alone(job);
+        Plan::of(&scenario, work)
+    }
+
+    fn of(scenario: &Scenario, work: WorkloadPlan) -> Result<Plan, Problem> {
         let routes = Arc::new(Routes::compute(&work.fabric, &Failures::default()));
         let changes = changes(scenario, &work.fabric, &routes)?;
         let network = network(scenario, &work, &routes)?;
@@ -246,7 +256,7 @@ impl Plan {
 
     /// How many things must end until the run is over: flows, and the parts that jobs have at hosts.
     pub fn goal(&self) -> u64 {
-        self.flows.len() as u64 + self.jobs.parts()
+        self.flows.taking_part().len() as u64 + self.jobs.parts()
     }
 
     /// The first class that is not reserved.

@@ -96,6 +96,17 @@ impl WorkloadPlan {
     }
 }
 
+impl WorkloadPlan {
+    /// The same network with the same ranks in the same places, but nothing but one of the jobs begins.
+    pub fn with_job_alone(mut self, job: usize) -> WorkloadPlan {
+        let placed = &self.jobs.iter().as_slice()[job];
+        let first = placed.first_flow.index();
+        self.flows = self.flows.only(first..first + placed.flows());
+        self.jobs = self.jobs.only(job as u16);
+        self
+    }
+}
+
 /// The hosts that are attached to devices, by number.
 fn attached(scenario: &Scenario, fabric: &Fabric) -> Result<BTreeMap<HostId, String>, Problem> {
     let under = |name: &str| format!("live.attach.{name}");

@@ -73,7 +73,8 @@ pub struct RequestSpec {
     pub position: Position,
     /// The shared link as a pair of node names, such as `["left", "right"]`, in this direction. The switch that sends
     /// on the link enforces the request; for the link out of a host, the switch that receives does. Default: the own
-    /// link of each of the entity's hosts, out of the host at ingress and into the host at egress.
+    /// link of each of the entity's hosts, out of the host at ingress and into the host at egress; of a group of flows
+    /// with `each = "host"`, at ingress, the own link of the host that sends them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link: Option<[String; 2]>,
 }

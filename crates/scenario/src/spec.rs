@@ -123,6 +123,10 @@ pub struct Measure {
     /// Hosts, such as "host3", whose data packets are recorded one by one on arrival, in the table `arrivals`. Default:
     /// none.
     pub arrivals: Vec<String>,
+    /// Whether each job is also run alone, at the same level, in the same network with the same failures and without
+    /// all other traffic and jobs: `alone_ps` and `slowdown` of the table `jobs`. It takes one more run for each job.
+    /// Default: false.
+    pub alone: bool,
     /// Which packets are recorded one by one, link by link, in the table `packets`: `{}` for all, or some by flow,
     /// class, host, link and time. Default: none.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -295,6 +299,7 @@ impl Default for Measure {
             interval: Duration::from_us(10),
             rows_max: 1 << 21,
             arrivals: Vec::new(),
+            alone: false,
             packets: None,
             flows: None,
         }

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use driver::{Capturing, Cut, Driver, Probe, Probes, Whole, digest};
 use engine::{Bounds, Ended, Outcome};
-use run::{Finding, Flows, Plan, Progress, Table};
+use run::{Finding, Flows, Plan, Progress, Table, alone};
 use scenario::Scenario;
 use serde::Serialize;
 use units::{Problem, Time};
@@ -102,7 +102,30 @@ pub fn run_captured(
     mut watch: impl FnMut(Progress) -> bool,
 ) -> RunResult {
     let execution = execution.into();
-    let (flows, work) = (plan.goal(), plan.flows.iter().map(|flow| flow.bytes).sum());
+    let mut result = run_once(plan, execution, links, &mut watch);
+    if plan.scenario.measure.alone {
+        let ended = &mut result.info.ended;
+        alone::fill_in(&mut result.tables, &plan.jobs, plan.flows.len(), |job| {
+            // Ctrl-C ends what is left, too.
+            let plan = Plan::of_job_alone(&plan.scenario, job).ok().filter(|_| *ended != "interrupted")?;
+            let run = run_once(&plan, execution, None, &mut watch);
+            if run.info.ended == "interrupted" {
+                *ended = run.info.ended;
+                return None;
+            }
+            Some(run.tables)
+        });
+    }
+    result
+}
+
+fn run_once(
+    plan: &Plan,
+    execution: Execution,
+    links: Option<&Arc<Capturing>>,
+    mut watch: impl FnMut(Progress) -> bool,
+) -> RunResult {
+    let (flows, work) = (plan.goal(), plan.flows.taking_part().iter().map(|flow| flow.bytes).sum());
     let board = Board::default();
     let watch = |now, flows_done| {
         let work_done = board.delivered_bytes();

@@ -87,6 +87,7 @@ def _warnings(result: SweepResult) -> str:
         for state, words in counts.items()
         if state in states
     ]
+    said += [escape(str(one)) for one in result.unchanged]
     return f"<div class=warning>{'<br>'.join(said)}</div>" if said else ""
 
 

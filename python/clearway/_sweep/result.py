@@ -17,6 +17,7 @@ from clearway._results import Result, read_table, write_table
 from clearway._run import _cores
 from clearway._sweep.points import Label, Point, Simulation
 from clearway._sweep.store import Store
+from clearway._unchanged import COLUMN, Ran, Unchanged, same_as, unchanged
 
 # The state of a point.
 DONE, TROUBLE, FAILED, MISSING = "done", "audit", "failed", "missing"
@@ -55,6 +56,21 @@ class SweepResult:
         """The faults that audits found, by the name of the point."""
         found = [point for point in self.points if self.status[point.name] == TROUBLE]
         return {point.name: point.task.trouble(self._store.place(point.key)) for point in found}
+
+    @property
+    def unchanged(self) -> list[Unchanged]:
+        """Runs over another transport, flow control or fabric with the digest of an earlier one: not one packet moved
+        otherwise. `str` of each says which, and the likely reason.
+        """
+        digests = self._rows.get("digest")
+        if digests is None:
+            return []
+        simulations = [point for point in self._done if isinstance(point.task, Simulation)]
+        return unchanged(
+            Ran(point.name, str(digests[point.name]), point.task.level, point.task.toml)
+            for point in simulations
+            if isinstance(point.task, Simulation)
+        )
 
     @property
     def ok(self) -> bool:
@@ -125,6 +141,15 @@ class SweepResult:
 
     @cached_property
     def _table(self) -> pd.DataFrame:
+        same = same_as(self.unchanged)
+        return (
+            self._rows.assign(**{COLUMN: [same.get(str(name), "") for name in self._rows.index]})
+            if same
+            else self._rows
+        )
+
+    @cached_property
+    def _rows(self) -> pd.DataFrame:
         def row(point: Point) -> dict[str, Any]:
             status = self.status[point.name]
             said = point.task.row(self._store.place(point.key)) if status in (DONE, TROUBLE) else {}

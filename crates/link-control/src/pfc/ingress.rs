@@ -38,7 +38,10 @@ fn headroom(config: &Config, view: &LinkView<'_>, switch: SwitchId) -> impl Iter
     let ports = (0..view.fabric.ports[node.index()].len()).map(PortId::from);
     let asked =
         move |port| config.headroom_bdps.map_or(0, |bdps| (bdps * view.hop_bdp_bytes(node, port) as f64) as u64);
-    ports.map(move |port| view.reaction_bytes(node, port).max(asked(port)))
+    ports.map(move |port| match &config.headroom {
+        Some(headroom) => headroom.bytes(view.rate(node, port), view.round_trip(node, port), view.mtu_bytes),
+        None => view.reaction_bytes(node, port).max(asked(port)),
+    })
 }
 
 impl Ingress {

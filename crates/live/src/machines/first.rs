@@ -24,7 +24,7 @@ use crate::board::{Board, PROCESSES_MAX};
 use crate::clock::{Clock, instant_ns};
 use crate::frame::Refusal;
 use crate::network::{self, Network, Outcome};
-use crate::run::conclude;
+use crate::run::{conclude, refuse_what_only_simulations_have};
 use crate::several::{self, Nodes};
 use crate::worker::Worker;
 
@@ -81,6 +81,7 @@ pub fn run_machines(
 ) -> Result<RunResult, Problem> {
     let wrong = |error: String| Problem::new(KEY, error);
     let plan = Plan::new(scenario)?;
+    refuse_what_only_simulations_have(&plan)?;
     several::check(&plan)?;
     let cut = Cut::new(&plan, plan.scenario.live.workers as usize * machines);
     if !(2..=PROCESSES_MAX).contains(&machines) || cut.parts() < machines {

@@ -19,7 +19,7 @@ use super::socket;
 use crate::board::PROCESSES_MAX;
 use crate::clock::{Clock, instant_ns};
 use crate::network::{self, Network, Outcome};
-use crate::run::conclude;
+use crate::run::{conclude, refuse_what_only_simulations_have};
 use crate::several::{self, Nodes, listen, tell_of_lost};
 use crate::shared::{self, Lines, Shared};
 use crate::worker::Worker;
@@ -57,6 +57,7 @@ pub fn run_processes(
     watch: impl FnMut(Progress) -> bool,
 ) -> Result<RunResult, Problem> {
     let plan = Plan::new(scenario)?;
+    refuse_what_only_simulations_have(&plan)?;
     if processes > 1 {
         several::check(&plan)?;
     }

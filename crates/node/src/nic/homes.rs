@@ -100,8 +100,8 @@ impl Homes {
     }
 
     /// Takes a packet from an endpoint. It leaves at once by one of the `free` ports, or waits.
-    pub fn take_in(&mut self, packet: Packet, free: u64) -> Option<(PortId, Packet)> {
-        let port = self.choose(&packet, free);
+    pub fn take_in(&mut self, now: Time, packet: Packet, free: u64) -> Option<(PortId, Packet)> {
+        let port = self.choose(now, &packet, free);
         let packet = self.ports[port as usize].admit(packet)?;
         if free >> port & 1 == 1 {
             return Some((PortId(port), packet));
@@ -128,13 +128,15 @@ impl Homes {
         Some(nth(among, hashed_choice(balancing, packet, self.seed, among.count_ones() as usize)?))
     }
 
-    fn choose(&mut self, packet: &Packet, free: u64) -> u32 {
+    fn choose(&mut self, now: Time, packet: &Packet, free: u64) -> u32 {
         let among = self.candidates(packet.dst);
         if let Some(port) = self.hashed(packet, among) {
             return port;
         }
         let lets =
             bits(among).filter(|&port| self.ports[port as usize].lets(packet)).fold(0, |set, port| set | 1 << port);
+        // A flowlet stays on its port even while another is free.
+        let free = if self.balancing[usize::from(packet.transport)].by_flowlet() { lets } else { free };
         let among = [lets & free, lets, among].into_iter().find(|&set| set != 0).unwrap_or(among);
         if among.count_ones() == 1 {
             return among.trailing_zeros();
@@ -142,7 +144,7 @@ impl Homes {
         let group = self.routes.group(packet.dst);
         let waiting = |index| self.ports[nth(among, index) as usize].ring_bytes();
         let balancer = &mut self.balancers[usize::from(packet.transport)];
-        nth(among, balancer.choose(packet, group, among.count_ones() as usize, waiting))
+        nth(among, balancer.choose(now, packet, group, among.count_ones() as usize, waiting))
     }
 
     /// The flow controls of the ports.
@@ -171,7 +173,7 @@ impl Homes {
         own.settle();
         if !up && self.up != 0 {
             for packet in self.ports[port.index()].empty() {
-                let port = self.choose(&packet, 0) as usize;
+                let port = self.choose(now, &packet, 0) as usize;
                 if let Some(packet) = self.ports[port].admit(packet) {
                     self.ports[port].queue(packet);
                 }

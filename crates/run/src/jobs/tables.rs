@@ -5,7 +5,7 @@ use job::{Carried, Done, Part, Rank, Segment, StepId, Timeline, Work};
 use units::{Duration, Time};
 use workload::PlacedJob;
 
-use crate::{Column, Data, Flows, Jobs, Table};
+use crate::{Column, Data, Flows, Jobs, Table, alone};
 
 /// What was noted at a host of a computation or of a message within it, with the job's number.
 pub type Noted = (u16, Done);
@@ -240,6 +240,7 @@ impl JobRows {
 
     fn table(self, names: &[String]) -> Table {
         let [compute, message, local, delay, answer] = self.critical.map(Data::OptU64);
+        let [alone, slowdown] = alone::columns(self.time.len());
         Table {
             name: "jobs",
             columns: vec![
@@ -283,6 +284,8 @@ impl JobRows {
                     "of the critical path: messages until their sender knew, where the next waited for that",
                     answer,
                 ),
+                alone,
+                slowdown,
             ],
         }
     }

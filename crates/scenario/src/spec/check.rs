@@ -156,6 +156,9 @@ impl Scenario {
                 "at 0 nothing would run; leave it out to run until every flow has ended",
             ));
         }
+        if self.measure.alone && self.job.is_empty() {
+            return Err(Problem::new("measure.alone", "has no effect without a [[job]]; delete it or add one"));
+        }
         if self.measure.end.is_some() && self.measure.drain != Measure::default().drain {
             return Err(Problem::new("measure.drain", "has no effect beside measure.end; delete one of them"));
         }

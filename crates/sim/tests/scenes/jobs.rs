@@ -253,3 +253,63 @@ fn a_mistake_is_named_by_its_place() {
         assert!(error.contains(message), "{error}");
     }
 }
+
+/// Two jobs on the same two hosts, each with what one would have, send through one NIC: both take twice as long less
+/// the latency that they share. Alone each takes what arithmetic gives, and measuring that moves no packet.
+#[test]
+fn a_job_is_slowed_down_by_another_and_not_by_itself() {
+    let (part, steps) = (1_460_000, "steps = [{ all_reduce = { bytes = \"2920000B\" } }]");
+    let two = format!("{steps}\n[[job]]\nname = \"other\"\n{steps}");
+    let plain = run_both(&star("udp", 2, &two));
+    assert_eq!(column(table(&plain, "jobs"), "alone_ps"), [NONE, NONE], "not unless asked");
+    let measured =
+        run_both(&star("udp", 2, &two).replace("measure.interval", "measure.alone = true\nmeasure.interval"));
+    assert_eq!(plain.info.digest, measured.info.digest);
+    let jobs = table(&measured, "jobs");
+    assert_eq!(column(jobs, "time_ps"), column(table(&plain, "jobs"), "time_ps"));
+    for row in 0..2 {
+        let (time, alone) = (column(jobs, "time_ps")[row], column(jobs, "alone_ps")[row]);
+        assert_close(alone, 2 * (wire_ps(part) + LATENCY_PS));
+        assert_close(time, 2 * (2 * wire_ps(part) + LATENCY_PS));
+        assert_eq!(ratios(jobs, "slowdown")[row], time as f64 / alone as f64);
+    }
+}
+
+/// Where there is nothing else, the slowdown is exactly 1. A job that never ends has none.
+#[test]
+fn a_job_that_is_alone_has_a_slowdown_of_one_and_one_that_never_ends_has_none() {
+    let steps = "iterations = 2\nsteps = [{ all_reduce = { bytes = \"584000B\" } }]";
+    let run = |measure: &str| {
+        let text = star("udp", 4, steps).replace("measure.interval", &format!("measure.{measure}\nmeasure.interval"));
+        run_both(&text)
+    };
+    let jobs = run("alone = true");
+    assert_eq!(ratios(table(&jobs, "jobs"), "slowdown"), [1.0, 1.0]);
+    let cut = run("alone = true\nmeasure.end = \"10us\"");
+    let slowdown = ratios(table(&cut, "jobs"), "slowdown");
+    assert!(slowdown.iter().all(|of| of.is_nan()), "{slowdown:?}");
+    assert_eq!(column(table(&cut, "jobs"), "alone_ps"), [NONE, NONE]);
+}
+
+/// Alone means without other traffic: the same links, the same failure, the same straggler.
+#[test]
+fn alone_leaves_out_other_traffic_and_nothing_else() {
+    let job = "ranks = 4\nsteps = [{ compute = \"20us\" }, { all_reduce = { bytes = \"584000B\" } }]\n\
+               stragglers = [{ rank = 1, factor = 2.0 }]";
+    let fails = "[[failure]]\nat = \"30us\"\nuntil = \"50us\"\nlink = [\"host1\", \"switch0\"]\nrate = \"25Gbps\"";
+    let alone = run_both(&format!("{}\n{fails}", star("dctcp", 8, job)));
+    let traffic =
+        "[[traffic]]\nsizes.constant = \"100KB\"\narrivals = { poisson = { load = 0.5 } }\nduration = \"50us\"";
+    let text = format!("{}\n{fails}\n{traffic}", star("dctcp", 8, job));
+    let beside = run_both(&text.replace("measure.interval", "measure.alone = true\nmeasure.interval"));
+    let jobs = table(&beside, "jobs");
+    assert_eq!(column(jobs, "alone_ps")[0], job_time(&alone));
+    assert!(ratios(jobs, "slowdown")[0] > 1.05, "{:?}", ratios(jobs, "slowdown"));
+}
+
+fn ratios(table: &Table, name: &str) -> Vec<f64> {
+    match &table.column(name).expect("a column").data {
+        Data::F64(values) => values.clone(),
+        other => panic!("{name} is {other:?}"),
+    }
+}

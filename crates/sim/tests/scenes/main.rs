@@ -45,6 +45,7 @@ mod rdma;
 mod recovery;
 mod reference;
 mod resubmit;
+mod roce;
 mod samples;
 mod states;
 mod uet;

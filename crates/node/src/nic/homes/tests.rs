@@ -68,17 +68,17 @@ fn flows(homes: &mut Homes, free: u64) -> Vec<(u32, u32)> {
 fn a_sprayed_packet_goes_where_it_can_go_now() {
     let mut homes = homes(Balancing::Spray);
     for port in [0, 1] {
-        let went = homes.take_in(packet(7, 0), 1 << port).map(|went| went.0);
+        let went = homes.take_in(Time::ZERO, packet(7, 0), 1 << port).map(|went| went.0);
         assert_eq!(went, Some(PortId(port)));
     }
     // Either of two free ports is taken; if one is paused or holds the flow, the other is, even if it is busy.
     let ports: std::collections::BTreeSet<_> =
-        (0..20).map(|_| homes.take_in(packet(7, 0), BOTH).unwrap().0.0).collect();
+        (0..20).map(|_| homes.take_in(Time::ZERO, packet(7, 0), BOTH).unwrap().0.0).collect();
     assert_eq!(ports.len(), 2);
     told(&mut homes, 0, 1, FREE);
-    assert!(homes.take_in(packet(7, 0), 0b01).is_none());
+    assert!(homes.take_in(Time::ZERO, packet(7, 0), 0b01).is_none());
     told(&mut homes, 0, 0, FlowId(7));
-    assert!(homes.take_in(packet(7, 0), 0b01).is_none());
+    assert!(homes.take_in(Time::ZERO, packet(7, 0), 0b01).is_none());
     assert_eq!(flows(&mut homes, BOTH), [(1, 7), (1, 7)]);
     // A class is closed to endpoints only if no port accepts it.
     told(&mut homes, 0, 0b110, FREE);
@@ -93,16 +93,16 @@ fn a_crowded_port_is_told_by_flow_before_others_wait_for_it() {
     let (a, b) = (flow_of(&homes, 0).next().unwrap(), flow_of(&homes, 1).next().unwrap());
     let lets = |homes: &Homes, flow| homes.lets(0, FlowId(flow), HostId(1), 0);
     for _ in 0..RING {
-        assert!(lets(&homes, a) && homes.take_in(packet(a, 3), 0b10).is_none());
+        assert!(lets(&homes, a) && homes.take_in(Time::ZERO, packet(a, 3), 0b10).is_none());
     }
     assert!(!lets(&homes, a) && lets(&homes, b) && !homes.full());
-    assert_eq!(homes.take_in(packet(b, 3), 0b10).map(|went| went.0), Some(PortId(1)));
+    assert_eq!(homes.take_in(Time::ZERO, packet(b, 3), 0b10).map(|went| went.0), Some(PortId(1)));
     for _ in 0..RING {
-        assert!(homes.take_in(packet(a, 3), 0b10).is_none());
+        assert!(homes.take_in(Time::ZERO, packet(a, 3), 0b10).is_none());
     }
     assert!(homes.full());
     // Urgent packets go first, the rest in order. When the ring is half empty, endpoints are told to ask again.
-    assert!(homes.take_in(packet(a, 0), 0b10).is_none());
+    assert!(homes.take_in(Time::ZERO, packet(a, 0), 0b10).is_none());
     assert_eq!(homes.next(0b01).map(|next| next.1.class), Some(0));
     let epoch = homes.epoch();
     for _ in 0..2 * RING - RING / 2 {
@@ -120,7 +120,7 @@ fn what_is_held_waits_in_order_beside_what_may_go() {
     let put = |homes: &mut Homes, flow, bytes| {
         let mut packet = packet(flow, 2);
         packet.wire_bytes = bytes;
-        assert!(homes.take_in(packet, 0).is_none());
+        assert!(homes.take_in(Time::ZERO, packet, 0).is_none());
     };
     put(&mut homes, a, 1);
     put(&mut homes, b, 2);
@@ -150,20 +150,20 @@ fn a_dead_port_gives_all_that_it_has_to_the_other() {
     let [a, b, c] = of_port[..] else { panic!() };
     told(&mut homes, 0, 0b100, FlowId(c));
     for (flow, class) in [(a, 1), (b, 2), (c, 3)] {
-        assert!(homes.take_in(packet(flow, class), BOTH).is_none() || flow == a);
+        assert!(homes.take_in(Time::ZERO, packet(flow, class), BOTH).is_none() || flow == a);
     }
-    assert!(homes.take_in(packet(a, 1), 0).is_none());
+    assert!(homes.take_in(Time::ZERO, packet(a, 1), 0).is_none());
     homes.link_changed(Time::ZERO, PortId(0), false);
     assert_eq!(flows(&mut homes, BOTH), [(1, a), (1, b), (1, c)]);
-    assert_eq!(homes.take_in(packet(a, 1), BOTH).map(|went| went.0), Some(PortId(1)));
+    assert_eq!(homes.take_in(Time::ZERO, packet(a, 1), BOTH).map(|went| went.0), Some(PortId(1)));
     // With no link up, all packets take the first port, where they are lost; with the link back, each flow takes its
     // own.
     homes.link_changed(Time::ZERO, PortId(1), false);
-    assert_eq!(homes.take_in(packet(a, 1), BOTH).map(|went| went.0), Some(PortId(0)));
+    assert_eq!(homes.take_in(Time::ZERO, packet(a, 1), BOTH).map(|went| went.0), Some(PortId(0)));
     homes.link_changed(Time::ZERO, PortId(0), true);
     homes.link_changed(Time::ZERO, PortId(1), true);
     let other = flow_of(&homes, 1).next().unwrap();
     for (flow, port) in [(a, 0), (other, 1)] {
-        assert_eq!(homes.take_in(packet(flow, 1), BOTH).map(|went| went.0), Some(PortId(port)));
+        assert_eq!(homes.take_in(Time::ZERO, packet(flow, 1), BOTH).map(|went| went.0), Some(PortId(port)));
     }
 }

@@ -1,0 +1,96 @@
+//! Jobs for other tools, written to files.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ::job::{Graph, write};
+use pyo3::exceptions::{PyFileExistsError, PyOSError};
+use pyo3::prelude::*;
+use run::WorkloadPlan;
+use units::{Duration, Problem};
+
+use crate::{Scenario, scenario_error};
+
+/// LogGOPSim's unit of time.
+const NANOSECOND: Duration = Duration::from_ns(1);
+
+/// Writes a scenario's job, by its name or the only one, as GOAL text to `path`, or as a Chakra trace for each rank to
+/// `PATH.RANK.et`. Returns the files. None is overwritten, and none stays if one cannot be written.
+#[pyfunction]
+#[pyo3(signature = (scenario, path, chakra, job=None))]
+pub(crate) fn write_job(
+    py: Python<'_>,
+    scenario: &Scenario,
+    path: PathBuf,
+    chakra: bool,
+    job: Option<&str>,
+) -> PyResult<Vec<PathBuf>> {
+    let graph = py.detach(|| graph_of(&scenario.read, job));
+    let graph = graph.map_err(|problem| scenario_error(py, scenario.source.locate(problem)))?;
+    py.detach(|| if chakra { write_chakra(&graph, &path) } else { write_goal(&graph, &path) })
+}
+
+fn graph_of(scenario: &scenario::Scenario, job: Option<&str>) -> Result<Arc<Graph>, Problem> {
+    let plan = WorkloadPlan::new(scenario)?;
+    let names = || plan.jobs.iter().map(|job| format!("\"{}\"", job.name)).collect::<Vec<_>>().join(", ");
+    let found = match job {
+        None if plan.jobs.iter().len() > 1 => {
+            return Err(Problem::new("job", format!("there are several, {}; say which one to write", names())));
+        }
+        None => plan.jobs.iter().next(),
+        Some(name) => plan.jobs.iter().find(|placed| placed.name == name),
+    };
+    let missing = || match job {
+        Some(name) if !plan.jobs.is_empty() => format!("none is called \"{name}\"; there are {}", names()),
+        _ => "the scenario has none to write; add a [[job]]".to_owned(),
+    };
+    found.map(|placed| placed.graph.clone()).ok_or_else(|| Problem::new("job", missing()))
+}
+
+fn write_goal(graph: &Graph, path: &Path) -> PyResult<Vec<PathBuf>> {
+    let written = create(path).and_then(|mut file| {
+        let whole = write::goal(graph, NANOSECOND, &mut file).and_then(|()| file.flush());
+        whole.map_err(|error| failed(path, &error)).inspect_err(|_| remove(&[path.to_owned()]))
+    });
+    written.map(|()| vec![path.to_owned()])
+}
+
+fn write_chakra(graph: &Graph, prefix: &Path) -> PyResult<Vec<PathBuf>> {
+    let mut written = Vec::new();
+    for (rank, content) in write::chakra(graph).enumerate() {
+        let mut name = prefix.as_os_str().to_owned();
+        name.push(format!(".{rank}.et"));
+        let path = PathBuf::from(name);
+        let one = create(&path).and_then(|mut file| {
+            written.push(path.clone());
+            file.write_all(&content).and_then(|()| file.flush()).map_err(|error| failed(&path, &error))
+        });
+        if let Err(error) = one {
+            remove(&written);
+            return Err(error);
+        }
+    }
+    Ok(written)
+}
+
+fn create(path: &Path) -> PyResult<BufWriter<File>> {
+    File::create_new(path).map(BufWriter::new).map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => {
+            PyFileExistsError::new_err(format!("{} exists already; name another file", path.display()))
+        }
+        _ => failed(path, &error),
+    })
+}
+
+fn failed(path: &Path, error: &io::Error) -> PyErr {
+    PyOSError::new_err(format!("{} cannot be written: {error}; name another file", path.display()))
+}
+
+/// What was written before something failed is of no use.
+fn remove(paths: &[PathBuf]) {
+    for path in paths {
+        let _ = std::fs::remove_file(path);
+    }
+}

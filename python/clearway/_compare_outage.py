@@ -1,0 +1,188 @@
+"""A plane or a link that dies in the middle of an all-reduce: what `clearway compare --all --work outage` runs.
+
+Eight hosts with a link into each of four planes sum their buffers over four channels. At 200 us two of the planes die,
+or one link between a leaf and a spine of one plane. Hosts see at once that a link of their own is dead, and learn of
+others 50 us later, as switches do. The failure lasts.
+
+*Least* is what the links allow: a ring sends 2 (n - 1) / n of the buffer, with headers over all planes until then and
+over half of them from then on. *Doubled* is the job's own time without a failure, t + 2 (T - t), as of a scheme that
+uses all planes before and after. Schemes whose flows keep to a plane each use less than all links before, and so may be
+slowed down less, or more: a hash decides how many of them are on which of the planes that are left.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from clearway._compare_all import Contender, contenders
+from clearway._compare_training import Trained, as_deployed, chosen
+from clearway._errors import ScenarioError
+from clearway._scenario import Scenario
+from clearway._sweep import Point, Sweep
+
+if TYPE_CHECKING:
+    from clearway._scenario import Value
+    from clearway._unchanged import Unchanged
+
+FILE = Path(__file__).parent / "comparison" / "outage.toml"
+AT_US = 200
+REROUTE = "50us"
+DEAD: dict[str, list[dict[str, Any]]] = {
+    "whole": [],
+    # The leaves of planes 2 and 3: half of what each host has.
+    "planes": [{"at": f"{AT_US}us", "switch": f"leaf{leaf}"} for leaf in (4, 5, 6, 7)],
+    "link": [{"at": f"{AT_US}us", "link": ["leaf0", "spine0"]}],
+}
+"""What dies, by the column of the table."""
+BEGIN, END = "<!-- training outage: begin -->", "<!-- training outage: end -->"
+NEVER = "never"
+
+
+def compare_outage(
+    folder: str | Path,
+    *,
+    only: Sequence[str] = (),
+    sets: Sequence[tuple[str, str]] = (),
+    seed: int = 1,
+    workers: int | None = None,
+    dask: Any = None,
+    progress: bool | None = None,
+) -> Outage:
+    """Runs an all-reduce over every scheme, or `only` those whose name contains one of these words, whole and with a
+    failure in the middle of it.
+
+    Runs that exist in `folder` are not repeated. `sets` are keys set over the scenario. `workers`, `dask` and
+    `progress` are as for a sweep.
+    """
+    base, absent, points = Scenario.load(FILE).with_text(list(sets)), dict[str, str](), []
+    for one in chosen([*contenders(), as_deployed()], only):
+        try:
+            points += [_point(one, base, what, failures, seed) for what, failures in DEAD.items()]
+        except ScenarioError as error:
+            absent[one.name] = f"{error.key}: {error.message}"
+    if not points:
+        raise ValueError("; ".join(f"{name} cannot run: {why}" for name, why in absent.items()))
+    result = Sweep(points, Path(folder)).run(workers=workers, dask=dask, progress=progress)
+    if result.interrupted:
+        raise KeyboardInterrupt
+    return Outage(result.table().reset_index(drop=True), absent, f"seed {seed}", result.unchanged)
+
+
+def _point(one: Contender, base: Scenario, what: str, failures: list[dict[str, Any]], seed: int) -> Point:
+    """A run of a contender. Settings of resubmission are those of a class of traffic, and jobs have none."""
+    keys: dict[str, Value] = {key: value for key, value in one.keys.items() if not key.startswith("traffic.")}
+    if failures:
+        keys |= {"failure": failures, "reroute_delay": REROUTE}
+    scenario = base.with_(keys, seed=seed)
+    scenario.check()
+    return Point(Trained.of(scenario), {"scheme": one.name, "dies": what})
+
+
+@dataclass(frozen=True)
+class Outage:
+    """The results of the comparison."""
+
+    runs: pd.DataFrame
+    """A row a run: scheme, what dies, and what is measured of the job."""
+    absent: Mapping[str, str]
+    """Who could not run, and why."""
+    setting: str
+    unchanged: Sequence[Unchanged]
+    """Runs that should differ and do not."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether the audits of all runs found no faults."""
+        return bool((self.runs["audit"] == 1).all())
+
+    def table(self) -> pd.DataFrame:
+        """A row for each scheme: the job's time in ms without a failure, when half of the planes die (and the least
+        that this can take, and what it takes if the rest takes twice as long), and when a link dies; NaN where the job
+        never ends.
+        """
+        times = self.runs.pivot_table("time ms", "scheme", "dies", sort=False, dropna=False).reindex(columns=list(DEAD))
+        times = times.reindex(self.runs["scheme"].unique())
+        again = self.runs.pivot_table("sent again", "scheme", "dies", sort=False, dropna=False)
+        return pd.DataFrame(
+            {
+                "whole ms": times["whole"],
+                "half of the planes ms": times["planes"],
+                "least ms": least_ms(),
+                "doubled ms": _doubled(times["whole"]),
+                "one link ms": times["link"],
+                "sent again %": again["planes"] * 100,
+            }
+        ).rename_axis("scheme")
+
+    def markdown(self) -> str:
+        """The table as a page has it."""
+        head = ["scheme", "no failure (ms)", "half of the planes die (ms)", "doubled (ms)", "one link dies (ms)"]
+        lines = [f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
+        for name, row in self.table().iterrows():
+            said = [_said(row[key]) for key in ("whole ms", "half of the planes ms", "doubled ms", "one link ms")]
+            lines.append(f"| {name} | {' | '.join(said)} |")
+        reasons: dict[str, list[str]] = {}
+        for name, why in self.absent.items():
+            # What is wrong, without the key that says it and without advice.
+            reasons.setdefault(why.partition(": ")[2].partition("; ")[0], []).append(name)
+        lines += [""] if reasons else []
+        lines += textwrap.wrap(
+            "; ".join(f"{', '.join(names)}: {why}" for why, names in reasons.items()),
+            120,
+            initial_indent="Not there: ",
+            break_long_words=False,
+        )
+        return "\n".join(lines).rstrip() + "\n"
+
+    def write(self, page: str | Path) -> Path:
+        """Puts the table into a page in Markdown, between its marks."""
+        path = Path(page)
+        text = path.read_text(encoding="utf-8")
+        if text.count(BEGIN) != 1 or text.count(END) != 1 or text.index(END) < text.index(BEGIN):
+            raise ValueError(f"{page}: has no place for the table; write the two lines {BEGIN} and {END} there")
+        head, tail = text[: text.index(BEGIN) + len(BEGIN)], text[text.index(END) :]
+        path.write_text(f"{head}\n{self.markdown()}{tail}", encoding="utf-8")
+        return path
+
+    def report(self, path: str | Path) -> Path:
+        """Writes the page."""
+        from clearway import _html
+
+        table = self.table()
+        rows = [[str(name), *map(_said, row)] for name, row in zip(table.index, table.to_numpy())]
+        parts = [
+            "<h1>A plane or a link dies in the middle of an all-reduce</h1>",
+            f"<p class=subtitle>{escape(self.setting)}</p>",
+            _html.section("Time of the job", _html.table(["scheme", *table.columns], rows, text=1)),
+            _html.section("No difference", "".join(f"<p>{escape(str(one))}</p>" for one in self.unchanged)),
+        ]
+        if self.absent:
+            absent = [[name, why] for name, why in self.absent.items()]
+            parts.append(_html.section("Did not take part", _html.table(["", "why"], absent, text=2)))
+        return _html.write("A plane or a link dies", parts, Path(path), "")
+
+
+def _doubled(whole: Any) -> Any:
+    """The time of a job whose rest takes twice as long from the failure on."""
+    return AT_US / 1e3 + 2 * (whole - AT_US / 1e3)
+
+
+def least_ms() -> float:
+    """What the links alone take for it, in ms, when half of the planes die.
+
+    >>> round(least_ms(), 3)
+    2.102
+    """
+    ranks, size, planes, gbps, payload, packet = 8, 32e6, 4, 100, 1_460, 1_500
+    return float(_doubled(2 * (ranks - 1) / ranks * size * packet / payload * 8 / (planes * gbps) / 1e6))
+
+
+def _said(value: float) -> str:
+    return f"{value:.2f}" if value == value else NEVER
