@@ -17,6 +17,11 @@ TOOLS := target/tools
 DENY := 0.20.2
 CARGO_FUZZ := 0.13.2
 ZIGLANG := 0.17.1
+# A version for each version of the crate.
+WASM_BINDGEN_VERSION := $(shell sed -n 's/^wasm-bindgen = "=\(.*\)"/\1/p' Cargo.toml)
+WASM_BINDGEN_ROOT := $(TOOLS)/wasm-bindgen-$(WASM_BINDGEN_VERSION)
+WASM_BINDGEN := $(WASM_BINDGEN_ROOT)/bin/wasm-bindgen
+PLAYGROUND := target/playground
 NIGHTLY ?= nightly
 FUZZ_SECONDS ?= 60
 # Processes of pytest.
@@ -24,7 +29,7 @@ TESTS_AT_ONCE ?= 2
 FUZZ_TARGETS ?= $(notdir $(wildcard fuzz/seeds/*))
 
 .PHONY: run test test-rust test-python test-slow test-kernel aq lint docs site rust-docs fuzz deny
-.PHONY: wheel try-wheel bench bench-against clean
+.PHONY: web wheel try-wheel bench bench-against clean
 .DEFAULT_GOAL := run
 
 run: $(VENV)/.release
@@ -87,6 +92,18 @@ site: $(VENV)/.docs
 rust-docs:
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
 
+# The playground, which the site takes along: target/playground/page/index.html. It needs rustup, node and npm; nothing
+# else here does.
+web: $(WASM_BINDGEN)
+	rustup target add wasm32-unknown-unknown
+	cargo rustc -p clearway-web --lib --crate-type cdylib --locked --profile web --target wasm32-unknown-unknown
+	$(WASM_BINDGEN) --target web --no-typescript --out-dir $(PLAYGROUND)/engine \
+		target/wasm32-unknown-unknown/web/clearway_web.wasm
+	mkdir -p $(PLAYGROUND)/npm
+	cp crates/web/page/package.json crates/web/page/package-lock.json crates/web/page/.npmrc $(PLAYGROUND)/npm
+	npm ci --prefix $(PLAYGROUND)/npm
+	node crates/web/page/build.mjs $(PLAYGROUND)/engine $(PLAYGROUND)/npm $(PLAYGROUND)/page
+
 # Each reader of what comes from outside gets bytes from libFuzzer for FUZZ_SECONDS. What breaks one is left in
 # fuzz/artifacts. FUZZ_TARGETS="scenario frame" tries these alone. The dev profile is optimised and checks overflows.
 fuzz: $(TOOLS)/bin/cargo-fuzz
@@ -111,6 +128,10 @@ $(TOOLS)/bin/cargo-fuzz:
 
 $(TOOLS)/bin/cargo-deny:
 	cargo install cargo-deny --version $(DENY) --locked --root $(TOOLS) --target-dir target
+
+$(WASM_BINDGEN):
+	cargo install wasm-bindgen-cli --version $(WASM_BINDGEN_VERSION) --locked \
+		--root $(WASM_BINDGEN_ROOT) --target-dir target
 
 # One wheel for every Python from 3.10 on, of this machine's kind, in target/wheels. With ZIG=1 it runs on any Linux
 # whose glibc is 2.17 or later (manylinux2014), however new this machine's is. Line numbers for crashes would make it

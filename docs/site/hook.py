@@ -25,6 +25,8 @@ PAGES = ("*.md", "papers/**/*.md", "papers/**/*.png")
 SHOWN = (".md", ".png", ".svg", ".js", ".css")
 # The folder that `cargo doc` has written, and where the site has it. Without it, crates are linked in the repository.
 RUST_DOC, RUST = "RUST_DOC", "rust"
+# The page that `make web` has made, where the site has it, and what stands for the way to it in its own page.
+WEB_PAGE, WEB, WEB_PLACE = ROOT / "target/playground/page", "playground", "<!-- the playground -->"
 
 _LINK = re.compile(r"(?<!!)(\[(?:[^\[\]]|\[[^\]]*\])*\]\()([^)\s]+)(\))")
 # A line of a paragraph before the first item of a list.
@@ -70,6 +72,10 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
             return link[0]
         return link[1] + _address(path, config) + link[3]
 
+    if (WEB_PAGE / "index.html").is_file():
+        up = "../" * page.file.dest_uri.count("/")
+        button = f'<a class="md-button md-button--primary" href="{up}{WEB}/index.html">Open the playground</a>'
+        markdown = markdown.replace(WEB_PLACE, button)
     # Code stays as it is.
     parts, end = [], 0
     for fence in _FENCE.finditer(markdown):
@@ -120,6 +126,8 @@ def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
 
 
 def on_post_build(config: MkDocsConfig, **_: Any) -> None:
-    """The Rust documentation, beside the pages."""
+    """The Rust documentation and the playground, beside the pages."""
     if folder := os.environ.get(RUST_DOC):
         shutil.copytree(folder, Path(config.site_dir) / RUST, dirs_exist_ok=True)
+    if WEB_PAGE.is_dir():
+        shutil.copytree(WEB_PAGE, Path(config.site_dir) / WEB, dirs_exist_ok=True)

@@ -15,7 +15,8 @@ import clearway as cw
 
 ROOT = Path(__file__).parents[2]
 DIGESTS = Path(__file__).parent / "digests.csv"
-FILES = sorted([*(ROOT / "examples").glob("*.toml"), *(ROOT / "python/clearway/papers").rglob("*.toml")])
+FLAT = [path for folder in ("examples", "crates/web/scenes") for path in (ROOT / folder).glob("*.toml")]
+FILES = sorted([*FLAT, *(ROOT / "python/clearway/papers").rglob("*.toml")])
 # Of the time that a scenario takes, the shortest of these in which this many packets cross a link: fabrics are as fast
 # as 100 Gbps or as slow as 100 Mbps.
 SPANS_US = (20, 100, 1_000, 10_000, 100_000)

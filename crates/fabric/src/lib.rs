@@ -37,6 +37,8 @@ pub use quotient::{Bundle, Quotient};
 pub use routes::{Failures, Routes};
 pub use routing::{LinkWeight, Routing, RoutingTables};
 pub use source_route::{Route, RouteError};
+#[cfg(target_family = "wasm")]
+pub use spec::hand_over;
 pub use spec::{
     Clos, Dragonfly, DragonflyPlus, Dumbbell, FabricSpec, FatTree, FileFormat, FileSpec, Grid, LeafSpine, MultiPlane,
     Rails, Star, read_file,

@@ -21,6 +21,8 @@ use crate::Fabric;
 pub use clos::{FatTree, LeafSpine, Rails};
 pub use direct::Grid;
 pub use dragonfly::{Dragonfly, DragonflyPlus};
+#[cfg(target_family = "wasm")]
+pub use file::hand_over;
 pub use file::{FileFormat, FileSpec, read_file};
 pub use planes::MultiPlane;
 pub use small::{Dumbbell, Star};

@@ -8,8 +8,10 @@
 
 mod part;
 mod run;
+mod steps;
 
 pub use ::run::{Finding, Progress};
 pub use driver::Capturing;
 pub use driver::capture;
 pub use run::{Execution, RunInfo, RunResult, run, run_captured, run_plan};
+pub use steps::Steps;

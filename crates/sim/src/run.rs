@@ -156,7 +156,12 @@ fn run_watched<P: Probe>(
     conclude(plan, &drivers, threads, outcome)
 }
 
-fn conclude<P: Probe>(plan: &Plan, parts: &[Driver<Memory, P>], threads: usize, outcome: Outcome) -> RunResult {
+pub(crate) fn conclude<P: Probe>(
+    plan: &Plan,
+    parts: &[Driver<Memory, P>],
+    threads: usize,
+    outcome: Outcome,
+) -> RunResult {
     let hosts = || parts.iter().flat_map(|part| &part.hosts);
     let switches = || parts.iter().flat_map(|part| &part.switches);
     let whole = Whole {

@@ -7,7 +7,9 @@ mod graph;
 mod hpcc;
 mod htsim;
 
-use std::io::{self, Read};
+use std::io;
+#[cfg(not(target_family = "wasm"))]
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::str::{FromStr, SplitWhitespace};
 
@@ -73,6 +75,7 @@ impl FileSpec {
 const TEXT_BYTES_MAX: u64 = 1 << 28;
 
 /// Reads a file that a scenario names, of at most `bytes_max` bytes. Refuses a pipe or a device, which might never end.
+#[cfg(not(target_family = "wasm"))]
 pub fn read_file(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
     // Checked before opening, since opening a pipe waits for a writer.
     if !std::fs::metadata(path)?.is_file() {
@@ -84,6 +87,26 @@ pub fn read_file(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
         return Err(io::Error::other(format!("it has more than {bytes_max} bytes")));
     }
     Ok(content)
+}
+
+/// In a browser there are no files but those that the page has handed over.
+#[cfg(target_family = "wasm")]
+pub fn read_file(path: &Path, _: u64) -> io::Result<Vec<u8>> {
+    let none = || io::Error::other("a page has no files but those of the examples; the clearway command reads yours");
+    files().get(path).cloned().ok_or_else(none)
+}
+
+/// Hands over a file, by the path that scenarios name it by.
+#[cfg(target_family = "wasm")]
+pub fn hand_over(path: PathBuf, content: Vec<u8>) {
+    files().insert(path, content);
+}
+
+#[cfg(target_family = "wasm")]
+fn files() -> std::sync::MutexGuard<'static, std::collections::BTreeMap<PathBuf, Vec<u8>>> {
+    static FILES: std::sync::Mutex<std::collections::BTreeMap<PathBuf, Vec<u8>>> =
+        std::sync::Mutex::new(std::collections::BTreeMap::new());
+    FILES.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
 /// The lines of a file without blank lines and comments.

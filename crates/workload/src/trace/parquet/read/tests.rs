@@ -7,8 +7,8 @@ use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
 use proptest::prelude::*;
 
-use super::super::CsvTrace;
 use super::*;
+use crate::trace::CsvTrace;
 
 /// A column to write: its values, and for each row whether it has one.
 enum Data {

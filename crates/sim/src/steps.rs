@@ -1,0 +1,73 @@
+use driver::{Driver, Probe, Probes};
+use engine::{Bounds, Ended, Outcome};
+use run::{Plan, Progress};
+use units::Time;
+
+use crate::part::{self, Board, Part};
+use crate::run::{RunResult, conclude};
+
+/// A run on the calling thread, for who has to do other things in between: a browser's worker can't hear that it is to
+/// stop while it computes. Its results are those of [`run_plan`](crate::run_plan), however long its steps.
+pub struct Steps {
+    plan: Plan,
+    board: Board,
+    parts: Parts,
+    outcome: Outcome,
+}
+
+/// With probes, or without any trace of them.
+enum Parts {
+    Plain(Vec<Part<()>>),
+    Probed(Vec<Part<Probes>>),
+}
+
+impl Steps {
+    /// The beginning of a run, in one part: several would share nothing with one thread but its cache.
+    pub fn new(plan: Plan) -> Steps {
+        let board = Board::default();
+        let parts = match Probes::new(&plan).is_empty() {
+            true => Parts::Plain(part::parts(&plan, 1, &board, || ())),
+            false => Parts::Probed(part::parts(&plan, 1, &board, || Probes::new(&plan))),
+        };
+        let outcome = Outcome { end: Time::ZERO, ended: Ended::Interrupted, windows: 0 };
+        Steps { plan, board, parts, outcome }
+    }
+
+    /// Goes on until `watch`, which is called after each window, returns true. Whether the run is over.
+    pub fn advance(&mut self, mut watch: impl FnMut(Progress) -> bool) -> bool {
+        let (plan, board) = (&self.plan, &self.board);
+        let (flows, work) = (plan.goal(), plan.flows.iter().map(|flow| flow.bytes).sum());
+        let bounds = Bounds { lookahead: plan.lookahead, horizon: plan.horizon, goal: flows };
+        let watch = |now, flows_done| {
+            let work_done = board.delivered_bytes();
+            watch(Progress { now, horizon: plan.horizon, flows_done, flows, work_done, work })
+        };
+        // Windows follow from what is pending alone, so the engine goes on where it has stopped.
+        let Outcome { end, ended, windows } = match &mut self.parts {
+            Parts::Plain(parts) => engine::run(parts, 1, bounds, watch),
+            Parts::Probed(parts) => engine::run(parts, 1, bounds, watch),
+        };
+        // The end of no window is not the end of time that has passed.
+        let end = if windows == 0 { self.outcome.end } else { end };
+        self.outcome = Outcome { end, ended, windows: self.outcome.windows + windows };
+        ended != Ended::Interrupted
+    }
+
+    /// What it has given so far: as of a run that was interrupted here, if it is not over.
+    pub fn conclude(self) -> RunResult {
+        let Steps { plan, parts, outcome, .. } = self;
+        match parts {
+            Parts::Plain(parts) => end(&plan, parts, outcome),
+            Parts::Probed(parts) => end(&plan, parts, outcome),
+        }
+    }
+}
+
+fn end<P: Probe>(plan: &Plan, parts: Vec<Part<P>>, outcome: Outcome) -> RunResult {
+    let mut drivers: Vec<_> = parts.into_iter().map(|Part(driver)| driver).collect();
+    drivers.iter_mut().for_each(Driver::end);
+    conclude(plan, &drivers, 1, outcome)
+}
+
+#[cfg(test)]
+mod tests;

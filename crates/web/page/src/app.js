@@ -1,0 +1,231 @@
+// The playground: a list, an editor, a run, its results, and links that hold a scenario. What a scenario says is shown
+// as text, never as markup.
+import { draw } from "./chart.js";
+import { Editor, said } from "./editor.js";
+import { Engine } from "./engine.js";
+import { pack, unpack } from "./link.js";
+import { charts, filled, number, numbersOf, slowdownRows, time } from "./numbers.js";
+import { EXAMPLES, SCENES } from "./scenes.js";
+import { Schema } from "./schema.js";
+import { SHIPPED, WORKER } from "shipped";
+
+const CHECK_MS = 250;
+const parts = {};
+for (const { id } of document.querySelectorAll("[id]")) parts[id] = document.getElementById(id);
+
+// `unread`: whether what is said is that the text can't be read.
+let schema = null, current = null, checking = 0, unread = false;
+
+function element(parent, tag, text, attributes = {}) {
+  const made = document.createElement(tag);
+  if (text !== undefined) made.textContent = text;
+  for (const key in attributes) made.setAttribute(key, attributes[key]);
+  parent.append(made);
+  return made;
+}
+
+// The compiled engine, from a script that holds it, so that the page works from a folder as well.
+function load() {
+  const compiled = new Promise((done, failed) => {
+    globalThis.clearwayEngine = (packed) => {
+      const words = atob(packed), bytes = new Uint8Array(words.length);
+      for (let at = 0; at < words.length; at++) bytes[at] = words.charCodeAt(at);
+      const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+      new Response(stream).arrayBuffer().then((code) => WebAssembly.compile(code)).then(done, failed);
+    };
+    const script = element(document.head, "script", undefined, { src: "engine.js" });
+    script.onerror = () => failed(new Error("engine.js was not loaded"));
+  });
+  compiled.catch(() => {});
+  return compiled;
+}
+
+const say = (text, isWrong = false) => {
+  parts.status.textContent = text;
+  parts.status.classList.toggle("wrong", isWrong);
+  unread = false;
+};
+
+const editor = new Editor(parts.scenario, { schema: () => schema, changed: soon, run });
+const engine = new Engine(load(), WORKER, SHIPPED);
+engine.ready.then((ready) => {
+  schema = new Schema(ready.schema);
+  parts.run.disabled = false;
+  say("");
+  check();
+}).catch((error) => say(error.message, true));
+
+function soon() {
+  clearTimeout(checking);
+  checking = setTimeout(check, CHECK_MS);
+}
+
+// What the reader of scenarios says, at its line.
+async function check() {
+  const { text } = editor;
+  const told = await engine.check(text).catch((error) => ({ error: { message: error.message } }));
+  if (!told || text !== editor.text) return;
+  editor.mark(told.error);
+  if (told.error) {
+    say(said(told.error), true);
+    unread = true;
+  } else if (unread) say("");
+}
+
+function steps(known) {
+  parts.steps.replaceChildren();
+  for (const [title, text] of current?.steps ?? []) {
+    const item = element(parts.steps, "li");
+    element(item, "strong", title);
+    const words = element(item, "p");
+    // What stands between backquotes is code.
+    filled(text, known).split("`").forEach((part, at) => words.append(at % 2 ? code(part) : part));
+  }
+}
+
+function code(text) {
+  const made = document.createElement("code");
+  made.textContent = text;
+  return made;
+}
+
+function show(one) {
+  engine.stop();
+  current = one;
+  parts.title.textContent = one?.title ?? "A scenario from a link";
+  for (const button of document.querySelectorAll("nav button")) {
+    if (button.dataset.id === one?.id) button.setAttribute("aria-current", "true");
+    else button.removeAttribute("aria-current");
+  }
+  steps(null);
+  parts.results.hidden = true;
+  say(schema ? "" : "Loading the engine…");
+}
+
+function open(one) {
+  show(one);
+  editor.text = SHIPPED[one.file];
+  parts.level.value = "packet";
+  history.replaceState(null, "", `#scene=${one.id}`);
+  check();
+}
+
+async function run() {
+  if (engine.running || parts.run.disabled) return;
+  const { text } = editor, level = parts.level.value, scene = current;
+  parts.run.disabled = true;
+  parts.stop.disabled = false;
+  parts.bar.value = 0;
+  say("Running…");
+  const told = await engine.run(text, level, progress)
+    .catch((error) => ({ kind: "wrong", error: { message: error.message } }));
+  parts.run.disabled = false;
+  parts.stop.disabled = true;
+  // The reader has gone on to another.
+  if (scene !== current) return;
+  parts.bar.value = told.kind === "wrong" ? 0 : 1;
+  if (told.kind === "wrong") {
+    parts.results.hidden = true;
+    editor.mark(told.error);
+    return say(said(told.error), true);
+  }
+  results(told, text, level);
+}
+
+function progress([, now, , ended, flows, share]) {
+  parts.bar.value = share;
+  say(`${number(100 * share)}%: ${time(now)} simulated, ${number(ended, 9)} of ${number(flows, 9)} flows ended`);
+}
+
+function results(result, text, level) {
+  const { info } = result;
+  const isWhole = info.ended !== "interrupted" && !result.full;
+  const hops = info.packet_hops / info.wall_seconds;
+  const speed = hops ? `, ${number(hops / 1e6)} million packet-hops a second` : "";
+  if (result.full) say("Stopped: the run needs more memory than a page may have. These are its results so far.", true);
+  else say(`${isWhole ? "Done" : "Stopped; these are the results so far"}: ${time(info.end_ps)} simulated in `
+    + `${number(info.wall_seconds)} s${speed}`);
+  parts.results.hidden = false;
+  steps(numbersOf(result));
+  parts.facts.replaceChildren();
+  const failed = (info.audit ?? []).filter((finding) => !finding.ok);
+  const facts = [
+    ["flows", `${number(info.flows_completed, 9)} of ${number(info.flows, 9)} completed`],
+    ["hosts", number(info.hosts, 9)],
+    ["simulated", time(info.end_ps)],
+    ["packet-hops", info.packet_hops && number(info.packet_hops, 12)],
+    ["audit", info.audit && (failed.length ? failed.map((one) => one.name ?? JSON.stringify(one)).join("; ")
+      : `all ${info.audit.length} checks hold`)],
+    ["warnings", info.warnings?.length ? info.warnings.join("; ") : ""],
+  ];
+  for (const [name, value] of facts) if (value) { element(parts.facts, "dt", name); element(parts.facts, "dd", value); }
+  locally(info, isWhole, text, level);
+  parts.slowdowns.replaceChildren();
+  for (const row of slowdownRows(result)) {
+    const line = element(parts.slowdowns, "tr");
+    row.forEach((cell, at) => element(line, at ? "td" : "th", cell, at ? {} : { scope: "row" }));
+  }
+  parts.charts.replaceChildren();
+  for (const chart of charts(result)) draw(parts.charts, chart);
+}
+
+// The command that repeats the run elsewhere, and what it has to give.
+function locally(info, isWhole, text, level) {
+  const isShipped = current && SHIPPED[current.file] === text;
+  const file = isShipped ? current.file : "scenario.toml";
+  parts.command.textContent = `clearway run ${file}${level === "flow" ? " --level flow" : ""}`;
+  parts.save.hidden = Boolean(isShipped);
+  parts.digest.textContent = isWhole ? info.digest : "none, since the run was stopped";
+}
+
+async function link() {
+  const fragment = await pack(editor.text, parts.level.value);
+  history.replaceState(null, "", fragment);
+  try {
+    await navigator.clipboard.writeText(location.href);
+    say("The link is copied; it holds the scenario.");
+  } catch {
+    say("The page's address is now a link that holds the scenario.");
+  }
+}
+
+function save() {
+  const made = document.createElement("a");
+  made.href = URL.createObjectURL(new Blob([editor.text], { type: "application/toml" }));
+  made.download = "scenario.toml";
+  made.click();
+  URL.revokeObjectURL(made.href);
+}
+
+// What the address asks for. A scenario of somebody else is shown, and not run before the reader says so.
+async function follow(isFirst) {
+  let asked = null;
+  try { asked = await unpack(location.hash); } catch (error) {
+    open(SCENES[0]);
+    return say(error.message, true);
+  }
+  if (asked && "text" in asked) {
+    show(null);
+    editor.text = asked.text;
+    parts.level.value = asked.level;
+    return check();
+  }
+  const one = [...SCENES, ...EXAMPLES].find(({ id }) => id === asked?.scene);
+  if (!asked && !isFirst) return;
+  open(one ?? SCENES[0]);
+  if (asked?.scene && !one) return say("the link names a scene that is not here", true);
+  if (isFirst) await engine.ready.then(run, () => {});
+}
+
+for (const [place, some] of [[parts.scenes, SCENES], [parts.examples, EXAMPLES]]) {
+  for (const one of some) {
+    const button = element(element(place, "li"), "button", one.title, { type: "button", "data-id": one.id });
+    button.addEventListener("click", () => open(one));
+  }
+}
+parts.run.addEventListener("click", run);
+parts.stop.addEventListener("click", () => engine.stop());
+parts.link.addEventListener("click", link);
+parts.save.addEventListener("click", save);
+addEventListener("hashchange", () => follow(false));
+follow(true);
