@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from clearway._core import __version__
-from clearway._errors import ScenarioError
+from clearway._errors import MazeOver, Rejected, ScenarioError, Undelivered
 
 if TYPE_CHECKING:
     from clearway import harmony, r2c2
@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from clearway._estimate import Estimate
     from clearway._listings import fabrics, schema, schemes, workloads
     from clearway._machines import Joined, join
+    from clearway._maze import Address, Completion, Completions, Delivery, Maze, Message, Sent, Socket
     from clearway._results import Result, Table, load
+    from clearway._rpc import Rpc, RpcError
     from clearway._run import Comparison, Progress, compare, live, run
     from clearway._scenario import Scenario
     from clearway._sustain import Sustained, sustain
@@ -25,21 +27,34 @@ if TYPE_CHECKING:
     from clearway._sweep.sweep import Sweep, sweep
 
 __all__ = [
+    "Address",
     "Comparison",
+    "Completion",
+    "Completions",
+    "Delivery",
     "Estimate",
     "Everything",
     "Joined",
+    "Maze",
+    "MazeOver",
+    "Message",
     "Outage",
     "Point",
     "Progress",
+    "Rejected",
     "Result",
+    "Rpc",
+    "RpcError",
     "Scenario",
     "ScenarioError",
+    "Sent",
+    "Socket",
     "Sustained",
     "Sweep",
     "SweepResult",
     "Table",
     "Training",
+    "Undelivered",
     "__version__",
     "compare",
     "compare_all",
@@ -68,7 +83,9 @@ _PLACES = {
     "_estimate": ("Estimate",),
     "_listings": ("fabrics", "schema", "schemes", "workloads"),
     "_machines": ("Joined", "join"),
+    "_maze": ("Address", "Completion", "Completions", "Delivery", "Maze", "Message", "Sent", "Socket"),
     "_results": ("Result", "Table", "load"),
+    "_rpc": ("Rpc", "RpcError"),
     "_run": ("Comparison", "Progress", "compare", "live", "run"),
     "_scenario": ("Scenario",),
     "_sustain": ("Sustained", "sustain"),

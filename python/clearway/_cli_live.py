@@ -11,18 +11,16 @@ from typing import Annotated
 import typer
 
 import clearway as cw
-from clearway import _core
 from clearway._cli_options import Json, Load, Out, Seed, Sets, read_scenarios
 from clearway._cli_said import Said, finish
 from clearway._machines import TOKEN, the_token
-from clearway._part import PART
-from clearway._pcap import places
+from clearway._pcap import pairs, places
 from clearway._places import check_result, held, slug
 
 ScenarioOrNone = Annotated[
     Path | None, typer.Argument(help="A scenario in TOML.", metavar="SCENARIO.toml", show_default=False)
 ]
-Bench = Annotated[bool, typer.Option("--bench", help="Measure how fast this machine does that, instead.")]
+Bench = Annotated[bool, typer.Option("--bench", help="Measure how fast this machine does that, and draw it, instead.")]
 Processes = Annotated[
     int,
     typer.Option(
@@ -97,8 +95,10 @@ def live(
     json_: Json = False,
 ) -> None:
     """Run a scenario by the machine's clock, and in the simulator for comparison, unless hosts are attached."""
-    captured = [f"live.capture.{link}={json.dumps(file)}" for link, file in places("--capture", capture).items()]
-    named = _attached(attach) + captured
+    devices = pairs("--attach", attach, "=", "host3=tap0 or host3=netns:red")
+    sets = [("attach", host, device) for host, device in devices.items()]
+    sets += [("capture", link, file) for link, file in places("--capture", capture).items()]
+    named = [f"live.{table}.{name}={json.dumps(value)}" for table, name, value in sets]
     if join is not None:
         _refuse_with_join(bench or processes > 1 or machines > 1 or bool(listen) or bool(out) or bool(named))
         given = read_scenarios([scenario], set_, seed, load)[0] if scenario is not None else None
@@ -111,7 +111,9 @@ def live(
     if bench == (scenario is not None):
         raise typer.BadParameter("give a scenario, or --bench, which needs none", param_hint="SCENARIO.toml")
     if scenario is None:
-        _bench(Said(json_))
+        from clearway._live_bench import bench as measure
+
+        measure(Said(json_), out or Path("out") / "live-bench")
         return
     read = read_scenarios([scenario], [*(set_ or []), *named], seed, load)[0]
     folder = out or Path("out") / f"{slug(scenario.stem)}-live"
@@ -183,34 +185,4 @@ def _join(address: str, token: str, scenario: cw.Scenario | None, said: Said) ->
         f"results are where {address} is",
         asdict(joined),
     )
-    said.end()
-
-
-def _attached(given: list[str] | None) -> list[str]:
-    """What `live.attach` is set to."""
-    sets = []
-    for text in given or []:
-        host, found, device = text.partition("=")
-        if not (host and found and device):
-            raise typer.BadParameter(f"{text!r} is not as in host3=tap0 or host3=netns:red", param_hint="--attach")
-        sets.append(f"live.attach.{host}={json.dumps(device)}")
-    return sets
-
-
-def _bench(said: Said) -> None:
-    """The micro-benchmarks of Maze (R2C2, section 4.1) on this machine."""
-    import pandas as pd
-
-    report = json.loads(_core.live_bench(PART))
-    titles = {
-        "throughput": "one flow over two hops: Gbps",
-        "latency": "from a small packet's departure until the next node sees it",
-        "sharing": "flows over links of their own, on one worker",
-        "hops": "packet-hops a second, 1,500 B",
-    }
-    said.facts({"cores": report["cores"]})
-    for name, title in titles.items():
-        said.line(title, {})
-        frame = pd.DataFrame(report[name])
-        said.table(frame.set_index(frame.columns[0]), name)
     said.end()

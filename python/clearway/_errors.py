@@ -20,3 +20,16 @@ class ScenarioError(ValueError):
 
     def __reduce__(self) -> tuple[type[ScenarioError], tuple[str, int | None, str, str]]:
         return ScenarioError, (self.file, self.line, self.key, self.message)
+
+
+class Undelivered(ConnectionError):
+    """A message of a program has not been delivered and will not be: its transport has given it up, or nobody listens
+    where it came. It says which, and what to do."""
+
+
+class Rejected(Undelivered):
+    """A transport with admission control has no room for a message of a program: Harmony's `reject`."""
+
+
+class MazeOver(ConnectionError):
+    """The socket is closed, or the run that it belonged to is over."""

@@ -14,14 +14,19 @@ PACKETS = 1 << 20
 
 def places(option: str, given: Sequence[str] | None) -> dict[str, str]:
     """Files by link, of words such as "spine0-leaf2:out.pcapng"."""
+    return pairs(option, given, ":", "spine0-leaf2:out.pcapng")
+
+
+def pairs(option: str, given: Sequence[str] | None, between: str, example: str) -> dict[str, str]:
+    """Values by name, of an option's words."""
     found: dict[str, str] = {}
     for text in given or ():
-        link, colon, file = text.partition(":")
-        if not (link and colon and file):
-            raise ValueError(f"{option} {text!r}: it is not as in spine0-leaf2:out.pcapng")
-        if link in found:
-            raise ValueError(f"{option} {text!r}: {link} is written to {found[link]} already; give each link once")
-        found[link] = file
+        name, middle, value = text.partition(between)
+        if not (name and middle and value):
+            raise ValueError(f"{option} {text!r}: it is not as in {example}")
+        if name in found:
+            raise ValueError(f"{option} {text!r}: {name} is given as {found[name]} already; give each once")
+        found[name] = value
     return found
 
 

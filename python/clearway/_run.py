@@ -173,7 +173,13 @@ def _run(
     with _Line(label, progress) as line:
         listener = line.listener
         told = None if listener is None else lambda *at: listener(Progress(*at))
-        tables, info, toml = from_core(label, start(told))
+        ran = start(told)
+    return result_of(label, ran, began, cpu)
+
+
+def result_of(label: str, ran: Any, began: float, cpu: float) -> Result:
+    """The result of what the engine has run, with what it took since these times of the machine and of its CPU."""
+    tables, info, toml = from_core(label, ran)
     info |= {
         "commit": _core.COMMIT,
         "cpu_seconds": time.process_time() - cpu,

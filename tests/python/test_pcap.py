@@ -105,7 +105,7 @@ def test_a_capture_is_bounded_and_says_so(tmp_path: Path) -> None:
         (("--pcap", "leaf0-host0"), "is not as in spine0-leaf2:out.pcapng"),
         (("--pcap", f"leaf0-host9:{few}"), "did you mean"),
         (("--pcap", f"leaf0-host0:{tmp_path}"), "is a folder; name a file"),
-        (("--pcap", f"leaf0-host0:{few}", "--pcap", f"leaf0-host0:{all_}"), "give each link once"),
+        (("--pcap", f"leaf0-host0:{few}", "--pcap", f"leaf0-host0:{all_}"), "give each once"),
         (("--pcap", f"leaf0-host0:{few}", "--pcap", f"leaf0-host1:{few}"), "name another file"),
         (("--pcap", f"leaf0-host0:{few}", "--level", "flow"), "flow level has no packets to capture"),
         (("--pcap-packets", 20), "goes with --pcap"),

@@ -1,7 +1,7 @@
 use node::packet::flags;
 use node::pool::{PacketId, Slot, Transit};
 use node::{Loss, Lost, Packet, Received, prefetch};
-use units::{Duration, PortId, Time};
+use units::{Duration, FlowId, PortId, Time};
 
 use crate::change::Timeline;
 use crate::links::TIMELINE;
@@ -108,6 +108,13 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
     /// A packet comes from outside to a host, which is attached to something.
     pub fn offer(&mut self, host: usize, packet: Packet) {
         self.hosts[host].host.offer(packet);
+    }
+
+    /// A program sends a message from a host, `now`: a flow that was not known beforehand.
+    pub fn submit(&mut self, now: Time, host: usize, flow: FlowId) {
+        self.hosts[host].host.submit(now, flow);
+        self.hosts[host].host.wake(now);
+        self.arm_host(now, host, false);
     }
 
     /// The NIC of a host to which packets have been offered takes what it can, `now`.

@@ -33,7 +33,7 @@ use units::{FlowId, HostId, Problem, Time};
 
 use crate::wires::Wires;
 use coalesce::Coalescing;
-use device::{Device, Setting};
+use device::Device;
 use ip::{Destination, FRAME_BYTES_MAX, OFFLOAD_BYTES, Packets, Refused};
 use neighbours::{ETHERNET_BYTES, Ethernet};
 
@@ -140,6 +140,15 @@ pub(crate) struct Attached {
     buffer: Vec<u8>,
     /// By [`Refused`].
     pub refused: [u64; Refused::ALL.len()],
+}
+
+/// What a device that is made for a host gets.
+#[derive(Clone, Copy, Debug)]
+#[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only Linux has devices that could get it"))]
+pub(crate) struct Setting {
+    pub networks: Networks,
+    pub host: HostId,
+    pub mtu: u16,
 }
 
 /// Opens the devices of all attached hosts.

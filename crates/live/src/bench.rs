@@ -2,7 +2,8 @@
 //! a virtual link by packet size, the latency of a hop, many virtual links on one thread, and packet-hops a second.
 //!
 //! Paper: 38 Gbps on a link of 40 with packets of 8 KB, and 3 us a hop with small packets, between servers with RDMA.
-//! Here both ends are on one machine. All contents are written and checked.
+//! Here both ends are on one machine. All contents are written and checked. Beside each number stands for how much of
+//! the time other programs, or other virtual machines, had the workers' cores.
 
 use std::process::Command;
 
@@ -49,6 +50,8 @@ pub struct Throughput {
     pub at_40_gbps: f64,
     /// Whether the finding "in time" passed at 40 Gbps.
     pub in_time: bool,
+    /// For how much of the time the machine had taken the workers' cores away, in percent.
+    pub away_percent: f64,
 }
 
 /// How long a packet takes from when its last bit has left a node until the next node sees it, on links of 100 ns.
@@ -62,6 +65,8 @@ pub struct Latency {
     pub median_ns: f64,
     /// What 99% of them did not.
     pub p99_ns: f64,
+    /// For how much of the time the machine had taken the workers' cores away, in percent.
+    pub away_percent: f64,
 }
 
 /// Virtual links on one worker that have 32 Gbps together.
@@ -75,6 +80,8 @@ pub struct Shared {
     pub least: f64,
     /// Whether the finding "in time" passed.
     pub in_time: bool,
+    /// For how much of the time the machine had taken the workers' cores away, in percent.
+    pub away_percent: f64,
 }
 
 /// How many packets pass a link in a second, with 1,500 B, while the machine is always behind.
@@ -86,6 +93,8 @@ pub struct Hops {
     pub processes: usize,
     /// Packet-hops a second of the machine's time, in millions, of all threads together.
     pub million_per_second: f64,
+    /// For how much of the time the machine had taken the workers' cores away, in percent.
+    pub away_percent: f64,
 }
 
 /// Measures everything: some ten seconds. `look` is asked now and then whether to stop, which is an error. Two
@@ -140,7 +149,13 @@ fn throughput(
     let message = |gbps: f64| (gbps / 8.0 * 1e9 * 0.3).min(0.6e6 * f64::from(bytes));
     let most = live(pairs(1, TOO_FAST_GBPS.into(), bytes, message(TOO_FAST_GBPS.into())), 1)?;
     let paced = live(pairs(1, LINK_GBPS.into(), bytes, message(LINK_GBPS.into())), 1)?;
-    Ok(Throughput { packet_bytes: bytes, most_gbps: gbps(&most), at_40_gbps: gbps(&paced), in_time: in_time(&paced) })
+    Ok(Throughput {
+        packet_bytes: bytes,
+        most_gbps: gbps(&most),
+        at_40_gbps: gbps(&paced),
+        in_time: in_time(&paced),
+        away_percent: away_percent(&[&most, &paced]),
+    })
 }
 
 fn latency(
@@ -165,6 +180,7 @@ fn latency(
         processes: result.info.processes,
         median_ns: taken("median_ps"),
         p99_ns: taken("p99_ps"),
+        away_percent: away_percent(&[&result]),
     })
 }
 
@@ -173,7 +189,13 @@ fn sharing(live: &mut impl FnMut(String, usize) -> Result<RunResult, Problem>, f
     let result = live(pairs(flows, rate, 8192, rate / 8.0 * 1e9 * 0.3), 1)?;
     let longest = column(&result.tables, "flows", "fct_ps").into_iter().fold(0.0, f64::max);
     let ideal = column(&result.tables, "flows", "ideal_ps").into_iter().fold(0.0, f64::max);
-    Ok(Shared { flows, gbps: gbps(&result), least: ideal / longest, in_time: in_time(&result) })
+    Ok(Shared {
+        flows,
+        gbps: gbps(&result),
+        least: ideal / longest,
+        in_time: in_time(&result),
+        away_percent: away_percent(&[&result]),
+    })
 }
 
 fn hops(
@@ -189,12 +211,22 @@ fn hops(
         processes,
     )?;
     let million_per_second = result.info.packet_hops as f64 / result.info.machine_s * 1e-6;
-    Ok(Hops { workers: result.info.workers, processes: result.info.processes, million_per_second })
+    Ok(Hops {
+        workers: result.info.workers,
+        processes: result.info.processes,
+        million_per_second,
+        away_percent: away_percent(&[&result]),
+    })
 }
 
 /// Bits on the wire of the hosts' own links, a second of the machine's time.
 fn gbps(result: &RunResult) -> f64 {
     column(&result.tables, "links", "sent_bytes").iter().sum::<f64>() / 2.0 * 8.0 / result.info.machine_s * 1e-9
+}
+
+fn away_percent(results: &[&RunResult]) -> f64 {
+    let sum = |of: fn(&RunResult) -> f64| results.iter().map(|result| of(result)).sum::<f64>();
+    100.0 * sum(|result| result.info.away_s) / sum(|result| result.info.machine_s)
 }
 
 fn in_time(result: &RunResult) -> bool {

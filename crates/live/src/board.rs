@@ -105,6 +105,7 @@ pub(crate) enum Ended {
     Horizon,
     Quiet,
     Interrupted,
+    Closed,
 }
 
 impl Board {
@@ -343,6 +344,7 @@ impl Board {
             1 => Ended::Goal,
             2 => Ended::Horizon,
             3 => Ended::Quiet,
+            5 => Ended::Closed,
             _ => Ended::Interrupted,
         };
         (ended, Time::from_ps(of(header::END)), Duration::from_ps(of(header::LATE)))

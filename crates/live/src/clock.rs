@@ -11,11 +11,36 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use hdrhistogram::Histogram;
+use rustix::time::{ClockId, clock_gettime};
 use units::{Duration, Time};
 
 /// How far nodes may live behind the machine's clock before that is set back: a few turns of a busy machine's
 /// scheduler. In the machine's time.
 pub const CREDIT: Duration = Duration::from_ms(10);
+
+/// For how long a thread has been without a core, since it began to want one all the time.
+pub(crate) struct Away {
+    began: std::time::Duration,
+    used: std::time::Duration,
+}
+
+impl Away {
+    /// The calling thread begins.
+    pub fn begin() -> Away {
+        Away { began: read(ClockId::Monotonic), used: read(ClockId::ThreadCPUTime) }
+    }
+
+    /// So long it had none, in the machine's time; the same thread asks.
+    pub fn so_far(&self) -> Duration {
+        let wall = read(ClockId::Monotonic).saturating_sub(self.began);
+        let used = read(ClockId::ThreadCPUTime).saturating_sub(self.used);
+        Duration::from_ns(wall.saturating_sub(used).as_nanos() as u64)
+    }
+}
+
+fn read(clock: ClockId) -> std::time::Duration {
+    clock_gettime(clock).try_into().unwrap_or_default()
+}
 
 /// Time since the run began, for all threads.
 pub(crate) struct Clock {

@@ -140,17 +140,21 @@ impl Inbox {
     /// The receiver has told its application that all of the flow is there.
     pub fn delivered(&mut self, table: &FlowTable, flow: FlowId) {
         self.delivered += 1;
-        let whole = [(0, table.get(flow).bytes)];
-        self.incomplete += u64::from(self.flows[flow.index()].0 != whole);
+        self.incomplete += u64::from(!self.flows[flow.index()].is_whole(table.get(flow).bytes));
     }
 }
 
 /// Which bytes of a message are there: disjoint spans in order, never touching.
 #[derive(Clone, Default)]
-struct Pieces(Vec<(u64, u64)>);
+pub(crate) struct Pieces(Vec<(u64, u64)>);
 
 impl Pieces {
-    fn add(&mut self, begin: u64, end: u64) {
+    /// Whether so many bytes are there.
+    pub fn is_whole(&self, bytes: u64) -> bool {
+        self.0 == [(0, bytes)]
+    }
+
+    pub fn add(&mut self, begin: u64, end: u64) {
         // Mostly what comes is next.
         if let Some(last) = self.0.last_mut()
             && last.1 == begin

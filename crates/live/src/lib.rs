@@ -24,6 +24,7 @@ pub mod content;
 mod datagrams;
 pub mod frame;
 pub mod machines;
+pub mod maze;
 mod network;
 mod pages;
 mod processes;

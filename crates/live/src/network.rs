@@ -14,6 +14,7 @@ use crate::board::{Board, Ended};
 use crate::capture::{self, Captures};
 use crate::clock::{Clock, Lateness, Punctual};
 use crate::datagrams::{Datagrams, Read, Sent};
+use crate::maze::Exchange;
 use crate::results::Noted;
 use crate::shared::Lines;
 use crate::sockets::Sockets;
@@ -71,6 +72,11 @@ impl Network {
     pub fn far(plan: &Plan, clock: Clock, cut: Cut, me: usize, regions: Vec<Arc<Lines>>, far: FarEnds) -> Network {
         let board = Board::over(regions, me, delays(plan, &cut), plan.scenario.live.wait == scenario::Wait::Sleep);
         Network { board, cut, clock, sockets: None, far, ports: Vec::new(), captures: Vec::new(), losses: None }
+    }
+
+    /// What programs share with its workers. The calling thread is the one that will watch them.
+    pub fn exchange(&self, plan: &Plan) -> Arc<Exchange> {
+        Arc::new(Exchange::new(plan, self.cut.parts(), |node| self.cut.part_of(node)))
     }
 
     /// Where each node's socket is, if nodes have any.

@@ -22,6 +22,8 @@ pub(crate) struct Noted {
     pub of_links: Vec<(LinkId, LinkLateness)>,
     /// Times that the clock was set back.
     pub slips: u64,
+    /// For how long it wanted a core and had none.
+    pub away: Duration,
 }
 
 /// All that is known when a run is over: this process's workers, what other processes said, and what the workers of all
@@ -68,6 +70,7 @@ pub(crate) fn pack(noted: &Noted, said: &Said, to: &mut Writer<'_>) {
         to.u64(*late);
     }
     to.u64(noted.slips);
+    to.u64(noted.away.ps());
     for late in &noted.lateness {
         let counted: Vec<(u64, u64)> = late.counted().collect();
         to.u64(counted.len() as u64);
@@ -97,7 +100,8 @@ pub(crate) fn parse(plan: &Plan, from: &mut Reader<'_>) -> Result<(Noted, Said),
         }
         said.late_ps.push((flow, number(from)?));
     }
-    let mut noted = Noted { lateness: Default::default(), of_links: Vec::new(), slips: number(from)? };
+    let (slips, away) = (number(from)?, Duration::from_ps(number(from)?));
+    let mut noted = Noted { lateness: Default::default(), of_links: Vec::new(), slips, away };
     for late in &mut noted.lateness {
         for _ in 0..from.u64()? {
             late.note_many(number(from)?, number(from)?);
@@ -144,7 +148,7 @@ pub(crate) fn audit<P: Probe>(
     outcome: Outcome,
     stood: Duration,
 ) -> Vec<Finding> {
-    let cut_short = matches!(outcome.ended, Ended::Horizon | Ended::Interrupted);
+    let cut_short = matches!(outcome.ended, Ended::Horizon | Ended::Interrupted | Ended::Closed);
     let mut findings = vec![content(parts, others, said)];
     findings.extend(sockets(parts));
     findings.push(punctual(whole.plan, noted, outcome, stood));

@@ -1,4 +1,5 @@
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use driver::{Driver, Probe, Probes, Summary, Whole};
 use run::{Finding, Flows, Plan, Progress, Table};
@@ -8,12 +9,13 @@ use units::{Duration, Problem, Time};
 
 use crate::board::Ended;
 use crate::clock::Clock;
+use crate::maze::Exchange;
 use crate::network::{self, Network, Outcome};
 use crate::results::{self, Heard, Noted, Said};
 use crate::wires::Wires;
 use crate::worker::Worker;
 
-/// When a run with attached hosts ends that no one ends: after 106 days.
+/// When a run with attached hosts or programs ends that no one ends: after 106 days.
 const ENDLESS: Time = Time::from_ps(u64::MAX / 2);
 
 /// What a live run gives: as the simulator's, but for what only one of them has.
@@ -35,13 +37,14 @@ pub struct RunInfo {
     /// The scenario's seed.
     pub seed: u64,
     /// Digest of the history of every node: the simulator's, if no frame was lost on a socket and both ran as long.
-    /// None where hosts are attached: what comes from outside comes differently each time.
+    /// None where hosts are attached or programs send: what comes from outside comes differently each time.
     pub digest: String,
     /// Packets that passed a link, data and control, each link once.
     pub packet_hops: u64,
     /// Events: arrivals, transmissions, deadlines.
     pub events: u64,
-    /// Why it ended: "goal" (all flows ended), "horizon", "quiet" (nothing left to happen), "interrupted".
+    /// Why it ended: "goal" (all flows ended), "horizon", "quiet" (nothing left to happen), "interrupted", "closed" (by
+    /// the program that had started it).
     pub ended: &'static str,
     /// Time from beginning to end, in picoseconds.
     pub end_ps: u64,
@@ -84,6 +87,9 @@ pub struct RunInfo {
     pub lost_ps: u64,
     /// How long it took by the machine's clock, in seconds.
     pub machine_s: f64,
+    /// For how long, of that, a worker that polls had no core because the machine gave it to others: the mean of all
+    /// workers, in seconds. 0 where workers sleep.
+    pub away_s: f64,
     /// Settings that can hardly work, though the run went on: the key, and what would be right.
     pub warnings: Vec<String>,
     /// What the audit found.
@@ -103,22 +109,52 @@ pub fn run_at(
     watch: impl FnMut(Progress) -> bool,
     bound: impl FnOnce(&[SocketAddr]),
 ) -> Result<RunResult, Problem> {
+    let (plan, mut network) = prepare(scenario, false)?;
+    bound(network.addresses());
+    let losses = network.losses();
+    let probes = || Probes::new(&plan).telling(losses.as_ref());
+    Ok(match probes().is_empty() {
+        true => run_watched(&plan, &mut network, None, || (), watch),
+        false => run_watched(&plan, &mut network, None, probes, watch),
+    })
+}
+
+/// Runs a scenario in which programs send messages, until they close it. `opened` is told when they can.
+pub(crate) fn run_open(scenario: &Scenario, opened: impl FnOnce(&Arc<Exchange>)) -> Result<RunResult, Problem> {
+    let (plan, mut network) = prepare(scenario, true)?;
+    let exchange = network.exchange(&plan);
+    opened(&exchange);
+    let _end = End(&exchange);
+    let losses = network.losses();
+    let probes = || Probes::new(&plan).telling(losses.as_ref());
+    let watch = |_| exchange.is_closing();
+    Ok(match probes().is_empty() {
+        true => run_watched(&plan, &mut network, Some(&exchange), || (), watch),
+        false => run_watched(&plan, &mut network, Some(&exchange), probes, watch),
+    })
+}
+
+/// Whoever waits for something is told that the run is over, however it ends.
+struct End<'a>(&'a Exchange);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.0.end(self.0.why_over());
+    }
+}
+
+/// Works a scenario out, and builds its network.
+fn prepare(scenario: &Scenario, programs: bool) -> Result<(Plan, Network), Problem> {
     let mut plan = Plan::new(scenario)?;
-    if plan.outside.is_some() && plan.scenario.measure.end.is_none() {
+    if (plan.outside.is_some() || programs) && plan.scenario.measure.end.is_none() {
         plan.horizon = ENDLESS;
     }
     let plan = plan;
     refuse_what_only_simulations_have(&plan)?;
     let live = &plan.scenario.live;
     let clock = Clock::new(live.dilation, plan.lookahead);
-    let mut network = Network::new(&plan, clock, live.links, live.workers as usize)?;
-    bound(network.addresses());
-    let losses = network.losses();
-    let probes = || Probes::new(&plan).telling(losses.as_ref());
-    Ok(match probes().is_empty() {
-        true => run_watched(&plan, &mut network, || (), watch),
-        false => run_watched(&plan, &mut network, probes, watch),
-    })
+    let network = Network::new(&plan, clock, live.links, live.workers as usize)?;
+    Ok((plan, network))
 }
 
 /// Refuses what a simulation can do and a live run cannot.
@@ -139,16 +175,25 @@ pub(crate) fn refuse_what_only_simulations_have(plan: &Plan) -> Result<(), Probl
 fn run_watched<P: Probe>(
     plan: &Plan,
     network: &mut Network,
+    exchange: Option<&Arc<Exchange>>,
     probe: impl FnMut() -> P,
     mut watch: impl FnMut(Progress) -> bool,
 ) -> RunResult {
     let flows = plan.goal();
-    // Where hosts are attached, no flow is the last.
-    let goal = if plan.outside.is_some() { u64::MAX } else { flows };
+    // Where hosts are attached, or programs send, no flow is the last.
+    let goal = if plan.outside.is_some() || exchange.is_some() { u64::MAX } else { flows };
     let mut workers = network.workers(plan, goal, probe);
+    if let Some(exchange) = exchange {
+        workers.iter_mut().for_each(|worker| worker.open(exchange.clone()));
+    }
     let (clock, board) = workers[0].shared();
     let watch = |now, done| watch(Progress::by_flows(now, plan.horizon, done, flows));
-    let outcome = network::live(&mut workers, clock, board, watch);
+    let mut outcome = network::live(&mut workers, clock, board, watch);
+    if outcome.ended == Ended::Interrupted && exchange.is_some_and(|exchange| exchange.is_closing()) {
+        outcome.ended = Ended::Closed;
+    }
+    // From here on no message is sent: tables are made of all flows that there are.
+    exchange.into_iter().for_each(|exchange| exchange.end(exchange.why_over()));
     conclude(plan, clock, workers, Vec::new(), outcome)
 }
 
@@ -194,6 +239,7 @@ pub(crate) fn conclude<P: Probe>(
         version: env!("CARGO_PKG_VERSION"),
         seed: plan.scenario.seed,
         digest: match plan.outside {
+            None if plan.flows.len() > plan.flows.planned() => "none: programs have sent messages".to_owned(),
             None => format!("{:016x}", others.iter().map(|other| other.digest).fold(digest, u64::wrapping_add)),
             Some(_) => "none: hosts are attached".to_owned(),
         },
@@ -204,6 +250,7 @@ pub(crate) fn conclude<P: Probe>(
             Ended::Horizon => "horizon",
             Ended::Quiet => "quiet",
             Ended::Interrupted => "interrupted",
+            Ended::Closed => "closed",
         },
         end_ps: outcome.end.ps(),
         sample_interval_ps: whole.sample_interval.ps(),
@@ -225,6 +272,7 @@ pub(crate) fn conclude<P: Probe>(
         late_us_max: late.max().us_f64(),
         lost_ps: stood.ps(),
         machine_s: outcome.machine.as_secs_f64(),
+        away_s: noted.iter().map(|of| of.away.ps() as f64 * 1e-12).sum::<f64>() / noted.len() as f64,
         warnings: plan.warnings().iter().map(ToString::to_string).chain(notes).collect(),
         audit: results::audit(&whole, &heard, &flows, outcome, stood),
     };

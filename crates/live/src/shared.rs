@@ -4,14 +4,14 @@
 //! numbers and nothing worse: there is never a reference to anything else in such memory. Its length is sealed, as a
 //! process that shortened it would kill others. What of another process's memory must only be read is mapped so.
 
-#![cfg_attr(not(target_os = "linux"), allow(dead_code, unused_imports, reason = "several processes need Linux"))]
+#[cfg(target_os = "linux")]
+use std::{fs::File, io};
 
-use std::fs::File;
-use std::io;
 use std::ops::Deref;
 use std::ptr::NonNull;
 use std::sync::atomic::AtomicU64;
 
+#[cfg(target_os = "linux")]
 use rustix::mm::{MapFlags, ProtFlags};
 
 /// Two cache lines of numbers: processors fetch lines by pairs.
@@ -25,6 +25,7 @@ pub(crate) const WORDS: usize = 16;
 /// Lines of this process alone, or of several.
 pub(crate) enum Lines {
     Own(Box<[Line]>),
+    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only Linux has sealed files in memory"))]
     Shared(Shared),
 }
 

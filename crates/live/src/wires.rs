@@ -19,7 +19,7 @@ use node::{Packet, Telemetry};
 use rtrb::{Consumer, Producer, PushError, RingBuffer};
 use run::{FlowEvent, Host, Journey, Plan};
 use scenario::ContentCheck;
-use units::{Duration, LinkId, Time};
+use units::{Duration, FlowId, LinkId, Time};
 
 use crate::attach::Attached;
 use crate::board::Board;
@@ -28,6 +28,7 @@ use crate::clock::Clock;
 use crate::content::{self, Inbox};
 use crate::datagrams::{Count, Datagrams, Read, Sent, codec};
 use crate::frame::{Frame, Refusal};
+use crate::maze::Counter;
 use crate::pages::{Page, Pages};
 use crate::ring::Ring;
 
@@ -69,6 +70,8 @@ pub(crate) struct Wires<'a> {
     pub datagrams: Option<Datagrams>,
     /// Hosts of this worker that are devices of the machine.
     pub attached: Option<Box<Attached>>,
+    /// Messages of programs, to and from hosts of this worker.
+    pub counter: Option<Box<Counter>>,
     /// Links of this worker that are captured.
     pub captures: Option<Box<Captures>>,
 }
@@ -180,6 +183,7 @@ impl<'a> Wires<'a> {
             seen: vec![(0, 0); plan.fabric.hosts as usize],
             datagrams,
             attached: None,
+            counter: None,
             captures: None,
         }
     }
@@ -428,13 +432,19 @@ impl<'a> Wires<'a> {
         let last = gone + Duration::from_ps(transit.tail_lag_ps.into());
         let wires = &mut links.carrier;
         let carried = match wires.offset_of_content(&packet) {
-            Some(offset) => wires.datagrams.is_some() || content::is_carried(wires.content, packet.flow, offset),
+            Some(offset) => wires.datagrams.is_some() || wires.is_carried(packet.flow, offset),
             None => wires.plan.outside == Some(packet.transport),
         };
         let content = wires.pages.content(id, usize::from(packet.payload_bytes)).filter(|_| carried);
         if let Some(captures) = &mut wires.captures {
             captures.note(wires.plan, outlet, last, &packet, content);
         }
+    }
+
+    /// Whether a packet has content: those of programs' messages always do.
+    #[inline]
+    fn is_carried(&self, flow: FlowId, offset: u64) -> bool {
+        content::is_carried(self.content, flow, offset) || self.plan.flows.place_added(flow).is_some()
     }
 
     /// The content that a packet should have, by its place in the pool: where in its message it begins.
@@ -485,7 +495,11 @@ impl Carrier for Wires<'_> {
             return;
         }
         let Some(offset) = wires.offset_of_content(&packet) else { return };
-        if content::is_carried(wires.content, packet.flow, offset) {
+        if let Some(counter) = wires.counter.as_ref().filter(|_| wires.plan.flows.place_added(packet.flow).is_some()) {
+            if let Some(part) = counter.part(packet.flow, offset, usize::from(packet.payload_bytes)) {
+                wires.pages.fresh(id, part.len()).copy_from_slice(part);
+            }
+        } else if content::is_carried(wires.content, packet.flow, offset) {
             content::write(packet.flow, offset, wires.pages.fresh(id, usize::from(packet.payload_bytes)));
         } else if wires.datagrams.is_some() {
             // A datagram has all its bytes.
@@ -503,7 +517,11 @@ impl Carrier for Wires<'_> {
         }
         let Some(offset) = wires.offset_of_content(packet) else { return };
         let count = packet.payload_bytes;
-        if content::is_carried(wires.content, packet.flow, offset) {
+        if let Some(counter) = wires.counter.as_mut().filter(|_| wires.plan.flows.place_added(packet.flow).is_some()) {
+            let content = wires.pages.content(id, usize::from(count));
+            counter.take(&wires.plan.flows, packet.flow, offset, content, &mut wires.inbox);
+            wires.pages.read(id);
+        } else if content::is_carried(wires.content, packet.flow, offset) {
             match wires.pages.content(id, usize::from(count)) {
                 None => wires.inbox.lacks(),
                 content => wires.inbox.take(&wires.plan.flows, packet.flow, offset, count, content),
@@ -531,13 +549,22 @@ impl Wires<'_> {
         let (records, ended) = std::mem::replace(&mut self.seen[host.id().index()], new);
         self.ended_flows += host.ended - ended;
         for record in &mut host.records[records..] {
-            if let FlowEvent::Started = record.fate {
-                continue; // it begins when the scenario says
+            let starts = matches!(record.fate, FlowEvent::Started);
+            if !starts {
+                // It begins when the scenario, or a program, says.
+                record.at = self.clock.told_at(now);
             }
-            record.at = self.clock.told_at(now);
-            if let FlowEvent::Delivered { .. } = record.fate {
+            if let (Some(place), Some(counter)) = (self.plan.flows.place_added(record.flow), &mut self.counter) {
+                counter.note(place, record, &mut self.inbox);
+            } else if let FlowEvent::Delivered { .. } = record.fate {
                 self.inbox.delivered(&self.plan.flows, record.flow);
-                self.late_ps[record.flow.index()] = record.at.since(now).ps();
+            }
+            if let FlowEvent::Delivered { .. } = record.fate {
+                let index = record.flow.index();
+                if index >= self.late_ps.len() {
+                    self.late_ps.resize(index + 1, u64::MAX);
+                }
+                self.late_ps[index] = record.at.since(now).ps();
             }
         }
     }

@@ -7,14 +7,17 @@
 //! packets in hand. When an application was told of something is noted by the clock: a flow's completion time has all
 //! lateness in it.
 
+use std::sync::Arc;
+
 use driver::{Driver, Due, Probe};
 use scenario::Wait;
 use units::{Duration, LinkId, Time};
 
 use crate::attach::Attached;
 use crate::board::{Board, Ended};
-use crate::clock::{Clock, Lateness, LinkLateness};
+use crate::clock::{Away, Clock, Lateness, LinkLateness};
 use crate::datagrams::Datagrams;
+use crate::maze::{Counter, Exchange};
 use crate::results::Noted;
 use crate::wires::Wires;
 
@@ -64,7 +67,8 @@ pub(crate) struct Worker<'a, P: Probe> {
     ended_flows: u64,
     /// What it did last was due then.
     now: Time,
-    /// Where hosts are attached: up to then it has done all that was due, and frames come in. Otherwise never.
+    /// Where hosts are attached, or programs send: up to then it has done all that was due, and frames and messages
+    /// come in. Otherwise never.
     present: Time,
     /// What it has promised, and how much more makes a new promise worth while.
     promised: Time,
@@ -83,6 +87,8 @@ pub(crate) struct Worker<'a, P: Probe> {
     of_links: Vec<LinkLateness>,
     /// Times that the clock was set back here.
     slips: u64,
+    /// For how long it had no core, if it polls.
+    away: Duration,
     /// Processes that are lost, as bits.
     dead: u64,
 }
@@ -131,8 +137,16 @@ impl<'a, P: Probe> Worker<'a, P> {
             lateness: Default::default(),
             of_links,
             slips: 0,
+            away: Duration::ZERO,
             dead: 0,
         }
+    }
+
+    /// Programs may send messages from its hosts.
+    pub fn open(&mut self, exchange: Arc<Exchange>) {
+        let hosts = self.driver.hosts.iter().map(|slot| slot.host.id());
+        self.driver.links.carrier.counter = Some(Box::new(Counter::new(exchange, self.me, hosts)));
+        self.present = Time::ZERO;
     }
 
     /// Its number among all.
@@ -147,14 +161,16 @@ impl<'a, P: Probe> Worker<'a, P> {
 
     /// The run is over: its nodes, and how late they were.
     pub fn take_apart(self) -> (Driver<Wires<'a>, P>, Noted) {
-        let Worker { driver, lateness, of_links, slips, .. } = self;
+        let Worker { driver, lateness, of_links, slips, away, .. } = self;
         let of_links = driver.links.pipes.iter().map(|pipe| LinkId(pipe.link)).zip(of_links).collect();
-        (driver, Noted { lateness, of_links, slips })
+        (driver, Noted { lateness, of_links, slips, away })
     }
 
     /// Lives until the run is over.
     pub fn live(&mut self) {
         let alone = self.board.workers() == 1;
+        let away = Away::begin();
+        self.driver.links.carrier.counter.iter().for_each(|counter| counter.begin());
         while !self.board.is_over() {
             let limit = if alone { Time::MAX } else { self.board.limit(self.me).max(self.quiet) };
             if self.board.dead() != self.dead {
@@ -164,7 +180,7 @@ impl<'a, P: Probe> Worker<'a, P> {
                 self.stir();
                 Wires::take_in(&mut self.driver.links);
             }
-            self.take_frames(limit);
+            self.take_outside(limit);
             let present = self.present;
             let waits = self.act_until(limit);
             if !alone {
@@ -179,11 +195,14 @@ impl<'a, P: Probe> Worker<'a, P> {
             }
             match waits {
                 Waits::No => self.idle = 0,
-                Waits::Clock(at) if present < Time::MAX => self.wait_for_frames(at, present),
-                Waits::Others if present < self.horizon => self.wait_for_frames(self.horizon, present),
+                Waits::Clock(at) if present < Time::MAX => self.wait_for_outside(at, present),
+                Waits::Others if present < self.horizon => self.wait_for_outside(self.horizon, present),
                 Waits::Clock(at) => self.wait_for_clock(at),
                 Waits::Others => self.wait_for_others(limit),
             }
+        }
+        if self.wait == Wait::Poll {
+            self.away = away.so_far();
         }
     }
 
@@ -198,10 +217,10 @@ impl<'a, P: Probe> Worker<'a, P> {
         self.now = at;
     }
 
-    /// What devices of attached hosts have comes into the network at this worker's present.
+    /// What devices of attached hosts have, and what programs send, comes into the network at this worker's present.
     #[inline]
-    fn take_frames(&mut self, limit: Time) {
-        if self.driver.links.carrier.attached.is_none() {
+    fn take_outside(&mut self, limit: Time) {
+        if self.present == Time::MAX {
             return;
         }
         let due = self.driver.links.agenda.first().0;
@@ -216,7 +235,8 @@ impl<'a, P: Probe> Worker<'a, P> {
             self.rests = false;
             self.board.stir(self.me);
         }
-        if Attached::take_in(&mut self.driver, clock, present) {
+        let messages = Counter::take_in(&mut self.driver, present);
+        if Attached::take_in(&mut self.driver, clock, present) || messages {
             self.now = present;
             self.idle = 0;
         } else if rested {
@@ -242,8 +262,8 @@ impl<'a, P: Probe> Worker<'a, P> {
         }
     }
 
-    /// Nothing is due before `at`, or before other workers go on, unless a device has something.
-    fn wait_for_frames(&mut self, at: Time, present: Time) {
+    /// Nothing is due before `at`, or before other workers go on, unless a device or a program has something.
+    fn wait_for_outside(&mut self, at: Time, present: Time) {
         self.idle = self.idle.saturating_add(1);
         let alone = self.board.workers() == 1;
         if !alone && self.idle > SPINS {
@@ -255,10 +275,13 @@ impl<'a, P: Probe> Worker<'a, P> {
         if self.wait == Wait::Sleep && self.idle > SPINS {
             let most = if alone { SLEEP_MAX } else { LOOK };
             let span = self.clock.until(at).min(most);
-            if span > SLEEP_MIN
-                && let Some(attached) = &self.driver.links.carrier.attached
-            {
-                attached.wait(span);
+            match (&self.driver.links.carrier.attached, &self.driver.links.carrier.counter) {
+                _ if span <= SLEEP_MIN => {}
+                (Some(attached), None) => attached.wait(span),
+                // A program wakes who sleeps here, but not who waits for a device.
+                (Some(attached), Some(_)) => attached.wait(span.min(LOOK)),
+                (None, Some(counter)) if !counter.has_mail() => std::thread::park_timeout(span),
+                (None, _) => {}
             }
         }
         std::hint::spin_loop();
@@ -344,7 +367,7 @@ impl<'a, P: Probe> Worker<'a, P> {
         if !self.rests && self.board.workers() > 1 && !carrier.is_held_up() {
             self.rests = true;
             // What comes from outside comes later than all that has been promised.
-            let outside = if carrier.attached.is_some() { self.promised } else { Time::MAX };
+            let outside = if self.present < Time::MAX { self.promised } else { Time::MAX };
             self.board.rest(self.me, self.driver.links.agenda.first().0.min(outside), &carrier.sent, &carrier.taken);
         }
     }
@@ -398,7 +421,9 @@ impl<'a, P: Probe> Worker<'a, P> {
         if self.idle > SPINS {
             self.rest();
             match self.board.quiet_until() {
-                Some(Time::MAX) => self.board.stop(Ended::Quiet, self.clock.now(), Duration::ZERO),
+                Some(Time::MAX) if self.present == Time::MAX => {
+                    self.board.stop(Ended::Quiet, self.clock.now(), Duration::ZERO)
+                }
                 Some(at) if at >= self.horizon => self.end_at_horizon(),
                 Some(at) => self.wait_for_first(at),
                 None if self.idle > YIELDS && self.wait == Wait::Poll => std::thread::yield_now(),
@@ -431,7 +456,9 @@ impl<'a, P: Probe> Worker<'a, P> {
             }
         }
         match next {
-            Time::MAX => self.board.stop(Ended::Quiet, self.clock.now(), Duration::ZERO),
+            Time::MAX if self.present == Time::MAX => {
+                self.board.stop(Ended::Quiet, self.clock.now(), Duration::ZERO);
+            }
             _ => self.end_at_horizon(),
         }
     }

@@ -7,6 +7,7 @@ mod estimate;
 mod harmony;
 mod job;
 mod machines;
+mod maze;
 mod r2c2;
 mod run;
 
@@ -186,6 +187,10 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add("COMMIT", env!("CLEARWAY_COMMIT"))?;
     module.add_class::<Scenario>()?;
+    module.add_class::<maze::Completions>()?;
+    module.add_class::<maze::Maze>()?;
+    module.add_class::<maze::Sent>()?;
+    module.add_class::<maze::Socket>()?;
     module.add_function(wrap_pyfunction!(list_schemes, module)?)?;
     module.add_function(wrap_pyfunction!(list_workloads, module)?)?;
     module.add_function(wrap_pyfunction!(pyrrha_resources, module)?)?;

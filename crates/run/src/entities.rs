@@ -389,6 +389,11 @@ impl Entities {
         flows: &FlowTable,
     ) -> Result<Vec<Member>, Problem> {
         for &class in classes {
+            if class >= scenario.first_socket_class() && !spec.request.is_empty() {
+                let message = "messages of programs are not known beforehand, so that nothing can be requested for \
+                               their classes; name the hosts instead";
+                return Err(Problem::new(key, message));
+            }
             if let Some(other) = self.of_class[class].replace(entity) {
                 let name = scenario.classes().nth(class).map_or("", |class| class.name);
                 let other = &scenario.entity[usize::from(other)].name;

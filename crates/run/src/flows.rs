@@ -29,10 +29,14 @@ impl FlowInfo {
 }
 
 /// All flows of a run, and which of them start at which host.
+///
+/// Those that a scenario names are known beforehand. In a live run programs may send more ([`FlowTable::add`]), which
+/// get the numbers that follow; they can be added, and looked up, from any thread.
 pub struct FlowTable {
     flows: Vec<FlowInfo>,
     /// Those that the run is about; the others never begin.
     part: Range<usize>,
+    added: boxcar::Vec<FlowInfo>,
     by_src: Vec<FlowId>,
     /// Per host, where its part of `by_src` begins; one more at the end.
     first: Vec<u32>,
@@ -45,7 +49,7 @@ impl FlowTable {
         by_src.sort_by_key(|flow| flows[flow.index()].src);
         let below = |host| by_src.partition_point(|flow| flows[flow.index()].src.0 < host) as u32;
         let first = (0..=hosts).map(below).collect();
-        FlowTable { part: 0..flows.len(), flows, by_src, first }
+        FlowTable { part: 0..flows.len(), flows, added: boxcar::Vec::new(), by_src, first }
     }
 
     /// The same flows under the same numbers, so that they take the same paths, but those outside of `part` never
@@ -65,33 +69,55 @@ impl FlowTable {
 
     /// How many.
     pub fn len(&self) -> usize {
+        self.flows.len() + self.added.count()
+    }
+
+    /// How many of them were known beforehand.
+    pub fn planned(&self) -> usize {
         self.flows.len()
     }
 
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
-        self.flows.is_empty()
+        self.len() == 0
+    }
+
+    /// A program sends one more. None if all numbers are taken: half of 2^32, as the other half is that of attached
+    /// hosts.
+    pub fn add(&self, flow: FlowInfo) -> Option<FlowId> {
+        (self.len() < (1 << 31) - 1).then(|| FlowId::from(self.flows.len() + self.added.push(flow)))
+    }
+
+    /// Where a flow is among those that programs have sent, if it is one of them.
+    #[inline]
+    pub fn place_added(&self, flow: FlowId) -> Option<usize> {
+        flow.index().checked_sub(self.flows.len()).filter(|_| flow.0 < 1 << 31)
     }
 
     /// One flow.
     #[inline]
     pub fn get(&self, flow: FlowId) -> &FlowInfo {
-        &self.flows[flow.index()]
+        self.try_get(flow).expect("a flow of the run")
     }
 
     /// One flow, if there is one of this name: a packet of a limiter's own has none.
     #[inline]
     pub fn try_get(&self, flow: FlowId) -> Option<&FlowInfo> {
-        self.flows.get(flow.index())
+        self.flows.get(flow.index()).or_else(|| self.get_added(flow))
     }
 
-    /// The flows that `host` sends.
+    #[cold]
+    fn get_added(&self, flow: FlowId) -> Option<&FlowInfo> {
+        self.added.get(flow.index() - self.flows.len())
+    }
+
+    /// The flows that `host` sends, as far as they were known beforehand.
     pub fn of(&self, host: HostId) -> &[FlowId] {
         &self.by_src[self.first[host.index()] as usize..self.first[host.index() + 1] as usize]
     }
 
     /// All flows, in order.
     pub fn iter(&self) -> impl Iterator<Item = &FlowInfo> {
-        self.flows.iter()
+        self.flows.iter().chain(self.added.iter().map(|(_, flow)| flow))
     }
 }

@@ -226,6 +226,11 @@ impl Host {
         self
     }
 
+    /// A program sends a message: a flow that was not known beforehand. It starts when the host is woken.
+    pub fn submit(&mut self, now: Time, flow: FlowId) {
+        self.starts.push(Reverse((now, flow)));
+    }
+
     /// A packet comes from outside, and waits for the NIC, which takes turns between transports and these. Its class
     /// and its transport are set here.
     pub fn offer(&mut self, mut packet: Packet) {

@@ -1,10 +1,11 @@
 //! What a flow would take alone in the network: the denominator of slowdown.
 
+use catalogue::Transport;
 use fabric::{Fabric, Quotient};
 use rustc_hash::FxHashMap;
 use units::{Duration, HostId, LinkId, PerByte, Rate};
 
-use crate::HEAD_BYTES;
+use crate::{FlowInfo, HEAD_BYTES};
 use scenario::{Completion, Scenario};
 
 /// Completion times of flows that are alone in the network and sent at line rate from their first bit on, over all
@@ -79,6 +80,25 @@ impl<'a> Ideal<'a> {
     /// The same for packets with headers of so many bytes, where a transport has its own.
     pub fn with_header(self, header_bytes: u64) -> Ideal<'a> {
         Ideal { header_bytes, ..self }
+    }
+
+    /// One for each transport: its packets may have headers of their own length.
+    pub fn by_transport(
+        fabric: &'a Fabric,
+        quotient: &'a Quotient,
+        scenario: &'a Scenario,
+        transports: &[Transport],
+    ) -> Vec<Ideal<'a>> {
+        let of = |transport: &Transport| {
+            let header = transport.as_scheme().header_bytes().map_or(scenario.host.header.get(), u64::from);
+            Ideal::new(fabric, quotient, scenario).with_header(header)
+        };
+        transports.iter().map(of).collect()
+    }
+
+    /// Completion time of a flow in picoseconds, by that of its transport.
+    pub fn of(by_transport: &mut [Ideal<'a>], flow: &FlowInfo) -> u64 {
+        by_transport[usize::from(flow.transport)].completion(flow.src, flow.dst, flow.bytes).ps()
     }
 
     /// Completion time of a message of `bytes`, as the scenario defines completion.

@@ -271,11 +271,12 @@ impl Flows {
     /// The table `flows`.
     pub fn table(self, plan: &Plan) -> Table {
         let flows = self;
+        let ideal_ps = plan.ideals();
         let common = FlowColumns {
             scenario: &plan.scenario,
             flows: &plan.flows,
             transports: &plan.transports,
-            ideal_ps: &plan.ideal_ps,
+            ideal_ps: &ideal_ps,
         };
         let parts_of_fct = flows.parts_of_fct(&common);
         let names = plan.transports.iter().map(|transport| transport.name().to_owned());

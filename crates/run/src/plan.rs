@@ -3,13 +3,14 @@
 mod reserved;
 mod shares;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use catalogue::Transport;
 use contract::sharing::{Hose, Step};
 use contract::{Common, NetworkView, SwitchRequirements};
-use fabric::{Change, Epoch, Fabric, FailureSpec, Failures, Link, Rerouting, Routes, Tier, Whom, epochs};
+use fabric::{Change, Epoch, Fabric, FailureSpec, Failures, Link, Quotient, Rerouting, Routes, Tier, Whom, epochs};
 use node::balance::{Balancer, switch_seed};
 use node::onward_path::Downstream;
 use node::packet::HOPS_MAX;
@@ -20,7 +21,7 @@ use node::{
 use units::{Duration, HostId, LinkId, PortId, Problem, Stream, SwitchId, Time};
 
 use crate::compatibility::{self, Facts};
-use crate::{Entities, FlowTable, Followed, Host, Jobs, Recorded, WorkloadPlan};
+use crate::{Entities, FlowTable, Followed, Host, Ideal, Jobs, Recorded, WorkloadPlan};
 use node::nic::Homes;
 use node::nic::ReceiveLimit;
 pub use reserved::Reserved;
@@ -252,6 +253,18 @@ impl Plan {
             .with_outside(self.outside.filter(|_| self.attached.contains_key(&host)), self.beneath_reserved())
             .with_again(self.again.clone())
             .with_jobs(self.jobs.at(host))
+    }
+
+    /// Each flow's completion time alone in the network, in picoseconds, of those that programs have sent as well.
+    pub fn ideals(&self) -> Cow<'_, [u64]> {
+        let known = self.ideal_ps.len();
+        if known == self.flows.len() {
+            return Cow::Borrowed(&self.ideal_ps);
+        }
+        let quotient = Quotient::new(&self.fabric);
+        let mut ideals = Ideal::by_transport(&self.fabric, &quotient, &self.scenario, &self.transports);
+        let more = self.flows.iter().skip(known).map(|flow| Ideal::of(&mut ideals, flow));
+        Cow::Owned(self.ideal_ps.iter().copied().chain(more).collect())
     }
 
     /// How many things must end until the run is over: flows, and the parts that jobs have at hosts.

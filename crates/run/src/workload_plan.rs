@@ -60,15 +60,8 @@ impl WorkloadPlan {
         let balancing =
             requirements.iter().map(|required| scenario.switch.balancing.unwrap_or(required.balancing)).collect();
         let (flows, jobs) = flows(scenario, &fabric, &quotient, &of_class)?;
-        // A transport's packets may have headers of their own length.
-        let ideal = |transport: &Transport| {
-            let header = transport.as_scheme().header_bytes().map_or(scenario.host.header.get(), u64::from);
-            Ideal::new(&fabric, &quotient, scenario).with_header(header)
-        };
-        let mut ideals: Vec<Ideal<'_>> = transports.iter().map(ideal).collect();
-        let alone =
-            |flow: &FlowInfo| ideals[usize::from(flow.transport)].completion(flow.src, flow.dst, flow.bytes).ps();
-        let ideal_ps = flows.iter().map(alone).collect();
+        let mut ideals = Ideal::by_transport(&fabric, &quotient, scenario, &transports);
+        let ideal_ps = flows.iter().map(|flow| Ideal::of(&mut ideals, flow)).collect();
         let timed = flows.iter().map(|flow| flow.start).filter(|&start| start != workload::Flow::BY_JOB);
         let last_start = timed.max().unwrap_or(Time::ZERO);
         let horizon = match scenario.measure.end {

@@ -8,8 +8,8 @@ mod live;
 mod spec;
 
 pub use entity::{Each, EntitySpec, RequestSpec};
-pub use live::{ContentCheck, LiveLinks, LiveSpec, Networks, Wait};
+pub use live::{ContentCheck, LiveLinks, LiveSpec, Networks, SocketSpec, Wait};
 pub use spec::{
-    Again, Carriers, Completion, FlowsSpec, HostSpec, LinkSpec, Measure, PacketsSpec, Scenario, ScenarioError, Source,
-    SwitchSpec, read,
+    Again, Carriers, Class, Completion, FlowsSpec, HostSpec, LinkSpec, Measure, PacketsSpec, Scenario, ScenarioError,
+    Source, SwitchSpec, read,
 };

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
+use catalogue::Transport;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::Problem;
 
 /// How a live run uses the machine; a simulation does not read it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct LiveSpec {
     /// How many times slower than real time the nodes live. Rates, delays and timers stay as the scenario says, and so
@@ -35,6 +36,19 @@ pub struct LiveSpec {
     /// spine0 sends to leaf2. The names of both ends, joined by a hyphen.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub capture: BTreeMap<String, String>,
+    /// Classes of messages that programs send by sockets (`cw.Maze`), by name: `rpc.transport = "harmony"`. Default for
+    /// such a program: one class, `socket`, over the scenario's `transport`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub sockets: BTreeMap<String, SocketSpec>,
+}
+
+/// A class of messages that programs send.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct SocketSpec {
+    /// Transport of the class's messages. Default: the scenario's `transport`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub transport: Option<Transport>,
 }
 
 /// The addresses of attached hosts.
@@ -131,6 +145,7 @@ impl Default for LiveSpec {
             network: "10.77.0.0/16".to_owned(),
             network6: "fd77::/64".to_owned(),
             capture: BTreeMap::new(),
+            sockets: BTreeMap::new(),
         }
     }
 }

@@ -76,7 +76,7 @@ pub struct Scenario {
     pub job: Vec<Job<Transport>>,
 }
 
-/// A class of traffic as results know it: of a `[[traffic]]` or a `[[job]]` table.
+/// A class of traffic as results know it: of a `[[traffic]]` or a `[[job]]` table, or of `live.sockets`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Class<'a> {
     /// Its name.
@@ -86,15 +86,27 @@ pub struct Class<'a> {
 }
 
 impl Scenario {
-    /// The classes of traffic, in the order of their numbers: those of `[[traffic]]`, then those of `[[job]]`.
+    /// The classes of traffic, in the order of their numbers: those of `[[traffic]]`, then those of `[[job]]`, then
+    /// those of `live.sockets`.
     pub fn classes(&self) -> impl Iterator<Item = Class<'_>> + Clone {
         let traffic = self.traffic.iter().map(|of| (&of.name, &of.transport));
         let jobs = self.job.iter().map(|of| (&of.name, &of.transport));
-        traffic.chain(jobs).map(|(name, own)| Class { name, transport: own.as_ref().unwrap_or(&self.transport) })
+        let sockets = self.live.sockets.iter().map(|(name, of)| (name, &of.transport));
+        let all = traffic.chain(jobs).chain(sockets);
+        all.map(|(name, own)| Class { name, transport: own.as_ref().unwrap_or(&self.transport) })
+    }
+
+    /// The first class of `live.sockets`.
+    pub fn first_socket_class(&self) -> usize {
+        self.traffic.len() + self.job.len()
     }
 
     /// The key of the table that describes a class, such as `traffic[0]`.
     pub fn class_key(&self, class: usize) -> String {
+        if let Some(name) = class.checked_sub(self.first_socket_class()).and_then(|at| self.live.sockets.keys().nth(at))
+        {
+            return format!("live.sockets.{name}");
+        }
         match class.checked_sub(self.traffic.len()) {
             None => format!("traffic[{class}]"),
             Some(job) => format!("job[{job}]"),

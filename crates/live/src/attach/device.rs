@@ -15,8 +15,9 @@ use rustix::io::Errno;
 use rustix::ioctl::{IntegerSetter, Opcode, Setter, Updater, ioctl, opcode};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use scenario::Networks;
-use units::{HostId, Problem};
+use units::Problem;
 
+use super::Setting;
 use super::neighbours::Mac;
 
 /// Frames that wait in a device that was made here until they are read; the kernel drops more.
@@ -65,14 +66,6 @@ struct Request6 {
     address: [u8; 16],
     prefix: u32,
     index: u32,
-}
-
-/// What a device that is made here gets.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Setting {
-    pub networks: Networks,
-    pub host: HostId,
-    pub mtu: u16,
 }
 
 impl Device {

@@ -1,22 +1,14 @@
 //! Where there are no TUN devices: a clear error in their place.
 
-use scenario::Networks;
-use units::{HostId, Problem};
+use units::Problem;
 
+use super::Setting;
 use super::neighbours::Mac;
 
 /// There is none.
 #[derive(Debug)]
 pub(crate) struct Device {
     pub mac: Option<Mac>,
-}
-
-/// What a device would get.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Setting {
-    pub networks: Networks,
-    pub host: HostId,
-    pub mtu: u16,
 }
 
 impl Device {

@@ -4,6 +4,7 @@ mod attach;
 mod frame;
 #[cfg(target_os = "linux")]
 mod machines;
+mod maze;
 #[cfg(target_os = "linux")]
 mod processes;
 mod run;

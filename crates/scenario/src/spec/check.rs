@@ -38,9 +38,21 @@ impl Scenario {
                 return Err(under(Problem::new("name", message)));
             }
         }
-        // Where hosts are attached, traffic may come from outside alone.
+        for (index, (name, socket)) in self.live.sockets.iter().enumerate() {
+            let key = format!("live.sockets.{name}");
+            if let Some(transport) = &socket.transport {
+                transport.check().map_err(|problem| problem.under("transport").under(&key))?;
+            }
+            let place = self.first_socket_class() + index;
+            if let Some(twin) = self.classes().take(place).position(|other| other.name == name) {
+                let message = format!("is also the name of {}; give each a different name", self.class_key(twin));
+                return Err(Problem::new(key, message));
+            }
+        }
+        // Where hosts are attached, or programs send, traffic may come from outside alone.
         if self.classes().next().is_none() && self.live.attach.is_empty() {
-            let message = "missing: add a [[traffic]] table with sizes and a pattern, or a [[job]]";
+            let message = "missing: add a [[traffic]] table with sizes and a pattern, or a [[job]]; or live.sockets, \
+                           for programs that send messages";
             return Err(Problem::new("traffic", message));
         }
         if self.classes().count() > usize::from(u16::MAX) {
@@ -54,6 +66,7 @@ impl Scenario {
             ));
         }
         let own = self.traffic.iter().map(|class| &class.transport).chain(self.job.iter().map(|job| &job.transport));
+        let own = own.chain(self.live.sockets.values().map(|socket| &socket.transport));
         let used = own.into_iter().any(Option::is_none);
         if !used && self.transport != Transport::default() {
             let message = "has no effect, since every traffic class names its own; delete one or the other";

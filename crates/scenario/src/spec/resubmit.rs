@@ -61,6 +61,15 @@ impl Scenario {
             carriers.of_class.push(carrier);
             carriers.again.push(Vec::new());
         }
+        for (name, socket) in &self.live.sockets {
+            let (transport, key) = match &socket.transport {
+                Some(own) => (own, format!("live.sockets.{name}.transport")),
+                None => (&self.transport, "transport".to_owned()),
+            };
+            let carrier = carriers.index(transport, key);
+            carriers.of_class.push(carrier);
+            carriers.again.push(Vec::new());
+        }
         carriers
     }
 

@@ -1,0 +1,497 @@
+//! What programs and the workers of a Maze have in common: who has which port, and what is under way.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::thread::Thread;
+use std::time::Duration as Span;
+
+use fabric::Fabric;
+use run::{FlowInfo, FlowTable, Plan};
+use units::{FlowId, HostId, NodeId, Time};
+
+use super::{Address, MazeError, Message};
+
+/// Before the content of each message are the ports of both ends and a checksum of these and the content.
+pub(crate) const HEADER_BYTES: usize = 8;
+
+/// The longest content, and the most that is kept for programs at a time: what is under way, at its sender, and what
+/// has come that nobody has taken. A program that sends faster than the network, or takes nothing, is told.
+pub(crate) const CONTENT_MAX: usize = 1 << 30;
+
+/// What a message takes beside its content.
+const RECORD_BYTES: usize = 512;
+
+/// The first port that is given to whoever asks for none (RFC 6335, section 6).
+const EPHEMERAL: u16 = 49_152;
+
+/// A class of messages that programs send.
+pub(crate) struct Class {
+    pub name: String,
+    number: u16,
+    transport: u8,
+    pub transport_name: &'static str,
+}
+
+/// All that programs share with the workers of a run.
+pub(crate) struct Exchange {
+    pub fabric: Arc<Fabric>,
+    pub classes: Vec<Class>,
+    dilation: u32,
+    flows: Arc<FlowTable>,
+    /// By host.
+    worker_of: Vec<usize>,
+    /// By worker.
+    inlets: Vec<Inlet>,
+    ports: Mutex<Ports>,
+    /// Where programs wait for messages to end.
+    queues: Mutex<Vec<Weak<Mailbox<Arc<Ticket>>>>>,
+    /// By place among the flows that were added.
+    tickets: boxcar::Vec<Arc<Ticket>>,
+    /// Messages that have not ended, while messages can be sent.
+    under_way: Mutex<UnderWay>,
+    settled: Condvar,
+    closes: AtomicBool,
+    watcher: Thread,
+}
+
+/// Open ports, by host and number.
+type Ports = BTreeMap<(HostId, u16), Arc<Mailbox<Message>>>;
+
+struct UnderWay {
+    messages: usize,
+    /// What senders hold of them, and what has come that nobody has taken.
+    bytes: usize,
+    /// Why none can be sent any more.
+    over: Option<MazeError>,
+}
+
+/// What a worker gets from programs.
+#[derive(Default)]
+pub(crate) struct Inlet {
+    has_mail: AtomicBool,
+    mail: Mutex<VecDeque<Outgoing>>,
+    thread: OnceLock<Thread>,
+}
+
+/// A message that its host has to send.
+pub(crate) struct Outgoing {
+    pub ticket: Arc<Ticket>,
+    /// With its header.
+    pub bytes: Vec<u8>,
+}
+
+/// A message's way through the network, as its sender sees it.
+#[derive(Debug)]
+pub(crate) struct Ticket {
+    pub flow: FlowId,
+    pub from: Address,
+    pub to: Address,
+    /// Among the exchange's classes.
+    pub class: usize,
+    /// Of its content.
+    pub bytes: usize,
+    /// Where its end is told.
+    queue: Option<Arc<Mailbox<Arc<Ticket>>>>,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+/// What has become of a message so far.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct State {
+    pub started: Option<Time>,
+    pub delivered: Option<Time>,
+    pub completed: Option<Time>,
+    pub failure: Option<MazeError>,
+    /// Its sender has given it up; it may have been delivered all the same, and then it has not failed.
+    pub given_up: bool,
+    /// It can change no more.
+    ended: bool,
+}
+
+/// What has come, such as messages for a socket, until somebody takes it.
+#[derive(Debug)]
+pub(crate) struct Mailbox<T> {
+    state: Mutex<Mail<T>>,
+    changed: Condvar,
+}
+
+#[derive(Debug)]
+struct Mail<T> {
+    waiting: VecDeque<T>,
+    /// Why nothing comes any more.
+    over: Option<MazeError>,
+}
+
+impl<T> Default for Mailbox<T> {
+    fn default() -> Mailbox<T> {
+        Mailbox { state: Mutex::new(Mail { waiting: VecDeque::new(), over: None }), changed: Condvar::new() }
+    }
+}
+
+/// What one thread left when it panicked is as good as what it would have left a moment before.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Waits until something is there, or for so long at most.
+fn wait_for<T, R>(
+    guard: MutexGuard<'_, T>,
+    changed: &Condvar,
+    limit: Option<Span>,
+    mut look: impl FnMut(&mut T) -> Option<R>,
+) -> Option<R> {
+    let mut found = None;
+    let mut missing = |of: &mut T| {
+        found = look(of);
+        found.is_none()
+    };
+    match limit {
+        None => drop(changed.wait_while(guard, &mut missing)),
+        Some(limit) => drop(changed.wait_timeout_while(guard, limit, &mut missing)),
+    }
+    found
+}
+
+impl Exchange {
+    /// Of a run whose nodes are on these workers. The calling thread is the one that watches the run.
+    pub fn new(plan: &Plan, workers: usize, worker_of: impl Fn(NodeId) -> usize) -> Exchange {
+        let carriers = plan.scenario.carriers();
+        let first = plan.scenario.first_socket_class();
+        let class = |(number, class): (usize, scenario::Class<'_>)| Class {
+            name: class.name.to_owned(),
+            number: number as u16,
+            transport: carriers.of_class[number],
+            transport_name: class.transport.name(),
+        };
+        Exchange {
+            classes: plan.scenario.classes().enumerate().skip(first).map(class).collect(),
+            dilation: plan.scenario.live.dilation,
+            flows: plan.flows.clone(),
+            worker_of: (0..plan.fabric.hosts).map(|host| worker_of(plan.fabric.host_node(HostId(host)))).collect(),
+            fabric: plan.fabric.clone(),
+            inlets: (0..workers).map(|_| Inlet::default()).collect(),
+            ports: Mutex::default(),
+            queues: Mutex::default(),
+            tickets: boxcar::Vec::new(),
+            under_way: Mutex::new(UnderWay { messages: 0, bytes: 0, over: None }),
+            settled: Condvar::new(),
+            closes: AtomicBool::new(false),
+            watcher: std::thread::current(),
+        }
+    }
+
+    /// What a host is called.
+    pub fn name(&self, host: HostId) -> &str {
+        &self.fabric.names[host.index()]
+    }
+
+    /// A host, by its name.
+    pub fn host(&self, name: &str) -> Result<HostId, MazeError> {
+        let node = self.fabric.find(name).map_err(|problem| MazeError::Wrong(problem.message))?;
+        let switch = || MazeError::Wrong(format!("\"{name}\" is a switch; sockets are at hosts, such as \"host0\""));
+        self.fabric.as_host(node).ok_or_else(switch)
+    }
+
+    /// How fast the network lives, in words.
+    pub fn pace(&self) -> String {
+        format!("with live.dilation = {} it needs so many times as long as its network", self.dilation)
+    }
+
+    /// An address in words.
+    pub fn words(&self, Address { host, port }: Address) -> String {
+        format!("{}:{port}", self.name(host))
+    }
+
+    pub fn inlet(&self, worker: usize) -> &Inlet {
+        &self.inlets[worker]
+    }
+
+    /// The ticket of a flow, by its place among those that were added.
+    pub fn ticket(&self, place: usize) -> Option<&Arc<Ticket>> {
+        self.tickets.get(place)
+    }
+
+    /// Opens a port of a host: this one, or any that is free.
+    pub fn open(&self, host: HostId, port: Option<u16>) -> Result<(Address, Arc<Mailbox<Message>>), MazeError> {
+        let mut ports = lock(&self.ports);
+        if let Some(over) = lock(&self.under_way).over.clone() {
+            return Err(over);
+        }
+        let name = self.name(host);
+        let port = match port {
+            Some(0) => return Err(MazeError::Wrong("port 0 is none; ports are 1 to 65535".to_owned())),
+            Some(port) if ports.contains_key(&(host, port)) => {
+                let message = format!("{name}:{port} is open already; close that socket, or leave the port out");
+                return Err(MazeError::Wrong(message));
+            }
+            Some(port) => port,
+            None => (EPHEMERAL..=u16::MAX).find(|&port| !ports.contains_key(&(host, port))).ok_or_else(|| {
+                MazeError::Wrong(format!("all ports of {name} from {EPHEMERAL} on are open; close some sockets"))
+            })?,
+        };
+        let mailbox = Arc::new(Mailbox::default());
+        ports.insert((host, port), mailbox.clone());
+        Ok((Address { host, port }, mailbox))
+    }
+
+    /// Nothing more comes to this port.
+    pub fn shut(&self, address: Address) {
+        let mailbox = lock(&self.ports).remove(&(address.host, address.port));
+        if let Some(mailbox) = mailbox {
+            mailbox.end(MazeError::Over(format!("the socket {} is closed", self.words(address))));
+            mailbox.clear().iter().for_each(|message| self.release(message.content.len()));
+        }
+    }
+
+    /// Makes a queue in which the ends of messages are told.
+    pub fn queue(&self) -> Arc<Mailbox<Arc<Ticket>>> {
+        let queue = Arc::new(Mailbox::default());
+        // Whoever asks when the run is over hears of that.
+        let mut queues = lock(&self.queues);
+        self.over().into_iter().for_each(|over| queue.end(over));
+        queues.retain(|queue| queue.strong_count() > 0);
+        queues.push(Arc::downgrade(&queue));
+        queue
+    }
+
+    /// Hands a message to the worker of its host. Its end is told in the queue, if there is one.
+    pub fn send(
+        &self,
+        from: Address,
+        to: Address,
+        class: usize,
+        content: &[u8],
+        queue: Option<Arc<Mailbox<Arc<Ticket>>>>,
+    ) -> Result<Arc<Ticket>, MazeError> {
+        if from.host == to.host {
+            let name = self.name(to.host);
+            let message =
+                format!("{name} is the socket's own host: a message to it crosses no link; send it to another");
+            return Err(MazeError::Wrong(message));
+        }
+        if content.len() > CONTENT_MAX {
+            let message =
+                format!("{} bytes are too long for a message; cut it into {CONTENT_MAX} at most", content.len());
+            return Err(MazeError::Wrong(message));
+        }
+        self.hold(content.len(), CONTENT_MAX)?;
+        let bytes = with_header(from.port, to.port, content).ok_or_else(|| {
+            self.release(content.len());
+            MazeError::Full(format!("the machine has no memory for {} bytes; send less at a time", content.len()))
+        })?;
+        let Class { number, transport, .. } = self.classes[class];
+        let (src, dst) = (from.host, to.host);
+        let info =
+            FlowInfo { src, dst, bytes: bytes.len() as u64, start: Time::ZERO, after: None, class: number, transport };
+        // Flows and tickets are in the same order, and so are the messages of a host.
+        let mut under_way = lock(&self.under_way);
+        if let Some(over) = &under_way.over {
+            return Err(over.clone()); // and what it holds matters no more
+        }
+        let flow = self.flows.add(info).ok_or_else(|| {
+            MazeError::Full("2^31 messages have been sent in this run; close it and start another".to_owned())
+        })?;
+        let (state, changed) = (Mutex::default(), Condvar::new());
+        let ticket = Arc::new(Ticket { flow, from, to, class, bytes: content.len(), queue, state, changed });
+        self.tickets.push(ticket.clone());
+        under_way.messages += 1;
+        let inlet = &self.inlets[self.worker_of[src.index()]];
+        lock(&inlet.mail).push_back(Outgoing { ticket: ticket.clone(), bytes });
+        drop(under_way);
+        inlet.has_mail.store(true, Ordering::Release);
+        if let Some(thread) = inlet.thread.get() {
+            thread.unpark();
+        }
+        Ok(ticket)
+    }
+
+    /// Room for one more message, among `most` bytes of all.
+    fn hold(&self, bytes: usize, most: usize) -> Result<(), MazeError> {
+        let mut under_way = lock(&self.under_way);
+        // One that is alone always has room.
+        if under_way.bytes > 0 && under_way.bytes + bytes + RECORD_BYTES > most {
+            return Err(MazeError::Full(format!(
+                "no room for {bytes} bytes more: messages that are under way or that nobody has received take {} of \
+                 {most}; wait until some are delivered, and receive what comes",
+                under_way.bytes
+            )));
+        }
+        under_way.bytes += bytes + RECORD_BYTES;
+        Ok(())
+    }
+
+    /// A message of so many bytes takes no memory any more.
+    pub fn release(&self, bytes: usize) {
+        lock(&self.under_way).bytes -= bytes + RECORD_BYTES;
+    }
+
+    /// A message has come: whether there is a socket for it.
+    pub fn deliver(&self, message: Message) -> bool {
+        let mailbox = lock(&self.ports).get(&(message.to.host, message.to.port)).cloned();
+        let Some(mailbox) = mailbox else { return false };
+        let bytes = message.content.len();
+        // It has come: whether there is room for it was asked when it was sent.
+        let _ = self.hold(bytes, usize::MAX);
+        let is_open = mailbox.put(message);
+        if !is_open {
+            self.release(bytes);
+        }
+        is_open
+    }
+
+    /// Something has become of a message.
+    pub fn note(&self, ticket: &Arc<Ticket>, change: impl FnOnce(&mut State)) {
+        let mut state = lock(&ticket.state);
+        change(&mut state);
+        let ends =
+            state.failure.is_some() || (state.delivered.is_some() && (state.completed.is_some() || state.given_up));
+        let ended = !std::mem::replace(&mut state.ended, ends) && ends;
+        drop(state);
+        ticket.changed.notify_all();
+        if ended {
+            if let Some(queue) = &ticket.queue {
+                queue.put(ticket.clone());
+            }
+            lock(&self.under_way).messages -= 1;
+            self.settled.notify_all();
+        }
+    }
+
+    /// Waits until all messages have ended, or for so long at most. How many have not.
+    pub fn settle(&self, limit: Span) -> usize {
+        let done = |of: &mut UnderWay| (of.messages == 0 || of.over.is_some()).then_some(());
+        wait_for(lock(&self.under_way), &self.settled, Some(limit), done);
+        lock(&self.under_way).messages
+    }
+
+    /// The run has to end.
+    pub fn close(&self) {
+        self.closes.store(true, Ordering::SeqCst);
+        self.watcher.unpark();
+    }
+
+    pub fn is_closing(&self) -> bool {
+        self.closes.load(Ordering::SeqCst)
+    }
+
+    /// Why nothing can be sent any more, if that is so.
+    pub fn over(&self) -> Option<MazeError> {
+        lock(&self.under_way).over.clone()
+    }
+
+    /// Why the run ends when it does.
+    pub fn why_over(&self) -> &'static str {
+        match self.is_closing() {
+            true => "the Maze is closed",
+            false => "the run is over; without measure.end it lasts until it is closed",
+        }
+    }
+
+    /// The run is over, and whoever waits for something is told.
+    pub fn end(&self, why: &str) {
+        let over = MazeError::Over(why.to_owned());
+        lock(&self.under_way).over.get_or_insert(over.clone());
+        self.settled.notify_all();
+        for (_, ticket) in &self.tickets {
+            let mut state = lock(&ticket.state);
+            if state.delivered.is_none() {
+                state.failure.get_or_insert(over.clone());
+            }
+            let ended = std::mem::replace(&mut state.ended, true);
+            drop(state);
+            ticket.changed.notify_all();
+            if let Some(queue) = ticket.queue.as_ref().filter(|_| !ended) {
+                queue.put(ticket.clone());
+            }
+        }
+        let ports = std::mem::take(&mut *lock(&self.ports));
+        ports.into_values().for_each(|mailbox| mailbox.end(over.clone()));
+        lock(&self.queues).iter().filter_map(Weak::upgrade).for_each(|queue| queue.end(over.clone()));
+    }
+}
+
+impl Inlet {
+    /// The worker's thread begins.
+    pub fn begin(&self) {
+        let _ = self.thread.set(std::thread::current());
+    }
+
+    #[inline]
+    pub fn has_mail(&self) -> bool {
+        self.has_mail.load(Ordering::Acquire)
+    }
+
+    /// All that programs have handed over.
+    pub fn take(&self) -> VecDeque<Outgoing> {
+        self.has_mail.store(false, Ordering::SeqCst);
+        std::mem::take(&mut *lock(&self.mail))
+    }
+}
+
+impl<T> Mailbox<T> {
+    fn put(&self, one: T) -> bool {
+        let mut state = lock(&self.state);
+        if state.over.is_some() {
+            return false;
+        }
+        state.waiting.push_back(one);
+        drop(state);
+        self.changed.notify_one();
+        true
+    }
+
+    /// The next one, or why there is none any more; none if it takes longer.
+    pub fn take(&self, limit: Option<Span>) -> Option<Result<T, MazeError>> {
+        wait_for(lock(&self.state), &self.changed, limit, |mail| match mail.waiting.pop_front() {
+            Some(one) => Some(Ok(one)),
+            None => mail.over.clone().map(Err),
+        })
+    }
+
+    /// All that nobody has taken.
+    fn clear(&self) -> VecDeque<T> {
+        std::mem::take(&mut lock(&self.state).waiting)
+    }
+
+    fn end(&self, why: MazeError) {
+        lock(&self.state).over.get_or_insert(why);
+        self.changed.notify_all();
+    }
+}
+
+impl Ticket {
+    /// What has become of the message, once it is delivered or has failed; none if that takes longer.
+    pub fn wait(&self, limit: Option<Span>) -> Option<State> {
+        wait_for(lock(&self.state), &self.changed, limit, |state| {
+            (state.delivered.is_some() || state.failure.is_some()).then(|| state.clone())
+        })
+    }
+}
+
+/// None where the machine has no memory for it.
+fn with_header(from: u16, to: u16, content: &[u8]) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    bytes.try_reserve_exact(HEADER_BYTES + content.len()).ok()?;
+    bytes.extend_from_slice(&from.to_be_bytes());
+    bytes.extend_from_slice(&to.to_be_bytes());
+    bytes.extend_from_slice(&checksum(&bytes, content).to_be_bytes());
+    bytes.extend_from_slice(content);
+    Some(bytes)
+}
+
+fn checksum(ports: &[u8], content: &[u8]) -> u32 {
+    let mut hash = crc32fast::Hasher::new();
+    hash.update(ports);
+    hash.update(content);
+    hash.finalize()
+}
+
+/// The ports of a message that is whole and unchanged; its content is behind the header.
+pub(crate) fn ports_of(bytes: &[u8]) -> Option<(u16, u16)> {
+    let (header, content) = bytes.split_first_chunk::<HEADER_BYTES>()?;
+    let [from0, from1, to0, to1, sum @ ..] = *header;
+    let right = checksum(&header[..4], content) == u32::from_be_bytes(sum);
+    right.then_some((u16::from_be_bytes([from0, from1]), u16::from_be_bytes([to0, to1])))
+}

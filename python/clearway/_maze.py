@@ -1,0 +1,290 @@
+"""Programs that send messages over a network that lives."""
+
+from __future__ import annotations
+
+import atexit
+import threading
+import time
+import weakref
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Literal, NamedTuple
+
+from clearway import _core
+from clearway._errors import MazeOver, Rejected, Undelivered
+from clearway._results import Result
+from clearway._run import result_of
+from clearway._scenario import Scenario, scenario_of
+
+CLOSE_SECONDS = 10.0
+"""How long closing waits for messages that are under way, unless it is told."""
+
+HELPER_SECONDS = 1.0
+"""How long closing waits for a thread that answers calls: it may be in the program's own code."""
+
+_OPEN: weakref.WeakSet[Maze] = weakref.WeakSet()
+
+
+@atexit.register
+def _close_all() -> None:
+    """A program that ends without closing leaves no thread that waits, which could not end with the interpreter."""
+    for maze in list(_OPEN):
+        if maze._result is None:
+            maze.close(0)
+
+
+class Address(NamedTuple):
+    """A port of a host."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}"
+
+
+@dataclass(frozen=True)
+class Message:
+    """A message that has come."""
+
+    content: bytes
+    source: Address
+    """Who has sent it: where an answer goes."""
+    kind: str
+    """Its class: one of `live.sockets`."""
+    flow: int
+    """The number of its flow, in table `flows` of the result."""
+    delivered_ps: int
+    """When all of it was there, by the network's time."""
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """When what happened to a message, by the network's time in picoseconds."""
+
+    started_ps: int
+    """Its transport got it."""
+    delivered_ps: int
+    """All of it was there."""
+    completed_ps: int | None
+    """Its sender knew that; None if it did not know by then."""
+
+
+class Sent:
+    """A message that was sent."""
+
+    def __init__(self, core: _core.Sent) -> None:
+        self._core = core
+
+    @property
+    def flow(self) -> int:
+        """The number of its flow, in table `flows` of the result."""
+        return self._core.flow
+
+    def wait(self, timeout: float | None = None) -> Delivery:
+        """Waits until the message is delivered, for `timeout` seconds of the machine at most, and says when that was.
+
+        Raises `cw.Undelivered` where the transport has given it up or nobody listens, `TimeoutError` where it takes
+        longer, and `cw.MazeOver` where the run is over before.
+        """
+        return Delivery(*self._core.wait(timeout))
+
+    def __repr__(self) -> str:
+        return f"<Sent, flow {self.flow}>"
+
+
+@dataclass(frozen=True)
+class Completion:
+    """How a message ended, as its sender knows it."""
+
+    sent: Sent
+    flag: Literal["complete", "reject", "failure"]
+    """It was delivered; a transport with admission control had no room for it; it was not delivered."""
+    delivery: Delivery | None
+    """When, if it was delivered."""
+    reason: str
+    """Why not, if it was not."""
+
+
+class Completions:
+    """A completion queue: messages that are sent with it come out of it when they have ended. `Maze.completions` makes
+    it.
+
+    That is the interface of Harmony's section 4: what was not delivered can be sent again, over the same transport or
+    over another.
+    """
+
+    def __init__(self, core: _core.Completions) -> None:
+        self._core = core
+
+    def next(self, timeout: float | None = None) -> Completion:
+        """The next message that has ended; waits for it, for `timeout` seconds of the machine at most."""
+        sent = Sent(self._core.next(timeout))
+        try:
+            return Completion(sent, "complete", sent.wait(0), "")
+        except Rejected as error:
+            return Completion(sent, "reject", None, str(error))
+        except (Undelivered, MazeOver) as error:
+            return Completion(sent, "failure", None, str(error))
+
+
+class Socket:
+    """A port of a host: sends messages to other hosts, and receives what comes to it. `Maze.socket` opens it.
+
+    It can be used by several threads, as a context manager, and as an iterator over what comes.
+    """
+
+    def __init__(self, core: _core.Socket) -> None:
+        self._core = core
+
+    @property
+    def address(self) -> Address:
+        """Where it is."""
+        return Address(*self._core.address)
+
+    def send(
+        self,
+        to: Address | tuple[str, int] | str,
+        content: bytes,
+        kind: str | None = None,
+        *,
+        queue: Completions | None = None,
+    ) -> Sent:
+        """Sends a message to a port of another host, such as `"host3:7"` or the `source` of a message.
+
+        It does not wait: `Sent.wait` does. `kind`: a class of `live.sockets`, which says the transport; None where
+        there is only one. `queue`: where its end is told. Raises `MemoryError` when 1 GiB of messages is under way, or
+        has come and was not received.
+        """
+        host, port = address_of(to)
+        return Sent(self._core.send(host, port, content, kind, None if queue is None else queue._core))
+
+    def receive(self, timeout: float | None = None) -> Message:
+        """The next message that has come; waits for it, for `timeout` seconds of the machine at most.
+
+        Raises `TimeoutError` where none comes in time, and `cw.MazeOver` where the socket is closed or the run over.
+        """
+        flow, host, port, kind, content, delivered_ps = self._core.receive(timeout)
+        return Message(content, Address(host, port), kind, flow, delivered_ps)
+
+    def __iter__(self) -> Iterator[Message]:
+        """Messages as they come, until the socket is closed or the run over."""
+        while True:
+            try:
+                yield self.receive()
+            except MazeOver:
+                return
+
+    def close(self) -> None:
+        """Nothing more comes; whoever waits here is told."""
+        self._core.close()
+
+    def __enter__(self) -> Socket:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<Socket {self.address}>"
+
+
+class Maze:
+    """A scenario that lives on the machine's clock while a program sends messages over it.
+
+    A message goes through the host, links and switches as all packets do, over the transport of its class, beside the
+    scenario's own traffic: `live.sockets` in the scenario names classes, and without it there is one, `socket`, over
+    the scenario's `transport`. It arrives whole and unchanged, or not at all. It is a flow of the result. The run lasts
+    until `close`, which gives the result, or until `measure.end`.
+
+    >>> import clearway as cw
+    >>> rack = cw.Scenario.load("examples/live/rpc.toml")
+    >>> with cw.Maze(rack) as maze, maze.socket("host0") as client, maze.socket("host3", port=7) as server:
+    ...     sent = client.send("host3:7", b"how are you?", kind="rpc")
+    ...     question = server.receive(timeout=60)
+    ...     _ = server.send(question.source, b"fine", kind="rpc")
+    ...     answer = client.receive(timeout=60).content
+    >>> question.content, answer
+    (b'how are you?', b'fine')
+    >>> flows = maze.result.flows.to_pandas()
+    >>> flows[flows["class"] == "rpc"].bytes.tolist()  # 8 of them are the ports and a checksum
+    [20, 12]
+    """
+
+    def __init__(self, scenario: Scenario | str | Path, *, name: str | None = None) -> None:
+        self._scenario = scenario_of(scenario)
+        self._name = name if name is not None else f"{self._scenario.name}, live"
+        self._began = (time.perf_counter(), time.process_time())
+        self._core = _core.Maze(self._scenario._core)
+        self._result: Result | None = None
+        # Threads that end when it is closed.
+        self._helpers: list[threading.Thread] = []
+        _OPEN.add(self)
+
+    @property
+    def hosts(self) -> list[str]:
+        """Names of its hosts."""
+        return self._core.hosts
+
+    @property
+    def kinds(self) -> dict[str, str]:
+        """The classes in which messages can be sent, with the transport of each."""
+        return dict(self._core.classes)
+
+    @property
+    def over(self) -> str | None:
+        """Why nothing can be sent any more; None while it can."""
+        return self._core.over
+
+    def socket(self, host: str, port: int | None = None) -> Socket:
+        """Opens a socket at a host: at a port from 1 to 65535, or at any that is free."""
+        if port is not None and not 1 <= port <= 65535:
+            raise ValueError(f"port={port}: ports are 1 to 65535; leave it out for one that is free")
+        return Socket(self._core.socket(host, port))
+
+    def completions(self) -> Completions:
+        """Makes a completion queue."""
+        return Completions(self._core.completions())
+
+    def close(self, timeout: float = CLOSE_SECONDS) -> Result:
+        """Ends the run and gives its result. Before, it waits for `timeout` seconds at most until all messages have
+        come to their end.
+        """
+        try:
+            ran = self._core.close(self._scenario._core, timeout)
+        finally:
+            for helper in self._helpers:
+                if helper is not threading.current_thread():
+                    helper.join(HELPER_SECONDS)
+        if ran is not None:
+            self._result = result_of(self._name, ran, *self._began)
+        return self.result
+
+    @property
+    def result(self) -> Result:
+        """The result, once it is closed."""
+        if self._result is None:
+            raise AttributeError("a Maze has a result when it is closed")
+        return self._result
+
+    def __enter__(self) -> Maze:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close(CLOSE_SECONDS if error is None else 0.0)
+
+    def __repr__(self) -> str:
+        return f"<Maze {self._scenario.name}: {'closed' if self._result is not None else self.over or 'lives'}>"
+
+
+def address_of(to: Address | tuple[str, int] | str) -> tuple[str, int]:
+    """Host and port of what names them."""
+    host, port = to.rpartition(":")[::2] if isinstance(to, str) else to
+    digits = str(port)
+    if not (host and digits.isascii() and digits.isdigit() and 1 <= int(digits) <= 65535):
+        raise ValueError(f"{to!r} is not an address, such as 'host3:7', with a port from 1 to 65535")
+    return host, int(digits)
