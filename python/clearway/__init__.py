@@ -11,6 +11,7 @@ from clearway._errors import ScenarioError
 if TYPE_CHECKING:
     from clearway import harmony, r2c2
     from clearway._compare_all import Everything, compare_all
+    from clearway._control import Control
     from clearway._compare_training import Training, compare_training
     from clearway._estimate import Estimate
     from clearway._listings import fabrics, schema, schemes, workloads
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Comparison",
+    "Control",
     "Estimate",
     "Everything",
     "Joined",
@@ -61,6 +63,7 @@ __all__ = [
 _PLACES = {
     "_compare_all": ("Everything", "compare_all"),
     "_compare_training": ("Training", "compare_training"),
+    "_control": ("Control",),
     "_estimate": ("Estimate",),
     "_listings": ("fabrics", "schema", "schemes", "workloads"),
     "_machines": ("Joined", "join"),
