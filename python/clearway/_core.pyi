@@ -8,7 +8,6 @@ from typing_extensions import Self
 
 __all__ = [
     "COMMIT",
-    "RUNS_MODULES",
     "AckEvent",
     "Answer",
     "CongestionEvent",
@@ -46,7 +45,6 @@ __all__ = [
 
 __version__: str
 COMMIT: str
-RUNS_MODULES: bool
 
 _Column: TypeAlias = tuple[str, str, str, str, bytes, list[str]]
 _Run: TypeAlias = tuple[str, str, list[tuple[str, list[_Column]]]]

@@ -1,8 +1,7 @@
 //! Congestion controls of one's own that are WebAssembly modules: from the bytes of a file to what TCP asks.
 //!
 //! The contract is `transports::tcp::custom::contract`; this crate is one who keeps it. It is apart from the protocols
-//! because it needs a compiler, and its feature `wasm` because that compiler takes longer to build than all the rest.
-//! Without the feature a module is refused, by what is missing.
+//! because it needs a compiler.
 //!
 //! The interface with a module ([`ABI`]) is numbers in its memory: `docs/own-protocol.md` has it in full. A module has
 //! one instance a host. The state of a flow is a piece of the module's memory that is put there before each call and
@@ -16,14 +15,10 @@ use std::sync::Arc;
 
 use transports::tcp::custom::contract::Module;
 
-#[cfg(feature = "wasm")]
 mod wasm;
 
 /// The version of the interface with a module, which it has to name.
 pub const ABI: i32 = 1;
-
-/// Whether this build runs modules.
-pub const RUNS_MODULES: bool = cfg!(feature = "wasm");
 
 /// Most bytes of a module's file.
 pub const FILE_BYTES_MAX: u64 = 16 << 20;
@@ -47,17 +42,5 @@ pub fn read(bytes: &[u8]) -> Result<Arc<dyn Module>, String> {
                     examples/wasm/README.md shows"
             .to_owned());
     }
-    compiled(bytes)
-}
-
-#[cfg(feature = "wasm")]
-fn compiled(bytes: &[u8]) -> Result<Arc<dyn Module>, String> {
     Ok(Arc::new(wasm::Compiled::new(bytes)?))
-}
-
-#[cfg(not(feature = "wasm"))]
-fn compiled(_: &[u8]) -> Result<Arc<dyn Module>, String> {
-    Err("needs a build of Clearway with WebAssembly, and this one has none: releases have it, and so has a module that \
-         `maturin develop --release --features wasm` makes"
-        .to_owned())
 }

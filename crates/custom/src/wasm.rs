@@ -8,9 +8,7 @@ use transports::tcp::custom::contract::{
 };
 use transports::tcp::custom::{Setting, Settings};
 use units::{Problem, Time};
-use wasmtime::{
-    Config, Engine, Instance, Memory, ResourceLimiter, Store, Trap, TypedFunc, WasmParams, WasmResults,
-};
+use wasmtime::{Config, Engine, Instance, Memory, ResourceLimiter, Store, Trap, TypedFunc, WasmParams, WasmResults};
 
 use crate::{ABI, FUEL, MEMORY_BYTES_MAX, STATE_BYTES_MAX};
 
@@ -334,7 +332,9 @@ impl Running {
         let Some(function) = &self.calls[call as usize] else {
             return Err(format!("the module has set a timer, and exports no {name}"));
         };
-        function.call(&mut self.store, ()).map_err(|error| format!("the module {}", trouble(&format!("in {name}"), &error)))?;
+        function
+            .call(&mut self.store, ())
+            .map_err(|error| format!("the module {}", trouble(&format!("in {name}"), &error)))?;
         let data = self.memory.data(&self.store);
         state.copy_from_slice(&data[self.state..self.state + state.len()]);
         let mut verdict = [0; VERDICT_NUMBERS];
@@ -361,7 +361,9 @@ fn function<P: WasmParams, R: WasmResults>(
     name: &str,
 ) -> Result<TypedFunc<P, R>, String> {
     let Some(found) = instance.get_func(&mut *store, name) else {
-        return Err(format!("exports no function {name}, which a module has to; the templates in examples/wasm have it"));
+        return Err(format!(
+            "exports no function {name}, which a module has to; the templates in examples/wasm have it"
+        ));
     };
     found.typed(&*store).map_err(|error| format!("exports {name} with another type: {}", brief(&error)))
 }

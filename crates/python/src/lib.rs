@@ -203,7 +203,6 @@ fn schema() -> String {
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add("COMMIT", env!("CLEARWAY_COMMIT"))?;
-    module.add("RUNS_MODULES", custom::RUNS_MODULES)?;
     module.add_class::<Scenario>()?;
     module.add_class::<own::Answer>()?;
     module.add_class::<own::StartEvent>()?;

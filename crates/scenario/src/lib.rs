@@ -10,6 +10,6 @@ mod spec;
 pub use entity::{Each, EntitySpec, RequestSpec};
 pub use live::{ContentCheck, LiveLinks, LiveSpec, Networks, Wait};
 pub use spec::{
-    Again, Carriers, Completion, FlowsSpec, HostSpec, LinkSpec, Measure, PacketsSpec, Programs, Scenario, ScenarioError, Source,
-    SwitchSpec, read,
+    Again, Carriers, Completion, FlowsSpec, HostSpec, LinkSpec, Measure, PacketsSpec, Programs, Scenario,
+    ScenarioError, Source, SwitchSpec, read,
 };

@@ -23,7 +23,7 @@ use units::{Bytes, Duration, Problem, Rate, Time};
 
 use super::control::{Ack, Algorithm, Congestion, Control, Ecn, Signal, Start};
 use super::{DelayedAck, Plb};
-use ::contract::{About, CongestionSignal, Compared, HeaderFormat, Nature, NetworkView, Scheme, SwitchRequirements};
+use ::contract::{About, Compared, CongestionSignal, HeaderFormat, Nature, NetworkView, Scheme, SwitchRequirements};
 
 pub mod contract;
 
@@ -182,17 +182,8 @@ impl Config {
 
     /// TCP with this control.
     fn over_tcp(&self) -> super::Config<Config> {
-        let Tcp {
-            initial_window,
-            handshake,
-            delayed_ack,
-            rto_min,
-            rto_max,
-            clock_granularity,
-            class,
-            ack_class,
-            plb,
-        } = self.tcp;
+        let Tcp { initial_window, handshake, delayed_ack, rto_min, rto_max, clock_granularity, class, ack_class, plb } =
+            self.tcp;
         super::Config {
             initial_window,
             handshake,

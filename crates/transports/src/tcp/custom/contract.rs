@@ -111,16 +111,12 @@ impl Verdict {
             (_, after) if (Verdict::TIMER_MIN..=Verdict::TIMER_MAX).contains(&after) => Alarm::After(after),
             _ => {
                 let (least, most) = (Verdict::TIMER_MIN, Verdict::TIMER_MAX);
-                return Err(Reason::new(format!("answered a timer of {timer} ps, which is not from {least} to {most}")));
+                return Err(Reason::new(format!(
+                    "answered a timer of {timer} ps, which is not from {least} to {most}"
+                )));
             }
         };
-        Ok(Verdict {
-            window_bytes: window,
-            rate: (rate != 0).then_some(known),
-            timer,
-            quiet_bytes,
-            quiet_until,
-        })
+        Ok(Verdict { window_bytes: window, rate: (rate != 0).then_some(known), timer, quiet_bytes, quiet_until })
     }
 }
 
