@@ -11,8 +11,8 @@ from clearway._errors import ScenarioError
 if TYPE_CHECKING:
     from clearway import harmony, r2c2
     from clearway._compare_all import Everything, compare_all
-    from clearway._control import Control
     from clearway._compare_training import Training, compare_training
+    from clearway._control import Control
     from clearway._estimate import Estimate
     from clearway._listings import fabrics, schema, schemes, workloads
     from clearway._machines import Joined, join

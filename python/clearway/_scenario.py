@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from clearway import _core, _control
+from clearway import _control, _core
 from clearway._errors import ScenarioError
 from clearway._estimate import Estimate, foreseen, memory_bytes_max
 
