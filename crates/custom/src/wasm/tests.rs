@@ -104,12 +104,12 @@ fn the_templates_do_what_dctcp_does() {
 #[test]
 fn a_fault_is_the_flow_s_and_says_what_and_where() {
     for (fault, words) in [
-        (1.0, "trapped in clearway_on_ack: wasm `unreachable`"),
+        (1.0, "trapped in clearway_on_ack: wasm trap: wasm `unreachable`"),
         (2.0, "ran for too long in clearway_on_ack: more than 1000000 units of fuel"),
         (3.0, "bytes of memory, and has at most 4194304 in clearway_on_ack"),
         (4.0, "answered a window of 0 bytes"),
         (5.0, "answered a rate of 1 bits a second"),
-        (6.0, "trapped in clearway_on_ack: out of bounds memory access"),
+        (6.0, "trapped in clearway_on_ack: wasm trap: out of bounds memory access"),
         (8.0, "answered a timer of 1 ps"),
         (9.0, "in clearway_on_ack"),
     ] {
