@@ -68,7 +68,7 @@ class Dctcp(cw.Control):
     def _gather(self) -> None:
         """Until the window grows or the observed one ends each acknowledgement would get the same answer."""
         window = self.window_bytes
-        self.quiet_bytes = 0 if window < self.threshold else window - self.counted
+        self.quiet_bytes = 0 if window < self.threshold else max(window - self.counted, 0)
         self.quiet_until = self.window_end
 
 

@@ -33,7 +33,7 @@ static void answer(void) {
     verdict[0] = state.window;
     verdict[1] = 0; /* no rate */
     verdict[2] = 0; /* no timer */
-    verdict[3] = state.window < state.threshold ? 0 : state.window - state.counted;
+    verdict[3] = state.window < state.threshold || state.window < state.counted ? 0 : state.window - state.counted;
     verdict[4] = state.window_end;
 }
 

@@ -75,7 +75,7 @@ fn answer(then: impl FnOnce(&mut State)) {
     then(&mut flow);
     // Until so many bytes may let the window grow, or the observed window ends, each acknowledgement would get the same
     // answer: Clearway may gather them. In slow start each counts.
-    let quiet = if flow.window < flow.threshold { 0 } else { flow.window - flow.counted };
+    let quiet = if flow.window < flow.threshold { 0 } else { flow.window.saturating_sub(flow.counted) };
     unsafe {
         STATE = flow;
         // The window; no rate; no timer; how long to gather acknowledgements.

@@ -39,7 +39,7 @@ pub const FUEL: u64 = 1_000_000;
 pub fn read(bytes: &[u8]) -> Result<Arc<dyn Module>, String> {
     if !bytes.starts_with(b"\0asm") {
         return Err("is not a WebAssembly module: such a file begins with \"\\0asm\"; compile yours, as \
-                    examples/wasm/README.md shows"
+                    docs/own-protocol.md shows"
             .to_owned());
     }
     Ok(Arc::new(wasm::Compiled::new(bytes)?))

@@ -64,7 +64,7 @@ impl Compiled {
         if let Some(import) = module.imports().next() {
             return Err(format!(
                 "imports \"{}.{}\", and a module gets nothing from outside; compile it without a standard library, as \
-                 examples/wasm/README.md shows",
+                 docs/own-protocol.md shows",
                 import.module(),
                 import.name()
             ));
@@ -76,8 +76,8 @@ impl Compiled {
     }
 }
 
-/// What makes instances deterministic and small. Accesses to memory are checked by instructions and not by signals, which
-/// belong to the process that this is in.
+/// What makes instances deterministic and small. Accesses to memory are checked by instructions and not by signals,
+/// which belong to the process that this is in.
 fn engine() -> wasmtime::Result<Engine> {
     let mut config = Config::new();
     config

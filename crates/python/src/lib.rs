@@ -49,8 +49,8 @@ impl Scenario {
         Ok(Scenario { source, read })
     }
 
-    /// The same with more keys set over it. `controls` are those of one's own that the keys name, by their digests, each
-    /// with its settings as JSON.
+    /// The same with more keys set over it. `controls` are those of one's own that the keys name, by their digests,
+    /// each with its settings as JSON.
     #[pyo3(signature = (sets, controls=Vec::new()))]
     fn with_sets(
         &self,

@@ -233,8 +233,8 @@ pub fn acks_numbers(of: &Acks) -> [u64; 23] {
     ]
 }
 
-/// A congestion event in plain numbers: the time, what it was (0 a mark, 1 a loss, 2 a timeout, 3 another timeout of the
-/// same segment), and the bytes in flight.
+/// A congestion event in plain numbers: the time, what it was (0 a mark, 1 a loss, 2 a timeout, 3 another timeout of
+/// the same segment), and the bytes in flight.
 pub fn congestion_numbers(of: &Congestion) -> [u64; 3] {
     let signal = match of.signal {
         Signal::Mark => 0,

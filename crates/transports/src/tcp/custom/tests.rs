@@ -230,7 +230,7 @@ fn nonsense_is_refused_with_what_would_be_right() {
     for (numbers, words) in [
         ([0, 0, 0, 0, 0], "a window of 0 bytes, which is not from 1 to 1000000000000"),
         ([u64::MAX, 0, 0, 0, 0], "a window of 18446744073709551615 bytes"),
-        ([1, 999, 0, 0, 0], "a rate of 999 bits a second, which is not 0, for none, or from 1kbps"),
+        ([1, 999, 0, 0, 0], "a rate of 999 bits a second, which is not 0, for none, or from 1Kbps"),
         ([1, u64::MAX, 0, 0, 0], "a rate of 18446744073709551615 bits"),
         ([1, 0, 99_999, 0, 0], "a timer of 99999 ps, which is not from 100ns"),
         ([1, 0, u64::MAX - 1, 0, 0], "a timer of 18446744073709551614 ps"),
@@ -302,7 +302,7 @@ impl OwnDctcp {
     }
 
     fn verdict(&self) -> Verdict {
-        let quiet_bytes = if self.window < self.threshold { 0 } else { self.window - self.counted };
+        let quiet_bytes = if self.window < self.threshold { 0 } else { self.window.saturating_sub(self.counted) };
         Verdict { quiet_bytes, quiet_until: self.window_end, ..verdict(self.window) }
     }
 }
@@ -401,16 +401,17 @@ fn any_step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    /// Whatever comes, DCTCP by the contract has the window of DCTCP in Rust after each step, though it does not hear of
-    /// each.
+    /// Whatever comes, DCTCP by the contract has the window of DCTCP in Rust after each step, though it does not hear
+    /// of each.
     #[test]
     fn gathered_acknowledgements_lead_to_the_same_windows(steps in prop::collection::vec(any_step(), 1..600)) {
         let mut built_in = dctcp::Config::default().start(Start::of(10, MSS));
         let (mut own, _) = own_dctcp();
-        let mut una = 0;
+        let (mut una, mut timed_out) = (0, false);
         for step in steps {
             match step {
                 Step::Ack { segments, marked, limited, phase } => {
+                    timed_out = false;
                     una += segments * MSS;
                     let next = una + built_in.window_bytes();
                     let ack = Ack { una, next, marked, limited, phase, ..Ack::of(segments * MSS) };
@@ -418,6 +419,10 @@ proptest! {
                     own.on_ack(&ack);
                 }
                 Step::Congestion(signal) => {
+                    // The same segment times out again only if nothing has come in between.
+                    let again = timed_out;
+                    timed_out = matches!(signal, Signal::Timeout { .. });
+                    let signal = if timed_out { Signal::Timeout { again } } else { signal };
                     let congestion = Congestion::of(signal, built_in.window_bytes());
                     built_in.on_congestion(&congestion);
                     own.on_congestion(&congestion);
