@@ -1,9 +1,9 @@
 //! Congestion controls of one's own that are Python classes.
 //!
 //! A flow has an object of the class, made with the arguments of the one that was given. Python's lock is taken for
-//! each call. What an object answers stands in its native part (`Answer`), so that reading it costs nothing, and what it
-//! is told is an object of the flow's that is written anew for each call. Methods that a class leaves as they are in
-//! `clearway.Control` are not called.
+//! each call. What an object answers stands in its native part (`Answer`), so that reading it costs nothing, and
+//! what it is told is an object of the flow's that is written anew for each call. Methods that a class leaves as
+//! they are in `clearway.Control` are not called.
 
 use std::fmt;
 use std::sync::Arc;
