@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from clearway._compare_all import Everything, compare_all
     from clearway._compare_outage import Outage, compare_outage
     from clearway._compare_training import Training, compare_training
+    from clearway._control import Control
     from clearway._estimate import Estimate
     from clearway._listings import fabrics, schema, schemes, workloads
     from clearway._machines import Joined, join
@@ -31,6 +32,7 @@ __all__ = [
     "Comparison",
     "Completion",
     "Completions",
+    "Control",
     "Delivery",
     "Estimate",
     "Everything",
@@ -80,6 +82,7 @@ _PLACES = {
     "_compare_all": ("Everything", "compare_all"),
     "_compare_outage": ("Outage", "compare_outage"),
     "_compare_training": ("Training", "compare_training"),
+    "_control": ("Control",),
     "_estimate": ("Estimate",),
     "_listings": ("fabrics", "schema", "schemes", "workloads"),
     "_machines": ("Joined", "join"),

@@ -61,6 +61,7 @@ LOOKS = {
     "illinois": Look(BROWN, "--", "h"),
     "bbr": Look(PINK, "--", "*"),
     "udp": Look(GREY, "--", "P"),
+    "custom": Look(BLUE, "--", "*"),
     "uet": Look(SKY, "--", "o"),
     "rdma": Look(OLIVE, "-.", "o"),
     "dcqcn": Look(ORANGE, "-.", "s"),

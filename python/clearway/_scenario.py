@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from clearway import _core
+from clearway import _control, _core
 from clearway._errors import ScenarioError
 from clearway._estimate import Estimate, foreseen, memory_bytes_max
 
@@ -15,7 +15,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-Value = str | int | float | bool | list[Any] | Mapping[str, Any]
+Value = str | int | float | bool | list[Any] | Mapping[str, Any] | _control.Control
 
 
 Scenarios: TypeAlias = "Scenario | str | Path | Iterable[Scenario | str | Path]"
@@ -83,7 +83,7 @@ class Scenario:
         /,
         *,
         seed: int | None = None,
-        transport: str | Mapping[str, Any] | None = None,
+        transport: str | Mapping[str, Any] | _control.Control | None = None,
         flow_control: str | Mapping[str, Any] | None = None,
         load: float | None = None,
         name: str | None = None,
@@ -91,10 +91,12 @@ class Scenario:
         """The same scenario with some keys set: dotted ones by `keys`, common ones by name.
 
         `load` sets the load of every class that has one. `transport` is a name of `clearway.schemes()` or a table such
-        as `{"dcpim": {"rounds": 3}}`, and replaces the scenario's; so does `flow_control`.
+        as `{"dcpim": {"rounds": 3}}`, or a `clearway.Control` of your own, and replaces the scenario's; so does
+        `flow_control`.
         """
+        controls: list[tuple[str, _control.Control, str]] = []
         named = {"seed": seed, "transport": transport, "flow_control": flow_control, "name": name}
-        sets = [(key, _toml(value)) for key, value in named.items() if value is not None]
+        sets = [(key, _toml(_said(value, controls))) for key, value in named.items() if value is not None]
         if load is not None:
             keyed = list(self._load_keys())
             if not keyed:
@@ -102,8 +104,8 @@ class Scenario:
                     "load: no traffic class of this scenario has arrivals by load; set the key that it has instead"
                 )
             sets += [(key, _toml(float(load))) for key in keyed]
-        sets += [(key, _toml(value)) for key, value in (keys or {}).items()]
-        return Scenario(self._core.with_sets(sets), self._folder)
+        sets += [(key, _toml(_said(value, controls))) for key, value in (keys or {}).items()]
+        return Scenario(self._core.with_sets(sets, controls), self._folder)
 
     def with_text(self, sets: list[tuple[str, str]]) -> Scenario:
         """The same scenario with dotted keys set to values from a command line: TOML, or a bare word."""
@@ -189,6 +191,9 @@ class Scenario:
         for index, traffic in enumerate(read.get("traffic", [])):
             for kind, trace in traffic.get("trace", {}).items():
                 files.append((f"traffic.{index}.trace.{kind}.path", self._folder / trace["path"]))
+        for key, transport in _transports(read):
+            if isinstance(transport, dict) and "module" in transport.get("custom", {}):
+                files.append((f"{key}.custom.module", self._folder / transport["custom"]["module"]))
         return files
 
     def __repr__(self) -> str:
@@ -221,6 +226,31 @@ def read_text(path: Path) -> str:
             raise
         why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise ScenarioError(str(path), None, "", f"could not be read: {why}") from None
+
+
+def _transports(read: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
+    """Each transport that a scenario names, with its key."""
+    yield "transport", read["transport"]
+    for kind in ("traffic", "job"):
+        for index, one in enumerate(read.get(kind, [])):
+            if "transport" in one:
+                yield f"{kind}.{index}.transport", one["transport"]
+            for entry, again in enumerate(one.get("resubmit", [])):
+                if "over" in again:
+                    yield f"{kind}.{index}.resubmit.{entry}.over", again["over"]
+
+
+def _said(value: Any, controls: list[tuple[str, _control.Control, str]]) -> Any:
+    """A value as a scenario says it; controls of one's own in it go to a list."""
+    if isinstance(value, _control.Control):
+        said, control = _control.table(value)
+        controls.append(control)
+        return said
+    if isinstance(value, Mapping):
+        return {key: _said(part, controls) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_said(part, controls) for part in value]
+    return value
 
 
 def _toml(value: Any) -> str:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import clearway as cw
 from clearway._scenario import _toml
@@ -114,6 +114,14 @@ def _schemes() -> Iterator[cw.Scenario]:
         # What shares the network needs entities: scenarios with those are shipped.
         if key := {"transport": "transport", "flow control": "flow_control"}.get(kind):
             yield tiny.with_({key: name})
+    yield tiny.with_(transport=Mine())
+
+
+class Mine(cw.Control):
+    """A control of one's own, which no file can hold."""
+
+    rates = True
+    tcp: ClassVar[Mapping[str, Any]] = {"rto_min": "5ms"}
 
 
 def _as_read(scenarios: Iterable[cw.Scenario]) -> Iterator[dict[str, Any]]:

@@ -170,6 +170,13 @@ def test_calls_are_answered_once_however_often_they_are_sent() -> None:
     assert (flows["class"] == "rpc").sum() > 104 or (flows["class"] == "bulk").any(), "some were sent again"
 
 
+def test_a_host_that_comes_again_at_the_same_port_is_answered(maze: cw.Maze) -> None:
+    server = cw.Rpc(maze, "host7", 7, kind="rpc", serve=bytes.upper)
+    for request in (b"first", b"second"):
+        with cw.Rpc(maze, "host0", 9, kind="rpc") as client:
+            assert client.call(server.address, request, LIMIT) == request.upper()
+
+
 def test_a_call_to_a_dead_host_fails() -> None:
     dead = {"at": "0s", "link": ["host4", "leaf1"]}
     with cw.Maze(racks(failure=[dead])) as maze, cw.Rpc(maze, "host0", kind="rpc", tries=2) as client:

@@ -9,6 +9,7 @@ macro_rules! list {
         $list:ident of $scheme:path, $what:literal;
         $(none $none_name:literal $none:ident;)?
         $($name:literal $variant:ident($config:ty),)*
+        $(needing settings: $own_name:literal $own:ident($own_config:ty),)?
     ) => {
         $(#[$doc])*
         #[derive(Clone, Debug, PartialEq, serde::Serialize)]
@@ -20,29 +21,38 @@ macro_rules! list {
                 $none,
             )?
             $(#[serde(rename = $name)] $variant($config),)*
+            $(#[serde(rename = $own_name)] $own($own_config),)?
         }
 
         /// What the derived reader of the table form reads.
         #[derive(serde::Deserialize, schemars::JsonSchema)]
         enum Table {
             $(#[serde(rename = $name)] $variant($config),)*
+            $(#[serde(rename = $own_name)] $own($own_config),)?
         }
 
         impl From<Table> for $list {
             fn from(table: Table) -> $list {
-                match table { $(Table::$variant(config) => $list::$variant(config),)* }
+                match table {
+                    $(Table::$variant(config) => $list::$variant(config),)*
+                    $(Table::$own(config) => $list::$own(config),)?
+                }
             }
         }
 
         impl $list {
-            /// All names, in the order of the list.
+            /// All names that say all by themselves, in the order of the list.
             pub const NAMES: &[&str] = &[$($none_name,)? $($name),*];
+
+            /// Those that don't: their settings have no default.
+            pub const NEEDING_SETTINGS: &[&str] = &[$($own_name)?];
 
             /// The entry of this name, with its defaults.
             pub fn named(name: &str) -> Option<$list> {
                 match name {
                     $($none_name => Some($list::$none),)?
                     $($name => Some($list::$variant(Default::default())),)*
+                    $($own_name => Some($list::$own(Default::default())),)?
                     _ => None,
                 }
             }
@@ -52,10 +62,11 @@ macro_rules! list {
                 match self {
                     $($list::$none => $none_name,)?
                     $($list::$variant(_) => $name,)*
+                    $($list::$own(_) => $own_name,)?
                 }
             }
 
-            list!(@as_scheme $list of $scheme; $($none;)? $($variant)*);
+            list!(@as_scheme $list of $scheme; $($none;)? $($variant)* $($own)?);
         }
 
         impl<'de> serde::Deserialize<'de> for $list {

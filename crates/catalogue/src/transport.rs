@@ -33,6 +33,7 @@ list! {
     "ndp" Ndp(transports::ndp::Config),
     "uet" Uet(transports::uet::Config),
     "udp" Udp(transports::udp::Config),
+    needing settings: "custom" Custom(transports::tcp::custom::Config),
 }
 
 impl Default for Transport {
@@ -42,6 +43,14 @@ impl Default for Transport {
 }
 
 impl Transport {
+    /// The control of one's own that it names, if it is one.
+    pub fn custom_mut(&mut self) -> Option<&mut transports::tcp::custom::Config> {
+        match self {
+            Transport::Custom(config) => Some(config),
+            _ => None,
+        }
+    }
+
     /// What its types can't forbid; keys begin with its name.
     pub fn check(&self) -> Result<(), Problem> {
         self.as_scheme().check().map_err(|problem| problem.under(self.name()))

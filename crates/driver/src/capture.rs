@@ -51,6 +51,11 @@ const PACKET: u32 = 6;
 
 /// The port of a transport's packets, by the name of its scheme.
 pub(crate) fn transport_port(name: &str) -> u16 {
+    // Behind what has been there before them, so that a capture of then still means the same.
+    if Transport::NEEDING_SETTINGS.contains(&name) {
+        let before = Transport::NAMES.len() + Sharing::NAMES.len();
+        return PORT + before as u16 + place_in(Transport::NEEDING_SETTINGS, name);
+    }
     PORT + place_in(Transport::NAMES, name)
 }
 

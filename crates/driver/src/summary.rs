@@ -43,6 +43,9 @@ const MOST: u64 = 1 << 60;
 /// The most parts that one process has.
 const PARTS_MAX: u64 = 1_000;
 
+/// The longest reason of a flow that was given up: a program's own may have a traceback.
+const REASON_BYTES_MAX: usize = 2_000;
+
 /// The longest name of what is counted or measured.
 const NAME_BYTES_MAX: usize = 100;
 
@@ -216,10 +219,18 @@ fn pack_name(to: &mut Writer<'_>, name: &str) {
 
 /// A name that lives as long as the program: there are few, and each is kept once a summary.
 fn parse_name(names: &mut BTreeSet<&'static str>, from: &mut Reader<'_>) -> Result<&'static str, Malformed> {
+    parse_words(names, NAME_BYTES_MAX, from)
+}
+
+fn parse_words(
+    names: &mut BTreeSet<&'static str>,
+    bytes_max: usize,
+    from: &mut Reader<'_>,
+) -> Result<&'static str, Malformed> {
     let wrong = Malformed { what: "name of a summary" };
     let count = usize::from(from.u16()?);
     let name = std::str::from_utf8(from.bytes(count)?).map_err(|_| wrong)?;
-    if count > NAME_BYTES_MAX || names.len() > 1_000 {
+    if count > bytes_max || names.len() > 1_000 {
         return Err(wrong);
     }
     if !names.contains(name) {
@@ -321,7 +332,7 @@ fn parse_record(
         }
         3 => FlowEvent::Completed { sent_packets: number(from)?, resent_packets: number(from)? },
         4 => FlowEvent::Rejected,
-        5 => FlowEvent::Failed(parse_name(names, from)?),
+        5 => FlowEvent::Failed(parse_words(names, REASON_BYTES_MAX, from)?),
         _ => return Err(wrong),
     };
     Ok(FlowRecord { flow, at, due, fate })

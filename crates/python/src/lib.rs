@@ -8,10 +8,12 @@ mod harmony;
 mod job;
 mod machines;
 mod maze;
+mod own;
 mod r2c2;
 mod run;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use ::run::Plan;
 use catalogue::{LinkControl, Sharing, Transport};
@@ -19,7 +21,7 @@ use contract::{About, Compared, Family, Undelivered};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use scenario::{ScenarioError, Source};
+use scenario::{Programs, ScenarioError, Source};
 
 /// It asks the kernel for huge pages, as glibc's does not by itself: a large network has more pages than the processor
 /// has entries for their addresses.
@@ -44,15 +46,26 @@ impl Scenario {
         folder: PathBuf,
         sets: Vec<(String, String)>,
     ) -> PyResult<Scenario> {
-        let source = Source { name, text, sets, folder };
+        let source = Source { name, text, sets, folder, programs: Programs::new() };
         let read = py.detach(|| source.read()).map_err(|error| scenario_error(py, error))?;
         Ok(Scenario { source, read })
     }
 
-    /// The same with more keys set over it.
-    fn with_sets(&self, py: Python<'_>, sets: Vec<(String, String)>) -> PyResult<Scenario> {
+    /// The same with more keys set over it. `controls` are those of one's own that the keys name, by their digests,
+    /// each with its settings as JSON.
+    #[pyo3(signature = (sets, controls=Vec::new()))]
+    fn with_sets(
+        &self,
+        py: Python<'_>,
+        sets: Vec<(String, String)>,
+        controls: Vec<(String, Bound<'_, own::Answer>, String)>,
+    ) -> PyResult<Scenario> {
         let mut source = self.source.clone();
         source.sets.extend(sets);
+        for (digest, control, settings) in controls {
+            let class = own::Class::of(&control, digest.clone(), &settings)?;
+            source.programs.insert(digest, Arc::new(class));
+        }
         let read = py.detach(|| source.read()).map_err(|error| scenario_error(py, error))?;
         Ok(Scenario { source, read })
     }
@@ -125,18 +138,24 @@ fn list_schemes(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
         row.set_item("rejects", rejects)?;
         Ok(row)
     };
-    let transports = Transport::NAMES.iter().filter_map(|name| Transport::named(name)).map(|one| {
-        let (scheme, nature) = (one.as_scheme(), one.as_scheme().nature());
-        let rejects = nature.undelivered == Undelivered::Rejected;
-        row(one.name(), "transport", scheme.about(), Some(nature.family), nature.compared, rejects)
-    });
+    let transport = |kind: &'static str| {
+        let row = &row;
+        move |one: Transport| {
+            let (scheme, nature) = (one.as_scheme(), one.as_scheme().nature());
+            let rejects = nature.undelivered == Undelivered::Rejected;
+            row(one.name(), kind, scheme.about(), Some(nature.family), nature.compared, rejects)
+        }
+    };
+    let named = |names: &'static [&'static str]| names.iter().filter_map(|name| Transport::named(name));
+    let transports = named(Transport::NAMES).map(transport("transport"));
+    let own = named(Transport::NEEDING_SETTINGS).map(transport("own transport"));
     let controls = LinkControl::NAMES
         .iter()
         .filter_map(|name| LinkControl::named(name))
         .map(|one| row(one.name(), "flow control", one.about(), one.family(), one.compared(), false));
     let sharing = Sharing::NAMES.iter().filter_map(|name| Sharing::named(name));
     let sharing = sharing.map(|one| row(one.name(), "sharing", one.about(), None, Compared::No, false));
-    transports.chain(controls).chain(sharing).collect()
+    transports.chain(own).chain(controls).chain(sharing).collect()
 }
 
 /// The published flow sizes: name, mean, source.
@@ -191,6 +210,11 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<maze::Maze>()?;
     module.add_class::<maze::Sent>()?;
     module.add_class::<maze::Socket>()?;
+    module.add_class::<own::Answer>()?;
+    module.add_class::<own::StartEvent>()?;
+    module.add_class::<own::AckEvent>()?;
+    module.add_class::<own::CongestionEvent>()?;
+    module.add_class::<own::SentEvent>()?;
     module.add_function(wrap_pyfunction!(list_schemes, module)?)?;
     module.add_function(wrap_pyfunction!(list_workloads, module)?)?;
     module.add_function(wrap_pyfunction!(pyrrha_resources, module)?)?;

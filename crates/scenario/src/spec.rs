@@ -4,6 +4,7 @@
 //! is a setting that would have no effect in its scenario.
 
 mod check;
+mod custom;
 mod read;
 mod resubmit;
 
@@ -18,6 +19,7 @@ use workload::{Job, Traffic};
 
 use crate::{EntitySpec, LiveSpec};
 
+pub use custom::Programs;
 pub use read::{ScenarioError, Source, read};
 pub use resubmit::{Again, Carriers};
 

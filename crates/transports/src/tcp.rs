@@ -31,6 +31,7 @@ use sender::Sender;
 pub mod bbr;
 pub mod control;
 pub mod cubic;
+pub mod custom;
 pub mod dctcp;
 pub mod header;
 pub mod illinois;
@@ -161,6 +162,10 @@ impl<A: Algorithm> Scheme for Config<A> {
         self.control.check().map_err(|problem| problem.under("control"))
     }
 
+    fn check_on(&self, _: &NetworkView) -> Result<(), Problem> {
+        self.control.check_on().map_err(|problem| problem.under("control"))
+    }
+
     fn endpoint(&self, site: &Site, _: &NetworkView) -> Box<dyn Endpoint> {
         let sender = sender::Settings {
             start: Start::at(site, self.initial_window),
@@ -178,7 +183,7 @@ impl<A: Algorithm> Scheme for Config<A> {
         Box::new(Tcp {
             class: self.class,
             ack_class: receiver.ack_class,
-            sender: Sender::new(self.control.clone(), sender, site.clone()),
+            sender: Sender::new(self.control.at_host(), sender, site.clone()),
             receiver: Receiver::new(receiver, site.clone()),
         })
     }
@@ -202,7 +207,7 @@ struct Tcp<A: Algorithm> {
 impl<A: Algorithm> Endpoint for Tcp<A> {
     fn handle(&mut self, cx: &mut Cx<'_>, input: Input<'_>) {
         match input {
-            Input::Send(message) => self.sender.start(message, cx.random),
+            Input::Send(message) => self.sender.start(cx, message),
             Input::Packet(packet) => match packet.header() {
                 Header::Data(data) => self.receiver.receive(cx, packet, data),
                 Header::Ack(ack) => self.sender.receive(cx, packet, &ack),
@@ -210,7 +215,7 @@ impl<A: Algorithm> Endpoint for Tcp<A> {
                 Header::SynAck => self.sender.granted(cx, packet),
             },
             Input::Deadline => {
-                self.sender.wake(cx.now);
+                self.sender.wake(cx);
                 self.receiver.wake(cx.now);
             }
         }
@@ -222,7 +227,7 @@ impl<A: Algorithm> Endpoint for Tcp<A> {
         {
             return Some(ack);
         }
-        if cx.gate.open(self.class) { self.sender.poll_transmit(cx.now) } else { None }
+        if cx.gate.open(self.class) { self.sender.poll_transmit(cx) } else { None }
     }
 
     fn poll_at(&self) -> PollAt {

@@ -13,7 +13,7 @@ const PROGRAM: &str = include_str!("dissector.lua");
 /// The dissector of this version.
 pub fn dissector() -> String {
     let mut schemes = String::new();
-    for name in Transport::NAMES {
+    for name in Transport::NAMES.iter().chain(Transport::NEEDING_SETTINGS) {
         let transport = Transport::named(name).expect("a name of the catalogue's own");
         let scheme = transport.as_scheme();
         table(

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use toml_edit::{Document, Item, TableLike, Value};
 use units::Problem;
 
-use super::Scenario;
+use super::{Programs, Scenario};
 
 /// The error of a scenario that can't be run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,6 +51,8 @@ pub struct Source {
     pub sets: Vec<(String, String)>,
     /// The folder that relative paths in the text start from.
     pub folder: PathBuf,
+    /// Controls of one's own that a text can only name.
+    pub programs: Programs,
 }
 
 impl Source {
@@ -64,13 +66,14 @@ impl Source {
             message: format!("could not be read: {error}"),
         })?;
         let folder = path.parent().unwrap_or(Path::new("")).to_owned();
-        Ok(Source { name, text, sets: Vec::new(), folder })
+        Ok(Source { name, text, sets: Vec::new(), folder, programs: Programs::default() })
     }
 
     /// Reads and checks the scenario and the files that it names.
     pub fn read(&self) -> Result<Scenario, ScenarioError> {
         let mut scenario = read(&self.text, &self.name, &self.sets)?;
         scenario.fabric = scenario.fabric.relative_to(&self.folder);
+        scenario.load_controls(&self.folder, &self.programs).map_err(|problem| self.locate(problem))?;
         for (index, class) in scenario.traffic.iter_mut().enumerate() {
             let loaded = class.load(|path| fabric::read_file(&self.folder.join(path), TRACE_BYTES_MAX));
             loaded.map_err(|problem| self.locate(problem.under(format!("traffic[{index}]"))))?;

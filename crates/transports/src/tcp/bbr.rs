@@ -69,7 +69,9 @@ impl Algorithm for Config {
         needs: "nothing",
     };
 
-    const SAMPLES_RATE: bool = true;
+    fn samples_rate(&self) -> bool {
+        true
+    }
 
     fn check(&self) -> Result<(), Problem> {
         if !(self.high_gain > 1.0 && self.high_gain.is_finite()) {

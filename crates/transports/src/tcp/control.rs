@@ -8,6 +8,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use units::{Duration, Problem, Rate, Time};
 
+use super::custom::contract::Sent;
 use contract::{About, CongestionSignal};
 
 /// The settings of a congestion control, which make the [`Control`] of each flow.
@@ -20,12 +21,27 @@ pub trait Algorithm:
     /// Title, source and summary.
     const ABOUT: About;
 
+    /// Whether its controls are a user's own: they hear of packets that leave, have a timer, and may fail.
+    const OWN: bool = false;
+
     /// Whether acknowledgements bring it samples of the delivery rate, for which the sender keeps a record of each
     /// packet.
-    const SAMPLES_RATE: bool = false;
+    fn samples_rate(&self) -> bool {
+        false
+    }
 
     /// Checks what the types of its settings can't express. Keys of errors are relative to its own table.
     fn check(&self) -> Result<(), Problem>;
+
+    /// Checks that what its settings name has been read. Keys of errors are relative to its own table.
+    fn check_on(&self) -> Result<(), Problem> {
+        Ok(())
+    }
+
+    /// The same in one host, where it may keep what that host's flows share.
+    fn at_host(&self) -> Self {
+        self.clone()
+    }
 
     /// How it uses congestion marks.
     fn ecn(&self) -> Ecn;
@@ -53,6 +69,8 @@ pub enum Ecn {
 /// What a new flow knows.
 #[derive(Clone, Copy, Debug)]
 pub struct Start {
+    /// When it starts.
+    pub now: Time,
     /// Sender maximum segment size.
     pub mss_bytes: u64,
     /// Initial window (RFC 6928).
@@ -78,6 +96,7 @@ impl Start {
         let mss_bytes = u64::from(site.payload_max());
         let (base_rtt, hop_rtt) = line_above(&site.data_rtts).unwrap_or((site.data_rtt, Duration::ZERO));
         Start {
+            now: Time::ZERO,
             mss_bytes,
             window_bytes: u64::from(initial_window) * mss_bytes,
             packet_bytes: u64::from(site.mtu_bytes),
@@ -117,6 +136,22 @@ pub trait Control: Send + 'static {
         None
     }
 
+    /// A packet of the flow has left. Only with [`Algorithm::OWN`], as are the three below.
+    fn on_send(&mut self, _sent: &Sent) {}
+
+    /// The time of [`Control::timer`] has come.
+    fn on_timer(&mut self, _now: Time) {}
+
+    /// When it wants to be called next, whatever happens. It is read after every event of the flow.
+    fn timer(&self) -> Option<Time> {
+        None
+    }
+
+    /// Why the flow can't go on. It is read after every event of the flow, which then ends.
+    fn failed(&self) -> Option<&'static str> {
+        None
+    }
+
     /// Says what else it has, in the words of its paper, beside window and rate.
     fn state(&self, _say: &mut FlowState) {}
 
@@ -150,7 +185,7 @@ pub struct Ack {
     /// Virtual queueing delay of the data that it acknowledges, if that belongs to an AQ (Augmented Queue, section
     /// 3.3.2).
     pub virtual_delay: Option<Duration>,
-    /// The delivery rate, if the control asks for it ([`Algorithm::SAMPLES_RATE`]) and this acknowledgement gives a
+    /// The delivery rate, if the control asks for it ([`Algorithm::samples_rate`]) and this acknowledgement gives a
     /// sample.
     pub rate: Option<RateSample>,
     /// In flight now (RFC 6675's pipe), in whole segments.
@@ -254,7 +289,8 @@ impl Start {
         let window_bytes = segments * mss_bytes;
         let (rtt, hop_rtt) = (Duration::from_us(10), Duration::from_us(2));
         let (packet_bytes, base_rtt, virtual_serialisation) = (mss_bytes + 40, rtt - hop_rtt, Duration::ZERO);
-        Start { mss_bytes, window_bytes, packet_bytes, rtt, base_rtt, hop_rtt, virtual_serialisation, seed: 0 }
+        let now = Time::ZERO;
+        Start { now, mss_bytes, window_bytes, packet_bytes, rtt, base_rtt, hop_rtt, virtual_serialisation, seed: 0 }
     }
 }
 

@@ -55,16 +55,20 @@ impl Algorithm for Config {
         Ecn::Proportional
     }
 
-    /// A seventh of the bandwidth-delay product, in whole packets: by the paper's equation 13 the least at which the
-    /// queue never runs empty, however many flows share it.
     fn signal(&self, site: &Site) -> CongestionSignal {
-        let packet = u64::from(site.mtu_bytes);
-        CongestionSignal::Ecn(Marking::Step { threshold: Bytes(site.bdp_bytes().div_ceil(7 * packet) * packet) })
+        CongestionSignal::Ecn(Marking::Step { threshold: threshold(site) })
     }
 
     fn start(&self, start: Start) -> Dctcp {
         Dctcp { g: self.g, alpha: self.alpha, reno: NewReno::new(start), window_end: 0, acked: 0, marked: 0 }
     }
+}
+
+/// Where switches mark: a seventh of the bandwidth-delay product, in whole packets. By the paper's equation 13 that is
+/// the least at which the queue never runs empty, however many flows share it.
+pub(crate) fn threshold(site: &Site) -> Bytes {
+    let packet = u64::from(site.mtu_bytes);
+    Bytes(site.bdp_bytes().div_ceil(7 * packet) * packet)
 }
 
 /// A flow's window and its state of marks.

@@ -2,9 +2,10 @@ use std::collections::VecDeque;
 
 use node::packet::flags;
 use node::{Cx, Event, FlowMap, FlowState, Message, Packet, Site, Timers};
-use units::{FlowId, HostId, Stream, Time};
+use units::{FlowId, HostId, Time};
 
 use super::control::{Ack, Algorithm, Congestion, Control, Ecn, Phase, Signal, Start};
+use super::custom::contract::Sent;
 use super::header::{Acknowledgement, Data, Header, WINDOW_SEGMENTS};
 use super::plb::{Path, Plb};
 use super::rate::Sampler;
@@ -23,6 +24,8 @@ pub(crate) struct Sender<A: Algorithm> {
     ready: VecDeque<u32>,
     retransmission: Timers,
     pacing: Timers,
+    /// Those of controls of one's own ([`Algorithm::OWN`]).
+    own: Timers,
     pub counts: Counts,
 }
 
@@ -113,13 +116,14 @@ impl<A: Algorithm> Sender<A> {
             ready: VecDeque::new(),
             retransmission: Timers::default(),
             pacing: Timers::default(),
+            own: Timers::default(),
             counts: Counts::default(),
         }
     }
 
-    pub fn start(&mut self, message: &Message, random: &mut Stream) {
+    pub fn start(&mut self, cx: &mut Cx<'_>, message: &Message) {
         let virtual_serialisation = message.virtual_serialisation;
-        let start = Start { seed: random.bits(), virtual_serialisation, ..self.settings.start };
+        let start = Start { now: cx.now, seed: cx.random.bits(), virtual_serialisation, ..self.settings.start };
         let flow = Flow {
             dst: message.dst,
             bytes: message.bytes,
@@ -127,7 +131,7 @@ impl<A: Algorithm> Sender<A> {
             board: Scoreboard::default(),
             control: self.algorithm.start(start),
             path: Path::default(),
-            sampler: A::SAMPLES_RATE.then(|| Box::new(Sampler::new())),
+            sampler: self.algorithm.samples_rate().then(|| Box::new(Sampler::new())),
             rtt: Rtt::new(self.site.data_rtt),
             phase: Phase::Open,
             recovery_point: 0,
@@ -145,10 +149,12 @@ impl<A: Algorithm> Sender<A> {
         };
         let slot = self.flows.insert(message.flow, flow);
         self.ready.push_back(slot);
+        self.heed(cx, slot);
     }
 
     /// The next packet of the flow whose turn it is.
-    pub fn poll_transmit(&mut self, now: Time) -> Option<Packet> {
+    pub fn poll_transmit(&mut self, cx: &mut Cx<'_>) -> Option<Packet> {
+        let now = cx.now;
         while let Some(slot) = self.ready.pop_front() {
             let (id, flow) = self.flows.get_mut(slot).expect("a flow that ends leaves no turn behind");
             flow.queued = false;
@@ -165,7 +171,12 @@ impl<A: Algorithm> Sender<A> {
                 self.retransmission.set(slot, now + flow.rtt.timeout(&self.settings.rto));
             }
             flow.last = (now, packet.wire_bytes);
-            self.queue(slot, now);
+            if A::OWN && next != Next::Hello {
+                flow.tell_sent(now, next, packet.wire_bytes, self.settings.start.mss_bytes);
+            }
+            if self.heed(cx, slot) {
+                self.queue(slot, now);
+            }
             return Some(packet);
         }
         None
@@ -181,12 +192,15 @@ impl<A: Algorithm> Sender<A> {
         if again {
             // RFC 5681 section 3.1: after a lost SYN the initial window is one segment.
             let seed = cx.random.bits();
-            let start = Start { window_bytes: self.settings.start.mss_bytes, seed, ..self.settings.start };
+            let now = cx.now;
+            let start = Start { now, window_bytes: self.settings.start.mss_bytes, seed, ..self.settings.start };
             flow.control = self.algorithm.start(start);
         } else {
             flow.rtt.sample(cx.now - at);
         }
-        self.queue(slot, cx.now);
+        if self.heed(cx, slot) {
+            self.queue(slot, cx.now);
+        }
     }
 
     /// An acknowledgement has come in.
@@ -214,11 +228,19 @@ impl<A: Algorithm> Sender<A> {
 
     /// The earliest deadline.
     pub fn deadline(&self) -> Option<Time> {
-        self.retransmission.next().into_iter().chain(self.pacing.next()).min()
+        self.retransmission.next().into_iter().chain(self.pacing.next()).chain(self.own.next()).min()
     }
 
     /// Deadlines have come.
-    pub fn wake(&mut self, now: Time) {
+    pub fn wake(&mut self, cx: &mut Cx<'_>) {
+        let now = cx.now;
+        while let Some(slot) = self.own.expire(now) {
+            let (_, flow) = self.flows.get_mut(slot).expect("a flow that ends disarms its timers");
+            flow.control.on_timer(now);
+            if self.heed(cx, slot) {
+                self.queue(slot, now);
+            }
+        }
         while let Some(slot) = self.pacing.expire(now) {
             self.queue(slot, now);
         }
@@ -235,7 +257,9 @@ impl<A: Algorithm> Sender<A> {
                 flow.path.on_timeout(plb, now);
                 self.counts.path_changes += 1;
             }
-            self.queue(slot, now);
+            if self.heed(cx, slot) {
+                self.queue(slot, now);
+            }
         }
     }
 
@@ -309,7 +333,29 @@ impl<A: Algorithm> Sender<A> {
         } else if progress.acked > 0 || enters {
             self.retransmission.set(slot, cx.now + flow.rtt.timeout(&self.settings.rto));
         }
-        self.queue(slot, cx.now);
+        if self.heed(cx, slot) {
+            self.queue(slot, cx.now);
+        }
+    }
+
+    /// After an event of a flow whose control is a user's own: its timer is set, or the flow ends if it has failed.
+    /// Whether it goes on.
+    #[inline]
+    fn heed(&mut self, cx: &mut Cx<'_>, slot: u32) -> bool {
+        if !A::OWN {
+            return true;
+        }
+        let (flow, of) = self.flows.get_mut(slot).expect("the caller has found it");
+        if let Some(reason) = of.control.failed() {
+            cx.events.push(Event::Failed { flow, reason });
+            self.remove(slot);
+            return false;
+        }
+        match of.control.timer() {
+            Some(at) => self.own.set(slot, at),
+            None => self.own.clear(slot),
+        }
+        true
     }
 
     /// Gives a flow a turn if it has something to send, when its rate allows.
@@ -332,6 +378,7 @@ impl<A: Algorithm> Sender<A> {
     fn remove(&mut self, slot: u32) {
         self.retransmission.clear(slot);
         self.pacing.clear(slot);
+        self.own.clear(slot);
         let flow = self.flows.remove(slot);
         // Rare: a retransmission that was about to be sent has become needless.
         if flow.is_some_and(|flow| flow.queued) {
@@ -437,6 +484,17 @@ impl<C: Control> Flow<C> {
             packet.set_flow_label(self.path.label);
         }
         packet
+    }
+
+    /// Tells a control of one's own of a packet that has left.
+    fn tell_sent(&mut self, now: Time, next: Next, packet_bytes: u16, mss: u64) {
+        self.control.on_send(&Sent {
+            now,
+            packet_bytes: u64::from(packet_bytes),
+            again: next != Next::New,
+            in_flight_bytes: self.board.pipe() * mss,
+            next: (self.board.next() * mss).min(self.bytes),
+        });
     }
 
     fn hello_again(&self) -> bool {

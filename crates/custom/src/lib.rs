@@ -1,0 +1,46 @@
+//! Congestion controls of one's own that are WebAssembly modules: from the bytes of a file to what TCP asks.
+//!
+//! The contract is `transports::tcp::custom::contract`; this crate is one who keeps it. It is apart from the protocols
+//! because it needs a compiler.
+//!
+//! The interface with a module ([`ABI`]) is numbers in its memory: `docs/own-protocol.md` has it in full. A module has
+//! one instance a host. The state of a flow is a piece of the module's memory that is put there before each call and
+//! taken away after it, so that ten thousand flows need no ten thousand memories, and a flow whose call went wrong
+//! leaves nothing behind: its host gets a fresh instance.
+//!
+//! Nothing in a module can differ from run to run: it imports nothing, has neither threads nor vectors whose result a
+//! processor may choose, not-a-number has one form, and how long it may run is counted in instructions.
+
+use std::sync::Arc;
+
+use transports::tcp::custom::contract::Module;
+
+mod wasm;
+
+/// The version of the interface with a module, which it has to name.
+pub const ABI: i32 = 1;
+
+/// Most bytes of a module's file.
+pub const FILE_BYTES_MAX: u64 = 16 << 20;
+
+/// Most bytes of a module's memory.
+pub const MEMORY_BYTES_MAX: usize = 4 << 20;
+
+/// Most bytes of a flow's state.
+pub const STATE_BYTES_MAX: usize = 4_096;
+
+/// How much a call may do, in units of fuel, which are some instructions each: about a millisecond.
+pub const FUEL: u64 = 1_000_000;
+
+/// Reads a module.
+///
+/// # Errors
+/// What is wrong with it, and what would be right.
+pub fn read(bytes: &[u8]) -> Result<Arc<dyn Module>, String> {
+    if !bytes.starts_with(b"\0asm") {
+        return Err("is not a WebAssembly module: such a file begins with \"\\0asm\"; compile yours, as \
+                    docs/own-protocol.md shows"
+            .to_owned());
+    }
+    Ok(Arc::new(wasm::Compiled::new(bytes)?))
+}

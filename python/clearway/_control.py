@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+import hashlib
+import inspect
+import json
+import math
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from clearway import _core
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from clearway._core import AckEvent, CongestionEvent, SentEvent, StartEvent
+
+
+class Control(_core.Answer):
+    """A congestion control of one's own: TCP whose window and rate are this class's.
+
+    A class of yours overrides what it wants to hear of and sets `window_bytes`, `rate_bps` and the timer; what it sets
+    holds until it sets another. Each flow has an object of its own, made with the arguments of the one that is given to
+    `Scenario.with_`. An exception ends its flow, with the traceback as the reason; the run goes on. The outcome must
+    depend on what the object is told alone: no clock, no random numbers but from `start.seed`, nothing that objects
+    share. See `docs/own-protocol.md`.
+
+    >>> import clearway as cw
+    >>> class Halves(cw.Control):
+    ...     def __init__(self, step: int = 1) -> None:
+    ...         self.step = step
+    ...     def on_start(self, start):
+    ...         self.mss = start.mss_bytes
+    ...     def on_ack(self, acks):
+    ...         self.window_bytes += self.step * self.mss * acks.growing_bytes // self.window_bytes
+    ...     def on_loss(self, loss):
+    ...         self.window_bytes = self.mss if loss.timeout else max(loss.flight_bytes // 2, 2 * self.mss)
+    >>> s = cw.Scenario.load("examples/tiny.toml").with_(transport=Halves(step=2))
+    >>> s.to_dict()["transport"]["custom"]["settings"]
+    {'step': 2.0}
+    >>> r = cw.run(s)
+    >>> r.ok, r.unfinished
+    (True, 0)
+    """
+
+    ecn: ClassVar[str] = "off"
+    """What marks are to it: "off", "classic" (as a loss), or "proportional" (their share counts)."""
+    threshold: ClassVar[str | None] = None
+    """Length of the queue from which on switches mark, such as "30KB"; by default as for DCTCP."""
+    rates: ClassVar[bool] = False
+    """Whether acknowledgements bring samples of the delivery rate."""
+    tcp: ClassVar[Mapping[str, Any]] = {}
+    """What TCP does beneath: keys of `transport.custom.tcp`, such as {"rto_min": "5ms"}."""
+
+    def on_start(self, start: StartEvent) -> None:
+        """The flow begins, with the initial window already set."""
+
+    def on_send(self, sent: SentEvent) -> None:
+        """A packet has left."""
+
+    def on_ack(self, acks: AckEvent) -> None:
+        """Acknowledgements have come: one, or several after `quiet_bytes` and `quiet_until` were set."""
+
+    def on_loss(self, loss: CongestionEvent) -> None:
+        """Data were lost, at most once a window of data except for timeouts."""
+
+    def on_mark(self, mark: CongestionEvent) -> None:
+        """Data were marked, at most once a window of data."""
+
+    def on_timer(self, now_ps: int) -> None:
+        """The time of `set_timer` has come."""
+
+
+def table(control: Control) -> tuple[dict[str, Any], tuple[str, Control, str]]:
+    """What a scenario says of a control, and what the core needs to run it: digest, object, settings."""
+    cls = type(control)
+    if cls is Control:
+        raise TypeError("Control does nothing by itself: give an object of a class of yours that is derived from it")
+    named = _arguments(cls, control)
+    settings = {name: value if _is_plain(value) else repr(value) for name, value in named.items()}
+    settings = {
+        name: float(value) if isinstance(value, int) and not isinstance(value, bool) else value
+        for name, value in settings.items()
+    }
+    said = json.dumps(settings, sort_keys=True)
+    digest = hashlib.blake2b(f"{cls.__qualname__}\0{_source(cls)}\0{said}".encode(), digest_size=16).hexdigest()
+    keys: dict[str, Any] = {"python": f"{cls.__module__}.{cls.__qualname__}", "digest": digest, "ecn": cls.ecn}
+    if settings:
+        keys["settings"] = settings
+    if cls.threshold is not None:
+        keys["threshold"] = cls.threshold
+    if cls.rates:
+        keys["rates"] = True
+    if cls.tcp:
+        keys["tcp"] = dict(cls.tcp)
+    return {"custom": keys}, (digest, control, said)
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether a scenario can say it: what is not a finite number, a text or a truth value is written as it prints."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return math.isfinite(value) and float(value) == value
+    return isinstance(value, bool | str)
+
+
+def _arguments(cls: type[Control], control: Control) -> dict[str, Any]:
+    """The arguments that the object was made with, by name, with the defaults of those that were left out."""
+    given, named = control._arguments, control._named or {}
+    if cls.__init__ is object.__init__:
+        return {}
+    bound = inspect.signature(cls).bind(*given, **named)
+    bound.apply_defaults()
+    return dict(bound.arguments)
+
+
+def _source(cls: type[Control]) -> str:
+    """What a class does: its source and that of what it is derived from. Where no file has it, as in a console of old,
+    its compiled methods.
+    """
+    parts = []
+    for one in cls.__mro__[: cls.__mro__.index(Control)]:
+        try:
+            parts.append(inspect.getsource(one))
+        except (OSError, TypeError):
+            codes = [value.__code__ for _, value in sorted(vars(one).items()) if inspect.isfunction(value)]
+            parts += [repr((code.co_name, code.co_code, code.co_consts, code.co_names)) for code in codes]
+    return "\0".join(parts)

@@ -1,0 +1,168 @@
+"""Congestion controls of one's own: the same packets as the one in Rust, and what happens when they are wrong."""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+from pathlib import Path
+from typing import Any
+
+import clearway as cw
+import pytest
+
+ROOT = Path(__file__).parents[2]
+FAULTY = ROOT / "crates/custom/tests/faulty.wasm"
+# Marks, losses of packets and of acknowledgements, timeouts, and more than the network carries.
+SCENE = """
+fabric.leaf_spine = { racks = 3, hosts_per_rack = 4, spines = 2, spine_rate = "100Gbps" }
+
+[[traffic]]
+name = "incast"
+sizes = { constant = "600KB" }
+arrivals = "all_at_once"
+pattern = { incast = { degree = 7 } }
+receivers = "0"
+flows = 21
+
+[[traffic]]
+name = "mix"
+sizes = "websearch"
+arrivals = { poisson = { load = 0.8 } }
+flows = 100
+
+[[failure]]
+link = ["leaf0", "spine0"]
+at = "20us"
+until = "2ms"
+loss = 0.01
+"""
+
+
+def scene(**keys: Any) -> cw.Scenario:
+    return cw.Scenario.from_toml(SCENE, folder=ROOT).with_(**keys)
+
+
+def module(name: str, **keys: Any) -> dict[str, Any]:
+    return {"custom": {"module": str(ROOT / "examples/wasm" / name), "ecn": "proportional", **keys}}
+
+
+def faulty(**settings: float) -> dict[str, Any]:
+    return {"custom": {"module": str(FAULTY), "settings": settings}}
+
+
+def example() -> Any:
+    spec = importlib.util.spec_from_file_location("own_dctcp", ROOT / "examples/own_dctcp.py")
+    assert spec is not None and spec.loader is not None
+    loaded = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(loaded)
+    return loaded
+
+
+def both(scenario: cw.Scenario) -> cw.Result:
+    """On one thread and on two, which must not matter."""
+    alone, together = (cw.run(scenario, threads=threads, progress=False) for threads in (1, 2))
+    assert alone.info["digest"] == together.info["digest"]
+    assert list(alone.flows.to_pandas()["reason"]) == list(together.flows.to_pandas()["reason"])
+    return alone
+
+
+@pytest.mark.parametrize("keys", [{}, {"switch.balancing": "spray"}], ids=["losses", "reordering"])
+def test_dctcp_is_the_same_in_every_language(keys: dict[str, Any]) -> None:
+    scenario = scene().with_(keys)
+    built_in = both(scenario.with_(transport="dctcp"))
+    counters = built_in.counters.to_pandas()
+    counted = counters.groupby(counters.columns[-2], observed=True)[counters.columns[-1]].sum()
+    assert counted["ecn_reductions"] > 100 and counted["fast_retransmissions"] > 10, "a scene that asks for something"
+    dctcp = example().Dctcp
+    for transport in (module("dctcp-rust.wasm"), module("dctcp-c.wasm"), dctcp()):
+        own = both(scenario.with_(transport=transport))
+        assert own.info["digest"] == built_in.info["digest"], transport
+        assert own.ok and own.unfinished == 0
+    slower = built_in.info["digest"]
+    for transport in (module("dctcp-c.wasm", settings={"g": 1.0}), dctcp(g=1.0)):
+        assert cw.run(scenario.with_(transport=transport), progress=False).info["digest"] != slower, "a setting counts"
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        (1, "trapped in clearway_on_ack"),
+        (2, "ran for too long in clearway_on_ack"),
+        (3, "bytes of memory, and has at most"),
+        (4, "answered a window of 0 bytes"),
+        (5, "answered a rate of 1 bits a second"),
+        (6, "out of bounds memory access"),
+        (8, "answered a timer of 1 ps"),
+    ],
+)
+def test_a_module_that_fails_ends_its_flow_and_the_run_goes_on(fault: int, words: str) -> None:
+    result = both(scene(transport=faulty(fault=fault, at=200)))
+    flows = result.flows.to_pandas()
+    failed = flows[flows["status"] == "failed"]
+    assert result.ok and 0 < len(failed) < len(flows), "short flows end before the fault"
+    assert all(words in reason for reason in failed["reason"])
+    assert set(flows[flows["status"] != "failed"]["status"]) == {"completed"}
+
+
+class Raises(cw.Control):
+    def __init__(self, at: int) -> None:
+        self.at = at
+
+    def on_ack(self, acks: Any) -> None:
+        self.at -= 1
+        if self.at == 0:
+            raise ZeroDivisionError("of mine")
+
+
+class Nonsense(Raises):
+    def on_ack(self, acks: Any) -> None:
+        self.at -= 1
+        if self.at == 0:
+            self.window_bytes = -1
+
+
+def test_an_exception_ends_its_flow_with_the_traceback() -> None:
+    result = both(scene(transport=Raises(at=200)))
+    flows = result.flows.to_pandas()
+    failed = flows[flows["status"] == "failed"]
+    assert result.ok and 0 < len(failed) < len(flows)
+    for reason in failed["reason"]:
+        assert "ZeroDivisionError: of mine in Raises.on_ack" in reason and "test_own.py" in reason
+    flows = cw.run(scene(transport=Nonsense(at=200)), progress=False).flows.to_pandas()
+    assert any("window_bytes = -1: must be a number from 0" in reason for reason in flows["reason"])
+
+
+def test_a_result_says_what_ran(tmp_path: Path) -> None:
+    scenario = scene(transport=example().Dctcp(g=0.5))
+    said = scenario.to_dict()["transport"]["custom"]
+    assert said["python"] == "own_dctcp.Dctcp" and said["settings"] == {"alpha": 1.0, "g": 0.5} and said["digest"]
+    cw.run(scenario, progress=False).save(tmp_path / "out")
+    kept = (tmp_path / "out" / "scenario.toml").read_text()
+    assert "own_dctcp.Dctcp" in kept and said["digest"] in kept
+    with pytest.raises(cw.ScenarioError, match="a class in Python, which a file can't hold"):
+        cw.run(cw.Scenario.from_toml(kept), progress=False)
+
+
+def test_a_module_is_found_beside_its_scenario(tmp_path: Path) -> None:
+    shutil.copy(ROOT / "examples/wasm/dctcp-c.wasm", tmp_path / "mine.wasm")
+    text = 'transport = { custom = { module = "mine.wasm", ecn = "proportional" } }\n' + SCENE
+    (tmp_path / "scene.toml").write_text(text)
+    named = cw.Scenario.load(tmp_path / "scene.toml")
+    assert named.to_dict()["transport"]["custom"]["digest"]
+    wrong = {
+        "nowhere.wasm": "could not be read",
+        "scene.toml": "is not a WebAssembly module",
+        "renamed.wasm": "exports no function clearway_on_ack",
+    }
+    content = (tmp_path / "mine.wasm").read_bytes()
+    (tmp_path / "renamed.wasm").write_bytes(content.replace(b"clearway_on_ack", b"clearway_on_axk"))
+    for path, words in wrong.items():
+        with pytest.raises(cw.ScenarioError, match=words) as error:
+            cw.Scenario.from_toml(text.replace("mine.wasm", path), folder=tmp_path)
+        assert error.value.key.endswith("custom.module") and path in str(error.value)
+    with pytest.raises(cw.ScenarioError, match="is not a setting of the module; it has g, alpha"):
+        named.with_({"transport.custom.settings.gain": 0.1})
+    with pytest.raises(cw.ScenarioError, match="name the file of a WebAssembly module"):
+        scene(transport="custom")
+    with pytest.raises(TypeError, match="a class of yours"):
+        scene(transport=cw.Control())
