@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 use transports::tcp::custom::contract::Module;
 
+#[cfg(not(target_family = "wasm"))]
 mod wasm;
 
 /// The version of the interface with a module, which it has to name.
@@ -42,5 +43,15 @@ pub fn read(bytes: &[u8]) -> Result<Arc<dyn Module>, String> {
                     docs/own-protocol.md shows"
             .to_owned());
     }
+    compiled(bytes)
+}
+
+#[cfg(not(target_family = "wasm"))]
+fn compiled(bytes: &[u8]) -> Result<Arc<dyn Module>, String> {
     Ok(Arc::new(wasm::Compiled::new(bytes)?))
+}
+
+#[cfg(target_family = "wasm")]
+fn compiled(_: &[u8]) -> Result<Arc<dyn Module>, String> {
+    Err("is not run in a page, which has no compiler; the clearway command runs it".to_owned())
 }

@@ -61,7 +61,8 @@ pub fn schema() -> String {
 }
 
 fn source(text: &str) -> Source {
-    Source { name: "scenario".to_owned(), text: text.to_owned(), sets: Vec::new(), folder: "".into() }
+    let (name, text, sets) = ("scenario".to_owned(), text.to_owned(), Vec::new());
+    Source { name, text, sets, folder: "".into(), programs: Default::default() }
 }
 
 #[cfg(test)]

@@ -39,6 +39,10 @@ impl Scenario {
         for (index, job) in self.job.iter_mut().enumerate() {
             all.extend(job.transport.as_mut().map(|own| (format!("job[{index}].transport"), own)));
         }
+        let sockets = self.live.sockets.iter_mut();
+        all.extend(sockets.filter_map(|(name, class)| {
+            class.transport.as_mut().map(|own| (format!("live.sockets.{name}.transport"), own))
+        }));
         all
     }
 }
