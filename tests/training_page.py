@@ -2,7 +2,7 @@
 
 `python tests/training_page.py` runs those of a minute at most, `python tests/training_page.py all-reduce-1024 packet`
 one by its name and level. What was measured is in docs/training.json, so that a run replaces its own line only; the
-region of the page between `<!-- training cost: begin -->` and `<!-- training cost: end -->` is written from that and
+region of the page between `<!-- training-cost: begin -->` and `<!-- training-cost: end -->` is written from that and
 never by hand.
 """
 
@@ -19,7 +19,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 RECORD, PAGE = ROOT / "docs" / "training.json", ROOT / "docs" / "training.md"
-REGION = re.compile(r"(<!-- training cost: begin -->\n).*?(<!-- training cost: end -->\n)", re.DOTALL)
+REGION = re.compile(r"(<!-- training-cost: begin -->\n).*?(<!-- training-cost: end -->\n)", re.DOTALL)
 RUNS = {
     ("gpt", "packet"): "a GPT-like iteration, 128 ranks",
     ("gpt", "flow"): "the same, flow level",
@@ -33,7 +33,7 @@ HEAD = ["job", "its time", "packet-hops", "CPU time", "wall time", "peak memory"
 def filled(page: str, record: Mapping[str, Any]) -> str:
     """The page with its region as the record has it; ValueError if it has none."""
     if len(REGION.findall(page)) != 1:
-        raise ValueError("the page needs one region, from <!-- training cost: begin --> to <!-- training cost: end -->")
+        raise ValueError("the page needs one region, from <!-- training-cost: begin --> to <!-- training-cost: end -->")
     return REGION.sub(lambda marks: marks[1] + render(record) + marks[2], page)
 
 

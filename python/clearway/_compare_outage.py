@@ -41,7 +41,7 @@ DEAD: dict[str, list[dict[str, Any]]] = {
     "link": [{"at": f"{AT_US}us", "link": ["leaf0", "spine0"]}],
 }
 """What dies, by the column of the table."""
-BEGIN, END = "<!-- training outage: begin -->", "<!-- training outage: end -->"
+BEGIN, END = "<!-- training-outage: begin -->", "<!-- training-outage: end -->"
 NEVER = "never"
 
 
@@ -178,7 +178,7 @@ def least_ms() -> float:
     """What the links alone take for it, in ms, when half of the planes die.
 
     >>> round(least_ms(), 3)
-    2.102
+    2.101
     """
     ranks, size, planes, gbps, payload, packet = 8, 32e6, 4, 100, 1_460, 1_500
     return float(_doubled(2 * (ranks - 1) / ranks * size * packet / payload * 8 / (planes * gbps) / 1e6))

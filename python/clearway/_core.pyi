@@ -5,15 +5,19 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, TypeAlias, TypedDict, final
 
-from typing_extensions import Self
+from typing_extensions import Self, disjoint_base
 
 __all__ = [
     "COMMIT",
     "AckEvent",
     "Answer",
+    "Completions",
     "CongestionEvent",
+    "Maze",
     "Scenario",
+    "Sent",
     "SentEvent",
+    "Socket",
     "StartEvent",
     "__version__",
     "dissector",
@@ -73,6 +77,7 @@ class _Foreseen(TypedDict):
     cpu_seconds: float | None
     fits: str | None
 
+@disjoint_base
 class Answer:
     def __new__(cls, *arguments: Any, **named: Any) -> Self: ...
     @property
@@ -196,7 +201,7 @@ class SentEvent:
 class Scenario:
     @staticmethod
     def parse(text: str, name: str, folder: str | PathLike[str], sets: list[tuple[str, str]]) -> Scenario: ...
-    def with_sets(self, sets: list[tuple[str, str]], controls: Sequence[tuple[str, Answer, str]] = []) -> Scenario: ...
+    def with_sets(self, sets: list[tuple[str, str]], controls: Sequence[tuple[str, Answer, str]] = ...) -> Scenario: ...
     def to_toml(self) -> str: ...
     @property
     def name(self) -> str: ...

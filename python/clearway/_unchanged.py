@@ -68,8 +68,8 @@ class Unchanged:
 def unchanged(runs: Iterable[Ran]) -> list[Unchanged]:
     """What of these runs should have differed and did not.
 
-    >>> toml = "[fabric.star]\\\\nhosts = 2\\\\n[[traffic]]\\\\nname = 'a'\\\\n"
-    >>> runs = [Ran(name, "00ff", "packet", f"transport = '{name}'\\\\n" + toml) for name in ("udp", "dctcp")]
+    >>> toml = "[fabric.star]\\nhosts = 2\\n[[traffic]]\\nname = 'a'\\n"
+    >>> runs = [Ran(name, "00ff", "packet", f"transport = '{name}'\\n" + toml) for name in ("udp", "dctcp")]
     >>> [(one.first, one.others, one.differs) for one in unchanged(runs)]
     [('udp', ('dctcp',), ('transport',))]
     """
