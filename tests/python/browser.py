@@ -68,6 +68,17 @@ class Page:
             await asyncio.sleep(0.1)
         raise TimeoutError(f"{script} did not become true in {seconds} s; the page says {self.complaints}")
 
+    async def settled(self, script: str) -> Any:
+        """The value of a script once it stays the same: a chart that fits its range anew moves its points."""
+        value = await self.until(script)
+        while (later := await self._later(script)) != value:
+            value = later
+        return value
+
+    async def _later(self, script: str) -> Any:
+        await asyncio.sleep(0.3)
+        return await self.until(script)
+
     async def mouse(self, x: float, y: float, click: bool = False) -> None:
         """Moves the mouse, and clicks if asked to."""
         await self.ask("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)

@@ -78,7 +78,7 @@ def test_a_browser_shows_a_sweep_and_the_runs_of_a_point(how: str, swept: cw.Swe
             one.value = one.options[1].value; one.onchange(); })()"""
         await page.evaluate(choose)
         assert await page.evaluate(shown) == 2
-        at = await page.until(f"({POINT})('sweep-0')")
+        at = await page.settled(f"({POINT})('sweep-0')")
         await page.mouse(*at)
         await page.until(f"({TEXTS})(document).includes('every flow done')")
         await page.mouse(*at, click=True)
@@ -112,7 +112,7 @@ def test_a_browser_filters_all_schemes_by_family(tmp_path: Path) -> None:
         assert await page.until(f"{model} === {lines}")
         await page.evaluate("document.querySelector('[data-series] input').click()")
         assert await page.until(f"{model} === {lines - 1}"), "a click in the legend hides a line"
-        at = await page.until(f"({POINT})('all-0')")
+        at = await page.settled(f"({POINT})('all-0')")
         await page.mouse(*at, click=True)
         words = await page.until("document.querySelector('[data-runs]').innerText")
         assert "phost" in words and "leaf-spine" in words
