@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import itertools
 import json
+import math
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -191,6 +193,12 @@ class Scenario:
         for index, traffic in enumerate(read.get("traffic", [])):
             for kind, trace in traffic.get("trace", {}).items():
                 files.append((f"traffic.{index}.trace.{kind}.path", self._folder / trace["path"]))
+        for index, job in enumerate(read.get("job", [])):
+            for kind, trace in job.get("trace", {}).items():
+                key, path = f"job.{index}.trace.{kind}", self._folder / trace["path"]
+                files += [(f"{key}.path", one) for one in (_of_ranks(path, trace) if kind == "chakra" else [path])]
+                if "groups" in trace:
+                    files.append((f"{key}.groups", self._folder / trace["groups"]))
         for key, transport in _transports(read):
             if isinstance(transport, dict) and "module" in transport.get("custom", {}):
                 files.append((f"{key}.custom.module", self._folder / transport["custom"]["module"]))
@@ -226,6 +234,19 @@ def read_text(path: Path) -> str:
             raise
         why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise ScenarioError(str(path), None, "", f"could not be read: {why}") from None
+
+
+def _of_ranks(prefix: Path, trace: Mapping[str, Any]) -> Iterator[Path]:
+    """The files of a Chakra trace, one a rank; without a number of ranks as many as there are."""
+    for rank in itertools.count():
+        path = prefix.with_name(f"{prefix.name}.{rank}{OF_A_RANK}")
+        if rank >= trace.get("ranks", math.inf) or (rank and "ranks" not in trace and not path.exists()):
+            return
+        yield path
+
+
+OF_A_RANK = ".et"
+"""Behind the rank's number, the end of a file of a Chakra trace."""
 
 
 def _transports(read: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import io
 import json
 import re
+import shutil
 import time
 from pathlib import Path
 from typing import Any
@@ -142,6 +143,18 @@ def test_what_makes_a_result_makes_its_key(tmp_path: Path) -> None:
     (tmp_path / "flows.csv").unlink()
     result = swept.run()["n 1"]
     assert result.flows["bytes"].tolist() == [1000] and "flows.csv" in result.scenario_toml
+
+
+@pytest.mark.parametrize("said", ["", ", ranks = 2"])
+def test_the_files_of_a_jobs_trace_go_with_the_run(said: str, tmp_path: Path) -> None:
+    shutil.copytree("tests/python/chakra", tmp_path / "t")
+    chakra = f'path = "t/two", groups = "t/groups.json"{said}'
+    toml = f"fabric.star.hosts = 2\n[[job]]\ntrace = {{ chakra = {{ {chakra} }} }}\n"
+    scenario = cw.Scenario.from_toml(toml, folder=tmp_path)
+    whole = cw.run(scenario)
+    swept = cw.Sweep([cw.Point(scenario, {"n": 1})], tmp_path / "out")
+    shutil.rmtree(tmp_path / "t")
+    assert swept.run()["n 1"].digest == whole.digest
 
 
 def test_a_failed_run_is_reported_and_tried_again_alone(tmp_path: Path) -> None:

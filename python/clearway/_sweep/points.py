@@ -15,7 +15,7 @@ from clearway import _core
 from clearway._errors import ScenarioError
 from clearway._results import Result
 from clearway._run import Progress, _row, run
-from clearway._scenario import Scenario
+from clearway._scenario import OF_A_RANK, Scenario
 from clearway._sustain import kept_up
 
 _Simulation = TypeVar("_Simulation", bound="Simulation")
@@ -118,12 +118,14 @@ class Simulation(Task):
     @contextmanager
     def _scenario(self) -> Iterator[Scenario]:
         with tempfile.TemporaryDirectory(prefix="clearway-") as place:
-            sets = []
-            for number, (key, name, content) in enumerate(self.files):
-                path = Path(place) / str(number) / name
-                path.parent.mkdir()
-                path.write_bytes(content)
-                sets.append((key, json.dumps(str(path))))
+            said = dict[str, Path]()
+            for key, name, content in self.files:
+                # Files of one key, a rank's each, are named by what they have in common.
+                folder = said[key].parent if key in said else Path(place) / str(len(said))
+                folder.mkdir(exist_ok=True)
+                (folder / name).write_bytes(content)
+                said.setdefault(key, folder / (name.removesuffix(f".0{OF_A_RANK}") if ".chakra.path" in key else name))
+            sets = [(key, json.dumps(str(path))) for key, path in said.items()]
             yield Scenario(_core.Scenario.parse(self.toml, "scenario", ".", sets))
 
 
