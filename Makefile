@@ -134,12 +134,15 @@ $(WASM_BINDGEN):
 		--root $(WASM_BINDGEN_ROOT) --target-dir target
 
 # One wheel for every Python from 3.10 on, of this machine's kind, in target/wheels. With ZIG=1 it runs on any Linux
-# whose glibc is 2.17 or later (manylinux2014), however new this machine's is. Line numbers for crashes would make it
-# 20 MB instead of 5. WHEEL holds more for maturin.
+# whose glibc is 2.17 or later (manylinux2014), however new this machine's is, and with TARGET=aarch64-unknown-linux-gnu
+# or TARGET=aarch64-apple-darwin beside it on another kind of machine. Line numbers for crashes would make it 20 MB
+# instead of 5. WHEEL holds more for maturin.
 wheel: $(VENV)/.packages
 	$(if $(ZIG),$(BIN)/pip install --quiet --disable-pip-version-check ziglang==$(ZIGLANG))
+	$(if $(TARGET),rustup target add $(TARGET))
 	$(WITHIN) $(BIN)/maturin build --release --locked --strip --out target/wheels \
-		$(if $(ZIG),--zig --compatibility manylinux2014) $(WHEEL)
+		$(if $(ZIG),--zig $(if $(findstring apple,$(TARGET)),,--compatibility manylinux2014)) \
+		$(if $(TARGET),--target $(TARGET)) $(WHEEL)
 
 # The newest of these wheels in an environment of its own, without cargo: figures within a minute of `pip install`.
 try-wheel:

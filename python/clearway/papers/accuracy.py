@@ -19,8 +19,8 @@ from clearway.papers.figures import Held
 FOLDER = Path("papers") / "accuracy"
 PAGE = Path("docs") / "accuracy.md"
 
-# Names for the lack of a mechanism.
-ABSENT = ("none", "physical_queue")
+# Names for the lack of a mechanism, and for one that its user brings.
+ABSENT = ("none", "physical_queue", "custom")
 
 INTRODUCTION = """# How accurate it is
 
