@@ -29,7 +29,7 @@ TESTS_AT_ONCE ?= 2
 FUZZ_TARGETS ?= $(notdir $(wildcard fuzz/seeds/*))
 
 .PHONY: run test test-rust test-python test-slow test-kernel aq lint docs site rust-docs fuzz deny
-.PHONY: web wheel try-wheel bench bench-against clean
+.PHONY: web wheel try-wheel bench bench-against bench-live clean
 .DEFAULT_GOAL := run
 
 run: $(VENV)/.release
@@ -152,6 +152,11 @@ try-wheel:
 bench:
 	cargo run --release --locked -p clearway-sim --example bench -- $(if $(WRITE),--json docs/speed.json) $(BENCH)
 	$(if $(WRITE),$(PYTHON) tests/bench_page.py)
+
+# What live runs reach on this machine, into docs/live.md; as root, the kernel's TCP over them too. Nothing else should
+# run meanwhile.
+bench-live: $(VENV)/.release
+	$(BIN)/python tests/live_page.py $(if $(filter 0,$(shell id -u)),,bench)
 
 # Pairs with the code of a commit: status 1 if this tree is more than 3% slower. AGAINST names lines and options.
 bench-against:
