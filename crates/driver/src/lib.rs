@@ -41,7 +41,7 @@ mod testing;
 
 pub use audit::findings;
 pub use build::drivers;
-pub use cut::Cut;
+pub use cut::{Cut, Shape};
 pub use driver::{Driver, Due};
 pub use links::{Carrier, Departure, End, Links, Outlet, Pipe};
 pub use nodes::{HostPort, HostSlot, SwitchSlot, digest};
