@@ -94,7 +94,7 @@ def tables(page: Path) -> Iterator[tuple[int, str]]:
 
 
 def names(page: Path) -> list[tuple[int, str]]:
-    """Files and declarations that the page names, with the numbers of their lines. Settings and commands are left out."""
+    """Files and declarations that the page names, with their lines. Settings and commands are left out."""
     pattern = r"`((?:\w+::)*\w+|[\w/-]+(?:\.rs|/))`"
     return [(number, found) for number, cell in tables(page) for found in re.findall(pattern, cell)]
 
