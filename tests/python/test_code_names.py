@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 CRATES = ROOT / "crates"
 PAGES = sorted((ROOT / "docs/schemes").glob("*.md"))
-COLUMNS = ("where", "here")
+COLUMNS = ("where", "here", "code", "the code")
 # The modules that a page's short names stand in, where that is not the one that it is called after.
 FOLDERS = {
     "aq": ["sharing/src/aq", "contract/src/sharing"],
