@@ -75,7 +75,7 @@ test-kernel:
 # From what fails soonest to what takes longest.
 lint:
 	cargo fmt --all --check
-	$(PYTHON) tests/width.py
+	$(PYTHON) tests/limits.py
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	$(MAKE) rust-docs
 

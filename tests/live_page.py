@@ -79,13 +79,13 @@ def render(record: Mapping[str, Any]) -> str:
     if bench := record.get("bench"):
         parts += [_where(bench), *_bench(bench["report"])]
     if attached := record.get("attached"):
-        parts += [f"**The kernel's TCP over attached hosts.** {_where(attached)}", _attached(attached)]
+        parts += [_where(attached, "**The kernel's TCP over attached hosts.** "), _attached(attached)]
     return "\n\n".join(parts) + "\n" if parts else "Not yet measured: `python tests/live_page.py`.\n"
 
 
-def _where(part: Mapping[str, Any]) -> str:
+def _where(part: Mapping[str, Any], title: str = "") -> str:
     return _wrapped(
-        f"Measured at commit {part['commit']} on {part['date']}, on {part['cores']} cores of {part['cpu']}, while "
+        f"{title}Measured at commit {part['commit']} on {part['date']}, on {part['cores']} cores of {part['cpu']}, while "
         f"{part['load']:.1f} other programs wanted them (`{part['command']}`)."
     )
 
@@ -144,7 +144,7 @@ def _bench(report: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _attached(part: Mapping[str, Any]) -> str:
-    heads = ["fabric's packets", "one TCP connection", "what the run could not keep up with"]
+    heads = ["packets of the fabric", "one TCP connection", "time for which the network stood still"]
     return _table(
         heads, [[row["packets"], f"{row['gbps']:.1f} Gbps", f"{row['lost_percent']:.0f}%"] for row in part["rows"]]
     )

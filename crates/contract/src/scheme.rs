@@ -157,30 +157,32 @@ pub enum Compared {
     With(&'static str),
 }
 
-/// What may become of a message that is not delivered.
+/// What a transport does with a message that it cannot deliver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Undelivered {
-    /// The sender goes on for good.
+    /// The sender never stops trying.
     Never,
-    /// The sender gives it up, once it has waited for long.
+    /// The sender gives it up after a long wait.
     GivenUp,
-    /// The network may reject it at once, for want of room; the sender may give it up too.
+    /// The network may reject it at once because it has no room. The sender may give it up too.
     Rejected,
 }
 
-/// How a scheme's packets travel as bytes: [`Header`], for those who know the scheme only when they run.
+/// How a scheme's packets travel as bytes. It is [`Header`] as a trait object, for code that learns only at run time
+/// which scheme a packet belongs to.
 pub trait HeaderFormat {
-    /// Appends a packet as it travels, but for its content, which follows.
+    /// Appends the packet's header as it travels. The content follows it.
     fn emit(&self, packet: &Packet, content: &[u8], to: &mut Writer<'_>);
 
     /// Reads a header from a wire into `packet`, and leaves its content to be read. Any input may come from a socket:
     /// no panic.
     fn parse(&self, from: &mut Reader<'_>, packet: &mut Packet) -> Result<(), Malformed>;
 
-    /// A link has inverted these bits of a packet: whether it goes on, as what it is now.
+    /// A link has inverted these bits of a packet. Returns whether the packet travels on, with its header changed
+    /// accordingly.
     fn damage(&self, packet: &mut Packet, bits: &[u32]) -> bool;
 
-    /// How they stand there, for readers of captures.
+    /// The layout of these headers as data, for readers of captures.
     fn layout(&self) -> Layout;
 
     /// Where in its message a data packet's payload begins, in bytes.

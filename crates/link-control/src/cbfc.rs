@@ -42,7 +42,7 @@ use units::{Bytes, HostId, NodeId, PortId, Problem, SwitchId};
 use contract::link_control::{LinkScheme, LinkView, check_classes, class_mask};
 use contract::{About, Compared, HeaderFormat, headers_of};
 
-use channels::{Channels, Terms};
+use channels::{Channels, Params};
 pub use frame::{Frame, VCS_MAX};
 
 /// Configuration of CBFC.
@@ -115,10 +115,10 @@ impl LinkScheme for Config {
     }
 
     fn check_on(&self, view: &LinkView<'_>, switch: SwitchId) -> Result<(), Problem> {
-        let (node, terms) = (view.fabric.switch_node(switch), self.terms(view));
+        let (node, params) = (view.fabric.switch_node(switch), self.params(view));
         let size = self.credit_size.get();
         let name = &view.fabric.names[node.index()];
-        let least = u64::from(terms.full_packet) + terms.update;
+        let least = u64::from(params.full_packet) + params.update;
         for port in self.ports(view, node) {
             let credits = self.credits_into(view, node, port);
             if credits < least {
@@ -177,14 +177,14 @@ impl LinkScheme for Config {
 }
 
 impl Config {
-    fn terms(&self, view: &LinkView<'_>) -> Terms {
+    fn params(&self, view: &LinkView<'_>) -> Params {
         let mut vc_of = [None; CLASSES];
         for (vc, classes) in (0..).zip(&self.vcs) {
             classes.iter().for_each(|&class| vc_of[usize::from(class)] = Some(vc));
         }
         let size = self.credit_size.get();
         let full_packet = view.mtu_bytes.div_ceil(size) as u16;
-        Terms { vc_of, credit_bytes: size as u32, full_packet, update: self.update.get().div_ceil(size) }
+        Params { vc_of, credit_bytes: size as u32, full_packet, update: self.update.get().div_ceil(size) }
     }
 
     fn ports(&self, view: &LinkView<'_>, node: NodeId) -> impl Iterator<Item = PortId> + use<> {
@@ -195,9 +195,9 @@ impl Config {
     fn busy_credits(&self, view: &LinkView<'_>, node: NodeId, port: PortId) -> u64 {
         // Until a packet's credits come back it has itself to leave, then its update does, behind a packet that has
         // begun; and a third must have room all the while.
-        let terms = self.terms(view);
+        let params = self.params(view);
         let round_trip = view.hop_bdp_bytes(node, port) + u64::from(frame::UPDATE_BYTES);
-        (round_trip.div_ceil(view.mtu_bytes) + 3) * u64::from(terms.full_packet) + terms.update
+        (round_trip.div_ceil(view.mtu_bytes) + 3) * u64::from(params.full_packet) + params.update
     }
 
     /// Credits that a node gives its neighbour at a port in each virtual channel.
@@ -235,6 +235,6 @@ impl Config {
         let link = view.fabric.link(view.fabric.ports[node.index()][port.index()]);
         let out = self.credits_into(view, link.to, link.to_port);
         let into = self.credits_into(view, node, port);
-        Channels::new(self.terms(view), [out, into].map(|credits| credits.min(CREDITS_MAX) as u16), self.vcs.len())
+        Channels::new(self.params(view), [out, into].map(|credits| credits.min(CREDITS_MAX) as u16), self.vcs.len())
     }
 }

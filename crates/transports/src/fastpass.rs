@@ -6,7 +6,7 @@
 //! - [`header`]: what packets carry;
 //! - `arbiter`: the arbiter alone, a state machine: the matching of each slot, and the path of each message;
 //! - `calendar`: the reservations of one link;
-//! - `terms`: slots, and how packets move over paths;
+//! - `params`: slots, and how packets move over paths;
 //! - `sender`, `receiver`, `host`: asking for slots, sending in them, putting messages together.
 //!
 //! # Decisions
@@ -48,9 +48,9 @@ pub mod header;
 mod arbiter;
 mod calendar;
 mod host;
+mod params;
 mod receiver;
 mod sender;
-mod terms;
 
 #[cfg(test)]
 mod tests;
@@ -65,7 +65,7 @@ use contract::{
     About, ControlPackets, Family, Guarantee, HeaderFormat, Nature, NetworkView, Scheme, SwitchRequirements,
     Undelivered, headers_of,
 };
-use terms::Params;
+use params::Params;
 
 pub use header::Header;
 
@@ -239,7 +239,7 @@ impl Scheme for Config {
         let full = lateness(network_view, mtu);
         let queue_bytes = |link: &fabric::Link| mtu * full.ps().div_ceil(link.rate.transmit(mtu).ps().max(1));
         let queue_bytes: Vec<u64> = network_view.fabric.links.iter().map(queue_bytes).collect();
-        Some(Guarantee { class: terms::DATA, room_bytes: queue_bytes.clone(), queue_bytes, wait: full, proven: true })
+        Some(Guarantee { class: params::DATA, room_bytes: queue_bytes.clone(), queue_bytes, wait: full, proven: true })
     }
 }
 

@@ -20,10 +20,10 @@ pub mod header;
 mod credits;
 mod host;
 mod nscc;
+mod params;
 mod receiver;
 mod sender;
 mod spraying;
-mod terms;
 
 #[cfg(test)]
 mod tests;
@@ -41,7 +41,7 @@ use contract::{
 pub use header::Header;
 pub use spraying::Spraying;
 
-use crate::trimming::{Terms, TrimmingQueues};
+use crate::trimming::{Params, TrimmingQueues};
 
 /// Configuration of UET.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -248,15 +248,15 @@ impl Scheme for Config {
     }
 
     fn endpoint(&self, site: &Site, network: &NetworkView) -> Box<dyn Endpoint> {
-        let terms = terms::Params::new(self, site);
-        let credits = terms.rccc.then(|| {
+        let params = params::Params::new(self, site);
+        let credits = params.rccc.then(|| {
             let alone = self.congestion_control == CongestionControl::Rccc;
             let ratio = self.oversubscription.unwrap_or_else(|| oversubscription(network));
             let control = (alone && ratio > 1.0).then(|| credits::RateControl::new(ratio, site.data_rtt));
             let payload = u64::from(site.payload_max());
-            credits::Credits::new(site.nic_rate, payload, terms.window_max, control)
+            credits::Credits::new(site.nic_rate, payload, params.window_max, control)
         });
-        Box::new(host::Uet::new(terms, receiver::Receiver::new(credits)))
+        Box::new(host::Uet::new(params, receiver::Receiver::new(credits)))
     }
 
     fn queueing(&self, network: &NetworkView, switch: SwitchId) -> Option<Box<dyn node::QueueDiscipline>> {
@@ -265,7 +265,7 @@ impl Scheme for Config {
         }
         let (site, fabric) = (&network.site, &network.fabric);
         let room = u32::try_from(self.queue_bytes(site)).unwrap_or(u32::MAX / 2).min(u32::MAX / 2);
-        let terms = Terms {
+        let params = Params {
             transport: site.transport,
             data_bytes_max: room,
             headers_bytes_max: 2 * room,
@@ -278,6 +278,6 @@ impl Scheme for Config {
         };
         let links = &fabric.ports[fabric.switch_node(switch).index()];
         let to_hosts = links.iter().map(|&link| fabric.as_host(fabric.link(link).to).is_some());
-        Some(Box::new(TrimmingQueues::new(terms, to_hosts)))
+        Some(Box::new(TrimmingQueues::new(params, to_hosts)))
     }
 }

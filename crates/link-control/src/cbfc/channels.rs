@@ -7,7 +7,7 @@ use super::frame::{COUNT, Frame};
 
 /// What holds for all ports.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Terms {
+pub(super) struct Params {
     /// By class: its virtual channel.
     pub vc_of: [Option<u8>; CLASSES],
     /// Bytes of a credit.
@@ -18,7 +18,7 @@ pub(super) struct Terms {
     pub update: u64,
 }
 
-impl Terms {
+impl Params {
     fn credits(&self, packet: &Packet) -> u16 {
         u32::from(packet.wire_bytes).div_ceil(self.credit_bytes) as u16
     }
@@ -27,7 +27,7 @@ impl Terms {
 /// A port's part of CBFC, in a switch as in a NIC. Packets bear the number of their channel and 1 on a link, and 0 if
 /// they have no credits: what a switch calls the queue that they come from.
 pub(super) struct Channels {
-    terms: Terms,
+    params: Params,
     /// By virtual channel: what the neighbour has room for.
     out: Vec<Sender>,
     /// By virtual channel: the room here.
@@ -75,9 +75,9 @@ const fn sum(counter: u16, more: u16) -> u16 {
 
 impl Channels {
     /// A port with so many credits in each of `vcs` channels: those that it has, and those that it gives.
-    pub fn new(terms: Terms, credits: [u16; 2], vcs: usize) -> Channels {
+    pub fn new(params: Params, credits: [u16; 2], vcs: usize) -> Channels {
         let (out, into) = (vec![Sender::default(); vcs], vec![Receiver::default(); vcs]);
-        Channels { terms, out, into, credits, up: true, lost_credits: 0 }
+        Channels { params, out, into, credits, up: true, lost_credits: 0 }
     }
 
     /// Credits left in a channel.
@@ -88,28 +88,28 @@ impl Channels {
 
     /// The classes, as bits, of channels without credits for a full-size packet.
     pub fn paused(&self) -> u8 {
-        let waits = |vc: u8| self.up && self.available(usize::from(vc)) < self.terms.full_packet;
-        let classes = (0..).zip(self.terms.vc_of);
+        let waits = |vc: u8| self.up && self.available(usize::from(vc)) < self.params.full_packet;
+        let classes = (0..).zip(self.params.vc_of);
         classes.filter(|(_, vc)| vc.is_some_and(waits)).fold(0, |mask, (class, _): (u8, _)| mask | 1 << class)
     }
 
     /// The virtual channel of a class.
     pub fn vc_of(&self, class: u8) -> Option<u8> {
-        self.terms.vc_of[usize::from(class)]
+        self.params.vc_of[usize::from(class)]
     }
 
     /// A packet leaves. Returns the mark that it bears, and a message that is to follow it.
     pub fn leaves(&mut self, packet: &Packet) -> (u16, Option<Frame>) {
         let counts = self.up && !packet.has(flags::LINK_FRAME);
         let Some(vc) = self.vc_of(packet.class).filter(|_| counts) else { return (0, None) };
-        let credits = self.terms.credits(packet);
+        let credits = self.params.credits(packet);
         let sender = &mut self.out[usize::from(vc)];
         sender.consumed = sum(sender.consumed, credits);
         // Lost credits hurt when none are left. Fewer than these, lost, leave enough for a packet.
         let given = self.credits[0];
-        let many = (given / 2).min(given.saturating_sub(self.terms.full_packet) + 1);
+        let many = (given / 2).min(given.saturating_sub(self.params.full_packet) + 1);
         let left = given.saturating_sub(since(sender.consumed, sender.freed));
-        let due = left < self.terms.full_packet && since(sender.consumed, sender.told) >= many;
+        let due = left < self.params.full_packet && since(sender.consumed, sender.told) >= many;
         let message = due.then(|| {
             sender.told = sender.consumed;
             Frame::Consumed { vc, count: sender.consumed }
@@ -119,7 +119,7 @@ impl Channels {
 
     /// A packet with this mark has come.
     pub fn came(&mut self, mark: u16, packet: &Packet) {
-        let credits = self.terms.credits(packet);
+        let credits = self.params.credits(packet);
         if let Some(receiver) = self.receiver(mark) {
             receiver.seen = sum(receiver.seen, credits);
             receiver.held += credits;
@@ -128,7 +128,7 @@ impl Channels {
 
     /// Such a packet has left the buffer. Returns what is to be told.
     pub fn freed(&mut self, mark: u16, packet: &Packet) -> Option<Frame> {
-        let (credits, up) = (self.terms.credits(packet), self.up);
+        let (credits, up) = (self.params.credits(packet), self.up);
         let receiver = self.receiver(mark)?;
         receiver.held = receiver.held.saturating_sub(credits);
         receiver.freed = sum(receiver.freed, credits);
@@ -181,7 +181,7 @@ impl Channels {
     /// What the sender of a channel is to be told by now, and beside it of the channel with the most other news.
     fn news(&mut self, vc: usize) -> Option<Frame> {
         let untold = |receiver: &Receiver| since(receiver.freed, receiver.told);
-        if u64::from(untold(&self.into[vc])) < self.terms.update.max(1) {
+        if u64::from(untold(&self.into[vc])) < self.params.update.max(1) {
             return None;
         }
         let others = (0..self.into.len()).filter(|&other| other != vc && untold(&self.into[other]) > 0);
