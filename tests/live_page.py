@@ -85,8 +85,8 @@ def render(record: Mapping[str, Any]) -> str:
 
 def _where(part: Mapping[str, Any], title: str = "") -> str:
     return _wrapped(
-        f"{title}Measured at commit {part['commit']} on {part['date']}, on {part['cores']} cores of {part['cpu']}, while "
-        f"{part['load']:.1f} other programs wanted them (`{part['command']}`)."
+        f"{title}Measured at commit {part['commit']} on {part['date']}, on {part['cores']} cores of {part['cpu']}, "
+        f"while {part['load']:.1f} other programs wanted them (`{part['command']}`)."
     )
 
 
