@@ -1,7 +1,7 @@
 //! How entities share a network: what each asks for and where, and what a mechanism that grants it can do.
 //!
 //! The terms are Augmented Queue's (section 4.1). A tenant asks for a share of a link in one pipeline of a switch, and
-//! packets bear the ids of what was granted. A mechanism stands in switches ([`SharingScheme::switch_part`]), between a
+//! packets carry the ids of the grants. A mechanism works in switches ([`SharingScheme::switch_part`]), between a
 //! host's endpoints and its NIC ([`SharingScheme::shaper`]), or in neither.
 
 use std::num::NonZeroU32;

@@ -1,8 +1,8 @@
-//! What links carry, as blocks of a file that Wireshark and tcpdump read: pcapng (draft-ietf-opsawg-pcapng). The same
-//! for simulated links and live ones.
+//! Captures of links in the format that Wireshark and tcpdump read: pcapng (draft-ietf-opsawg-pcapng). The same for
+//! simulated links and live ones.
 //!
-//! A packet is noted when its last bit has left, in nanoseconds of the network's time. Every packet is an Ethernet
-//! frame, from the hardware address of its source to that of its destination:
+//! A packet's time is when its last bit has left, in nanoseconds of network time. Every packet is an Ethernet frame,
+//! from the hardware address of its source to that of its destination:
 //!
 //! - that of an attached host has its own bytes, with the mark that a switch has given it;
 //! - that of a transport is in IPv4 and UDP: addresses of the two hosts, class (in the upper three bits of the traffic
@@ -13,8 +13,8 @@
 //!   place in its list (IEEE 802 wants such a subtype there), and the frame in its own format; its addresses are those
 //!   of the link's ends.
 //!
-//! A packet without content has what it says as a comment, in the scheme's words: "dcpim: Token class 2, phase 7"; one
-//! that was lost, why.
+//! A packet without content has a comment that says what its header means, in the scheme's words: "dcpim: Token class
+//! 2, phase 7". The comment of a lost packet says why it was lost.
 
 mod dissector;
 pub mod internet;

@@ -1,4 +1,4 @@
-//! The probes of a run: one line each. Which of them look, a scenario says.
+//! The probes of a run: one line each. The scenario says which of them are active.
 
 mod arrivals;
 mod captured;

@@ -1,7 +1,7 @@
-//! What the parts of a network in one process have to say when a run is over, for another process to gather.
+//! The results of one process's parts of the network, for another process to combine when a run is over.
 //!
-//! It is bytes, and whoever reads them trusts none: numbers are kept so small that sums of them fit, and what is told
-//! of flows, links and switches that the other process does not have is refused.
+//! It travels as bytes that the reader does not trust. Numbers are limited so that their sums fit, and statements about
+//! flows, links and switches that the sending process does not have are refused.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Where some ranks of a job stand: what ends, and what may begin then.
+//! The progress of some ranks of a job: which steps have ended, and which may begin.
 
 use std::cmp::Reverse;
 use std::collections::hash_map::Entry;

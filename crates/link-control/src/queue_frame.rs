@@ -1,4 +1,4 @@
-//! What neighbours say of single queues, and how a NIC answers.
+//! Frames that pause and resume single queues of a neighbour, and how a NIC obeys them.
 
 use std::collections::BTreeSet;
 

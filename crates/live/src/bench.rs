@@ -2,8 +2,8 @@
 //! a virtual link by packet size, the latency of a hop, many virtual links on one thread, and packet-hops a second.
 //!
 //! Paper: 38 Gbps on a link of 40 with packets of 8 KB, and 3 us a hop with small packets, between servers with RDMA.
-//! Here both ends are on one machine. All contents are written and checked. Beside each number stands for how much of
-//! the time other programs, or other virtual machines, had the workers' cores.
+//! Here both ends are on one machine. All contents are written and checked. Beside each number is the share of the time
+//! for which other programs, or other virtual machines, used the workers' cores.
 
 use std::process::Command;
 

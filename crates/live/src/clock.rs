@@ -1,11 +1,11 @@
-//! The run's clock, and how far behind it things were done.
+//! The run's clock, and how late events were processed.
 //!
-//! Nodes live in the time of the network, which is the machine's divided by the dilation: nothing of a scenario is
-//! slowed down, only its clock. All workers have the same clock.
+//! Nodes use network time, which is the machine's time divided by the dilation. So the scenario stays as it is, and
+//! only the clock is slower. All workers have the same clock.
 //!
-//! **Standing still.** What was due is done as of the instant at which it was due, late or not. So lateness changes
-//! nothing that nodes do, as long as the run catches up. Where something is later than [`CREDIT`], the clock is set
-//! back until it is not: for so long the network stood still, and the audit says so.
+//! **Standing still.** An event is processed with the time at which it was due, late or not. So lateness does not
+//! change what nodes do, as long as the run catches up. If an event is later than [`CREDIT`], the clock is set back by
+//! the excess, as if the network had stood still for that long, and the audit reports it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;

@@ -1,9 +1,9 @@
-//! What the applications of a live run say to each other, so that every byte can be checked where it arrives.
+//! The content of messages in a live run, made so that every byte can be checked where it arrives.
 //!
-//! Byte i of flow f is a function of (f, i) alone: a receiver knows what must come without having been told. A flow's
-//! words of eight bytes are a number of the flow's own, plus a constant for each word before: so eight bytes that
-//! belong to another flow, or to another place in the same one, are wrong, and a core writes or compares some 50 bytes
-//! a nanosecond, many words at a time.
+//! Byte i of flow f is a function of (f, i) alone, so a receiver knows what must arrive. Each word of eight bytes is a
+//! number that belongs to the flow, plus a constant for each word before it. So eight bytes of another flow, or of
+//! another place in the same flow, are recognised as wrong. A core writes or compares some 50 bytes a nanosecond, many
+//! words at a time.
 
 use run::FlowTable;
 use scenario::ContentCheck;

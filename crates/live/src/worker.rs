@@ -1,11 +1,11 @@
 //! A worker: a thread that drives some of the nodes.
 //!
-//! It has an agenda of what is due when: packets that come out of links, transmitters that become free, deadlines of
-//! hosts. It does what is due as soon as the clock has come to it and no other worker can send anything that comes
-//! before it ([`board`](crate::board)). It does it as of the instant at which it was due: so a late wake-up neither
-//! stretches a transmission nor shifts a protocol's clocking, as with a real NIC, which has a clock of its own and some
-//! packets in hand. When an application was told of something is noted by the clock: a flow's completion time has all
-//! lateness in it.
+//! It has an agenda of pending events: packets that come out of links, transmitters that become free, deadlines of
+//! hosts. It processes an event as soon as the clock has reached its time and no other worker can send anything that
+//! arrives before it ([`board`](crate::board)). The event keeps the time at which it was due. So a late wake-up neither
+//! prolongs a transmission nor shifts a protocol's clocking, as with a real NIC, which has a clock of its own and some
+//! packets in hand. The time at which an application learns of something is taken from the clock: a flow's completion
+//! time includes all lateness.
 
 use std::sync::Arc;
 

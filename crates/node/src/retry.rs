@@ -1,15 +1,16 @@
-//! Link-level retry (LLR of Ultra Ethernet's link layer; UE specification 1.0, section 5.1): a link repeats what its
-//! bit errors have hit, so that nobody else notices.
+//! Link-level retry (LLR of Ultra Ethernet's link layer; UE specification 1.0, section 5.1): a link sends packets again
+//! that bit errors have damaged, so that nothing above the link notices.
 //!
 //! The sender numbers packets and keeps each until it is acknowledged. The receiver acknowledges all up to a number
 //! (LLR_ACK). If the packet that it expects comes damaged, or a later one comes first, it says which it had last
 //! (LLR_NACK) and drops all until the expected one comes; the sender goes back to that one and repeats all from there
-//! on, in their order. If nothing is acknowledged for a while, since the last packets or the message itself were lost,
-//! the sender repeats by itself. Messages are control ordered sets of 8 bytes between packets.
+//! on, in their order. If nothing is acknowledged for a while, because the last packets or the message itself were
+//! lost, the sender repeats without being asked. Messages are control ordered sets of 8 bytes between packets.
 //!
 //! Decided here, where public descriptions leave it open:
 //!
-//! - *Numbers have 16 bits* instead of 20, and go round. A damaged packet's number is known: it stands in the preamble.
+//! - *Numbers have 16 bits* instead of 20, and go round. A damaged packet's number is still known, because it is in the
+//!   preamble.
 //! - *A timer runs from the last transmission or acknowledgement*, and starts again with each.
 //! - *Frames of a flow control* have no number and are not repeated: they are not damaged here either, and a pause may
 //!   not wait. Those that count packets are numbered ([`crate::link::ordered_frame`]).

@@ -1,13 +1,13 @@
 //! Ultra Ethernet Transport (UET: Ultra Ethernet Specification 1.0, 2025), with its congestion control as the public
 //! simulator of its authors has it (`uet-htsim`, github.com/ultraethernet/uet-htsim).
 //!
-//! A sender keeps a window by two signals of the network, ECN marks and queueing delay (NSCC, `nscc`), or a receiver
-//! gives it credit at the rate of its link (RCCC, `credits`), or both. Packets of one message go over many paths: each
-//! carries an entropy value that switches hash, and senders choose values by what they hear of earlier ones
-//! (`spraying`). So packets arrive in any order: a receiver takes them as they come, and acknowledges them selectively
-//! (`receiver`). Switches trim packets that find no room (queues: `trimming`), which receivers answer by
-//! NACKs; what nothing is heard of goes again after a timeout, or where switches do not trim when enough others have
-//! overtaken it (`sender`).
+//! Either a sender has a window that follows two signals of the network, ECN marks and queueing delay (NSCC, `nscc`),
+//! or a receiver gives it credit at the rate of its link (RCCC, `credits`), or both. Packets of one message go over
+//! many paths: each carries an entropy value that switches hash, and the answers to earlier packets tell senders which
+//! values to use again (`spraying`). So packets arrive in any order: a receiver accepts them as they come, and
+//! acknowledges them selectively (`receiver`). Switches trim packets that find no room (queues: `trimming`), and
+//! receivers answer these with NACKs. A packet without an answer is sent again after a timeout, or, where switches do
+//! not trim, when enough later packets have arrived (`sender`).
 //!
 //! `docs/schemes/uet.md` says where every constant is from, and lists what was decided differently.
 //!

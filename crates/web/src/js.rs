@@ -1,4 +1,4 @@
-//! What JavaScript calls. Errors are JSON: line, key and message.
+//! The functions that JavaScript calls. Errors are JSON: line, key and message.
 
 use wasm_bindgen::prelude::*;
 

@@ -1,9 +1,9 @@
 //! Training jobs: their ranks, where they are, and what they do.
 //!
-//! The messages of a job start when their ranks come to them, so that a job's times are results. What ranks do is a
-//! list of steps that all do in order (computations, and collectives among groups of ranks), or the training of a
-//! model, or what another tool has written. [`place`] turns jobs into graphs on hosts, and into a flow for each message
-//! that leaves its host.
+//! A job's message starts when its rank reaches the step that sends it, so a job's times are results of the run. What
+//! ranks do is a list of steps that all do in order (computations, and collectives among groups of ranks), or the
+//! training of a model, or what another tool has written. [`place`] turns jobs into graphs on hosts, and into a flow
+//! for each message that leaves its host.
 
 mod build;
 mod place;

@@ -1,6 +1,6 @@
-//! The longest round trip of a device's TCP connections while nothing queues, as the kernel itself has measured it:
-//! the least round trip (`tcpi_min_rtt`) of each connection whose own address is one of the device's, and the longest
-//! of these. `sock_diag` (7) tells it over netlink, of one network namespace.
+//! The longest round trip of a device's TCP connections while nothing queues, as the kernel itself has measured it: the
+//! least round trip (`tcpi_min_rtt`) of each connection whose own address is one of the device's, and the longest of
+//! these. `sock_diag` (7) reports it over netlink, for one network namespace.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

@@ -1,6 +1,6 @@
-//! What some links carry, packet by packet, for files that other programs read (`clearway run --pcap`). It is for no
-//! table: who runs a plan asks for it ([`Probes::capturing`](crate::Probes::capturing)), and takes it when the run is
-//! over.
+//! What some links carry, packet by packet, for files that other programs read (`clearway run --pcap`). It makes no
+//! table. The caller of a run asks for it ([`Probes::capturing`](crate::Probes::capturing)), and takes the packets when
+//! the run is over.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::Sender;

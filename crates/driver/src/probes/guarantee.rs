@@ -1,18 +1,18 @@
 //! Whether what a scheme guarantees of queues and waits holds (Harmony, Theorem 3.1): watched at every packet, on every
 //! link.
 //!
-//! What waits for a link is the longest right after a packet has joined and the transmitter, if it was free, has taken
-//! one: it is looked at there and nowhere else. How long a packet waited in all switches together is known when it
-//! arrives. So what is found is the very maximum of the run, not that of samples. Waits are kept in a histogram of
-//! three digits, and the longest of all exactly.
+//! A queue is longest right after a packet has joined and the transmitter, if it was free, has taken one. So the probe
+//! looks only then. How long a packet waited in all switches together is known when it arrives. So the probe finds the
+//! true maximum of the run, not that of samples. Waits are kept in a histogram of three digits, and the longest of all
+//! exactly.
 //!
-//! Packets that fail with a link or switch are no breach: a bound holds for what the network carries. A packet that is
-//! lost for want of room is one.
+//! Packets that are lost to a failed link or switch are no breach, since bounds concern the packets that the network
+//! carries. A packet that is lost because there was no room is a breach.
 //!
-//! Bounds are computed from the rates of links. Once a link is slower than it should be (a `[[failure]]` with `rate`)
-//! none holds any more, on no link: what comes late from there meets what was to come behind it. So from then on
-//! breaches are counted apart, and are no fault. When the link is whole again what it has delayed is still under way,
-//! for a time that nothing bounds: the guarantee does not come back.
+//! Bounds are computed from the rates of links. Once a link is slower than it should be (a `[[failure]]` with `rate`),
+//! no bound holds on any link: packets that it has delayed meet packets that should have come after them. So from then
+//! on breaches are counted separately, and are no fault. When the link is repaired, delayed packets are still under
+//! way, for an unbounded time. So the guarantee does not come back.
 
 mod findings;
 

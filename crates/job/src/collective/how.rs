@@ -1,4 +1,4 @@
-//! One way to ask for any collective, for those who read or generate whole jobs.
+//! One function for all collectives, for code that reads or generates whole jobs.
 
 use units::Duration;
 

@@ -1,4 +1,5 @@
-//! From what the ranks of a trace do to a graph: sends find their receives, and collectives all that take part.
+//! Makes a graph of the steps of a trace's ranks: matches sends with receives, and collects the participants of
+//! collectives.
 
 use units::Duration;
 

@@ -1,4 +1,4 @@
-//! The counters of one port: of what it sends, and of what comes to it.
+//! The counters of one port, for packets that it sends and for packets that it receives.
 
 use node::Packet;
 use node::packet::{CLASSES, flags};

@@ -1,4 +1,4 @@
-//! What the two ends of a link say of their counters.
+//! The frames in which the two ends of a link report their counters.
 
 use node::layout::{Bits, Field, Layout, Message};
 use node::wire::{Malformed, Reader, Writer};

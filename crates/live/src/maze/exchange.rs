@@ -1,4 +1,5 @@
-//! What programs and the workers of a Maze have in common: who has which port, and what is under way.
+//! The data that programs and the workers of a Maze share: which socket has which port, and which messages are under
+//! way.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};

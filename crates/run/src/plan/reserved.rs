@@ -1,5 +1,5 @@
-//! A transport that has the first classes for itself, what it guarantees, and the room that it must have. What cannot
-//! stand beside it, since it could hold its packets back, drop them or put others among them, is said in
+//! A transport that has the first classes for itself: what it guarantees, and the buffer that it needs. Settings that
+//! could hold its packets back, drop them or mix others with them are refused in
 //! [`compatibility`](crate::compatibility).
 
 use catalogue::Transport;

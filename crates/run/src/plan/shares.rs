@@ -1,4 +1,4 @@
-//! What stands in switches and at hosts so that entities share as the scenario says.
+//! The parts in switches and at hosts that make entities share as the scenario says.
 
 use std::collections::{BTreeMap, BTreeSet};
 

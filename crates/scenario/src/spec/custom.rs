@@ -1,5 +1,5 @@
-//! The controls of one's own that a scenario names: modules are read from their files, classes are looked up among
-//! those that came with the text.
+//! Users' own congestion controls that a scenario names: modules are read from their files, Python classes are looked
+//! up among those that came with the scenario's text.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,16 +1,16 @@
-//! A congestion control of one's own: a WebAssembly module or a Python class, in the place of a control in Rust.
+//! A user's own congestion control: a WebAssembly module or a Python class instead of a control in Rust.
 //!
 //! Header, loss recovery and receiver are TCP's. The program answers what happens to a flow with a window and, if it
-//! likes, a rate and a timer ([`contract`]). Who runs programs is not decided here: a scenario's reader brings a
-//! [`contract::Module`] that it has made of what the scenario names ([`Config::load`]), so that this crate reads no
+//! likes, a rate and a timer ([`contract`]). This crate does not run programs itself: the scenario's reader makes a
+//! [`contract::Module`] of the file or class that the scenario names ([`Config::load`]), so that this crate reads no
 //! file and knows no language.
 //!
 //! A program may be wrong. What it answers is checked, and one that fails ends its flow with the reason; other flows
 //! go on. It sees its own flows alone, and no clock, so a run is as deterministic as any.
 //!
-//! Acknowledgements are most of what happens. A program that answers the same to many says so by
-//! [`contract::Verdict::quiet_bytes`], and hears of them together. DCTCP's then crosses into its language some twice a
-//! window, and decides as if it had heard of each.
+//! Most events are acknowledgements. A program whose answer would not change says so by
+//! [`contract::Verdict::quiet_bytes`], and gets several acknowledgements in one call. DCTCP is then called about twice
+//! a window, and decides as if it were called for each.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,13 +1,14 @@
 //! RCCC, the receiver's credits: receiver-credit congestion control.
 //!
-//! Senders say how much credit they want (a *pull target*), and a receiver deals out as much as its link takes in, a
-//! few packets' worth at a time, to all that want some in turn. Where nobody wants any, those that have had what they
-//! wanted get some ahead, up to a window each: what they send next need not ask.
+//! Senders say how much credit they want (a *pull target*), and a receiver gives out as much as its link can receive,
+//! for a few packets at a time, to all senders that want some in turn. If none wants any, it gives credit in advance to
+//! senders that have received what they wanted, up to a window each, so that their next packets need not wait for
+//! credit.
 //!
-//! In an oversubscribed network the receiver's link is not the narrow one. There a receiver lowers the rate of its
-//! credits by what it sees of its data, once in about one and a half round trips: by the share of packets that were
-//! trimmed before the last link, and where more than a part of the rest is marked; otherwise it raises it, faster and
-//! faster while nothing is marked. Constants are those of `uet-htsim`.
+//! In an oversubscribed network the receiver's link may not be the bottleneck. There a receiver adapts the rate of its
+//! credits about once every one and a half round trips. It lowers the rate by the share of packets that were trimmed
+//! before the last link, and also if too many of the others are marked. Otherwise it raises the rate, faster and faster
+//! while nothing is marked. Constants are those of `uet-htsim`.
 
 use std::collections::VecDeque;
 

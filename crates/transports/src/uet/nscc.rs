@@ -8,9 +8,9 @@
 //! | not marked | proportional increase, by how far it is below | fair increase, the same for all |
 //! | marked | nothing | multiplicative decrease, by the mean delay, once a round trip |
 //!
-//! Beside them: *fast increase* once a whole window has come back without any queue; *quick adapt*, which sets the
-//! window to what has arrived in one round trip where that is a small part of it and there were losses or very long
-//! delays; and a trimmed packet takes its own size from the window.
+//! There are three more rules: *fast increase* once a whole window has been acknowledged without queueing delay; *quick
+//! adapt*, which sets the window to the bytes that have arrived in one round trip, if that is a small part of the
+//! window and there were losses or very long delays; and a trimmed packet reduces the window by its own size.
 //!
 //! Constants follow from the network's round trip and rate in proportion to a reference of 12 us at 100 Gbps, for which
 //! they were chosen. They are those of `uet-htsim` (`UecSrc::initNsccParams`), in which the authors of the

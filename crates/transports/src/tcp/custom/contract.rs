@@ -1,4 +1,4 @@
-//! The contract of a congestion control of one's own: plain numbers in, plain numbers out, in any language.
+//! The contract of a user's own congestion control: plain numbers in, plain numbers out, in any language.
 
 use std::collections::BTreeSet;
 use std::fmt;
