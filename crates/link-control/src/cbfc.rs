@@ -52,14 +52,15 @@ pub struct Config {
     /// The classes of each virtual channel. Packets of other classes need no credits, and are dropped when memory is
     /// full. Default: one channel of the classes 1 to 7.
     pub vcs: Vec<Vec<u8>>,
-    /// Bytes that the receiver of each link has room for in each virtual channel. Default: what keeps the link busy,
-    /// that is its round trip in full-size packets, three more, and `update`; or the part of it that the switch's
-    /// buffer has room for at all ports alike, with which links carry less than their rate.
+    /// Bytes for which the receiver of each link has room in each virtual channel. Default: enough to keep the link
+    /// busy, that is its round trip in full-size packets, three more, and `update`. If the switch's buffer is too small
+    /// for that at all ports, each has the same share of it, and links carry less than their rate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub credits: Option<Bytes>,
     /// Bytes of one credit, 32 to 2048. Default: 64B.
     pub credit_size: Bytes,
-    /// Bytes that a receiver frees in a virtual channel before it tells. Default: 0, which tells of each packet.
+    /// Bytes that a receiver frees in a virtual channel before it sends an update. Default: 0, an update for each
+    /// packet.
     pub update: Bytes,
 }
 

@@ -4,10 +4,10 @@
 //!    it by TCP (`control.rs`). Each side proves that it has the same token before anything else is sent (`token.rs`).
 //! 2. They agree before any work: on the same build, the same scenario (if a machine brings one of its own, it must be
 //!    the same), and, by a digest, the same fabric and flows computed from it. Otherwise both sides say what differs.
-//! 3. Every machine then has the same plan and cut, and drives its own workers, as a process of several does. What
-//!    workers see is the same, too: a board and rings. Here they are memory of the machine's own, and a thread, the
-//!    courier (`courier.rs`), makes the other machines' parts of them: by a trunk to each (`trunk.rs`), of UDP, with
-//!    the frames of all links between the two, and what has changed on the board (`board/mirror.rs`).
+//! 3. Every machine then has the same plan and the same parts, and drives its own workers, as each of several processes
+//!    does. Workers see a board and rings, as there, but in memory of their own machine. A thread, the courier
+//!    (`courier.rs`), keeps them in step with the other machines. It has a trunk over UDP to each (`trunk.rs`), which
+//!    carries the frames of all links between the two, and the changes of the board (`board/mirror.rs`).
 //! 4. A trunk delivers everything in order, as memory does, so that the history stays the simulator's. Lost datagrams
 //!    are sent again. Each datagram carries the run's session and an authentication tag, which is also its checksum.
 //!    Datagrams of strangers, and truncated or changed ones, are counted and dropped; duplicates have no effect.

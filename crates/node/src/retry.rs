@@ -33,15 +33,15 @@ use crate::{Header, Packet};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RetrySpec {
-    /// Most bytes that a sender keeps unacknowledged; with so many it sends no new packet. Default: 1MB.
+    /// Most unacknowledged bytes of a sender; when it has that many, it sends no new packet. Default: 1MB.
     pub outstanding: Bytes,
     /// Most packets of them, 1 to 16384. Default: 16384.
     pub outstanding_packets: u32,
-    /// How long nothing is acknowledged until a sender repeats by itself. Default: twice the link's round trip with two
-    /// packets of 9216B and two of `spacing`.
+    /// Time without acknowledgements after which a sender repeats unasked. Default: twice the link's round trip with
+    /// two packets of 9216B and two of `spacing`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout: Option<Duration>,
-    /// Least distance of acknowledgements on the link. Default: 2048B.
+    /// Least number of bytes between acknowledgements on the link. Default: 2048B.
     pub spacing: Bytes,
 }
 

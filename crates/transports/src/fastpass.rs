@@ -83,7 +83,7 @@ pub struct Config {
     pub processing: Duration,
     /// Share of every link that data leaves to control packets. Default: 0.01.
     pub control_share: f64,
-    /// One in this many slots of the arbiter's own host is left to control packets. Default: 8.
+    /// Of this many slots of the arbiter's own host, one is left free for control packets. Default: 8.
     pub control_slots: u32,
     /// Extra time, beyond the time without queueing, that an allocation may take to its sender. Default:
     /// `control_slots` plus one slot for each switch.

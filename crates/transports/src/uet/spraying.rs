@@ -24,13 +24,13 @@ use units::{Duration, Stream, Time};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Spraying {
-    /// Each value in turn, in an order that changes, whatever is heard of it.
+    /// Each value in turn, in a new random order each round.
     Oblivious,
     /// In turn, but values of marked, trimmed and lost packets are passed over for a while.
     Bitmap,
-    /// Values that came back without a mark, each once; random ones otherwise (REPS).
+    /// Values that were acknowledged without a mark, each once; random ones otherwise (REPS).
     Reps,
-    /// Values that came back without a mark, each once; otherwise as `bitmap`.
+    /// Values that were acknowledged without a mark, each once; otherwise as `bitmap`.
     #[default]
     Mixed,
     /// None: switches choose the path of each packet, as `switch.balancing` says; at random if it is not set.
