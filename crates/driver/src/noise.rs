@@ -110,7 +110,7 @@ impl Noise {
         self.packets.set(noise.loss);
     }
 
-    /// Whether so many bytes that are no packet, and that no counter counts, are lost or damaged.
+    /// Whether a message of this many bytes, which is no packet and is not counted, is lost or damaged.
     pub(crate) fn hits(&mut self, bytes: u64) -> bool {
         let lost = !self.packets.miss(1);
         if lost {

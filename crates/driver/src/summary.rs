@@ -188,7 +188,7 @@ fn each<T>(to: &mut Writer<'_>, of: Vec<T>, mut pack: impl FnMut(&mut Writer<'_>
     of.into_iter().for_each(|one| pack(to, one));
 }
 
-/// All of a list. Nothing is reserved for what is only said to come.
+/// All of a list. No memory is reserved for data that are only announced.
 fn all<T>(
     from: &mut Reader<'_>,
     mut parse: impl FnMut(&mut Reader<'_>) -> Result<T, Malformed>,

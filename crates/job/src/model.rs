@@ -127,7 +127,8 @@ pub struct Gpt {
     pub vocabulary: u32,
     /// Length of the inner vector of feed-forward layers. Default: 4 times `hidden`.
     pub feed_forward: Option<u32>,
-    /// Length of all keys of a token together, and of all values; less than `hidden` with grouped queries. Default: `hidden`.
+    /// Length of all keys of a token together, and of all values; less than `hidden` with grouped queries. Default:
+    /// `hidden`.
     pub key_value: Option<u32>,
     /// What else differs. Default: `gpt`.
     #[serde(default)]
@@ -154,7 +155,8 @@ pub struct Moe {
     pub expert_hidden: u32,
     /// Gini coefficient of the experts' loads: 0 if all get as many tokens. Measured for real text: 0.105 to 0.25.
     pub gini: f64,
-    /// Length of all keys of a token together, and of all values; less than `hidden` with grouped queries. Default: `hidden`.
+    /// Length of all keys of a token together, and of all values; less than `hidden` with grouped queries. Default:
+    /// `hidden`.
     pub key_value: Option<u32>,
     /// What else differs. Default: `llama`.
     #[serde(default = "llama")]
@@ -215,7 +217,7 @@ pub struct Setting<'a> {
     pub data: How,
     /// All-to-alls of expert groups.
     pub expert: How,
-    /// Computations of a rank take so many times as long.
+    /// Computations of a rank take this many times as long.
     pub slow: &'a dyn Fn(Rank) -> f64,
     /// Seed of the experts' loads.
     pub seed: u64,
@@ -260,7 +262,7 @@ impl Training {
         iteration::add(self, b, ranks, setting, iteration, entry)
     }
 
-    /// A job of so many iterations, one after the other at every rank.
+    /// A job of this many iterations, one after the other at every rank.
     pub fn graph(&self, iterations: u32, setting: &Setting<'_>) -> Result<Graph, Problem> {
         self.check()?;
         let count = self.ranks() as u32;
@@ -382,7 +384,7 @@ impl Training {
         u64::from(self.micro_batch) * u64::from(self.model.shape().sequence)
     }
 
-    /// Time of so many floating-point operations.
+    /// Time of this many floating-point operations.
     pub fn time_of(&self, flops: u128) -> Duration {
         // 10^12 operations a second are one a picosecond.
         let Accelerator { teraflops, efficiency } = self.accelerator;

@@ -1,12 +1,12 @@
 //! Credit-based flow control of Ultra Ethernet's link layer (CBFC; UE specification 1.0, section 5.2): a sender may
 //! send only what the receiver of the link has promised room for.
 //!
-//! Classes are grouped into virtual channels. For each channel, the receiver of a link has room for so many *credits*,
-//! of a fixed number of bytes each; a packet takes its bytes, rounded up to credits. The sender counts the credits that
-//! it has consumed, the receiver those that it has freed, since a packet has left its buffer. Both counters have 15
-//! bits and go round. The receiver tells its counter in frames (CF_Update), and the sender sends while consumed less
-//! freed leaves room for a full-size packet. So no packet that has credits is ever lost because memory is full, and a
-//! link whose credits do not cover its round trip carries as many bytes a round trip as it has credits for.
+//! Classes are grouped into virtual channels. For each channel, the receiver of a link has room for a number of
+//! *credits*, of a fixed number of bytes each; a packet takes its bytes, rounded up to credits. The sender counts the
+//! credits that it has consumed, the receiver those that it has freed, since a packet has left its buffer. Both
+//! counters have 15 bits and go round. The receiver tells its counter in frames (CF_Update), and the sender sends while
+//! consumed less freed leaves room for a full-size packet. So no packet that has credits is ever lost because memory is
+//! full, and a link whose credits do not cover its round trip carries as many bytes a round trip as it has credits for.
 //!
 //! The credits of a packet that is lost on the link, or that the switch discards, would be missing for ever. So the
 //! sender reports what it has consumed (CC_Update) when it has no credits left. Since a link keeps its order, packets

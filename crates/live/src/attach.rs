@@ -37,7 +37,7 @@ use device::Device;
 use ip::{Destination, FRAME_BYTES_MAX, OFFLOAD_BYTES, Packets, Refused};
 use neighbours::{ETHERNET_BYTES, Ethernet};
 
-/// So many packets a host has to send at most before its device is left alone.
+/// The most packets that a host may have to send before its device is read again.
 const OFFERED: usize = 64;
 
 /// Frames that are kept for packets which have not left: beyond these the oldest are forgotten, with packets that were
@@ -64,7 +64,7 @@ impl Header for Place {
         Place { frame, index, sealed: sealed != 0 }
     }
 
-    /// On a wire there is nothing of it: an IP packet has headers of its own.
+    /// It takes no bytes on a wire: an IP packet has headers of its own.
     fn emit(self, _: &mut Writer<'_>) {}
 
     fn parse(_: &mut Reader<'_>) -> Result<Place, Malformed> {
@@ -90,7 +90,7 @@ impl Frames {
         self.first.wrapping_add(self.kept.len() as u32 - 1)
     }
 
-    /// Writes a packet's bytes, for the one time that it leaves.
+    /// Writes a packet's bytes when it leaves.
     fn write(&mut self, place: Place, out: &mut [u8]) {
         match self.kept.get_mut(place.frame.wrapping_sub(self.first) as usize) {
             Some((packets, left)) => {
@@ -313,7 +313,7 @@ impl Attached {
         }
     }
 
-    /// Devices get what has come so far.
+    /// Writes the packets that have arrived so far to their devices.
     #[inline]
     pub fn flush(&mut self) {
         for port in &mut self.ports {

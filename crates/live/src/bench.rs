@@ -123,7 +123,7 @@ pub fn measure(mut start: Option<impl FnMut() -> Command>, mut look: impl FnMut(
     Ok(Report { cores, throughput: throughput?, latency: latency?, sharing: sharing?, hops: hops? })
 }
 
-/// `flows` pairs of hosts on a switch, each with a message of so many bytes, in packets of so many.
+/// `flows` pairs of hosts on a switch, each with a message of this many bytes, in packets of this many.
 fn pairs(flows: u32, gbps: f64, packet_bytes: u32, bytes: f64) -> String {
     let classes = (0..flows).map(|flow| {
         let (sender, receiver) = (2 * flow, 2 * flow + 1);

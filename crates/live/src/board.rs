@@ -80,12 +80,12 @@ mod post {
     pub const SLEEPS_UNTIL: usize = 3;
 }
 
-/// The workers of a process, of so many.
+/// The workers of a process, of this many.
 pub(crate) fn workers_of(process: usize, processes: usize, workers: usize) -> Range<usize> {
     (process * workers).div_ceil(processes)..((process + 1) * workers).div_ceil(processes)
 }
 
-/// Lines of a post of one of so many workers.
+/// Lines of a post of one of this many workers.
 const fn post_lines(workers: usize) -> usize {
     1 + (2 * workers).div_ceil(WORDS)
 }
@@ -199,7 +199,8 @@ impl Board {
         self.post(me, post::PROMISE).store(at.ps(), Ordering::Release);
     }
 
-    /// The worker has nothing to do now. It has sent so many packets to each other worker, and taken so many from it.
+    /// The worker has nothing to do now. `sent` and `taken` are the numbers of packets that it has sent to each other
+    /// worker and taken from it.
     pub fn rest(&self, me: usize, next_at: Time, sent: &[u64], taken: &[u64]) {
         self.post(me, post::NEXT_AT).store(next_at.ps(), Ordering::SeqCst);
         for other in 0..self.workers() {

@@ -57,7 +57,7 @@ pub(crate) struct Clock {
 enum Source {
     /// The machine's clock, and when the run began by it, in nanoseconds.
     Machine { made: Instant, began_ns: AtomicU64 },
-    /// A clock that jumps to what is due next: a run by it is the same every time. In picoseconds.
+    /// A clock that jumps to the next event, so that a run is the same every time. In picoseconds.
     #[cfg_attr(not(test), expect(dead_code, reason = "tests alone run by it"))]
     Jumping(AtomicU64),
 }
@@ -117,7 +117,8 @@ impl Clock {
         }
     }
 
-    /// The time at which an application is told of what happened at `due`: lateness counts, the clock's stops do not.
+    /// The time at which an application learns of an event that was due at `due`: lateness counts, the clock's stops do
+    /// not.
     pub fn told_at(&self, due: Time) -> Time {
         match &self.source {
             Source::Machine { .. } => self.now().clamp(due, due + self.credit),
@@ -232,7 +233,7 @@ impl Lateness {
         self.0.iter_recorded().map(|bucket| (bucket.value_iterated_to(), bucket.count_at_value()))
     }
 
-    /// Notes that something was so late so many times.
+    /// Notes that something was so late this many times.
     pub fn note_many(&mut self, late_ps: u64, times: u64) {
         self.0.saturating_record_n(late_ps, times);
     }

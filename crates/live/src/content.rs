@@ -12,7 +12,7 @@ use units::{FlowId, mix};
 /// What each word of a flow adds to the one before it: odd, so that all of 2^64 words differ.
 const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// With [`ContentCheck::Sampled`], one packet in so many has content.
+/// With [`ContentCheck::Sampled`], one packet in this many has content.
 const SAMPLE: u64 = 16;
 
 /// Words that are made at a time.
@@ -149,7 +149,7 @@ impl Inbox {
 pub(crate) struct Pieces(Vec<(u64, u64)>);
 
 impl Pieces {
-    /// Whether so many bytes are there.
+    /// Whether this many bytes are there.
     pub fn is_whole(&self, bytes: u64) -> bool {
         self.0 == [(0, bytes)]
     }

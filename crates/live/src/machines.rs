@@ -16,7 +16,7 @@
 //!    same instant. The error affects lateness, never the history. No machine goes further than the others' promises
 //!    allow, so the slowest clock determines network time. How far clocks drifted apart is measured at the end.
 //! 6. A machine whose control connection ends, or that says nothing for 10 s, is a failure of its nodes, as a process
-//!    that ends is. If two can't hear each other, the later of them is taken for lost.
+//!    that ends is. If two can't hear each other, the later of them counts as lost.
 //! 7. When the run is over, each machine sends the packets that are still on their way, and then its nodes' results.
 //!    The first machine makes tables of them. The others write nothing.
 //!
@@ -53,17 +53,17 @@ pub struct Membership<'a> {
 /// What happens before machines live together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum News {
-    /// The first machine waits there for so many others.
+    /// The first machine waits there for this many others.
     Listening(SocketAddr, usize),
     /// Nobody listens there yet.
     Waiting(String),
-    /// A machine has joined, from there; so many are missing.
+    /// A machine has joined, from there; this many are missing.
     Joined(SocketAddr, usize),
     /// Somebody there was not let in, and why.
     Denied(SocketAddr, String),
     /// A machine that had joined has left again.
     Left(SocketAddr),
-    /// This is that machine, of so many, with so many nodes.
+    /// This is that machine, of this many, with this many nodes.
     Part(usize, usize, usize),
 }
 

@@ -32,7 +32,7 @@ pub(crate) struct Ring {
     room: usize,
 }
 
-/// Lines of an entry for contents with so many bytes.
+/// Lines of an entry for contents with this many bytes.
 const fn entry_lines(room: usize) -> usize {
     (8 + FIELDS_BYTES_MAX + room + 8).div_ceil(LINE_BYTES)
 }

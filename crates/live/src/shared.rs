@@ -54,7 +54,7 @@ pub(crate) struct Shared {
     count: usize,
 }
 
-/// A file in memory with room for so many lines, all zero, whose length nobody can change any more.
+/// A file in memory with room for this many lines, all zero, whose length nobody can change any more.
 #[cfg(target_os = "linux")]
 pub(crate) fn create(count: usize) -> io::Result<File> {
     use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};

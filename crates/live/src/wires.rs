@@ -133,7 +133,7 @@ struct Crossing {
     telemetry: Option<Box<Telemetry>>,
 }
 
-/// The ends of the rings between so many workers, by worker and other worker.
+/// The ends of the rings between this many workers, by worker and other worker.
 pub(crate) fn trunks(workers: usize) -> Vec<Vec<Option<Trunk>>> {
     let mut ends: Vec<Vec<Option<Trunk>>> =
         (0..workers).map(|_| std::iter::repeat_with(|| None).take(workers).collect()).collect();

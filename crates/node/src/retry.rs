@@ -202,7 +202,7 @@ impl<K> RetrySender<K> {
         number
     }
 
-    /// The other end says something. What is no number of a packet that is kept is old, and ignored.
+    /// The other end says something. A number that is not that of a stored packet is old, and ignored.
     pub fn hears(&mut self, now: Time, message: RetryMessage) {
         let (RetryMessage::Ack(last) | RetryMessage::Nack(last)) = message;
         let come = usize::from(last.wrapping_sub(self.first).wrapping_add(1));
@@ -245,7 +245,7 @@ impl<K> RetrySender<K> {
         if self.next < self.kept.len() { Time::ZERO } else { self.deadline }
     }
 
-    /// The link has gone down or come up: numbers begin again, and what is kept is lost.
+    /// The link has gone down or come up: numbers start again, and stored packets are lost.
     pub fn reset(&mut self) {
         self.kept.clear();
         (self.kept_bytes, self.first, self.next, self.deadline) = (0, 0, 0, Time::MAX);

@@ -48,7 +48,7 @@ pub(crate) fn columns(rows: usize) -> [Column; 2] {
     ]
 }
 
-/// Fills in how long each iteration takes alone, in the table `jobs` of a run with so many flows. `run_alone` gives the
+/// Fills in how long each iteration takes alone, in the table `jobs` of a run with `flows` flows. `run_alone` gives the
 /// tables of a run of one job; none if there is no such run.
 pub fn fill_in(
     tables: &mut [Table],

@@ -19,7 +19,7 @@ struct Rule<When> {
     because: &'static str,
 }
 
-/// What a broken rule has found, as words.
+/// The words that a broken rule puts into its message.
 type Found = Option<Vec<String>>;
 
 type OfRun = fn(&Facts<'_>) -> Found;

@@ -82,7 +82,7 @@ impl Networks {
         u32::try_from(beyond).ok()
     }
 
-    /// Whether there are addresses for so many hosts, none of them the last, which is for broadcast.
+    /// Whether there are addresses for this many hosts, none of them the last, which is for broadcast.
     pub fn has_room(&self, hosts: u32) -> bool {
         let (v4, v6) = (32 - u32::from(self.v4.1), 128 - u32::from(self.v6.1));
         1u64 << v4 > u64::from(hosts) + 1 && (v6 > 32 || 1u64 << v6 > u64::from(hosts) + 1)

@@ -11,7 +11,7 @@ use units::Duration;
 
 use super::device::addresses;
 
-/// A connection counts once it has had so many bytes acknowledged: shorter ones matter to no share.
+/// A connection counts once it has had this many bytes acknowledged: shorter ones matter to no share.
 const LEAST_BYTES: u64 = 65_536;
 /// Numbers and sizes of `linux/netlink.h`, `linux/sock_diag.h`, `linux/inet_diag.h` and `linux/tcp.h`.
 const HEADER: usize = 16;

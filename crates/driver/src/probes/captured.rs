@@ -116,7 +116,7 @@ pub struct Content {
 }
 
 impl Capturing {
-    /// The links of these files, and at most so many packets for each.
+    /// The links of these files, and at most this many packets for each.
     pub fn new(plan: &Plan, files: Vec<Wanted>, packets_max: u64) -> Arc<Capturing> {
         let (mut senders, mut receivers) = (BTreeMap::new(), BTreeMap::new());
         for (file, wanted) in files.iter().enumerate() {

@@ -49,7 +49,7 @@ struct End {
     at: Time,
     /// Breaches until then: of queues, of waits.
     breaches: [u64; 2],
-    /// By class, packets lost for want of room until then, in the switches of this part.
+    /// By class, packets lost because there was no room until then, in the switches of this part.
     lost: [u64; CLASSES],
 }
 
@@ -204,7 +204,7 @@ impl Seen {
         self.end.map_or([self.queue_breaches.count, self.wait_breaches.count], |end| end.breaches)
     }
 
-    /// What a finding says of `all` breaches, of which so many are faults.
+    /// What a finding says of `all` breaches, of which this many are faults.
     fn excuse(&self, all: u64, faults: u64) -> String {
         self.end.map_or(String::new(), |end| {
             format!(
@@ -225,7 +225,7 @@ fn share(most: u64, bound: u64) -> f64 {
     if most == 0 { 0.0 } else { most as f64 / bound as f64 }
 }
 
-/// By class, packets lost for want of room.
+/// By class, packets lost because there was no room.
 fn lost<'a>(switches: impl Iterator<Item = &'a SwitchSlot>) -> [u64; CLASSES] {
     let add = |sum: [u64; CLASSES], slot: &SwitchSlot| {
         let more = slot.switch.overflow_by_class();

@@ -34,11 +34,11 @@ pub(crate) struct States {
 /// The flows of a host.
 #[derive(Default)]
 struct Watched {
-    /// So many of those from and to here have begun.
+    /// How many of those from and to here have begun.
     begun: usize,
     /// Flows under way, and what was said of each.
     open: Vec<(FlowId, Vec<(&'static str, u64)>)>,
-    /// So many of the host's records have been seen.
+    /// How many of the host's records have been seen.
     records: usize,
 }
 

@@ -153,7 +153,8 @@ impl Ops<'_> {
         Steps { end: begin.clone(), begin }
     }
 
-    /// The dependencies of a rank. Who waits for the begin of another waits for what that one waits for.
+    /// The dependencies of a rank. A step that waits for the beginning of another step waits for the same steps as that
+    /// one.
     fn add_waits(&self, b: &mut Builder, rank: u32, own: &RankOps, steps: &Steps) {
         let mut waits = vec![false; own.ops.len()];
         own.after_end.iter().chain(&own.after_begin).for_each(|&(op, _)| waits[op as usize] = true);

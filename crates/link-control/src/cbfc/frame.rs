@@ -18,7 +18,7 @@ pub(super) const COUNT: u16 = 0x7FFF;
 pub enum Frame {
     /// CF_Update: credits that the receiver has freed, in two virtual channels.
     Freed {
-        /// The channels: twice the same, if there is no news of a second.
+        /// The channels: twice the same, if only one has news.
         vcs: [u8; 2],
         /// The counters.
         counts: [u16; 2],

@@ -24,7 +24,7 @@ pub(crate) struct Mirror {
 }
 
 impl Mirror {
-    /// Of a board with so many lines, where there are so many workers in all.
+    /// Of a board with this many lines, where there are this many workers in all.
     pub fn new(lines: usize, workers: usize) -> Mirror {
         Mirror { said: vec![0; lines * WORDS], post: post_lines(workers) }
     }

@@ -14,7 +14,7 @@ use super::control::{self, Control};
 use super::trunk;
 use crate::frame;
 
-/// Words of another machine are cut to so many bytes.
+/// Words of another machine are cut to this many bytes.
 const SAID_MAX: usize = 2_000;
 
 /// What a machine says first.

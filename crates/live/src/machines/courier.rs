@@ -43,7 +43,7 @@ const RECORD_BYTES: usize = 5;
 /// The longest record: a packet of 64 KB, or all numbers of a board.
 const RECORD_BYTES_MAX: usize = 1 << 18;
 
-/// Nothing more is taken out of rings while so much is to be sent.
+/// Nothing more is taken out of rings while this much is to be sent.
 const WAITING_BYTES: usize = 1 << 20;
 
 /// Who says nothing for so long is lost, in microseconds.

@@ -155,7 +155,7 @@ impl Header {
 }
 
 impl Trunk {
-    /// Machine `me`'s end, with at most so many bytes under way.
+    /// Machine `me`'s end, with at most this many bytes under way.
     pub fn new(me: u8, session: u64, keys: Keys, most: u64, now_us: u64) -> Trunk {
         Trunk {
             me,

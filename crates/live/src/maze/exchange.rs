@@ -323,7 +323,7 @@ impl Exchange {
         Ok(())
     }
 
-    /// A message of so many bytes takes no memory any more.
+    /// A message of this many bytes takes no memory any more.
     pub fn release(&self, bytes: usize) {
         lock(&self.under_way).bytes -= bytes + RECORD_BYTES;
     }

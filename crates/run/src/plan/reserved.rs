@@ -15,7 +15,7 @@ use scenario::Scenario;
 pub struct Reserved {
     /// Its index.
     pub transport: u8,
-    /// How many of the first classes it has for itself; all other transports' packets go so many below their own.
+    /// How many of the first classes it has for itself; all other transports' packets go this many below their own.
     pub classes: u8,
     /// What it guarantees, if anything.
     pub guarantee: Option<Guarantee>,
@@ -87,7 +87,7 @@ impl Reserved {
     }
 }
 
-/// What a port's memory, or all of a switch's, must hold that keeps so many bytes by port, and what it does hold.
+/// What a port's memory, or all of a switch's, must hold that keeps this many bytes by port, and what it does hold.
 struct Memory {
     needed: u64,
     buffer: u64,

@@ -137,7 +137,7 @@ pub enum EcnUse {
     Proportional,
 }
 
-/// A module that was read. Two scenarios that say the same run the same: a module's digest is part of what they say.
+/// A module that was read. Equal scenarios have equal runs: a module's digest is part of the scenario.
 #[derive(Clone)]
 struct Made {
     module: Arc<dyn Module>,
