@@ -138,7 +138,7 @@ def run(
     captured: dict[str, Any] = {"pcap": _pcap.places("--pcap", pcap)}
     if pcap_packets is not None:
         if not pcap:
-            raise ValueError(f"--pcap-packets {pcap_packets}: it goes with --pcap LINK:FILE")
+            raise ValueError(f"--pcap-packets {pcap_packets}: it needs --pcap LINK:FILE")
         captured["pcap_packets"] = pcap_packets
     folder, said = out or Path("out") / slug(scenario.stem), Said(json_)
     with held(folder, result=True):
@@ -375,7 +375,7 @@ def sweep(
         for name, error in errors.items():
             typer.echo(f"{name}: {kind}: {error}", err=True)
     if result.interrupted:
-        typer.echo("interrupted: the same command goes on from here", err=True)
+        typer.echo("interrupted: run the same command again to continue", err=True)
         raise typer.Exit(EXIT_INTERRUPTED)
     raise typer.Exit(0 if result.ok else EXIT_AUDIT)
 
@@ -595,7 +595,7 @@ def _leave() -> NoReturn:
     """Exits at once. No run is in progress, which would have ended with its results so far."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
-    typer.echo("interrupted: nothing was begun that would be kept, or it is kept already", err=True)
+    typer.echo("interrupted: there is nothing to save, or it is saved already", err=True)
     _flushed(None)
     os._exit(EXIT_INTERRUPTED)
 

@@ -1,4 +1,4 @@
-//! Whose packet is it: what of a packet says to which tenant it belongs, as tenants.toml writes it.
+//! Which tenant a packet belongs to: the conditions of `match` in tenants.toml.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};

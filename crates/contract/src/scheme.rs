@@ -11,14 +11,14 @@ use crate::{About, Guarantee, NetworkView, SwitchRequirements};
 
 /// A transport. Each transport's `Config` implements this.
 ///
-/// There are two checks, since they are asked at two times. [`Scheme::check`] is of the settings alone: the reader of a
-/// scenario asks it, before there is a network. [`Scheme::check_on`] is of the network that a plan has worked out. A
+/// There are two checks, since they are asked at two times. [`Scheme::check`] checks the settings alone: the reader of
+/// a scenario calls it before there is a network. [`Scheme::check_on`] is of the network that a plan has worked out. A
 /// host's part is always built for a network; a scene without one has [`NetworkView::star`].
 pub trait Scheme {
     /// Title, source and summary, for `clearway schemes`.
     fn about(&self) -> About;
 
-    /// What it has and does with these settings: declared, so that nobody builds it to find out.
+    /// What it has and does with these settings. It is declared, so that the scheme need not be built to find out.
     fn nature(&self) -> Nature;
 
     /// How its packets travel as bytes.
@@ -106,7 +106,7 @@ pub struct Nature {
 }
 
 impl Nature {
-    /// A transport that lives in hosts alone and delivers every message, compared as it is.
+    /// A transport without a part in switches that delivers every message, and is compared with its defaults.
     pub const fn of_hosts(family: Family) -> Nature {
         Nature {
             family,
@@ -149,7 +149,7 @@ impl Family {
 /// How `clearway compare --all` runs a scheme.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compared {
-    /// Not for itself: there is nothing that it would do there, or it is beneath others.
+    /// Not as an entry of its own: it would do nothing there, or other entries already use it.
     No,
     /// As it is.
     Alone,

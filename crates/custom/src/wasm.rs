@@ -12,7 +12,7 @@ use wasmtime::{Config, Engine, Instance, Memory, ResourceLimiter, Store, Trap, T
 
 use crate::{ABI, FUEL, MEMORY_BYTES_MAX, STATE_BYTES_MAX};
 
-/// What a module may export to hear of things; those before `CALLS_NEEDED` it has to.
+/// Functions that a module may export to learn of events; it must export those before `CALLS_NEEDED`.
 const CALLS: [&str; 6] = [
     "clearway_on_start",
     "clearway_on_ack",
@@ -203,7 +203,8 @@ impl Program for Flow {
     }
 }
 
-/// Refuses memory beyond the limit, with words: a module that is only told that there is none would go on somehow.
+/// Refuses memory beyond the limit with an error, so that the module stops. If it only learned that there is no more
+/// memory, it would continue with wrong results.
 struct Limits;
 
 impl ResourceLimiter for Limits {

@@ -38,7 +38,7 @@ pub struct Shape {
 /// processors of today. Measured on fat-trees of 1,024 and 8,192 hosts (docs/speed.md).
 const ENDS_OF_A_PART: usize = 800;
 
-/// With more parts than this a run exchanges so many packets between them, and in such small lots, that it gets slower.
+/// More parts than this would make a run slower, because they exchange many packets in small batches.
 const PARTS_MAX: usize = 32;
 
 impl Cut {

@@ -1,30 +1,30 @@
 //! Credit-based flow control of Ultra Ethernet's link layer (CBFC; UE specification 1.0, section 5.2): a sender may
 //! send only what the receiver of the link has promised room for.
 //!
-//! Classes are grouped into virtual channels. For each channel, the receiver of a link has room for so many *credits*,
-//! of a fixed number of bytes each; a packet takes its bytes, rounded up to credits. The sender counts the credits
-//! that it has consumed, the receiver those that it has freed, since a packet has left its buffer. Both counters have
-//! 15 bits and go round. The receiver tells its counter in frames (CF_Update), and the sender sends while consumed
-//! less freed leaves room for a full-size packet. So nothing that has credits is ever lost for want of memory, and a
-//! link whose credits do not cover its round trip carries so many bytes a round trip.
+//! Classes are grouped into virtual channels. For each channel, the receiver of a link has room for a number of
+//! *credits*, of a fixed number of bytes each; a packet takes its bytes, rounded up to credits. The sender counts the
+//! credits that it has consumed, the receiver those that it has freed, since a packet has left its buffer. Both
+//! counters have 15 bits and go round. The receiver tells its counter in frames (CF_Update), and the sender sends while
+//! consumed less freed leaves room for a full-size packet. So no packet that has credits is ever lost because memory is
+//! full, and a link whose credits do not cover its round trip carries as many bytes a round trip as it has credits for.
 //!
-//! A packet that is lost on the link, or that the switch has no use for, would take its credits along. So the sender
-//! tells what it has consumed (CC_Update) when it has none left; what the receiver has not seen of it by then is lost,
-//! since a link keeps its order, and it frees it.
+//! The credits of a packet that is lost on the link, or that the switch discards, would be missing for ever. So the
+//! sender reports what it has consumed (CC_Update) when it has no credits left. Since a link keeps its order, packets
+//! that the receiver has not seen by then are lost, and it frees their credits.
 //!
 //! Decided here, where public descriptions leave it open:
 //!
 //! - *One virtual channel for all classes but 0*, unless `vcs` says otherwise: each takes memory for a round trip of
 //!   every link. Within a channel the port's scheduler chooses among classes as always.
-//! - *A full-size packet's credits must be there*, whatever the packet: hardware that chooses a queue does not know
+//! - *A sender needs the credits of a full-size packet* to send any packet: hardware that chooses a queue does not know
 //!   the length of what it will read.
-//! - *Credits are known when a run begins.* When a link comes up again, its sender has none until the receiver tells
-//!   what is free: what came before the failure may still wait there.
+//! - *Senders have all credits when a run begins.* When a link comes up again, its sender has none until the receiver
+//!   says how much is free: packets from before the failure may still wait there.
 //! - *When CC_Updates are sent*: behind a packet that leaves no credits for another, if half of them were consumed
-//!   since the last. The specification has them periodic. Frames are never lost here, so this does as well, and it
-//!   costs a link nothing that is busy.
+//!   since the last. The specification has them periodic. Frames are never lost here, so this is enough, and it takes
+//!   no bandwidth from a busy link.
 //!
-//! Packets of classes without a channel, and packets that a switch makes itself, have what memory is left beside all
+//! Packets of classes without a channel, and packets that a switch creates, use the memory that is left beside all
 //! credits, and are lost if there is none. Deliberately absent: the negotiation by LLDP, adding and removing channels
 //! while a link works, and the spacing of control ordered sets.
 
@@ -52,14 +52,15 @@ pub struct Config {
     /// The classes of each virtual channel. Packets of other classes need no credits, and are dropped when memory is
     /// full. Default: one channel of the classes 1 to 7.
     pub vcs: Vec<Vec<u8>>,
-    /// Bytes that the receiver of each link has room for in each virtual channel. Default: what keeps the link busy,
-    /// that is its round trip in full-size packets, three more, and `update`; or the part of it that the switch's
-    /// buffer has room for at all ports alike, with which links carry less than their rate.
+    /// Bytes for which the receiver of each link has room in each virtual channel. Default: enough to keep the link
+    /// busy, that is its round trip in full-size packets, three more, and `update`. If the switch's buffer is too small
+    /// for that at all ports, each has the same share of it, and links carry less than their rate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub credits: Option<Bytes>,
     /// Bytes of one credit, 32 to 2048. Default: 64B.
     pub credit_size: Bytes,
-    /// Bytes that a receiver frees in a virtual channel before it tells. Default: 0, which tells of each packet.
+    /// Bytes that a receiver frees in a virtual channel before it sends an update. Default: 0, an update for each
+    /// packet.
     pub update: Bytes,
 }
 

@@ -1,9 +1,9 @@
-//! Congestion controls of one's own that are Python classes.
+//! Python classes as congestion controls.
 //!
-//! A flow has an object of the class, made with the arguments of the one that was given. Python's lock is taken for
-//! each call. What an object answers stands in its native part (`Answer`), so that reading it costs nothing, and
-//! what it is told is an object of the flow's that is written anew for each call. Methods that a class leaves as
-//! they are in `clearway.Control` are not called.
+//! A flow has an object of the class, made with the arguments of the user's object. Python's lock is taken for each
+//! call. An object's answers are fields of its native part (`Answer`), so that reading them takes no time. The argument
+//! of a call is an object that belongs to the flow and is overwritten for each call. Methods that a class does not
+//! override are not called.
 
 use std::fmt;
 use std::sync::Arc;

@@ -72,7 +72,7 @@ pub(crate) fn estimate<'py>(py: Python<'py>, scenario: &Scenario, progress: Opti
     give(py, &result.info, result.scenario_toml, result.tables)
 }
 
-/// Runs a scenario by the machine's clock, in so many processes. `command` starts one that calls [`live_part`].
+/// Runs a scenario by the machine's clock, in this many processes. `command` starts one that calls [`live_part`].
 #[pyfunction]
 #[pyo3(name = "live", signature = (scenario, progress=None, processes=1, command=Vec::new()))]
 pub(crate) fn run_live<'py>(

@@ -74,7 +74,7 @@ pub struct Execution {
     pub parts: Option<usize>,
 }
 
-/// On so many threads.
+/// On this many threads.
 impl From<usize> for Execution {
     fn from(threads: usize) -> Execution {
         Execution { threads, parts: None }

@@ -1,9 +1,10 @@
 //! Queues that trim: two at each port of a switch, as NDP has them (SIGCOMM 2017, section 3.1) and Ultra Ethernet.
 //!
-//! Data wait in one queue, headers and control packets in one that goes first, so many to one while both wait: so
-//! feedback is early, and an overload of headers can't starve data. When data find their queue full, the arriving
-//! packet or the last of the queue, by a coin toss, is cut down to its headers. When the header queue is full, headers
-//! are lost, or return to their sender if the transport has a way to say so (NDP, section 3.2.4).
+//! Data wait in one queue. Headers and control packets wait in another, which goes first: while both wait, several of
+//! them are sent for each data packet. So feedback is early, and an overload of headers can't starve data. When data
+//! find their queue full, the arriving packet or the last of the queue, by a coin toss, is cut down to its headers.
+//! When the header queue is full, headers are lost, or return to their sender if the transport has a way to say so
+//! (NDP, section 3.2.4).
 //!
 //! Decided where NDP's paper is silent: when both queues are full, the arriving packet is trimmed and returned; control
 //! packets that find no room are lost, and so are headers that have been returned before. Other transports' packets are
@@ -24,7 +25,7 @@ pub struct TrimmingQueues {
     headers_lost: u64,
 }
 
-/// What a transport says of its queues.
+/// Settings of a transport's queues.
 #[derive(Clone, Copy, Debug)]
 pub struct Params {
     /// The transport whose packets are trimmed.

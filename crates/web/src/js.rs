@@ -1,4 +1,4 @@
-//! What JavaScript calls. Errors are JSON: line, key and message.
+//! The functions that JavaScript calls. Errors are JSON: line, key and message.
 
 use wasm_bindgen::prelude::*;
 
@@ -6,7 +6,7 @@ use crate::{Level, Results, Session, Step};
 
 /// Of 64 KiB.
 const PAGE_BYTES: u64 = 1 << 16;
-/// So many windows pass between two looks at the clock.
+/// Number of windows between two looks at the clock.
 const WINDOWS_A_LOOK: u32 = 16;
 
 #[wasm_bindgen]
@@ -15,7 +15,7 @@ extern "C" {
     #[wasm_bindgen(js_namespace = performance, js_name = now)]
     fn now_ms() -> f64;
 
-    /// Whoever is told how far a run at flow level is, which goes through in one step.
+    /// The listener that learns the progress of a run at flow level, which is a single step.
     pub type Listener;
 
     #[wasm_bindgen(method)]

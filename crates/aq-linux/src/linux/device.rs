@@ -1,8 +1,9 @@
-//! What a device is, and so where its program must stand.
+//! What kind of device it is, and so to which hook the program must be attached.
 //!
-//! A drop at egress is told to whoever sends there. A local TCP takes it for a full device queue, forgets that it sent
-//! the packet and sends it again at once, without a smaller window: shares collapse (66, 36 and 63 Mbps for targets of
-//! 100, 200 and 300). A forwarder, such as a bridge, doesn't tell the sender, and its TCP sees a loss. So:
+//! The kernel reports a drop at egress to the local sender. TCP then assumes that the device's queue is full, forgets
+//! that it sent the packet, and sends it again at once without reducing its window: shares collapse (66, 36 and 63 Mbps
+//! for targets of 100, 200 and 300). A forwarder, such as a bridge, doesn't report the drop, and the sender's TCP sees
+//! a loss. So:
 //!
 //! | where | hook | drop |
 //! |---|---|---|

@@ -1,4 +1,4 @@
-//! Where a device's pins and its record are, and who works on them now.
+//! Where a device's pins and its record are, and which command is working on them.
 //!
 //! Pins (maps, tcx links) are in a folder of the BPF file system, so they outlive the command. The record says in JSON
 //! what was attached, with the text of the tenants' file. It is written before anything is attached, so a command that

@@ -1,4 +1,5 @@
-//! What tenants have and get, from the pinned counters: a table, JSON, or Prometheus text on a port.
+//! What tenants are allocated and what they use, from the pinned counters: as a table, as JSON, or as Prometheus text
+//! on a port.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;

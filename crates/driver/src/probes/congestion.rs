@@ -79,7 +79,7 @@ struct Kept {
     held_packets: u64,
     /// Those whose path does not meet that root.
     wrong_packets: u64,
-    /// The same of queues that several roots share for want of others, which the promise leaves out.
+    /// The same for queues that several roots share because none was free, which the promise does not cover.
     shared_packets: u64,
     shared_wrong_packets: u64,
     /// The most isolation queues of a port.
@@ -110,7 +110,7 @@ impl Congestion {
         })
     }
 
-    /// What is held at any port of a switch is held to the promise.
+    /// Checks the promise for the packets held at each port of a switch.
     fn audit_all(&mut self, slot: &SwitchSlot, pool: &Pool) {
         if self.names_roots {
             for port in (0..slot.switch.ports().len()).map(PortId::from) {

@@ -1,4 +1,4 @@
-//! The counters of one port: of what it sends, and of what comes to it.
+//! The counters of one port, for packets that it sends and for packets that it receives.
 
 use node::Packet;
 use node::packet::{CLASSES, flags};
@@ -14,7 +14,7 @@ pub(super) struct Params {
     pub credit_bytes: u32,
     /// Credits of a full-size packet.
     pub full_packet: u16,
-    /// Credits that are freed before it is told.
+    /// Credits that are freed before an update is sent.
     pub update: u64,
 }
 
@@ -24,8 +24,8 @@ impl Params {
     }
 }
 
-/// A port's part of CBFC, in a switch as in a NIC. Packets bear the number of their channel and 1 on a link, and 0 if
-/// they have no credits: what a switch calls the queue that they come from.
+/// A port's part of CBFC, in a switch as in a NIC. On a link, a packet carries the number of its channel plus 1, or 0
+/// if it has no credits, in the field for the queue that it comes from.
 pub(super) struct Channels {
     params: Params,
     /// By virtual channel: what the neighbour has room for.
@@ -34,7 +34,7 @@ pub(super) struct Channels {
     into: Vec<Receiver>,
     /// Credits of each channel that the neighbour gives, and that are given here.
     credits: [u16; 2],
-    /// Whether the link works. While it does not, nothing waits for credits: what is sent is lost.
+    /// Whether the link works. While it does not, packets don't wait for credits: they are sent and lost.
     up: bool,
     /// Credits of packets that did not come and were freed again.
     pub lost_credits: u64,
@@ -45,7 +45,7 @@ pub(super) struct Channels {
 struct Sender {
     /// Credits of packets sent (CC).
     consumed: u16,
-    /// What the receiver has told of credits freed (CF).
+    /// The credits freed, by the receiver's last update (CF).
     freed: u16,
     /// Of `consumed`, what the receiver was told.
     told: u16,
@@ -74,7 +74,7 @@ const fn sum(counter: u16, more: u16) -> u16 {
 }
 
 impl Channels {
-    /// A port with so many credits in each of `vcs` channels: those that it has, and those that it gives.
+    /// A port with these numbers of credits in each of `vcs` channels: those that it has, and those that it gives.
     pub fn new(params: Params, credits: [u16; 2], vcs: usize) -> Channels {
         let (out, into) = (vec![Sender::default(); vcs], vec![Receiver::default(); vcs]);
         Channels { params, out, into, credits, up: true, lost_credits: 0 }
@@ -98,7 +98,7 @@ impl Channels {
         self.params.vc_of[usize::from(class)]
     }
 
-    /// A packet leaves. Returns the mark that it bears, and a message that is to follow it.
+    /// A packet leaves. Returns the number that it carries, and a message that is to follow it.
     pub fn leaves(&mut self, packet: &Packet) -> (u16, Option<Frame>) {
         let counts = self.up && !packet.has(flags::LINK_FRAME);
         let Some(vc) = self.vc_of(packet.class).filter(|_| counts) else { return (0, None) };
@@ -158,8 +158,8 @@ impl Channels {
         }
     }
 
-    /// The link has gone down or come up: a sender has no credits until it is told of some, and what came before and is
-    /// still here takes its part of them. Returns what is to be told.
+    /// The link has gone down or come up. A sender has no credits until an update arrives. Packets that came before and
+    /// are still here reduce them. Returns what is to be told.
     pub fn reset(&mut self, up: bool) -> Vec<Frame> {
         self.up = up;
         let [given, gives] = self.credits;
@@ -178,7 +178,7 @@ impl Channels {
         self.into.get_mut(usize::from(mark.checked_sub(1)?))
     }
 
-    /// What the sender of a channel is to be told by now, and beside it of the channel with the most other news.
+    /// The update that is due for a channel, together with that of the channel with the most other news.
     fn news(&mut self, vc: usize) -> Option<Frame> {
         let untold = |receiver: &Receiver| since(receiver.freed, receiver.told);
         if u64::from(untold(&self.into[vc])) < self.params.update.max(1) {

@@ -149,7 +149,7 @@ impl Receiver {
         self.grants.push(grant, packet.src, packet.flow, phase_now);
     }
 
-    /// A sender tells of a flow of so many packets.
+    /// A sender tells of a flow of this many packets.
     pub fn notified(
         &mut self,
         now: Time,

@@ -85,7 +85,7 @@ impl Outgoing {
         Announced { unscheduled: self.unscheduled as u16, length: self.bytes }
     }
 
-    /// Its receiver has granted so many scheduled packets in all.
+    /// Its receiver has granted this many scheduled packets in all.
     fn allow(&mut self, granted: Granted) {
         self.allowed = self.allowed.max(granted.allowed.min(self.packets));
     }

@@ -6,7 +6,7 @@ use super::header::Data;
 use super::{Config, Header};
 use crate::trimming::{Params, TrimmingQueues};
 
-/// The part of a switch with so many ports, in a network of such hosts.
+/// The part of a switch with this many ports, in a network of such hosts.
 pub fn part(config: &Config, site: &Site, ports: usize) -> TrimmingQueues {
     let queue_bytes = u32::from(config.queue_packets) * u32::from(config.counted_bytes(site));
     let params = Params {

@@ -28,7 +28,7 @@ struct Incoming {
 const AHEAD_MAX: u32 = 1 << 24;
 
 impl Receiver {
-    /// The answer to a probe for a flow of so many packets.
+    /// The answer to a probe for a flow of this many packets.
     pub fn probed(&mut self, packet: &Packet, packets: u32, params: &Params) -> Packet {
         let known = self.flows.slot(packet.flow).and_then(|slot| self.flows.get(slot));
         let first_missing = known.map_or(0, |(_, flow)| flow.received.first_missing);

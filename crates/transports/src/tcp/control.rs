@@ -21,7 +21,7 @@ pub trait Algorithm:
     /// Title, source and summary.
     const ABOUT: About;
 
-    /// Whether its controls are a user's own: they hear of packets that leave, have a timer, and may fail.
+    /// Whether its controls are a user's own: they are called for packets that leave, have a timer, and may fail.
     const OWN: bool = false;
 
     /// Whether acknowledgements bring it samples of the delivery rate, for which the sender keeps a record of each
@@ -33,7 +33,8 @@ pub trait Algorithm:
     /// Checks what the types of its settings can't express. Keys of errors are relative to its own table.
     fn check(&self) -> Result<(), Problem>;
 
-    /// Checks that what its settings name has been read. Keys of errors are relative to its own table.
+    /// Checks that the files or classes that its settings name have been read. Keys of errors are relative to its own
+    /// table.
     fn check_on(&self) -> Result<(), Problem> {
         Ok(())
     }

@@ -12,12 +12,12 @@ use super::nscc::Window;
 use super::params::{DATA, Params, REACH};
 use super::spraying::{Fate, Spray};
 
-/// A packet's timeout doubles each time that it is sent again, up to so many times.
+/// A packet's timeout doubles each time that it is sent again, up to this many times.
 const BACKOFF_MAX: u32 = 6;
-/// A sender without credit and with nothing in flight waits for so many timeouts before it asks again: in a large
+/// A sender without credit and with nothing in flight waits for this many timeouts before it asks again: in a large
 /// incast its turn at the receiver is long in coming.
 const PATIENCE: u64 = 16;
-/// Fewest packets that overtake one before it is taken for lost.
+/// Fewest packets that overtake one before it counts as lost.
 const OVERTAKEN_MIN: u32 = 5;
 
 #[derive(Default)]
@@ -74,7 +74,7 @@ struct Credit {
     bytes: i64,
     /// Credit so far, in units of [`CREDIT_UNIT`].
     given: u32,
-    /// The first window needs no credit, until the receiver is heard of.
+    /// The first window needs no credit, until the receiver's first answer.
     speculating: bool,
     /// When it was last asked for by itself, and how often since anything was heard.
     asked_at: Option<Time>,
@@ -240,7 +240,7 @@ impl Outgoing {
         }
     }
 
-    /// Loses what so many others have overtaken.
+    /// Loses what this many others have overtaken.
     fn infer_losses(&mut self, params: &Params) -> u64 {
         let window = self.window.as_ref().map_or(params.window_max, |window| window.bytes * 3 / 2);
         let packets = window.min(params.window_max) / u64::from(params.site.mtu_bytes);
@@ -264,7 +264,7 @@ impl Outgoing {
         inferred
     }
 
-    /// The receiver was heard of: what was sent until now needed no credit, from now on all does.
+    /// The receiver has answered: packets until now needed no credit, from now on all do.
     fn stop_speculating(&mut self, now: Time) {
         (self.credit.heard_at, self.credit.times) = (now, 0);
         if std::mem::take(&mut self.credit.speculating) {
@@ -289,7 +289,7 @@ impl Outgoing {
         asks.into_iter().chain(packet).min()
     }
 
-    /// What nothing was heard of until now is lost. How many packets that are.
+    /// Packets without an answer until now are lost. How many packets that are.
     fn time_out(&mut self, now: Time, params: &Params) -> u64 {
         let mut timeouts = 0;
         while let Some(&(at, psn)) = self.deadlines.first()
@@ -474,7 +474,7 @@ impl Sender {
         packet
     }
 
-    /// What nothing was heard of is lost. A sender without credit asks for it then, once a round trip, or when it has
+    /// Packets without an answer are lost. A sender without credit asks for it then, once a round trip, or when it has
     /// waited for long.
     pub fn deadline(&mut self, cx: &mut Cx<'_>, params: &Params, control: &mut VecDeque<Packet>) {
         let again = params.network_rtt.min(params.rto);

@@ -1,5 +1,5 @@
 //! The paper's examples by hand, and two checks for random flow sets: the bottleneck property of max-min fairness, and
-//! a linear program that knows nothing of water.
+//! a linear program, which works without water-filling.
 
 mod program;
 

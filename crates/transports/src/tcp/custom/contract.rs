@@ -1,4 +1,4 @@
-//! The contract of a congestion control of one's own: plain numbers in, plain numbers out, in any language.
+//! The contract of a user's own congestion control: plain numbers in, plain numbers out, in any language.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -28,8 +28,8 @@ pub trait Host: Send + Sync {
     fn start(&self, start: &Start) -> Result<(Box<dyn Program>, Verdict), Reason>;
 }
 
-/// The control of one flow. Each call says what has happened and gives what holds from now on. A call that fails ends
-/// the flow, with the reason.
+/// The control of one flow. Each call reports an event and returns the verdict that holds from now on. A call that
+/// fails ends the flow, with the reason.
 pub trait Program: Send {
     /// Whether it wants [`Program::on_send`].
     fn wants_sends(&self) -> bool {
@@ -39,7 +39,8 @@ pub trait Program: Send {
     /// A packet of the flow has left.
     fn on_send(&mut self, sent: &Sent) -> Result<Verdict, Reason>;
 
-    /// Acknowledgements have come: one, or several if it asked not to be told of each ([`Verdict::quiet_bytes`]).
+    /// Acknowledgements have arrived: one, or several if the program asked not to be called for each
+    /// ([`Verdict::quiet_bytes`]).
     fn on_ack(&mut self, acks: &Acks) -> Result<Verdict, Reason>;
 
     /// Data were lost: at most once in each window of data, except for timeouts.
@@ -73,10 +74,11 @@ pub struct Verdict {
     pub rate: Option<Rate>,
     /// What becomes of its timer.
     pub timer: Alarm,
-    /// Acknowledgements may be gathered until they let a window grow by so much ([`Acks::growing_bytes`]) ...
+    /// Acknowledgements may be gathered until they let a window grow by this much ([`Acks::growing_bytes`]) ...
     pub quiet_bytes: u64,
-    /// ... or until everything up to here has arrived and something beyond, whichever comes first. With either at 0
-    /// each is told at once. Nothing is held back behind another call: what was gathered comes first.
+    /// ... or until everything up to here has arrived and something beyond, whichever comes first. If either is 0,
+    /// there is a call for each acknowledgement. Nothing is held back behind another call: what was gathered comes
+    /// first.
     pub quiet_until: u64,
 }
 
@@ -135,7 +137,8 @@ pub struct Sent {
     pub next: u64,
 }
 
-/// What acknowledgements said. Sums are over all since the last call; the rest is as of the last one.
+/// What acknowledgements said. Sums cover all acknowledgements since the last call; other values are those of the last
+/// one.
 #[derive(Clone, Copy, Debug)]
 pub struct Acks {
     /// How many.
@@ -196,8 +199,8 @@ pub fn start_numbers(of: &Start) -> [u64; 9] {
     [mss_bytes, window_bytes, packet_bytes, rtt, base, hop, serialisation, seed, now.ps()]
 }
 
-/// What acknowledgements said, in plain numbers: times in picoseconds, rates in bits a second, 0 for what there is not,
-/// 1 for what is so.
+/// An event of acknowledgements, in plain numbers: times in picoseconds, rates in bits a second, 0 for missing values,
+/// 1 for true.
 pub fn acks_numbers(of: &Acks) -> [u64; 23] {
     let ps = |of: Option<Duration>| of.map_or(0, Duration::ps);
     let last = &of.last;
