@@ -9,6 +9,7 @@ import pandas as pd
 
 from clearway.papers.figures import Keys, Shown, cell
 
+from . import evaluation
 from .evaluation import gbps, run
 
 # Of the bytes on the wire, those that are payload.
@@ -107,6 +108,7 @@ def untagged() -> Shown:
     request = [{"share": {"absolute": "5Gbps"}, "link": ["left", "right"], "position": "ingress"}]
     scene = {
         "transport": "cubic",
+        "host": {"mtu": "1538B", "header": "90B"},
         "switch.buffer": {"per_port": {"bytes": "1MB"}},
         "entity": [{"name": "granted", "traffic": ["granted"], "request": request}],
         "traffic": [{"name": "granted", "senders": "0-3", **endless}, {"name": "other", "senders": "4-9", **endless}],
@@ -119,7 +121,8 @@ def untagged() -> Shown:
         through = links[(links["from"] == "left") & (links["to"] == "right")]["sent_bytes"].iloc[0]
         rows[name] = {"granted": gbps(result, 0.05)["granted"], "the link": float(through) * 8 / 0.15 / 1e9}
     table = pd.DataFrame(rows).T.rename_axis("an AQ for untagged traffic")
-    share = 5 * PAYLOAD
+    # Of the bytes on the wire with these headers, those that are payload.
+    share = 5 * evaluation.PAYLOAD
     kept, voided = (cell(table, name, "granted") for name in ("with", "without"))
     return Shown(
         table,
