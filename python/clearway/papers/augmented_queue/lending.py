@@ -97,7 +97,9 @@ def sparse() -> Shown:
             max(map(abs, off)) < 0.05
         )
     low, queue = (cell(table, (100, limit, "none"), "p50, us") for limit in ("divided, 6 KB at least", "queue"))
-    checks[f"messages longer than a divided limit: {low:.0f} us for {queue:.0f}, three times and more"] = low > 3 * queue
+    checks[f"messages longer than a divided limit: {low:.0f} us for {queue:.0f}, three times and more"] = (
+        low > 3 * queue
+    )
     return Shown(table, checks)
 
 

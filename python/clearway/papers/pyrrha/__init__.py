@@ -19,6 +19,7 @@ PAPER = Paper(
     {
         "reference": ns3.reference,
         "reference-settings": ns3.settings,
+        "bfc-departures": ns3.bfc_departures,
         "figure-2": evaluation.figure_2,
         "figure-3": evaluation.figure_3,
         "figure-7": evaluation.figure_7,
