@@ -196,6 +196,8 @@ SAMPLE = [
     ("pyrrha", "figure-10"),
     ("pyrrha", "figure-31"),
     ("augmented-queue", "figure-1"),
+    ("augmented-queue", "figure-12"),
+    ("dcpim", "departures-imc10"),
     ("phost", "reference"),
     ("ndp", "reference"),
 ]

@@ -26,6 +26,7 @@ PAPER = Paper(
         "figure-9": evaluation.figure_9,
         "figure-10": evaluation.figure_10,
         "figure-11": evaluation.figure_11,
+        "bfc-queues": evaluation.bfc_queues,
         "figure-12": evaluation.figure_12,
         "figure-13": evaluation.figure_13,
         "figure-14": evaluation.figure_14,
