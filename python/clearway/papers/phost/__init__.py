@@ -50,7 +50,7 @@ def pfabric_figure_9() -> Shown:
     """pFabric's figures 8 and 9: completion time over that of the same flow alone, by size and load, for two
     workloads."""
     rows: dict[tuple[str, float], dict[str, float]] = {}
-    for workload, words, count in (("websearch", "web search", 5_000), ("datamining", "data mining", 3_000)):
+    for workload, words, count in (("websearch", "web search", 5_000), ("datamining", "data mining", 2_000)):
         for load in LOADS:
             keys: figures.Keys = {"traffic.all.arrivals.poisson.load": load, "traffic.all.flows": count}
             scenario = HERE.parent / "pfabric" / f"figure-9-{workload}.toml"
