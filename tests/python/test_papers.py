@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import shutil
 import subprocess
@@ -162,6 +163,15 @@ def test_no_page_has_gone_stale() -> None:
     assert stale == [], "written by `clearway paper ... --write`, never by hand"
 
 
+def test_each_comparison_of_the_accuracy_page_has_its_command_and_is_a_click_away() -> None:
+    text = accuracy.page(accuracy.records(ROOT), accuracy.schemes_known())
+    rows = re.findall(r"^\|.*`(clearway paper [^`]*)` \| \[(\d+)\]\(#([\w-]+)\) \|.*$", text, re.MULTILINE)
+    assert len(rows) == text.count("\n## ") > 100
+    for command, numbers, anchor in rows:
+        section = text.partition(f'<a id="{anchor}"></a>')[2].partition("<a id=")[0]
+        assert f"`{command}`" in section and section.count("\n|") == int(numbers) + 2
+
+
 def test_every_figure_stands_on_a_page_and_every_record_is_of_a_figure() -> None:
     text = "".join(page.read_text() for page in records.pages(ROOT))
     there = {(of, figure) for of, figure, _ in records.MARK.findall(text)}
@@ -186,6 +196,8 @@ SAMPLE = [
     ("pyrrha", "figure-10"),
     ("pyrrha", "figure-31"),
     ("augmented-queue", "figure-1"),
+    ("augmented-queue", "figure-12"),
+    ("dcpim", "departures-imc10"),
     ("phost", "reference"),
     ("ndp", "reference"),
 ]
