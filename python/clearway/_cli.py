@@ -20,7 +20,18 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TextIO
 import typer
 
 import clearway as cw
-from clearway import _cli_aq, _cli_explain, _cli_job, _cli_live, _cli_paper, _cli_pcap, _cli_trace, _core, _pcap
+from clearway import (
+    _cli_aq,
+    _cli_explain,
+    _cli_job,
+    _cli_live,
+    _cli_paper,
+    _cli_pcap,
+    _cli_trace,
+    _cli_view,
+    _core,
+    _pcap,
+)
 from clearway._cli_options import (
     FlowControl,
     FlowControls,
@@ -639,6 +650,7 @@ app.command()(_cli_paper.paper)
 app.command()(_cli_live.live)
 app.command()(_cli_explain.explain)
 app.command()(_cli_trace.trace)
+app.command()(_cli_view.view)
 app.command()(_cli_job.job)
 app.command()(_cli_pcap.pcap)
 
