@@ -13,7 +13,7 @@ for (const [path, text] of Object.entries(files)) engine.file(path, new TextEnco
 const found = {};
 for (const [name, text] of Object.entries(scenarios)) {
   const began = performance.now();
-  const run = new engine.Run(text, "packet", 2 ** 31);
+  const run = new engine.Run(text, "packet", 2 ** 31, 1000);
   while (run.step(50, { tell() {} })[0] === 0);
   const info = JSON.parse(run.conclude().info());
   found[name] = { digest: info.digest, packet_hops: info.packet_hops, seconds: (performance.now() - began) / 1e3 };

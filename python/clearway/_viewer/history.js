@@ -137,11 +137,23 @@ export class History {
       : words[says.values[row]] || this.word("transport", row));
     const every = Array.from({ length: this.rows }, (_, row) => kindOf(row));
     for (const kind of every) counts.set(kind, (counts.get(kind) ?? 0) + 1);
-    const sorted = [...counts].filter(([kind]) => kind !== "data").sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1));
+    const others = [...counts].filter(([kind]) => kind !== "data");
+    const sorted = others.sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1));
     this.kindNames = ["data", ...sorted.map(([kind]) => kind)];
     this.kindCounts = this.kindNames.map((kind) => counts.get(kind) ?? 0);
     const place = new Map(this.kindNames.map((kind, at) => [kind, at]));
     this.kind = Uint16Array.from(every, (kind) => place.get(kind));
+  }
+
+  // Pyrrha's roots, a node's number and a port's, as the links that they are. As in `_packets.py`.
+  named(says) {
+    const { names, hosts, leaving, ends, place } = this.fabric, { from } = this.view.tables.links.columns;
+    // Numbered as in the table of links: switches first.
+    this.numbered ??= [...from.names.filter((name) => place.get(name) >= hosts), ...names.slice(0, hosts)];
+    return says.replace(/\bnode (\d+), port (\d+)/g, (said, node, port) => {
+      const name = this.numbered[node], link = leaving[place.get(name)]?.[port];
+      return link === undefined ? said : `${name}-${names[ends[link][1]]}`;
+    });
   }
 
   // What nodes were told to hold back: by link, from when to when. A frame is told when it has arrived.
@@ -155,7 +167,7 @@ export class History {
       const [what, isPause] = found, key = `${this.to[row]} ${this.node[row]} ${what}`;
       const from = this.arrive[row], link = back.get(`${this.to[row]} ${this.node[row]}`);
       if (isPause) {
-        if (!begun.has(key)) begun.set(key, { link, what, from, to: Infinity, whole: what.startsWith("classes") });
+        if (!begun.has(key)) begun.set(key, { link, what: this.named(what), from, to: Infinity, whole: what.startsWith("classes") });
       } else if (begun.has(key)) {
         this.held.push({ ...begun.get(key), to: from });
         begun.delete(key);

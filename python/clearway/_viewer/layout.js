@@ -163,17 +163,19 @@ function grid({ names, hosts, ends, dims }, home, width, height) {
     boxes[node] = [x + 0.4 * cell - 0.16 * cell * nth, y + 0.4 * cell, wide / 2, wide / 2];
   });
   const strides = dims.map((_, axis) => dims.slice(0, axis).reduce((all, one) => all * one, 1));
-  const away = [null, null, [1, -1], [-1, -1], [0.45, -1.1], [-1.1, 0.45]];
+  const away = [[1.1, 0], [0, 1.1], [1, -1], [-1, -1], [0.45, -1.1], [-1.1, 0.45]];
   const lanes = ends.map(([source, target]) => {
     let [x, y] = boxes[source], [toX, toY] = boxes[target], end = boxes[target][2];
     if (Math.min(source, target) >= hosts) {
       const [one, other] = [source - hosts, target - hosts];
-      const steps = dims.map((size, axis) => (Math.floor(other / strides[axis]) % size) - (Math.floor(one / strides[axis]) % size));
-      const axis = steps.findIndex((step) => step !== 0), ahead = steps[axis] > 0 === (Math.abs(steps[axis]) === 1) ? 1 : -1;
-      const isStub = axis > 1 || Math.abs(steps[axis]) > 1;
-      if (axis > 1) { const [dx, dy] = away[axis] ?? [1, 1]; toX = x + ahead * dx * cell * 0.5; toY = y + ahead * dy * cell * 0.5; }
-      else if (isStub) { toX = x + (axis === 0 ? ahead * cell * 0.55 : 0); toY = y + (axis === 1 ? ahead * cell * 0.55 : 0); }
-      if (isStub) end = 0;
+      const along = (node, axis) => Math.floor(node / strides[axis]) % dims[axis];
+      const steps = dims.map((_, axis) => along(other, axis) - along(one, axis));
+      const axis = steps.findIndex((step) => step !== 0), far = Math.abs(steps[axis]);
+      const ahead = steps[axis] > 0 === (far === 1) ? 1 : -1;
+      if (axis > 1 || far > 1) {
+        const [dx, dy] = away[axis] ?? [1, 1];
+        [toX, toY, end] = [x + ahead * dx * cell * 0.5, y + ahead * dy * cell * 0.5, 0];
+      }
     }
     const far = Math.hypot(toX - x, toY - y) || 1, [ux, uy] = [(toX - x) / far, (toY - y) / far];
     const [begin, stop] = [boxes[source][2] / 2, end / 2];

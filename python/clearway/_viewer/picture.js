@@ -74,7 +74,7 @@ export class Picture {
     pen.textAlign = "left";
     for (const [x, y, text] of labels) pen.fillText(text, x, y);
     congested.forEach(({ root }, link) => { if (root) this.root(lanes[link], size); });
-    lanes.forEach((lane, link) => this.packets(lane, link, Math.max(2.4, 4.5 * size)));
+    lanes.forEach((lane, link) => this.packets(lane, link, Math.max(2.6, 5.5 * size)));
     this.losses((row) => boxes[history.node[row]], Math.max(4, 7 * size));
   }
 
@@ -245,7 +245,7 @@ export class Picture {
       this.line(...out);
       this.line(...into);
       this.neighbour(fabric.ends[link][1], side, y, step);
-      if (held.has(link)) this.stopped([right, y, width - side + (width - side - right), y], held.get(link).some((one) => one.whole));
+      if (held.has(link)) this.stopped([right, y, 2 * (width - side) - right, y], held.get(link).some((one) => one.whole));
       rows.push([link, y, out, into]);
     });
     this.trail(Object.fromEntries(rows.flatMap(([link, , out, into]) => [[link, out], [link ^ 1, into]])));
@@ -280,7 +280,11 @@ export class Picture {
       pen.fillStyle = this.colour(row);
       const inset = each > 4 ? 1 : 0, small = history.kind[row] ? high / 4 : 0;
       pen.fillRect(x + inset, y - high / 2 + small, Math.max(each - 2 * inset, 0.5), high - 2 * small);
-      if (history.marked[row]) { pen.strokeStyle = theme.stop; pen.lineWidth = 1.5; pen.strokeRect(x + inset, y - high / 2, each - 2 * inset, high); }
+      if (history.marked[row]) {
+        pen.strokeStyle = theme.stop;
+        pen.lineWidth = 1.5;
+        pen.strokeRect(x + inset, y - high / 2, each - 2 * inset, high);
+      }
       if (this.chosen.has(row)) this.ring(x + each / 2, y, 11, row);
       this.marks.push([x + each / 2, y, row]);
     });
@@ -303,7 +307,8 @@ export class Picture {
       if (far < nearest) { best = { row }; nearest = far; }
     }
     if (best) return best;
-    const place = this.places.find(([boxX, boxY, wide, high]) => Math.abs(x - boxX) <= wide && Math.abs(y - boxY) <= high);
+    const inside = ([boxX, boxY, wide, high]) => Math.abs(x - boxX) <= wide && Math.abs(y - boxY) <= high;
+    const place = this.places.find(inside);
     return place ? { node: place[4] } : null;
   }
 }

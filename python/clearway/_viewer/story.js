@@ -1,5 +1,7 @@
 // What is said in words, of a packet or of a link. Times are exact, to the picosecond.
 
+import { above } from "clearway/history.js";
+
 const PS_A_US = 1_000_000;
 
 // Microseconds with all their digits.
@@ -26,10 +28,13 @@ function whose(history, rows, most = 3) {
   return said.join(", ");
 }
 
-// What left by the packet's link while it waited.
+// What its link sent while a packet waited for it, with what was being sent when it came.
 export function passed(history, row) {
-  const { rows } = history.links[history.link[row]], [came, left] = [history.came_ps[row], history.time_ps[row]];
-  return rows.filter((one) => one !== row && history.time_ps[one] >= came && history.time_ps[one] < left);
+  const { rows, times } = history.links[history.link[row]], found = [];
+  for (let at = above(times, history.time_ps[row]) - 1; at >= 0 && history.last_ps[rows[at]] > history.came_ps[row]; at--) {
+    if (rows[at] !== row) found.push(rows[at]);
+  }
+  return found;
 }
 
 // `{ title, about, lines }` of a packet: what it is, and what became of it, each line with its time.
@@ -62,27 +67,30 @@ export function storyOf(history, row) {
         : `Comes to ${node}, which sends it on to ${to} at once.`]);
       if (wait > 0) lines.push([left, `Leaves ${node} for ${to}.`]);
     }
-    if (!marked && history.marked[one] > 0) { marked = true; lines.push([left, `Bears a congestion mark from ${node} on.`]); }
-    if (!trimmed && history.trimmed[one] > 0) { trimmed = true; lines.push([left, `${node} has cut its payload off.`]); }
+    if (!marked && history.marked[one] > 0) lines.push([left, `Bears a congestion mark from ${node} on.`]);
+    if (!trimmed && history.trimmed[one] > 0) lines.push([left, `${node} has cut its payload off.`]);
+    marked ||= history.marked[one] > 0;
+    trimmed ||= history.trimmed[one] > 0;
     if (at === rows.length - 1) lines.push([history.arrive[one], `Its last bit has come to ${to}.`]);
   });
   const last = rows.at(-1), end = history.lost[last] ? history.time_ps[last] : history.arrive[last];
-  const total = `${us(end - history.time_ps[first])} in all, ${queued > 0 ? `${us(queued)} of them` : "none of them"} in queues.`;
+  const waits = queued > 0 ? us(queued) : "none";
+  const total = `${us(end - history.time_ps[first])} in all, ${waits} of them in queues.`;
   const flow = isFrame || Number.isNaN(history.flow[first]) ? "" : ` of flow ${history.flow[first]}`;
   return { title: `${what}${flow}`, about, lines, total, rows };
 }
 
 function behind(history, row) {
   const before = passed(history, row);
-  return before.length ? `; before it go ${whose(history, before)}` : "";
+  return before.length ? `; meanwhile the link sends ${whose(history, before)}` : "";
 }
 
 function flowSaid(columns, row) {
   const word = (name) => columns[name].names[columns[name].values[row]];
   const number = (name) => columns[name].values[row];
+  const slowdown = number("slowdown").toLocaleString("en", { maximumFractionDigits: 2 });
   const ended = word("status") === "completed"
-    ? `, completed at ${us(number("completed_ps"))}, ${number("slowdown").toLocaleString("en", { maximumFractionDigits: 2 })} `
-      + "times its time alone"
+    ? `, completed at ${us(number("completed_ps"))}: ${slowdown} times its time alone`
     : `, ${word("status")}`;
   return `Flow ${number("flow")} of class ${word("class")}: ${size(number("bytes"))}, `
     + `began at ${us(number("start_ps"))}${ended}.`;

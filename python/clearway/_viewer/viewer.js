@@ -69,9 +69,9 @@ export class Viewer {
       made.addEventListener("click", does);
       return made;
     };
-    button("⏮", "One event back", "One event back (←)", () => this.step(-1));
+    button("‹ step", "One event back", "One event back (←)", () => this.step(-1));
     this.button = button("▶", "Play", "Play or pause (space)", () => (this.playing ? this.pause() : this.play()));
-    button("⏭", "One event on", "One event on (→)", () => this.step(1));
+    button("step ›", "One event on", "One event on (→)", () => this.step(1));
     const speed = element(bar, "label", "Speed ", { class: "cw-speed" });
     const most = Math.log10(Math.max((this.history.end - this.history.begin) / 4, 100 * SLOWEST));
     this.slider = element(speed, "input", undefined, {
@@ -170,7 +170,7 @@ export class Viewer {
   fit() {
     const width = this.root.clientWidth;
     if (!width) return;
-    const height = Math.round(Math.min(520, Math.max(280, width * 0.52))), ratio = globalThis.devicePixelRatio || 1;
+    const height = Math.round(Math.min(460, Math.max(290, width * 0.45))), ratio = globalThis.devicePixelRatio || 1;
     this.canvas.style.height = `${height}px`;
     this.picture.fit(this.canvas.clientWidth, height, ratio);
     this.drawCurve(ratio);
