@@ -138,8 +138,8 @@ def look_at_in_firefox(path: Path, then: Callable[[FirefoxPage], Awaitable[Any]]
         given = "".join(f"user_pref({json.dumps(key)}, {json.dumps(value)});\n" for key, value in _FIREFOX_SET.items())
         Path(profile, "user.js").write_text(given)
         words = [FIREFOX, "--headless", "--no-remote", "--profile", profile, "--remote-debugging-port=0"]
-        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
-        firefox = subprocess.Popen([*words, "about:blank"], text=True, **quiet)
+        words.append("about:blank")
+        firefox = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         try:
             assert firefox.stderr is not None
             lines = iter(firefox.stderr)

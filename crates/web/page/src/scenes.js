@@ -9,7 +9,7 @@ export const SCENES = [
     steps: [
       ["Before data, a match", "Hosts first agree who sends to whom: {counter.requests} requests, {counter.grants} grants "
         + "and {counter.accepts} accepts in this run. Then receivers admit each packet with a token: "
-        + "{counter.tokens} tokens for {data_packets} data packets. In the picture all of these are diamonds."],
+        + "{counter.tokens} tokens for {data_packets} data packets. In the picture all but the data are diamonds."],
       ["Nobody queues for long", "Look at the longest queue over time. A receiver asks for no more than its link "
         + "carries, so the longest queue of any port held {queue_max}. The slowest of {flows} messages took "
         + "{slowdown_max} times as long as alone."],
