@@ -12,6 +12,7 @@ import gzip
 import json
 import math
 import struct
+import sys
 from html import escape
 from importlib.resources import files
 from pathlib import Path
@@ -22,6 +23,12 @@ import pandas as pd
 import pyarrow as pa
 
 from clearway import _html
+from clearway._packets import asked
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 if TYPE_CHECKING:
     from clearway._results import Result
@@ -70,7 +77,7 @@ def packed(result: Result) -> bytes:
         "name": result.name,
         "end_ps": result.info["end_ps"],
         "dims": _dims(result),
-        "partial": _is_partial(result),
+        "partial": any(asked(result).get(key) for key in ("flows", "classes", "hosts", "links")),
         "notes": _notes(result),
         "tables": {},
     }
@@ -119,13 +126,8 @@ def _column(column: pa.ChunkedArray) -> tuple[Any, list[str] | None]:
 
 def _dims(result: Result) -> list[int]:
     """The lengths of a torus or mesh."""
-    fabric = _scenario(result).get("fabric", {})
+    fabric = tomllib.loads(result.scenario_toml).get("fabric", {})
     return next((list(of["dims"]) for kind, of in fabric.items() if kind in ("torus", "mesh")), [])
-
-
-def _is_partial(result: Result) -> bool:
-    asked = _scenario(result).get("measure", {}).get("packets", {})
-    return any(asked.get(key) for key in ("flows", "classes", "hosts", "links"))
 
 
 def _notes(result: Result) -> list[str]:
@@ -135,12 +137,6 @@ def _notes(result: Result) -> list[str]:
     if rows > ROWS_MAX:
         said.append(f"Only the first {ROWS_MAX:,} of {rows:,} recorded packets are drawn.")
     return said
-
-
-def _scenario(result: Result) -> dict[str, Any]:
-    from clearway._scenario import Scenario
-
-    return Scenario.from_toml(result.scenario_toml).to_dict()
 
 
 def _base64(text: str) -> str:
