@@ -46,7 +46,6 @@ export class Picture {
     this.state = state;
     this.marks = [];
     this.places = [];
-    this.flown = 0;
     pen.clearRect(0, 0, this.width, this.height);
     pen.lineCap = "round";
     pen.font = "12px system-ui, sans-serif";
@@ -55,7 +54,6 @@ export class Picture {
     const held = new Map();
     for (const one of this.history.heldAt(state.time)) held.set(one.link, [...(held.get(one.link) ?? []), one]);
     if (state.node >= 0) this.drawNode(held); else this.drawFabric(held);
-    return this.flown;
   }
 
   drawFabric(held) {
@@ -170,7 +168,6 @@ export class Picture {
     const { history } = this, { time, hidden } = this.state;
     for (const row of history.flying(link, time)) {
       const begin = history.time_ps[row], share = (time - begin) / (history.arrive[row] - begin || 1);
-      this.flown += 1;
       if (!hidden.has(history.kind[row])) this.packet(x + (toX - x) * share, y + (toY - y) * share, radius, row);
     }
   }

@@ -97,7 +97,8 @@ function flowSaid(columns, row) {
 }
 
 // What is under way at a time, in a line.
-export function nowSaid(history, time, flying) {
+export function nowSaid(history, time) {
+  const flying = history.links.reduce((all, _, link) => all + history.flying(link, time).length, 0);
   const waiting = history.links.reduce((all, _, link) => all + history.waiting(link, time), 0);
   const ports = new Set(history.heldAt(time).map(({ link }) => link)).size;
   const roots = [...history.congestedAt(time).values()].filter(({ root }) => root).length;

@@ -242,11 +242,11 @@ export class Viewer {
   show() {
     if (!this.picture?.layout) return;
     const { begin, end } = this.history, { time, node, chosen, hidden } = this;
-    const flying = this.picture.draw({ time, node, chosen, hidden, span: this.speed * LOSS_SECONDS });
+    this.picture.draw({ time, node, chosen, hidden, span: this.speed * LOSS_SECONDS });
     this.scrubber.value = Math.round((STEPS * (time - begin)) / (end - begin || 1));
     this.output.textContent = us(time);
     this.scrubber.setAttribute("aria-valuetext", us(time));
-    this.now.textContent = nowSaid(this.history, time, flying);
+    this.now.textContent = nowSaid(this.history, time);
   }
 
   zoom(node) {
