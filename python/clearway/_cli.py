@@ -29,6 +29,7 @@ from clearway import (
     _cli_paper,
     _cli_pcap,
     _cli_trace,
+    _cli_view,
     _core,
     _pcap,
 )
@@ -478,6 +479,7 @@ app.command()(_cli_paper.paper)
 app.command()(_cli_live.live)
 app.command()(_cli_explain.explain)
 app.command()(_cli_trace.trace)
+app.command()(_cli_view.view)
 app.command()(_cli_job.job)
 app.command()(_cli_pcap.pcap)
 

@@ -386,6 +386,21 @@ class Result:
 
         return write(self, Path(path))
 
+    def view(self, path: str | Path) -> Path:
+        """Writes a page in which a browser draws what is in `packets` over time: packets on links and in queues,
+        pauses, losses, roots of congestion, and one packet's story. It needs no network; `clearway view` opens it.
+
+        >>> import clearway as cw
+        >>> r = cw.run(cw.Scenario.load("examples/tiny.toml").with_({"measure.packets": {}}))
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     r.view(f"{folder}/view.html").name
+        'view.html'
+        """
+        from clearway._view import write
+
+        return write(self, Path(path))
+
     def report(self, path: str | Path) -> Path:
         """Writes a report page, one file that needs no network."""
         from clearway._report import write

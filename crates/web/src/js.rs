@@ -73,12 +73,12 @@ pub struct Tables(Results);
 
 #[wasm_bindgen]
 impl Run {
-    /// Reads a scenario and works it out; `level` is "packet" or "flow".
+    /// Reads a scenario and works it out; `level` is "packet" or "flow". `packets_max` are recorded one by one.
     #[wasm_bindgen(constructor)]
-    pub fn new(text: &str, level: &str, memory_bytes_max: f64) -> Result<Run, String> {
+    pub fn new(text: &str, level: &str, memory_bytes_max: f64, packets_max: f64) -> Result<Run, String> {
         let memory_bytes_max = memory_bytes_max as u64;
         let level = if level == "flow" { Level::Flow } else { Level::Packet };
-        let session = Session::new(text, level, memory_bytes_max).map_err(|wrong| json(&wrong))?;
+        let session = Session::new(text, level, memory_bytes_max, packets_max as u64).map_err(|wrong| json(&wrong))?;
         Ok(Run { session: Some(session), level, memory_bytes_max, at: [0.0; 6] })
     }
 
