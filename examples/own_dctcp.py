@@ -41,7 +41,7 @@ class Dctcp(cw.Control):
         if window < self.threshold:
             # After a timeout (phase 2) one acknowledgement may cover much that arrived long ago.
             self.window_bytes = window + min(acks.growing_bytes, (1 if acks.phase == 2 else 2) * self.mss)
-        else:
+        elif acks.growing_bytes:
             self.counted += acks.growing_bytes
             if self.counted >= window:
                 self.counted -= window
@@ -66,9 +66,11 @@ class Dctcp(cw.Control):
         self.counted = 0
 
     def _gather(self) -> None:
-        """Until the window grows or the observed one ends each acknowledgement would get the same answer."""
+        """Until the window grows or the observed one ends each acknowledgement would get the same answer. In slow start
+        each lets it grow that may.
+        """
         window = self.window_bytes
-        self.quiet_bytes = 0 if window < self.threshold else max(window - self.counted, 0)
+        self.quiet_bytes = 1 if window < self.threshold else max(window - self.counted, 0)
         self.quiet_until = self.window_end
 
 

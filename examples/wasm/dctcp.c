@@ -28,12 +28,12 @@ EXPORT("settings") const char *names(void) { return "g=0.0625\nalpha=1\n"; }
 EXPORT("set") void set(int index, double value) { settings[index & 1] = value; }
 
 /* Until so many bytes may let the window grow, or the observed window ends, each acknowledgement would get the same
- * answer: Clearway may gather them. In slow start each counts. */
+ * answer: Clearway may gather them. In slow start each counts that lets it grow at all. */
 static void answer(void) {
     verdict[0] = state.window;
     verdict[1] = 0; /* no rate */
     verdict[2] = 0; /* no timer */
-    verdict[3] = state.window < state.threshold || state.window < state.counted ? 0 : state.window - state.counted;
+    verdict[3] = state.window < state.threshold ? 1 : state.window < state.counted ? 0 : state.window - state.counted;
     verdict[4] = state.window_end;
 }
 
@@ -66,7 +66,7 @@ EXPORT("on_ack") void on_ack(void) {
         /* After a timeout (phase 2) one acknowledgement may cover much that arrived long ago. */
         u64 most = (phase == 2 ? 1 : 2) * state.mss;
         state.window += growing < most ? growing : most;
-    } else {
+    } else if (growing > 0) {
         state.counted += growing;
         if (state.counted >= state.window) {
             state.counted -= state.window;

@@ -74,8 +74,8 @@ fn answer(then: impl FnOnce(&mut State)) {
     let mut flow = unsafe { STATE };
     then(&mut flow);
     // Until so many bytes may let the window grow, or the observed window ends, each acknowledgement would get the same
-    // answer: Clearway may gather them. In slow start each counts.
-    let quiet = if flow.window < flow.threshold { 0 } else { flow.window.saturating_sub(flow.counted) };
+    // answer: Clearway may gather them. In slow start each counts that lets it grow at all.
+    let quiet = if flow.window < flow.threshold { 1 } else { flow.window.saturating_sub(flow.counted) };
     unsafe {
         STATE = flow;
         // The window; no rate; no timer; how long to gather acknowledgements.
@@ -112,7 +112,7 @@ extern "C" fn clearway_on_ack() {
             // After a timeout (phase 2) one acknowledgement may cover much that arrived long ago.
             let segments = if phase == 2 { 1 } else { 2 };
             flow.window += growing.min(segments * flow.mss);
-        } else {
+        } else if growing > 0 {
             flow.counted += growing;
             if flow.counted >= flow.window {
                 flow.counted -= flow.window;
