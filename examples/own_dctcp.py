@@ -41,9 +41,10 @@ class Dctcp(cw.Control):
         if window < self.threshold:
             # After a timeout (phase 2) one acknowledgement may cover much that arrived long ago.
             self.window_bytes = window + min(acks.growing_bytes, (1 if acks.phase == 2 else 2) * self.mss)
-        elif acks.growing_bytes:
+        else:
             self.counted += acks.growing_bytes
-            if self.counted >= window:
+            # What one acknowledgement counts beyond a window waits for the next that may let it grow.
+            if self.counted >= window and acks.window_limited and not acks.marked and acks.phase != 1:
                 self.counted -= window
                 self.window_bytes = window + self.mss
         self._gather()

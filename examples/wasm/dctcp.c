@@ -54,6 +54,8 @@ EXPORT("on_start") void on_start(void) {
 
 EXPORT("on_ack") void on_ack(void) {
     u64 growing = event[4], una = event[7], next = event[8], phase = event[21];
+    /* Whether the last one may let the window grow: without a mark, sent by a full window, outside fast recovery. */
+    int grows = event[19] == 0 && event[20] == 1 && phase != 1;
     state.acked += event[2];
     state.marked += event[3];
     if (una > state.window_end) {
@@ -66,9 +68,9 @@ EXPORT("on_ack") void on_ack(void) {
         /* After a timeout (phase 2) one acknowledgement may cover much that arrived long ago. */
         u64 most = (phase == 2 ? 1 : 2) * state.mss;
         state.window += growing < most ? growing : most;
-    } else if (growing > 0) {
+    } else {
         state.counted += growing;
-        if (state.counted >= state.window) {
+        if (state.counted >= state.window && grows) {
             state.counted -= state.window;
             state.window += state.mss;
         }

@@ -100,6 +100,8 @@ extern "C" fn clearway_on_start() {
 #[unsafe(no_mangle)]
 extern "C" fn clearway_on_ack() {
     let (acked, marked, growing, una, next, phase) = (event(2), event(3), event(4), event(7), event(8), event(21));
+    // Whether the last one may let the window grow: without a mark, sent by a full window, outside fast recovery.
+    let grows = event(19) == 0 && event(20) == 1 && phase != 1;
     answer(|flow| {
         flow.acked += acked;
         flow.marked += marked;
@@ -112,9 +114,9 @@ extern "C" fn clearway_on_ack() {
             // After a timeout (phase 2) one acknowledgement may cover much that arrived long ago.
             let segments = if phase == 2 { 1 } else { 2 };
             flow.window += growing.min(segments * flow.mss);
-        } else if growing > 0 {
+        } else {
             flow.counted += growing;
-            if flow.counted >= flow.window {
+            if flow.counted >= flow.window && grows {
                 flow.counted -= flow.window;
                 flow.window += flow.mss;
             }

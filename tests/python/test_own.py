@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -50,8 +51,8 @@ def faulty(**settings: float) -> dict[str, Any]:
     return {"custom": {"module": str(FAULTY), "settings": settings}}
 
 
-def example() -> Any:
-    spec = importlib.util.spec_from_file_location("own_dctcp", ROOT / "examples/own_dctcp.py")
+def example(path: str = "examples/own_dctcp.py") -> Any:
+    spec = importlib.util.spec_from_file_location(Path(path).stem, ROOT / path)
     assert spec is not None and spec.loader is not None
     loaded = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(loaded)
@@ -166,3 +167,12 @@ def test_a_module_is_found_beside_its_scenario(tmp_path: Path) -> None:
         scene(transport="custom")
     with pytest.raises(TypeError, match="a class of yours"):
         scene(transport=cw.Control())
+
+
+def test_what_it_costs_is_on_the_page_as_it_was_measured() -> None:
+    own_page = example("tests/own_page.py")
+    record, page = json.loads(own_page.RECORD.read_text()), own_page.PAGE.read_text()
+    assert own_page.filled(page, record) == page
+    slower = {**record, "cost": {**record["cost"], "module": [9.0]}}
+    assert "| +800.0% | +800.0% to +800.0% | +5% | missed |" in own_page.filled(page, slower)
+    assert all(len(record["cost"][name]) >= own_page.PAIRS for name in own_page.CONTROLS)

@@ -26,7 +26,7 @@ pub(crate) type ColumnOut<'py> =
 type Captured<'py> = (Bound<'py, PyBytes>, bool);
 
 /// How often a run looks up.
-const LOOK_UP: Duration = Duration::from_millis(100);
+pub(crate) const LOOK_UP: Duration = Duration::from_millis(100);
 
 /// Simulates a scenario. `progress` is called with (now in ps, horizon in ps, flows ended, flows, share of the work
 /// done). A run that will hardly fit `memory_bytes_max` is refused. `parts`: into how many parts the network is cut at

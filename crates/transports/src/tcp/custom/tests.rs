@@ -345,11 +345,12 @@ impl Program for Asked {
         if of.window < of.threshold {
             let segments = if acks.last.phase == Phase::Loss { 1 } else { 2 };
             of.window += acks.growing_bytes.min(segments * of.mss);
-        } else if acks.growing_bytes > 0 {
-            // One acknowledgement may be for more than a window: what is counted beyond it waits for the next that may
-            // let the window grow, and is not that of one that may not.
+        } else {
             of.counted += acks.growing_bytes;
-            if of.counted >= of.window {
+            // One acknowledgement may be for more than a window: what is counted beyond it waits for the next that may
+            // let the window grow, and one that may not gets nothing of it.
+            let grows = acks.last.limited && !acks.last.marked && acks.last.phase != Phase::Recovery;
+            if of.counted >= of.window && grows {
                 of.counted -= of.window;
                 of.window += of.mss;
             }
