@@ -113,7 +113,7 @@ def test_a_larger_window_delivers_more_until_the_link_is_full() -> None:
 
 def test_other_classes_and_flows_keep_their_control() -> None:
     scenario = scene().with_({"traffic.0.transport": "dctcp"})
-    with pytest.raises(ValueError, match="nothing to decide"):
+    with pytest.raises(cw.ScenarioError, match="every traffic class names its own"):
         gym.ControlEnv(scenario).reset(seed=1)
     env = gym.ControlEnv(scenario, key="traffic.0.transport", flow=2, others=gym.Reno())
     played(env, 1, np.random.default_rng(1))
@@ -147,6 +147,9 @@ def test_what_makes_no_sense_is_refused_with_what_would() -> None:
         gym.ControlEnv(scene(), delay_us=0.1).reset(seed=1)
     with pytest.raises(ValueError, match="give at least twice that"):
         gym.ControlEnv(scene(), interval_us=1, delay_us=1).reset(seed=1)
+    short = scene().with_({"traffic.0.sizes": {"constant": "100B"}})
+    with pytest.raises(ValueError, match="nothing to decide"):
+        gym.ControlEnv(short).reset(seed=1)
     env = gym.ControlEnv(scene())
     env.reset(seed=1)
     with pytest.raises(ValueError, match=r"action 1\.5: must be from -1 to 1"):

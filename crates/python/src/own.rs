@@ -186,9 +186,9 @@ event!(StartEvent, 10;
     6 virtual_serialisation_ps,;);
 event!(AckEvent, 23;
     0 now_ps, 1 count, 2 acked_bytes, 3 marked_bytes, 4 growing_bytes, 5 delivered_bytes, 6 lost_bytes, 7 una, 8 next,
-    9 in_flight_bytes, 10 in_flight_before_bytes, 14 srtt_ps, 19 hops, 21 phase,;
+    9 in_flight_bytes, 10 in_flight_before_bytes, 14 srtt_ps, 18 hops, 21 phase,;
     11 rtt_ps, 12 rtt_min_ps, 13 delay_ps, 15 delivery_rate_bps, 17 virtual_delay_ps, 22 delivered_in_all_bytes,;
-    16 rate_limited, 18 marked, 20 window_limited,);
+    16 rate_limited, 19 marked, 20 window_limited,);
 event!(CongestionEvent, 5; 0 now_ps, 2 flight_bytes,;; 3 timeout, 4 again,);
 event!(SentEvent, 5; 0 now_ps, 1 packet_bytes, 3 in_flight_bytes, 4 next,;; 2 again,);
 
