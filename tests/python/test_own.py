@@ -133,6 +133,28 @@ def test_an_exception_ends_its_flow_with_the_traceback() -> None:
     assert any("window_bytes = -1: must be a number from 0" in reason for reason in flows["reason"])
 
 
+class Looks(cw.Control):
+    ecn = "classic"
+
+    def on_start(self, start: Any) -> None:
+        assert start.flow < 3 and start.window_bytes == self.window_bytes == 10 * start.mss_bytes
+
+    def on_ack(self, acks: Any) -> None:
+        assert acks.hops == 1 and acks.count == 1 and acks.marked == (acks.marked_bytes > 0), "one switch"
+        assert acks.window_limited in (True, False) and acks.phase == 0
+        self.window_bytes += acks.growing_bytes
+
+    def on_mark(self, mark: Any) -> None:
+        self.window_bytes = max(self.window_bytes // 2, 1)
+
+
+def test_each_number_is_in_its_own_place() -> None:
+    star = 'fabric.star = { hosts = 4 }\ntraffic = [{ sizes = { constant = "600KB" }, arrivals = "all_at_once", '
+    text = star + "pattern = { incast = { degree = 3 } }, flows = 3 }]"
+    result = cw.run(cw.Scenario.from_toml(text).with_(transport=Looks()), progress=False)
+    assert list(result.flows["status"]) == ["completed"] * 3, list(result.flows["reason"])
+
+
 def test_a_result_says_what_ran(tmp_path: Path) -> None:
     scenario = scene(transport=example().Dctcp(g=0.5))
     said = scenario.to_dict()["transport"]["custom"]
