@@ -135,8 +135,8 @@ $(WASM_BINDGEN):
 
 # One wheel for every Python from 3.10 on, of this machine's kind, in target/wheels. With ZIG=1 it runs on any Linux
 # whose glibc is 2.17 or later (manylinux2014), however new this machine's is, and with TARGET=aarch64-unknown-linux-gnu
-# beside it on arm64. (For macOS everything compiles so, but linking needs Apple's SDK: build it there.) Line numbers for
-# crashes are left out: they would make it several times as large. WHEEL holds more for maturin.
+# beside it on arm64. (For macOS everything compiles so, but linking needs Apple's SDK: build it there.) Without line
+# numbers for crashes, which would make it several times as large. WHEEL holds more for maturin.
 wheel: $(VENV)/.packages
 	$(if $(ZIG),$(BIN)/pip install --quiet --disable-pip-version-check ziglang==$(ZIGLANG))
 	$(if $(TARGET),rustup target add $(TARGET))

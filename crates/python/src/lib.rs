@@ -11,6 +11,7 @@ mod maze;
 mod own;
 mod r2c2;
 mod run;
+mod steps;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -225,6 +226,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<maze::Sent>()?;
     module.add_class::<maze::Socket>()?;
     module.add_class::<own::Answer>()?;
+    module.add_class::<steps::Steps>()?;
     module.add_class::<own::StartEvent>()?;
     module.add_class::<own::AckEvent>()?;
     module.add_class::<own::CongestionEvent>()?;

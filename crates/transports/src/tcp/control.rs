@@ -6,7 +6,7 @@ use node::{FlowState, Site};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use units::{Duration, Problem, Rate, Time};
+use units::{Duration, FlowId, Problem, Rate, Time};
 
 use super::custom::contract::Sent;
 use contract::{About, CongestionSignal};
@@ -70,6 +70,8 @@ pub enum Ecn {
 /// What a new flow knows.
 #[derive(Clone, Copy, Debug)]
 pub struct Start {
+    /// Its number, as in results.
+    pub flow: FlowId,
     /// When it starts.
     pub now: Time,
     /// Sender maximum segment size.
@@ -97,6 +99,7 @@ impl Start {
         let mss_bytes = u64::from(site.payload_max());
         let (base_rtt, hop_rtt) = line_above(&site.data_rtts).unwrap_or((site.data_rtt, Duration::ZERO));
         Start {
+            flow: FlowId(0),
             now: Time::ZERO,
             mss_bytes,
             window_bytes: u64::from(initial_window) * mss_bytes,
@@ -290,8 +293,8 @@ impl Start {
         let window_bytes = segments * mss_bytes;
         let (rtt, hop_rtt) = (Duration::from_us(10), Duration::from_us(2));
         let (packet_bytes, base_rtt, virtual_serialisation) = (mss_bytes + 40, rtt - hop_rtt, Duration::ZERO);
-        let now = Time::ZERO;
-        Start { now, mss_bytes, window_bytes, packet_bytes, rtt, base_rtt, hop_rtt, virtual_serialisation, seed: 0 }
+        let (flow, now, seed) = (FlowId(0), Time::ZERO, 0);
+        Start { flow, now, mss_bytes, window_bytes, packet_bytes, rtt, base_rtt, hop_rtt, virtual_serialisation, seed }
     }
 }
 

@@ -359,29 +359,38 @@ impl Own {
 
     /// Tells the program something, behind what was gathered.
     fn tell(&mut self, now: Time, what: impl FnOnce(&mut dyn Program) -> Result<Verdict, contract::Reason>) {
-        if let Some(acks) = self.gathered.take() {
-            self.ask(now, |program| program.on_ack(&acks));
-        }
-        self.ask(now, what);
+        self.tell_gathered(now);
+        let answer = self.program.as_mut().map(|program| what(&mut **program));
+        self.heed(now, answer);
     }
 
-    fn ask(&mut self, now: Time, what: impl FnOnce(&mut dyn Program) -> Result<Verdict, contract::Reason>) {
-        let Some(program) = &mut self.program else { return };
-        match what(&mut **program) {
-            Ok(verdict) => self.hold(now, verdict),
-            Err(reason) => (self.program, self.failed) = (None, Some(reason.words())),
+    /// Tells the program what was gathered, if anything was.
+    fn tell_gathered(&mut self, now: Time) {
+        let Some(acks) = &self.gathered else { return };
+        let answer = self.program.as_mut().map(|program| program.on_ack(acks));
+        self.gathered = None;
+        self.heed(now, answer);
+    }
+
+    /// What a program has answered, if there is one.
+    fn heed(&mut self, now: Time, answer: Option<Result<Verdict, contract::Reason>>) {
+        match answer {
+            None => {}
+            Some(Ok(verdict)) => self.hold(now, verdict),
+            Some(Err(reason)) => (self.program, self.failed) = (None, Some(reason.words())),
         }
     }
 }
 
 impl Control for Own {
     fn on_ack(&mut self, ack: &Ack) {
-        let acks = self.gathered.take().map_or_else(|| Acks::of(ack), |gathered| gathered.and(ack));
-        let quiet = acks.growing_bytes < self.verdict.quiet_bytes && ack.una <= self.verdict.quiet_until;
-        if quiet {
-            self.gathered = Some(acks);
-        } else {
-            self.ask(ack.now, |program| program.on_ack(&acks));
+        match &mut self.gathered {
+            Some(acks) => acks.add(ack),
+            none => *none = Some(Acks::of(ack)),
+        }
+        let growing_bytes = self.gathered.as_ref().map_or(0, |acks| acks.growing_bytes);
+        if growing_bytes >= self.verdict.quiet_bytes || ack.una > self.verdict.quiet_until {
+            self.tell_gathered(ack.now);
         }
     }
 

@@ -175,28 +175,26 @@ impl Acks {
         }
     }
 
-    /// What was gathered, and another.
-    pub(super) fn and(self, ack: &Ack) -> Acks {
+    /// Another has come. In place: most acknowledgements only add to what was gathered.
+    pub(super) fn add(&mut self, ack: &Ack) {
         let one = Acks::of(ack);
-        Acks {
-            count: self.count + 1,
-            acked_bytes: self.acked_bytes + one.acked_bytes,
-            marked_bytes: self.marked_bytes + one.marked_bytes,
-            growing_bytes: self.growing_bytes + one.growing_bytes,
-            delivered_bytes: self.delivered_bytes + one.delivered_bytes,
-            lost_bytes: self.lost_bytes + one.lost_bytes,
-            rtt_min: self.rtt_min.into_iter().chain(one.rtt_min).min(),
-            last: one.last,
-        }
+        self.count += 1;
+        self.acked_bytes += one.acked_bytes;
+        self.marked_bytes += one.marked_bytes;
+        self.growing_bytes += one.growing_bytes;
+        self.delivered_bytes += one.delivered_bytes;
+        self.lost_bytes += one.lost_bytes;
+        self.rtt_min = self.rtt_min.into_iter().chain(one.rtt_min).min();
+        self.last = one.last;
     }
 }
 
 /// What a new flow knows, in plain numbers: times in picoseconds.
-pub fn start_numbers(of: &Start) -> [u64; 9] {
-    let Start { mss_bytes, window_bytes, packet_bytes, rtt, base_rtt, hop_rtt, virtual_serialisation, seed, now } = *of;
-    let times = [rtt.ps(), base_rtt.ps(), hop_rtt.ps(), virtual_serialisation.ps()];
-    let [rtt, base, hop, serialisation] = times;
-    [mss_bytes, window_bytes, packet_bytes, rtt, base, hop, serialisation, seed, now.ps()]
+pub fn start_numbers(of: &Start) -> [u64; 10] {
+    let Start { flow, now, mss_bytes, window_bytes, packet_bytes, rtt, base_rtt, hop_rtt, .. } = *of;
+    let (serialisation, seed) = (of.virtual_serialisation.ps(), of.seed);
+    let [rtt, base, hop] = [rtt.ps(), base_rtt.ps(), hop_rtt.ps()];
+    [mss_bytes, window_bytes, packet_bytes, rtt, base, hop, serialisation, seed, now.ps(), flow.0.into()]
 }
 
 /// An event of acknowledgements, in plain numbers: times in picoseconds, rates in bits a second, 0 for missing values,
