@@ -7,6 +7,7 @@ from types import ModuleType
 
 import clearway as cw
 import pytest
+from clearway import _core
 from clearway.papers.augmented_queue import evaluation
 from clearway.papers.augmented_queue import lending as lending_of
 
@@ -60,3 +61,7 @@ def test_sparse_tenants_keep_their_latency_under_the_default_limit(reproduce: Mo
         divided, _, again = row(100, "divided, 6 KB at least", lending)
         assert derived == pytest.approx(whole, rel=0.05)
         assert divided > 3 * whole and again > 1_000
+
+
+def test_an_aq_takes_15_bytes_and_one_row_of_five_is_empty() -> None:
+    assert _core.aq_table_bytes(100_000) / 100_000 == pytest.approx(15 / 0.8, rel=1e-3)

@@ -89,6 +89,11 @@ def test_what_figures_need_is_in_the_package(tmp_path: Path) -> None:
     assert refused.returncode == 2 and "installed without it" in refused.stderr
 
 
+def test_no_figure_needs_a_compiler() -> None:
+    calling = [path for path in (ROOT / "python/clearway/papers").rglob("*.py") if "cargo" in path.read_text()]
+    assert calling == [], "the module has what a figure needs: crates/python"
+
+
 def test_sizes_beside_harmony_s_figures_are_those_of_the_engine() -> None:
     for name in ("websearch_dcpim.txt", "imc10_dcpim.txt"):
         ours = ROOT / "python/clearway/papers/harmony" / name

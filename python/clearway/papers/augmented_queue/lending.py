@@ -10,10 +10,8 @@ import pandas as pd
 from clearway.papers.figures import Keys, Shown, cell
 
 from . import evaluation
+from .beyond import PAYLOAD
 from .evaluation import gbps, run
-
-# Of the bytes on the wire, those that are payload.
-PAYLOAD = 1460 / 1500
 
 # A limit of four packets at least, as section 6's division alone would have it.
 LIMITS: dict[str, Any] = {
