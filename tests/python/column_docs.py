@@ -33,7 +33,7 @@ ROWS = {
     "packets": (
         "one row a packet and link that it took, and one a packet that was lost, of those of `measure.packets`"
     ),
-    "states": "one row a change of what a host has of a flow of `measure.flows`",
+    "states": "one row a change of the state that a host keeps for a flow of `measure.flows`",
     "jobs": "one row an iteration of a job, if the scenario has jobs",
     "collectives": "one row a collective that a group of ranks carried out, if the scenario has jobs",
     "ranks": "one row a rank and a computation or collective of it, if the scenario has jobs",

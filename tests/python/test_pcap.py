@@ -108,7 +108,7 @@ def test_a_capture_is_bounded_and_says_so(tmp_path: Path) -> None:
         (("--pcap", f"leaf0-host0:{few}", "--pcap", f"leaf0-host0:{all_}"), "give each once"),
         (("--pcap", f"leaf0-host0:{few}", "--pcap", f"leaf0-host1:{few}"), "name another file"),
         (("--pcap", f"leaf0-host0:{few}", "--level", "flow"), "flow level has no packets to capture"),
-        (("--pcap-packets", 20), "goes with --pcap"),
+        (("--pcap-packets", 20), "it needs --pcap"),
     ]:
         said = call("run", scenario, *words, "--out", tmp_path / "r2")
         assert said.code == 2 and wrong in said.err, said.err

@@ -141,7 +141,7 @@ def test_ctrl_c_keeps_what_is_done_and_the_same_command_goes_on(folder: Path) ->
         driver.send_signal(signal.SIGINT)
         _, stderr = driver.communicate(timeout=60)
     assert driver.returncode == 130 and "Traceback" not in stderr, stderr
-    assert "the same command goes on" in stderr
+    assert "run the same command again to continue" in stderr
     assert (folder / "out" / "report.html").exists()
     assert not any(map(alive, pids(store))) and not list((store / "drivers").iterdir())
     kept = len(counted(store, "kept"))

@@ -76,8 +76,8 @@ pub struct Headroom {
     /// 31B.3.7 allows at the link's rate: 394 quanta of 64 bytes at 100 Gbps, 453 at 200, 905 at 400.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub response: Option<Bytes>,
-    /// Size of the cells of the switch's memory. A packet of 64 bytes that arrives after a pause fills a whole cell, so
-    /// headroom is larger by that factor. Default: memory has no cells.
+    /// Size of the cells of the switch's memory. A packet of 64 bytes that arrives after a pause takes a whole cell, so
+    /// headroom for these packets is larger by that factor. Default: memory has no cells.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cell: Option<Bytes>,
 }
