@@ -167,7 +167,8 @@ export class History {
       const [what, isPause] = found, key = `${this.to[row]} ${this.node[row]} ${what}`;
       const from = this.arrive[row], link = back.get(`${this.to[row]} ${this.node[row]}`);
       if (isPause) {
-        if (!begun.has(key)) begun.set(key, { link, what: this.named(what), from, to: Infinity, whole: what.startsWith("classes") });
+        const whole = what.startsWith("classes");
+        if (!begun.has(key)) begun.set(key, { link, what: this.named(what), from, to: Infinity, whole });
       } else if (begun.has(key)) {
         this.held.push({ ...begun.get(key), to: from });
         begun.delete(key);
@@ -198,9 +199,8 @@ export class History {
     const times = table.columns.time_ps.values, first = [];
     for (let row = 0; row < table.rows; row++) if (!row || times[row] !== times[row - 1]) first.push(row);
     this.samples = { times: Float64Array.from(first, (row) => times[row]), first: [...first, table.rows] };
-    this.sampleStep = this.samples.times.length > 1
-      ? this.samples.times.reduce((least, time, at, all) => (at ? Math.min(least, time - all[at - 1]) : least), Infinity)
-      : Infinity;
+    const { times: sampled } = this.samples;
+    this.sampleStep = sampled.reduce((least, time, at) => (at ? Math.min(least, time - sampled[at - 1]) : least), Infinity);
   }
 
   // By link: `{ root, held, bytes, innocent }`, as of the last sample.

@@ -242,7 +242,8 @@ export class Picture {
       this.line(...out);
       this.line(...into);
       this.neighbour(fabric.ends[link][1], side, y, step);
-      if (held.has(link)) this.stopped([right, y, 2 * (width - side) - right, y], held.get(link).some((one) => one.whole));
+      const isWhole = held.get(link)?.some((one) => one.whole);
+      if (held.has(link)) this.stopped([right, y, 2 * (width - side) - right, y], isWhole);
       rows.push([link, y, out, into]);
     });
     this.trail(Object.fromEntries(rows.flatMap(([link, , out, into]) => [[link, out], [link ^ 1, into]])));

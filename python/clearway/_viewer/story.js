@@ -31,7 +31,8 @@ function whose(history, rows, most = 3) {
 // What its link sent while a packet waited for it, with what was being sent when it came.
 export function passed(history, row) {
   const { rows, times } = history.links[history.link[row]], found = [];
-  for (let at = above(times, history.time_ps[row]) - 1; at >= 0 && history.last_ps[rows[at]] > history.came_ps[row]; at--) {
+  const [came, left] = [history.came_ps[row], history.time_ps[row]];
+  for (let at = above(times, left) - 1; at >= 0 && history.last_ps[rows[at]] > came; at--) {
     if (rows[at] !== row) found.push(rows[at]);
   }
   return found;

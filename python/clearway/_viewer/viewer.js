@@ -28,7 +28,8 @@ export class Viewer {
     this.time = this.history.begin;
     this.node = this.chosen = -1;
     this.hidden = new Set();
-    this.playing = 0;
+    // Which of the loops that were begun is under way; 0 while none is.
+    this.playing = this.begun = 0;
     this.root = element(parent, "div", undefined, { class: "cw-view" });
     this.root.viewer = this;
     for (const note of this.notes()) element(this.root, "p", note, { class: "cw-note" });
@@ -80,13 +81,15 @@ export class Viewer {
     this.slider.addEventListener("input", () => this.speedOf(Number(this.slider.value)));
     this.speedSaid = element(speed, "output");
     const where = element(bar, "label", "Look at ");
-    this.where = element(where, "select", undefined, { title: "The whole fabric, or one switch and its queues (Esc: whole)" });
+    const title = "The whole fabric, or one switch and its queues (Esc: whole)";
+    this.where = element(where, "select", undefined, { title });
     element(this.where, "option", "the whole fabric", { value: -1 });
     const { names, hosts } = this.history.fabric;
     names.forEach((name, node) => { if (node >= hosts) element(this.where, "option", name, { value: node }); });
     names.forEach((name, node) => { if (node < hosts) element(this.where, "option", name, { value: node }); });
     this.where.addEventListener("change", () => this.zoom(Number(this.where.value)));
-    button("Next packet", "Choose the next packet", "Choose the next packet that is to be seen (N)", () => this.nextPacket());
+    const next = "Choose the next packet";
+    button("Next packet", next, `${next} that is to be seen (N)`, () => this.nextPacket());
   }
 
   stage() {
@@ -104,7 +107,8 @@ export class Viewer {
   clock() {
     const clock = element(this.root, "div", undefined, { class: "cw-clock" });
     this.curve = element(clock, "canvas", undefined, { "aria-hidden": true, title: "Bytes in all queues over time" });
-    this.scrubber = element(clock, "input", undefined, { type: "range", min: 0, max: STEPS, step: 1, "aria-label": "Time" });
+    const within = { type: "range", min: 0, max: STEPS, step: 1, "aria-label": "Time" };
+    this.scrubber = element(clock, "input", undefined, within);
     this.scrubber.addEventListener("input", () => {
       const { begin, end } = this.history;
       this.pause();
@@ -133,7 +137,9 @@ export class Viewer {
     });
     const marks = [["cw-queue", "queue at its port"]];
     if (held.length) marks.push(["cw-stop", "told to hold back"]);
-    if (samples.times.length) marks.push(["cw-root", "root of congestion"], ["cw-innocent", "innocent share of a held queue"]);
+    if (samples.times.length) {
+      marks.push(["cw-root", "root of congestion"], ["cw-innocent", "innocent share of a held queue"]);
+    }
     if (this.history.lostRows.length) marks.push(["cw-lost", "lost"]);
     for (const [name, words] of marks) {
       const item = element(list, "li");
@@ -143,7 +149,7 @@ export class Viewer {
   }
 
   watch() {
-    new ResizeObserver(() => this.fit()).observe(this.root);
+    new ResizeObserver(() => { if (this.root.clientWidth !== this.width) this.fit(); }).observe(this.root);
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { this.picture.dress(); this.fit(); });
     this.root.addEventListener("keydown", (event) => this.key(event));
   }
@@ -168,7 +174,7 @@ export class Viewer {
   }
 
   fit() {
-    const width = this.root.clientWidth;
+    const width = (this.width = this.root.clientWidth);
     if (!width) return;
     const height = Math.round(Math.min(460, Math.max(290, width * 0.45))), ratio = globalThis.devicePixelRatio || 1;
     this.canvas.style.height = `${height}px`;
@@ -204,12 +210,11 @@ export class Viewer {
 
   play() {
     if (this.time >= this.history.end) this.time = this.history.begin;
-    const token = (this.playing += 1), run = { last: undefined };
-    this.running = token;
+    const token = (this.playing = this.begun += 1), run = { last: undefined };
     this.button.textContent = "❚❚";
     this.button.setAttribute("aria-label", "Pause");
     const frame = (now) => {
-      if (this.running !== token || !this.root.isConnected) return;
+      if (this.playing !== token || !this.root.isConnected) return;
       // Whoever comes back to a page that was hidden does not want to have missed anything.
       const spent = Math.min(0.1, (now - (run.last ?? now)) / 1000);
       run.last = now;
@@ -221,7 +226,7 @@ export class Viewer {
   }
 
   pause() {
-    this.running = this.playing = 0;
+    this.playing = 0;
     this.button.textContent = "▶";
     this.button.setAttribute("aria-label", "Play");
   }
@@ -290,7 +295,8 @@ export class Viewer {
     for (const one of about) element(this.told, "p", one);
     const list = element(this.told, "ol");
     for (const [time, text] of lines) {
-      const item = element(list, "li"), button = element(item, "button", us(time), { type: "button", title: "Go there" });
+      const item = element(list, "li");
+      const button = element(item, "button", us(time), { type: "button", title: "Go there" });
       button.addEventListener("click", () => { this.pause(); this.seek(time); });
       element(item, "span", text);
     }

@@ -37,8 +37,8 @@ export const SCENES = [
     file: "crates/web/scenes/pyrrha.toml",
     steps: [
       ["Roots are named", "Eight senders fill the link to host 0. Its queue becomes a root of congestion: ports became "
-        + "roots {counter.pyrrha_nominations} times, and {counter.pyrrha_pauses} pauses named one. In the picture roots "
-        + "are rings, and what is told to hold back is dashed."],
+        + "roots {counter.pyrrha_nominations} times, and {counter.pyrrha_pauses} pauses named one. In the picture "
+        + "roots are rings, and what is told to hold back is dashed."],
       ["Only a root's own packets wait", "Packets for a root go to isolation queues, and others pass them. The 10 KB "
         + "messages of the class innocent cross the same switches: their mean slowdown was {slowdown_mean.innocent}, "
         + "that of the incast {slowdown_mean.incast}."],
