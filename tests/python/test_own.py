@@ -197,4 +197,4 @@ def test_what_it_costs_is_on_the_page_as_it_was_measured() -> None:
     assert own_page.filled(page, record) == page
     slower = {**record, "cost": {**record["cost"], "module": [9.0]}}
     assert "| +800.0% | +800.0% to +800.0% | +5% | missed |" in own_page.filled(page, slower)
-    assert all(len(record["cost"][name]) >= own_page.PAIRS for name in own_page.CONTROLS)
+    assert all(len(record["cost"][name]) >= own_page.ROUNDS for name in own_page.CONTROLS)
