@@ -90,13 +90,17 @@ def _told_apart(results: Sequence[Result]) -> list[Result]:
     return found
 
 
+_WORSE = {"rate": "rate", "loss": "loss", "bit_error_rate": "bit error rate"}
+"""What makes a link worse and not fail, by the scenario's key."""
+
+
 def failures(results: Sequence[Result]) -> list[Failure]:
     """When something fails or gets worse and when it ends, by the scenarios: each instant once."""
     found: dict[Failure, None] = {}
     for result in results:
         for failure in tomllib.loads(result.scenario_toml).get("failure", []):
             where = failure.get("switch") or " – ".join(failure.get("link", ()))
-            worse = [f"{key} {failure[key]}" for key in ("rate", "loss", "bit_errors") if key in failure]
+            worse = [f"{words} {failure[key]}" for key, words in _WORSE.items() if key in failure]
             how = ", ".join(worse) or ("flaps" if "flap" in failure else "down")
             found[Failure(_milliseconds(failure["at"]), f"{where}: {how}")] = None
             if "until" in failure:
@@ -327,17 +331,25 @@ def _unfinished(results: Sequence[Result]) -> str:
 
 
 def _lost(results: Sequence[Result]) -> str:
-    """Losses by cause and tier of the link, with trimmed and marked packets."""
+    """Losses by cause and tier of the link, with packets that were trimmed, marked, or damaged and went on."""
     causes = {
         "overflow": "buffer full",
         "dead": "link or switch down",
+        "unroutable": "no route",
+        "expired": "too many hops",
+        "lossy": "lost on a lossy link",
         "corrupted": "bit error",
+        "unnoticed": "bit error that nobody noticed: it went on",
         "trimmed": "trimmed",
         "marked": "marked",
     }
     rows = []
     for result in results:
         links = result.links
+        if "aqs" in result.tables and (dropped := int(result.aqs["dropped_packets"].sum())):
+            # Of all that came to an AQ, which is at no link.
+            came = dropped + int(result.aqs["passed_packets"].sum())
+            rows.append([result.name, "dropped by an AQ", "-", f"{dropped:,}", f"{dropped / came:.3%}"])
         for cause, words in causes.items():
             for tier in ("from_host", "up", "down", "to_host"):
                 of_tier = links["tier"] == tier

@@ -237,6 +237,22 @@ def test_a_failure_is_a_line_in_time() -> None:
     assert len(marks) == len(_report.failures([faults, faults]))
 
 
+def test_what_is_worse_and_what_it_costs_have_their_names() -> None:
+    between = {"at": "0s", "link": ["switch0", "host4"]}
+    lossy = cw.Scenario.load("examples/tiny.toml").with_({"failure": [{**between, "loss": 0.02}]})
+    noisy = lossy.with_({"failure": [{**between, "bit_error_rate": 1e-6}]})
+    results = [cw.run(lossy), cw.run(noisy)]
+    assert [one.what for one in _report.failures(results)] == [
+        "switch0 – host4: loss 0.02",
+        "switch0 – host4: bit error rate 1e-06",
+    ]
+    said = _report._lost(results)
+    of_both = [int(result.links[f"{cause}_packets"].sum()) for result, cause in zip(results, ("lossy", "corrupted"))]
+    assert all(of_both) and "No packet was lost" not in said
+    for words, packets in zip(("lost on a lossy link", "bit error"), of_both):
+        assert f"<td class=text>{words}<" in said and f">{packets:,}<" in said
+
+
 # Where a flow of a run is in the first chart, in pixels of the window.
 POINT = """(name, flow) => {
   const source = Bokeh.documents[0].get_model_by_name("flows"), of = source.data;
