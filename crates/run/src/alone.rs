@@ -23,6 +23,8 @@ pub fn without_records(scenario: &Scenario) -> Scenario {
         arrivals: Vec::new(),
         packets: None,
         flows: None,
+        events: Vec::new(),
+        ports: Vec::new(),
         alone: false,
         ..scenario.measure.clone()
     };
