@@ -51,14 +51,16 @@ def write(results: Sequence[Result], path: Path) -> Path:
             charts.row(
                 charts.slowdown(),
                 "Slowdown is a flow's completion time over the time that it takes alone in the same network. Flows are "
-                "sorted by size and divided into groups of equal number; each point is a group, at its median size.",
+                "sorted by size and divided into groups of equal number; each point is a group, at its median size. "
+                "Click a point to see its flows.",
             ),
         ),
         html.section(
             "Completion times",
             charts.row(
                 charts.distributions(),
-                "Shares of all flows: a line that ends below 1 has flows that did not complete.",
+                "Shares of all flows: a line that ends below 1 has flows that did not complete. Where filters choose "
+                "among them, shares are of the flows that have begun.",
             ),
         ),
         html.section("Flow by flow", _explorer.section(results, charts, failures(results))),
