@@ -1,10 +1,10 @@
 //! The files of captured links, which are written while the run goes on (`live.capture`). What is in them is
 //! [`driver::capture`]'s.
 //!
-//! A file always ends with a whole block. What is written is on the disk a moment later (`DELAY`). A link belongs to the
-//! worker that has its sending end; the one that has the receiving end tells it of losses there. Links of one file may
-//! be several workers', which write in turn: each what it has noted since it wrote last, so that packets of two workers
-//! are in order to `DELAY` (Wireshark's `reordercap` sorts them).
+//! A file always ends with a whole block. What is written is on the disk a moment later (`DELAY`). A link belongs to
+//! the worker that has its sending end; the one that has the receiving end tells it of losses there. Links of one file
+//! may be several workers', which write in turn: each what it has noted since it wrote last, so that packets of two
+//! workers are in order to `DELAY` (Wireshark's `reordercap` sorts them).
 
 use std::fs::File;
 use std::io::Write;

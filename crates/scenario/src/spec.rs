@@ -155,8 +155,9 @@ pub struct Measure {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<EventKind>,
     /// Ports whose queue and whose sent bytes are recorded, at each change, in the table `ports`: a node and the number
-    /// of its port, such as "spine0:3", or a link that it sends by, such as "spine0-leaf3". Where a port would have more
-    /// than its share of `rows_max`, every two of its rows become one, with the longest queue of both. Default: none.
+    /// of its port, such as "spine0:3", or a link that it sends by, such as "spine0-leaf3". Where a port would have
+    /// more than its share of `rows_max`, every two of its rows become one, with the longest queue of both. Default:
+    /// none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ports: Vec<String>,
 }

@@ -1,5 +1,5 @@
-//! Packets one by one, link by link: when each came to a node, left it, and what it said (`measure.packets`); and of the
-//! whole network only those to which something happens, for a log of events (`measure.events`).
+//! Packets one by one, link by link: when each came to a node, left it, and what it said (`measure.packets`); and of
+//! the whole network only those to which something happens, for a log of events (`measure.events`).
 //!
 //! Everything that a protocol says to another node is on a link, so this is what each protocol did, in its own words:
 //! requests, grants, tokens, pauses. What waited in a queue at any time follows from the rows of its link: whatever had

@@ -3,8 +3,8 @@
 //!
 //! Samples at fixed intervals miss what a queue is between two, and packets one by one (`measure.packets`) take ten
 //! times the room. What a port has room for is never exceeded: once its rows are as many, every two of them become one
-//! with the later state of the two and the longest queue of both, and from then on a row covers twice the time. Each port
-//! keeps its own rows, so they are the same however parts are cut.
+//! with the later state of the two and the longest queue of both, and from then on a row covers twice the changes. Each
+//! port keeps its own rows, so they are the same however parts are cut.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
