@@ -41,8 +41,9 @@ Attach = Annotated[
 Capture = Annotated[
     list[str] | None,
     typer.Option(
-        help="Write what a link carries to a file in the format pcapng, such as spine0-leaf2:out.pcapng (repeatable).",
-        metavar="LINK:FILE",
+        help="Write what a link carries, or all links of a node, to a file in the format pcapng, such as "
+        "spine0-leaf2:out.pcapng or host3:out.pcapng (repeatable).",
+        metavar="LINK|NODE:FILE",
     ),
 ]
 Machines = Annotated[

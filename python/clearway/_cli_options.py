@@ -61,9 +61,9 @@ Pcap = Annotated[
     list[str] | None,
     typer.Option(
         "--pcap",
-        help="Write what a link carries to a file for Wireshark and tcpdump (pcapng), such as spine0-leaf2:out.pcapng "
-        "(repeatable).",
-        metavar="LINK:FILE",
+        help="Write what a link carries, or all links of a node, both ways, to a file for Wireshark and tcpdump "
+        "(pcapng), such as spine0-leaf2:out.pcapng or host3:out.pcapng (repeatable).",
+        metavar="LINK|NODE:FILE",
     ),
 ]
 PcapPackets = Annotated[

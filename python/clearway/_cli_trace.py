@@ -41,7 +41,10 @@ def recorded(read: cw.Scenario, file: Path | None, **some: Any) -> cw.Scenario:
     asked = measure.get("packets", {}) | {keys[key]: value for key, value in given.items()}
     # What the hosts of these flows have of them goes along, unless the scenario says of which flows.
     followed = {key: value for key, value in asked.items() if key != "links"}
-    return read.with_({"measure.packets": asked, "measure.flows": measure.get("flows", followed)})
+    # So does what is agreed on between them, which belongs to no flow.
+    agreed = measure.get("events") or ["matching", "reservations"]
+    keep = {"measure.flows": measure.get("flows", followed), "measure.events": agreed}
+    return read.with_({"measure.packets": asked} | keep)
 
 
 def trace(

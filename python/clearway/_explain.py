@@ -11,7 +11,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from clearway import _points
-from clearway._packets import way_of
+from clearway._packets import matched, way_of
 from clearway._plots import STYLE, Picture, add_legend
 from clearway._points import SPENT
 from clearway._states import at_host, said_of
@@ -137,15 +137,11 @@ def _explained(result: Result, flow: int) -> Explanation:
     alike = flows[(flows["size"] == size) & (flows["transport"] == one["transport"]) & flows["slowdown"].notna()]
     order = alike.sort_values("slowdown", kind="stable")
     usual: Any = order.iloc[(len(order) - 1) // 2]
-    slower = float((alike["slowdown"] < one["slowdown"]).mean())
     said.append(
         f"It began at {start / 1e9:,.4g} ms and took {one['fct_ps'] / 1e6:,.2f} µs, {one['slowdown']:,.2f} times the "
         f"{one['ideal_ps'] / 1e6:,.2f} µs that it takes alone. {_lost(one)}".rstrip()
     )
-    said.append(
-        f"It was slower than {slower:.1%} of the {len(alike):,} {size} flows over {one['transport']}; their median is "
-        f"flow {int(usual['flow'])}, with a slowdown of {usual['slowdown']:,.2f}."
-    )
+    said.append(_among(one, alike, usual, f"{size} flows over {one['transport']}"))
     parts = pd.DataFrame()
     if result.level == "packet":
         columns = [column for column, _, _ in SPENT]
@@ -161,6 +157,19 @@ def _explained(result: Result, flow: int) -> Explanation:
         parts.index = pd.Index([label for _, label, _ in SPENT])
     end = start + float(one["fct_ps"])
     return Explanation(flow, said + _around(result, flows, one, end), parts, int(usual["flow"]))
+
+
+def _among(one: Any, alike: Any, usual: Any, kind: str) -> str:
+    """How a flow stands among those of its kind."""
+    if len(alike) == 1:
+        return f"It is the only one of the {kind} that completed."
+    faster = int((alike["slowdown"] < one["slowdown"]).sum())
+    median = f"their median is flow {int(usual['flow'])}, with a slowdown of {usual['slowdown']:,.2f}"
+    if int(usual["flow"]) == int(one["flow"]):
+        return f"It is the median of the {len(alike):,} {kind}: {faster:,} of them had a lower slowdown."
+    if not faster:
+        return f"None of the {len(alike):,} {kind} had a lower slowdown; {median}."
+    return f"It was slower than {faster / len(alike):.1%} of the {len(alike):,} {kind}; {median}."
 
 
 def _spent_on(words: str) -> str:
@@ -189,6 +198,7 @@ def _around(result: Result, flows: Any, one: Any, end: float) -> list[str]:
             said.append(f"Meanwhile host{one[side]} also {words} {what}.")
     said += _queues(result, one, start, end)
     said += way_of(result, int(one["flow"]))
+    said += matched(result, one)
     said += said_of(result, one)
     if "measures" in result.tables:
         rows: Any = result.measures.to_pandas()

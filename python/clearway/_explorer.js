@@ -1,7 +1,7 @@
 // Filters the flows of a report, and says where the time of the one that is clicked went; _explorer.py draws the page.
 "use strict";
 document.addEventListener("clearway-charts", () => {
-  const { runs, spent, packets } = JSON.parse(document.getElementById("explorer-data").textContent);
+  const { runs, lines, spent, packets } = JSON.parse(document.getElementById("explorer-data").textContent);
   const model = (name) => Bokeh.documents.map((one) => one.get_model_by_name(name)).find((found) => found);
   const source = model("flows"), flows = source.data, every = [...flows.flow.keys()];
   const choices = [...document.querySelectorAll("#filters select")];
@@ -79,9 +79,67 @@ document.addEventListener("clearway-charts", () => {
     }
   };
 
+  // Sources of other charts by flow, with what is there while nothing is filtered.
+  const others = (kind) => lines.map((_, line) => model(`${kind} ${line}`)).map((one) => one && { one, all: one.data });
+  const sizes = { mean: others("size mean"), p99: others("size p99") };
+  const distributions = { fct_us: others("share fct_ps"), slowdown: others("share slowdown") };
+  const isOf = ({ run, kinds, transports }) => (at) =>
+    flows.run[at] === run && kinds.includes(flows.kind[at]) && transports.includes(flows.transport[at]);
+  const weigh = (some) => some.reduce((sum, at) => sum + flows.weight[at], 0);
+  // The value below which such a share of the weight of these flows is.
+  const quantile = (some, column, share) => {
+    const order = some.toSorted((a, b) => flows[column][a] - flows[column][b]);
+    let left = weigh(some) * share;
+    const found = order.find((at) => (left -= flows.weight[at]) <= 1e-9) ?? order[order.length - 1];
+    return flows[column][found];
+  };
+  // The point of slowdown by flow size that was clicked: its line, sizes, and words.
+  let clicked;
+  const within = ({ low, high }) => (at) => flows.bytes[at] > low && flows.bytes[at] <= high;
+
+  // The charts above of the flows that the filters leave.
+  const redraw = (shown, filtered) => lines.forEach((line, place) => {
+    const mine = shown.filter(isOf(line)), done = mine.filter((at) => flows.done[at]);
+    for (const statistic in sizes) {
+      const of = sizes[statistic][place];
+      if (!of) continue;
+      const found = { x: [], y: [], flows: [], low: [], high: [] };
+      if (filtered) for (const [index, low] of [...of.all.low].entries()) {
+        const high = of.all.high[index], some = done.filter(within({ low, high }));
+        if (!some.length) continue;
+        const mean = some.reduce((sum, at) => sum + flows.weight[at] * flows.slowdown[at], 0) / weigh(some);
+        const point = [quantile(some, "bytes", 0.5), statistic === "mean" ? mean : quantile(some, "slowdown", 0.99)];
+        [...point, Math.round(weigh(some)), low, high].forEach((value, at) => Object.values(found)[at].push(value));
+      }
+      of.one.selected.indices = [];
+      of.one.data = filtered ? found : of.all;
+    }
+    for (const column in distributions) {
+      const of = distributions[column][place], all = weigh(mine);
+      if (!of) continue;
+      const order = done.toSorted((a, b) => flows[column][a] - flows[column][b]);
+      let sum = 0;
+      const y = order.map((at) => (sum += flows.weight[at]) / all);
+      of.one.data = filtered ? { x: order.map((at) => flows[column][at]), y } : of.all;
+    }
+  });
+
+  const group = document.getElementById("group");
+  const tellGroup = () => {
+    group.replaceChildren();
+    if (!clicked) return;
+    const { line, low, high } = clicked;
+    group.append(`Only flows of ${lines[line].name} of ${Math.floor(low + 1).toLocaleString("en")} to ` +
+      `${Math.floor(high).toLocaleString("en")} B, the point that was clicked. `);
+    element("button", group, "Show all", { type: "button" }).onclick = () => { clicked = undefined; draw(); };
+  };
+
   const draw = () => {
     const wanted = choices.filter((choice) => choice.value).map((choice) => [flows[choice.dataset.column], choice.value]);
-    const shown = every.filter((at) => wanted.every(([column, value]) => column[at] === value));
+    const left = every.filter((at) => wanted.every(([column, value]) => column[at] === value));
+    redraw(left, wanted.length > 0);
+    tellGroup();
+    const shown = clicked ? left.filter(isOf(lines[clicked.line])).filter(within(clicked)) : left;
     model("shown").indices = shown;
     runs.forEach((_, run) => {
       const mine = shown.filter((at) => flows.run[at] === run);
@@ -99,6 +157,13 @@ document.addEventListener("clearway-charts", () => {
   };
 
   source.selected.properties.indices.change.connect(() => explain(source.selected.indices[0]));
+  for (const statistic in sizes) sizes[statistic].forEach((of, line) => of?.one.selected.properties.indices.change.connect(() => {
+    const [at] = of.one.selected.indices;
+    if (at === undefined) return;
+    clicked = { line, low: of.one.data.low[at], high: of.one.data.high[at] };
+    draw();
+    document.getElementById("flow-by-flow").scrollIntoView({ block: "start", behavior: "smooth" });
+  }));
   for (const choice of choices) choice.onchange = draw;
   draw();
 });

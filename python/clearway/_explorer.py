@@ -51,6 +51,7 @@ def section(results: Sequence[Result], charts: Charts, failures: Sequence[Failur
         add_line(shares, ColumnDataSource({"x": [1.0, 1.0], "y": [0.0, 0.0]}, name=f"shares{run}"), name, look)
     facts = {
         "runs": names,
+        "lines": [_line(results, line) for line in _points.split(results)],
         "spent": [[column, label, colour] for column, label, colour in SPENT if column in frame],
         "packets": "wait_ps" in frame,
     }
@@ -63,11 +64,12 @@ def section(results: Sequence[Result], charts: Charts, failures: Sequence[Failur
     )
     return (
         f"<div class=filters id=filters>{''.join(_choice(*one) for one in _choices(results, frame))}"
-        "<output id=counted></output></div>"
+        "<output id=counted></output></div><p id=group class=note aria-live=polite></p>"
         + charts.row(
             [by_size, by_start],
             "Click a flow to see where its time went. A cross is a flow that did not complete: it has taken at least "
-            f"so long.{sampled if len(frame) < every else ''}",
+            f"so long. The filters act on slowdown by flow size and on completion times, too; where time went, what "
+            f"was counted, and the network over time are of all flows.{sampled if len(frame) < every else ''}",
         )
         + charts.row([shares], "Shares are of all flows that the filters leave, whether they completed or not.")
         + "<div id=flow class=flow aria-live=polite></div>"
@@ -75,6 +77,17 @@ def section(results: Sequence[Result], charts: Charts, failures: Sequence[Failur
         f"<script type=application/json id=explorer-data>{said}</script>"
         f"<script>{script}</script>"
     )
+
+
+def _line(results: Sequence[Result], line: _points.Some) -> dict[str, Any]:
+    """Which flows are a line's: a run, classes and transports."""
+    flows = line.result.flows
+    of = {
+        name: sorted(set(np.asarray(flows[name], dtype=object)[line.flows].astype(str)))
+        for name in ("class", "transport")
+    }
+    run = next(place for place, result in enumerate(results) if result is line.result)
+    return {"name": line.name, "run": run, "kinds": of["class"], "transports": of["transport"]}
 
 
 def _flows(result: Result, runs: int) -> pd.DataFrame:

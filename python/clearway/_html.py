@@ -24,7 +24,7 @@ def write(title: str, parts: Iterable[str], path: Path, css: str = "") -> Path:
     body = "\n".join(
         [
             *_with_contents(shown),
-            _UNFOLD if any("<details>" in part for part in shown) else "",
+            _UNFOLD if any("<details" in part for part in shown) else "",
             f"<footer>Clearway {escape(_core.__version__)} ({escape(_core.COMMIT)})</footer>",
         ]
     )
@@ -146,6 +146,7 @@ summary { font-size: 0.95rem; font-weight: 600; cursor: pointer; margin: 1.2rem 
 pre { background: var(--quiet); padding: 0.8rem 1rem; overflow-x: auto; font-size: 0.78rem; line-height: 1.45; }
 footer { color: var(--faint); font-size: 0.8rem; margin-top: 3rem; }
 @media print {
+  table { zoom: 0.85; }
   section { overflow: visible; }
   .summary tbody td, .summary tbody th, .summary th { font-size: 7pt; padding: 0.2rem; }
   nav { display: none; }

@@ -59,13 +59,10 @@ def time_of(text: str) -> float:
 
 def at_link(result: Result, link: str) -> pd.DataFrame:
     """The packets that took a link, in their order. `link` is its two nodes, such as "leaf0-host0"."""
+    from clearway._ports import links_of
+
     frame = packets(result)
-    known = [f"{a}-{b}" for a, b in zip(result.links["from"], result.links["to"])]
-    if link not in known:
-        near = [name for name in known if name.split("-")[0] == link.split("-")[0]][:8]
-        there = f"; from there: {', '.join(near)}" if near else f", such as {known[0]}"
-        raise ValueError(f"{result.name!r} has no link {link!r}: a link is its two nodes{there}")
-    return frame[frame["link"].isin([number for number, name in enumerate(known) if name == link])]
+    return frame[frame["link"].isin(links_of(result, link))]
 
 
 def queue(result: Result, link: str) -> pd.DataFrame:
@@ -139,7 +136,7 @@ def said_at(result: Result, at: float, link: str | None) -> list[str]:
         return [f"At {when} nothing waited {f'for {link}' if link else 'at any port that was recorded'}."]
     first: Any = there.iloc[0]
     name = f"{first['node']}-{first['to']}"
-    what = f"{int(there['bytes'].sum()):,} B waited for {name}, {len(there):,} packets"
+    what = f"{int(there['bytes'].sum()):,} B waited for {name}, {counted(len(there))}"
     said = [
         f"At {when} {what}." if link else f"At {when} the longest queue that was recorded was this: {what}.",
         f"The first of them left {(first['time_ps'] - at) / 1e6:,.2f} µs later, the last "
@@ -187,18 +184,27 @@ def whose(result: Result, rows: pd.DataFrame, most: int = 6) -> list[str]:
         flow: Any = flows.loc[int(str(number).removesuffix(".0"))]
         said.append(
             f"flow {int(flow.name)}, host{flow['src']} to host{flow['dst']}, class {flow['class']}: "
-            f"{int(row['sum']):,} B in {int(row['count']):,} packets"
+            f"{int(row['sum']):,} B in {counted(int(row['count']))}"
         )
     if len(sums) > most:
         rest = sums.iloc[most:]
         others = "another flow" if len(rest) == 1 else f"{len(rest):,} other flows"
-        said.append(f"{others}: {int(rest['sum'].sum()):,} B in {int(rest['count'].sum()):,} packets")
+        said.append(f"{others}: {int(rest['sum'].sum()):,} B in {counted(int(rest['count'].sum()))}")
     return said
 
 
+def counted(packets: int) -> str:
+    """A number of packets in words."""
+    return "1 packet" if packets == 1 else f"{packets:,} packets"
+
+
 def pause_of(says: str) -> tuple[str, bool] | None:
-    """What a frame of a flow control pauses or lets go on, and which of the two."""
+    """What a frame of a flow control pauses or lets go on, and which of the two. Pyrrha's MERGE lets go what was held
+    for a root that was none: these packets drain (its Figure 6).
+    """
     kind, _, rest = says.partition(" ")
+    if found := re.match(r"Merge old (node \d+, port \d+)", says):
+        return f"root {found[1]}", False
     if kind in ("Pause", "Resume"):
         return rest.partition(", distance")[0], kind == "Pause"
     if found := re.search(r"classes (\d+), pause (\d+)", says):
@@ -248,11 +254,14 @@ def way_of(result: Result, flow: int) -> list[str]:
     if not len(sent):
         return []
     said = _before(frame, result, flow, float(sent["time_ps"].min()))
+    said += _hops(result, flow, sent)
     spent = sent["last_ps"].max() - sent["time_ps"].min()
     waits = sent.assign(wait_ps=sent["time_ps"] - sent["came_ps"])
+    little: list[float] = []
     for link, rows in waits.groupby("link", sort=False):
         # What cost it less than a hundredth of its time explains nothing.
         if rows["wait_ps"].max() < spent / 100:
+            little.append(float(rows["wait_ps"].max()))
             continue
         first: Any = rows.iloc[0]
         at = frame[frame["link"] == link]
@@ -263,10 +272,78 @@ def way_of(result: Result, flow: int) -> list[str]:
             f"For {first['node']}-{first['to']} its packets waited {rows['wait_ps'].mean() / 1e6:,.2f} µs on average, "
             f"{rows['wait_ps'].max() / 1e6:,.2f} µs at most" + (f", behind {behind}." if behind else ".")
         )
+    if little:
+        where = "On each other link" if len(little) < waits["link"].nunique() else "On each of these links"
+        said.append(f"{where} they waited {max(little) / 1e6:,.2f} µs at most.")
     lost = mine[mine["lost"] != ""]
     for (node, why), rows in lost.groupby(["node", "lost"], sort=False, observed=True):
-        said.append(f"{len(rows):,} of its packets were lost at {node}: {why}.")
+        were = "was" if len(rows) == 1 else "were"
+        said.append(f"{len(rows):,} of its packets {were} lost at {node}: {why}.")
     return said
+
+
+def _hops(result: Result, flow: int, sent: pd.DataFrame) -> list[str]:
+    """The way that a flow's packets took, if they were recorded from its first link to its last."""
+    source, destination = str(sent["source"].iloc[0]), str(sent["destination"].iloc[0])
+    if not (sent["node"] == source).any() or not (sent["to"] == destination).any():
+        return []
+    nodes = []
+    for _, rows in sent[sent["hop"] > 0].groupby("hop", sort=True):
+        through = rows["node"].astype(str).value_counts(sort=False)
+        through = through[through > 0]
+        named = [str(name) if len(through) == 1 else f"{name} ({count:,})" for name, count in through.items()]
+        named = named if len(named) <= MESSAGES else [*named[: MESSAGES - 1], f"{len(named) - MESSAGES + 1} more"]
+        nodes.append(" or ".join([", ".join(named[:-1]), named[-1]] if len(named) > 1 else named))
+    recorded, of = int((sent["node"] == source).sum()), result.flows.to_pandas().set_index("flow")["sent_packets"]
+    all_ = int(of.loc[flow])
+    packets = counted(recorded) if recorded >= all_ else f"{counted(recorded)} that were recorded, of {all_:,},"
+    return [f"Its {packets} went from {source} by {', then '.join(nodes)} to {destination}."]
+
+
+def matched(result: Result, one: Any) -> list[str]:
+    """In which rounds of which phases the two hosts of a flow were matched (dcPIM), from the log of events or from
+    recorded packets; nothing if there were no such rounds.
+    """
+    if "events" in result.tables and (result.events["event"] == "matching").any():
+        rows = result.events.to_pandas()
+        rows = rows[rows["event"] == "matching"]
+    elif "packets" in result.tables:
+        rows = packets(result)
+        rows = rows[(rows["payload_bytes"] == 0) & (rows["hop"] == 0)]
+    else:
+        return []
+    sender, receiver, start = f"host{one['src']}", f"host{one['dst']}", float(one["start_ps"])
+    end = float(one["delivered_ps"]) if not pd.isna(one["delivered_ps"]) else float(result.info["end_ps"])
+    source, destination = rows["source"].astype(str), rows["destination"].astype(str)
+    between = (source == receiver) & (destination == sender) | (source == sender) & (destination == receiver)
+    rows = rows[between & (rows["time_ps"].astype(float) >= start) & (rows["time_ps"].astype(float) <= end)]
+    said = rows["says"].astype(str).str.extract(r"^(Request|Grant|Accept) phase (\d+), round (\d+), channels (\d+)")
+    said.columns = pd.Index(["what", "phase", "round", "channels"])
+    said = said.assign(at=rows["time_ps"].astype(float), by=rows["source"].astype(str)).dropna()
+    # What the receiver of this flow asks for; the rest is about flows the other way.
+    said = said[(said["by"] == receiver) == (said["what"] != "Grant")]
+    said = said.astype({"phase": int, "round": int, "channels": int})
+    if not len(said):
+        return []
+    accepted, asked = said[said["what"] == "Accept"], set(said["phase"][said["what"] == "Request"])
+    in_vain = len(asked - set(accepted["phase"]))
+    # Phases that follow each other and are alike are one.
+    alike = accepted[["round", "channels"]].diff().ne(0).any(axis="columns") | accepted["phase"].diff().ne(1)
+    rounds = []
+    for _, some in accepted.groupby(alike.cumsum(), sort=True):
+        one_, last = some.iloc[0], some.iloc[-1]
+        phases = f"phases {one_['phase']} to {last['phase']}" if len(some) > 1 else f"phase {one_['phase']}"
+        channels = "1 channel" if one_["channels"] == 1 else f"{one_['channels']} channels"
+        times = " to ".join(f"{(at - start) / 1e6:,.2f}" for at in dict.fromkeys((one_["at"], last["at"])))
+        rounds.append(f"{phases}, round {one_['round']}: {channels} ({times} µs after its start)")
+    if len(rounds) > 2 * MESSAGES:
+        # The last ones, too: a long flow is as slow as its late phases.
+        left = len(rounds) - 2 * MESSAGES + 1
+        rounds = [*rounds[:MESSAGES], f"{left} more", *rounds[len(rounds) - MESSAGES + 1 :]]
+    asked_of = f"{receiver} asked {sender} for channels in {len(asked)} phase{'s' if len(asked) != 1 else ''}"
+    got = f". It accepted, in {'; in '.join(rounds)}" if rounds else ""
+    vain = f". In {in_vain} of them it got none" if in_vain else ""
+    return [f"{asked_of}{got}{vain}."]
 
 
 def _during(at: pd.Series[int], begins: pd.Series[float], ends: pd.Series[int]) -> pd.Series[bool]:

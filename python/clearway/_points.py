@@ -74,7 +74,7 @@ def floats(result: Result, column: str) -> Floats:
 
 def by_size(lines: Sequence[Some]) -> list[pd.DataFrame]:
     """Slowdown by flow size, a frame a line: flows sorted by size and divided into groups of equal number, alike in all
-    lines. `size` is the group's median in bytes.
+    lines. `size` is the group's median in bytes; its flows are larger than `low` and not larger than `high`.
     """
     sizes = np.concatenate([line.floats("bytes") for line in lines]) if lines else np.empty(0)
     groups = int(np.clip(len(sizes) / max(len(lines), 1) / 100, 1, 16))
@@ -90,8 +90,10 @@ def _grouped(line: Some, limits: Floats) -> pd.DataFrame:
     for index in np.unique(group[known]):
         values = slowdown[known & (group == index)]
         median = np.median(size[group == index])
-        rows.append((median, len(values), values.mean(), *np.quantile(values, [0.5, 0.99])))
-    return pd.DataFrame(rows, columns=["size", "flows", "mean", "p50", "p99"])
+        low = float(limits[index]) if index else 0.0
+        high = float(limits[min(index + 1, len(limits) - 1)])
+        rows.append((median, len(values), values.mean(), *np.quantile(values, [0.5, 0.99]), low, high))
+    return pd.DataFrame(rows, columns=["size", "flows", "mean", "p50", "p99", "low", "high"])
 
 
 def distribution(line: Some, column: str) -> tuple[Floats, Floats]:

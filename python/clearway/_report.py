@@ -51,14 +51,16 @@ def write(results: Sequence[Result], path: Path) -> Path:
             charts.row(
                 charts.slowdown(),
                 "Slowdown is a flow's completion time over the time that it takes alone in the same network. Flows are "
-                "sorted by size and divided into groups of equal number; each point is a group, at its median size.",
+                "sorted by size and divided into groups of equal number; each point is a group, at its median size. "
+                "Click a point to see its flows.",
             ),
         ),
         html.section(
             "Completion times",
             charts.row(
                 charts.distributions(),
-                "Shares of all flows: a line that ends below 1 has flows that did not complete.",
+                "Shares of all flows: a line that ends below 1 has flows that did not complete. Where filters choose "
+                "among them, shares are of the flows that have begun.",
             ),
         ),
         html.section("Flow by flow", _explorer.section(results, charts, failures(results))),
@@ -90,13 +92,17 @@ def _told_apart(results: Sequence[Result]) -> list[Result]:
     return found
 
 
+_WORSE = {"rate": "rate", "loss": "loss", "bit_error_rate": "bit error rate"}
+"""What makes a link worse and not fail, by the scenario's key."""
+
+
 def failures(results: Sequence[Result]) -> list[Failure]:
     """When something fails or gets worse and when it ends, by the scenarios: each instant once."""
     found: dict[Failure, None] = {}
     for result in results:
         for failure in tomllib.loads(result.scenario_toml).get("failure", []):
             where = failure.get("switch") or " – ".join(failure.get("link", ()))
-            worse = [f"{key} {failure[key]}" for key in ("rate", "loss", "bit_errors") if key in failure]
+            worse = [f"{words} {failure[key]}" for key, words in _WORSE.items() if key in failure]
             how = ", ".join(worse) or ("flaps" if "flap" in failure else "down")
             found[Failure(_milliseconds(failure["at"]), f"{where}: {how}")] = None
             if "until" in failure:
@@ -327,17 +333,25 @@ def _unfinished(results: Sequence[Result]) -> str:
 
 
 def _lost(results: Sequence[Result]) -> str:
-    """Losses by cause and tier of the link, with trimmed and marked packets."""
+    """Losses by cause and tier of the link, with packets that were trimmed, marked, or damaged and went on."""
     causes = {
         "overflow": "buffer full",
         "dead": "link or switch down",
+        "unroutable": "no route",
+        "expired": "too many hops",
+        "lossy": "lost on a lossy link",
         "corrupted": "bit error",
+        "unnoticed": "bit error that nobody noticed: it went on",
         "trimmed": "trimmed",
         "marked": "marked",
     }
     rows = []
     for result in results:
         links = result.links
+        if "aqs" in result.tables and (dropped := int(result.aqs["dropped_packets"].sum())):
+            # Of all that came to an AQ, which is at no link.
+            came = dropped + int(result.aqs["passed_packets"].sum())
+            rows.append([result.name, "dropped by an AQ", "-", f"{dropped:,}", f"{dropped / came:.3%}"])
         for cause, words in causes.items():
             for tier in ("from_host", "up", "down", "to_host"):
                 of_tier = links["tier"] == tier

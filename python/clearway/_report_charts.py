@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from bokeh.models import ColumnDataSource, CustomJSTickFormatter, FactorRange, HoverTool
+from bokeh.models import ColumnDataSource, CustomJSTickFormatter, FactorRange, HoverTool, Scatter, TapTool
 from bokeh.models.annotations import Span
 
 from clearway import _points
@@ -37,10 +37,14 @@ class ReportCharts(Charts):
             chart = chart_of(title, "flow size", "slowdown", x_axis_type="log", y_axis_type="log")
             chart.xaxis.formatter = CustomJSTickFormatter(code=BYTES)
             chart.yaxis.formatter = CustomJSTickFormatter(code=PLAIN)
-            for line, frame, style in zip(lines, frames, self._looks(lines)):
-                source = ColumnDataSource({"x": frame["size"], "y": frame[statistic], "flows": frame["flows"]})
+            for place, (line, frame, style) in enumerate(zip(lines, frames, self._looks(lines))):
+                points: dict[str, Any] = {"x": frame["size"], "y": frame[statistic], "flows": frame["flows"]}
+                points |= {"low": frame["low"], "high": frame["high"]}
+                source = ColumnDataSource(points, name=f"size {statistic} {place}")
                 add_line(chart, source, line.name, style, marks=True)
-            hover(chart, [("flows of", "@x{0.0 a}B"), ("slowdown", "@y{0.00}"), ("flows", "@flows")])
+            hover(chart, [("flows of", "@x{0.0 a}B"), ("slowdown", "@y{0.00}"), ("flows", "@flows{0}")])
+            # A click on a point shows its flows: _explorer.js.
+            chart.add_tools(TapTool(renderers=[drawn for drawn in chart.renderers if isinstance(drawn.glyph, Scatter)]))
             charts.append(chart)
         return charts
 
@@ -54,10 +58,11 @@ class ReportCharts(Charts):
         ):
             chart = chart_of(title, label, "share of flows", x_axis_type="log", y_range=(0, 1.02))
             chart.xaxis.formatter = CustomJSTickFormatter(code=PLAIN)
-            for line, style in zip(lines, self._looks(lines)):
+            for place, (line, style) in enumerate(zip(lines, self._looks(lines))):
                 values, share = _points.distribution(line, column)
                 values = values / (1e6 if column == "fct_ps" else 1)
-                add_line(chart, ColumnDataSource({"x": values, "y": share}), line.name, style, marks=len(lines) > MANY)
+                source = ColumnDataSource({"x": values, "y": share}, name=f"share {column} {place}")
+                add_line(chart, source, line.name, style, marks=len(lines) > MANY)
             hover(chart, [(label, "@x{0,0.00}"), ("share of flows", "@y{0.0000}")])
             charts.append(chart)
         return charts

@@ -91,7 +91,8 @@ class Result:
     Tables: `flows`, `queues`, `utilisation`, `links`, `counters`; with a flow control and samples also `congestion`;
     with entities also `entities`, `waits`, `aqs`; with a scheme that guarantees bounds (Harmony) also `guarantees`,
     `guaranteed_waits`; with `measure.arrivals` also `arrivals`, with `measure.packets` also
-    `packets`, with `measure.flows` also `states`; with training jobs also `jobs`, `collectives`, `ranks`, `critical`.
+    `packets`, with `measure.flows` also `states`, with `measure.events` also `events`, with `measure.ports` also
+    `ports`; with training jobs also `jobs`, `collectives`, `ranks`, `critical`.
     At flow level only `flows`, `utilisation`, `links`, and those of jobs.
     An interrupted run has its results so far.
     """
@@ -171,6 +172,23 @@ class Result:
     def packets(self) -> Table:
         """One row a packet and link that it took, and one a packet that was lost, of those of `measure.packets`."""
         return self._table("packets")
+
+    @property
+    def events(self) -> Table:
+        """One row an event of the kinds of `measure.events`: frames between neighbours, drops, marks, matching, ...
+
+        >>> import clearway as cw
+        >>> asked = {"transport": "phost", "measure.events": ["grants"]}
+        >>> r = cw.run(cw.Scenario.load("examples/tiny.toml").with_(asked))
+        >>> r.events.to_pandas().iloc[0][["event", "node", "to", "says"]].tolist()
+        ['grants', 'host0', 'switch0', 'Rts tenant 0, packets 69, free 17']
+        """
+        return self._table("events")
+
+    @property
+    def ports(self) -> Table:
+        """One row a change of a port of `measure.ports`: what waits at it, and what it has sent."""
+        return self._table("ports")
 
     @property
     def states(self) -> Table:
@@ -323,17 +341,35 @@ class Result:
         return explain(self, flow)
 
     def queue(self, link: str) -> pd.DataFrame:
-        """What waited for a link, such as "leaf0-host0", at each time at which that changed: columns `time_us`, `bytes`
-        and `packets`. It needs all packets of the link in `packets` (`measure.packets`).
+        """What waited for a link, such as "leaf0-host0", or at a port, such as "leaf0:0", at each time at which that
+        changed: columns `time_us` and `bytes`. It needs the port in `ports` (`measure.ports`): then `most_bytes` is the
+        most since the row before. Or all packets of the link in `packets` (`measure.packets`): then `packets` is how
+        many waited.
 
         >>> import clearway as cw
+        >>> r = cw.run(cw.Scenario.load("examples/tiny.toml").with_({"measure.ports": ["switch0:4"]}))
+        >>> r.queue("switch0:4")["bytes"].max()
+        np.int64(760)
         >>> r = cw.run(cw.Scenario.load("examples/tiny.toml").with_({"measure.packets": {"links": ["switch0-host4"]}}))
         >>> r.queue("switch0-host4")["bytes"].max()
         np.int64(760)
         """
-        from clearway._packets import queue
+        from clearway._ports import queue
 
         return queue(self, link)
+
+    def use(self, link: str, every: str = "10us") -> pd.DataFrame:
+        """Which share of its rate a link used in each interval, which ends at `time_us`: columns `time_us`, `bytes` and
+        `use`. It needs the same as `queue`.
+
+        >>> import clearway as cw
+        >>> r = cw.run(cw.Scenario.load("examples/tiny.toml").with_({"measure.ports": ["host3-switch0"]}))
+        >>> r.use("host3:0", every="5us")["use"].round(2).tolist()
+        [1.0, 0.64, 0.0]
+        """
+        from clearway._ports import use
+
+        return use(self, link, every)
 
     def progress(self, flow: int) -> pd.DataFrame:
         """What a flow has sent and what of it has arrived, at each change: columns `time_us`, `sent_bytes`,

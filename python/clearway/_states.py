@@ -38,6 +38,11 @@ def of_flow(result: Result, flow: int) -> pd.DataFrame:
         known = ", ".join(map(str, sorted(set(rows["flow"]))[:8]))
         some = f"; it has those of {known}{', ...' if rows['flow'].nunique() > 8 else ''}" if known else ""
         raise ValueError(f"{result.name!r} has no states of flow {flow}{some}: {ADVICE}; some transports have none")
+    return in_columns(mine)
+
+
+def in_columns(mine: pd.DataFrame) -> pd.DataFrame:
+    """The rows of a flow in `states` as `of_flow` has them."""
     mine = mine.assign(none=mine["value"].isna())
     changes: Any = mine.groupby(["host", "time_ps", "state"], sort=True)[["value", "none"]]
     wide = changes.last().unstack("state")
@@ -54,7 +59,11 @@ def of_flow(result: Result, flow: int) -> pd.DataFrame:
 
 def at_host(result: Result, flow: int, host: int) -> pd.DataFrame:
     """The states of a flow at one of its hosts, without what that host never has."""
-    rows = of_flow(result, flow)
+    return of_host(of_flow(result, flow), host)
+
+
+def of_host(rows: pd.DataFrame, host: int) -> pd.DataFrame:
+    """Of a flow's states in columns those of one host."""
     return rows[rows["host"] == host].drop(columns="host").dropna(axis="columns", how="all").reset_index(drop=True)
 
 
@@ -81,10 +90,43 @@ def said_of(result: Result, one: Any) -> list[str]:
         else:
             span = f"{seen.iloc[0]:,.0f} first, {seen.min():,.0f} to {seen.max():,.0f}, {mean:,.0f} on average"
             said.append(f"{name} {span}")
-    return [f"What its sender had of it: {'; '.join(said)}.", *_waits(mine, spans)] if said else []
+    return [f"What its sender had of it: {'; '.join(said)}.", *_waits(mine, spans, one)] if said else []
 
 
-def _waits(mine: pd.DataFrame, spans: np.ndarray[Any, Any]) -> list[str]:
+def blocked(mine: pd.DataFrame, one: Any) -> list[tuple[str, pd.Series[bool]]]:
+    """What a flow's sender waited for, and in which rows of its states: a window that is full to a packet, or
+    permissions of which it has none while something is left to send.
+    """
+    found: list[tuple[str, pd.Series[bool]]] = []
+    if {"window_bytes", "outstanding_bytes"} <= set(mine.columns):
+        # No more than a packet leaves at once.
+        packet = mine["outstanding_bytes"].diff().max()
+        full = mine["outstanding_bytes"] + (0 if pd.isna(packet) else packet) > mine["window_bytes"]
+        found.append(("window", full))
+    held = [name for name in PERMISSIONS if name in mine.columns]
+    if held and _is_permitted(mine, one, held):
+        held += [name for name in _MORE if name in mine.columns]
+        nothing = (mine[held] == 0).all(axis="columns")
+        if "unsent_packets" in mine.columns:
+            nothing &= mine["unsent_packets"] > 0
+        found.append((" and no ".join(held), nothing))
+    return found
+
+
+def _is_permitted(mine: pd.DataFrame, one: Any, held: list[str]) -> bool:
+    """Whether a flow's sender ever needs a permission. A short message is sent without any: dcPIM has no channel for
+    it, and what Homa, pHost, NDP and UET let go at once is all of it.
+    """
+    if "channels" in mine.columns:
+        return bool((mine[["channels", *held]] > 0).any(axis=None))
+    free = [name for name in (*held, *_MORE) if name in mine.columns]
+    first = mine[free].dropna(how="all").iloc[0].fillna(0)
+    packets = one.get("sent_packets", 0) - one.get("resent_packets", 0)
+    needed = {name: float(one["bytes"]) if name.endswith("_bytes") else float(packets) for name in free}
+    return not any(0 < needed[name] <= first[name] for name in free)
+
+
+def _waits(mine: pd.DataFrame, spans: np.ndarray[Any, Any], one: Any) -> list[str]:
     """For which part of the time known its sender could send no more."""
     known = mine.drop(columns="time_us").notna().any(axis="columns").to_numpy()
     if not spans[known].sum():
@@ -94,14 +136,7 @@ def _waits(mine: pd.DataFrame, spans: np.ndarray[Any, Any]) -> list[str]:
         return float(spans[known & when.to_numpy()].sum() / spans[known].sum())
 
     said = []
-    if {"window_bytes", "outstanding_bytes"} <= set(mine.columns):
-        # No more than a packet leaves at once.
-        packet = mine["outstanding_bytes"].diff().max()
-        full = mine["outstanding_bytes"] + (0 if pd.isna(packet) else packet) > mine["window_bytes"]
-        said.append(f"For {share(full):.0%} of that time its window was full, to a packet.")
-    held = [name for name in PERMISSIONS if name in mine.columns]
-    if held:
-        more = [name for name in _MORE if name in mine.columns]
-        nothing = (mine[[*held, *more]] == 0).all(axis="columns")
-        said.append(f"For {share(nothing):.0%} of that time it had no {' and no '.join([*held, *more])}.")
+    for what, when in blocked(mine, one):
+        words = "its window was full, to a packet" if what == "window" else f"it had no {what}"
+        said.append(f"For {share(when):.0%} of that time {words}.")
     return said

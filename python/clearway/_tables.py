@@ -73,6 +73,14 @@ TABLES: dict[str, dict[str, str]] = {
         "source": "name", "destination": "name", "hop": "uint32", "class": "uint32", "bytes": "uint64",
         "payload_bytes": "uint64", "offset": "uint64", "marked": "bool", "trimmed": "bool",
     },
+    "events": {
+        "time_ps": "uint64", "event": "name", "node": "name", "to": "name", "link": "uint64", "lost": "name",
+        "flow": "uint64", "transport": "name", "says": "name", "source": "name", "destination": "name",
+    },
+    "ports": {
+        "link": "uint32", "time_ps": "uint64", "queue_bytes": "uint64", "queue_bytes_max": "uint64",
+        "sent_bytes": "uint64", "free_ps": "uint64",
+    },
     "states": {
         "time_ps": "uint64", "flow": "uint32", "host": "uint32", "state": "name", "value": "uint64",
     },

@@ -1,6 +1,7 @@
 """Traces for Perfetto's viewer (ui.perfetto.dev), from the packets of a result: a process for each node, in it a track
-for each link with the packets in service and one with the bytes that wait, a track for each flow and for each number
-that its transport has of it, and what neighbours were told to hold back. Arrows follow each packet from hop to hop. A
+for each link with the packets in service and one with the bytes that wait, a track for each flow (what it waited
+for, when it sent, when it made good a loss) and for each number that its transport has of it, what was agreed on in
+matchings and reservations, and what neighbours were told to hold back. Arrows follow each packet from hop to hop. A
 training job is a process, too: tracks of each rank with its computations, collectives, exposed communication and parts
 of the critical path, whose arrows lead from rank to rank.
 
@@ -23,11 +24,21 @@ from perfetto.trace_builder.proto_builder import StreamingTraceProtoBuilder
 from clearway._jobs import PARTS, critical
 from clearway._packets import is_whole, packets, pauses, roots
 from clearway._places import replace
-from clearway._states import states
+from clearway._states import blocked, in_columns, of_host, states
 
 if TYPE_CHECKING:
     from clearway._results import Result
 
+
+WAITS = {
+    "window": "waits: its window is full",
+    "tokens": "waits for tokens",
+    "credit_packets": "waits for credit",
+    "granted_bytes": "waits for grants",
+    "timeslots": "waits for timeslots",
+    "slots": "waits for slots",
+}
+"""What a flow's sender waits for, by the state of which it has none."""
 
 JOB_ARROWS = 1 << 48
 """The arrows of critical paths are numbered from here on, those of packets from 0."""
@@ -54,6 +65,13 @@ class _Trace:
         self._keys: dict[str, int] = {}
         self._tracks = 0
         self._nodes: dict[str, int] = {}
+        # Flows that are in the trace, and those whose senders' states are known.
+        self._seen = set(rows["flow"].dropna().astype(int))
+        self._followed: dict[int, pd.DataFrame] = {}
+        if "states" in result.tables:
+            known, senders = states(result), dict(zip(result.flows["flow"], result.flows["src"]))
+            known = known[known["host"] == known["flow"].map(senders)]
+            self._followed = {int(rows["flow"].iloc[0]): rows for _, rows in known.groupby("flow")}
 
     def write(self) -> None:
         rows = self._rows
@@ -62,6 +80,7 @@ class _Trace:
             self._node(name)
         self._flows()
         self._states()
+        self._agreed()
         sent = rows[rows["link"].notna()]
         sent = sent.assign(packet=_packet_numbers(sent))
         sent["first_marked"] = _first_marked(sent)
@@ -155,10 +174,10 @@ class _Trace:
 
     def _flows(self) -> None:
         """A flow's track, at its sender: from its start to its end, and in that until its first packet left."""
-        seen = set(self._rows["flow"].dropna().astype(int))
+        seen = self._seen
+        payload = self._rows[self._rows["payload_bytes"] > 0]
+        sent = {int(rows["flow"].iloc[0]): rows for _, rows in payload.groupby("flow")}
         flows = self._result.flows.to_pandas()
-        first = self._rows[self._rows["payload_bytes"] > 0].groupby("flow")["time_ps"].min()
-        last = self._rows[self._rows["payload_bytes"] > 0].groupby("flow")["last_ps"].max()
         for flow in _dicts(flows[flows["flow"].isin(seen)]):
             number, parent = flow["flow"], self._nodes.get(f"host{flow['src']}")
             if parent is None or pd.isna(flow["start_ps"]):
@@ -169,20 +188,72 @@ class _Trace:
             name = f"flow {number}: {flow['bytes']:,} B to host{flow['dst']}, {flow['transport']}"
             self._say(begin, name, {key: flow[key] for key in ("class", "status")})
             self._builder.write_packet(begin)
-            if number in first.index:
-                self._slice(track, flow["start_ps"], first[number], "waits until its first packet leaves", {})
-                if last[number] < end:
-                    self._slice(track, first[number], last[number], "sends", {})
-                    self._slice(track, last[number], end, "until it is complete", {})
+            if number in sent:
+                for from_, until, what in self._phases(flow, sent[number], end):
+                    self._slice(track, from_, until, what, {})
             self._builder.write_packet(self._event(track, end, TrackEvent.TYPE_SLICE_END))
+
+    def _phases(self, flow: dict[str, Any], rows: pd.DataFrame, end: float) -> list[tuple[float, float, str]]:
+        """What a flow's sender did from its start to `end`, by the rows of its packets: what it waited for, as far as
+        its states were recorded, while it sent nothing.
+        """
+        first, last = float(rows["time_ps"].min()), float(rows["last_ps"].max())
+        start, number = float(flow["start_ps"]), flow["flow"]
+        at, words = np.array([start]), np.array([""], dtype=object)
+        if number in self._followed:
+            mine = of_host(in_columns(self._followed[number]), flow["src"])
+            at = np.concatenate([at, mine["time_us"].to_numpy() * 1e6])
+            waits = pd.Series("", index=mine.index, dtype=object)
+            for what, when in blocked(mine, flow):
+                waits = waits.mask(when & (waits == ""), WAITS[what.split(" ")[0]])
+            words = np.concatenate([words, waits.to_numpy()])
+        mends, left = _Spans(_recoveries(rows, end)), rows[rows["node"].astype(str) == rows["source"].astype(str)]
+        busy = _Spans(list(zip(left["time_ps"].astype(float), left["last_ps"].astype(float))) if len(at) > 1 else [])
+        points = np.unique(
+            np.clip(np.concatenate([at, [start, first, last, end], mends.edges, busy.edges]), start, end)
+        )
+        phases: list[tuple[float, float, str]] = []
+        for begin, until in zip(points[:-1].tolist(), points[1:].tolist()):
+            waits_for = str(words[max(np.searchsorted(at, begin, side="right") - 1, 0)])
+            if begin < first:
+                what = waits_for or "waits until its first packet leaves"
+            elif mends.have(begin):
+                what = "recovers"
+            elif begin >= last:
+                what = "until it is complete"
+            else:
+                what = "sends" if busy.have(begin) else waits_for or "sends"
+            if phases and phases[-1][2] == what:
+                phases[-1] = (phases[-1][0], until, what)
+            else:
+                phases.append((begin, until, what))
+        return phases
+
+    def _agreed(self) -> None:
+        """What hosts and switches said to each other of matchings and reservations, in the words of their paper."""
+        if "events" not in self._result.tables:
+            return
+        rows = self._result.events.to_pandas()
+        rows = rows[rows["event"].isin(["matching", "reservations"])]
+        rows = rows[rows["time_ps"].between(self._rows["time_ps"].min(), self._rows["time_ps"].max())]
+        if not is_whole(self._result):
+            flows = self._result.flows.to_pandas().set_index("flow").loc[sorted(self._seen)]
+            ends = {frozenset((f"host{a}", f"host{b}")) for a, b in zip(flows["src"], flows["dst"])}
+            pairs = zip(rows["source"].astype(str), rows["destination"].astype(str))
+            rows = rows[np.array([frozenset(pair) in ends for pair in pairs], dtype=bool)]
+        for (node, kind), said in rows.groupby(["node", "event"], sort=True, observed=True):
+            if str(node) not in self._nodes:
+                continue
+            track = self._track(self._nodes[str(node)], str(kind), 1 << 18)
+            for at, name, to in zip(said["time_ps"], said["says"].astype(str), said["destination"].astype(str)):
+                self._instant(track, at, f"{name}, to {to}", {"at_ps": int(at)})
 
     def _states(self) -> None:
         """What hosts had of the flows that were followed: a track for each of its numbers, beside the flow's."""
         if "states" not in self._result.tables:
             return
         rows = states(self._result)
-        flows = set(self._rows["flow"].dropna().astype(int))
-        for key, changes in rows[rows["flow"].isin(flows)].groupby(["host", "flow", "state"], sort=True):
+        for key, changes in rows[rows["flow"].isin(self._seen)].groupby(["host", "flow", "state"], sort=True):
             host, flow, name = int(str(key[0])), int(str(key[1])), str(key[2])
             parent = self._nodes.get(f"host{host}")
             if parent is None:
@@ -218,6 +289,11 @@ class _Trace:
             track = self._track(self._nodes[str(node)], f"held by {by}: {named(str(says))}", 1 << 19)
             for begin, end in zip(rows["from_ps"], rows["to_ps"]):
                 self._slice(track, begin, end, named(str(says)), {})
+        merges = self._rows[self._rows["says"].astype(str).str.startswith("Merge old ") & self._rows["link"].notna()]
+        for (node, by), rows in merges.groupby(["to", "node"], sort=True, observed=True):
+            track = self._track(self._nodes[str(node)], f"merged by {by}", 1 << 19)
+            for at, says in zip(rows["last_ps"], rows["says"].astype(str)):
+                self._instant(track, at, named(f"MERGE {says.removeprefix('Merge ')}"), {"at_ps": int(at)})
 
     def _jobs(self) -> None:
         """A process for each training job: its iterations, and what each of its ranks does."""
@@ -281,6 +357,38 @@ class _Trace:
             track = self._track(0, "failures", 0)
             for failure in found:
                 self._instant(track, failure.at_ms * 1e9, failure.what, {})
+
+
+class _Spans:
+    """Spans of time, as few as they are: those that overlap or meet are one."""
+
+    def __init__(self, spans: list[tuple[float, float]]) -> None:
+        whole: list[tuple[float, float]] = []
+        for since, until in sorted(spans):
+            if whole and since <= whole[-1][1]:
+                whole[-1] = (whole[-1][0], max(whole[-1][1], until))
+            else:
+                whole.append((since, until))
+        self.edges = np.array(whole, dtype=float).ravel()
+
+    def have(self, at: float) -> bool:
+        """Whether a time is in one of them."""
+        return int(np.searchsorted(self.edges, at, side="right")) % 2 == 1
+
+
+def _recoveries(rows: pd.DataFrame, end: float) -> list[tuple[float, float]]:
+    """From when a part of a flow was lost, or its payload cut off, until it left its sender again."""
+    gone = rows[(rows["lost"] != "") | rows["trimmed"]]
+    if not len(gone):
+        return []
+    sent = rows[(rows["node"].astype(str) == rows["source"].astype(str)) & rows["link"].notna()]
+    times = {offset: of.sort_values().to_numpy() for offset, of in sent.groupby("offset")["time_ps"]}
+    spans: list[tuple[float, float]] = []
+    for offset, at in zip(gone["offset"].tolist(), gone["time_ps"].tolist()):
+        again = times.get(offset, np.array([]))
+        later = again[np.searchsorted(again, at, side="right") :]
+        spans.append((float(at), float(later[0]) if len(later) else end))
+    return spans
 
 
 def _numbers() -> Iterator[str]:

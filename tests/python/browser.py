@@ -90,6 +90,10 @@ class Page:
             for kind in ("mousePressed", "mouseReleased"):
                 await self.ask("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
 
+    async def printed(self) -> bytes:
+        """The page as it prints, in PDF."""
+        return base64.b64decode((await self.ask("Page.printToPDF", printBackground=True))["data"])
+
     async def picture(self, path: Path) -> None:
         """Writes what is to be seen as a PNG."""
         path.write_bytes(base64.b64decode((await self.ask("Page.captureScreenshot"))["data"]))

@@ -33,6 +33,11 @@ ROWS = {
     "packets": (
         "one row a packet and link that it took, and one a packet that was lost, of those of `measure.packets`"
     ),
+    "events": "one row an event of the kinds of `measure.events`",
+    "ports": (
+        "one row a change of a port of `measure.ports`, or several of them in a long run (`measure.rows_max`); port "
+        "after port"
+    ),
     "states": "one row a change of the state that a host keeps for a flow of `measure.flows`",
     "jobs": "one row an iteration of a job, if the scenario has jobs",
     "collectives": "one row a collective that a group of ranks carried out, if the scenario has jobs",
@@ -54,6 +59,8 @@ def columns() -> dict[str, pa.Schema]:
         "measure.arrivals": ["host0"],
         "measure.packets": {},
         "measure.flows": {},
+        "measure.events": ["drops"],
+        "measure.ports": ["switch0:0"],
         "job": [{"steps": [{"all_reduce": {"bytes": "8KB"}}]}],
     }
     runs = [

@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import clearway as cw
 import pytest
 from called import call
+from clearway._packets import counted
 
 TWO_TO_ONE = """
 name = "two-to-one"
@@ -85,3 +87,39 @@ def test_the_command_says_it_and_draws_it(result: cw.Result, tmp_path: Path) -> 
     assert wrong.code == 2 and ".svg, .pdf, .png" in wrong.err and not (tmp_path / "why.bmp").exists()
     missing = call("explain", str(tmp_path / "none"), "--flow", "1")
     assert missing.code != 0 and "none" in missing.err and "Traceback" not in missing.err
+
+
+def test_the_way_of_a_flow_and_its_matching_are_said() -> None:
+    asked = {"transport": "dcpim", "traffic.0.flows": 60, "measure.end": "1ms", "measure.events": ["matching"]}
+    asked |= {"measure.flows": {}, "measure.packets": {"rows_max": 1 << 18}}
+    result = cw.run(cw.Scenario.load("examples/dcpim-vs-tcp.toml").with_(asked))
+    flows = result.flows.to_pandas()
+    done = flows[flows["status"] == "completed"]
+    short: Any = done.loc[done["bytes"].idxmin()]
+    said = result.explain(int(short["flow"])).sentences
+    (way,) = [one for one in said if " went from " in one]
+    assert way.startswith(f"Its {counted(int(short['sent_packets']))} went ")
+    assert f"went from host{short['src']} by leaf" in way and way.endswith(f" to host{short['dst']}.")
+    assert any("links they waited" in one or "For leaf" in one or "For spine" in one for one in said)
+    # It sent everything without a token, and was not kept waiting for one.
+    assert not any("no tokens" in one for one in said), said
+    long: Any = done.loc[done["bytes"].idxmax()]
+    said = result.explain(int(long["flow"])).sentences
+    (matching,) = [one for one in said if " for channels in " in one]
+    events = result.events.to_pandas()
+    of_pair = (events["source"] == f"host{long['dst']}") & (events["destination"] == f"host{long['src']}")
+    during = events["time_ps"].between(long["start_ps"], long["delivered_ps"])
+    accepts = events[of_pair & during & events["says"].astype(str).str.startswith("Accept")]["says"].astype(str)
+    phases = [int(one.split("phase ")[1].split(",")[0]) for one in accepts]
+    assert len(phases) > 2 and f"{phases[0]}" in matching and f"{phases[-1]}, round " in matching
+    assert any("no tokens" in one for one in said), "it waited for its channels"
+
+
+def test_a_median_and_a_fastest_flow_are_said_as_such(result: cw.Result) -> None:
+    flows = result.flows.to_pandas()
+    fastest = flows.loc[flows["slowdown"].idxmin()]
+    said = result.explain(int(fastest["flow"]))
+    assert said.sentences[2].startswith("None of the ") and said.usual is not None
+    of_usual = result.explain(said.usual).sentences[2]
+    assert of_usual.startswith("It is the median of the "), of_usual
+    assert counted(1) == "1 packet" and counted(2000) == "2,000 packets"

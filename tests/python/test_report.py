@@ -9,7 +9,7 @@ import browser
 import clearway as cw
 import numpy as np
 import pytest
-from clearway import _compare_all, _explorer, _report
+from clearway import _compare_all, _explorer, _points, _report
 from clearway._looks import LOOKS, Look, look, looks, looks_of
 
 
@@ -237,6 +237,22 @@ def test_a_failure_is_a_line_in_time() -> None:
     assert len(marks) == len(_report.failures([faults, faults]))
 
 
+def test_what_is_worse_and_what_it_costs_have_their_names() -> None:
+    between = {"at": "0s", "link": ["switch0", "host4"]}
+    lossy = cw.Scenario.load("examples/tiny.toml").with_({"failure": [{**between, "loss": 0.02}]})
+    noisy = lossy.with_({"failure": [{**between, "bit_error_rate": 1e-6}]})
+    results = [cw.run(lossy), cw.run(noisy)]
+    assert [one.what for one in _report.failures(results)] == [
+        "switch0 – host4: loss 0.02",
+        "switch0 – host4: bit error rate 1e-06",
+    ]
+    said = _report._lost(results)
+    of_both = [int(result.links[f"{cause}_packets"].sum()) for result, cause in zip(results, ("lossy", "corrupted"))]
+    assert all(of_both) and "No packet was lost" not in said
+    for words, packets in zip(("lost on a lossy link", "bit error"), of_both):
+        assert f"<td class=text>{words}<" in said and f">{packets:,}<" in said
+
+
 # Where a flow of a run is in the first chart, in pixels of the window.
 POINT = """(name, flow) => {
   const source = Bokeh.documents[0].get_model_by_name("flows"), of = source.data;
@@ -286,6 +302,98 @@ def test_a_browser_shows_the_page_and_explains_a_flow(how: str, comparison: cw.C
         assert page.complaints == []
 
     browser.look_at(path, then, *(["--blink-settings=preferredColorScheme=0"] if how == "dark" else []))
+
+
+# Where the first point of a line of a chart is, in pixels of the window.
+OF_LINE = """(name) => {
+  const of = Bokeh.documents[0].get_model_by_name(name);
+  for (const element of document.querySelectorAll(".chart [data-root-id]")) {
+    const view = Bokeh.index.get_by_id(element.dataset.rootId);
+    if (!view.model.renderers.some((one) => one.data_source === of)) continue;
+    element.scrollIntoView({ block: "center" });
+    const box = view.canvas_view.el.getBoundingClientRect();
+    return [box.x + view.frame.x_scale.compute(of.data.x[0]), box.y + view.frame.y_scale.compute(of.data.y[0])];
+  }
+}"""
+
+
+@pytest.mark.skipif(browser.CHROMIUM is None, reason="no Chromium is installed")
+def test_a_click_on_a_size_shows_its_flows_and_filters_act_on_charts_by_flow(
+    tmp_path: Path,
+) -> None:
+    scenario = cw.Scenario.load("examples/dcpim-vs-tcp.toml").with_({"traffic.0.flows": 420, "measure.end": "300us"})
+    comparison = cw.compare(scenario, ["dcpim", "udp"], folder=tmp_path / "compared")
+    path = comparison.report(tmp_path / "page.html")
+    second = comparison.results[1]
+    groups = _points.by_size(_points.every(comparison.results))[1]
+    one = groups.iloc[0]
+    sizes, slowdown = second.flows["bytes"], second.flows["slowdown"].astype(float)
+    within = [(sizes > low) & (sizes <= high) & ~np.isnan(slowdown) for low, high in zip(groups["low"], groups["high"])]
+    done = np.count_nonzero(~np.isnan(slowdown))
+    # Of flows that there are, and not between two of them.
+    tails = [np.quantile(slowdown[some], 0.99, method="inverted_cdf") for some in within]
+    started = [~np.isnan(_points.floats(result, "start_ps")) for result in comparison.results]
+    expected = int(((sizes > one["low"]) & (sizes <= one["high"]) & started[1]).sum())
+    assert 0 < expected < len(sizes)
+
+    async def then(page: browser.Page) -> None:
+        await page.until("document.querySelectorAll('#slowest tbody tr').length === 10")
+        at = await page.settled(f"({OF_LINE})('size mean 1')")
+        await page.mouse(*at, click=True)
+        await page.until("!!document.querySelector('#group button')")
+        said = await page.evaluate("document.getElementById('group').innerText")
+        assert said.startswith(f"Only flows of {second.name} of 1 to {int(one['high']):,} B"), said
+        counted = "document.getElementById('counted').innerText"
+        assert (await page.evaluate(counted)).startswith(f"{expected} flows")
+        await page.evaluate("document.querySelector('#group button').click()")
+        both = sum(map(np.count_nonzero, started))
+        assert (await page.evaluate(counted)).startswith(f"{both} flows")
+        # A filter on one run leaves its lines as they were, and empties the others.
+        data = "Bokeh.documents[0].get_model_by_name('{}').data.y"
+        names = [f"{kind} {line}" for kind in ("size mean", "size p99", "share fct_ps") for line in (0, 1)]
+        before = [list(await page.evaluate(f"[...{data.format(name)}]")) for name in names]
+        choose = "(() => { const one = document.querySelector('#filters select[data-column=name]'); one.value = %r; "
+        await page.evaluate(choose % second.name + "one.onchange(); })()")
+        after = [list(await page.evaluate(f"[...{data.format(name)}]")) for name in names]
+        assert [after[place] for place in (0, 2, 4)] == [[], [], []]
+        assert after[1] == pytest.approx(before[1]), "all flows are in the page, so means are the same"
+        assert after[3] == pytest.approx(tails) and max(after[5]) == pytest.approx(done / started[1].sum())
+        await page.evaluate(choose % "" + "one.onchange(); })()")
+        assert [list(await page.evaluate(f"[...{data.format(name)}]")) for name in names] == before
+        assert page.complaints == []
+
+    browser.look_at(path, then)
+
+
+@pytest.mark.skipif(browser.CHROMIUM is None, reason="no Chromium is installed")
+def test_a_page_prints_with_everything_in_it(comparison: cw.Comparison, tmp_path: Path) -> None:
+    path = comparison.report(tmp_path / "page.html")
+
+    async def then(page: browser.Page) -> None:
+        await page.until("document.querySelectorAll('#slowest tbody tr').length === 10")
+        folded = "[...document.querySelectorAll('details')].filter((one) => !one.open).length"
+        await page.evaluate("document.querySelectorAll('details').forEach((one) => one.open = false)")
+        printed = await page.printed()
+        pages = len(re.findall(rb"/Type ?/Page\b", printed))
+        # A4's height has no more than one heading and its charts.
+        assert printed.startswith(b"%PDF") and pages >= 3, pages
+        assert await page.evaluate(folded) == 0, "what is folded up would not be printed"
+        await page.ask("Emulation.setEmulatedMedia", media="print")
+        await page.ask("Emulation.setDeviceMetricsOverride", width=688, height=1000, deviceScaleFactor=1, mobile=False)
+        shown = await page.evaluate(
+            "[...document.querySelectorAll('section h2')].filter((one) => one.checkVisibility()).length"
+        )
+        assert shown == await page.evaluate("document.querySelectorAll('section h2').length") > 8
+        assert not await page.evaluate("document.getElementById('filters').checkVisibility()")
+        wide = (
+            "[...document.querySelectorAll('.charts, pre, table')].filter((one) => "
+            "one.getBoundingClientRect().right > document.documentElement.clientWidth + 1)"
+            ".map((one) => one.className + one.tagName + Math.round(one.getBoundingClientRect().right))"
+        )
+        assert await page.evaluate(wide) == [], "nothing is cut off at the edge of the paper"
+        assert page.complaints == []
+
+    browser.look_at(path, then)
 
 
 def test_results_of_one_name_are_told_apart(

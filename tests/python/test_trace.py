@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import clearway as cw
+import pyarrow as pa
 import pytest
 from called import call
-from clearway._packets import pause_of, time_of
+from clearway._packets import pause_of, pauses, time_of
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace, TrackEvent
 
 SCENE = """
@@ -111,6 +112,77 @@ def test_a_job_has_tracks_of_its_ranks_and_its_critical_path(tmp_path: Path) -> 
     # One arrow goes through all of them, in the order of time.
     way = max(arrows.values(), key=len)
     assert len(way) == len(path) and all(name.endswith(": critical path") for _, name in way)
+
+
+def test_a_flow_waits_for_what_it_has_none_of_and_mends_what_it_lost(tmp_path: Path) -> None:
+    small = {"flow_control": "none", "switch.buffer": {"per_port": {"bytes": "15KB"}}, "measure.flows": {}}
+    scene = cw.Scenario.from_toml(SCENE).with_(small)
+    spans = {}
+    for transport in ("dctcp", "homa", "udp"):
+        result = cw.run(scene.with_({"transport": transport}))
+        slices, _ = slices_of(read(result.trace(tmp_path / "out.pftrace")))
+        spans[transport] = [one for one in slices["flow 0 to host0"] if not one[0].startswith("flow ")]
+        flow = result.flows.to_pandas().iloc[0]
+        end = flow["completed_ps"] if flow["status"] == "completed" else result.info["end_ps"]
+        ends = [(begin, until) for _, begin, until in sorted(spans[transport], key=lambda one: one[1])]
+        # They follow each other without a gap, from its start to its end.
+        assert [until for _, until in ends[:-1]] == [begin for begin, _ in ends[1:]]
+        assert (ends[0][0], ends[-1][1]) == (flow["start_ps"] // 1000, end // 1000)
+        # While a packet of its own leaves, it does not wait.
+        rows = result.packets.to_pandas()
+        mine = rows[(rows["flow"] == 0) & (rows["node"] == rows["source"]) & (rows["payload_bytes"] > 0)]
+        for what, begin, until in spans[transport]:
+            if what.startswith("waits"):
+                leaving = (mine["time_ps"] < until * 1000) & (mine["last_ps"] > (begin + 1) * 1000)
+                assert not leaving.any(), (transport, what)
+    words = {transport: {what for what, *_ in of} for transport, of in spans.items()}
+    assert {"waits: its window is full", "sends"} <= words["dctcp"]
+    assert {"recovers", "sends"} <= words["homa"]
+    assert not any(what.startswith("waits") for what in words["udp"])
+
+
+def test_what_is_agreed_on_is_at_the_host_that_says_it(tmp_path: Path) -> None:
+    text = SCENE.replace("60KB", "2MB").replace('flow_control = "pyrrha"', "")
+    scene = cw.Scenario.from_toml(text).with_({"transport": "dcpim", "measure.packets": {"flows": [0]}})
+    result = cw.run(scene.with_({"measure.events": ["matching"]}))
+    flow = result.flows.to_pandas().iloc[0]
+    said = instants_of(read(result.trace(tmp_path / "out.pftrace")))["matching"]
+    assert {what.split(" ")[0] for what in said} == {"Request", "Grant", "Accept"}
+    ends = {f"host{flow['src']}", f"host{flow['dst']}"}
+    assert {what.rpartition(" to ")[2] for what in said} == ends, "what others agreed on is not of this flow"
+
+
+def test_a_merge_ends_a_pause_and_has_its_word(tmp_path: Path) -> None:
+    result = cw.run(cw.Scenario.from_toml(SCENE))
+    rows = result.packets.to_pandas()
+    frame = rows[rows["says"].astype(str).str.startswith("Pause root")].iloc[0]
+    root = str(frame["says"]).removeprefix("Pause ").partition(", distance")[0]
+    later = rows["time_ps"] > frame["time_ps"]
+    resumes = rows.index[later & (rows["node"] == frame["node"]) & (rows["to"] == frame["to"])]
+    answers = [at for at in resumes if str(rows["says"][at]).startswith("Resume root")]
+    merged = rows.astype({"says": object})
+    merged.loc[answers[0], "says"] = f"Merge old {root.removeprefix('root ')}, new node 2, port 1"
+    tables = result.tables | {"packets": pa.Table.from_pandas(merged, preserve_index=False)}
+    other = cw.Result("merged", tables, result.info, result.scenario_toml)
+    held, was = pauses(other), pauses(result)
+    assert held["to_ps"].tolist() == was["to_ps"].tolist()
+    said = instants_of(read(other.trace(tmp_path / "out.pftrace")))
+    (word,) = said[f"merged by {frame['node']}"]
+    assert word.startswith("MERGE old leaf") and word.endswith(", new spine0-leaf1"), word
+
+
+def instants_of(trace: Any) -> dict[str, list[str]]:
+    """By track: the words of its instants."""
+    names, said, instants = {}, {}, defaultdict(list)
+    for packet in trace.packet:
+        if packet.HasField("track_descriptor"):
+            names[packet.track_descriptor.uuid] = packet.track_descriptor.name
+            continue
+        event = packet.track_event
+        said |= {name.iid: name.name for name in packet.interned_data.event_names}
+        if event.type == TrackEvent.TYPE_INSTANT:
+            instants[names[event.track_uuid]].append(said[event.name_iid])
+    return dict(instants)
 
 
 def slices_of(trace: Any) -> tuple[dict[str, list[tuple[str, int, int]]], dict[int, list[tuple[int, str]]]]:

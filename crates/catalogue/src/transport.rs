@@ -1,8 +1,8 @@
 //! The list of transports: one line each, and all that there is to adding one outside its folder.
 
 use contract::{NetworkView, Scheme};
-use node::Packet;
 use node::wire::{Malformed, Reader, Writer};
+use node::{Agreement, Packet};
 use units::Problem;
 
 use crate::list::list;
@@ -80,6 +80,11 @@ impl Transport {
     /// What a packet of this transport's says, in the words of its paper.
     pub fn says(&self, packet: &Packet) -> String {
         self.as_scheme().headers().says(packet)
+    }
+
+    /// Whether it is a message by which nodes agree on who may send.
+    pub fn agreement(&self, packet: &Packet) -> Option<Agreement> {
+        self.as_scheme().headers().agreement(packet)
     }
 
     /// Where in its message a data packet's payload begins, in bytes.

@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 
 use node::layout::Layout;
 use node::wire::{Malformed, Reader, Writer};
-use node::{Endpoint, Header, Packet, QueueDiscipline, Site, SwitchAgent};
+use node::{Agreement, Endpoint, Header, Packet, QueueDiscipline, Site, SwitchAgent};
 use units::{Problem, Rate, SwitchId};
 
 use crate::{About, Guarantee, NetworkView, SwitchRequirements};
@@ -188,6 +188,9 @@ pub trait HeaderFormat {
     /// Where in its message a data packet's payload begins, in bytes.
     fn payload_offset(&self, packet: &Packet) -> u64;
 
+    /// Whether it is a message by which nodes agree on who may send.
+    fn agreement(&self, packet: &Packet) -> Option<Agreement>;
+
     /// What its header says, in the words of the scheme: "Token class 2, phase 7, packet 3".
     fn says(&self, packet: &Packet) -> String;
 }
@@ -213,6 +216,10 @@ impl<H: Header + 'static> HeaderFormat for Of<H> {
 
     fn payload_offset(&self, packet: &Packet) -> u64 {
         packet.header::<H>().payload_offset()
+    }
+
+    fn agreement(&self, packet: &Packet) -> Option<Agreement> {
+        packet.header::<H>().agreement()
     }
 
     fn says(&self, packet: &Packet) -> String {

@@ -92,6 +92,7 @@ fn empty<C: Carrier, P: Probe>(plan: &Plan, carrier: C, probe: P, shares_cache: 
         retries: plan.scenario.link.llr.is_some(),
         flow_controlled,
         wants,
+        came: Vec::new(),
         probe,
         packet_hops: 0,
         delivered_bytes: 0,

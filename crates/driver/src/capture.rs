@@ -24,6 +24,7 @@ pub use dissector::dissector;
 use std::collections::BTreeMap;
 
 use catalogue::{LinkControl, Sharing, Transport};
+use fabric::Fabric;
 use node::Packet;
 use node::packet::flags;
 use node::wire::Writer;
@@ -75,7 +76,7 @@ fn place_in(names: &[&str], name: &str) -> u16 {
 
 /// The links of one file.
 pub struct Wanted {
-    /// What was asked for, such as "spine0-leaf2".
+    /// What was asked for, such as "spine0-leaf2", or "host3" for all links of that node.
     pub name: String,
     /// Its links, in the order of the file's interfaces.
     pub links: Vec<LinkId>,
@@ -105,14 +106,31 @@ pub struct Encoder {
     frame: Vec<u8>,
 }
 
+/// What a name stands for: a link, or a node, which is all of its links, both ways.
+fn links_of(plan: &Plan, name: &str) -> Result<Vec<LinkId>, Problem> {
+    let Ok(node) = plan.fabric.find(name) else {
+        let unknown = |problem: Problem| match name.contains('-') {
+            true => problem,
+            // A link has a hyphen: this was to be a node.
+            false => plan.fabric.find(name).err().unwrap_or(problem),
+        };
+        return plan.fabric.find_links(name).map_err(unknown);
+    };
+    let ports = &plan.fabric.ports[node.index()];
+    Ok(ports.iter().flat_map(|&link| [link, Fabric::reverse(link)]).collect())
+}
+
 /// The links that these names stand for, each with its file. `key` is where the names are, for errors.
 pub fn wanted(plan: &Plan, places: &BTreeMap<String, String>, key: &str) -> Result<Vec<Wanted>, Problem> {
     let mut files: Vec<Wanted> = Vec::new();
     for (name, path) in places {
         let key = format!("{key}.{name}");
-        let links = plan.fabric.find_links(name).map_err(|problem| problem.under(&key))?;
+        let links = links_of(plan, name).map_err(|problem| problem.under(&key))?;
         if files.iter().any(|known| known.path == *path) {
-            return Err(Problem::new(key, format!("another link is written to \"{path}\" already; name another file")));
+            return Err(Problem::new(
+                key,
+                format!("something else is written to \"{path}\" already; name another file"),
+            ));
         }
         files.push(Wanted { name: name.clone(), links, path: path.clone() });
     }
@@ -124,9 +142,16 @@ impl Wanted {
     pub fn begin(&self, plan: &Plan) -> Vec<u8> {
         let mut blocks = Vec::new();
         section(&mut blocks);
+        let name = |link: LinkId| {
+            let ends = plan.fabric.link(link);
+            format!("{}-{}", plan.fabric.names[ends.from.index()], plan.fabric.names[ends.to.index()])
+        };
         for (index, &link) in self.links.iter().enumerate() {
-            let name = if self.links.len() > 1 { format!("{}#{index}", self.name) } else { self.name.clone() };
-            interface(&mut blocks, &name, plan.fabric.link(link).rate.bps());
+            // Parallel cables have numbers.
+            let of_name = |links: &[LinkId]| links.iter().filter(|&&other| name(other) == name(link)).count();
+            let number =
+                if of_name(&self.links) > 1 { format!("#{}", of_name(&self.links[..index])) } else { String::new() };
+            interface(&mut blocks, &(name(link) + &number), plan.fabric.link(link).rate.bps());
         }
         blocks
     }

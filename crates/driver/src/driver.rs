@@ -31,6 +31,8 @@ pub struct Driver<C: Carrier, P: Probe> {
     /// Whether its last window had an event for one in four of its links.
     pub(crate) busy: bool,
     pub(crate) wants: Wants,
+    /// By slot of the pool, the flags that a packet bore when it came to a switch; only if a probe asks.
+    pub(crate) came: Vec<u8>,
     /// Whether links send damaged packets again.
     pub(crate) retries: bool,
     /// Whether links have a flow control.
@@ -230,6 +232,13 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
         slot.digest = hash_arrival(slot.digest, now, packet);
         if P::ANY && packet.has(flags::LINK_FRAME) && self.wants.frames {
             self.probe.on_frame(now, slot, port, packet, pool);
+        }
+        if P::ANY && self.wants.changes {
+            let flags = packet.flags;
+            if self.came.len() <= id.index() {
+                self.came.resize(id.index() + 1, 0);
+            }
+            self.came[id.index()] = flags;
         }
         let received = slot.switch.receive(now, port, pool, id);
         self.tell_losses(now, index);
@@ -510,7 +519,13 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
         };
         let place = self.place(from);
         let Slot { packet, transit } = self.links.pool.get(id);
-        self.probe.on_departure(now, place, Leaving { packet, transit, waiting_bytes, last });
+        // What a switch has made itself comes from nowhere.
+        let came = match self.came.get_mut(id.index()) {
+            Some(came) if place.is_switch => std::mem::take(came),
+            _ if place.is_switch => 0,
+            _ => packet.flags,
+        };
+        self.probe.on_departure(now, place, Leaving { packet, transit, came, waiting_bytes, last });
     }
 
     /// The end of a link by its numbers in the whole network.

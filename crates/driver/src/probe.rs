@@ -100,6 +100,8 @@ pub struct Leaving<'a> {
     pub packet: &'a Packet,
     /// Its way so far. At a switch, `at` is when it came there.
     pub transit: &'a Transit,
+    /// What of its flags it bore when it came to this node; all of them at a host. Only with [`Wants::changes`].
+    pub came: u8,
     /// Bytes that go on waiting at a switch's port.
     pub waiting_bytes: u32,
     /// When its last bit leaves.
@@ -119,6 +121,8 @@ pub struct Wants {
     pub enqueues: bool,
     /// [`Probe::on_departure`].
     pub departures: bool,
+    /// [`Leaving::came`].
+    pub changes: bool,
     /// [`Probe::on_drop`].
     pub drops: bool,
     /// [`Probe::on_sample`].
@@ -134,6 +138,7 @@ impl Wants {
             hosts: self.hosts | other.hosts,
             enqueues: self.enqueues | other.enqueues,
             departures: self.departures | other.departures,
+            changes: self.changes | other.changes,
             drops: self.drops | other.drops,
             samples: self.samples | other.samples,
         }

@@ -6,6 +6,7 @@ mod congestion;
 mod entities;
 mod guarantee;
 mod packets;
+mod ports;
 mod queues;
 mod states;
 mod utilisation;
@@ -149,6 +150,8 @@ impl Probes {
             self.entities.take().map(|_| &["entities", "waits", "aqs"][..]),
             self.guarantee.take().map(|_| &["guarantees", "guaranteed_waits"][..]),
             self.packets.take().map(|_| &["packets"][..]),
+            self.events.take().map(|_| &["events"][..]),
+            self.ports.take().map(|_| &["ports"][..]),
             self.states.take().map(|_| &["states"][..]),
         ];
         left_out.into_iter().flatten().flatten().copied().collect()
@@ -163,6 +166,8 @@ probes! {
     guarantee: guarantee::Watch,
     arrivals: arrivals::Arrivals,
     packets: packets::Packets,
+    events: packets::Events,
+    ports: ports::Ports,
     states: states::States,
     captured: captured::Captured,
     losses: captured::TellsLosses,

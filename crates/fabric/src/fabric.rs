@@ -259,6 +259,23 @@ impl Fabric {
         Err(names::unknown("link", name, &known))
     }
 
+    /// The links that a port's name stands for: those of [`Fabric::find_links`], or of a node and the number of its
+    /// port, such as "spine0:3".
+    pub fn find_ports(&self, name: &str) -> Result<Vec<LinkId>, Problem> {
+        let Some((node, number)) = name.rsplit_once(':') else { return self.find_links(name) };
+        let node = self.find(node)?;
+        let ports = &self.ports[node.index()];
+        let port = number.parse::<usize>().ok().and_then(|number| ports.get(number));
+        let message = || {
+            let there = match ports.len() {
+                1 => "its port is 0".to_owned(),
+                several => format!("its ports are 0 to {}", several - 1),
+            };
+            format!("{} has no port \"{number}\"; {there}", self.names[node.index()])
+        };
+        port.map(|&link| vec![link]).ok_or_else(|| Problem::new("", message()))
+    }
+
     /// The links from one node to a neighbour, in port order: none, one, or several in parallel.
     pub fn links_between(&self, from: NodeId, to: NodeId) -> impl Iterator<Item = LinkId> + '_ {
         self.ports[from.index()].iter().copied().filter(move |&link| self.link(link).to == to)

@@ -1,12 +1,15 @@
 //! The files of captured links, which are written during the run (`live.capture`). [`driver::capture`] says what is in
 //! them.
 //!
-//! A file always ends with a whole block. Packets are on the disk a moment later (`DELAY`). The worker with the link's
-//! sending end writes the file; the worker with the receiving end reports losses to it.
+//! A file always ends with a whole block. Packets are on the disk a moment later (`DELAY`). The worker with a link's
+//! sending end writes its packets; the worker with the receiving end reports losses to it. The links of one file may
+//! belong to several workers, which write in turn: each what it has noted since it wrote last. So packets of two workers
+//! are in order to `DELAY` (Wireshark's `reordercap` sorts them).
 
 use std::fs::File;
 use std::io::Write;
-use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::mpsc::{self, Receiver};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration as Span;
 
 use driver::capture::{Encoder, Noted, wanted};
@@ -25,24 +28,31 @@ const FULL: usize = 1 << 18;
 pub(crate) struct Captures {
     encoder: Encoder,
     files: Vec<Capture>,
-    /// By sending end: which file, and which interface of it.
-    of: Vec<Option<(u32, u32)>>,
+    /// By sending end: which files, and which link of each.
+    of: Vec<Vec<(usize, usize)>>,
     /// When files were last written, by the machine's clock.
     written: Span,
 }
 
 /// A file that is being written.
 pub(crate) struct Capture {
-    /// Its links, in the order of its interfaces.
-    pub links: Vec<LinkId>,
+    /// Its links, or those of them whose sending ends a worker has.
+    links: Vec<Captured>,
     path: String,
-    file: File,
-    /// What is lost at the receiving ends of its links.
-    lost: Receiver<Lost>,
+    file: Arc<Mutex<File>>,
     /// Whole blocks.
     blocks: Vec<u8>,
     /// Why no more is written.
     failed: Option<String>,
+}
+
+/// A link of a file.
+struct Captured {
+    link: LinkId,
+    /// Its interface.
+    number: u32,
+    /// What is lost at its receiving end.
+    lost: Receiver<Lost>,
 }
 
 const KEY: &str = "live.capture";
@@ -53,9 +63,14 @@ pub(crate) fn open(plan: &Plan) -> Result<(Vec<Capture>, Option<TellsLosses>), P
     for wanted in wanted(plan, &plan.scenario.live.capture, KEY)? {
         let file = File::create(&wanted.path).map_err(|error| wanted.refused(KEY, &error))?;
         let blocks = wanted.begin(plan);
-        let (told, lost): (Sender<Lost>, _) = mpsc::channel();
-        losses.tell(plan, &wanted.links, &told);
-        let mut file = Capture { links: wanted.links, path: wanted.path, file, lost, blocks, failed: None };
+        let captured = |(number, &link): (u32, &LinkId)| {
+            let (told, lost) = mpsc::channel();
+            losses.tell(plan, link, number, told);
+            Captured { link, number, lost }
+        };
+        let links = (0..).zip(&wanted.links).map(captured).collect();
+        let file = Arc::new(Mutex::new(file));
+        let mut file = Capture { links, path: wanted.path, file, blocks, failed: None };
         file.write();
         files.push(file);
     }
@@ -68,11 +83,11 @@ impl Captures {
     pub fn new(plan: &Plan, files: Vec<Capture>, outlet: impl Fn(LinkId) -> u32) -> Option<Captures> {
         let encoder = Encoder::new(plan).ok().filter(|_| !files.is_empty())?;
         let mut of = Vec::new();
-        for (file, capture) in (0..).zip(&files) {
-            for (interface, &link) in (0..).zip(&capture.links) {
-                let outlet = outlet(link) as usize;
-                of.resize(of.len().max(outlet + 1), None);
-                of[outlet] = Some((file, interface));
+        for (file, capture) in files.iter().enumerate() {
+            for (place, captured) in capture.links.iter().enumerate() {
+                let outlet = outlet(captured.link) as usize;
+                of.resize(of.len().max(outlet + 1), Vec::new());
+                of[outlet].push((file, place));
             }
         }
         Some(Captures { encoder, files, of, written: Span::ZERO })
@@ -81,21 +96,22 @@ impl Captures {
     /// Whether what leaves there is captured.
     #[inline]
     pub fn wants(&self, outlet: u32) -> bool {
-        self.of.get(outlet as usize).is_some_and(Option::is_some)
+        self.of.get(outlet as usize).is_some_and(|files| !files.is_empty())
     }
 
     /// A packet's last bit has left; its content, if that is carried.
     pub fn note(&mut self, plan: &Plan, outlet: u32, at: Time, packet: &Packet, content: Option<&[u8]>) {
-        let Some((file, interface)) = self.of[outlet as usize] else { return };
-        let capture = &mut self.files[file as usize];
-        if capture.failed.is_some() {
-            return;
-        }
-        let link = capture.links[interface as usize];
-        let noted = Noted { interface, link, at, packet, content, lost: None };
-        self.encoder.note(plan, &noted, &mut capture.blocks);
-        if capture.blocks.len() > FULL {
-            capture.write();
+        for &(file, place) in &self.of[outlet as usize] {
+            let capture = &mut self.files[file];
+            if capture.failed.is_some() {
+                continue;
+            }
+            let Captured { link, number: interface, .. } = capture.links[place];
+            let noted = Noted { interface, link, at, packet, content, lost: None };
+            self.encoder.note(plan, &noted, &mut capture.blocks);
+            if capture.blocks.len() > FULL {
+                capture.write();
+            }
         }
     }
 
@@ -115,10 +131,11 @@ impl Captures {
 
     fn write(&mut self, plan: &Plan) {
         for file in &mut self.files {
-            for Lost { interface, at, packet, why } in file.lost.try_iter() {
-                let link = file.links[interface as usize];
-                let noted = Noted { interface, link, at, packet: &packet, content: None, lost: Some(why) };
-                self.encoder.note(plan, &noted, &mut file.blocks);
+            for &Captured { link, ref lost, .. } in &file.links {
+                for Lost { interface, at, packet, why } in lost.try_iter() {
+                    let noted = Noted { interface, link, at, packet: &packet, content: None, lost: Some(why) };
+                    self.encoder.note(plan, &noted, &mut file.blocks);
+                }
             }
             file.write();
         }
@@ -126,9 +143,17 @@ impl Captures {
 }
 
 impl Capture {
+    /// The part of it that has the links of which `is_here` says so; none if it has none. They are this one's no more.
+    pub fn part(&mut self, is_here: impl Fn(LinkId) -> bool) -> Option<Capture> {
+        let (links, others): (Vec<_>, Vec<_>) = self.links.drain(..).partition(|captured| is_here(captured.link));
+        self.links = others;
+        let (path, file) = (self.path.clone(), self.file.clone());
+        (!links.is_empty()).then(|| Capture { links, path, file, blocks: Vec::new(), failed: self.failed.clone() })
+    }
+
     fn write(&mut self) {
         if self.failed.is_none()
-            && let Err(error) = self.file.write_all(&self.blocks)
+            && let Err(error) = self.file.lock().unwrap_or_else(PoisonError::into_inner).write_all(&self.blocks)
         {
             self.failed = Some(format!("the capture \"{}\" ends early: {error}", self.path));
         }

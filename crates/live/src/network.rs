@@ -133,9 +133,8 @@ impl Network {
             ports = others;
             let attached = Attached::new(plan, here, |host| place(host).unwrap_or(0));
             driver.links.carrier.attached = attached.map(Box::new);
-            let is_here = |link: &LinkId| cut.part_of(plan.fabric.link(*link).from) == me;
-            let (here, others) = std::mem::take(&mut captures).into_iter().partition(|of| of.links.iter().all(is_here));
-            captures = others;
+            let is_here = |link: LinkId| cut.part_of(plan.fabric.link(link).from) == me;
+            let here = captures.iter_mut().filter_map(|file| file.part(is_here)).collect();
             driver.links.carrier.captures = Captures::new(plan, here, |link| cut.outlet_of(link)).map(Box::new);
             Worker::new(me, driver, board, crosses, step, goal)
         };

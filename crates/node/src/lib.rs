@@ -32,7 +32,7 @@ pub use endpoint::{Clock, Cx, Endpoint, Event, Gate, Input, Message, PollAt, Sit
 pub use flow_map::FlowMap;
 pub use flow_state::FlowState;
 pub use link::{NicControl, QueueDiscipline};
-pub use packet::{Header, Packet};
+pub use packet::{Agreement, Header, Packet};
 pub use port::{Port, PortStats};
 pub use prefetch::prefetch;
 pub use shaper::Shaper;

@@ -68,6 +68,17 @@ pub mod flags {
     pub const COMPACT_ROUTE: u8 = 128;
 }
 
+/// How nodes agree on who may send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Agreement {
+    /// Senders and receivers are matched, in rounds (dcPIM).
+    Matching,
+    /// Bandwidth or times are reserved, at the network's nodes or at an arbiter (Harmony, Fastpass).
+    Reservation,
+    /// A receiver permits so many bytes or packets, or is asked to (Homa, pHost, NDP, UET).
+    Grant,
+}
+
 /// What a scheme's packets say: an enum of its messages to whoever reads or writes one, plain words in a packet, bytes
 /// on a real wire.
 pub trait Header: Copy + std::fmt::Debug {
@@ -94,6 +105,11 @@ pub trait Header: Copy + std::fmt::Debug {
     /// real content must know. Anything for a packet without payload.
     fn payload_offset(self) -> u64 {
         0
+    }
+
+    /// Whether this message is one by which nodes agree on who may send, and how: for event logs.
+    fn agreement(self) -> Option<Agreement> {
+        None
     }
 
     /// Appends a packet with such a header as it travels, but for its content, which follows. By default the header's

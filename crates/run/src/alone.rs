@@ -24,6 +24,8 @@ pub fn without_records(scenario: &Scenario) -> Scenario {
         arrivals: Vec::new(),
         packets: None,
         flows: None,
+        events: Vec::new(),
+        ports: Vec::new(),
         alone: false,
         ..scenario.measure.clone()
     };

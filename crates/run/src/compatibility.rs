@@ -229,6 +229,16 @@ const FLOW_LEVEL: &[Rule<OfScenario>] = &[
         "flow level has no packets to record; run it at packet level, or delete it",
     ),
     rule(
+        "measure.events",
+        events_recorded,
+        "flow level has no packets to which anything happens; run it at packet level, or delete it",
+    ),
+    rule(
+        "measure.ports",
+        ports_watched,
+        "flow level has no queues, and the table utilisation has its links; run it at packet level, or delete it",
+    ),
+    rule(
         "measure.flows",
         flows_followed,
         "at flow level no transport acts, so that there is no window and no token to record; run it at packet level, \
@@ -452,6 +462,14 @@ fn arrivals_noted(scenario: &Scenario) -> Found {
 fn packets_recorded(scenario: &Scenario) -> Found {
     scenario.measure.packets.as_ref()?;
     found![]
+}
+
+fn events_recorded(scenario: &Scenario) -> Found {
+    if scenario.measure.events.is_empty() { None } else { found![] }
+}
+
+fn ports_watched(scenario: &Scenario) -> Found {
+    if scenario.measure.ports.is_empty() { None } else { found![] }
 }
 
 fn flows_followed(scenario: &Scenario) -> Found {

@@ -39,7 +39,7 @@ pub struct Memory {
     pub packets: u64,
     /// Samples of queues and links.
     pub samples: u64,
-    /// Packets that are recorded one by one, and states of flows.
+    /// Packets that are recorded one by one, events, states of flows, and changes of ports.
     pub recorded: u64,
     /// Captured packets, and the files made of them.
     pub captured: u64,
@@ -65,6 +65,8 @@ const SAMPLE_BYTES: u64 = 130;
 const RECORDED_BYTES: u64 = 400;
 /// Of a recorded change of a flow's state, and of its row in the table.
 const STATE_BYTES: u64 = 90;
+/// Of a change of a port, and of its row in the table.
+const PORT_BYTES: u64 = 90;
 /// Of a captured packet, and of its block in a file, which is made once in Rust and copied once to Python.
 const CAPTURED_BYTES: u64 = 800;
 
@@ -130,13 +132,10 @@ impl Estimate {
             return ("pcap", format!("Packets of all captured links up to {packets} would fit (--pcap-packets)"));
         }
         if recorded > samples && rest_of(recorded) > 0 {
-            let (packets, states) = recorded_bytes(plan, self.packet_hops);
-            let (key, part, row) = match packets >= states {
-                true => ("measure.packets.rows_max", packets, RECORDED_BYTES),
-                false => ("measure.flows.rows_max", states, STATE_BYTES),
-            };
-            let rows = rest_of(part) / row;
-            return (key, format!("rows_max = {rows} would fit"));
+            let parts = recorded_bytes(plan, self.packet_hops);
+            let largest = parts.into_iter().max_by_key(|part| part.bytes).expect("there are four");
+            let rows = rest_of(largest.bytes) / largest.row_bytes;
+            return (largest.key, format!("rows_max = {rows} would fit"));
         }
         if samples > 0 && rest_of(samples) > 0 {
             let rows = rest_of(samples) / SAMPLE_BYTES;
@@ -247,7 +246,6 @@ fn memory(plan: &Plan, end: Time, packet_hops: u64) -> Memory {
     let racks = plan.routes.racks().len() as u64;
     let samples = end.ps().checked_div(plan.scenario.measure.interval.ps()).unwrap_or(0);
     let samples = samples.min(plan.scenario.measure.rows_max / plan.sample_rows());
-    let (recorded, states) = recorded_bytes(plan, packet_hops);
     let active = active(plan, end);
     // A window of packets each, or the whole flow, or as many as the buffers of all ports hold.
     let mtu = plan.scenario.host.mtu.get().max(1);
@@ -262,17 +260,32 @@ fn memory(plan: &Plan, end: Time, packet_hops: u64) -> Memory {
         flows: flows.saturating_mul(FLOW_BYTES).saturating_add(active.saturating_mul(ACTIVE_FLOW_BYTES)),
         packets: active.saturating_mul(window).min(room).saturating_mul(PACKET_BYTES),
         samples: samples.saturating_mul(plan.sample_rows()).saturating_mul(SAMPLE_BYTES),
-        recorded: recorded.saturating_add(states),
+        recorded: recorded_bytes(plan, packet_hops).iter().fold(0, |sum: u64, part| sum.saturating_add(part.bytes)),
         captured: 0,
     }
 }
 
-/// Bytes of recorded packets, and of recorded states: no more changes than a few for each packet that a host sends or
-/// receives.
-fn recorded_bytes(plan: &Plan, packet_hops: u64) -> (u64, u64) {
-    let packets = plan.recorded.as_ref().map_or(0, |recorded| recorded.rows_max.min(packet_hops));
-    let states = plan.followed.as_ref().map_or(0, |followed| followed.rows_max.min(packet_hops.saturating_mul(2)));
-    (packets.saturating_mul(RECORDED_BYTES), states.saturating_mul(STATE_BYTES))
+/// Rows of a kind, the bytes of one and of all, and the key that says how many there are at most.
+struct Rows {
+    key: &'static str,
+    row_bytes: u64,
+    bytes: u64,
+}
+
+/// Bytes of recorded packets, events, states and changes of ports: no more states than a few for each packet that a
+/// host sends or receives, no more events than packet-hops, and no more changes of a port than two for each packet.
+fn recorded_bytes(plan: &Plan, packet_hops: u64) -> [Rows; 4] {
+    let of = |key, rows: Option<u64>, per_hop: u64, row_bytes: u64| {
+        let rows = rows.unwrap_or(0).min(packet_hops.saturating_mul(per_hop));
+        Rows { key, row_bytes, bytes: rows.saturating_mul(row_bytes) }
+    };
+    let ports = plan.ports.as_ref().map(|_| plan.scenario.measure.rows_max);
+    [
+        of("measure.packets.rows_max", plan.recorded.as_ref().map(|recorded| recorded.rows_max), 1, RECORDED_BYTES),
+        of("measure.rows_max", plan.events.as_ref().map(|events| events.rows_max), 1, RECORDED_BYTES),
+        of("measure.flows.rows_max", plan.followed.as_ref().map(|followed| followed.rows_max), 2, STATE_BYTES),
+        of("measure.rows_max", ports, 2, PORT_BYTES),
+    ]
 }
 
 /// How many flows are under way at once, if they begin and end evenly: those that begin together, or by Little's law as

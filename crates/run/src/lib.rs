@@ -35,7 +35,7 @@ pub use outcome::{
 };
 pub use plan::{HEAD_BYTES, Plan, Reserved};
 pub use progress::Progress;
-pub use recorded::{Followed, Recorded};
+pub use recorded::{Followed, Recorded, WatchedPorts};
 pub use results::{Counted, InFlight, counted, counter_table, link_columns, link_table};
 pub use table::{Column, Data, Table};
 pub use workload_plan::WorkloadPlan;

@@ -21,7 +21,7 @@ use node::{
 use units::{Duration, HostId, LinkId, PortId, Problem, Stream, SwitchId, Time};
 
 use crate::compatibility::{self, Facts};
-use crate::{Entities, FlowTable, Followed, Host, Ideal, Jobs, Recorded, WorkloadPlan};
+use crate::{Entities, FlowTable, Followed, Host, Ideal, Jobs, Recorded, WatchedPorts, WorkloadPlan};
 use node::nic::Homes;
 use node::nic::ReceiveLimit;
 pub use reserved::Reserved;
@@ -74,6 +74,10 @@ pub struct Plan {
     pub arrivals: BTreeSet<HostId>,
     /// Packets that are recorded one by one.
     pub recorded: Option<Arc<Recorded>>,
+    /// Packets that are recorded because of what happens to them.
+    pub events: Option<Arc<Recorded>>,
+    /// Ports that are watched.
+    pub ports: Option<Arc<WatchedPorts>>,
     /// Flows that are followed.
     pub followed: Option<Arc<Followed>>,
     /// Each flow's completion time alone in the network, in picoseconds.
@@ -112,6 +116,8 @@ impl Plan {
         let lookahead = lookahead(scenario, &work.fabric)?;
         let arrivals = arrivals(scenario, &work.fabric)?;
         let recorded = Recorded::new(scenario, &work.fabric, &work.flows)?.map(Arc::new);
+        let events = Recorded::events(scenario)?.map(Arc::new);
+        let ports = WatchedPorts::new(scenario, &work.fabric)?.map(Arc::new);
         let followed = Followed::new(scenario, &work.fabric, &work.flows)?.map(Arc::new);
         check_sample_rows(scenario, &work.fabric)?;
         let entities = Arc::new(Entities::new(scenario, &work)?);
@@ -130,6 +136,8 @@ impl Plan {
             entities,
             arrivals,
             recorded,
+            events,
+            ports,
             followed,
             changes,
             lookahead,

@@ -1,9 +1,10 @@
-//! Which packets are recorded one by one (`measure.packets`), and which flows are followed (`measure.flows`).
+//! Which packets are recorded one by one (`measure.packets`, and by what happens to them `measure.events`), which flows
+//! are followed (`measure.flows`), and which ports are watched (`measure.ports`).
 
 use std::collections::BTreeSet;
 
 use fabric::Fabric;
-use scenario::{FlowsSpec, PacketsSpec, Scenario};
+use scenario::{EventKind, FlowsSpec, PacketsSpec, Scenario};
 use units::{Duration, FlowId, HostId, LinkId, Problem, Time};
 
 use crate::FlowTable;
@@ -18,8 +19,19 @@ pub struct Recorded {
     pub from: Time,
     /// Until when.
     pub until: Time,
+    /// What happens to them; none if that does not matter.
+    pub events: Option<Vec<EventKind>>,
     /// Most rows.
     pub rows_max: u64,
+}
+
+/// Ports that are watched, as the links that they send by: each once.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WatchedPorts {
+    /// These links, in their order.
+    pub links: BTreeSet<LinkId>,
+    /// Most rows of each.
+    pub rows_max: usize,
 }
 
 /// Which flows are followed.
@@ -60,14 +72,57 @@ impl Recorded {
             links: (!links.is_empty()).then(|| links.into_iter().flatten().collect()),
             from,
             until,
+            events: None,
             rows_max: spec.rows_max,
         })
+    }
+
+    /// Those to which something happens that a scenario asks for, if it asks.
+    pub(crate) fn events(scenario: &Scenario) -> Result<Option<Recorded>, Problem> {
+        let events = &scenario.measure.events;
+        let again = (1..events.len()).find(|&place| events[..place].contains(&events[place]));
+        if let Some(place) = again {
+            let message = format!("\"{}\" is there already; name each once", events[place].name());
+            return Err(Problem::new(format!("measure.events[{place}]"), message));
+        }
+        if !events.is_empty() && scenario.measure.rows_max == 0 {
+            return Err(Problem::new("measure.rows_max", "at least 1; without measure.events none are recorded"));
+        }
+        Ok((!events.is_empty()).then(|| Recorded {
+            flows: Chosen(None),
+            links: None,
+            from: Time::ZERO,
+            until: Time::MAX,
+            events: Some(events.clone()),
+            rows_max: scenario.measure.rows_max,
+        }))
     }
 
     /// Whether packets of a flow are recorded; those of no flow are.
     #[inline]
     pub fn has(&self, flow: FlowId) -> bool {
         self.flows.has(flow)
+    }
+}
+
+impl WatchedPorts {
+    /// Fewer rows than this show nothing.
+    const ROWS_LEAST: u64 = 16;
+
+    /// Works out what a scenario asks for, if it asks.
+    pub(crate) fn new(scenario: &Scenario, fabric: &Fabric) -> Result<Option<WatchedPorts>, Problem> {
+        let links = listed(&scenario.measure.ports, "measure.ports", |name| fabric.find_ports(name))?;
+        let links: BTreeSet<LinkId> = links.into_iter().flatten().collect();
+        if links.is_empty() {
+            return Ok(None);
+        }
+        let rows_max = scenario.measure.rows_max / links.len() as u64;
+        if rows_max < Self::ROWS_LEAST {
+            let least = Self::ROWS_LEAST * links.len() as u64;
+            let message = format!("at least {least} for {} ports of measure.ports", links.len());
+            return Err(Problem::new("measure.rows_max", message));
+        }
+        Ok(Some(WatchedPorts { links, rows_max: usize::try_from(rows_max).unwrap_or(usize::MAX) }))
     }
 }
 

@@ -33,7 +33,8 @@ pub struct LiveSpec {
     /// IPv6 addresses of attached hosts, by the same rule. Default: `fd77::/64`.
     pub network6: String,
     /// Links whose packets are written to files in the format pcapng, by name: `spine0-leaf2 = "out.pcapng"` is what
-    /// spine0 sends to leaf2. The names of both ends, joined by a hyphen.
+    /// spine0 sends to leaf2: the names of both ends, joined by a hyphen. Or a node, such as "host3", for all of its
+    /// links, both ways.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub capture: BTreeMap<String, String>,
     /// Classes of messages that programs send by sockets (`cw.Maze`), by name: `rpc.transport = "harmony"`. Default for

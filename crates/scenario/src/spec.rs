@@ -132,7 +132,7 @@ pub struct Measure {
     pub interval: Duration,
     /// Most rows of samples, of switches and tiers of links. When more would be taken, every second sample is dropped
     /// and the interval doubles, so that a long run takes no more memory than a short one. At least two samples' rows.
-    /// Default: 2097152.
+    /// Also the most rows of `events` and of `ports`. Default: 2097152.
     pub rows_max: u64,
     /// Hosts, such as "host3", whose data packets are recorded one by one on arrival, in the table `arrivals`. Default:
     /// none.
@@ -149,6 +149,67 @@ pub struct Measure {
     /// `{}` for all, or some by number, class, host and time. Default: none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flows: Option<FlowsSpec>,
+    /// What is recorded of the whole network, one by one, in the table `events`: frames between neighbours, drops,
+    /// marks, trimmed packets, matching, reservations, grants, or all that transports say without payload. Of more than
+    /// `rows_max` the first are recorded, and a warning says so. Default: none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub events: Vec<EventKind>,
+    /// Ports whose queue and whose sent bytes are recorded, at each change, in the table `ports`: a node and the number
+    /// of its port, such as "spine0:3", or a link that it sends by, such as "spine0-leaf3". Where a port would have
+    /// more than its share of `rows_max`, every two of its rows become one, with the longest queue of both. Default:
+    /// none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ports: Vec<String>,
+}
+
+/// A kind of event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum EventKind {
+    /// A frame of the flow control between neighbours leaves: pauses, credits, what Pyrrha says of its roots.
+    LinkControl,
+    /// A packet is lost.
+    Drops,
+    /// A packet leaves a switch with the congestion mark that it got there.
+    Marks,
+    /// A packet leaves a switch that has cut off its payload.
+    Trims,
+    /// A message of a matching leaves its host: dcPIM's requests, grants and accepts.
+    Matching,
+    /// A message that reserves, refuses or frees bandwidth or times leaves a node: Harmony, Fastpass.
+    Reservations,
+    /// A permission to send, or what asks for one, leaves its host: Homa, pHost, NDP, UET, dcPIM's tokens.
+    Grants,
+    /// Any packet of a transport without payload leaves its host: all of these, and acknowledgements.
+    Control,
+}
+
+impl EventKind {
+    /// All of them.
+    pub const ALL: [EventKind; 8] = [
+        EventKind::LinkControl,
+        EventKind::Drops,
+        EventKind::Marks,
+        EventKind::Trims,
+        EventKind::Matching,
+        EventKind::Reservations,
+        EventKind::Grants,
+        EventKind::Control,
+    ];
+
+    /// As scenarios and tables have it.
+    pub fn name(self) -> &'static str {
+        match self {
+            EventKind::LinkControl => "link_control",
+            EventKind::Drops => "drops",
+            EventKind::Marks => "marks",
+            EventKind::Trims => "trims",
+            EventKind::Matching => "matching",
+            EventKind::Reservations => "reservations",
+            EventKind::Grants => "grants",
+            EventKind::Control => "control",
+        }
+    }
 }
 
 /// Which flows' states are recorded, at both of their hosts. A flow must match all keys that are given; in a list, one
@@ -317,6 +378,8 @@ impl Default for Measure {
             alone: false,
             packets: None,
             flows: None,
+            events: Vec::new(),
+            ports: Vec::new(),
         }
     }
 }

@@ -24,6 +24,7 @@ impl Probe for Count {
             hosts: true,
             enqueues: true,
             departures: true,
+            changes: true,
             drops: true,
             samples: true,
         }

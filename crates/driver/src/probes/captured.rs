@@ -20,8 +20,8 @@ pub struct Capturing {
     /// By file and direction, most packets.
     packets_max: u64,
     /// The ends of all links, by place: file, interface, link.
-    senders: BTreeMap<Place, Interface>,
-    receivers: BTreeMap<Place, Interface>,
+    senders: BTreeMap<Place, Vec<Interface>>,
+    receivers: BTreeMap<Place, Vec<Interface>>,
     noted: Mutex<Vec<Noting>>,
 }
 
@@ -44,6 +44,9 @@ struct Noting {
 
 #[derive(Clone, Copy)]
 struct Row {
+    /// When it left or was lost.
+    noted: Time,
+    /// When its last bit left, or when it was lost.
     at: Time,
     interface: Interface,
     packet: Packet,
@@ -72,7 +75,7 @@ pub struct Lost {
 #[derive(Clone, Default)]
 pub struct TellsLosses {
     /// By receiving end: which link of its file, and who writes that.
-    ends: BTreeMap<Place, (u32, Sender<Lost>)>,
+    ends: BTreeMap<Place, Vec<(u32, Sender<Lost>)>>,
 }
 
 impl TellsLosses {
@@ -81,10 +84,9 @@ impl TellsLosses {
         None
     }
 
-    /// Of the links of a file, `to` is told.
-    pub fn tell(&mut self, plan: &Plan, links: &[LinkId], to: &Sender<Lost>) {
-        let ends = (0..).zip(links).map(|(interface, &link)| (receiver(plan, link), (interface, to.clone())));
-        self.ends.extend(ends);
+    /// Of a link, which is this interface of its file, `to` is told.
+    pub fn tell(&mut self, plan: &Plan, link: LinkId, interface: u32, to: Sender<Lost>) {
+        self.ends.entry(receiver(plan, link)).or_default().push((interface, to));
     }
 }
 
@@ -94,7 +96,7 @@ impl Probe for TellsLosses {
     }
 
     fn on_drop(&mut self, now: Time, at: Place, packet: &Packet, why: Loss) {
-        if let Some((interface, to)) = self.ends.get(&at) {
+        for (interface, to) in self.ends.get(&at).into_iter().flatten() {
             // Nobody listens any more once a file can't be written.
             let _ = to.send(Lost { interface: *interface, at: now, packet: *packet, why: loss_in_words(why) });
         }
@@ -118,12 +120,12 @@ pub struct Content {
 impl Capturing {
     /// The links of these files, and at most this many packets for each.
     pub fn new(plan: &Plan, files: Vec<Wanted>, packets_max: u64) -> Arc<Capturing> {
-        let (mut senders, mut receivers) = (BTreeMap::new(), BTreeMap::new());
+        let (mut senders, mut receivers) = (BTreeMap::<_, Vec<_>>::new(), BTreeMap::<_, Vec<_>>::new());
         for (file, wanted) in files.iter().enumerate() {
             for (number, &link) in (0..).zip(&wanted.links) {
                 let (ends, interface) = (plan.fabric.link(link), Interface { file, number, link });
-                senders.insert(place(plan, ends.from, ends.from_port), interface);
-                receivers.insert(receiver(plan, link), interface);
+                senders.entry(place(plan, ends.from, ends.from_port)).or_default().push(interface);
+                receivers.entry(receiver(plan, link)).or_default().push(interface);
             }
         }
         Arc::new(Capturing { files, packets_max, senders, receivers, noted: Mutex::default() })
@@ -140,17 +142,20 @@ impl Capturing {
         let noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);
         let content = |(file, wanted): (usize, &Wanted)| {
             let here = || noted.iter().filter(|noting| noting.file == file);
-            // One part has the sending end of a file's links, and one the receiving end of each.
+            // One part has the sending end of a link, and one its receiving end.
             let mut rows: Vec<&Row> = here().flat_map(|noting| noting.sent.iter().chain(&noting.lost)).collect();
-            rows.sort_by_key(|row| (row.at, row.lost.is_some(), row.interface.number));
+            rows.sort_by_key(|row| (row.noted, row.lost.is_some(), row.interface.number));
             let most = usize::try_from(self.packets_max).unwrap_or(usize::MAX);
+            let is_cut_off = rows.len() > most || here().any(|noting| noting.full);
+            rows.truncate(most);
+            rows.sort_by_key(|row| (row.at, row.lost.is_some(), row.interface.number));
             let mut blocks = wanted.begin(plan);
-            for &&Row { at, interface, ref packet, lost } in rows.iter().take(most) {
+            for &&Row { at, interface, ref packet, lost, .. } in &rows {
                 let Interface { number, link, .. } = interface;
                 let lost = lost.map(loss_in_words);
                 encoder.note(plan, &Noted { interface: number, link, at, packet, content: None, lost }, &mut blocks);
             }
-            Content { blocks, is_cut_off: rows.len() > most || here().any(|noting| noting.full) }
+            Content { blocks, is_cut_off }
         };
         Ok(self.files.iter().enumerate().map(content).collect())
     }
@@ -172,7 +177,8 @@ impl Captured {
 impl Noting {
     fn push(&mut self, row: Row, most: u64) {
         let rows = if row.lost.is_some() { &mut self.lost } else { &mut self.sent };
-        if rows.len() as u64 == most {
+        // What happens at one instant is noted whole, so that the same rows come first however parts are cut.
+        if rows.len() as u64 >= most && rows.last().is_some_and(|last| last.noted < row.noted) {
             self.full = true;
         } else {
             rows.push(row);
@@ -185,16 +191,16 @@ impl Probe for Captured {
         Wants { departures: true, drops: true, ..Wants::default() }
     }
 
-    fn on_departure(&mut self, _: Time, from: Place, leaving: Leaving<'_>) {
-        if let Some(&interface) = self.of.senders.get(&from) {
-            let row = Row { at: leaving.last, interface, packet: *leaving.packet, lost: None };
+    fn on_departure(&mut self, now: Time, from: Place, leaving: Leaving<'_>) {
+        for &interface in self.of.senders.get(&from).into_iter().flatten() {
+            let row = Row { noted: now, at: leaving.last, interface, packet: *leaving.packet, lost: None };
             self.noting[interface.file].push(row, self.of.packets_max);
         }
     }
 
     fn on_drop(&mut self, now: Time, at: Place, packet: &Packet, why: Loss) {
-        if let Some(&interface) = self.of.receivers.get(&at) {
-            let row = Row { at: now, interface, packet: *packet, lost: Some(why) };
+        for &interface in self.of.receivers.get(&at).into_iter().flatten() {
+            let row = Row { noted: now, at: now, interface, packet: *packet, lost: Some(why) };
             self.noting[interface.file].push(row, self.of.packets_max);
         }
     }

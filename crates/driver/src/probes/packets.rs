@@ -1,4 +1,5 @@
-//! Packets one by one, link by link: when each came to a node, left it, and what it said (`measure.packets`).
+//! Packets one by one, link by link: when each came to a node, left it, and what it said (`measure.packets`); and of
+//! the whole network only those to which something happens, for a log of events (`measure.events`).
 //!
 //! Everything that a protocol says to another node crosses a link, so the rows show what each protocol did, in its own
 //! words: requests, grants, tokens, pauses. They also show what waited in a queue at any time: the packets that had
@@ -8,10 +9,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use catalogue::Transport;
-use node::Loss;
-use node::Packet;
 use node::packet::flags;
+use node::{Agreement, Loss, Packet};
 use run::{Column, Data, Plan, Recorded, Table};
+use scenario::EventKind;
 use units::{HostId, LinkId, NodeId, PortId, SwitchId, Time};
 
 use crate::{Leaving, Place, Probe, Wants, Whole};
@@ -33,6 +34,8 @@ struct Row {
     place: Place,
     packet: Packet,
     went: Result<On, Loss>,
+    /// What happened to it, if that is why it is recorded.
+    event: Option<EventKind>,
 }
 
 /// When a packet came to a node, when its last bit left, and what went on waiting.
@@ -46,14 +49,36 @@ struct On {
 impl Packets {
     /// None if none are recorded.
     pub fn new(plan: &Plan) -> Option<Packets> {
-        let recorded = plan.recorded.clone()?;
+        Some(Packets::of(plan, plan.recorded.clone()?))
+    }
+
+    fn of(plan: &Plan, recorded: Arc<Recorded>) -> Packets {
         let ports = recorded.links.as_ref().map(|links| {
             let ends = links.iter().map(|&id| plan.fabric.link(id));
             let place = |node, port| place(plan, node, port);
             let senders = ends.clone().map(|link| place(link.from, link.from_port)).collect();
             (senders, ends.map(|link| place(link.to, link.to_port)).collect())
         });
-        Some(Packets { recorded, ports, rows: Vec::new(), full: false })
+        Packets { recorded, ports, rows: Vec::new(), full: false }
+    }
+
+    fn departed(&mut self, now: Time, from: Place, leaving: &Leaving<'_>, event: Option<EventKind>) {
+        let is_here = self.ports.as_ref().is_none_or(|(senders, _)| senders.contains(&from));
+        if is_here && self.wants_packet(now, leaving.packet) {
+            let came = if from.is_switch && !leaving.packet.has(flags::LINK_FRAME) { leaving.transit.at } else { now };
+            let went = Ok(On { came, last: leaving.last, waiting_bytes: leaving.waiting_bytes });
+            self.rows.push(Row { at: now, place: from, packet: *leaving.packet, went, event });
+        }
+    }
+
+    /// At the switch of a link that is recorded, or behind it.
+    fn dropped(&mut self, now: Time, at: Place, packet: &Packet, why: Loss, event: Option<EventKind>) {
+        let sends = |place: &Place| (place.id, place.is_switch) == (at.id, at.is_switch);
+        let is_here =
+            self.ports.as_ref().is_none_or(|(senders, receivers)| receivers.contains(&at) || senders.iter().any(sends));
+        if is_here && self.wants_packet(now, packet) {
+            self.rows.push(Row { at: now, place: at, packet: *packet, went: Err(why), event });
+        }
     }
 
     /// Whether what happens now to such a packet is recorded.
@@ -73,6 +98,102 @@ impl Packets {
     }
 }
 
+/// Packets to which something happens.
+pub(crate) struct Events {
+    packets: Packets,
+    kinds: Vec<EventKind>,
+    transports: Vec<Transport>,
+}
+
+impl Events {
+    /// None if none are recorded.
+    pub fn new(plan: &Plan) -> Option<Events> {
+        let recorded = plan.events.clone()?;
+        let kinds = recorded.events.clone().unwrap_or_default();
+        Some(Events { packets: Packets::of(plan, recorded), kinds, transports: plan.transports.clone() })
+    }
+
+    /// Whether a packet that leaves a node is such an event there.
+    fn is(&self, kind: EventKind, leaving: &Leaving<'_>) -> bool {
+        let packet = leaving.packet;
+        if packet.has(flags::LINK_FRAME) {
+            return kind == EventKind::LinkControl;
+        }
+        let gained = |flag| packet.has(flag) && leaving.came & flag == 0;
+        let agreed = || {
+            let transport = self.transports.get(usize::from(packet.transport))?;
+            transport.agreement(packet).filter(|_| packet.payload_bytes == 0)
+        };
+        // Said once, where it is said; what switches take part in, at each.
+        let first = packet.hops == 0;
+        match kind {
+            EventKind::LinkControl | EventKind::Drops => false,
+            EventKind::Marks => gained(flags::CE),
+            EventKind::Trims => gained(flags::TRIMMED),
+            EventKind::Matching => first && agreed() == Some(Agreement::Matching),
+            EventKind::Grants => first && agreed() == Some(Agreement::Grant),
+            EventKind::Reservations => {
+                (first || packet.has(flags::ROUTER_ALERT)) && agreed() == Some(Agreement::Reservation)
+            }
+            EventKind::Control => {
+                first && packet.payload_bytes == 0 && usize::from(packet.transport) < self.transports.len()
+            }
+        }
+    }
+}
+
+impl Probe for Events {
+    fn wants(&self) -> Wants {
+        let has = |kind: EventKind| self.kinds.contains(&kind);
+        Wants {
+            departures: self.kinds.iter().any(|&kind| kind != EventKind::Drops),
+            changes: has(EventKind::Marks) || has(EventKind::Trims),
+            drops: has(EventKind::Drops),
+            ..Wants::default()
+        }
+    }
+
+    fn on_departure(&mut self, now: Time, from: Place, leaving: Leaving<'_>) {
+        for place in 0..self.kinds.len() {
+            let kind = self.kinds[place];
+            if self.is(kind, &leaving) {
+                self.packets.departed(now, from, &leaving, Some(kind));
+            }
+        }
+    }
+
+    fn on_drop(&mut self, now: Time, at: Place, packet: &Packet, why: Loss) {
+        if self.kinds.contains(&EventKind::Drops) {
+            self.packets.dropped(now, at, packet, why, Some(EventKind::Drops));
+        }
+    }
+
+    /// The table `events`; none if none are recorded.
+    fn tables(seen: &[&Events], whole: &Whole<'_>) -> Vec<Table> {
+        let seen: Vec<&Packets> = seen.iter().map(|events| &events.packets).collect();
+        let Some(recording) = Recording::new(&seen, whole.plan) else { return Vec::new() };
+        vec![Table { name: "events", columns: recording.of_events() }]
+    }
+
+    fn notes(seen: &[&Events], _: &Whole<'_>) -> Vec<String> {
+        let seen: Vec<&Packets> = seen.iter().map(|events| &events.packets).collect();
+        let rows_max = rows_left_out(&seen);
+        let say = |rows_max| {
+            format!(
+                "measure.events: only the first {rows_max} are recorded; record fewer kinds, or set measure.rows_max"
+            )
+        };
+        rows_max.map(say).into_iter().collect()
+    }
+}
+
+/// How many rows there may be, if there were more.
+fn rows_left_out(seen: &[&Packets]) -> Option<u64> {
+    let rows_max = seen.first()?.recorded.rows_max;
+    let rows: usize = seen.iter().map(|packets| packets.rows.len()).sum();
+    (rows as u64 > rows_max || seen.iter().any(|packets| packets.full)).then_some(rows_max)
+}
+
 /// A node's port, by numbers that hold in the whole network.
 pub(super) fn place(plan: &Plan, node: NodeId, port: PortId) -> Place {
     match plan.fabric.as_switch(node) {
@@ -87,48 +208,27 @@ impl Probe for Packets {
     }
 
     fn on_departure(&mut self, now: Time, from: Place, leaving: Leaving<'_>) {
-        let is_here = self.ports.as_ref().is_none_or(|(senders, _)| senders.contains(&from));
-        if is_here && self.wants_packet(now, leaving.packet) {
-            let came = if from.is_switch && !leaving.packet.has(flags::LINK_FRAME) { leaving.transit.at } else { now };
-            let went = Ok(On { came, last: leaving.last, waiting_bytes: leaving.waiting_bytes });
-            self.rows.push(Row { at: now, place: from, packet: *leaving.packet, went });
-        }
+        self.departed(now, from, &leaving, None);
     }
 
-    /// At the switch of a link that is recorded, or behind it.
     fn on_drop(&mut self, now: Time, at: Place, packet: &Packet, why: Loss) {
-        let sends = |place: &Place| (place.id, place.is_switch) == (at.id, at.is_switch);
-        let is_here =
-            self.ports.as_ref().is_none_or(|(senders, receivers)| receivers.contains(&at) || senders.iter().any(sends));
-        if is_here && self.wants_packet(now, packet) {
-            self.rows.push(Row { at: now, place: at, packet: *packet, went: Err(why) });
-        }
+        self.dropped(now, at, packet, why, None);
     }
 
     /// The table `packets`; none if none are recorded.
     fn tables(seen: &[&Packets], whole: &Whole<'_>) -> Vec<Table> {
-        let Some(recorded) = &whole.plan.recorded else { return Vec::new() };
-        if seen.is_empty() {
-            return Vec::new();
-        }
-        let mut rows: Vec<&Row> = seen.iter().flat_map(|packets| &packets.rows).collect();
-        rows.sort_by_key(|row| (row.at, row.place.is_switch, row.place.id));
-        rows.truncate(usize::try_from(recorded.rows_max).unwrap_or(usize::MAX));
-        let columns = Recording { plan: whole.plan, rows }.columns();
-        vec![Table { name: "packets", columns }]
+        let Some(recording) = Recording::new(seen, whole.plan) else { return Vec::new() };
+        vec![Table { name: "packets", columns: recording.columns() }]
     }
 
-    fn notes(seen: &[&Packets], whole: &Whole<'_>) -> Vec<String> {
-        let Some(recorded) = &whole.plan.recorded else { return Vec::new() };
-        let rows: usize = seen.iter().map(|packets| packets.rows.len()).sum();
-        if rows as u64 <= recorded.rows_max && seen.iter().all(|packets| !packets.full) {
-            return Vec::new();
-        }
-        vec![format!(
-            "measure.packets: only the first {} packets are recorded; record fewer, by flows, links or time, or set \
-             measure.packets.rows_max",
-            recorded.rows_max
-        )]
+    fn notes(seen: &[&Packets], _: &Whole<'_>) -> Vec<String> {
+        let say = |rows_max| {
+            format!(
+                "measure.packets: only the first {rows_max} packets are recorded; record fewer, by flows, links or \
+                 time, or set measure.packets.rows_max"
+            )
+        };
+        rows_left_out(seen).map(say).into_iter().collect()
     }
 }
 
@@ -166,6 +266,29 @@ struct Recording<'a> {
 }
 
 impl Recording<'_> {
+    /// The first rows that all parts have seen; none if nothing is recorded.
+    fn new<'a>(seen: &[&'a Packets], plan: &'a Plan) -> Option<Recording<'a>> {
+        let rows_max = seen.first()?.recorded.rows_max;
+        let mut rows: Vec<&Row> = seen.iter().flat_map(|packets| &packets.rows).collect();
+        rows.sort_by_key(|row| (row.at, row.place.is_switch, row.place.id));
+        rows.truncate(usize::try_from(rows_max).unwrap_or(usize::MAX));
+        Some(Recording { plan, rows })
+    }
+
+    /// What happened, and the columns of `packets` that say where, to what, and in which words.
+    fn of_events(&self) -> Vec<Column> {
+        const SAID: [&str; 10] =
+            ["time_ps", "node", "to", "link", "flow", "transport", "says", "source", "destination", "lost"];
+        let event = Data::Names {
+            index: self.rows.iter().map(|row| row.event.map_or(0, |event| event as u32)).collect(),
+            names: EventKind::ALL.map(|kind| kind.name().to_owned()).to_vec(),
+        };
+        let mut columns = self.columns();
+        columns.retain(|column| SAID.contains(&column.name));
+        columns.insert(1, Column::new("event", "", "what happened: a kind of `measure.events`", event));
+        columns
+    }
+
     fn numbers(&self, of: impl Fn(&Row) -> u64) -> Data {
         Data::U64(self.rows.iter().map(|row| of(row)).collect())
     }

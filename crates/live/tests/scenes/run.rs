@@ -392,7 +392,8 @@ fn a_link_is_captured_and_a_wrong_name_says_what_is_near() {
     let packets = column(&result.tables, "links", "sent_packets")[links.expect("it is there")[0].index()];
     assert!(packets > 60 && kinds[2..] == vec![6; packets as usize], "{packets} packets, {} blocks", kinds.len());
     std::fs::remove_dir_all(&folder).expect("it is ours");
-    for (link, says) in [("switch0-host33", "did you mean \"switch0-host3\""), ("host3", "there is no link \"host3\"")]
+    for (link, says) in
+        [("switch0-host33", "did you mean \"switch0-host3\""), ("host33", "there is no node \"host33\"")]
     {
         let error = run(&read(PERMUTATION, &[(&format!("live.capture.{link}"), path.as_str())]), |_| false);
         assert!(error.expect_err("there is none").to_string().contains(says), "{link}");
@@ -453,6 +454,9 @@ fn a_live_capture_has_what_was_lost_and_why() {
     for (name, setting, why) in [
         ("spine0-leaf0", "switch.buffer.per_port.bytes = '12KB'", "no room"),
         ("spine0-leaf0", "failure = [{ link = ['spine0', 'leaf0'], at = '0s', loss = 0.01 }]", "lost or damaged"),
+        // All links of a node, of which two workers have the sending ends.
+        ("host0", "failure = [{ link = ['leaf0', 'host0'], at = '0s', loss = 0.01 }]", "lost or damaged"),
+        ("spine0", "switch.buffer.per_port.bytes = '12KB'", "no room"),
     ] {
         let text = format!(
             r#"

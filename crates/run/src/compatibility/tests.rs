@@ -33,6 +33,8 @@ const LIMITED: &str = "sharing = 'rate_limiter'\nentity = [{ name = 'a', hosts =
 const RETRIES: &str = "link.llr = {}";
 const NOTED: &str = "measure.arrivals = ['host1']";
 const RECORDED: &str = "measure.packets = {}";
+const EVENTS: &str = "measure.events = ['drops']";
+const PORTS: &str = "measure.ports = ['leaf0:0']";
 const FOLLOWED: &str = "measure.flows = {}";
 const SEVERAL_LINKS: &str = "fabric.leaf_spine = { racks = 2, hosts_per_rack = 2, homes = 2 }";
 
@@ -101,6 +103,8 @@ const BROKEN_FLOW_LEVEL: [Broken; FLOW_LEVEL.len()] = [
     broken(&["'udp'"], RETRIES, "link.llr", "nothing to repeat"),
     broken(&["'udp'"], NOTED, "measure.arrivals", "flow level has no packets"),
     broken(&["'udp'"], RECORDED, "measure.packets", "flow level has no packets to record"),
+    broken(&["'udp'"], EVENTS, "measure.events", "to which anything happens"),
+    broken(&["'udp'"], PORTS, "measure.ports", "flow level has no queues"),
     broken(&["'udp'"], FOLLOWED, "measure.flows", "no window and no token"),
 ];
 

@@ -15,6 +15,7 @@ mod cuts;
 mod degraded;
 mod digest;
 mod estimate;
+mod events;
 mod fabrics;
 mod failures;
 mod fastpass;

@@ -1,6 +1,7 @@
 //! The header of dcPIM's packets.
 
 use bytemuck::{Pod, Zeroable};
+use node::Agreement;
 use node::layout::{Bits, Field, Layout, Message};
 use node::wire::{Malformed, Reader, Writer};
 
@@ -188,6 +189,14 @@ impl node::Header for Header {
             return Err(Malformed { what: "dcPIM class" });
         }
         Ok(Header::unpack(Packed { kind, round, channels, class, phase, packet, packets, acked, token, bytes }))
+    }
+
+    fn agreement(self) -> Option<Agreement> {
+        match self {
+            Header::Request(_) | Header::Grant(_) | Header::Accept(_) => Some(Agreement::Matching),
+            Header::Token(_) => Some(Agreement::Grant),
+            _ => None,
+        }
     }
 
     fn payload_offset(self) -> u64 {

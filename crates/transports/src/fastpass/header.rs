@@ -1,6 +1,7 @@
 //! The header of Fastpass's packets.
 
 use bytemuck::{Pod, Zeroable};
+use node::Agreement;
 use node::layout::{BOOL, Bits, Field, Layout, Message, TIME};
 use node::wire::{Malformed, Reader, Writer};
 use units::{HostId, Time};
@@ -193,6 +194,12 @@ impl node::Header for Header {
             return Err(Malformed { what: "Fastpass kind" });
         }
         Ok(Header::unpack(Packed { kind, about, attempt, packets, first, argument, at, path }))
+    }
+
+    fn agreement(self) -> Option<Agreement> {
+        let reserves =
+            matches!(self, Header::Request(_) | Header::Allocation(_) | Header::Reject { .. } | Header::Wait { .. });
+        reserves.then_some(Agreement::Reservation)
     }
 
     fn payload_offset(self) -> u64 {

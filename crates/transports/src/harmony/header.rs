@@ -1,6 +1,7 @@
 //! The header of Harmony's packets.
 
 use bytemuck::{Pod, Zeroable};
+use node::Agreement;
 use node::layout::{Bits, Field, Layout, Message, Shown};
 use node::wire::{Malformed, Reader, Writer};
 
@@ -240,6 +241,11 @@ impl node::Header for Header {
             return Err(Malformed { what: "Harmony header: conclusive is none of 0, 1 and 2" });
         }
         Ok(Header::unpack(Packed { kind, conclusive, attempt, id, bytes, offset, back }))
+    }
+
+    fn agreement(self) -> Option<Agreement> {
+        let reserves = !matches!(self, Header::Data(_) | Header::Delivered);
+        reserves.then_some(Agreement::Reservation)
     }
 
     fn payload_offset(self) -> u64 {

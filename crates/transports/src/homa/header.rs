@@ -1,6 +1,7 @@
 //! What Homa's packets carry.
 
 use bytemuck::{Pod, Zeroable};
+use node::Agreement;
 use node::layout::{Bits, Field, Layout, Message, Shown, Test};
 use node::wire::{Malformed, Reader, Writer};
 
@@ -200,6 +201,10 @@ impl node::Header for Header {
         }
         let packed = Packed { kind, class, levels, cutoffs, pad: 0, unscheduled, allowed, offset, length };
         Ok(Header::unpack(packed))
+    }
+
+    fn agreement(self) -> Option<Agreement> {
+        matches!(self, Header::Answer { of: Answer::Grant(_), .. }).then_some(Agreement::Grant)
     }
 
     fn payload_offset(self) -> u64 {

@@ -1,6 +1,7 @@
 //! What NDP's packets carry.
 
 use bytemuck::{Pod, Zeroable};
+use node::Agreement;
 use node::layout::{BOOL, Bits, Field, Layout, Message};
 use node::wire::{Malformed, Reader, Writer};
 
@@ -141,6 +142,10 @@ impl node::Header for Header {
             return Err(Malformed { what: "NDP marks" });
         }
         Ok(Header::unpack(Packed { kind, marks, class, packet, pull, acked, message_bytes, offset }))
+    }
+
+    fn agreement(self) -> Option<Agreement> {
+        matches!(self, Header::Pull(_)).then_some(Agreement::Grant)
     }
 
     fn payload_offset(self) -> u64 {

@@ -1,6 +1,7 @@
 //! What pHost's packets carry.
 
 use bytemuck::{Pod, Zeroable};
+use node::Agreement;
 use node::layout::{Bits, Field, Layout, Message};
 use node::wire::{Malformed, Reader, Writer};
 
@@ -134,6 +135,10 @@ impl node::Header for Header {
             return Err(Malformed { what: "pHost class" });
         }
         Ok(Header::unpack(Packed { kind, class, tenant, packet, packets, token, remaining, free, offset }))
+    }
+
+    fn agreement(self) -> Option<Agreement> {
+        matches!(self, Header::Rts(_) | Header::Token(_)).then_some(Agreement::Grant)
     }
 
     fn payload_offset(self) -> u64 {

@@ -4,9 +4,9 @@
 //! fields that congestion control, spraying and loss recovery read, 32 bytes in all.
 
 use bytemuck::{Pod, Zeroable};
-use node::Packet;
 use node::layout::{BOOL, Bits, Field, Layout, Message};
 use node::wire::{Malformed, Reader, Writer};
+use node::{Agreement, Packet};
 
 /// What a packet says. All but data are control packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -218,6 +218,10 @@ impl node::Header for Header {
             return Err(Malformed { what: "UET marks" });
         }
         Ok(Header::unpack(Packed { kind, marks, entropy, psn, credit, base, long, count }))
+    }
+
+    fn agreement(self) -> Option<Agreement> {
+        matches!(self, Header::Pull(_) | Header::Rts(_)).then_some(Agreement::Grant)
     }
 
     fn payload_offset(self) -> u64 {
