@@ -3,8 +3,8 @@
 //!
 //! A file always ends with a whole block. Packets are on the disk a moment later (`DELAY`). The worker with a link's
 //! sending end writes its packets; the worker with the receiving end reports losses to it. The links of one file may
-//! belong to several workers, which write in turn: each what it has noted since it wrote last. So packets of two workers
-//! are in order to `DELAY` (Wireshark's `reordercap` sorts them).
+//! belong to several workers, which write in turn: each what it has noted since it wrote last. So packets of two
+//! workers are in order to `DELAY` (Wireshark's `reordercap` sorts them).
 
 use std::fs::File;
 use std::io::Write;

@@ -1,8 +1,8 @@
 //! Python classes as congestion controls.
 //!
 //! A flow has an object of the class, made with the arguments of the user's object. Python's lock is taken for each
-//! call, unless the run has it already (`run.rs`). An object's answers are fields of its native part (`Answer`), so that
-//! reading them takes no time. The argument of a call is an object that belongs to the flow and is overwritten for
+//! call, unless the run has it already (`run.rs`). An object's answers are fields of its native part (`Answer`), so
+//! that reading them takes no time. The argument of a call is an object that belongs to the flow and is overwritten for
 //! each call. Methods that a class does not override are not called.
 
 use std::fmt;
