@@ -10,7 +10,7 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -200,12 +200,6 @@ class _Learns(Control):
             self.other.on_mark(mark)
             self._answer_as(self.other)
 
-    def on_send(self, sent: SentEvent) -> None:
-        """Is told to others alone."""
-        if self.other is not None:
-            self.other.on_send(sent)
-            self._answer_as(self.other)
-
     def on_timer(self, now_ps: int) -> None:
         """Asks for a decision, or does what was decided."""
         if self.other is not None:
@@ -242,6 +236,16 @@ class _Learns(Control):
         episode.waiting.append((self, seen))
         episode.halt()
         return self.set_timer(episode.delay_ps)
+
+
+class _LearnsBeside(_Learns):
+    """The same where the others hear of packets that leave. It costs each flow a call a packet."""
+
+    def on_send(self, sent: SentEvent) -> None:
+        """Is told to others alone."""
+        if self.other is not None:
+            self.other.on_send(sent)
+            self._answer_as(self.other)
 
 
 class ControlEnv(_Env):
@@ -297,7 +301,9 @@ class ControlEnv(_Env):
         _, flows = self._scenario.check()
         if flow is not None and not 0 <= flow < flows:
             raise ValueError(f"flow={flow}: the scenario has flows 0 to {flows - 1}")
-        self._class: type[_Learns] = type("Learns", (_Learns,), {"ecn": ecn, "threshold": threshold})
+        hears = flow is not None and type(self._others).on_send is not Control.on_send
+        base = _LearnsBeside if hears else _Learns
+        self._class: type[_Learns] = type("Learns", (base,), {"ecn": ecn, "threshold": threshold})
         self.observation_space = gymnasium.spaces.Box(_LEAST, _MOST, dtype=np.float32)
         self.action_space = gymnasium.spaces.Box(-1.0, 1.0, (1,), np.float32)
         self._steps: _core.Steps | None = None
@@ -336,7 +342,7 @@ class ControlEnv(_Env):
                 "a shorter interval_us"
             )
         _, self._seen = episode.waiting[0]
-        return self._seen.observation(), asdict(self._seen)
+        return self._seen.observation(), dict(vars(self._seen))
 
     def step(self, action: Observation) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Decides for the flow that was seen last, and runs to the next decision."""
@@ -350,9 +356,9 @@ class ControlEnv(_Env):
         flow.factor = 2.0**exponent
         if not episode.waiting and self._go_on():
             self.close()
-            return self._seen.observation(), 0.0, True, False, asdict(self._seen)
+            return self._seen.observation(), 0.0, True, False, dict(vars(self._seen))
         _, self._seen = episode.waiting[0]
-        return self._seen.observation(), float(self._reward(self._seen)), False, False, asdict(self._seen)
+        return self._seen.observation(), float(self._reward(self._seen)), False, False, dict(vars(self._seen))
 
     def _go_on(self) -> bool:
         """To the next decision. Whether there is none."""
