@@ -26,33 +26,38 @@ class Dctcp(cw.Control):
         """In slow start, with the initial window."""
         self.mss = start.mss_bytes
         self.threshold = 2**63
-        # Bytes since the window last grew; the end of the window of data that is observed; what was acknowledged of it.
-        self.counted = self.window_end = self.acked = self.marked = 0
+        # Bytes since the window last grew; what was acknowledged of the window of data that is observed. Its end is
+        # `quiet_until`.
+        self.counted = self.acked = self.marked = 0
+        self.quiet_bytes = 1
 
     def on_ack(self, acks: AckEvent) -> None:
-        """Counts marks, and lets the window grow."""
+        """Counts marks, and lets the window grow. In slow start it hears of each that lets it grow; then of none until
+        the window grows or the observed one ends, since each would get the same answer.
+        """
         self.acked += acks.acked_bytes
         self.marked += acks.marked_bytes
-        if acks.una > self.window_end:
+        if acks.una > self.quiet_until:
             self.alpha = self.alpha * (1.0 - self.g) + self.g * (self.marked / self.acked)
-            self.window_end = acks.next
+            self.quiet_until = acks.next
             self.acked = self.marked = 0
-        window = self.window_bytes
+        window, growing = self.window_bytes, acks.growing_bytes
         if window < self.threshold:
-            # After a timeout (phase 2) one acknowledgement may cover much that arrived long ago.
-            self.window_bytes = window + min(acks.growing_bytes, (1 if acks.phase == 2 else 2) * self.mss)
-        else:
-            self.counted += acks.growing_bytes
-            # What one acknowledgement counts beyond a window waits for the next that may let it grow.
-            if self.counted >= window and acks.window_limited and not acks.marked and acks.phase != 1:
-                self.counted -= window
-                self.window_bytes = window + self.mss
-        self._gather()
+            if growing:
+                # After a timeout (phase 2) one acknowledgement may cover much that arrived long ago.
+                self.window_bytes = window + min(growing, (1 if acks.phase == 2 else 2) * self.mss)
+            return
+        counted = self.counted + growing
+        # What one acknowledgement counts beyond a window waits for the next that may let it grow.
+        if counted >= window and acks.window_limited and not acks.marked and acks.phase != 1:
+            counted -= window
+            self.window_bytes = window = window + self.mss
+        self.counted = counted
+        self.quiet_bytes = max(window - counted, 0)
 
     def on_mark(self, mark: CongestionEvent) -> None:
         """Takes half of alpha from the window."""
         self._reduce(int(self.window_bytes * (1.0 - self.alpha / 2.0)))
-        self._gather()
 
     def on_loss(self, loss: CongestionEvent) -> None:
         """Takes half; a timeout takes all but a segment."""
@@ -60,19 +65,11 @@ class Dctcp(cw.Control):
             self._reduce(loss.flight_bytes // 2)
         if loss.timeout:
             self.window_bytes = self.mss
-        self._gather()
+            self.quiet_bytes = 1
 
     def _reduce(self, window_bytes: int) -> None:
-        self.threshold = self.window_bytes = max(window_bytes, 2 * self.mss)
+        self.threshold = self.window_bytes = self.quiet_bytes = max(window_bytes, 2 * self.mss)
         self.counted = 0
-
-    def _gather(self) -> None:
-        """Until the window grows or the observed one ends each acknowledgement would get the same answer. In slow start
-        each lets it grow that may.
-        """
-        window = self.window_bytes
-        self.quiet_bytes = 1 if window < self.threshold else max(window - self.counted, 0)
-        self.quiet_until = self.window_end
 
 
 if __name__ == "__main__":

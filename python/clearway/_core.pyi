@@ -19,6 +19,7 @@ __all__ = [
     "SentEvent",
     "Socket",
     "StartEvent",
+    "Steps",
     "__version__",
     "aq_table_bytes",
     "dissector",
