@@ -103,10 +103,10 @@ def _sent(result: Result, port: str, link: int, rate_bps: float) -> tuple[npt.ND
         begins, ends = rows["time_ps"].to_numpy(float), rows["last_ps"].to_numpy(float)
         done = rows["bytes"].to_numpy(float).cumsum()
         begun = done - rows["bytes"].to_numpy(float)
-    # What a row has begun to send is over when the next one begins.
-    ends = np.minimum(np.maximum(ends, begins), np.append(begins[1:], np.inf))
-    at = np.column_stack([begins, ends]).ravel()
-    carried = np.column_stack([begun, done]).ravel()
+    # The next row may begin before what this one has begun to send is sent.
+    until = np.minimum(np.maximum(ends, begins), np.append(begins[1:], np.inf))
+    at = np.column_stack([begins, until]).ravel()
+    carried = np.column_stack([begun, done - np.maximum(ends - until, 0) * rate_bps / 8e12]).ravel()
     if not len(at):
         return np.zeros(1), np.zeros(1)
     return at, np.maximum.accumulate(carried)

@@ -182,6 +182,8 @@ class Result:
         >>> r = cw.run(cw.Scenario.load("examples/tiny.toml").with_(asked))
         >>> r.events.to_pandas().iloc[0][["event", "node", "to", "says"]].tolist()
         ['grants', 'host0', 'switch0', 'Rts tenant 0, packets 69, free 17']
+
+        docs/results.md has the kinds.
         """
         return self._table("events")
 

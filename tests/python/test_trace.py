@@ -218,6 +218,26 @@ def test_a_queue_is_what_the_switch_said_it_was(result: cw.Result) -> None:
         result.queue("leaf0-host3")
 
 
+def test_a_watched_port_has_the_queue_and_the_use_that_its_packets_make(result: cw.Result) -> None:
+    watched = cw.run(cw.Scenario.from_toml(SCENE).with_({"measure.ports": ["leaf0:0"], "measure.interval": "1us"}))
+    # By its port alone, and by its packets alone.
+    alone = {name: table for name, table in watched.tables.items() if name != "packets"}
+    watched = cw.Result("watched", alone, watched.info, watched.scenario_toml)
+    assert watched.digest == result.digest
+    queue, expected = watched.queue("leaf0:0"), result.queue("leaf0-host0")
+    assert queue["bytes"].max() == queue["most_bytes"].max() == expected["bytes"].max() > 20_000
+    use, of_packets = watched.use("leaf0-host0", every="700ns"), result.use("leaf0:0", every="700ns")
+    assert use["bytes"].to_numpy() == pytest.approx(of_packets["bytes"].to_numpy(), abs=1)
+    link = result.links.to_pandas().query("`from` == 'leaf0' and to == 'host0'").iloc[0]
+    frames = result.packets.to_pandas().query("node == 'leaf0' and to == 'host0' and flow != flow")["bytes"].sum()
+    assert use["bytes"].sum() == pytest.approx(link["sent_bytes"] + frames, abs=1)
+    assert 0.99 < use["use"].max() <= 1 + 1e-9
+    with pytest.raises(ValueError, match=r"did not watch spine0:0: watch it with measure.ports = \["):
+        watched.use("spine0:0")
+    with pytest.raises(ValueError, match="no port 'leaf0:7': its ports are 0 to 2"):
+        watched.queue("leaf0:7")
+
+
 def test_a_flow_that_loses_packets_sends_more_than_arrives() -> None:
     lossy = {"transport": "dctcp", "flow_control": "none", "switch.buffer": {"shared": {"bytes": "20KB"}}}
     result = cw.run(cw.Scenario.from_toml(SCENE).with_(lossy))
