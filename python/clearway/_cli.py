@@ -139,7 +139,7 @@ def run(
     captured: dict[str, Any] = {"pcap": _pcap.places("--pcap", pcap)}
     if pcap_packets is not None:
         if not pcap:
-            raise ValueError(f"--pcap-packets {pcap_packets}: it goes with --pcap LINK:FILE or --pcap NODE:FILE")
+            raise ValueError(f"--pcap-packets {pcap_packets}: it needs --pcap LINK:FILE or --pcap NODE:FILE")
         captured["pcap_packets"] = pcap_packets
     folder, said = out or Path("out") / slug(scenario.stem), Said(json_)
     with held(folder, result=True):
