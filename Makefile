@@ -29,7 +29,7 @@ TESTS_AT_ONCE ?= 2
 FUZZ_TARGETS ?= $(notdir $(wildcard fuzz/seeds/*))
 
 .PHONY: run test test-rust test-python test-slow test-kernel aq lint docs site rust-docs fuzz deny
-.PHONY: web wheel try-wheel bench bench-against clean
+.PHONY: web wheel try-wheel bench bench-against bench-live clean
 .DEFAULT_GOAL := run
 
 run: $(VENV)/.release
@@ -75,7 +75,7 @@ test-kernel:
 # From what fails soonest to what takes longest.
 lint:
 	cargo fmt --all --check
-	$(PYTHON) tests/width.py
+	$(PYTHON) tests/limits.py
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	$(MAKE) rust-docs
 
@@ -134,12 +134,15 @@ $(WASM_BINDGEN):
 		--root $(WASM_BINDGEN_ROOT) --target-dir target
 
 # One wheel for every Python from 3.10 on, of this machine's kind, in target/wheels. With ZIG=1 it runs on any Linux
-# whose glibc is 2.17 or later (manylinux2014), however new this machine's is. Line numbers for crashes would make it
-# 20 MB instead of 5. WHEEL holds more for maturin.
+# whose glibc is 2.17 or later (manylinux2014), however new this machine's is, and with TARGET=aarch64-unknown-linux-gnu
+# beside it on arm64. (For macOS everything compiles so, but linking needs Apple's SDK: build it there.) Without line
+# numbers for crashes, which would make it several times as large. WHEEL holds more for maturin.
 wheel: $(VENV)/.packages
 	$(if $(ZIG),$(BIN)/pip install --quiet --disable-pip-version-check ziglang==$(ZIGLANG))
+	$(if $(TARGET),rustup target add $(TARGET))
 	$(WITHIN) $(BIN)/maturin build --release --locked --strip --out target/wheels \
-		$(if $(ZIG),--zig --compatibility manylinux2014) $(WHEEL)
+		$(if $(ZIG),--zig --compatibility manylinux2014) \
+		$(if $(TARGET),--target $(TARGET)) $(WHEEL)
 
 # The newest of these wheels in an environment of its own, without cargo: figures within a minute of `pip install`.
 try-wheel:
@@ -149,6 +152,11 @@ try-wheel:
 bench:
 	cargo run --release --locked -p clearway-sim --example bench -- $(if $(WRITE),--json docs/speed.json) $(BENCH)
 	$(if $(WRITE),$(PYTHON) tests/bench_page.py)
+
+# What live runs reach on this machine, into docs/live.md; as root, the kernel's TCP over them too. Nothing else should
+# run meanwhile.
+bench-live: $(VENV)/.release
+	$(BIN)/python tests/live_page.py $(if $(filter 0,$(shell id -u)),,bench)
 
 # Pairs with the code of a commit: status 1 if this tree is more than 3% slower. AGAINST names lines and options.
 bench-against:

@@ -43,7 +43,8 @@ class Dctcp(cw.Control):
             self.window_bytes = window + min(acks.growing_bytes, (1 if acks.phase == 2 else 2) * self.mss)
         else:
             self.counted += acks.growing_bytes
-            if self.counted >= window:
+            # What one acknowledgement counts beyond a window waits for the next that may let it grow.
+            if self.counted >= window and acks.window_limited and not acks.marked and acks.phase != 1:
                 self.counted -= window
                 self.window_bytes = window + self.mss
         self._gather()
@@ -66,9 +67,11 @@ class Dctcp(cw.Control):
         self.counted = 0
 
     def _gather(self) -> None:
-        """Until the window grows or the observed one ends each acknowledgement would get the same answer."""
+        """Until the window grows or the observed one ends each acknowledgement would get the same answer. In slow start
+        each lets it grow that may.
+        """
         window = self.window_bytes
-        self.quiet_bytes = 0 if window < self.threshold else max(window - self.counted, 0)
+        self.quiet_bytes = 1 if window < self.threshold else max(window - self.counted, 0)
         self.quiet_until = self.window_end
 
 

@@ -28,12 +28,12 @@ EXPORT("settings") const char *names(void) { return "g=0.0625\nalpha=1\n"; }
 EXPORT("set") void set(int index, double value) { settings[index & 1] = value; }
 
 /* Until so many bytes may let the window grow, or the observed window ends, each acknowledgement would get the same
- * answer: Clearway may gather them. In slow start each counts. */
+ * answer: Clearway may gather them. In slow start each counts that lets it grow at all. */
 static void answer(void) {
     verdict[0] = state.window;
     verdict[1] = 0; /* no rate */
     verdict[2] = 0; /* no timer */
-    verdict[3] = state.window < state.threshold || state.window < state.counted ? 0 : state.window - state.counted;
+    verdict[3] = state.window < state.threshold ? 1 : state.window < state.counted ? 0 : state.window - state.counted;
     verdict[4] = state.window_end;
 }
 
@@ -54,6 +54,8 @@ EXPORT("on_start") void on_start(void) {
 
 EXPORT("on_ack") void on_ack(void) {
     u64 growing = event[4], una = event[7], next = event[8], phase = event[21];
+    /* Whether the last one may let the window grow: without a mark, sent by a full window, outside fast recovery. */
+    int grows = event[19] == 0 && event[20] == 1 && phase != 1;
     state.acked += event[2];
     state.marked += event[3];
     if (una > state.window_end) {
@@ -68,7 +70,7 @@ EXPORT("on_ack") void on_ack(void) {
         state.window += growing < most ? growing : most;
     } else {
         state.counted += growing;
-        if (state.counted >= state.window) {
+        if (state.counted >= state.window && grows) {
             state.counted -= state.window;
             state.window += state.mss;
         }

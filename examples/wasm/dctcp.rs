@@ -74,8 +74,8 @@ fn answer(then: impl FnOnce(&mut State)) {
     let mut flow = unsafe { STATE };
     then(&mut flow);
     // Until so many bytes may let the window grow, or the observed window ends, each acknowledgement would get the same
-    // answer: Clearway may gather them. In slow start each counts.
-    let quiet = if flow.window < flow.threshold { 0 } else { flow.window.saturating_sub(flow.counted) };
+    // answer: Clearway may gather them. In slow start each counts that lets it grow at all.
+    let quiet = if flow.window < flow.threshold { 1 } else { flow.window.saturating_sub(flow.counted) };
     unsafe {
         STATE = flow;
         // The window; no rate; no timer; how long to gather acknowledgements.
@@ -100,6 +100,8 @@ extern "C" fn clearway_on_start() {
 #[unsafe(no_mangle)]
 extern "C" fn clearway_on_ack() {
     let (acked, marked, growing, una, next, phase) = (event(2), event(3), event(4), event(7), event(8), event(21));
+    // Whether the last one may let the window grow: without a mark, sent by a full window, outside fast recovery.
+    let grows = event(19) == 0 && event(20) == 1 && phase != 1;
     answer(|flow| {
         flow.acked += acked;
         flow.marked += marked;
@@ -114,7 +116,7 @@ extern "C" fn clearway_on_ack() {
             flow.window += growing.min(segments * flow.mss);
         } else {
             flow.counted += growing;
-            if flow.counted >= flow.window {
+            if flow.counted >= flow.window && grows {
                 flow.counted -= flow.window;
                 flow.window += flow.mss;
             }

@@ -6,6 +6,7 @@
 //! folder of seeds. Whole commands on hostile input are tried by `tests/python/test_hostile.py`.
 
 mod jobs;
+mod modules;
 
 use std::fmt::Display;
 
@@ -49,6 +50,7 @@ pub const TARGETS: &[(&str, Reader)] = &[
     ("trunk", trunk),
     ("tenants", tenants),
     ("device", device),
+    ("module", modules::module),
 ];
 
 /// Errors quote what was given, and a broken file may be one line of a gigabyte.

@@ -8,6 +8,8 @@ use units::Stream;
 
 /// Inputs made of each target's seeds.
 const TRIES: u64 = 4_000;
+/// Those that are compiled, by a compiler that is not optimised in tests.
+const TRIES_COMPILED: u64 = 300;
 
 /// Words that readers may stumble over, put in place of others.
 #[rustfmt::skip]
@@ -66,14 +68,15 @@ fn small_changes_to_seeds_are_accepted_or_refused() {
         let seeds: Vec<Vec<u8>> = seeds(name).into_iter().map(|(_, bytes)| bytes).collect();
         let mut chance = Stream::new(1, 0, name);
         let mut accepted = 0;
-        for _ in 0..TRIES {
+        let tries = if *name == "module" { TRIES_COMPILED } else { TRIES };
+        for _ in 0..tries {
             let mut bytes = chance.choose(&seeds).expect("there are seeds").clone();
             for _ in 0..=chance.below(3) {
                 change(&mut bytes, &seeds, &mut chance);
             }
             accepted += u64::from(tried(name, *reader, &bytes));
         }
-        assert!(accepted > 0 && accepted < TRIES, "{name}: {accepted} of {TRIES} accepted");
+        assert!(accepted > 0 && accepted < tries, "{name}: {accepted} of {tries} accepted");
     }
 }
 

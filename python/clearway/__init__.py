@@ -9,7 +9,7 @@ from clearway._core import __version__
 from clearway._errors import MazeOver, Rejected, ScenarioError, Undelivered
 
 if TYPE_CHECKING:
-    from clearway import harmony, r2c2
+    from clearway import gym, harmony, r2c2
     from clearway._compare_all import Everything, compare_all
     from clearway._compare_outage import Outage, compare_outage
     from clearway._compare_training import Training, compare_training
@@ -63,6 +63,7 @@ __all__ = [
     "compare_outage",
     "compare_training",
     "fabrics",
+    "gym",
     "harmony",
     "join",
     "live",
@@ -97,7 +98,7 @@ _PLACES = {
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("harmony", "r2c2"):
+    if name in ("gym", "harmony", "r2c2"):
         return import_module(f"clearway.{name}")
     for place, names in _PLACES.items():
         if name in names:

@@ -1,7 +1,8 @@
 """Charts of report pages, drawn by Bokeh: a reader points at them, zooms, and hides lines by the legend.
 
-Bokeh because a page holds all of it without network: its core is 1.3 MB, where Plotly's script is 4.8 MB and what makes
-Vega's script offline takes 84 MB on disk. It is well kept, BSD-licensed, and Dask brings it already.
+Bokeh was chosen because its script fits into the page, which then needs no network: its core is 1.3 MB, while Plotly's
+script is 4.8 MB and the package that makes Vega's script work offline takes 84 MB on disk. It is well maintained,
+BSD-licensed, and already installed with Dask.
 """
 
 from __future__ import annotations
@@ -61,8 +62,8 @@ class Charts:
         self._drawn: dict[str, Any] = {}
 
     def row(self, drawn: Sequence[Any], caption: str, lines: Sequence[str] = ()) -> str:
-        """These charts side by side, with a caption that also names their lines to who can't see them: those of their
-        legends, or `lines`.
+        """These charts side by side, with a caption that also names their lines for readers who can't see them: those
+        of their legends, or `lines`.
         """
         names = []
         for chart in drawn:

@@ -20,7 +20,19 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TextIO
 import typer
 
 import clearway as cw
-from clearway import _cli_aq, _cli_explain, _cli_job, _cli_live, _cli_paper, _cli_pcap, _cli_trace, _core, _pcap
+from clearway import (
+    _cli_aq,
+    _cli_compare,
+    _cli_explain,
+    _cli_job,
+    _cli_live,
+    _cli_paper,
+    _cli_pcap,
+    _cli_trace,
+    _cli_view,
+    _core,
+    _pcap,
+)
 from clearway._cli_options import (
     FlowControl,
     FlowControls,
@@ -35,9 +47,7 @@ from clearway._cli_options import (
     Sets,
     Threads,
     Transports,
-    pairs,
     read_scenarios,
-    workload_names,
 )
 from clearway._cli_said import (
     EXIT_AUDIT,
@@ -55,8 +65,6 @@ from clearway._places import check_folder, check_page, held, slug
 if TYPE_CHECKING:
     import pandas as pd
 
-    from clearway._compare_outage import Outage
-    from clearway._compare_training import Training
     from clearway._listings import Link
 
 app = typer.Typer(
@@ -131,7 +139,7 @@ def run(
     captured: dict[str, Any] = {"pcap": _pcap.places("--pcap", pcap)}
     if pcap_packets is not None:
         if not pcap:
-            raise ValueError(f"--pcap-packets {pcap_packets}: it goes with --pcap LINK:FILE")
+            raise ValueError(f"--pcap-packets {pcap_packets}: it needs --pcap LINK:FILE")
         captured["pcap_packets"] = pcap_packets
     folder, said = out or Path("out") / slug(scenario.stem), Said(json_)
     with held(folder, result=True):
@@ -154,87 +162,33 @@ def run(
 
 @app.command()
 def compare(
-    scenarios: Annotated[
-        list[Path] | None, typer.Argument(help="Scenarios in TOML; none with --all.", metavar="SCENARIO.toml...")
-    ] = None,
+    scenarios: _cli_compare.Scenarios = None,
     transport: Transports = None,
     flow_control: FlowControls = None,
-    level: Annotated[
-        list[str] | None, typer.Option(help="The level of each run (repeat for both side by side). Default: packet.")
-    ] = None,
+    level: _cli_compare.Levels = None,
     set_: Sets = None,
     seed: Seed = None,
     load: Load = None,
     threads: Threads = None,
     out: Out = None,
-    continue_: Annotated[
-        bool, typer.Option("--continue", help="Keep the finished runs of an interrupted comparison in the same folder.")
-    ] = False,
-    all_: Annotated[
-        bool,
-        typer.Option(
-            "--all",
-            help=(
-                "Every scheme on two fabrics with three workloads, at loads 0.3 to 0.9; --transport, --load, "
-                "--fabric and --workload select some of them. Runs that exist are kept."
-            ),
-        ),
-    ] = False,
-    fabric: Annotated[list[str] | None, typer.Option(help="With --all: leaf-spine or fat-tree (repeatable).")] = None,
-    workload: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="With --all: websearch, imc10, datamining, or another of `clearway workloads` (repeatable).",
-            autocompletion=workload_names,
-        ),
-    ] = None,
-    duration: Annotated[
-        str | None, typer.Option(help="With --all: how long messages arrive in a run. Default: 5ms.")
-    ] = None,
-    sustained: Annotated[
-        str | None,
-        typer.Option(
-            help="With --all: how long messages arrive in runs for the sustained load; none skips these. Default: 15ms."
-        ),
-    ] = None,
-    work: Annotated[
-        str | None,
-        typer.Option(
-            help=(
-                "With --all: flows (the default); training: jobs over each scheme, alone and beside others; or outage: "
-                "a plane or a link that dies in the middle of an all-reduce."
-            )
-        ),
-    ] = None,
-    ranks: Annotated[
-        list[int] | None,
-        typer.Option(help="With --work training: ranks of the jobs, multiples of 16 (repeatable). Default: 128."),
-    ] = None,
-    job: Annotated[
-        list[str] | None,
-        typer.Option(help="With --work training: only this work, such as all-reduce or 'beside rpcs' (repeatable)."),
-    ] = None,
-    scale: Annotated[
-        float | None,
-        typer.Option(help="With --work training: buffers and sequences so many times as long. Default: 1."),
-    ] = None,
-    write: Annotated[
-        Path | None, typer.Option(help="With --work outage: put the table into this page, between its marks.")
-    ] = None,
+    continue_: _cli_compare.Continue = False,
+    all_: _cli_compare.All = False,
+    fabric: _cli_compare.Fabrics = None,
+    workload: _cli_compare.Workloads = None,
+    duration: _cli_compare.Duration = None,
+    sustained: _cli_compare.Sustained = None,
+    work: _cli_compare.Work = None,
+    ranks: _cli_compare.Ranks = None,
+    job: _cli_compare.Jobs = None,
+    scale: _cli_compare.Scale = None,
+    write: _cli_compare.Page = None,
     json_: Json = False,
 ) -> None:
     """Run several schemes or scenarios, and write one table and one report."""
     of_all = {"--fabric": fabric, "--workload": workload, "--duration": duration, "--sustained": sustained}
-    if work not in (None, "flows", "training", "outage"):
-        raise ValueError(f"--work {work}: write flows, training or outage")
-    if ranks and work != "training":
-        raise ValueError("--ranks needs --work training")
-    if job and work != "training":
-        raise ValueError("--job needs --work training")
-    if scale is not None and work != "training":
-        raise ValueError("--scale needs --work training")
-    if write is not None and work != "outage":
-        raise ValueError("--write needs --work outage")
+    of_work = {"--ranks": ranks, "--job": job, "--scale": scale, "--write": write}
+    _cli_compare.check_work(work, of_work)
+    said = Said(json_)
     if all_:
         if scenarios or flow_control:
             raise ValueError("--all uses scenarios and flow controls of its own; name none beside it")
@@ -242,12 +196,14 @@ def compare(
             for option, value in {**of_all, "--load": load}.items():
                 if value:
                     raise ValueError(f"{option} has no effect on training jobs; leave it out")
-            if work == "outage":
-                _compare_outage(transport, set_, seed, threads, out, write, Said(json_))
-                return
-            _compare_training(transport, ranks, job, scale, set_, seed, threads, out, Said(json_))
-            return
-        _compare_all(transport, fabric, workload, load, duration, sustained, set_, seed, threads, out, Said(json_))
+        if work == "outage":
+            _cli_compare.outage(transport, set_, seed, threads, out, write, said)
+        elif work == "training":
+            _cli_compare.training(transport, ranks, job, scale, set_, seed, threads, out, said)
+        else:
+            _cli_compare.everything(
+                transport, fabric, workload, load, duration, sustained, set_, seed, threads, out, said
+            )
         return
     for option, value in {**of_all, "--work": work}.items():
         if value:
@@ -256,132 +212,16 @@ def compare(
         raise ValueError("name a scenario, such as examples/dcpim-vs-tcp.toml, or use --all")
     folder = out or Path("out") / slug("-".join(path.stem for path in scenarios))
     read = read_scenarios(scenarios, set_, seed, load)
-    levels, said = level or ["packet"], Said(json_)
+    chosen: dict[str, Any] = {"levels": level or ["packet"], "threads": threads, "keep": continue_}
     with held(folder):
         check_page(folder / "report.html")
-        comparison = cw.compare(
-            read,
-            transport or (),
-            flow_control or (),
-            levels=levels,
-            threads=threads,
-            folder=folder,
-            keep=continue_,
-            progress=True,
-        )
+        comparison = cw.compare(read, transport or (), flow_control or (), folder=folder, progress=True, **chosen)
         report = comparison.report(folder / "report.html")
     said.table(comparison.table(), numbers=SLOWDOWN)
     said.place("results", folder)
     said.place("report", report)
     tell_unchanged(comparison.unchanged, said)
     finish(comparison.results, said)
-
-
-def _compare_all(
-    transport: list[str] | None,
-    fabric: list[str] | None,
-    workload: list[str] | None,
-    load: float | None,
-    duration: str | None,
-    sustained: str | None,
-    set_: list[str] | None,
-    seed: int | None,
-    workers: int | None,
-    out: Path | None,
-    said: Said,
-) -> None:
-    folder = out or Path("out") / "all"
-    check_folder(folder)
-    check_page(folder / "report.html")
-    chosen: dict[str, Any] = {"fabrics": fabric, "workloads": workload, "duration": duration, "seed": seed}
-    chosen |= {"sustained": "" if sustained == "none" else sustained, "loads": [load] if load is not None else None}
-    found = cw.compare_all(
-        folder,
-        only=transport or (),
-        progress=True,
-        sets=pairs(set_),
-        workers=workers,
-        **{key: value for key, value in chosen.items() if value is not None},
-    )
-    said.table(found.table())
-    for name, why in found.absent.items():
-        typer.echo(f"{name} did not take part: {why}", err=True)
-    said.place("results", folder)
-    said.place("report", found.report(folder / "report.html"))
-    said.facts({"absent": dict(found.absent), "ok": found.ok})
-    said.end()
-    if not found.ok:
-        typer.echo("AUDIT: the audit of a run found a fault; the column `audit` of the runs says which", err=True)
-        raise typer.Exit(EXIT_AUDIT)
-
-
-def _compare_outage(
-    transport: list[str] | None,
-    set_: list[str] | None,
-    seed: int | None,
-    workers: int | None,
-    out: Path | None,
-    write: Path | None,
-    said: Said,
-) -> None:
-    folder = out or Path("out") / "outage"
-    check_folder(folder)
-    check_page(folder / "report.html")
-    chosen: dict[str, Any] = {} if seed is None else {"seed": seed}
-    found = cw.compare_outage(folder, only=transport or (), sets=pairs(set_), workers=workers, progress=True, **chosen)
-    said.table(
-        found.table(),
-        numbers="no time: it never ends; least: what the links allow; doubled: if the rest takes twice as long",
-    )
-    if write is not None:
-        said.place("page", found.write(write))
-    _end_of_all(found, folder, said)
-
-
-def _end_of_all(found: Outage | Training, folder: Path, said: Said) -> None:
-    """What the comparisons under training have to say at the end."""
-    for name, why in found.absent.items():
-        typer.echo(f"{name} did not take part: {why}", err=True)
-    said.place("results", folder)
-    said.place("report", found.report(folder / "report.html"))
-    tell_unchanged(found.unchanged, said)
-    said.facts({"absent": dict(found.absent), "ok": found.ok})
-    said.end()
-    if not found.ok:
-        typer.echo("AUDIT: the audit of a run found a fault; the column `audit` of the runs says which", err=True)
-        raise typer.Exit(EXIT_AUDIT)
-
-
-def _compare_training(
-    transport: list[str] | None,
-    ranks: list[int] | None,
-    jobs: list[str] | None,
-    scale: float | None,
-    set_: list[str] | None,
-    seed: int | None,
-    workers: int | None,
-    out: Path | None,
-    said: Said,
-) -> None:
-    folder = out or Path("out") / "training"
-    check_folder(folder)
-    check_page(folder / "report.html")
-    chosen: dict[str, Any] = {"ranks": ranks, "jobs": jobs, "scale": scale, "seed": seed}
-    found = cw.compare_training(
-        folder,
-        only=transport or (),
-        sets=pairs(set_),
-        workers=workers,
-        progress=True,
-        **{key: value for key, value in chosen.items() if value is not None},
-    )
-    table = found.table()
-    table.index = [f"{scheme}, {count:,} ranks" for scheme, count in table.index]
-    said.table(table)
-    for sentence in found.said():
-        said.line(sentence, {})
-    said.facts({"said": found.said()})
-    _end_of_all(found, folder, said)
 
 
 @app.command()
@@ -536,7 +376,7 @@ def sweep(
         for name, error in errors.items():
             typer.echo(f"{name}: {kind}: {error}", err=True)
     if result.interrupted:
-        typer.echo("interrupted: the same command goes on from here", err=True)
+        typer.echo("interrupted: run the same command again to continue", err=True)
         raise typer.Exit(EXIT_INTERRUPTED)
     raise typer.Exit(0 if result.ok else EXIT_AUDIT)
 
@@ -639,6 +479,7 @@ app.command()(_cli_paper.paper)
 app.command()(_cli_live.live)
 app.command()(_cli_explain.explain)
 app.command()(_cli_trace.trace)
+app.command()(_cli_view.view)
 app.command()(_cli_job.job)
 app.command()(_cli_pcap.pcap)
 
@@ -756,7 +597,7 @@ def _leave() -> NoReturn:
     """Exits at once. No run is in progress, which would have ended with its results so far."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
-    typer.echo("interrupted: nothing was begun that would be kept, or it is kept already", err=True)
+    typer.echo("interrupted: there is nothing to save, or it is saved already", err=True)
     _flushed(None)
     os._exit(EXIT_INTERRUPTED)
 

@@ -1,4 +1,4 @@
-"""`clearway live`: a scenario by the machine's clock."""
+"""`clearway live`: a scenario in real time."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def live(
     token_file: TokenFile = None,
     json_: Json = False,
 ) -> None:
-    """Run a scenario by the machine's clock, and in the simulator for comparison, unless hosts are attached."""
+    """Run a scenario in real time, and in the simulator for comparison, unless hosts are attached."""
     devices = pairs("--attach", attach, "=", "host3=tap0 or host3=netns:red")
     sets = [("attach", host, device) for host, device in devices.items()]
     sets += [("capture", link, file) for link, file in places("--capture", capture).items()]

@@ -22,7 +22,7 @@ EXIT_AUDIT, EXIT_USAGE, EXIT_INTERRUPTED = 1, 2, 130
 
 
 # The numbers of a table of jobs.
-_JOBS = "time: of an iteration, as the mean; exposed: of it, what a rank does not compute; bus: as NCCL's tests"
+_JOBS = "time: mean of the iterations; exposed: the part in which a rank does not compute; bus: as in NCCL's tests"
 
 # The numbers of a table of runs.
 SLOWDOWN = "mean, p99: slowdown, a flow's completion time over that alone in the network, of all flows and by size"

@@ -4,10 +4,11 @@ Eight hosts with a link into each of four planes sum their buffers over four cha
 or one link between a leaf and a spine of one plane. Hosts see at once that a link of their own is dead, and learn of
 others 50 us later, as switches do. The failure lasts.
 
-*Least* is what the links allow: a ring sends 2 (n - 1) / n of the buffer, with headers over all planes until then and
-over half of them from then on. *Doubled* is the job's own time without a failure, t + 2 (T - t), as of a scheme that
-uses all planes before and after. Schemes whose flows keep to a plane each use less than all links before, and so may be
-slowed down less, or more: a hash decides how many of them are on which of the planes that are left.
+*Least* is the least time that the links allow: a ring sends 2 (n - 1) / n of the buffer, with headers, over all planes
+until the failure and over half of them afterwards. *Doubled* is t + 2 (T - t), for a failure at t and a job that takes
+T without it: the time of a scheme that uses all working planes before and after. Schemes that keep a flow on one plane
+use less than all links before the failure. So they may be slowed down less, or more: a hash decides how many flows are
+on each of the remaining planes.
 """
 
 from __future__ import annotations

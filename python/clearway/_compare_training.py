@@ -285,7 +285,7 @@ class Training:
     """Who could not run, and why."""
     setting: str
     unchanged: Sequence[Unchanged] = ()
-    """Runs over another scheme that moved not one packet otherwise."""
+    """Runs over another scheme in which every packet was the same."""
 
     @property
     def ok(self) -> bool:

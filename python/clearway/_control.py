@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 
 class Control(_core.Answer):
-    """A congestion control of one's own: TCP whose window and rate are this class's.
+    """Your own congestion control: TCP whose window and rate this class decides.
 
-    A class of yours overrides what it wants to hear of and sets `window_bytes`, `rate_bps` and the timer; what it sets
-    holds until it sets another. Each flow has an object of its own, made with the arguments of the one that is given to
-    `Scenario.with_`. An exception ends its flow, with the traceback as the reason; the run goes on. The outcome must
-    depend on what the object is told alone: no clock, no random numbers but from `start.seed`, nothing that objects
-    share. See `docs/own-protocol.md`.
+    Your class overrides the methods for events that it needs, and sets `window_bytes`, `rate_bps` and the timer. The
+    values hold until it sets others. Each flow has an object of its own, made with the same arguments as the one that
+    you give to `Scenario.with_`. An exception ends its flow, with the traceback as the reason; the run goes on. The
+    outcome must depend only on the arguments of these methods: use no clock, no random numbers except from
+    `start.seed`, and no data that objects share. See `docs/own-protocol.md`.
 
     >>> import clearway as cw
     >>> class Halves(cw.Control):
@@ -42,13 +42,13 @@ class Control(_core.Answer):
     """
 
     ecn: ClassVar[str] = "off"
-    """What marks are to it: "off", "classic" (as a loss), or "proportional" (their share counts)."""
+    """How it uses marks: "off", "classic" (like losses), or "proportional" (their share counts)."""
     threshold: ClassVar[str | None] = None
     """Length of the queue from which on switches mark, such as "30KB"; by default as for DCTCP."""
     rates: ClassVar[bool] = False
     """Whether acknowledgements bring samples of the delivery rate."""
     tcp: ClassVar[Mapping[str, Any]] = {}
-    """What TCP does beneath: keys of `transport.custom.tcp`, such as {"rto_min": "5ms"}."""
+    """Settings of the TCP below it: keys of `transport.custom.tcp`, such as {"rto_min": "5ms"}."""
 
     def on_start(self, start: StartEvent) -> None:
         """The flow begins, with the initial window already set."""

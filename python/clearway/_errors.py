@@ -23,8 +23,8 @@ class ScenarioError(ValueError):
 
 
 class Undelivered(ConnectionError):
-    """A message of a program has not been delivered and will not be: its transport has given it up, or nobody listens
-    where it came. It says which, and what to do."""
+    """A program's message will not be delivered: its transport has given it up, or no socket listens at its
+    destination. The error says which, and what to do."""
 
 
 class Rejected(Undelivered):

@@ -27,7 +27,7 @@ class Estimate:
     cpu_seconds: float | None
     """CPU time on one thread of this machine, by how fast the beginning was; None if nobody tried."""
     refused: str | None
-    """Why a run would be refused for want of memory; None if it fits."""
+    """Why a run would be refused for lack of memory; None if it fits."""
 
     def facts(self) -> dict[str, Any]:
         """The same for programs."""

@@ -27,7 +27,7 @@ _CAUSES = {
     "queued_down_ps": "packets before it on links down to the racks",
     "queued_last_ps": "packets before it on the receiver's own link: others sent to the same host",
     "serialised_ps": "the rates of the links",
-    "propagation_ps": "the length of its way and the delays of hosts and switches",
+    "propagation_ps": "the length of its path and the delays of hosts and switches",
     "return_ps": "the way of the last acknowledgement",
 }
 
@@ -156,8 +156,7 @@ def _explained(result: Result, flow: int) -> Explanation:
         if one["slowdown"] > usual["slowdown"]:
             words = {column: label for column, label, _ in SPENT}[most]
             said.append(
-                f"What it took longer than that flow was mostly {_spent_on(words)} ({more:,.2f} µs more): "
-                f"{_CAUSES[most]}."
+                f"Most of the difference to that flow is {_spent_on(words)} ({more:,.2f} µs more): {_CAUSES[most]}."
             )
         parts.index = pd.Index([label for _, label, _ in SPENT])
     end = start + float(one["fct_ps"])

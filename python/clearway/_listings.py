@@ -20,7 +20,7 @@ def schemes() -> pd.DataFrame:
     """The transports, flow controls and sharing mechanisms: what each is, what it needs, where it is described.
 
     `family` is how its senders learn what the network can carry, `compared` whether `compare_all` runs it, `beside`
-    which other scheme it runs with there, and `rejects` whether it may refuse messages for want of room.
+    which other scheme it runs with there, and `rejects` whether it may refuse messages because it has no room.
 
     >>> import clearway as cw
     >>> cw.schemes().loc["dcpim", "title"]

@@ -16,7 +16,7 @@ TOKEN = "CLEARWAY_TOKEN"
 
 
 def tell(news: str) -> None:
-    """Says what happens before machines live together."""
+    """Reports what happens before the run on several machines begins."""
     print(news, file=sys.stderr, flush=True)
 
 
@@ -51,9 +51,10 @@ def join(
 ) -> Joined:
     """Takes part in a live run of several machines: the first one, `cw.live(..., machines=2)`, listens at `address`.
 
-    `token`: what all machines of the run share, by default that of the environment variable CLEARWAY_TOKEN. With a
-    `scenario` it has to be the first machine's; without, it comes from there. `tell` is called with what happens before
-    the run. Ctrl-C ends the part of this machine, which is a failure of its nodes for the others.
+    `token`: the secret that all machines of the run share, by default that of the environment variable CLEARWAY_TOKEN.
+    A `scenario`, if given, must be the same as the first machine's; by default it comes from there. `tell` is called
+    with messages about what happens before the run. Ctrl-C ends the part of this machine; for the others, its nodes
+    have failed.
     """
     read = scenario_of(scenario)._core if scenario is not None else None
     return Joined(*_core.live_join(address, the_token(token), tell, read))

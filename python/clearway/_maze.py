@@ -1,4 +1,4 @@
-"""Programs that send messages over a network that lives."""
+"""Programs that send messages over a live network."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Address(NamedTuple):
 
 @dataclass(frozen=True)
 class Message:
-    """A message that has come."""
+    """A message that has arrived."""
 
     content: bytes
     source: Address
@@ -62,7 +62,7 @@ class Message:
 
 @dataclass(frozen=True)
 class Delivery:
-    """When what happened to a message, by the network's time in picoseconds."""
+    """When a message was sent, delivered and completed, in picoseconds of network time."""
 
     started_ps: int
     """Its transport got it."""
@@ -84,10 +84,10 @@ class Sent:
         return self._core.flow
 
     def wait(self, timeout: float | None = None) -> Delivery:
-        """Waits until the message is delivered, for `timeout` seconds of the machine at most, and says when that was.
+        """Waits until the message is delivered, for at most `timeout` seconds of real time, and returns when that was.
 
-        Raises `cw.Undelivered` where the transport has given it up or nobody listens, `TimeoutError` where it takes
-        longer, and `cw.MazeOver` where the run is over before.
+        Raises `cw.Undelivered` if the transport has given it up or no socket listens, `TimeoutError` if it takes
+        longer, and `cw.MazeOver` if the run ends before.
         """
         return Delivery(*self._core.wait(timeout))
 
@@ -109,18 +109,18 @@ class Completion:
 
 
 class Completions:
-    """A completion queue: messages that are sent with it come out of it when they have ended. `Maze.completions` makes
+    """A completion queue: it returns the messages that were sent with it when they have ended. `Maze.completions` makes
     it.
 
-    That is the interface of Harmony's section 4: what was not delivered can be sent again, over the same transport or
-    over another.
+    That is the interface of Harmony's section 4: a message that was not delivered can be sent again, over the same
+    transport or over another.
     """
 
     def __init__(self, core: _core.Completions) -> None:
         self._core = core
 
     def next(self, timeout: float | None = None) -> Completion:
-        """The next message that has ended; waits for it, for `timeout` seconds of the machine at most."""
+        """The next message that has ended; waits for it, for at most `timeout` seconds of real time."""
         sent = Sent(self._core.next(timeout))
         try:
             return Completion(sent, "complete", sent.wait(0), "")
@@ -131,9 +131,9 @@ class Completions:
 
 
 class Socket:
-    """A port of a host: sends messages to other hosts, and receives what comes to it. `Maze.socket` opens it.
+    """A port of a host: sends messages to other hosts, and receives those that arrive at it. `Maze.socket` opens it.
 
-    It can be used by several threads, as a context manager, and as an iterator over what comes.
+    It can be used by several threads, as a context manager, and as an iterator over arriving messages.
     """
 
     def __init__(self, core: _core.Socket) -> None:
@@ -154,17 +154,17 @@ class Socket:
     ) -> Sent:
         """Sends a message to a port of another host, such as `"host3:7"` or the `source` of a message.
 
-        It does not wait: `Sent.wait` does. `kind`: a class of `live.sockets`, which says the transport; None where
-        there is only one. `queue`: where its end is told. Raises `MemoryError` when 1 GiB of messages is under way, or
-        has come and was not received.
+        It does not wait: `Sent.wait` does. `kind`: a class of `live.sockets`, which determines the transport; None if
+        there is only one. `queue`: the completion queue that returns it when it has ended. Raises `MemoryError` if 1
+        GiB of messages is under way, or has arrived and was not received.
         """
         host, port = address_of(to)
         return Sent(self._core.send(host, port, content, kind, None if queue is None else queue._core))
 
     def receive(self, timeout: float | None = None) -> Message:
-        """The next message that has come; waits for it, for `timeout` seconds of the machine at most.
+        """The next message that has arrived; waits for it, for at most `timeout` seconds of real time.
 
-        Raises `TimeoutError` where none comes in time, and `cw.MazeOver` where the socket is closed or the run over.
+        Raises `TimeoutError` if none arrives in time, and `cw.MazeOver` if the socket is closed or the run is over.
         """
         flow, host, port, kind, content, delivered_ps = self._core.receive(timeout)
         return Message(content, Address(host, port), kind, flow, delivered_ps)
@@ -178,7 +178,7 @@ class Socket:
                 return
 
     def close(self) -> None:
-        """Nothing more comes; whoever waits here is told."""
+        """Closes the socket; threads that wait at it get an error."""
         self._core.close()
 
     def __enter__(self) -> Socket:
@@ -192,7 +192,7 @@ class Socket:
 
 
 class Maze:
-    """A scenario that lives on the machine's clock while a program sends messages over it.
+    """A scenario that runs in real time while a program sends messages over it.
 
     A message goes through the host, links and switches as all packets do, over the transport of its class, beside the
     scenario's own traffic: `live.sockets` in the scenario names classes, and without it there is one, `socket`, over
@@ -249,8 +249,8 @@ class Maze:
         return Completions(self._core.completions())
 
     def close(self, timeout: float = CLOSE_SECONDS) -> Result:
-        """Ends the run and gives its result. Before, it waits for `timeout` seconds at most until all messages have
-        come to their end.
+        """Ends the run and returns its result. Before, it waits for at most `timeout` seconds until all messages have
+        ended.
         """
         try:
             ran = self._core.close(self._scenario._core, timeout)

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 if TYPE_CHECKING:
     from clearway._results import Result
@@ -34,10 +40,13 @@ def packets(result: Result) -> pd.DataFrame:
 
 def is_whole(result: Result) -> bool:
     """Whether all packets of the links are there that were recorded, whichever flow they belong to."""
-    from clearway._scenario import Scenario
+    return not any(asked(result).get(key) for key in ("flows", "classes", "hosts"))
 
-    asked = Scenario.from_toml(result.scenario_toml).to_dict().get("measure", {}).get("packets", {})
-    return not any(asked.get(key) for key in ("flows", "classes", "hosts"))
+
+def asked(result: Result) -> dict[str, Any]:
+    """The scenario's `measure.packets`. Files that the scenario names may have gone by now."""
+    packets: dict[str, Any] = tomllib.loads(result.scenario_toml).get("measure", {}).get("packets", {})
+    return packets
 
 
 def time_of(text: str) -> float:

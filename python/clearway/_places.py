@@ -22,7 +22,8 @@ from types import FrameType
 
 from clearway._tables import LIVE, TABLES
 
-FILES = frozenset({"run.json", "scenario.toml", "report.html", *(f"{name}.parquet" for name in (*TABLES, *LIVE))})
+_PAGES = ("report.html", "view.html")
+FILES = frozenset({"run.json", "scenario.toml", *_PAGES, *(f"{name}.parquet" for name in (*TABLES, *LIVE))})
 """The files of a result's folder, beside what its own `run.json` names."""
 
 

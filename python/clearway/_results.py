@@ -174,7 +174,7 @@ class Result:
 
     @property
     def states(self) -> Table:
-        """One row a change of what a host has of a flow of `measure.flows`: window, rate, tokens, bytes in flight."""
+        """One row a change of a host's state of a flow of `measure.flows`: window, rate, tokens, bytes in flight."""
         return self._table("states")
 
     @property
@@ -209,7 +209,7 @@ class Result:
 
     @property
     def measures(self) -> Table:
-        """One row a flow and thing that its transport has measured of it, if it does."""
+        """One row a flow and measurement of it, if its transport measures flows."""
         return self._table("measures")
 
     @property
@@ -349,9 +349,9 @@ class Result:
         return progress(self, flow)
 
     def state(self, flow: int) -> pd.DataFrame:
-        """What the two hosts of a flow had of it over time, in the words of its transport: columns `time_us`, `host`
-        and one a word, such as `window_bytes` or `tokens`, with what that host has from then on. It needs the flow's
-        states (`measure.flows`).
+        """The state that the two hosts of a flow kept for it over time, in the words of its transport: columns
+        `time_us`, `host` and one for each word, such as `window_bytes` or `tokens`, with the value of that host from
+        then on. It needs the flow's states (`measure.flows`).
 
         >>> import clearway as cw
         >>> asked = {"transport": "dctcp", "measure.flows": {"flows": [3]}}
@@ -383,6 +383,21 @@ class Result:
         'tiny.pftrace'
         """
         from clearway._trace import write
+
+        return write(self, Path(path))
+
+    def view(self, path: str | Path) -> Path:
+        """Writes a page in which a browser draws what is in `packets` over time: packets on links and in queues,
+        pauses, losses, roots of congestion, and one packet's story. It needs no network; `clearway view` opens it.
+
+        >>> import clearway as cw
+        >>> r = cw.run(cw.Scenario.load("examples/tiny.toml").with_({"measure.packets": {}}))
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     r.view(f"{folder}/view.html").name
+        'view.html'
+        """
+        from clearway._view import write
 
         return write(self, Path(path))
 

@@ -24,7 +24,7 @@ KNOWN = 1 << 16
 
 
 class RpcError(RuntimeError):
-    """The other side has failed to answer a call: what it raised, in its words."""
+    """The other side has failed to answer a call: the text of its exception."""
 
 
 class _Flight:
@@ -42,7 +42,7 @@ class Rpc:
     A request and its answer are a message each, in class `kind`. A message that its transport rejects or gives up is
     sent again, `tries` times in all, and then once in class `fallback` if one is named: "the message can be
     re-submitted using the Harmony interface, or using the standard best-effort delivery interface". A call that was
-    answered was done once, however often its request came.
+    answered was executed once, however often its request arrived.
 
     >>> import clearway as cw
     >>> with cw.Maze("examples/live/rpc.toml") as maze:
@@ -91,7 +91,7 @@ class Rpc:
         return self._socket.address
 
     def submit(self, to: Address | tuple[str, int] | str, request: bytes) -> Future[bytes]:
-        """Begins a call, and gives its answer to come."""
+        """Begins a call, and returns a future of its answer."""
         answer: Future[bytes] = Future()
         with self._lock:
             self._number += 1
@@ -107,7 +107,7 @@ class Rpc:
         return answer
 
     def call(self, to: Address | tuple[str, int] | str, request: bytes, timeout: float | None = None) -> bytes:
-        """Calls, and waits for the answer, for `timeout` seconds of the machine at most.
+        """Calls, and waits for the answer, for at most `timeout` seconds of real time.
 
         Raises `cw.Rejected` or `cw.Undelivered` where the request could not be delivered, `cw.RpcError` where the other
         side failed, and `TimeoutError` where it takes longer.

@@ -137,12 +137,12 @@ def live(
     token: str | None = None,
     tell: Callable[[str], object] = tell,
 ) -> Result:
-    """Runs a scenario by the machine's clock, with real content, on the simulator's own hosts and switches.
+    """Runs a scenario in real time, with real content, on the simulator's own hosts and switches.
 
-    How fast a network can live depends on the machine: see `docs/live.md`. With several `processes` each has
+    How fast the network can run depends on the machine: see `docs/live.md`. With several `processes` each has
     `live.workers` threads and a part of the nodes, and so has each of several `machines`: the run then waits at the
     address `listen` ("0.0.0.0:7770") until the others have called `cw.join` with the same `token` (by default that of
-    the environment variable CLEARWAY_TOKEN). `tell` is called with what happens until then.
+    the environment variable CLEARWAY_TOKEN). `tell` is called with messages about what happens until then.
     """
     if processes < 1:
         raise ValueError(f"processes: {processes} is not at least 1")
@@ -274,8 +274,8 @@ class Comparison:
 
     @property
     def unchanged(self) -> list[Unchanged]:
-        """Runs over another transport, flow control or fabric with the digest of an earlier one: not one packet moved
-        otherwise. `str` of each says which, and the likely reason; the report says so, too.
+        """Runs over another transport, flow control or fabric that have the digest of an earlier run: every packet was
+        the same. `str` of each says which, and the likely reason; the report says so, too.
         """
         return of_results(self.results)
 

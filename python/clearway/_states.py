@@ -1,5 +1,5 @@
-"""What the two hosts of a flow had of it over time, as its transport says it (`measure.flows`): windows, rates, tokens,
-bytes in flight.
+"""The state that the two hosts of a flow kept for it over time, as its transport reports it (`measure.flows`): windows,
+rates, tokens, bytes in flight.
 """
 
 from __future__ import annotations

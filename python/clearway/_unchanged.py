@@ -26,11 +26,11 @@ NAMED = 4
 
 _REASONS = {
     "transport": (
-        "what tells these transports apart never came about (no queue, mark or loss, or too few packets), or the "
-        "setting that differs belongs to something that is off"
+        "nothing happened to which these transports react differently (no queue, mark or loss, or too few packets), or "
+        "the setting that differs belongs to a part that is off"
     ),
-    "flow control": "no queue grew so long that one of them would have held anything back",
-    "fabric": "no packet passes the places at which the fabrics differ",
+    "flow control": "no queue became long enough for either to pause anything",
+    "fabric": "no packet passes the parts in which the fabrics differ",
 }
 _AT_FLOW_LEVEL = "at flow level transports share links alike and flow controls do nothing; compare at packet level"
 
@@ -60,8 +60,8 @@ class Unchanged:
         at_flow_level = self.level == "flow" and "fabric" not in self.differs
         why = [_AT_FLOW_LEVEL] if at_flow_level else [_REASONS[one] for one in self.differs]
         return (
-            f"{others}: another {differs} than {self.first}, and the same digest: not one packet moved otherwise, so "
-            f"that nothing can be concluded from their being equal. Likely: {'; '.join(why)}."
+            f"{others}: another {differs} than {self.first}, but the same digest: every packet was the same, so "
+            f"nothing can be concluded from their equal results. Likely reason: {'; '.join(why)}."
         )
 
 

@@ -1,4 +1,4 @@
-"""A page in a headless Chromium, without network: what its console says, and what it answers to a script."""
+"""A page in a headless Chromium or Firefox, without network: what its console says, and what it answers to a script."""
 
 from __future__ import annotations
 
@@ -20,6 +20,10 @@ CHROMIUM = next(
     (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None
 )
 
+FIREFOX = next((found for name in ("firefox-esr", "firefox") if (found := shutil.which(name))), None)
+# Nothing of its own to ask for, and no way to ask.
+_FIREFOX_SET = {"network.proxy.type": 1, "network.proxy.socks": "127.0.0.1", "network.proxy.socks_port": 9}
+
 
 class Page:
     """An open page, asked by Chromium's debugging protocol."""
@@ -37,7 +41,7 @@ class Page:
         while True:
             said = json.loads(await self._socket.read_message() or "null")
             if said is None:
-                raise RuntimeError("Chromium is gone")
+                raise RuntimeError("the browser is gone")
             if said.get("id") == self._number:
                 assert "error" not in said, said
                 answer: dict[str, Any] = said["result"]
@@ -89,6 +93,71 @@ class Page:
     async def picture(self, path: Path) -> None:
         """Writes what is to be seen as a PNG."""
         path.write_bytes(base64.b64decode((await self.ask("Page.captureScreenshot"))["data"]))
+
+
+class FirefoxPage(Page):
+    """The same, asked by WebDriver BiDi (https://w3c.github.io/webdriver-bidi), which Firefox speaks by itself."""
+
+    context = ""
+
+    def _note(self, said: dict[str, Any]) -> None:
+        told = said.get("params", {})
+        if said.get("method") == "network.beforeRequestSent":
+            self.asked.append(told["request"]["url"])
+        if said.get("method") == "log.entryAdded" and told["level"] in ("error", "warn"):
+            self.complaints.append(str(told["text"])[:500])
+
+    async def open(self, address: str) -> None:
+        """Begins, and goes to an address."""
+        await self.ask("session.new", capabilities={})
+        await self.ask("session.subscribe", events=["log.entryAdded", "network.beforeRequestSent"])
+        self.context = (await self.ask("browsingContext.getTree"))["contexts"][0]["context"]
+        await self.ask("browsingContext.navigate", context=self.context, url=address, wait="complete")
+
+    async def evaluate(self, script: str) -> Any:
+        """The value of an expression, which may be a promise."""
+        answer = await self.ask(
+            "script.evaluate",
+            expression=f"(async () => JSON.stringify(await ({script})) ?? 'null')()",
+            target={"context": self.context},
+            awaitPromise=True,
+        )
+        assert answer["type"] == "success", answer
+        return json.loads(answer["result"]["value"])
+
+    async def picture(self, path: Path) -> None:
+        """Writes what is to be seen as a PNG."""
+        answer = await self.ask("browsingContext.captureScreenshot", context=self.context)
+        path.write_bytes(base64.b64decode(answer["data"]))
+
+
+def look_at_in_firefox(path: Path, then: Callable[[FirefoxPage], Awaitable[Any]]) -> Any:
+    """Opens a file in Firefox and gives the page to `then`; what that returns."""
+    assert FIREFOX is not None
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
+        given = "".join(f"user_pref({json.dumps(key)}, {json.dumps(value)});\n" for key, value in _FIREFOX_SET.items())
+        Path(profile, "user.js").write_text(given)
+        words = [FIREFOX, "--headless", "--no-remote", "--profile", profile, "--remote-debugging-port=0"]
+        words.append("about:blank")
+        firefox = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        try:
+            assert firefox.stderr is not None
+            lines = iter(firefox.stderr)
+            address = next(found[0] for line in lines if (found := re.search(r"ws://[a-z0-9.]+:\d+", line)))
+            return asyncio.run(_with_firefox(f"{address}/session", path, then))
+        finally:
+            firefox.kill()
+            firefox.communicate()
+
+
+async def _with_firefox(address: str, path: Path, then: Callable[[FirefoxPage], Awaitable[Any]]) -> Any:
+    socket = await websocket_connect(address, max_message_size=2**27)
+    try:
+        page = FirefoxPage(socket)
+        await page.open(path.resolve().as_uri())
+        return await then(page)
+    finally:
+        socket.close()
 
 
 def look_at(path: Path, then: Callable[[Page], Awaitable[Any]], *options: str) -> Any:

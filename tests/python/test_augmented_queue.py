@@ -7,7 +7,9 @@ from types import ModuleType
 
 import clearway as cw
 import pytest
+from clearway import _core
 from clearway.papers.augmented_queue import evaluation
+from clearway.papers.augmented_queue import lending as lending_of
 
 PAPER = evaluation.HERE
 
@@ -40,39 +42,26 @@ def test_every_scenario_of_the_paper_is_sound() -> None:
         assert cw.Scenario.load(path).check()[1] > 0, path
 
 
-def sparse_tenants(work_conserving: object) -> tuple[float, float]:
-    """Fifteen tenants with 60 KB each 4 ms in the mean, beside one with a flow without end, all of weight 1 on 10 Gbps:
-    the median of their flows' times in us, and the other's Gbps."""
-    names = ["long", *(f"sparse {n}" for n in range(15))]
-    request = [{"share": {"weight": 1}, "link": ["left", "right"], "position": "ingress"}]
-    short = {"sizes": {"constant": "60KB"}, "arrivals": {"poisson": {"every": "4ms"}}, "flows": 20}
-    traffic = [
-        {
-            "name": name,
-            "transport": "cubic",
-            "senders": str(host),
-            "pattern": {"stride": {"by": 20}},
-            **(short if host else {"sizes": {"constant": "10GB"}, "arrivals": "all_at_once"}),
-        }
-        for host, name in enumerate(names)
-    ]
-    keys = {
-        "sharing": {"aq": {"work_conserving": work_conserving} if work_conserving else {"idle_after": "0s"}},
-        "entity": [{"name": name, "traffic": [name], "request": request} for name in names],
-        "traffic": traffic,
-        "fabric.dumbbell.hosts_per_side": 20,
-        "measure": {"end": "80ms", "interval": "10ms"},
-    }
-    result = cw.run(cw.Scenario.load(PAPER / "figure-8.toml").with_(keys), threads=1, progress=False)
-    flows = result.flows.to_pandas()
-    rates = result.entity_rates()["long"] / 1e9
-    return float(flows.loc[flows["class"] != "long", "fct_ps"].median()) / 1e6, float(rates[rates.index > 0.02].mean())
+def test_sparse_tenants_keep_their_latency_under_the_default_limit(reproduce: ModuleType) -> None:
+    def row(kb: int, limit: str, lending: str) -> tuple[float, float, float]:
+        found = lending_of.sparse_row(kb, limit, lending)
+        return found["p50, us"], found["endless flow, Gbps"], found["sent again"]
 
-
-def test_reallocation_leaves_sparse_tenants_their_latency_and_lends_what_they_leave() -> None:
-    alone, guaranteed = sparse_tenants(None)
-    lent, rate = sparse_tenants({"reallocate": {"period": "1ms", "headroom": 0.1}})
+    alone, guaranteed, _ = row(60, "default", "none")
+    lent, rate, _ = row(60, "default", "reallocate")
     # A sixteenth of 10 Gbps is guaranteed, and the fifteen use 1.8 with headers. Rates below guarantees made it 1,434
     # us and 0.0 Gbps.
     assert guaranteed == pytest.approx(0.59, rel=0.02) and rate > 5
     assert lent < 1.25 * alone
+    # A message of 100 KB does not fit into a sixteenth of 1 MB. What is divided without a derived minimum loses packets
+    # of it, with and without reallocation.
+    for lending in ("none", "reallocate"):
+        whole, _, _ = row(100, "queue", lending)
+        derived, _, _ = row(100, "default", lending)
+        divided, _, again = row(100, "divided, 6 KB at least", lending)
+        assert derived == pytest.approx(whole, rel=0.05)
+        assert divided > 3 * whole and again > 1_000
+
+
+def test_an_aq_takes_15_bytes_and_one_row_of_five_is_empty() -> None:
+    assert _core.aq_table_bytes(100_000) / 100_000 == pytest.approx(15 / 0.8, rel=1e-3)

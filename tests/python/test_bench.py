@@ -119,6 +119,21 @@ def test_the_page_shows_the_record() -> None:
     assert "old" not in shown and "- Two threads are faster.\n<!-- bench: end -->\nafter\n" in shown
 
 
+def test_the_page_says_which_goals_were_missed() -> None:
+    page = script("bench_page")
+    lines = [
+        LINE | {"name": "poisson-1024/dcpim", "wall_s": 17.0},
+        LINE | {"name": "permutation-1024/ndp", "cpu_s": 5.0},
+    ]
+    lines += [LINE | {"name": "poisson-1024/dcpim/2-threads", "wall_s": 9.0}]
+    peers = [{"name": "permutation-1024/ndp", "cpu_s": 65.0, "finished": 1024, "flows": 1024}]
+    shown = page.render(RECORD | {"lines": lines, "peers": peers})
+    assert "| 2 hosts, udp, of the 144-host line | 0.65 | 0.8 | 0.50 **missed** |\n" in shown
+    assert "| 2 hosts, udp, of the 144-host line | 0.45 | 0.6 | 0.50 |\n" in shown
+    assert "| a second thread, 1,024 hosts | 1.8 | 1.9 | 1.89 |\n" in shown
+    assert "| 2 hosts, udp: CPU time of htsim's | 12 | 20 | 13.00 |\n" in shown
+
+
 def test_a_page_without_a_region_is_refused() -> None:
     with pytest.raises(ValueError, match="needs one region"):
         script("bench_page").filled("nothing\n", RECORD)
@@ -129,3 +144,31 @@ def test_the_page_is_as_the_record_has_it() -> None:
     record = json.loads(page.RECORD.read_text()) if page.RECORD.is_file() else None
     text = page.PAGE.read_text()
     assert page.filled(text, record) == text, "`python tests/bench_page.py` writes it"
+
+
+def test_the_page_of_live_runs_is_as_its_record_has_it() -> None:
+    page = script("live_page")
+    record = json.loads(page.RECORD.read_text()) if page.RECORD.is_file() else {}
+    text = page.PAGE.read_text()
+    assert page.filled(text, record) == text, "`python tests/live_page.py` writes it"
+
+
+def test_the_page_of_live_runs_shows_what_was_measured() -> None:
+    page = script("live_page")
+    away = {"away_percent": 3.0}
+    shapes = [{"workers": 1, "processes": 1}, {"workers": 2, "processes": 1}, {"workers": 2, "processes": 2}]
+    report = {
+        "throughput": [{"packet_bytes": 8192, "most_gbps": 55.6, "at_40_gbps": 40.0, "in_time": True} | away],
+        "latency": [shape | {"median_ns": 540.0, "p99_ns": 2100.0} | away for shape in shapes],
+        "sharing": [{"flows": 4, "gbps": 32.0, "least": 0.998, "in_time": False} | away],
+        "hops": [shape | {"million_per_second": 4.0 - at} | away for at, shape in enumerate(shapes)],
+    }
+    place = {"commit": "abc", "date": "2026-11-24", "cores": 2, "cpu": "A CPU", "load": 0.5, "command": "it"}
+    record = {"bench": place | {"report": report}}
+    record["attached"] = place | {"rows": [{"packets": "1,500 B", "gbps": 4.25, "lost_percent": 2.7}]}
+    shown = page.render(record)
+    assert "| 8,192 B | 55.6 Gbps | 40.0 Gbps | yes | 38 Gbps | 3% |\n" in shown
+    assert "| 2 processes | 540 ns | 2,100 ns | 3 us | 3% | 2.00 M | 3% |" in shown
+    assert "| 4 | 32.0 Gbps | 99.8% | no | 3% |" in shown
+    assert "Two processes of one worker each move 0.67 times" in shown
+    assert "| 1,500 B | 4.2 Gbps | 3% |" in shown

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -50,8 +51,8 @@ def faulty(**settings: float) -> dict[str, Any]:
     return {"custom": {"module": str(FAULTY), "settings": settings}}
 
 
-def example() -> Any:
-    spec = importlib.util.spec_from_file_location("own_dctcp", ROOT / "examples/own_dctcp.py")
+def example(path: str = "examples/own_dctcp.py") -> Any:
+    spec = importlib.util.spec_from_file_location(Path(path).stem, ROOT / path)
     assert spec is not None and spec.loader is not None
     loaded = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(loaded)
@@ -132,6 +133,28 @@ def test_an_exception_ends_its_flow_with_the_traceback() -> None:
     assert any("window_bytes = -1: must be a number from 0" in reason for reason in flows["reason"])
 
 
+class Looks(cw.Control):
+    ecn = "classic"
+
+    def on_start(self, start: Any) -> None:
+        assert start.flow < 3 and start.window_bytes == self.window_bytes == 10 * start.mss_bytes
+
+    def on_ack(self, acks: Any) -> None:
+        assert acks.hops == 1 and acks.count == 1 and acks.marked == (acks.marked_bytes > 0), "one switch"
+        assert acks.window_limited in (True, False) and acks.phase == 0
+        self.window_bytes += acks.growing_bytes
+
+    def on_mark(self, mark: Any) -> None:
+        self.window_bytes = max(self.window_bytes // 2, 1)
+
+
+def test_each_number_is_in_its_own_place() -> None:
+    star = 'fabric.star = { hosts = 4 }\ntraffic = [{ sizes = { constant = "600KB" }, arrivals = "all_at_once", '
+    text = star + "pattern = { incast = { degree = 3 } }, flows = 3 }]"
+    result = cw.run(cw.Scenario.from_toml(text).with_(transport=Looks()), progress=False)
+    assert list(result.flows["status"]) == ["completed"] * 3, list(result.flows["reason"])
+
+
 def test_a_result_says_what_ran(tmp_path: Path) -> None:
     scenario = scene(transport=example().Dctcp(g=0.5))
     said = scenario.to_dict()["transport"]["custom"]
@@ -166,3 +189,12 @@ def test_a_module_is_found_beside_its_scenario(tmp_path: Path) -> None:
         scene(transport="custom")
     with pytest.raises(TypeError, match="a class of yours"):
         scene(transport=cw.Control())
+
+
+def test_what_it_costs_is_on_the_page_as_it_was_measured() -> None:
+    own_page = example("tests/own_page.py")
+    record, page = json.loads(own_page.RECORD.read_text()), own_page.PAGE.read_text()
+    assert own_page.filled(page, record) == page
+    slower = {**record, "cost": {**record["cost"], "module": [9.0]}}
+    assert "| +800.0% | +800.0% to +800.0% | +5% | missed |" in own_page.filled(page, slower)
+    assert all(len(record["cost"][name]) >= own_page.PAIRS for name in own_page.CONTROLS)

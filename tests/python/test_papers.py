@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import shutil
 import subprocess
@@ -88,6 +89,11 @@ def test_what_figures_need_is_in_the_package(tmp_path: Path) -> None:
     assert refused.returncode == 2 and "installed without it" in refused.stderr
 
 
+def test_no_figure_needs_a_compiler() -> None:
+    calling = [path for path in (ROOT / "python/clearway/papers").rglob("*.py") if "cargo" in path.read_text()]
+    assert calling == [], "the module has what a figure needs: crates/python"
+
+
 def test_sizes_beside_harmony_s_figures_are_those_of_the_engine() -> None:
     for name in ("websearch_dcpim.txt", "imc10_dcpim.txt"):
         ours = ROOT / "python/clearway/papers/harmony" / name
@@ -162,6 +168,15 @@ def test_no_page_has_gone_stale() -> None:
     assert stale == [], "written by `clearway paper ... --write`, never by hand"
 
 
+def test_each_comparison_of_the_accuracy_page_has_its_command_and_is_a_click_away() -> None:
+    text = accuracy.page(accuracy.records(ROOT), accuracy.schemes_known())
+    rows = re.findall(r"^\|.*`(clearway paper [^`]*)` \| \[(\d+)\]\(#([\w-]+)\) \|.*$", text, re.MULTILINE)
+    assert len(rows) == text.count("\n## ") > 100
+    for command, numbers, anchor in rows:
+        section = text.partition(f'<a id="{anchor}"></a>')[2].partition("<a id=")[0]
+        assert f"`{command}`" in section and section.count("\n|") == int(numbers) + 2
+
+
 def test_every_figure_stands_on_a_page_and_every_record_is_of_a_figure() -> None:
     text = "".join(page.read_text() for page in records.pages(ROOT))
     there = {(of, figure) for of, figure, _ in records.MARK.findall(text)}
@@ -186,6 +201,8 @@ SAMPLE = [
     ("pyrrha", "figure-10"),
     ("pyrrha", "figure-31"),
     ("augmented-queue", "figure-1"),
+    ("augmented-queue", "figure-12"),
+    ("dcpim", "departures-imc10"),
     ("phost", "reference"),
     ("ndp", "reference"),
 ]

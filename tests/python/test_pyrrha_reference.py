@@ -19,8 +19,6 @@ def ns3(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 # What may be off by more than a tenth, with the reason in papers/pyrrha/README.md.
 KNOWN = {
     "BFC-32": {
-        "vulnerable, up to 300 B: p99 FCT, us",
-        "vulnerable, 300 B to 1 KB: mean FCT, us",
         "vulnerable, 10 to 100 KB: mean FCT, us",
         "background, 300 B to 1 KB: mean FCT, us",
     },

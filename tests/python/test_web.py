@@ -1,10 +1,12 @@
 """The playground, where `make web` has built it: the engine in node gives the native digests, and the page, in a
-headless Chromium, runs each scene to its end, loads nothing from elsewhere, and takes no markup from a scenario.
+headless Chromium and Firefox, runs each scene to its end, draws the packets of a native run, loads nothing from
+elsewhere, takes no markup from a scenario and no more memory than it may.
 """
 
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 import re
 import shutil
@@ -17,15 +19,20 @@ import browser
 import clearway as cw
 import pytest
 import test_digests as digests
+from clearway import _view
+from test_view import unpacked
 
 ROOT = Path(__file__).resolve().parents[2]
 ENGINE, PAGE = ROOT / "target/playground/engine", ROOT / "target/playground/page/index.html"
 COUNTEREXAMPLE = ROOT / "python/clearway/papers/harmony/counterexample.toml"
 SCENES = {path.stem: path for path in [*(ROOT / "crates/web/scenes").glob("*.toml"), COUNTEREXAMPLE]}
+# It needs more memory than a browser gives.
+TOO_LARGE = {"examples/all-reduce-1024.toml"}
 MARKUP = '<img src=x onerror="window.hurt=1"><script>window.hurt=1</script>'
 
 built = pytest.mark.skipif(not PAGE.exists(), reason="the playground is not built: make web")
 seen = pytest.mark.skipif(browser.CHROMIUM is None, reason="no Chromium is installed")
+seen_in_firefox = pytest.mark.skipif(browser.FIREFOX is None, reason="no Firefox is installed")
 
 
 @built
@@ -43,8 +50,11 @@ def test_the_engine_in_node_gives_the_native_digests() -> None:
     command = ["node", str(Path(__file__).with_name("web_engine.mjs")), str(ENGINE)]
     done = subprocess.run(command, input=json.dumps(asked), capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
-    found = {name: run["digest"] for name, run in json.loads(done.stdout).items()}
-    assert found == {name: kept[name][1] for name in names}
+    ran = json.loads(done.stdout)
+    refused = {name: run["refused"] for name, run in ran.items() if "refused" in run}
+    assert set(refused) == TOO_LARGE and all("the run will need about" in why for why in refused.values()), refused
+    found = {name: run["digest"] for name, run in ran.items() if "digest" in run}
+    assert found == {name: kept[name][1] for name in names if name not in TOO_LARGE}
 
 
 def _cut(name: str, scenario: cw.Scenario, us: int) -> str:
@@ -61,14 +71,55 @@ def packed(text: str) -> str:
 DONE = "document.querySelector('#status').textContent.startsWith('Done')"
 
 
+VIEWER = "document.querySelector('.cw-view').viewer"
+# A view without the run's name: of each column its values as a digest, and its names.
+EVENTS = """(async () => {
+    const of = async ({ kind, values, names }) => {
+        const found = new Uint8Array(await crypto.subtle.digest("SHA-256", values));
+        return [kind, names ?? null, Array.from(found, (byte) => byte.toString(16).padStart(2, "0")).join("")];
+    };
+    const view = VIEWER.view, tables = {};
+    for (const [name, { rows, columns }] of Object.entries(view.tables)) {
+        tables[name] = { rows };
+        for (const column in columns) tables[name][column] = await of(columns[column]);
+    }
+    return { dims: view.dims, partial: view.partial, notes: view.notes, end_ps: view.end_ps, tables };
+})()""".replace("VIEWER", VIEWER)
+
+
+@pytest.fixture(scope="module")
+def native() -> dict[str, cw.Result]:
+    """Each scene, with the packets recorded that the page records."""
+    asked = {"measure.packets": {"rows_max": _view.ROWS_MAX}}
+    return {name: cw.run(cw.Scenario.load(path).with_(asked), progress=False) for name, path in SCENES.items()}
+
+
+def events(result: cw.Result) -> dict[str, Any]:
+    """What `EVENTS` gives of the same run."""
+    view = unpacked(_view.packed(result))
+    tables: dict[str, Any] = {}
+    for name, table in view["tables"].items():
+        tables[name] = {"rows": table["rows"]}
+        for column, of in table["columns"].items():
+            digest = hashlib.sha256(of["values"].tobytes()).hexdigest()
+            tables[name][column] = [of["kind"], of.get("names"), digest]
+    return {key: view[key] for key in ("dims", "partial", "notes", "end_ps")} | {"tables": tables}
+
+
 @built
 @seen
-def test_each_scene_runs_to_its_end_with_the_native_digest() -> None:
-    expected = {}
-    for name, path in SCENES.items():
-        expected[name] = cw.run(cw.Scenario.load(path), progress=False).info["digest"]
-    found, page = browser.look_at(PAGE, _each_scene)
-    assert {name: said["digest"] for name, said in found.items()} == expected
+def test_each_scene_runs_to_its_end_and_draws_the_native_packets(native: dict[str, cw.Result]) -> None:
+    _compare(native, *browser.look_at(PAGE, _each_scene))
+
+
+@built
+@seen_in_firefox
+def test_firefox_runs_each_scene_and_draws_the_native_packets(native: dict[str, cw.Result]) -> None:
+    _compare(native, *browser.look_at_in_firefox(PAGE, _each_scene))
+
+
+def _compare(native: dict[str, cw.Result], found: dict[str, Any], page: browser.Page) -> None:
+    assert {name: said["digest"] for name, said in found.items()} == {name: of.digest for name, of in native.items()}
     for name, said in found.items():
         # Every number of the text is the run's own.
         assert re.search(r"\d", said["steps"]) and not re.search(r"\{[a-z_.]+\}|[…–]|NaN|undefined", said["steps"]), (
@@ -76,6 +127,8 @@ def test_each_scene_runs_to_its_end_with_the_native_digest() -> None:
         )
         assert said["charts"] >= 3 and said["rows"] >= 1, name
         assert "checks hold" in said["facts"], said
+        assert said["events"] == events(native[name]), name
+        assert said["moved"], name
     assert page.complaints == []
     assert all(address.startswith(("file:", "data:", "blob:")) for address in page.asked), page.asked
 
@@ -95,7 +148,61 @@ async def _each_scene(page: browser.Page) -> tuple[dict[str, Any], browser.Page]
             charts: document.querySelectorAll('#charts figure').length,
             rows: document.querySelectorAll('#slowdowns tr').length,
         })""")
+        found[name]["moved"] = await page.until(f"{VIEWER}.time > {VIEWER}.history.begin")
+        found[name]["events"] = await page.evaluate(EVENTS)
     return found, page
+
+
+@built
+@seen
+def test_a_run_that_needs_more_memory_than_it_may_stops_and_says_so() -> None:
+    tiny = (ROOT / "examples/tiny.toml").read_text()
+    # Some ten million packet-hops, each to be recorded: 4 GB by the estimate.
+    large = tiny.replace('"100KB"', '"1GB"') + "\n[measure.packets]\nrows_max = 100_000_000\n"
+    said = browser.look_at(PAGE, lambda page: _too_large(page, packed(large)))
+    assert "the run will need about" in said["refused"] and "1.1 GB" in said["refused"], said
+    assert said["stopped"].startswith("Stopped: the run needs more memory than a page may have"), said
+    assert said["digest"] == "none, since the run was stopped" and said["after"].startswith("Done"), said
+
+
+async def _too_large(page: browser.Page, fragment: str) -> dict[str, str]:
+    await page.until(DONE)
+    status = "document.querySelector('#status').textContent"
+    run = "document.querySelector('#run').click()"
+    await page.evaluate(f"location.hash = {json.dumps(fragment)}")
+    await page.until("document.querySelector('#title').textContent.includes('link')")
+    await page.until("!document.querySelector('#run').disabled")
+    await page.evaluate(run)
+    await page.until("document.querySelector('#status').className === 'wrong'")
+    said = {"refused": await page.evaluate(status)}
+    # The next engine but one has a ballast of 100 MB, and 64 MB are allowed.
+    await page.evaluate("""(() => {
+        const post = Worker.prototype.postMessage;
+        globalThis.loaded = true;
+        Worker.prototype.postMessage = function (message, ...more) {
+            if (message.kind === "run") message.memoryMax = globalThis.loaded ? 2 ** 26 : 2 ** 30;
+            const isHeavy = message.kind === "engine" && globalThis.loaded;
+            if (isHeavy) message.files = { ballast: "x".repeat(1e8), ...message.files };
+            return post.call(this, message, ...more);
+        };
+    })()""")
+    await page.evaluate("document.querySelector('[data-id=\"r2c2\"]').click()")
+    for word in ("Done", "Stopped"):
+        await page.until("!document.querySelector('#run').disabled")
+        await page.evaluate(run)
+        await page.until(f"{status}.startswith('{word}')".replace("startswith", "startsWith"))
+    said |= {"stopped": await page.evaluate(status)}
+    said |= {"digest": await page.evaluate("document.querySelector('#digest').textContent")}
+    # The engine after that one has all its memory again.
+    await page.evaluate("globalThis.loaded = false")
+    await page.until("!document.querySelector('#run').disabled")
+    await page.evaluate(run)
+    await page.until(f"!{status}.startsWith('Stopped')")
+    await page.until(f"{status}.startsWith('Stopped') || {status}.startsWith('Done')")
+    await page.until("!document.querySelector('#run').disabled")
+    await page.evaluate(run)
+    await page.until(DONE)
+    return said | {"after": await page.evaluate(status)}
 
 
 @built
@@ -122,7 +229,7 @@ def test_a_link_brings_a_scenario_its_error_and_nothing_else() -> None:
     assert "the link holds no scenario" in said["damaged"]
     assert "not here" in said["no scene"]
     assert "<script>" in said["markup in an error"]
-    assert MARKUP in said["markup run"]
+    assert MARKUP in said["markup run"] and MARKUP in said["markup's packet"]
 
 
 async def _each_link(page: browser.Page, links: dict[str, str]) -> dict[str, str]:
@@ -135,7 +242,9 @@ async def _each_link(page: browser.Page, links: dict[str, str]) -> dict[str, str
             await page.until("!document.querySelector('#run').disabled")
             await page.evaluate("document.querySelector('#run').click()")
             await page.until(DONE)
+            await page.evaluate(f"{VIEWER}.choose(0)")
             said["markup run"] = await page.evaluate("document.querySelector('#results').textContent")
+            said["markup's packet"] = await page.evaluate("document.querySelector('.cw-story').textContent")
         else:
             await page.until("document.querySelector('#status').className === 'wrong'")
             said[name] = await page.evaluate("document.querySelector('#status').textContent")

@@ -1,10 +1,11 @@
 //! Tenants from a scenario: its entities, with the shares that they ask for and the settings of Augmented Queue, so
-//! that what was simulated is attached without being written again. What a scenario can't know is whose a packet is on
-//! a machine; that is given beside it (`--match NAME=cgroup:/x`).
+//! that a simulated scenario can be attached as it is. A scenario can't say which packets of a machine belong to which
+//! entity; the command line does (`--match NAME=cgroup:/x`).
 //!
-//! A device is one end of one link. So of the scenario's links one is chosen: the one that all requests are about, or
-//! the one that is named. The device is at its first end: what goes by the link leaves by the device, and what comes
-//! the other way comes in. Whether the simulated switch controlled it before its queues or at the port is one here.
+//! A device is one end of one link. So one of the scenario's links is chosen: the one that all requests name, or the
+//! one that the command line names. The device is at the link's first end: packets on the link leave by the device, and
+//! packets of the other direction come in by it. Whether the simulated AQ was in the switch's ingress or egress
+//! pipeline makes no difference here.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -2,16 +2,17 @@
 //! whatever their congestion control.
 //!
 //! The A-Gap of each tenant is computed by an eBPF program at the device (`bpf/aq.bpf.c`; the recurrence itself is in
-//! `bpf/a_gap.h`, and in Rust in [`word`]). What a tenant may have is decided by the simulator's own controller
-//! ([`grants`]) from a file in a scenario's words ([`tenants`]), so the same file can be simulated before it is
-//! deployed ([`simulate`]), and a scenario's entities can be attached ([`from_scenario`]).
+//! `bpf/a_gap.h`, and in Rust in [`word`]). The simulator's own controller decides what each tenant gets ([`grants`]),
+//! from a file with a scenario's keys ([`tenants`]). So the same file can be simulated before it is deployed
+//! ([`simulate`]), and a scenario's entities can be attached ([`from_scenario`]).
 //!
-//! Where the program stands decides whether it works (`device`): a local TCP sender that is told of a drop takes it
-//! for a full device queue and sends again at once, so shares collapse. What is attached is pinned in a BPF file system
-//! and described in a file (`place`); no process stays, except for work conservation (`divide`).
+//! Where the program is attached decides whether it works (`device`). If the kernel reports a drop to a local TCP
+//! sender, TCP assumes that the device's queue is full and sends again at once, so shares collapse. Attached programs
+//! and maps are pinned in a BPF file system and described in a file (`place`). No process has to keep running, except
+//! for work conservation (`divide`).
 //!
-//! Decided where the paper is silent: a packet of several segments is one arrival, since that is what a kernel hands
-//! over; what is neither IPv4 nor IPv6 passes; drops at a sender's own egress are silent.
+//! Decided where the paper is silent: a packet of several segments is one arrival, since that is how the kernel hands
+//! it over; packets that are neither IPv4 nor IPv6 pass; drops at a sender's own egress are not reported to it.
 //!
 //! Deliberately absent: virtual queueing delay in packets, since no congestion control of a kernel reads it; marking by
 //! a ramp; bypass of AQs while the device's queue is empty, which a program can't see.

@@ -1,6 +1,6 @@
-//! `tenants.toml`: who shares a device's link, and how. The words are those of a scenario's `[[entity]]` and
-//! `sharing`, with two of its own: `match` says whose a packet is, as `traffic` and `hosts` do in a simulated network,
-//! and `[link]` is what a fabric is there.
+//! `tenants.toml`: who shares a device's link, and how. The keys are those of a scenario's `[[entity]]` and `sharing`,
+//! and two more: `match` says which packets belong to a tenant, as `traffic` and `hosts` do in a scenario, and `[link]`
+//! describes the device's link, as `fabric` does there.
 
 use catalogue::{Sharing, Transport};
 use contract::CongestionSignal;

@@ -2,7 +2,7 @@
 //! recurrence.
 //!
 //! It serves the control plane, which writes rates, limits and thresholds in the program's units and reads gaps back,
-//! and the tests, which hold it against the program packet by packet, and against [`sharing::aq::gap`].
+//! and the tests, which compare it with the program packet by packet, and with [`sharing::aq::gap`].
 //!
 //! *Rounding.* The time of a byte is off by at most 2^-17 ticks, and a packet's time by another half tick. So after n
 //! packets without an empty moment, the word is within n (1/2 + size 2^-17) ticks of the exact recurrence: a packet of

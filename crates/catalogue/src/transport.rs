@@ -71,7 +71,8 @@ impl Transport {
         self.as_scheme().headers().parse(from, packet)
     }
 
-    /// A link has inverted these bits of a packet of this transport's: whether it goes on, as what it is now.
+    /// A link has inverted these bits of a packet of this transport. Returns whether the packet travels on, with its
+    /// header changed accordingly.
     pub fn damage(&self, packet: &mut Packet, bits: &[u32]) -> bool {
         self.as_scheme().headers().damage(packet, bits)
     }

@@ -11,14 +11,14 @@ use crate::{About, Guarantee, NetworkView, SwitchRequirements};
 
 /// A transport. Each transport's `Config` implements this.
 ///
-/// There are two checks, since they are asked at two times. [`Scheme::check`] is of the settings alone: the reader of a
-/// scenario asks it, before there is a network. [`Scheme::check_on`] is of the network that a plan has worked out. A
+/// There are two checks, since they are asked at two times. [`Scheme::check`] checks the settings alone: the reader of
+/// a scenario calls it before there is a network. [`Scheme::check_on`] is of the network that a plan has worked out. A
 /// host's part is always built for a network; a scene without one has [`NetworkView::star`].
 pub trait Scheme {
     /// Title, source and summary, for `clearway schemes`.
     fn about(&self) -> About;
 
-    /// What it has and does with these settings: declared, so that nobody builds it to find out.
+    /// What it has and does with these settings. It is declared, so that the scheme need not be built to find out.
     fn nature(&self) -> Nature;
 
     /// How its packets travel as bytes.
@@ -106,7 +106,7 @@ pub struct Nature {
 }
 
 impl Nature {
-    /// A transport that lives in hosts alone and delivers every message, compared as it is.
+    /// A transport without a part in switches that delivers every message, and is compared with its defaults.
     pub const fn of_hosts(family: Family) -> Nature {
         Nature {
             family,
@@ -149,7 +149,7 @@ impl Family {
 /// How `clearway compare --all` runs a scheme.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compared {
-    /// Not for itself: there is nothing that it would do there, or it is beneath others.
+    /// Not as an entry of its own: it would do nothing there, or other entries already use it.
     No,
     /// As it is.
     Alone,
@@ -157,30 +157,32 @@ pub enum Compared {
     With(&'static str),
 }
 
-/// What may become of a message that is not delivered.
+/// What a transport does with a message that it cannot deliver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Undelivered {
-    /// The sender goes on for good.
+    /// The sender never stops trying.
     Never,
-    /// The sender gives it up, once it has waited for long.
+    /// The sender gives it up after a long wait.
     GivenUp,
-    /// The network may reject it at once, for want of room; the sender may give it up too.
+    /// The network may reject it at once because it has no room. The sender may give it up too.
     Rejected,
 }
 
-/// How a scheme's packets travel as bytes: [`Header`], for those who know the scheme only when they run.
+/// How a scheme's packets travel as bytes. It is [`Header`] as a trait object, for code that learns only at run time
+/// which scheme a packet belongs to.
 pub trait HeaderFormat {
-    /// Appends a packet as it travels, but for its content, which follows.
+    /// Appends the packet's header as it travels. The content follows it.
     fn emit(&self, packet: &Packet, content: &[u8], to: &mut Writer<'_>);
 
     /// Reads a header from a wire into `packet`, and leaves its content to be read. Any input may come from a socket:
     /// no panic.
     fn parse(&self, from: &mut Reader<'_>, packet: &mut Packet) -> Result<(), Malformed>;
 
-    /// A link has inverted these bits of a packet: whether it goes on, as what it is now.
+    /// A link has inverted these bits of a packet. Returns whether the packet travels on, with its header changed
+    /// accordingly.
     fn damage(&self, packet: &mut Packet, bits: &[u32]) -> bool;
 
-    /// How they stand there, for readers of captures.
+    /// The layout of these headers as data, for readers of captures.
     fn layout(&self) -> Layout;
 
     /// Where in its message a data packet's payload begins, in bytes.

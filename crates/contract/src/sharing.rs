@@ -1,7 +1,7 @@
 //! How entities share a network: what each asks for and where, and what a mechanism that grants it can do.
 //!
 //! The terms are Augmented Queue's (section 4.1). A tenant asks for a share of a link in one pipeline of a switch, and
-//! packets bear the ids of what was granted. A mechanism stands in switches ([`SharingScheme::switch_part`]), between a
+//! packets carry the ids of the grants. A mechanism works in switches ([`SharingScheme::switch_part`]), between a
 //! host's endpoints and its NIC ([`SharingScheme::shaper`]), or in neither.
 
 use std::num::NonZeroU32;
@@ -23,7 +23,7 @@ pub trait SharingScheme {
     /// Checks what the types of the configuration can't express. Keys of errors are relative to the mechanism's table.
     fn check(&self) -> Result<(), Problem>;
 
-    /// What it does with requests in switches, if it does: packets bear tags then.
+    /// What it does with requests in switches, if anything: then packets carry tags.
     fn tagging(&self) -> Option<Tagging> {
         None
     }
@@ -67,13 +67,13 @@ pub trait SharingScheme {
         Ok(None)
     }
 
-    /// What is set so that it can hardly work for the least rate on a link, though it runs. Keys are relative to its
-    /// table.
+    /// Settings that can hardly work for the lowest rate on a link, although they run. Keys are relative to its table.
     fn warnings(&self, _link: &SharedLink, _least: Rate) -> Vec<Problem> {
         Vec::new()
     }
 
-    /// The same, of what the congestion control of one request listens to. The key is relative to the entity's table.
+    /// The same, for the signal to which the congestion control of one request reacts. The key is relative to the
+    /// entity's table.
     fn signal_warning(&self, _link: &SharedLink, _rate: Rate, _signal: CongestionSignal) -> Option<Problem> {
         None
     }
@@ -82,12 +82,11 @@ pub trait SharingScheme {
 /// What a mechanism in switches does with requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Tagging {
-    /// The share of all packets that bear no tag, on each link of which anything is asked; without, they take what they
-    /// can.
+    /// The share of all packets without a tag, on each link with a request. Without it, they take what they can.
     pub untagged: Option<Share>,
     /// Whether an entity may have what others leave idle.
     pub work_conserving: bool,
-    /// The part of each link that nobody is given, at least 0 and below 1.
+    /// The part of each link that is not granted to anybody, at least 0 and below 1.
     pub headroom: f64,
 }
 
@@ -156,7 +155,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// A request of a tenant who sets nothing.
+    /// A request with default settings.
     pub fn new(share: Share, feedback: CongestionSignal, place: Place) -> Request {
         Request { share, feedback, derive_threshold: false, capped: false, place }
     }
@@ -196,7 +195,7 @@ impl Ids {
     }
 }
 
-/// What a tenant says to a switch.
+/// A tenant's message to a switch.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Step {
     /// It asks for a share.
@@ -233,7 +232,7 @@ pub struct SharedLink {
     pub mtu: Bytes,
 }
 
-/// Why a switch can't do what is asked of it.
+/// Why a switch can't grant a request.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SwitchError {
     /// A setting that makes no sense; keys are relative to the mechanism's table.
@@ -244,7 +243,7 @@ pub enum SwitchError {
     Declined(AqId, String),
 }
 
-/// What a host was promised out of it and into it; none where nobody asked.
+/// The bandwidth that a host was granted out of it and into it; none without a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Hose {
     /// To all others together; above zero.

@@ -1,15 +1,15 @@
-//! Congestion controls of one's own that are WebAssembly modules: from the bytes of a file to what TCP asks.
+//! WebAssembly modules as congestion controls: from the bytes of a file to the calls that TCP makes.
 //!
-//! The contract is `transports::tcp::custom::contract`; this crate is one who keeps it. It is apart from the protocols
+//! The contract is `transports::tcp::custom::contract`; this crate implements it. It is separate from the protocols
 //! because it needs a compiler.
 //!
 //! The interface with a module ([`ABI`]) is numbers in its memory: `docs/own-protocol.md` has it in full. A module has
-//! one instance a host. The state of a flow is a piece of the module's memory that is put there before each call and
-//! taken away after it, so that ten thousand flows need no ten thousand memories, and a flow whose call went wrong
-//! leaves nothing behind: its host gets a fresh instance.
+//! one instance a host. The state of a flow is copied into the module's memory before each call and copied back after
+//! it. So ten thousand flows don't need ten thousand memories. After a failed call the host gets a fresh instance, and
+//! the failed flow leaves nothing behind.
 //!
-//! Nothing in a module can differ from run to run: it imports nothing, has neither threads nor vectors whose result a
-//! processor may choose, not-a-number has one form, and how long it may run is counted in instructions.
+//! A module behaves the same in every run: it imports nothing, has neither threads nor vector instructions whose
+//! results depend on the processor, NaN has one bit pattern, and its running time is limited by counting instructions.
 
 use std::sync::Arc;
 

@@ -12,7 +12,9 @@ use wasmtime::{Config, Engine, Instance, Memory, ResourceLimiter, Store, Trap, T
 
 use crate::{ABI, FUEL, MEMORY_BYTES_MAX, STATE_BYTES_MAX};
 
-/// What a module may export to hear of things; those before `CALLS_NEEDED` it has to.
+mod bounds;
+
+/// Functions that a module may export to learn of events; it must export those before `CALLS_NEEDED`.
 const CALLS: [&str; 6] = [
     "clearway_on_start",
     "clearway_on_ack",
@@ -26,6 +28,8 @@ const CALLS_NEEDED: usize = 4;
 /// Numbers of an event, at most, and of a verdict.
 const EVENT_NUMBERS: usize = 24;
 const VERDICT_NUMBERS: usize = 5;
+/// Where the timer is in a verdict.
+const TIMER: usize = 2;
 
 /// Most bytes of the text that names a module's settings.
 const NAMES_BYTES_MAX: usize = 4_096;
@@ -59,6 +63,7 @@ impl Compiled {
     /// Compiles a module and tries an instance of it.
     pub fn new(bytes: &[u8]) -> Result<Compiled, String> {
         let engine = engine().map_err(|error| format!("can't be run on this machine: {error}"))?;
+        bounds::check(bytes)?;
         let module = wasmtime::Module::new(&engine, bytes)
             .map_err(|error| format!("is not a module that can be run: {}", brief(&error)))?;
         if let Some(import) = module.imports().next() {
@@ -141,16 +146,18 @@ struct AtHost(Arc<Place>);
 
 impl Host for AtHost {
     fn start(&self, start: &Start) -> Result<(Box<dyn Program>, Verdict), Reason> {
-        let mut flow = Flow { place: self.0.clone(), state: Box::default(), hears_of_sends: false };
+        let answer = [start.window_bytes, 0, 0, 0, 0];
+        let mut flow = Flow { place: self.0.clone(), state: Box::default(), answer, hears_of_sends: false };
         let verdict = flow.call(Call::Start, &start_numbers(start))?;
         Ok((Box::new(flow), verdict))
     }
 }
 
-/// A flow's state between calls.
+/// A flow's state between calls, and what it has answered last.
 struct Flow {
     place: Arc<Place>,
     state: Box<[u8]>,
+    answer: [u64; VERDICT_NUMBERS],
     hears_of_sends: bool,
 }
 
@@ -168,11 +175,14 @@ impl Flow {
             self.state = now.first_state.clone();
             self.hears_of_sends = now.calls[Call::Send as usize].is_some();
         }
-        let answer = now.call(call, event, &mut self.state);
-        if answer.is_err() {
+        if let Err(trouble) = now.call(call, event, &mut self.state, &mut self.answer) {
             *running = None;
+            return Err(Reason::new(trouble));
         }
-        Verdict::from_numbers(answer.map_err(Reason::new)?)
+        let answer = self.answer;
+        // A timer is set once.
+        self.answer[TIMER] = 0;
+        Verdict::from_numbers(answer)
             .map_err(|reason| Reason::new(format!("the module {} in {}", reason.words(), CALLS[call as usize])))
     }
 }
@@ -203,7 +213,8 @@ impl Program for Flow {
     }
 }
 
-/// Refuses memory beyond the limit, with words: a module that is only told that there is none would go on somehow.
+/// Refuses memory beyond the limit with an error, so that the module stops. If it only learned that there is no more
+/// memory, it would continue with wrong results.
 struct Limits;
 
 impl ResourceLimiter for Limits {
@@ -321,10 +332,22 @@ impl Running {
         Ok(())
     }
 
-    fn call(&mut self, call: Call, event: &[u64], state: &mut [u8]) -> Result<[u64; VERDICT_NUMBERS], String> {
+    /// Calls a function with the flow's state and its last answer in place, which holds unless the module writes
+    /// another. Nothing of what another flow was told or has answered is left there.
+    fn call(
+        &mut self,
+        call: Call,
+        event: &[u64],
+        state: &mut [u8],
+        answer: &mut [u64; VERDICT_NUMBERS],
+    ) -> Result<(), String> {
         let name = CALLS[call as usize];
         let data = self.memory.data_mut(&mut self.store);
-        for (to, number) in data[self.event..].chunks_exact_mut(8).zip(event) {
+        let numbers = event.iter().chain(std::iter::repeat(&0));
+        for (to, number) in data[self.event..][..EVENT_NUMBERS * 8].chunks_exact_mut(8).zip(numbers) {
+            to.copy_from_slice(&number.to_le_bytes());
+        }
+        for (to, number) in data[self.verdict..].chunks_exact_mut(8).zip(&*answer) {
             to.copy_from_slice(&number.to_le_bytes());
         }
         data[self.state..self.state + state.len()].copy_from_slice(state);
@@ -337,11 +360,10 @@ impl Running {
             .map_err(|error| format!("the module {}", trouble(&format!("in {name}"), &error)))?;
         let data = self.memory.data(&self.store);
         state.copy_from_slice(&data[self.state..self.state + state.len()]);
-        let mut verdict = [0; VERDICT_NUMBERS];
-        for (number, from) in verdict.iter_mut().zip(data[self.verdict..].chunks_exact(8)) {
+        for (number, from) in answer.iter_mut().zip(data[self.verdict..].chunks_exact(8)) {
             *number = u64::from_le_bytes(from.try_into().expect("eight bytes"));
         }
-        Ok(verdict)
+        Ok(())
     }
 }
 
@@ -349,7 +371,8 @@ impl Running {
 fn trouble(place: &str, error: &wasmtime::Error) -> String {
     match error.downcast_ref::<Trap>() {
         Some(Trap::OutOfFuel) => format!("ran for too long {place}: more than {FUEL} units of fuel"),
-        Some(trap) => format!("trapped {place}: {trap}"),
+        // The library's own words begin with "wasm trap: ".
+        Some(trap) => format!("trapped {place}: {}", trap.to_string().trim_start_matches("wasm trap: ")),
         None => format!("{} {place}", brief(error)),
     }
 }

@@ -37,6 +37,10 @@ EXPORT("on_loss") void on_loss(void) { answer(); }
 EXPORT("on_mark") void on_mark(void) { answer(); }
 
 EXPORT("on_ack") void on_ack(void) {
+    if (settings[0] == 12) { /* says nothing from its second call on */
+        if (!state.calls++) verdict[0] = (u64)settings[2] + event[7];
+        return;
+    }
     answer();
     state.calls++;
     told++;

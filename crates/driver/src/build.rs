@@ -140,13 +140,13 @@ fn outlet<S>(plan: &Plan, cut: &Cut, id: LinkId, sender: S) -> Outlet<S> {
     }
 }
 
-/// What each part is told of what fails and recovers in it, and of new routes.
+/// The failures, repairs and new routes that each part applies.
 struct Changes<'a> {
     fabric: &'a Fabric,
     cut: &'a Cut,
     /// By part, earliest first.
     of_parts: Vec<Vec<(Time, Change)>>,
-    /// How things stand at the epoch that is being looked at.
+    /// The state of links and switches at the current epoch.
     dead: Failures,
     noise: BTreeMap<LinkId, LinkNoise>,
     rates: BTreeMap<LinkId, Rate>,

@@ -1,8 +1,8 @@
-//! What links carry, as blocks of a file that Wireshark and tcpdump read: pcapng (draft-ietf-opsawg-pcapng). The same
-//! for simulated links and live ones.
+//! Captures of links in the format that Wireshark and tcpdump read: pcapng (draft-ietf-opsawg-pcapng). The same for
+//! simulated links and live ones.
 //!
-//! A packet is noted when its last bit has left, in nanoseconds of the network's time. Every packet is an Ethernet
-//! frame, from the hardware address of its source to that of its destination:
+//! A packet's time is when its last bit has left, in nanoseconds of network time. Every packet is an Ethernet frame,
+//! from the hardware address of its source to that of its destination:
 //!
 //! - that of an attached host has its own bytes, with the mark that a switch has given it;
 //! - that of a transport is in IPv4 and UDP: addresses of the two hosts, class (in the upper three bits of the traffic
@@ -13,8 +13,8 @@
 //!   place in its list (IEEE 802 wants such a subtype there), and the frame in its own format; its addresses are those
 //!   of the link's ends.
 //!
-//! A packet without content has what it says as a comment, in the scheme's words: "dcpim: Token class 2, phase 7"; one
-//! that was lost, why.
+//! A packet without content has a comment that says what its header means, in the scheme's words: "dcpim: Token class
+//! 2, phase 7". The comment of a lost packet says why it was lost.
 
 mod dissector;
 pub mod internet;
@@ -33,8 +33,8 @@ use units::{LinkId, Problem, Time};
 
 use internet::{ethernet, mac_of, mark, seal_v4};
 
-/// The UDP port to which packets of the first transport that there is go; those of the second to the one behind it,
-/// and behind all transports' are those of sharing mechanisms.
+/// The UDP port of packets of the first transport in the list; those of the second have the next port, and so on. After
+/// all transports come the sharing mechanisms.
 pub const PORT: u16 = 17_770;
 
 /// The EtherType of a flow control's frames: that for experiments (IEEE 802).
@@ -64,7 +64,7 @@ pub(crate) fn limiter_port(name: &str) -> u16 {
     PORT + Transport::NAMES.len() as u16 + place_in(Sharing::NAMES, name)
 }
 
-/// What stands in front of a flow control's frames, by its name.
+/// The bytes before a flow control's frames, by its name.
 pub(crate) fn control_number(name: &str) -> u8 {
     place_in(LinkControl::NAMES, name) as u8
 }
@@ -262,7 +262,7 @@ fn interface(blocks: &mut Vec<u8>, name: &str, bps: u64) {
     put(blocks, INTERFACE, &[&[1, 0, 0, 0, 0, 0, 0, 0], &options]);
 }
 
-/// A packet: what there is of it, how long it is, and a comment if there is something to say.
+/// A packet: its captured bytes, its length, and perhaps a comment.
 fn block(blocks: &mut Vec<u8>, interface: u32, at: Time, frame: &[u8], length: usize, comment: &str) {
     let ns = at.ps() / 1_000;
     let words = [interface, (ns >> 32) as u32, ns as u32, frame.len() as u32, length as u32];
@@ -275,7 +275,8 @@ fn block(blocks: &mut Vec<u8>, interface: u32, at: Time, frame: &[u8], length: u
     put(blocks, PACKET, &[words.map(u32::to_le_bytes).as_flattened(), frame, blank, &options]);
 }
 
-/// What a packet without content says, in the words of its scheme: of data it would take longer than sending them.
+/// The comment of a packet without content, in the words of its scheme. Data packets have none, since writing it would
+/// take longer than sending them.
 fn says(plan: &Plan, packet: &Packet) -> String {
     if packet.has(flags::LINK_FRAME) {
         return format!("{}: {}", plan.scenario.flow_control.name(), plan.scenario.flow_control.says(packet));

@@ -1,9 +1,10 @@
 //! How a network is cut into parts: which node is where.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use fabric::Fabric;
 use run::Plan;
+use serde::Serialize;
 use units::{LinkId, NodeId, PortId};
 
 use crate::End;
@@ -21,12 +22,23 @@ pub struct Cut {
     outlet_of: Vec<u32>,
 }
 
+/// What a part of a network holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Shape {
+    /// Its hosts.
+    pub hosts: u32,
+    /// Its switches.
+    pub switches: u32,
+    /// Other parts that it has links to.
+    pub neighbours: u32,
+}
+
 /// How many ends of links a part has at best. A thread that advances a part through a window touches the state of its
 /// ports, links and packets again and again: some 500 bytes an end, so that they fit into the second-level cache of the
 /// processors of today. Measured on fat-trees of 1,024 and 8,192 hosts (docs/speed.md).
 const ENDS_OF_A_PART: usize = 800;
 
-/// With more parts than this a run exchanges so many packets between them, and in such small lots, that it gets slower.
+/// More parts than this would make a run slower, because they exchange many packets in small batches.
 const PARTS_MAX: usize = 32;
 
 impl Cut {
@@ -59,6 +71,19 @@ impl Cut {
             }
         }
         Cut { parts, part_of, place_of, pipe_of, outlet_of }
+    }
+
+    /// What each part holds.
+    pub fn shapes(&self, fabric: &Fabric) -> Vec<Shape> {
+        let mut shapes = vec![Shape { hosts: 0, switches: 0, neighbours: 0 }; self.parts];
+        for node in (0..fabric.nodes()).map(NodeId) {
+            let shape = &mut shapes[self.part_of(node)];
+            *(if fabric.as_host(node).is_some() { &mut shape.hosts } else { &mut shape.switches }) += 1;
+        }
+        let between = fabric.links.iter().map(|link| (self.part_of(link.from), self.part_of(link.to)));
+        let between: BTreeSet<_> = between.filter(|(from, to)| from != to).collect();
+        between.iter().for_each(|&(from, _)| shapes[from].neighbours += 1);
+        shapes
     }
 
     /// How many parts.

@@ -1,10 +1,10 @@
 //! Ports that wait for each other in a circle when a run ends.
 //!
-//! A queue that its neighbour has paused waits for packets there that came from it; where those wait in paused queues
-//! themselves, it waits for these. A circle of such waits never ends: a deadlock. Under PFC that is a result (routes
-//! with a cyclic buffer dependency deadlock); under a flow control that promises none it is a fault. Such promises are
-//! of tables without circles: where switches have had different ones, what went in circles may wait in circles, and a
-//! deadlock is a result under any.
+//! A paused queue waits for packets at the neighbour that paused it: those that came from this queue. If they wait in
+//! paused queues themselves, it waits for these in turn. A circle of such waits never ends: a deadlock. Under PFC that
+//! is a result (routes with a cyclic buffer dependency deadlock). Under a flow control that promises that there are no
+//! deadlocks, it is a fault. Such promises assume routes without loops. If switches had different tables for a while,
+//! packets may have looped, and a deadlock is a result under any flow control.
 
 use std::collections::{BTreeMap, BTreeSet};
 

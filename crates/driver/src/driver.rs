@@ -31,11 +31,12 @@ pub struct Driver<C: Carrier, P: Probe> {
     /// Whether its last window had an event for one in four of its links.
     pub(crate) busy: bool,
     pub(crate) wants: Wants,
-    /// Whether links repeat what they have damaged.
+    /// Whether links send damaged packets again.
     pub(crate) retries: bool,
     /// Whether links have a flow control.
     pub(crate) flow_controlled: bool,
-    /// Whether what a switch takes in may set other ports to work, by its flow control or an agent, or is watched.
+    /// Whether a packet that a switch accepts may make other ports ready, through its flow control or an agent, or is
+    /// observed.
     pub(crate) watches_ready_ports: bool,
 }
 
@@ -122,7 +123,7 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
         self.arm_host(now, host, false);
     }
 
-    /// Does what is due at one source, and says what it was.
+    /// Processes the next event of one source, and returns what it was.
     pub fn act(&mut self, now: Time, source: usize) -> Due {
         self.act_at(now, source, self.firsts())
     }
@@ -282,7 +283,7 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
         self.probe.on_arrival(now, &self.hosts[host as usize], packet, transit);
     }
 
-    /// Something has come to wait at a port: it goes if the transmitter is free, or when it will be.
+    /// A packet waits at a port: it is sent now if the transmitter is free, or else when it will be.
     #[inline(always)]
     pub(crate) fn nudge(&mut self, now: Time, switch: u32, out: PortId) {
         let slot = &self.switches[switch as usize];
@@ -296,7 +297,7 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
         }
     }
 
-    /// What has come to wait, and did not go at once, is shown to the probe.
+    /// Shows the probe a packet that waits because it was not sent at once.
     #[inline(never)]
     fn joined(&mut self, now: Time, switch: u32, out: PortId) {
         if P::ANY && self.wants.enqueues {
@@ -304,7 +305,8 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
         }
     }
 
-    /// What a flow control has set free, or it or an agent wants to say, after anything that its switch did.
+    /// After an action of a switch: serves the ports that its flow control has made ready, and sends messages of the
+    /// flow control or an agent.
     #[inline(never)]
     pub(crate) fn follow_up(&mut self, now: Time, switch: u32) {
         while let Some(port) = self.switches[switch as usize].switch.take_ready_port() {

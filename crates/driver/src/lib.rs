@@ -1,22 +1,23 @@
-//! What happens when a packet arrives, a transmitter is free, a host acts: once, over whatever carries packets.
+//! What happens when a packet arrives, a transmitter is free, or a host acts: written once, for every carrier of
+//! packets.
 //!
-//! A [`Driver`] has some nodes of a network, the links between them and an agenda of what is due when. It does one
-//! thing at a time, as of an instant that it is handed: so simulated time and the real clock drive the same lines. What
-//! brings a packet from one end of a link to the other is a [`Carrier`]: the simulator's memory, a live run's
-//! datagrams. What is observed is a [`Probe`]. Both are types, chosen when a program is compiled, and cost nothing
-//! where they do nothing.
+//! A [`Driver`] has some nodes of a network, the links between them, and an agenda of pending events. It processes one
+//! event at a time, at an instant that its caller gives. So simulated time and the real clock drive the same code. A
+//! [`Carrier`] brings a packet from one end of a link to the other: through the simulator's memory, or a live run's
+//! datagrams. A [`Probe`] observes. Both are type parameters, chosen at compile time, so one that does nothing costs
+//! nothing.
 //!
 //! Sources of events, in the order that breaks ties: the timeline (failures, samples), what comes out of links,
 //! transmitters that become free, hosts, switches' own deadlines. Each group is in the order of ids over the whole
 //! fabric, so two nodes that share a part today and not tomorrow see their own events in the same order both times.
 //!
-//! One event a hop: a packet that meets an idle transmitter goes on in the same event, and a link has one pending event
-//! however many packets are in flight on it.
+//! A hop costs one event: a packet that finds the transmitter idle leaves in the same event, and a link has one pending
+//! event however many packets are in flight on it.
 //!
-//! What every run gives, tables and an audit, is made here too ([`tables`], [`findings`]): so one with another carrier
-//! has what all have.
+//! The results of every run, tables and an audit, are made here too ([`tables`], [`findings`]), so that they are the
+//! same for every carrier.
 //!
-//! What links carry can be noted as others read it ([`capture`]).
+//! Packets on links can be written to capture files ([`capture`]).
 //!
 //! Absent on purpose: where time comes from, threads, files.
 
@@ -41,7 +42,7 @@ mod testing;
 
 pub use audit::findings;
 pub use build::drivers;
-pub use cut::Cut;
+pub use cut::{Cut, Shape};
 pub use driver::{Driver, Due};
 pub use links::{Carrier, Departure, End, Links, Outlet, Pipe};
 pub use nodes::{HostPort, HostSlot, SwitchSlot, digest};

@@ -1,4 +1,4 @@
-//! Links: what a driver must know of their two ends, and what carries packets from one to the other.
+//! Links: their two ends, as a driver sees them, and the carrier that brings packets from one to the other.
 
 use engine::Agenda;
 use node::Packet;

@@ -1,22 +1,22 @@
 //! Bit errors and losses on a link.
 //!
-//! Each bit of each packet is inverted with the same probability, independently. So the number of whole bits before the
-//! next wrong one is geometric, and that is what is drawn, once an error: packets that come through whole cost a
-//! subtraction. The stream of draws is the link's own, and its packets come in their own order, so that it makes no
-//! difference which thread it is on.
+//! Each bit of each packet is inverted with the same probability, independently. So the number of correct bits before
+//! the next wrong one has a geometric distribution. It is drawn once for each error, and a packet without errors costs
+//! a subtraction. Each link has a random stream of its own, and its packets stay in order, so the thread that runs it
+//! makes no difference.
 //!
-//! What is hit is lost where the link ends: Ethernet's frame check sequence is taken to find every error (a CRC of 32
-//! bits lets one damaged frame of 4 billion pass), also in a switch that cuts through and would in truth notice too
-//! late. A transport whose packets are in no Ethernet frame has a checksum of its own, which does what it can
-//! ([`node::Header::damage`]).
+//! A damaged packet is lost at the link's end: Ethernet's frame check sequence is assumed to find every error (a CRC of
+//! 32 bits misses one damaged frame of 4 billion). That also holds for cut-through switches, although a real one would
+//! notice too late. A transport whose packets are not in Ethernet frames has a checksum of its own, which finds fewer
+//! errors ([`node::Header::damage`]).
 //!
-//! Losses hit whole packets, whatever their length, and nothing finds them: a bad optic, a full buffer in a box that
-//! nobody knows of. They are drawn in the same way, and before bit errors, from a stream of their own.
+//! Losses hit whole packets, whatever their length, as a bad optic or a full buffer in an unknown box would. They are
+//! drawn in the same way, before bit errors, from a stream of their own.
 //!
-//! Frames of a flow control are neither hit nor lost. What makes real ones safe (a pause that is repeated and runs out
-//! by itself, IEEE 802.1Qbb) is not modelled, so that one lost frame would stop a link for ever, which a real one
-//! survives. So a lossy link is kinder to a flow control here than in life, where a lost pause may also cost packets.
-//! Messages of link-level retry, which mends that by itself, are hit and lost as packets are.
+//! Frames of a flow control are neither hit nor lost. Real pauses survive losses because they are repeated and expire
+//! (IEEE 802.1Qbb). That is not modelled, so a single lost frame would stop a link for ever. So a lossy link harms a
+//! flow control less here than in reality, where a lost pause may also cost packets. Messages of link-level retry are
+//! hit and lost as packets are, since it recovers by itself.
 
 use std::sync::Arc;
 
@@ -110,7 +110,7 @@ impl Noise {
         self.packets.set(noise.loss);
     }
 
-    /// Whether so many bytes that are no packet, and that no counter counts, are lost or damaged.
+    /// Whether a message of this many bytes, which is no packet and is not counted, is lost or damaged.
     pub(crate) fn hits(&mut self, bytes: u64) -> bool {
         let lost = !self.packets.miss(1);
         if lost {

@@ -9,14 +9,14 @@ use units::{Duration, PortId, Time};
 
 use crate::{HostSlot, SwitchSlot};
 
-/// What is observed of a run while it goes on: what a driver tells it, and what it has to say at the end.
+/// Observes a run: a driver calls it while the run goes on, and takes its results at the end.
 ///
 /// A part of a network has a probe of its own, which sees what happens in that part; the tables and findings are of all
 /// parts together. Nothing that a probe does changes the run. It is chosen once a run, as a type: with `()` a driver
-/// has no trace of any call here.
+/// makes none of these calls.
 ///
-/// Not told: what is in flight on a link or comes to a host's port while the link is down, which only their counters
-/// tell; and that a packet was trimmed, for its header goes on.
+/// Not reported: packets that are in flight on a link, or arrive at a host's port, when the link is down (only counters
+/// have these); and that a packet was trimmed, since its header travels on.
 pub trait Probe: Send + Sized {
     /// Whether a driver ever has to look at [`Probe::wants`].
     const ANY: bool = true;
@@ -46,7 +46,7 @@ pub trait Probe: Send + Sized {
     fn on_sample(&mut self, _now: Time, _view: View<'_>) {}
 
     /// There are too many samples: from now on one is taken at multiples of `interval`, which is twice what it was.
-    /// Samples at other times are to be dropped, and what they summed over time goes to the next.
+    /// Drop samples at other times, and add what they summed over time to the next sample.
     fn on_thin(&mut self, _interval: Duration) {}
 
     /// Something is about to change.
@@ -71,12 +71,12 @@ pub trait Probe: Send + Sized {
         Vec::new()
     }
 
-    /// What else whoever reads these tables must know.
+    /// Notes for readers of these tables.
     fn notes(_seen: &[&Self], _whole: &Whole<'_>) -> Vec<String> {
         Vec::new()
     }
 
-    /// What they found out about promises.
+    /// Whether promises were kept.
     fn findings(_seen: &[&Self], _whole: &Whole<'_>) -> Vec<Finding> {
         Vec::new()
     }

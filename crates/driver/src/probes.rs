@@ -1,4 +1,4 @@
-//! The probes of a run: one line each. Which of them look, a scenario says.
+//! The probes of a run: one line each. The scenario says which of them are active.
 
 mod arrivals;
 mod captured;
@@ -141,7 +141,8 @@ impl Probes {
         self
     }
 
-    /// Without those that can't say what they saw to another process. Gives the tables that a run has not for that.
+    /// The same without those probes that can't send their results to another process. Gives the tables that a run has
+    /// not for that.
     pub fn keep_those_that_pack(&mut self) -> Vec<&'static str> {
         let left_out = [
             self.congestion.take().map(|_| &["congestion"][..]),

@@ -44,7 +44,7 @@ pub fn tables<C: Carrier, P: Probe>(
     tables
 }
 
-/// What whoever reads the tables must know.
+/// Notes for readers of the tables.
 pub fn notes<C: Carrier, P: Probe>(whole: &Whole<'_>, parts: &[Driver<C, P>], others: &[Summary<P>]) -> Vec<String> {
     P::notes(&probes(parts, others), whole)
 }

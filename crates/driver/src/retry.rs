@@ -177,7 +177,7 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
         }
     }
 
-    /// A free transmitter is busy with so many bytes. Returns until when.
+    /// A free transmitter is busy with this many bytes. Returns until when.
     fn occupy(&mut self, outlet: u32, now: Time, bytes: u32) -> Time {
         match self.links.outlets[outlet as usize].from {
             End::Switch { index, port } => self.switches[index as usize].switch.occupy(now, port, bytes),

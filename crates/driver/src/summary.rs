@@ -1,7 +1,7 @@
-//! What the parts of a network in one process have to say when a run is over, for another process to gather.
+//! The results of one process's parts of the network, for another process to combine when a run is over.
 //!
-//! It is bytes, and whoever reads them trusts none: numbers are kept so small that sums of them fit, and what is told
-//! of flows, links and switches that the other process does not have is refused.
+//! It travels as bytes that the reader does not trust. Numbers are limited so that their sums fit, and statements about
+//! flows, links and switches that the sending process does not have are refused.
 
 use std::collections::BTreeSet;
 
@@ -188,7 +188,7 @@ fn each<T>(to: &mut Writer<'_>, of: Vec<T>, mut pack: impl FnMut(&mut Writer<'_>
     of.into_iter().for_each(|one| pack(to, one));
 }
 
-/// All of a list. Nothing is reserved for what is only said to come.
+/// All of a list. No memory is reserved for data that are only announced.
 fn all<T>(
     from: &mut Reader<'_>,
     mut parse: impl FnMut(&mut Reader<'_>) -> Result<T, Malformed>,

@@ -34,7 +34,7 @@ impl Carrier for Memory {
     }
 }
 
-/// Runs a plan in so many parts until all flows have ended, nothing is left to happen, or its time is over.
+/// Runs a plan in this many parts until all flows have ended, nothing is left to happen, or its time is over.
 pub(crate) fn run<P: Probe>(plan: &Plan, parts: usize, probe: impl FnMut() -> P) -> Vec<Driver<Memory, P>> {
     let cut = Cut::new(plan, parts);
     let mut part = 0..;

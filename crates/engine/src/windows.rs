@@ -90,7 +90,7 @@ pub struct Bounds {
     pub lookahead: Duration,
     /// No event at this time or later happens.
     pub horizon: Time,
-    /// The run ends when the partitions have reached so much together.
+    /// The run ends when the partitions have reached this much together.
     pub goal: u64,
 }
 

@@ -1,9 +1,9 @@
 //! Failures of links and switches: as a scenario states them, and as the timeline of changes that follows.
 //!
 //! There are three kinds. A *dead* link or switch carries nothing, and by default routing learns of it. A *degraded*
-//! link (a "grey failure") loses packets, corrupts bits or runs below its rate, and nobody is told: routes, ideal times
-//! and the line rates that transports assume stay the same. A *flapping* link or switch goes through one of these again
-//! and again.
+//! link (a "grey failure") loses packets, corrupts bits or runs below its rate, and routing does not notice: routes,
+//! ideal times and the line rates that transports assume stay the same. A *flapping* link or switch goes through one of
+//! these again and again.
 
 mod epochs;
 mod news;

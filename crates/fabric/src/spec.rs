@@ -36,11 +36,11 @@ pub enum FabricSpec {
     LeafSpine(LeafSpine),
     /// Servers with several links, each to a different rail switch of their block, under spines.
     Rails(Rails),
-    /// Servers with a link into each of several equal leaf-spine networks, which have nothing else in common.
+    /// Servers with a link into each of several equal leaf-spine networks, which share only the servers.
     MultiPlane(MultiPlane),
     /// Three-tier fat-tree of k-port switches.
     FatTree(FatTree),
-    /// Three tiers with any numbers of switches, oversubscribed at each tier as wished.
+    /// Three tiers with any numbers of switches, each with an oversubscription of its own.
     Clos(Clos),
     /// Groups of routers that are all joined to each other, with links between all groups.
     Dragonfly(Dragonfly),

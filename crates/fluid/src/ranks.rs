@@ -1,4 +1,4 @@
-//! The ranks of training jobs at flow level: what of theirs starts when.
+//! The ranks of training jobs at flow level: when their messages start.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -42,7 +42,7 @@ pub struct Terms {
     pub slots: u32,
     /// Time between the arrival of a message and what is sent because of it.
     pub latency: Duration,
-    /// Bytes on the wire for so many bytes of the buffer: (2, 1) for NCCL's LL, (16, 15) for LL128, else (1, 1).
+    /// Bytes on the wire for this many bytes of the buffer: (2, 1) for NCCL's LL, (16, 15) for LL128, else (1, 1).
     pub expand: (u64, u64),
 }
 
@@ -53,7 +53,7 @@ impl Default for Terms {
 }
 
 impl Terms {
-    /// Payload of a message that carries so many bytes of the buffer.
+    /// Payload of a message that carries this many bytes of the buffer.
     fn payload(&self, bytes: u64) -> u64 {
         let (by, of) = self.expand;
         u64::try_from((u128::from(bytes) * u128::from(by)).div_ceil(u128::from(of))).unwrap_or(u64::MAX)
@@ -66,7 +66,7 @@ pub type Entry<'a> = &'a [Vec<StepId>];
 /// A part of the buffer: where it begins, and its length.
 pub(crate) type Span = (u64, u64);
 
-/// `span` in so many parts, whose lengths differ by one at most. Some are empty if there are more than bytes.
+/// `span` in this many parts, whose lengths differ by one at most. Some are empty if there are more than bytes.
 pub(crate) fn split((at, bytes): Span, parts: u64) -> impl ExactSizeIterator<Item = Span> + Clone {
     let (each, more) = (bytes / parts, bytes % parts);
     let begin = move |part: u64| at + part * each + part.min(more);
@@ -78,7 +78,7 @@ fn channels(bytes: u64, terms: &Terms) -> impl Iterator<Item = Span> {
     split((0, bytes), u64::from(terms.channels)).filter(|span| span.1 > 0)
 }
 
-/// Into how many chunks a part of so many bytes goes.
+/// Into how many chunks a part of this many bytes goes.
 fn chunks(bytes: u64, terms: &Terms) -> u64 {
     bytes.div_ceil(terms.chunk).max(1)
 }

@@ -314,7 +314,7 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// An empty job of so many ranks.
+    /// An empty job of this many ranks.
     pub fn new(ranks: u32) -> Builder {
         Builder {
             ranks,

@@ -50,7 +50,7 @@ pub struct Training {
     pub micro_batch: u32,
     /// What a rank computes with.
     pub accelerator: Accelerator,
-    /// Size of an element of activations and parameters. Default: 2B, as of bfloat16.
+    /// Size of an element of activations and parameters. Default: 2B, for bfloat16.
     #[serde(default = "two_bytes")]
     pub element: Bytes,
     /// Whether the backward pass computes each layer's activations again, its all-reduces and all-to-alls included.
@@ -127,7 +127,8 @@ pub struct Gpt {
     pub vocabulary: u32,
     /// Length of the inner vector of feed-forward layers. Default: 4 times `hidden`.
     pub feed_forward: Option<u32>,
-    /// Length of all keys of a token, less than `hidden` with grouped queries; of all values, too. Default: `hidden`.
+    /// Length of all keys of a token together, and of all values; less than `hidden` with grouped queries. Default:
+    /// `hidden`.
     pub key_value: Option<u32>,
     /// What else differs. Default: `gpt`.
     #[serde(default)]
@@ -154,14 +155,15 @@ pub struct Moe {
     pub expert_hidden: u32,
     /// Gini coefficient of the experts' loads: 0 if all get as many tokens. Measured for real text: 0.105 to 0.25.
     pub gini: f64,
-    /// Length of all keys of a token, less than `hidden` with grouped queries; of all values, too. Default: `hidden`.
+    /// Length of all keys of a token together, and of all values; less than `hidden` with grouped queries. Default:
+    /// `hidden`.
     pub key_value: Option<u32>,
     /// What else differs. Default: `llama`.
     #[serde(default = "llama")]
     pub family: Family,
 }
 
-/// What families of models differ in beside sizes.
+/// Families of models, which differ in more than sizes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Family {
@@ -179,7 +181,7 @@ pub enum Family {
 pub struct Accelerator {
     /// 10^12 floating-point operations a second that it can do, for example 312 (A100) or 989 (H100), both of bfloat16.
     pub teraflops: f64,
-    /// The share of these that it does, for example 0.5: Narayanan et al. (2021) measured 0.43 to 0.52.
+    /// The share of these that it achieves, for example 0.5: Narayanan et al. (2021) measured 0.43 to 0.52.
     pub efficiency: f64,
 }
 
@@ -189,8 +191,8 @@ pub struct Accelerator {
 pub struct Gradients {
     /// Size of an element of gradients. Default: 4B, as Megatron sums them.
     pub element: Bytes,
-    /// Whether each rank has the optimiser's state of a part alone: gradients are reduce-scattered, and parameters
-    /// gathered at the begin of an iteration, in place of an all-reduce. Default: false.
+    /// Whether each rank has only a part of the optimiser's state. Then gradients are reduce-scattered, and parameters
+    /// are gathered at the beginning of an iteration, instead of an all-reduce. Default: false.
     pub sharded: bool,
     /// Gradients are summed in buckets of whole layers, from the last to the first, of at least this size.
     /// Default: 40,000,000 elements, as Megatron's.
@@ -215,7 +217,7 @@ pub struct Setting<'a> {
     pub data: How,
     /// All-to-alls of expert groups.
     pub expert: How,
-    /// Computations of a rank take so many times as long.
+    /// Computations of a rank take this many times as long.
     pub slow: &'a dyn Fn(Rank) -> f64,
     /// Seed of the experts' loads.
     pub seed: u64,
@@ -260,7 +262,7 @@ impl Training {
         iteration::add(self, b, ranks, setting, iteration, entry)
     }
 
-    /// A job of so many iterations, one after the other at every rank.
+    /// A job of this many iterations, one after the other at every rank.
     pub fn graph(&self, iterations: u32, setting: &Setting<'_>) -> Result<Graph, Problem> {
         self.check()?;
         let count = self.ranks() as u32;
@@ -382,7 +384,7 @@ impl Training {
         u64::from(self.micro_batch) * u64::from(self.model.shape().sequence)
     }
 
-    /// Time of so many floating-point operations.
+    /// Time of this many floating-point operations.
     pub fn time_of(&self, flops: u128) -> Duration {
         // 10^12 operations a second are one a picosecond.
         let Accelerator { teraflops, efficiency } = self.accelerator;

@@ -1,4 +1,4 @@
-//! Where some ranks of a job stand: what ends, and what may begin then.
+//! The progress of some ranks of a job: which steps have ended, and which may begin.
 
 use std::cmp::Reverse;
 use std::collections::hash_map::Entry;
@@ -40,7 +40,7 @@ impl Placement {
     }
 }
 
-/// Where ranks of a job stand: those of one host, or all.
+/// The progress of a job's ranks: those of one host, or all.
 ///
 /// Whoever drives it passes on what happens, in order of time, and starts the messages that are put into `out`. Of
 /// those on a connection it also says when their last byte has left ([`Progress::left_host`]). Messages between ranks
@@ -156,7 +156,7 @@ impl Progress {
         }
     }
 
-    /// Ends what has ended, and begins what waited for that.
+    /// Completes steps that have ended, and begins steps that waited for them.
     fn settle(&mut self, now: Time, out: &mut Vec<MessageId>) {
         let graph = Arc::clone(&self.graph);
         while let Some(step) = self.ended.pop_front() {

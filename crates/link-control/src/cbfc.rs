@@ -1,30 +1,30 @@
 //! Credit-based flow control of Ultra Ethernet's link layer (CBFC; UE specification 1.0, section 5.2): a sender may
 //! send only what the receiver of the link has promised room for.
 //!
-//! Classes are grouped into virtual channels. For each channel, the receiver of a link has room for so many *credits*,
-//! of a fixed number of bytes each; a packet takes its bytes, rounded up to credits. The sender counts the credits
-//! that it has consumed, the receiver those that it has freed, since a packet has left its buffer. Both counters have
-//! 15 bits and go round. The receiver tells its counter in frames (CF_Update), and the sender sends while consumed
-//! less freed leaves room for a full-size packet. So nothing that has credits is ever lost for want of memory, and a
-//! link whose credits do not cover its round trip carries so many bytes a round trip.
+//! Classes are grouped into virtual channels. For each channel, the receiver of a link has room for a number of
+//! *credits*, of a fixed number of bytes each; a packet takes its bytes, rounded up to credits. The sender counts the
+//! credits that it has consumed, the receiver those that it has freed, since a packet has left its buffer. Both
+//! counters have 15 bits and go round. The receiver tells its counter in frames (CF_Update), and the sender sends while
+//! consumed less freed leaves room for a full-size packet. So no packet that has credits is ever lost because memory is
+//! full, and a link whose credits do not cover its round trip carries as many bytes a round trip as it has credits for.
 //!
-//! A packet that is lost on the link, or that the switch has no use for, would take its credits along. So the sender
-//! tells what it has consumed (CC_Update) when it has none left; what the receiver has not seen of it by then is lost,
-//! since a link keeps its order, and it frees it.
+//! The credits of a packet that is lost on the link, or that the switch discards, would be missing for ever. So the
+//! sender reports what it has consumed (CC_Update) when it has no credits left. Since a link keeps its order, packets
+//! that the receiver has not seen by then are lost, and it frees their credits.
 //!
 //! Decided here, where public descriptions leave it open:
 //!
 //! - *One virtual channel for all classes but 0*, unless `vcs` says otherwise: each takes memory for a round trip of
 //!   every link. Within a channel the port's scheduler chooses among classes as always.
-//! - *A full-size packet's credits must be there*, whatever the packet: hardware that chooses a queue does not know
+//! - *A sender needs the credits of a full-size packet* to send any packet: hardware that chooses a queue does not know
 //!   the length of what it will read.
-//! - *Credits are known when a run begins.* When a link comes up again, its sender has none until the receiver tells
-//!   what is free: what came before the failure may still wait there.
+//! - *Senders have all credits when a run begins.* When a link comes up again, its sender has none until the receiver
+//!   says how much is free: packets from before the failure may still wait there.
 //! - *When CC_Updates are sent*: behind a packet that leaves no credits for another, if half of them were consumed
-//!   since the last. The specification has them periodic. Frames are never lost here, so this does as well, and it
-//!   costs a link nothing that is busy.
+//!   since the last. The specification has them periodic. Frames are never lost here, so this is enough, and it takes
+//!   no bandwidth from a busy link.
 //!
-//! Packets of classes without a channel, and packets that a switch makes itself, have what memory is left beside all
+//! Packets of classes without a channel, and packets that a switch creates, use the memory that is left beside all
 //! credits, and are lost if there is none. Deliberately absent: the negotiation by LLDP, adding and removing channels
 //! while a link works, and the spacing of control ordered sets.
 
@@ -42,7 +42,7 @@ use units::{Bytes, HostId, NodeId, PortId, Problem, SwitchId};
 use contract::link_control::{LinkScheme, LinkView, check_classes, class_mask};
 use contract::{About, Compared, HeaderFormat, headers_of};
 
-use channels::{Channels, Terms};
+use channels::{Channels, Params};
 pub use frame::{Frame, VCS_MAX};
 
 /// Configuration of CBFC.
@@ -52,14 +52,15 @@ pub struct Config {
     /// The classes of each virtual channel. Packets of other classes need no credits, and are dropped when memory is
     /// full. Default: one channel of the classes 1 to 7.
     pub vcs: Vec<Vec<u8>>,
-    /// Bytes that the receiver of each link has room for in each virtual channel. Default: what keeps the link busy,
-    /// that is its round trip in full-size packets, three more, and `update`; or the part of it that the switch's
-    /// buffer has room for at all ports alike, with which links carry less than their rate.
+    /// Bytes for which the receiver of each link has room in each virtual channel. Default: enough to keep the link
+    /// busy, that is its round trip in full-size packets, three more, and `update`. If the switch's buffer is too small
+    /// for that at all ports, each has the same share of it, and links carry less than their rate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub credits: Option<Bytes>,
     /// Bytes of one credit, 32 to 2048. Default: 64B.
     pub credit_size: Bytes,
-    /// Bytes that a receiver frees in a virtual channel before it tells. Default: 0, which tells of each packet.
+    /// Bytes that a receiver frees in a virtual channel before it sends an update. Default: 0, an update for each
+    /// packet.
     pub update: Bytes,
 }
 
@@ -115,10 +116,10 @@ impl LinkScheme for Config {
     }
 
     fn check_on(&self, view: &LinkView<'_>, switch: SwitchId) -> Result<(), Problem> {
-        let (node, terms) = (view.fabric.switch_node(switch), self.terms(view));
+        let (node, params) = (view.fabric.switch_node(switch), self.params(view));
         let size = self.credit_size.get();
         let name = &view.fabric.names[node.index()];
-        let least = u64::from(terms.full_packet) + terms.update;
+        let least = u64::from(params.full_packet) + params.update;
         for port in self.ports(view, node) {
             let credits = self.credits_into(view, node, port);
             if credits < least {
@@ -177,14 +178,14 @@ impl LinkScheme for Config {
 }
 
 impl Config {
-    fn terms(&self, view: &LinkView<'_>) -> Terms {
+    fn params(&self, view: &LinkView<'_>) -> Params {
         let mut vc_of = [None; CLASSES];
         for (vc, classes) in (0..).zip(&self.vcs) {
             classes.iter().for_each(|&class| vc_of[usize::from(class)] = Some(vc));
         }
         let size = self.credit_size.get();
         let full_packet = view.mtu_bytes.div_ceil(size) as u16;
-        Terms { vc_of, credit_bytes: size as u32, full_packet, update: self.update.get().div_ceil(size) }
+        Params { vc_of, credit_bytes: size as u32, full_packet, update: self.update.get().div_ceil(size) }
     }
 
     fn ports(&self, view: &LinkView<'_>, node: NodeId) -> impl Iterator<Item = PortId> + use<> {
@@ -195,9 +196,9 @@ impl Config {
     fn busy_credits(&self, view: &LinkView<'_>, node: NodeId, port: PortId) -> u64 {
         // Until a packet's credits come back it has itself to leave, then its update does, behind a packet that has
         // begun; and a third must have room all the while.
-        let terms = self.terms(view);
+        let params = self.params(view);
         let round_trip = view.hop_bdp_bytes(node, port) + u64::from(frame::UPDATE_BYTES);
-        (round_trip.div_ceil(view.mtu_bytes) + 3) * u64::from(terms.full_packet) + terms.update
+        (round_trip.div_ceil(view.mtu_bytes) + 3) * u64::from(params.full_packet) + params.update
     }
 
     /// Credits that a node gives its neighbour at a port in each virtual channel.
@@ -235,6 +236,6 @@ impl Config {
         let link = view.fabric.link(view.fabric.ports[node.index()][port.index()]);
         let out = self.credits_into(view, link.to, link.to_port);
         let into = self.credits_into(view, node, port);
-        Channels::new(self.terms(view), [out, into].map(|credits| credits.min(CREDITS_MAX) as u16), self.vcs.len())
+        Channels::new(self.params(view), [out, into].map(|credits| credits.min(CREDITS_MAX) as u16), self.vcs.len())
     }
 }

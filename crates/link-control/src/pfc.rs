@@ -42,12 +42,12 @@ pub struct Config {
     /// ports may hold more. Default: `alpha` holds for all ports.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub per_rate: Option<Rate>,
-    /// Headroom of each port and class, in one-hop bandwidth-delay products, if more than the reaction takes should be
-    /// set aside. Default: what the reaction takes.
+    /// Headroom of each port and class, in one-hop bandwidth-delay products, if it should be more than the bytes that
+    /// arrive during the reaction. Default: the bytes that arrive during the reaction.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub headroom_bdps: Option<f64>,
-    /// Headroom by the formula with which operators configure switches, in place of what the reaction takes here.
-    /// Default: none.
+    /// Headroom by the formula with which operators configure switches, instead of the bytes that arrive here during
+    /// the reaction. Default: none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub headroom: Option<Headroom>,
     /// How far below the threshold the count has to fall before a pause is lifted. Default: 3000B.
@@ -61,23 +61,23 @@ pub struct Config {
 /// the scripts `buffer_headroom_*.lua` of sonic-swss): a frame of the class that has begun, and a frame before the
 /// pause, both directions of the cable, and what the neighbour sends until it answers.
 ///
-/// It is what switches are told, so that it may be less than what arrives: where cables are longer, or where `mtu` is
-/// too small, a lossless class loses packets, as it does in networks that are configured so.
+/// It is a setting of switches, so it may be too small: if cables are longer, or `mtu` is too small, a lossless class
+/// loses packets, as it would in a real network with this configuration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Headroom {
-    /// Length of the cables in metres, at 198,000 km/s. Default: what each link's delay amounts to.
+    /// Length of the cables in metres, at 198,000 km/s. Default: the length that follows from each link's delay.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cable_m: Option<f64>,
     /// Largest frame on the link, of any class. Default: `host.mtu`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mtu: Option<Bytes>,
-    /// What a neighbour sends from when a pause arrives until it stops. Default: the most that IEEE 802.3, 31B.3.7
-    /// allows at the link's rate: 394 quanta of 64 bytes at 100 Gbps, 453 at 200, 905 at 400.
+    /// Bytes that a neighbour sends from when a pause arrives until it stops. Default: the most that IEEE 802.3,
+    /// 31B.3.7 allows at the link's rate: 394 quanta of 64 bytes at 100 Gbps, 453 at 200, 905 at 400.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub response: Option<Bytes>,
-    /// Cells of the switch's memory, if what follows a pause may be packets of 64 bytes that fill one each: headroom is
-    /// as many times larger. Default: memory is filled to the byte.
+    /// Size of the cells of the switch's memory. A packet of 64 bytes that arrives after a pause fills a whole cell, so
+    /// headroom is larger by that factor. Default: memory has no cells.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cell: Option<Bytes>,
 }

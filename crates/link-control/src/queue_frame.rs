@@ -1,4 +1,4 @@
-//! What neighbours say of single queues, and how a NIC answers.
+//! Frames that pause and resume single queues of a neighbour, and how a NIC obeys them.
 
 use std::collections::BTreeSet;
 
@@ -10,12 +10,12 @@ use units::{FlowId, HostId, Time, mix};
 
 use node::flow_queues::HELD_CLASSES;
 
-/// By what a neighbour's queue is called in frames.
+/// How frames name a neighbour's queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Name {
     /// By the flow, which has one of its own.
     Flow,
-    /// By its number. In a NIC, flows have a queue for each of so many virtual flow ids.
+    /// By its number. In a NIC, flows have a queue for each of this many virtual flow ids.
     Number {
         /// Virtual flow ids.
         vfids: u16,
@@ -32,7 +32,7 @@ impl Name {
     }
 }
 
-/// A frame to the node from which packets come: one of its queues pauses, or goes on.
+/// A frame to an upstream neighbour: one of its queues is paused or resumed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Frame {
     /// Which queue: see [`Name`].

@@ -1,16 +1,16 @@
-//! Hosts that are something on this machine: a TUN or TAP device, or a network namespace with one in it.
+//! Hosts of the fabric that are attached to this machine: by a TUN or TAP device, or by a network namespace with one in
+//! it.
 //!
-//! What the kernel sends to such a device comes into the fabric at that host when it comes by the clock; it goes
-//! through the same NIC, links and switches as every packet, and what comes out at another such host is written to its
-//! device.
-//! So the kernel's TCP, and every program over it, runs over a fabric of Clearway, with its rates, delays, queues,
-//! failures, AQs and flow controls. The fabric carries IP packets: a packet is as long on the wire as it is from its IP
-//! header on, and has its bytes as content. Switches mark those whose transport understands it (ECT), and the mark is
-//! in the IP header when they come out. ECMP tells flows apart by addresses, protocol and ports.
+//! A packet that the kernel sends to such a device enters the fabric at that host, at the time by the clock. It goes
+//! through the same NIC, links and switches as every packet. If it reaches another attached host, it is written to that
+//! host's device. So the kernel's TCP, and every program over it, runs over a fabric of Clearway, with its rates,
+//! delays, queues, failures, AQs and flow controls. The fabric carries IP packets: a packet is as long on the wire as
+//! it is from its IP header on, and has its bytes as content. Switches mark those whose transport understands it (ECT),
+//! and the mark is in the IP header when they come out. ECMP tells flows apart by addresses, protocol and ports.
 //!
 //! A frame of up to 64 KB that the kernel has left uncut waits in `Frames` until the NIC takes its packets one after
-//! another ([`ip`]); what comes out is put together again (`coalesce`). While a host has `OFFERED` packets to send
-//! nothing more is read from its device, so that what is too much waits, and is dropped, in the kernel's own queue.
+//! another ([`ip`]); packets that come out are merged again (`coalesce`). While a host has `OFFERED` packets to send,
+//! nothing more is read from its device, so that an excess waits, and is dropped, in the kernel's own queue.
 
 mod coalesce;
 #[cfg(target_os = "linux")]
@@ -37,7 +37,7 @@ use device::Device;
 use ip::{Destination, FRAME_BYTES_MAX, OFFLOAD_BYTES, Packets, Refused};
 use neighbours::{ETHERNET_BYTES, Ethernet};
 
-/// So many packets a host has to send at most before its device is left alone.
+/// The most packets that a host may have to send before its device is read again.
 const OFFERED: usize = 64;
 
 /// Frames that are kept for packets which have not left: beyond these the oldest are forgotten, with packets that were
@@ -64,7 +64,7 @@ impl Header for Place {
         Place { frame, index, sealed: sealed != 0 }
     }
 
-    /// On a wire there is nothing of it: an IP packet has headers of its own.
+    /// It takes no bytes on a wire: an IP packet has headers of its own.
     fn emit(self, _: &mut Writer<'_>) {}
 
     fn parse(_: &mut Reader<'_>) -> Result<Place, Malformed> {
@@ -90,7 +90,7 @@ impl Frames {
         self.first.wrapping_add(self.kept.len() as u32 - 1)
     }
 
-    /// Writes a packet's bytes, for the one time that it leaves.
+    /// Writes a packet's bytes when it leaves.
     fn write(&mut self, place: Place, out: &mut [u8]) {
         match self.kept.get_mut(place.frame.wrapping_sub(self.first) as usize) {
             Some((packets, left)) => {
@@ -313,7 +313,7 @@ impl Attached {
         }
     }
 
-    /// Devices get what has come so far.
+    /// Writes the packets that have arrived so far to their devices.
     #[inline]
     pub fn flush(&mut self) {
         for port in &mut self.ports {

@@ -2,8 +2,8 @@
 //! a virtual link by packet size, the latency of a hop, many virtual links on one thread, and packet-hops a second.
 //!
 //! Paper: 38 Gbps on a link of 40 with packets of 8 KB, and 3 us a hop with small packets, between servers with RDMA.
-//! Here both ends are on one machine. All contents are written and checked. Beside each number stands for how much of
-//! the time other programs, or other virtual machines, had the workers' cores.
+//! Here both ends are on one machine. All contents are written and checked. Beside each number is the share of the time
+//! for which other programs, or other virtual machines, used the workers' cores.
 
 use std::process::Command;
 
@@ -123,7 +123,7 @@ pub fn measure(mut start: Option<impl FnMut() -> Command>, mut look: impl FnMut(
     Ok(Report { cores, throughput: throughput?, latency: latency?, sharing: sharing?, hops: hops? })
 }
 
-/// `flows` pairs of hosts on a switch, each with a message of so many bytes, in packets of so many.
+/// `flows` pairs of hosts on a switch, each with a message of this many bytes, in packets of this many.
 fn pairs(flows: u32, gbps: f64, packet_bytes: u32, bytes: f64) -> String {
     let classes = (0..flows).map(|flow| {
         let (sender, receiver) = (2 * flow, 2 * flow + 1);

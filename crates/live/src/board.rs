@@ -1,19 +1,20 @@
-//! What workers tell each other of time: how far each may go.
+//! The board on which workers publish how far each of them has come, so that all know how far they may go.
 //!
-//! A packet takes at least a link's delay from one worker to another. So a worker may do what is due at t as soon as no
-//! other worker can still send anything that comes out before, or at, t. Each *promises* a time before which it will do
-//! nothing more; with that and the least delay of the links between them, others know how far they may go. So nodes
-//! see the same in the same order whichever worker they are on, and a run on many threads has the history that it has
-//! on one, and in the simulator.
+//! A packet takes at least a link's delay from one worker to another. So a worker may process events at time t as soon
+//! as no other worker can still send anything that arrives at or before t. Each *promises* a time before which it will
+//! do nothing more. From that and the least delay of the links between them, others know how far they may go. So nodes
+//! see the same packets in the same order whichever worker they are on, and a run on many threads has the same history
+//! as on one, and as in the simulator.
 //!
-//! Promises alone would creep, one delay after the other, where nobody has anything to do for long. A worker that has
-//! to wait therefore *rests*: it says when its next event is, and how many packets it has sent and taken. If all rest,
-//! and all that was sent has been taken, nothing happens before the earliest of these events: then that holds
-//! ([`Board::quiet_until`]). It reads all of it twice, as a worker may begin to move in between.
+//! When no worker has an event for a long time, promises alone would advance by only one link delay at a time. So a
+//! worker that has to wait *rests*: it publishes when its next event is, and how many packets it has sent and taken. If
+//! all workers rest, and all packets sent have been taken, nothing happens before the earliest of these events, and all
+//! may go on to that time ([`Board::quiet_until`]). The numbers are read twice, since a worker may stop resting in
+//! between.
 //!
-//! Workers may be in several processes. Each process has lines of memory of its own, which the others can only read,
-//! and what they read there binds that process alone: packets are counted for each pair of workers, and only the first
-//! process says that the run is over, or that a process is lost.
+//! Workers may be in several processes. Each process has lines of memory of its own, which the others can only read. A
+//! false number there harms only that process: packets are counted for each pair of workers, and only the first process
+//! says that the run is over, or that a process is lost.
 
 pub(crate) mod mirror;
 
@@ -79,12 +80,12 @@ mod post {
     pub const SLEEPS_UNTIL: usize = 3;
 }
 
-/// The workers of a process, of so many.
+/// The workers of a process, of this many.
 pub(crate) fn workers_of(process: usize, processes: usize, workers: usize) -> Range<usize> {
     (process * workers).div_ceil(processes)..((process + 1) * workers).div_ceil(processes)
 }
 
-/// Lines of a post of one of so many workers.
+/// Lines of a post of one of this many workers.
 const fn post_lines(workers: usize) -> usize {
     1 + (2 * workers).div_ceil(WORDS)
 }
@@ -198,7 +199,8 @@ impl Board {
         self.post(me, post::PROMISE).store(at.ps(), Ordering::Release);
     }
 
-    /// The worker has nothing to do now. It has sent so many packets to each other worker, and taken so many from it.
+    /// The worker has nothing to do now. `sent` and `taken` are the numbers of packets that it has sent to each other
+    /// worker and taken from it.
     pub fn rest(&self, me: usize, next_at: Time, sent: &[u64], taken: &[u64]) {
         self.post(me, post::NEXT_AT).store(next_at.ps(), Ordering::SeqCst);
         for other in 0..self.workers() {

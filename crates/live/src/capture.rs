@@ -1,8 +1,8 @@
-//! The files of captured links, which are written while the run goes on (`live.capture`). What is in them is
-//! [`driver::capture`]'s.
+//! The files of captured links, which are written during the run (`live.capture`). [`driver::capture`] says what is in
+//! them.
 //!
-//! A file always ends with a whole block. What is written is on the disk a moment later (`DELAY`). It belongs to the
-//! worker that has its links' sending ends; those that have the receiving ends tell it of losses there.
+//! A file always ends with a whole block. Packets are on the disk a moment later (`DELAY`). The worker with the link's
+//! sending end writes the file; the worker with the receiving end reports losses to it.
 
 use std::fs::File;
 use std::io::Write;

@@ -1,11 +1,11 @@
-//! The run's clock, and how far behind it things were done.
+//! The run's clock, and how late events were processed.
 //!
-//! Nodes live in the time of the network, which is the machine's divided by the dilation: nothing of a scenario is
-//! slowed down, only its clock. All workers have the same clock.
+//! Nodes use network time, which is the machine's time divided by the dilation. So the scenario stays as it is, and
+//! only the clock is slower. All workers have the same clock.
 //!
-//! **Standing still.** What was due is done as of the instant at which it was due, late or not. So lateness changes
-//! nothing that nodes do, as long as the run catches up. Where something is later than [`CREDIT`], the clock is set
-//! back until it is not: for so long the network stood still, and the audit says so.
+//! **Standing still.** An event is processed with the time at which it was due, late or not. So lateness does not
+//! change what nodes do, as long as the run catches up. If an event is later than [`CREDIT`], the clock is set back by
+//! the excess, as if the network had stood still for that long, and the audit reports it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -57,7 +57,7 @@ pub(crate) struct Clock {
 enum Source {
     /// The machine's clock, and when the run began by it, in nanoseconds.
     Machine { made: Instant, began_ns: AtomicU64 },
-    /// A clock that jumps to what is due next: a run by it is the same every time. In picoseconds.
+    /// A clock that jumps to the next event, so that a run is the same every time. In picoseconds.
     #[cfg_attr(not(test), expect(dead_code, reason = "tests alone run by it"))]
     Jumping(AtomicU64),
 }
@@ -117,7 +117,8 @@ impl Clock {
         }
     }
 
-    /// The time at which an application is told of what happened at `due`: lateness counts, the clock's stops do not.
+    /// The time at which an application learns of an event that was due at `due`: lateness counts, the clock's stops do
+    /// not.
     pub fn told_at(&self, due: Time) -> Time {
         match &self.source {
             Source::Machine { .. } => self.now().clamp(due, due + self.credit),
@@ -232,7 +233,7 @@ impl Lateness {
         self.0.iter_recorded().map(|bucket| (bucket.value_iterated_to(), bucket.count_at_value()))
     }
 
-    /// Notes that something was so late so many times.
+    /// Notes that something was so late this many times.
     pub fn note_many(&mut self, late_ps: u64, times: u64) {
         self.0.saturating_record_n(late_ps, times);
     }

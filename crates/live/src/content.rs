@@ -1,9 +1,9 @@
-//! What the applications of a live run say to each other, so that every byte can be checked where it arrives.
+//! The content of messages in a live run, made so that every byte can be checked where it arrives.
 //!
-//! Byte i of flow f is a function of (f, i) alone: a receiver knows what must come without having been told. A flow's
-//! words of eight bytes are a number of the flow's own, plus a constant for each word before: so eight bytes that
-//! belong to another flow, or to another place in the same one, are wrong, and a core writes or compares some 50 bytes
-//! a nanosecond, many words at a time.
+//! Byte i of flow f is a function of (f, i) alone, so a receiver knows what must arrive. Each word of eight bytes is a
+//! number that belongs to the flow, plus a constant for each word before it. So eight bytes of another flow, or of
+//! another place in the same flow, are recognised as wrong. A core writes or compares some 50 bytes a nanosecond, many
+//! words at a time.
 
 use run::FlowTable;
 use scenario::ContentCheck;
@@ -12,7 +12,7 @@ use units::{FlowId, mix};
 /// What each word of a flow adds to the one before it: odd, so that all of 2^64 words differ.
 const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// With [`ContentCheck::Sampled`], one packet in so many has content.
+/// With [`ContentCheck::Sampled`], one packet in this many has content.
 const SAMPLE: u64 = 16;
 
 /// Words that are made at a time.
@@ -149,7 +149,7 @@ impl Inbox {
 pub(crate) struct Pieces(Vec<(u64, u64)>);
 
 impl Pieces {
-    /// Whether so many bytes are there.
+    /// Whether this many bytes are there.
     pub fn is_whole(&self, bytes: u64) -> bool {
         self.0 == [(0, bytes)]
     }

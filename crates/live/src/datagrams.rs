@@ -1,8 +1,8 @@
 //! Links of datagrams.
 //!
-//! A frame is handed to the kernel when its first bit would leave, and says when its last bit has left; the receiver
-//! holds it until it would have come in. So the kernel's own time, tens of microseconds, is hidden in the time that the
-//! link takes anyway, as long as it is shorter. Every packet that goes over a link goes through the kernel.
+//! A frame is handed to the kernel when its first bit would leave the sender, and says when its last bit leaves. The
+//! receiver holds it back until it would have arrived. So the kernel's own delay, tens of microseconds, does not show
+//! as long as it is shorter than the link's. Every packet that crosses a link goes through the kernel.
 
 use driver::{Links, Pipe};
 use node::packet::flags;

@@ -1,9 +1,9 @@
 //! A packet as a datagram.
 //!
 //! Big-endian, in this order: magic and version; the directed link and the datagram's number on it; when it has left
-//! the sender; what every packet carries; its journey so far; the scheme's header in the scheme's own wire
-//! form; what it has gathered, if it is flagged for that; the content; a CRC-32 (IEEE 802.3) over all that. The
-//! checksum is the link's own, as a frame check sequence is: what the application's bytes must be is checked where they
+//! the sender; the fields that every packet has; its journey so far; the scheme's header in the scheme's own wire
+//! format; the telemetry that it has gathered, if it is flagged for that; the content; a CRC-32 (IEEE 802.3) over all
+//! that. The checksum protects the link, as a frame check sequence does. The application's bytes are checked where they
 //! arrive, against [`content`](crate::content).
 //!
 //! Anything may come in by a socket. [`Codec::parse`] refuses what is not exactly a frame with a [`Refusal`], and never

@@ -1,27 +1,28 @@
 //! A run on several machines.
 //!
-//! 1. The first machine ([`run_machines`]) works the scenario out and listens; the others ([`join`]) come to it by TCP
-//!    (`control.rs`). Each side shows that it has the same token before anything else is said (`token.rs`).
-//! 2. They agree before any work: the same build, the same scenario (a machine that brings one of its own, must have
-//!    the same), and, by a digest, the same fabric and flows worked out from it. Otherwise both sides say why not.
-//! 3. Every machine then has the same plan and cut, and drives its own workers, as a process of several does. What
-//!    workers see is the same, too: a board and rings. Here they are memory of the machine's own, and a thread, the
-//!    courier (`courier.rs`), makes the other machines' parts of them: by a trunk to each (`trunk.rs`), of UDP, with
-//!    the frames of all links between the two, and what has changed on the board (`board/mirror.rs`).
-//! 4. A trunk is in order and whole, as memory is, so that the history stays the simulator's. Datagrams that are lost
-//!    are sent again. Each has a keyed tag and the run's session, which is also its checksum: what strangers send, or
-//!    what is cut off or changed, is counted and dropped; what comes twice changes nothing.
+//! 1. The first machine ([`run_machines`]) makes a plan of the scenario and listens; the others ([`join`]) connect to
+//!    it by TCP (`control.rs`). Each side proves that it has the same token before anything else is sent (`token.rs`).
+//! 2. They agree before any work: on the same build, the same scenario (if a machine brings one of its own, it must be
+//!    the same), and, by a digest, the same fabric and flows computed from it. Otherwise both sides say what differs.
+//! 3. Every machine then has the same plan and the same parts, and drives its own workers, as each of several processes
+//!    does. Workers see a board and rings, as there, but in memory of their own machine. A thread, the courier
+//!    (`courier.rs`), keeps them in step with the other machines. It has a trunk over UDP to each (`trunk.rs`), which
+//!    carries the frames of all links between the two, and the changes of the board (`board/mirror.rs`).
+//! 4. A trunk delivers everything in order, as memory does, so that the history stays the simulator's. Lost datagrams
+//!    are sent again. Each datagram carries the run's session and an authentication tag, which is also its checksum.
+//!    Datagrams of strangers, and truncated or changed ones, are counted and dropped; duplicates have no effect.
 //! 5. The first machine measures how the others' clocks differ from its own by many round trips on the control
-//!    connection, and believes the shortest: half of that is the error that is left (`clocks.rs`). All begin at the
-//!    same instant by it. The error moves lateness, and never the history. No machine goes further than the others'
-//!    promises let it, so that the slowest clock is the network's; how far clocks went apart is measured at the end.
+//!    connection, and uses the shortest: half of it is the remaining error (`clocks.rs`). All machines begin at the
+//!    same instant. The error affects lateness, never the history. No machine goes further than the others' promises
+//!    allow, so the slowest clock determines network time. How far clocks drifted apart is measured at the end.
 //! 6. A machine whose control connection ends, or that says nothing for 10 s, is a failure of its nodes, as a process
-//!    that ends is. If two can't hear each other, the later of them is taken for lost.
-//! 7. When the run is over each machine sends what is still on its way, and then what its nodes have seen. The first
-//!    one makes the tables of it. The others write nothing.
+//!    that ends is. If two can't hear each other, the later of them counts as lost.
+//! 7. When the run is over, each machine sends the packets that are still on their way, and then its nodes' results.
+//!    The first machine makes tables of them. The others write nothing.
 //!
-//! Absent on purpose: encryption; congestion control, as the network between the machines is one's own; machines that
-//! come later. A machine that has the token and means ill can hold the others up, or have another one taken for lost.
+//! Absent on purpose: encryption; congestion control, since the network between the machines should carry nothing else;
+//! machines that join later. A malicious machine that has the token can delay the others, or make them treat another
+//! one as lost.
 
 mod agreement;
 mod clocks;
@@ -52,17 +53,17 @@ pub struct Membership<'a> {
 /// What happens before machines live together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum News {
-    /// The first machine waits there for so many others.
+    /// The first machine waits there for this many others.
     Listening(SocketAddr, usize),
     /// Nobody listens there yet.
     Waiting(String),
-    /// A machine has joined, from there; so many are missing.
+    /// A machine has joined, from there; this many are missing.
     Joined(SocketAddr, usize),
     /// Somebody there was not let in, and why.
     Denied(SocketAddr, String),
     /// A machine that had joined has left again.
     Left(SocketAddr),
-    /// This is that machine, of so many, with so many nodes.
+    /// This is that machine, of this many, with this many nodes.
     Part(usize, usize, usize),
 }
 

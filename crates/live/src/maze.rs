@@ -1,10 +1,10 @@
-//! A Maze in one's own program: messages with content, over any transport of a scenario, between its hosts.
+//! A Maze in your own program: messages with content between hosts of a scenario, over any of its transports.
 //!
-//! [`Maze::start`] lets a scenario live on threads of its own. A [`Socket`] is a port of one of its hosts; it sends
-//! messages to ports of other hosts and receives what comes to its own. A message is a flow of the run: it goes through
-//! the endpoint of its transport, the host's NIC, links and switches as all others do, beside the scenario's own
-//! traffic; it is a row of table `flows`, and the audit counts it. Its class is one of `live.sockets`, which says the
-//! transport; without that table there is one class, "socket", over the scenario's `transport`.
+//! [`Maze::start`] runs a scenario on threads of its own. A [`Socket`] is a port of one of its hosts; it sends messages
+//! to ports of other hosts and receives what comes to its own. A message is a flow of the run: it goes through the
+//! endpoint of its transport, the host's NIC, links and switches as all others do, beside the scenario's own traffic;
+//! it is a row of table `flows`, and the audit counts it. Its class is one of `live.sockets`, which says the transport;
+//! without that table there is one class, "socket", over the scenario's `transport`.
 //!
 //! The bytes of a message are in its packets. Before the content are eight more: the ports of both ends and a CRC-32 of
 //! all. The receiving host puts packets together whatever their order, drops what comes twice, and a message that is

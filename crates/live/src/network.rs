@@ -54,7 +54,7 @@ pub(crate) struct Outcome {
 }
 
 impl Network {
-    /// Of a plan, by a clock, and in so many parts at most; none: as many as the scenario says.
+    /// Of a plan, by a clock, and in this many parts at most; none: as many as the scenario says.
     pub fn new(plan: &Plan, clock: Clock, links: LiveLinks, workers: usize) -> Result<Network, Problem> {
         let cut = Cut::new(plan, workers);
         let sockets = match links {

@@ -1,11 +1,11 @@
 //! Payload: where the content of packets lies.
 //!
-//! A worker has pages, each with room for the largest packet. A host that makes a packet writes its content into a page
-//! of its worker, once; from there on only the page's owner changes. Beside each packet in a worker's pool is the page
-//! that it has, and a packet that goes to another worker takes its page along, so that no byte is copied on the way.
+//! A worker has pages, each with room for the largest packet. A host that makes a packet writes its content once, into
+//! a page of its worker; after that only the page's owner changes. A worker keeps a packet's page beside the packet in
+//! its pool. When a packet goes to another worker, its page goes with it, so that no byte is copied on the way.
 //!
-//! What drops a packet knows nothing of pages: the page stays beside the free place in the pool until the next packet
-//! comes there. Then, or when a host has read it, a page of another worker goes back to that.
+//! Code that drops a packet does not know about pages: the page stays beside the free slot of the pool until the next
+//! packet uses that slot. Then, or when a host has read the content, a page of another worker returns to its worker.
 
 use node::pool::PacketId;
 

@@ -1,16 +1,16 @@
 //! A run in several processes of one machine.
 //!
-//! The first process works the scenario out, makes the memory that processes share, starts the others and tells each,
-//! over a Unix socket, what it is to run; every process then works out the same plan and keeps its own workers. What
-//! each process says on the [board](crate::board) is in memory that only it can write; packets go by
-//! [rings](crate::ring), a piece of memory for each two processes and direction, which no third one sees.
+//! The first process makes the plan of the scenario and the shared memory, starts the others, and tells each over a
+//! Unix socket what to run. Every process then makes the same plan and runs its own workers. A process's entries on the
+//! [board](crate::board) are in memory that only it can write. Packets go through [rings](crate::ring): a piece of
+//! memory for each pair of processes and direction, which no third process sees.
 //!
 //! A process that ends in the middle is a failure of its nodes: the first process says so on the board, and every
-//! worker takes the links to them for failed and goes by routes around them. When the run is over each process says
-//! what its nodes have seen ([`driver::Summary`]), and the first one makes the tables of it.
+//! worker treats the links to them as failed and routes around them. When the run is over, each process sends its
+//! nodes' results ([`driver::Summary`]), and the first one makes tables of them.
 //!
-//! Absent on purpose: a process that lives and does not go on holds the others up, as they wait for what it may send;
-//! whoever interrupts the run gets what there is, without it.
+//! Absent on purpose: a remedy for a process that lives but makes no progress. It delays the others, since they wait
+//! for what it may send. If the run is interrupted, the results are written without it.
 
 #[cfg(target_os = "linux")]
 mod first;

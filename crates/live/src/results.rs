@@ -1,4 +1,4 @@
-//! From workers that have lived to tables and findings.
+//! Makes tables and findings of the workers' results.
 
 use driver::{Driver, Probe, Summary, Whole};
 use node::wire::{Malformed, Reader, Writer};

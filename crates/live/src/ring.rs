@@ -1,11 +1,11 @@
 //! A ring of packets in memory that two processes share: one writes, one reads.
 //!
-//! An entry is the body of a [frame](crate::frame), content included. The writer copies it in and the
-//! reader out, into memory of its own, before it looks at it: so what it has checked can't change any more, and there
-//! are no pages that a process could give back twice, or never. That costs some 10 ns a line of 128 bytes.
+//! An entry is the body of a [frame](crate::frame), content included. The writer copies it in. The reader copies it out
+//! into memory of its own before it checks it, so that it can't change after the check. And there are no pages that a
+//! process could return twice, or never. The copies cost some 10 ns a line of 128 bytes.
 //!
-//! Each of the two has its own count of entries and takes the other's for a claim. A count that can't be is
-//! [`Refusal::Index`], and then the ring is not used any more, since nobody knows what is in it.
+//! Each side has its own count of entries and does not trust the other's. An impossible count is [`Refusal::Index`];
+//! then the ring is not used any more, since its content is unknown.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -32,7 +32,7 @@ pub(crate) struct Ring {
     room: usize,
 }
 
-/// Lines of an entry for contents with so many bytes.
+/// Lines of an entry for contents with this many bytes.
 const fn entry_lines(room: usize) -> usize {
     (8 + FIELDS_BYTES_MAX + room + 8).div_ceil(LINE_BYTES)
 }

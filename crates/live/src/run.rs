@@ -18,7 +18,7 @@ use crate::worker::Worker;
 /// When a run with attached hosts or programs ends that no one ends: after 106 days.
 const ENDLESS: Time = Time::from_ps(u64::MAX / 2);
 
-/// What a live run gives: as the simulator's, but for what only one of them has.
+/// The results of a live run: those of the simulator, except for what only one of the two has.
 #[derive(Clone, Debug)]
 pub struct RunResult {
     /// The tables, in a fixed order: those of a simulation, then `lateness` and `refused`.
@@ -157,7 +157,7 @@ fn prepare(scenario: &Scenario, programs: bool) -> Result<(Plan, Network), Probl
     Ok((plan, network))
 }
 
-/// Refuses what a simulation can do and a live run cannot.
+/// Refuses settings that a simulation supports and a live run does not.
 pub(crate) fn refuse_what_only_simulations_have(plan: &Plan) -> Result<(), Problem> {
     if plan.scenario.link.llr.is_some() {
         let message = "a live run writes each packet's content once, so that no link can send it again; simulate it \

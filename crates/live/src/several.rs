@@ -14,7 +14,7 @@ use crate::wires::Wires;
 use crate::worker::Worker;
 use crate::{RunResult, network};
 
-/// After so many looks whoever watches is asked.
+/// After this many looks whoever watches is asked.
 const ASK: u32 = 50;
 
 /// What one process alone can do.

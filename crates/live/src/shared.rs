@@ -1,8 +1,8 @@
 //! Memory that several processes see.
 //!
-//! It is nothing but atomic numbers, so that a process that writes what and when it likes can make another read wrong
-//! numbers and nothing worse: there is never a reference to anything else in such memory. Its length is sealed, as a
-//! process that shortened it would kill others. What of another process's memory must only be read is mapped so.
+//! It consists of atomic numbers only. So a process that writes anything at any time can make another read wrong
+//! numbers, and nothing worse: there are no references into such memory. Its length is sealed, because a process that
+//! shortened it would crash others. Memory of another process that must only be read is mapped read-only.
 
 #[cfg(target_os = "linux")]
 use std::{fs::File, io};
@@ -54,7 +54,7 @@ pub(crate) struct Shared {
     count: usize,
 }
 
-/// A file in memory with room for so many lines, all zero, whose length nobody can change any more.
+/// A file in memory with room for this many lines, all zero, whose length nobody can change any more.
 #[cfg(target_os = "linux")]
 pub(crate) fn create(count: usize) -> io::Result<File> {
     use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};

@@ -1,11 +1,11 @@
-//! What links are: where both ends are on one worker, memory; between workers, rings; or datagrams.
+//! The links of a live run: memory if both ends are on one worker, rings between workers, or datagrams.
 //!
-//! On one worker a packet stays in its place in the pool, and its content in its [page](crate::pages), from hop to hop.
-//! To another worker goes a descriptor: the packet, what it has been through, and whose page its content is on. There
-//! is one ring of descriptors for each pair of workers, with one that writes and one that reads, so that a worker that
-//! has a thousand links to another looks at one place. A ring has room for [`RING`] packets; whoever finds it full
-//! keeps what it has and does nothing else until there is room. To a worker of another process goes a copy, by a
-//! [ring](crate::ring) of memory that both see.
+//! On one worker a packet stays in its slot of the pool, and its content in its [page](crate::pages), from hop to hop.
+//! To another worker a descriptor is sent: the packet, its journey so far, and the page with its content. There is one
+//! ring of descriptors for each pair of workers, with one that writes and one that reads, so that a worker with a
+//! thousand links to another checks only one place. A ring has room for [`RING`] packets; a worker that finds it full
+//! waits until there is room. A packet for a worker of another process is copied, through a [ring](crate::ring) in
+//! shared memory.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -133,7 +133,7 @@ struct Crossing {
     telemetry: Option<Box<Telemetry>>,
 }
 
-/// The ends of the rings between so many workers, by worker and other worker.
+/// The ends of the rings between this many workers, by worker and other worker.
 pub(crate) fn trunks(workers: usize) -> Vec<Vec<Option<Trunk>>> {
     let mut ends: Vec<Vec<Option<Trunk>>> =
         (0..workers).map(|_| std::iter::repeat_with(|| None).take(workers).collect()).collect();

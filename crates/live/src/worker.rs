@@ -1,11 +1,11 @@
 //! A worker: a thread that drives some of the nodes.
 //!
-//! It has an agenda of what is due when: packets that come out of links, transmitters that become free, deadlines of
-//! hosts. It does what is due as soon as the clock has come to it and no other worker can send anything that comes
-//! before it ([`board`](crate::board)). It does it as of the instant at which it was due: so a late wake-up neither
-//! stretches a transmission nor shifts a protocol's clocking, as with a real NIC, which has a clock of its own and some
-//! packets in hand. When an application was told of something is noted by the clock: a flow's completion time has all
-//! lateness in it.
+//! It has an agenda of pending events: packets that come out of links, transmitters that become free, deadlines of
+//! hosts. It processes an event as soon as the clock has reached its time and no other worker can send anything that
+//! arrives before it ([`board`](crate::board)). The event keeps the time at which it was due. So a late wake-up neither
+//! prolongs a transmission nor shifts a protocol's clocking, as with a real NIC, which has a clock of its own and some
+//! packets in hand. The time at which an application learns of something is taken from the clock: a flow's completion
+//! time includes all lateness.
 
 use std::sync::Arc;
 
@@ -24,7 +24,8 @@ use crate::wires::Wires;
 /// Things that are done before others' packets are looked for.
 const BURST: u32 = 32;
 
-/// Things that are done before the clock is read again: what they take is missing from their lateness, a microsecond.
+/// Events that are processed before the clock is read again. The time that they take is missing from their lateness: a
+/// microsecond.
 const READ: u32 = 8;
 
 /// So often a worker looks in vain before it says that it rests.
@@ -45,7 +46,7 @@ const SLEEP_MIN: std::time::Duration = std::time::Duration::from_micros(20);
 /// With attached hosts and without being woken by others, the longest sleep.
 const LOOK: std::time::Duration = std::time::Duration::from_micros(50);
 
-/// While it has always something to do, devices of attached hosts get what has come after so many turns.
+/// While it has always something to do, devices of attached hosts get what has come after this many turns.
 const FLUSH: u32 = 4;
 
 /// While it has always something to do, it looks so seldom whether captures are to be written.
@@ -62,7 +63,7 @@ pub(crate) struct Worker<'a, P: Probe> {
     board: &'a Board,
     wait: Wait,
     horizon: Time,
-    /// The run ends when so many flows have ended in all workers.
+    /// The run ends when this many flows have ended in all workers.
     goal: u64,
     ended_flows: u64,
     /// What it did last was due then.
@@ -166,7 +167,7 @@ impl<'a, P: Probe> Worker<'a, P> {
         (driver, Noted { lateness, of_links, slips, away })
     }
 
-    /// Lives until the run is over.
+    /// Runs until the run is over.
     pub fn live(&mut self) {
         let alone = self.board.workers() == 1;
         let away = Away::begin();
@@ -296,7 +297,7 @@ impl<'a, P: Probe> Worker<'a, P> {
         }
     }
 
-    /// Does what is due before `limit` and what the clock has come to.
+    /// Processes events that are due before `limit` and whose time the clock has reached.
     #[inline]
     fn act_until(&mut self, limit: Time) -> Waits {
         let bound = limit.min(self.horizon);

@@ -24,7 +24,7 @@ pub enum Balancing {
     /// Adaptive routing, as switches of RoCE networks do it: the port with the shortest queue, of equal ones a random
     /// one.
     Adaptive {
-        /// A flow stays on its port until it has sent nothing for so long. Default: 0, each packet chooses.
+        /// A flow stays on its port until it has sent nothing for this long. Default: 0, a choice for each packet.
         #[serde(default)]
         flowlet: Duration,
     },

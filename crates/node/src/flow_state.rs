@@ -1,9 +1,9 @@
 use units::Rate;
 
-/// What a host has of a flow, as its transport says it: names and values.
+/// The state that a host's transport keeps for a flow: names and values.
 ///
-/// The three words that all papers share have methods; what a paper has beside them goes by its own name, which ends in
-/// its unit unless it is a number of things. A name is said once.
+/// The three words that all papers share have methods; other values have the paper's name, which ends in the unit
+/// unless it is a number of things. A name is said once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FlowState {
     said: Vec<(&'static str, u64)>,
@@ -20,7 +20,7 @@ impl FlowState {
         self.say("rate_bps", rate.bps());
     }
 
-    /// What is in flight, by what this host knows.
+    /// Bytes in flight, as far as this host knows.
     pub fn outstanding_bytes(&mut self, bytes: u64) {
         self.say("outstanding_bytes", bytes);
     }

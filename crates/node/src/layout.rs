@@ -1,5 +1,5 @@
-//! How headers stand on a wire, said as data: for whoever reads captures without this code. A header's
-//! [`emit`](crate::Header::emit) and [`parse`](crate::Header::parse) are what counts; tests hold its layout against
+//! The layout of headers on a wire, described as data, for programs that read captures without this code. A header's
+//! [`emit`](crate::Header::emit) and [`parse`](crate::Header::parse) are authoritative; tests compare its layout with
 //! them.
 
 /// The messages of a scheme.

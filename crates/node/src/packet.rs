@@ -9,7 +9,7 @@ use crate::wire::{Malformed, Reader, Writer};
 /// Highest priority; switches serve class 0 before class 1, and so on to 7 unless the scenario groups them.
 pub const CLASSES: usize = 8;
 
-/// So many switches a packet comes to at most, unless its network's own paths are longer: at the last of them it is
+/// The most switches that a packet may reach, unless its network's own paths are longer. At the last of them it is
 /// lost, as by IP's time to live, which hosts set to 64 (RFC 1700) and every router lowers by one. What goes round in
 /// circles while tables differ ends so.
 pub const HOPS_MAX: u8 = 64;
@@ -74,7 +74,7 @@ pub trait Header: Copy + std::fmt::Debug {
     /// How it lies in a packet. At most 32 bytes.
     type Packed: Pod;
 
-    /// How it stands on a wire as [`Header::emit_with`] writes it, for readers of captures.
+    /// The layout of the bytes that [`Header::emit_with`] writes, for readers of captures.
     const LAYOUT: Layout = Layout { messages: &[] };
 
     /// As it lies in a packet.
@@ -110,9 +110,9 @@ pub trait Header: Copy + std::fmt::Debug {
         Ok(())
     }
 
-    /// A link has inverted these bits of a packet, counted from its first. Whether the packet goes on, as what it is
-    /// now: because the scheme has a checksum of its own in the place of the link's frame check sequence, and that does
-    /// not notice. By default the frame check sequence does.
+    /// A link has inverted these bits of a packet, counted from its first. Returns whether the packet travels on with
+    /// its changed header. It does if the scheme has a checksum of its own instead of the link's frame check sequence,
+    /// and the checksum misses the error. By default the frame check sequence does.
     fn damage(_packet: &mut Packet, _bits: &[u32]) -> bool {
         false
     }
@@ -172,7 +172,7 @@ impl Packet {
         if labelled { self.label as u32 } else { 0 }
     }
 
-    /// Gives it a flow label. It must neither be source-routed nor bear tags.
+    /// Gives it a flow label. It must neither be source-routed nor carry tags.
     #[inline]
     pub fn set_flow_label(&mut self, label: u32) {
         debug_assert!(!self.has(flags::SOURCE_ROUTED));

@@ -2,7 +2,7 @@
 /// depends on it, and on processors other than x86-64 it does nothing.
 ///
 /// The time of a hop is mostly spent waiting for a packet's slot and its output port to come from memory, one after the
-/// other. Who knows early what comes next lets these waits overlap.
+/// other. Prefetching what will be needed next lets these waits overlap.
 #[inline(always)]
 #[allow(unsafe_code, reason = "a prefetch has no safe form in the standard library")]
 pub fn prefetch<T>(place: &T) {

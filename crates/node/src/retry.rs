@@ -1,15 +1,16 @@
-//! Link-level retry (LLR of Ultra Ethernet's link layer; UE specification 1.0, section 5.1): a link repeats what its
-//! bit errors have hit, so that nobody else notices.
+//! Link-level retry (LLR of Ultra Ethernet's link layer; UE specification 1.0, section 5.1): a link sends packets again
+//! that bit errors have damaged, so that nothing above the link notices.
 //!
 //! The sender numbers packets and keeps each until it is acknowledged. The receiver acknowledges all up to a number
 //! (LLR_ACK). If the packet that it expects comes damaged, or a later one comes first, it says which it had last
 //! (LLR_NACK) and drops all until the expected one comes; the sender goes back to that one and repeats all from there
-//! on, in their order. If nothing is acknowledged for a while, since the last packets or the message itself were lost,
-//! the sender repeats by itself. Messages are control ordered sets of 8 bytes between packets.
+//! on, in their order. If nothing is acknowledged for a while, because the last packets or the message itself were
+//! lost, the sender repeats without being asked. Messages are control ordered sets of 8 bytes between packets.
 //!
 //! Decided here, where public descriptions leave it open:
 //!
-//! - *Numbers have 16 bits* instead of 20, and go round. A damaged packet's number is known: it stands in the preamble.
+//! - *Numbers have 16 bits* instead of 20, and go round. A damaged packet's number is still known, because it is in the
+//!   preamble.
 //! - *A timer runs from the last transmission or acknowledgement*, and starts again with each.
 //! - *Frames of a flow control* have no number and are not repeated: they are not damaged here either, and a pause may
 //!   not wait. Those that count packets are numbered ([`crate::link::ordered_frame`]).
@@ -32,15 +33,15 @@ use crate::{Header, Packet};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RetrySpec {
-    /// Most bytes that a sender keeps unacknowledged; with so many it sends no new packet. Default: 1MB.
+    /// Most unacknowledged bytes of a sender; when it has that many, it sends no new packet. Default: 1MB.
     pub outstanding: Bytes,
     /// Most packets of them, 1 to 16384. Default: 16384.
     pub outstanding_packets: u32,
-    /// How long nothing is acknowledged until a sender repeats by itself. Default: twice the link's round trip with two
-    /// packets of 9216B and two of `spacing`.
+    /// Time without acknowledgements after which a sender repeats unasked. Default: twice the link's round trip with
+    /// two packets of 9216B and two of `spacing`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout: Option<Duration>,
-    /// Least distance of acknowledgements on the link. Default: 2048B.
+    /// Least number of bytes between acknowledgements on the link. Default: 2048B.
     pub spacing: Bytes,
 }
 
@@ -201,7 +202,7 @@ impl<K> RetrySender<K> {
         number
     }
 
-    /// The other end says something. What is no number of a packet that is kept is old, and ignored.
+    /// The other end says something. A number that is not that of a stored packet is old, and ignored.
     pub fn hears(&mut self, now: Time, message: RetryMessage) {
         let (RetryMessage::Ack(last) | RetryMessage::Nack(last)) = message;
         let come = usize::from(last.wrapping_sub(self.first).wrapping_add(1));
@@ -244,7 +245,7 @@ impl<K> RetrySender<K> {
         if self.next < self.kept.len() { Time::ZERO } else { self.deadline }
     }
 
-    /// The link has gone down or come up: numbers begin again, and what is kept is lost.
+    /// The link has gone down or come up: numbers start again, and stored packets are lost.
     pub fn reset(&mut self) {
         self.kept.clear();
         (self.kept_bytes, self.first, self.next, self.deadline) = (0, 0, 0, Time::MAX);

@@ -11,17 +11,20 @@ mod maze;
 mod own;
 mod r2c2;
 mod run;
+mod steps;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use ::run::Plan;
 use catalogue::{LinkControl, Sharing, Transport};
-use contract::{About, Compared, Family, Undelivered};
+use contract::{About, Compared, CongestionSignal, Family, Undelivered};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use scenario::{Programs, ScenarioError, Source};
+use sharing::aq::{AqId, AqRate, Policy, Table};
+use units::{Bytes, Rate, Time};
 
 /// It asks the kernel for huge pages, as glibc's does not by itself: a large network has more pages than the processor
 /// has entries for their addresses.
@@ -183,6 +186,18 @@ fn pyrrha_resources(py: Python<'_>, k: u32) -> PyResult<Bound<'_, PyDict>> {
     Ok(row)
 }
 
+/// Bytes of memory of a switch's table in which so many AQs are deployed, all with one limit.
+#[pyfunction]
+fn aq_table_bytes(aqs: u32) -> u64 {
+    let rate = AqRate::nearest(Rate::from_gbps(1)).expect("a rate that a row holds");
+    let policy = Policy::new(Bytes(1_000_000), CongestionSignal::Drop).expect("a limit that a row holds");
+    let mut table = Table::for_entities(aqs as usize);
+    for id in (1..=aqs).filter_map(AqId::from_tag) {
+        table.deploy(Time::ZERO, id, rate, policy).expect("one policy");
+    }
+    table.memory().get()
+}
+
 /// The JSON Schema of the fabrics' part of a scenario: their names and parameters.
 #[pyfunction]
 fn fabric_schema() -> String {
@@ -211,12 +226,14 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<maze::Sent>()?;
     module.add_class::<maze::Socket>()?;
     module.add_class::<own::Answer>()?;
+    module.add_class::<steps::Steps>()?;
     module.add_class::<own::StartEvent>()?;
     module.add_class::<own::AckEvent>()?;
     module.add_class::<own::CongestionEvent>()?;
     module.add_class::<own::SentEvent>()?;
     module.add_function(wrap_pyfunction!(list_schemes, module)?)?;
     module.add_function(wrap_pyfunction!(list_workloads, module)?)?;
+    module.add_function(wrap_pyfunction!(aq_table_bytes, module)?)?;
     module.add_function(wrap_pyfunction!(pyrrha_resources, module)?)?;
     module.add_function(wrap_pyfunction!(harmony::harmony_queue_max, module)?)?;
     module.add_function(wrap_pyfunction!(harmony::harmony_queueing_delay_max, module)?)?;

@@ -15,7 +15,7 @@ const BUILD: &str = concat!("version ", env!("CARGO_PKG_VERSION"), ", commit ", 
 /// Machine, machines, nodes that lived here, end in ps.
 type Part = (usize, usize, usize, u64);
 
-/// Runs a scenario by the clock of so many machines, of which this is the first: it waits at `listen` until the others
+/// Runs a scenario in real time on several machines, of which this is the first: it waits at `listen` until the others
 /// have joined. `tell` is called with what happens until then.
 #[pyfunction]
 #[pyo3(signature = (scenario, machines, listen, token, tell, progress=None))]

@@ -1,12 +1,13 @@
-//! Congestion controls of one's own that are Python classes.
+//! Python classes as congestion controls.
 //!
-//! A flow has an object of the class, made with the arguments of the one that was given. Python's lock is taken for
-//! each call. What an object answers stands in its native part (`Answer`), so that reading it costs nothing, and
-//! what it is told is an object of the flow's that is written anew for each call. Methods that a class leaves as
-//! they are in `clearway.Control` are not called.
+//! A flow has an object of the class, made with the arguments of the user's object. Python's lock is taken for each
+//! call, unless the run has it already (`run.rs`). An object's answers are fields of its native part (`Answer`), so that
+//! reading them takes no time. The argument of a call is an object that belongs to the flow and is overwritten for
+//! each call. Methods that a class does not override are not called.
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use pyo3::exceptions::{PyKeyboardInterrupt, PyValueError};
 use pyo3::prelude::*;
@@ -18,10 +19,36 @@ use transports::tcp::custom::contract::{
 };
 use units::{Problem, Time};
 
+/// Numbers that Rust writes and Python reads, or the other way round, a thread at a time. A class of these needs no
+/// flag of who has borrowed it, and a run reads millions.
+struct Numbers<const N: usize>([AtomicU64; N]);
+
+impl<const N: usize> Numbers<N> {
+    fn new(numbers: [u64; N]) -> Numbers<N> {
+        Numbers(numbers.map(AtomicU64::new))
+    }
+
+    fn get(&self, place: usize) -> u64 {
+        self.0[place].load(Ordering::Relaxed)
+    }
+
+    fn set(&self, place: usize, number: u64) {
+        self.0[place].store(number, Ordering::Relaxed);
+    }
+
+    fn set_all(&self, numbers: [u64; N]) {
+        (0..).zip(numbers).for_each(|(place, number)| self.set(place, number));
+    }
+
+    fn all(&self) -> [u64; N] {
+        std::array::from_fn(|place| self.get(place))
+    }
+}
+
 /// What `clearway.Control` is made of: the answer of a flow's control, and with what the object was made.
-#[pyclass(subclass, module = "clearway._core", name = "Answer")]
+#[pyclass(frozen, subclass, module = "clearway._core", name = "Answer")]
 pub(crate) struct Answer {
-    numbers: [u64; 5],
+    numbers: Numbers<5>,
     arguments: Py<PyTuple>,
     named: Option<Py<PyDict>>,
 }
@@ -50,7 +77,7 @@ impl Answer {
     #[new]
     #[pyo3(signature = (*arguments, **named))]
     fn new(arguments: Py<PyTuple>, named: Option<Py<PyDict>>) -> Answer {
-        Answer { numbers: [0; 5], arguments, named }
+        Answer { numbers: Numbers::new([0; 5]), arguments, named }
     }
 
     #[getter]
@@ -65,61 +92,70 @@ impl Answer {
 
     #[getter]
     fn window_bytes(&self) -> u64 {
-        self.numbers[WINDOW]
+        self.numbers.get(WINDOW)
     }
 
     #[setter]
-    fn set_window_bytes(&mut self, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        self.numbers[WINDOW] = whole(value, "window_bytes")?;
+    fn set_window_bytes(&self, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.numbers.set(WINDOW, whole(value, "window_bytes")?);
         Ok(())
     }
 
     #[getter]
     fn rate_bps(&self) -> Option<u64> {
-        Some(self.numbers[RATE]).filter(|&rate| rate > 0)
+        Some(self.numbers.get(RATE)).filter(|&rate| rate > 0)
     }
 
     #[setter]
-    fn set_rate_bps(&mut self, value: Option<Bound<'_, PyAny>>) -> PyResult<()> {
-        self.numbers[RATE] = value.map_or(Ok(0), |value| match whole(&value, "rate_bps") {
+    fn set_rate_bps(&self, value: Option<Bound<'_, PyAny>>) -> PyResult<()> {
+        let rate = value.map_or(Ok(0), |value| match whole(&value, "rate_bps") {
             Ok(0) => Err(PyValueError::new_err("rate_bps = 0: nothing would be sent; None is for no rate")),
             other => other,
         })?;
+        self.numbers.set(RATE, rate);
         Ok(())
     }
 
     #[getter]
     fn quiet_bytes(&self) -> u64 {
-        self.numbers[QUIET_BYTES]
+        self.numbers.get(QUIET_BYTES)
     }
 
     #[setter]
-    fn set_quiet_bytes(&mut self, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        self.numbers[QUIET_BYTES] = whole(value, "quiet_bytes")?;
+    fn set_quiet_bytes(&self, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.numbers.set(QUIET_BYTES, whole(value, "quiet_bytes")?);
         Ok(())
     }
 
     #[getter]
     fn quiet_until(&self) -> u64 {
-        self.numbers[QUIET_UNTIL]
+        self.numbers.get(QUIET_UNTIL)
     }
 
     #[setter]
-    fn set_quiet_until(&mut self, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        self.numbers[QUIET_UNTIL] = whole(value, "quiet_until")?;
+    fn set_quiet_until(&self, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.numbers.set(QUIET_UNTIL, whole(value, "quiet_until")?);
         Ok(())
     }
 
-    fn set_timer(&mut self, after_ps: &Bound<'_, PyAny>) -> PyResult<()> {
-        self.numbers[TIMER] = match whole(after_ps, "after_ps")? {
-            0 => return Err(PyValueError::new_err("after_ps = 0: a timer needs at least 100,000 ps")),
-            after => after,
-        };
-        Ok(())
+    fn set_timer(&self, after_ps: &Bound<'_, PyAny>) -> PyResult<()> {
+        match whole(after_ps, "after_ps")? {
+            0 => Err(PyValueError::new_err("after_ps = 0: a timer needs at least 100,000 ps")),
+            after => {
+                self.numbers.set(TIMER, after);
+                Ok(())
+            }
+        }
     }
 
-    fn cancel_timer(&mut self) {
-        self.numbers[TIMER] = u64::MAX;
+    /// Answers as another object has, whose timer is then taken.
+    fn _answer_as(&self, other: &Answer) {
+        self.numbers.set_all(other.numbers.all());
+        other.numbers.set(TIMER, 0);
+    }
+
+    fn cancel_timer(&self) {
+        self.numbers.set(TIMER, u64::MAX);
     }
 }
 
@@ -127,33 +163,39 @@ impl Answer {
 macro_rules! event {
     ($name:ident, $count:literal; $($at:literal $plain:ident,)* ; $($maybe_at:literal $maybe:ident,)* ;
      $($is_at:literal $is:ident,)*) => {
-        #[pyclass(module = "clearway._core")]
-        pub(crate) struct $name([u64; $count]);
+        #[pyclass(frozen, module = "clearway._core")]
+        pub(crate) struct $name(Numbers<$count>);
+
+        impl $name {
+            fn new(numbers: [u64; $count]) -> $name {
+                $name(Numbers::new(numbers))
+            }
+        }
 
         #[pymethods]
         impl $name {
-            $(#[getter] fn $plain(&self) -> u64 { self.0[$at] })*
-            $(#[getter] fn $maybe(&self) -> Option<u64> { Some(self.0[$maybe_at]).filter(|&value| value > 0) })*
-            $(#[getter] fn $is(&self) -> bool { self.0[$is_at] != 0 })*
+            $(#[getter] fn $plain(&self) -> u64 { self.0.get($at) })*
+            $(#[getter] fn $maybe(&self) -> Option<u64> { Some(self.0.get($maybe_at)).filter(|&value| value > 0) })*
+            $(#[getter] fn $is(&self) -> bool { self.0.get($is_at) != 0 })*
         }
     };
 }
 
-event!(StartEvent, 9;
-    0 mss_bytes, 1 window_bytes, 2 packet_bytes, 3 rtt_ps, 4 base_rtt_ps, 5 hop_rtt_ps, 7 seed, 8 now_ps,;
+event!(StartEvent, 10;
+    0 mss_bytes, 1 window_bytes, 2 packet_bytes, 3 rtt_ps, 4 base_rtt_ps, 5 hop_rtt_ps, 7 seed, 8 now_ps, 9 flow,;
     6 virtual_serialisation_ps,;);
 event!(AckEvent, 23;
     0 now_ps, 1 count, 2 acked_bytes, 3 marked_bytes, 4 growing_bytes, 5 delivered_bytes, 6 lost_bytes, 7 una, 8 next,
-    9 in_flight_bytes, 10 in_flight_before_bytes, 14 srtt_ps, 19 hops, 21 phase,;
+    9 in_flight_bytes, 10 in_flight_before_bytes, 14 srtt_ps, 18 hops, 21 phase,;
     11 rtt_ps, 12 rtt_min_ps, 13 delay_ps, 15 delivery_rate_bps, 17 virtual_delay_ps, 22 delivered_in_all_bytes,;
-    16 rate_limited, 18 marked, 20 window_limited,);
+    16 rate_limited, 19 marked, 20 window_limited,);
 event!(CongestionEvent, 5; 0 now_ps, 2 flight_bytes,;; 3 timeout, 4 again,);
 event!(SentEvent, 5; 0 now_ps, 1 packet_bytes, 3 in_flight_bytes, 4 next,;; 2 again,);
 
 impl CongestionEvent {
     fn of(congestion: &Congestion) -> CongestionEvent {
         let [now, signal, flight] = congestion_numbers(congestion);
-        CongestionEvent([now, signal, flight, u64::from(signal >= 2), u64::from(signal == 3)])
+        CongestionEvent::new([now, signal, flight, u64::from(signal >= 2), u64::from(signal == 3)])
     }
 }
 
@@ -186,7 +228,7 @@ impl Class {
             *hears = !class.getattr(name)?.is(&base.getattr(name)?);
         }
         let settings = serde_json::from_str(settings).map_err(|error| PyValueError::new_err(error.to_string()))?;
-        let of = object.borrow();
+        let of = object.get();
         Ok(Class {
             name: class.name()?.to_string(),
             digest,
@@ -232,7 +274,7 @@ impl Host for AtHost {
     fn start(&self, start: &Start) -> Result<(Box<dyn Program>, Verdict), Reason> {
         Python::attach(|py| {
             let begun = Flow::new(py, &self.0, start).map_err(|error| reason(py, "at its start", &error))?;
-            let verdict = begun.answer(py, "on_start")?;
+            let verdict = begun.answer("on_start")?;
             Ok((Box::new(begun) as Box<dyn Program>, verdict))
         })
     }
@@ -254,25 +296,25 @@ impl Flow {
         let named = class.named.as_ref().map(|named| named.bind(py));
         let object = class.class.bind(py).call(class.arguments.bind(py), named)?;
         let control: Bound<'_, Answer> = object.cast_into().map_err(PyErr::from)?;
-        control.borrow_mut().numbers[WINDOW] = start.window_bytes;
-        control.call_method1("on_start", (StartEvent(start_numbers(start)),))?;
+        control.get().numbers.set(WINDOW, start.window_bytes);
+        control.call_method1("on_start", (StartEvent::new(start_numbers(start)),))?;
         let mut methods = [const { None }; CALLS.len()];
         for ((method, name), hears) in methods.iter_mut().zip(CALLS).zip(class.hears) {
             if hears {
                 *method = Some(control.getattr(name)?.unbind());
             }
         }
-        let acks = Py::new(py, AckEvent([0; 23]))?;
+        let acks = Py::new(py, AckEvent::new([0; 23]))?;
         let told = PyTuple::new(py, [acks.clone_ref(py)])?.unbind();
         Ok(Flow { class: class.clone(), control: control.unbind(), methods, acks, told })
     }
 
     /// What it has answered.
-    fn answer(&self, py: Python<'_>, call: &str) -> Result<Verdict, Reason> {
-        let mut control = self.control.bind(py).borrow_mut();
-        let numbers = control.numbers;
+    fn answer(&self, call: &str) -> Result<Verdict, Reason> {
+        let control = self.control.get();
+        let numbers = control.numbers.all();
         // A timer is set once.
-        control.numbers[TIMER] = 0;
+        control.numbers.set(TIMER, 0);
         Verdict::from_numbers(numbers)
             .map_err(|reason| Reason::new(format!("{} {} in {call}", self.class.name, reason.words())))
     }
@@ -285,7 +327,7 @@ impl Flow {
             let answered = method.bind(py).call1(event);
             answered.map_err(|error| reason(py, &format!("in {}.{}", self.class.name, CALLS[call]), &error))?;
         }
-        self.answer(py, CALLS[call])
+        self.answer(CALLS[call])
     }
 }
 
@@ -306,12 +348,12 @@ impl Program for Flow {
     }
 
     fn on_send(&mut self, sent: &Sent) -> Result<Verdict, Reason> {
-        Python::attach(|py| self.tell(py, SEND, (SentEvent(sent_numbers(sent)),)))
+        Python::attach(|py| self.tell(py, SEND, (SentEvent::new(sent_numbers(sent)),)))
     }
 
     fn on_ack(&mut self, acks: &Acks) -> Result<Verdict, Reason> {
         Python::attach(|py| {
-            self.acks.bind(py).borrow_mut().0 = acks_numbers(acks);
+            self.acks.get().0.set_all(acks_numbers(acks));
             self.tell(py, ACK, self.told.bind(py).clone())
         })
     }

@@ -26,7 +26,7 @@ pub(crate) type ColumnOut<'py> =
 type Captured<'py> = (Bound<'py, PyBytes>, bool);
 
 /// How often a run looks up.
-const LOOK_UP: Duration = Duration::from_millis(100);
+pub(crate) const LOOK_UP: Duration = Duration::from_millis(100);
 
 /// Simulates a scenario. `progress` is called with (now in ps, horizon in ps, flows ended, flows, share of the work
 /// done). A run that will hardly fit `memory_bytes_max` is refused. `parts`: into how many parts the network is cut at
@@ -43,6 +43,9 @@ pub(crate) fn simulate<'py>(
     parts: Option<usize>,
     pcap: Option<(BTreeMap<String, String>, u64)>,
 ) -> PyResult<(Run<'py>, Vec<Captured<'py>>)> {
+    // One thread that calls Python all the time keeps its lock. Other threads of Python get it whenever Python runs and
+    // they ask, as from any Python code, and when the run looks up.
+    let keeps_lock = threads == 1 && !scenario.source.programs.is_empty();
     let (result, captured) = watched(py, scenario, progress, |watch| {
         let plan = Plan::new(&scenario.read)?;
         let capturing = |(places, most)| Ok((Capturing::new(&plan, wanted(&plan, &places, "pcap")?, most), most));
@@ -56,7 +59,8 @@ pub(crate) fn simulate<'py>(
             .check_memory(&plan, most)?;
         }
         let links = links.map(|(links, _)| links);
-        let result = sim::run_captured(&plan, sim::Execution { threads, parts }, links.as_ref(), watch);
+        let run = || sim::run_captured(&plan, sim::Execution { threads, parts }, links.as_ref(), watch);
+        let result = if keeps_lock { Python::attach(|_| run()) } else { run() };
         let captured = links.map(|links| links.contents(&plan)).transpose()?;
         Ok((result, captured.unwrap_or_default()))
     })?;
@@ -72,7 +76,7 @@ pub(crate) fn estimate<'py>(py: Python<'py>, scenario: &Scenario, progress: Opti
     give(py, &result.info, result.scenario_toml, result.tables)
 }
 
-/// Runs a scenario by the machine's clock, in so many processes. `command` starts one that calls [`live_part`].
+/// Runs a scenario by the machine's clock, in this many processes. `command` starts one that calls [`live_part`].
 #[pyfunction]
 #[pyo3(name = "live", signature = (scenario, progress=None, processes=1, command=Vec::new()))]
 pub(crate) fn run_live<'py>(
@@ -140,6 +144,7 @@ pub(crate) fn watched<R: Send>(
             }
             looked = Instant::now();
             Python::attach(|py| {
+                py.detach(std::thread::yield_now);
                 if py.check_signals().is_err() {
                     return true; // Ctrl-C: the run ends here, with what it has
                 }

@@ -1,12 +1,13 @@
-//! Each job alone: what others in the network cost it.
+//! Runs each job alone, to find how much other traffic slows it down.
 //!
 //! A job's slowdown is its time over that of a run of its own, at the same level, with the same seed. There its ranks
 //! are on the same hosts, its messages have the same numbers and so take the same paths, its stragglers are as slow,
-//! and the network fails as it does in the whole run; only other traffic and other jobs never begin. What differs is
-//! due to them alone, so that a job beside which there is nothing has a slowdown of exactly 1, and is not run again. A
-//! closed form or an estimate at another level would mix in what these leave out.
+//! and the network fails as it does in the whole run; only other traffic and other jobs never begin. So every
+//! difference is due to the other traffic and jobs. A job that is the only traffic has a slowdown of exactly 1, and is
+//! not run again. A closed form or an estimate at another level would mix in what these leave out.
 //!
-//! Switches keep what entities have asked for: alone is not what a job would get in another network.
+//! Entities keep their shares in switches, even if they send nothing: "alone" changes only the traffic, not the
+//! network.
 
 use scenario::{Measure, Scenario};
 use units::Duration;
@@ -47,7 +48,7 @@ pub(crate) fn columns(rows: usize) -> [Column; 2] {
     ]
 }
 
-/// Fills in how long each iteration takes alone, in the table `jobs` of a run with so many flows. `run_alone` gives the
+/// Fills in how long each iteration takes alone, in the table `jobs` of a run with `flows` flows. `run_alone` gives the
 /// tables of a run of one job; none if there is no such run.
 pub fn fill_in(
     tables: &mut [Table],

@@ -1,8 +1,8 @@
-//! What cannot stand beside what in a run, and why: one rule each, in the order in which they are looked at.
+//! Which settings can't be combined in a run, and why: one rule each, in the order in which they are checked.
 //!
-//! A rule sees a scenario and what its schemes declare; no node is built for it. Beside these, a scenario is checked by
-//! its reader (`scenario::Scenario::check`: what no network is needed for), by its schemes (`check` and `check_on`:
-//! what each needs of its settings and of the network), and where it is worked out (names, numbers, room).
+//! A rule sees a scenario and what its schemes declare; no node is built for it. A scenario is also checked by its
+//! reader (`scenario::Scenario::check`: mistakes that show without a network), by its schemes (`check` and `check_on`:
+//! what each needs of its settings and of the network), and by the plan (names, numbers, memory).
 
 use catalogue::Transport;
 use contract::SwitchRequirements;
@@ -19,7 +19,7 @@ struct Rule<When> {
     because: &'static str,
 }
 
-/// What a broken rule has found, as words.
+/// The words that a broken rule puts into its message.
 type Found = Option<Vec<String>>;
 
 type OfRun = fn(&Facts<'_>) -> Found;

@@ -1,4 +1,4 @@
-//! Entities worked out: which packets are whose, and what is asked for where.
+//! The entities of a plan: which packets belong to each, and which shares they request on which links.
 
 use std::collections::{BTreeMap, BTreeSet};
 

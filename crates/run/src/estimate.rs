@@ -15,7 +15,7 @@ use units::{Duration, FlowId, LinkId, Problem, Time};
 
 use crate::{FlowInfo, Plan};
 
-/// What a run will take.
+/// The estimated cost of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Estimate {
     /// Packets over links, data and control.
@@ -45,7 +45,7 @@ pub struct Memory {
     pub captured: u64,
 }
 
-/// The program, and what is there of every run.
+/// The program, and memory that every run needs.
 pub const PROGRAM_BYTES: u64 = 6_000_000;
 /// A direction of a link with its share of the nodes.
 const LINK_BYTES: u64 = 1_200;
@@ -86,7 +86,7 @@ impl Estimate {
         Estimate { packet_hops: hops as u64, end, memory: memory(plan, end, hops as u64) }
     }
 
-    /// The same of a run that captures at most so many packets of each of these files, which have these links. A link
+    /// The same of a run that captures at most this many packets of each of these files, which have these links. A link
     /// carries no more than full data packets and as many small ones in all the run's time.
     pub fn capturing<'a>(
         mut self,

@@ -311,7 +311,8 @@ impl Host {
         self.hand(now, transport, Input::Packet(packet), Some(transit));
     }
 
-    /// Takes in what is due of what waits, and has the NIC tell the switch if that is too much, or no longer.
+    /// Hands over the packets that the receive limit lets through by now. Tells each NIC how many bytes still wait, so
+    /// that its flow control can pause or resume the switch.
     #[cold]
     fn drain_received(&mut self, now: Time) {
         let tell = |host: &mut Host| {

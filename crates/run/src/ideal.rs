@@ -77,7 +77,7 @@ impl<'a> Ideal<'a> {
         Ideal { fabric, quotient, scenario, header_bytes, several, ways, shape_of, shapes: Vec::new(), known }
     }
 
-    /// The same for packets with headers of so many bytes, where a transport has its own.
+    /// The same for packets with headers of this many bytes, where a transport has its own.
     pub fn with_header(self, header_bytes: u64) -> Ideal<'a> {
         Ideal { header_bytes, ..self }
     }

@@ -21,7 +21,7 @@ pub struct Jobs {
 }
 
 impl Jobs {
-    /// These jobs, on a fabric of so many hosts. Their flows are the last of the run, job by job.
+    /// These jobs, on a fabric of this many hosts. Their flows are the last of the run, job by job.
     pub fn new(placed: Vec<PlacedJob>, hosts: u32) -> Jobs {
         let mut at = vec![Vec::new(); hosts as usize];
         for (job, placed) in (0..).zip(&placed) {

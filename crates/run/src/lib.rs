@@ -1,8 +1,8 @@
-//! A run worked out, and what became of its flows: all that is the same under simulated time and the real clock.
+//! The plan of a run and the records of its flows: all that is the same in simulated time and in real time.
 //!
-//! A [`Scenario`](scenario::Scenario) is worked out into a [`Plan`] (fabric, routes, flows, what each transport
-//! requires; its [`WorkloadPlan`] is what needs no packet), and from the plan come [`Host`]s and switches, state
-//! machines that a driver advances. What hosts note about flows is gathered into [`Flows`] and becomes a [`Table`].
+//! A [`Scenario`](scenario::Scenario) becomes a [`Plan`] (fabric, routes, flows, what each transport requires; its
+//! [`WorkloadPlan`] is the part that needs no packets). The plan makes [`Host`]s and switches, state machines that a
+//! driver advances. The hosts' records of flows are gathered into [`Flows`] and become a [`Table`].
 //!
 //! Absent on purpose: time itself, links, results in files (the caller writes them).
 

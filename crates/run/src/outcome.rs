@@ -1,4 +1,4 @@
-//! What became of flows: from the notes of hosts to a table.
+//! The outcome of each flow: makes a table of the hosts' records.
 
 use catalogue::Transport;
 use node::pool::{Hop, Transit};

@@ -27,7 +27,7 @@ use node::nic::ReceiveLimit;
 pub use reserved::Reserved;
 use scenario::{Again, Scenario};
 
-/// A switch that cuts through sees a packet when so many of its bytes are in.
+/// A switch that cuts through sees a packet when this many of its bytes are in.
 pub const HEAD_BYTES: u64 = 64;
 
 /// A scenario worked out: everything that a run needs, and nothing that has run.
@@ -64,7 +64,7 @@ pub struct Plan {
     pub flows: Arc<FlowTable>,
     /// Training jobs on their hosts.
     pub jobs: Arc<Jobs>,
-    /// Whose traffic is told apart.
+    /// The entities, whose traffic is kept apart.
     pub entities: Arc<Entities>,
     /// By switch, what its AQs' tenants will say.
     steps: BTreeMap<SwitchId, Vec<(Time, Step)>>,
@@ -150,7 +150,7 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Whether each switch can do what is asked of it: grant its AQs, keep room for its flow control.
+    /// Whether each switch can do what the plan requires: grant its AQs, keep room for its flow control.
     fn check_switches(&self) -> Result<(), Problem> {
         for &switch in self.steps.keys() {
             self.switch_part(switch)?;
@@ -399,7 +399,7 @@ fn sample_rows(fabric: &Fabric) -> u64 {
     u64::from(fabric.switches) + 3
 }
 
-/// Refuses a limit of rows that two samples exceed: with fewer there is nothing to drop every second of.
+/// Refuses a limit of rows that is less than two samples: with fewer, dropping every second sample frees nothing.
 fn check_sample_rows(scenario: &Scenario, fabric: &Fabric) -> Result<(), Problem> {
     let (given, least) = (scenario.measure.rows_max, 2 * sample_rows(fabric));
     if scenario.measure.interval == Duration::ZERO || given >= least {

@@ -28,8 +28,8 @@ impl Progress {
     ///
     /// Work is done where packets are, so it is counted in bytes and not in flows, most of which are short: when half
     /// of the flows of web search have ended, a tenth of the bytes may have come. A run that ends at its horizon before
-    /// all bytes have come is as far as its clock. What is sent again may count twice, so that a run whose bytes have
-    /// all come is not done before its flows are.
+    /// all bytes have come is as far as its clock. Bytes that are sent again may count twice. So a run may have
+    /// received all bytes before all flows have ended.
     pub fn fraction(&self) -> f64 {
         let share = |of: u64, all: u64| if all == 0 { 0.0 } else { of as f64 / all as f64 };
         if self.flows_done >= self.flows {

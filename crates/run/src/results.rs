@@ -158,12 +158,15 @@ pub fn link_columns(fabric: &Fabric) -> Vec<Column> {
         names: ["from_host", "up", "down", "to_host"].map(str::to_owned).to_vec(),
     };
     let rate = fabric.links.iter().map(|link| link.rate.bps()).collect();
+    let delay = (0..fabric.links.len() as u32).map(|link| fabric.delay(LinkId(link)).ps()).collect();
+    let delay_doc = "from a packet's last bit leaving to the next node's having it: propagation, and processing";
     vec![
         Column::new("link", "", "number of the directed link", Data::U32((0..fabric.links.len() as u32).collect())),
         Column::new("from", "", "sending node", names(&|link| link.from)),
         Column::new("to", "", "receiving node", names(&|link| link.to)),
         Column::new("tier", "", "from_host, up, down or to_host", tier),
         Column::new("rate_bps", "bit/s", "its rate", Data::U64(rate)),
+        Column::new("delay_ps", "ps", delay_doc, Data::U64(delay)),
     ]
 }
 

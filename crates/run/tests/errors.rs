@@ -141,6 +141,37 @@ fn values_are_possible() {
         &["joined to host0, host1, spine0"],
     );
     refused("at = \"1us\"", "at = \"1us\"\nuntil = \"1us\"", 19, "failure[0].until", &["later than", "1us"]);
+    refused("load = 0.6", "load = -0.6", 24, "traffic[0].arrivals.poisson.load", &["-0.6", "such as 0.6"]);
+    refused("load = 0.6", "load = nan", 24, "traffic[0].arrivals.poisson.load", &["NaN"]);
+    refused("degree = 2", "degree = 20", 38, "traffic[1].pattern.incast.degree", &["20", "between 1 and 3"]);
+    refused("\"64KB\"", "\"0B\"", 32, "traffic[1].sizes.constant", &["at least 1B"]);
+    let fits =
+        ["a message of 64KB", "window of 1us: the link of host 0 at 100Gbps carries 12.5KB", "write more than 5.12us"];
+    refused("flows = 4\n", "flows = 4\nadmissible = \"1us\"\n", 30, "traffic[1].admissible", &fits);
+    refused("flows = 4", "flows = 4\nsenders = \"0-99\"", 30, "traffic[1].senders", &["no host 99", "has 4"]);
+    refused("flows = 4", "flows = 4\nsenders = \"3-1\"", 30, "traffic[1].senders", &["3-1", "backwards"]);
+    refused("name = \"burst\"", "name = \"web\"", 28, "traffic[1].name", &["web", "give each a different name"]);
+    refused(
+        "[switch]",
+        "host.mtu = \"20KB\"\n[switch]",
+        14,
+        "fabric.leaf_spine.host",
+        &["\"host\" is not a known key here"],
+    );
+    refused("[switch]", "[host]\nmtu = \"20KB\"\n[switch]", 15, "host.mtu", &["20KB", "9216B"]);
+    refused("[switch]", "[host]\nheader = \"0B\"\n[switch]", 15, "host.header", &["0B", "1B and 1000B"]);
+    refused("[switch]", "[host]\ndelay = \"2s\"\n[switch]", 15, "host.delay", &["2s", "at most 1s"]);
+    refused("reroute_delay = \"1ms\"", "transport = \"udp\"", 3, "transport", &["duplicate key"]);
+    let rows = |most: u64| format!("drain = \"10ms\"\nrows_max = {most}");
+    refused("drain = \"10ms\"", &rows(0), 7, "measure.rows_max", &["0 is less than", "At least 18", "0s"]);
+    refused("drain = \"10ms\"", &rows(17), 7, "measure.rows_max", &["17", "9 rows each", "At least 18"]);
+    let fits = |more: &str| read(&GOOD.replacen("drain = \"10ms\"", more, 1), "x.toml", &[]).unwrap();
+    assert!(Plan::new(&fits(&rows(18))).is_ok());
+    assert!(Plan::new(&fits("rows_max = 0\ninterval = \"0s\"")).is_ok());
+}
+
+#[test]
+fn failures_are_possible() {
     let noisy = |rate: &str, words: &[&str]| {
         refused(
             "at = \"1us\"",
@@ -189,33 +220,6 @@ fn values_are_possible() {
     flapping("50ns", "99ns", "flap", &["it fails 10091 times", "10000 times", "longer intervals"]);
     failing("flap = { down = \"1us\", every = \"2us\" }", 19, "flap", &["needs an end", "until"]);
     failing("flap = { down = \"1us\" }", 19, "flap", &["missing", "every"]);
-    refused("load = 0.6", "load = -0.6", 24, "traffic[0].arrivals.poisson.load", &["-0.6", "such as 0.6"]);
-    refused("load = 0.6", "load = nan", 24, "traffic[0].arrivals.poisson.load", &["NaN"]);
-    refused("degree = 2", "degree = 20", 38, "traffic[1].pattern.incast.degree", &["20", "between 1 and 3"]);
-    refused("\"64KB\"", "\"0B\"", 32, "traffic[1].sizes.constant", &["at least 1B"]);
-    let fits =
-        ["a message of 64KB", "window of 1us: the link of host 0 at 100Gbps carries 12.5KB", "write more than 5.12us"];
-    refused("flows = 4\n", "flows = 4\nadmissible = \"1us\"\n", 30, "traffic[1].admissible", &fits);
-    refused("flows = 4", "flows = 4\nsenders = \"0-99\"", 30, "traffic[1].senders", &["no host 99", "has 4"]);
-    refused("flows = 4", "flows = 4\nsenders = \"3-1\"", 30, "traffic[1].senders", &["3-1", "backwards"]);
-    refused("name = \"burst\"", "name = \"web\"", 28, "traffic[1].name", &["web", "give each a different name"]);
-    refused(
-        "[switch]",
-        "host.mtu = \"20KB\"\n[switch]",
-        14,
-        "fabric.leaf_spine.host",
-        &["\"host\" is not a known key here"],
-    );
-    refused("[switch]", "[host]\nmtu = \"20KB\"\n[switch]", 15, "host.mtu", &["20KB", "9216B"]);
-    refused("[switch]", "[host]\nheader = \"0B\"\n[switch]", 15, "host.header", &["0B", "1B and 1000B"]);
-    refused("[switch]", "[host]\ndelay = \"2s\"\n[switch]", 15, "host.delay", &["2s", "at most 1s"]);
-    refused("reroute_delay = \"1ms\"", "transport = \"udp\"", 3, "transport", &["duplicate key"]);
-    let rows = |most: u64| format!("drain = \"10ms\"\nrows_max = {most}");
-    refused("drain = \"10ms\"", &rows(0), 7, "measure.rows_max", &["0 is less than", "At least 18", "0s"]);
-    refused("drain = \"10ms\"", &rows(17), 7, "measure.rows_max", &["17", "9 rows each", "At least 18"]);
-    let fits = |more: &str| read(&GOOD.replacen("drain = \"10ms\"", more, 1), "x.toml", &[]).unwrap();
-    assert!(Plan::new(&fits(&rows(18))).is_ok());
-    assert!(Plan::new(&fits("rows_max = 0\ninterval = \"0s\"")).is_ok());
 }
 
 #[test]
@@ -498,59 +502,83 @@ fn no_aq_is_asked_for_what_bears_no_tags() {
     }
 }
 
+/// A flow control under which the scenario with `buffer` a port is refused: at which key, and with which words.
+fn refused_control(control: &str, buffer: &str, key: &str, words: &[&str]) {
+    let right = "buffer = { per_port = { bytes = \"500KB\" } }";
+    let text = GOOD.replacen(right, &format!("buffer = {{ per_port = {{ bytes = \"{buffer}\" }} }}"), 1);
+    let error = problem(&text.replacen("transport", &format!("flow_control = {control}\ntransport"), 1), &[]);
+    assert_eq!((error.line, error.key.as_str()), (Some(2), key), "{error}");
+    for word in words {
+        assert!(error.message.contains(word), "{word} is not in\n{error}");
+    }
+}
+
 #[test]
 fn flow_controls_that_can_t_be() {
-    let refused = |control: &str, buffer: &str, key: &str, words: &[&str]| {
-        let right = "buffer = { per_port = { bytes = \"500KB\" } }";
-        let text = GOOD.replacen(right, &format!("buffer = {{ per_port = {{ bytes = \"{buffer}\" }} }}"), 1);
-        let error = problem(&text.replacen("transport", &format!("flow_control = {control}\ntransport"), 1), &[]);
-        assert_eq!((error.line, error.key.as_str()), (Some(2), key), "{error}");
-        for word in words {
-            assert!(error.message.contains(word), "{word} is not in\n{error}");
-        }
-    };
-    refused("\"pcf\"", "500KB", "flow_control", &["pfc", "bfc"]);
-    refused("{ pfc = { alpha = -1.0 } }", "500KB", "flow_control.pfc.alpha", &["-1", "positive"]);
-    refused("{ pfc = { classes = [1, 8] } }", "500KB", "flow_control.pfc.classes", &["8", "0 to 7"]);
-    refused(
+    refused_control("\"pcf\"", "500KB", "flow_control", &["pfc", "bfc"]);
+    refused_control("{ pfc = { alpha = -1.0 } }", "500KB", "flow_control.pfc.alpha", &["-1", "positive"]);
+    refused_control("{ pfc = { classes = [1, 8] } }", "500KB", "flow_control.pfc.classes", &["8", "0 to 7"]);
+    refused_control(
         "{ bfc = { queues = { physical = 0 } } }",
         "500KB",
         "flow_control.bfc.queues.physical",
         &["0", "1 and 128", "ideal"],
     );
-    refused("{ bfc = { queues = { physical = 129 } } }", "500KB", "flow_control.bfc.queues.physical", &["129"]);
-    refused("{ bfc = { queues = \"ideal\", vfids = 7 } }", "500KB", "flow_control.bfc.vfids", &["no effect", "ideal"]);
-    refused(
+    refused_control("{ bfc = { queues = { physical = 129 } } }", "500KB", "flow_control.bfc.queues.physical", &["129"]);
+    refused_control(
+        "{ bfc = { queues = \"ideal\", vfids = 7 } }",
+        "500KB",
+        "flow_control.bfc.vfids",
+        &["no effect", "ideal"],
+    );
+    refused_control(
         "{ bfc = { queues = \"ideal\", departures = \"published\" } }",
         "500KB",
         "flow_control.bfc.departures",
         &["no effect", "ideal"],
     );
-    refused(
+    refused_control(
         "{ bfc = { departures = \"authors\" } }",
         "500KB",
         "flow_control.bfc.departures",
         &["authors", "published"],
     );
-    refused("{ bfc = { vfids = 40000 } }", "500KB", "flow_control.bfc.vfids", &["40000", "32768"]);
-    refused("{ bfc = { sticky = -0.5 } }", "500KB", "flow_control.bfc.sticky", &["-0.5"]);
-    refused("{ per_flow_queues = { pause = 0.0 } }", "500KB", "flow_control.per_flow_queues.pause", &["0"]);
-    refused(
+    refused_control("{ bfc = { vfids = 40000 } }", "500KB", "flow_control.bfc.vfids", &["40000", "32768"]);
+    refused_control("{ bfc = { sticky = -0.5 } }", "500KB", "flow_control.bfc.sticky", &["-0.5"]);
+    refused_control("{ per_flow_queues = { pause = 0.0 } }", "500KB", "flow_control.per_flow_queues.pause", &["0"]);
+    refused_control(
         "{ per_flow_queues = { resume = 3.0 } }",
         "500KB",
         "flow_control.per_flow_queues.resume",
         &["3", "pause, 2"],
     );
-    refused(
+    refused_control(
         "{ congestion_isolation = { class = 0 } }",
         "500KB",
         "flow_control.congestion_isolation.class",
         &["0", "1 to 7"],
     );
     let lossy = "{ congestion_isolation = { pfc = { classes = [1] } } }";
-    refused(lossy, "500KB", "flow_control.congestion_isolation.pfc.classes", &["must contain 7"]);
+    refused_control(lossy, "500KB", "flow_control.congestion_isolation.pfc.classes", &["must contain 7"]);
+    let shared = GOOD.replacen("per_port = { bytes = \"500KB\" }", "shared = { bytes = \"500KB\", alpha = 1.0 }", 1);
+    let error = problem(&shared.replacen("transport", "flow_control = \"bfc\"\ntransport", 1), &[]);
+    assert!(error.key == "flow_control" && error.message.contains("alpha"), "{error}");
+    let error = problem(&shared.replacen("transport", "flow_control = \"cbfc\"\ntransport", 1), &[]);
+    assert!(error.key == "flow_control" && error.message.contains("delete alpha"), "{error}");
+    // Headroom alone needs more.
+    refused_control("\"pfc\"", "20KB", "flow_control.pfc.alpha", &["leaf0", "headroom", "20KB", "switch.buffer"]);
+    refused_control(
+        "\"congestion_isolation\"",
+        "20KB",
+        "flow_control.congestion_isolation.pfc.alpha",
+        &["leaf0", "headroom"],
+    );
+}
+
+#[test]
+fn cbfc_has_possible_channels_and_credits() {
     let cbfc = |settings: &str, key: &str, words: &[&str]| {
-        refused(&format!("{{ cbfc = {{ {settings} }} }}"), "500KB", &format!("flow_control.cbfc.{key}"), words);
+        refused_control(&format!("{{ cbfc = {{ {settings} }} }}"), "500KB", &format!("flow_control.cbfc.{key}"), words);
     };
     cbfc("vcs = []", "vcs", &["no virtual channel", "[[1]]"]);
     cbfc("vcs = [[1], []]", "vcs[1]", &["carries nothing"]);
@@ -560,9 +588,18 @@ fn flow_controls_that_can_t_be() {
     cbfc("credits = \"1KB\"", "credits", &["fewer than a full-size packet of 1500B", "at least 1.536KB"]);
     cbfc("credits = \"2MB\"", "credit_size", &["64B", "31250 credits", "128B"]);
     cbfc("credits = \"200KB\"", "credits", &["leaf0", "1 virtual channels", "500KB", "switch.buffer"]);
-    refused("\"cbfc\"", "20KB", "flow_control.cbfc.credits", &["leaf0", "1500B", "20KB"]);
+    refused_control("\"cbfc\"", "20KB", "flow_control.cbfc.credits", &["leaf0", "1500B", "20KB"]);
+}
+
+#[test]
+fn pyrrha_has_possible_thresholds_and_queues() {
     let pyrrha = |settings: &str, key: &str, words: &[&str]| {
-        refused(&format!("{{ pyrrha = {{ {settings} }} }}"), "500KB", &format!("flow_control.pyrrha.{key}"), words);
+        refused_control(
+            &format!("{{ pyrrha = {{ {settings} }} }}"),
+            "500KB",
+            &format!("flow_control.pyrrha.{key}"),
+            words,
+        );
     };
     pyrrha("k_paus = 1.0", "k_paus", &["k_pause"]);
     pyrrha("k_pause = 0.0", "k_pause", &["0 is not above 0"]);
@@ -575,14 +612,6 @@ fn flow_controls_that_can_t_be() {
     pyrrha("roots = \"upstream\"", "roots", &["downstream"]);
     pyrrha("classes = [1, 1]", "classes", &["1 is not a class from 0 to 7, or is named twice"]);
     pyrrha("classes = []", "classes", &["names no class"]);
-    let shared = GOOD.replacen("per_port = { bytes = \"500KB\" }", "shared = { bytes = \"500KB\", alpha = 1.0 }", 1);
-    let error = problem(&shared.replacen("transport", "flow_control = \"bfc\"\ntransport", 1), &[]);
-    assert!(error.key == "flow_control" && error.message.contains("alpha"), "{error}");
-    let error = problem(&shared.replacen("transport", "flow_control = \"cbfc\"\ntransport", 1), &[]);
-    assert!(error.key == "flow_control" && error.message.contains("delete alpha"), "{error}");
-    // Headroom alone needs more.
-    refused("\"pfc\"", "20KB", "flow_control.pfc.alpha", &["leaf0", "headroom", "20KB", "switch.buffer"]);
-    refused("\"congestion_isolation\"", "20KB", "flow_control.congestion_isolation.pfc.alpha", &["leaf0", "headroom"]);
 }
 
 proptest! {

@@ -12,8 +12,8 @@ use units::Problem;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct LiveSpec {
-    /// How many times slower than real time the nodes live. Rates, delays and timers stay as the scenario says, and so
-    /// do all times in the results: at 1000, a second of the machine is a millisecond of the network. Default: 1.
+    /// How many times slower than real time the network runs: with 1000, a second of the machine is a millisecond of
+    /// the network. Rates, delays, timers and all times in the results are in network time. Default: 1.
     pub dilation: u32,
     /// Threads that share the nodes. There are no more than the fabric has racks. Default: 1.
     pub workers: u32,
@@ -23,12 +23,12 @@ pub struct LiveSpec {
     pub content: ContentCheck,
     /// What links consist of. Default: `memory`.
     pub links: LiveLinks,
-    /// Hosts that are something on this machine, by name: a TUN or TAP device that there is (`host3 = "tap0"`), or a
-    /// network namespace, which gets a TUN device (`host3 = "netns:red"`). What its programs send to another such host
-    /// travels over the fabric. Needs Linux and CAP_NET_ADMIN.
+    /// Hosts that are attached to this machine, by name: by an existing TUN or TAP device (`host3 = "tap0"`), or by a
+    /// network namespace, which gets a TUN device (`host3 = "netns:red"`). Packets between such hosts travel over the
+    /// fabric. Needs Linux and CAP_NET_ADMIN.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub attach: BTreeMap<String, String>,
-    /// IPv4 addresses of attached hosts: host `n` has the one that is `n + 1` beyond this. Default: `10.77.0.0/16`.
+    /// IPv4 addresses of attached hosts: host `n` has address number `n + 1` of this network. Default: `10.77.0.0/16`.
     pub network: String,
     /// IPv6 addresses of attached hosts, by the same rule. Default: `fd77::/64`.
     pub network6: String,
@@ -82,7 +82,7 @@ impl Networks {
         u32::try_from(beyond).ok()
     }
 
-    /// Whether there are addresses for so many hosts, none of them the last, which is for broadcast.
+    /// Whether there are addresses for this many hosts, none of them the last, which is for broadcast.
     pub fn has_room(&self, hosts: u32) -> bool {
         let (v4, v6) = (32 - u32::from(self.v4.1), 128 - u32::from(self.v6.1));
         1u64 << v4 > u64::from(hosts) + 1 && (v6 > 32 || 1u64 << v6 > u64::from(hosts) + 1)
@@ -102,10 +102,10 @@ fn network<A: std::str::FromStr + Copy>(text: &str, bits: u8, to_bits: fn(A) -> 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Wait {
-    /// It looks again at once, and keeps a core busy: events are some 100 ns late.
+    /// It checks the clock all the time, and keeps a core busy: events are some 100 ns late.
     #[default]
     Poll,
-    /// It sleeps, for machines that have other work: events are some 50 us late.
+    /// It sleeps until the next event, for machines that have other work: events are some 50 us late.
     Sleep,
 }
 
@@ -126,7 +126,7 @@ pub enum ContentCheck {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LiveLinks {
-    /// Memory: a packet stays where it is and its place is passed on, from thread to thread by rings.
+    /// Memory: a packet stays where it is and its address is passed on, from thread to thread by rings.
     #[default]
     Memory,
     /// UDP sockets on loopback, one a node: every packet passes the kernel at each hop. Needs `workers = 1`.

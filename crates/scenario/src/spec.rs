@@ -42,7 +42,7 @@ pub struct Scenario {
     pub live: LiveSpec,
     /// Properties of all hosts.
     pub host: HostSpec,
-    /// Properties of all switches. A key that is left out takes what the transports ask for.
+    /// Properties of all switches. A key that is left out has the value that transports ask for.
     pub switch: SwitchSpec,
     /// Properties of all links.
     #[serde(skip_serializing_if = "LinkSpec::is_default")]
@@ -57,8 +57,8 @@ pub struct Scenario {
     /// at once.
     #[serde(skip_serializing_if = "is_zero")]
     pub reroute_per_hop: Duration,
-    /// Longest time from hearing of a failure or repair until a switch forwards by new tables. Each switch draws its
-    /// own time once, uniformly between 0 and this. Default: 0.
+    /// Longest time from when a switch learns of a failure or repair until it forwards by new tables. Each switch draws
+    /// its own time once, uniformly between 0 and this. Default: 0.
     #[serde(skip_serializing_if = "is_zero")]
     pub reroute_compute_max: Duration,
     /// Granularity of transmission times, which are rounded down to whole multiples of it, as in a program with a
@@ -73,7 +73,7 @@ pub struct Scenario {
     pub entity: Vec<EntitySpec>,
     /// Traffic classes: who sends what to whom, and when.
     pub traffic: Vec<Traffic<Transport>>,
-    /// Training jobs: what ranks compute and send, and which of it waits for what. Each is a class of traffic, too.
+    /// Training jobs: what ranks compute and send, and which steps wait for which. Each is a class of traffic, too.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub job: Vec<Job<Transport>>,
 }
@@ -151,8 +151,8 @@ pub struct Measure {
     pub flows: Option<FlowsSpec>,
 }
 
-/// Which flows are followed, with what both of their hosts have of them. Each key that is given must hold; of the names
-/// in a key one must.
+/// Which flows' states are recorded, at both of their hosts. A flow must match all keys that are given; in a list, one
+/// of the names must match.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct FlowsSpec {
@@ -171,8 +171,9 @@ pub struct FlowsSpec {
     pub rows_max: u64,
 }
 
-/// Which packets are recorded. Each key that is given must hold; of the names in a key one must. Frames of a flow
-/// control, and limiters' packets, belong to no flow and class: for them `links` and the times alone decide.
+/// Which packets are recorded. A packet must match all keys that are given; in a list, one of the names must match.
+/// Frames of a flow control, and limiters' packets, belong to no flow and class: for them only `links` and the times
+/// count.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct PacketsSpec {
@@ -237,8 +238,8 @@ pub struct HostSpec {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct LinkSpec {
-    /// Link-level retry: links repeat what their bit errors have hit (Ultra Ethernet 1.0, section 5.1). Default: none,
-    /// a link loses it.
+    /// Link-level retry: links send packets again that bit errors have hit (Ultra Ethernet 1.0, section 5.1). Default:
+    /// none, such packets are lost.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub llr: Option<RetrySpec>,
 }
@@ -250,7 +251,7 @@ impl LinkSpec {
     }
 }
 
-/// Properties of all switches. A key that is left out takes what the transports ask for.
+/// Properties of all switches. A key that is left out has the value that transports ask for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct SwitchSpec {

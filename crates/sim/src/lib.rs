@@ -1,8 +1,8 @@
 //! The simulator: nodes on the engine.
 //!
-//! [`run`] works a scenario out, cuts its network into parts, lets the engine advance the driver of each, and gives
-//! tables, a summary and an audit. Results are a function of the scenario alone: not of the machine, the number of
-//! threads, or who watches.
+//! [`run`] makes a plan of a scenario, cuts its network into parts, lets the engine advance the driver of each, and
+//! returns tables, a summary and an audit. Results depend on the scenario alone, and not on the machine, the number of
+//! threads, or the progress display.
 //!
 //! Absent on purpose: files (the caller reads and writes them), and anything that a scheme could do for itself.
 

@@ -26,7 +26,7 @@ pub(crate) struct Memory {
     told: u64,
 }
 
-/// What all parts of a run tell whoever watches: payload that hosts have received, what was sent again included.
+/// The progress that all parts of a run report: payload that hosts have received, retransmissions included.
 #[derive(Clone, Default)]
 pub(crate) struct Board(Arc<AtomicU64>);
 

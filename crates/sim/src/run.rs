@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use driver::{Capturing, Cut, Driver, Probe, Probes, Whole, digest};
+use driver::{Capturing, Cut, Driver, Probe, Probes, Shape, Whole, digest};
 use engine::{Bounds, Ended, Outcome};
 use run::{Finding, Flows, Plan, Progress, Table, alone};
 use scenario::Scenario;
@@ -45,6 +45,8 @@ pub struct RunInfo {
     pub threads: usize,
     /// Parts that its network was cut into, which the threads shared.
     pub parts: usize,
+    /// What each of them held.
+    pub part_shapes: Vec<Shape>,
     /// Windows of the parallel engine.
     pub windows: u64,
     /// Hosts of the fabric.
@@ -72,7 +74,7 @@ pub struct Execution {
     pub parts: Option<usize>,
 }
 
-/// On so many threads.
+/// On this many threads.
 impl From<usize> for Execution {
     fn from(threads: usize) -> Execution {
         Execution { threads, parts: None }
@@ -191,6 +193,8 @@ pub(crate) fn conclude<P: Probe>(
         sample_interval_ps: whole.sample_interval.ps(),
         threads,
         parts: parts.len(),
+        // As many parts are always the same ones.
+        part_shapes: Cut::new(plan, parts.len()).shapes(&plan.fabric),
         windows: outcome.windows,
         hosts: plan.fabric.hosts,
         flows: plan.flows.len() as u64,

@@ -6,8 +6,8 @@ use units::Time;
 use crate::part::{self, Board, Part};
 use crate::run::{RunResult, conclude};
 
-/// A run on the calling thread, for who has to do other things in between: a browser's worker can't hear that it is to
-/// stop while it computes. Its results are those of [`run_plan`](crate::run_plan), however long its steps.
+/// A run on the calling thread, for callers that have to do other things in between: a browser's worker can't receive a
+/// message to stop while it computes. Its results are those of [`run_plan`](crate::run_plan), however long its steps.
 pub struct Steps {
     plan: Plan,
     board: Board,
@@ -53,7 +53,7 @@ impl Steps {
         ended != Ended::Interrupted
     }
 
-    /// What it has given so far: as of a run that was interrupted here, if it is not over.
+    /// Its results so far: if it is not over, those of a run that was interrupted here.
     pub fn conclude(self) -> RunResult {
         let Steps { plan, parts, outcome, .. } = self;
         match parts {

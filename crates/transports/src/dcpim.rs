@@ -7,7 +7,7 @@
 //! matching only if some of their packets are lost (`sender`).
 //!
 //! The paper's terms and their modules: *notification*, *ack*, *finish*, *token*, *request*, *grant*, *accept* are the
-//! kinds of [`header`]; *stage*, *round*, *phase*, *channel* and *slack* beta are computed in `terms`; PIM itself and
+//! kinds of [`header`]; *stage*, *round*, *phase*, *channel* and *slack* beta are computed in `params`; PIM itself and
 //! Theorem 1, without hosts, are in [`pim`] and [`bounds`].
 //!
 //! The authors' simulator departs from the paper's text in a number of points. Each can be switched on, see
@@ -30,9 +30,9 @@ pub mod pim;
 
 mod host;
 mod matching;
+mod params;
 mod receiver;
 mod sender;
-mod terms;
 
 #[cfg(test)]
 mod tests;
@@ -145,7 +145,7 @@ impl Scheme for Config {
     }
 
     fn endpoint(&self, site: &Site, _: &NetworkView) -> Box<dyn Endpoint> {
-        Box::new(host::Dcpim::new(terms::Params::new(self, site)))
+        Box::new(host::Dcpim::new(params::Params::new(self, site)))
     }
 
     fn requirements(&self, _: &Site) -> SwitchRequirements {

@@ -6,7 +6,7 @@
 //! - [`header`]: what packets carry;
 //! - `arbiter`: the arbiter alone, a state machine: the matching of each slot, and the path of each message;
 //! - `calendar`: the reservations of one link;
-//! - `terms`: slots, and how packets move over paths;
+//! - `params`: slots, and how packets move over paths;
 //! - `sender`, `receiver`, `host`: asking for slots, sending in them, putting messages together.
 //!
 //! # Decisions
@@ -18,10 +18,10 @@
 //!   link is slower than a host's (oversubscription), a message takes every second slot, or third, or so.
 //! - **A slot is a full packet's.** The last packet of a message is padded to one: a short packet would cross the first
 //!   links faster and reach the next before its time.
-//! - **One path a message**: the first free one in the order of ports, for all its packets. Reservations then lie
-//!   together, and a time that is free at one switch is free at others too. The original computes a new colouring for
-//!   each slot, which needs a path in every allocation of a packet. With `granularity = "packet"` the path is chosen
-//!   for each packet, in the same way.
+//! - **One path a message**: the first free one in the order of ports, for all its packets. So all leaves fill the same
+//!   spines first, and a spine that is free at one leaf is probably free at others too. The original computes a new
+//!   edge colouring for each slot, and must tell the sender a path for each packet. With `granularity = "packet"` the
+//!   path is chosen for each packet, in the same way.
 //! - **Data first.** Data has the first class and control the second: a control packet uses gaps of the schedule, and
 //!   delays data by at most one packet in transmission. For that, slots are longer than packets by `control_share`, and
 //!   the arbiter's own host leaves one slot in `control_slots` to control, in both directions.
@@ -48,9 +48,9 @@ pub mod header;
 mod arbiter;
 mod calendar;
 mod host;
+mod params;
 mod receiver;
 mod sender;
-mod terms;
 
 #[cfg(test)]
 mod tests;
@@ -65,7 +65,7 @@ use contract::{
     About, ControlPackets, Family, Guarantee, HeaderFormat, Nature, NetworkView, Scheme, SwitchRequirements,
     Undelivered, headers_of,
 };
-use terms::Params;
+use params::Params;
 
 pub use header::Header;
 
@@ -83,7 +83,7 @@ pub struct Config {
     pub processing: Duration,
     /// Share of every link that data leaves to control packets. Default: 0.01.
     pub control_share: f64,
-    /// One in this many slots of the arbiter's own host is left to control packets. Default: 8.
+    /// Of this many slots of the arbiter's own host, one is left free for control packets. Default: 8.
     pub control_slots: u32,
     /// Extra time, beyond the time without queueing, that an allocation may take to its sender. Default:
     /// `control_slots` plus one slot for each switch.
@@ -239,7 +239,7 @@ impl Scheme for Config {
         let full = lateness(network_view, mtu);
         let queue_bytes = |link: &fabric::Link| mtu * full.ps().div_ceil(link.rate.transmit(mtu).ps().max(1));
         let queue_bytes: Vec<u64> = network_view.fabric.links.iter().map(queue_bytes).collect();
-        Some(Guarantee { class: terms::DATA, room_bytes: queue_bytes.clone(), queue_bytes, wait: full, proven: true })
+        Some(Guarantee { class: params::DATA, room_bytes: queue_bytes.clone(), queue_bytes, wait: full, proven: true })
     }
 }
 

@@ -34,10 +34,10 @@ pub mod switch;
 pub mod theory;
 
 mod host;
+mod params;
 mod position;
 mod receiver;
 mod sender;
-mod terms;
 
 #[cfg(test)]
 mod tests;
@@ -222,7 +222,7 @@ impl Scheme for Config {
     }
 
     fn endpoint(&self, site: &Site, network: &NetworkView) -> Box<dyn Endpoint> {
-        Box::new(host::Harmony::new(terms::Params::new(self, site, Bounds::new(self, network))))
+        Box::new(host::Harmony::new(params::Params::new(self, site, Bounds::new(self, network))))
     }
 
     fn agent(&self, network: &NetworkView, switch: SwitchId) -> Option<Box<dyn SwitchAgent>> {

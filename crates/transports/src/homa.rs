@@ -37,9 +37,9 @@ pub mod aeolus;
 pub mod header;
 
 mod host;
+mod params;
 mod receiver;
 mod sender;
-mod terms;
 mod traffic;
 
 #[cfg(test)]
@@ -51,7 +51,7 @@ use serde::{Deserialize, Serialize};
 use units::{Bytes, Duration, Problem};
 
 use contract::{About, Family, HeaderFormat, Nature, NetworkView, Scheme, SwitchRequirements, headers_of};
-use terms::Params;
+use params::Params;
 
 pub use header::Header;
 pub use traffic::Levels;

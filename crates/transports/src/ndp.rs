@@ -23,10 +23,10 @@ pub mod header;
 pub mod switch;
 
 mod host;
+mod params;
 mod paths;
 mod receiver;
 mod sender;
-mod terms;
 
 #[cfg(test)]
 mod tests;
@@ -175,9 +175,9 @@ impl Scheme for Config {
     }
 
     fn endpoint(&self, site: &Site, network: &NetworkView) -> Box<dyn Endpoint> {
-        let terms = terms::Params::new(self, site, network.fabric.narrowest_rate());
+        let params = params::Params::new(self, site, network.fabric.narrowest_rate());
         let paths = (self.paths == PathChoice::Senders).then(|| paths::Paths::new(self, site, network));
-        Box::new(host::Ndp::new(terms, paths))
+        Box::new(host::Ndp::new(params, paths))
     }
 
     fn queueing(&self, network: &NetworkView, switch: SwitchId) -> Option<Box<dyn node::QueueDiscipline>> {

@@ -12,7 +12,7 @@
 //! - [`header`]: what packets carry;
 //! - [`queue`]: a port's queue, and the switch with one at each port;
 //! - [`ideal`]: the central scheduler that it is compared with;
-//! - `sender`, `receiver`, `host`, `terms`: rate control, and the NIC, which sends the flow with the least remaining
+//! - `sender`, `receiver`, `host`, `params`: rate control, and the NIC, which sends the flow with the least remaining
 //!   first.
 //!
 //! # Decisions
@@ -37,9 +37,9 @@ pub mod ideal;
 pub mod queue;
 
 mod host;
+mod params;
 mod receiver;
 mod sender;
-mod terms;
 
 #[cfg(test)]
 mod tests;
@@ -129,7 +129,7 @@ impl Scheme for Config {
     }
 
     fn endpoint(&self, site: &Site, _: &NetworkView) -> Box<dyn Endpoint> {
-        Box::new(host::Pfabric::new(terms::Params::new(self, site)))
+        Box::new(host::Pfabric::new(params::Params::new(self, site)))
     }
 
     fn queueing(&self, network: &NetworkView, switch: SwitchId) -> Option<Box<dyn QueueDiscipline>> {

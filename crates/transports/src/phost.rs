@@ -9,7 +9,7 @@
 //! leaves a bandwidth-delay product of tokens unanswered: others get its tokens for three round trips.
 //!
 //! - [`header`]: what packets carry;
-//! - `terms`: values derived from configuration and site; `policy`: which flows hosts prefer;
+//! - `params`: values derived from configuration and site; `policy`: which flows hosts prefer;
 //! - `sender`, `receiver`, `host`: both sides on one NIC.
 //!
 //! # Decisions
@@ -36,10 +36,10 @@
 pub mod header;
 
 mod host;
+mod params;
 mod policy;
 mod receiver;
 mod sender;
-mod terms;
 
 #[cfg(test)]
 mod tests;
@@ -153,7 +153,7 @@ impl Scheme for Config {
     }
 
     fn endpoint(&self, site: &Site, _: &NetworkView) -> Box<dyn Endpoint> {
-        Box::new(host::Phost::new(terms::Params::new(self, site)))
+        Box::new(host::Phost::new(params::Params::new(self, site)))
     }
 
     fn requirements(&self, _: &Site) -> SwitchRequirements {

@@ -114,7 +114,7 @@ pub struct Irn {
     pub rto_high: Duration,
     /// Number of packets that count as few (N). Default: 3.
     pub few_packets: u64,
-    /// A packet is taken for lost when one more than this many positions later has arrived. Use more than 0 with
+    /// A packet counts as lost when one more than this many positions later has arrived. Use more than 0 with
     /// adaptive balancing. Default: 0.
     pub reordering_packets: u64,
 }

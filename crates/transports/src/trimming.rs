@@ -1,9 +1,10 @@
 //! Queues that trim: two at each port of a switch, as NDP has them (SIGCOMM 2017, section 3.1) and Ultra Ethernet.
 //!
-//! Data wait in one queue, headers and control packets in one that goes first, so many to one while both wait: so
-//! feedback is early, and an overload of headers can't starve data. When data find their queue full, the arriving
-//! packet or the last of the queue, by a coin toss, is cut down to its headers. When the header queue is full, headers
-//! are lost, or return to their sender if the transport has a way to say so (NDP, section 3.2.4).
+//! Data wait in one queue. Headers and control packets wait in another, which goes first: while both wait, several of
+//! them are sent for each data packet. So feedback is early, and an overload of headers can't starve data. When data
+//! find their queue full, the arriving packet or the last of the queue, by a coin toss, is cut down to its headers.
+//! When the header queue is full, headers are lost, or return to their sender if the transport has a way to say so
+//! (NDP, section 3.2.4).
 //!
 //! Decided where NDP's paper is silent: when both queues are full, the arriving packet is trimmed and returned; control
 //! packets that find no room are lost, and so are headers that have been returned before. Other transports' packets are
@@ -18,15 +19,15 @@ use units::PortId;
 
 /// The trimming queues of a switch.
 pub struct TrimmingQueues {
-    terms: Terms,
+    params: Params,
     ports: Vec<Queues>,
     returned: u64,
     headers_lost: u64,
 }
 
-/// What a transport says of its queues.
+/// Settings of a transport's queues.
 #[derive(Clone, Copy, Debug)]
-pub struct Terms {
+pub struct Params {
     /// The transport whose packets are trimmed.
     pub transport: u8,
     /// Room in the data queue of a port.
@@ -83,18 +84,18 @@ impl Queue {
 
 impl TrimmingQueues {
     /// The queues of a switch; for each port, whether its link leads to a host.
-    pub fn new(terms: Terms, ports: impl IntoIterator<Item = bool>) -> TrimmingQueues {
+    pub fn new(params: Params, ports: impl IntoIterator<Item = bool>) -> TrimmingQueues {
         let ports = ports.into_iter().map(|last_hop| Queues { last_hop, ..Queues::default() }).collect();
-        TrimmingQueues { terms, ports, returned: 0, headers_lost: 0 }
+        TrimmingQueues { params, ports, returned: 0, headers_lost: 0 }
     }
 
     fn is_data(&self, packet: &Packet) -> bool {
-        packet.transport != self.terms.transport || (packet.payload_bytes > 0 && !packet.has(flags::TRIMMED))
+        packet.transport != self.params.transport || (packet.payload_bytes > 0 && !packet.has(flags::TRIMMED))
     }
 
     /// Says of a packet that has been trimmed where that was.
     fn note_trimmed(&self, out: PortId, packet: &mut Packet) {
-        if let Some(say) = self.terms.trimmed_last_hop
+        if let Some(say) = self.params.trimmed_last_hop
             && self.ports[out.index()].last_hop
         {
             say(packet);
@@ -104,10 +105,10 @@ impl TrimmingQueues {
     /// Admits headers or a control packet, for which the header queue may have no room.
     fn admit_header(&mut self, cx: &mut LinkCx<'_>, out: PortId, id: PacketId) -> Admission {
         let packet = &mut cx.pool.get_mut(id).packet;
-        if self.ports[out.index()].headers.bytes + u32::from(packet.wire_bytes) <= self.terms.headers_bytes_max {
+        if self.ports[out.index()].headers.bytes + u32::from(packet.wire_bytes) <= self.params.headers_bytes_max {
             return Admission::ByBuffer;
         }
-        if !self.terms.send_back.is_some_and(|send_back| send_back(packet)) {
+        if !self.params.send_back.is_some_and(|send_back| send_back(packet)) {
             self.headers_lost += 1;
             return Admission::Full;
         }
@@ -121,7 +122,7 @@ impl TrimmingQueues {
 
     /// The length by which a packet may be marked that goes into this queue, or comes out of it.
     fn seen_bytes(&self, out: PortId, bytes: u32) -> u32 {
-        if self.ports[out.index()].last_hop && !self.terms.marks_last_hop { 0 } else { bytes }
+        if self.ports[out.index()].last_hop && !self.params.marks_last_hop { 0 } else { bytes }
     }
 
     fn view(class: u8, queue: &Queue) -> QueueView {
@@ -135,18 +136,18 @@ impl QueueDiscipline for TrimmingQueues {
         if !self.is_data(&packet) {
             return self.admit_header(cx, out, id);
         }
-        let room = self.terms.data_bytes_max.saturating_sub(u32::from(packet.wire_bytes));
+        let room = self.params.data_bytes_max.saturating_sub(u32::from(packet.wire_bytes));
         let Queues { data, headers, .. } = &mut self.ports[out.index()];
         if data.bytes <= room {
             return Admission::ByBuffer;
         }
-        if packet.transport != self.terms.transport {
+        if packet.transport != self.params.transport {
             return Admission::Full;
         }
-        let headers_fit = headers.bytes + self.terms.header_bytes <= self.terms.headers_bytes_max;
+        let headers_fit = headers.bytes + self.params.header_bytes <= self.params.headers_bytes_max;
         let last = data.packets.last().map(|last| cx.pool.get(last).packet);
         let gives_way = last.is_some_and(|last| {
-            last.transport == self.terms.transport && data.bytes - u32::from(last.wire_bytes) <= room
+            last.transport == self.params.transport && data.bytes - u32::from(last.wire_bytes) <= room
         });
         if headers_fit
             && gives_way
@@ -179,7 +180,7 @@ impl QueueDiscipline for TrimmingQueues {
     fn dequeue(&mut self, cx: &mut LinkCx<'_>, out: PortId) -> Option<Dequeued> {
         let Queues { data, headers, turn, .. } = &mut self.ports[out.index()];
         let both = !data.packets.is_empty() && !headers.packets.is_empty();
-        let headers_turn = if both { *turn < self.terms.headers_per_packet } else { data.packets.is_empty() };
+        let headers_turn = if both { *turn < self.params.headers_per_packet } else { data.packets.is_empty() };
         if both {
             *turn = if headers_turn { *turn + 1 } else { 0 };
         }

@@ -29,7 +29,7 @@ pub struct Config {
     pub rate: Option<Rate>,
     /// Priority class of its packets. Default: 1.
     pub class: u8,
-    /// Time after the last packet of a flow after which it has failed without an answer. Default: 10ms.
+    /// How long after its last packet a flow waits for an answer; then it has failed. Default: 10ms.
     pub patience: Duration,
 }
 

@@ -1,13 +1,13 @@
 //! Ultra Ethernet Transport (UET: Ultra Ethernet Specification 1.0, 2025), with its congestion control as the public
 //! simulator of its authors has it (`uet-htsim`, github.com/ultraethernet/uet-htsim).
 //!
-//! A sender keeps a window by two signals of the network, ECN marks and queueing delay (NSCC, `nscc`), or a receiver
-//! gives it credit at the rate of its link (RCCC, `credits`), or both. Packets of one message go over many paths: each
-//! carries an entropy value that switches hash, and senders choose values by what they hear of earlier ones
-//! (`spraying`). So packets arrive in any order: a receiver takes them as they come, and acknowledges them selectively
-//! (`receiver`). Switches trim packets that find no room (queues: `trimming`), which receivers answer by
-//! NACKs; what nothing is heard of goes again after a timeout, or where switches do not trim when enough others have
-//! overtaken it (`sender`).
+//! Either a sender has a window that follows two signals of the network, ECN marks and queueing delay (NSCC, `nscc`),
+//! or a receiver gives it credit at the rate of its link (RCCC, `credits`), or both. Packets of one message go over
+//! many paths: each carries an entropy value that switches hash, and the answers to earlier packets tell senders which
+//! values to use again (`spraying`). So packets arrive in any order: a receiver accepts them as they come, and
+//! acknowledges them selectively (`receiver`). Switches trim packets that find no room (queues: `trimming`), and
+//! receivers answer these with NACKs. A packet without an answer is sent again after a timeout, or, where switches do
+//! not trim, when enough later packets have arrived (`sender`).
 //!
 //! `docs/schemes/uet.md` says where every constant is from, and lists what was decided differently.
 //!
@@ -20,10 +20,10 @@ pub mod header;
 mod credits;
 mod host;
 mod nscc;
+mod params;
 mod receiver;
 mod sender;
 mod spraying;
-mod terms;
 
 #[cfg(test)]
 mod tests;
@@ -41,7 +41,7 @@ use contract::{
 pub use header::Header;
 pub use spraying::Spraying;
 
-use crate::trimming::{Terms, TrimmingQueues};
+use crate::trimming::{Params, TrimmingQueues};
 
 /// Configuration of UET.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -53,8 +53,8 @@ pub struct Config {
     pub spraying: Spraying,
     /// Number of entropy values of a message, a power of two; 1 keeps it on one path. Default: 64.
     pub entropies: u16,
-    /// Whether switches trim packets that find no room, in queues of their own; otherwise they do with them what
-    /// `switch` says. Default: true.
+    /// Whether switches trim packets that find no room, in queues of UET's own; otherwise they treat them as `switch`
+    /// says. Default: true.
     pub trimming: bool,
     /// With trimming, room for data at a switch port; there is twice as much for headers. Default: a bandwidth-delay
     /// product.
@@ -69,17 +69,17 @@ pub struct Config {
     pub target_delay: Option<Duration>,
     /// NSCC: whether quick adapt is on. Default: true.
     pub quick_adapt: bool,
-    /// RCCC alone: how many times to one the network is oversubscribed, by which receivers bound how far they lower
-    /// their credit rate. At 1 they never do. Default: that of the first host's switch.
+    /// RCCC alone: oversubscription of the network, such as 2 for 2:1. It bounds how far receivers lower their credit
+    /// rate. With 1 they never do. Default: that of the first host's switch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub oversubscription: Option<f64>,
-    /// Bytes that arrive before a receiver acknowledges them, if nothing asks for it earlier. Default: 16KiB.
+    /// Bytes that arrive before a receiver acknowledges them, unless it must acknowledge earlier. Default: 16KiB.
     pub ack_bytes: Bytes,
-    /// Silence after which a packet is taken for lost. Default: 15us and the time of six full queues, each of one
+    /// Silence after which a packet counts as lost. Default: 15us plus the time of six full queues, each of one
     /// bandwidth-delay product with trimming and of five without.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rto: Option<Duration>,
-    /// Whether a packet is also taken for lost when those of one and a half windows have overtaken it. Default: only
+    /// Whether a packet also counts as lost when one and a half windows of later packets have arrived. Default: only
     /// without trimming.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub infers_losses: Option<bool>,
@@ -248,15 +248,15 @@ impl Scheme for Config {
     }
 
     fn endpoint(&self, site: &Site, network: &NetworkView) -> Box<dyn Endpoint> {
-        let terms = terms::Params::new(self, site);
-        let credits = terms.rccc.then(|| {
+        let params = params::Params::new(self, site);
+        let credits = params.rccc.then(|| {
             let alone = self.congestion_control == CongestionControl::Rccc;
             let ratio = self.oversubscription.unwrap_or_else(|| oversubscription(network));
             let control = (alone && ratio > 1.0).then(|| credits::RateControl::new(ratio, site.data_rtt));
             let payload = u64::from(site.payload_max());
-            credits::Credits::new(site.nic_rate, payload, terms.window_max, control)
+            credits::Credits::new(site.nic_rate, payload, params.window_max, control)
         });
-        Box::new(host::Uet::new(terms, receiver::Receiver::new(credits)))
+        Box::new(host::Uet::new(params, receiver::Receiver::new(credits)))
     }
 
     fn queueing(&self, network: &NetworkView, switch: SwitchId) -> Option<Box<dyn node::QueueDiscipline>> {
@@ -265,7 +265,7 @@ impl Scheme for Config {
         }
         let (site, fabric) = (&network.site, &network.fabric);
         let room = u32::try_from(self.queue_bytes(site)).unwrap_or(u32::MAX / 2).min(u32::MAX / 2);
-        let terms = Terms {
+        let params = Params {
             transport: site.transport,
             data_bytes_max: room,
             headers_bytes_max: 2 * room,
@@ -278,6 +278,6 @@ impl Scheme for Config {
         };
         let links = &fabric.ports[fabric.switch_node(switch).index()];
         let to_hosts = links.iter().map(|&link| fabric.as_host(fabric.link(link).to).is_some());
-        Some(Box::new(TrimmingQueues::new(terms, to_hosts)))
+        Some(Box::new(TrimmingQueues::new(params, to_hosts)))
     }
 }

@@ -84,12 +84,12 @@ impl Time {
     pub const fn saturating_add(self, span: Duration) -> Time {
         Time(self.0.saturating_add(span.0))
     }
-    /// Whether it is so many whole spans after the start.
+    /// Whether it is this many whole spans after the start.
     #[inline]
     pub const fn is_multiple_of(self, span: Duration) -> bool {
         self.0.is_multiple_of(span.0)
     }
-    /// The first time, from this one on, that is so many whole spans after the start.
+    /// The first time, from this one on, that is this many whole spans after the start.
     #[inline]
     pub const fn next_multiple_of(self, span: Duration) -> Time {
         Time(self.0.next_multiple_of(span.0))

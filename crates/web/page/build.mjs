@@ -9,18 +9,21 @@ import { EXAMPLES, FILES, SCENES } from "./src/scenes.js";
 
 const here = dirname(fileURLToPath(import.meta.url)), root = resolve(here, "../../..");
 const [engine, packages, out] = process.argv.slice(2).map((path) => resolve(path));
+// What draws packets over time, here and in the page that `clearway view` writes.
+const viewer = join(root, "python/clearway/_viewer");
 const { buildSync, build } = createRequire(join(packages, "package.json"))("esbuild");
 
 const common = {
   bundle: true, minify: true, format: "iife", target: ["chrome111", "firefox115", "safari16.4"], write: false,
   nodePaths: [join(packages, "node_modules")], logLevel: "warning", legalComments: "none",
+  alias: { clearway: viewer },
 };
 const bundled = ({ outputFiles: [{ text }] }) => text;
 
 const worker = bundled(buildSync({
   ...common,
   entryPoints: [join(here, "src/worker.js")],
-  alias: { engine: join(engine, "clearway_web.js") },
+  alias: { ...common.alias, engine: join(engine, "clearway_web.js") },
   // Its own way to load the engine, which the page does not take.
   define: { "import.meta.url": '""' },
 }));
@@ -41,7 +44,9 @@ mkdirSync(out, { recursive: true });
 writeFileSync(join(out, "app.js"), app);
 const code = gzipSync(readFileSync(join(engine, "clearway_web_bg.wasm")), { level: 9 });
 writeFileSync(join(out, "engine.js"), `clearwayEngine("${code.toString("base64")}");\n`);
-for (const name of ["index.html", "style.css"]) copyFileSync(join(here, name), join(out, name));
+copyFileSync(join(here, "index.html"), join(out, "index.html"));
+const styles = [join(here, "style.css"), join(viewer, "viewer.css")].map((path) => readFileSync(path, "utf8"));
+writeFileSync(join(out, "style.css"), styles.join(""));
 // Their licences ask that they go along.
 const locked = JSON.parse(readFileSync(join(packages, "package-lock.json"), "utf8")).packages;
 const bundledPackages = Object.entries(locked).filter(([path, { dev }]) => path && !dev).map(([path]) => path);

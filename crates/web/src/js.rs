@@ -1,4 +1,4 @@
-//! What JavaScript calls. Errors are JSON: line, key and message.
+//! The functions that JavaScript calls. Errors are JSON: line, key and message.
 
 use wasm_bindgen::prelude::*;
 
@@ -6,7 +6,7 @@ use crate::{Level, Results, Session, Step};
 
 /// Of 64 KiB.
 const PAGE_BYTES: u64 = 1 << 16;
-/// So many windows pass between two looks at the clock.
+/// Number of windows between two looks at the clock.
 const WINDOWS_A_LOOK: u32 = 16;
 
 #[wasm_bindgen]
@@ -15,7 +15,7 @@ extern "C" {
     #[wasm_bindgen(js_namespace = performance, js_name = now)]
     fn now_ms() -> f64;
 
-    /// Whoever is told how far a run at flow level is, which goes through in one step.
+    /// The listener that learns the progress of a run at flow level, which is a single step.
     pub type Listener;
 
     #[wasm_bindgen(method)]
@@ -73,12 +73,12 @@ pub struct Tables(Results);
 
 #[wasm_bindgen]
 impl Run {
-    /// Reads a scenario and works it out; `level` is "packet" or "flow".
+    /// Reads a scenario and works it out; `level` is "packet" or "flow". `packets_max` are recorded one by one.
     #[wasm_bindgen(constructor)]
-    pub fn new(text: &str, level: &str, memory_bytes_max: f64) -> Result<Run, String> {
+    pub fn new(text: &str, level: &str, memory_bytes_max: f64, packets_max: f64) -> Result<Run, String> {
         let memory_bytes_max = memory_bytes_max as u64;
         let level = if level == "flow" { Level::Flow } else { Level::Packet };
-        let session = Session::new(text, level, memory_bytes_max).map_err(|wrong| json(&wrong))?;
+        let session = Session::new(text, level, memory_bytes_max, packets_max as u64).map_err(|wrong| json(&wrong))?;
         Ok(Run { session: Some(session), level, memory_bytes_max, at: [0.0; 6] })
     }
 

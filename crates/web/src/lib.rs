@@ -1,4 +1,4 @@
-//! The laboratory in a browser: what a page needs of the engine, on one thread and in steps.
+//! The simulator in a browser: what a page needs of the engine, on one thread and in steps.
 //!
 //! [`check`] reads a scenario and says what is wrong with it, by line and key, as the command line does. A [`Session`]
 //! runs one: its caller advances it step by step, so that a Web Worker hears in between that it is to stop, and gets

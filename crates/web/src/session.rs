@@ -1,5 +1,5 @@
 use run::{Column, Data, Estimate, Plan, Progress, Table};
-use scenario::Scenario;
+use scenario::{PacketsSpec, Scenario};
 use serde_json::{Value, json};
 use sim::Steps;
 
@@ -48,10 +48,14 @@ pub struct Results {
 }
 
 impl Session {
-    /// Reads a scenario and works it out. A run that will hardly fit `memory_bytes_max` is refused.
-    pub fn new(text: &str, level: Level, memory_bytes_max: u64) -> Result<Session, Wrong> {
+    /// Reads a scenario and works it out. A run that will hardly fit `memory_bytes_max` is refused. So many packets are
+    /// recorded one by one, the first ones, unless the scenario says which; it moves none of them.
+    pub fn new(text: &str, level: Level, memory_bytes_max: u64, packets_max: u64) -> Result<Session, Wrong> {
         let source = source(text);
-        let read = source.read()?;
+        let mut read = source.read()?;
+        if level == Level::Packet && packets_max > 0 && read.measure.packets.is_none() {
+            read.measure.packets = Some(PacketsSpec { rows_max: packets_max, ..PacketsSpec::default() });
+        }
         let located = |problem| Wrong::from(source.locate(problem));
         let doing = match level {
             Level::Flow => Doing::Flows(Box::new(read)),

@@ -6,7 +6,7 @@ const TINY: &str = include_str!("../../../examples/tiny.toml");
 const PLENTY: u64 = 1 << 30;
 
 fn run(text: &str, level: Level, windows: u32) -> Results {
-    let mut session = Session::new(text, level, PLENTY).unwrap();
+    let mut session = Session::new(text, level, PLENTY, 0).unwrap();
     loop {
         let mut left = windows;
         let step = session.advance(|_| {
@@ -29,12 +29,28 @@ fn a_session_in_steps_gives_the_run() {
     assert_eq!(results.scenario_toml, whole.scenario_toml);
 }
 
+/// Unless the scenario says which.
+#[test]
+fn packets_are_recorded_and_none_is_moved() {
+    let mut session = Session::new(TINY, Level::Packet, PLENTY, 100).unwrap();
+    while session.advance(|_| false).unwrap() == Step::Going {}
+    let results = session.conclude().unwrap();
+    let whole = sim::run(&scenario::read(TINY, "tiny", &[]).unwrap(), 1, |_| false).unwrap();
+    assert!(results.info.contains(&whole.info.digest), "{} in {}", whole.info.digest, results.info);
+    let rows = |results: &Results| results.tables.iter().find(|table| table.name == "packets").unwrap().len();
+    assert_eq!(rows(&results), 100);
+    let chosen = "measure.packets = { links = [\"switch0-host4\"], rows_max = 7 }\n".to_owned() + TINY;
+    let mut session = Session::new(&chosen, Level::Packet, PLENTY, 100).unwrap();
+    while session.advance(|_| false).unwrap() == Step::Going {}
+    assert_eq!(rows(&session.conclude().unwrap()), 7);
+}
+
 #[test]
 fn flow_level_goes_through_in_one_step() {
     let scenario = scenario::read(TINY, "tiny", &[]).unwrap();
     let whole = fluid::estimate(&scenario, |_| false).unwrap();
     assert!(format!("{:?}", run(TINY, Level::Flow, u32::MAX).tables) == format!("{:?}", whole.tables));
-    let not_begun = Session::new(TINY, Level::Flow, PLENTY).unwrap();
+    let not_begun = Session::new(TINY, Level::Flow, PLENTY, 0).unwrap();
     assert!(not_begun.conclude().is_none());
 }
 
@@ -62,7 +78,7 @@ fn columns_are_what_the_tables_have() {
 #[test]
 fn an_error_names_its_line_and_key() {
     let text = TINY.replace("hosts = 8", "hosts = 1");
-    let told = check(&text).error.or_else(|| Session::new(&text, Level::Packet, PLENTY).err()).unwrap();
+    let told = check(&text).error.or_else(|| Session::new(&text, Level::Packet, PLENTY, 0).err()).unwrap();
     let line = 1 + text.lines().position(|line| line == "hosts = 1").unwrap();
     assert_eq!((told.line, told.key.as_str()), (Some(line), "fabric.star.hosts"), "{}", told.message);
     let Wrong { line, key, .. } = check("transprt = \"udp\"").error.unwrap();
@@ -73,7 +89,7 @@ fn an_error_names_its_line_and_key() {
 
 #[test]
 fn what_will_not_fit_is_refused_before_it_runs() {
-    let Err(wrong) = Session::new(TINY, Level::Packet, 1_000) else { panic!("1,000 bytes are enough") };
+    let Err(wrong) = Session::new(TINY, Level::Packet, 1_000, 0) else { panic!("1,000 bytes are enough") };
     assert!(wrong.message.contains("the run will need about"), "{}", wrong.message);
 }
 

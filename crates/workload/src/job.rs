@@ -1,9 +1,9 @@
 //! Training jobs: their ranks, where they are, and what they do.
 //!
-//! The messages of a job start when their ranks come to them, so that a job's times are results. What ranks do is a
-//! list of steps that all do in order (computations, and collectives among groups of ranks), or the training of a
-//! model, or what another tool has written. [`place`] turns jobs into graphs on hosts, and into a flow for each message
-//! that leaves its host.
+//! A job's message starts when its rank reaches the step that sends it, so a job's times are results of the run. What
+//! ranks do is a list of steps that all do in order (computations, and collectives among groups of ranks), or the
+//! training of a model, or what another tool has written. [`place`] turns jobs into graphs on hosts, and into a flow
+//! for each message that leaves its host.
 
 mod build;
 mod place;
@@ -46,18 +46,18 @@ pub struct Job<T> {
     /// Which rank is where. Default: `packed`.
     #[serde(default)]
     pub placement: Placement,
-    /// How ranks of one host reach each other: each has a link of its own into the host, as NVLink is. Default: 3.6
+    /// How ranks of one host reach each other: each has a link of its own into the host, such as NVLink. Default: 3.6
     /// Tbps and 1us.
     #[serde(default)]
     pub local: Local,
-    /// How often the steps are done. Default: 1.
+    /// Number of iterations. Default: 1.
     #[serde(default = "one")]
     pub iterations: u32,
     /// What every rank does in an iteration, in order, each step as soon as the rank has done the one before. A job has
     /// `steps`, a `model` or a `trace`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<Step>,
-    /// A model whose training the iterations are.
+    /// A model; each iteration is a training step of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<Training>,
     /// A file in which another tool has written what ranks do.
@@ -117,24 +117,24 @@ impl Default for Local {
 pub struct Straggler {
     /// Which.
     pub rank: u32,
-    /// Its computations take so many times as long.
+    /// Its computations take this many times as long.
     pub factor: f64,
 }
 
-/// How collectives are carried out, as NCCL's settings say it.
+/// How collectives are carried out, by settings like NCCL's.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Library {
-    /// Channels that share a buffer and work side by side. Default: 1.
+    /// Channels that share a buffer and work in parallel. Default: 1.
     pub channels: u32,
     /// Most bytes of a buffer in one message. Default: no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chunk: Option<Bytes>,
     /// Messages of one channel that a rank may have under way. Default: 8.
     pub slots: u32,
-    /// Time between a message's arrival and what is sent because of it. Default: 0.
+    /// Time between a message's arrival and the sending of messages that depend on it. Default: 0.
     pub latency: Duration,
-    /// Bytes that a message is longer by. Default: `simple`.
+    /// Protocol, which makes messages longer. Default: `simple`.
     pub protocol: Protocol,
     /// Algorithm of all-reduces that do not name one: in steps, of a model's gradients, in a trace. Default: `ring`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -154,7 +154,7 @@ impl Default for Library {
     }
 }
 
-/// A protocol of NCCL: what it puts on the wire for the bytes of a buffer.
+/// A protocol of NCCL: how many bytes it sends for the bytes of a buffer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Protocol {
@@ -192,8 +192,8 @@ pub struct Operation {
     /// Its name in results. Default: what it does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Size of the buffer that the operation is about, as NCCL's tests count it: of an all-gather and a reduce-scatter
-    /// all parts together, of an all-to-all what a rank sends, its own part counted.
+    /// Size of the buffer, as NCCL's tests count it: for an all-gather and a reduce-scatter all parts together, for an
+    /// all-to-all the bytes that a rank sends, including its own part.
     pub bytes: Bytes,
     /// How it is carried out. Default: `ring`; `pairwise` for an all-to-all.
     #[serde(skip_serializing_if = "Option::is_none")]

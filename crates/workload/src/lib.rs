@@ -10,7 +10,7 @@
 //! hosts in half the time, so runs at different loads do not differ by random noise.
 //!
 //! A training [`Job`] is a list of computations and collectives. [`place`] puts its ranks on hosts, and makes a flow of
-//! each message that leaves its host; such a flow starts when its rank comes to it.
+//! each message that leaves its host; such a flow starts when its rank reaches the step that sends it.
 //!
 //! Sources: all-to-all, bursty and dense traffic are dcPIM section 4.1's; Poisson arrivals by mean gap with Pareto
 //! sizes are R2C2 section 5.2's; incast mixed into Poisson traffic that avoids its destination is Pyrrha section 6.2's;

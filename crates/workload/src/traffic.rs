@@ -315,7 +315,7 @@ impl<T> Traffic<T> {
         self.check_arrivals(arrivals)
     }
 
-    /// What a trace says itself is not said beside it.
+    /// Keys that a trace already determines must not be given beside it.
     fn check_trace(&self) -> Result<(), Problem> {
         let problem = |key: &str, message: &str| Err(Problem::new(key, message));
         let unused = [

@@ -1,10 +1,10 @@
 """Sweeps: many runs whose results are kept by their content, so that nothing is computed twice.
 
 A *point* is a run with labels, and a *task* is what is run: a simulation, or anything else whose result is a folder. A
-task's key is a digest of all that makes its result, and a *store* is a folder of results by key. The store is the only
-state that there is. Whoever runs points (a *driver*; there may be several on one store, on several machines) claims a
-key, has it run by its *workers* and puts the result in its place by renaming, so that whatever is killed at whatever
-moment leaves whole results and claims of the dead, which the next driver takes over.
+task's key is a digest of everything that determines its result, and a *store* is a folder of results by key. The store
+is the only state. A *driver* runs points; there may be several on one store, on several machines. It claims a key, has
+its *workers* run the task, and puts the result in its place by renaming. So whatever is killed at any moment, the store
+has only complete results, and claims of dead drivers, which the next driver takes over.
 
 - `points.py`: points, tasks, keys
 - `file.py`, `values.py`: `sweep.toml`

@@ -1,9 +1,9 @@
 """An executor on Dask workers: of a running scheduler, or of one that a Dask launcher starts (Slurm,
 Kubernetes, ...).
 
-Workers need the same build of Clearway as the driver, and nothing else in common with it: what a run needs goes there
-with it, and its result comes back as bytes, which the driver writes. So there is one that writes, and no shared file
-system is taken for granted. A run whose worker dies is given to another one by the scheduler.
+Workers need the same build of Clearway as the driver, and share nothing else with it: a run's files are sent along with
+it, and its result comes back as bytes, which the driver writes. So only one process writes, and no shared file system
+is needed. A run whose worker dies is given to another one by the scheduler.
 """
 
 from __future__ import annotations

@@ -59,8 +59,8 @@ class SweepResult:
 
     @property
     def unchanged(self) -> list[Unchanged]:
-        """Runs over another transport, flow control or fabric with the digest of an earlier one: not one packet moved
-        otherwise. `str` of each says which, and the likely reason.
+        """Runs over another transport, flow control or fabric that have the digest of an earlier run: every packet was
+        the same. `str` of each says which, and the likely reason.
         """
         digests = self._rows.get("digest")
         if digests is None:

@@ -34,6 +34,7 @@ RIVALS = {
     "phost": "pHost (CoNEXT 2015) and pFabric (SIGCOMM 2013)",
     "homa": "Homa (SIGCOMM 2018)",
     "ndp": "NDP (SIGCOMM 2017)",
+    "uet": "Ultra Ethernet Transport (2025)",
     "maze": "Maze (R2C2, section 4.1): live runs beside the simulator",
     "closed-forms": "Every scheme beside closed forms and the laws of its paper",
 }

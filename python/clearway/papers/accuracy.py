@@ -19,15 +19,16 @@ from clearway.papers.figures import Held
 FOLDER = Path("papers") / "accuracy"
 PAGE = Path("docs") / "accuracy.md"
 
-# Names for the lack of a mechanism.
-ABSENT = ("none", "physical_queue")
+# Names for the lack of a mechanism, and for one that its user brings.
+ABSENT = ("none", "physical_queue", "custom")
 
 INTRODUCTION = """# How accurate it is
 
-Every scheme, what outside number it was held against, and how far ours is off, bucket by bucket. An outside number is
-what the authors' own program gave on the same flows, what their paper prints, a closed form, or the optimum of a linear
-program. `allowed` was chosen before the run. The same comparison is a test (`make test`, or `make test-slow` where it
-takes long).
+Every scheme, what outside number it was held against, and how far ours is off. An outside number is what the authors'
+own program gave on the same flows, what their paper prints, a closed form, or the optimum of a linear program. A number
+of "numbers" leads to each of them: ours and theirs, by size of flow or by case. "command" repeats the comparison.
+`allowed` was chosen before the run. The same comparison is a test (`make test`, or `make test-slow` where it takes
+long).
 
 This page is written by `clearway paper --write` from what the commands beside each table left in `papers/accuracy`;
 nothing in it is typed.
@@ -66,22 +67,24 @@ def page(rows: pd.DataFrame, known: Sequence[str]) -> str:
     text = [INTRODUCTION]
     groups = list(rows.groupby(["scheme", "against", "kind", "seeds", "command", "commit"], sort=False))
     lines = [
-        "| scheme | held against | kind | numbers | median error | worst error | outside what is allowed |",
-        "|---|---|---|---|---|---|---|",
+        "| scheme | held against | kind | command | numbers | median error | worst error | outside what is allowed |",
+        "|---|---|---|---|---|---|---|---|",
     ]
-    for (scheme, against, kind, *_), group in groups:
+    for number, ((scheme, against, kind, _, command, _), group) in enumerate(groups, 1):
         worst = max(group["error"], key=abs)
         outside = int((group["error"].abs() > group["within"]).sum())
         median = group["error"].abs().median()
         errors = f"{median:.1%} | {worst:+.1%} | {outside or 'none'}"
-        lines.append(f"| {scheme} | {against} | {kind} | {len(group)} | {errors} |")
+        buckets = f"[{len(group)}](#{anchor(number)})"
+        lines.append(f"| {scheme} | {against} | {kind} | `{command}` | {buckets} | {errors} |")
     text.append("\n".join(lines) + "\n")
     named = {word for scheme in rows["scheme"] for word in scheme.replace(",", " ").split()}
     without = [name for name in known if name not in named]
     if without:
         text.append(f"**No outside number yet:** {', '.join(f'`{name}`' for name in without)}.\n")
-    for (scheme, against, kind, seeds, command, commit), group in groups:
-        text.append(f"## {scheme}: {against}\n\n{kind}; `{command}`, commit {commit}, seeds {seeds}.\n")
+    for number, ((scheme, against, kind, seeds, command, commit), group) in enumerate(groups, 1):
+        said = f"{kind}; `{command}`, commit {commit}, seeds {seeds}."
+        text.append(f'<a id="{anchor(number)}"></a>\n\n## {scheme}: {against}\n\n{said}\n')
         table = ["| flows | statistic | ours | theirs | error | allowed |", "|---|---|---|---|---|---|"]
         row: Any
         for row in group.itertuples():
@@ -90,6 +93,11 @@ def page(rows: pd.DataFrame, known: Sequence[str]) -> str:
             table.append(f"| {row.bucket} | {row.statistic} | {numbers} |")
         text.append("\n".join(table) + "\n")
     return "\n".join(text)
+
+
+def anchor(number: int) -> str:
+    """Where the page has the numbers of a comparison. Headings do not tell all of them apart."""
+    return f"comparison-{number}"
 
 
 def schemes_known() -> list[str]:

@@ -1,11 +1,11 @@
 //! Attaching tenants to a device, changing them, and taking all off again.
 //!
-//! Everything that can be wrong with the file, the rights and the device is found before anything is done. Then the
-//! record is written, the program loaded and its maps filled and pinned, and only then does it stand at the device. If
-//! a step fails, what was done is undone.
+//! The file, the rights and the device are checked before anything is done. Then the record is written, the program is
+//! loaded, and its maps are filled and pinned. Only then is it attached to the device. If a step fails, all earlier
+//! steps are undone.
 //!
-//! Attached again, the program stays where it is: tenants are matched by name, those that stay keep their gaps and
-//! counters, and only what changed is written. Where the maps have no room, or a kind of match is new, the program is
+//! If it is attached already, the program stays in place: tenants are matched by name, those in both files keep their
+//! gaps and counters, and only changes are written. If the maps have no room, or a kind of match is new, the program is
 //! replaced.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -24,7 +24,7 @@ pub struct Cost {
     pub mb: f64,
 }
 
-/// Costs of packets without an AQ, and with one of so many, drawn at random.
+/// Costs of packets without an AQ, and with one of this many, drawn at random.
 pub fn measure() -> Result<Vec<Cost>, String> {
     let mut costs = vec![one("no tenant", 0, 0, Word::OPEN)?];
     let word = Word::new(Rate::from_bps(25_000_000_000), Bytes(16_000_000), None);

@@ -1,9 +1,9 @@
 //! Work conservation: a process that re-divides a device's link by what tenants use (section 6 of the paper), period by
 //! period, with the simulator's own arithmetic.
 //!
-//! It reads counters and writes rates; packets never wait for it. If it is killed, rates stay as they were last
-//! divided: no tenant has less than its guarantee. If it is told to end, it sets them to the guarantees. Changed
-//! tenants (`attach` with another file) are taken up in the next period.
+//! It reads counters and writes rates; packets never wait for it. If it is killed, rates stay as they are, and no
+//! tenant has less than its guarantee. If it is asked to end, it sets them to the guarantees. If `attach` changes the
+//! tenants, it uses the new ones from the next period on.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,5 +1,5 @@
-//! A device that goes away takes its programs along. `attach --keep` stays and attaches the tenants again when a device
-//! of that name is back, as a container's or a VM's is when it is started again.
+//! When a device disappears, so do its programs. `attach --keep` keeps running, and attaches the tenants again when a
+//! device with that name is back, such as that of a container or VM that was started again.
 //!
 //! It looks for the device five times a second, since a device's number changes when it is made anew. It keeps only the
 //! two capabilities that attaching needs.

@@ -57,7 +57,7 @@ pub struct Settings {
     pub kinds: u32,
     /// For tests: whether a packet's time stamp is the time.
     pub test_clock: bool,
-    /// For tests: above 0, packets belong to one of so many entities at random.
+    /// For tests: above 0, packets belong to one of this many entities at random.
     pub test_entities: u32,
 }
 

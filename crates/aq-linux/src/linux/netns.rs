@@ -1,5 +1,5 @@
-//! Network namespaces. A command enters the namespace of its device and keeps its own mounts, so pins stay in the
-//! BPF file system of the machine. (`ip netns exec` mounts a `/sys` of its own: what is pinned there ends with the
+//! Network namespaces. A command enters the namespace of its device and keeps its own mounts, so pins stay in the BPF
+//! file system of the machine. (`ip netns exec` mounts a `/sys` of its own: pins made there disappear with the
 //! command.)
 
 use std::fs::File;

@@ -1,4 +1,4 @@
-//! Where a device's pins and its record are, and who works on them now.
+//! Where a device's pins and its record are, and which command is working on them.
 //!
 //! Pins (maps, tcx links) are in a folder of the BPF file system, so they outlive the command. The record says in JSON
 //! what was attached, with the text of the tenants' file. It is written before anything is attached, so a command that
@@ -261,13 +261,4 @@ impl Roots {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_place_has_a_name_that_a_bpf_file_system_takes() {
-        let roots = Roots::default();
-        assert_eq!(Place::new(&roots, "eth0.100", Some("/proc/7/ns/net")).key, "eth0%2e100@%2fproc%2f7%2fns%2fnet");
-        assert_ne!(Place::new(&roots, "a", Some("b")).key, Place::new(&roots, "a@b", None).key);
-    }
-}
+mod tests;

@@ -1,6 +1,6 @@
-//! The longest round trip of a device's TCP connections while nothing queues, as the kernel itself has measured it:
-//! the least round trip (`tcpi_min_rtt`) of each connection whose own address is one of the device's, and the longest
-//! of these. `sock_diag` (7) tells it over netlink, of one network namespace.
+//! The longest round trip of a device's TCP connections while nothing queues, as the kernel itself has measured it: the
+//! least round trip (`tcpi_min_rtt`) of each connection whose own address is one of the device's, and the longest of
+//! these. `sock_diag` (7) reports it over netlink, for one network namespace.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -11,7 +11,7 @@ use units::Duration;
 
 use super::device::addresses;
 
-/// A connection counts once it has had so many bytes acknowledged: shorter ones matter to no share.
+/// A connection counts once it has had this many bytes acknowledged: shorter ones matter to no share.
 const LEAST_BYTES: u64 = 65_536;
 /// Numbers and sizes of `linux/netlink.h`, `linux/sock_diag.h`, `linux/inet_diag.h` and `linux/tcp.h`.
 const HEADER: usize = 16;

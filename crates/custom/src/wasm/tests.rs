@@ -1,5 +1,5 @@
 use transports::tcp::control::{Ack, Phase, Signal};
-use units::Duration;
+use units::{Duration, FlowId};
 
 use super::*;
 use crate::read;
@@ -10,6 +10,7 @@ const FAULTY: &[u8] = include_bytes!("../../tests/faulty.wasm");
 
 fn start() -> Start {
     Start {
+        flow: FlowId(5),
         now: Time::from_us(3),
         mss_bytes: 1_000,
         window_bytes: 10_000,
@@ -87,7 +88,8 @@ fn with(module: &[u8], old: &[u8], new: &[u8]) -> Vec<u8> {
 fn the_templates_do_what_dctcp_does() {
     for module in [RUST, C] {
         let (mut flow, verdict) = host(module, &[("alpha", 0.5)]).start(&start()).unwrap();
-        assert_eq!((verdict.window_bytes, verdict.rate, verdict.quiet_bytes), (10_000, None, 0));
+        // In slow start each counts that lets it grow at all.
+        assert_eq!((verdict.window_bytes, verdict.rate, verdict.quiet_bytes), (10_000, None, 1));
         assert_eq!(flow.on_ack(&acks(1_000)).unwrap().window_bytes, 11_000, "slow start");
         assert_eq!(flow.on_loss(&congestion(Signal::Loss, 40_000)).unwrap().window_bytes, 20_000);
         // The first acknowledgement, without a mark, was a window of its own: alpha is 15/16 of a half.
@@ -104,12 +106,12 @@ fn the_templates_do_what_dctcp_does() {
 #[test]
 fn a_fault_is_the_flow_s_and_says_what_and_where() {
     for (fault, words) in [
-        (1.0, "trapped in clearway_on_ack: wasm trap: wasm `unreachable`"),
+        (1.0, "trapped in clearway_on_ack: wasm `unreachable`"),
         (2.0, "ran for too long in clearway_on_ack: more than 1000000 units of fuel"),
         (3.0, "bytes of memory, and has at most 4194304 in clearway_on_ack"),
         (4.0, "answered a window of 0 bytes"),
         (5.0, "answered a rate of 1 bits a second"),
-        (6.0, "trapped in clearway_on_ack: wasm trap: out of bounds memory access"),
+        (6.0, "trapped in clearway_on_ack: out of bounds memory access"),
         (8.0, "answered a timer of 1 ps"),
         (9.0, "in clearway_on_ack"),
     ] {
@@ -152,4 +154,34 @@ fn settings_are_the_module_s_own() {
     assert!(problem(text).contains("is not a number"));
     assert_ne!(read(C).unwrap().digest(), read(RUST).unwrap().digest());
     assert_eq!(read(C).unwrap().digest(), module.digest());
+}
+
+#[test]
+fn what_fuel_does_not_count_is_bounded_before() {
+    // A function whose body is these bytes, in a module with a memory.
+    let module = |body: &[u8]| {
+        let code = [&[1, body.len() as u8][..], body].concat();
+        let section = |id: u8, content: &[u8]| [&[id, content.len() as u8][..], content].concat();
+        let parts = [section(1, &[1, 0x60, 0, 0]), section(3, &[1, 0]), section(5, &[1, 0, 1]), section(10, &code)];
+        [&b"\0asm\x01\0\0\0"[..], &parts.concat()].concat()
+    };
+    // i32.const 0, i32.const 0, the length, memory.fill 0, end.
+    let fill = |length: &[u8]| module(&[&[0, 0x41, 0, 0x41, 0][..], length, &[0xFC, 11, 0, 0x0B]].concat());
+    let constant = fill(&[0x41, 0x80, 0x20]); // 4096
+    assert!(refused(&constant).contains("exports no memory"), "{}", refused(&constant));
+    for length in [&[0x41, 0x81, 0x20][..], &[0x41, 0x7F], &[0x3F, 0]] {
+        assert!(refused(&fill(length)).contains("has memory.fill of a length that is not a constant of at most 4096"));
+    }
+    // One declaration of 200,000 locals of i32.
+    assert!(refused(&module(&[1, 0xC0, 0x9A, 0x0C, 0x7F, 0x0B])).contains("more than 100000 local variables"));
+}
+
+#[test]
+fn a_call_that_answers_nothing_leaves_the_flow_s_own_answer() {
+    let host = host(FAULTY, &[("fault", 12.0), ("at", 2.0), ("window", 5e3)]);
+    let (mut flow, _) = host.start(&start()).unwrap();
+    let (mut beside, _) = host.start(&Start { window_bytes: 7_000, ..start() }).unwrap();
+    assert_eq!(flow.on_ack(&acks(1_000)).unwrap().window_bytes, 5_000 + 1_000);
+    assert_eq!(beside.on_ack(&acks(3_000)).unwrap().window_bytes, 5_000 + 3_000);
+    assert_eq!(flow.on_ack(&acks(2_000)).unwrap().window_bytes, 6_000, "its own, not its neighbour's");
 }

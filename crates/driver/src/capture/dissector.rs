@@ -1,5 +1,5 @@
-//! A dissector for Wireshark, in Lua, of what captures have: from the layouts by which headers say how they stand on a
-//! wire. What it does with them is in `dissector.lua`.
+//! A dissector for Wireshark, in Lua, for the headers in captures. It is made from the headers' layouts; the code that
+//! uses them is in `dissector.lua`.
 
 use std::fmt::Write as _;
 

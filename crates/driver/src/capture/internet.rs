@@ -1,5 +1,4 @@
-//! What stands around a transport's packet where others read it: Ethernet, and what IP packets have of checksums and
-//! marks.
+//! The headers around a transport's packet in captures: Ethernet, and the checksums and marks of IP packets.
 
 /// Bytes of an Ethernet header.
 pub const ETHERNET_BYTES: usize = 14;

@@ -1,4 +1,4 @@
-//! When each data packet comes in at the hosts of `measure.arrivals`: what software on a host has to work with.
+//! When each data packet arrives at the hosts of `measure.arrivals`, as software on the host would see it.
 
 use std::collections::BTreeSet;
 

@@ -1,6 +1,6 @@
-//! What some links carry, packet by packet, for files that other programs read (`clearway run --pcap`). It is for no
-//! table: who runs a plan asks for it ([`Probes::capturing`](crate::Probes::capturing)), and takes it when the run is
-//! over.
+//! What some links carry, packet by packet, for files that other programs read (`clearway run --pcap`). It makes no
+//! table. The caller of a run asks for it ([`Probes::capturing`](crate::Probes::capturing)), and takes the packets when
+//! the run is over.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::Sender;
@@ -116,7 +116,7 @@ pub struct Content {
 }
 
 impl Capturing {
-    /// The links of these files, and at most so many packets for each.
+    /// The links of these files, and at most this many packets for each.
     pub fn new(plan: &Plan, files: Vec<Wanted>, packets_max: u64) -> Arc<Capturing> {
         let (mut senders, mut receivers) = (BTreeMap::new(), BTreeMap::new());
         for (file, wanted) in files.iter().enumerate() {

@@ -1,20 +1,21 @@
-//! Congestion trees: which ports are roots, which queues they hold, and what is held though it goes nowhere near a
-//! root.
+//! Congestion trees: which ports are roots, which queues they hold, and which packets are held although they don't pass
+//! a root.
 //!
 //! A hotspot is a port at which more waits than two one-hop bandwidth-delay products: more than its flow control's
-//! reaction accounts for. A root is the most downstream hotspot of a tree (Pyrrha, section 4.1): so much waits there
-//! that meets no further hotspot, and may go, and might ever since the last sample (what is held and let go in turn
-//! does not become a root in between); where a flow control names roots itself, they are what it names. What a pause
-//! holds is innocent when its onward path meets no root of that instant. A part sees only its own ports, so it notes
-//! the paths of what waits, added up, and roots and paths meet when the run is over ([`table`]).
+//! reaction accounts for. A root is the most downstream hotspot of a tree (Pyrrha, section 4.1). That many bytes wait
+//! there which meet no further hotspot on their path, and which may be sent now and could be sent at any time since the
+//! last sample. (So a port whose queue is paused and resumed in turn does not count as a root in between.) Where a flow
+//! control names roots itself, those are the roots. Bytes that a pause holds are innocent if their onward path meets no
+//! root of that instant. A part sees only its own ports. So it notes the sums of waiting bytes by onward path, and
+//! paths are compared with roots after the run ([`table`]).
 //!
-//! A flow control that promises to hold a packet only for roots on its path (Pyrrha, Theorem 3.1) is held to it
-//! whenever a frame of it arrives about a root, before that changes anything, and when a link fails, routes change and
-//! the run ends ([`findings`]). What is held stays until such an event lets it go; so every packet that was ever held
-//! in a switch has been seen.
+//! A flow control that promises to hold a packet only for roots on its path (Pyrrha, Theorem 3.1) is checked whenever
+//! one of its frames about a root arrives (before the frame takes effect), when a link fails, when routes change, and
+//! when the run ends ([`findings`]). A held packet stays until one of these events releases it. So the check sees every
+//! packet that was ever held in a switch.
 //!
-//! Where packets choose paths by queues or at random, only the hops that all their paths share are known, and only
-//! there do they meet a root. Absent: frames in flight. A pause counts from its arrival.
+//! Where paths are chosen by queue length or at random, only the hops that all paths share are known, and only a root
+//! at one of these counts. Absent: frames in flight. A pause counts from its arrival.
 
 mod table;
 
@@ -78,7 +79,7 @@ struct Kept {
     held_packets: u64,
     /// Those whose path does not meet that root.
     wrong_packets: u64,
-    /// The same of queues that several roots share for want of others, which the promise leaves out.
+    /// The same for queues that several roots share because none was free, which the promise does not cover.
     shared_packets: u64,
     shared_wrong_packets: u64,
     /// The most isolation queues of a port.
@@ -109,7 +110,7 @@ impl Congestion {
         })
     }
 
-    /// What is held at any port of a switch is held to the promise.
+    /// Checks the promise for the packets held at each port of a switch.
     fn audit_all(&mut self, slot: &SwitchSlot, pool: &Pool) {
         if self.names_roots {
             for port in (0..slot.switch.ports().len()).map(PortId::from) {

@@ -1,8 +1,8 @@
-//! What entities get: how much arrives for each in each interval, and how long it has waited.
+//! What entities get: how many bytes arrive for each in each interval, and how long packets have waited.
 //!
-//! Waiting is told twice: in real queues, as the network notes it, and as virtual queueing delay, as AQs add it up in
-//! packets (Augmented Queue, section 5.5 compares the two). Histograms hold three digits, so quantiles are within
-//! 0.1%, in constant memory however long the run is.
+//! Waiting times are recorded twice: those in real queues, and the virtual queueing delay, which AQs add up in packets
+//! (Augmented Queue, section 5.5 compares the two). Histograms hold three digits, so quantiles are within 0.1%, in
+//! constant memory however long the run is.
 
 mod aqs;
 

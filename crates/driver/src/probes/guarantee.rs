@@ -1,18 +1,18 @@
 //! Whether what a scheme guarantees of queues and waits holds (Harmony, Theorem 3.1): watched at every packet, on every
 //! link.
 //!
-//! What waits for a link is the longest right after a packet has joined and the transmitter, if it was free, has taken
-//! one: it is looked at there and nowhere else. How long a packet waited in all switches together is known when it
-//! arrives. So what is found is the very maximum of the run, not that of samples. Waits are kept in a histogram of
-//! three digits, and the longest of all exactly.
+//! A queue is longest right after a packet has joined and the transmitter, if it was free, has taken one. So the probe
+//! looks only then. How long a packet waited in all switches together is known when it arrives. So the probe finds the
+//! true maximum of the run, not that of samples. Waits are kept in a histogram of three digits, and the longest of all
+//! exactly.
 //!
-//! Packets that fail with a link or switch are no breach: a bound holds for what the network carries. A packet that is
-//! lost for want of room is one.
+//! Packets that are lost to a failed link or switch are no breach, since bounds concern the packets that the network
+//! carries. A packet that is lost because there was no room is a breach.
 //!
-//! Bounds are computed from the rates of links. Once a link is slower than it should be (a `[[failure]]` with `rate`)
-//! none holds any more, on no link: what comes late from there meets what was to come behind it. So from then on
-//! breaches are counted apart, and are no fault. When the link is whole again what it has delayed is still under way,
-//! for a time that nothing bounds: the guarantee does not come back.
+//! Bounds are computed from the rates of links. Once a link is slower than it should be (a `[[failure]]` with `rate`),
+//! no bound holds on any link: packets that it has delayed meet packets that should have come after them. So from then
+//! on breaches are counted separately, and are no fault. When the link is repaired, delayed packets are still under
+//! way, for an unbounded time. So the guarantee does not come back.
 
 mod findings;
 
@@ -49,7 +49,7 @@ struct End {
     at: Time,
     /// Breaches until then: of queues, of waits.
     breaches: [u64; 2],
-    /// By class, packets lost for want of room until then, in the switches of this part.
+    /// By class, packets lost because there was no room until then, in the switches of this part.
     lost: [u64; CLASSES],
 }
 
@@ -204,7 +204,7 @@ impl Seen {
         self.end.map_or([self.queue_breaches.count, self.wait_breaches.count], |end| end.breaches)
     }
 
-    /// What a finding says of `all` breaches, of which so many are faults.
+    /// What a finding says of `all` breaches, of which this many are faults.
     fn excuse(&self, all: u64, faults: u64) -> String {
         self.end.map_or(String::new(), |end| {
             format!(
@@ -225,7 +225,7 @@ fn share(most: u64, bound: u64) -> f64 {
     if most == 0 { 0.0 } else { most as f64 / bound as f64 }
 }
 
-/// By class, packets lost for want of room.
+/// By class, packets lost because there was no room.
 fn lost<'a>(switches: impl Iterator<Item = &'a SwitchSlot>) -> [u64; CLASSES] {
     let add = |sum: [u64; CLASSES], slot: &SwitchSlot| {
         let more = slot.switch.overflow_by_class();

@@ -1,7 +1,7 @@
 //! Packets one by one, link by link: when each came to a node, left it, and what it said (`measure.packets`).
 //!
-//! Everything that a protocol says to another node is on a link, so this is what each protocol did, in its own words:
-//! requests, grants, tokens, pauses. What waited in a queue at any time follows from the rows of its link: whatever had
+//! Everything that a protocol says to another node crosses a link, so the rows show what each protocol did, in its own
+//! words: requests, grants, tokens, pauses. They also show what waited in a queue at any time: the packets that had
 //! come and not left.
 
 use std::collections::{BTreeMap, BTreeSet};

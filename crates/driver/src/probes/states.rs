@@ -1,13 +1,14 @@
-//! What the two hosts of some flows have of them over time: windows, rates, tokens, bytes in flight, in the words of
-//! each transport (`measure.flows`).
+//! The state that the two hosts of some flows keep for them, over time: windows, rates, tokens, bytes in flight, in the
+//! words of each transport (`measure.flows`).
 //!
-//! A row is a value that has changed when its host has acted, so that at any time the last row of a name is what the
-//! host has. Samples at fixed intervals would miss what matters: a short flow is over within one, and a window is cut
-//! and grows again, or tokens come and are used, between two. As each row is a change, a flow that waits costs nothing,
-//! and `rows_max` bounds the rest.
+//! There is a row for each value that has changed after its host has acted. So at any time, the last row of a name is
+//! the current value. Samples at fixed intervals would miss what matters: a short flow is over within one, and a window
+//! is cut and grows again, or tokens come and are used, between two. As each row is a change, a flow that waits costs
+//! nothing, and `rows_max` bounds the rest.
 //!
-//! Of a host's flows only those are asked that are under way, each whenever the host acts, as most of what changes one
-//! flow's state is not told: a match of dcPIM's is with a sender, a rate of R2C2's is worked out for all.
+//! Whenever a host acts, the probe reads the state of all of its followed flows that are under way. It can't read only
+//! those that the host acted on, because one event may change other flows: a match of dcPIM is with a sender, and R2C2
+//! computes the rates of all flows together.
 
 use std::sync::Arc;
 
@@ -33,11 +34,11 @@ pub(crate) struct States {
 /// The flows of a host.
 #[derive(Default)]
 struct Watched {
-    /// So many of those from and to here have begun.
+    /// How many of those from and to here have begun.
     begun: usize,
     /// Flows under way, and what was said of each.
     open: Vec<(FlowId, Vec<(&'static str, u64)>)>,
-    /// So many of the host's records have been seen.
+    /// How many of the host's records have been seen.
     records: usize,
 }
 

@@ -1,4 +1,4 @@
-//! How much of the links' capacity is used, by tier, in each interval, and how much of that is worth something.
+//! How much of the links' capacity is used, by tier, in each interval, and how much of that carries new data.
 
 mod first_time;
 

@@ -82,8 +82,8 @@ const TOLD_MAX: u64 = 1 << 25;
 const TABLES_MAX: u64 = 1 << 28;
 
 /// The timeline of changes that a list of failures makes, in order of time. `rerouting` says how the routes follow;
-/// `whole` are the routes without failures. At equal times, changes of what is dead come before new routes. Degraded
-/// links are not routed around.
+/// `whole` are the routes without failures. At equal times, failures and repairs come before new routes. Degraded links
+/// are not routed around.
 ///
 /// A second failure does not postpone the routes around the first, because news of each travels on its own. Until its
 /// own routes are in use, packets may be sent into the second failure.

@@ -90,8 +90,7 @@ impl LeafSpine {
 /// Servers with a NIC for each of several rails, as in clusters for training models. In a block of servers, link r of
 /// each server leads to the block's rail switch r. Every rail switch is joined to every spine.
 ///
-/// Without spines a packet stays on the rail by which it leaves its server, as in a network of rails alone; that takes
-/// one block.
+/// Without spines a packet stays on the rail by which it leaves its server, and there is only one block.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Rails {
@@ -102,7 +101,7 @@ pub struct Rails {
     /// Links of a server and rail switches of a block. Rail switch r of block b is named "rail" with the number b *
     /// rails + r. Default: 8.
     pub rails: u32,
-    /// Number of spine switches; 0, if there is one block, for rails that nothing joins. Default: 4.
+    /// Number of spine switches; with one block it may be 0, for rails that are separate networks. Default: 4.
     pub spines: u32,
     /// Rate of each link of a server. Default: 100Gbps.
     pub host_rate: Rate,

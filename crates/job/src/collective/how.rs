@@ -1,4 +1,4 @@
-//! One way to ask for any collective, for those who read or generate whole jobs.
+//! One function for all collectives, for code that reads or generates whole jobs.
 
 use units::Duration;
 
@@ -31,7 +31,7 @@ pub enum AllReduce {
     Tree,
     /// [`halving_doubling`], for a power of two ranks.
     HalvingDoubling,
-    /// [`rails`] of nodes of so many ranks, which divide the group.
+    /// [`rails`] of nodes of this many ranks, which divide the group.
     Rails(u32),
 }
 
@@ -164,7 +164,7 @@ impl How {
         }
     }
 
-    /// No fewer than the steps that [`How::add`] adds: who reads a count from outside asks this before.
+    /// An upper bound of the steps that [`How::add`] adds, for readers of files to check a count before they use it.
     pub fn steps_most(&self, kind: Kind, n: usize, bytes: u64) -> u64 {
         let n = n as u128;
         if n < 2 {

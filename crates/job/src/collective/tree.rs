@@ -28,7 +28,7 @@ fn tree(n: usize) -> Vec<Node> {
     nodes
 }
 
-/// The place in the second tree of what is at `place` in the first: mirrored, or for an odd number moved by one, so
+/// The place in the second tree of the rank at `place` in the first: mirrored, or for an odd number moved by one, so
 /// that leaves become inner places.
 fn other(place: usize, n: usize) -> usize {
     if n.is_multiple_of(2) { n - 1 - place } else { (place + n - 1) % n }

@@ -147,7 +147,7 @@ impl Emit<'_> {
         activation_bytes(self.training)
     }
 
-    /// Computations follow on all ranks of a stage, each a `tensor`-th of so many operations.
+    /// Computations follow on all ranks of a stage, each a `tensor`-th of this many operations.
     fn compute(&mut self, stage: u32, flops: u128) {
         let time = self.training.time_of(flops / u128::from(self.degrees.tensor));
         for place in self.places(stage) {

@@ -217,7 +217,7 @@ impl Shape {
         u128::from(tokens) * (2 * u128::from(self.attention()) + scores)
     }
 
-    /// Operations of a feed-forward layer or an expert for so many tokens: 16Bsh^2 where the inner vector is 4h.
+    /// Operations of a feed-forward layer or an expert for this many tokens: 16Bsh^2 where the inner vector is 4h.
     pub fn inner_flops(&self, tokens: u64) -> u128 {
         u128::from(tokens) * 2 * u128::from(self.inner())
     }

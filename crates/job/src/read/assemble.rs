@@ -1,4 +1,5 @@
-//! From what the ranks of a trace do to a graph: sends find their receives, and collectives all that take part.
+//! Makes a graph of the steps of a trace's ranks: matches sends with receives, and collects the participants of
+//! collectives.
 
 use units::Duration;
 
@@ -152,7 +153,8 @@ impl Ops<'_> {
         Steps { end: begin.clone(), begin }
     }
 
-    /// The dependencies of a rank. Who waits for the begin of another waits for what that one waits for.
+    /// The dependencies of a rank. A step that waits for the beginning of another step waits for the same steps as that
+    /// one.
     fn add_waits(&self, b: &mut Builder, rank: u32, own: &RankOps, steps: &Steps) {
         let mut waits = vec![false; own.ops.len()];
         own.after_end.iter().chain(&own.after_begin).for_each(|&(op, _)| waits[op as usize] = true);

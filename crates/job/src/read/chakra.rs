@@ -20,13 +20,13 @@ use crate::collective::Kind;
 
 /// Execution traces of Chakra, of every schema up to 2025 (0.0.1 to 1.1).
 ///
-/// Computations are as long as their `duration_micros`, or, with `teraflops`, as their `num_ops` take if they have
-/// none. Those on the processor (`is_cpu_op`) are time that passes beside, and do not wait for each other. Sends and
-/// receives match by `comm_tag`. Collectives go by the job's algorithms: the n-th of a process group (`pg_name`) at one
-/// rank is the n-th at all. Their `comm_size` counts as in ASTRA-sim: of an all-gather the part that each rank begins
-/// with. A barrier is an all-reduce of a byte a rank. Groups are those of `groups`, or of the trace's own nodes for
-/// PyTorch's process groups; nodes without `pg_name`, or with 0, are of all ranks. Nodes of memory take as long as they
-/// say.
+/// Computations are as long as their `duration_micros`, or, if they have none, as long as their `num_ops` take with
+/// `teraflops`. Computations on the processor (`is_cpu_op`) run in parallel to all others, and do not wait for each
+/// other. Sends and receives match by `comm_tag`. Collectives go by the job's algorithms: the n-th of a process group
+/// (`pg_name`) at one rank is the n-th at all. Their `comm_size` counts as in ASTRA-sim: of an all-gather the part that
+/// each rank begins with. A barrier is an all-reduce of a byte a rank. Groups are those of `groups`, or of the trace's
+/// own nodes for PyTorch's process groups; nodes without `pg_name`, or with 0, are of all ranks. Nodes of memory take
+/// as long as they say.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ChakraTrace {

@@ -16,11 +16,11 @@ use crate::Graph;
 /// A schedule in GOAL: `num_ranks 2`, then for each rank `rank 0 {`, lines such as `l1: send 10b to 1 tag 3`,
 /// `l2: recv 10b from 1 tag 3`, `l3: calc 100`, `l2 requires l1`, `l3 irequires l2`, and `}`. Text or binary.
 ///
-/// A rank computes on cpu 0. `calc` on another cpu is time that passes beside, and does not wait for others there.
-/// `nic` has no effect. Who requires a send waits until its sender knows that it has arrived, also if it is small. Who
-/// irequires (begins after the begin of) an operation begins when that one could begin. A message of 0 bytes has one
-/// here, and one of a rank to itself takes no time. Receives from any source or with any tag (-1) are refused: who they
-/// get depends on the network.
+/// A rank computes on cpu 0. A `calc` on another cpu runs in parallel, and does not wait for others there. `nic` has no
+/// effect. An operation that `requires` a send waits until the sender knows that the message has arrived, even if it is
+/// small. An operation that `irequires` another begins when that one could begin. A message of 0 bytes has one byte
+/// here, and a message of a rank to itself takes no time. Receives from any source or with any tag (-1) are refused,
+/// because the message that they would get depends on the network.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GoalTrace {

@@ -13,11 +13,11 @@ use crate::{Builder, Graph, GraphError, Rank, StepId};
 /// such as `3->7 id 5 start 1000 size 2000000` or `3->7 id 6 trigger 2 size 2000000 send_done_trigger 3`, and for each
 /// trigger, such as `trigger id 2 oneshot`. Each node is a rank, each connection a message.
 ///
-/// In htsim a trigger acts at a distance. Here a connection that a trigger starts begins at its source: when the sender
-/// of the connection before knows that it has arrived, if that is the source; when it has arrived, if the source is its
-/// receiver. Any other source is refused. A barrier waits for `count` connections. A multishot starts one connection
-/// for each that fires it: here the n-th that fires it in the file starts the n-th that it starts. Refused are `prio`,
-/// `addon`, failures and connections of size 0, which htsim sends for ever.
+/// In htsim a trigger starts a connection anywhere at once. Here it starts at a host that knows of the earlier
+/// connection's end: at the earlier sender, when it knows that everything has arrived; or at the earlier receiver, when
+/// everything has arrived. Any other source is refused. A barrier waits for `count` connections. A multishot starts one
+/// connection for each that fires it: here the n-th that fires it in the file starts the n-th that it starts. Refused
+/// are `prio`, `addon`, failures and connections of size 0, which htsim sends for ever.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HtsimTrace {

@@ -14,13 +14,14 @@ use crate::{Builder, Graph, Rank, StepId};
 /// second the number of layers, and each other a layer: name, -1, then for the forward pass, the gradients of inputs
 /// and the gradients of weights a time in nanoseconds, a collective and its size, and last the time of the update.
 ///
-/// All ranks do all layers, first to last forwards, last to first backwards. Collectives of forward passes and inputs
-/// hold the rank up; those of weights do not, but the layer's next forward pass waits for them. `ALLREDUCE` and so on
-/// is among tensor ranks, of weights among data ranks; `..._EP` among those that share experts, `..._DP_EP` among those
-/// with the same ones. Ranks are numbered tensor first, then data (experts are shared among neighbours there), then
-/// pipeline. With `pp` above 1 each rank passes 2 vpp ga messages of `pp_comm` bytes on to the next stage at the end,
-/// one after the other, as SimAI's formula has it. `MICRO` does each layer's forward time and weight collective, of all
-/// ranks, one after the other. Sizes count as NCCL's tests do. Checkpoints and other policies are refused.
+/// All ranks do all layers, first to last forwards, last to first backwards. A rank waits for collectives of forward
+/// passes and inputs. It does not wait for those of weights, but the layer's next forward pass does. `ALLREDUCE` and so
+/// on are among tensor ranks, those of weights among data ranks; `..._EP` among those that share experts, `..._DP_EP`
+/// among those with the same ones. Ranks are numbered tensor first, then data (experts are shared among neighbours
+/// there), then pipeline. With `pp` above 1 each rank passes 2 vpp ga messages of `pp_comm` bytes on to the next stage
+/// at the end, one after the other, as SimAI's formula has it. `MICRO` does each layer's forward time and weight
+/// collective, of all ranks, one after the other. Sizes count as NCCL's tests do. Checkpoints and other policies are
+/// refused.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SimaiTrace {
@@ -28,7 +29,7 @@ pub struct SimaiTrace {
     pub path: String,
     /// How many ranks there are. Default: `all_gpus` of the file, which older files lack.
     pub ranks: Option<u32>,
-    /// How often the iteration is done. Default: 1.
+    /// Number of iterations. Default: 1.
     #[serde(default = "one")]
     pub iterations: u32,
 }

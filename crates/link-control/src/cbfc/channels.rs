@@ -1,4 +1,4 @@
-//! The counters of one port: of what it sends, and of what comes to it.
+//! The counters of one port, for packets that it sends and for packets that it receives.
 
 use node::Packet;
 use node::packet::{CLASSES, flags};
@@ -7,34 +7,34 @@ use super::frame::{COUNT, Frame};
 
 /// What holds for all ports.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Terms {
+pub(super) struct Params {
     /// By class: its virtual channel.
     pub vc_of: [Option<u8>; CLASSES],
     /// Bytes of a credit.
     pub credit_bytes: u32,
     /// Credits of a full-size packet.
     pub full_packet: u16,
-    /// Credits that are freed before it is told.
+    /// Credits that are freed before an update is sent.
     pub update: u64,
 }
 
-impl Terms {
+impl Params {
     fn credits(&self, packet: &Packet) -> u16 {
         u32::from(packet.wire_bytes).div_ceil(self.credit_bytes) as u16
     }
 }
 
-/// A port's part of CBFC, in a switch as in a NIC. Packets bear the number of their channel and 1 on a link, and 0 if
-/// they have no credits: what a switch calls the queue that they come from.
+/// A port's part of CBFC, in a switch as in a NIC. On a link, a packet carries the number of its channel plus 1, or 0
+/// if it has no credits, in the field for the queue that it comes from.
 pub(super) struct Channels {
-    terms: Terms,
+    params: Params,
     /// By virtual channel: what the neighbour has room for.
     out: Vec<Sender>,
     /// By virtual channel: the room here.
     into: Vec<Receiver>,
     /// Credits of each channel that the neighbour gives, and that are given here.
     credits: [u16; 2],
-    /// Whether the link works. While it does not, nothing waits for credits: what is sent is lost.
+    /// Whether the link works. While it does not, packets don't wait for credits: they are sent and lost.
     up: bool,
     /// Credits of packets that did not come and were freed again.
     pub lost_credits: u64,
@@ -45,7 +45,7 @@ pub(super) struct Channels {
 struct Sender {
     /// Credits of packets sent (CC).
     consumed: u16,
-    /// What the receiver has told of credits freed (CF).
+    /// The credits freed, by the receiver's last update (CF).
     freed: u16,
     /// Of `consumed`, what the receiver was told.
     told: u16,
@@ -74,10 +74,10 @@ const fn sum(counter: u16, more: u16) -> u16 {
 }
 
 impl Channels {
-    /// A port with so many credits in each of `vcs` channels: those that it has, and those that it gives.
-    pub fn new(terms: Terms, credits: [u16; 2], vcs: usize) -> Channels {
+    /// A port with these numbers of credits in each of `vcs` channels: those that it has, and those that it gives.
+    pub fn new(params: Params, credits: [u16; 2], vcs: usize) -> Channels {
         let (out, into) = (vec![Sender::default(); vcs], vec![Receiver::default(); vcs]);
-        Channels { terms, out, into, credits, up: true, lost_credits: 0 }
+        Channels { params, out, into, credits, up: true, lost_credits: 0 }
     }
 
     /// Credits left in a channel.
@@ -88,28 +88,28 @@ impl Channels {
 
     /// The classes, as bits, of channels without credits for a full-size packet.
     pub fn paused(&self) -> u8 {
-        let waits = |vc: u8| self.up && self.available(usize::from(vc)) < self.terms.full_packet;
-        let classes = (0..).zip(self.terms.vc_of);
+        let waits = |vc: u8| self.up && self.available(usize::from(vc)) < self.params.full_packet;
+        let classes = (0..).zip(self.params.vc_of);
         classes.filter(|(_, vc)| vc.is_some_and(waits)).fold(0, |mask, (class, _): (u8, _)| mask | 1 << class)
     }
 
     /// The virtual channel of a class.
     pub fn vc_of(&self, class: u8) -> Option<u8> {
-        self.terms.vc_of[usize::from(class)]
+        self.params.vc_of[usize::from(class)]
     }
 
-    /// A packet leaves. Returns the mark that it bears, and a message that is to follow it.
+    /// A packet leaves. Returns the number that it carries, and a message that is to follow it.
     pub fn leaves(&mut self, packet: &Packet) -> (u16, Option<Frame>) {
         let counts = self.up && !packet.has(flags::LINK_FRAME);
         let Some(vc) = self.vc_of(packet.class).filter(|_| counts) else { return (0, None) };
-        let credits = self.terms.credits(packet);
+        let credits = self.params.credits(packet);
         let sender = &mut self.out[usize::from(vc)];
         sender.consumed = sum(sender.consumed, credits);
         // Lost credits hurt when none are left. Fewer than these, lost, leave enough for a packet.
         let given = self.credits[0];
-        let many = (given / 2).min(given.saturating_sub(self.terms.full_packet) + 1);
+        let many = (given / 2).min(given.saturating_sub(self.params.full_packet) + 1);
         let left = given.saturating_sub(since(sender.consumed, sender.freed));
-        let due = left < self.terms.full_packet && since(sender.consumed, sender.told) >= many;
+        let due = left < self.params.full_packet && since(sender.consumed, sender.told) >= many;
         let message = due.then(|| {
             sender.told = sender.consumed;
             Frame::Consumed { vc, count: sender.consumed }
@@ -119,7 +119,7 @@ impl Channels {
 
     /// A packet with this mark has come.
     pub fn came(&mut self, mark: u16, packet: &Packet) {
-        let credits = self.terms.credits(packet);
+        let credits = self.params.credits(packet);
         if let Some(receiver) = self.receiver(mark) {
             receiver.seen = sum(receiver.seen, credits);
             receiver.held += credits;
@@ -128,7 +128,7 @@ impl Channels {
 
     /// Such a packet has left the buffer. Returns what is to be told.
     pub fn freed(&mut self, mark: u16, packet: &Packet) -> Option<Frame> {
-        let (credits, up) = (self.terms.credits(packet), self.up);
+        let (credits, up) = (self.params.credits(packet), self.up);
         let receiver = self.receiver(mark)?;
         receiver.held = receiver.held.saturating_sub(credits);
         receiver.freed = sum(receiver.freed, credits);
@@ -158,8 +158,8 @@ impl Channels {
         }
     }
 
-    /// The link has gone down or come up: a sender has no credits until it is told of some, and what came before and is
-    /// still here takes its part of them. Returns what is to be told.
+    /// The link has gone down or come up. A sender has no credits until an update arrives. Packets that came before and
+    /// are still here reduce them. Returns what is to be told.
     pub fn reset(&mut self, up: bool) -> Vec<Frame> {
         self.up = up;
         let [given, gives] = self.credits;
@@ -178,10 +178,10 @@ impl Channels {
         self.into.get_mut(usize::from(mark.checked_sub(1)?))
     }
 
-    /// What the sender of a channel is to be told by now, and beside it of the channel with the most other news.
+    /// The update that is due for a channel, together with that of the channel with the most other news.
     fn news(&mut self, vc: usize) -> Option<Frame> {
         let untold = |receiver: &Receiver| since(receiver.freed, receiver.told);
-        if u64::from(untold(&self.into[vc])) < self.terms.update.max(1) {
+        if u64::from(untold(&self.into[vc])) < self.params.update.max(1) {
             return None;
         }
         let others = (0..self.into.len()).filter(|&other| other != vc && untold(&self.into[other]) > 0);

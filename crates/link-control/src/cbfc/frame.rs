@@ -1,4 +1,4 @@
-//! What the two ends of a link say of their counters.
+//! The frames in which the two ends of a link report their counters.
 
 use node::layout::{Bits, Field, Layout, Message};
 use node::wire::{Malformed, Reader, Writer};
@@ -18,7 +18,7 @@ pub(super) const COUNT: u16 = 0x7FFF;
 pub enum Frame {
     /// CF_Update: credits that the receiver has freed, in two virtual channels.
     Freed {
-        /// The channels: twice the same, if there is no news of a second.
+        /// The channels: twice the same, if only one has news.
         vcs: [u8; 2],
         /// The counters.
         counts: [u16; 2],

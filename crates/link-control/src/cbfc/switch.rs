@@ -22,7 +22,7 @@ pub(super) struct SwitchPart {
 }
 
 impl SwitchPart {
-    /// A switch that holds nothing, and has so many bytes beside all credits.
+    /// An empty switch with this many bytes beside all credits.
     pub fn new(channels: Vec<Channels>, left_bytes: u64) -> SwitchPart {
         SwitchPart { channels, left_bytes, used_bytes: 0, updates: 0 }
     }
@@ -103,7 +103,7 @@ impl QueueDiscipline for SwitchPart {
         Some(id)
     }
 
-    /// What has credits has room, so nothing of it makes room for others.
+    /// Packets with credits have room, and are never dropped to make room for others.
     fn push_out(&mut self, _: &mut LinkCx<'_>, _: PortId, _: u8) -> Option<PacketId> {
         None
     }

@@ -26,7 +26,7 @@ impl RootId {
 /// What a control frame says (section 4.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Frame {
-    /// Hold what goes through the root, which is `distance` switches from whoever hears this.
+    /// Hold packets that go through the root, which is `distance` switches from the receiver of this frame.
     Pause {
         /// Where the congestion is.
         root: RootId,

@@ -1,4 +1,4 @@
-//! Upstream neighbours and what they have been told.
+//! Upstream neighbours, and the frames that they have been sent.
 
 use node::link::LinkCx;
 use units::PortId;

@@ -1,8 +1,9 @@
-//! What a device takes at a time: packets of one TCP flow that follow each other become one frame with one set of
-//! headers, as a network card with receive offload makes them (GRO). The kernel then handles one instead of forty.
+//! Merges consecutive packets of one TCP flow into one frame with one set of headers before they are written to a
+//! device, as a network card with receive offload does (GRO). The kernel then handles one frame instead of forty
+//! packets.
 //!
-//! Only packets whose checksums were made here are put together, since the frame says that nobody need look again; and
-//! only such as differ in nothing but their place in the stream, so that they can be taken apart as they were.
+//! Only packets whose checksums were made here are merged, since the frame says that they need not be checked again.
+//! And they must differ in nothing but their place in the stream, so that the frame can be split into the same packets.
 
 use super::ip::{GSO_TCP4, GSO_TCP6, NEEDS_CHECKSUM, OFFLOAD_BYTES, TCP, fold, pseudo, seal_v4};
 

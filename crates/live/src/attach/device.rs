@@ -1,8 +1,8 @@
 //! TUN and TAP devices of Linux, and their place in a network namespace.
 //!
 //! A device is in the namespace of the thread that opened it, wherever it is read from afterwards. So a thread of its
-//! own goes into the namespace, opens the device, gives it addresses, and ends. A device that was made here goes when
-//! the file is closed, however the process ends.
+//! own goes into the namespace, opens the device, gives it addresses, and ends. A device that was made here is removed
+//! when the file is closed, however the process ends.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};

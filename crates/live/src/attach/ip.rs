@@ -1,4 +1,5 @@
-//! What a device of the machine hands over: an IP packet behind a virtio header (OASIS virtio 1.2, section 5.1.6).
+//! The frames that a device of the machine hands over: an IP packet after a virtio header (OASIS virtio 1.2, section
+//! 5.1.6).
 //!
 //! A kernel that segments late (GSO) hands over up to 64 KB of TCP at a time, with one set of headers and without
 //! checksum. [`Packets`] is such a frame, and writes the packets of which it consists, each into its own place: headers

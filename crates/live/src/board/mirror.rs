@@ -1,9 +1,9 @@
-//! What a process says on the board, for a machine that can't see its memory.
+//! Copies a process's part of the board to a machine that can't see its memory.
 //!
-//! The numbers are copied as changes, and written at the other machine into memory that stands for the process's own.
-//! Who reads there must see what it could have seen here: a promise after the packets that were sent before it (that
-//! is the trunk's order), and the numbers of a worker that rests as they belong together. So a worker's numbers are
-//! read until they have stood still meanwhile, and are written while its post says that it moves.
+//! Changes of the numbers are sent, and written at the other machine into memory that represents the process's own. A
+//! reader there must see what it could have seen here: a promise only after the packets that were sent before it (the
+//! trunk's order ensures that), and the numbers of a resting worker in a consistent state. So a worker's numbers are
+//! read again until they have not changed meanwhile, and they are written while its entry says that it does not rest.
 
 use std::sync::atomic::Ordering;
 
@@ -24,7 +24,7 @@ pub(crate) struct Mirror {
 }
 
 impl Mirror {
-    /// Of a board with so many lines, where there are so many workers in all.
+    /// Of a board with this many lines, where there are this many workers in all.
     pub fn new(lines: usize, workers: usize) -> Mirror {
         Mirror { said: vec![0; lines * WORDS], post: post_lines(workers) }
     }

@@ -1,6 +1,6 @@
-//! What machines tell each other before and after a run, on the control connection.
+//! The messages of machines before and after a run, on the control connection.
 //!
-//! Every message is either what is expected (1, then that) or why it can't go on (0, then words), which then ends it on
+//! Every message is either the expected one (1, then its content) or an error (0, then its text), which ends the run on
 //! both sides.
 
 use std::fmt::Write as _;
@@ -14,7 +14,7 @@ use super::control::{self, Control};
 use super::trunk;
 use crate::frame;
 
-/// Words of another machine are cut to so many bytes.
+/// Words of another machine are cut to this many bytes.
 const SAID_MAX: usize = 2_000;
 
 /// What a machine says first.

@@ -1,7 +1,7 @@
-//! The control connection: TCP, on which two machines agree to begin and tell each other what came of it.
+//! The control connection: TCP, over which two machines agree on a run and exchange its results.
 //!
-//! Each side shows that it has the token by a tag over what both have drawn, without saying it; then every message has
-//! a tag over its number and its bytes. Before that, nothing of what comes is believed, and no more is read than a
+//! Each side proves that it has the token, without sending it, by a tag over random numbers of both. Then every message
+//! has a tag over its number and its bytes. Before that, nothing that arrives is trusted, and no more is read than a
 //! greeting is long.
 
 use std::io::{self, ErrorKind, Read, Write};

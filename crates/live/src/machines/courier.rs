@@ -1,9 +1,9 @@
-//! The thread that carries what this machine's processes' memory would, were the others in it.
+//! The thread that makes several machines look like processes that share memory.
 //!
 //! Workers write packets for other machines into rings, as for other processes, and promises on the board. This thread
-//! reads both and puts them into the trunk to the machine that they are for, and what comes by trunks into the rings
-//! and boards from which workers read. What is on the board is read before the rings and sent behind what was in them,
-//! so that a promise never comes before a packet that it is about.
+//! reads both and sends them over the trunk to the right machine. What arrives by a trunk, it writes into the rings and
+//! boards from which workers read. It reads the board before the rings, and sends its changes after the packets from
+//! the rings. So a promise never arrives before a packet that was sent earlier.
 //!
 //! A trunk's bytes are records: a kind, a length, and
 //!
@@ -43,7 +43,7 @@ const RECORD_BYTES: usize = 5;
 /// The longest record: a packet of 64 KB, or all numbers of a board.
 const RECORD_BYTES_MAX: usize = 1 << 18;
 
-/// Nothing more is taken out of rings while so much is to be sent.
+/// Nothing more is taken out of rings while this much is to be sent.
 const WAITING_BYTES: usize = 1 << 20;
 
 /// Who says nothing for so long is lost, in microseconds.

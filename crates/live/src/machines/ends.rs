@@ -1,4 +1,4 @@
-//! A machine's ends of what leads to others.
+//! A machine's ends of the rings and trunks that lead to other machines.
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};

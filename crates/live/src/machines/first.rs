@@ -64,9 +64,9 @@ struct Facts {
     counts: Counts,
 }
 
-/// Runs a scenario on so many machines, of which this is the first: it listens at an address and waits for the others,
-/// which [`join`](super::join). `tell` hears what happens until then, and `watch` is called about twenty times a
-/// second: when it returns true the run stops there.
+/// Runs a scenario on `machines` machines, of which this is the first: it listens at an address and waits for the
+/// others, which [`join`](super::join). `tell` hears what happens until then, and `watch` is called about twenty times
+/// a second: when it returns true the run stops there.
 ///
 /// # Errors
 /// Where the scenario can't be run so, a machine with the token is of another build or has another scenario, or one

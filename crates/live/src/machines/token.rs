@@ -1,7 +1,7 @@
-//! What the machines of a run have in common and strangers have not: a token, and keys that follow from it.
+//! The secret that the machines of a run share: a token, and keys that are derived from it.
 //!
-//! Tags are BLAKE3's keyed hashes, cut to 16 bytes. Keys follow from the token and from numbers that both sides have
-//! drawn for this run alone, so that nothing of an earlier run is right in a later one. Nothing is encrypted.
+//! Tags are BLAKE3's keyed hashes, cut to 16 bytes. Keys are derived from the token and from random numbers that both
+//! sides draw for this run, so that messages of an earlier run are invalid in a later one. Nothing is encrypted.
 
 use units::Problem;
 

@@ -1,4 +1,4 @@
-//! A trunk: what a machine says to another in datagrams, in order and whole, whatever the network does to them.
+//! A trunk: a reliable, ordered stream from one machine to another over datagrams.
 //!
 //! It is a stream of bytes. A *segment* carries some of them, behind a header and before a tag ([`token`]):
 //!
@@ -12,9 +12,9 @@
 //! | rest | bytes of the stream |
 //! | 16 | the tag of all that |
 //!
-//! What has not been acknowledged in time, or has been overtaken three times, is sent again. The receiver takes
-//! what it has granted and nothing else, so that nobody can make it keep more. A segment that comes twice changes
-//! nothing. This file does no input or output and reads no clock: `courier.rs` does.
+//! A segment that was not acknowledged in time, or was overtaken three times, is sent again. The receiver accepts only
+//! as many bytes as it has granted, so that no sender can make it store more. Duplicate segments have no effect. This
+//! file does no input or output and reads no clock: `courier.rs` does.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -155,7 +155,7 @@ impl Header {
 }
 
 impl Trunk {
-    /// Machine `me`'s end, with at most so many bytes under way.
+    /// Machine `me`'s end, with at most this many bytes under way.
     pub fn new(me: u8, session: u64, keys: Keys, most: u64, now_us: u64) -> Trunk {
         Trunk {
             me,

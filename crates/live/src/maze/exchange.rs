@@ -1,4 +1,5 @@
-//! What programs and the workers of a Maze have in common: who has which port, and what is under way.
+//! The data that programs and the workers of a Maze share: which socket has which port, and which messages are under
+//! way.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -322,7 +323,7 @@ impl Exchange {
         Ok(())
     }
 
-    /// A message of so many bytes takes no memory any more.
+    /// A message of this many bytes takes no memory any more.
     pub fn release(&self, bytes: usize) {
         lock(&self.under_way).bytes -= bytes + RECORD_BYTES;
     }

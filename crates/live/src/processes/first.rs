@@ -45,8 +45,9 @@ impl Drop for Peer {
     }
 }
 
-/// Runs a scenario in so many processes of this machine: no more than there are workers with something to do. `command`
-/// gives what starts one of the others, a program that calls [`take_part`](crate::take_part) with its standard input.
+/// Runs a scenario in several processes of this machine, but not more than there are workers with something to do.
+/// `command` gives what starts one of the others, a program that calls [`take_part`](crate::take_part) with its
+/// standard input.
 ///
 /// # Errors
 /// Where the scenario can't be run so, or a process does not start.

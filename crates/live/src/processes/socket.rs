@@ -1,4 +1,4 @@
-//! What processes say to each other over a Unix socket: messages with their length in front, and files.
+//! The messages of processes over a Unix socket: each with its length in front, and file descriptors.
 
 use std::fs::File;
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};

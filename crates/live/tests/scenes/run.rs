@@ -1,5 +1,6 @@
 //! Whole runs on the machine's clock. It may be busy, so what is asserted here holds however late things are.
 
+use std::io::Write;
 use std::net::UdpSocket;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -218,7 +219,8 @@ fn a_flow_of_8_kb_packets_has_38_gbps_over_two_hops() {
     if finding(&result, "in time") {
         assert!(gbps >= 38.0, "{gbps} Gbps in time");
     } else {
-        eprintln!("not asserted, since the machine was busy: {gbps:.1} Gbps");
+        // By the stream itself: what a test that passes prints is not shown.
+        let _ = writeln!(std::io::stderr(), "not asserted, 38 Gbps, since the machine was busy: {gbps:.1} Gbps");
     }
 }
 

@@ -1,4 +1,4 @@
-//! Scenes of one host whose endpoints have always something to send.
+//! Scenes of one host whose endpoints always have something to send.
 
 use node::PollAt;
 

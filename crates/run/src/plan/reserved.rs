@@ -1,5 +1,5 @@
-//! A transport that has the first classes for itself, what it guarantees, and the room that it must have. What cannot
-//! stand beside it, since it could hold its packets back, drop them or put others among them, is said in
+//! A transport that has the first classes for itself: what it guarantees, and the buffer that it needs. Settings that
+//! could hold its packets back, drop them or mix others with them are refused in
 //! [`compatibility`](crate::compatibility).
 
 use catalogue::Transport;
@@ -15,7 +15,7 @@ use scenario::Scenario;
 pub struct Reserved {
     /// Its index.
     pub transport: u8,
-    /// How many of the first classes it has for itself; all other transports' packets go so many below their own.
+    /// How many of the first classes it has for itself; all other transports' packets go this many below their own.
     pub classes: u8,
     /// What it guarantees, if anything.
     pub guarantee: Option<Guarantee>,
@@ -87,7 +87,7 @@ impl Reserved {
     }
 }
 
-/// What a port's memory, or all of a switch's, must hold that keeps so many bytes by port, and what it does hold.
+/// What a port's memory, or all of a switch's, must hold that keeps this many bytes by port, and what it does hold.
 struct Memory {
     needed: u64,
     buffer: u64,

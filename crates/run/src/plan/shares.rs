@@ -1,4 +1,4 @@
-//! What stands in switches and at hosts so that entities share as the scenario says.
+//! The parts in switches and at hosts that make entities share as the scenario says.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ impl Plan {
         self.scenario.sharing.as_scheme()?.shaper(site, hose)
     }
 
-    /// A switch's part of what is asked for; none if nothing is asked of it. An error names the request that is
+    /// A switch's part of the requests; none if there are no requests for it. An error names the request that is
     /// declined, and why.
     pub(super) fn switch_part(&self, id: SwitchId) -> Result<Option<Box<dyn Stages>>, Problem> {
         let (Some(scheme), Some(steps)) = (self.scenario.sharing.as_scheme(), self.steps.get(&id)) else {

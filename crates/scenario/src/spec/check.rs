@@ -1,4 +1,4 @@
-//! What the types can't forbid and needs no network to see. What does is said in `run::compatibility`.
+//! Checks that types can't express and that need no network. Those that need one are in `run::compatibility`.
 
 use catalogue::Transport;
 use fabric::FailureSpec;

@@ -1,5 +1,5 @@
-//! The controls of one's own that a scenario names: modules are read from their files, classes are looked up among
-//! those that came with the text.
+//! Users' own congestion controls that a scenario names: modules are read from their files, Python classes are looked
+//! up among those that came with the scenario's text.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,11 +12,11 @@ use units::Problem;
 
 use super::Scenario;
 
-/// Controls of one's own that no file holds, by their digests.
+/// Users' controls that no file holds, by their digests.
 pub type Programs = BTreeMap<String, Arc<dyn Module>>;
 
 impl Scenario {
-    /// Brings each control of one's own what it names.
+    /// Loads the module or class that each user's control names.
     pub(super) fn load_controls(&mut self, folder: &Path, programs: &Programs) -> Result<(), Problem> {
         for (key, transport) in self.transports_mut() {
             if let Some(custom) = transport.custom_mut() {

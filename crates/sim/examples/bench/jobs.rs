@@ -125,5 +125,6 @@ fn large() -> Vec<Job> {
     jobs.push(Job::new("million", toml!("million"), "144 hosts, a million small flows", "dcpim").once());
     jobs.push(Job::new("one-flow", toml!("one-flow"), "1,024 hosts, one flow", "dcpim").once());
     jobs.push(Job::new("set-up-65536", toml!("set-up-65536"), "65,536 hosts, one flow", "dcpim").once());
+    jobs.push(Job::new("planned-65536", toml!("planned-65536"), "65,536 hosts, a million flows", "dcpim").once());
     jobs
 }

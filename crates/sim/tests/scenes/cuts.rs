@@ -68,6 +68,17 @@ fn a_large_fabric_is_cut_for_the_cache_and_a_small_one_for_its_threads() {
     assert_eq!(parts("star = {}", 4), 1);
 }
 
+#[test]
+fn a_result_says_what_each_part_held() {
+    let traffic = "[[traffic]]\nsizes.constant = \"1KB\"\narrivals = \"all_at_once\"\nflows = 1";
+    let info = run_on(1, &format!("fabric.fat_tree = {{ k = 16 }}\n{traffic}")).info;
+    // A pod and a sixteenth of the 64 core switches each, so that every part has links to all others.
+    assert_eq!(info.part_shapes.len(), info.parts);
+    for shape in info.part_shapes {
+        assert_eq!((shape.hosts, shape.switches, shape.neighbours), (64, 16 + 4, 15));
+    }
+}
+
 /// Sixteen switches in a ring: the link that takes 5 ns joins two of them in one part, and windows are as long as
 /// without it.
 #[test]

@@ -6,12 +6,12 @@ use node::{Cx, Endpoint, FlowState, Input, Packet, PollAt};
 use units::{FlowId, Time};
 
 use super::Header;
+use super::params::{CONTROL, Params};
 use super::receiver::Receiver;
 use super::sender::Sender;
-use super::terms::{CONTROL, Params};
 
 pub(super) struct Dcpim {
-    terms: Params,
+    params: Params,
     sender: Sender,
     receiver: Receiver,
     /// Control packets for the NIC.
@@ -22,21 +22,21 @@ pub(super) struct Dcpim {
 }
 
 impl Dcpim {
-    pub fn new(terms: Params) -> Dcpim {
+    pub fn new(params: Params) -> Dcpim {
         // Its clock may start anywhere, even before zero.
-        let first = terms.stage_now(Time::ZERO);
+        let first = params.stage_now(Time::ZERO);
         Dcpim {
             sender: Sender::default(),
             receiver: Receiver::default(),
             control: VecDeque::new(),
             stage: first - 1,
-            next_stage_at: terms.stage_at(first),
-            terms,
+            next_stage_at: params.stage_at(first),
+            params,
         }
     }
 
     fn phase(&self) -> i64 {
-        self.stage.div_euclid(self.terms.stages)
+        self.stage.div_euclid(self.params.stages)
     }
 
     /// Enters the stages that have begun before `now`, and one that begins now if `inclusive`. A packet that arrives
@@ -45,12 +45,12 @@ impl Dcpim {
         if cx.now < self.next_stage_at || (cx.now == self.next_stage_at && !inclusive) {
             return;
         }
-        let here = self.terms.stage_now(cx.now);
-        let exactly = self.terms.stage_at(here) == cx.now;
+        let here = self.params.stage_now(cx.now);
+        let exactly = self.params.stage_at(here) == cx.now;
         let latest = if exactly && !inclusive { here - 1 } else { here };
         let (before, slept) = (self.phase(), latest > self.stage + 1);
         self.stage = latest;
-        self.next_stage_at = self.terms.stage_at(latest + 1);
+        self.next_stage_at = self.params.stage_at(latest + 1);
         if self.phase() > before {
             self.sender.forget_over(cx.now);
             if slept {
@@ -64,42 +64,42 @@ impl Dcpim {
     /// Performs the start of a stage (section 3.3, figure 2): even stages accept for one round and request for the
     /// next, odd stages grant.
     fn enter(&mut self, cx: &mut Cx<'_>) {
-        let (terms, control) = (&self.terms, &mut self.control);
-        let (phase, stage) = (self.stage.div_euclid(terms.stages), self.stage.rem_euclid(terms.stages));
+        let (params, control) = (&self.params, &mut self.control);
+        let (phase, stage) = (self.stage.div_euclid(params.stages), self.stage.rem_euclid(params.stages));
         let round = (stage / 2) as u8;
         if stage % 2 == 1 {
-            self.sender.grant(phase, terms, cx.random, control);
+            self.sender.grant(phase, params, cx.random, control);
             return;
         }
         if stage > 0 {
-            self.receiver.accept(phase, round, terms, cx.random, control);
+            self.receiver.accept(phase, round, params, cx.random, control);
         } else {
-            if terms.stages % 2 == 0 {
+            if params.stages % 2 == 0 {
                 // With an even phase the last accepts fall into the next phase's first stage.
-                self.receiver.accept(phase - 1, terms.rounds, terms, cx.random, control);
+                self.receiver.accept(phase - 1, params.rounds, params, cx.random, control);
             }
-            self.receiver.begin_data(phase - 1, cx.now, terms);
+            self.receiver.begin_data(phase - 1, cx.now, params);
         }
-        if round < terms.rounds {
-            self.receiver.request(phase, round + 1, cx.now, terms, control);
+        if round < params.rounds {
+            self.receiver.request(phase, round + 1, cx.now, params, control);
         }
     }
 
     fn receive(&mut self, cx: &mut Cx<'_>, packet: &Packet) {
-        let (phase, terms, control) = (self.phase(), &self.terms, &mut self.control);
+        let (phase, params, control) = (self.phase(), &self.params, &mut self.control);
         let (sender, receiver) = (&mut self.sender, &mut self.receiver);
         match packet.header() {
-            Header::Data(data) => receiver.data(cx, packet, data, terms, control),
+            Header::Data(data) => receiver.data(cx, packet, data, params, control),
             Header::Notification { class, packets } => {
-                receiver.notified(cx.now, packet, packets, class > 0, terms, control);
+                receiver.notified(cx.now, packet, packets, class > 0, params, control);
             }
-            Header::SenderFinish { packets } => receiver.sender_finished(cx, packet, packets, terms, control),
+            Header::SenderFinish { packets } => receiver.sender_finished(cx, packet, packets, params, control),
             Header::Grant(grant) => receiver.granted(packet, grant, phase),
-            Header::Token(token) => sender.admitted(packet, token, phase, terms),
+            Header::Token(token) => sender.admitted(packet, token, phase, params),
             Header::Ack => sender.acknowledged(packet),
             Header::ReceiverFinish => sender.receiver_finished(cx, packet),
             Header::Request(request) => sender.requested(packet, request, phase),
-            Header::Accept(accept) => sender.accepted(cx.now, packet.src, accept, terms),
+            Header::Accept(accept) => sender.accepted(cx.now, packet.src, accept, params),
         }
     }
 }
@@ -108,11 +108,11 @@ impl Endpoint for Dcpim {
     fn handle(&mut self, cx: &mut Cx<'_>, input: Input<'_>) {
         self.enter_stages(cx, matches!(input, Input::Deadline));
         match input {
-            Input::Send(message) => self.sender.start(cx.now, message, &self.terms, &mut self.control),
+            Input::Send(message) => self.sender.start(cx.now, message, &self.params, &mut self.control),
             Input::Packet(packet) => self.receive(cx, packet),
-            Input::Deadline => self.sender.deadline(cx.now, &self.terms, &mut self.control),
+            Input::Deadline => self.sender.deadline(cx.now, &self.params, &mut self.control),
         }
-        self.receiver.send_tokens(cx.now, &self.terms, &mut self.control);
+        self.receiver.send_tokens(cx.now, &self.params, &mut self.control);
     }
 
     fn poll_transmit(&mut self, cx: &mut Cx<'_>) -> Option<Packet> {
@@ -121,7 +121,7 @@ impl Endpoint for Dcpim {
         {
             return Some(packet);
         }
-        self.sender.poll_data(cx, &self.terms, &mut self.control)
+        self.sender.poll_data(cx, &self.params, &mut self.control)
     }
 
     fn poll_at(&self) -> PollAt {

@@ -13,7 +13,7 @@ use units::{FlowId, HostId, Stream};
 
 use super::Departure;
 use super::header::Proposal;
-use super::terms::Params;
+use super::params::Params;
 
 /// A request or grant that has arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,7 +58,7 @@ impl Offers {
         &mut self,
         good: impl Fn(&Offer) -> bool,
         free: u32,
-        terms: &Params,
+        params: &Params,
         random: &mut Stream,
     ) -> Vec<(Offer, u32)> {
         let mut offers: Vec<Offer> = Vec::new();
@@ -75,11 +75,11 @@ impl Offers {
         }
         // Ties of size must be broken differently at each host, or all would choose the same partner.
         random.shuffle(&mut offers);
-        offers.sort_by_key(|offer| if by_size(offer, terms) { (0, offer.remaining) } else { (1, 0) });
-        let others = offers.split_off(offers.partition_point(|offer| by_size(offer, terms)));
+        offers.sort_by_key(|offer| if by_size(offer, params) { (0, offer.remaining) } else { (1, 0) });
+        let others = offers.split_off(offers.partition_point(|offer| by_size(offer, params)));
         let mut picked = whole(offers, free);
         let free = free - picked.iter().map(|(_, taken)| taken).sum::<u32>();
-        if terms.departs(Departure::RequestByFlow) {
+        if params.departs(Departure::RequestByFlow) {
             picked.extend(whole(others, free));
         } else {
             picked.extend(by_channel(&others, free, random));
@@ -89,8 +89,8 @@ impl Offers {
 }
 
 /// Whether an offer belongs to the round that picks by remaining size.
-fn by_size(offer: &Offer, terms: &Params) -> bool {
-    offer.round == 1 && terms.sizes_known
+fn by_size(offer: &Offer, params: &Params) -> bool {
+    offer.round == 1 && params.sizes_known
 }
 
 /// Offers in this order, each with all its channels while any are left.

@@ -17,7 +17,7 @@ use units::{Duration, FlowId, HostId, Stream, Time};
 
 use super::header::{Accept, Data, Proposal, Token};
 use super::matching::{Offer, Offers};
-use super::terms::Params;
+use super::params::Params;
 use super::{Departure, Header};
 use crate::bits::Bits;
 
@@ -91,8 +91,8 @@ impl Incoming {
     }
 
     /// Missing packets that are not in flight. A token's packet is assumed to be in flight for one round trip.
-    fn outstanding(&self, now: Time, terms: &Params) -> u32 {
-        let on_the_way = if now < self.token_at + terms.rtt { self.unanswered() } else { 0 };
+    fn outstanding(&self, now: Time, params: &Params) -> u32 {
+        let on_the_way = if now < self.token_at + params.rtt { self.unanswered() } else { 0 };
         self.missing().saturating_sub(on_the_way)
     }
 
@@ -121,9 +121,9 @@ impl Incoming {
     /// A data phase begins for which its sender is matched. Section 3.2: "dcPIM simply retransmits the tokens at the
     /// start of the window upon subsequently matching with the sender", but not those whose packets, admitted at the
     /// end of the phase just over, are still in flight.
-    fn match_again(&mut self, phase: i64, began: Time, terms: &Params) {
+    fn match_again(&mut self, phase: i64, began: Time, params: &Params) {
         let on_the_way = self.phase == phase - 1;
-        self.settled_at = if on_the_way { began + terms.rtt } else { began };
+        self.settled_at = if on_the_way { began + params.rtt } else { began };
         (self.again, self.again_end) = (self.received.first_missing, self.next);
         self.phase = phase;
     }
@@ -149,23 +149,23 @@ impl Receiver {
         self.grants.push(grant, packet.src, packet.flow, phase_now);
     }
 
-    /// A sender tells of a flow of so many packets.
+    /// A sender tells of a flow of this many packets.
     pub fn notified(
         &mut self,
         now: Time,
         packet: &Packet,
         packets: u32,
         on_the_way: bool,
-        terms: &Params,
+        params: &Params,
         control: &mut VecDeque<Packet>,
     ) {
-        if !terms.departs(Departure::NoHandshakes) {
-            control.push_back(terms.control(packet.flow, packet.src, Header::Ack));
+        if !params.departs(Departure::NoHandshakes) {
+            control.push_back(params.control(packet.flow, packet.src, Header::Ack));
         }
         if self.finished.contains(&packet.flow) {
-            control.push_back(terms.control(packet.flow, packet.src, Header::ReceiverFinish));
+            control.push_back(params.control(packet.flow, packet.src, Header::ReceiverFinish));
         } else {
-            self.learn(now, packet, packets, on_the_way, terms);
+            self.learn(now, packet, packets, on_the_way, params);
         }
     }
 
@@ -175,34 +175,34 @@ impl Receiver {
         cx: &mut Cx<'_>,
         packet: &Packet,
         packets: u32,
-        terms: &Params,
+        params: &Params,
         control: &mut VecDeque<Packet>,
     ) {
         if self.finished.contains(&packet.flow) {
-            control.push_back(terms.control(packet.flow, packet.src, Header::ReceiverFinish));
+            control.push_back(params.control(packet.flow, packet.src, Header::ReceiverFinish));
             return;
         }
-        let slot = self.learn(cx.now, packet, packets, true, terms);
+        let slot = self.learn(cx.now, packet, packets, true, params);
         let (_, flow) = self.flows.get_mut(slot).expect("just learnt");
         flow.finish_seen = true;
         if flow.packets == UNKNOWN {
             flow.end_at(packets);
-            self.complete(cx, slot, terms, control);
+            self.complete(cx, slot, params, control);
         }
     }
 
     /// The slot of a packet's flow, which is created if it is new. `on_the_way`: its packets arrive without tokens.
-    fn learn(&mut self, now: Time, packet: &Packet, packets: u32, on_the_way: bool, terms: &Params) -> u32 {
+    fn learn(&mut self, now: Time, packet: &Packet, packets: u32, on_the_way: bool, params: &Params) -> u32 {
         if let Some(slot) = self.flows.slot(packet.flow) {
             return slot;
         }
         let packets = if packets == 0 { UNKNOWN } else { packets };
         let (expected, not_before) = if on_the_way {
-            let expected = packets.min(terms.short_packets_max());
-            if terms.departs(Departure::ShortFlowsHoldTokens) {
+            let expected = packets.min(params.short_packets_max());
+            if params.departs(Departure::ShortFlowsHoldTokens) {
                 self.hold = expected;
             }
-            (expected, now + terms.packet_time * u64::from(expected) + timeout(terms))
+            (expected, now + params.packet_time * u64::from(expected) + timeout(params))
         } else {
             (0, now)
         };
@@ -244,7 +244,7 @@ impl Receiver {
         cx: &mut Cx<'_>,
         packet: &Packet,
         data: Data,
-        terms: &Params,
+        params: &Params,
         control: &mut VecDeque<Packet>,
     ) {
         if packet.has(flags::TRIMMED) {
@@ -257,7 +257,7 @@ impl Receiver {
         let slot = match self.flows.slot(packet.flow) {
             Some(slot) => slot,
             // A short flow's packet that has overtaken its notification, or whose notification was lost.
-            None if data.packet < terms.short_packets_max() => self.learn(cx.now, packet, data.packets, true, terms),
+            None if data.packet < params.short_packets_max() => self.learn(cx.now, packet, data.packets, true, params),
             None => return,
         };
         let (_, flow) = self.flows.get_mut(slot).expect("just found");
@@ -269,18 +269,18 @@ impl Receiver {
             self.counts.duplicates += 1;
             return;
         }
-        self.complete(cx, slot, terms, control);
+        self.complete(cx, slot, params, control);
         self.unstall(cx.now, packet.src);
     }
 
     /// Ends a flow if all of it has arrived.
-    fn complete(&mut self, cx: &mut Cx<'_>, slot: u32, terms: &Params, control: &mut VecDeque<Packet>) {
+    fn complete(&mut self, cx: &mut Cx<'_>, slot: u32, params: &Params, control: &mut VecDeque<Packet>) {
         let (id, flow) = self.flows.get(slot).expect("the caller has it");
         if flow.missing() > 0 {
             return;
         }
-        if flow.finish_seen || terms.departs(Departure::NoHandshakes) {
-            control.push_back(terms.control(id, flow.src, Header::ReceiverFinish));
+        if flow.finish_seen || params.departs(Departure::NoHandshakes) {
+            control.push_back(params.control(id, flow.src, Header::ReceiverFinish));
         }
         let flow = self.flows.remove(slot).expect("just seen");
         let peers = self.peers.get_mut(&flow.src).expect("a peer of each flow");
@@ -300,8 +300,8 @@ impl Receiver {
     }
 
     /// The request stage of a round (section 3.4): as many channels as the outstanding bytes need.
-    pub fn request(&mut self, phase: i64, round: u8, now: Time, terms: &Params, control: &mut VecDeque<Packet>) {
-        let free = terms.channels - self.channels();
+    pub fn request(&mut self, phase: i64, round: u8, now: Time, params: &Params, control: &mut VecDeque<Packet>) {
+        let free = params.channels - self.channels();
         if free == 0 {
             return;
         }
@@ -313,20 +313,20 @@ impl Receiver {
             };
             let current = self.links.iter().find(|link| link.src == peer);
             let next = self.next.iter().find(|link| link.src == peer).map_or(0, |link| link.channels);
-            let need = if terms.departs(Departure::RequestByFlow) {
+            let need = if params.departs(Departure::RequestByFlow) {
                 let held = current.map_or(0, |link| link.channels) + next;
-                smallest.missing().div_ceil(terms.channel_packets).saturating_sub(held)
+                smallest.missing().div_ceil(params.channel_packets).saturating_sub(held)
             } else {
-                let outstanding = eligible.map(|(_, flow)| u64::from(flow.outstanding(now, terms))).sum::<u64>();
-                let promised = current.map_or(0, |link| link.left) + next * terms.channel_packets;
+                let outstanding = eligible.map(|(_, flow)| u64::from(flow.outstanding(now, params))).sum::<u64>();
+                let promised = current.map_or(0, |link| link.left) + next * params.channel_packets;
                 let open = outstanding.saturating_sub(u64::from(promised));
-                open.div_ceil(u64::from(terms.channel_packets)).min(u64::from(free)) as u32
+                open.div_ceil(u64::from(params.channel_packets)).min(u64::from(free)) as u32
             };
             if need > 0 {
                 let (channels, phase) = (need.min(free) as u8, phase as u32);
                 let remaining = u64::from(smallest.missing());
                 let header = Header::Request(Proposal { phase, round, channels, remaining });
-                control.push_back(terms.control(id, peer, header));
+                control.push_back(params.control(id, peer, header));
                 self.counts.requests += 1;
             }
         }
@@ -337,15 +337,15 @@ impl Receiver {
         &mut self,
         phase: i64,
         round: u8,
-        terms: &Params,
+        params: &Params,
         random: &mut Stream,
         control: &mut VecDeque<Packet>,
     ) {
         if self.grants.is_empty() {
             return;
         }
-        let free = terms.channels - self.channels();
-        let rounds = i64::from(terms.rounds);
+        let free = params.channels - self.channels();
+        let rounds = i64::from(params.rounds);
         let now = phase * rounds + i64::from(round);
         let next = &self.next;
         // A grant that arrives too late for its round counts in the next: where clocks differ most, grants take longer
@@ -357,9 +357,9 @@ impl Receiver {
             let answered = next.iter().any(|link| link.src == grant.peer && link.accepted >= asked);
             asked <= now && now <= asked + 1 && !answered
         };
-        for (grant, channels) in self.grants.pick(good, free, terms, random) {
+        for (grant, channels) in self.grants.pick(good, free, params, random) {
             let header = Header::Accept(Accept { phase: phase as u32, round, channels: channels as u8 });
-            control.push_back(terms.control(grant.flow, grant.peer, header));
+            control.push_back(params.control(grant.flow, grant.peer, header));
             self.counts.accepts += 1;
             match self.next.iter_mut().find(|link| link.src == grant.peer) {
                 Some(link) => (link.channels, link.accepted) = (link.channels + channels, now),
@@ -372,19 +372,19 @@ impl Receiver {
     }
 
     /// The data phase of matching phase `phase` begins: its matches now send data.
-    pub fn begin_data(&mut self, phase: i64, now: Time, terms: &Params) {
+    pub fn begin_data(&mut self, phase: i64, now: Time, params: &Params) {
         self.links.clear();
         std::mem::swap(&mut self.links, &mut self.next);
         (self.phase, self.began) = (phase, now);
         let (peers, flows) = (&self.peers, &self.flows);
         let missing = |slot: &u32| flows.get(*slot).map_or(UNKNOWN, |(_, flow)| flow.missing());
         let smallest = |src| peers.get(&src).into_iter().flatten().map(missing).min().unwrap_or(UNKNOWN);
-        if terms.sizes_known {
+        if params.sizes_known {
             self.links.sort_by_cached_key(|link| (smallest(link.src), link.src));
         }
         for (rank, link) in self.links.iter_mut().enumerate() {
-            link.left = link.channels * terms.channel_packets;
-            link.rank = if terms.sizes_known { rank } else { 0 };
+            link.left = link.channels * params.channel_packets;
+            link.rank = if params.sizes_known { rank } else { 0 };
             link.at = now;
         }
     }
@@ -396,26 +396,26 @@ impl Receiver {
     }
 
     /// Sends the tokens that are due.
-    pub fn send_tokens(&mut self, now: Time, terms: &Params, control: &mut VecDeque<Packet>) {
+    pub fn send_tokens(&mut self, now: Time, params: &Params, control: &mut VecDeque<Packet>) {
         for index in 0..self.links.len() {
             while self.links[index].at <= now {
-                self.send_token(index, now, terms, control);
+                self.send_token(index, now, params, control);
             }
         }
     }
 
-    fn send_token(&mut self, index: usize, now: Time, terms: &Params, control: &mut VecDeque<Packet>) {
+    fn send_token(&mut self, index: usize, now: Time, params: &Params, control: &mut VecDeque<Packet>) {
         let Link { src, channels, rank, .. } = self.links[index];
-        let pace = terms.pace(channels);
+        let pace = params.pace(channels);
         if self.hold > 0 {
             self.hold -= 1;
             self.links[index].at = now + pace;
             return;
         }
-        let choice = if terms.departs(Departure::LooseWindow) {
-            self.choose_loosely(src, channels, now, terms)
+        let choice = if params.departs(Departure::LooseWindow) {
+            self.choose_loosely(src, channels, now, params)
         } else {
-            self.choose(src, channels, now, terms)
+            self.choose(src, channels, now, params)
         };
         let link = &mut self.links[index];
         let slot = match choice {
@@ -438,7 +438,7 @@ impl Receiver {
         flow.admitted = flow.admitted.max(packet + 1);
         flow.token_at = now;
         let header = Header::Token(Token {
-            class: terms.long_class(flow.packets, rank),
+            class: params.long_class(flow.packets, rank),
             phase: self.phase as u32,
             packet,
             acked: flow.received.first_missing,
@@ -446,22 +446,22 @@ impl Receiver {
             remaining: u64::from(flow.missing()),
         });
         flow.tokens += 1;
-        control.push_back(terms.control(id, src, header));
+        control.push_back(params.control(id, src, header));
         self.counts.tokens += 1;
-        if terms.departs(Departure::RetokenAtEnd) {
+        if params.departs(Departure::RetokenAtEnd) {
             // All packets are admitted: after a while go through the missing ones again.
             let (_, flow) = self.flows.get_mut(slot).expect("just chosen");
             flow.go_round();
             if flow.received.next_missing(flow.next) <= packet {
-                flow.not_before = now + timeout(terms);
+                flow.not_before = now + timeout(params);
             }
         }
     }
 
     /// The flow of `src` to send a token for: the one with the fewest missing packets among those whose window is open.
     /// If there is none, when to check again even if nothing arrives.
-    fn choose(&mut self, src: HostId, channels: u32, now: Time, terms: &Params) -> Result<u32, Time> {
-        let window = terms.window(channels);
+    fn choose(&mut self, src: HostId, channels: u32, now: Time, params: &Params) -> Result<u32, Time> {
+        let window = params.window(channels);
         let mut retry_at = Time::MAX;
         let mut best: Option<(u32, FlowId, u32)> = None;
         for &slot in self.peers.get(&src).into_iter().flatten() {
@@ -471,7 +471,7 @@ impl Receiver {
                 continue;
             }
             if flow.phase != self.phase {
-                flow.match_again(self.phase, self.began, terms);
+                flow.match_again(self.phase, self.began, params);
             }
             let key = (flow.missing(), id, slot);
             if flow.next_packet(window, now).is_some() && best.is_none_or(|best| key < best) {
@@ -484,7 +484,7 @@ impl Receiver {
     }
 
     /// The same with the departure [`Departure::LooseWindow`]: only the smallest flow counts.
-    fn choose_loosely(&mut self, src: HostId, channels: u32, now: Time, terms: &Params) -> Result<u32, Time> {
+    fn choose_loosely(&mut self, src: HostId, channels: u32, now: Time, params: &Params) -> Result<u32, Time> {
         let flows = &self.flows;
         let slots = self.peers.get(&src).into_iter().flatten();
         let eligible = slots.map(|&slot| (slot, flows.get(slot).expect("a peer's flow").1));
@@ -493,18 +493,18 @@ impl Receiver {
         let slot = smallest.ok_or(Time::MAX)?;
         let (_, flow) = self.flows.get_mut(slot).expect("just found");
         let in_flight = |flow: &Incoming| flow.tokens - flow.answered.min(flow.tokens);
-        let window = terms.window_packets * channels;
-        if terms.departs(Departure::RetokenAtEnd) {
+        let window = params.window_packets * channels;
+        if params.departs(Departure::RetokenAtEnd) {
             flow.go_round();
         } else if flow.phase != self.phase {
-            flow.match_again(self.phase, self.began, terms);
+            flow.match_again(self.phase, self.began, params);
         }
-        if in_flight(flow) * terms.channels > window {
-            let relaxed_at = flow.token_at + timeout(terms).mul_f64(1.1);
+        if in_flight(flow) * params.channels > window {
+            let relaxed_at = flow.token_at + timeout(params).mul_f64(1.1);
             if now < relaxed_at {
                 return Err(relaxed_at);
             }
-            flow.answered = (flow.tokens + 1).saturating_sub(terms.window_packets / terms.channels * channels);
+            flow.answered = (flow.tokens + 1).saturating_sub(params.window_packets / params.channels * channels);
         }
         if flow.next_packet(u32::MAX, now).is_none() {
             return Err(if now < flow.settled_at { flow.settled_at } else { Time::MAX });
@@ -534,6 +534,10 @@ impl Receiver {
 
 /// Time after its last packet was sent from which a short flow is taken to be incomplete: a round trip. In the authors'
 /// program it is the time to send a window, which is also when a flow is admitted again.
-fn timeout(terms: &Params) -> Duration {
-    if terms.departs(Departure::LooseWindow) { terms.packet_time * u64::from(terms.window_packets) } else { terms.rtt }
+fn timeout(params: &Params) -> Duration {
+    if params.departs(Departure::LooseWindow) {
+        params.packet_time * u64::from(params.window_packets)
+    } else {
+        params.rtt
+    }
 }

@@ -9,7 +9,7 @@ use units::{FlowId, HostId, Stream, Time};
 
 use super::header::{self, Accept, Data, Proposal};
 use super::matching::{Offers, full_phase};
-use super::terms::Params;
+use super::params::Params;
 use super::{Departure, Header};
 use crate::bits::Bits;
 
@@ -82,9 +82,9 @@ struct Token {
 
 impl Sender {
     /// A message to send.
-    pub fn start(&mut self, now: Time, message: &Message, terms: &Params, control: &mut VecDeque<Packet>) {
-        let packets = terms.packets(message.bytes);
-        let short = message.bytes <= terms.short_bytes;
+    pub fn start(&mut self, now: Time, message: &Message, params: &Params, control: &mut VecDeque<Packet>) {
+        let packets = params.packets(message.bytes);
+        let short = message.bytes <= params.short_bytes;
         self.arrivals += 1;
         let flow = Outgoing {
             dst: message.dst,
@@ -100,13 +100,13 @@ impl Sender {
             listed: false,
             remaining: self.arrivals,
         };
-        control.push_back(flow.notification(message.flow, terms));
+        control.push_back(flow.notification(message.flow, params));
         let slot = self.flows.insert(message.flow, flow);
-        if !terms.departs(Departure::NoHandshakes) {
-            self.timers.set(slot, now + terms.rtt);
+        if !params.departs(Departure::NoHandshakes) {
+            self.timers.set(slot, now + params.rtt);
         }
         if short {
-            let order = if terms.sizes_known { u64::from(packets) } else { self.arrivals };
+            let order = if params.sizes_known { u64::from(packets) } else { self.arrivals };
             self.short.push(Reverse((order, slot, message.flow)));
         }
     }
@@ -149,12 +149,12 @@ impl Sender {
     }
 
     /// A token has come.
-    pub fn admitted(&mut self, packet: &Packet, token: header::Token, phase_now: i64, terms: &Params) {
+    pub fn admitted(&mut self, packet: &Packet, token: header::Token, phase_now: i64, params: &Params) {
         let Some(slot) = self.answered(packet) else { return };
         let of_this = |matched: &&Matched| (matched.label, matched.receiver) == (token.phase, packet.src);
         let expires = match self.matched.iter().find(of_this) {
             Some(matched) => matched.ends,
-            None if terms.departs(Departure::AnyToken) => terms.tokens_end(full_phase(token.phase, phase_now)),
+            None if params.departs(Departure::AnyToken) => params.tokens_end(full_phase(token.phase, phase_now)),
             None => {
                 self.counts.tokens_unmatched += 1;
                 return;
@@ -164,7 +164,7 @@ impl Sender {
         self.timers.clear(slot);
         let (_, flow) = self.flows.get_mut(slot).expect("just found");
         flow.acked = flow.acked.max(token.acked.min(flow.packets));
-        if terms.sizes_known {
+        if params.sizes_known {
             flow.remaining = token.remaining;
         }
         if !flow.listed {
@@ -175,11 +175,11 @@ impl Sender {
     }
 
     /// The next data packet for the NIC.
-    pub fn poll_data(&mut self, cx: &Cx<'_>, terms: &Params, control: &mut VecDeque<Packet>) -> Option<Packet> {
-        self.poll_short(cx, terms, control).or_else(|| self.poll_admitted(cx, terms, control))
+    pub fn poll_data(&mut self, cx: &Cx<'_>, params: &Params, control: &mut VecDeque<Packet>) -> Option<Packet> {
+        self.poll_short(cx, params, control).or_else(|| self.poll_admitted(cx, params, control))
     }
 
-    fn poll_short(&mut self, cx: &Cx<'_>, terms: &Params, control: &mut VecDeque<Packet>) -> Option<Packet> {
+    fn poll_short(&mut self, cx: &Cx<'_>, params: &Params, control: &mut VecDeque<Packet>) -> Option<Packet> {
         loop {
             let mut top = self.short.peek_mut()?;
             let Reverse((order, slot, entered)) = &mut *top;
@@ -189,26 +189,26 @@ impl Sender {
                 std::collections::binary_heap::PeekMut::pop(top);
                 continue;
             };
-            let class = terms.short_class(flow.packets);
+            let class = params.short_class(flow.packets);
             if !cx.gate.open(class) {
                 return None;
             }
             let packet = flow.next;
             flow.next += 1;
             // The least becomes less: the order stands.
-            *order -= u64::from(terms.sizes_known);
+            *order -= u64::from(params.sizes_known);
             let slot = *slot;
             drop(top);
-            return Some(self.data(cx.now, id, slot, (packet, packet), class, terms, control));
+            return Some(self.data(cx.now, id, slot, (packet, packet), class, params, control));
         }
     }
 
     /// Section 3.2: of the flows with tokens the one with the least remaining.
-    fn poll_admitted(&mut self, cx: &Cx<'_>, terms: &Params, control: &mut VecDeque<Packet>) -> Option<Packet> {
+    fn poll_admitted(&mut self, cx: &Cx<'_>, params: &Params, control: &mut VecDeque<Packet>) -> Option<Packet> {
         let mut best: Option<(u64, FlowId, u32)> = None;
         let mut index = 0;
         while let Some(&slot) = self.admitted.get(index) {
-            match self.next_token(slot, cx.now, terms) {
+            match self.next_token(slot, cx.now, params) {
                 None => {
                     self.admitted.swap_remove(index);
                     let (_, flow) = self.flows.get_mut(slot).expect("a listed flow is known");
@@ -225,11 +225,11 @@ impl Sender {
         }
         let (id, flow) = self.flows.get_mut(best?.2).expect("just seen");
         let token = flow.tokens.pop_front().expect("just seen");
-        Some(self.data(cx.now, id, best?.2, (token.packet, token.number), token.class, terms, control))
+        Some(self.data(cx.now, id, best?.2, (token.packet, token.number), token.class, params, control))
     }
 
     /// A flow, its remaining packets and the class of its next token, after void tokens have been dropped.
-    fn next_token(&mut self, slot: u32, now: Time, terms: &Params) -> Option<(FlowId, u64, u8)> {
+    fn next_token(&mut self, slot: u32, now: Time, params: &Params) -> Option<(FlowId, u64, u8)> {
         let (id, flow) = self.flows.get_mut(slot)?;
         let before = flow.tokens.len();
         while let Some(token) = flow.tokens.front() {
@@ -243,8 +243,8 @@ impl Sender {
             flow.tokens.pop_front();
         }
         // Requested packets were not sent again, so the finish must be.
-        if before > 0 && flow.sent.count == flow.packets && !terms.departs(Departure::NoHandshakes) {
-            self.timers.set(slot, now + terms.rtt);
+        if before > 0 && flow.sent.count == flow.packets && !params.departs(Departure::NoHandshakes) {
+            self.timers.set(slot, now + params.rtt);
         }
         None
     }
@@ -258,38 +258,38 @@ impl Sender {
         slot: u32,
         (number, token): (u32, u32),
         class: u8,
-        terms: &Params,
+        params: &Params,
         control: &mut VecDeque<Packet>,
     ) -> Packet {
         let (_, flow) = self.flows.get_mut(slot).expect("the caller has it");
-        let offset = u64::from(number) * u64::from(terms.site.payload_max());
-        let payload = (flow.bytes - offset).min(u64::from(terms.site.payload_max())) as u16;
-        let packets = if terms.sizes_known { flow.packets } else { 0 };
+        let offset = u64::from(number) * u64::from(params.site.payload_max());
+        let payload = (flow.bytes - offset).min(u64::from(params.site.payload_max())) as u16;
+        let packets = if params.sizes_known { flow.packets } else { 0 };
         let header = Header::Data(Data { packet: number, packets, token, offset });
-        let mut packet = terms.site.data_packet(id, flow.dst, header, payload);
+        let mut packet = params.site.data_packet(id, flow.dst, header, payload);
         packet.class = class;
         flow.sent_packets += 1;
         flow.sent.insert(number);
-        if flow.sent.count == flow.packets && !terms.departs(Departure::NoHandshakes) {
-            control.push_back(flow.finish(id, terms));
-            self.timers.set(slot, now + terms.rtt);
+        if flow.sent.count == flow.packets && !params.departs(Departure::NoHandshakes) {
+            control.push_back(flow.finish(id, params));
+            self.timers.set(slot, now + params.rtt);
         }
         packet
     }
 
     /// Resends what has not been answered within a round trip (section 3.5).
-    pub fn deadline(&mut self, now: Time, terms: &Params, control: &mut VecDeque<Packet>) {
+    pub fn deadline(&mut self, now: Time, params: &Params, control: &mut VecDeque<Packet>) {
         while let Some(slot) = self.timers.expire(now) {
             let Some((id, flow)) = self.flows.get(slot) else { continue };
             if !flow.notified {
                 self.counts.notifications_resent += 1;
-                control.push_back(flow.notification(id, terms));
+                control.push_back(flow.notification(id, params));
             }
             if flow.sent.count == flow.packets {
                 self.counts.finishes_resent += 1;
-                control.push_back(flow.finish(id, terms));
+                control.push_back(flow.finish(id, params));
             }
-            self.timers.set(slot, now + terms.rtt);
+            self.timers.set(slot, now + params.rtt);
         }
     }
 
@@ -298,15 +298,15 @@ impl Sender {
     }
 
     /// The grant stage of a round in matching phase `phase`.
-    pub fn grant(&mut self, phase: i64, terms: &Params, random: &mut Stream, control: &mut VecDeque<Packet>) {
+    pub fn grant(&mut self, phase: i64, params: &Params, random: &mut Stream, control: &mut VecDeque<Packet>) {
         if self.requests.is_empty() {
             return;
         }
-        let free = terms.channels.saturating_sub(self.channels(phase));
-        for (request, channels) in self.requests.pick(|_| true, free, terms, random) {
+        let free = params.channels.saturating_sub(self.channels(phase));
+        for (request, channels) in self.requests.pick(|_| true, free, params, random) {
             let (round, phase, channels) = (request.round, request.phase as u32, channels as u8);
             let header = Header::Grant(Proposal { phase, round, channels, remaining: request.remaining });
-            control.push_back(terms.control(request.flow, request.peer, header));
+            control.push_back(params.control(request.flow, request.peer, header));
             self.counts.grants += 1;
         }
     }
@@ -317,11 +317,11 @@ impl Sender {
     ///
     /// Receivers accept as a stage of theirs begins, so that an accept tells by its coming when the receiver's data
     /// phase begins, whatever its clock shows.
-    pub fn accepted(&mut self, now: Time, receiver: HostId, accept: Accept, terms: &Params) {
+    pub fn accepted(&mut self, now: Time, receiver: HostId, accept: Accept, params: &Params) {
         let Accept { phase: label, round, channels } = accept;
-        let begins = terms.accepted_data_begins(round, now);
-        let phase = terms.phase_of_data(begins);
-        let ends = terms.accepted_tokens_end(phase, begins);
+        let begins = params.accepted_data_begins(round, now);
+        let phase = params.phase_of_data(begins);
+        let ends = params.accepted_tokens_end(phase, begins);
         let of_this = |matched: &&mut Matched| (matched.label, matched.receiver) == (label, receiver);
         let channels = u32::from(channels);
         match self.matched.iter_mut().find(of_this) {
@@ -356,13 +356,13 @@ impl Sender {
 }
 
 impl Outgoing {
-    fn notification(&self, id: FlowId, terms: &Params) -> Packet {
-        let class = if self.short { terms.short_class(self.packets) } else { 0 };
-        let packets = if terms.sizes_known { self.packets } else { 0 };
-        terms.control(id, self.dst, Header::Notification { class, packets })
+    fn notification(&self, id: FlowId, params: &Params) -> Packet {
+        let class = if self.short { params.short_class(self.packets) } else { 0 };
+        let packets = if params.sizes_known { self.packets } else { 0 };
+        params.control(id, self.dst, Header::Notification { class, packets })
     }
 
-    fn finish(&self, id: FlowId, terms: &Params) -> Packet {
-        terms.control(id, self.dst, Header::SenderFinish { packets: self.packets })
+    fn finish(&self, id: FlowId, params: &Params) -> Packet {
+        params.control(id, self.dst, Header::SenderFinish { packets: self.packets })
     }
 }

@@ -18,7 +18,7 @@ use units::{Duration, FlowId, HostId, LinkId, PortId, SwitchId, Time};
 
 use super::Granularity;
 use super::calendar::{Calendar, Train};
-use super::terms::{Params, Passage};
+use super::params::{Params, Passage};
 
 /// A sender's request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +62,7 @@ pub(super) struct Allocation {
 }
 
 pub(super) struct Arbiter {
-    terms: Params,
+    params: Params,
     /// By link.
     calendars: Vec<Calendar>,
     /// By link: until when it is avoided.
@@ -120,8 +120,8 @@ struct Search<'a> {
 }
 
 impl Arbiter {
-    pub fn new(terms: Params) -> Arbiter {
-        let links = terms.fabric.links.len();
+    pub fn new(params: Params) -> Arbiter {
+        let links = params.fabric.links.len();
         Arbiter {
             calendars: vec![Calendar::default(); links],
             avoided: vec![Time::ZERO; links],
@@ -132,7 +132,7 @@ impl Arbiter {
             pairs: FxHashMap::default(),
             answered: Answered::default(),
             counts: Counts::default(),
-            terms,
+            params,
         }
     }
 
@@ -140,7 +140,8 @@ impl Arbiter {
     /// same attempt, the network has duplicated the packet.
     pub fn request(&mut self, now: Time, request: Request) -> Option<Answer> {
         let Request { flow, src, attempt, .. } = request;
-        let possible = src.0 < self.terms.fabric.hosts && request.dst.0 < self.terms.fabric.hosts && src != request.dst;
+        let possible =
+            src.0 < self.params.fabric.hosts && request.dst.0 < self.params.fabric.hosts && src != request.dst;
         if !possible || request.packets == 0 {
             return None;
         }
@@ -165,20 +166,20 @@ impl Arbiter {
         self.arrivals += 1;
         let turn = (0, self.arrivals);
         let slot = self.waiting.insert(flow, Waiting { request, arrival: now, turn });
-        let (first, lead) = ((now + self.terms.lead).ps(), self.terms.slot.ps());
+        let (first, lead) = ((now + self.params.lead).ps(), self.params.slot.ps());
         self.agenda.push(Reverse((first.div_ceil(lead), turn, slot)));
         None
     }
 
     /// When to call [`Arbiter::decide`].
     pub fn next_decision(&self) -> Time {
-        let at = |Reverse((slot, ..)): &Reverse<(u64, Turn, u32)>| self.slot_at(*slot) - self.terms.lead;
+        let at = |Reverse((slot, ..)): &Reverse<(u64, Turn, u32)>| self.slot_at(*slot) - self.params.lead;
         self.agenda.peek().map_or(Time::MAX, at)
     }
 
     /// Decides about the slots whose time has come.
     pub fn decide(&mut self, now: Time, answers: &mut VecDeque<(Time, Answer)>) {
-        let slot = (now + self.terms.lead).ps() / self.terms.slot.ps();
+        let slot = (now + self.params.lead).ps() / self.params.slot.ps();
         let mut due: Vec<(Turn, u32)> = Vec::new();
         while let Some(&Reverse((at, turn, waiting))) = self.agenda.peek() {
             if at > slot {
@@ -190,7 +191,7 @@ impl Arbiter {
         due.sort_unstable();
         for (_, waiting) in due {
             if let Some(answer) = self.look_at(now, slot, waiting) {
-                answers.push_back((now + self.terms.processing, answer));
+                answers.push_back((now + self.params.processing, answer));
             }
         }
     }
@@ -204,7 +205,7 @@ impl Arbiter {
                 self.counts.allocations += 1;
                 let left = request.packets - allocation.packets;
                 if left == 0 {
-                    self.answered.note(now, self.terms.patience, flow, Said { attempt, path: Some(allocation.path) });
+                    self.answered.note(now, self.params.patience, flow, Said { attempt, path: Some(allocation.path) });
                     self.waiting.remove(index);
                 } else {
                     let (_, waiting) = self.waiting.get_mut(index).expect("just seen");
@@ -217,10 +218,10 @@ impl Arbiter {
                 Some(Answer::Allocation(allocation))
             }
             Err(next) => {
-                let decided = self.slot_at(next) - self.terms.lead;
-                if !request.admitted && decided.since(arrival) > self.terms.delta_admission {
+                let decided = self.slot_at(next) - self.params.lead;
+                if !request.admitted && decided.since(arrival) > self.params.delta_admission {
                     self.counts.rejects += 1;
-                    self.answered.note(now, self.terms.patience, flow, Said { attempt, path: None });
+                    self.answered.note(now, self.params.patience, flow, Said { attempt, path: None });
                     self.waiting.remove(index);
                     return Some(Answer::Reject { flow, src, attempt });
                 }
@@ -233,18 +234,18 @@ impl Arbiter {
     /// Starts a message in `slot`, or returns the earliest slot in which it might be possible.
     fn start(&mut self, now: Time, slot: u64, request: &Request) -> Result<Allocation, u64> {
         let Request { flow, src, dst, attempt, first, .. } = *request;
-        let packets = match self.terms.granularity {
+        let packets = match self.params.granularity {
             Granularity::Message => request.packets,
             Granularity::Packet => 1,
         };
         let Pair { stride, last } = self.pair(src, dst);
-        if !self.terms.may_begin(src, dst, stride, slot) {
+        if !self.params.may_begin(src, dst, stride, slot) {
             return Err(slot + 1);
         }
-        let period = self.terms.slot * stride;
-        let span = period * self.terms.slot_of(src, dst, stride, self.slot_at(slot), u64::from(packets) - 1);
-        let lane = self.terms.slot / self.terms.lanes;
-        let (up, down) = (self.terms.fabric.uplink(src), fabric::Fabric::reverse(self.terms.fabric.uplink(dst)));
+        let period = self.params.slot * stride;
+        let span = period * self.params.slot_of(src, dst, stride, self.slot_at(slot), u64::from(packets) - 1);
+        let lane = self.params.slot / self.params.lanes;
+        let (up, down) = (self.params.fabric.uplink(src), fabric::Fabric::reverse(self.params.fabric.uplink(dst)));
         let mut search = Search {
             arbiter: self,
             now,
@@ -259,9 +260,9 @@ impl Arbiter {
         };
         let mut hosts_free = false;
         // Every phase that such a train can have.
-        for at in 0..self.terms.lanes * stride {
+        for at in 0..self.params.lanes * stride {
             search.start = self.slot_at(slot) + lane * at;
-            let passage = self.terms.first(src, search.start);
+            let passage = self.params.first(src, search.start);
             let Some(train) = search.fits(up, passage) else { continue };
             // The receiver's link is the most likely to be busy, so it is checked first.
             if let Some(last) = last {
@@ -292,12 +293,12 @@ impl Arbiter {
         let soonest = search.soonest;
         self.counts.path_blocked += u64::from(hosts_free);
         // A start is up to `stride` slots after the slot in which it is found.
-        let next = (soonest.ps() / self.terms.slot.ps()).saturating_sub(stride - 1);
+        let next = (soonest.ps() / self.params.slot.ps()).saturating_sub(stride - 1);
         Err(next.max(slot + 1))
     }
 
     fn slot_at(&self, slot: u64) -> Time {
-        Time::from_ps(slot * self.terms.slot.ps())
+        Time::from_ps(slot * self.params.slot.ps())
     }
 
     /// Computes what all paths between two hosts have in common, once.
@@ -305,20 +306,20 @@ impl Arbiter {
         if let Some(&pair) = self.pairs.get(&(src, dst)) {
             return pair;
         }
-        let (terms, fabric) = (&self.terms, &self.terms.fabric);
+        let (params, fabric) = (&self.params, &self.params.fabric);
         let up = fabric.uplink(src);
-        let mut slowest = terms.transmission(up);
-        let mut level = vec![(up, terms.first(src, Time::ZERO))];
+        let mut slowest = params.transmission(up);
+        let mut level = vec![(up, params.first(src, Time::ZERO))];
         let mut alike = true;
         while let Some(switch) = level.first().and_then(|&(link, _)| fabric.as_switch(fabric.link(link).to)) {
             let mut onward: Vec<(LinkId, Passage)> = Vec::new();
-            debug_assert!(terms.routes.distance(switch, dst).is_some());
+            debug_assert!(params.routes.distance(switch, dst).is_some());
             for &(from, passage) in &level {
                 let Some(switch) = fabric.as_switch(fabric.link(from).to) else { continue };
-                for &port in terms.routes.next(switch, dst) {
+                for &port in params.routes.next(switch, dst) {
                     let link = fabric.out_link(switch, port);
-                    slowest = slowest.max(terms.transmission(link));
-                    onward.push((link, terms.next(from, passage, link)));
+                    slowest = slowest.max(params.transmission(link));
+                    onward.push((link, params.next(from, passage, link)));
                 }
             }
             alike &= onward.windows(2).all(|two| two[0].1 == two[1].1);
@@ -326,15 +327,15 @@ impl Arbiter {
             onward.dedup_by_key(|(link, _)| *link);
             level = onward;
         }
-        let pair = Pair { stride: terms.stride(slowest), last: level.first().map(|of| of.1).filter(|_| alike) };
+        let pair = Pair { stride: params.stride(slowest), last: level.first().map(|of| of.1).filter(|_| alike) };
         self.pairs.insert((src, dst), pair);
         pair
     }
 
     /// Links between switches of a path on which packets were lost are avoided for a while. (Those of hosts can't be.)
     fn avoid(&mut self, now: Time, src: HostId, path: u64) {
-        let until = now + self.terms.avoid_for;
-        let fabric = &self.terms.fabric;
+        let until = now + self.params.avoid_for;
+        let fabric = &self.params.fabric;
         let mut switch = Some(fabric.rack_of(src));
         for hop in 0..8 {
             let Some(at) = switch else { break };
@@ -367,20 +368,20 @@ impl Search<'_> {
     /// A path after `from`: the first in port order. Reservations then lie together, so that a link free at one switch
     /// is free at the others too (packing, as in telephone networks with Clos switches).
     fn path(&mut self, from: LinkId, passage: Passage) -> Option<u64> {
-        let (arbiter, terms) = (self.arbiter, &self.arbiter.terms);
-        let switch = terms.fabric.as_switch(terms.fabric.link(from).to)?;
+        let (arbiter, params) = (self.arbiter, &self.arbiter.params);
+        let switch = params.fabric.as_switch(params.fabric.link(from).to)?;
         if self.dead_ends.contains(&(switch, passage.begin)) {
             return None;
         }
-        for &port in terms.routes.next(switch, self.dst) {
-            let link = terms.fabric.out_link(switch, port);
+        for &port in params.routes.next(switch, self.dst) {
+            let link = params.fabric.out_link(switch, port);
             if self.avoid && arbiter.avoided[link.index()] > self.now {
                 continue;
             }
-            let passage = terms.next(from, passage, link);
+            let passage = params.next(from, passage, link);
             let Some(train) = self.fits(link, passage) else { continue };
             self.taken.push((link, train));
-            if terms.fabric.as_host(terms.fabric.link(link).to).is_some() {
+            if params.fabric.as_host(params.fabric.link(link).to).is_some() {
                 return Some(u64::from(port.0));
             }
             if let Some(rest) = self.path(link, passage) {

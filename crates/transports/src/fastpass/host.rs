@@ -8,12 +8,12 @@ use units::{FlowId, HostId, Time};
 use super::Header;
 use super::arbiter::{Allocation, Answer, Arbiter, Request};
 use super::header;
+use super::params::{CONTROL, DATA, Params};
 use super::receiver::Receiver;
 use super::sender::{Outbox, Sender};
-use super::terms::{CONTROL, DATA, Params};
 
 pub(super) struct Fastpass {
-    terms: Params,
+    params: Params,
     sender: Sender,
     receiver: Receiver,
     arbiter: Option<Box<Arbiter>>,
@@ -24,25 +24,25 @@ pub(super) struct Fastpass {
 }
 
 impl Fastpass {
-    pub fn new(terms: Params) -> Fastpass {
-        let arbiter = (terms.site.host == terms.arbiter).then(|| Box::new(Arbiter::new(terms.clone())));
+    pub fn new(params: Params) -> Fastpass {
+        let arbiter = (params.site.host == params.arbiter).then(|| Box::new(Arbiter::new(params.clone())));
         Fastpass {
             sender: Sender::default(),
             receiver: Receiver::default(),
             arbiter,
             answers: VecDeque::new(),
             control: VecDeque::new(),
-            terms,
+            params,
         }
     }
 
     fn receive(&mut self, cx: &mut Cx<'_>, packet: &Packet, out: &mut Outbox) {
-        let terms = &self.terms;
+        let params = &self.params;
         match packet.header() {
-            Header::Data(data) => self.receiver.receive(cx.now, packet, data, terms, out, cx.events),
+            Header::Data(data) => self.receiver.receive(cx.now, packet, data, params, out, cx.events),
             Header::Request(request) => self.asked(cx.now, packet.flow, packet.src, request),
-            Header::Probe { attempt, .. } => self.receiver.probed(cx.now, packet, attempt, terms, out),
-            answer => self.sender.hear(cx, packet.flow, packet.src, answer, terms, out),
+            Header::Probe { attempt, .. } => self.receiver.probed(cx.now, packet, attempt, params, out),
+            answer => self.sender.hear(cx, packet.flow, packet.src, answer, params, out),
         }
     }
 
@@ -51,16 +51,16 @@ impl Fastpass {
         let Some(arbiter) = &mut self.arbiter else { return };
         let header::Request { attempt, first, packets, dst, admitted, lost } = request;
         let request = Request { flow, src, dst, attempt, first, packets, admitted, lost };
-        let now = self.terms.schedule_time(now);
+        let now = self.params.schedule_time(now);
         if let Some(answer) = arbiter.request(now, request) {
-            self.answers.push_back((now + self.terms.processing, answer));
+            self.answers.push_back((now + self.params.processing, answer));
         }
     }
 
     /// Lets the arbiter make the decisions that are due, and sends the answers that have been computed.
     fn arbitrate(&mut self, cx: &mut Cx<'_>, out: &mut Outbox) {
         let Some(arbiter) = &mut self.arbiter else { return };
-        let now = self.terms.schedule_time(cx.now);
+        let now = self.params.schedule_time(cx.now);
         if arbiter.next_decision() <= now {
             arbiter.decide(now, &mut self.answers);
         }
@@ -70,10 +70,10 @@ impl Fastpass {
             }
             self.answers.pop_front();
             let (flow, to, header) = said(&answer);
-            if to == self.terms.site.host {
-                self.sender.hear(cx, flow, to, header, &self.terms, out);
+            if to == self.params.site.host {
+                self.sender.hear(cx, flow, to, header, &self.params, out);
             } else {
-                self.control.push_back(self.terms.control(flow, to, header));
+                self.control.push_back(self.params.control(flow, to, header));
             }
         }
     }
@@ -82,8 +82,8 @@ impl Fastpass {
     fn dispatch(&mut self, now: Time, out: &mut Outbox) {
         for (flow, to, header) in out.drain(..) {
             match header {
-                Header::Request(request) if to == self.terms.site.host => self.asked(now, flow, to, request),
-                _ => self.control.push_back(self.terms.control(flow, to, header)),
+                Header::Request(request) if to == self.params.site.host => self.asked(now, flow, to, request),
+                _ => self.control.push_back(self.params.control(flow, to, header)),
             }
         }
     }
@@ -104,9 +104,9 @@ impl Endpoint for Fastpass {
     fn handle(&mut self, cx: &mut Cx<'_>, input: Input<'_>) {
         let mut out = Outbox::new();
         match input {
-            Input::Send(message) => self.sender.start(cx.now, message, &self.terms, &mut out),
+            Input::Send(message) => self.sender.start(cx.now, message, &self.params, &mut out),
             Input::Packet(packet) => self.receive(cx, packet, &mut out),
-            Input::Deadline => self.sender.deadline(cx.now, &self.terms, &mut out, cx.events),
+            Input::Deadline => self.sender.deadline(cx.now, &self.params, &mut out, cx.events),
         }
         self.dispatch(cx.now, &mut out);
         self.arbitrate(cx, &mut out);
@@ -115,7 +115,7 @@ impl Endpoint for Fastpass {
 
     fn poll_transmit(&mut self, cx: &mut Cx<'_>) -> Option<Packet> {
         if cx.gate.open(DATA)
-            && let Some(packet) = self.sender.poll_data(cx.now, &self.terms)
+            && let Some(packet) = self.sender.poll_data(cx.now, &self.params)
         {
             return Some(packet);
         }
@@ -125,7 +125,7 @@ impl Endpoint for Fastpass {
     fn poll_at(&self) -> PollAt {
         let decision = self.arbiter.as_ref().map_or(Time::MAX, |arbiter| arbiter.next_decision());
         let arbiter = self.answers.front().map_or(Time::MAX, |answer| answer.0).min(decision);
-        let arbiter = if arbiter == Time::MAX { arbiter } else { self.terms.true_time(arbiter) };
+        let arbiter = if arbiter == Time::MAX { arbiter } else { self.params.true_time(arbiter) };
         PollAt::At(self.sender.next_deadline().min(arbiter))
     }
 

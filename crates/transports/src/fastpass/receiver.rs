@@ -5,8 +5,8 @@ use units::Time;
 
 use super::Header;
 use super::header::Data;
+use super::params::Params;
 use super::sender::Outbox;
-use super::terms::Params;
 use crate::bits::Bits;
 use crate::finished::Finished;
 
@@ -19,9 +19,9 @@ pub(super) struct Receiver {
 
 impl Receiver {
     /// The question what is missing.
-    pub fn probed(&mut self, now: Time, packet: &Packet, attempt: u16, terms: &Params, out: &mut Outbox) {
+    pub fn probed(&mut self, now: Time, packet: &Packet, attempt: u16, params: &Params, out: &mut Outbox) {
         let id = packet.flow;
-        let done = self.finished.knows(id, now, terms.patience);
+        let done = self.finished.knows(id, now, params.patience);
         let missing = self.flows.slot(id).and_then(|slot| self.flows.get(slot)).map_or(0, |of| of.1.first_missing);
         let state = Header::State { attempt, missing };
         out.push((id, packet.src, if done { Header::Complete { attempt } } else { state }));
@@ -33,12 +33,12 @@ impl Receiver {
         now: Time,
         packet: &Packet,
         data: Data,
-        terms: &Params,
+        params: &Params,
         out: &mut Outbox,
         events: &mut Vec<Event>,
     ) {
         let (id, attempt) = (packet.flow, data.attempt);
-        let done = self.finished.knows(id, now, terms.patience);
+        let done = self.finished.knows(id, now, params.patience);
         if done || data.packet >= data.packets {
             self.duplicates += u64::from(done);
             return;
@@ -48,7 +48,7 @@ impl Receiver {
         self.duplicates += u64::from(!bits.insert(data.packet));
         if bits.count == data.packets {
             self.flows.remove(slot);
-            self.finished.add(id, now, terms.patience);
+            self.finished.add(id, now, params.patience);
             out.push((id, packet.src, Header::Complete { attempt }));
             events.push(Event::Delivered { flow: id });
         }

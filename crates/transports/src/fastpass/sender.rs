@@ -9,7 +9,7 @@ use units::{Duration, FlowId, HostId, Time};
 
 use super::Header;
 use super::header::{Allocation, Data, Request};
-use super::terms::{DATA, Params};
+use super::params::{DATA, Params};
 
 #[derive(Default)]
 pub(super) struct Sender {
@@ -82,11 +82,11 @@ impl Sender {
     }
 
     /// A message to send.
-    pub fn start(&mut self, now: Time, message: &Message, terms: &Params, out: &mut Outbox) {
+    pub fn start(&mut self, now: Time, message: &Message, params: &Params, out: &mut Outbox) {
         let flow = Outgoing {
             dst: message.dst,
             bytes: message.bytes,
-            packets: terms.packets(message.bytes),
+            packets: params.packets(message.bytes),
             phase: Phase::Asking,
             attempt: 0,
             granted: 0,
@@ -95,11 +95,11 @@ impl Sender {
             distinct: 0,
             missing: 0,
             silences: 0,
-            give_up: now + terms.patience,
+            give_up: now + params.patience,
         };
         let slot = self.flows.insert(message.flow, flow);
         self.counts.requests += 1;
-        self.ask(now, slot, 0, false, terms, out);
+        self.ask(now, slot, 0, false, params, out);
     }
 
     /// Handles a message from the arbiter or a receiver about a flow.
@@ -109,7 +109,7 @@ impl Sender {
         id: FlowId,
         from: HostId,
         header: Header,
-        terms: &Params,
+        params: &Params,
         out: &mut Outbox,
     ) {
         let now = cx.now;
@@ -117,8 +117,8 @@ impl Sender {
         let (_, flow) = self.flows.get_mut(slot).expect("just found");
         let (speaks, attempt) = match header {
             Header::Complete { attempt } | Header::State { attempt, .. } => (flow.dst, attempt),
-            Header::Reject { attempt } | Header::Wait { attempt } => (terms.arbiter, attempt),
-            Header::Allocation(allocation) => (terms.arbiter, allocation.attempt),
+            Header::Reject { attempt } | Header::Wait { attempt } => (params.arbiter, attempt),
+            Header::Allocation(allocation) => (params.arbiter, allocation.attempt),
             Header::Request(_) | Header::Data(_) | Header::Probe { .. } => return,
         };
         if from != speaks {
@@ -134,11 +134,11 @@ impl Sender {
             return;
         }
         match (header, flow.phase) {
-            (Header::Allocation(allocation), Phase::Asking) => self.allocated(now, slot, allocation, terms),
+            (Header::Allocation(allocation), Phase::Asking) => self.allocated(now, slot, allocation, params),
             (Header::Wait { .. }, Phase::Asking) => {
-                flow.give_up = now + terms.patience;
+                flow.give_up = now + params.patience;
                 flow.silences = 0;
-                self.timers.set(slot, now + terms.ask_again);
+                self.timers.set(slot, now + params.ask_again);
             }
             (Header::Reject { .. }, Phase::Asking) if !flow.is_admitted() => {
                 self.forget(slot);
@@ -147,16 +147,16 @@ impl Sender {
             (Header::State { missing, .. }, Phase::Granted) if flow.grants.is_empty() && missing < flow.packets => {
                 if missing > flow.missing {
                     flow.missing = missing;
-                    flow.give_up = now + terms.patience;
+                    flow.give_up = now + params.patience;
                 }
                 self.counts.requests_again += 1;
-                self.ask(now, slot, missing, true, terms, out);
+                self.ask(now, slot, missing, true, params, out);
             }
             _ => {}
         }
     }
 
-    fn allocated(&mut self, now: Time, slot: u32, allocation: Allocation, terms: &Params) {
+    fn allocated(&mut self, now: Time, slot: u32, allocation: Allocation, params: &Params) {
         let Allocation { first, packets, stride, at, path, .. } = allocation;
         let (id, flow) = self.flows.get_mut(slot).expect("the caller has it");
         let end = u64::from(first) + u64::from(packets);
@@ -166,7 +166,7 @@ impl Sender {
         flow.granted = end as u32;
         let grant = Grant { first, packets, used: 0, at, stride: u64::from(stride), path };
         let last = flow.granted == flow.packets;
-        let (begins, ends) = (flow.due(&grant, 0, terms), flow.due(&grant, grant.packets - 1, terms));
+        let (begins, ends) = (flow.due(&grant, 0, params), flow.due(&grant, grant.packets - 1, params));
         if begins < now {
             // The allocation has arrived too late: later slots are promised to others.
             self.counts.slots_missed += u64::from(packets);
@@ -174,7 +174,7 @@ impl Sender {
                 // Late allocations mean too much control traffic: asking again at once would add to it.
                 flow.granted = first;
                 flow.silences += 1;
-                self.timers.set(slot, flow.patient(now, terms.ask_again));
+                self.timers.set(slot, flow.patient(now, params.ask_again));
                 return;
             }
         } else {
@@ -184,31 +184,31 @@ impl Sender {
             flow.grants.push_back(grant);
             flow.silences = 0;
             if flow.granted > flow.distinct {
-                flow.give_up = ends.saturating_add(terms.patience);
+                flow.give_up = ends.saturating_add(params.patience);
             }
         }
         if last {
             flow.phase = Phase::Granted;
             self.timers.clear(slot);
         } else {
-            self.timers.set(slot, ends.max(now).saturating_add(terms.ask_again));
+            self.timers.set(slot, ends.max(now).saturating_add(params.ask_again));
         }
     }
 
     /// Asks for slots for the packets from `first` on.
-    fn ask(&mut self, now: Time, slot: u32, first: u32, lost: bool, terms: &Params, out: &mut Outbox) {
+    fn ask(&mut self, now: Time, slot: u32, first: u32, lost: bool, params: &Params, out: &mut Outbox) {
         let (id, flow) = self.flows.get_mut(slot).expect("the caller has it");
         flow.phase = Phase::Asking;
         flow.attempt = flow.attempt.wrapping_add(1);
         flow.granted = first;
         let (attempt, packets, admitted) = (flow.attempt, flow.packets - first, flow.is_admitted());
         let request = Request { attempt, first, packets, dst: flow.dst, admitted, lost };
-        out.push((id, terms.arbiter, Header::Request(request)));
-        self.timers.set(slot, flow.patient(now, terms.ask_again));
+        out.push((id, params.arbiter, Header::Request(request)));
+        self.timers.set(slot, flow.patient(now, params.ask_again));
     }
 
     /// Asks again if there was no answer, or gives up.
-    pub fn deadline(&mut self, now: Time, terms: &Params, out: &mut Outbox, events: &mut Vec<Event>) {
+    pub fn deadline(&mut self, now: Time, params: &Params, out: &mut Outbox, events: &mut Vec<Event>) {
         self.wake(now);
         while let Some(slot) = self.timers.expire(now) {
             let Some((id, flow)) = self.flows.get_mut(slot) else { continue };
@@ -226,13 +226,13 @@ impl Sender {
                 Phase::Asking => {
                     let first = flow.granted;
                     self.counts.requests_again += 1;
-                    self.ask(now, slot, first, false, terms, out);
+                    self.ask(now, slot, first, false, params, out);
                 }
                 Phase::Granted => {
                     let header = Header::Probe { attempt: flow.attempt, packets: flow.packets };
                     out.push((id, flow.dst, header));
                     self.counts.probes += 1;
-                    self.timers.set(slot, flow.patient(now, terms.answer));
+                    self.timers.set(slot, flow.patient(now, params.answer));
                 }
             }
         }
@@ -250,7 +250,7 @@ impl Sender {
     }
 
     /// The next data packet for the NIC.
-    pub fn poll_data(&mut self, now: Time, terms: &Params) -> Option<Packet> {
+    pub fn poll_data(&mut self, now: Time, params: &Params) -> Option<Packet> {
         self.wake(now);
         loop {
             let (slot, entered) = self.ready.pop_front()?;
@@ -262,11 +262,11 @@ impl Sender {
                 flow.grants.pop_front();
             }
             match flow.grants.front() {
-                Some(grant) => self.due.push(Reverse((flow.due(grant, grant.used, terms), slot, id))),
-                None if flow.phase == Phase::Granted => self.timers.set(slot, now + terms.answer),
+                Some(grant) => self.due.push(Reverse((flow.due(grant, grant.used, params), slot, id))),
+                None if flow.phase == Phase::Granted => self.timers.set(slot, now + params.answer),
                 None => {}
             }
-            return Some(flow.data(id, number, path, terms));
+            return Some(flow.data(id, number, path, params));
         }
     }
 
@@ -288,11 +288,11 @@ impl Outgoing {
     }
 
     /// When the packet with this index in a grant leaves.
-    fn due(&self, grant: &Grant, place: u32, terms: &Params) -> Time {
+    fn due(&self, grant: &Grant, place: u32, params: &Params) -> Time {
         let Grant { at, stride, .. } = *grant;
-        let strides = terms.slot_of(terms.site.host, self.dst, stride, at, u64::from(place));
-        let after = Duration::from_ps(terms.slot.ps().saturating_mul(stride).saturating_mul(strides));
-        terms.true_time(at.saturating_add(after))
+        let strides = params.slot_of(params.site.host, self.dst, stride, at, u64::from(place));
+        let after = Duration::from_ps(params.slot.ps().saturating_mul(stride).saturating_mul(strides));
+        params.true_time(at.saturating_add(after))
     }
 
     /// When to stop waiting for an answer that should come within `span`: longer each time, but no later than the flow
@@ -301,15 +301,15 @@ impl Outgoing {
         (now + span * (1 << self.silences.min(6))).min(self.give_up.max(now))
     }
 
-    fn data(&mut self, id: FlowId, number: u32, path: u64, terms: &Params) -> Packet {
-        let payload_max = u64::from(terms.site.payload_max());
+    fn data(&mut self, id: FlowId, number: u32, path: u64, params: &Params) -> Packet {
+        let payload_max = u64::from(params.site.payload_max());
         let offset = u64::from(number) * payload_max;
         let (attempt, packets) = (self.attempt, self.packets);
         let header = Header::Data(Data { attempt, packet: number, packets, offset });
         let payload = (self.bytes - offset).min(payload_max) as u16;
-        let mut packet = terms.site.data_packet(id, self.dst, header, payload);
+        let mut packet = params.site.data_packet(id, self.dst, header, payload);
         // A slot holds a full packet. A shorter one would arrive at the next links too early.
-        packet.wire_bytes = terms.site.mtu_bytes;
+        packet.wire_bytes = params.site.mtu_bytes;
         packet.class = DATA;
         packet.flags = flags::SOURCE_ROUTED;
         packet.label = path;

@@ -7,8 +7,8 @@
 //!
 //! It proceeds along a path. At each switch a *victim* message meets K - 1 others with the same history as its own,
 //! which send some packets and end. The adversary chooses how many packets they send and how much later the victim
-//! arrives. The victim's first packet is then held up and its later ones are not, so that they close up to the first. K
-//! such victims, each from other switches, meet at the next switch. So a port at the i-th switch takes a tree of K^i
+//! arrives. The victim's first packet is then delayed and its later ones are not, so that they catch up with the first.
+//! K such victims, each from other switches, meet at the next switch. So a port at the i-th switch takes a tree of K^i
 //! messages: a leaf-spine network has that many paths to one host.
 //!
 //! What it finds ([`worst`]):

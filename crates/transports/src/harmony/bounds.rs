@@ -347,7 +347,7 @@ impl Bounds {
         self.round_trip() + self.slip(self.access_rate)
     }
 
-    /// At a sender: the longest time from the arrival of a rsvp for so many bytes to the receiver's complete (section
+    /// At a sender: the longest time from the arrival of a rsvp for this many bytes to the receiver's complete (section
     /// 3.3), if nothing fails and the message has one slot throughout. Each packet leaves at most a slip after it is
     /// due, and the next is due a period after that.
     pub fn message_delay(&self, bytes: u64) -> Duration {
@@ -364,7 +364,7 @@ impl Bounds {
         (self.answer() + self.completion()) * self.attempts
     }
 
-    /// The longest time for which a sender can use a reservation of so many bytes, from the departure of its rsvp at
+    /// The longest time for which a sender can use a reservation of this many bytes, from the departure of its rsvp at
     /// the receiver or its passage at a switch. If neither complete nor reject has arrived by then, it was lost. Each
     /// packet leaves at most a slip after it is due; the wait in switches counts once, for the last packet.
     pub fn hold(&self, bytes: u64) -> Duration {

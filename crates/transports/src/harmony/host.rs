@@ -3,13 +3,13 @@
 use node::{Cx, Endpoint, FlowState, Input, Packet, PollAt};
 use units::FlowId;
 
+use super::params::Params;
 use super::receiver::Receiver;
 use super::sender::Sender;
-use super::terms::Params;
 use super::{Control, Header, SIGNALS, URGENT};
 
 pub(super) struct Harmony {
-    terms: Params,
+    params: Params,
     sender: Sender,
     receiver: Receiver,
     control: Control,
@@ -18,16 +18,16 @@ pub(super) struct Harmony {
 }
 
 impl Harmony {
-    pub fn new(terms: Params) -> Harmony {
-        let (sender, receiver) = (Sender::new(&terms), Receiver::new(&terms));
-        Harmony { terms, sender, receiver, control: Control::default(), strangers: 0 }
+    pub fn new(params: Params) -> Harmony {
+        let (sender, receiver) = (Sender::new(&params), Receiver::new(&params));
+        Harmony { params, sender, receiver, control: Control::default(), strangers: 0 }
     }
 
     /// A control packet has left: starts the timer for its answer.
     fn departed(&mut self, cx: &Cx<'_>, packet: &Packet) {
         match packet.header() {
-            Header::Request { .. } => self.sender.departed(cx.now, packet, &self.terms),
-            Header::Rsvp(rsvp) => self.receiver.departed(cx.now, rsvp, &self.terms),
+            Header::Request { .. } => self.sender.departed(cx.now, packet, &self.params),
+            Header::Rsvp(rsvp) => self.receiver.departed(cx.now, rsvp, &self.params),
             _ => {}
         }
     }
@@ -35,11 +35,11 @@ impl Harmony {
 
 impl Endpoint for Harmony {
     fn handle(&mut self, cx: &mut Cx<'_>, input: Input<'_>) {
-        let (terms, control) = (&self.terms, &mut self.control);
+        let (params, control) = (&self.params, &mut self.control);
         match input {
-            Input::Send(message) => self.sender.start(message, terms, control),
+            Input::Send(message) => self.sender.start(message, params, control),
             Input::Packet(packet) => {
-                let site = &terms.site;
+                let site = &params.site;
                 if packet.src == site.host || packet.src.0 >= site.hosts {
                     self.strangers += 1;
                     return;
@@ -48,13 +48,13 @@ impl Endpoint for Harmony {
                     header @ (Header::Request { .. }
                     | Header::Data(_)
                     | Header::Complete { .. }
-                    | Header::Reject { .. }) => self.receiver.receive(cx, packet, header, terms, control),
-                    header => self.sender.receive(cx, packet, header, terms, control),
+                    | Header::Reject { .. }) => self.receiver.receive(cx, packet, header, params, control),
+                    header => self.sender.receive(cx, packet, header, params, control),
                 }
             }
             Input::Deadline => {
-                self.sender.deadline(cx, terms, control);
-                self.receiver.deadline(cx.now, terms, control);
+                self.sender.deadline(cx, params, control);
+                self.receiver.deadline(cx.now, params, control);
             }
         }
     }
@@ -64,7 +64,7 @@ impl Endpoint for Harmony {
         let urgent = if cx.gate.open(URGENT) { self.control.urgent.pop_front() } else { None };
         let packet = match urgent {
             Some(packet) => Some(packet),
-            None => self.sender.poll_data(cx, &self.terms, &mut self.control),
+            None => self.sender.poll_data(cx, &self.params, &mut self.control),
         };
         let packet = match packet {
             None if cx.gate.open(SIGNALS) => self.control.signals.pop_front(),
@@ -81,7 +81,7 @@ impl Endpoint for Harmony {
     }
 
     fn state(&self, flow: FlowId, say: &mut FlowState) {
-        self.sender.state(flow, &self.terms, say);
+        self.sender.state(flow, &self.params, say);
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {

@@ -19,7 +19,7 @@ use node::{Cx, Event, FlowMap, Packet, Timers};
 use units::{FlowId, HostId, Time};
 
 use super::header::{Data, Rejected, Reservation, Rsvp, Slot as Purpose};
-use super::terms::Params;
+use super::params::Params;
 use super::{Control, Header, SLOTS_MAX};
 use crate::bits::Bits;
 use crate::finished::Finished;
@@ -114,11 +114,11 @@ impl Incoming {
 }
 
 impl Receiver {
-    pub fn new(terms: &Params) -> Receiver {
+    pub fn new(params: &Params) -> Receiver {
         Receiver {
             messages: FlowMap::default(),
-            slots: (0..terms.slots).map(|_| Slot::default()).collect(),
-            free: (0..terms.slots).rev().collect(),
+            slots: (0..params.slots).map(|_| Slot::default()).collect(),
+            free: (0..params.slots).rev().collect(),
             pending: BTreeSet::new(),
             active: BTreeSet::new(),
             arrivals: 0,
@@ -130,24 +130,31 @@ impl Receiver {
     }
 
     /// A packet from a sender, or a reject from a switch.
-    pub fn receive(&mut self, cx: &mut Cx<'_>, packet: &Packet, header: Header, terms: &Params, control: &mut Control) {
+    pub fn receive(
+        &mut self,
+        cx: &mut Cx<'_>,
+        packet: &Packet,
+        header: Header,
+        params: &Params,
+        control: &mut Control,
+    ) {
         match header {
-            Header::Request { attempt, length } => self.requested(cx.now, packet, attempt, length, terms, control),
-            Header::Data(data) => return self.data(cx, packet, data, terms, control),
+            Header::Request { attempt, length } => self.requested(cx.now, packet, attempt, length, params, control),
+            Header::Data(data) => return self.data(cx, packet, data, params, control),
             Header::Complete { reservation, sent, last } => {
                 if let Some(held) = self.release(reservation.id, packet.flow).filter(|held| !held.draining) {
-                    self.slot_complete(cx.now, &held, sent, last, terms, control);
+                    self.slot_complete(cx.now, &held, sent, last, params, control);
                 }
             }
             Header::Reject { reservation, what } => {
                 if let Some(held) = self.release(reservation.id, packet.flow).filter(|held| !held.draining) {
-                    self.slot_refused(cx.now, &held, what, terms, control);
+                    self.slot_refused(cx.now, &held, what, params, control);
                 }
             }
             // To senders.
             Header::Rsvp(_) | Header::Delivered | Header::Refusal { .. } | Header::Failure(_) => return,
         }
-        self.assign(cx.now, terms, control);
+        self.assign(cx.now, params, control);
     }
 
     fn requested(
@@ -156,17 +163,17 @@ impl Receiver {
         packet: &Packet,
         attempt: u16,
         bytes: u64,
-        terms: &Params,
+        params: &Params,
         control: &mut Control,
     ) {
         let flow = packet.flow;
-        let Some(packets) = terms.packets(bytes) else {
+        let Some(packets) = params.packets(bytes) else {
             self.counts.malformed += 1;
             return;
         };
-        if self.finished.knows(flow, now, terms.bounds.patience()) {
+        if self.finished.knows(flow, now, params.bounds.patience()) {
             // The virtual links of its path may belong to another message by now, so this packet is routed by tables.
-            return control.push(terms.control(flow, packet.src, Header::Delivered));
+            return control.push(params.control(flow, packet.src, Header::Delivered));
         }
         if let Some(key) = self.messages.slot(flow) {
             let Some((_, known)) = self.messages.get(key) else { return };
@@ -175,7 +182,7 @@ impl Receiver {
                 return;
             }
             if attempt == known.attempt && known.state == State::Lost {
-                return self.tell_failure(key, terms, control);
+                return self.tell_failure(key, params, control);
             }
             if attempt.wrapping_sub(known.attempt).cast_signed() <= 0 {
                 return;
@@ -184,7 +191,7 @@ impl Receiver {
             self.unlist(key);
             // Before it asked again the sender released all slots of the message, so that only packets in flight are
             // still to come.
-            let drained = now + terms.bounds.drained();
+            let drained = now + params.bounds.drained();
             for (index, held) in held_for(&mut self.slots, flow) {
                 held.until = held.until.min(drained);
                 self.expected.set(index, held.until);
@@ -212,37 +219,37 @@ impl Receiver {
         incoming.attempt = attempt;
         (incoming.arrived, incoming.order, incoming.not_before) = (now, self.arrivals, now);
         incoming.all_sent = false;
-        self.wait(key, now, terms);
+        self.wait(key, now, params);
     }
 
     /// Makes the message pending: it waits for its main slot.
-    fn wait(&mut self, key: u32, now: Time, terms: &Params) {
+    fn wait(&mut self, key: u32, now: Time, params: &Params) {
         let Some((_, message)) = self.messages.get_mut(key) else { return };
         message.state = State::Pending;
         let place = message.place(key);
         self.active.remove(&place);
         self.pending.insert(place);
-        let until = terms.admits_until(message.arrived);
+        let until = params.admits_until(message.arrived);
         let retried = message.not_before > now && message.not_before < until;
         self.timers.set(key, if retried { message.not_before } else { until });
     }
 
     /// Gives free slots to pending messages, or to active ones if none is pending, the oldest first.
-    fn assign(&mut self, now: Time, terms: &Params, control: &mut Control) {
+    fn assign(&mut self, now: Time, params: &Params, control: &mut Control) {
         while !self.free.is_empty()
             && let Some(key) = self.next_pending(now)
         {
-            self.give(key, true, now, terms, control);
+            self.give(key, true, now, params, control);
         }
-        if !self.pending.is_empty() || self.free.is_empty() || terms.additional == 0 {
+        if !self.pending.is_empty() || self.free.is_empty() || params.additional == 0 {
             return;
         }
         let mut last = None;
         while !self.free.is_empty()
             && let Some(place) = self.next_active(last)
         {
-            if self.is_useful(place.2, now, terms) {
-                self.give(place.2, false, now, terms, control);
+            if self.is_useful(place.2, now, params) {
+                self.give(place.2, false, now, params, control);
             } else {
                 last = Some(place);
             }
@@ -267,16 +274,16 @@ impl Receiver {
     /// arrives. A message that has no data by the end of delta_admission gets no additional slot. Otherwise the
     /// receiver could send one rsvp after the other in vain, each of which becomes the main one when the one before is
     /// refused, and the message would neither begin nor be rejected.
-    fn is_useful(&self, key: u32, now: Time, terms: &Params) -> bool {
+    fn is_useful(&self, key: u32, now: Time, params: &Params) -> bool {
         let Some((_, message)) = self.messages.get(key) else { return false };
-        let missing = u64::from(message.packets - message.have.count) * u64::from(terms.site.payload_max());
-        let flowing = u64::from(message.flowing) * terms.slot_bdp_bytes;
-        let waiting = u64::from(message.slots.saturating_sub(message.flowing)) * u64::from(terms.site.payload_max());
-        let in_time = message.flowing > 0 || now < terms.admits_until(message.arrived);
+        let missing = u64::from(message.packets - message.have.count) * u64::from(params.site.payload_max());
+        let flowing = u64::from(message.flowing) * params.slot_bdp_bytes;
+        let waiting = u64::from(message.slots.saturating_sub(message.flowing)) * u64::from(params.site.payload_max());
+        let in_time = message.flowing > 0 || now < params.admits_until(message.arrived);
         in_time && message.not_before <= now && missing > flowing + waiting
     }
 
-    fn give(&mut self, key: u32, main: bool, now: Time, terms: &Params, control: &mut Control) {
+    fn give(&mut self, key: u32, main: bool, now: Time, params: &Params, control: &mut Control) {
         let Some((flow, message)) = self.messages.get_mut(key) else { return };
         let Some(index) = self.free.pop() else { return };
         let slot = &mut self.slots[index as usize];
@@ -298,12 +305,12 @@ impl Receiver {
             back: 0,
         });
         message.slots += 1;
-        let offset = u64::from(message.have.first_missing) * u64::from(terms.site.payload_max());
+        let offset = u64::from(message.have.first_missing) * u64::from(params.site.payload_max());
         let missing = message.bytes.saturating_sub(offset).max(1);
-        let conclusive = terms.gives_up && message.slots == 1;
+        let conclusive = params.gives_up && message.slots == 1;
         let slot = if main { Purpose::Main { conclusive } } else { Purpose::Additional };
         let rsvp = Rsvp { reservation: Reservation { attempt, id }, slot, missing, offset, back: 0 };
-        control.push(terms.routed(flow, message.src, Header::Rsvp(rsvp), 0));
+        control.push(params.routed(flow, message.src, Header::Rsvp(rsvp), 0));
         self.counts.rsvps += 1;
         if main {
             message.state = State::Active;
@@ -317,11 +324,11 @@ impl Receiver {
     }
 
     /// A rsvp has left: sets the time by which its first data must arrive.
-    pub fn departed(&mut self, now: Time, rsvp: Rsvp, terms: &Params) {
+    pub fn departed(&mut self, now: Time, rsvp: Rsvp, params: &Params) {
         let id = rsvp.reservation.id;
         if let Some(held) = self.held(id) {
-            held.until = now + terms.bounds.hold(rsvp.missing);
-            let expected = if held.draining { held.until } else { now + terms.bounds.first_data() };
+            held.until = now + params.bounds.hold(rsvp.missing);
+            let expected = if held.draining { held.until } else { now + params.bounds.first_data() };
             self.expected.set(id % SLOTS_MAX, expected);
         }
     }
@@ -331,7 +338,7 @@ impl Receiver {
         slot.held.as_mut().filter(|held| held.id == id)
     }
 
-    fn data(&mut self, cx: &mut Cx<'_>, packet: &Packet, data: Data, terms: &Params, control: &mut Control) {
+    fn data(&mut self, cx: &mut Cx<'_>, packet: &Packet, data: Data, params: &Params, control: &mut Control) {
         let Data { reservation: Reservation { id, .. }, offset, back } = data;
         let payload = u64::from(packet.payload_bytes);
         let mut began = false;
@@ -340,14 +347,14 @@ impl Receiver {
             held.got_bytes += payload;
             held.back = back;
             if !held.draining {
-                self.expected.set(id % SLOTS_MAX, cx.now + terms.bounds.next_data());
+                self.expected.set(id % SLOTS_MAX, cx.now + params.bounds.next_data());
             }
         }
         // Late data of an earlier attempt count, too.
         let Some(key) = self.messages.slot(packet.flow) else { return };
         let Some((_, message)) = self.messages.get_mut(key) else { return };
         message.flowing += u32::from(began);
-        let full = u64::from(terms.site.payload_max());
+        let full = u64::from(params.site.payload_max());
         let whole =
             offset < message.bytes && offset.is_multiple_of(full) && payload == full.min(message.bytes - offset);
         if message.src != packet.src || !whole {
@@ -357,7 +364,7 @@ impl Receiver {
         if !message.have.insert((offset / full) as u32) {
             self.counts.duplicates += 1;
         } else if message.have.count == message.packets {
-            self.delivered(cx, key, packet, back, terms, control);
+            self.delivered(cx, key, packet, back, params, control);
         }
     }
 
@@ -367,15 +374,15 @@ impl Receiver {
         key: u32,
         packet: &Packet,
         back: u64,
-        terms: &Params,
+        params: &Params,
         control: &mut Control,
     ) {
         self.retire_slots(key);
         self.remove(key);
-        self.finished.add(packet.flow, cx.now, terms.bounds.patience());
-        control.push(terms.routed(packet.flow, packet.src, Header::Delivered, back));
+        self.finished.add(packet.flow, cx.now, params.bounds.patience());
+        control.push(params.routed(packet.flow, packet.src, Header::Delivered, back));
         cx.events.push(Event::Delivered { flow: packet.flow });
-        self.assign(cx.now, terms, control);
+        self.assign(cx.now, params, control);
     }
 
     /// Frees a slot, if this reservation still holds it.
@@ -396,49 +403,49 @@ impl Receiver {
     }
 
     /// The sender has sent all that it will send in a slot.
-    fn slot_complete(&mut self, now: Time, held: &Held, sent: u64, last: bool, terms: &Params, control: &mut Control) {
+    fn slot_complete(&mut self, now: Time, held: &Held, sent: u64, last: bool, params: &Params, control: &mut Control) {
         let Some(key) = self.messages.slot(held.flow) else { return };
         let Some((_, message)) = self.messages.get_mut(key) else { return };
         message.all_sent |= last;
         // Packets of one slot arrive in order, so that missing ones are not in flight.
         if held.got_bytes < sent || (message.all_sent && message.slots == 0) {
-            return self.fail(now, key, terms, control);
+            return self.fail(now, key, params, control);
         }
         if held.main && !message.all_sent {
             // The sender sends the rest in another slot.
-            self.promote(key, now, terms);
+            self.promote(key, now, params);
         }
-        self.reconsider(now, key, terms, control);
+        self.reconsider(now, key, params, control);
     }
 
     /// A switch or the sender had nothing free, or the sender has given up this attempt or no longer has the message.
-    fn slot_refused(&mut self, now: Time, held: &Held, what: Rejected, terms: &Params, control: &mut Control) {
+    fn slot_refused(&mut self, now: Time, held: &Held, what: Rejected, params: &Params, control: &mut Control) {
         self.counts.refused += 1;
         let Some(key) = self.messages.slot(held.flow) else { return };
         match what {
             Rejected::Slot => {}
-            Rejected::Attempt => return self.lose(now, key, terms),
+            Rejected::Attempt => return self.lose(now, key, params),
             Rejected::Message => {
                 self.retire_slots(key);
                 return self.remove(key);
             }
         }
         let Some((_, message)) = self.messages.get_mut(key) else { return };
-        let gives_up = held.main && terms.gives_up;
-        let next = if gives_up { NEVER } else { now.max(held.given + terms.retry_after) };
+        let gives_up = held.main && params.gives_up;
+        let next = if gives_up { NEVER } else { now.max(held.given + params.retry_after) };
         message.not_before = message.not_before.max(next);
         if held.main {
-            self.promote(key, now, terms);
+            self.promote(key, now, params);
         } else if message.state == State::Active {
             self.timers.set(key, message.not_before);
         }
-        self.reconsider(now, key, terms, control);
+        self.reconsider(now, key, params, control);
     }
 
     /// The main slot was refused. Another slot of the message takes its place, since the sender continues in the last
     /// slot that it has, so that a message that has begun is not rejected. Without another slot the message waits
     /// again.
-    fn promote(&mut self, key: u32, now: Time, terms: &Params) {
+    fn promote(&mut self, key: u32, now: Time, params: &Params) {
         let Some((flow, _)) = self.messages.get(key) else { return };
         let others = || held_for_ref(&self.slots, flow).filter(|held| !held.1.draining);
         // A slot whose data have arrived has been accepted.
@@ -448,22 +455,22 @@ impl Receiver {
                 slot.main = true;
                 self.counts.promoted += 1;
             }
-            None => self.wait(key, now, terms),
+            None => self.wait(key, now, params),
         }
     }
 
     /// Once delta_admission is over, a pending message is not tried again, and it is rejected when it has no slot left.
-    fn reconsider(&mut self, now: Time, key: u32, terms: &Params, control: &mut Control) {
+    fn reconsider(&mut self, now: Time, key: u32, params: &Params, control: &mut Control) {
         let Some((flow, message)) = self.messages.get_mut(key).filter(|(_, message)| message.state == State::Pending)
         else {
             return;
         };
-        if now >= terms.admits_until(message.arrived) {
+        if now >= params.admits_until(message.arrived) {
             message.not_before = NEVER;
         }
         if message.not_before == NEVER && message.slots == 0 {
             let refusal = Header::Refusal { attempt: message.attempt, conclusive: true };
-            control.push(terms.control(flow, message.src, refusal));
+            control.push(params.control(flow, message.src, refusal));
             self.counts.rejected += 1;
             self.counts.rejected_begun += u64::from(message.have.count > 0);
             self.remove(key);
@@ -471,25 +478,25 @@ impl Receiver {
     }
 
     /// A packet has not arrived in time: the message is lost until its sender asks again.
-    fn fail(&mut self, now: Time, key: u32, terms: &Params, control: &mut Control) {
+    fn fail(&mut self, now: Time, key: u32, params: &Params, control: &mut Control) {
         self.counts.failures_seen += 1;
-        self.tell_failure(key, terms, control);
-        self.lose(now, key, terms);
+        self.tell_failure(key, params, control);
+        self.lose(now, key, params);
     }
 
-    fn lose(&mut self, now: Time, key: u32, terms: &Params) {
+    fn lose(&mut self, now: Time, key: u32, params: &Params) {
         self.retire_slots(key);
         self.unlist(key);
         if let Some((_, message)) = self.messages.get_mut(key) {
             message.state = State::Lost;
-            self.timers.set(key, now + terms.bounds.patience());
+            self.timers.set(key, now + params.bounds.patience());
         }
     }
 
-    fn tell_failure(&self, key: u32, terms: &Params, control: &mut Control) {
+    fn tell_failure(&self, key: u32, params: &Params, control: &mut Control) {
         if let Some((flow, message)) = self.messages.get(key) {
             let failure = Header::Failure(Reservation { attempt: message.attempt, id: 0 });
-            control.push(terms.control(flow, message.src, failure));
+            control.push(params.control(flow, message.src, failure));
         }
     }
 
@@ -507,10 +514,10 @@ impl Receiver {
 
     /// Sends a failure along the path of a slot whose complete did not arrive. It frees the virtual links of the
     /// switches behind the failed link, where no complete or reject has passed.
-    fn free_path(&self, held: &Held, terms: &Params, control: &mut Control) {
+    fn free_path(&self, held: &Held, params: &Params, control: &mut Control) {
         if held.began {
             let failure = Header::Failure(Reservation { attempt: held.attempt, id: held.id });
-            control.push(terms.routed(held.flow, held.src, failure, held.back));
+            control.push(params.routed(held.flow, held.src, failure, held.back));
         }
     }
 
@@ -528,31 +535,31 @@ impl Receiver {
         self.messages.remove(key);
     }
 
-    pub fn deadline(&mut self, now: Time, terms: &Params, control: &mut Control) {
+    pub fn deadline(&mut self, now: Time, params: &Params, control: &mut Control) {
         while let Some(index) = self.expected.expire(now) {
             let Some(&Held { id, flow, draining, .. }) = self.slots[index as usize].held.as_ref() else { continue };
             if !draining && let Some(key) = self.messages.slot(flow) {
-                self.fail(now, key, terms, control);
+                self.fail(now, key, params, control);
             } else if let Some(held) = self.release(id, flow) {
                 self.counts.completes_missed += 1;
-                self.free_path(&held, terms, control);
+                self.free_path(&held, params, control);
             }
         }
         while let Some(key) = self.timers.expire(now) {
             let Some((_, message)) = self.messages.get(key) else { continue };
             match message.state {
                 State::Pending => {
-                    let until = terms.admits_until(message.arrived);
+                    let until = params.admits_until(message.arrived);
                     if now < until {
                         self.timers.set(key, until);
                     }
-                    self.reconsider(now, key, terms, control);
+                    self.reconsider(now, key, params, control);
                 }
                 State::Active => {}
                 State::Lost => self.remove(key),
             }
         }
-        self.assign(now, terms, control);
+        self.assign(now, params, control);
     }
 
     /// Whether it holds no state of any message.

@@ -19,7 +19,7 @@ use node::{Cx, Event, FlowMap, FlowState, Message, Packet, Timers};
 use units::{FlowId, HostId, Time};
 
 use super::header::{Data, Rejected, Reservation, Rsvp, Slot as Purpose};
-use super::terms::Params;
+use super::params::Params;
 use super::{Control, Header, URGENT};
 use contract::Guarantee;
 
@@ -104,18 +104,18 @@ struct Outgoing {
 
 impl Outgoing {
     /// Message bytes in its next packet.
-    fn next_payload(&self, terms: &Params) -> u16 {
-        (self.bytes - self.next).min(u64::from(terms.site.payload_max())) as u16
+    fn next_payload(&self, params: &Params) -> u16 {
+        (self.bytes - self.next).min(u64::from(params.site.payload_max())) as u16
     }
 }
 
 impl Sender {
-    pub fn new(terms: &Params) -> Sender {
+    pub fn new(params: &Params) -> Sender {
         Sender {
             messages: FlowMap::default(),
             waiting: 0,
             attempts: 0,
-            slots: (0..terms.slots).map(|_| Slot::default()).collect(),
+            slots: (0..params.slots).map(|_| Slot::default()).collect(),
             due: VecDeque::new(),
             pacing: Timers::default(),
             answers: Timers::default(),
@@ -124,14 +124,14 @@ impl Sender {
     }
 
     /// What a message has: slots, and the rate of them together.
-    pub fn state(&self, flow: FlowId, terms: &Params, say: &mut FlowState) {
+    pub fn state(&self, flow: FlowId, params: &Params, say: &mut FlowState) {
         let Some(Outgoing { slots, .. }) = self.messages.of(flow) else { return };
-        say.rate(terms.bounds.slot_rate.mul_f64(f64::from(*slots)));
+        say.rate(params.bounds.slot_rate.mul_f64(f64::from(*slots)));
         say.say("slots", u64::from(*slots));
     }
 
     /// Starts a message with a request.
-    pub fn start(&mut self, message: &Message, terms: &Params, control: &mut Control) {
+    pub fn start(&mut self, message: &Message, params: &Params, control: &mut Control) {
         let outgoing = Outgoing {
             dst: message.dst,
             bytes: message.bytes,
@@ -148,7 +148,7 @@ impl Sender {
         };
         let key = self.messages.insert(message.flow, outgoing);
         self.waiting += 1;
-        self.request(key, terms, control);
+        self.request(key, params, control);
     }
 
     /// The number of a new attempt. Attempts of all messages are counted together, so that a message that is submitted
@@ -158,51 +158,58 @@ impl Sender {
         self.attempts
     }
 
-    fn request(&mut self, key: u32, terms: &Params, control: &mut Control) {
+    fn request(&mut self, key: u32, params: &Params, control: &mut Control) {
         let Some((flow, message)) = self.messages.get_mut(key) else { return };
         message.tries += 1;
         self.counts.requests += 1;
         let request = Header::Request { attempt: message.attempt, length: message.bytes };
-        control.push(terms.control(flow, message.dst, request));
+        control.push(params.control(flow, message.dst, request));
     }
 
     /// A request has left: starts the timer for its answer.
-    pub fn departed(&mut self, now: Time, request: &Packet, terms: &Params) {
+    pub fn departed(&mut self, now: Time, request: &Packet, params: &Params) {
         let Some(key) = self.messages.slot(request.flow) else { return };
         if self.messages.get(key).is_some_and(|(_, message)| message.slots == 0) {
-            self.answers.set(key, now + terms.bounds.answer());
+            self.answers.set(key, now + params.bounds.answer());
         }
     }
 
     /// A control packet from a receiver or a switch.
-    pub fn receive(&mut self, cx: &mut Cx<'_>, packet: &Packet, header: Header, terms: &Params, control: &mut Control) {
+    pub fn receive(
+        &mut self,
+        cx: &mut Cx<'_>,
+        packet: &Packet,
+        header: Header,
+        params: &Params,
+        control: &mut Control,
+    ) {
         let known = self.messages.slot(packet.flow);
         let known = known.filter(|&key| self.messages.get(key).is_some_and(|(_, known)| known.dst == packet.src));
         let current =
             |attempt| known.filter(|&key| self.messages.get(key).is_some_and(|(_, known)| known.attempt == attempt));
         match header {
             Header::Rsvp(rsvp) => match current(rsvp.reservation.attempt) {
-                Some(key) => self.reserved(cx, key, packet, rsvp, terms, control),
+                Some(key) => self.reserved(cx, key, packet, rsvp, params, control),
                 None => {
                     self.counts.rsvps_stale += 1;
                     // It belongs to an earlier attempt that has been replaced, or to a message that has ended.
                     let what = if known.is_some() { Rejected::Attempt } else { Rejected::Message };
-                    answer_rsvp(packet, Header::Reject { reservation: rsvp.reservation, what }, terms, control);
+                    answer_rsvp(packet, Header::Reject { reservation: rsvp.reservation, what }, params, control);
                 }
             },
             Header::Delivered => {
                 if let Some(key) = known {
-                    self.completed(cx, key, packet.flow, terms, control);
+                    self.completed(cx, key, packet.flow, params, control);
                 }
             }
             Header::Refusal { attempt, conclusive } => match current(attempt) {
                 Some(key) if conclusive => self.refused(cx, key),
-                Some(key) => self.heard(cx.now, key, terms),
+                Some(key) => self.heard(cx.now, key, params),
                 None => {}
             },
             Header::Failure(Reservation { attempt, .. }) => {
                 if let Some(key) = current(attempt) {
-                    self.fail(cx, key, terms, control);
+                    self.fail(cx, key, params, control);
                 }
             }
             // To receivers.
@@ -217,7 +224,7 @@ impl Sender {
         key: u32,
         packet: &Packet,
         rsvp: Rsvp,
-        terms: &Params,
+        params: &Params,
         control: &mut Control,
     ) {
         let reservation = rsvp.reservation;
@@ -226,23 +233,23 @@ impl Sender {
             return; // a duplicate
         }
         let Some((_, message)) = self.messages.get_mut(key) else { return };
-        let payload = u64::from(terms.site.payload_max());
+        let payload = u64::from(params.site.payload_max());
         let sensible = rsvp.offset < message.bytes && rsvp.offset.is_multiple_of(payload) && rsvp.missing > 0;
         let reject = Header::Reject { reservation, what: Rejected::Slot };
         if !packet.has(flags::SOURCE_ROUTED) || !sensible {
             self.counts.malformed += 1;
-            return answer_rsvp(packet, reject, terms, control);
+            return answer_rsvp(packet, reject, params, control);
         }
         if message.begun && message.next == message.bytes {
             let complete = Header::Complete { reservation, sent: 0, last: true };
-            return answer_rsvp(packet, complete, terms, control);
+            return answer_rsvp(packet, complete, params, control);
         }
         // The free slot that may send first. An active message leaves one slot for each message that has none yet.
         let free = || (0..).zip(&self.slots).filter(|(_, slot)| slot.assigned.is_none());
         let spared = if message.slots > 0 { self.waiting } else { 0 };
         let Some((index, _)) = free().min_by_key(|(_, slot)| slot.due).filter(|_| free().count() > spared) else {
             self.counts.rsvps_refused += 1;
-            answer_rsvp(packet, reject, terms, control);
+            answer_rsvp(packet, reject, params, control);
             if rsvp.slot == (Purpose::Main { conclusive: true }) {
                 self.refused(cx, key);
             }
@@ -260,7 +267,7 @@ impl Sender {
         let slot = &mut self.slots[index as usize];
         let (id, label, back) = (reservation.id, packet.label, rsvp.back);
         let main = rsvp.slot != Purpose::Additional;
-        let granted = terms.additional;
+        let granted = params.additional;
         slot.assigned = Some(Assignment { message: key, id, given: cx.now, label, back, main, granted, sent: 0 });
         if slot.due <= cx.now {
             self.due.push_back(index);
@@ -269,12 +276,12 @@ impl Sender {
         }
     }
 
-    fn completed(&mut self, cx: &mut Cx<'_>, key: u32, flow: FlowId, terms: &Params, control: &mut Control) {
-        self.end_slots(key, End::Complete, terms, control);
+    fn completed(&mut self, cx: &mut Cx<'_>, key: u32, flow: FlowId, params: &Params, control: &mut Control) {
+        self.end_slots(key, End::Complete, params, control);
         if let Some(message) = self.remove(key) {
             let Outgoing { sent_packets, resent_packets, .. } = message;
             if message.begun {
-                let bound = terms.bounds.message_delay(message.began_bytes);
+                let bound = params.bounds.message_delay(message.began_bytes);
                 let delay = cx.now.since(message.began);
                 cx.events.push(Event::Measured { flow, what: Guarantee::DELAY, value: delay.ps() });
                 cx.events.push(Event::Measured { flow, what: Guarantee::DELAY_BOUND, value: bound.ps() });
@@ -285,10 +292,10 @@ impl Sender {
 
     /// A switch had no free virtual link for the message's rsvp. Its receiver has the request and tries again, so that
     /// the timer starts anew.
-    fn heard(&mut self, now: Time, key: u32, terms: &Params) {
+    fn heard(&mut self, now: Time, key: u32, params: &Params) {
         self.counts.refusals_heard += 1;
         if self.messages.get(key).is_some_and(|(_, message)| !message.begun) {
-            self.answers.set(key, now + terms.bounds.answer());
+            self.answers.set(key, now + params.bounds.answer());
         }
     }
 
@@ -309,12 +316,12 @@ impl Sender {
     }
 
     /// Ends this attempt: releases its reservations, and starts another attempt or none.
-    fn fail(&mut self, cx: &mut Cx<'_>, key: u32, terms: &Params, control: &mut Control) {
+    fn fail(&mut self, cx: &mut Cx<'_>, key: u32, params: &Params, control: &mut Control) {
         self.counts.attempts_failed += 1;
-        self.end_slots(key, End::Reject, terms, control);
+        self.end_slots(key, End::Reject, params, control);
         let attempt = self.next_attempt();
         let Some((flow, message)) = self.messages.get_mut(key) else { return };
-        if message.tries >= terms.attempts {
+        if message.tries >= params.attempts {
             let reason = if message.begun {
                 "packets did not come in time: a link or switch failed"
             } else {
@@ -327,7 +334,7 @@ impl Sender {
         message.attempt = attempt;
         self.waiting += usize::from(std::mem::take(&mut message.begun));
         self.answers.clear(key);
-        self.request(key, terms, control);
+        self.request(key, params, control);
     }
 
     fn remove(&mut self, key: u32) -> Option<Outgoing> {
@@ -338,15 +345,15 @@ impl Sender {
     }
 
     /// Releases all slots of a message, and its virtual links by packets along the paths of its data.
-    fn end_slots(&mut self, key: u32, end: End, terms: &Params, control: &mut Control) {
+    fn end_slots(&mut self, key: u32, end: End, params: &Params, control: &mut Control) {
         for index in 0..self.slots.len() as u32 {
             if self.slots[index as usize].assigned.is_some_and(|assigned| assigned.message == key) {
-                self.end_slot(index, end, terms, control);
+                self.end_slot(index, end, params, control);
             }
         }
     }
 
-    fn end_slot(&mut self, index: u32, end: End, terms: &Params, control: &mut Control) {
+    fn end_slot(&mut self, index: u32, end: End, params: &Params, control: &mut Control) {
         let Some(assigned) = self.slots[index as usize].assigned.take() else { return };
         self.pacing.clear(index);
         self.due.retain(|&due| due != index);
@@ -357,7 +364,7 @@ impl Sender {
             End::Complete => Header::Complete { reservation, sent: assigned.sent, last: message.next == message.bytes },
             End::Reject => Header::Reject { reservation, what: Rejected::Slot },
         };
-        control.push(terms.routed(flow, message.dst, header, assigned.label));
+        control.push(params.routed(flow, message.dst, header, assigned.label));
     }
 
     /// An additional slot that has sent its share becomes the message's main slot if the message has none, because the
@@ -373,7 +380,7 @@ impl Sender {
     }
 
     /// The next data packet for the NIC.
-    pub fn poll_data(&mut self, cx: &mut Cx<'_>, terms: &Params, control: &mut Control) -> Option<Packet> {
+    pub fn poll_data(&mut self, cx: &mut Cx<'_>, params: &Params, control: &mut Control) -> Option<Packet> {
         self.tick(cx.now);
         if self.due.is_empty() || !cx.gate.open(URGENT) {
             return None;
@@ -382,40 +389,40 @@ impl Sender {
             let lets = |index: &u32| {
                 let assigned = self.slots[*index as usize].assigned?;
                 let (flow, message) = self.messages.get(assigned.message)?;
-                cx.gate.lets(flow, message.dst).then_some(message.next_payload(terms))
+                cx.gate.lets(flow, message.dst).then_some(message.next_payload(params))
             };
             let (place, payload) = (0..).zip(&self.due).find_map(|(place, index)| Some((place, lets(index)?)))?;
             let index = self.due.remove(place)?;
             let slot = &mut self.slots[index as usize];
             let assigned = slot.assigned.expect("a slot that is due is assigned");
-            if cx.now > slot.due.max(assigned.given) + terms.bounds.slip(terms.bounds.access_rate) {
+            if cx.now > slot.due.max(assigned.given) + params.bounds.slip(params.bounds.access_rate) {
                 // The host's link was down for so long that receiver and switches may have dropped the reservation.
-                self.fail(cx, assigned.message, terms, control);
+                self.fail(cx, assigned.message, params, control);
                 continue;
             }
-            let wire_bytes = payload + terms.site.header_bytes;
+            let wire_bytes = payload + params.site.header_bytes;
             if wire_bytes < slot.wire_bytes {
-                slot.due += terms.bounds.catch_up(u64::from(slot.wire_bytes), u64::from(wire_bytes));
+                slot.due += params.bounds.catch_up(u64::from(slot.wire_bytes), u64::from(wire_bytes));
                 slot.wire_bytes = wire_bytes;
                 if slot.due > cx.now {
                     self.pacing.set(index, slot.due);
                     continue;
                 }
             }
-            return Some(self.data(cx.now, index, terms, control));
+            return Some(self.data(cx.now, index, params, control));
         }
     }
 
-    fn data(&mut self, now: Time, index: u32, terms: &Params, control: &mut Control) -> Packet {
+    fn data(&mut self, now: Time, index: u32, params: &Params, control: &mut Control) -> Packet {
         let slot = &mut self.slots[index as usize];
         let assigned = slot.assigned.as_mut().expect("a slot that is due is assigned");
         let (flow, message) =
             self.messages.get_mut(assigned.message).expect("a slot is assigned to a message that is known");
         let offset = message.next;
-        let payload = message.next_payload(terms);
+        let payload = message.next_payload(params);
         let reservation = Reservation { attempt: message.attempt, id: assigned.id };
         let data = Header::Data(Data { reservation, offset, back: assigned.back });
-        let mut packet = terms.site.data_packet(flow, message.dst, data, payload);
+        let mut packet = params.site.data_packet(flow, message.dst, data, payload);
         packet.class = URGENT;
         packet.flags = flags::SOURCE_ROUTED;
         packet.label = assigned.label;
@@ -428,16 +435,16 @@ impl Sender {
         assigned.granted = assigned.granted.saturating_sub(payload);
         let (key, all, used_up) =
             (assigned.message, message.next == message.bytes, !assigned.main && assigned.granted == 0);
-        slot.due = now + terms.bounds.period(u64::from(packet.wire_bytes));
+        slot.due = now + params.bounds.period(u64::from(packet.wire_bytes));
         slot.wire_bytes = packet.wire_bytes;
         if all {
             // None of its slots has anything left to send.
-            self.end_slots(key, End::Complete, terms, control);
-            self.answers.set(key, now + terms.bounds.completion());
+            self.end_slots(key, End::Complete, params, control);
+            self.answers.set(key, now + params.bounds.completion());
         } else if used_up && !self.goes_on(index) {
-            self.end_slot(index, End::Complete, terms, control);
+            self.end_slot(index, End::Complete, params, control);
             if self.messages.get(key).is_some_and(|(_, message)| message.slots == 0) {
-                self.answers.set(key, now + terms.bounds.answer());
+                self.answers.set(key, now + params.bounds.answer());
             }
         } else {
             self.pacing.set(index, self.slots[index as usize].due);
@@ -453,16 +460,16 @@ impl Sender {
     }
 
     /// Handles slots that have become due, and control packets that have not arrived in time.
-    pub fn deadline(&mut self, cx: &mut Cx<'_>, terms: &Params, control: &mut Control) {
+    pub fn deadline(&mut self, cx: &mut Cx<'_>, params: &Params, control: &mut Control) {
         self.tick(cx.now);
         while let Some(key) = self.answers.expire(cx.now) {
             let Some((_, message)) = self.messages.get(key) else { continue };
-            if message.begun || message.tries >= terms.attempts {
-                self.fail(cx, key, terms, control);
+            if message.begun || message.tries >= params.attempts {
+                self.fail(cx, key, params, control);
             } else {
                 // There was no answer to the request: it is sent again, in the same attempt.
                 self.counts.requests_again += 1;
-                self.request(key, terms, control);
+                self.request(key, params, control);
             }
         }
     }
@@ -478,8 +485,8 @@ impl Sender {
 }
 
 /// Answers a rsvp that the sender cannot use, so that what it reserved is released.
-fn answer_rsvp(rsvp: &Packet, answer: Header, terms: &Params, control: &mut Control) {
+fn answer_rsvp(rsvp: &Packet, answer: Header, params: &Params, control: &mut Control) {
     if rsvp.has(flags::SOURCE_ROUTED) {
-        control.push(terms.routed(rsvp.flow, rsvp.src, answer, rsvp.label));
+        control.push(params.routed(rsvp.flow, rsvp.src, answer, rsvp.label));
     }
 }

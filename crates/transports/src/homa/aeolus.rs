@@ -15,7 +15,7 @@ use units::{Bytes, Problem};
 
 use super::Header;
 use super::host::Homa;
-use super::terms::Params;
+use super::params::Params;
 use contract::{About, Family, HeaderFormat, Nature, NetworkView, Scheme, SwitchRequirements, headers_of};
 
 /// Configuration of Aeolus.

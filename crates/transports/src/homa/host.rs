@@ -6,12 +6,12 @@ use node::{Cx, Endpoint, FlowState, Input, Packet, PollAt};
 use units::FlowId;
 
 use super::Header;
+use super::params::Params;
 use super::receiver::Receiver;
 use super::sender::Sender;
-use super::terms::Params;
 
 pub(super) struct Homa {
-    terms: Params,
+    params: Params,
     sender: Sender,
     receiver: Receiver,
     /// Control packets for the NIC.
@@ -19,23 +19,23 @@ pub(super) struct Homa {
 }
 
 impl Homa {
-    pub fn new(terms: Params) -> Homa {
-        Homa { sender: Sender::default(), receiver: Receiver::new(&terms), control: VecDeque::new(), terms }
+    pub fn new(params: Params) -> Homa {
+        Homa { sender: Sender::default(), receiver: Receiver::new(&params), control: VecDeque::new(), params }
     }
 }
 
 impl Endpoint for Homa {
     fn handle(&mut self, cx: &mut Cx<'_>, input: Input<'_>) {
-        let (terms, control) = (&self.terms, &mut self.control);
+        let (params, control) = (&self.params, &mut self.control);
         match input {
-            Input::Send(message) => self.sender.start(cx.now, message, terms),
+            Input::Send(message) => self.sender.start(cx.now, message, params),
             Input::Packet(packet) => match packet.header() {
-                Header::Answer { levels, of } => self.sender.receive(cx, packet, levels, of, terms, control),
-                header => self.receiver.receive(cx, packet, header, terms, control),
+                Header::Answer { levels, of } => self.sender.receive(cx, packet, levels, of, params, control),
+                header => self.receiver.receive(cx, packet, header, params, control),
             },
             Input::Deadline => {
-                self.sender.deadline(cx.now, terms, control);
-                self.receiver.deadline(cx.now, terms, control);
+                self.sender.deadline(cx.now, params, control);
+                self.receiver.deadline(cx.now, params, control);
             }
         }
     }
@@ -44,7 +44,7 @@ impl Endpoint for Homa {
         if let Some(open) = self.control.iter().position(|packet| cx.gate.open(packet.class)) {
             return self.control.remove(open);
         }
-        self.sender.poll_data(cx, self.receiver.levels(), &self.terms, &mut self.control)
+        self.sender.poll_data(cx, self.receiver.levels(), &self.params, &mut self.control)
     }
 
     fn poll_at(&self) -> PollAt {
@@ -52,8 +52,8 @@ impl Endpoint for Homa {
     }
 
     fn state(&self, flow: FlowId, say: &mut FlowState) {
-        self.sender.state(flow, &self.terms, say);
-        self.receiver.state(flow, &self.terms, say);
+        self.sender.state(flow, &self.params, say);
+        self.receiver.state(flow, &self.params, say);
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {

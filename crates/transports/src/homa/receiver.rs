@@ -10,7 +10,7 @@ use units::{FlowId, HostId, Time};
 
 use super::Header;
 use super::header::{Announced, Answer, Data, Granted};
-use super::terms::Params;
+use super::params::Params;
 use super::traffic::{Levels, Traffic};
 use crate::bits::Bits;
 
@@ -81,20 +81,20 @@ impl Incoming {
         self.in_flight().min(self.allowed)
     }
 
-    fn bytes_missing(&self, terms: &Params) -> u64 {
-        self.bytes.saturating_sub(terms.bytes(self.received.count))
+    fn bytes_missing(&self, params: &Params) -> u64 {
+        self.bytes.saturating_sub(params.bytes(self.received.count))
     }
 }
 
 impl Receiver {
-    pub fn new(terms: &Params) -> Receiver {
+    pub fn new(params: &Params) -> Receiver {
         Receiver {
             flows: FlowMap::default(),
             peers: BTreeMap::new(),
             order: BTreeSet::new(),
             finished: FxHashSet::default(),
             timers: Timers::default(),
-            traffic: terms.traffic(),
+            traffic: params.traffic(),
             probes: VecDeque::new(),
             scheduled: 0,
             active: Vec::new(),
@@ -103,10 +103,10 @@ impl Receiver {
     }
 
     /// What a message has here: in flight is what was sent without grants or granted, and has not come.
-    pub fn state(&self, flow: FlowId, terms: &Params, say: &mut FlowState) {
+    pub fn state(&self, flow: FlowId, params: &Params, say: &mut FlowState) {
         let Some(incoming) = self.flows.of(flow) else { return };
-        say.outstanding_bytes(terms.bytes(incoming.in_flight()));
-        say.say("ungranted_bytes", terms.bytes(incoming.ungranted()));
+        say.outstanding_bytes(params.bytes(incoming.in_flight()));
+        say.say("ungranted_bytes", params.bytes(incoming.ungranted()));
     }
 
     /// The division of levels by its own traffic.
@@ -120,7 +120,7 @@ impl Receiver {
         cx: &mut Cx<'_>,
         packet: &Packet,
         header: Header,
-        terms: &Params,
+        params: &Params,
         control: &mut VecDeque<Packet>,
     ) {
         if packet.has(flags::TRIMMED) {
@@ -128,7 +128,7 @@ impl Receiver {
         }
         if self.finished.contains(&packet.flow) {
             self.counts.duplicates += u64::from(packet.payload_bytes > 0);
-            control.push_back(self.answer(packet.flow, packet.src, Answer::Done, terms));
+            control.push_back(self.answer(packet.flow, packet.src, Answer::Done, params));
             return;
         }
         let known = self.flows.slot(packet.flow);
@@ -136,7 +136,7 @@ impl Receiver {
             Some(slot) => slot,
             None => match header {
                 Header::Unscheduled(Data { message, .. }) | Header::Probe(message) if message.length > 0 => {
-                    self.learn(packet, message, terms)
+                    self.learn(packet, message, params)
                 }
                 _ => return,
             },
@@ -148,32 +148,32 @@ impl Receiver {
         match header {
             Header::Unscheduled(Data { offset, .. }) | Header::Scheduled(Data { offset, .. }) => {
                 let scheduled = matches!(header, Header::Scheduled(_));
-                if self.data(cx, slot, offset, scheduled, terms, control) {
+                if self.data(cx, slot, offset, scheduled, params, control) {
                     return;
                 }
-                self.arm(slot, cx.now, terms);
+                self.arm(slot, cx.now, params);
             }
-            Header::Probe(_) if terms.aeolus.is_some() => {
-                self.probes.push_back((cx.now + terms.probe_lag(), packet.flow))
+            Header::Probe(_) if params.aeolus.is_some() => {
+                self.probes.push_back((cx.now + params.probe_lag(), packet.flow))
             }
             // A probe is no answer: the wait for missing packets does not restart.
             Header::Probe(_) => {
                 if known.is_none() {
-                    self.ask_again(slot, terms, control);
-                    self.arm(slot, cx.now, terms);
+                    self.ask_again(slot, params, control);
+                    self.arm(slot, cx.now, params);
                 }
-                self.tell(slot, Answer::Grant, terms, control);
+                self.tell(slot, Answer::Grant, params, control);
             }
-            Header::Busy | Header::Answer { .. } => self.arm(slot, cx.now, terms),
+            Header::Busy | Header::Answer { .. } => self.arm(slot, cx.now, params),
         }
-        self.list(slot, terms);
-        self.grant(cx.now, terms, control);
+        self.list(slot, params);
+        self.grant(cx.now, params, control);
     }
 
-    fn learn(&mut self, packet: &Packet, message: Announced, terms: &Params) -> u32 {
-        let packets = terms.packets(message.length);
+    fn learn(&mut self, packet: &Packet, message: Announced, params: &Params) -> u32 {
+        let packets = params.packets(message.length);
         let unscheduled = u32::from(message.unscheduled).min(packets);
-        self.note(message.length, packets, unscheduled, terms);
+        self.note(message.length, packets, unscheduled, params);
         let flow = Incoming {
             src: packet.src,
             bytes: message.length,
@@ -182,7 +182,7 @@ impl Receiver {
             base: unscheduled,
             allowed: 0,
             received: Bits::default(),
-            class: terms.lowest_class(),
+            class: params.lowest_class(),
             probed: false,
             counted: 0,
             listed: None,
@@ -191,17 +191,17 @@ impl Receiver {
     }
 
     /// Counts the bytes that a message brings at unscheduled levels.
-    fn note(&mut self, bytes: u64, packets: u32, unscheduled: u32, terms: &Params) {
-        let first = bytes.min(terms.bytes(unscheduled));
-        if !terms.graduated {
+    fn note(&mut self, bytes: u64, packets: u32, unscheduled: u32, params: &Params) {
+        let first = bytes.min(params.bytes(unscheduled));
+        if !params.graduated {
             self.traffic.saw(bytes, [(bytes, first)]);
             return;
         }
         // Each packet counts like a message with its remaining bytes; so do the last RTTbytes.
-        let last = packets.saturating_sub(terms.rtt_packets).max(unscheduled);
-        let left = |packet: u32| bytes - terms.bytes(packet);
+        let last = packets.saturating_sub(params.rtt_packets).max(unscheduled);
+        let left = |packet: u32| bytes - params.bytes(packet);
         let each = (0..unscheduled).chain(last..packets);
-        self.traffic.saw(bytes, each.map(|packet| (left(packet), left(packet).min(terms.bytes(1)))));
+        self.traffic.saw(bytes, each.map(|packet| (left(packet), left(packet).min(params.bytes(1)))));
     }
 
     /// Handles a part of a message. Returns whether the message is complete now.
@@ -211,73 +211,73 @@ impl Receiver {
         slot: u32,
         offset: u64,
         scheduled: bool,
-        terms: &Params,
+        params: &Params,
         control: &mut VecDeque<Packet>,
     ) -> bool {
         let (id, flow) = self.flows.get_mut(slot).expect("the caller has it");
-        let number = offset / u64::from(terms.site.payload_max());
+        let number = offset / u64::from(params.site.payload_max());
         if number >= u64::from(flow.unscheduled.saturating_add(flow.allowed).min(flow.packets)) {
             return false; // nobody asked for it
         }
         if !flow.received.insert(number as u32) {
             self.counts.duplicates += 1;
-            if terms.aeolus.is_some() && scheduled {
+            if params.aeolus.is_some() && scheduled {
                 // A packet taken for lost has arrived twice, and has used another packet's grant.
                 flow.base = flow.base.saturating_sub(1);
             }
         }
         let src = flow.src;
         if flow.received.count == flow.packets {
-            self.complete(cx, slot, terms, control);
+            self.complete(cx, slot, params, control);
             return true;
         }
-        if terms.aeolus.is_some() && !scheduled {
-            control.push_back(self.answer(id, src, Answer::Ack { offset }, terms));
+        if params.aeolus.is_some() && !scheduled {
+            control.push_back(self.answer(id, src, Answer::Ack { offset }, params));
         }
         false
     }
 
     /// Aeolus: packets that were sent before the probe and have not arrived are lost, and need grants like new packets.
-    fn settle(&mut self, slot: u32, now: Time, terms: &Params, control: &mut VecDeque<Packet>) {
+    fn settle(&mut self, slot: u32, now: Time, params: &Params, control: &mut VecDeque<Packet>) {
         let (_, flow) = self.flows.get_mut(slot).expect("the caller has it");
         if !flow.probed {
             flow.probed = true;
             let lost = (0..flow.unscheduled).filter(|&number| flow.received.next_missing(number) == number).count();
             flow.base -= lost as u32;
         }
-        self.tell(slot, Answer::Probed, terms, control);
+        self.tell(slot, Answer::Probed, params, control);
         if self.timers.get(slot).is_none() {
-            self.arm(slot, now, terms);
+            self.arm(slot, now, params);
         }
-        self.list(slot, terms);
-        self.grant(now, terms, control);
+        self.list(slot, params);
+        self.grant(now, params, control);
     }
 
     /// Tells a sender the grants of its message.
-    fn tell(&self, slot: u32, how: fn(Granted) -> Answer, terms: &Params, control: &mut VecDeque<Packet>) {
+    fn tell(&self, slot: u32, how: fn(Granted) -> Answer, params: &Params, control: &mut VecDeque<Packet>) {
         let (id, flow) = self.flows.get(slot).expect("the caller has it");
-        control.push_back(self.answer(id, flow.src, how(flow.granted()), terms));
+        control.push_back(self.answer(id, flow.src, how(flow.granted()), params));
     }
 
-    fn complete(&mut self, cx: &mut Cx<'_>, slot: u32, terms: &Params, control: &mut VecDeque<Packet>) {
+    fn complete(&mut self, cx: &mut Cx<'_>, slot: u32, params: &Params, control: &mut VecDeque<Packet>) {
         let (id, flow) = self.flows.get_mut(slot).expect("the caller has it");
         let src = flow.src;
         (flow.base, flow.allowed) = (flow.packets, 0);
-        self.list(slot, terms);
+        self.list(slot, params);
         self.flows.remove(slot);
         self.timers.clear(slot);
         self.finished.insert(id);
         cx.events.push(Event::Delivered { flow: id });
-        control.push_back(self.answer(id, src, Answer::Done, terms));
-        self.grant(cx.now, terms, control);
+        control.push_back(self.answer(id, src, Answer::Done, params));
+        self.grant(cx.now, params, control);
     }
 
     /// Updates a message's place among those that need grants, and the count of packets in flight.
-    fn list(&mut self, slot: u32, terms: &Params) {
+    fn list(&mut self, slot: u32, params: &Params) {
         let (id, flow) = self.flows.get_mut(slot).expect("the caller has it");
         self.scheduled = self.scheduled - flow.counted + flow.scheduled();
         flow.counted = flow.scheduled();
-        let key = (flow.ungranted() > 0).then(|| flow.bytes_missing(terms));
+        let key = (flow.ungranted() > 0).then(|| flow.bytes_missing(params));
         if key == flow.listed {
             return;
         }
@@ -302,10 +302,10 @@ impl Receiver {
 
     /// Sections 3.3 to 3.5: grants so that RTTbytes are in flight for each of the messages with the fewest missing
     /// bytes, one of each sender and as many as the degree of overcommitment.
-    fn grant(&mut self, now: Time, terms: &Params, control: &mut VecDeque<Packet>) {
+    fn grant(&mut self, now: Time, params: &Params, control: &mut VecDeque<Packet>) {
         let levels = self.traffic.levels();
-        let degree = terms.overcommitment(&levels);
-        let most = terms.scheduled_max(degree);
+        let degree = params.overcommitment(&levels);
+        let most = params.scheduled_max(degree);
         let mut room = true;
         while room {
             room = false;
@@ -314,43 +314,43 @@ impl Receiver {
             active.extend(self.order.iter().take(degree).map(|&(_, _, slot)| slot));
             for (rank, &slot) in active.iter().enumerate() {
                 let (id, flow) = self.flows.get_mut(slot).expect("a listed message is known");
-                let target = flow.packets.min(flow.received.count.saturating_add(terms.rtt_packets));
+                let target = flow.packets.min(flow.received.count.saturating_add(params.rtt_packets));
                 let more = target.saturating_sub(flow.base + flow.allowed).min(most.saturating_sub(self.scheduled));
                 if more == 0 {
                     continue;
                 }
-                let ungranted = flow.bytes.saturating_sub(terms.bytes(flow.base + flow.allowed));
+                let ungranted = flow.bytes.saturating_sub(params.bytes(flow.base + flow.allowed));
                 flow.allowed += more;
-                flow.class = terms.scheduled_class(&levels, rank, active.len());
-                if terms.graduated && ungranted <= terms.bytes(terms.rtt_packets) {
-                    flow.class = flow.class.min(terms.unscheduled_class(&levels, ungranted));
+                flow.class = params.scheduled_class(&levels, rank, active.len());
+                if params.graduated && ungranted <= params.bytes(params.rtt_packets) {
+                    flow.class = flow.class.min(params.unscheduled_class(&levels, ungranted));
                 }
                 // A fully granted message makes room for another.
                 room |= flow.ungranted() == 0;
                 let (src, grant) = (flow.src, Answer::Grant(flow.granted()));
-                control.push_back(self.answer(id, src, grant, terms));
+                control.push_back(self.answer(id, src, grant, params));
                 self.counts.grants += 1;
-                self.list(slot, terms);
-                self.arm(slot, now, terms);
+                self.list(slot, params);
+                self.arm(slot, now, params);
             }
             self.active = active;
         }
     }
 
     /// Starts a timer only if packets are in flight.
-    fn arm(&mut self, slot: u32, now: Time, terms: &Params) {
+    fn arm(&mut self, slot: u32, now: Time, params: &Params) {
         match self.flows.get(slot) {
-            Some((_, flow)) if flow.in_flight() > 0 => self.timers.set(slot, now + terms.resend_after),
+            Some((_, flow)) if flow.in_flight() > 0 => self.timers.set(slot, now + params.resend_after),
             _ => self.timers.clear(slot),
         }
     }
 
     /// Section 3.7: requests packets that must be lost, one packet for each gap.
-    fn ask_again(&mut self, slot: u32, terms: &Params, control: &mut VecDeque<Packet>) {
+    fn ask_again(&mut self, slot: u32, params: &Params, control: &mut VecDeque<Packet>) {
         let (id, flow) = self.flows.get(slot).expect("the caller has it");
         let levels = self.traffic.levels();
         let short = flow.packets <= flow.unscheduled;
-        let class = if short { terms.unscheduled_class(&levels, flow.bytes) } else { flow.class };
+        let class = if short { params.unscheduled_class(&levels, flow.bytes) } else { flow.class };
         let (src, granted) = (flow.src, Granted { class, ..flow.granted() });
         let mut left = flow.in_flight();
         let mut gaps: Vec<(u32, u32)> = Vec::new();
@@ -364,26 +364,26 @@ impl Receiver {
             (number, left) = (number + 1, left - 1);
         }
         for (first, end) in gaps {
-            let resend = Answer::Resend { granted, offset: terms.bytes(first), length: terms.bytes(end - first) };
-            control.push_back(self.answer(id, src, resend, terms));
+            let resend = Answer::Resend { granted, offset: params.bytes(first), length: params.bytes(end - first) };
+            control.push_back(self.answer(id, src, resend, params));
             self.counts.resends += 1;
         }
     }
 
     /// Answers probes, and requests packets that should have arrived by now.
-    pub fn deadline(&mut self, now: Time, terms: &Params, control: &mut VecDeque<Packet>) {
+    pub fn deadline(&mut self, now: Time, params: &Params, control: &mut VecDeque<Packet>) {
         while let Some(&(at, flow)) = self.probes.front()
             && at <= now
         {
             self.probes.pop_front();
             if let Some(slot) = self.flows.slot(flow) {
-                self.settle(slot, now, terms, control);
+                self.settle(slot, now, params, control);
             }
         }
         while let Some(slot) = self.timers.expire(now) {
             if self.flows.get(slot).is_some() {
-                self.ask_again(slot, terms, control);
-                self.arm(slot, now, terms);
+                self.ask_again(slot, params, control);
+                self.arm(slot, now, params);
             }
         }
     }
@@ -394,8 +394,8 @@ impl Receiver {
     }
 
     /// A packet to a sender, which also carries this receiver's levels (section 3.4).
-    fn answer(&self, flow: FlowId, to: HostId, of: Answer, terms: &Params) -> Packet {
-        let levels = terms.tells().then(|| self.traffic.levels());
-        terms.control(flow, to, Header::Answer { levels, of })
+    fn answer(&self, flow: FlowId, to: HostId, of: Answer, params: &Params) -> Packet {
+        let levels = params.tells().then(|| self.traffic.levels());
+        params.control(flow, to, Header::Answer { levels, of })
     }
 }

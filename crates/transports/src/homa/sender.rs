@@ -13,7 +13,7 @@ use units::{FlowId, HostId, Time};
 
 use super::Header;
 use super::header::{Announced, Answer, Data, Granted};
-use super::terms::Params;
+use super::params::Params;
 use super::traffic::Levels;
 use crate::bits::Bits;
 
@@ -85,7 +85,7 @@ impl Outgoing {
         Announced { unscheduled: self.unscheduled as u16, length: self.bytes }
     }
 
-    /// Its receiver has granted so many scheduled packets in all.
+    /// Its receiver has granted this many scheduled packets in all.
     fn allow(&mut self, granted: Granted) {
         self.allowed = self.allowed.max(granted.allowed.min(self.packets));
     }
@@ -95,9 +95,9 @@ impl Outgoing {
         self.class = granted.class;
     }
 
-    fn bytes_left(&self, terms: &Params) -> u64 {
+    fn bytes_left(&self, params: &Params) -> u64 {
         let again = (self.again.len() + self.lost.len()) as u32;
-        self.bytes.saturating_sub(terms.bytes(self.next)) + terms.bytes(again)
+        self.bytes.saturating_sub(params.bytes(self.next)) + params.bytes(again)
     }
 }
 
@@ -112,24 +112,24 @@ enum Reason {
 
 impl Sender {
     /// What a message has here: bytes granted and not sent, and unscheduled bytes not sent, in full packets.
-    pub fn state(&self, flow: FlowId, terms: &Params, say: &mut FlowState) {
+    pub fn state(&self, flow: FlowId, params: &Params, say: &mut FlowState) {
         let Some(outgoing) = self.flows.of(flow) else { return };
-        say.say("granted_bytes", terms.bytes(outgoing.allowed.saturating_sub(outgoing.spent)));
-        say.say("unscheduled_bytes", terms.bytes(outgoing.unscheduled.saturating_sub(outgoing.next)));
+        say.say("granted_bytes", params.bytes(outgoing.allowed.saturating_sub(outgoing.spent)));
+        say.say("unscheduled_bytes", params.bytes(outgoing.unscheduled.saturating_sub(outgoing.next)));
     }
 
     /// A message to send.
-    pub fn start(&mut self, now: Time, message: &Message, terms: &Params) {
-        let packets = terms.packets(message.bytes);
+    pub fn start(&mut self, now: Time, message: &Message, params: &Params) {
+        let packets = params.packets(message.bytes);
         let flow = Outgoing {
             dst: message.dst,
             bytes: message.bytes,
             packets,
-            unscheduled: packets.min(terms.rtt_packets),
+            unscheduled: packets.min(params.rtt_packets),
             next: 0,
             allowed: 0,
             spent: 0,
-            class: terms.lowest_class(),
+            class: params.lowest_class(),
             again: BTreeSet::new(),
             acked: Bits::default(),
             lost: BTreeSet::new(),
@@ -138,14 +138,14 @@ impl Sender {
             ready: None,
         };
         let slot = self.flows.insert(message.flow, flow);
-        self.list(slot, terms);
-        self.timers.set(slot, now + terms.ask_after);
+        self.list(slot, params);
+        self.timers.set(slot, now + params.ask_after);
     }
 
     /// Updates a message's place among those with a packet to send.
-    fn list(&mut self, slot: u32, terms: &Params) {
+    fn list(&mut self, slot: u32, params: &Params) {
         let (id, flow) = self.flows.get_mut(slot).expect("the caller has it");
-        let key = flow.next_packet().map(|_| flow.bytes_left(terms));
+        let key = flow.next_packet().map(|_| flow.bytes_left(params));
         if key != flow.ready {
             if let Some(before) = flow.ready {
                 self.ready.remove(&(before, id, slot));
@@ -162,10 +162,10 @@ impl Sender {
         packet: &Packet,
         levels: Option<Levels>,
         answer: Answer,
-        terms: &Params,
+        params: &Params,
         control: &mut VecDeque<Packet>,
     ) {
-        if terms.tells()
+        if params.tells()
             && let Some(levels) = levels
         {
             self.told.insert(packet.src, levels);
@@ -180,10 +180,10 @@ impl Sender {
             Answer::Grant(granted) => flow.grant(granted),
             Answer::Resend { granted, offset, length } => {
                 flow.grant(granted);
-                self.resend(slot, offset, length, terms, control);
+                self.resend(slot, offset, length, params, control);
             }
             Answer::Ack { offset } => {
-                let number = (offset / u64::from(terms.site.payload_max())).min(u64::from(flow.unscheduled));
+                let number = (offset / u64::from(params.site.payload_max())).min(u64::from(flow.unscheduled));
                 if number < u64::from(flow.unscheduled) && flow.acked.insert(number as u32) {
                     flow.lost.remove(&(number as u32));
                 }
@@ -198,15 +198,15 @@ impl Sender {
                 }
             }
         }
-        self.list(slot, terms);
-        self.timers.set(slot, cx.now + terms.ask_after);
+        self.list(slot, params);
+        self.timers.set(slot, cx.now + params.ask_after);
     }
 
     /// Section 3.7: its receiver misses packets that should have been sent. If they were sent, they are sent again; if
     /// they wait for shorter messages, the receiver is told so.
-    fn resend(&mut self, slot: u32, offset: u64, length: u64, terms: &Params, control: &mut VecDeque<Packet>) {
+    fn resend(&mut self, slot: u32, offset: u64, length: u64, params: &Params, control: &mut VecDeque<Packet>) {
         let (id, flow) = self.flows.get_mut(slot).expect("the caller has it");
-        let payload = u64::from(terms.site.payload_max());
+        let payload = u64::from(params.site.payload_max());
         let end = offset.saturating_add(length).div_ceil(payload).min(u64::from(flow.packets)) as u32;
         // Requested packets count as granted, in case the grants were lost.
         let fresh = end.saturating_sub(flow.next.max(flow.unscheduled));
@@ -222,7 +222,7 @@ impl Sender {
         }
         if flow.again.len() == before && flow.next_packet().is_some() {
             self.counts.busy += 1;
-            control.push_back(terms.control(id, flow.dst, Header::Busy));
+            control.push_back(params.control(id, flow.dst, Header::Busy));
         }
     }
 
@@ -243,13 +243,13 @@ impl Sender {
         &mut self,
         cx: &Cx<'_>,
         levels: Levels,
-        terms: &Params,
+        params: &Params,
         control: &mut VecDeque<Packet>,
     ) -> Option<Packet> {
         let choice = self.ready.iter().find_map(|&(_, _, slot)| {
             let (_, flow) = self.flows.get(slot)?;
             let (packet, reason) = flow.next_packet()?;
-            let class = self.class(flow, packet, reason, &levels, terms);
+            let class = self.class(flow, packet, reason, &levels, params);
             cx.gate.open(class).then_some((slot, packet, reason, class))
         });
         let (slot, packet, reason, class) = choice?;
@@ -261,18 +261,18 @@ impl Sender {
         }
         flow.spent += u32::from(matches!(reason, Reason::Lost | Reason::Granted));
         flow.sent_packets += 1;
-        let (message, offset) = (flow.announced(), terms.bytes(packet));
+        let (message, offset) = (flow.announced(), params.bytes(packet));
         let data = Data { message, offset };
         let header = if reason == Reason::Unscheduled { Header::Unscheduled(data) } else { Header::Scheduled(data) };
-        let payload = (flow.bytes - offset).min(u64::from(terms.site.payload_max())) as u16;
-        let mut data = terms.packet(id, flow.dst, class, header);
+        let payload = (flow.bytes - offset).min(u64::from(params.site.payload_max())) as u16;
+        let mut data = params.packet(id, flow.dst, class, header);
         data.payload_bytes = payload;
         data.wire_bytes += payload;
         if reason == Reason::Unscheduled {
             data.flags &= !flags::ECT;
-            if terms.aeolus.is_some() && flow.next == flow.unscheduled {
+            if params.aeolus.is_some() && flow.next == flow.unscheduled {
                 // In the queue of the packets that it must not overtake.
-                control.push_back(terms.packet(id, flow.dst, class, Header::Probe(message)));
+                control.push_back(params.packet(id, flow.dst, class, Header::Probe(message)));
                 self.counts.probes += 1;
             }
         }
@@ -281,28 +281,28 @@ impl Sender {
             Reason::Granted => self.counts.scheduled += 1,
             Reason::Again | Reason::Lost => self.counts.resent += 1,
         }
-        self.list(slot, terms);
-        self.timers.set(slot, cx.now + terms.ask_after);
+        self.list(slot, params);
+        self.timers.set(slot, cx.now + params.ask_after);
         Some(data)
     }
 
-    fn class(&self, flow: &Outgoing, packet: u32, reason: Reason, levels: &Levels, terms: &Params) -> u8 {
+    fn class(&self, flow: &Outgoing, packet: u32, reason: Reason, levels: &Levels, params: &Params) -> u8 {
         if reason != Reason::Unscheduled {
             return flow.class;
         }
-        let bytes = if terms.graduated { flow.bytes - terms.bytes(packet) } else { flow.bytes };
-        terms.unscheduled_class(self.told.get(&flow.dst).unwrap_or(levels), bytes)
+        let bytes = if params.graduated { flow.bytes - params.bytes(packet) } else { flow.bytes };
+        params.unscheduled_class(self.told.get(&flow.dst).unwrap_or(levels), bytes)
     }
 
     /// Probes receivers that have been silent for too long although it is their turn.
-    pub fn deadline(&mut self, now: Time, terms: &Params, control: &mut VecDeque<Packet>) {
+    pub fn deadline(&mut self, now: Time, params: &Params, control: &mut VecDeque<Packet>) {
         while let Some(slot) = self.timers.expire(now) {
             let Some((id, flow)) = self.flows.get(slot) else { continue };
             if flow.next_packet().is_none() {
                 self.counts.probes += 1;
-                control.push_back(terms.control(id, flow.dst, Header::Probe(flow.announced())));
+                control.push_back(params.control(id, flow.dst, Header::Probe(flow.announced())));
             }
-            self.timers.set(slot, now + terms.ask_after);
+            self.timers.set(slot, now + params.ask_after);
         }
     }
 

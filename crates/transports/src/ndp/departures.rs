@@ -16,8 +16,8 @@ pub enum Departure {
     /// waits for all that longer ones of its host may send. Without this departure messages take turns, as in the
     /// authors' later program.
     InOrder,
-    /// Headers do not count: pulls are as far apart as a full packet's payload takes, and a queue of eight packets has
-    /// room for the payload of eight.
+    /// Header bytes do not count: the time between pulls is that of a full packet's payload, and a queue of eight
+    /// packets has room for eight payloads.
     PayloadOnly,
     /// Pulls continue until a message is complete. The mark on a sender's last packet removes none.
     PullsToTheEnd,

@@ -8,13 +8,13 @@ use node::{Cx, Endpoint, FlowState, Input, Packet, PollAt};
 use units::FlowId;
 
 use super::Header;
+use super::params::{CONTROL, DATA, Params};
 use super::paths::{Order, Paths};
 use super::receiver::Receiver;
 use super::sender::Sender;
-use super::terms::{CONTROL, DATA, Params};
 
 pub(super) struct Ndp {
-    terms: Params,
+    params: Params,
     sender: Sender,
     receiver: Receiver,
     /// `None` if switches choose paths.
@@ -24,18 +24,18 @@ pub(super) struct Ndp {
 }
 
 impl Ndp {
-    pub fn new(terms: Params, paths: Option<Paths>) -> Ndp {
-        Ndp { sender: Sender::default(), receiver: Receiver::default(), paths, control: VecDeque::new(), terms }
+    pub fn new(params: Params, paths: Option<Paths>) -> Ndp {
+        Ndp { sender: Sender::default(), receiver: Receiver::default(), paths, control: VecDeque::new(), params }
     }
 
     fn receive(&mut self, cx: &mut Cx<'_>, packet: &Packet) {
         let paths = self.paths.as_mut();
         match packet.header() {
             Header::Data(data) if data.returned => {
-                self.sender.returned(cx.now, packet, data.packet, &self.terms, paths);
+                self.sender.returned(cx.now, packet, data.packet, &self.params, paths);
             }
-            Header::Data(data) => self.receiver.receive(cx, packet, data, &self.terms, &mut self.control),
-            answer => self.sender.hear(cx, packet, answer, &self.terms, paths),
+            Header::Data(data) => self.receiver.receive(cx, packet, data, &self.params, &mut self.control),
+            answer => self.sender.hear(cx, packet, answer, &self.params, paths),
         }
     }
 }
@@ -43,11 +43,11 @@ impl Ndp {
 impl Endpoint for Ndp {
     fn handle(&mut self, cx: &mut Cx<'_>, input: Input<'_>) {
         match input {
-            Input::Send(message) => self.sender.start(cx.now, message, &self.terms),
+            Input::Send(message) => self.sender.start(cx.now, message, &self.params),
             Input::Packet(packet) => self.receive(cx, packet),
-            Input::Deadline => self.sender.deadline(cx.now, &self.terms, self.paths.as_mut()),
+            Input::Deadline => self.sender.deadline(cx.now, &self.params, self.paths.as_mut()),
         }
-        self.receiver.send_pulls(cx.now, &self.terms, &mut self.control);
+        self.receiver.send_pulls(cx.now, &self.params, &mut self.control);
     }
 
     fn poll_transmit(&mut self, cx: &mut Cx<'_>) -> Option<Packet> {
@@ -59,7 +59,7 @@ impl Endpoint for Ndp {
             }
             return Some(packet);
         }
-        if cx.gate.open(DATA) { self.sender.poll_data(cx, &self.terms, self.paths.as_mut()) } else { None }
+        if cx.gate.open(DATA) { self.sender.poll_data(cx, &self.params, self.paths.as_mut()) } else { None }
     }
 
     fn poll_at(&self) -> PollAt {
@@ -73,7 +73,7 @@ impl Endpoint for Ndp {
     }
 
     fn state(&self, flow: FlowId, say: &mut FlowState) {
-        self.sender.state(flow, &self.terms, say);
+        self.sender.state(flow, &self.params, say);
         self.receiver.state(flow, say);
     }
 

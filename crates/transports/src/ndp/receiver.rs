@@ -10,7 +10,7 @@ use units::{FlowId, HostId, Time};
 
 use super::Header;
 use super::header::{Answer, Data, Progress};
-use super::terms::Params;
+use super::params::Params;
 use crate::bits::Bits;
 
 #[derive(Default)]
@@ -63,14 +63,14 @@ impl Receiver {
         cx: &mut Cx<'_>,
         packet: &Packet,
         data: Data,
-        terms: &Params,
+        params: &Params,
         control: &mut VecDeque<Packet>,
     ) {
-        let packets = terms.packets(data.message_bytes);
+        let packets = params.packets(data.message_bytes);
         let answer = |whole, pull, acked| {
             let answer = Answer { packet: data.packet, progress: Progress { pull, acked } };
             let header = if whole { Header::Ack(answer) } else { Header::Nack(answer) };
-            terms.control(packet.flow, packet.src, header)
+            params.control(packet.flow, packet.src, header)
         };
         if self.finished.contains(&packet.flow) {
             self.counts.duplicates += 1;
@@ -124,7 +124,7 @@ impl Receiver {
             cx.events.push(Event::Delivered { flow: packet.flow });
             return;
         }
-        if terms.mark_ends_pulls && data.last && !trimmed {
+        if params.mark_ends_pulls && data.last && !trimmed {
             flow.last_seen = true;
             // Trimmed packets need their pulls, also if sent again after the mark.
             let need = flow.trimmed.len() as u32;
@@ -132,7 +132,7 @@ impl Receiver {
         } else if pulls {
             self.add(slot, packet.flow);
         }
-        let combined = self.queued == 1 && self.take_own(slot, cx.now, terms);
+        let combined = self.queued == 1 && self.take_own(slot, cx.now, params);
         let (_, flow) = self.flows.get(slot).expect("it has not ended");
         self.counts.pulls_with_answers += u64::from(combined);
         control.push_back(answer(whole, flow.pulls, flow.received.first_missing));
@@ -167,7 +167,7 @@ impl Receiver {
 
     /// If the only pull in the queue is this flow's and may be sent now, it goes with the answer (section 3.2, "a
     /// combined PULLACK").
-    fn take_own(&mut self, slot: u32, now: Time, terms: &Params) -> bool {
+    fn take_own(&mut self, slot: u32, now: Time, params: &Params) -> bool {
         let (_, flow) = self.flows.get_mut(slot).expect("the caller has it");
         if flow.queued != 1 || now < self.pull_at {
             return false;
@@ -175,27 +175,27 @@ impl Receiver {
         flow.queued = 0;
         flow.pulls += 1;
         self.queued = 0;
-        self.pace(now, terms);
+        self.pace(now, params);
         true
     }
 
     /// Sends a pull; the next follows when its packet has arrived. A pull late by less than that does not delay the
     /// others.
-    fn pace(&mut self, now: Time, terms: &Params) {
-        let due = if now < self.pull_at + terms.packet_time { self.pull_at } else { now };
-        self.pull_at = due + terms.packet_time;
+    fn pace(&mut self, now: Time, params: &Params) {
+        let due = if now < self.pull_at + params.packet_time { self.pull_at } else { now };
+        self.pull_at = due + params.packet_time;
         self.counts.pulls += 1;
     }
 
     /// Sends the pulls that are due.
-    pub fn send_pulls(&mut self, now: Time, terms: &Params, control: &mut VecDeque<Packet>) {
+    pub fn send_pulls(&mut self, now: Time, params: &Params, control: &mut VecDeque<Packet>) {
         while self.queued > 0 && self.pull_at <= now {
             let (id, slot) = self.take_turn();
             let (_, flow) = self.flows.get_mut(slot).expect("it has a pull");
             flow.pulls += 1;
             let progress = Progress { pull: flow.pulls, acked: flow.received.first_missing };
-            control.push_back(terms.control(id, flow.src, Header::Pull(progress)));
-            self.pace(now, terms);
+            control.push_back(params.control(id, flow.src, Header::Pull(progress)));
+            self.pace(now, params);
         }
     }
 

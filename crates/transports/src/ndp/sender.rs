@@ -8,8 +8,8 @@ use units::{Duration, FlowId, HostId, Time};
 
 use super::Header;
 use super::header::{Answer, Data};
+use super::params::{DATA, Params};
 use super::paths::{Order, Outcome, PathId, Paths};
-use super::terms::{DATA, Params};
 use crate::bits::Bits;
 
 /// A message is silent when everything sent has been answered and the promised pulls do not arrive: its last pulls are
@@ -164,9 +164,9 @@ impl Outgoing {
         stuck
     }
 
-    fn timeout(&self, terms: &Params) -> Option<Time> {
+    fn timeout(&self, params: &Params) -> Option<Time> {
         let times = 1u64 << self.timeouts.min(BACKOFF_MAX);
-        let wait: Duration = terms.rto * times;
+        let wait: Duration = params.rto * times;
         match self.in_flight.front() {
             Some(oldest) => Some(oldest.at + wait),
             None if self.may_send() => None,
@@ -177,25 +177,25 @@ impl Outgoing {
 
 impl Sender {
     /// What a flow has here: packets that it may send, and in flight full packets without an answer.
-    pub fn state(&self, flow: FlowId, terms: &Params, say: &mut FlowState) {
+    pub fn state(&self, flow: FlowId, params: &Params, say: &mut FlowState) {
         let Some(Outgoing { credit, in_flight, .. }) = self.flows.of(flow) else { return };
         say.say("credit_packets", u64::from(*credit));
-        say.outstanding_bytes(in_flight.len() as u64 * u64::from(terms.site.payload_max()));
+        say.outstanding_bytes(in_flight.len() as u64 * u64::from(params.site.payload_max()));
     }
 
     /// A message to send.
-    pub fn start(&mut self, now: Time, message: &Message, terms: &Params) {
-        let packets = terms.packets(message.bytes);
+    pub fn start(&mut self, now: Time, message: &Message, params: &Params) {
+        let packets = params.packets(message.bytes);
         let slot = self.flows.insert(
             message.flow,
             Outgoing {
                 dst: message.dst,
-                class: if terms.by_class { message.class } else { 0 },
+                class: if params.by_class { message.class } else { 0 },
                 bytes: message.bytes,
                 packets,
                 next: 0,
                 again: BTreeMap::new(),
-                credit: terms.window.min(packets),
+                credit: params.window.min(packets),
                 pulled: 0,
                 answered: 0,
                 in_flight: VecDeque::new(),
@@ -207,7 +207,7 @@ impl Sender {
                 listed: 0,
             },
         );
-        self.settle(slot, terms);
+        self.settle(slot, params);
     }
 
     /// A control packet from a receiver.
@@ -216,7 +216,7 @@ impl Sender {
         cx: &mut Cx<'_>,
         packet: &Packet,
         header: Header,
-        terms: &Params,
+        params: &Params,
         mut paths: Option<&mut Paths>,
     ) {
         let (Header::Ack(Answer { progress, .. }) | Header::Nack(Answer { progress, .. }) | Header::Pull(progress)) =
@@ -247,7 +247,7 @@ impl Sender {
                 flow.acked.insert(number);
                 if let Some(sent) = flow.land(number) {
                     count(packet.src, &sent, Outcome::Acked);
-                    if sent.last && terms.mark_ends_pulls {
+                    if sent.last && params.mark_ends_pulls {
                         // Its receiver has removed its pulls for this flow, except for packets known to be trimmed.
                         let trimmed = flow.again.values().filter(|again| again.trimmed).count() as u32;
                         flow.answered = flow.pulled + trimmed.saturating_sub(flow.credit);
@@ -273,13 +273,13 @@ impl Sender {
             return;
         }
         flow.keep_going();
-        self.settle(slot, terms);
+        self.settle(slot, params);
     }
 
     /// A packet of ours that a switch has sent back (section 3.2.4). It is sent again at once if no pull is to come for
     /// anything, or if most packets get through, so that it is a matter of its path; otherwise it waits for a pull, and
     /// the window is smaller by one.
-    pub fn returned(&mut self, now: Time, packet: &Packet, number: u32, terms: &Params, paths: Option<&mut Paths>) {
+    pub fn returned(&mut self, now: Time, packet: &Packet, number: u32, params: &Params, paths: Option<&mut Paths>) {
         let Some(slot) = self.flows.slot(packet.flow) else { return };
         let (_, flow) = self.flows.get_mut(slot).expect("just found");
         // The switch has swapped the addresses.
@@ -297,25 +297,25 @@ impl Sender {
         } else {
             self.counts.returned_resent += u64::from(flow.keep_going());
         }
-        self.settle(slot, terms);
+        self.settle(slot, params);
     }
 
     /// The next data packet for the NIC.
-    pub fn poll_data(&mut self, cx: &mut Cx<'_>, terms: &Params, paths: Option<&mut Paths>) -> Option<Packet> {
+    pub fn poll_data(&mut self, cx: &mut Cx<'_>, params: &Params, paths: Option<&mut Paths>) -> Option<Packet> {
         while let Some((id, slot)) = self.ready.next() {
             // The slot of a flow that has ended may belong to another flow by now.
             let Some((_, flow)) = self.flows.get_mut(slot).filter(|known| known.0 == id) else { continue };
             flow.listed -= 1;
             if flow.may_send() {
-                let packet = Self::data(cx, id, flow, terms, paths);
-                self.settle(slot, terms);
+                let packet = Self::data(cx, id, flow, params, paths);
+                self.settle(slot, params);
                 return Some(packet);
             }
         }
         None
     }
 
-    fn data(cx: &mut Cx<'_>, id: FlowId, flow: &mut Outgoing, terms: &Params, paths: Option<&mut Paths>) -> Packet {
+    fn data(cx: &mut Cx<'_>, id: FlowId, flow: &mut Outgoing, params: &Params, paths: Option<&mut Paths>) -> Packet {
         let (number, avoid) = match flow.again.pop_first() {
             Some((number, again)) => (number, again.avoid),
             None => {
@@ -324,12 +324,12 @@ impl Sender {
             }
         };
         flow.credit -= 1;
-        let offset = u64::from(number) * u64::from(terms.site.payload_max());
-        let payload = (flow.bytes - offset).min(u64::from(terms.site.payload_max())) as u16;
+        let offset = u64::from(number) * u64::from(params.site.payload_max());
+        let payload = (flow.bytes - offset).min(u64::from(params.site.payload_max())) as u16;
         let last = !flow.has_work();
         let (class, message_bytes) = (flow.class, flow.bytes);
         let data = Data { packet: number, class, message_bytes, offset, last, returned: false };
-        let mut packet = terms.site.data_packet(id, flow.dst, Header::Data(data), payload);
+        let mut packet = params.site.data_packet(id, flow.dst, Header::Data(data), payload);
         packet.class = DATA;
         let path = paths.and_then(|paths| paths.route(&mut packet, Order::Data, avoid, cx.random));
         flow.sent_packets += 1;
@@ -339,10 +339,10 @@ impl Sender {
     }
 
     /// A packet without ACK, NACK or return is lost and is sent again without a pull, since it caused none.
-    pub fn deadline(&mut self, now: Time, terms: &Params, mut paths: Option<&mut Paths>) {
+    pub fn deadline(&mut self, now: Time, params: &Params, mut paths: Option<&mut Paths>) {
         while let Some(slot) = self.timers.expire(now) {
             let Some((_, flow)) = self.flows.get_mut(slot) else { continue };
-            let wait = terms.rto * (1u64 << flow.timeouts.min(BACKOFF_MAX));
+            let wait = params.rto * (1u64 << flow.timeouts.min(BACKOFF_MAX));
             let mut lost = 0;
             while flow.in_flight.front().is_some_and(|sent| sent.at + wait <= now)
                 && let Some(sent) = flow.in_flight.pop_front()
@@ -361,21 +361,21 @@ impl Sender {
             }
             flow.credit += lost;
             flow.timeouts += u32::from(lost > 0);
-            self.settle(slot, terms);
+            self.settle(slot, params);
         }
     }
 
     /// Lists a flow that may send, and sets its timer.
-    fn settle(&mut self, slot: u32, terms: &Params) {
+    fn settle(&mut self, slot: u32, params: &Params) {
         let (id, flow) = self.flows.get_mut(slot).expect("the caller has it");
-        let places = if terms.in_order { flow.credit.min(flow.work()) } else { u32::from(flow.may_send()) };
+        let places = if params.in_order { flow.credit.min(flow.work()) } else { u32::from(flow.may_send()) };
         if places > flow.listed {
             let place = Place { flow: id, slot, packets: places - flow.listed };
             flow.listed = places;
-            let ahead = terms.in_order && !flow.again.is_empty();
+            let ahead = params.in_order && !flow.again.is_empty();
             if ahead { &mut self.ready.ahead } else { &mut self.ready.queue }.push_back(place);
         }
-        match flow.timeout(terms) {
+        match flow.timeout(params) {
             Some(at) => self.timers.set(slot, at),
             None => self.timers.clear(slot),
         }

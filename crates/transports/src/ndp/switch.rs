@@ -4,12 +4,12 @@ use node::{Packet, Site};
 
 use super::header::Data;
 use super::{Config, Header};
-use crate::trimming::{Terms, TrimmingQueues};
+use crate::trimming::{Params, TrimmingQueues};
 
-/// The part of a switch with so many ports, in a network of such hosts.
+/// The part of a switch with this many ports, in a network of such hosts.
 pub fn part(config: &Config, site: &Site, ports: usize) -> TrimmingQueues {
     let queue_bytes = u32::from(config.queue_packets) * u32::from(config.counted_bytes(site));
-    let terms = Terms {
+    let params = Params {
         transport: site.transport,
         data_bytes_max: queue_bytes,
         headers_bytes_max: queue_bytes,
@@ -19,7 +19,7 @@ pub fn part(config: &Config, site: &Site, ports: usize) -> TrimmingQueues {
         send_back: config.return_to_sender.then_some(send_back as fn(&mut Packet) -> bool),
         trimmed_last_hop: None,
     };
-    TrimmingQueues::new(terms, (0..ports).map(|_| false))
+    TrimmingQueues::new(params, (0..ports).map(|_| false))
 }
 
 /// Headers go back to their sender once.

@@ -6,44 +6,44 @@ use node::{Cx, Endpoint, FlowState, Input, Packet, PollAt};
 use units::FlowId;
 
 use super::Header;
+use super::params::Params;
 use super::receiver::Receiver;
 use super::sender::Sender;
-use super::terms::Params;
 
 pub(super) struct Pfabric {
-    terms: Params,
+    params: Params,
     sender: Sender,
     receiver: Receiver,
     acks: VecDeque<Packet>,
 }
 
 impl Pfabric {
-    pub fn new(terms: Params) -> Pfabric {
-        Pfabric { terms, sender: Sender::default(), receiver: Receiver::default(), acks: VecDeque::new() }
+    pub fn new(params: Params) -> Pfabric {
+        Pfabric { params, sender: Sender::default(), receiver: Receiver::default(), acks: VecDeque::new() }
     }
 }
 
 impl Endpoint for Pfabric {
     fn handle(&mut self, cx: &mut Cx<'_>, input: Input<'_>) {
         match input {
-            Input::Send(message) => self.sender.start(message, &self.terms),
+            Input::Send(message) => self.sender.start(message, &self.params),
             Input::Packet(packet) => {
-                let (terms, acks) = (&self.terms, &mut self.acks);
+                let (params, acks) = (&self.params, &mut self.acks);
                 match packet.header() {
-                    Header::Ack(ack) => self.sender.acknowledged(cx, packet, ack, terms),
-                    Header::Data(data) => acks.extend(self.receiver.data(cx, packet, data, terms)),
-                    Header::Probe { packets, .. } => acks.push_back(self.receiver.probed(packet, packets, terms)),
+                    Header::Ack(ack) => self.sender.acknowledged(cx, packet, ack, params),
+                    Header::Data(data) => acks.extend(self.receiver.data(cx, packet, data, params)),
+                    Header::Probe { packets, .. } => acks.push_back(self.receiver.probed(packet, packets, params)),
                 }
             }
-            Input::Deadline => self.sender.deadline(cx.now, &self.terms),
+            Input::Deadline => self.sender.deadline(cx.now, &self.params),
         }
     }
 
     fn poll_transmit(&mut self, cx: &mut Cx<'_>) -> Option<Packet> {
-        if !self.terms.open(cx.gate) {
+        if !self.params.open(cx.gate) {
             return None;
         }
-        self.acks.pop_front().or_else(|| self.sender.poll(cx.now, &self.terms))
+        self.acks.pop_front().or_else(|| self.sender.poll(cx.now, &self.params))
     }
 
     fn poll_at(&self) -> PollAt {
@@ -51,7 +51,7 @@ impl Endpoint for Pfabric {
     }
 
     fn state(&self, flow: FlowId, say: &mut FlowState) {
-        self.sender.state(flow, &self.terms, say);
+        self.sender.state(flow, &self.params, say);
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {

@@ -7,7 +7,7 @@ use units::{FlowId, HostId};
 
 use super::Header;
 use super::header::{Ack, Data};
-use super::terms::Params;
+use super::params::Params;
 use crate::bits::Bits;
 
 #[derive(Default)]
@@ -28,21 +28,21 @@ struct Incoming {
 const AHEAD_MAX: u32 = 1 << 24;
 
 impl Receiver {
-    /// The answer to a probe for a flow of so many packets.
-    pub fn probed(&mut self, packet: &Packet, packets: u32, terms: &Params) -> Packet {
+    /// The answer to a probe for a flow of this many packets.
+    pub fn probed(&mut self, packet: &Packet, packets: u32, params: &Params) -> Packet {
         let known = self.flows.slot(packet.flow).and_then(|slot| self.flows.get(slot));
         let first_missing = known.map_or(0, |(_, flow)| flow.received.first_missing);
         let acked = if self.finished.contains(&packet.flow) { packets } else { first_missing };
-        answer(packet, Ack { packet: None, acked }, terms)
+        answer(packet, Ack { packet: None, acked }, params)
     }
 
     /// A part of a message; the answer.
-    pub fn data(&mut self, cx: &mut Cx<'_>, packet: &Packet, data: Data, terms: &Params) -> Option<Packet> {
+    pub fn data(&mut self, cx: &mut Cx<'_>, packet: &Packet, data: Data, params: &Params) -> Option<Packet> {
         let trimmed = packet.has(flags::TRIMMED); // its payload is lost as any other
         let known = self.flows.slot(packet.flow);
         if self.finished.contains(&packet.flow) {
             self.duplicates += 1;
-            return Some(answer(packet, Ack { packet: None, acked: data.packets }, terms));
+            return Some(answer(packet, Ack { packet: None, acked: data.packets }, params));
         }
         if trimmed || data.packet >= data.packets {
             return None;
@@ -65,10 +65,10 @@ impl Receiver {
             self.finished.insert(packet.flow);
             cx.events.push(Event::Delivered { flow: packet.flow });
         }
-        Some(answer(packet, Ack { packet: Some(data.packet), acked }, terms))
+        Some(answer(packet, Ack { packet: Some(data.packet), acked }, params))
     }
 }
 
-fn answer(packet: &Packet, ack: Ack, terms: &Params) -> Packet {
-    terms.packet(packet.flow, packet.src, Header::Ack(ack), 0)
+fn answer(packet: &Packet, ack: Ack, params: &Params) -> Packet {
+    params.packet(packet.flow, packet.src, Header::Ack(ack), 0)
 }

@@ -5,7 +5,7 @@ use units::{FlowId, HostId, Time};
 
 use super::Header;
 use super::header::{Ack, Data};
-use super::terms::Params;
+use super::params::Params;
 use crate::bits::Bits;
 
 #[derive(Default)]
@@ -51,26 +51,26 @@ struct Outgoing {
 
 impl Sender {
     /// What a flow has, in full packets.
-    pub fn state(&self, flow: FlowId, terms: &Params, say: &mut FlowState) {
+    pub fn state(&self, flow: FlowId, params: &Params, say: &mut FlowState) {
         let Some(Outgoing { window, on_the_way, .. }) = self.flows.of(flow) else { return };
-        let bytes = |packets: u32| u64::from(packets) * u64::from(terms.site.payload_max());
+        let bytes = |packets: u32| u64::from(packets) * u64::from(params.site.payload_max());
         say.window_bytes(bytes(*window));
         say.outstanding_bytes(bytes(*on_the_way));
     }
 
     /// A message to send.
-    pub fn start(&mut self, message: &Message, terms: &Params) {
+    pub fn start(&mut self, message: &Message, params: &Params) {
         let flow = Outgoing {
             dst: message.dst,
             bytes: message.bytes,
-            packets: terms.packets(message.bytes),
+            packets: params.packets(message.bytes),
             remaining: message.bytes,
             acked: Bits::default(),
             sent: Bits::default(),
             sent_packets: 0,
             next: 0,
             on_the_way: 0,
-            window: terms.window,
+            window: params.window,
             threshold: u32::MAX,
             credit: 0,
             timeouts: 0,
@@ -82,16 +82,16 @@ impl Sender {
     }
 
     /// An acknowledgement.
-    pub fn acknowledged(&mut self, cx: &mut Cx<'_>, packet: &Packet, ack: Ack, terms: &Params) {
+    pub fn acknowledged(&mut self, cx: &mut Cx<'_>, packet: &Packet, ack: Ack, params: &Params) {
         let Some(slot) = self.flows.slot(packet.flow) else { return };
         let (_, flow) = self.flows.get_mut(slot).expect("just found");
         if flow.dst != packet.src || ack.acked > flow.packets {
             return;
         }
         let before = flow.acked.first_missing;
-        (before..ack.acked).for_each(|number| flow.acknowledge(number, terms));
+        (before..ack.acked).for_each(|number| flow.acknowledge(number, params));
         if let Some(number) = ack.packet.filter(|&number| number < flow.packets) {
-            flow.acknowledge(number, terms);
+            flow.acknowledge(number, params);
         }
         if flow.acked.count == flow.packets {
             let (sent_packets, distinct) = (flow.sent_packets, u64::from(flow.sent.count));
@@ -106,8 +106,8 @@ impl Sender {
         flow.probe = false;
         flow.timeouts = 0;
         if flow.acked.first_missing > before {
-            flow.grow(terms);
-            self.timers.set(slot, cx.now + terms.timeout);
+            flow.grow(params);
+            self.timers.set(slot, cx.now + params.timeout);
         }
         if flow.on_the_way == 0 {
             // A packet that has not been sent can't be late.
@@ -117,12 +117,12 @@ impl Sender {
     }
 
     /// The next packet for the NIC: of the flow with the least remaining that may send.
-    pub fn poll(&mut self, now: Time, terms: &Params) -> Option<Packet> {
+    pub fn poll(&mut self, now: Time, params: &Params) -> Option<Packet> {
         let mut best: Option<(u64, FlowId, u32)> = None;
         let mut index = 0;
         while let Some(&slot) = self.ready.get(index) {
             let (id, flow) = self.flows.get_mut(slot).expect("a listed flow is known");
-            if !flow.may_send(terms) {
+            if !flow.may_send(params) {
                 flow.listed = false;
                 self.ready.swap_remove(index);
                 continue;
@@ -135,19 +135,19 @@ impl Sender {
         let (_, flow) = self.flows.get_mut(slot).expect("just seen");
         let idle = self.timers.get(slot).is_none();
         self.counts.probes += u64::from(flow.probe);
-        let packet = flow.send(id, terms);
+        let packet = flow.send(id, params);
         if idle {
-            self.timers.set(slot, now + terms.timeout);
+            self.timers.set(slot, now + params.timeout);
         }
         Some(packet)
     }
 
     /// Timers that have run out.
-    pub fn deadline(&mut self, now: Time, terms: &Params) {
+    pub fn deadline(&mut self, now: Time, params: &Params) {
         while let Some(slot) = self.timers.expire(now) {
             let Some((_, flow)) = self.flows.get_mut(slot) else { continue };
             self.counts.timeouts += 1;
-            flow.time_out(terms);
+            flow.time_out(params);
             self.list(slot);
         }
     }
@@ -165,21 +165,21 @@ impl Sender {
 }
 
 impl Outgoing {
-    fn payload(&self, number: u32, terms: &Params) -> (u64, u16) {
-        let payload_max = u64::from(terms.site.payload_max());
+    fn payload(&self, number: u32, params: &Params) -> (u64, u16) {
+        let payload_max = u64::from(params.site.payload_max());
         let offset = u64::from(number) * payload_max;
         (offset, (self.bytes - offset).min(payload_max) as u16)
     }
 
-    fn acknowledge(&mut self, number: u32, terms: &Params) {
+    fn acknowledge(&mut self, number: u32, params: &Params) {
         if self.acked.insert(number) {
-            self.remaining -= u64::from(self.payload(number, terms).1);
+            self.remaining -= u64::from(self.payload(number, params).1);
             self.on_the_way -= u32::from(number < self.next);
         }
     }
 
     /// An acknowledgement of all packets up to a later one has arrived.
-    fn grow(&mut self, terms: &Params) {
+    fn grow(&mut self, params: &Params) {
         if self.window >= self.threshold {
             self.credit += 1;
             if self.credit < self.window {
@@ -187,36 +187,36 @@ impl Outgoing {
             }
             self.credit = 0;
         }
-        self.window = (self.window + 1).min(terms.window_max);
+        self.window = (self.window + 1).min(params.window_max);
     }
 
-    fn time_out(&mut self, terms: &Params) {
+    fn time_out(&mut self, params: &Params) {
         self.timeouts += 1;
         self.threshold = (self.window / 2).max(2);
         (self.window, self.credit) = (1, 0);
         (self.next, self.on_the_way) = (self.acked.first_missing, 0);
-        self.probe = self.timeouts >= terms.probe_after;
+        self.probe = self.timeouts >= params.probe_after;
     }
 
-    fn may_send(&mut self, terms: &Params) -> bool {
-        if self.timeouts >= terms.probe_after {
+    fn may_send(&mut self, params: &Params) -> bool {
+        if self.timeouts >= params.probe_after {
             return self.probe;
         }
         self.acked.next_missing(self.next) < self.packets && self.on_the_way < self.window
     }
 
-    fn send(&mut self, id: FlowId, terms: &Params) -> Packet {
+    fn send(&mut self, id: FlowId, params: &Params) -> Packet {
         let (packets, remaining) = (self.packets, self.remaining);
         if std::mem::take(&mut self.probe) {
-            return terms.packet(id, self.dst, Header::Probe { packets, remaining }, 0);
+            return params.packet(id, self.dst, Header::Probe { packets, remaining }, 0);
         }
         let number = self.acked.next_missing(self.next);
         self.next = number + 1;
         self.on_the_way += 1;
         self.sent_packets += 1;
         self.sent.insert(number);
-        let (offset, payload) = self.payload(number, terms);
+        let (offset, payload) = self.payload(number, params);
         let header = Header::Data(Data { packet: number, packets, remaining, offset });
-        terms.packet(id, self.dst, header, payload)
+        params.packet(id, self.dst, header, payload)
     }
 }

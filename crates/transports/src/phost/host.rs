@@ -6,12 +6,12 @@ use node::{Cx, Endpoint, FlowState, Input, Packet, PollAt};
 use units::FlowId;
 
 use super::Header;
+use super::params::{CONTROL, Params};
 use super::receiver::Receiver;
 use super::sender::Sender;
-use super::terms::{CONTROL, Params};
 
 pub(super) struct Phost {
-    terms: Params,
+    params: Params,
     sender: Sender,
     receiver: Receiver,
     /// Control packets for the NIC.
@@ -19,27 +19,27 @@ pub(super) struct Phost {
 }
 
 impl Phost {
-    pub fn new(terms: Params) -> Phost {
-        Phost { terms, sender: Sender::default(), receiver: Receiver::default(), control: VecDeque::new() }
+    pub fn new(params: Params) -> Phost {
+        Phost { params, sender: Sender::default(), receiver: Receiver::default(), control: VecDeque::new() }
     }
 }
 
 impl Endpoint for Phost {
     fn handle(&mut self, cx: &mut Cx<'_>, input: Input<'_>) {
         match input {
-            Input::Send(message) => self.sender.start(cx.now, message, &self.terms, &mut self.control),
+            Input::Send(message) => self.sender.start(cx.now, message, &self.params, &mut self.control),
             Input::Packet(packet) => {
-                let (terms, control) = (&self.terms, &mut self.control);
+                let (params, control) = (&self.params, &mut self.control);
                 match packet.header() {
-                    Header::Data(data) => self.receiver.data(cx, packet, data, terms, control),
-                    Header::Rts(flow) => self.receiver.requested(cx.now, packet, flow, terms, control),
-                    Header::Token(token) => self.sender.admitted(cx.now, packet, token, terms),
+                    Header::Data(data) => self.receiver.data(cx, packet, data, params, control),
+                    Header::Rts(flow) => self.receiver.requested(cx.now, packet, flow, params, control),
+                    Header::Token(token) => self.sender.admitted(cx.now, packet, token, params),
                     Header::Ack => self.sender.acknowledged(cx, packet),
                 }
             }
-            Input::Deadline => self.sender.deadline(cx.now, &self.terms, &mut self.control),
+            Input::Deadline => self.sender.deadline(cx.now, &self.params, &mut self.control),
         }
-        self.receiver.send_tokens(cx.now, &self.terms, &mut self.control);
+        self.receiver.send_tokens(cx.now, &self.params, &mut self.control);
     }
 
     fn poll_transmit(&mut self, cx: &mut Cx<'_>) -> Option<Packet> {
@@ -48,7 +48,7 @@ impl Endpoint for Phost {
         {
             return Some(packet);
         }
-        self.sender.poll_data(cx, &self.terms)
+        self.sender.poll_data(cx, &self.params)
     }
 
     fn poll_at(&self) -> PollAt {

@@ -9,8 +9,8 @@ use units::{FlowId, HostId, Time};
 
 use super::Header;
 use super::header::{Announced, Data, Token};
+use super::params::Params;
 use super::policy::Turns;
-use super::terms::Params;
 use crate::bits::Bits;
 
 #[derive(Default)]
@@ -71,22 +71,22 @@ impl Incoming {
     }
 
     /// Earliest time for a token.
-    fn eligible_at(&self, terms: &Params) -> Time {
-        let downgraded = self.unanswered() >= terms.window;
-        let upgraded_at = if downgraded { self.due_at + terms.timeout.saturating_sub(terms.rtt) } else { Time::ZERO };
+    fn eligible_at(&self, params: &Params) -> Time {
+        let downgraded = self.unanswered() >= params.window;
+        let upgraded_at = if downgraded { self.due_at + params.timeout.saturating_sub(params.rtt) } else { Time::ZERO };
         if !self.anew {
             return upgraded_at;
         }
         // While answers arrive, more may be in flight, waiting in switches.
-        let silent_at = if self.unanswered() > 0 { self.heard_at + terms.rtt } else { Time::ZERO };
-        upgraded_at.max(silent_at.max(self.due_at) + terms.lifetime)
+        let silent_at = if self.unanswered() > 0 { self.heard_at + params.rtt } else { Time::ZERO };
+        upgraded_at.max(silent_at.max(self.due_at) + params.lifetime)
     }
 
     /// Gives a token and returns its packet.
-    fn give(&mut self, now: Time, terms: &Params) -> u32 {
+    fn give(&mut self, now: Time, params: &Params) -> u32 {
         let packet = self.received.next_missing(self.next);
         self.tokens += 1;
-        self.due_at = now + terms.rtt;
+        self.due_at = now + params.rtt;
         self.admitted = self.admitted.max(packet + 1);
         (self.next, self.anew) = (packet + 1, false);
         self.go_round();
@@ -114,17 +114,17 @@ impl Receiver {
         now: Time,
         packet: &Packet,
         flow: Announced,
-        terms: &Params,
+        params: &Params,
         control: &mut VecDeque<Packet>,
     ) {
         if packet.has(flags::TRIMMED) || flow.packets == 0 {
             return;
         }
         if self.finished.contains(&packet.flow) {
-            control.push_back(terms.control(packet.flow, packet.src, Header::Ack));
+            control.push_back(params.control(packet.flow, packet.src, Header::Ack));
             return;
         }
-        self.learn(now, packet, flow, terms);
+        self.learn(now, packet, flow, params);
     }
 
     /// A part of a message.
@@ -133,7 +133,7 @@ impl Receiver {
         cx: &mut Cx<'_>,
         packet: &Packet,
         data: Data,
-        terms: &Params,
+        params: &Params,
         control: &mut VecDeque<Packet>,
     ) {
         let trimmed = packet.has(flags::TRIMMED); // its payload is lost as any other
@@ -144,7 +144,7 @@ impl Receiver {
             self.counts.duplicates += 1;
             return;
         }
-        let slot = self.learn(cx.now, packet, data.flow, terms);
+        let slot = self.learn(cx.now, packet, data.flow, params);
         let (_, flow) = self.flows.get_mut(slot).expect("just found");
         if data.packet >= flow.admitted || flow.src != packet.src {
             return;
@@ -156,7 +156,7 @@ impl Receiver {
             return;
         }
         if flow.missing() == 0 {
-            control.push_back(terms.control(packet.flow, packet.src, Header::Ack));
+            control.push_back(params.control(packet.flow, packet.src, Header::Ack));
             self.pending.retain(|&pending| pending != slot);
             self.flows.remove(slot);
             self.finished.insert(packet.flow);
@@ -167,13 +167,13 @@ impl Receiver {
     }
 
     /// The slot of a packet's flow, made if it is new. Either way there may be a token to give.
-    fn learn(&mut self, now: Time, packet: &Packet, of: Announced, terms: &Params) -> u32 {
-        let slot = self.flows.slot(packet.flow).unwrap_or_else(|| self.begin(now, packet, of, terms));
-        self.wake(now, terms);
+    fn learn(&mut self, now: Time, packet: &Packet, of: Announced, params: &Params) -> u32 {
+        let slot = self.flows.slot(packet.flow).unwrap_or_else(|| self.begin(now, packet, of, params));
+        self.wake(now, params);
         slot
     }
 
-    fn begin(&mut self, now: Time, packet: &Packet, of: Announced, terms: &Params) -> u32 {
+    fn begin(&mut self, now: Time, packet: &Packet, of: Announced, params: &Params) -> u32 {
         let free = of.free.min(of.packets).min(FREE_MAX);
         let mut flow = Incoming {
             src: packet.src,
@@ -190,11 +190,11 @@ impl Receiver {
             last_turn: 0,
         };
         if free > 0 {
-            let others = terms.packet_time * u64::from(free - 1);
-            flow.due_at = now + terms.data_lag + others;
+            let others = params.packet_time * u64::from(free - 1);
+            flow.due_at = now + params.data_lag + others;
             flow.go_round();
-            let first = (self.booked + terms.packet_time).max(now + terms.data_lag);
-            self.booked = self.booked.max((first + others).min(now + terms.rtt * 2));
+            let first = (self.booked + params.packet_time).max(now + params.data_lag);
+            self.booked = self.booked.max((first + others).min(now + params.rtt * 2));
         }
         let slot = self.flows.insert(packet.flow, flow);
         self.pending.push(slot);
@@ -202,61 +202,61 @@ impl Receiver {
     }
 
     /// Something has changed: there may be a flow for the next token.
-    fn wake(&mut self, now: Time, terms: &Params) {
+    fn wake(&mut self, now: Time, params: &Params) {
         // A token's packet arrives a round trip later, after what is already reserved.
-        let free_at = (self.booked + terms.packet_time).since(Time::ZERO).saturating_sub(terms.rtt);
+        let free_at = (self.booked + params.packet_time).since(Time::ZERO).saturating_sub(params.rtt);
         self.next_at = Some(now.max(Time::ZERO + free_at));
         self.stalled = false;
     }
 
     /// Gives the tokens that are due.
-    pub fn send_tokens(&mut self, now: Time, terms: &Params, control: &mut VecDeque<Packet>) {
+    pub fn send_tokens(&mut self, now: Time, params: &Params, control: &mut VecDeque<Packet>) {
         while self.next_at.is_some_and(|at| at <= now) {
             if self.stalled {
-                self.wake(now, terms);
+                self.wake(now, params);
                 continue;
             }
-            match self.choose(now, terms) {
-                Ok(slot) => self.send_token(slot, now, terms, control),
+            match self.choose(now, params) {
+                Ok(slot) => self.send_token(slot, now, params, control),
                 Err(retry_at) => (self.next_at, self.stalled) = (retry_at, true),
             }
         }
     }
 
-    fn send_token(&mut self, slot: u32, now: Time, terms: &Params, control: &mut VecDeque<Packet>) {
+    fn send_token(&mut self, slot: u32, now: Time, params: &Params, control: &mut VecDeque<Packet>) {
         let (id, flow) = self.flows.get_mut(slot).expect("just chosen");
-        if flow.unanswered() >= terms.window {
+        if flow.unanswered() >= params.window {
             // Its timeout is over: one token to test whether the source answers.
-            flow.answered = flow.tokens - (terms.window - 1);
+            flow.answered = flow.tokens - (params.window - 1);
             self.counts.downgrades += 1;
         }
         let (number, admitted) = (flow.tokens, flow.admitted);
-        flow.last_turn = self.turns.take(terms.policy, flow.tenant);
-        let packet = flow.give(now, terms);
-        debug_assert!(flow.unanswered() <= terms.window && packet < flow.packets);
+        flow.last_turn = self.turns.take(params.policy, flow.tenant);
+        let packet = flow.give(now, params);
+        debug_assert!(flow.unanswered() <= params.window && packet < flow.packets);
         self.counts.tokens += 1;
         self.counts.tokens_again += u64::from(packet < admitted);
-        let class = terms.class(flow.packets);
+        let class = params.class(flow.packets);
         let remaining = flow.missing();
         let header = Header::Token(Token { class, packet, token: number, remaining });
-        control.push_back(terms.control(id, flow.src, header));
-        self.booked = (self.booked + terms.packet_time).max(now + terms.rtt);
-        self.next_at = Some(now + terms.packet_time);
+        control.push_back(params.control(id, flow.src, header));
+        self.booked = (self.booked + params.packet_time).max(now + params.rtt);
+        self.next_at = Some(now + params.packet_time);
     }
 
     /// The flow for the next token: the one that the policy prefers among those that may have one. If there is none,
     /// when to check again even if nothing arrives.
-    fn choose(&self, now: Time, terms: &Params) -> Result<u32, Option<Time>> {
+    fn choose(&self, now: Time, params: &Params) -> Result<u32, Option<Time>> {
         let mut retry_at: Option<Time> = None;
         let mut best: Option<(u64, u32, FlowId, u32)> = None;
         for &slot in &self.pending {
             let (id, flow) = self.flows.get(slot).expect("a pending flow is known");
-            let at = flow.eligible_at(terms);
+            let at = flow.eligible_at(params);
             if at > now {
                 retry_at = Some(retry_at.map_or(at, |retry_at| retry_at.min(at)));
                 continue;
             }
-            let key = (self.turns.rank(terms.policy, flow.last_turn, flow.tenant), flow.missing(), id, slot);
+            let key = (self.turns.rank(params.policy, flow.last_turn, flow.tenant), flow.missing(), id, slot);
             best = Some(best.map_or(key, |best| best.min(key)));
         }
         best.map(|(_, _, _, slot)| slot).ok_or(retry_at)

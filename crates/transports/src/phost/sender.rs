@@ -7,8 +7,8 @@ use units::{FlowId, HostId, Time};
 
 use super::Header;
 use super::header::{self, Announced, Data};
+use super::params::Params;
 use super::policy::Turns;
-use super::terms::Params;
 use crate::bits::Bits;
 
 #[derive(Default)]
@@ -64,9 +64,9 @@ const DOUBLINGS_MAX: u32 = 6;
 
 impl Sender {
     /// A message to send.
-    pub fn start(&mut self, now: Time, message: &Message, terms: &Params, control: &mut VecDeque<Packet>) {
-        let packets = terms.packets(message.bytes);
-        let free = terms.free(packets);
+    pub fn start(&mut self, now: Time, message: &Message, params: &Params, control: &mut VecDeque<Packet>) {
+        let packets = params.packets(message.bytes);
+        let free = params.free(packets);
         let flow = Outgoing {
             dst: message.dst,
             tenant: message.class,
@@ -82,9 +82,9 @@ impl Sender {
             sent_packets: 0,
             repeated: 0,
         };
-        control.push_back(flow.request(message.flow, terms));
+        control.push_back(flow.request(message.flow, params));
         let slot = self.flows.insert(message.flow, flow);
-        self.timers.set(slot, now + terms.silence);
+        self.timers.set(slot, now + params.silence);
         if free > 0 {
             self.admitted.push(slot);
         }
@@ -117,63 +117,63 @@ impl Sender {
     }
 
     /// A token has come.
-    pub fn admitted(&mut self, now: Time, packet: &Packet, token: header::Token, terms: &Params) {
+    pub fn admitted(&mut self, now: Time, packet: &Packet, token: header::Token, params: &Params) {
         let Some(slot) = self.answered(packet) else { return };
         let (_, flow) = self.flows.get_mut(slot).expect("just found");
         if token.packet >= flow.packets {
             return;
         }
         flow.remaining = token.remaining;
-        let expires = now + terms.lifetime;
+        let expires = now + params.lifetime;
         flow.tokens.push_back(Token { packet: token.packet, number: token.token, class: token.class, expires });
         if !flow.listed {
             flow.listed = true;
             self.admitted.push(slot);
         }
-        self.heard(slot, now, terms);
+        self.heard(slot, now, params);
     }
 
     /// The next data packet for the NIC: of the flow with tokens that the policy prefers.
-    pub fn poll_data(&mut self, cx: &Cx<'_>, terms: &Params) -> Option<Packet> {
+    pub fn poll_data(&mut self, cx: &Cx<'_>, params: &Params) -> Option<Packet> {
         let mut best: Option<(u64, u32, FlowId, u32)> = None;
         let mut index = 0;
         while let Some(&slot) = self.admitted.get(index) {
             let (id, flow) = self.flows.get_mut(slot).expect("a listed flow is known");
             self.counts.tokens_expired += flow.drop_expired(cx.now);
-            let Some(class) = flow.next_class(terms) else {
+            let Some(class) = flow.next_class(params) else {
                 flow.listed = false;
                 self.admitted.swap_remove(index);
                 continue;
             };
             if cx.gate.open(class) {
-                let key = (self.turns.rank(terms.policy, flow.last_turn, flow.tenant), flow.remaining, id, slot);
+                let key = (self.turns.rank(params.policy, flow.last_turn, flow.tenant), flow.remaining, id, slot);
                 best = Some(best.map_or(key, |best| best.min(key)));
             }
             index += 1;
         }
         let (_, _, id, slot) = best?;
         let (_, flow) = self.flows.get_mut(slot).expect("just seen");
-        flow.last_turn = self.turns.take(terms.policy, flow.tenant);
-        let packet = flow.data(id, terms);
-        self.heard(slot, cx.now, terms);
+        flow.last_turn = self.turns.take(params.policy, flow.tenant);
+        let packet = flow.data(id, params);
+        self.heard(slot, cx.now, params);
         Some(packet)
     }
 
     /// A flow has sent or received something.
-    fn heard(&mut self, slot: u32, now: Time, terms: &Params) {
+    fn heard(&mut self, slot: u32, now: Time, params: &Params) {
         let (_, flow) = self.flows.get_mut(slot).expect("the caller has it");
         flow.repeated = 0;
-        self.timers.set(slot, now + terms.silence);
+        self.timers.set(slot, now + params.silence);
     }
 
     /// Repeats the requests of flows that have been silent for too long.
-    pub fn deadline(&mut self, now: Time, terms: &Params, control: &mut VecDeque<Packet>) {
+    pub fn deadline(&mut self, now: Time, params: &Params, control: &mut VecDeque<Packet>) {
         while let Some(slot) = self.timers.expire(now) {
             let Some((id, flow)) = self.flows.get_mut(slot) else { continue };
-            control.push_back(flow.request(id, terms));
+            control.push_back(flow.request(id, params));
             self.counts.requests_resent += 1;
             flow.repeated = (flow.repeated + 1).min(DOUBLINGS_MAX);
-            self.timers.set(slot, now + terms.silence * (1 << flow.repeated));
+            self.timers.set(slot, now + params.silence * (1 << flow.repeated));
         }
     }
 
@@ -183,8 +183,8 @@ impl Sender {
 }
 
 impl Outgoing {
-    fn request(&self, id: FlowId, terms: &Params) -> Packet {
-        terms.control(id, self.dst, Header::Rts(self.announced()))
+    fn request(&self, id: FlowId, params: &Params) -> Packet {
+        params.control(id, self.dst, Header::Rts(self.announced()))
     }
 
     fn announced(&self) -> Announced {
@@ -201,21 +201,21 @@ impl Outgoing {
     }
 
     /// The class of the next packet, if the flow may send one.
-    fn next_class(&mut self, terms: &Params) -> Option<u8> {
+    fn next_class(&mut self, params: &Params) -> Option<u8> {
         self.next_free = self.sent.next_missing(self.next_free);
-        let free = (self.next_free < self.free).then(|| terms.class(self.packets));
+        let free = (self.next_free < self.free).then(|| params.class(self.packets));
         self.tokens.front().map(|token| token.class).or(free)
     }
 
-    fn data(&mut self, id: FlowId, terms: &Params) -> Packet {
+    fn data(&mut self, id: FlowId, params: &Params) -> Packet {
         let (number, token, class) = match self.tokens.pop_front() {
             Some(token) => (token.packet, token.number, token.class),
-            None => (self.next_free, self.next_free, terms.class(self.packets)),
+            None => (self.next_free, self.next_free, params.class(self.packets)),
         };
-        let offset = u64::from(number) * u64::from(terms.site.payload_max());
-        let payload = (self.bytes - offset).min(u64::from(terms.site.payload_max())) as u16;
+        let offset = u64::from(number) * u64::from(params.site.payload_max());
+        let payload = (self.bytes - offset).min(u64::from(params.site.payload_max())) as u16;
         let header = Header::Data(Data { flow: self.announced(), packet: number, token, offset });
-        let mut packet = terms.site.data_packet(id, self.dst, header, payload);
+        let mut packet = params.site.data_packet(id, self.dst, header, payload);
         packet.class = class;
         self.sent_packets += 1;
         self.sent.insert(number);

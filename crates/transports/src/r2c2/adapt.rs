@@ -130,17 +130,18 @@ impl Turn {
         let network = &plane.calculator.network;
         let of = |key: &Key, routing| network.links(routing, key.src, key.dst);
         let options = |(key, known): &(Key, Known)| -> (f64, Vec<Vec<LinkWeight>>) {
-            (f64::from(known.terms.weight), adapt.among.iter().map(|&routing| of(key, routing)).collect())
+            (f64::from(known.params.weight), adapt.among.iter().map(|&routing| of(key, routing)).collect())
         };
         let options: Vec<_> = flows.iter().map(options).collect();
         let mut worth = adapt.utility.measure(&flows.iter().map(|flow| flow.0.src).collect::<Vec<_>>());
         // A gene is an index among the protocols. A flow with another protocol counts as having the first.
         let gene =
-            |known: &Known| adapt.among.iter().position(|&routing| routing == known.terms.routing).unwrap_or(0) as u8;
+            |known: &Known| adapt.among.iter().position(|&routing| routing == known.params.routing).unwrap_or(0) as u8;
         let current: Vec<u8> = flows.iter().map(|flow| gene(&flow.1)).collect();
         let genes: Vec<u8> = (0..adapt.among.len() as u8).collect();
-        let plain =
-            |known: &Known| known.terms.priority == flows[0].1.terms.priority && known.terms.demand_bps().is_infinite();
+        let plain = |known: &Known| {
+            known.params.priority == flows[0].1.params.priority && known.params.demand_bps().is_infinite()
+        };
         let found = if flows.iter().all(|flow| plain(&flow.1)) {
             let mut fitness = Fitness::new(plane.calculator.capacity_bps(), &options);
             select(&current, &genes, &adapt.search, random, |genes| worth.of(fitness.rates(genes)))
@@ -148,7 +149,7 @@ impl Turn {
             select(&current, &genes, &adapt.search, random, |genes| {
                 let links = |(index, &gene): (usize, &u8)| &options[index].1[usize::from(gene)];
                 let asked = genes.iter().enumerate().map(links).zip(&flows);
-                let asked: Vec<Flow<'_>> = asked.map(|(links, (_, known))| flow(&known.terms, links)).collect();
+                let asked: Vec<Flow<'_>> = asked.map(|(links, (_, known))| flow(&known.params, links)).collect();
                 worth.of(&plane.calculator.allocate(&asked))
             })
         };
@@ -157,7 +158,7 @@ impl Turn {
         }
         let changed = flows.iter().zip(&found.assignment).filter_map(|((key, known), &gene)| {
             let routing = adapt.among[usize::from(gene)];
-            (routing != known.terms.routing).then_some((*key, routing))
+            (routing != known.params.routing).then_some((*key, routing))
         });
         let changed: Vec<_> = changed.collect();
         self.assignments += changed.len() as u64;

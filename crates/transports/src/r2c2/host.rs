@@ -104,9 +104,9 @@ impl R2c2 {
             return;
         }
         self.plane.unicast_bytes += far(packet);
-        let terms = Params { weight, priority, demand_kbps, routing };
+        let params = Params { weight, priority, demand_kbps, routing };
         let news = match finished {
-            false => self.plane.view.hear(key, terms, version, now),
+            false => self.plane.view.hear(key, params, version, now),
             true => self.plane.view.finish(key, version),
         };
         if !news {

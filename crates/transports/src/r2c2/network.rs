@@ -168,10 +168,10 @@ impl Calculator {
             if first.last().is_none_or(|last| last.0 != key.src) {
                 first.push((key.src, index));
             }
-            weights.push(self.network.links(known.terms.routing, key.src, key.dst));
+            weights.push(self.network.links(known.params.routing, key.src, key.dst));
         }
         let flows: Vec<Flow<'_>> =
-            view.iter().zip(&weights).map(|((_, known), links)| flow(&known.terms, links)).collect();
+            view.iter().zip(&weights).map(|((_, known), links)| flow(&known.params, links)).collect();
         let rates = Arc::new(Rates { first, bps: self.allocate(&flows) });
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= KNOWN_MAX {
@@ -204,8 +204,8 @@ impl Calculator {
 }
 
 /// A flow's input to the rate computation.
-pub fn flow<'a>(terms: &super::view::Params, links: &'a [LinkWeight]) -> Flow<'a> {
-    Flow { links, weight: f64::from(terms.weight), priority: terms.priority, demand: terms.demand_bps() }
+pub fn flow<'a>(params: &super::view::Params, links: &'a [LinkWeight]) -> Flow<'a> {
+    Flow { links, weight: f64::from(params.weight), priority: params.priority, demand: params.demand_bps() }
 }
 
 /// All calculators of a run.

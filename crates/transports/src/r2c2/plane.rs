@@ -39,14 +39,14 @@ pub(super) struct Plane {
 pub(super) struct News {
     pub flow: FlowId,
     pub key: Key,
-    pub terms: Params,
+    pub params: Params,
     pub version: u8,
     pub tree: u8,
 }
 
 impl Plane {
     /// A flow's settings by class, and the rate at which it is produced.
-    pub fn terms(&self, class: u16) -> (Params, Option<Rate>) {
+    pub fn params(&self, class: u16) -> (Params, Option<Rate>) {
         let routing = self.config.routing;
         let plain = Params { weight: 1, priority: 0, demand_kbps: UNLIMITED, routing };
         match self.allocations.get(usize::from(class)).and_then(Option::as_ref) {
@@ -75,7 +75,7 @@ impl Plane {
 
     /// A flow of this node has started, has changed, or still exists. The node's own view has it at once.
     pub fn announce(&mut self, now: Time, news: News) {
-        self.view.hear(news.key, news.terms, news.version, now);
+        self.view.hear(news.key, news.params, news.version, now);
         self.say(Header::Announce, news);
     }
 
@@ -85,8 +85,8 @@ impl Plane {
         self.say(Header::Finish, news);
     }
 
-    fn say(&mut self, what: fn(FlowState) -> Header, News { flow, key, terms, version, tree }: News) {
-        let Params { weight, priority, demand_kbps, routing } = terms;
+    fn say(&mut self, what: fn(FlowState) -> Header, News { flow, key, params, version, tree }: News) {
+        let Params { weight, priority, demand_kbps, routing } = params;
         let Key { dst, number, .. } = key;
         let rp = routing.code();
         let header = what(FlowState { dst, number, version, weight, priority, demand_kbps, tree, rp });
@@ -137,7 +137,7 @@ impl Plane {
         }
         let Some(mut said) = self.assigned(self.site.host, number) else { return false };
         // Another node may have chosen otherwise since, and flows have ended.
-        said.retain(|&(key, routing)| self.view.get(key).is_some_and(|known| known.terms.routing == routing));
+        said.retain(|&(key, routing)| self.view.get(key).is_some_and(|known| known.params.routing == routing));
         self.assign(&said, tree.wrapping_add(1) % self.config.trees);
         !said.is_empty()
     }

@@ -84,7 +84,7 @@ struct Numbers {
 
 struct Outgoing {
     key: Key,
-    terms: Params,
+    params: Params,
     version: u8,
     tree: u8,
     bytes: u64,
@@ -142,7 +142,7 @@ impl Numbers {
 
 impl Outgoing {
     fn news(&self, flow: FlowId) -> News {
-        News { flow, key: self.key, terms: self.terms, version: self.version, tree: self.tree }
+        News { flow, key: self.key, params: self.params, version: self.version, tree: self.tree }
     }
 
     /// Brings what the bucket owes up to now.
@@ -204,10 +204,10 @@ impl Sender {
             return;
         };
         let version = numbers.next_version(number);
-        let (terms, source) = plane.terms(message.class);
+        let (params, source) = plane.params(message.class);
         let outgoing = Outgoing {
             key: Key { src: plane.site.host, dst: message.dst, number },
-            terms,
+            params,
             version,
             tree: self.tree,
             bytes: message.bytes,
@@ -240,12 +240,12 @@ impl Sender {
         outgoing.settle(now);
         outgoing.active = true;
         let Key { src, dst, .. } = outgoing.key;
-        let links = plane.calculator.network.links(outgoing.terms.routing, src, dst);
+        let links = plane.calculator.network.links(outgoing.params.routing, src, dst);
         outgoing.demand.restart(now, outgoing.sent_bytes);
         plane.announce(now, outgoing.news(flow));
         self.active.insert(outgoing.key, slot);
         let first = match plane.config.first_rate {
-            FirstRate::Alone => plane.calculator.alone_bps(&links).min(outgoing.terms.demand_bps()),
+            FirstRate::Alone => plane.calculator.alone_bps(&links).min(outgoing.params.demand_bps()),
             FirstRate::Fair => {
                 self.counts.computed += 1;
                 let place = self.active.range(..outgoing.key).count();
@@ -304,7 +304,7 @@ impl Sender {
 
     fn data(&mut self, cx: &mut Cx<'_>, slot: u32, plane: &mut Plane) -> Option<Packet> {
         let (_, outgoing) = self.flows.get(slot).filter(|(_, outgoing)| outgoing.active)?;
-        let (key, routing) = (outgoing.key, outgoing.terms.routing);
+        let (key, routing) = (outgoing.key, outgoing.params.routing);
         match self.draw(cx, key, routing, plane) {
             Routed::Yes => {}
             Routed::NoPath => return self.wait_for_path(cx, slot, "there is no path to its receiver", plane),
@@ -430,8 +430,8 @@ impl Sender {
             else {
                 continue;
             };
-            if demand::is_news(demand_bps, outgoing.terms.demand_bps(), rate_bps) {
-                outgoing.terms.demand_kbps =
+            if demand::is_news(demand_bps, outgoing.params.demand_bps(), rate_bps) {
+                outgoing.params.demand_kbps =
                     ((demand_bps / 1_000.0).ceil()).clamp(1.0, f64::from(UNLIMITED - 1)) as u32;
                 self.counts.demands += 1;
                 self.again(now, slot, plane);
@@ -463,8 +463,8 @@ impl Sender {
                 return;
             };
             *version = next_version(*version);
-            let (terms, _) = plane.terms(0);
-            plane.finish(News { flow, key, terms, version: *version, tree });
+            let (params, _) = plane.params(0);
+            plane.finish(News { flow, key, params, version: *version, tree });
         }
         self.counts.announced_again += 1;
     }
@@ -494,8 +494,8 @@ impl Sender {
     /// A flow of this node changes its routing protocol.
     pub fn reroute(&mut self, key: Key, routing: Routing) {
         if let Some((_, outgoing)) = self.active.get(&key).and_then(|&slot| self.flows.get_mut(slot)) {
-            self.counts.rerouted += u64::from(outgoing.terms.routing != routing);
-            outgoing.terms.routing = routing;
+            self.counts.rerouted += u64::from(outgoing.params.routing != routing);
+            outgoing.params.routing = routing;
         }
     }
 

@@ -9,7 +9,7 @@
 //! detect corruption, we rely on a packet checksum"); of data it says that they have one. A node that forwarded
 //! unchecked would do so by a route that may be damaged. The checksum is all that there is: a rack's links are no
 //! Ethernet. It finds every single wrong bit, and of two wrong bits misses those that are opposite in the same column
-//! of 16: one pair in 32. What it misses goes on, as what it then says.
+//! of 16: one pair in 32. A damaged packet that it misses travels on with its changed fields.
 
 use node::Packet;
 use node::packet::flags;

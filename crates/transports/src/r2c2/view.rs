@@ -63,8 +63,8 @@ impl Params {
 /// What is known of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Known {
-    /// Its terms.
-    pub terms: Params,
+    /// Its parameters.
+    pub params: Params,
     /// When it was first heard of.
     pub since: Time,
     heard: Time,
@@ -94,19 +94,19 @@ pub struct View {
 impl View {
     /// An announcement has arrived, or a node's own flow has changed. Returns whether anything that rates depend on has
     /// changed.
-    pub fn hear(&mut self, key: Key, terms: Params, version: u8, now: Time) -> bool {
-        let fresh = Known { terms, since: now, heard: now, version };
+    pub fn hear(&mut self, key: Key, params: Params, version: u8, now: Time) -> bool {
+        let fresh = Known { params, since: now, heard: now, version };
         let Some(known) = self.flows.get_mut(&key) else {
             self.flows.insert(key, fresh);
-            self.digest = self.digest.wrapping_add(digest(key, terms));
+            self.digest = self.digest.wrapping_add(digest(key, params));
             return true;
         };
         if !follows(version, known.version) {
             return false;
         }
-        let before = std::mem::replace(known, Known { since: known.since, ..fresh }).terms;
-        self.digest = self.digest.wrapping_sub(digest(key, before)).wrapping_add(digest(key, terms));
-        before != terms
+        let before = std::mem::replace(known, Known { since: known.since, ..fresh }).params;
+        self.digest = self.digest.wrapping_sub(digest(key, before)).wrapping_add(digest(key, params));
+        before != params
     }
 
     /// A flow has finished. Returns whether it was known.
@@ -117,10 +117,12 @@ impl View {
 
     /// A flow changes its routing protocol. Returns whether that is new.
     pub fn assign(&mut self, key: Key, routing: Routing) -> bool {
-        let Some(known) = self.flows.get_mut(&key).filter(|known| known.terms.routing != routing) else { return false };
-        let before = known.terms;
-        known.terms.routing = routing;
-        let after = known.terms;
+        let Some(known) = self.flows.get_mut(&key).filter(|known| known.params.routing != routing) else {
+            return false;
+        };
+        let before = known.params;
+        known.params.routing = routing;
+        let after = known.params;
         self.digest = self.digest.wrapping_sub(digest(key, before)).wrapping_add(digest(key, after));
         true
     }
@@ -138,7 +140,7 @@ impl View {
     fn remove(&mut self, key: Key) -> bool {
         let known = self.flows.remove(&key);
         if let Some(known) = known {
-            self.digest = self.digest.wrapping_sub(digest(key, known.terms));
+            self.digest = self.digest.wrapping_sub(digest(key, known.params));
         }
         known.is_some()
     }
@@ -163,17 +165,18 @@ impl View {
         self.flows.is_empty()
     }
 
-    /// A digest that is equal for equal flows and terms, in whatever order they were heard of; for different ones it is
-    /// equal by accident once in 2^128.
+    /// A digest of all known flows and their parameters. It does not depend on the order in which they were heard of.
+    /// Views that differ have equal digests with a probability of 2^-128.
     pub fn digest(&self) -> u128 {
         self.digest
     }
 }
 
-fn digest(Key { src, dst, number }: Key, terms: Params) -> u128 {
+fn digest(Key { src, dst, number }: Key, params: Params) -> u128 {
     let ends = u64::from(src.0) << 32 | u64::from(dst.0);
-    let [number, weight, priority, code] = [number, terms.weight, terms.priority, terms.routing.code()].map(u64::from);
-    let rest = number << 56 | weight << 48 | priority << 40 | code << 32 | u64::from(terms.demand_kbps);
+    let [number, weight, priority, code] =
+        [number, params.weight, params.priority, params.routing.code()].map(u64::from);
+    let rest = number << 56 | weight << 48 | priority << 40 | code << 32 | u64::from(params.demand_kbps);
     let half = |salt| u128::from(mix(mix(salt, ends), rest));
     half(1) << 64 | half(2)
 }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Turns {
-    /// A queue pair that becomes ready goes behind all that wait.
+    /// A queue pair that becomes ready is served after all that already wait.
     #[default]
     InLine,
     /// Round robin over all queue pairs in the order of their start, as in HPCC's simulator. A new queue pair is last

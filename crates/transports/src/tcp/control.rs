@@ -6,7 +6,7 @@ use node::{FlowState, Site};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use units::{Duration, Problem, Rate, Time};
+use units::{Duration, FlowId, Problem, Rate, Time};
 
 use super::custom::contract::Sent;
 use contract::{About, CongestionSignal};
@@ -21,7 +21,7 @@ pub trait Algorithm:
     /// Title, source and summary.
     const ABOUT: About;
 
-    /// Whether its controls are a user's own: they hear of packets that leave, have a timer, and may fail.
+    /// Whether its controls are a user's own: they are called for packets that leave, have a timer, and may fail.
     const OWN: bool = false;
 
     /// Whether acknowledgements bring it samples of the delivery rate, for which the sender keeps a record of each
@@ -33,7 +33,8 @@ pub trait Algorithm:
     /// Checks what the types of its settings can't express. Keys of errors are relative to its own table.
     fn check(&self) -> Result<(), Problem>;
 
-    /// Checks that what its settings name has been read. Keys of errors are relative to its own table.
+    /// Checks that the files or classes that its settings name have been read. Keys of errors are relative to its own
+    /// table.
     fn check_on(&self) -> Result<(), Problem> {
         Ok(())
     }
@@ -69,6 +70,8 @@ pub enum Ecn {
 /// What a new flow knows.
 #[derive(Clone, Copy, Debug)]
 pub struct Start {
+    /// Its number, as in results.
+    pub flow: FlowId,
     /// When it starts.
     pub now: Time,
     /// Sender maximum segment size.
@@ -96,6 +99,7 @@ impl Start {
         let mss_bytes = u64::from(site.payload_max());
         let (base_rtt, hop_rtt) = line_above(&site.data_rtts).unwrap_or((site.data_rtt, Duration::ZERO));
         Start {
+            flow: FlowId(0),
             now: Time::ZERO,
             mss_bytes,
             window_bytes: u64::from(initial_window) * mss_bytes,
@@ -289,8 +293,8 @@ impl Start {
         let window_bytes = segments * mss_bytes;
         let (rtt, hop_rtt) = (Duration::from_us(10), Duration::from_us(2));
         let (packet_bytes, base_rtt, virtual_serialisation) = (mss_bytes + 40, rtt - hop_rtt, Duration::ZERO);
-        let now = Time::ZERO;
-        Start { now, mss_bytes, window_bytes, packet_bytes, rtt, base_rtt, hop_rtt, virtual_serialisation, seed: 0 }
+        let (flow, now, seed) = (FlowId(0), Time::ZERO, 0);
+        Start { flow, now, mss_bytes, window_bytes, packet_bytes, rtt, base_rtt, hop_rtt, virtual_serialisation, seed }
     }
 }
 

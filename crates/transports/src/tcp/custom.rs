@@ -1,16 +1,16 @@
-//! A congestion control of one's own: a WebAssembly module or a Python class, in the place of a control in Rust.
+//! A user's own congestion control: a WebAssembly module or a Python class instead of a control in Rust.
 //!
 //! Header, loss recovery and receiver are TCP's. The program answers what happens to a flow with a window and, if it
-//! likes, a rate and a timer ([`contract`]). Who runs programs is not decided here: a scenario's reader brings a
-//! [`contract::Module`] that it has made of what the scenario names ([`Config::load`]), so that this crate reads no
+//! likes, a rate and a timer ([`contract`]). This crate does not run programs itself: the scenario's reader makes a
+//! [`contract::Module`] of the file or class that the scenario names ([`Config::load`]), so that this crate reads no
 //! file and knows no language.
 //!
 //! A program may be wrong. What it answers is checked, and one that fails ends its flow with the reason; other flows
 //! go on. It sees its own flows alone, and no clock, so a run is as deterministic as any.
 //!
-//! Acknowledgements are most of what happens. A program that answers the same to many says so by
-//! [`contract::Verdict::quiet_bytes`], and hears of them together. DCTCP's then crosses into its language some twice a
-//! window, and decides as if it had heard of each.
+//! Most events are acknowledgements. A program whose answer would not change says so by
+//! [`contract::Verdict::quiet_bytes`], and gets several acknowledgements in one call. DCTCP is then called about twice
+//! a window, and decides as if it were called for each.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -43,7 +43,7 @@ pub enum Setting {
     Text(String),
 }
 
-/// Configuration of a control of one's own.
+/// Configuration of your own congestion control.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "CustomConfig")]
@@ -55,11 +55,11 @@ pub struct Config {
     /// `Scenario.with_`; a file can only say which it was. Default: none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub python: Option<String>,
-    /// Digest of the module's content, or of the class's source. A result says by it what ran; where it is given,
-    /// another content is refused. Default: that of what is there.
+    /// Digest of the module's content, or of the class's source, which results record. If it is given, a module or
+    /// class with another digest is refused. Default: the digest of what is found.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
-    /// Settings of the program, by the names that it gives them. Default: the program's.
+    /// Settings of the program, by its own names. Default: the program's defaults.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub settings: Settings,
     /// Congestion marks: `off`, `classic` (a mark counts like a loss, RFC 3168), or `proportional` (the share of marked
@@ -78,12 +78,12 @@ pub struct Config {
     made: Option<Made>,
 }
 
-/// TCP beneath a control of one's own, as beneath any other.
+/// Settings of TCP under your own congestion control, as under any other.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "CustomTcp")]
 pub struct Tcp {
-    /// Initial window, in segments (RFC 6928), which a program is told and may replace. Default: 10.
+    /// Initial window, in segments (RFC 6928). The program learns it and may replace it. Default: 10.
     pub initial_window: u16,
     /// Whether each message opens a connection first, which costs a round trip. Default: false.
     pub handshake: bool,
@@ -124,7 +124,7 @@ impl Default for Tcp {
     }
 }
 
-/// How a control of one's own uses congestion marks.
+/// How your own congestion control uses marks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum EcnUse {
@@ -137,7 +137,7 @@ pub enum EcnUse {
     Proportional,
 }
 
-/// A module that was read. Two scenarios that say the same run the same: a module's digest is part of what they say.
+/// A module that was read. Equal scenarios have equal runs: a module's digest is part of the scenario.
 #[derive(Clone)]
 struct Made {
     module: Arc<dyn Module>,
@@ -359,29 +359,38 @@ impl Own {
 
     /// Tells the program something, behind what was gathered.
     fn tell(&mut self, now: Time, what: impl FnOnce(&mut dyn Program) -> Result<Verdict, contract::Reason>) {
-        if let Some(acks) = self.gathered.take() {
-            self.ask(now, |program| program.on_ack(&acks));
-        }
-        self.ask(now, what);
+        self.tell_gathered(now);
+        let answer = self.program.as_mut().map(|program| what(&mut **program));
+        self.heed(now, answer);
     }
 
-    fn ask(&mut self, now: Time, what: impl FnOnce(&mut dyn Program) -> Result<Verdict, contract::Reason>) {
-        let Some(program) = &mut self.program else { return };
-        match what(&mut **program) {
-            Ok(verdict) => self.hold(now, verdict),
-            Err(reason) => (self.program, self.failed) = (None, Some(reason.words())),
+    /// Tells the program what was gathered, if anything was.
+    fn tell_gathered(&mut self, now: Time) {
+        let Some(acks) = &self.gathered else { return };
+        let answer = self.program.as_mut().map(|program| program.on_ack(acks));
+        self.gathered = None;
+        self.heed(now, answer);
+    }
+
+    /// What a program has answered, if there is one.
+    fn heed(&mut self, now: Time, answer: Option<Result<Verdict, contract::Reason>>) {
+        match answer {
+            None => {}
+            Some(Ok(verdict)) => self.hold(now, verdict),
+            Some(Err(reason)) => (self.program, self.failed) = (None, Some(reason.words())),
         }
     }
 }
 
 impl Control for Own {
     fn on_ack(&mut self, ack: &Ack) {
-        let acks = self.gathered.take().map_or_else(|| Acks::of(ack), |gathered| gathered.and(ack));
-        let quiet = acks.growing_bytes < self.verdict.quiet_bytes && ack.una <= self.verdict.quiet_until;
-        if quiet {
-            self.gathered = Some(acks);
-        } else {
-            self.ask(ack.now, |program| program.on_ack(&acks));
+        match &mut self.gathered {
+            Some(acks) => acks.add(ack),
+            none => *none = Some(Acks::of(ack)),
+        }
+        let growing_bytes = self.gathered.as_ref().map_or(0, |acks| acks.growing_bytes);
+        if growing_bytes >= self.verdict.quiet_bytes || ack.una > self.verdict.quiet_until {
+            self.tell_gathered(ack.now);
         }
     }
 

@@ -123,7 +123,8 @@ impl<A: Algorithm> Sender<A> {
 
     pub fn start(&mut self, cx: &mut Cx<'_>, message: &Message) {
         let virtual_serialisation = message.virtual_serialisation;
-        let start = Start { now: cx.now, seed: cx.random.bits(), virtual_serialisation, ..self.settings.start };
+        let (flow, now, seed) = (message.flow, cx.now, cx.random.bits());
+        let start = Start { flow, now, seed, virtual_serialisation, ..self.settings.start };
         let flow = Flow {
             dst: message.dst,
             bytes: message.bytes,
@@ -192,8 +193,8 @@ impl<A: Algorithm> Sender<A> {
         if again {
             // RFC 5681 section 3.1: after a lost SYN the initial window is one segment.
             let seed = cx.random.bits();
-            let now = cx.now;
-            let start = Start { now, window_bytes: self.settings.start.mss_bytes, seed, ..self.settings.start };
+            let (id, now, window_bytes) = (packet.flow, cx.now, self.settings.start.mss_bytes);
+            let start = Start { flow: id, now, window_bytes, seed, ..self.settings.start };
             flow.control = self.algorithm.start(start);
         } else {
             flow.rtt.sample(cx.now - at);

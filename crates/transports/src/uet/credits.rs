@@ -1,13 +1,14 @@
 //! RCCC, the receiver's credits: receiver-credit congestion control.
 //!
-//! Senders say how much credit they want (a *pull target*), and a receiver deals out as much as its link takes in, a
-//! few packets' worth at a time, to all that want some in turn. Where nobody wants any, those that have had what they
-//! wanted get some ahead, up to a window each: what they send next need not ask.
+//! Senders say how much credit they want (a *pull target*), and a receiver gives out as much as its link can receive,
+//! for a few packets at a time, to all senders that want some in turn. If none wants any, it gives credit in advance to
+//! senders that have received what they wanted, up to a window each, so that their next packets need not wait for
+//! credit.
 //!
-//! In an oversubscribed network the receiver's link is not the narrow one. There a receiver lowers the rate of its
-//! credits by what it sees of its data, once in about one and a half round trips: by the share of packets that were
-//! trimmed before the last link, and where more than a part of the rest is marked; otherwise it raises it, faster and
-//! faster while nothing is marked. Constants are those of `uet-htsim`.
+//! In an oversubscribed network the receiver's link may not be the bottleneck. There a receiver adapts the rate of its
+//! credits about once every one and a half round trips. It lowers the rate by the share of packets that were trimmed
+//! before the last link, and also if too many of the others are marked. Otherwise it raises the rate, faster and faster
+//! while nothing is marked. Constants are those of `uet-htsim`.
 
 use std::collections::VecDeque;
 
@@ -21,10 +22,10 @@ use super::receiver::Incoming;
 pub(super) const PACKETS_PER_PULL: u64 = 4;
 /// Part of the link's rate for which there is credit.
 const LINK_SHARE: f64 = 0.99;
-/// A pull without credit takes the time of so many bytes.
+/// A pull without credit takes the time of this many bytes.
 const EMPTY_PULL_BYTES: u64 = 1_024;
 
-/// What a flow has of credit at its receiver, in units of [`CREDIT_UNIT`].
+/// A flow's credit at its receiver, in units of [`CREDIT_UNIT`].
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Account {
     /// Given so far.
@@ -52,7 +53,8 @@ pub(super) struct Credits {
 }
 
 impl Credits {
-    /// Of a host with a link of this rate, for packets of so much payload and windows of so many bytes.
+    /// The credits of a host with a link of this rate, for full packets with `payload` bytes and windows of
+    /// `window_max` bytes.
     pub fn new(rate: Rate, payload: u64, window_max: u64, control: Option<RateControl>) -> Credits {
         let units = |bytes: u64| u32::try_from(bytes / CREDIT_UNIT).unwrap_or(u32::MAX).max(1);
         Credits {
@@ -66,7 +68,7 @@ impl Credits {
         }
     }
 
-    /// A sender wants so much credit in all, or had a packet trimmed (`again`), which it has to send with new credit.
+    /// A sender wants this much credit in all, or had a packet trimmed (`again`), which it has to send with new credit.
     pub fn ask(&mut self, flow: FlowId, account: &mut Account, target: u32, again: bool) {
         let more = target > account.target;
         account.target = account.target.max(target);
@@ -76,7 +78,7 @@ impl Credits {
         }
     }
 
-    /// The next pull that is due: the flow, and what it has of credit with it.
+    /// The next pull that is due: the flow, and its credit including this pull.
     pub fn next(&mut self, now: Time, flows: &mut FlowMap<Incoming>) -> Option<(FlowId, u32)> {
         if now < self.next_at {
             return None;
@@ -174,7 +176,7 @@ pub(super) struct RateControl {
 }
 
 impl RateControl {
-    /// In a network that is oversubscribed so many times to one.
+    /// In a network that is oversubscribed this many times to one.
     pub fn new(oversubscription: f64, rtt: Duration) -> RateControl {
         RateControl {
             rate: 1.0,

@@ -6,13 +6,13 @@ use node::{Cx, Endpoint, FlowState, Input, Packet, PollAt};
 use units::FlowId;
 
 use super::Header;
+use super::params::{CONTROL, DATA, Params};
 use super::receiver::Receiver;
 use super::sender::Sender;
 use super::spraying::Spraying;
-use super::terms::{CONTROL, DATA, Params};
 
 pub(super) struct Uet {
-    terms: Params,
+    params: Params,
     sender: Sender,
     receiver: Receiver,
     /// Control packets for the NIC.
@@ -22,23 +22,23 @@ pub(super) struct Uet {
 }
 
 impl Uet {
-    pub fn new(terms: Params, receiver: Receiver) -> Uet {
-        Uet { terms, sender: Sender::default(), receiver, control: VecDeque::new(), turn: 0 }
+    pub fn new(params: Params, receiver: Receiver) -> Uet {
+        Uet { params, sender: Sender::default(), receiver, control: VecDeque::new(), turn: 0 }
     }
 
     fn receive(&mut self, cx: &mut Cx<'_>, packet: &Packet) {
         match packet.header() {
-            Header::Data(data) => self.receiver.receive(cx, packet, data, &self.terms, &mut self.control),
-            Header::Rts(rts) => self.receiver.request(packet, rts, &self.terms, &mut self.control),
-            Header::Ack(ack) => self.sender.acked(cx, packet, ack, &self.terms),
-            Header::Nack(nack) => self.sender.nacked(cx, packet, nack, &self.terms),
-            Header::Pull(pull) => self.sender.pulled(cx, packet, pull.credit, &self.terms),
+            Header::Data(data) => self.receiver.receive(cx, packet, data, &self.params, &mut self.control),
+            Header::Rts(rts) => self.receiver.request(packet, rts, &self.params, &mut self.control),
+            Header::Ack(ack) => self.sender.acked(cx, packet, ack, &self.params),
+            Header::Nack(nack) => self.sender.nacked(cx, packet, nack, &self.params),
+            Header::Pull(pull) => self.sender.pulled(cx, packet, pull.credit, &self.params),
         }
     }
 
     /// Gives a packet its entropy value, as the flow label that switches hash. An answer takes that of its packet.
     fn spray(&mut self, packet: &mut Packet) {
-        if self.terms.spraying == Spraying::Switches {
+        if self.params.spraying == Spraying::Switches {
             return;
         }
         let entropy = match packet.header() {
@@ -46,7 +46,7 @@ impl Uet {
             Header::Ack(ack) if !ack.of_request => ack.entropy,
             Header::Nack(nack) => nack.entropy,
             Header::Ack(_) | Header::Pull(_) | Header::Rts(_) => {
-                self.turn = (self.turn + 1) % self.terms.entropies;
+                self.turn = (self.turn + 1) % self.params.entropies;
                 self.turn
             }
         };
@@ -58,18 +58,18 @@ impl Uet {
 impl Endpoint for Uet {
     fn handle(&mut self, cx: &mut Cx<'_>, input: Input<'_>) {
         match input {
-            Input::Send(message) => self.sender.start(cx, message, &self.terms),
+            Input::Send(message) => self.sender.start(cx, message, &self.params),
             Input::Packet(packet) => self.receive(cx, packet),
-            Input::Deadline => self.sender.deadline(cx, &self.terms, &mut self.control),
+            Input::Deadline => self.sender.deadline(cx, &self.params, &mut self.control),
         }
-        self.receiver.send_pulls(cx, &self.terms, &mut self.control);
+        self.receiver.send_pulls(cx, &self.params, &mut self.control);
     }
 
     fn poll_transmit(&mut self, cx: &mut Cx<'_>) -> Option<Packet> {
         let answer = if cx.gate.open(CONTROL) { self.control.pop_front() } else { None };
         let mut packet = match answer {
             Some(answer) => answer,
-            None if cx.gate.open(DATA) => self.sender.poll_data(cx, &self.terms)?,
+            None if cx.gate.open(DATA) => self.sender.poll_data(cx, &self.params)?,
             None => return None,
         };
         self.spray(&mut packet);
@@ -81,7 +81,7 @@ impl Endpoint for Uet {
     }
 
     fn state(&self, flow: FlowId, say: &mut FlowState) {
-        self.sender.state(flow, &self.terms, say);
+        self.sender.state(flow, &self.params, say);
         self.receiver.state(flow, say);
     }
 

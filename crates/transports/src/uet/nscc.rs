@@ -8,9 +8,9 @@
 //! | not marked | proportional increase, by how far it is below | fair increase, the same for all |
 //! | marked | nothing | multiplicative decrease, by the mean delay, once a round trip |
 //!
-//! Beside them: *fast increase* once a whole window has come back without any queue; *quick adapt*, which sets the
-//! window to what has arrived in one round trip where that is a small part of it and there were losses or very long
-//! delays; and a trimmed packet takes its own size from the window.
+//! There are three more rules: *fast increase* once a whole window has been acknowledged without queueing delay; *quick
+//! adapt*, which sets the window to the bytes that have arrived in one round trip, if that is a small part of the
+//! window and there were losses or very long delays; and a trimmed packet reduces the window by its own size.
 //!
 //! Constants follow from the network's round trip and rate in proportion to a reference of 12 us at 100 Gbps, for which
 //! they were chosen. They are those of `uet-htsim` (`UecSrc::initNsccParams`), in which the authors of the
@@ -31,7 +31,7 @@ const GAMMA: f64 = 0.8;
 const DECREASE_MAX: f64 = 0.5;
 /// Quick adapt acts where less than this part of the greatest window has arrived in a round trip.
 const QUICK_ADAPT_PART: u64 = 8;
-/// Quick adapt acts at a delay of so many targets.
+/// Quick adapt acts at a delay of this many targets.
 const QUICK_ADAPT_TARGETS: u64 = 4;
 /// Bytes that are acknowledged before increases are applied, in full packets.
 const ADJUST_PACKETS: u64 = 8;
@@ -212,7 +212,7 @@ impl Window {
         }
     }
 
-    /// Applies what has been gained.
+    /// Applies the increases that have been summed up.
     fn adjust(&mut self, gains: &Gains, now: Time) {
         self.bytes += (self.gained / self.bytes as f64) as u64;
         if now.since(self.adjusted_at) >= gains.network_rtt {
@@ -226,8 +226,8 @@ impl Window {
         self.bytes = self.bytes.clamp(gains.mtu, self.max);
     }
 
-    /// A packet of so many bytes was trimmed; `rtt` is how long it took to hear of it. Where receivers give credit and
-    /// it happened on the last link, they see to it (`by_credit`).
+    /// A packet of this many bytes was trimmed; `rtt` is the time until the NACK arrived. Where receivers give credit
+    /// and it happened on the last link, they see to it (`by_credit`).
     pub fn trimmed(&mut self, gains: &Gains, now: Time, rtt: Duration, bytes: u64, by_credit: bool, in_flight: u64) {
         self.delay(gains, rtt);
         self.quick.ignored += bytes;
@@ -239,7 +239,7 @@ impl Window {
         }
     }
 
-    /// A packet of so many bytes was lost, and nothing was heard of it.
+    /// A packet of this many bytes was lost without a NACK.
     pub fn lost(&mut self, gains: &Gains, bytes: u64) {
         self.bytes = self.bytes.saturating_sub(bytes).max(gains.mtu);
     }

@@ -10,7 +10,7 @@ use units::{FlowId, HostId, Time};
 use super::Header;
 use super::credits::{Account, Credits};
 use super::header::{Ack, CREDIT_UNIT, Data, Nack, Pull, Rts};
-use super::terms::{Params, REACH};
+use super::params::{Params, REACH};
 use crate::bits::Bits;
 
 pub(super) struct Receiver {
@@ -69,7 +69,7 @@ impl Receiver {
         cx: &mut Cx<'_>,
         packet: &Packet,
         data: Data,
-        terms: &Params,
+        params: &Params,
         control: &mut VecDeque<Packet>,
     ) {
         let (trimmed, marked) = (packet.has(flags::TRIMMED), packet.has(flags::CE));
@@ -80,7 +80,7 @@ impl Receiver {
         }
         let Data { psn, entropy, resent, .. } = data;
         let cause = Cause { psn, entropy, marked: marked && !trimmed, resent, of_request: false };
-        let Some(slot) = self.find(packet, data.message_bytes, &cause, terms, control) else { return };
+        let Some(slot) = self.find(packet, data.message_bytes, &cause, params, control) else { return };
         let Some((_, flow)) = self.flows.get_mut(slot) else { return };
         if psn >= flow.packets || psn > flow.received.first_missing.saturating_add(REACH) {
             self.counts.malformed += 1;
@@ -92,14 +92,14 @@ impl Receiver {
         }
         if known {
             self.counts.duplicates += 1;
-            self.ack(slot, &cause, terms, control);
+            self.ack(slot, &cause, params, control);
         } else if trimmed {
             self.counts.trimmed += 1;
             self.counts.nacks += 1;
             let nack = Nack { psn, entropy, marked, resent, last_hop: data.last_hop };
-            control.push_back(terms.control(packet.flow, packet.src, Header::Nack(nack)));
-        } else if self.take(slot, psn, data.ack_request, &cause, terms) {
-            self.ack(slot, &cause, terms, control);
+            control.push_back(params.control(packet.flow, packet.src, Header::Nack(nack)));
+        } else if self.take(slot, psn, data.ack_request, &cause, params) {
+            self.ack(slot, &cause, params, control);
         }
         if self.flows.get(slot).is_some_and(|(_, flow)| flow.received.count == flow.packets) {
             self.flows.remove(slot);
@@ -110,31 +110,31 @@ impl Receiver {
 
     /// Takes in a packet. Whether it is to be acknowledged now: marked, asked for, the first, enough since the last
     /// time, or the last that was missing of what was asked for.
-    fn take(&mut self, slot: u32, psn: u32, asked: bool, cause: &Cause, terms: &Params) -> bool {
+    fn take(&mut self, slot: u32, psn: u32, asked: bool, cause: &Cause, params: &Params) -> bool {
         let Some((_, flow)) = self.flows.get_mut(slot) else { return false };
         let first = flow.received.count == 0;
         self.counts.out_of_order += u64::from(psn != flow.received.first_missing);
         flow.received.insert(psn);
-        let bytes = terms.wire_bytes(flow.bytes, psn);
+        let bytes = params.wire_bytes(flow.bytes, psn);
         flow.received_bytes += bytes;
         flow.unacked_bytes += bytes;
         flow.ack_owed |= asked;
         let in_order = flow.received.count == flow.received.first_missing;
         let owed = flow.ack_owed && in_order;
         flow.ack_owed &= !in_order;
-        cause.marked || asked || first || owed || flow.unacked_bytes >= terms.ack_bytes
+        cause.marked || asked || first || owed || flow.unacked_bytes >= params.ack_bytes
     }
 
     /// Handles a request for credit.
-    pub fn request(&mut self, packet: &Packet, rts: Rts, terms: &Params, control: &mut VecDeque<Packet>) {
+    pub fn request(&mut self, packet: &Packet, rts: Rts, params: &Params, control: &mut VecDeque<Packet>) {
         let cause = Cause { psn: 0, entropy: 0, marked: false, resent: false, of_request: true };
-        let Some(slot) = self.find(packet, rts.message_bytes, &cause, terms, control) else { return };
+        let Some(slot) = self.find(packet, rts.message_bytes, &cause, params, control) else { return };
         if let Some(credits) = &mut self.credits
             && let Some((_, flow)) = self.flows.get_mut(slot)
         {
             credits.ask(packet.flow, &mut flow.account, rts.pull_target, true);
         }
-        self.ack(slot, &cause, terms, control);
+        self.ack(slot, &cause, params, control);
     }
 
     /// The slot of a packet's message, new if this is the first of it. None, and an answer, if it is complete; none if
@@ -144,32 +144,32 @@ impl Receiver {
         packet: &Packet,
         bytes: u64,
         cause: &Cause,
-        terms: &Params,
+        params: &Params,
         control: &mut VecDeque<Packet>,
     ) -> Option<u32> {
         if self.finished.contains(&packet.flow) {
             self.counts.duplicates += 1;
             self.counts.acks += 1;
-            let packets = terms.packets(bytes);
+            let packets = params.packets(bytes);
             let ack = Ack {
                 psn: cause.psn,
                 entropy: cause.entropy,
                 cumulative: packets,
                 base: packets,
                 bitmap: 0,
-                received_bytes: terms.all_wire_bytes(bytes),
+                received_bytes: params.all_wire_bytes(bytes),
                 marked: cause.marked,
                 resent: cause.resent,
                 of_request: cause.of_request,
             };
-            control.push_back(terms.control(packet.flow, packet.src, Header::Ack(ack)));
+            control.push_back(params.control(packet.flow, packet.src, Header::Ack(ack)));
             return None;
         }
         let slot = self.flows.slot(packet.flow).unwrap_or_else(|| {
             let new = Incoming {
                 src: packet.src,
                 bytes,
-                packets: terms.packets(bytes),
+                packets: params.packets(bytes),
                 received: Bits::default(),
                 received_bytes: 0,
                 unacked_bytes: 0,
@@ -183,7 +183,7 @@ impl Receiver {
         same.then_some(slot)
     }
 
-    fn ack(&mut self, slot: u32, cause: &Cause, terms: &Params, control: &mut VecDeque<Packet>) {
+    fn ack(&mut self, slot: u32, cause: &Cause, params: &Params, control: &mut VecDeque<Packet>) {
         let Some((id, flow)) = self.flows.get_mut(slot) else { return };
         flow.unacked_bytes = 0;
         let cumulative = flow.received.first_missing;
@@ -202,11 +202,11 @@ impl Receiver {
             of_request: cause.of_request,
         };
         self.counts.acks += 1;
-        control.push_back(terms.control(id, flow.src, Header::Ack(ack)));
+        control.push_back(params.control(id, flow.src, Header::Ack(ack)));
     }
 
     /// Sends the pulls that are due.
-    pub fn send_pulls(&mut self, cx: &mut Cx<'_>, terms: &Params, control: &mut VecDeque<Packet>) {
+    pub fn send_pulls(&mut self, cx: &mut Cx<'_>, params: &Params, control: &mut VecDeque<Packet>) {
         let Some(credits) = &mut self.credits else { return };
         if let Some(rates) = &mut credits.control {
             rates.decide(cx.now, cx.random);
@@ -214,7 +214,7 @@ impl Receiver {
         while let Some((flow, credit)) = credits.next(cx.now, &mut self.flows) {
             let Some(to) = self.flows.of(flow).map(|flow| flow.src) else { continue };
             self.counts.pulls += 1;
-            control.push_back(terms.control(flow, to, Header::Pull(Pull { credit })));
+            control.push_back(params.control(flow, to, Header::Pull(Pull { credit })));
         }
     }
 

@@ -9,15 +9,15 @@ use units::{FlowId, HostId, Stream, Time};
 use super::Header;
 use super::header::{Ack, CREDIT_UNIT, Data, Nack, Rts};
 use super::nscc::Window;
+use super::params::{DATA, Params, REACH};
 use super::spraying::{Fate, Spray};
-use super::terms::{DATA, Params, REACH};
 
-/// A packet's timeout doubles each time that it is sent again, up to so many times.
+/// A packet's timeout doubles each time that it is sent again, up to this many times.
 const BACKOFF_MAX: u32 = 6;
-/// A sender without credit and with nothing in flight waits for so many timeouts before it asks again: in a large
+/// A sender without credit and with nothing in flight waits for this many timeouts before it asks again: in a large
 /// incast its turn at the receiver is long in coming.
 const PATIENCE: u64 = 16;
-/// Fewest packets that overtake one before it is taken for lost.
+/// Fewest packets that overtake one before it counts as lost.
 const OVERTAKEN_MIN: u32 = 5;
 
 #[derive(Default)]
@@ -74,7 +74,7 @@ struct Credit {
     bytes: i64,
     /// Credit so far, in units of [`CREDIT_UNIT`].
     given: u32,
-    /// The first window needs no credit, until the receiver is heard of.
+    /// The first window needs no credit, until the receiver's first answer.
     speculating: bool,
     /// When it was last asked for by itself, and how often since anything was heard.
     asked_at: Option<Time>,
@@ -103,8 +103,8 @@ enum State {
 }
 
 impl Sent {
-    fn deadline(&self, terms: &Params) -> Time {
-        self.at + terms.rto * (1u64 << (self.times - 1).min(BACKOFF_MAX))
+    fn deadline(&self, params: &Params) -> Time {
+        self.at + params.rto * (1u64 << (self.times - 1).min(BACKOFF_MAX))
     }
 
     /// Whether an answer that says whether its packet was sent before is one of this copy.
@@ -114,11 +114,11 @@ impl Sent {
 }
 
 impl Outgoing {
-    fn new(message: &Message, terms: &Params, now: Time, random: &mut Stream) -> Outgoing {
+    fn new(message: &Message, params: &Params, now: Time, random: &mut Stream) -> Outgoing {
         Outgoing {
             dst: message.dst,
             bytes: message.bytes,
-            packets: terms.packets(message.bytes),
+            packets: params.packets(message.bytes),
             una: 0,
             sent: VecDeque::new(),
             lost: BTreeSet::new(),
@@ -128,10 +128,10 @@ impl Outgoing {
             arrived_place: 0,
             in_flight: 0,
             received_bytes: 0,
-            spray: Spray::new(terms.spraying, terms.entropies, random),
-            window: terms.nscc.as_ref().map(|gains| Window::new(gains, now)),
+            spray: Spray::new(params.spraying, params.entropies, random),
+            window: params.nscc.as_ref().map(|gains| Window::new(gains, now)),
             credit: Credit {
-                bytes: terms.window_max as i64,
+                bytes: params.window_max as i64,
                 given: 0,
                 speculating: true,
                 asked_at: None,
@@ -160,30 +160,31 @@ impl Outgoing {
         self.sent.get_mut(psn.checked_sub(self.una)? as usize)
     }
 
-    fn may_send(&self, terms: &Params) -> bool {
+    fn may_send(&self, params: &Params) -> bool {
         let Some(psn) = self.following() else { return false };
-        let bytes = terms.wire_bytes(self.bytes, psn) as i64;
+        let bytes = params.wire_bytes(self.bytes, psn) as i64;
         let fits = self.window.as_ref().is_none_or(|window| self.in_flight + bytes <= window.bytes as i64);
-        fits && (!terms.rccc || self.credit.bytes > 0)
+        fits && (!params.rccc || self.credit.bytes > 0)
     }
 
     /// Bytes left to send, headers included.
-    fn backlog(&self, terms: &Params) -> u64 {
+    fn backlog(&self, params: &Params) -> u64 {
         let next = self.next();
-        let sent = u64::from(next) * u64::from(terms.site.payload_max());
-        let new = self.bytes.saturating_sub(sent) + u64::from(self.packets - next) * u64::from(terms.site.header_bytes);
-        new + self.lost.iter().map(|&psn| terms.wire_bytes(self.bytes, psn)).sum::<u64>()
+        let sent = u64::from(next) * u64::from(params.site.payload_max());
+        let new =
+            self.bytes.saturating_sub(sent) + u64::from(self.packets - next) * u64::from(params.site.header_bytes);
+        new + self.lost.iter().map(|&psn| params.wire_bytes(self.bytes, psn)).sum::<u64>()
     }
 
     /// Credit that this sender wants in all; `others` take part in what its link can send.
-    fn pull_target(&self, terms: &Params, others: usize) -> u32 {
-        if !terms.rccc {
+    fn pull_target(&self, params: &Params, others: usize) -> u32 {
+        if !params.rccc {
             return 0;
         }
-        let mtu = u64::from(terms.site.mtu_bytes);
-        let backlog = self.backlog(terms);
+        let mtu = u64::from(params.site.mtu_bytes);
+        let backlog = self.backlog(params);
         let window = self.window.as_ref().map_or(u64::MAX, |window| window.bytes + mtu);
-        let mut wanted = backlog.min(window).min(terms.window_max) as i64 - self.credit.bytes;
+        let mut wanted = backlog.min(window).min(params.window_max) as i64 - self.credit.bytes;
         if self.credit.speculating && backlog > 0 {
             wanted = wanted.max(mtu as i64);
         }
@@ -193,10 +194,10 @@ impl Outgoing {
     }
 
     /// A packet has arrived.
-    fn arrive(&mut self, psn: u32, terms: &Params) {
-        let bytes = terms.wire_bytes(self.bytes, psn) as i64;
+    fn arrive(&mut self, psn: u32, params: &Params) {
+        let bytes = params.wire_bytes(self.bytes, psn) as i64;
         let Some(sent) = self.of(psn) else { return };
-        let (before, deadline) = (sent.state, sent.deadline(terms));
+        let (before, deadline) = (sent.state, sent.deadline(params));
         let place = (sent.times == 1).then_some(sent.place);
         sent.state = State::Arrived;
         match before {
@@ -216,10 +217,10 @@ impl Outgoing {
     }
 
     /// A packet in flight is lost: it goes again.
-    fn lose(&mut self, psn: u32, terms: &Params) {
-        let bytes = terms.wire_bytes(self.bytes, psn) as i64;
+    fn lose(&mut self, psn: u32, params: &Params) {
+        let bytes = params.wire_bytes(self.bytes, psn) as i64;
         let Some(sent) = self.of(psn) else { return };
-        let deadline = sent.deadline(terms);
+        let deadline = sent.deadline(params);
         sent.state = State::Lost;
         self.deadlines.remove(&(deadline, psn));
         self.lost.insert(psn);
@@ -227,22 +228,22 @@ impl Outgoing {
     }
 
     /// What an acknowledgement says has arrived.
-    fn take(&mut self, ack: &Ack, terms: &Params) {
+    fn take(&mut self, ack: &Ack, params: &Params) {
         let named = (0..64).filter(|bit| ack.bitmap >> bit & 1 == 1).filter_map(|bit| ack.base.checked_add(bit));
         for psn in named {
-            self.arrive(psn, terms);
+            self.arrive(psn, params);
         }
         while self.una < ack.cumulative {
-            self.arrive(self.una, terms);
+            self.arrive(self.una, params);
             self.sent.pop_front();
             self.una += 1;
         }
     }
 
-    /// Loses what so many others have overtaken.
-    fn infer_losses(&mut self, terms: &Params) -> u64 {
-        let window = self.window.as_ref().map_or(terms.window_max, |window| window.bytes * 3 / 2);
-        let packets = window.min(terms.window_max) / u64::from(terms.site.mtu_bytes);
+    /// Loses what this many others have overtaken.
+    fn infer_losses(&mut self, params: &Params) -> u64 {
+        let window = self.window.as_ref().map_or(params.window_max, |window| window.bytes * 3 / 2);
+        let packets = window.min(params.window_max) / u64::from(params.site.mtu_bytes);
         let most = OVERTAKEN_MIN.max(packets as u32);
         let mut inferred = 0;
         while let Some(&(place, psn)) = self.order.front() {
@@ -251,9 +252,9 @@ impl Outgoing {
                 if place.saturating_add(most) > self.arrived_place {
                     break;
                 }
-                let bytes = terms.wire_bytes(self.bytes, psn);
-                self.lose(psn, terms);
-                if let (Some(window), Some(gains)) = (&mut self.window, &terms.nscc) {
+                let bytes = params.wire_bytes(self.bytes, psn);
+                self.lose(psn, params);
+                if let (Some(window), Some(gains)) = (&mut self.window, &params.nscc) {
                     window.lost(gains, bytes);
                 }
                 inferred += 1;
@@ -263,7 +264,7 @@ impl Outgoing {
         inferred
     }
 
-    /// The receiver was heard of: what was sent until now needed no credit, from now on all does.
+    /// The receiver has answered: packets until now needed no credit, from now on all do.
     fn stop_speculating(&mut self, now: Time) {
         (self.credit.heard_at, self.credit.times) = (now, 0);
         if std::mem::take(&mut self.credit.speculating) {
@@ -272,34 +273,34 @@ impl Outgoing {
     }
 
     /// Whether it has something to send and no credit.
-    fn is_starved(&self, terms: &Params) -> bool {
-        terms.rccc && self.credit.bytes <= 0 && self.following().is_some()
+    fn is_starved(&self, params: &Params) -> bool {
+        params.rccc && self.credit.bytes <= 0 && self.following().is_some()
     }
 
     /// When a sender without credit asks for it, if nothing is heard.
-    fn asks_at(&self, terms: &Params) -> Time {
-        self.credit.heard_at + terms.rto * (PATIENCE << self.credit.times.min(BACKOFF_MAX))
+    fn asks_at(&self, params: &Params) -> Time {
+        self.credit.heard_at + params.rto * (PATIENCE << self.credit.times.min(BACKOFF_MAX))
     }
 
     /// When something must be done if nothing is heard.
-    fn timeout(&self, terms: &Params) -> Option<Time> {
-        let asks = self.is_starved(terms).then(|| self.asks_at(terms));
+    fn timeout(&self, params: &Params) -> Option<Time> {
+        let asks = self.is_starved(params).then(|| self.asks_at(params));
         let packet = self.deadlines.first().map(|(at, _)| *at);
         asks.into_iter().chain(packet).min()
     }
 
-    /// What nothing was heard of until now is lost. How many packets that are.
-    fn time_out(&mut self, now: Time, terms: &Params) -> u64 {
+    /// Packets without an answer until now are lost. How many packets that are.
+    fn time_out(&mut self, now: Time, params: &Params) -> u64 {
         let mut timeouts = 0;
         while let Some(&(at, psn)) = self.deadlines.first()
             && at <= now
         {
             timeouts += 1;
             let entropy = self.of(psn).map_or(0, |sent| sent.entropy);
-            self.lose(psn, terms);
+            self.lose(psn, params);
             self.spray.heard(now, entropy, Fate::Lost);
-            if let (Some(window), Some(gains)) = (&mut self.window, &terms.nscc) {
-                window.lost(gains, terms.wire_bytes(self.bytes, psn));
+            if let (Some(window), Some(gains)) = (&mut self.window, &params.nscc) {
+                window.lost(gains, params.wire_bytes(self.bytes, psn));
             }
         }
         timeouts
@@ -308,12 +309,12 @@ impl Outgoing {
 
 impl Sender {
     /// What a flow has here.
-    pub fn state(&self, flow: FlowId, terms: &Params, say: &mut FlowState) {
+    pub fn state(&self, flow: FlowId, params: &Params, say: &mut FlowState) {
         let Some(of) = self.flows.of(flow) else { return };
         if let Some(window) = &of.window {
             say.window_bytes(window.bytes);
         }
-        if terms.rccc {
+        if params.rccc {
             say.say("credit_bytes", of.credit.bytes.max(0) as u64);
         }
         say.say("lost_packets", of.lost.len() as u64);
@@ -321,16 +322,16 @@ impl Sender {
     }
 
     /// A message to send.
-    pub fn start(&mut self, cx: &mut Cx<'_>, message: &Message, terms: &Params) {
-        let slot = self.flows.insert(message.flow, Outgoing::new(message, terms, cx.now, cx.random));
-        self.settle(slot, terms);
+    pub fn start(&mut self, cx: &mut Cx<'_>, message: &Message, params: &Params) {
+        let slot = self.flows.insert(message.flow, Outgoing::new(message, params, cx.now, cx.random));
+        self.settle(slot, params);
     }
 
     /// An acknowledgement.
-    pub fn acked(&mut self, cx: &mut Cx<'_>, packet: &Packet, ack: Ack, terms: &Params) {
+    pub fn acked(&mut self, cx: &mut Cx<'_>, packet: &Packet, ack: Ack, params: &Params) {
         let Some(slot) = self.flows.slot(packet.flow) else { return };
         let Some((id, flow)) = self.flows.get_mut(slot) else { return };
-        let possible = ack.cumulative <= flow.next() && ack.received_bytes <= terms.all_wire_bytes(flow.bytes);
+        let possible = ack.cumulative <= flow.next() && ack.received_bytes <= params.all_wire_bytes(flow.bytes);
         if flow.dst != packet.src || !possible {
             self.counts.malformed += 1;
             return;
@@ -343,15 +344,15 @@ impl Sender {
             .filter(|sent| !ack.of_request && sent.state == State::InFlight && sent.is_copy(ack.resent));
         let (rtt, place) = copy.map(|sent| (cx.now.since(sent.at), sent.place)).unzip();
         flow.arrived_place = flow.arrived_place.max(place.unwrap_or(0));
-        flow.take(&ack, terms);
+        flow.take(&ack, params);
         if !ack.of_request {
             flow.spray.heard(cx.now, ack.entropy, if ack.marked { Fate::Marked } else { Fate::Good });
         }
-        if let (Some(window), Some(gains)) = (&mut flow.window, &terms.nscc) {
+        if let (Some(window), Some(gains)) = (&mut flow.window, &params.nscc) {
             window.acked(gains, cx.now, rtt, ack.marked, newly, flow.in_flight.max(0) as u64);
         }
-        if terms.infers_losses {
-            self.counts.inferred_losses += flow.infer_losses(terms);
+        if params.infers_losses {
+            self.counts.inferred_losses += flow.infer_losses(params);
         }
         flow.stop_speculating(cx.now);
         if flow.una == flow.packets {
@@ -361,11 +362,11 @@ impl Sender {
             cx.events.push(Event::Completed { flow: id, sent_packets, resent_packets });
             return;
         }
-        self.settle(slot, terms);
+        self.settle(slot, params);
     }
 
     /// A packet was trimmed.
-    pub fn nacked(&mut self, cx: &mut Cx<'_>, packet: &Packet, nack: Nack, terms: &Params) {
+    pub fn nacked(&mut self, cx: &mut Cx<'_>, packet: &Packet, nack: Nack, params: &Params) {
         let Some(slot) = self.flows.slot(packet.flow) else { return };
         let Some((_, flow)) = self.flows.get_mut(slot) else { return };
         if flow.dst != packet.src {
@@ -373,16 +374,16 @@ impl Sender {
             return;
         }
         flow.stop_speculating(cx.now);
-        let bytes = terms.wire_bytes(flow.bytes, nack.psn);
+        let bytes = params.wire_bytes(flow.bytes, nack.psn);
         let in_flight = flow.in_flight.max(0) as u64;
         let copy = flow.of(nack.psn).filter(|sent| sent.state == State::InFlight && (sent.times > 1) == nack.resent);
         if let Some(sent) = copy {
             let rtt = cx.now.since(sent.at);
-            if let (Some(window), Some(gains)) = (&mut flow.window, &terms.nscc) {
-                let by_credit = terms.rccc && nack.last_hop;
+            if let (Some(window), Some(gains)) = (&mut flow.window, &params.nscc) {
+                let by_credit = params.rccc && nack.last_hop;
                 window.trimmed(gains, cx.now, rtt, bytes, by_credit, in_flight);
             }
-            flow.lose(nack.psn, terms);
+            flow.lose(nack.psn, params);
             let fate = match (nack.last_hop, nack.marked) {
                 (false, _) => Fate::Trimmed,
                 (true, true) => Fate::Marked,
@@ -390,14 +391,14 @@ impl Sender {
             };
             flow.spray.heard(cx.now, nack.entropy, fate);
         }
-        self.settle(slot, terms);
+        self.settle(slot, params);
     }
 
     /// Credit so far.
-    pub fn pulled(&mut self, cx: &mut Cx<'_>, packet: &Packet, credit: u32, terms: &Params) {
+    pub fn pulled(&mut self, cx: &mut Cx<'_>, packet: &Packet, credit: u32, params: &Params) {
         let Some(slot) = self.flows.slot(packet.flow) else { return };
         let Some((_, flow)) = self.flows.get_mut(slot) else { return };
-        if flow.dst != packet.src || !terms.rccc {
+        if flow.dst != packet.src || !params.rccc {
             self.counts.malformed += 1;
             return;
         }
@@ -405,30 +406,30 @@ impl Sender {
         let more = credit.saturating_sub(flow.credit.given);
         flow.credit.given += more;
         let bytes = flow.credit.bytes.saturating_add_unsigned(u64::from(more) * CREDIT_UNIT);
-        flow.credit.bytes = bytes.min(terms.window_max as i64);
-        self.settle(slot, terms);
+        flow.credit.bytes = bytes.min(params.window_max as i64);
+        self.settle(slot, params);
     }
 
     /// The next data packet for the NIC.
-    pub fn poll_data(&mut self, cx: &mut Cx<'_>, terms: &Params) -> Option<Packet> {
+    pub fn poll_data(&mut self, cx: &mut Cx<'_>, params: &Params) -> Option<Packet> {
         while let Some((id, slot)) = self.ready.pop_front() {
             // The slot of a flow that has ended may belong to another by now.
             let Some((_, flow)) = self.flows.get_mut(slot).filter(|known| known.0 == id) else { continue };
             flow.listed = false;
-            if !flow.may_send(terms) {
+            if !flow.may_send(params) {
                 continue;
             }
             let Some(psn) = flow.following() else { continue };
-            let packet = Self::data(cx, id, flow, psn, terms, self.ready.len());
+            let packet = Self::data(cx, id, flow, psn, params, self.ready.len());
             self.counts.retransmissions += u64::from(flow.of(psn).is_some_and(|sent| sent.times > 1));
-            self.settle(slot, terms);
+            self.settle(slot, params);
             return Some(packet);
         }
         None
     }
 
-    fn data(cx: &mut Cx<'_>, id: FlowId, flow: &mut Outgoing, psn: u32, terms: &Params, others: usize) -> Packet {
-        let (payload, bytes) = (terms.payload(flow.bytes, psn), terms.wire_bytes(flow.bytes, psn));
+    fn data(cx: &mut Cx<'_>, id: FlowId, flow: &mut Outgoing, psn: u32, params: &Params, others: usize) -> Packet {
+        let (payload, bytes) = (params.payload(flow.bytes, psn), params.wire_bytes(flow.bytes, psn));
         let entropy = flow.spray.next(cx.random);
         let resent = flow.lost.remove(&psn);
         let place = flow.next_place;
@@ -444,66 +445,66 @@ impl Sender {
                 new
             }
         };
-        flow.deadlines.insert((sent.deadline(terms), psn));
-        if terms.infers_losses {
+        flow.deadlines.insert((sent.deadline(params), psn));
+        if params.infers_losses {
             flow.order.push_back((place, psn));
         }
         flow.in_flight += bytes as i64;
-        flow.credit.bytes -= if terms.rccc { bytes as i64 } else { 0 };
+        flow.credit.bytes -= if params.rccc { bytes as i64 } else { 0 };
         flow.sent_packets += 1;
         flow.resent_packets += u64::from(resent);
         let closes = |window: &Window| flow.in_flight + bytes as i64 >= window.bytes as i64;
         let ack_request = resent
             || flow.next() == flow.packets
-            || (terms.rccc && flow.credit.bytes <= 0)
+            || (params.rccc && flow.credit.bytes <= 0)
             || flow.window.as_ref().is_some_and(closes);
         let data = Data {
             psn,
             entropy,
-            pull_target: flow.pull_target(terms, others),
+            pull_target: flow.pull_target(params, others),
             message_bytes: flow.bytes,
-            offset: u64::from(psn) * u64::from(terms.site.payload_max()),
+            offset: u64::from(psn) * u64::from(params.site.payload_max()),
             ack_request,
             resent,
             last_hop: false,
         };
-        let mut packet = terms.site.data_packet(id, flow.dst, Header::Data(data), payload as u16);
+        let mut packet = params.site.data_packet(id, flow.dst, Header::Data(data), payload as u16);
         packet.class = DATA;
         packet.flags |= flags::ECT;
         packet
     }
 
-    /// What nothing was heard of is lost. A sender without credit asks for it then, once a round trip, or when it has
+    /// Packets without an answer are lost. A sender without credit asks for it then, once a round trip, or when it has
     /// waited for long.
-    pub fn deadline(&mut self, cx: &mut Cx<'_>, terms: &Params, control: &mut VecDeque<Packet>) {
-        let again = terms.network_rtt.min(terms.rto);
+    pub fn deadline(&mut self, cx: &mut Cx<'_>, params: &Params, control: &mut VecDeque<Packet>) {
+        let again = params.network_rtt.min(params.rto);
         while let Some(slot) = self.timers.expire(cx.now) {
             let others = self.ready.len();
             let Some((id, flow)) = self.flows.get_mut(slot) else { continue };
-            let timeouts = flow.time_out(cx.now, terms);
+            let timeouts = flow.time_out(cx.now, params);
             self.counts.timeouts += timeouts;
-            let due = timeouts > 0 || flow.asks_at(terms) <= cx.now;
-            if due && flow.is_starved(terms) && flow.credit.asked_at.is_none_or(|at| at + again <= cx.now) {
+            let due = timeouts > 0 || flow.asks_at(params) <= cx.now;
+            if due && flow.is_starved(params) && flow.credit.asked_at.is_none_or(|at| at + again <= cx.now) {
                 flow.credit.speculating = false;
                 flow.credit.asked_at = Some(cx.now);
                 (flow.credit.heard_at, flow.credit.times) = (cx.now, flow.credit.times + 1);
-                let pull_target = flow.pull_target(terms, others);
+                let pull_target = flow.pull_target(params, others);
                 let rts = Rts { pull_target, message_bytes: flow.bytes };
-                control.push_back(terms.control(id, flow.dst, Header::Rts(rts)));
+                control.push_back(params.control(id, flow.dst, Header::Rts(rts)));
                 self.counts.requests += 1;
             }
-            self.settle(slot, terms);
+            self.settle(slot, params);
         }
     }
 
     /// Lists a flow that may send, and sets its timer.
-    fn settle(&mut self, slot: u32, terms: &Params) {
+    fn settle(&mut self, slot: u32, params: &Params) {
         let Some((id, flow)) = self.flows.get_mut(slot) else { return };
-        if !flow.listed && flow.may_send(terms) {
+        if !flow.listed && flow.may_send(params) {
             flow.listed = true;
             self.ready.push_back((id, slot));
         }
-        match flow.timeout(terms) {
+        match flow.timeout(params) {
             Some(at) => self.timers.set(slot, at),
             None => self.timers.clear(slot),
         }

@@ -1,16 +1,16 @@
 //! Which entropy value a packet gets, and so which path: switches hash it beside addresses and flow.
 //!
-//! A message has a number of entropy values. They are names of paths that nobody has chosen, so two may share a link.
-//! What answers say of them is all that a sender knows: a packet came without a mark, or marked; it was trimmed, or
-//! nothing was heard of it.
+//! A message has a number of entropy values. Each leads to a path, but the hash decides to which, so the paths of two
+//! values may share a link. A sender learns about a value only from answers: its packet arrived without a mark, or
+//! marked; it was trimmed, or there was no answer.
 //!
 //! - *Oblivious*: each value once in a pseudorandom order, then again in another.
 //! - *Bitmap*: the same, but a value with a penalty is passed over, and loses one point of it: 1 for a mark, 4 for a
 //!   trimmed packet, 15 for a lost one.
 //! - *REPS* (Bonato et al.: REPS: Recycled Entropy Packet Spraying for Adaptive Load Balancing and Failure Mitigation,
-//!   2024): values that came back without a mark are used again, each once, from a cache of eight; a random one if
-//!   there is none. After a timeout the cache is *frozen* for a while: it is gone round instead of new values, some of
-//!   which name a path that has failed.
+//!   2024): values that were acknowledged without a mark are used again, each once, from a cache of eight; a random one
+//!   if there is none. After a timeout the cache is *frozen* for a while: its values are used in turn, instead of new
+//!   values that may lead to a failed path.
 //! - *Mixed*: values that came back without a mark are used again, in their order; the next of the bitmap if there is
 //!   none.
 
@@ -24,13 +24,13 @@ use units::{Duration, Stream, Time};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Spraying {
-    /// Each value in turn, in an order that changes, whatever is heard of it.
+    /// Each value in turn, in a new random order each round.
     Oblivious,
     /// In turn, but values of marked, trimmed and lost packets are passed over for a while.
     Bitmap,
-    /// Values that came back without a mark, each once; random ones otherwise (REPS).
+    /// Values that were acknowledged without a mark, each once; random ones otherwise (REPS).
     Reps,
-    /// Values that came back without a mark, each once; otherwise as `bitmap`.
+    /// Values that were acknowledged without a mark, each once; otherwise as `bitmap`.
     #[default]
     Mixed,
     /// None: switches choose the path of each packet, as `switch.balancing` says; at random if it is not set.

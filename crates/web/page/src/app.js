@@ -8,6 +8,8 @@ import { charts, filled, number, numbersOf, slowdownRows, time } from "./numbers
 import { EXAMPLES, SCENES } from "./scenes.js";
 import { Schema } from "./schema.js";
 import { SHIPPED, WORKER } from "shipped";
+import { viewOf } from "clearway/format.js";
+import { mount } from "clearway/viewer.js";
 
 const CHECK_MS = 250;
 const parts = {};
@@ -99,6 +101,8 @@ function show(one) {
   }
   steps(null);
   parts.results.hidden = true;
+  parts.see.hidden = true;
+  parts.view.replaceChildren();
   say(schema ? "" : "Loading the engine…");
 }
 
@@ -117,7 +121,7 @@ async function run() {
   parts.stop.disabled = false;
   parts.bar.value = 0;
   say("Running…");
-  const told = await engine.run(text, level, progress)
+  const told = await engine.run(text, level, parts.record.checked, progress)
     .catch((error) => ({ kind: "wrong", error: { message: error.message } }));
   parts.run.disabled = false;
   parts.stop.disabled = true;
@@ -125,7 +129,8 @@ async function run() {
   if (scene !== current) return;
   parts.bar.value = told.kind === "wrong" ? 0 : 1;
   if (told.kind === "wrong") {
-    parts.results.hidden = true;
+    parts.results.hidden = parts.see.hidden = true;
+    parts.view.replaceChildren();
     editor.mark(told.error);
     return say(said(told.error), true);
   }
@@ -147,6 +152,7 @@ function results(result, text, level) {
     + `${number(info.wall_seconds)} s${speed}`);
   parts.results.hidden = false;
   steps(numbersOf(result));
+  see(result);
   parts.facts.replaceChildren();
   const failed = (info.audit ?? []).filter((finding) => !finding.ok);
   const facts = [
@@ -167,6 +173,22 @@ function results(result, text, level) {
   }
   parts.charts.replaceChildren();
   for (const chart of charts(result)) draw(parts.charts, chart);
+}
+
+// Its packets over time, if they were recorded.
+function see(result) {
+  const view = viewOf(result);
+  parts.see.hidden = false;
+  if (!view) {
+    const why = result.info.level === "flow" ? "Flow level has no packets to draw."
+      : "No packets were recorded: tick “record packets” and run again to see them.";
+    parts.view.replaceChildren();
+    element(parts.view, "p", why);
+    return;
+  }
+  mount(parts.view, view);
+  // Who has edited and run stands below.
+  if (parts.see.getBoundingClientRect().bottom < 0) parts.see.scrollIntoView({ block: "start" });
 }
 
 // The command that repeats the run elsewhere, and what it has to give.

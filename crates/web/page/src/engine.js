@@ -1,6 +1,7 @@
 // The engine in a worker of its own. A run leaves its memory behind, so each has a new worker; the next
 // one is made ready while the reader reads.
 import { FILES } from "./scenes.js";
+import { ROWS_MAX } from "clearway/format.js";
 
 // Rooms for the program, its tables, and what the page makes of them; phones have less.
 export const MEMORY_MAX = 2 ** 30;
@@ -54,8 +55,9 @@ export class Engine {
     });
   }
 
-  // Runs a text; `told` hears of progress. Gives what the worker says at the end.
-  async run(text, level, told) {
+  // Runs a text; with `record` the packets to draw are recorded; `told` hears of progress. Gives what the worker says
+  // at the end.
+  async run(text, level, record, told) {
     await this.ready;
     return new Promise((done) => {
       this.stoppable = false;
@@ -69,7 +71,8 @@ export class Engine {
         this.renew();
         done(data);
       };
-      this.worker.postMessage({ kind: "run", text, level, memoryMax: MEMORY_MAX });
+      const most = { memoryMax: MEMORY_MAX, packetsMax: record ? ROWS_MAX : 0 };
+      this.worker.postMessage({ kind: "run", text, level, ...most });
     });
   }
 

@@ -40,12 +40,12 @@ function columns(tables) {
   return [found, transfer];
 }
 
-async function run({ text, level, memoryMax }) {
+async function run({ text, level, memoryMax, packetsMax }) {
   stopping = false;
   const began = performance.now();
   let under;
   try {
-    under = new Run(text, level, memoryMax);
+    under = new Run(text, level, memoryMax, packetsMax);
     let at;
     do {
       at = under.step(STEP_MS, { tell: (now) => post("progress", { at: now }) });

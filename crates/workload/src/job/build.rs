@@ -11,7 +11,7 @@ use units::Problem;
 use super::{Algorithm, Groups, Job, Library, Operation, Protocol, Step};
 
 impl<T> Job<T> {
-    /// What so many ranks do. Problems name the key within the job.
+    /// What this many ranks do. Problems name the key within the job.
     pub(super) fn graph(&self, ranks: u32, seed: u64) -> Result<Graph, Problem> {
         match &self.model {
             Some(model) => self.of_model(model, ranks, seed),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from clearway.papers._paper import Options, Paper
 
-from . import beyond, evaluation, least_limit
+from . import beyond, evaluation, least_limit, lending
 
 
 def _apply(options: Options, out: Path) -> None:
@@ -30,6 +30,7 @@ PAPER = Paper(
         "table-4": evaluation.table_4,
         "least-limit": least_limit.least_limit,
         **beyond.FIGURES,
+        **lending.FIGURES,
     },
     _apply,
     ("papers/augmented-queue/README.md", "papers/augmented-queue/beyond.md"),

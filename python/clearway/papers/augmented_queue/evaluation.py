@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import ScalarFormatter
 
 import clearway as cw
+from clearway import _core
 from clearway._looks import COLOURS
 from clearway._plots import STYLE, Picture
 from clearway.papers import figures
@@ -459,9 +458,7 @@ def table_4() -> Shown:
 
 def figure_12() -> Shown:
     """Memory of AQs, in bytes: 15 for each AQ as in the paper, and the size of our hash table."""
-    example = ["cargo", "run", "--quiet", "--release", "-p", "clearway-sharing", "--example", "aq_table"]
-    text = subprocess.run(example, check=True, text=True, stdout=subprocess.PIPE).stdout
-    measured = {int(n): float(each) for n, each in re.findall(r"^ *(\d+) +[\d.]+ +([\d.]+) ", text, re.MULTILINE)}
+    measured = {n: _core.aq_table_bytes(n) / n for n in (1, 1_000, 1_000_000)}
     table = pd.DataFrame(
         {"rows": {n: 15 * n for n in measured}, "table": {n: round(n * each) for n, each in measured.items()}}
     )

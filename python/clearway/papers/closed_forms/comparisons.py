@@ -36,9 +36,18 @@ def congestion() -> Shown:
 
 
 def flow_control() -> Shown:
-    """Flow control between neighbours: PFC's threshold and headroom, shares of per-flow queues, BFC's threshold, which
-    flows are not held back."""
-    return _shown([links.pfc(), links.per_flow_queues(), links.bfc(), links.bfc_full(), links.congestion_isolation()])
+    """Flow control between neighbours: PFC's threshold and headroom, shares of per-flow queues, BFC's threshold, CBFC's
+    credits, which flows are not held back."""
+    return _shown(
+        [
+            links.pfc(),
+            links.per_flow_queues(),
+            links.bfc(),
+            links.bfc_full(),
+            links.cbfc(),
+            links.congestion_isolation(),
+        ]
+    )
 
 
 def shares() -> Shown:

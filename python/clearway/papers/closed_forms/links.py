@@ -224,6 +224,40 @@ def bfc_full() -> Held:
     )
 
 
+# One host sends 3,000 packets to another across two switches, with credits for so many packets.
+CREDITS = """
+transport = {{ udp = {{ patience = "1s" }} }}
+measure.interval = "0s"
+flow_control = {{ cbfc = {{ credits = "{credits}B" }} }}
+switch.buffer.shared.bytes = "2MB"
+fabric.dumbbell.hosts_per_side = 1
+[[traffic]]
+sizes = {{ constant = "{bytes}B" }}
+arrivals = "all_at_once"
+senders = "0"
+receivers = "1"
+flows = 1
+"""
+
+
+def cbfc() -> Held:
+    """Credits for N packets let a link carry N packets in the time in which a credit comes back, and its rate at most
+    (Kung, Blackwell and Chapman, SIGCOMM 1994, section 2).
+
+    A credit comes back after the packet's transmission, 200 ns of cable and the switch's 450 ns, the 8 bytes that say
+    that it has left, and the same way back. The last packet still has two switches and three links before it.
+    """
+    packets, credit = 3_000, 64
+    loop = PACKET * BYTE_NS + 650 + 8 * BYTE_NS + 650
+    rows: list[Row] = []
+    for window in (1, 2, 4, 8, 11, 12, 20):
+        text = CREDITS.format(credits=window * -(-PACKET // credit) * credit, bytes=packets * PAYLOAD)
+        took = float(setting.delivered_us(setting.run(text))[0])
+        due = packets * max(loop / window, PACKET * BYTE_NS) + 2 * (650 + PACKET * BYTE_NS) + 200
+        rows.append((f"credits for {window} packets", "FCT, us", took, due / 1e3, 0.01))
+    return setting.held("cbfc", "credits by arithmetic: N packets in a round trip of the link", rows)
+
+
 def congestion_isolation() -> Held:
     """Congestion Isolation takes flows that meet a long queue out of others' way (IEEE 802.1Qcz, clause 49): the
     others are not held back."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from clearway.papers import unknown
 from clearway.papers._paper import Options, Paper
 
-from . import default_setup, evaluation, setting
+from . import default_setup, evaluation, lengths, setting
 
 
 def _apply(options: Options, out: Path) -> None:
@@ -28,11 +28,13 @@ PAPER = Paper(
         "reference": default_setup.reference,
         "reference-imc10": default_setup.reference_imc10,
         "departures": default_setup.departures,
+        "departures-imc10": lengths.departures_imc10,
         "clocks": default_setup.clocks,
         "figure-4a": evaluation.figure_4a,
         "figure-4b": evaluation.figure_4b,
         "figure-4c": evaluation.figure_4c,
         "figure-5ab": evaluation.figure_5ab,
+        "figure-5ab-length": lengths.figure_5ab_length,
         "figure-5cd": evaluation.figure_5cd,
         "figure-6": evaluation.figure_6,
         "figure-6a": evaluation.figure_6a,

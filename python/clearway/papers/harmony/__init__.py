@@ -6,7 +6,7 @@ from pathlib import Path
 
 from clearway.papers._paper import Options, Paper
 
-from . import evaluation, setting, theory
+from . import both, evaluation, setting, theory
 from .applications import detector, network, reframer, storage
 
 _APPLICATIONS = {
@@ -49,6 +49,7 @@ PAPER = Paper(
         "adversary": theory.adversary,
         "services": evaluation.services,
         "retry": evaluation.retry,
+        **both.FIGURES,
         **_APPLICATIONS,
     },
     _apply,

@@ -30,9 +30,11 @@ BUCKETS = {
 WITHIN = 0.1
 # A 99th percentile is compared where at least so many flows lie above it.
 FLOWS_ABOVE = 10
-# Of ECMP: their hash is another. Theirs is one draw, and of ours the median of these, since draws have two humps: where
-# Memcached's incast happens to meet at one core, PFC's pauses reach background flows, in four seeds of ten.
+# Of ECMP: their hash is another. Theirs is one draw, and of ours the median of these.
 SEEDS = (1, 2, 3)
+# Where draws differ a lot. Memcached's under PFC have two humps: where the incast happens to meet at one core, pauses
+# reach background flows, in four seeds of ten. BFC's also draw which flows share a queue.
+NINE = tuple(range(1, 10))
 
 WEB_SERVER, MEMCACHED = "webserver-incastmix.parquet", "memcached-incastmix.parquet"
 PFC: dict[str, Any] = {"pfc": {}}
@@ -131,10 +133,8 @@ RUNS = {
     "HPCC + PFC": Theirs(
         "fct_ns_hpcc_pfc", "hpcc", PFC, "hpcc over pfc", {**PFC_FACTS, **HPCC_FACTS}, seconds=287, ack_bytes=112
     ),
-    "BFC-32": Theirs("fct_ns_bfc32", "rdma", BFC_32, "rdma over bfc", BFC_FACTS, seconds=757),
-    "PFC, Memcached": Theirs(
-        "fct_ns_pfc", "rdma", PFC, "rdma over pfc", PFC_FACTS, flows=MEMCACHED, seeds=tuple(range(1, 10))
-    ),
+    "BFC-32": Theirs("fct_ns_bfc32", "rdma", BFC_32, "rdma over bfc", BFC_FACTS, seeds=NINE, seconds=757),
+    "PFC, Memcached": Theirs("fct_ns_pfc", "rdma", PFC, "rdma over pfc", PFC_FACTS, flows=MEMCACHED, seeds=NINE),
     "Pyrrha, Memcached": Theirs(
         "",
         "rdma",
@@ -221,3 +221,59 @@ def settings() -> Shown:
     table = pd.DataFrame(rows).T
     table.columns = [f"{group} {statistic.partition(' ')[0]}" for group, statistic in map(tuple, table.columns)]
     return Shown(table)
+
+
+# Each departure of their BFC from BFC (docs/schemes/flow-control.md).
+BFC_DEPARTURES = ("first_queue", "random_sharing", "lowest_first", "hosts_by_flow")
+
+
+def bfc_departures() -> Shown:
+    """BFC-32 in the authors' comparison without each departure of their program from BFC: completion times over
+    Pyrrha's, both as published, on the flows of `reference`; median of three seeds."""
+    them = RUNS["BFC-32"]
+    left_out: dict[str, dict[str, Any]] = {
+        "as published": {},
+        **{
+            f"without {one}": {"flow_control.bfc.departures": [each for each in BFC_DEPARTURES if each != one]}
+            for one in BFC_DEPARTURES
+        },
+        "without all four": {"flow_control.bfc.departures": []},
+    }
+    columns = {f"{group} {word}": (group, f"{word} FCT, us") for group in CLASSES[:2] for word in ("mean", "p99")}
+    pyrrha = {seed: statistics(ours(run_of("Pyrrha", f"seed {seed}", {}, seed))) for seed in SEEDS}
+    rows = {"theirs": over(them.statistics(), RUNS["Pyrrha"].statistics(), columns)}
+    for name, keys in left_out.items():
+        # The first are runs of `reference`.
+        label = "" if name == "as published" else f"{name} "
+        each = [
+            over(statistics(ours(run_of("BFC-32", f"{label}seed {seed}", keys, seed))), pyrrha[seed], columns)
+            for seed in SEEDS
+        ]
+        rows[name] = pd.DataFrame(each).median()
+    table = pd.DataFrame(rows).T.rename_axis("BFC-32 over Pyrrha, times")
+    mean = table["vulnerable mean"]
+    published, fair, none = (float(mean[name]) for name in ("as published", "without lowest_first", "without all four"))
+    said = [("vulnerable", "BFC-32's mean FCT over Pyrrha's, times", published, float(mean["theirs"]), WITHIN)]
+    compared = figures.Held(
+        "rdma over bfc",
+        "ns-3 of Pyrrha's authors, BFC-32 over Pyrrha",
+        "authors' run",
+        pd.DataFrame(said, columns=list(figures.Held.COLUMNS)),
+        f"{SEEDS[0]} to {SEEDS[-1]}, median",
+    )
+    checks = {
+        f"their scheduler favours BFC: vulnerable flows' mean is {published:.1f} times Pyrrha's with lowest_first, "
+        f"{fair:.1f} without": fair > published,
+        f"their BFC favours it more: {none:.1f} times without any departure": none > fair,
+    }
+    return Shown(table, checks, held=[compared])
+
+
+def run_of(name: str, label: str, keys: Mapping[str, Any], seed: int) -> cw.Result:
+    """One of `RUNS`, with more keys set."""
+    return run("reference", f"{name} {label}", {**RUNS[name].keys(), **keys, "seed": seed})
+
+
+def over(some: pd.Series[float], others: pd.Series[float], columns: Mapping[str, tuple[str, str]]) -> pd.Series[float]:
+    """Ratios of some statistics to others."""
+    return pd.Series({name: float(some[at]) / float(others[at]) for name, at in columns.items()})

@@ -1,4 +1,5 @@
-//! Whether queues and waits were within what was guaranteed, and nothing of it was lost for want of room.
+//! Whether queues and waits were within the guaranteed bounds, and no guaranteed packet was lost because there was no
+//! room.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! Data that comes to its host for the first time: what of the links' use is worth something. The authors of dcPIM plot
-//! it as utilisation (their program adds a packet's size when its number is new to the receiver), and so do most
+//! Data that arrives at its host for the first time: the useful part of the links' utilisation. The authors of dcPIM
+//! plot it as utilisation (their program adds a packet's size when its number is new to the receiver), and so do most
 //! papers.
 
 use catalogue::Transport;

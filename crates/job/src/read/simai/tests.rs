@@ -149,6 +149,10 @@ fn what_is_wrong_is_named_by_line_and_field() {
         let place = if said.starts_with(':') { "gpt.txt" } else { "gpt.txt, " };
         assert_eq!(read(&text).expect_err(said).to_string(), format!("{place}{said}"));
     }
+}
+
+#[test]
+fn more_steps_than_a_job_may_have_are_refused() {
     let small = Reading { steps_max: 100, ..Reading::default() };
     let error = trace().parse(GPT.as_bytes(), &small).expect_err("too large").to_string();
     assert!(

@@ -4,7 +4,7 @@ use units::{FlowId, HostId};
 
 use super::*;
 
-const TERMS: Terms = Terms {
+const PARAMS: Params = Params {
     vc_of: [None, Some(0), Some(1), None, None, None, None, None],
     credit_bytes: 64,
     full_packet: 24,
@@ -12,8 +12,8 @@ const TERMS: Terms = Terms {
 };
 
 /// Two channels of 100 credits.
-fn port(terms: Terms) -> Channels {
-    Channels::new(terms, [100, 100], 2)
+fn port(params: Params) -> Channels {
+    Channels::new(params, [100, 100], 2)
 }
 
 fn packet(class: u8, wire_bytes: u16) -> Packet {
@@ -31,7 +31,7 @@ fn tell(frame: Option<Frame>, to: &mut Channels, from: &mut Channels) {
 
 #[test]
 fn a_packet_takes_its_bytes_rounded_up_and_channels_are_apart() {
-    let mut sender = port(TERMS);
+    let mut sender = port(PARAMS);
     assert_eq!(sender.leaves(&packet(1, 65)).0, 1);
     assert_eq!(sender.leaves(&packet(2, 1_500)).0, 2);
     assert_eq!(sender.leaves(&packet(0, 1_500)).0, 0);
@@ -46,7 +46,7 @@ fn a_packet_takes_its_bytes_rounded_up_and_channels_are_apart() {
 
 #[test]
 fn what_is_lost_comes_back_with_the_next_count() {
-    let (mut sender, mut receiver) = (port(TERMS), port(TERMS));
+    let (mut sender, mut receiver) = (port(PARAMS), port(PARAMS));
     let all = packet(1, 1_500);
     // The first is lost, others come. After the fourth there are no credits for another, and that is told behind it.
     assert_eq!([(); 3].map(|()| sender.leaves(&all).1), [None; 3]);
@@ -66,7 +66,7 @@ fn what_is_lost_comes_back_with_the_next_count() {
 
 #[test]
 fn updates_wait_for_so_many_credits_and_take_a_second_channel_along() {
-    let mut receiver = port(Terms { update: 30, ..TERMS });
+    let mut receiver = port(Params { update: 30, ..PARAMS });
     let all = packet(1, 1_500);
     (0..2).for_each(|_| receiver.came(1, &all));
     receiver.came(2, &packet(2, 64));
@@ -76,7 +76,7 @@ fn updates_wait_for_so_many_credits_and_take_a_second_channel_along() {
 
 #[test]
 fn after_a_failure_credits_are_what_is_free() {
-    let (mut sender, mut receiver) = (port(TERMS), port(TERMS));
+    let (mut sender, mut receiver) = (port(PARAMS), port(PARAMS));
     let all = packet(1, 1_500);
     for _ in 0..3 {
         sender.leaves(&all);
@@ -106,8 +106,8 @@ proptest! {
         update in 0u64..60,
         steps in proptest::collection::vec((any::<bool>(), 1u8..3, 1u16..1_500, 0u8..10), 0..600),
     ) {
-        let terms = Terms { update, ..TERMS };
-        let (mut sender, mut receiver) = (port(terms), port(terms));
+        let params = Params { update, ..PARAMS };
+        let (mut sender, mut receiver) = (port(params), port(params));
         let mut here: [Vec<Packet>; 2] = Default::default();
         for (sends, class, bytes, luck) in steps {
             let vc = usize::from(class) - 1;
@@ -124,7 +124,7 @@ proptest! {
                 let told = receiver.freed(vc as u16 + 1, &packet);
                 tell(told, &mut sender, &mut receiver);
             }
-            let held = |vc: usize| here[vc].iter().map(|packet| terms.credits(packet)).sum::<u16>();
+            let held = |vc: usize| here[vc].iter().map(|packet| params.credits(packet)).sum::<u16>();
             prop_assert!(held(0) <= 100 && held(1) <= 100);
             prop_assert!((0..2).all(|vc| sender.available(vc) + held(vc) <= 100));
         }

@@ -48,7 +48,7 @@ fn allocations(answers: &[(Time, Answer)]) -> Vec<Allocation> {
 }
 
 fn slot_of(arbiter: &Arbiter, at: Time) -> u64 {
-    at.ps() / arbiter.terms.slot.ps()
+    at.ps() / arbiter.params.slot.ps()
 }
 
 #[test]
@@ -58,10 +58,10 @@ fn a_request_begins_in_the_first_slot_that_its_sender_can_be_told_of() {
     let answers = decide_until(&mut arbiter, Time::from_ms(1));
     let [(decided, Answer::Allocation(allocation))] = answers[..] else { panic!("{answers:?}") };
     // 1% of each slot is left to control.
-    assert_eq!(arbiter.terms.slot, Duration::from_ps(121_213));
+    assert_eq!(arbiter.params.slot, Duration::from_ps(121_213));
     assert_eq!(slot_of(&arbiter, allocation.at) * 121_213, allocation.at.ps());
-    assert_eq!(allocation.at - decided, arbiter.terms.lead);
-    assert!((decided - Time::from_us(1)) < arbiter.terms.slot);
+    assert_eq!(allocation.at - decided, arbiter.params.lead);
+    assert!((decided - Time::from_us(1)) < arbiter.params.slot);
     assert_eq!((allocation.first, allocation.packets, allocation.stride), (0, 10, 1));
     assert_eq!(allocation.path, 2);
 }
@@ -158,7 +158,7 @@ fn the_arbiter_s_own_host_leaves_slots_to_control() {
         for Allocation { at, packets, src, dst, stride, .. } in
             allocations(&decide_until(&mut arbiter, Time::from_ms(1)))
         {
-            let places = (0..u64::from(packets)).map(|i| arbiter.terms.slot_of(src, dst, stride.into(), at, i));
+            let places = (0..u64::from(packets)).map(|i| arbiter.params.slot_of(src, dst, stride.into(), at, i));
             used.extend(places.map(|place| slot_of(&arbiter, at) + place));
         }
         assert_eq!(used.len(), 30);
@@ -176,7 +176,7 @@ fn four_hosts_share_a_link_four_times_as_fast() {
         arbiter.request(Time::ZERO, request(host, host, 5 + host, 50));
     }
     let given = allocations(&decide_until(&mut arbiter, Time::from_ms(1)));
-    let lane = arbiter.terms.slot / 4;
+    let lane = arbiter.params.slot / 4;
     let shifts: Vec<u64> = given.iter().map(|a| (a.at - given[0].at).ps() / lane.ps()).collect();
     assert_eq!(shifts[..4], [0, 1, 2, 3]);
     // The fifth waits for the first.
@@ -267,8 +267,8 @@ proptest! {
         for Allocation { src, dst, packets: count, at, stride, path, .. } in run(&mut arbiter, fabric.hosts, &demands) {
             packets += count;
             for index in 0..u64::from(count) {
-                let place = arbiter.terms.slot_of(src, dst, stride.into(), at, index);
-                let mut seen = at + arbiter.terms.slot * u64::from(stride) * place;
+                let place = arbiter.params.slot_of(src, dst, stride.into(), at, index);
+                let mut seen = at + arbiter.params.slot * u64::from(stride) * place;
                 let (mut link, mut hop, mut tail) = (fabric.uplink(src), 0, seen);
                 loop {
                     let rate = fabric.link(link).rate;
@@ -314,12 +314,12 @@ proptest! {
         let mut given = allocations(&answers);
         given.sort_by_key(|a| a.flow);
         prop_assert_eq!(given.len(), demands.len());
-        let slot = arbiter.terms.slot;
+        let slot = arbiter.params.slot;
         let spans: Vec<(u64, u64)> =
             given.iter().map(|a| (slot_of(&arbiter, a.at), slot_of(&arbiter, a.at) + u64::from(a.packets))).collect();
         for (flow, demand) in demands.iter().enumerate() {
             let (src, dst) = hosts(demand);
-            let first = (Time::from_us(demand.3) + arbiter.terms.lead).ps().div_ceil(slot.ps());
+            let first = (Time::from_us(demand.3) + arbiter.params.lead).ps().div_ceil(slot.ps());
             for waited in first..spans[flow].0 {
                 let blocked = spans.iter().zip(&demands).any(|(span, other)| {
                     let (from, to) = hosts(other);

@@ -1,5 +1,5 @@
 //! The paper's examples by hand, and two checks for random flow sets: the bottleneck property of max-min fairness, and
-//! a linear program that knows nothing of water.
+//! a linear program, which works without water-filling.
 
 mod program;
 
@@ -212,7 +212,7 @@ fn assert_max_min(capacity_bps: &[f64], flows: &[Flow<'_>], rates: &[f64]) {
 type Params = (Vec<(u32, f32)>, f64, u8, f64);
 
 /// Weights go from 1 down to the inverse of `spread`: many that coincide, for ties, and some that don't.
-fn terms(links: u32, priorities: u8, spread: f64) -> impl Strategy<Value = Params> {
+fn params(links: u32, priorities: u8, spread: f64) -> impl Strategy<Value = Params> {
     let any = 1.0 / spread as f32..2.0;
     let link_weight = prop_oneof![Just(1.0f32), Just(0.5), Just(0.25), Just(1.0 / 3.0), any];
     let passed = proptest::collection::btree_map(0..links, link_weight, 1..=links.min(6) as usize);
@@ -225,21 +225,21 @@ fn capacities(links: usize) -> impl Strategy<Value = Vec<f64>> {
     vec(prop_oneof![8 => Just(9.5 * GBPS), 1 => Just(0.0), 3 => 0.1 * GBPS..40.0 * GBPS], links)
 }
 
-fn with_flows(terms: &[Params], test: impl FnOnce(&[Flow<'_>])) {
-    let links: Vec<Vec<LinkWeight>> = terms.iter().map(|(links, ..)| over(links)).collect();
+fn with_flows(params: &[Params], test: impl FnOnce(&[Flow<'_>])) {
+    let links: Vec<Vec<LinkWeight>> = params.iter().map(|(links, ..)| over(links)).collect();
     let flow = |(links, &(_, weight, priority, demand)): (_, &Params)| Flow { links, weight, priority, demand };
-    test(&links.iter().map(Vec::as_slice).zip(terms).map(flow).collect::<Vec<_>>());
+    test(&links.iter().map(Vec::as_slice).zip(params).map(flow).collect::<Vec<_>>());
 }
 
 proptest! {
     #[test]
-    fn every_flow_has_its_demand_or_a_bottleneck(capacity in capacities(12), terms in vec(terms(12, 3, 1e3), 0..60)) {
-        with_flows(&terms, |flows| assert_max_min(&capacity, flows, &allocate(&capacity, flows)));
+    fn every_flow_has_its_demand_or_a_bottleneck(capacity in capacities(12), params in vec(params(12, 3, 1e3), 0..60)) {
+        with_flows(&params, |flows| assert_max_min(&capacity, flows, &allocate(&capacity, flows)));
     }
 
     #[test]
-    fn rates_are_those_of_the_linear_program(capacity in capacities(5), terms in vec(terms(5, 2, 10.0), 1..7)) {
-        with_flows(&terms, |flows| {
+    fn rates_are_those_of_the_linear_program(capacity in capacities(5), params in vec(params(5, 2, 10.0), 1..7)) {
+        with_flows(&params, |flows| {
             let (water, program) = (allocate(&capacity, flows), program::max_min(&capacity, flows));
             for (index, (water, program)) in water.iter().zip(&program).enumerate() {
                 let water = water / GBPS;

@@ -201,7 +201,7 @@ impl Filling {
         }
     }
 
-    /// Freezes so much of a link's load.
+    /// Freezes this much of a link's load.
     fn take(&mut self, link: usize, load: u64, bps_per_load: f64) {
         self.loads[link] -= load;
         self.left_bps[link] = f64::max(0.0, self.left_bps[link] - load as f64 * bps_per_load);

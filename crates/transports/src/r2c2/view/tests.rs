@@ -1,6 +1,7 @@
 use super::*;
 
-const TERMS: Params = Params { weight: 1, priority: 0, demand_kbps: UNLIMITED, routing: Routing::RandomPacketSpraying };
+const PARAMS: Params =
+    Params { weight: 1, priority: 0, demand_kbps: UNLIMITED, routing: Routing::RandomPacketSpraying };
 
 fn key(src: u32, number: u8) -> Key {
     Key { src: HostId(src), dst: HostId(9), number }
@@ -9,11 +10,11 @@ fn key(src: u32, number: u8) -> Key {
 #[test]
 fn the_later_version_counts_whichever_comes_first() {
     let mut view = View::default();
-    let wide = Params { weight: 2, ..TERMS };
+    let wide = Params { weight: 2, ..PARAMS };
     assert!(view.hear(key(1, 0), wide, 15, Time::ZERO));
-    assert!(view.hear(key(1, 0), TERMS, next_version(15), Time::ZERO), "0 is after 15");
+    assert!(view.hear(key(1, 0), PARAMS, next_version(15), Time::ZERO), "0 is after 15");
     assert!(!view.hear(key(1, 0), wide, 15, Time::ZERO), "late");
-    assert_eq!(view.get(key(1, 0)).map(|known| known.terms), Some(TERMS));
+    assert_eq!(view.get(key(1, 0)).map(|known| known.params), Some(PARAMS));
     assert!(!view.finish(key(1, 0), 14) && view.finish(key(1, 0), 1) && view.is_empty());
 }
 
@@ -21,9 +22,9 @@ fn the_later_version_counts_whichever_comes_first() {
 fn what_is_not_heard_of_is_forgotten_but_for_a_node_s_own() {
     let mut view = View::default();
     for src in 0..3 {
-        view.hear(key(src, 0), TERMS, 0, Time::ZERO);
+        view.hear(key(src, 0), PARAMS, 0, Time::ZERO);
     }
-    view.hear(key(2, 0), TERMS, 0, Time::from_us(8));
+    view.hear(key(2, 0), PARAMS, 0, Time::from_us(8));
     view.forget(HostId(0), Time::from_us(11), Duration::from_us(10), |_| false);
     assert_eq!(view.iter().map(|flow| flow.0.src.0).collect::<Vec<_>>(), [0, 2]);
     view.forget(HostId(0), Time::from_us(11), Duration::from_us(10), |key| key.src.0 == 2);
@@ -47,7 +48,7 @@ proptest::proptest! {
             let routing = Routing::from_code(code).unwrap();
             match ends {
                 true => view.finish(key(src, number), step as u8 % VERSIONS),
-                false => view.hear(key(src, number), Params { weight, routing, ..TERMS }, step as u8 % VERSIONS,
+                false => view.hear(key(src, number), Params { weight, routing, ..PARAMS }, step as u8 % VERSIONS,
                     Time::ZERO),
             };
             if step % 5 == 0 {
@@ -57,11 +58,11 @@ proptest::proptest! {
         // The same flows, heard of in another order.
         let mut other = View::default();
         for (key, known) in view.iter().collect::<Vec<_>>().into_iter().rev() {
-            other.hear(key, known.terms, 0, Time::ZERO);
+            other.hear(key, known.params, 0, Time::ZERO);
         }
         proptest::prop_assert_eq!(view.digest(), other.digest());
         if let Some((first, known)) = view.iter().next() {
-            other.hear(first, Params { weight: known.terms.weight + 1, ..known.terms }, 1, Time::ZERO);
+            other.hear(first, Params { weight: known.params.weight + 1, ..known.params }, 1, Time::ZERO);
             proptest::prop_assert_ne!(view.digest(), other.digest());
         }
     }

@@ -1,4 +1,4 @@
-//! The contract of a congestion control of one's own: plain numbers in, plain numbers out, in any language.
+//! The contract of a user's own congestion control: plain numbers in, plain numbers out, in any language.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -28,8 +28,8 @@ pub trait Host: Send + Sync {
     fn start(&self, start: &Start) -> Result<(Box<dyn Program>, Verdict), Reason>;
 }
 
-/// The control of one flow. Each call says what has happened and gives what holds from now on. A call that fails ends
-/// the flow, with the reason.
+/// The control of one flow. Each call reports an event and returns the verdict that holds from now on. A call that
+/// fails ends the flow, with the reason.
 pub trait Program: Send {
     /// Whether it wants [`Program::on_send`].
     fn wants_sends(&self) -> bool {
@@ -39,7 +39,8 @@ pub trait Program: Send {
     /// A packet of the flow has left.
     fn on_send(&mut self, sent: &Sent) -> Result<Verdict, Reason>;
 
-    /// Acknowledgements have come: one, or several if it asked not to be told of each ([`Verdict::quiet_bytes`]).
+    /// Acknowledgements have arrived: one, or several if the program asked not to be called for each
+    /// ([`Verdict::quiet_bytes`]).
     fn on_ack(&mut self, acks: &Acks) -> Result<Verdict, Reason>;
 
     /// Data were lost: at most once in each window of data, except for timeouts.
@@ -73,10 +74,11 @@ pub struct Verdict {
     pub rate: Option<Rate>,
     /// What becomes of its timer.
     pub timer: Alarm,
-    /// Acknowledgements may be gathered until they let a window grow by so much ([`Acks::growing_bytes`]) ...
+    /// Acknowledgements may be gathered until they let a window grow by this much ([`Acks::growing_bytes`]) ...
     pub quiet_bytes: u64,
-    /// ... or until everything up to here has arrived and something beyond, whichever comes first. With either at 0
-    /// each is told at once. Nothing is held back behind another call: what was gathered comes first.
+    /// ... or until everything up to here has arrived and something beyond, whichever comes first. If either is 0,
+    /// there is a call for each acknowledgement. Nothing is held back behind another call: what was gathered comes
+    /// first.
     pub quiet_until: u64,
 }
 
@@ -135,7 +137,8 @@ pub struct Sent {
     pub next: u64,
 }
 
-/// What acknowledgements said. Sums are over all since the last call; the rest is as of the last one.
+/// What acknowledgements said. Sums cover all acknowledgements since the last call; other values are those of the last
+/// one.
 #[derive(Clone, Copy, Debug)]
 pub struct Acks {
     /// How many.
@@ -172,32 +175,30 @@ impl Acks {
         }
     }
 
-    /// What was gathered, and another.
-    pub(super) fn and(self, ack: &Ack) -> Acks {
+    /// Another has come. In place: most acknowledgements only add to what was gathered.
+    pub(super) fn add(&mut self, ack: &Ack) {
         let one = Acks::of(ack);
-        Acks {
-            count: self.count + 1,
-            acked_bytes: self.acked_bytes + one.acked_bytes,
-            marked_bytes: self.marked_bytes + one.marked_bytes,
-            growing_bytes: self.growing_bytes + one.growing_bytes,
-            delivered_bytes: self.delivered_bytes + one.delivered_bytes,
-            lost_bytes: self.lost_bytes + one.lost_bytes,
-            rtt_min: self.rtt_min.into_iter().chain(one.rtt_min).min(),
-            last: one.last,
-        }
+        self.count += 1;
+        self.acked_bytes += one.acked_bytes;
+        self.marked_bytes += one.marked_bytes;
+        self.growing_bytes += one.growing_bytes;
+        self.delivered_bytes += one.delivered_bytes;
+        self.lost_bytes += one.lost_bytes;
+        self.rtt_min = self.rtt_min.into_iter().chain(one.rtt_min).min();
+        self.last = one.last;
     }
 }
 
 /// What a new flow knows, in plain numbers: times in picoseconds.
-pub fn start_numbers(of: &Start) -> [u64; 9] {
-    let Start { mss_bytes, window_bytes, packet_bytes, rtt, base_rtt, hop_rtt, virtual_serialisation, seed, now } = *of;
-    let times = [rtt.ps(), base_rtt.ps(), hop_rtt.ps(), virtual_serialisation.ps()];
-    let [rtt, base, hop, serialisation] = times;
-    [mss_bytes, window_bytes, packet_bytes, rtt, base, hop, serialisation, seed, now.ps()]
+pub fn start_numbers(of: &Start) -> [u64; 10] {
+    let Start { flow, now, mss_bytes, window_bytes, packet_bytes, rtt, base_rtt, hop_rtt, .. } = *of;
+    let (serialisation, seed) = (of.virtual_serialisation.ps(), of.seed);
+    let [rtt, base, hop] = [rtt.ps(), base_rtt.ps(), hop_rtt.ps()];
+    [mss_bytes, window_bytes, packet_bytes, rtt, base, hop, serialisation, seed, now.ps(), flow.0.into()]
 }
 
-/// What acknowledgements said, in plain numbers: times in picoseconds, rates in bits a second, 0 for what there is not,
-/// 1 for what is so.
+/// An event of acknowledgements, in plain numbers: times in picoseconds, rates in bits a second, 0 for missing values,
+/// 1 for true.
 pub fn acks_numbers(of: &Acks) -> [u64; 23] {
     let ps = |of: Option<Duration>| of.map_or(0, Duration::ps);
     let last = &of.last;

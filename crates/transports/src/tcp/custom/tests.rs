@@ -302,7 +302,7 @@ impl OwnDctcp {
     }
 
     fn verdict(&self) -> Verdict {
-        let quiet_bytes = if self.window < self.threshold { 0 } else { self.window.saturating_sub(self.counted) };
+        let quiet_bytes = if self.window < self.threshold { 1 } else { self.window.saturating_sub(self.counted) };
         Verdict { quiet_bytes, quiet_until: self.window_end, ..verdict(self.window) }
     }
 }
@@ -347,7 +347,10 @@ impl Program for Asked {
             of.window += acks.growing_bytes.min(segments * of.mss);
         } else {
             of.counted += acks.growing_bytes;
-            if of.counted >= of.window {
+            // One acknowledgement may be for more than a window: what is counted beyond it waits for the next that may
+            // let the window grow, and one that may not gets nothing of it.
+            let grows = acks.last.limited && !acks.last.marked && acks.last.phase != Phase::Recovery;
+            if of.counted >= of.window && grows {
                 of.counted -= of.window;
                 of.window += of.mss;
             }
@@ -393,7 +396,8 @@ enum Step {
 
 fn any_step() -> impl Strategy<Value = Step> {
     let phase = prop_oneof![8 => Just(Phase::Open), 1 => Just(Phase::Recovery), 1 => Just(Phase::Loss)];
-    let ack = (0..4u64, prop::bool::weighted(0.2), prop::bool::weighted(0.9), phase)
+    let segments = prop_oneof![9 => 0..4u64, 1 => 4..60u64];
+    let ack = (segments, prop::bool::weighted(0.2), prop::bool::weighted(0.9), phase)
         .prop_map(|(segments, marked, limited, phase)| Step::Ack { segments, marked, limited, phase });
     let signal =
         prop_oneof![Just(Signal::Mark), Just(Signal::Loss), any::<bool>().prop_map(|again| Signal::Timeout { again })];

@@ -20,7 +20,7 @@ pub(super) struct Params {
     pub channel_packets: u32,
     /// Token window over all channels, in packets.
     pub window_packets: u32,
-    /// Flows of up to so many bytes are short.
+    /// Flows of up to this many bytes are short.
     pub short_bytes: u64,
     /// Round trip of two data packets, the RTT of section 3.4.
     pub rtt: Duration,

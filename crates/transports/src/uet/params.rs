@@ -20,8 +20,8 @@ pub(super) struct Params {
     pub network_rtt: Duration,
     /// Silence after which a packet is lost.
     pub rto: Duration,
-    /// A packet is also taken for lost when something has arrived that was sent so much later: by one and a half
-    /// windows, five packets at least.
+    /// A packet also counts as lost when a packet has arrived that was sent much later: by one and a half windows, and
+    /// by five packets at least.
     pub infers_losses: bool,
     /// Bytes that arrive before they are acknowledged.
     pub ack_bytes: u64,
@@ -61,7 +61,7 @@ impl Params {
         bytes.div_ceil(u64::from(self.site.payload_max())).min(u64::from(u32::MAX)) as u32
     }
 
-    /// Payload of a packet of a message of so many bytes.
+    /// Payload of a packet of a message of this many bytes.
     pub fn payload(&self, message_bytes: u64, psn: u32) -> u64 {
         let most = u64::from(self.site.payload_max());
         message_bytes.saturating_sub(u64::from(psn) * most).min(most)

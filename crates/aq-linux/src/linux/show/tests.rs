@@ -1,0 +1,38 @@
+use super::*;
+
+fn line() -> Line {
+    Line {
+        device: "eth0".to_owned(),
+        netns: None,
+        position: "egress",
+        tenant: "a \"b\"".to_owned(),
+        share: "weight 3".to_owned(),
+        allocated_bps: 750_000_000,
+        passed_bps: 749_600_000,
+        arrived_bps: 800_000_000,
+        packets: 99,
+        bytes: 1_000,
+        drops: 1,
+        dropped_bytes: 10,
+        marks: 0,
+        queue_us: 12.3,
+        limit_bytes: 100,
+    }
+}
+
+#[test]
+fn a_table_has_its_columns_under_their_heads() {
+    let text = table(&[line()]);
+    let rows: Vec<&str> = text.lines().collect();
+    assert_eq!(rows.len(), 2);
+    let end = |row: &str, word: &str| row.find(word).map(|at| at + word.len());
+    assert_eq!(end(rows[0], "allocated"), end(rows[1], "750.0Mbps"));
+    assert_eq!(end(rows[0], "dropped"), end(rows[1], "1.00%"));
+}
+
+#[test]
+fn prometheus_text_quotes_names() {
+    let text = prometheus(&[line()]);
+    assert!(text.contains("clearway_aq_drops_total{device=\"eth0\",position=\"egress\",tenant=\"a \\\"b\\\"\"} 1\n"));
+    assert_eq!(text.lines().filter(|line| line.starts_with("# TYPE")).count(), 8);
+}
