@@ -1,6 +1,7 @@
 """Writes docs/speed.md's region of measured numbers from docs/speed.json: `make bench WRITE=1` runs it.
 
-The region stands between `<!-- bench: begin -->` and `<!-- bench: end -->` and is never written by hand.
+Records of other machines (docs/speed-NAME.json) add a column each to the table of goals. The region stands between
+`<!-- bench: begin -->` and `<!-- bench: end -->` and is never written by hand.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import json
 import re
 import sys
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,14 +32,23 @@ ONE, TWO, PEER = "poisson-1024/dcpim", "poisson-1024/dcpim/2-threads", "permutat
 GOAL_TWO, GOAL_PEER = (1.8, 1.9), (12.0, 20.0)
 
 
-def filled(page: str, record: Mapping[str, Any] | None) -> str:
-    """The page with its region as the record has it; ValueError if it has none."""
+def read() -> tuple[Mapping[str, Any] | None, list[Mapping[str, Any]]]:
+    """The page's record, if there is one, and those of other machines."""
+    record, *others = (
+        json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
+        for path in (RECORD, *sorted(DOCS.glob("speed-*.json")))
+    )
+    return record, others
+
+
+def filled(page: str, record: Mapping[str, Any] | None, others: Sequence[Mapping[str, Any]] = ()) -> str:
+    """The page with its region as the records have it; ValueError if it has none."""
     if len(REGION.findall(page)) != 1:
         raise ValueError("the page needs one region, from <!-- bench: begin --> to <!-- bench: end -->")
-    return REGION.sub(lambda marks: marks[1] + render(record) + marks[2], page)
+    return REGION.sub(lambda marks: marks[1] + render(record, others) + marks[2], page)
 
 
-def render(record: Mapping[str, Any] | None) -> str:
+def render(record: Mapping[str, Any] | None, others: Sequence[Mapping[str, Any]] = ()) -> str:
     """The region's text."""
     if record is None:
         return "Not yet measured on this build: `make bench WRITE=1`.\n"
@@ -53,32 +63,41 @@ def render(record: Mapping[str, Any] | None) -> str:
     lines = [f"| {' | '.join(HEADS)} |", "|" + "---|" * len(HEADS)]
     lines += [f"| {' | '.join(cells(line))} |" for line in record["lines"]]
     conclusions = [f"- {said}" for said in record["conclusions"]]
-    parts = [wrapped(said), "\n".join(lines), "\n".join(wrapped(each, "  ") for each in conclusions), goals(record)]
+    parts = [wrapped(said), "\n".join(lines), "\n".join(wrapped(each, "  ") for each in conclusions)]
+    parts.append(goals(record, others))
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def goals(record: Mapping[str, Any]) -> str:
-    """Which goals were reached, of those that the record has lines for."""
-    lines = {line["name"]: line for line in record["lines"]}
-    rows = [
-        (f"{lines[name]['title']}, of the 144-host line", lines[name]["ratio"], goal)
-        for name, goal in GOALS.items()
-        if name in lines
-    ]
-    if ONE in lines and TWO in lines:
-        rows.append(("a second thread, 1,024 hosts", lines[ONE]["wall_s"] / lines[TWO]["wall_s"], GOAL_TWO))
-    for peer in record.get("peers", []):
-        if peer["name"] == PEER:
-            rows.append(
-                (f"{lines[PEER]['title']}: CPU time of htsim's", peer["cpu_s"] / lines[PEER]["cpu_s"], GOAL_PEER)
-            )
+def goals(record: Mapping[str, Any], others: Sequence[Mapping[str, Any]] = ()) -> str:
+    """Which goals were reached, of those that the record has lines for, and what other machines reached."""
+    rows, elsewhere = reached(record), [reached(other) for other in others]
     if not rows:
         return ""
-    said = ["| goal | at least | at best | reached |", "|---|---|---|---|"]
-    for what, reached, (least, best) in rows:
-        mark = "" if reached >= least else " **missed**"
-        said.append(f"| {what} | {least:g} | {best:g} | {reached:.2f}{mark} |")
+    heads = ["goal", "at least", "at best", "reached"]
+    heads += [f"{other['machine']['cpu']}, commit {other['commit']}" for other in others]
+    said = [f"| {' | '.join(heads)} |", "|" + "---|" * len(heads)]
+    for name, (what, value, (least, best)) in rows.items():
+        values = [value, *(other[name][1] if name in other else None for other in elsewhere)]
+        marks = ["" if value is None else f"{value:.2f}" + " **missed**" * (value < least) for value in values]
+        said.append(f"| {what} | {least:g} | {best:g} | {' | '.join(marks)} |")
     return "\n".join(said)
+
+
+def reached(record: Mapping[str, Any]) -> dict[str, tuple[str, float, tuple[float, float]]]:
+    """What a record has reached of each goal that it has lines for: what it is, the value and the goal."""
+    lines = {line["name"]: line for line in record["lines"]}
+    rows = {
+        name: (f"{lines[name]['title']}, of the 144-host line", lines[name]["ratio"], goal)
+        for name, goal in GOALS.items()
+        if name in lines
+    }
+    if ONE in lines and TWO in lines:
+        rows[TWO] = ("a second thread, 1,024 hosts", lines[ONE]["wall_s"] / lines[TWO]["wall_s"], GOAL_TWO)
+    for peer in record.get("peers", []):
+        if peer["name"] == PEER:
+            what = f"{lines[PEER]['title']}: CPU time of htsim's"
+            rows["peer"] = (what, peer["cpu_s"] / lines[PEER]["cpu_s"], GOAL_PEER)
+    return rows
 
 
 def cells(line: Mapping[str, Any]) -> list[str]:
@@ -99,15 +118,14 @@ def wrapped(text: str, later: str = "") -> str:
     return textwrap.fill(text, 120, subsequent_indent=later, break_long_words=False, break_on_hyphens=False)
 
 
-def main(words: list[str]) -> int:
-    record, page = (Path(word) for word in words) if words else (RECORD, PAGE)
-    before = page.read_text(encoding="utf-8")
-    after = filled(before, json.loads(record.read_text(encoding="utf-8")) if record.is_file() else None)
+def main() -> int:
+    before = PAGE.read_text(encoding="utf-8")
+    after = filled(before, *read())
     if after != before:
-        page.write_text(after, encoding="utf-8")
-        print(f"wrote {page}")
+        PAGE.write_text(after, encoding="utf-8")
+        print(f"wrote {PAGE}")
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

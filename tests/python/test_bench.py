@@ -134,6 +134,15 @@ def test_the_page_says_which_goals_were_missed() -> None:
     assert "| 2 hosts, udp: CPU time of htsim's | 12 | 20 | 13.00 |\n" in shown
 
 
+def test_the_page_shows_what_other_machines_reached() -> None:
+    page = script("bench_page")
+    here = RECORD | {"lines": [LINE | {"name": "poisson-1024/dcpim", "ratio": 0.7}]}
+    there = RECORD | {"lines": [LINE | {"name": "poisson-1024/dcpim", "ratio": 0.6}], "commit": "def5678"}
+    shown = page.render(here, [there | {"machine": RECORD["machine"] | {"cpu": "Another CPU"}}, RECORD])
+    assert "| goal | at least | at best | reached | Another CPU, commit def5678 | A CPU, commit abc1234 |\n" in shown
+    assert "| 2 hosts, udp, of the 144-host line | 0.65 | 0.8 | 0.70 | 0.60 **missed** |  |\n" in shown
+
+
 def test_a_page_without_a_region_is_refused() -> None:
     with pytest.raises(ValueError, match="needs one region"):
         script("bench_page").filled("nothing\n", RECORD)
@@ -141,9 +150,8 @@ def test_a_page_without_a_region_is_refused() -> None:
 
 def test_the_page_is_as_the_record_has_it() -> None:
     page = script("bench_page")
-    record = json.loads(page.RECORD.read_text()) if page.RECORD.is_file() else None
     text = page.PAGE.read_text()
-    assert page.filled(text, record) == text, "`python tests/bench_page.py` writes it"
+    assert page.filled(text, *page.read()) == text, "`python tests/bench_page.py` writes it"
 
 
 def test_the_page_of_live_runs_is_as_its_record_has_it() -> None:

@@ -63,6 +63,7 @@ pub fn drivers<C: Carrier, P: Probe>(
         });
     }
     for (driver, changes) in built.iter_mut().zip(Changes::of(plan, cut)) {
+        driver.damages |= driver.links.pipes.iter().any(|pipe| pipe.noise.is_some());
         driver.timeline.changes = changes;
         driver.links.agenda = Agenda::new(driver.sources());
         driver.prime();
@@ -90,6 +91,9 @@ fn empty<C: Carrier, P: Probe>(plan: &Plan, carrier: C, probe: P, shares_cache: 
         hosts: Vec::new(),
         watches_ready_ports: flow_controlled || wants.enqueues || plan.has_agents(),
         retries: plan.scenario.link.llr.is_some(),
+        damages: plan.scenario.link.llr.is_some(),
+        watches_launches: plan.scenario.link.llr.is_some() || wants.departures,
+        watches_switch_arrivals: wants.frames || wants.changes,
         flow_controlled,
         wants,
         came: Vec::new(),

@@ -35,6 +35,12 @@ pub struct Driver<C: Carrier, P: Probe> {
     pub(crate) came: Vec<u8>,
     /// Whether links send damaged packets again.
     pub(crate) retries: bool,
+    /// Whether links damage or lose packets.
+    pub(crate) damages: bool,
+    /// Whether a probe or link-level retry looks at each packet that goes on a link.
+    pub(crate) watches_launches: bool,
+    /// Whether a probe looks at each packet that comes to a switch.
+    pub(crate) watches_switch_arrivals: bool,
     /// Whether links have a flow control.
     pub(crate) flow_controlled: bool,
     /// Whether a packet that a switch accepts may make other ports ready, through its flow control or an agent, or is
@@ -200,47 +206,38 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
         let to = pipe.to;
         links.agenda.set(source, pipe.packets.next_at());
         self.packet_hops += 1;
-        if self.retries {
-            if self.accepts(now, source - 1, id) {
-                self.arrive_at(now, to, id);
-            }
+        if self.damages && !self.survives(now, source - 1, to, id) {
             return;
         }
-        let copy = (P::ANY && self.wants.drops).then(|| links.pool.get(id).packet);
-        if links.pipes[source - 1].noise.is_some() && links.loses_to_noise(source - 1, id) {
-            if let Some(packet) = copy {
-                let at = self.place(to);
-                self.probe.on_drop(now, at, &packet, Loss::Link);
-            }
-            return;
-        }
-        self.arrive_at(now, to, id);
-    }
-
-    #[inline(always)]
-    fn arrive_at(&mut self, now: Time, to: End, id: PacketId) {
         match to {
             End::Switch { index, port } => self.arrive_at_switch(now, index, port, id),
             End::Host { index, port } => self.arrive_at_host(now, index, port, id),
         }
     }
 
+    /// Where links damage packets: whether one that comes out of a link goes on into the node.
+    #[cold]
+    fn survives(&mut self, now: Time, pipe: usize, to: End, id: PacketId) -> bool {
+        if self.retries {
+            return self.accepts(now, pipe, id);
+        }
+        let packet = self.links.pool.get(id).packet;
+        let lost = self.links.loses_to_noise(pipe, id);
+        if lost && P::ANY && self.wants.drops {
+            let at = self.place(to);
+            self.probe.on_drop(now, at, &packet, Loss::Link);
+        }
+        !lost
+    }
+
     #[inline(always)]
     fn arrive_at_switch(&mut self, now: Time, index: u32, port: PortId, id: PacketId) {
         let (slot, pool) = (&mut self.switches[index as usize], &mut self.links.pool);
-        let packet = &pool.get(id).packet;
-        slot.digest = hash_arrival(slot.digest, now, packet);
-        if P::ANY && packet.has(flags::LINK_FRAME) && self.wants.frames {
-            self.probe.on_frame(now, slot, port, packet, pool);
+        slot.digest = hash_arrival(slot.digest, now, &pool.get(id).packet);
+        if P::ANY && self.watches_switch_arrivals {
+            self.note_switch_arrival(now, index, port, id);
         }
-        if P::ANY && self.wants.changes {
-            let flags = packet.flags;
-            if self.came.len() <= id.index() {
-                self.came.resize(id.index() + 1, 0);
-            }
-            self.came[id.index()] = flags;
-        }
-        let received = slot.switch.receive(now, port, pool, id);
+        let received = self.switches[index as usize].switch.receive(now, port, &mut self.links.pool, id);
         self.tell_losses(now, index);
         if let Received::Queued(out) = received {
             self.nudge(now, index, out);
@@ -250,6 +247,20 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
                 self.joined(now, index, out);
             }
             self.follow_up(now, index);
+        }
+    }
+
+    #[inline(never)]
+    fn note_switch_arrival(&mut self, now: Time, index: u32, port: PortId, id: PacketId) {
+        let packet = &self.links.pool.get(id).packet;
+        if packet.has(flags::LINK_FRAME) && self.wants.frames {
+            self.probe.on_frame(now, &self.switches[index as usize], port, packet, &self.links.pool);
+        }
+        if self.wants.changes {
+            if self.came.len() <= id.index() {
+                self.came.resize(id.index() + 1, 0);
+            }
+            self.came[id.index()] = packet.flags;
         }
     }
 
@@ -330,18 +341,10 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
         let transmit_ready = self.links.transmit_ready(outlet);
         match self.links.outlets[outlet as usize].from {
             End::Switch { index, port } => {
-                if self.retries && self.repeats_first(now, outlet) {
-                    return;
-                }
-                let switch = &mut self.switches[index as usize].switch;
-                let sent = switch.transmit(now, port, &mut self.links.pool);
-                let (free_at, more) = (switch.port(port).free_at(), switch.has_sendable(port));
-                self.tell_losses(now, index);
-                if let Some(id) = sent {
-                    self.launch(outlet, now, free_at, id);
-                }
-                let next = if more && sent.is_some() { free_at } else { Time::MAX };
-                let next = if self.retries { next.min(self.repeats_at(outlet, free_at)) } else { next };
+                let next = match self.retries {
+                    false => self.transmit_from_switch(now, outlet, index, port),
+                    true => self.transmit_beside_repeats(now, outlet, index, port),
+                };
                 if self.links.agenda.get(transmit_ready) != next {
                     self.links.agenda.set(transmit_ready, next);
                 }
@@ -351,6 +354,30 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
                 self.arm_host(now, index as usize, false);
             }
         }
+    }
+
+    /// A free port of a switch sends a packet, if one may go. Returns when it is free for the next, or never if none
+    /// waits.
+    #[inline(always)]
+    fn transmit_from_switch(&mut self, now: Time, outlet: u32, index: u32, port: PortId) -> Time {
+        let switch = &mut self.switches[index as usize].switch;
+        let sent = switch.transmit(now, port, &mut self.links.pool);
+        let (free_at, more) = (switch.port(port).free_at(), switch.has_sendable(port));
+        self.tell_losses(now, index);
+        let Some(id) = sent else { return Time::MAX };
+        self.launch(outlet, now, free_at, id);
+        if more { free_at } else { Time::MAX }
+    }
+
+    /// The same, where links repeat.
+    #[cold]
+    fn transmit_beside_repeats(&mut self, now: Time, outlet: u32, index: u32, port: PortId) -> Time {
+        if self.repeats_first(now, outlet) {
+            return self.links.agenda.get(self.links.transmit_ready(outlet));
+        }
+        let next = self.transmit_from_switch(now, outlet, index, port);
+        let free_at = self.switches[index as usize].switch.port(port).free_at();
+        next.min(self.repeats_at(outlet, free_at))
     }
 
     /// After anything that a host did: its NIC pulls if it can, and its next deadline is noted.
@@ -468,13 +495,20 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
 
     #[inline(always)]
     fn launch(&mut self, outlet: u32, now: Time, last: Time, id: PacketId) {
+        if self.watches_launches {
+            self.note_launch(outlet, now, last, id);
+        }
+        self.links.launch(outlet, now, last, id);
+    }
+
+    #[inline(never)]
+    fn note_launch(&mut self, outlet: u32, now: Time, last: Time, id: PacketId) {
         if P::ANY && self.wants.departures {
             self.note_departure(outlet, now, last, id);
         }
         if self.retries {
             self.keep(outlet, now, id);
         }
-        self.links.launch(outlet, now, last, id);
     }
 
     /// Link-level retry has a free transmitter say or repeat something. Returns whether no new packet may go.
@@ -510,7 +544,6 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
         held
     }
 
-    #[inline(never)]
     fn note_departure(&mut self, outlet: u32, now: Time, last: Time, id: PacketId) {
         let from = self.links.outlets[outlet as usize].from;
         let waiting_bytes = match from {

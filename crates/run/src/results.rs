@@ -165,7 +165,7 @@ pub fn link_columns(fabric: &Fabric) -> Vec<Column> {
         Column::new("from", "", "sending node", names(&|link| link.from)),
         Column::new("to", "", "receiving node", names(&|link| link.to)),
         Column::new("tier", "", "from_host, up, down or to_host", tier),
-        Column::new("rate_bps", "bit/s", "its rate", Data::U64(rate)),
+        Column::new("rate_bps", "bit/s", "the link's rate", Data::U64(rate)),
         Column::new("delay_ps", "ps", delay_doc, Data::U64(delay)),
     ]
 }
@@ -223,11 +223,11 @@ pub fn counter_table(plan: &Plan, counted: impl Iterator<Item = Counted>) -> Tab
                 "the transport, the limiter of hosts, the flow control of switches, or the links' llr that counts",
                 transport,
             ),
-            Column::new("counter", "", "what it counted", counter),
+            Column::new("counter", "", "what is counted", counter),
             Column::new(
                 "value",
                 "",
-                "how often, summed over all hosts or switches",
+                "the count, summed over all hosts or switches",
                 Data::U64(sums.values().copied().collect()),
             ),
         ],

@@ -24,14 +24,14 @@ ABSENT = ("none", "physical_queue", "custom")
 
 INTRODUCTION = """# How accurate it is
 
-Every scheme, what outside number it was held against, and how far ours is off. An outside number is what the authors'
-own program gave on the same flows, what their paper prints, a closed form, or the optimum of a linear program. A number
-of "numbers" leads to each of them: ours and theirs, by size of flow or by case. "command" repeats the comparison.
-`allowed` was chosen before the run. The same comparison is a test (`make test`, or `make test-slow` where it takes
-long).
+This page compares each scheme with numbers from outside Clearway: results of the authors' own programs on the same
+flows, numbers that their papers print, closed forms, and optima of linear programs. Each line of the first table is one
+comparison. The column "numbers" links to its values, ours beside theirs, by size of flow or by case; "command" repeats
+it. The tolerance (`allowed`) was chosen before the run. Each comparison is also a test: in `make test`, or in `make
+test-slow` if it takes long.
 
-This page is written by `clearway paper --write` from what the commands beside each table left in `papers/accuracy`;
-nothing in it is typed.
+`clearway paper --write` writes this page from the records that the commands of the table leave in `papers/accuracy`.
+Nothing in it is typed.
 """
 
 

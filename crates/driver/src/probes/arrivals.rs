@@ -74,7 +74,7 @@ impl Probe for Arrivals {
         let number = |value: &dyn Fn(&Arrival) -> u64| Data::U64(rows.iter().map(value).collect());
         let id = |value: &dyn Fn(&Arrival) -> u32| Data::U32(rows.iter().map(value).collect());
         let columns = vec![
-            Column::new("time_ps", "ps", "when its last bit arrived", number(&|row| row.at.ps())),
+            Column::new("time_ps", "ps", "when the packet's last bit arrived", number(&|row| row.at.ps())),
             Column::new("host", "", "where", id(&|row| row.host.0)),
             Column::new("flow", "", "whose", id(&|row| row.flow.0)),
             Column::new("bytes", "B", "payload; a repeated packet counts again", number(&|row| u64::from(row.bytes))),

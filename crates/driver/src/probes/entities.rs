@@ -142,7 +142,7 @@ fn arrivals(seen: &[&EntityProbe], whole: &Whole<'_>) -> Table {
             Column::new(
                 "delivered_bytes",
                 "B",
-                "payload that it sent and that arrived in the interval; repeated packets count again",
+                "payload sent by the entity that arrived in the interval; repeated packets count again",
                 sum(&|arrived| arrived.delivered),
             ),
             Column::new(
@@ -171,11 +171,16 @@ fn waits(seen: &[&EntityProbe], plan: &Plan) -> Table {
     Table {
         name: "waits",
         columns: vec![
-            Column::new("entity", "", "whose packets", names(plan, rows.iter().map(|row| row.0).collect())),
+            Column::new(
+                "entity",
+                "",
+                "entity that the packets belong to",
+                names(plan, rows.iter().map(|row| row.0).collect()),
+            ),
             Column::new(
                 "queue",
                 "",
-                "physical: in all queues on the path; virtual: virtual queueing delay of all AQs on the path",
+                "physical: waiting time in all queues on the path; virtual: virtual queueing delay of all AQs on the path",
                 Data::Names { index: rows.iter().map(|row| row.1).collect(), names: kinds },
             ),
             Column::new("packets", "", "data packets that arrived", ns(&|all| all.len())),

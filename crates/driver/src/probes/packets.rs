@@ -350,29 +350,34 @@ impl Recording<'_> {
         let on = |of: fn(On) -> u64| self.some(|row| row.went.ok().map(of));
         let link = self.some(|row| self.link(row).map(|link| u64::from(link.0)));
         let node = self.nodes(|row| Some(self.node(row)));
-        let left = "when its first bit left the node, or when it was lost there";
+        let left = "when the packet's first bit left the node, or when the packet was lost there";
         vec![
             Column::new("time_ps", "ps", left, self.numbers(|row| row.at.ps())),
             Column::new("node", "", "where", node),
             Column::new(
                 "to",
                 "",
-                "node at the other end of its link; empty if it was lost",
+                "node at the other end of the link; empty if the packet was lost",
                 self.nodes(|row| self.next(row)),
             ),
-            Column::new("link", "", "that link's row in `links`", link),
-            Column::new("came_ps", "ps", "when it came to the switch; at a host: when it left", on(|on| on.came.ps())),
-            Column::new("last_ps", "ps", "when its last bit left the node", on(|on| on.last.ps())),
+            Column::new("link", "", "the link's row in `links`", link),
+            Column::new(
+                "came_ps",
+                "ps",
+                "when the packet came to the switch; at a host: when it left",
+                on(|on| on.came.ps()),
+            ),
+            Column::new("last_ps", "ps", "when the packet's last bit left the node", on(|on| on.last.ps())),
             Column::new(
                 "waiting_bytes",
                 "B",
-                "bytes that went on waiting at the switch's port when it left",
+                "bytes still waiting at the switch's port when the packet left",
                 on(|on| on.waiting_bytes.into()),
             ),
             Column::new(
                 "lost",
                 "",
-                "why it was lost; empty if it was not",
+                "why the packet was lost; empty if it was not",
                 Data::Names {
                     index: self.rows.iter().map(|row| row.went.map_or_else(loss_index, |_| 0) as u32).collect(),
                     names: LOSSES.map(str::to_owned).to_vec(),
@@ -402,18 +407,23 @@ impl Recording<'_> {
         let number = |of: fn(&Packet) -> u64| self.numbers(|row| of(&row.packet));
         let small = |of: fn(&Packet) -> u32| self.small(|row| of(&row.packet));
         vec![
-            Column::new("flow", "", "whose it was; a frame of a flow control is no flow's", self.some(flow)),
-            Column::new("transport", "", "the scheme that made it", self.schemes()),
-            Column::new("says", "", "what its header says, in the words of the scheme", self.says()),
-            Column::new("source", "", "where it comes from", source),
-            Column::new("destination", "", "where it goes", destination),
-            Column::new("hop", "", "switches that it has come to so far", small(|packet| packet.hops.into())),
+            Column::new("flow", "", "number of its flow; null for a frame of a flow control", self.some(flow)),
+            Column::new("transport", "", "transport or flow control that made the packet", self.schemes()),
+            Column::new("says", "", "what the packet's header says, in the words of that scheme", self.says()),
+            Column::new("source", "", "host or switch that made the packet", source),
+            Column::new("destination", "", "host or switch that the packet is for", destination),
+            Column::new("hop", "", "switches that the packet has come to so far", small(|packet| packet.hops.into())),
             Column::new("class", "", "priority class; 0 is served first", small(|packet| packet.class.into())),
-            Column::new("bytes", "B", "on the wire", number(|packet| packet.wire_bytes.into())),
-            Column::new("payload_bytes", "B", "of its message in it", number(|packet| packet.payload_bytes.into())),
-            Column::new("offset", "B", "where in the message these begin", self.some(offset)),
-            Column::new("marked", "", "whether it bore a congestion mark", self.flag(flags::CE)),
-            Column::new("trimmed", "", "whether a switch had cut its payload off", self.flag(flags::TRIMMED)),
+            Column::new("bytes", "B", "the packet's size on the wire", number(|packet| packet.wire_bytes.into())),
+            Column::new(
+                "payload_bytes",
+                "B",
+                "bytes of the message in the packet",
+                number(|packet| packet.payload_bytes.into()),
+            ),
+            Column::new("offset", "B", "where in the message these bytes begin", self.some(offset)),
+            Column::new("marked", "", "whether the packet bore a congestion mark", self.flag(flags::CE)),
+            Column::new("trimmed", "", "whether a switch had cut the packet's payload off", self.flag(flags::TRIMMED)),
         ]
     }
 

@@ -123,24 +123,24 @@ impl Probe for Ports {
         let mut rows: Vec<(LinkId, &Row)> = watched.flat_map(|of| of.rows.iter().map(|row| (of.link, row))).collect();
         rows.sort_by_key(|(link, row)| (*link, row.at));
         let numbers = |of: fn(&Row) -> u64| Data::U64(rows.iter().map(|(_, row)| of(row)).collect());
-        let sent = "bytes of all packets that it has begun to send, since the run's begin";
+        let sent = "bytes of all packets that the port has begun to send since the run began";
         let columns = vec![
             Column::new(
                 "link",
                 "",
-                "the link that the port sends by, as its row in `links`",
+                "the port's link, as its row in `links`",
                 Data::U32(rows.iter().map(|(link, _)| link.0).collect()),
             ),
-            Column::new("time_ps", "ps", "from when on it was like this", numbers(|row| row.at.ps())),
-            Column::new("queue_bytes", "B", "bytes that waited at the port", numbers(|row| row.queue_bytes.into())),
+            Column::new("time_ps", "ps", "from when on the values below held", numbers(|row| row.at.ps())),
+            Column::new("queue_bytes", "B", "bytes in the port's queues", numbers(|row| row.queue_bytes.into())),
             Column::new(
                 "queue_bytes_max",
                 "B",
-                "the most that waited since the row before: more than queue_bytes where rows became one",
+                "the most bytes since the row before: more than queue_bytes where rows were merged",
                 numbers(|row| row.queue_bytes_max.into()),
             ),
             Column::new("sent_bytes", "B", sent, numbers(|row| row.sent_bytes)),
-            Column::new("free_ps", "ps", "when the last bit of these leaves", numbers(|row| row.free_at.ps())),
+            Column::new("free_ps", "ps", "when the last bit of these packets leaves", numbers(|row| row.free_at.ps())),
         ];
         vec![Table { name: "ports", columns }]
     }

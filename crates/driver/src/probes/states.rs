@@ -155,14 +155,19 @@ impl Probe for States {
         // The highest number stands for none.
         let value = |row: &&Row| row.value.map_or(u64::MAX, |value| value.min(u64::MAX - 1));
         let columns = vec![
-            Column::new("time_ps", "ps", "when it changed", Data::U64(rows.iter().map(|row| row.at.ps()).collect())),
+            Column::new(
+                "time_ps",
+                "ps",
+                "when the value changed",
+                Data::U64(rows.iter().map(|row| row.at.ps()).collect()),
+            ),
             Column::new("flow", "", "whose it is", small(|row| row.flow.0)),
-            Column::new("host", "", "where it is: at the flow's sender or receiver", small(|row| row.host.0)),
-            Column::new("state", "", "what changed, in the words of the transport", Data::Names { index, names }),
+            Column::new("host", "", "host of the state: the flow's sender or receiver", small(|row| row.host.0)),
+            Column::new("state", "", "name of the value, in the words of the transport", Data::Names { index, names }),
             Column::new(
                 "value",
                 "",
-                "to what, in the unit that the name ends in; none once the host has the flow no more",
+                "the new value, in the unit that ends its name; null once the host has forgotten the flow",
                 Data::OptU64(rows.iter().map(value).collect()),
             ),
         ];

@@ -100,7 +100,7 @@ pub(super) fn table(whole: &Whole<'_>) -> Table {
                 "its rate when all entities are active, before any headroom; 0 if untagged",
                 u64s(&|row| row.rate_bps),
             ),
-            Column::new("passed_packets", "", "packets that passed it", u64s(&|row| row.stats.passed_packets)),
+            Column::new("passed_packets", "", "packets that passed the AQ", u64s(&|row| row.stats.passed_packets)),
             Column::new("passed_bytes", "B", "their bytes on the wire", u64s(&|row| row.stats.passed_bytes)),
             Column::new(
                 "dropped_packets",
