@@ -199,7 +199,7 @@ def compare(
         if work == "outage":
             _cli_compare.outage(transport, set_, seed, threads, out, write, said)
         elif work == "training":
-            _cli_compare.training(transport, ranks, job, scale, set_, seed, threads, out, said)
+            _cli_compare.training(transport, ranks, job, scale, set_, seed, threads, out, write, said)
         else:
             _cli_compare.everything(
                 transport, fabric, workload, load, duration, sustained, set_, seed, threads, out, said

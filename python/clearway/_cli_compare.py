@@ -72,7 +72,9 @@ Scale = Annotated[
     float | None,
     typer.Option(help="With --work training: buffers and sequences so many times as long. Default: 1."),
 ]
-Page = Annotated[Path | None, typer.Option(help="With --work outage: put the table into this page, between its marks.")]
+Page = Annotated[
+    Path | None, typer.Option(help="With --work training or outage: put the table into this page, between its marks.")
+]
 
 
 def check_work(work: str | None, options: Mapping[str, object]) -> None:
@@ -80,9 +82,9 @@ def check_work(work: str | None, options: Mapping[str, object]) -> None:
     if work not in (None, "flows", "training", "outage"):
         raise ValueError(f"--work {work}: write flows, training or outage")
     for option, value in options.items():
-        owner = "outage" if option == "--write" else "training"
-        if value not in (None, []) and work != owner:
-            raise ValueError(f"{option} needs --work {owner}")
+        owners = ("training", "outage") if option == "--write" else ("training",)
+        if value not in (None, []) and work not in owners:
+            raise ValueError(f"{option} needs --work {' or '.join(owners)}")
 
 
 def everything(
@@ -124,6 +126,14 @@ def everything(
         raise typer.Exit(EXIT_AUDIT)
 
 
+def _check_written(page: Path | None, name: str) -> None:
+    """Refuses, before any run, a page that has no place for what would be written."""
+    from clearway import _marked
+
+    if page is not None:
+        _marked.check(page, name)
+
+
 def outage(
     transport: list[str] | None,
     set_: list[str] | None,
@@ -136,6 +146,7 @@ def outage(
     """`compare --all --work outage`: a link or a plane dies in the middle of an all-reduce."""
     folder = out or Path("out") / "outage"
     check_folder(folder)
+    _check_written(write, "training-outage")
     check_page(folder / "report.html")
     chosen: dict[str, Any] = {} if seed is None else {"seed": seed}
     found = cw.compare_outage(folder, only=transport or (), sets=pairs(set_), workers=workers, progress=True, **chosen)
@@ -171,11 +182,13 @@ def training(
     seed: int | None,
     workers: int | None,
     out: Path | None,
+    write: Path | None,
     said: Said,
 ) -> None:
     """`compare --all --work training`: jobs over each scheme, alone and beside others."""
     folder = out or Path("out") / "training"
     check_folder(folder)
+    _check_written(write, "training-all")
     check_page(folder / "report.html")
     chosen: dict[str, Any] = {"ranks": ranks, "jobs": jobs, "scale": scale, "seed": seed}
     found = cw.compare_training(
@@ -192,4 +205,6 @@ def training(
     for sentence in found.said():
         said.line(sentence, {})
     said.facts({"said": found.said()})
+    if write is not None:
+        said.place("page", found.write(write))
     _end(found, folder, said)

@@ -13,7 +13,6 @@ on each of the remaining planes.
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -22,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from clearway import _core, _marked
 from clearway._compare_all import Contender, contenders
 from clearway._compare_training import Trained, as_deployed, chosen
 from clearway._errors import ScenarioError
@@ -42,7 +42,7 @@ DEAD: dict[str, list[dict[str, Any]]] = {
     "link": [{"at": f"{AT_US}us", "link": ["leaf0", "spine0"]}],
 }
 """What dies, by the column of the table."""
-BEGIN, END = "<!-- training-outage: begin -->", "<!-- training-outage: end -->"
+MARKS = "training-outage"
 NEVER = "never"
 
 
@@ -129,28 +129,14 @@ class Outage:
         for name, row in self.table().iterrows():
             said = [_said(row[key]) for key in ("whole ms", "half of the planes ms", "doubled ms", "one link ms")]
             lines.append(f"| {name} | {' | '.join(said)} |")
-        reasons: dict[str, list[str]] = {}
-        for name, why in self.absent.items():
-            # What is wrong, without the key that says it and without advice.
-            reasons.setdefault(why.partition(": ")[2].partition("; ")[0], []).append(name)
-        lines += [""] if reasons else []
-        lines += textwrap.wrap(
-            "; ".join(f"{', '.join(names)}: {why}" for why, names in reasons.items()),
-            120,
-            initial_indent="Not there: ",
-            break_long_words=False,
-        )
-        return "\n".join(lines).rstrip() + "\n"
+        lines += ["", f"With {self.setting}, at commit {_core.COMMIT}."]
+        if missing := _marked.absent(self.absent):
+            lines += ["", *missing]
+        return "\n".join(lines) + "\n"
 
     def write(self, page: str | Path) -> Path:
         """Puts the table into a page in Markdown, between its marks."""
-        path = Path(page)
-        text = path.read_text(encoding="utf-8")
-        if text.count(BEGIN) != 1 or text.count(END) != 1 or text.index(END) < text.index(BEGIN):
-            raise ValueError(f"{page}: has no place for the table; write the two lines {BEGIN} and {END} there")
-        head, tail = text[: text.index(BEGIN) + len(BEGIN)], text[text.index(END) :]
-        path.write_text(f"{head}\n{self.markdown()}{tail}", encoding="utf-8")
-        return path
+        return _marked.put(page, MARKS, self.markdown())
 
     def report(self, path: str | Path) -> Path:
         """Writes the page."""

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from clearway import _core, _marked
 from clearway._compare_all import Contender, contenders
 from clearway._errors import ScenarioError
 from clearway._jobs import iterations
@@ -37,6 +38,7 @@ ALONE = ("all-reduce", "all-to-all", "experts", "pipeline")
 TORUS = ("torus all-reduce", "torus all-to-all")
 RPCS = "beside rpcs"
 JOBS = (*ALONE, "two jobs", RPCS, *TORUS)
+MARKS = "training-all"
 TWO_JOBS_ON = 32
 """The hosts of two jobs at once."""
 _ACCELERATOR = {"teraflops": 312.0, "efficiency": 0.5}
@@ -306,6 +308,23 @@ class Training:
         from clearway._training_said import sentences
 
         return sentences(self.runs)
+
+    def markdown(self) -> str:
+        """The sentences and the table of times as a page has them."""
+        table = self.table()
+        head = ["scheme", "ranks", *(name.replace(" ms", " (ms)") for name in table.columns)]
+        lines = [f"{number}. {said}" for number, said in enumerate(self.said(), 1)]
+        lines += ["", f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
+        for (name, ranks), row in zip(table.index, table.to_numpy()):
+            lines.append(f"| {name} | {ranks:,} | {' | '.join(f'{x:.3g}' if x == x else '–' for x in row)} |")
+        lines += ["", f"With {self.setting}, at commit {_core.COMMIT}. –: does not take part, or never ends."]
+        if missing := _marked.absent(self.absent):
+            lines += ["", *missing]
+        return "\n".join(lines) + "\n"
+
+    def write(self, page: str | Path) -> Path:
+        """Puts them into a page in Markdown, between its marks."""
+        return _marked.put(page, MARKS, self.markdown())
 
     def report(self, path: str | Path) -> Path:
         """Writes the page."""

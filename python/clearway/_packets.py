@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from clearway._results import Result
 
 ADVICE = (
-    'record them with measure.packets = {} in the scenario, or `--set "measure.packets={}"`; '
-    'by links and time, for example, with measure.packets = { links = ["leaf0-host0"], from = "1ms", until = "2ms" }'
+    'record them: `clearway run RESULT/scenario.toml --set "measure.packets={}" --out OUT`, RESULT being its folder; '
+    'or fewer: `--set \'measure.packets={links=["leaf0-host0"],from="1ms",until="2ms"}\'`'
 )
 # So many messages of a flow are written out.
 MESSAGES = 8

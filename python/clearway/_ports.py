@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from clearway._results import Result
 
 ADVICE = (
-    'watch it with measure.ports = ["{name}"] in the scenario, or `--set \'measure.ports=["{name}"]\'`; '
+    "watch it: `clearway run RESULT/scenario.toml --set 'measure.ports=[\"{name}\"]' --out OUT`, RESULT being its "
+    "folder; "
     "or record its packets: measure.packets = {{}}"
 )
 

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from clearway._results import Result
 
 ADVICE = (
-    'follow it with measure.flows = { flows = [N] } in the scenario, or `--set "measure.flows={ flows = [N] }"`; '
+    'follow it: `clearway run RESULT/scenario.toml --set "measure.flows={flows=[N]}" --out OUT`, RESULT being '
+    "its folder; "
     "classes, hosts and times choose flows too"
 )
 # What lets a sender send: at 0 it waits.

@@ -99,7 +99,7 @@ def packed(result: Result) -> bytes:
 
 def _recorded(result: Result) -> pa.Table:
     """The table `packets`."""
-    again = 'clearway run SCENARIO.toml --set "measure.packets={}" --out OUT'
+    again = 'clearway run RESULT/scenario.toml --set "measure.packets={}" --out OUT'
     if result.level == "flow":
         raise ValueError(f"{result.name!r} was run at flow level, which has no packets: {again}; clearway view OUT")
     if "packets" not in result.tables:

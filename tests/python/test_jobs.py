@@ -157,6 +157,11 @@ def test_schemes_are_compared_under_training(tmp_path: Path) -> None:
     assert 31 * 250_000 * 8 / 100e6 < table["all-to-all ms"].iloc[0] < 4 * 31 * 250_000 * 8 / 100e6
     assert found.ok
     assert "What it says" in found.report(tmp_path / "report.html").read_text()
+    page = tmp_path / "page.md"
+    page.write_text("<!-- training-all: begin -->\n<!-- training-all: end -->\n")
+    text = found.write(page).read_text()
+    assert text.splitlines()[1].startswith("1. all-to-all, 32 ranks: dctcp is the fastest with ")
+    assert f"| dctcp | 32 | {table['all-to-all ms'].iloc[0]:.3g} |\n" in text and "With seed 1, at commit " in text
 
 
 def test_calls_and_a_torus_are_part_of_the_comparison(tmp_path: Path) -> None:
@@ -188,7 +193,10 @@ def test_a_plane_that_dies_takes_its_share_and_no_more(tmp_path: Path) -> None:
     """Half of the planes: what sprays over all of them takes twice as long for what is left, within 10%; nothing takes
     less than the links allow; what does not repeat what is lost never ends.
     """
-    from clearway._compare_outage import BEGIN, END, least_ms
+    from clearway import _marked
+    from clearway._compare_outage import MARKS, least_ms
+
+    begin, end = _marked.marks(MARKS)
 
     found = cw.compare_outage(tmp_path / "o", only=["uet", "dcpim", "dctcp", "udp", "r2c2"], progress=False)
     table = found.table()
@@ -203,7 +211,7 @@ def test_a_plane_that_dies_takes_its_share_and_no_more(tmp_path: Path) -> None:
     assert table.loc["udp", ["whole ms", "half of the planes ms", "one link ms"]].isna().all()
     assert list(found.absent) == ["r2c2"] and found.ok and not found.unchanged
     page = tmp_path / "page.md"
-    page.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n")
+    page.write_text(f"before\n{begin}\nold\n{end}\nafter\n")
     text = found.write(page).read_text()
     assert text.startswith("before\n") and text.endswith("after\n") and "old" not in text
     assert "| udp | never | never | never | never |" in text
@@ -215,11 +223,12 @@ def test_a_plane_that_dies_takes_its_share_and_no_more(tmp_path: Path) -> None:
 
 def test_the_page_has_what_the_command_writes() -> None:
     """Every scheme of the comparison is in the table of docs/training.md, or said not to take part."""
+    from clearway import _compare_outage, _marked
     from clearway._compare_all import contenders
-    from clearway._compare_outage import BEGIN, END
 
-    text = Path("docs/training.md").read_text()
-    table = text[text.index(BEGIN) : text.index(END)]
+    begin, end = _marked.marks(_compare_outage.MARKS)
+    text = _marked.check("docs/training.md", _compare_outage.MARKS)
+    table = text[text.index(begin) : text.index(end)]
     lost = [one.name for one in contenders() if f"| {one.name} |" not in table and one.name not in table]
     assert not lost
 
@@ -251,7 +260,8 @@ def test_what_large_jobs_took_is_on_the_page_and_was_foreseen() -> None:
         (["--all", "--work", "training", "--scale", "0"], "write a number above 0"),
         (["--all", "--work", "training", "--job", "alltoall"], "'alltoall' is not a job of this comparison"),
         (["--all", "--job", "all-reduce"], "--job needs --work training"),
-        (["--all", "--write", "docs/x.md"], "--write needs --work outage"),
+        (["--all", "--write", "docs/x.md"], "--write needs --work training or outage"),
+        (["--all", "--work", "training", "--write", "README.md"], "README.md: has no place for the table"),
         (["--all", "--work", "outage", "--load", "0.3"], "--load has no effect on training jobs"),
         (["--all", "--work", "training", "--workload", "imc10"], "--workload has no effect on training jobs"),
     ],

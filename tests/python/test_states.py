@@ -120,7 +120,7 @@ def test_what_cannot_be_followed_is_refused_with_what_would_be_right(asked: dict
 
 
 def test_a_result_without_states_says_how_to_follow_flows(result: cw.Result) -> None:
-    with pytest.raises(ValueError, match=r"no table states: follow it with measure\.flows"):
+    with pytest.raises(ValueError, match=r"no table states: follow it: `clearway run RESULT/scenario.toml"):
         cw.run(cw.Scenario.load("examples/tiny.toml")).state(3)
     with pytest.raises(ValueError, match=r"no states of flow 2; it has those of 0, 1: follow it"):
         result.state(2)

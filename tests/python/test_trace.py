@@ -232,7 +232,7 @@ def test_a_watched_port_has_the_queue_and_the_use_that_its_packets_make(result: 
     frames = result.packets.to_pandas().query("node == 'leaf0' and to == 'host0' and flow != flow")["bytes"].sum()
     assert use["bytes"].sum() == pytest.approx(link["sent_bytes"] + frames, abs=1)
     assert 0.99 < use["use"].max() <= 1 + 1e-9
-    with pytest.raises(ValueError, match=r"did not watch spine0:0: watch it with measure.ports = \["):
+    with pytest.raises(ValueError, match=r"did not watch spine0:0: watch it: `clearway run RESULT/scenario.toml --set"):
         watched.use("spine0:0")
     with pytest.raises(ValueError, match="no port 'leaf0:7': its ports are 0 to 2"):
         watched.queue("leaf0:7")
@@ -298,7 +298,7 @@ def test_a_run_writes_a_trace_of_what_is_asked_for(tmp_path: Path) -> None:
 
 def test_a_result_without_packets_says_how_to_record_them(tmp_path: Path) -> None:
     plain = cw.run(cw.Scenario.load("examples/tiny.toml"))
-    with pytest.raises(ValueError, match=r"no table packets: record them with measure\.packets"):
+    with pytest.raises(ValueError, match=r"no table packets: record them: `clearway run RESULT/scenario.toml"):
         plain.trace(tmp_path / "out.pftrace")
     assert not list(tmp_path.iterdir())
 

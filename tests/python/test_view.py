@@ -93,7 +93,7 @@ def test_what_is_missing_is_said_with_the_command(tmp_path: Path) -> None:
         call("run", tiny, *more, "--out", tmp_path / "r")
         said = call("view", tmp_path / "r", "--no-open")
         assert said.code == 2 and word in said.err, said
-        assert 'clearway run SCENARIO.toml --set "measure.packets={}" --out OUT' in said.err
+        assert 'clearway run RESULT/scenario.toml --set "measure.packets={}" --out OUT' in said.err
     call("run", tiny, "--set", 'measure.packets={ from = "1s" }', "--out", tmp_path / "r")
     said = call("view", tmp_path / "r", "--no-open")
     assert said.code == 2 and "ask for other flows, links or times" in said.err, said
