@@ -80,6 +80,12 @@ def goals(record: Mapping[str, Any], others: Sequence[Mapping[str, Any]] = ()) -
         values = [value, *(other[name][1] if name in other else None for other in elsewhere)]
         marks = ["" if value is None else f"{value:.2f}" + " **missed**" * (value < least) for value in values]
         said.append(f"| {what} | {least:g} | {best:g} | {' | '.join(marks)} |")
+    for other in others:
+        machine = other["machine"]
+        what = (
+            f"{machine['cpu']}: {machine['cores']} cores with caches of {machine['caches']}, on {other['date'][:10]}."
+        )
+        said += ["", wrapped(what)]
     return "\n".join(said)
 
 
