@@ -46,6 +46,7 @@ from clearway._cli_options import (
     Seed,
     Sets,
     Threads,
+    TransportOption,
     Transports,
     read_scenarios,
 )
@@ -107,6 +108,7 @@ def run(
     set_: Sets = None,
     seed: Seed = None,
     load: Load = None,
+    transport: TransportOption = None,
     flow_control: FlowControl = None,
     level: Annotated[
         str,
@@ -133,7 +135,7 @@ def run(
     json_: Json = False,
 ) -> None:
     """Simulate a scenario and write its results."""
-    read = read_scenarios([scenario], set_, seed, load)[0].with_(flow_control=flow_control)
+    read = read_scenarios([scenario], set_, seed, load)[0].with_(transport=transport, flow_control=flow_control)
     some = {"flow": trace_flow, "class": trace_class, "host": trace_host, "link": trace_link}
     read = _cli_trace.recorded(read, trace, **some, **{"from": trace_from, "until": trace_until})
     captured: dict[str, Any] = {"pcap": _pcap.places("--pcap", pcap)}

@@ -32,6 +32,14 @@ Sets = Annotated[
 ]
 Seed = Annotated[int | None, typer.Option(help="Seed of all random numbers.")]
 Load = Annotated[float | None, typer.Option(help="Load of all classes that have one.")]
+TransportOption = Annotated[
+    str | None,
+    typer.Option(
+        "--transport",
+        help="The transport, such as dctcp, instead of the scenario's. Classes with one of their own keep it.",
+        autocompletion=names("transport"),
+    ),
+]
 FlowControl = Annotated[
     str | None,
     typer.Option(

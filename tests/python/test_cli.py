@@ -69,6 +69,9 @@ def test_flow_controls_by_name(tiny_file: Path, tmp_path: Path) -> None:
     done = clearway("run", tiny_file, "--flow-control", "pfc", "--out", "r", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "congestion" in cw.load(tmp_path / "r").tables
+    done = clearway("run", tiny_file, "--transport", "dctcp", "--out", "t", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert cw.load(tmp_path / "t").digest == cw.run(cw.Scenario.load(tiny_file).with_(transport="dctcp")).digest
     done = clearway("compare", tiny_file, "--flow-control", "none", "--flow-control", "pfc", "--out", "c", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert sorted(path.name for path in (tmp_path / "c").iterdir() if path.is_dir()) == ["none", "pfc"]

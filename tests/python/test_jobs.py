@@ -161,7 +161,7 @@ def test_schemes_are_compared_under_training(tmp_path: Path) -> None:
     page.write_text("<!-- training-all: begin -->\n<!-- training-all: end -->\n")
     text = found.write(page).read_text()
     assert text.splitlines()[1].startswith("1. all-to-all, 32 ranks: dctcp is the fastest with ")
-    assert f"| dctcp | 32 | {table['all-to-all ms'].iloc[0]:.3g} |\n" in text and "With seed 1, at commit " in text
+    assert f"| dctcp | 32 | {table['all-to-all ms'].iloc[0]:.3g} | – |\n" in text and "With seed 1, at commit " in text
 
 
 def test_calls_and_a_torus_are_part_of_the_comparison(tmp_path: Path) -> None:
