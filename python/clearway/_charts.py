@@ -16,29 +16,31 @@ from typing import Any
 import numpy as np
 from bokeh.document import Document
 from bokeh.embed import components
-from bokeh.models import CDSView, ColumnDataSource, HoverTool, IndexFilter, LogAxis, LogTicker
+from bokeh.models import (
+    CDSView,
+    ColumnDataSource,
+    CustomJSTickFormatter,
+    DataRange1d,
+    HoverTool,
+    IndexFilter,
+    LogAxis,
+    LogTicker,
+    Range1d,
+)
 from bokeh.models.annotations import Legend, LegendItem, Span
 from bokeh.plotting import figure as bokeh_figure
 from bokeh.resources import Resources
 
 from clearway._looks import Look
+from clearway._spec import SPEC
 
-# Grey that can be read on white and on black: charts have no background of their own.
-INK, GRID = "#7b818c", "#8a8f9840"
+INK, GRID = SPEC["looks"]["ink"], SPEC["looks"]["grid"]
 # Markers of a line of many points.
 SIGNS = 10
 # Of matplotlib's words, Bokeh's.
-DASHES = {"-": "solid", "--": "dashed", ":": "dotted", "-.": "dotdash"}
-MARKERS = {
-    "o": "circle", "s": "square", "^": "triangle", "D": "diamond", "v": "inverted_triangle", "h": "hex", "*": "star",
-    "P": "plus",
-}  # fmt: skip
-BYTES = """
-const units = [["GB", 1e9], ["MB", 1e6], ["KB", 1e3]];
-const unit = units.find(([_, scale]) => tick >= scale) ?? ["B", 1];
-return `${+(tick / unit[1]).toPrecision(4)} ${unit[0]}`;
-"""
-PLAIN = "return tick.toLocaleString('en', { maximumSignificantDigits: 4 });"
+DASHES: dict[str, str] = SPEC["looks"]["dashes"]
+MARKERS: dict[str, str] = SPEC["looks"]["markers"]
+PLAIN: str = SPEC["ticks"]["plain"]
 # Bokeh draws after the page has been read, and tells nobody.
 _WHEN_DRAWN = """
 const charts = () => Bokeh.documents.length
@@ -139,6 +141,39 @@ def chart_of(title: str, x: str, y: str, height: int = 280, **how: Any) -> Any:
     return chart
 
 
+def spec_chart(name: str, filled: str = "", **more: Any) -> Any:
+    """The empty chart of this name in the spec, `filled` in its title."""
+    spec = SPEC["charts"][name]
+    how: dict[str, Any] = {key: tuple(of) if isinstance(of, list) else of for key, of in spec.get("how", {}).items()}
+    made = chart_of(spec["title"].format(filled), spec["x"], spec["y"], **(how | more))
+    for axis, ticks in spec.get("ticks", {}).items():
+        getattr(made, f"{axis}axis").formatter = CustomJSTickFormatter(code=SPEC["ticks"][ticks])
+    return made
+
+
+def finish(made: Any, name: str, line: bool = True) -> None:
+    """Adds what a chart says of its points, by the spec, and where its range begins: once its lines are there."""
+    spec = SPEC["charts"][name]
+    if "from" in spec:
+        made.y_range.start = spec["from"]
+    if "to" in spec:
+        made.y_range.end = spec["to"]
+    if "hover" in spec:
+        hover(made, tips(name), line)
+    if not any(len(column) for one in made.renderers for column in one.data_source.data.values()):
+        # Bokeh complains of a logarithmic axis with nothing on it.
+        for axis in ("x_range", "y_range"):
+            if isinstance(getattr(made, axis), DataRange1d):
+                setattr(made, axis, Range1d(start=1, end=10))
+
+
+def tips(name: str, *filled: str) -> list[tuple[str, str]]:
+    """What a chart says of a point, by the spec."""
+    said: list[list[str]] = SPEC["charts"][name]["hover"]
+    words, column = filled or ("{}", "{}")
+    return [(what.replace("{}", words), value.replace("@{}", f"@{column}")) for what, value in said]
+
+
 def add_line(
     chart: Any,
     source: ColumnDataSource,
@@ -190,18 +225,3 @@ def hover(chart: Any, said: list[tuple[str, str]], line: bool = True) -> None:
 
 def _quoted(text: str) -> str:
     return json.dumps(text).replace("<", "\\u003c")
-
-
-CSS = """
-.charts { display: flex; flex-wrap: wrap; gap: 1rem; }
-.chart { flex: 1 1 20rem; min-width: 0; }
-.legend { display: flex; flex-wrap: wrap; gap: 0.2rem 1.2rem; font-size: 0.85rem; }
-.filters { display: flex; flex-wrap: wrap; gap: 0.4rem 1.2rem; font-size: 0.85rem; margin: 0 0 0.8rem; }
-.filters output { margin-left: auto; font-weight: 600; }
-.filters select { font: inherit; color: inherit; background: var(--quiet); border: 1px solid var(--rule);
-  border-radius: 4px; padding: 0.1rem 0.4rem; max-width: 100%; }
-.flow:not(:empty) { border: 1px solid var(--rule); border-radius: 6px; padding: 0 1rem 0.8rem; margin: 0 0 1.2rem;
-  overflow-x: auto; }
-/* Charts keep the size that they have on the screen: paper is as much narrower. */
-@media print { .filters { display: none; } .charts { zoom: 0.62; } }
-"""

@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 
 from clearway import _lines
-from clearway._charts import CSS as CHARTS_CSS
 from clearway._charts import Charts
 from clearway._compare_all import FABRICS, WORKLOADS, Contender, Everything
 from clearway._html import number, section, table
@@ -228,7 +227,7 @@ def _needs(who: Sequence[Contender]) -> str:
     return table(["", "what it does", "what hosts and switches must have", "described in"], rows, text=4)
 
 
-CSS = f"""{CHARTS_CSS}{_lines.CSS}
+CSS = f"""{_lines.CSS}
 body {{ max-width: 82rem; }}
 .glance {{ width: auto; }}
 .glance td, .glance th {{ padding: 0.22rem 0.45rem; font-size: 0.8rem; border-top: 1px solid var(--line);

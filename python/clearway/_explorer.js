@@ -147,7 +147,8 @@ document.addEventListener("clearway-charts", () => {
       const all = mine.reduce((sum, at) => sum + flows.weight[at], 0);
       let sum = 0;
       const y = order.map((at) => (sum += flows.weight[at]) / all);
-      model(`shares${run}`).data = { x: order.map((at) => flows.slowdown[at]), y };
+      // Bokeh complains of a logarithmic axis with nothing on it.
+      model(`shares${run}`).data = order.length ? { x: order.map((at) => flows.slowdown[at]), y } : { x: [1, 1], y: [0, 0] };
     });
     const count = Math.round(shown.reduce((sum, at) => sum + flows.weight[at], 0));
     const done = shown.filter((at) => flows.done[at]), weight = done.reduce((sum, at) => sum + flows.weight[at], 0);

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from bokeh.models import CDSView, ColumnDataSource, CustomJSTickFormatter, HoverTool, IndexFilter, TapTool
+from bokeh.models import CDSView, ColumnDataSource, HoverTool, IndexFilter, TapTool
 
 from clearway import _points
-from clearway._charts import BYTES, MARKERS, PLAIN, Charts, Failure, add_line, chart_of, mark
+from clearway._charts import MARKERS, Charts, Failure, add_line, finish, mark, spec_chart, tips
 from clearway._looks import looks_of
 from clearway._points import SPENT
+from clearway._spec import SAID
 
 if TYPE_CHECKING:
     from clearway._results import Result
@@ -40,15 +41,13 @@ def section(results: Sequence[Result], charts: Charts, failures: Sequence[Failur
     frame["marker"] = frame["marker"].where(frame["done"], "x")
     source = ColumnDataSource({str(column): frame[column].to_numpy() for column in frame}, name="flows")
     view = CDSView(filter=IndexFilter(indices=list(range(len(frame))), name="shown"))
-    by_size = _scatter("each flow by its size", "flow size", "bytes", source, view, x_axis_type="log")
-    by_size.xaxis.formatter = CustomJSTickFormatter(code=BYTES)
-    by_start = _scatter("each flow by its start", "start (ms)", "start_ms", source, view)
+    by_size = _scatter("flows_by_size", "bytes", source, view)
+    by_start = _scatter("flows_by_start", "start_ms", source, view)
     mark(by_start, failures)
-    shares = chart_of("slowdown of the flows that the filters leave", "slowdown", "share of flows", x_axis_type="log")
-    shares.y_range.start, shares.y_range.end = 0, 1.02
-    shares.xaxis.formatter = CustomJSTickFormatter(code=PLAIN)
+    shares = spec_chart("shares")
     for run, (name, look) in enumerate(zip(names, shown)):
         add_line(shares, ColumnDataSource({"x": [1.0, 1.0], "y": [0.0, 0.0]}, name=f"shares{run}"), name, look)
+    finish(shares, "shares")
     facts = {
         "runs": names,
         "lines": [_line(results, line) for line in _points.split(results)],
@@ -58,20 +57,15 @@ def section(results: Sequence[Result], charts: Charts, failures: Sequence[Failur
     script = files("clearway").joinpath("_explorer.js").read_text(encoding="utf-8")
     said = json.dumps(facts).replace("<", "\\u003c")
     every = sum(len(result.flows) for result in results)
-    sampled = (
-        f" The page holds {len(frame):,} of {every:,} flows: all of the slowest, all that did not complete, and others "
-        "at even distances in order of slowdown. Shares and means count each of these for those left out."
-    )
+    sampled = SAID["sampled"].format(held=f"{len(frame):,}", every=f"{every:,}") if len(frame) < every else ""
     return (
         f"<div class=filters id=filters>{''.join(_choice(*one) for one in _choices(results, frame))}"
         "<output id=counted></output></div><p id=group class=note aria-live=polite></p>"
         + charts.row(
             [by_size, by_start],
-            "Click a flow to see where its time went. A cross is a flow that did not complete: it has taken at least "
-            f"so long. The filters act on slowdown by flow size and on completion times, too; where time went, what "
-            f"was counted, and the network over time are of all flows.{sampled if len(frame) < every else ''}",
+            SAID["flows"].format(sampled=sampled),
         )
-        + charts.row([shares], "Shares are of all flows that the filters leave, whether they completed or not.")
+        + charts.row([shares], SAID["shares"])
         + "<div id=flow class=flow aria-live=polite></div>"
         "<table id=slowest class=slowest></table>"
         f"<script type=application/json id=explorer-data>{said}</script>"
@@ -149,9 +143,8 @@ def _choice(column: str, words: str, values: Sequence[str]) -> str:
     return f"<label>{escape(words)} <select data-column={column}>{every}{options}</select></label>"
 
 
-def _scatter(title: str, label: str, column: str, source: ColumnDataSource, view: CDSView, **how: Any) -> Any:
-    chart = chart_of(title, label, "slowdown", y_axis_type="log", **how)
-    chart.yaxis.formatter = CustomJSTickFormatter(code=PLAIN)
+def _scatter(name: str, column: str, source: ColumnDataSource, view: CDSView) -> Any:
+    chart = spec_chart(name)
     points = chart.scatter(
         x=column,
         y="slowdown",
@@ -165,11 +158,5 @@ def _scatter(title: str, label: str, column: str, source: ColumnDataSource, view
         selection_line_color="black",
         selection_alpha=1.0,
     )
-    said = [
-        ("flow", "@flow of @name: @src → @dst"),
-        ("class", "@kind over @transport"),
-        ("size", "@bytes{0,0} B"),
-        ("slowdown", "@slowdown{0.00}, @status"),
-    ]
-    chart.add_tools(HoverTool(renderers=[points], tooltips=said), TapTool(renderers=[points]))
+    chart.add_tools(HoverTool(renderers=[points], tooltips=tips(name)), TapTool(renderers=[points]))
     return chart

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from html import escape
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -29,9 +30,10 @@ def write(title: str, parts: Iterable[str], path: Path, css: str = "") -> Path:
         ]
     )
     head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{escape(title)}</title>'
+    style = f"{_CSS}{_WITHIN}{_PRINT}{css}"
     page = (
-        f'<!doctype html>\n<html lang="en">\n<head>{head}<style>{_CSS}{css}</style></head>\n<body>\n{body}\n</body>\n'
-        "</html>\n"
+        f'<!doctype html>\n<html lang="en">\n<head>{head}<style>{style}</style></head>\n'
+        f"<body class=report>\n{body}\n</body>\n</html>\n"
     )
     check_page(path)
     replace(path, lambda part: part.write_text(page, encoding="utf-8"))
@@ -107,44 +109,25 @@ def number(value: Any) -> str:
     return f"{value:,.{0 if value >= 100 else 1 if value >= 10 else 2}f}"
 
 
+# What is within reports: the playground has it, too.
+_WITHIN = files("clearway").joinpath("_report.css").read_text(encoding="utf-8")
 _CSS = """
 :root { color-scheme: light dark; --ink: #1d2025; --soft: #555b66; --faint: #7b818c; --page: #fff; --quiet: #f6f7f9;
   --rule: #dfe2e7; --line: #e7e9ed; --strong: #aab0ba; --warn: #fff4e5; }
 @media screen and (prefers-color-scheme: dark) {
   :root { --ink: #e3e6eb; --soft: #aab0ba; --faint: #8a8f98; --page: #16181c; --quiet: #20242a; --rule: #3a3f47;
     --line: #2a2e35; --strong: #555b66; --warn: #3a2a12; }
-  .panels, .curves { background: #fff; border-radius: 6px; }
 }
 body { font: 15px/1.5 system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-serif; color: var(--ink);
   background: var(--page); max-width: 68rem; margin: 2.5rem auto 4rem; padding: 0 1.5rem; }
 h1 { font-size: 1.7rem; line-height: 1.2; margin: 0; letter-spacing: -0.01em; }
-h2 { font-size: 1.15rem; margin: 2.6rem 0 0.8rem; padding-bottom: 0.25rem; border-bottom: 1px solid var(--rule); }
 nav { display: flex; flex-wrap: wrap; gap: 0.2rem 1rem; margin: 1.2rem 0 0; font-size: 0.85rem; }
 a { color: inherit; }
-h3 { font-size: 0.95rem; margin: 1.2rem 0 0.4rem; }
 .subtitle { color: var(--soft); margin: 0.3rem 0 0; }
-.warning { margin: 1.2rem 0; padding: 0.7rem 1rem; background: var(--warn); border-left: 4px solid #d55e00; }
-.note, figcaption { color: var(--soft); font-size: 0.85rem; margin: 0.5rem 0 0; max-width: 50rem; }
-figure { margin: 0 0 1.2rem; }
-section { overflow-x: auto; }
-table { border-collapse: collapse; font-size: 0.85rem; font-variant-numeric: tabular-nums; width: 100%; }
-th, td { padding: 0.3rem 0.6rem; text-align: right; vertical-align: top; }
-th { color: var(--soft); font-weight: 600; vertical-align: bottom; }
-thead { border-bottom: 1px solid var(--strong); }
-th.text, td.text, th.run { text-align: left; }
-th.group { text-align: center; }
-td.text:first-child, th.run { color: var(--ink); font-weight: 600; white-space: nowrap; }
-tr.first td { border-top: 1px solid var(--line); }
-tbody tr:first-child td { border-top: 0; }
-.summary tbody td, .summary tbody th { border-top: 1px solid var(--line); font-size: 0.95rem; padding: 0.45rem 0.6rem; }
-small { font-weight: 400; }
-.summary td.best { font-weight: 700; }
-.span { color: var(--faint); white-space: nowrap; }
-summary { font-size: 0.95rem; font-weight: 600; cursor: pointer; margin: 1.2rem 0 0.4rem; }
-.swatch { margin-right: 0.5em; vertical-align: -0.1em; }
-.dot { display: inline-block; width: 0.7em; height: 0.7em; border-radius: 50%; margin-right: 0.5em; }
-pre { background: var(--quiet); padding: 0.8rem 1rem; overflow-x: auto; font-size: 0.78rem; line-height: 1.45; }
 footer { color: var(--faint); font-size: 0.8rem; margin-top: 3rem; }
+"""
+# After those of the screen.
+_PRINT = """
 @media print {
   table { zoom: 0.85; }
   section { overflow: visible; }

@@ -10,9 +10,10 @@ import pandas as pd
 from bokeh.models import ColumnDataSource, HoverTool
 
 from clearway import _html as html
-from clearway._charts import Charts, add_line, add_to_legend, chart_of
+from clearway._charts import Charts, add_line, add_to_legend, spec_chart, tips
 from clearway._jobs import critical, said_of, summary
 from clearway._looks import Look
+from clearway._spec import SAID, SPEC, TABLES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,11 +22,9 @@ if TYPE_CHECKING:
 
 RANKS_MAX = 48
 """Most ranks that a timeline draws."""
-COMPUTE, CRITICAL = "#9aa3b0", "#c8402f"
+COMPUTE, CRITICAL = SPEC["looks"]["compute"], SPEC["looks"]["critical"]
 # Colours of collectives, in the order in which their names are met; they repeat after ten.
-COLLECTIVES = (
-    "#2f6fb2", "#2f9e6e", "#8a5fb5", "#c07a1f", "#3aa6b9", "#b0527d", "#6b8e23", "#7a6a53", "#4b5bbf", "#9c9a2e",
-)  # fmt: skip
+COLLECTIVES: list[str] = SPEC["looks"]["collectives"]
 
 
 def section(results: Sequence[Result], charts: Charts) -> str:
@@ -34,18 +33,13 @@ def section(results: Sequence[Result], charts: Charts) -> str:
     parts = []
     for result in known:
         named = f"{result.name}: " if len(results) > 1 else ""
-        head = ["job", "ranks", "iterations", "ended", "time (µs)", "computing (µs)", "exposed (µs)", "bus (Gbps)"]
+        head = [*TABLES["jobs"]]
         head += ["slowdown"] if "slowdown" in summary(result) else []
         rows = [[name, *map(int, row[:3]), *map(html.number, row[3:])] for name, *row in summary(result).itertuples()]
         parts.append(html.table(head, rows, text=1))
         parts.append("".join(f"<p>{escape(named + sentence)}</p>" for sentence in said_of(result)))
         for job in summary(result).index:
-            caption = (
-                "A line for each rank: grey where it computes, coloured from its first message of a collective to its "
-                "last. The red line is the critical path: it goes from rank to rank with the messages that were waited "
-                "for. To shorten the job, something on it must take less time."
-            )
-            parts.append(charts.row([timeline(result, job, f"{named}{job}")], caption))
+            parts.append(charts.row([timeline(result, job, f"{named}{job}")], SAID["jobs"]))
     return html.section("Training jobs", "".join(parts))
 
 
@@ -67,9 +61,7 @@ def timeline(result: Result, job: str, title: str) -> Any:
     ranks = drawn_ranks(count, path)
     place = {rank: row for row, rank in enumerate(ranks)}
     mine = mine[mine["rank"].isin(ranks)]
-    chart = chart_of(
-        title, "time (µs)", "rank", height=min(120 + 14 * len(ranks), 700), y_range=(len(ranks) - 0.3, -0.7)
-    )
+    chart = spec_chart("timeline", title, height=min(120 + 14 * len(ranks), 700), y_range=(len(ranks) - 0.3, -0.7))
     if len(ranks) < count:
         chart.yaxis.axis_label = f"rank ({len(ranks)} of {count:,})"
     chart.yaxis.ticker = list(range(0, len(ranks), max(1, len(ranks) // 16)))
@@ -95,13 +87,7 @@ def timeline(result: Result, job: str, title: str) -> Any:
         drawn = chart.hbar(y="row", left="left", right="right", height=height, source=source, color=colour, name=name)
         drawn.glyph.update(fill_alpha=0.75, line_color=None)
         add_to_legend(chart, name, [drawn])
-    said = [
-        ("", "@name"),
-        ("rank", "@rank on @host"),
-        ("iteration", "@iteration"),
-        ("µs", "@left{0,0.0} to @right{0,0.0}"),
-    ]
-    chart.add_tools(HoverTool(tooltips=said, renderers=[*chart.renderers]))
+    chart.add_tools(HoverTool(tooltips=tips("timeline"), renderers=[*chart.renderers]))
     line = _path_line(path, place)
     add_line(chart, ColumnDataSource(line), "critical path", Look(CRITICAL))
     return chart

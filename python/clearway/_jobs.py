@@ -7,16 +7,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from clearway._spec import SPEC
+
 if TYPE_CHECKING:
     from clearway._results import Result
 
-PARTS = {
-    "compute": "computation",
-    "message": "messages in the network",
-    "local": "messages within hosts",
-    "delay": "latency of the library",
-    "answer": "waiting until a sender knew",
-}
+PARTS: dict[str, str] = SPEC["critical"]
 """The parts of a critical path, in words."""
 
 

@@ -13,6 +13,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from clearway._spec import SPEC
+
 if sys.version_info >= (3, 11):
     import tomllib
 else:
@@ -21,13 +23,10 @@ else:
 if TYPE_CHECKING:
     from clearway._results import Result
 
-COLOURS = (
-    "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7a5195", "#6b6b6b", "#a0522d", "#8c9a1f",
-)  # fmt: skip
-BLUE, RED, GREEN, PINK, ORANGE, SKY, PURPLE, GREY, BROWN, OLIVE = COLOURS
+COLOURS: tuple[str, ...] = tuple(SPEC["looks"]["colours"].values())
 # In matplotlib's words.
-DASHES = ("-", "--", "-.", ":")
-MARKERS = ("o", "s", "^", "D", "v", "h", "*", "P")
+DASHES: tuple[str, ...] = tuple(SPEC["looks"]["dashes"])
+MARKERS: tuple[str, ...] = tuple(SPEC["looks"]["markers"])
 
 
 class Look(NamedTuple):
@@ -44,40 +43,8 @@ class Look(NamedTuple):
 
 
 LOOKS = {
-    "dcpim": Look(BLUE, "-", "o"),
-    "phost": Look(ORANGE, "-", "s"),
-    "pfabric": Look(SKY, "-", "^"),
-    "ndp": Look(GREEN, "-", "D"),
-    "homa": Look(PURPLE, "-", "v"),
-    "homa_aeolus": Look(PINK, "-", "h"),
-    "harmony": Look(RED, "-", "*"),
-    "r2c2": Look(BROWN, "-", "P"),
-    "rsvp": Look(OLIVE, "-", "o"),
-    "fastpass": Look(GREY, "-", "s"),
-    "dctcp": Look(RED, "--", "s"),
-    "cubic": Look(GREEN, "--", "^"),
-    "newreno": Look(PURPLE, "--", "D"),
-    "swift": Look(ORANGE, "--", "v"),
-    "illinois": Look(BROWN, "--", "h"),
-    "bbr": Look(PINK, "--", "*"),
-    "udp": Look(GREY, "--", "P"),
-    "custom": Look(BLUE, "--", "*"),
-    "uet": Look(SKY, "--", "o"),
-    "rdma": Look(OLIVE, "-.", "o"),
-    "dcqcn": Look(ORANGE, "-.", "s"),
-    "timely": Look(BROWN, "-.", "^"),
-    "hpcc": Look(PINK, "-.", "D"),
-    "pfc": Look(GREY, "-.", "v"),
-    "bfc": Look(GREEN, "-.", "h"),
-    "cbfc": Look(OLIVE, "-.", "^"),
-    "per_flow_queues": Look(PURPLE, "-.", "*"),
-    "congestion_isolation": Look(SKY, "-.", "P"),
-    "pyrrha": Look(RED, "-.", "o"),
-    "none": Look(BLUE, "-.", "s"),
-    "physical_queue": Look(GREY, ":", "o"),
-    "aq": Look(BLUE, ":", "s"),
-    "rate_limiter": Look(ORANGE, ":", "^"),
-    "elastic_switch": Look(GREEN, ":", "D"),
+    name: Look(SPEC["looks"]["colours"][colour], dash, marker)
+    for name, (colour, dash, marker) in SPEC["looks"]["schemes"].items()
 }
 
 

@@ -13,25 +13,18 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from clearway._spec import SPEC
+
 if TYPE_CHECKING:
     from clearway._results import Result
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 
-# Where a flow's time goes: column, label, colour.
-SPENT = (
-    ("wait_ps", "at the sender, until that packet left", "#b8c4d6"),
-    ("queued_up_ps", "queued on the way up", "#f3c178"),
-    ("queued_down_ps", "queued on the way down", "#e8874a"),
-    ("queued_last_ps", "queued before the receiver", "#c8402f"),
-    ("serialised_ps", "serialisation", "#3d7ea6"),
-    ("propagation_ps", "propagation and processing", "#8fb8a8"),
-    ("return_ps", "until the sender knew", "#8d7aa8"),
-)
-
+SPENT: tuple[tuple[str, str, str], ...] = tuple((a, b, c) for a, b, c in SPEC["spent"]["parts"])
+"""Where a flow's time goes: column, label, colour."""
 SIZES = ("short", "medium", "long")
-TIERS = {"up": "links from leaves up", "down": "links down to leaves", "to_host": "links to hosts"}
+TIERS: dict[str, str] = SPEC["tiers"]
 
 
 @dataclass(frozen=True)
@@ -132,6 +125,24 @@ def queues(result: Result, column: str) -> tuple[Floats, Floats]:
     longest = np.zeros(len(time))
     np.maximum.at(longest, at, table[column].astype(float))
     return thinned(time / 1e9, longest / 1e3, np.max)
+
+
+def entities(result: Result) -> dict[str, tuple[Floats, Floats]]:
+    """Of each entity: time in ms, and what it sent and arrived in the interval until then, in Gbps. Empty without
+    entities, or samples of them.
+    """
+    if "entities" not in result.tables or not len(result.entities):
+        return {}
+    table = result.entities
+    times, at = np.unique(table["time_ps"].astype(float), return_inverse=True)
+    spans = np.diff(times, prepend=0.0)
+    names, found = np.asarray(table["entity"], dtype=object).astype(str), {}
+    for name in dict.fromkeys(names):
+        bits = np.zeros(len(times))
+        np.add.at(bits, at[names == name], table["delivered_bytes"][names == name].astype(float) * 8)
+        known = spans > 0
+        found[name] = thinned(times[known] / 1e9, bits[known] * 1e3 / spans[known], np.mean)
+    return found
 
 
 def thinned(x: Floats, y: Floats, summary: Callable[[Any], Any]) -> tuple[Floats, Floats]:

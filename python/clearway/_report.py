@@ -19,11 +19,12 @@ import pandas as pd
 
 from clearway import _explorer, _job_charts, _points, _trees
 from clearway import _html as html
-from clearway._charts import CSS, Failure
+from clearway._charts import Failure
 from clearway._looks import looks_of
 from clearway._packets import time_of
 from clearway._points import SPENT, Floats
 from clearway._report_charts import ReportCharts
+from clearway._spec import SAID, SPEC, TABLES
 from clearway._unchanged import of_results
 
 if sys.version_info >= (3, 11):
@@ -48,20 +49,11 @@ def write(results: Sequence[Result], path: Path) -> Path:
         _job_charts.section(results, charts),
         html.section(
             "Slowdown by flow size",
-            charts.row(
-                charts.slowdown(),
-                "Slowdown is a flow's completion time over the time that it takes alone in the same network. Flows are "
-                "sorted by size and divided into groups of equal number; each point is a group, at its median size. "
-                "Click a point to see its flows.",
-            ),
+            charts.row(charts.slowdown(), SAID["slowdown"]),
         ),
         html.section(
             "Completion times",
-            charts.row(
-                charts.distributions(),
-                "Shares of all flows: a line that ends below 1 has flows that did not complete. Where filters choose "
-                "among them, shares are of the flows that have begun.",
-            ),
+            charts.row(charts.distributions(), SAID["distributions"]),
         ),
         html.section("Flow by flow", _explorer.section(results, charts, failures(results))),
         _where_time_went(results, charts),
@@ -76,7 +68,7 @@ def write(results: Sequence[Result], path: Path) -> Path:
         html.section("Scenario", _scenarios(results)),
         charts.script(),
     ]
-    return html.write(title, parts, path, CSS + _CSS + (_trees.CSS if trees else ""))
+    return html.write(title, parts, path, _trees.CSS if trees else "")
 
 
 def _told_apart(results: Sequence[Result]) -> list[Result]:
@@ -132,18 +124,14 @@ def _by_kind(results: Sequence[Result]) -> str:
             rows.append([result.name, line.name, *counts, *map(html.number, numbers)])
     if len(rows) == len(results):
         return ""
-    head = ["", "class and transport", "flows", "unfinished", "slowdown: mean", "median", "99%"]
-    return f"<h3>By class and transport</h3>{html.table(head, rows, text=2)}"
+    return f"<h3>By class and transport</h3>{html.table(TABLES['by_kind'], rows, text=2)}"
 
 
 def _where_time_went(results: Sequence[Result], charts: ReportCharts) -> str:
     known = _packets(results)
     if not known:
         return ""
-    caption = (
-        "Mean over completed flows. The parts are those of the packet that completed the flow. They add up exactly "
-        f"to the completion time. {_size_legend(known)}"
-    )
+    caption = SAID["spent"].format(sizes=_size_legend(known))
     parts = "".join(
         f'<span><span class=dot style="background:{colour}"></span>{words}</span>' for _, words, colour in SPENT
     )
@@ -185,17 +173,14 @@ def _warnings(results: Sequence[Result]) -> str:
     said = []
     for result in results:
         if result.level == "flow":
-            said.append(
-                f"{escape(result.name)} is an estimate at flow level: flows share links max-min fairly without delay, "
-                "and there are no queues, losses or priorities. docs/flow-level.md states its accuracy."
-            )
+            said.append(SAID["flow_level"].format(name=escape(result.name)))
         if not len(result.flows):
-            said.append(f"{escape(result.name)} has no flows: nothing arrived.")
+            said.append(SAID["no_flows"].format(name=escape(result.name)))
         if result.interrupted:
-            said.append(f"{escape(result.name)} was interrupted; the results are those up to there.")
+            said.append(SAID["interrupted"].format(name=escape(result.name)))
         said += [f"{escape(result.name)}: {escape(warning)}" for warning in result.info.get("warnings", [])]
         said += [
-            f"{escape(result.name)} failed its audit: {escape(finding['name'])}."
+            SAID["failed"].format(name=escape(result.name), finding=escape(finding["name"]))
             for finding in result.info["audit"]
             if not finding["ok"]
         ]
@@ -233,11 +218,7 @@ def _summary(results: Sequence[Result]) -> str:
             text += "" if np.isnan(low) else f"<br><small class=span>{html.number(low)}–{html.number(high)}</small>"
             cells.append(f"<td class=best>{text}" if best[row, column] else f"<td>{text}")
         rows.append(f"<tr>{name}{''.join(cells)}</tr>")
-    note = (
-        "Slowdown: mean and 99th percentile of completed flows, with 95% confidence intervals as far as the flows of "
-        f"one run tell. {_size_legend(results)} Goodput is delivered payload from the first start to the last "
-        "delivery. Hops are packet-hops simulated per second of wall time."
-    )
+    note = SAID["summary"].format(intervals=SAID["intervals"], sizes=_size_legend(results))
     if best.any():
         note += " The best value of a column is bold."
         if len({bool(result.unfinished) for result in results}) > 1:
@@ -288,31 +269,26 @@ def _best(values: Floats, unfinished: npt.NDArray[np.int64]) -> npt.NDArray[np.b
 def _size_legend(results: Sequence[Result]) -> str:
     bdp = sorted({result.info["bdp_bytes"] for result in results})
     if len(bdp) > 1:
-        return "Short flows have up to 1 bandwidth-delay product, long ones more than 8."
-    return f"Short flows have up to {bdp[0]:,} B (1 bandwidth-delay product), long ones more than {8 * bdp[0]:,} B (8)."
+        return SAID["sizes_differ"]
+    return SAID["sizes"].format(bdp=f"{bdp[0]:,}", eight=f"{8 * bdp[0]:,}")
 
 
 def _guarantees(results: Sequence[Result], charts: ReportCharts) -> str:
     if not any("guarantees" in result.tables for result in results):
         return ""
-    caption = (
-        "Left: for each tier the link that came nearest to its bound. The bar is the most bytes of the guaranteed "
-        "class that ever waited for it, the line the bound. Right: the total time that data packets waited in "
-        "switches; a line ends at the longest wait. Both cover every packet of the run."
-    )
-    return html.section("Guarantees", charts.row(charts.guarantees(), caption))
+    return html.section("Guarantees", charts.row(charts.guarantees(), SAID["guarantees"]))
 
 
 def _over_time(results: Sequence[Result], charts: ReportCharts) -> str:
     pictures = []
     if any("utilisation" in result.tables and len(result.utilisation) for result in results):
-        pictures.append(
-            charts.row(charts.utilisation(), "Share of each tier's capacity that was used, headers included.")
-        )
+        pictures.append(charts.row(charts.utilisation(), SAID["utilisation"]))
     if any("queues" in result.tables and len(result.queues) for result in results):
-        pictures.append(charts.row(charts.queues(), "The largest of the simultaneous samples."))
+        pictures.append(charts.row(charts.queues(), SAID["queues"]))
+    if tenants := charts.entities():
+        pictures.append(charts.row(tenants, SAID["entities"]))
     if not pictures:
-        return html.section("Network over time", "<p>No samples were taken: see measure.interval of the scenario.</p>")
+        return html.section("Network over time", f"<p>{SAID['no_samples']}</p>")
     return html.section("Network over time", "".join(pictures))
 
 
@@ -328,23 +304,12 @@ def _unfinished(results: Sequence[Result]) -> str:
             examples = ", ".join(f"{flow} ({a} → {b})" for flow, a, b in zip(some["flow"], some["src"], some["dst"]))
             rows.append([result.name, how, why, examples, f"{len(group):,}", f"{int(group['bytes'].sum()):,}"])
     if not rows:
-        return "<p>Every flow of every run completed.</p>"
-    return html.table(["", "status", "reason", "examples: flow (from → to)", "flows", "bytes"], rows, text=4)
+        return f"<p>{SAID['unfinished']}</p>"
+    return html.table(TABLES["unfinished"], rows, text=4)
 
 
 def _lost(results: Sequence[Result]) -> str:
     """Losses by cause and tier of the link, with packets that were trimmed, marked, or damaged and went on."""
-    causes = {
-        "overflow": "buffer full",
-        "dead": "link or switch down",
-        "unroutable": "no route",
-        "expired": "too many hops",
-        "lossy": "lost on a lossy link",
-        "corrupted": "bit error",
-        "unnoticed": "bit error that nobody noticed: it went on",
-        "trimmed": "trimmed",
-        "marked": "marked",
-    }
     rows = []
     for result in results:
         links = result.links
@@ -352,7 +317,7 @@ def _lost(results: Sequence[Result]) -> str:
             # Of all that came to an AQ, which is at no link.
             came = dropped + int(result.aqs["passed_packets"].sum())
             rows.append([result.name, "dropped by an AQ", "-", f"{dropped:,}", f"{dropped / came:.3%}"])
-        for cause, words in causes.items():
+        for cause, words in SPEC["lost"].items():
             for tier in ("from_host", "up", "down", "to_host"):
                 of_tier = links["tier"] == tier
                 packets = int(links[f"{cause}_packets"][of_tier].sum())
@@ -360,8 +325,8 @@ def _lost(results: Sequence[Result]) -> str:
                     sent = packets / max(1, int(links["sent_packets"][of_tier].sum()))
                     rows.append([result.name, words, tier.replace("_", " "), f"{packets:,}", f"{sent:.3%}"])
     if not rows:
-        return "<p>No packet was lost, trimmed or marked.</p>"
-    return html.table(["", "what happened", "links", "packets", "of packets sent"], rows, text=3)
+        return f"<p>{SAID['lost']}</p>"
+    return html.table(TABLES["lost"], rows, text=3)
 
 
 def _audit(results: Sequence[Result]) -> str:
@@ -370,7 +335,7 @@ def _audit(results: Sequence[Result]) -> str:
         for result in results
         for finding in result.info["audit"]
     ]
-    return html.table(["", "", "what must hold", "found"], rows, text=4)
+    return html.table(TABLES["audit"], rows, text=4)
 
 
 def _counters(results: Sequence[Result]) -> str:
@@ -380,7 +345,7 @@ def _counters(results: Sequence[Result]) -> str:
         for transport, counter, value in zip(counters["transport"], counters["counter"], counters["value"]):
             if value:
                 rows.append([result.name, transport, counter.replace("_", " "), f"{int(value):,}"])
-    return html.table(["", "transport", "counter", "over all hosts"], rows, text=3) if rows else ""
+    return html.table(TABLES["counters"], rows, text=3) if rows else ""
 
 
 def _runs(results: Sequence[Result]) -> str:
@@ -401,14 +366,13 @@ def _runs(results: Sequence[Result]) -> str:
                 f"{info['peak_memory_bytes'] / 1e6:,.0f} MB",
             ]
         )
-    head = ["", "digest", "seed", "ended by", "time", "packet-hops", "threads", "took", "CPU", "memory"]
     again = (
         "To repeat a run, save its scenario as scenario.toml and run <code>clearway run scenario.toml</code> with the "
-        "same version: the digest is the same on any machine and number of threads."
+        f"same version: {SAID['again']}"
     )
     # A live run has no digest, since it does not repeat exactly.
     note = f"<p class=note>{again}</p>" if all(result.digest and not result.interrupted for result in results) else ""
-    return f"{html.table(head, rows, text=4)}{note}"
+    return f"{html.table(TABLES['runs'], rows, text=4)}{note}"
 
 
 def _scenarios(results: Sequence[Result]) -> str:
@@ -422,9 +386,3 @@ def _scenarios(results: Sequence[Result]) -> str:
         what = f"<pre>{chr(10).join(changed)}</pre>" if changed else "<p>The same.</p>"
         parts.append(f"<h3>{escape(result.name)}: differences</h3>{what}")
     return "\n".join(parts)
-
-
-_CSS = """
-.slowest button { font: inherit; color: inherit; background: var(--quiet); border-radius: 4px;
-  border: 1px solid var(--rule); padding: 0.1rem 0.4rem; cursor: pointer; }
-"""

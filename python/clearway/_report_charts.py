@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from bokeh.models import ColumnDataSource, CustomJSTickFormatter, FactorRange, HoverTool, Scatter, TapTool
+from bokeh.models import ColumnDataSource, FactorRange, HoverTool, Scatter, TapTool
 from bokeh.models.annotations import Span
 
 from clearway import _points
-from clearway._charts import BYTES, INK, PLAIN, Charts, Failure, add_line, chart_of, hover, mark
+from clearway._charts import INK, Charts, Failure, add_line, finish, mark, spec_chart, tips
 from clearway._looks import Look, looks, looks_of
 from clearway._points import SPENT, TIERS
 
@@ -33,16 +33,14 @@ class ReportCharts(Charts):
         lines = _points.split(self._results)
         frames = _points.by_size(lines)
         charts = []
-        for statistic, title in (("mean", "mean"), ("p99", "99th percentile")):
-            chart = chart_of(title, "flow size", "slowdown", x_axis_type="log", y_axis_type="log")
-            chart.xaxis.formatter = CustomJSTickFormatter(code=BYTES)
-            chart.yaxis.formatter = CustomJSTickFormatter(code=PLAIN)
+        for statistic in ("mean", "p99"):
+            chart = spec_chart(statistic)
             for place, (line, frame, style) in enumerate(zip(lines, frames, self._looks(lines))):
                 points: dict[str, Any] = {"x": frame["size"], "y": frame[statistic], "flows": frame["flows"]}
                 points |= {"low": frame["low"], "high": frame["high"]}
                 source = ColumnDataSource(points, name=f"size {statistic} {place}")
                 add_line(chart, source, line.name, style, marks=True)
-            hover(chart, [("flows of", "@x{0.0 a}B"), ("slowdown", "@y{0.00}"), ("flows", "@flows{0}")])
+            finish(chart, statistic)
             # A click on a point shows its flows: _explorer.js.
             chart.add_tools(TapTool(renderers=[drawn for drawn in chart.renderers if isinstance(drawn.glyph, Scatter)]))
             charts.append(chart)
@@ -52,34 +50,45 @@ class ReportCharts(Charts):
         """Distributions of completion times and of slowdowns."""
         lines = _points.split(self._results)
         charts = []
-        for column, title, label in (
-            ("fct_ps", "completion time", "completion time (µs)"),
-            ("slowdown", "slowdown", "slowdown"),
-        ):
-            chart = chart_of(title, label, "share of flows", x_axis_type="log", y_range=(0, 1.02))
-            chart.xaxis.formatter = CustomJSTickFormatter(code=PLAIN)
+        for column in ("fct_ps", "slowdown"):
+            chart = spec_chart(column)
             for place, (line, style) in enumerate(zip(lines, self._looks(lines))):
                 values, share = _points.distribution(line, column)
                 values = values / (1e6 if column == "fct_ps" else 1)
                 source = ColumnDataSource({"x": values, "y": share}, name=f"share {column} {place}")
                 add_line(chart, source, line.name, style, marks=len(lines) > MANY)
-            hover(chart, [(label, "@x{0,0.00}"), ("share of flows", "@y{0.0000}")])
+            finish(chart, column)
             charts.append(chart)
         return charts
 
     def utilisation(self) -> list[Any]:
         """Utilisation of links over time, a chart a tier."""
         return [
-            self._over_time(TIERS[tier], "share of capacity", partial(_points.utilisation, tier=tier), most=1.02)
+            self._over_time("utilisation", partial(_points.utilisation, tier=tier), TIERS[tier])
             for tier in _points.tiers(self._results)
         ]
 
     def queues(self) -> list[Any]:
         """Queues over time: the longest of all ports, and the buffer in use at the fullest switch."""
-        titles = {"longest_bytes": "longest queue of a port", "used_bytes": "buffer in use at the fullest switch"}
         return [
-            self._over_time(title, "KB", partial(_points.queues, column=column)) for column, title in titles.items()
+            self._over_time(column, partial(_points.queues, column=column))
+            for column in ("longest_bytes", "used_bytes")
         ]
+
+    def entities(self) -> list[Any]:
+        """What each entity received over time, a chart a result."""
+        charts = []
+        for result in self._results:
+            of = _points.entities(result)
+            if not of:
+                continue
+            chart = spec_chart("entities", result.name)
+            for (name, (time, value)), style in zip(of.items(), looks([""] * len(of))):
+                add_line(chart, ColumnDataSource({"x": time, "y": value}), name, style, marks=len(of) > MANY)
+            mark(chart, self._failures)
+            finish(chart, "entities")
+            charts.append(chart)
+        return charts
 
     def where_time_went(self, results: Sequence[Result]) -> list[Any]:
         """Mean completion time of short, medium and long flows, by cause; estimates have none."""
@@ -89,9 +98,7 @@ class ReportCharts(Charts):
             if not any(_points.of_size(result, size).any() for result in results):
                 continue
             frame = _points.spent(results, size)
-            chart = chart_of(
-                f"{size} flows", "mean completion time (µs)", "", y_range=names[::-1], height=110 + 28 * len(names)
-            )
+            chart = spec_chart("spent", size, y_range=names[::-1], height=110 + 28 * len(names))
             source = ColumnDataSource({"name": names, **{column: frame[column] for column, _, _ in SPENT}})
             for bar, (column, label, _) in zip(
                 chart.hbar_stack(
@@ -103,9 +110,7 @@ class ReportCharts(Charts):
                 ),
                 SPENT,
             ):
-                chart.add_tools(
-                    HoverTool(renderers=[bar], tooltips=[("", "@name"), (label, f"@{column}{{0,0.00}} µs")])
-                )
+                chart.add_tools(HoverTool(renderers=[bar], tooltips=tips("spent", label, column)))
             chart.ygrid.visible = False
             charts.append(chart)
         return charts
@@ -114,7 +119,7 @@ class ReportCharts(Charts):
         """Guaranteed bounds against measurements: the fullest queues by tier, and the waits of packets."""
         some = [(r, s) for r, s in zip(self._results, looks_of(self._results)) if "guarantees" in r.tables]
         places = [(tier.replace("_", " "), result.name) for tier in TIERS for result, _ in some]
-        full = chart_of("most that waited, and the bound", "links", "KB", x_range=FactorRange(factors=places))
+        full = spec_chart("full", x_range=FactorRange(factors=places))
         for result, look in some:
             frame = _points.fullest(result)
             source = ColumnDataSource(
@@ -127,36 +132,24 @@ class ReportCharts(Charts):
             full.vbar(x="x", top="most", width=0.8, color=look.colour, source=source)
             full.scatter(x="x", y="bound", marker="dash", size=24, color=INK, line_width=3, source=source)
         full.xaxis.major_label_orientation = 0.9
-        full.y_range.start = 0
-        hover(full, [("", "@x"), ("most", "@most{0,0.0} KB"), ("bound", "@bound{0,0.0} KB")], line=False)
-        late = chart_of(
-            "waits, and the bound (dashed)",
-            "wait in all switches together (µs)",
-            "packets that waited longer",
-            y_axis_type="log",
-            y_range=(0.5e-5, 1.3),
-        )
+        finish(full, "full", line=False)
+        late = spec_chart("late")
         for result, look in some:
             times, longer, bound = _points.waits(result, 1e-5)
             add_line(late, ColumnDataSource({"x": times, "y": longer}), result.name, look, step=True)
             late.add_layout(Span(location=bound, dimension="height", line_color=look.colour, line_dash="dashed"))
-        hover(late, [("wait", "@x{0,0.00} µs"), ("waited longer", "@y{0.0000%}")])
+        finish(late, "late")
         return [full, late]
 
-    def _over_time(
-        self, title: str, label: str, points: Callable[[Any], tuple[Any, Any]], most: float | None = None
-    ) -> Any:
-        more: dict[str, Any] = {} if most is None else {"y_range": (0, most)}
-        chart = chart_of(title, "time (ms)", label, **more)
+    def _over_time(self, name: str, points: Callable[[Any], tuple[Any, Any]], title: str = "") -> Any:
+        chart = spec_chart(name, title)
         lines = _points.every(self._results)
         for line, style in zip(lines, self._looks(lines)):
             time, value = points(line.result)
             if len(time):
                 add_line(chart, ColumnDataSource({"x": time, "y": value}), line.name, style, marks=len(lines) > MANY)
-        if most is None:
-            chart.y_range.start = 0
         mark(chart, self._failures)
-        hover(chart, [("time", "@x{0.000} ms"), (label, "@y{0,0.000}")])
+        finish(chart, name)
         return chart
 
     def _looks(self, lines: Sequence[_points.Some]) -> list[Look]:

@@ -1,4 +1,4 @@
-"""A run's packets drawn over time, as one page that needs no network: `clearway view`.
+"""A run's packets drawn over time, or its samples of congestion, as one page that needs no network: `clearway view`.
 
 The viewer is `_viewer/*.js`, which the playground has, too. `_viewer/format.js` says what a view is; here it is made of
 a saved result. In the page the viewer's modules stand in an import map, and the view as compressed bytes, so that
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from clearway._results import Result
 
 ROWS_MAX = 200_000
-"""Packets and samples that a view holds."""
+"""Packets that a view holds, and rows of samples."""
 
 # As in `_viewer/format.js`.
 COLUMNS = {
@@ -48,45 +48,61 @@ COLUMNS = {
     ),
     "congestion": ("time_ps", "link", "cause", "role", "paused", "bytes", "innocent_bytes"),
 }
-MODULES = ("format", "layout", "history", "story", "picture", "viewer")
+MODULES = ("format", "layout", "history", "story", "picture", "curves", "viewer")
 """Each may import those before it, as `clearway/NAME.js`."""
 
 
 def write(result: Result, path: Path) -> Path:
-    """Writes the page of a result with recorded packets: the whole file or nothing."""
+    """Writes the page of a result with recorded packets or samples of congestion: the whole file or nothing."""
     words = base64.b64encode(gzip.compress(packed(result), 6, mtime=0)).decode()
-    folder = files("clearway").joinpath("_viewer")
-    modules = {name: folder.joinpath(f"{name}.js").read_text(encoding="utf-8") for name in MODULES}
-    places = {f"clearway/{name}.js": f"data:text/javascript;base64,{_base64(text)}" for name, text in modules.items()}
+    what = "Every recorded packet" if _has_packets(result) else "Samples of queues, pauses and roots of congestion"
     body = (
-        f"<h1>{escape(result.name)}</h1><p class=subtitle>Every recorded packet, drawn over time.</p>"
-        f"<script type=importmap>{json.dumps({'imports': places})}</script>"
+        f"<h1>{escape(result.name)}</h1><p class=subtitle>{what}, drawn over time.</p>{modules()}"
         "<div id=view>This page needs JavaScript.</div>"
         f"<script type=text/plain id=view-data>{words}</script>"
         '<script type=module>import { mountPacked } from "clearway/viewer.js"; '
         'const at = (id) => document.getElementById(id); await mountPacked(at("view"), at("view-data").textContent);'
         "</script>"
     )
-    css = folder.joinpath("viewer.css").read_text(encoding="utf-8")
-    return _html.write(f"{result.name}: packets over time", [body], path, f"body {{ max-width: 80rem; }}\n{css}")
+    return _html.write(f"{result.name}: packets over time", [body], path, f"body {{ max-width: 80rem; }}\n{css()}")
 
 
-def packed(result: Result) -> bytes:
-    """The view of a result: the length of its head, its head, and its columns one after another."""
+def modules() -> str:
+    """The viewer's modules as a page has them, once, before it imports `clearway/viewer.js`."""
+    folder = files("clearway").joinpath("_viewer")
+    texts = {name: folder.joinpath(f"{name}.js").read_text(encoding="utf-8") for name in MODULES}
+    places = {f"clearway/{name}.js": f"data:text/javascript;base64,{_base64(text)}" for name, text in texts.items()}
+    return f"<script type=importmap>{json.dumps({'imports': places})}</script>"
+
+
+def css() -> str:
+    """The viewer's looks."""
+    return files("clearway").joinpath("_viewer", "viewer.css").read_text(encoding="utf-8")
+
+
+def packed(result: Result, *, packets: bool = True, stride: int = 1) -> bytes:
+    """The view of a result: the length of its head, its head, and its columns one after another. Of the samples of
+    congestion there is one in `stride`, or in more if they are too many.
+    """
+    packets = packets and _has_packets(result, ask=True)
+    samples, stride = _samples(result, stride)
     head: dict[str, Any] = {
         "name": result.name,
         "end_ps": result.info["end_ps"],
         "dims": _dims(result),
-        "partial": any(asked(result).get(key) for key in ("flows", "classes", "hosts", "links")),
-        "notes": _notes(result),
+        "partial": packets and any(asked(result).get(key) for key in ("flows", "classes", "hosts", "links")),
+        "notes": _notes(result, packets, stride),
         "tables": {},
     }
     columns = []
     for name, wanted in COLUMNS.items():
-        table = _recorded(result) if name == "packets" else result.tables.get(name)
+        table = result.tables.get(name)
+        if name == "packets":
+            table = result.tables["packets"].slice(0, ROWS_MAX) if packets else None
+        if name == "congestion" and samples is not None:
+            table = samples
         if table is None or not set(wanted) <= set(table.column_names):
             continue
-        table = table.slice(0, ROWS_MAX) if name in ("packets", "congestion") else table
         said = {}
         for column in wanted:
             values, names = _column(table[column])
@@ -97,8 +113,14 @@ def packed(result: Result) -> bytes:
     return b"".join([struct.pack("<I", len(text)), text, *columns])
 
 
-def _recorded(result: Result) -> pa.Table:
-    """The table `packets`."""
+def _has_packets(result: Result, ask: bool = False) -> bool:
+    """Whether there are recorded packets. If you `ask`, an error says how to record some where there is nothing else to
+    draw.
+    """
+    if "packets" in result.tables and result.tables["packets"].num_rows:
+        return True
+    if not ask or ("congestion" in result.tables and result.tables["congestion"].num_rows):
+        return False
     again = 'clearway run RESULT/scenario.toml --set "measure.packets={}" --out OUT'
     if result.level == "flow":
         raise ValueError(f"{result.name!r} was run at flow level, which has no packets: {again}; clearway view OUT")
@@ -107,12 +129,21 @@ def _recorded(result: Result) -> pa.Table:
             f"{result.name!r} was run without recorded packets: {again}; clearway view OUT (--trace FILE records "
             "them, too; docs/results.md says how to record some)"
         )
-    table = result.tables["packets"]
-    if not table.num_rows:
-        raise ValueError(
-            f"{result.name!r} has no packet of those that measure.packets asks for: ask for other flows, links or times"
-        )
-    return table
+    raise ValueError(
+        f"{result.name!r} has no packet of those that measure.packets asks for: ask for other flows, links or times"
+    )
+
+
+def _samples(result: Result, stride: int) -> tuple[pa.Table | None, int]:
+    """The samples of congestion, evenly over the run, and of how many there is one."""
+    table = result.tables.get("congestion")
+    if table is None or not table.num_rows:
+        return None, 1
+    times = table["time_ps"].to_numpy()
+    number = np.concatenate([[0], np.cumsum(np.diff(times.astype(np.int64)) != 0)])
+    while np.count_nonzero(number % stride == 0) > ROWS_MAX and stride <= number[-1]:
+        stride += 1
+    return table.filter(pa.array(number % stride == 0)), stride
 
 
 def _column(column: pa.ChunkedArray) -> tuple[Any, list[str] | None]:
@@ -130,12 +161,14 @@ def _dims(result: Result) -> list[int]:
     return next((list(of["dims"]) for kind, of in fabric.items() if kind in ("torus", "mesh")), [])
 
 
-def _notes(result: Result) -> list[str]:
+def _notes(result: Result, packets: bool, stride: int) -> list[str]:
     """What was cut."""
-    said = [note for note in result.info.get("warnings", []) if note.startswith("measure.packets:")]
-    rows = _recorded(result).num_rows
+    said = [note for note in result.info.get("warnings", []) if packets and note.startswith("measure.packets:")]
+    rows = result.tables["packets"].num_rows if packets else 0
     if rows > ROWS_MAX:
         said.append(f"Only the first {ROWS_MAX:,} of {rows:,} recorded packets are drawn.")
+    if stride > 1:
+        said.append(f"Of the samples of congestion one in {stride:,} is drawn.")
     return said
 
 

@@ -1,18 +1,19 @@
-"""Congestion trees: the table, and the animation in the report."""
+"""Congestion trees: the table, and their picture in the report, which the viewer draws."""
 
 from __future__ import annotations
 
-import json
+import base64
+import gzip
 import re
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import browser
 import clearway as cw
 import numpy as np
 import pytest
 from clearway import _trees
-from clearway._fabric_layout import HEIGHT, WIDTH, lay_out
+from test_view import unpacked
 
 # Three hosts of one rack and two of the other send to one, and a sixth flow only shares the way of three of them.
 INCAST = """
@@ -52,10 +53,10 @@ def page(comparison: cw.Comparison, tmp_path_factory: pytest.TempPathFactory) ->
     return comparison.report(tmp_path_factory.mktemp("report") / "report.html").read_text()
 
 
-def data_of(page: str) -> dict[str, Any]:
-    [text] = re.findall(r"<script type=application/json id=trees-data>(.*?)</script>", page, re.DOTALL)
-    loaded: dict[str, Any] = json.loads(text)
-    return loaded
+def data_of(page: str) -> list[dict[str, Any]]:
+    """The views in a page."""
+    found = re.findall(r"<script type=text/plain class=trees-data>(.*?)</script>", page)
+    return [unpacked(gzip.decompress(base64.b64decode(words))) for words in found]
 
 
 def test_the_table_tells_who_is_held_and_who_is_innocent(comparison: cw.Comparison, tmp_path: Path) -> None:
@@ -95,40 +96,17 @@ def test_the_page_moves_without_network(page: str, comparison: cw.Comparison) ->
     assert "<h2>Congestion trees</h2>" in page and "never holds an innocent packet" in page
     # What is written in the page; the library of its charts could load maps, and is not asked to.
     assert not re.search(r"""<[a-z][^<>]*\s(src|href)=(?!['"]?#)""", page)
-    data = data_of(page)
-    assert [run["name"] for run in data["runs"]] == ["pfc", "pyrrha"], "no flow control, nothing to show"
-    for run, result in zip(data["runs"], comparison.results[1:]):
-        check_against_table(run, result)
-        told = result.congestion.to_pandas()
-        busy = told[(told["bytes"] > 0) | told["paused"]]["time_ps"].max()
-        assert run["times"][-1] * 1e6 >= busy, "all that there is to see"
-
-
-def check_against_table(run: Mapping[str, Any], result: cw.Result) -> None:
-    """What changes add up to is what the table says."""
-    frame = result.congestion.to_pandas()
-    state: dict[int, tuple[int, int, int]] = {}
-    for time_us, changes, held, innocent in zip(run["times"], run["changes"], run["held"], run["innocent"]):
-        for link, what, kb, percent in zip(*(changes[start::4] for start in range(4))):
-            state[link] = (what, kb, percent)
-            if what == 0:
-                del state[link]
-        now = frame[frame["time_ps"] == round(time_us * 1e6)]
-        assert set(state) == set(now["link"])
-        assert {link for link, (what, *_) in state.items() if what & 4} == set(now[now["paused"]]["link"])
-        assert {link for link, (what, *_) in state.items() if what % 4 == 3} == set(now[now["role"] == "root"]["link"])
-        assert held == pytest.approx(now[now["paused"]]["bytes"].sum() / 1e3, abs=0.06)
-        assert innocent == pytest.approx(now["innocent_bytes"].sum() / 1e3, abs=0.06)
-        for link, size in now.groupby("link")["bytes"].sum().items():
-            assert state[link][1] == pytest.approx(size / 1e3, rel=0.1, abs=1)
-
-
-def test_without_its_script_the_page_shows_the_worst_instant(page: str) -> None:
-    still = page.partition("<figure class=trees")[2].partition("</figure>")[0]
-    pfc, pyrrha = re.findall(r"<div class=panel>.*?</div>", still, re.DOTALL)
-    assert _trees.INNOCENT in pfc.partition("class=bars")[2] and "<circle" in pfc
-    assert _trees.INNOCENT not in pyrrha.partition("class=bars")[2]
-    assert "<div class=bar hidden>" in still, "no slider that does nothing"
+    views = data_of(page)
+    assert [view["name"] for view in views] == ["pfc", "pyrrha"], "no flow control, nothing to show"
+    for view, result in zip(views, comparison.results[1:]):
+        assert set(view["tables"]) == {"links", "flows", "congestion"} and view["notes"] == []
+        table, told = view["tables"]["congestion"], result.congestion.to_pandas()
+        assert table["rows"] == len(told)
+        for column, of in table["columns"].items():
+            if of["kind"] == "numbers":
+                np.testing.assert_array_equal(of["values"], told[column].to_numpy(dtype=float))
+            else:
+                assert [of["names"][at] for at in of["values"]] == told[column].astype(str).tolist()
 
 
 def test_names_in_the_data_end_no_script(comparison: cw.Comparison, tmp_path: Path) -> None:
@@ -136,49 +114,138 @@ def test_names_in_the_data_end_no_script(comparison: cw.Comparison, tmp_path: Pa
     odd = cw.Result("</script><b>", pfc.tables, pfc.info, pfc.scenario_toml)
     text = odd.report(tmp_path / "odd.html").read_text()
     assert "</script><b>" not in text
-    assert data_of(text)["runs"][0]["name"] == "</script><b>"
+    assert data_of(text)[0]["name"] == "</script><b>"
 
 
 def test_a_long_run_keeps_to_its_room(comparison: cw.Comparison, monkeypatch: pytest.MonkeyPatch) -> None:
-    full = data_of(_trees.section(comparison.results))
-    size = len(json.dumps(full["runs"], separators=(",", ":")))
-    monkeypatch.setattr(_trees, "BYTES_MAX", size * 2 // 3)
-    thinned = data_of(_trees.section(comparison.results))
-    assert len(json.dumps(thinned["runs"], separators=(",", ":"))) <= size * 2 // 3
-    assert set(thinned["runs"][0]["times"]) < set(full["runs"][0]["times"])
+    def words(page: str) -> int:
+        return sum(map(len, re.findall(r"<script type=text/plain class=trees-data>(.*?)</script>", page)))
+
+    full = _trees.section(comparison.results)
+    room = words(full) * 2 // 3
+    monkeypatch.setattr(_trees, "BYTES_MAX", room)
+    thinned = _trees.section(comparison.results)
+    assert words(thinned) <= room
+    few, every = (
+        set(data_of(page)[0]["tables"]["congestion"]["columns"]["time_ps"]["values"]) for page in (thinned, full)
+    )
+    assert few < every and min(few) == min(every), "whole samples, from the first on"
+    assert "one in" in data_of(thinned)[0]["notes"][0]
 
 
-@pytest.mark.parametrize(
-    "fabric",
-    [
-        "leaf_spine = { racks = 10, hosts_per_rack = 16, spines = 4 }",
-        "fat_tree = { k = 4 }",
-        "star = { hosts = 6 }",
-        "dumbbell = {}",
-        "torus = { dims = [4, 3] }",
-        "torus = { dims = [3, 3, 4] }",
-        "mesh = { dims = [5] }",
-    ],
-)
-def test_every_fabric_has_its_place(fabric: str) -> None:
-    text = f"""
-        flow_control = "pfc"
-        switch.buffer.shared = {{ bytes = "4MB" }}
-        fabric.{fabric}
-        [[traffic]]
-        sizes = {{ constant = "1KB" }}
-        arrivals = "all_at_once"
-        pattern = {{ stride = {{ by = 1 }} }}
-    """
-    result = cw.run(cw.Scenario.from_toml(text))
-    layout = lay_out(result)
-    assert layout.halves.shape == (len(result.links), 4) and np.isfinite(layout.halves).all()
-    assert (layout.halves >= 0).all()
-    assert (layout.halves[:, ::2] <= WIDTH).all() and (layout.halves[:, 1::2] <= HEIGHT).all()
-    boxes = np.array(layout.boxes)
-    assert len({(x, y) for x, y, *_ in layout.boxes}) == len(boxes), "no two nodes at one place"
-    if "torus" not in fabric:
-        np.testing.assert_allclose(layout.halves[::2, 2:], layout.halves[1::2, 2:], err_msg="halves of a cable meet")
+def test_samples_alone_have_a_page(comparison: cw.Comparison, tmp_path: Path) -> None:
+    text = comparison.results[2].view(tmp_path / "view.html").read_text()
+    assert "Samples of queues, pauses and roots" in text
+    with pytest.raises(ValueError, match="without recorded packets"):
+        comparison.results[0].view(tmp_path / "none.html")
+
+
+VIEWER = "document.querySelector('.cw-view').viewer"
+
+
+@pytest.mark.skipif(browser.CHROMIUM is None, reason="no Chromium is installed")
+def test_a_browser_draws_all_runs_on_one_clock(comparison: cw.Comparison, tmp_path: Path) -> None:
+    found = browser.look_at(comparison.report(tmp_path / "report.html"), _looked)
+    pfc, pyrrha = (result.congestion.to_pandas() for result in comparison.results[1:])
+    for frame, curves in zip((pfc, pyrrha), found["curves"]):
+        held = frame["bytes"].where(frame["paused"], 0).groupby(frame["time_ps"]).sum()
+        innocent = frame.groupby("time_ps")["innocent_bytes"].sum()
+        assert curves == [held.index.tolist(), held.tolist(), innocent.tolist()]
+    innocent = pfc.groupby("time_ps")["innocent_bytes"].sum()
+    assert found["at"] == innocent.idxmax(), "the moment with the most innocent bytes"
+    now = pfc[pfc["time_ps"] == found["at"]]
+    assert found["links"] == sorted(now["link"].unique())
+    assert found["roots"] == sorted(now[now["role"] == "root"]["link"].unique())
+    waiting, held_then = int(now["bytes"].sum()), int(now["bytes"][now["paused"]].sum())
+    share = round(100 * int(now["innocent_bytes"].sum()) / held_then)
+    assert f"{waiting:,} B in queues" in found["now"][0]
+    assert f"{held_then:,} B held, {share}% innocent" in found["now"][0] and ", 0% innocent" in found["now"][1]
+    assert found["names"] == ["pfc", "pyrrha"]
+    # The address says when, a click on a curve leads there, a link says what waits for it, and time goes on.
+    assert found["asked"] == 20e6 and found["clicked"] > 20e6 and "leaf1 → host4" in found["said"]
+    assert found["moved"] and found["complaints"] == []
+
+
+async def _looked(page: browser.Page) -> dict[str, Any]:
+    await page.until("document.querySelector('.cw-view')?.viewer !== undefined")
+    found: dict[str, Any] = await page.evaluate(f"""(() => {{
+        const {{ panels, time }} = {VIEWER}, at = panels[0].history.congestedAt(time), links = [...at.keys()];
+        const sorted = (some) => some.sort((a, b) => a - b);
+        return {{
+            curves: panels.map(({{ history }}) => history.curves())
+                .map(({{ times, held, innocent }}) => [[...times], [...held], [...innocent]]),
+            at: time, links: sorted(links), roots: sorted(links.filter((link) => at.get(link).root)),
+            now: panels.map(({{ now }}) => now.textContent),
+            names: [...document.querySelectorAll(".cw-panel h3")].map((title) => title.textContent),
+        }};
+    }})()""")
+    await page.evaluate("location.hash = 't=20'")
+    found["asked"] = await page.until(f"{VIEWER}.time === 20e6 && {VIEWER}.time")
+    found["clicked"] = await page.evaluate(f"""(() => {{
+        const canvas = document.querySelector(".cw-curves canvas"), box = canvas.getBoundingClientRect();
+        const at = {{ clientX: box.left + 0.7 * box.width, clientY: box.top + 50, bubbles: true }};
+        canvas.dispatchEvent(new MouseEvent("click", at));
+        return {VIEWER}.time;
+    }})()""")
+    found["said"] = await page.evaluate(f"""(() => {{
+        const {{ panels: [{{ canvas, picture, history }}], time }} = {VIEWER}, at = [...history.congestedAt(time)];
+        const [x, y] = picture.layout.lanes[at.find(([, of]) => of.root)[0]], box = canvas.getBoundingClientRect();
+        const where = {{ clientX: box.left + canvas.clientLeft + x, clientY: box.top + canvas.clientTop + y }};
+        canvas.dispatchEvent(new MouseEvent("mousemove", where));
+        return canvas.title;
+    }})()""")
+    await page.evaluate("document.querySelector('.cw-bar button[aria-label=Play]').click()")
+    found["moved"] = await page.until(f"{VIEWER}.time !== {found['clicked']}")
+    return found | {"complaints": page.complaints}
+
+
+FABRICS = [
+    "leaf_spine = { racks = 10, hosts_per_rack = 16, spines = 4 }",
+    "fat_tree = { k = 4 }",
+    "star = { hosts = 6 }",
+    "dumbbell = {}",
+    "torus = { dims = [4, 3] }",
+    "torus = { dims = [3, 3, 4] }",
+    "mesh = { dims = [5] }",
+]
+
+
+@pytest.mark.skipif(browser.CHROMIUM is None, reason="no Chromium is installed")
+def test_every_fabric_has_its_place(tmp_path: Path) -> None:
+    pages = []
+    for number, fabric in enumerate(FABRICS):
+        text = f"""
+            fabric.{fabric}
+            measure.packets = {{}}
+            [[traffic]]
+            sizes = {{ constant = "1KB" }}
+            arrivals = "all_at_once"
+            pattern = {{ stride = {{ by = 1 }} }}
+        """
+        pages.append(cw.run(cw.Scenario.from_toml(text)).view(tmp_path / f"{number}.html"))
+    for fabric, placed in zip(FABRICS, browser.look_at(pages[0], lambda page: _placed(page, pages))):
+        lanes, boxes = np.array(placed["lanes"]), np.array(placed["boxes"])
+        assert np.isfinite(lanes).all() and len(lanes) == placed["links"], fabric
+        # A lane may lie beside its cable.
+        assert (lanes >= -3).all() and (lanes[:, ::2] <= placed["width"] + 3).all(), fabric
+        assert (lanes[:, 1::2] <= placed["height"] + 3).all(), fabric
+        assert len({(x, y) for x, y, *_ in boxes.tolist()}) == len(boxes), f"{fabric}: no two nodes at one place"
+
+
+async def _placed(page: browser.Page, pages: list[Path]) -> list[dict[str, Any]]:
+    found = []
+    for path in pages:
+        await page.ask("Page.navigate", url=path.resolve().as_uri())
+        await page.until(
+            f"location.href.endsWith('{path.name}') && document.querySelector('.cw-view')?.viewer !== undefined"
+        )
+        found.append(
+            await page.evaluate(f"""(() => {{
+                const {{ layout: {{ lanes, boxes, width, height }} }} = {VIEWER}.picture;
+                return {{ lanes, boxes, width, height, links: {VIEWER}.history.fabric.ends.length }};
+            }})()""")
+        )
+    return found
 
 
 def test_compare_multiplies_transports_and_flow_controls(scenario: cw.Scenario) -> None:

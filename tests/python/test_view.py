@@ -65,7 +65,12 @@ def test_what_is_cut_is_said(result: cw.Result, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(_view, "ROWS_MAX", 100)
     view = unpacked(_view.packed(result))
     assert view["tables"]["packets"]["rows"] == 100
-    assert view["notes"] == [f"Only the first 100 of {len(result.packets):,} recorded packets are drawn."]
+    first, second = view["notes"]
+    assert first == f"Only the first 100 of {len(result.packets):,} recorded packets are drawn."
+    samples = view["tables"]["congestion"]
+    every, some = np.unique(result.congestion["time_ps"]), np.unique(samples["columns"]["time_ps"]["values"])
+    stride = int(second.removeprefix("Of the samples of congestion one in ").removesuffix(" is drawn."))
+    assert 0 < samples["rows"] <= 100 and some.tolist() == every[::stride].tolist()
 
 
 def test_a_grid_has_its_lengths() -> None:

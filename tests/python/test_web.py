@@ -57,6 +57,11 @@ def test_the_engine_in_node_gives_the_native_digests() -> None:
     assert found == {name: kept[name][1] for name in names if name not in TOO_LARGE}
 
 
+def test_the_page_draws_with_the_version_that_reports_draw_with() -> None:
+    asked = json.loads((ROOT / "crates/web/page/package.json").read_text())["dependencies"]["@bokeh/bokehjs"]
+    assert asked in re.findall(r"^bokeh==([\d.]+)", (ROOT / "requirements.txt").read_text(), re.M)
+
+
 def _cut(name: str, scenario: cw.Scenario, us: int) -> str:
     text = digests.cut(scenario, us).to_toml()
     return re.sub(r'(path = )"[^"]*/', r'\1"', text)
@@ -87,6 +92,71 @@ EVENTS = """(async () => {
 })()""".replace("VIEWER", VIEWER)
 
 
+# What a report says and draws, of one with a playground's `#report` as of a page of its own: the words of its sections,
+# what its charts are, and their points. Without what a run takes, and the intervals that a playground leaves out.
+REPORT = """(() => {
+    const plain = (values) => Array.from(values, (of) => (typeof of === "number" && !Number.isFinite(of) ? null : of));
+    const dash = { solid: [], dashed: [6], dotted: [2, 4], dotdash: [2, 4, 6, 4], dashdot: [6, 4, 2, 4] };
+    const within = document.querySelector("#report") ?? document, sections = {};
+    for (const section of within.querySelectorAll("section[id]")) {
+        const copy = section.cloneNode(true), not = "script, .charts, .span, .summary tbody td:last-child";
+        for (const part of copy.querySelectorAll(not)) part.remove();
+        sections[section.id] = copy.textContent.replace(/, with 95%.*? tell/, "").replace(/\\s+/g, "");
+    }
+    const charts = Bokeh.documents.flatMap((one) => one.roots()).map((chart) => ({
+        title: chart.title.text,
+        axes: [...chart.below, ...chart.left].filter((one) => one.axis_label !== undefined).map((one) => [
+            one.type, one.axis_label ?? "",
+            [0.5, 20, 3000, 2e6].map((tick) => one.formatter.doFormat([tick], { loc: 0 })[0]),
+        ]),
+        tips: chart.toolbar.tools.filter((tool) => tool.tooltips).map((tool) => tool.tooltips),
+        taps: chart.toolbar.tools.filter((tool) => tool.type === "TapTool").length,
+        legend: chart.below.flatMap((one) => one.items ?? []).map((item) => item.label.value),
+        lines: chart.renderers.map(({ glyph, name, data_source: { data } }) => [
+            name, glyph.type, glyph.line_color?.value ?? null,
+            dash[glyph.line_dash?.value] ?? glyph.line_dash?.value ?? null,
+            Object.fromEntries(Object.entries(data).map(([column, values]) => [column, plain(values)])),
+        ]),
+    }));
+    const labels = [...within.querySelectorAll(".charts")].map((one) => one.getAttribute("aria-label"));
+    return { sections, charts, labels };
+})()"""
+# Sections that the playground has elsewhere.
+ELSEWHERE = {"congestion-trees", "how-it-was-run"}
+
+
+@pytest.fixture(scope="module")
+def reports(native: dict[str, cw.Result], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What the report of each scene says and draws."""
+
+    async def said(page: browser.Page) -> Any:
+        await page.until("document.querySelector('#slowest tbody tr') !== null")
+        return await page.evaluate(REPORT)
+
+    folder, found = tmp_path_factory.mktemp("reports"), {}
+    for name, result in native.items():
+        found[name] = browser.look_at(result.report(folder / f"{name}.html"), said)
+        for section in ELSEWHERE:
+            found[name]["sections"].pop(section, None)
+    return found
+
+
+def assert_alike(found: Any, expected: Any, where: str) -> None:
+    """Equal, numbers to nine digits: sums are added in another order."""
+    if isinstance(expected, dict):
+        assert list(found) == list(expected), f"{where}: {list(found)} and not {list(expected)}"
+        for key, one in expected.items():
+            assert_alike(found[key], one, f"{where}.{key}")
+    elif isinstance(expected, list):
+        assert len(found) == len(expected), f"{where}: {len(found)} and not {len(expected)}: {found}, {expected}"
+        for place, one in enumerate(expected):
+            assert_alike(found[place], one, f"{where}[{place}]")
+    elif isinstance(expected, float) and isinstance(found, int | float):
+        assert found == pytest.approx(expected, rel=1e-9, abs=1e-12), where
+    else:
+        assert found == expected, f"{where}: {found!r} and not {expected!r}"
+
+
 @pytest.fixture(scope="module")
 def native() -> dict[str, cw.Result]:
     """Each scene, with the packets recorded that the page records."""
@@ -108,24 +178,28 @@ def events(result: cw.Result) -> dict[str, Any]:
 
 @built
 @seen
-def test_each_scene_runs_to_its_end_and_draws_the_native_packets(native: dict[str, cw.Result]) -> None:
-    _compare(native, *browser.look_at(PAGE, _each_scene))
+def test_each_scene_runs_to_its_end_and_gives_the_native_report(
+    native: dict[str, cw.Result], reports: dict[str, Any]
+) -> None:
+    _compare(native, reports, *browser.look_at(PAGE, _each_scene))
 
 
 @built
 @seen_in_firefox
-def test_firefox_runs_each_scene_and_draws_the_native_packets(native: dict[str, cw.Result]) -> None:
-    _compare(native, *browser.look_at_in_firefox(PAGE, _each_scene))
+def test_firefox_runs_each_scene_and_gives_the_native_report(
+    native: dict[str, cw.Result], reports: dict[str, Any]
+) -> None:
+    _compare(native, reports, *browser.look_at_in_firefox(PAGE, _each_scene))
 
 
-def _compare(native: dict[str, cw.Result], found: dict[str, Any], page: browser.Page) -> None:
+def _compare(native: dict[str, cw.Result], reports: dict[str, Any], found: dict[str, Any], page: browser.Page) -> None:
     assert {name: said["digest"] for name, said in found.items()} == {name: of.digest for name, of in native.items()}
     for name, said in found.items():
         # Every number of the text is the run's own.
         assert re.search(r"\d", said["steps"]) and not re.search(r"\{[a-z_.]+\}|[…–]|NaN|undefined", said["steps"]), (
             said["steps"]
         )
-        assert said["charts"] >= 3 and said["rows"] >= 1, name
+        assert_alike(said["report"], reports[name], name)
         assert "checks hold" in said["facts"], said
         assert said["events"] == events(native[name]), name
         assert said["moved"], name
@@ -145,9 +219,9 @@ async def _each_scene(page: browser.Page) -> tuple[dict[str, Any], browser.Page]
             digest: document.querySelector('#digest').textContent,
             steps: document.querySelector('#steps').textContent,
             facts: document.querySelector('#facts').textContent,
-            charts: document.querySelectorAll('#charts figure').length,
-            rows: document.querySelectorAll('#slowdowns tr').length,
         })""")
+        await page.until("document.querySelector('#report #slowest tbody tr') !== null")
+        found[name]["report"] = await page.evaluate(REPORT)
         found[name]["moved"] = await page.until(f"{VIEWER}.time > {VIEWER}.history.begin")
         found[name]["events"] = await page.evaluate(EVENTS)
     return found, page

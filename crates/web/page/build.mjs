@@ -1,6 +1,6 @@
 // Makes the page: `node build.mjs ENGINE PACKAGES OUT`, which are the folder of the WebAssembly, that of npm's
 // packages, and the one to write. `make web` calls it.
-import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { copyFileSync, existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -11,12 +11,14 @@ const here = dirname(fileURLToPath(import.meta.url)), root = resolve(here, "../.
 const [engine, packages, out] = process.argv.slice(2).map((path) => resolve(path));
 // What draws packets over time, here and in the page that `clearway view` writes.
 const viewer = join(root, "python/clearway/_viewer");
-const { buildSync, build } = createRequire(join(packages, "package.json"))("esbuild");
+const python = join(root, "python/clearway");
+const require = createRequire(join(packages, "package.json"));
+const { buildSync, build } = require("esbuild"), { parse } = require("smol-toml");
 
 const common = {
   bundle: true, minify: true, format: "iife", target: ["chrome111", "firefox115", "safari16.4"], write: false,
   nodePaths: [join(packages, "node_modules")], logLevel: "warning", legalComments: "none",
-  alias: { clearway: viewer },
+  alias: { clearway: viewer, "clearway-explorer": join(python, "_explorer.js") },
 };
 const bundled = ({ outputFiles: [{ text }] }) => text;
 
@@ -30,27 +32,42 @@ const worker = bundled(buildSync({
 
 const paths = [...[...SCENES, ...EXAMPLES].map(({ file }) => file), ...Object.values(FILES)];
 const shipped = Object.fromEntries(paths.map((path) => [path, readFileSync(join(root, path), "utf8")]));
-const contents = `export const WORKER = ${JSON.stringify(worker)}, SHIPPED = ${JSON.stringify(shipped)};`;
+// What reports say and how their charts look, as Python reads it. The page may not evaluate text, so functions are code.
+const spec = parse(readFileSync(join(python, "_report_spec.toml"), "utf8"));
+const ticks = Object.entries(spec.ticks).map(([name, body]) => `${name}: (tick) => { ${body} }`);
+const contents = {
+  shipped: `export const WORKER = ${JSON.stringify(worker)}, SHIPPED = ${JSON.stringify(shipped)};`,
+  spec: `export const SPEC = ${JSON.stringify(spec)}, TICKS = { ${ticks.join(", ")} };`,
+};
 const given = {
-  name: "shipped",
+  name: "given",
   setup({ onResolve, onLoad }) {
-    onResolve({ filter: /^shipped$/ }, ({ path }) => ({ path, namespace: "shipped" }));
-    onLoad({ filter: /.*/, namespace: "shipped" }, () => ({ contents }));
+    onResolve({ filter: /^(shipped|spec)$/ }, ({ path }) => ({ path, namespace: "given" }));
+    onLoad({ filter: /.*/, namespace: "given" }, ({ path }) => ({ contents: contents[path] }));
   },
 };
 const app = bundled(await build({ ...common, entryPoints: [join(here, "src/app.js")], plugins: [given] }));
 
 mkdirSync(out, { recursive: true });
 writeFileSync(join(out, "app.js"), app);
+// As reports have it, with what builds charts.
+const bokeh = ["bokeh", "bokeh-api"].map((name) => join(packages, `node_modules/@bokeh/bokehjs/build/js/${name}.min.js`));
+writeFileSync(join(out, "bokeh.js"), bokeh.map((path) => readFileSync(path, "utf8")).join("\n"));
 const code = gzipSync(readFileSync(join(engine, "clearway_web_bg.wasm")), { level: 9 });
 writeFileSync(join(out, "engine.js"), `clearwayEngine("${code.toString("base64")}");\n`);
 copyFileSync(join(here, "index.html"), join(out, "index.html"));
-const styles = [join(here, "style.css"), join(viewer, "viewer.css")].map((path) => readFileSync(path, "utf8"));
+const sheets = [join(here, "style.css"), join(python, "_report.css"), join(viewer, "viewer.css")];
+const styles = sheets.map((path) => readFileSync(path, "utf8"));
 writeFileSync(join(out, "style.css"), styles.join(""));
 // Their licences ask that they go along.
 const locked = JSON.parse(readFileSync(join(packages, "package-lock.json"), "utf8")).packages;
-const bundledPackages = Object.entries(locked).filter(([path, { dev }]) => path && !dev).map(([path]) => path);
-const licences = bundledPackages.map((path) => `${path}\n\n${readFileSync(join(packages, path, "LICENSE"), "utf8")}`);
+const bundledPackages = Object.entries(locked).filter(([path, { dev, peer }]) => path && !dev && !peer);
+const licences = bundledPackages.map(([path, { license }]) => {
+  const files = existsSync(join(packages, path)) ? readdirSync(join(packages, path)) : [];
+  const texts = files.filter((name) => /^(licen[cs]e|copying|notice)/i.test(name));
+  const text = texts.map((name) => readFileSync(join(packages, path, name), "utf8")).join("\n\n");
+  return `${path}\n\n${text || license}`;
+});
 writeFileSync(join(out, "licences.txt"), licences.join("\n\n"));
 const sizes = [app.length, code.length].map((bytes) => `${(bytes / 1e6).toFixed(2)} MB`);
 console.log(`page ${sizes[0]}, engine ${sizes[1]} compressed: ${join(out, "index.html")}`);

@@ -14,7 +14,6 @@ import numpy as np
 import pandas as pd
 
 from clearway import _html
-from clearway._charts import CSS as CHARTS_CSS
 from clearway._charts import Charts
 from clearway._confidence import of_mean
 from clearway._defaults import KEEPS_UP
@@ -66,7 +65,7 @@ def write(result: SweepResult, path: Path) -> Path:
         _html.section("Scenario", _scenario(result)),
     ]
     drawn = charts.script()
-    return _html.write(result.name, [*parts, *([script(), drawn] if drawn else [])], path, CHARTS_CSS + CSS)
+    return _html.write(result.name, [*parts, *([script(), drawn] if drawn else [])], path, CSS)
 
 
 def _subtitle(result: SweepResult, table: pd.DataFrame) -> str:

@@ -1,5 +1,12 @@
 // What a view's rows say of any time: packets on links and in queues, each packet's way, pauses, roots of congestion.
+import { COLUMNS } from "clearway/format.js";
 import { fabricOf } from "clearway/layout.js";
+
+// A view of samples alone has no packets.
+const NOTHING = { kind: "numbers", names: [], values: new Float64Array(0) };
+const NO_PACKETS = { rows: 0, columns: Object.fromEntries(COLUMNS.packets.map((name) => [name, NOTHING])) };
+// What follows the last sample in which anything is held or waits.
+const ROOM = 1.02;
 
 // The first of `sorted` from which on all are above `value`.
 export function above(sorted, value, low = 0, high = sorted.length) {
@@ -27,7 +34,9 @@ export class History {
   constructor(view) {
     this.view = view;
     this.fabric = fabricOf(view);
-    const { columns, rows } = view.tables.packets;
+    const { columns, rows } = view.tables.packets ?? NO_PACKETS;
+    // Whether queues and pauses are known from samples alone.
+    this.isSampled = !view.tables.packets;
     this.rows = rows;
     for (const name in columns) if (columns[name].kind === "numbers") this[name] = columns[name].values;
     this.columns = columns;
@@ -47,8 +56,9 @@ export class History {
     this.pauses();
     this.congestion();
     this.totals();
+    if (this.isSampled) this.sampled();
     this.begin = rows ? this.time_ps[0] : 0;
-    this.end = this.times.at(-1) ?? view.end_ps;
+    this.end = this.isSampled ? this.busyUntil : this.times.at(-1) ?? view.end_ps;
   }
 
   word(name, row) {
@@ -79,6 +89,7 @@ export class History {
 
   // Bytes that wait for a link.
   waiting(link, time) {
+    if (this.isSampled) return this.congestedAt(time).get(link)?.bytes ?? 0;
     const { came, left } = this.links[link];
     return came.bytes[above(came.times, time)] - left.bytes[above(left.times, time)];
   }
@@ -186,6 +197,10 @@ export class History {
   }
 
   heldAt(time) {
+    if (this.isSampled) {
+      return [...this.congestedAt(time)].filter(([, { held }]) => held)
+        .map(([link, { causes, whole }]) => ({ link, what: [...causes].join("; "), whole }));
+    }
     const found = [];
     for (let at = above(this.heldFrom, time) - 1; at >= 0 && this.heldUntil[at] > time; at--) {
       if (this.held[at].to > time) found.push(this.held[at]);
@@ -205,21 +220,77 @@ export class History {
     this.sampleStep = sampled.reduce((least, time, at) => (at ? Math.min(least, time - sampled[at - 1]) : least), Infinity);
   }
 
-  // By link: `{ root, held, bytes, innocent }`, as of the last sample.
-  congestedAt(time) {
-    const { times, first } = this.samples, found = new Map(), at = above(times, time) - 1;
+  // The number of the sample that a time has; -1 if there is none.
+  sampleAt(time) {
+    const { times } = this.samples, at = above(times, time) - 1;
     // A sample without rows is not in the table.
-    if (at < 0 || time - times[at] >= this.sampleStep * 1.5) return found;
-    const { link, role, paused, bytes, innocent_bytes: innocent } = this.view.tables.congestion.columns;
+    return at >= 0 && time - times[at] < this.sampleStep * 1.5 ? at : -1;
+  }
+
+  // By link: `{ root, hot, held, whole, causes, bytes, innocent }`, as of the last sample.
+  congestedAt(time) {
+    return this.congestedIn(this.sampleAt(time));
+  }
+
+  congestedIn(at) {
+    if (this.known?.at === at) return this.known.found;
+    const found = new Map(), { first } = this.samples;
+    this.known = { at, found };
+    if (at < 0) return found;
+    const { link, role, cause, paused, bytes, innocent_bytes: innocent } = this.view.tables.congestion.columns;
     for (let row = first[at]; row < first[at + 1]; row++) {
-      const of = found.get(link.values[row]) ?? { root: false, held: false, bytes: 0, innocent: 0 };
-      of.root ||= role.names[role.values[row]] === "root";
-      of.held ||= paused.values[row] > 0;
+      const what = role.names[role.values[row]], why = cause.names[cause.values[row]];
+      let of = found.get(link.values[row]);
+      if (!of) {
+        of = { root: false, hot: false, held: false, whole: false, causes: new Set(), bytes: 0, innocent: 0, heldBytes: 0 };
+        found.set(link.values[row], of);
+      }
+      of.root ||= what === "root";
+      of.hot ||= what === "hotspot";
       of.bytes += bytes.values[row];
       of.innocent += innocent.values[row];
-      found.set(link.values[row], of);
+      if (!paused.values[row]) continue;
+      of.held = true;
+      of.whole ||= why.startsWith("class");
+      of.causes.add(why);
+      of.heldBytes += bytes.values[row];
     }
     return found;
+  }
+
+  // Bytes that pauses hold, and of these innocent ones, in each sample: `{ times, held, innocent }`.
+  curves() {
+    if (this.drawn) return this.drawn;
+    const { times } = this.samples, held = new Float64Array(times.length), innocent = new Float64Array(times.length);
+    times.forEach((_, at) => {
+      for (const of of this.congestedIn(at).values()) { held[at] += of.heldBytes; innocent[at] += of.innocent; }
+    });
+    return (this.drawn = { times, held, innocent });
+  }
+
+  // What a view of samples alone has of what packets tell otherwise.
+  sampled() {
+    const { times } = this.samples;
+    this.times = times;
+    this.busyUntil = 0;
+    times.forEach((time, at) => {
+      for (const { bytes, held } of this.congestedIn(at).values()) {
+        this.longestQueue = Math.max(this.longestQueue, bytes);
+        if (bytes > 0 || held) this.busyUntil = time;
+      }
+    });
+    this.busyUntil = Math.min(this.view.end_ps, this.busyUntil * ROOM);
+  }
+
+  // When most innocent bytes are held; the first time of all where none ever is.
+  get worst() {
+    const { times, innocent } = this.curves();
+    const at = innocent.reduce((best, one, here) => (one > innocent[best] ? here : best), 0);
+    return times[at] ?? this.begin;
+  }
+
+  get hasPauses() {
+    return this.held.length > 0 || this.curves().held.some((bytes) => bytes > 0);
   }
 
   // Times at which something happens, and the bytes that wait in the whole network from each change on.
@@ -249,6 +320,7 @@ export class History {
   profile(from, to, count) {
     return Array.from({ length: count }, (_, at) => {
       const time = from + ((at + 0.5) * (to - from)) / count;
+      if (this.isSampled) return [...this.congestedAt(time).values()].reduce((all, { bytes }) => all + bytes, 0);
       return this.links.reduce((all, { waited }, link) => (waited.length ? all + this.waiting(link, time) : all), 0);
     });
   }

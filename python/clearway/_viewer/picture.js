@@ -272,6 +272,11 @@ export class Picture {
     const { pen, theme, history } = this, { time, hidden } = this.state, rows = history.queued(link, time);
     const bytes = history.waiting(link, time), high = Math.max(4, Math.min(20, step - 8));
     const room = right - left - 16, each = Math.min(14, room / Math.max(rows.length, 1));
+    if (history.isSampled && bytes > 0) {
+      pen.fillStyle = held ? theme.stop : theme.queue;
+      const wide = Math.max(2, (room * bytes) / history.longestQueue);
+      pen.fillRect(right - 8 - wide, y - high / 2, wide, high);
+    }
     rows.forEach((row, at) => {
       const x = right - 8 - each * (at + 1);
       pen.globalAlpha = hidden.has(history.kind[row]) ? 0.25 : 1;
@@ -295,6 +300,22 @@ export class Picture {
     let text = words.filter(Boolean).join(", ");
     while (text.length > 4 && pen.measureText(text).width > room) text = `${text.slice(0, -2)}…`;
     pen.fillText(text, left + 8, y - high / 2 - 2);
+  }
+
+  // The link near a point of the whole fabric at which anything waits or is held; -1 without one.
+  linkAt(x, y) {
+    if (!this.state || this.state.node >= 0) return -1;
+    const { history } = this, { time } = this.state, held = new Set(history.heldAt(time).map(({ link }) => link));
+    let [best, nearest] = [-1, REACH / 2];
+    this.layout.lanes.forEach(([fromX, fromY, toX, toY], link) => {
+      if (!held.has(link) && history.waiting(link, time) <= 0) return;
+      const far = (toX - fromX) ** 2 + (toY - fromY) ** 2 || 1;
+      // On the sender's half.
+      const along = Math.min(Math.max(((x - fromX) * (toX - fromX) + (y - fromY) * (toY - fromY)) / far, 0), 0.5);
+      const away = Math.hypot(fromX + along * (toX - fromX) - x, fromY + along * (toY - fromY) - y);
+      if (away < nearest) [best, nearest] = [link, away];
+    });
+    return best;
   }
 
   // What is at a point: `{ row }` of a packet, `{ node }`, or nothing.

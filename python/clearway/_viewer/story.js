@@ -97,14 +97,29 @@ function flowSaid(columns, row) {
     + `began at ${us(number("start_ps"))}${ended}.`;
 }
 
+// What waits for a link, in a line.
+export function linkSaid(history, link, time) {
+  const { names, ends } = history.fabric, [from, to] = ends[link].map((node) => names[node]);
+  const of = history.congestedAt(time).get(link), held = history.heldAt(time).filter((one) => one.link === link);
+  const parts = [`${from} → ${to}: ${size(history.waiting(link, time))}`];
+  if (of?.root) parts.push("a root of congestion");
+  else if (of?.hot) parts.push("a hotspot");
+  if (held.length) parts.push(`told to hold back ${held.map(({ what }) => what).join("; ")}`);
+  if (of?.bytes && of.innocent) parts.push(`${Math.round((100 * of.innocent) / of.bytes)}% innocent`);
+  return parts.join(", ");
+}
+
 // What is under way at a time, in a line.
 export function nowSaid(history, time) {
   const flying = history.links.reduce((all, _, link) => all + history.flying(link, time).length, 0);
   const waiting = history.links.reduce((all, _, link) => all + history.waiting(link, time), 0);
-  const ports = new Set(history.heldAt(time).map(({ link }) => link)).size;
-  const roots = [...history.congestedAt(time).values()].filter(({ root }) => root).length;
-  const parts = [`${many(flying, "packet")} on links`, `${size(waiting)} in queues`];
-  if (history.held.length) parts.push(`${many(ports, "port")} told to hold back`);
-  if (history.samples.times.length) parts.push(many(roots, "root") + " of congestion");
+  const ports = new Set(history.heldAt(time).map(({ link }) => link)).size, every = [...history.congestedAt(time).values()];
+  const parts = history.isSampled ? [] : [`${many(flying, "packet")} on links`];
+  parts.push(`${size(waiting)} in queues`);
+  if (history.hasPauses) parts.push(`${many(ports, "port")} told to hold back`);
+  if (!history.samples.times.length) return parts.join(" · ");
+  parts.push(`${many(every.filter(({ root }) => root).length, "root")} of congestion`);
+  const sum = (key) => every.reduce((all, of) => all + of[key], 0), held = sum("heldBytes");
+  if (held) parts.push(`${size(held)} held, ${Math.round((100 * sum("innocent")) / held)}% innocent`);
   return parts.join(" · ");
 }

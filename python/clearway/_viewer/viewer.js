@@ -1,8 +1,10 @@
-// The viewer: a picture of the fabric at a time, its clock, and the story of one packet. All text is set as text.
+// The viewer: a picture of the fabric at a time, its clock, and the story of one packet. Views of samples alone may stand
+// side by side on one clock, a panel each. All text is set as text.
+import { Curves } from "clearway/curves.js";
 import { unpacked } from "clearway/format.js";
 import { History, above } from "clearway/history.js";
 import { Picture } from "clearway/picture.js";
-import { nowSaid, storyOf, us } from "clearway/story.js";
+import { linkSaid, nowSaid, storyOf, us } from "clearway/story.js";
 
 // Most of a control for the time, and samples of the curve above it.
 const STEPS = 10_000, SAMPLES = 300;
@@ -22,10 +24,18 @@ function element(parent, tag, text, attributes = {}) {
 }
 
 export class Viewer {
-  constructor(parent, view) {
-    this.view = view;
-    this.history = new History(view);
-    this.time = this.history.begin;
+  // `colours` are those of the views' names, where there is more than one.
+  constructor(parent, views, colours = []) {
+    this.panels = views.map((view, at) => ({ view, history: new History(view), colour: colours[at] ?? "" }));
+    [{ view: this.view, history: this.history }] = this.panels;
+    const every = this.panels.map(({ history }) => history);
+    this.begin = Math.min(...every.map(({ begin }) => begin));
+    this.end = Math.max(...every.map(({ end }) => end));
+    this.times = every.length === 1 ? this.history.times
+      : Float64Array.from(new Set(every.flatMap(({ times }) => [...times]))).sort();
+    const longest = Math.max(...every.map(({ longestQueue }) => longestQueue));
+    for (const history of every) history.longestQueue = longest;
+    this.time = this.begin;
     this.node = this.chosen = -1;
     this.hidden = new Set();
     // Which of the loops that were begun is under way; 0 while none is.
@@ -36,24 +46,32 @@ export class Viewer {
     this.controls();
     this.stage();
     this.clock();
-    this.now = element(this.root, "p", "", { class: "cw-now" });
+    if (every.some(({ samples, hasPauses }) => samples.times.length && hasPauses)) {
+      const seek = (time) => { this.pause(); this.seek(time); };
+      this.curves = new Curves(this.root, this.panels, { begin: this.begin, end: this.end, seek });
+    }
     this.legend();
     this.told = element(this.root, "section", undefined, { class: "cw-story", "aria-live": "polite" });
     this.tell(-1);
-    this.picture = new Picture(this.canvas, this.history);
+    for (const panel of this.panels) panel.picture = new Picture(panel.canvas, panel.history);
+    [{ picture: this.picture, canvas: this.canvas }] = this.panels;
     this.watch();
     this.speedOf(Math.log10(this.speed0()));
     this.fit();
   }
 
   notes() {
-    const { partial, notes } = this.view;
-    return [...notes, ...(partial ? ["Only some packets were recorded: queues and ways show these alone."] : [])];
+    const said = this.panels.flatMap(({ view: { partial, notes } }) => [
+      ...notes, ...(partial ? ["Only some packets were recorded: queues and ways show these alone."] : []),
+    ]);
+    return [...new Set(said)];
   }
 
   // At first a packet's way along a link takes a moment.
   speed0() {
     const { history } = this, some = [];
+    // Of samples alone the whole in about twelve seconds.
+    if (history.isSampled) return Math.max((this.end - this.begin) / 12, SLOWEST);
     const stride = Math.max(1, Math.floor(history.rows / 1000));
     for (let row = 0; row < history.rows; row += stride) {
       const spent = history.arrive[row] - history.time_ps[row];
@@ -74,7 +92,7 @@ export class Viewer {
     this.button = button("▶", "Play", "Play or pause (space)", () => (this.playing ? this.pause() : this.play()));
     button("step ›", "One event on", "One event on (→)", () => this.step(1));
     const speed = element(bar, "label", "Speed ", { class: "cw-speed" });
-    const most = Math.log10(Math.max((this.history.end - this.history.begin) / 4, 100 * SLOWEST));
+    const most = Math.log10(Math.max((this.end - this.begin) / 4, 100 * SLOWEST));
     this.slider = element(speed, "input", undefined, {
       type: "range", min: Math.log10(SLOWEST), max: most, step: 0.05, title: "Slow motion (−) or faster (+)",
     });
@@ -88,19 +106,37 @@ export class Viewer {
     names.forEach((name, node) => { if (node >= hosts) element(this.where, "option", name, { value: node }); });
     names.forEach((name, node) => { if (node < hosts) element(this.where, "option", name, { value: node }); });
     this.where.addEventListener("change", () => this.zoom(Number(this.where.value)));
+    if (this.history.isSampled) return;
     const next = "Choose the next packet";
     button("Next packet", next, `${next} that is to be seen (N)`, () => this.nextPacket());
   }
 
   stage() {
-    this.canvas = element(this.root, "canvas", undefined, {
+    const stage = element(this.root, "div", undefined, { class: "cw-panels" });
+    for (const panel of this.panels) {
+      const place = element(stage, "div", undefined, { class: "cw-panel" });
+      if (this.panels.length > 1) {
+        const title = element(place, "h3");
+        element(title, "span", undefined, { class: "cw-of" }).style.background = panel.colour;
+        title.append(panel.view.name);
+      }
+      this.canvasOf(panel, place);
+      panel.now = element(place, "p", "", { class: "cw-now" });
+    }
+  }
+
+  canvasOf(panel, place) {
+    const about = `The fabric${this.panels.length > 1 ? ` of ${panel.view.name}` : ""} with its packets and queues.`;
+    const canvas = (panel.canvas = element(place, "canvas", undefined, {
       tabindex: 0, role: "application",
-      "aria-label": "The fabric with its packets and queues. Space plays, arrows go from event to event, N chooses a "
-        + "packet, plus and minus change the speed, Escape shows the whole fabric.",
-    });
-    this.canvas.addEventListener("click", (event) => this.click(event));
-    this.canvas.addEventListener("mousemove", ({ offsetX, offsetY }) => {
-      this.canvas.style.cursor = this.picture.at(offsetX, offsetY) ? "pointer" : "default";
+      "aria-label": `${about} Space plays, arrows go from event to event, N chooses a packet, plus and minus change the `
+        + "speed, Escape shows the whole fabric.",
+    }));
+    canvas.addEventListener("click", (event) => this.click(event, panel));
+    canvas.addEventListener("mousemove", ({ offsetX, offsetY }) => {
+      canvas.style.cursor = panel.picture.at(offsetX, offsetY) ? "pointer" : "default";
+      const link = panel.picture.linkAt(offsetX, offsetY);
+      canvas.title = link >= 0 ? linkSaid(panel.history, link, this.time) : "";
     });
   }
 
@@ -110,7 +146,7 @@ export class Viewer {
     const within = { type: "range", min: 0, max: STEPS, step: 1, "aria-label": "Time" };
     this.scrubber = element(clock, "input", undefined, within);
     this.scrubber.addEventListener("input", () => {
-      const { begin, end } = this.history;
+      const { begin, end } = this;
       this.pause();
       this.seek(begin + ((end - begin) * Number(this.scrubber.value)) / STEPS);
     });
@@ -118,8 +154,8 @@ export class Viewer {
   }
 
   legend() {
-    const list = element(this.root, "ul", undefined, { class: "cw-legend", "aria-label": "Kinds of packets" });
-    const { kindNames, kindCounts, held, samples } = this.history;
+    const list = element(this.root, "ul", undefined, { class: "cw-legend", "aria-label": "What is drawn" });
+    const { kindNames, kindCounts } = this.history, every = this.panels.map(({ history }) => history);
     kindNames.slice(0, KINDS).forEach((name, kind) => {
       if (!kindCounts[kind]) return;
       const button = element(element(list, "li"), "button", undefined, {
@@ -136,11 +172,11 @@ export class Viewer {
       });
     });
     const marks = [["cw-queue", "queue at its port"]];
-    if (held.length) marks.push(["cw-stop", "told to hold back"]);
-    if (samples.times.length) {
+    if (every.some(({ hasPauses }) => hasPauses)) marks.push(["cw-stop", "told to hold back, thick if a whole class"]);
+    if (every.some(({ samples }) => samples.times.length)) {
       marks.push(["cw-root", "root of congestion"], ["cw-innocent", "innocent share of a held queue"]);
     }
-    if (this.history.lostRows.length) marks.push(["cw-lost", "lost"]);
+    if (every.some(({ lostRows }) => lostRows.length)) marks.push(["cw-lost", "lost"]);
     for (const [name, words] of marks) {
       const item = element(list, "li");
       element(item, "span", name === "cw-lost" ? "✕" : undefined, { class: name, "aria-hidden": true });
@@ -150,19 +186,22 @@ export class Viewer {
 
   watch() {
     new ResizeObserver(() => { if (this.root.clientWidth !== this.width) this.fit(); }).observe(this.root);
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { this.picture.dress(); this.fit(); });
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+      for (const { picture } of this.panels) picture.dress();
+      this.fit();
+    });
     this.root.addEventListener("keydown", (event) => this.key(event));
   }
 
   key(event) {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const onCanvas = event.target === this.canvas;
+    const onCanvas = this.panels.some(({ canvas }) => event.target === canvas);
     const does = {
       " ": onCanvas && (() => (this.playing ? this.pause() : this.play())),
       ArrowRight: onCanvas && (() => this.step(1)),
       ArrowLeft: onCanvas && (() => this.step(-1)),
-      Home: onCanvas && (() => this.seek(this.history.begin)),
-      End: onCanvas && (() => this.seek(this.history.end)),
+      Home: onCanvas && (() => this.seek(this.begin)),
+      End: onCanvas && (() => this.seek(this.end)),
       "+": () => this.speedOf(Math.log10(this.speed) + 0.25),
       "-": () => this.speedOf(Math.log10(this.speed) - 0.25),
       n: event.target !== this.where && (() => this.nextPacket()),
@@ -176,16 +215,21 @@ export class Viewer {
   fit() {
     const width = (this.width = this.root.clientWidth);
     if (!width) return;
-    const height = Math.round(Math.min(460, Math.max(290, width * 0.45))), ratio = globalThis.devicePixelRatio || 1;
-    this.canvas.style.height = `${height}px`;
-    this.picture.fit(this.canvas.clientWidth, height, ratio);
+    const ratio = globalThis.devicePixelRatio || 1;
+    for (const { canvas, picture } of this.panels) {
+      const height = Math.round(Math.min(460, Math.max(290, canvas.clientWidth * 0.45)));
+      canvas.style.height = `${height}px`;
+      picture.fit(canvas.clientWidth, height, ratio);
+    }
     this.drawCurve(ratio);
+    this.curves?.fit(ratio);
     this.show();
   }
 
   drawCurve(ratio) {
-    const { begin, end } = this.history, { clientWidth: wide, clientHeight: high } = this.curve;
-    this.profile ??= this.history.profile(begin, end, SAMPLES);
+    const { begin, end } = this, { clientWidth: wide, clientHeight: high } = this.curve;
+    this.profile ??= this.panels.map(({ history }) => history.profile(begin, end, SAMPLES))
+      .reduce((all, of) => all.map((bytes, at) => bytes + of[at]));
     const most = Math.max(1, ...this.profile), pen = this.curve.getContext("2d");
     this.curve.width = Math.round(wide * ratio);
     this.curve.height = Math.round(high * ratio);
@@ -209,7 +253,7 @@ export class Viewer {
   }
 
   play() {
-    if (this.time >= this.history.end) this.time = this.history.begin;
+    if (this.time >= this.end) this.time = this.begin;
     const token = (this.playing = this.begun += 1), run = { last: undefined };
     this.button.textContent = "❚❚";
     this.button.setAttribute("aria-label", "Pause");
@@ -218,9 +262,9 @@ export class Viewer {
       // Whoever comes back to a page that was hidden does not want to have missed anything.
       const spent = Math.min(0.1, (now - (run.last ?? now)) / 1000);
       run.last = now;
-      this.time = Math.min(this.time + spent * this.speed, this.history.end);
+      this.time = Math.min(this.time + spent * this.speed, this.end);
       this.show();
-      if (this.time >= this.history.end) this.pause(); else requestAnimationFrame(frame);
+      if (this.time >= this.end) this.pause(); else requestAnimationFrame(frame);
     };
     requestAnimationFrame(frame);
   }
@@ -234,24 +278,30 @@ export class Viewer {
   // To the next or last time at which a packet comes or goes.
   step(by) {
     this.pause();
-    const { times } = this.history, at = above(times, this.time);
+    const { times } = this, at = above(times, this.time);
     const next = by > 0 ? at : at - (times[at - 1] === this.time ? 2 : 1);
     this.seek(times[Math.min(Math.max(next, 0), times.length - 1)]);
   }
 
   seek(time) {
-    this.time = Math.min(Math.max(time, this.history.begin), this.history.end);
+    this.time = Math.min(Math.max(time, this.begin), this.end);
     this.show();
   }
 
   show() {
     if (!this.picture?.layout) return;
-    const { begin, end } = this.history, { time, node, chosen, hidden } = this;
-    this.picture.draw({ time, node, chosen, hidden, span: this.speed * LOSS_SECONDS });
+    const { begin, end, time, node, chosen, hidden } = this;
+    for (const { picture, history, view, now } of this.panels) {
+      // A node is told by its name: another fabric may lack it.
+      const here = node < 0 ? -1 : history.fabric.place.get(this.history.fabric.names[node]) ?? -1;
+      picture.draw({ time, node: here, chosen, hidden, span: this.speed * LOSS_SECONDS });
+      now.textContent = nowSaid(history, time);
+      if (this.panels.length > 1 && time > view.end_ps) now.textContent = "This run is over.";
+    }
+    this.curves?.draw(time, this.picture.theme);
     this.scrubber.value = Math.round((STEPS * (time - begin)) / (end - begin || 1));
     this.output.textContent = us(time);
     this.scrubber.setAttribute("aria-valuetext", us(time));
-    this.now.textContent = nowSaid(this.history, time);
   }
 
   zoom(node) {
@@ -260,10 +310,11 @@ export class Viewer {
     this.show();
   }
 
-  click({ offsetX, offsetY }) {
-    const found = this.picture.at(offsetX, offsetY);
+  click({ offsetX, offsetY }, { picture, history }) {
+    const found = picture.at(offsetX, offsetY);
+    const node = found && this.history.fabric.place.get(history.fabric.names[found.node]);
     if (found?.row !== undefined) this.choose(found.row);
-    else if (found) this.zoom(found.node === this.node ? -1 : found.node);
+    else if (node !== undefined && node !== null) this.zoom(node === this.node ? -1 : node);
     else this.choose(-1);
   }
 
@@ -287,7 +338,9 @@ export class Viewer {
   tell(row) {
     this.told.replaceChildren();
     if (row < 0) {
-      element(this.told, "p", "Click a packet for its story, a switch for its queues.", { class: "cw-hint" });
+      const hint = this.history.isSampled ? "Click a switch for its queues; point at a link for what waits there."
+        : "Click a packet for its story, a switch for its queues.";
+      element(this.told, "p", hint, { class: "cw-hint" });
       return;
     }
     const { title, about, lines, total } = storyOf(this.history, row);
@@ -307,14 +360,37 @@ export class Viewer {
 // Shows a view, and lets it play unless the reader wants little motion.
 export function mount(parent, view) {
   parent.replaceChildren();
-  const viewer = new Viewer(parent, view);
+  const viewer = new Viewer(parent, [view]);
   if (!matchMedia("(prefers-reduced-motion: reduce)").matches) viewer.play();
   return viewer;
 }
 
-// The same of a packed view, compressed and in base64, as a page holds it.
-export async function mountPacked(parent, words) {
+// Shows views of samples side by side, at the moment with the most innocent bytes, or at the time that the page's
+// address asks for, in microseconds: `#t=1200`.
+export function mountTogether(parent, views, colours) {
+  parent.replaceChildren();
+  const viewer = new Viewer(parent, views, colours);
+  const most = (history) => Math.max(0, ...history.curves().innocent);
+  const { history } = viewer.panels.reduce((best, one) => (most(one.history) > most(best.history) ? one : best));
+  const asked = () => /[#&]t=([\d.]+)/.exec(location.hash)?.[1];
+  const follow = () => { viewer.pause(); viewer.seek(Number(asked()) * 1e6); };
+  viewer.seek(history.worst);
+  addEventListener("hashchange", () => { if (asked()) follow(); });
+  if (asked()) follow();
+  return viewer;
+}
+
+// The bytes of a packed view, which a page holds compressed and in base64.
+async function bytesOf(words) {
   const bytes = Uint8Array.from(atob(words), (letter) => letter.charCodeAt(0));
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-  return mount(parent, unpacked(await new Response(stream).arrayBuffer()));
+  return new Response(stream).arrayBuffer();
+}
+
+export const mountPacked = async (parent, words) => mount(parent, unpacked(await bytesOf(words)));
+
+// `packed` are views as a page holds them, `colours` those of their names.
+export async function mountPackedTogether(parent, packed, colours) {
+  const every = await Promise.all(packed.map(bytesOf));
+  return mountTogether(parent, every.map(unpacked), colours);
 }

@@ -1,10 +1,10 @@
 // The playground: a list, an editor, a run, its results, and links that hold a scenario. What a scenario says is shown
 // as text, never as markup.
-import { draw } from "./chart.js";
 import { Editor, said } from "./editor.js";
 import { Engine } from "./engine.js";
 import { pack, unpack } from "./link.js";
-import { charts, filled, number, numbersOf, slowdownRows, time } from "./numbers.js";
+import { filled, number, numbersOf, time } from "./numbers.js";
+import { report } from "./report/report.js";
 import { EXAMPLES, SCENES } from "./scenes.js";
 import { Schema } from "./schema.js";
 import { SHIPPED, WORKER } from "shipped";
@@ -16,7 +16,7 @@ const parts = {};
 for (const { id } of document.querySelectorAll("[id]")) parts[id] = document.getElementById(id);
 
 // `unread`: whether what is said is that the text can't be read.
-let schema = null, current = null, checking = 0, unread = false;
+let schema = null, current = null, checking = 0, unread = false, drawn = 0;
 
 function element(parent, tag, text, attributes = {}) {
   const made = document.createElement(tag);
@@ -41,6 +41,14 @@ function load() {
   compiled.catch(() => {});
   return compiled;
 }
+
+// Draws charts: not needed before there is a result.
+let bokeh = null;
+const charts = () => (bokeh ??= new Promise((done, failed) => {
+  const script = element(document.head, "script", undefined, { src: "bokeh.js" });
+  script.onload = done;
+  script.onerror = () => failed(new Error("bokeh.js was not loaded"));
+}));
 
 const say = (text, isWrong = false) => {
   parts.status.textContent = text;
@@ -166,13 +174,10 @@ function results(result, text, level) {
   ];
   for (const [name, value] of facts) if (value) { element(parts.facts, "dt", name); element(parts.facts, "dd", value); }
   locally(info, isWhole, text, level);
-  parts.slowdowns.replaceChildren();
-  for (const row of slowdownRows(result)) {
-    const line = element(parts.slowdowns, "tr");
-    row.forEach((cell, at) => element(line, at ? "td" : "th", cell, at ? {} : { scope: "row" }));
-  }
-  parts.charts.replaceChildren();
-  for (const chart of charts(result)) draw(parts.charts, chart);
+  parts.report.replaceChildren();
+  const mine = (drawn += 1);
+  // Another run may have ended meanwhile.
+  charts().then(() => (mine === drawn ? report(parts.report, result) : null)).catch((error) => say(error.message, true));
 }
 
 // Its packets over time, if they were recorded.
