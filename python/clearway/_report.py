@@ -189,6 +189,11 @@ def _warnings(results: Sequence[Result]) -> str:
                 f"{escape(result.name)} is an estimate at flow level: flows share links max-min fairly without delay, "
                 "and there are no queues, losses or priorities. docs/flow-level.md states its accuracy."
             )
+        if result.level == "links":
+            said.append(
+                f"{escape(result.name)} is an estimate by single links: each link was simulated alone, and a flow's "
+                "delays on the links of its way were added up. docs/links.md states its accuracy."
+            )
         if not len(result.flows):
             said.append(f"{escape(result.name)} has no flows: nothing arrived.")
         if result.interrupted:
@@ -261,7 +266,7 @@ def _headline(result: Result, statistics: pd.DataFrame, sizes: Sequence[str]) ->
         for size in sizes
         for name in ("mean", "p99")
     ]
-    if result.level == "flow":
+    if result.estimated:
         return [*slowdown, result.goodput() / 1e9, result.unfinished, np.nan, np.nan, np.nan]
     wall = result.info["wall_seconds"]
     hops = result.info["packet_hops"] / wall / 1e6 if wall else np.nan

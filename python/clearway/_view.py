@@ -100,8 +100,9 @@ def packed(result: Result) -> bytes:
 def _recorded(result: Result) -> pa.Table:
     """The table `packets`."""
     again = 'clearway run SCENARIO.toml --set "measure.packets={}" --out OUT'
-    if result.level == "flow":
-        raise ValueError(f"{result.name!r} was run at flow level, which has no packets: {again}; clearway view OUT")
+    if result.estimated:
+        where = "at flow level, which has no packets" if result.level == "flow" else "one link at a time"
+        raise ValueError(f"{result.name!r} was run {where}: {again}; clearway view OUT")
     if "packets" not in result.tables:
         raise ValueError(
             f"{result.name!r} was run without recorded packets: {again}; clearway view OUT (--trace FILE records "
