@@ -112,7 +112,10 @@ def run(
     flow_control: FlowControl = None,
     level: Annotated[
         str,
-        typer.Option(help='"packet", or "flow" for an estimate without packets in seconds: see docs/flow-level.md.'),
+        typer.Option(
+            help='"packet", or "flow" for an estimate without packets in seconds: see docs/flow-level.md. "links" is '
+            "one by links that are simulated alone: see docs/links.md."
+        ),
     ] = "packet",
     threads: Threads = None,
     parts: Annotated[

@@ -34,7 +34,8 @@ def check(pcap: Mapping[str, str | Path] | None, level: str, packets: int) -> di
     """What is asked for, if it can be: before anything is simulated."""
     files = {link: str(file) for link, file in (pcap or {}).items()}
     if files and level != "packet":
-        raise ValueError(f"pcap={files}: flow level has no packets to capture; run it at packet level")
+        why = "flow level has no packets to capture" if level == "flow" else "each link has packets of its own"
+        raise ValueError(f"pcap={files}: {why}; run it at packet level")
     if packets < 1:
         raise ValueError(f"pcap_packets={packets}: must be at least 1")
     for link, file in files.items():

@@ -174,6 +174,8 @@ def _warnings(results: Sequence[Result]) -> str:
     for result in results:
         if result.level == "flow":
             said.append(SAID["flow_level"].format(name=escape(result.name)))
+        if result.level == "links":
+            said.append(SAID["links_level"].format(name=escape(result.name)))
         if not len(result.flows):
             said.append(SAID["no_flows"].format(name=escape(result.name)))
         if result.interrupted:
@@ -242,7 +244,7 @@ def _headline(result: Result, statistics: pd.DataFrame, sizes: Sequence[str]) ->
         for size in sizes
         for name in ("mean", "p99")
     ]
-    if result.level == "flow":
+    if result.estimated:
         return [*slowdown, result.goodput() / 1e9, result.unfinished, np.nan, np.nan, np.nan]
     wall = result.info["wall_seconds"]
     hops = result.info["packet_hops"] / wall / 1e6 if wall else np.nan

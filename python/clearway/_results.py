@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from clearway import _core
 from clearway._confidence import of_mean, of_quantile
 from clearway._places import check_result, undisturbed
-from clearway._tables import FLOW_LEVEL, TABLES
+from clearway._tables import FLOW_LEVEL, LINKS_LEVEL, TABLES
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -93,7 +93,7 @@ class Result:
     `guaranteed_waits`; with `measure.arrivals` also `arrivals`, with `measure.packets` also
     `packets`, with `measure.flows` also `states`, with `measure.events` also `events`, with `measure.ports` also
     `ports`; with training jobs also `jobs`, `collectives`, `ranks`, `critical`.
-    At flow level only `flows`, `utilisation`, `links`, and those of jobs.
+    At flow level only `flows`, `utilisation`, `links`, and those of jobs. With level "links" only `flows` and `links`.
     An interrupted run has its results so far.
     """
 
@@ -239,8 +239,13 @@ class Result:
 
     @property
     def level(self) -> str:
-        """ "packet", or "flow" for an estimate without packets."""
+        """ "packet", "links" for an estimate by links simulated alone, or "flow" for one without packets."""
         return str(self.info.get("level", "packet"))
+
+    @property
+    def estimated(self) -> bool:
+        """Whether this is an estimate: not every packet was simulated on its whole way."""
+        return self.level != "packet"
 
     @property
     def interrupted(self) -> bool:
@@ -303,9 +308,9 @@ class Result:
     @property
     def dropped(self) -> int:
         """Packets lost: a buffer was full, a link or switch was down, there was no path or a loop, a link was lossy, a
-        bit error occurred, or an AQ's limit was reached. 0 at flow level.
+        bit error occurred, or an AQ's limit was reached. 0 in an estimate, which does not count them.
         """
-        if self.level == "flow":
+        if self.estimated:
             return 0
         causes = (
             "overflow_packets",
@@ -320,8 +325,8 @@ class Result:
 
     @property
     def resent(self) -> int:
-        """Retransmitted data packets, over completed flows. 0 at flow level."""
-        return 0 if self.level == "flow" else int(self.flows["resent_packets"].sum())
+        """Retransmitted data packets, over completed flows. 0 in an estimate, which does not count them."""
+        return 0 if self.estimated else int(self.flows["resent_packets"].sum())
 
     @property
     def plot(self) -> Plots:
@@ -592,8 +597,8 @@ def _check_info(info: Any) -> None:
     sums, level = info.get("checksums", {}), info.get("level", "packet")
     if not isinstance(sums, dict) or not all(isinstance(value, str) for value in sums.values()):
         raise ValueError("run.json: checksums should be an object of texts")
-    if level not in ("packet", "flow"):
-        raise ValueError(f"run.json: level is {json.dumps(level)[:40]}, but should be packet or flow")
+    if level not in ("packet", "links", "flow"):
+        raise ValueError(f"run.json: level is {json.dumps(level)[:40]}, but should be packet, links or flow")
 
 
 def _check_scenario(toml: str) -> None:
@@ -609,14 +614,16 @@ def _check_scenario(toml: str) -> None:
 
 def _check_tables(tables: dict[str, pa.Table], level: str) -> None:
     """Checks that everything that the package reads is there and of the right type."""
-    needed = ("flows", "links") if level == "flow" else ("flows", "links", "counters")
+    needed = ("flows", "links", "counters") if level == "packet" else ("flows", "links")
     for name in needed:
         if name not in tables:
             raise ValueError(f"{name}.parquet is missing")
     for name, table in tables.items():
         columns = TABLES.get(name, {})
-        if level == "flow" and name in FLOW_LEVEL:
+        if level != "packet" and name in FLOW_LEVEL:
             columns = {column: columns[column] for column in FLOW_LEVEL[name]}
+        if level == "links":
+            columns = columns | LINKS_LEVEL.get(name, {})
         for column, kind in columns.items():
             if column not in table.column_names:
                 raise ValueError(

@@ -58,7 +58,7 @@ SAID_FROM = 0.02
 """Share of the work that is done before a line says how long the rest takes."""
 
 
-LEVELS = ("packet", "flow")
+LEVELS = ("packet", "flow", "links")
 
 
 class _Listener(Protocol):
@@ -77,11 +77,12 @@ def run(
     pcap: Mapping[str, str | Path] | None = None,
     pcap_packets: int = _pcap.PACKETS,
 ) -> Result:
-    """Simulates a scenario or a scenario file, at packet or flow level.
+    """Simulates a scenario or a scenario file, packet by packet, or estimates it.
 
     `level`: "packet", or "flow" for an estimate in which flows are fluids that share links max-min fairly. That takes
     seconds for 100,000 hosts, but does not model queues, losses and differences between transports: see
-    `docs/flow-level.md`. `threads`: number of threads, by default and at most the number of cores; it does not affect
+    `docs/flow-level.md`. Or "links" for an estimate in which each link is simulated alone, packet by packet: see
+    `docs/links.md`. `threads`: number of threads, by default and at most the number of cores; it does not affect
     the result. `progress`: a function that is called about ten times a second, or True for a line in the terminal or
     notebook (the default for interactive use), or every few seconds elsewhere. Ctrl-C ends the run at a consistent
     point: the result so far is returned, with `interrupted` set. `memory_limit`: a run at packet level that will need
@@ -111,6 +112,8 @@ def run(
     label, core = name if name is not None else scenario.name, scenario._core
     if level == "flow":
         return _run(label, progress, lambda listen: _core.estimate(core, listen))
+    if level == "links":
+        return _run(label, progress, lambda listen: _core.estimate_links(core, count, listen))
     limit = memory_bytes_max(memory_limit)
     contents: list[tuple[bytes, bool]] = []
 
@@ -224,7 +227,9 @@ class _Line:
 
     def _update(self, at: Progress) -> None:
         left = self._pace.left(time.monotonic(), at.fraction)
-        now = f"{at.flows_done:,}/{at.flows:,} flows  {at.now_ps / 1e9:,.3f} ms simulated"
+        # Links that are simulated alone have no time in common.
+        simulated = f"  {at.now_ps / 1e9:,.3f} ms simulated" if at.now_ps else ""
+        now = f"{at.flows_done:,}/{at.flows:,} flows{simulated}"
         said = "" if left is None else f"about {left:,.0f} s left"
         self._rich.update(self._task, completed=at.fraction, now=now, left=said)
 
@@ -236,10 +241,8 @@ class _Line:
         self._told = now
         spent = now - self._began
         left = f", about {seconds:,.0f} s left" if seconds is not None else ""
-        words = (
-            f"{self._label}: {at.flows_done:,} of {at.flows:,} flows, {at.now_ps / 1e9:,.3f} ms simulated in "
-            f"{spent:,.0f} s{left}"
-        )
+        simulated = f", {at.now_ps / 1e9:,.3f} ms simulated" if at.now_ps else ""
+        words = f"{self._label}: {at.flows_done:,} of {at.flows:,} flows{simulated} in {spent:,.0f} s{left}"
         # A notebook shows text after a carriage return in the same line; a shorter line must cover the longer one.
         line = f"\r{words:<{self._wide}}" if self._notebook else f"{words}\n"
         self._wide = max(self._wide, len(words)) if self._notebook else 0

@@ -16,6 +16,9 @@ FLOW_LEVEL = {
 }  # fmt: skip
 """Of the tables that have fewer columns at flow level: those that they have."""
 
+LINKS_LEVEL = {"links": {"flows": "uint64", "mean_wait_ps": "double", "simulated": "name"}}
+"""What tables have at the level of single links beside the columns of flow level."""
+
 LIVE = ("lateness", "refused", "attached", "machines")
 """What a live run has beside them; the last two only with attached hosts, and on several machines."""
 

@@ -122,8 +122,9 @@ def _has_packets(result: Result, ask: bool = False) -> bool:
     if not ask or ("congestion" in result.tables and result.tables["congestion"].num_rows):
         return False
     again = 'clearway run RESULT/scenario.toml --set "measure.packets={}" --out OUT'
-    if result.level == "flow":
-        raise ValueError(f"{result.name!r} was run at flow level, which has no packets: {again}; clearway view OUT")
+    if result.estimated:
+        where = "at flow level, which has no packets" if result.level == "flow" else "one link at a time"
+        raise ValueError(f"{result.name!r} was run {where}: {again}; clearway view OUT")
     if "packets" not in result.tables:
         raise ValueError(
             f"{result.name!r} was run without recorded packets: {again}; clearway view OUT (--trace FILE records "

@@ -1,13 +1,12 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use run::{Finding, Ideal, Progress, Table, WorkloadPlan, alone, compatibility};
+use run::{Finding, Ideal, Progress, Table, Way, Ways, WorkloadPlan, alone, compatibility};
 use scenario::Scenario;
 use serde::Serialize;
 use units::{FlowId, Problem, Time};
 
 use crate::agenda::Agenda;
-use crate::network::{Network, Way};
 use crate::ranks::Ranks;
 use crate::results;
 use crate::shares::{Shares, Slot};
@@ -71,7 +70,7 @@ pub fn estimate(scenario: &Scenario, mut watch: impl FnMut(Progress) -> bool) ->
     compatibility::check_flow_level(scenario)?;
     let workload_plan = WorkloadPlan::new(scenario)?;
     compatibility::check_flow_level_network(&workload_plan.fabric)?;
-    let network = Network::new(&workload_plan, scenario.seed);
+    let network = Ways::new(&workload_plan, scenario.seed);
     let mut run = Run::new(scenario, &workload_plan, &network);
     let ended = run.go(&mut watch)?;
     let mut estimate = run.conclude(ended);
@@ -90,7 +89,7 @@ pub fn estimate(scenario: &Scenario, mut watch: impl FnMut(Progress) -> bool) ->
 fn estimate_alone(scenario: &Scenario, job: usize, watch: impl FnMut(Progress) -> bool) -> Result<Estimate, Problem> {
     let scenario = alone::without_records(scenario);
     let workload_plan = WorkloadPlan::new(&scenario)?.with_job_alone(job);
-    let network = Network::new(&workload_plan, scenario.seed);
+    let network = Ways::new(&workload_plan, scenario.seed);
     let mut run = Run::new(&scenario, &workload_plan, &network);
     let ended = run.go(watch)?;
     Ok(run.conclude(ended))
@@ -106,7 +105,7 @@ const AUDIT_EVERY: u64 = 4;
 pub(crate) struct Run<'a> {
     pub scenario: &'a Scenario,
     pub workload_plan: &'a WorkloadPlan,
-    pub network: &'a Network<'a>,
+    pub network: &'a Ways<'a>,
     ideal: Ideal<'a>,
     shares: Shares,
     /// When flows' last bits will leave at present rates.
@@ -176,7 +175,7 @@ enum Ended {
 pub(crate) const NONE: u64 = run::Flows::NONE;
 
 impl<'a> Run<'a> {
-    fn new(scenario: &'a Scenario, workload_plan: &'a WorkloadPlan, network: &'a Network<'a>) -> Run<'a> {
+    fn new(scenario: &'a Scenario, workload_plan: &'a WorkloadPlan, network: &'a Ways<'a>) -> Run<'a> {
         let count = workload_plan.flows.len();
         let ids = || (0..count).map(FlowId::from);
         let mut timed: Vec<FlowId> = ids().filter(|&flow| workload_plan.flows.get(flow).begins().is_some()).collect();

@@ -76,6 +76,19 @@ pub(crate) fn estimate<'py>(py: Python<'py>, scenario: &Scenario, progress: Opti
     give(py, &result.info, result.scenario_toml, result.tables)
 }
 
+/// Estimates a scenario by links that are simulated alone.
+#[pyfunction]
+#[pyo3(signature = (scenario, threads, progress=None))]
+pub(crate) fn estimate_links<'py>(
+    py: Python<'py>,
+    scenario: &Scenario,
+    threads: usize,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Run<'py>> {
+    let result = watched(py, scenario, progress, |watch| links::estimate(&scenario.read, threads, watch))?;
+    give(py, &result.info, result.scenario_toml, result.tables)
+}
+
 /// Runs a scenario by the machine's clock, in this many processes. `command` starts one that calls [`live_part`].
 #[pyfunction]
 #[pyo3(name = "live", signature = (scenario, progress=None, processes=1, command=Vec::new()))]

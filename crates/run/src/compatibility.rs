@@ -54,6 +54,11 @@ macro_rules! found {
     ($($word:expr),*) => { Some(vec![$($word.to_string()),*]) };
 }
 
+// After the macro, which it uses.
+mod links;
+
+pub use links::{check_links, check_links_flows, check_links_network, check_links_ways};
+
 /// What rules of simulations look at.
 pub(crate) struct Facts<'a> {
     /// The scenario.

@@ -21,6 +21,7 @@ mod progress;
 mod recorded;
 mod results;
 mod table;
+mod ways;
 mod workload_plan;
 
 pub use audit::Finding;
@@ -38,4 +39,5 @@ pub use progress::Progress;
 pub use recorded::{Followed, Recorded, WatchedPorts};
 pub use results::{Counted, InFlight, counted, counter_table, link_columns, link_table};
 pub use table::{Column, Data, Table};
+pub use ways::{Way, Ways};
 pub use workload_plan::WorkloadPlan;

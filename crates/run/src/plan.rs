@@ -105,7 +105,8 @@ impl Plan {
         Plan::of(&scenario, work)
     }
 
-    fn of(scenario: &Scenario, work: WorkloadPlan) -> Result<Plan, Problem> {
+    /// The plan of a workload that has been worked out already.
+    pub fn of(scenario: &Scenario, work: WorkloadPlan) -> Result<Plan, Problem> {
         let routes = Arc::new(Routes::compute(&work.fabric, &Failures::default()));
         let changes = changes(scenario, &work.fabric, &routes)?;
         let network = network(scenario, &work, &routes)?;

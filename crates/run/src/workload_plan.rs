@@ -90,6 +90,30 @@ impl WorkloadPlan {
 }
 
 impl WorkloadPlan {
+    /// The same transports on another network with other flows, as a part of this one that is simulated alone: hosts
+    /// are told `sites` of their place. Flows have their transports' numbers in this plan, and their classes'.
+    pub fn on(&self, scenario: &Scenario, fabric: Fabric, sites: Vec<Site>, flows: Vec<FlowInfo>) -> WorkloadPlan {
+        let quotient = Quotient::new(&fabric);
+        let mut ideals = Ideal::by_transport(&fabric, &quotient, scenario, &self.transports);
+        let ideal_ps = flows.iter().map(|flow| Ideal::of(&mut ideals, flow)).collect();
+        WorkloadPlan {
+            flows: FlowTable::new(flows, fabric.hosts),
+            jobs: Jobs::new(Vec::new(), fabric.hosts),
+            fabric: Arc::new(fabric),
+            quotient,
+            ideal_ps,
+            sites,
+            transports: self.transports.clone(),
+            keys: self.keys.clone(),
+            again: self.again.clone(),
+            requirements: self.requirements.clone(),
+            balancing: self.balancing.clone(),
+            attached: BTreeMap::new(),
+            outside: None,
+            horizon: self.horizon,
+        }
+    }
+
     /// The same network with the same ranks in the same places, but nothing but one of the jobs begins.
     pub fn with_job_alone(mut self, job: usize) -> WorkloadPlan {
         let placed = &self.jobs.iter().as_slice()[job];

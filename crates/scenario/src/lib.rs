@@ -3,10 +3,12 @@
 //!
 //! [`read()`] reads and checks a [`Scenario`]. The crate `run` derives the plan of a run from it.
 
+mod decomposition;
 mod entity;
 mod live;
 mod spec;
 
+pub use decomposition::{Combine, DecompositionSpec};
 pub use entity::{Each, EntitySpec, RequestSpec};
 pub use live::{ContentCheck, LiveLinks, LiveSpec, Networks, SocketSpec, Wait};
 pub use spec::{

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use units::{Bytes, Duration, Rate};
 use workload::{Job, Traffic};
 
-use crate::{EntitySpec, LiveSpec};
+use crate::{DecompositionSpec, EntitySpec, LiveSpec};
 
 pub use custom::Programs;
 pub use read::{ScenarioError, Source, read};
@@ -40,6 +40,9 @@ pub struct Scenario {
     /// How a live run (`clearway live`) uses the machine; a simulation does not read it.
     #[serde(skip_serializing_if = "LiveSpec::is_default")]
     pub live: LiveSpec,
+    /// How `level = "links"` combines links that are simulated alone; other levels do not read it.
+    #[serde(skip_serializing_if = "DecompositionSpec::is_default")]
+    pub decomposition: DecompositionSpec,
     /// Properties of all hosts.
     pub host: HostSpec,
     /// Properties of all switches. A key that is left out has the value that transports ask for.
@@ -349,6 +352,7 @@ impl Default for Scenario {
             measure: Measure::default(),
             fabric: FabricSpec::default(),
             live: LiveSpec::default(),
+            decomposition: DecompositionSpec::default(),
             host: HostSpec::default(),
             switch: SwitchSpec::default(),
             link: LinkSpec::default(),

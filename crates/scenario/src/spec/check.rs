@@ -15,6 +15,7 @@ impl Scenario {
         self.check_times()?;
         self.check_rerouting()?;
         self.live.check()?;
+        self.decomposition.check()?;
         self.check_end()
     }
 

@@ -1,4 +1,5 @@
-//! The resources that flows share: links, or bundles of links that always carry the same load.
+//! The ways of flows through the network, and the resources that they share there: links, or bundles of links that
+//! always carry the same load.
 //!
 //! If every transport spreads its packets over all shortest paths, resources are the links of hosts and the bundles of
 //! the folded fabric. If one transport chooses by a hash, resources are single links for all.
@@ -11,10 +12,12 @@
 use fabric::{Fabric, Quotient, Tier};
 use node::balance::{hashed_choice, switch_seed};
 use node::{Balancing, Packet};
-use run::{FlowInfo, WorkloadPlan};
 use units::{FlowId, HostId, LinkId, Rate};
 
-pub(crate) struct Network<'a> {
+use crate::{FlowInfo, WorkloadPlan};
+
+/// The resources of a network, and which of them each flow uses.
+pub struct Ways<'a> {
     fabric: &'a Fabric,
     quotient: &'a Quotient,
     balancing: &'a [Balancing],
@@ -28,20 +31,21 @@ pub(crate) struct Network<'a> {
 
 /// The resources that a flow uses.
 #[derive(Default)]
-pub(crate) struct Way {
+pub struct Way {
     /// Resources and the share of the flow that each carries.
     pub passes: Vec<(u32, f64)>,
     /// Its links, if it has one path.
     pub path: Vec<LinkId>,
 }
 
-impl<'a> Network<'a> {
-    pub fn new(workload_plan: &'a WorkloadPlan, seed: u64) -> Network<'a> {
+impl<'a> Ways<'a> {
+    /// Of a workload's network, in a run with this `seed`.
+    pub fn new(workload_plan: &'a WorkloadPlan, seed: u64) -> Ways<'a> {
         let (fabric, quotient) = (&*workload_plan.fabric, &workload_plan.quotient);
         let carriers = &workload_plan.balancing[..workload_plan.transports.len()];
         let by_link = carriers.iter().any(|balancing| balancing.by_hash());
         let spare = spare(fabric, quotient);
-        Network { fabric, quotient, balancing: carriers, seed, by_link, spare }
+        Ways { fabric, quotient, balancing: carriers, seed, by_link, spare }
     }
 
     /// Number of resources.
@@ -67,6 +71,19 @@ impl<'a> Network<'a> {
                 let uplink = self.fabric.uplink(HostId(end % self.fabric.hosts));
                 (if (end as usize) < hosts { uplink } else { Fabric::reverse(uplink) }, 1)
             }
+        }
+    }
+
+    /// Whether resources are single links, because a hash chooses the paths of some flows.
+    pub fn by_link(&self) -> bool {
+        self.by_link
+    }
+
+    /// All links of a resource.
+    pub fn links(&self, resource: usize) -> Vec<LinkId> {
+        match self.quotient.bundles().get(resource).filter(|_| !self.by_link) {
+            Some(bundle) => bundle.links.clone(),
+            None => vec![self.link(resource).0],
         }
     }
 

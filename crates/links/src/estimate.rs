@@ -1,0 +1,201 @@
+use run::{Finding, Flows, Progress, Status, Table, WorkloadPlan, alone, compatibility};
+use scenario::Scenario;
+use serde::Serialize;
+use units::Problem;
+
+use crate::cluster;
+use crate::combine::{Found, Run, Times};
+use crate::decompose::Decomposition;
+use crate::lone::Lone;
+use crate::piece::{Outcome, Workshop};
+use crate::pool::{self, Task};
+use crate::results;
+
+/// The result of an estimate.
+#[derive(Clone, Debug)]
+pub struct Estimate {
+    /// The tables `flows` and `links`.
+    pub tables: Vec<Table>,
+    /// Its summary.
+    pub info: EstimateInfo,
+    /// The scenario with every default filled in.
+    pub scenario_toml: String,
+}
+
+/// The summary of an estimate.
+#[derive(Clone, Debug, Serialize)]
+pub struct EstimateInfo {
+    /// "links": each link was simulated alone.
+    pub level: &'static str,
+    /// Clearway's version.
+    pub version: &'static str,
+    /// The scenario's seed.
+    pub seed: u64,
+    /// Digest of all flows' times: equal on any machine and any number of threads. No other level has the same.
+    pub digest: String,
+    /// Packets that passed a link of a run, each link once.
+    pub packet_hops: u64,
+    /// Events of all runs.
+    pub events: u64,
+    /// Links, or bundles of links side by side, that were simulated.
+    pub links_simulated: u64,
+    /// Those for which one like them was simulated.
+    pub links_alike: u64,
+    /// Those that flows cross and nothing can wait at.
+    pub links_idle: u64,
+    /// Flows that were simulated alone.
+    pub flows_alone: u64,
+    /// Threads that ran it.
+    pub threads: usize,
+    /// Why it ended: "goal" (all flows ended), "horizon", "interrupted".
+    pub ended: &'static str,
+    /// Simulated time at the end, in picoseconds.
+    pub end_ps: u64,
+    /// Hosts of the fabric.
+    pub hosts: u32,
+    /// Number of flows.
+    pub flows: u64,
+    /// Flows that completed.
+    pub flows_completed: u64,
+    /// Longest unloaded round trip of a full data packet and a control packet, in picoseconds.
+    pub data_rtt_ps: u64,
+    /// Bandwidth-delay product of host 0, in bytes.
+    pub bdp_bytes: u64,
+    /// What the audit found.
+    pub audit: Vec<Finding>,
+}
+
+/// So that no digest of this level is that of flow level by chance.
+const DIGEST_KIND: u64 = 0x6c69_6e6b_73;
+
+/// Estimates a scenario's flows one link at a time, on up to `threads` threads. `watch` is called from time to time;
+/// when it returns true the run stops and returns the results of what has been simulated so far: a flow is there if all
+/// of its links are.
+///
+/// Settings by which one link acts on another, and what starts when something else has ended, are refused with their
+/// key.
+pub fn estimate(scenario: &Scenario, threads: usize, watch: impl FnMut(Progress) -> bool) -> Result<Estimate, Problem> {
+    compatibility::check_links(scenario)?;
+    let work = WorkloadPlan::new(scenario)?;
+    compatibility::check_links_network(&work)?;
+    compatibility::check_links_flows(scenario, &work)?;
+    let links = Decomposition::new(scenario, &work)?;
+    let mut lone = Lone::new(scenario, &work, &links)?;
+    let runs = runs(scenario, &work, &links);
+    // Entities share nothing at this level, and their hosts are not in a piece.
+    let bare = Scenario { entity: Vec::new(), ..alone::without_records(scenario) };
+    let shop = Workshop { scenario: &bare, work: &work };
+
+    let own: Vec<usize> = (0..runs.len()).filter(|&resource| runs[resource] == Run::Own).collect();
+    let tasks = tasks(&work, &links, &lone, &own);
+    let make = |task: usize| match own.get(task) {
+        Some(&resource) => links.crossings(resource, |flows| shop.of_link(links.target(resource), flows)),
+        None => {
+            let (class, bytes) = lone.sizes[task - own.len()];
+            let (flow, way) = lone.example(class);
+            shop.alone(flow, bytes, way)
+        }
+    };
+    let mut of_links = pool::run(&tasks, threads, work.horizon, make, watch)?;
+    let of_lone = of_links.split_off(own.len());
+    lone.note(&of_lone);
+    let interrupted = of_links.iter().chain(&of_lone).any(Option::is_none);
+    let counts = Counts::new(of_links.iter().chain(&of_lone).flatten());
+    let mut outcomes: Vec<Option<Outcome>> = vec![None; runs.len()];
+    own.iter().zip(of_links).for_each(|(&resource, outcome)| outcomes[resource] = outcome);
+    let alone = (0..work.flows.len()).map(|flow| lone.late(&work, flow.into())).collect();
+    let found = Found { scenario, work: &work, links: &links, lone: &lone, runs: &runs, outcomes: &outcomes, alone };
+    let times = found.times();
+    let info = info(&found, &times, &counts, interrupted, threads.clamp(1, tasks.len().max(1)));
+    let tables = results::tables(scenario, &work, &links, &runs, times, info.end_ps);
+    Ok(Estimate { tables, info, scenario_toml: scenario.to_toml() })
+}
+
+/// How each resource is dealt with.
+fn runs(scenario: &Scenario, work: &WorkloadPlan, links: &Decomposition<'_>) -> Vec<Run> {
+    let stands = scenario.decomposition.cluster.map(|within| cluster::alike(links, work, within));
+    let of = |resource: usize| match &stands {
+        _ if links.is_idle(resource) => Run::Idle,
+        Some(stands) if stands[resource] != resource => Run::As(stands[resource]),
+        _ => Run::Own,
+    };
+    (0..links.crossing.len()).map(of).collect()
+}
+
+/// What is to be run: the links, then flows alone.
+fn tasks(work: &WorkloadPlan, links: &Decomposition<'_>, lone: &Lone, own: &[usize]) -> Vec<Task> {
+    let of_link = own.iter().map(|&resource| {
+        let flows = &links.crossing[resource];
+        let bytes = flows.iter().map(|&flow| work.flows.get(flow).bytes).sum();
+        Task { bytes, flows: flows.len() as u64 }
+    });
+    let of_lone = lone.sizes.iter().map(|&(_, bytes)| Task { bytes, flows: 1 });
+    of_link.chain(of_lone).collect()
+}
+
+fn info(found: &Found<'_>, times: &Times, counts: &Counts, interrupted: bool, threads: usize) -> EstimateInfo {
+    let (work, runs) = (found.work, found.runs);
+    let standing = |of: Status| times.status.iter().filter(|&&status| status == of).count() as u64;
+    let open = standing(Status::Unfinished) + standing(Status::Delivered);
+    let last = times.delivered.iter().chain(&times.completed).copied().filter(|&at| at != Flows::NONE).max();
+    let digest = times.delivered.iter().zip(0u64..).map(|(&at, flow)| units::mix(units::mix(flow, at), DIGEST_KIND));
+    let dealt = |which: fn(&Run) -> bool| runs.iter().filter(|run| which(run)).count() as u64;
+    let idle = (0..runs.len()).filter(|&at| runs[at] == Run::Idle && !found.links.crossing[at].is_empty()).count();
+    let site = &work.sites[0];
+    EstimateInfo {
+        level: "links",
+        version: env!("CARGO_PKG_VERSION"),
+        seed: found.scenario.seed,
+        digest: format!("{:016x}", digest.fold(0, u64::wrapping_add)),
+        packet_hops: counts.packet_hops,
+        events: counts.events,
+        links_simulated: dealt(|run| *run == Run::Own),
+        links_alike: dealt(|run| matches!(run, Run::As(_))),
+        links_idle: idle as u64,
+        flows_alone: found.lone.sizes.len() as u64,
+        threads,
+        ended: match (interrupted, open) {
+            (true, _) => "interrupted",
+            (false, 0) => "goal",
+            (false, _) => "horizon",
+        },
+        end_ps: if open > 0 && !interrupted { work.horizon.ps() } else { last.unwrap_or(0) },
+        hosts: work.fabric.hosts,
+        flows: work.flows.len() as u64,
+        flows_completed: standing(Status::Completed),
+        data_rtt_ps: site.data_rtt.ps(),
+        bdp_bytes: site.bdp_bytes(),
+        audit: vec![counts.finding()],
+    }
+}
+
+/// What runs add up to.
+struct Counts {
+    runs: usize,
+    packet_hops: u64,
+    events: u64,
+    faults: Vec<String>,
+}
+
+impl Counts {
+    fn new<'a>(outcomes: impl Iterator<Item = &'a Outcome>) -> Counts {
+        let mut counts = Counts { runs: 0, packet_hops: 0, events: 0, faults: Vec::new() };
+        for outcome in outcomes {
+            counts.runs += 1;
+            counts.packet_hops += outcome.packet_hops;
+            counts.events += outcome.events;
+            counts.faults.extend(outcome.fault.clone());
+        }
+        counts
+    }
+
+    fn finding(&self) -> Finding {
+        let detail = match self.faults.first() {
+            None => format!("none of {} runs of a link or of a flow alone has a fault in its own audit", self.runs),
+            Some(first) => {
+                format!("{} of {} runs have a fault in their own audit; {first}", self.faults.len(), self.runs)
+            }
+        };
+        Finding { name: "each run is sound", ok: self.faults.is_empty(), detail }
+    }
+}

@@ -1,0 +1,153 @@
+//! How much longer than at line rate a flow takes that meets no other: slow start, a grant to wait for, a target below
+//! the full rate.
+//!
+//! It depends on the transport, on the links of the way and on the size. So flows are sorted by the first two into
+//! classes, and each class is simulated for sizes: for each that occurs, or, where that is less work, for a grid of
+//! numbers of packets, between which it is interpolated. The grid has each number up to 32, and 8 for each doubling
+//! from there on. A scenario of few flows is exact so, and one of many takes little more time.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use fabric::{Fabric, Quotient};
+use run::{Ideal, WorkloadPlan};
+use scenario::Scenario;
+use units::{FlowId, HostId, Problem};
+
+use crate::decompose::Decomposition;
+use crate::piece::{Hop, Outcome, at_line_rate, chain_quotient};
+
+/// Numbers of packets up to this one are simulated one by one.
+const EACH_UP_TO: u64 = 32;
+/// Sizes of the grid within each doubling beyond.
+const WITHIN_DOUBLING: u64 = 8;
+
+/// Flows of one transport over the same links, and how late each is alone.
+struct Class {
+    /// The first of its flows: the others are like it but for their sizes.
+    flow: FlowId,
+    way: Vec<Hop>,
+    fabric: Fabric,
+    quotient: Quotient,
+    /// By size of a message, how late it is alone.
+    late: BTreeMap<u64, [Option<i64>; 2]>,
+}
+
+/// All classes of a scenario's flows.
+pub(crate) struct Lone {
+    classes: Vec<Class>,
+    class_of: Vec<u32>,
+    /// What is simulated: a class and a size.
+    pub sizes: Vec<(usize, u64)>,
+    payload: Vec<u64>,
+}
+
+impl Lone {
+    pub fn new(scenario: &Scenario, work: &WorkloadPlan, links: &Decomposition<'_>) -> Result<Lone, Problem> {
+        let payload = |transport: usize| {
+            let header = work.transports[transport].as_scheme().header_bytes();
+            scenario.host.mtu.get() - header.map_or(scenario.host.header.get(), u64::from)
+        };
+        let payload: Vec<u64> = (0..work.transports.len()).map(payload).collect();
+        let mut number: BTreeMap<(u8, Vec<Hop>), u32> = BTreeMap::new();
+        let (mut classes, mut class_of) = (Vec::new(), Vec::with_capacity(work.flows.len()));
+        let mut sizes: Vec<BTreeSet<u64>> = Vec::new();
+        for (flow, id) in work.flows.iter().zip(0..).map(|(flow, id)| (flow, FlowId(id))) {
+            let way = links.hops(id);
+            let next = classes.len() as u32;
+            let class = *number.entry((flow.transport, way.clone())).or_insert(next);
+            if class == next {
+                let (fabric, quotient) = chain_quotient(&way)?;
+                classes.push(Class { flow: id, way, fabric, quotient, late: BTreeMap::new() });
+                sizes.push(BTreeSet::new());
+            }
+            sizes[class as usize].insert(flow.bytes);
+            class_of.push(class);
+        }
+        let chosen = |(class, sizes): (usize, &BTreeSet<u64>)| {
+            let payload = payload[usize::from(work.flows.get(classes[class].flow).transport)];
+            choose(sizes, payload).into_iter().map(move |bytes| (class, bytes))
+        };
+        let sizes = sizes.iter().enumerate().flat_map(chosen).collect();
+        Ok(Lone { classes, class_of, sizes, payload })
+    }
+
+    /// A flow of a class, and its way.
+    pub fn example(&self, class: usize) -> (FlowId, &[Hop]) {
+        (self.classes[class].flow, &self.classes[class].way)
+    }
+
+    /// Notes the runs of `sizes`, in their order.
+    pub fn note(&mut self, outcomes: &[Option<Outcome>]) {
+        for (&(class, bytes), outcome) in self.sizes.iter().zip(outcomes) {
+            let late = outcome.as_ref().map_or([None; 2], |outcome| outcome.late[0]);
+            self.classes[class].late.insert(bytes, late);
+        }
+    }
+
+    /// How much longer than at line rate a flow takes alone, in picoseconds, until its message is there and until its
+    /// sender knows; none if that never happens.
+    pub fn late(&self, work: &WorkloadPlan, flow: FlowId) -> [Option<i64>; 2] {
+        let class = &self.classes[self.class_of[flow.index()] as usize];
+        let info = work.flows.get(flow);
+        if let Some(&late) = class.late.get(&info.bytes) {
+            return late;
+        }
+        let payload = self.payload[usize::from(info.transport)];
+        let packets = self.packets(work, flow);
+        let (below, above) = around(packets);
+        let at = |packets: u64| class.late.get(&(packets * payload)).copied().unwrap_or([None; 2]);
+        let (low, high) = (at(below), at(above));
+        [0, 1].map(|which| {
+            let (low, high) = (low[which]?, high[which]?);
+            let share = if above == below { 0.0 } else { (packets - below) as f64 / (above - below) as f64 };
+            Some(low + ((high - low) as f64 * share) as i64)
+        })
+    }
+
+    /// How many packets a flow has.
+    pub fn packets(&self, work: &WorkloadPlan, flow: FlowId) -> u64 {
+        let info = work.flows.get(flow);
+        info.bytes.div_ceil(self.payload[usize::from(info.transport)]).max(1)
+    }
+
+    /// By flow, how long it takes at line rate.
+    pub fn at_line_rate(&self, scenario: &Scenario, work: &WorkloadPlan) -> Vec<[u64; 2]> {
+        let header = |class: &Class| {
+            let scheme = work.transports[usize::from(work.flows.get(class.flow).transport)].as_scheme();
+            scheme.header_bytes().map_or(scenario.host.header.get(), u64::from)
+        };
+        let mut ideals: Vec<Ideal<'_>> = Vec::with_capacity(self.classes.len());
+        for class in &self.classes {
+            ideals.push(Ideal::new(&class.fabric, &class.quotient, scenario).with_header(header(class)));
+        }
+        let of = |(flow, &class): (&run::FlowInfo, &u32)| {
+            let ends = run::FlowInfo { src: HostId(0), dst: HostId(1), ..*flow };
+            at_line_rate(&mut ideals[class as usize], &ends)
+        };
+        work.flows.iter().zip(&self.class_of).map(of).collect()
+    }
+}
+
+/// The sizes of which a class is simulated.
+fn choose(sizes: &BTreeSet<u64>, payload: u64) -> Vec<u64> {
+    let mut grid = BTreeSet::new();
+    for &bytes in sizes {
+        let (below, above) = around(bytes.div_ceil(payload).max(1));
+        grid.extend([below * payload, above * payload]);
+    }
+    let sum = |of: &BTreeSet<u64>| of.iter().map(|&bytes| u128::from(bytes)).sum::<u128>();
+    if sum(sizes) <= sum(&grid) { sizes.iter().copied().collect() } else { grid.into_iter().collect() }
+}
+
+/// The numbers of packets of the grid that this one is between.
+fn around(packets: u64) -> (u64, u64) {
+    if packets <= EACH_UP_TO {
+        return (packets, packets);
+    }
+    let step = (1 << packets.ilog2()) / WITHIN_DOUBLING;
+    let below = packets / step * step;
+    (below, if below == packets { below } else { below + step })
+}
+
+#[cfg(test)]
+mod tests;

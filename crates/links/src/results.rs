@@ -1,0 +1,101 @@
+//! The tables of an estimate.
+
+use run::{Column, Data, FlowColumns, Table, WorkloadPlan, link_columns, standing_columns};
+use scenario::Scenario;
+
+use crate::combine::{Run, Times};
+use crate::decompose::Decomposition;
+
+pub(crate) fn tables(
+    scenario: &Scenario,
+    work: &WorkloadPlan,
+    links: &Decomposition<'_>,
+    runs: &[Run],
+    times: Times,
+    end_ps: u64,
+) -> Vec<Table> {
+    let link_table = link_table(scenario, work, links, runs, &times.delay_ps, end_ps);
+    vec![flow_table(scenario, work, times), link_table]
+}
+
+fn flow_table(scenario: &Scenario, work: &WorkloadPlan, times: Times) -> Table {
+    let common = FlowColumns { scenario, flows: &work.flows, transports: &work.transports, ideal_ps: &work.ideal_ps };
+    let mut columns = common.who();
+    columns.extend(common.when(times.started, times.delivered, times.completed));
+    columns.extend(standing_columns(&times.status, times.reason, times.reasons));
+    Table { name: "flows", columns }
+}
+
+fn link_table(
+    scenario: &Scenario,
+    work: &WorkloadPlan,
+    links: &Decomposition<'_>,
+    runs: &[Run],
+    delay_ps: &[f64],
+    end_ps: u64,
+) -> Table {
+    let fabric = &work.fabric;
+    let of_link: Vec<usize> = links.ways.resource_of_links().into_iter().map(|resource| resource as usize).collect();
+    let wire = |flow| {
+        let info = work.flows.get(flow);
+        let own = work.transports[usize::from(info.transport)].as_scheme().header_bytes();
+        let header = own.map_or(scenario.host.header.get(), u64::from);
+        info.bytes + info.bytes.div_ceil(scenario.host.mtu.get() - header) * header
+    };
+    let bytes: Vec<f64> = links
+        .crossing
+        .iter()
+        .enumerate()
+        .map(|(resource, flows)| {
+            let sum: u64 = flows.iter().map(|&flow| wire(flow)).sum();
+            sum as f64 / links.ways.link(resource).1 as f64
+        })
+        .collect();
+    let sent: Vec<f64> = of_link.iter().map(|&resource| bytes[resource]).collect();
+    let capacity = |link: &fabric::Link| link.rate.bps() as f64 / 8.0 * (end_ps as f64 * 1e-12);
+    let used = sent.iter().zip(&fabric.links).map(|(sent, link)| sent / capacity(link)).collect();
+    let name = |resource: usize| {
+        let link = fabric.link(links.ways.link(resource).0);
+        format!("{}-{}", fabric.names[link.from.index()], fabric.names[link.to.index()])
+    };
+    // The first is of links that nothing can wait at.
+    let mut names = vec![String::new()];
+    let mut place = vec![0; runs.len()];
+    for (resource, _) in runs.iter().enumerate().filter(|of| *of.1 == Run::Own) {
+        place[resource] = names.len() as u32;
+        names.push(name(resource));
+    }
+    let simulated = |&resource: &usize| match runs[resource] {
+        Run::As(other) => place[other],
+        _ => place[resource],
+    };
+    let mut columns = link_columns(fabric);
+    columns.extend([
+        Column::new(
+            "sent_bytes",
+            "B",
+            "bytes of the flows that cross it, headers counted",
+            Data::U64(sent.iter().map(|sent| (sent + 0.5) as u64).collect()),
+        ),
+        Column::new("utilisation", "", "share of its capacity over the whole run", Data::F64(used)),
+        Column::new(
+            "flows",
+            "",
+            "flows that cross it, or that its packets are spread over it and links beside it",
+            Data::U64(of_link.iter().map(|&resource| links.crossing[resource].len() as u64).collect()),
+        ),
+        Column::new(
+            "mean_wait_ps",
+            "ps",
+            "mean delay of its flows there, beyond their time alone",
+            Data::F64(of_link.iter().map(|&resource| delay_ps[resource]).collect()),
+        ),
+        Column::new(
+            "simulated",
+            "",
+            "the link that was simulated for it; empty where nothing can wait",
+            Data::Names { index: of_link.iter().map(simulated).collect(), names },
+        ),
+    ]);
+    Table { name: "links", columns }
+}

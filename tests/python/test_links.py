@@ -1,0 +1,141 @@
+"""Scenarios one link at a time, as a person meets them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+from pathlib import Path
+
+import clearway as cw
+import numpy as np
+import pytest
+from test_cli import clearway
+
+sys.path.insert(0, "examples/links")
+import error
+
+SMALL = """
+transport = "dctcp"
+[fabric.leaf_spine]
+racks = 3
+hosts_per_rack = 4
+spines = 2
+spine_rate = "200Gbps"
+[[traffic]]
+sizes = "websearch"
+arrivals.poisson.load = 0.5
+flows = 400
+"""
+
+
+@pytest.fixture(scope="module")
+def small() -> cw.Scenario:
+    return cw.Scenario.from_toml(SMALL)
+
+
+@pytest.fixture(scope="module")
+def estimate(small: cw.Scenario) -> cw.Result:
+    return cw.run(small, level="links")
+
+
+def test_an_estimate_is_a_result(estimate: cw.Result, tmp_path: Path) -> None:
+    assert estimate.ok and estimate.level == "links" and estimate.estimated
+    assert list(estimate.tables) == ["flows", "links"]
+    assert (len(estimate.flows), estimate.unfinished, estimate.dropped, estimate.resent) == (400, 0, 0, 0)
+    assert (estimate.slowdown(by="size")["mean"] > 1).all()
+    again = cw.load(estimate.save(tmp_path / "kept"))
+    assert (again.level, again.digest) == ("links", estimate.digest)
+    assert json.loads((tmp_path / "kept" / "run.json").read_text())["level"] == "links"
+    page = estimate.report(tmp_path / "report.html").read_text()
+    assert "is an estimate by single links" in page and "Where time went" not in page
+
+
+def test_links_say_who_waits_where(estimate: cw.Result) -> None:
+    links, info = estimate.links, estimate.info
+    names = np.array([f"{a}-{b}" for a, b in zip(links["from"], links["to"])])
+    simulated = np.array(links["simulated"])
+    assert set(simulated[simulated != ""]) <= set(names)
+    assert len(set(simulated) - {""}) == info["links_simulated"]
+    assert (links["flows"][simulated == ""] * links["mean_wait_ps"][simulated == ""] == 0)[
+        links["flows"][simulated == ""] > 0
+    ].all()
+    assert int(links["flows"][links["tier"] == "to_host"].sum()) == 400
+
+
+def test_it_is_another_kind_of_digest(small: cw.Scenario, estimate: cw.Result) -> None:
+    digests = {estimate.digest} | {cw.run(small, level=level).digest for level in ("packet", "flow")}
+    assert len(digests) == 3
+    assert cw.run(small, level="links", threads=1).digest == estimate.digest
+
+
+@pytest.mark.parametrize(("way", "tail"), [("own", 0.15), ("drawn", 0.25)])
+def test_it_is_near_the_packet_level(small: cw.Scenario, way: str, tail: float) -> None:
+    packet, links = cw.run(small), cw.run(small.with_(error.WAYS[way]), level="links")
+    assert links.flows["start_ps"].tolist() == packet.flows["start_ps"].tolist()
+    (one,) = [row for row in error.errors("small", small, way, packet, links) if row["size"] == "all"]
+    assert abs(one["links mean"] / one["packet mean"] - 1) < 0.1
+    assert abs(one["links p99"] / one["packet p99"] - 1) < tail
+
+
+def test_links_like_each_other_are_simulated_once(small: cw.Scenario) -> None:
+    some = cw.run(small.with_({"decomposition.cluster": 0.5}), level="links")
+    assert some.ok and some.info["links_alike"] > 0
+    with pytest.raises(cw.ScenarioError, match=r"decomposition\.cluster"):
+        small.with_({"decomposition.cluster": 0.0})
+
+
+def test_what_it_cannot_do_is_said(small: cw.Scenario, tmp_path: Path) -> None:
+    with pytest.raises(cw.ScenarioError, match="flow_control"):
+        cw.run(small.with_({"flow_control": "pfc"}), level="links")
+    with pytest.raises(cw.ScenarioError, match="whole network"):
+        cw.run(small.with_({"transport": "harmony"}), level="links")
+    with pytest.raises(ValueError, match="each link has packets of its own"):
+        cw.run(small, level="links", pcap={"leaf0-host0": tmp_path / "x.pcapng"})
+
+
+def test_on_the_command_line(tmp_path: Path) -> None:
+    file = tmp_path / "small.toml"
+    file.write_text(SMALL)
+    done = clearway("run", file, "--level", "links", "--out", "r", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert cw.load(tmp_path / "r").level == "links"
+    done = clearway("run", file, "--level", "links", "--set", "flow_control=bfc", cwd=tmp_path)
+    assert done.returncode != 0 and "hold back" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_interrupt_keeps_what_there_is(small: cw.Scenario) -> None:
+    scenario = small.with_({"traffic.0.flows": 20_000})
+    under_way = threading.Event()
+
+    def interrupt() -> None:
+        under_way.wait()
+        os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    result = cw.run(scenario, level="links", threads=1, progress=lambda at: under_way.set() if at.flows_done else None)
+    thread.join()
+    assert result.interrupted and result.info["flows_completed"] < 20_000
+
+
+def test_the_page_has_what_the_program_writes() -> None:
+    page = error.PAGE.read_text()
+    assert error.BEGIN in page and error.END in page and "Not yet run" not in page
+    titles = [title for title, _ in error.scenarios()]
+    assert len(titles) == 20 and all(page.count(f"| {title} |") == 3 for title in titles)
+
+
+@pytest.mark.slow
+def test_the_page_is_what_runs_give() -> None:
+    """One of the twenty, as the page has it."""
+    title, toml = next(error.scenarios())
+    base = cw.Scenario.from_toml(toml).with_({"transport": "dctcp"}, name=title)
+    packet, links = cw.run(base), cw.run(base, level="links")
+    rows = error.errors(title, base, "own", packet, links)
+    import pandas as pd
+
+    for what in ("p99", "mean"):
+        assert error.table(pd.DataFrame(rows), what, "scenario")[-1] in error.PAGE.read_text()
