@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from clearway._listings import fabrics, schema, schemes, workloads
     from clearway._machines import Joined, join
     from clearway._maze import Address, Completion, Completions, Delivery, Maze, Message, Sent, Socket
+    from clearway._new import new_transport
     from clearway._results import Result, Table, load
     from clearway._rpc import Rpc, RpcError
     from clearway._run import Comparison, Progress, compare, live, run
@@ -68,6 +69,7 @@ __all__ = [
     "join",
     "live",
     "load",
+    "new_transport",
     "r2c2",
     "run",
     "schema",
@@ -88,6 +90,7 @@ _PLACES = {
     "_listings": ("fabrics", "schema", "schemes", "workloads"),
     "_machines": ("Joined", "join"),
     "_maze": ("Address", "Completion", "Completions", "Delivery", "Maze", "Message", "Sent", "Socket"),
+    "_new": ("new_transport",),
     "_results": ("Result", "Table", "load"),
     "_rpc": ("Rpc", "RpcError"),
     "_run": ("Comparison", "Progress", "compare", "live", "run"),

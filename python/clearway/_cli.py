@@ -26,6 +26,7 @@ from clearway import (
     _cli_explain,
     _cli_job,
     _cli_live,
+    _cli_new,
     _cli_paper,
     _cli_pcap,
     _cli_trace,
@@ -480,6 +481,7 @@ def report(
     typer.echo(page)
 
 
+app.add_typer(_cli_new.app, name="new")
 app.command()(_cli_paper.paper)
 app.command()(_cli_live.live)
 app.command()(_cli_explain.explain)

@@ -7,8 +7,12 @@ from typing import Any, TypeAlias, TypedDict, final
 
 from typing_extensions import Self, disjoint_base
 
+from clearway._errors import ScenarioError
+
 __all__ = [
     "COMMIT",
+    "PROTOCOL",
+    "SOURCE",
     "AckEvent",
     "Answer",
     "Completions",
@@ -38,6 +42,8 @@ __all__ = [
     "live_join",
     "live_machines",
     "live_part",
+    "located",
+    "outside",
     "pyrrha_resources",
     "r2c2_link_weights",
     "r2c2_rates",
@@ -54,6 +60,8 @@ __all__ = [
 
 __version__: str
 COMMIT: str
+PROTOCOL: int
+SOURCE: str
 
 _Column: TypeAlias = tuple[str, str, str, str, bytes, list[str]]
 _Run: TypeAlias = tuple[str, str, list[tuple[str, list[_Column]]]]
@@ -218,6 +226,7 @@ class Scenario:
     def parse(text: str, name: str, folder: str | PathLike[str], sets: list[tuple[str, str]]) -> Scenario: ...
     def with_sets(self, sets: list[tuple[str, str]], controls: Sequence[tuple[str, Answer, str]] = ...) -> Scenario: ...
     def to_toml(self) -> str: ...
+    def parts(self) -> tuple[str, str, str, list[tuple[str, str]], bool]: ...
     @property
     def name(self) -> str: ...
     @property
@@ -271,6 +280,8 @@ def r2c2_recompute_times(
 def dissector() -> str: ...
 def fabric_schema() -> str: ...
 def schema() -> str: ...
+def outside(text: str, sets: Sequence[tuple[str, str]]) -> dict[str, str]: ...
+def located(text: str, name: str, sets: Sequence[tuple[str, str]], key: str, message: str) -> ScenarioError: ...
 
 @final
 class Maze:

@@ -5,7 +5,7 @@ from array import array
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from clearway import _core
+from clearway import _core, _outside
 from clearway._scenario import Scenario, _toml
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def nodes_and_links(scenario: Scenario) -> tuple[list[str], list[Link]]:
     }
     text = "\n".join(f"{key} = {_toml(value)}" for key, value in keys.items())
     bare = Scenario.from_toml(text, scenario.name)
-    (_, _, tables), _ = _core.simulate(bare._core, 1, None, None, None, None)
+    (_, _, tables), _ = _outside.simulate(bare._core, 1, None, None, None, None)
     columns = {name: _values(kind, raw, names) for name, _, _, kind, raw, names in dict(tables)["links"]}
     ends = zip(columns["from"], columns["to"], columns["tier"], columns["rate_bps"])
     links: list[Link] = [

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from clearway import _core
+from clearway import _core, _outside
 from clearway._scenario import Scenario, scenario_of
 
 TOKEN = "CLEARWAY_TOKEN"
@@ -56,5 +56,5 @@ def join(
     with messages about what happens before the run. Ctrl-C ends the part of this machine; for the others, its nodes
     have failed.
     """
-    read = scenario_of(scenario)._core if scenario is not None else None
+    read = _outside.native(scenario_of(scenario)._core, "live runs") if scenario is not None else None
     return Joined(*_core.live_join(address, the_token(token), tell, read))

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal, NamedTuple
 
-from clearway import _core
+from clearway import _core, _outside
 from clearway._errors import MazeOver, Rejected, Undelivered
 from clearway._results import Result
 from clearway._run import result_of
@@ -217,7 +217,7 @@ class Maze:
         self._scenario = scenario_of(scenario)
         self._name = name if name is not None else f"{self._scenario.name}, live"
         self._began = (time.perf_counter(), time.process_time())
-        self._core = _core.Maze(self._scenario._core)
+        self._core = _core.Maze(_outside.native(self._scenario._core, "live runs"))
         self._result: Result | None = None
         # Threads that end when it is closed.
         self._helpers: list[threading.Thread] = []
@@ -253,7 +253,7 @@ class Maze:
         ended.
         """
         try:
-            ran = self._core.close(self._scenario._core, timeout)
+            ran = self._core.close(_outside.native(self._scenario._core, "live runs"), timeout)
         finally:
             for helper in self._helpers:
                 if helper is not threading.current_thread():

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pandas as pd
 
-from clearway import _core, _pcap
+from clearway import _core, _outside, _pcap
 from clearway._estimate import memory_bytes_max
 from clearway._machines import tell, the_token
 from clearway._part import PART
@@ -111,20 +111,22 @@ def run(
     count = min(threads or cores, cores)
     label, core = name if name is not None else scenario.name, scenario._core
     if level == "flow":
-        return _run(label, progress, lambda listen: _core.estimate(core, listen))
+        return _run(label, progress, lambda listen: _outside.estimate(core, listen))
     if level == "links":
-        return _run(label, progress, lambda listen: _core.estimate_links(core, count, listen))
+        plain = _outside.native(core, "an estimate by single links")
+        return _run(label, progress, lambda listen: _core.estimate_links(plain, count, listen))
     limit = memory_bytes_max(memory_limit)
     contents: list[tuple[bytes, bool]] = []
 
     def start(listen: Any) -> Any:
-        simulated, captured = _core.simulate(
-            core, count, listen, limit, parts, (files, pcap_packets) if files else None
-        )
+        captures = (files, pcap_packets) if files else None
+        simulated, captured = _outside.simulate(core, count, listen, limit, parts, captures)
         contents.extend(captured)
         return simulated
 
     result = _run(label, progress, start)
+    if isinstance(core, _outside.Outside):
+        result.info |= core.used
     result.info["warnings"] += _pcap.write(files, contents, pcap_packets)
     return result
 
@@ -156,7 +158,8 @@ def live(
     if machines > 1 and processes > 1:
         raise ValueError("on several machines each is one process: set live.workers for more threads")
     scenario = scenario_of(scenario)
-    label, core = name if name is not None else f"{scenario.name}, live", scenario._core
+    label = name if name is not None else f"{scenario.name}, live"
+    core = _outside.native(scenario._core, "live runs")
     if listen is not None:
         at, secret = listen, the_token(token)
         return _run(label, progress, lambda listen: _core.live_machines(core, machines, at, secret, tell, listen))

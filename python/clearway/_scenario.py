@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from clearway import _control, _core
+from clearway import _control, _core, _outside
 from clearway._errors import ScenarioError
 from clearway._estimate import Estimate, foreseen, memory_bytes_max
 
@@ -61,7 +61,7 @@ class Scenario:
     (4, 4)
     """
 
-    def __init__(self, core: _core.Scenario, folder: str | Path = ".") -> None:
+    def __init__(self, core: _core.Scenario | _outside.Outside, folder: str | Path = ".") -> None:
         self._core = core
         self._folder = Path(folder)
 
@@ -72,12 +72,12 @@ class Scenario:
         """
         path = Path(path)
         text = read_text(path)
-        return Scenario(_core.Scenario.parse(text, str(path), path.parent, sets or []), path.parent)
+        return Scenario(_outside.read(text, str(path), path.parent, sets or []), path.parent)
 
     @staticmethod
     def from_toml(text: str, name: str = "scenario", folder: str | Path = ".") -> Scenario:
         """Reads a scenario from TOML; relative paths of files start from `folder`."""
-        return Scenario(_core.Scenario.parse(text, name, folder, []), folder)
+        return Scenario(_outside.read(text, name, folder, []), folder)
 
     def with_(
         self,
@@ -107,11 +107,11 @@ class Scenario:
                 )
             sets += [(key, _toml(float(load))) for key in keyed]
         sets += [(key, _toml(_said(value, controls))) for key, value in (keys or {}).items()]
-        return Scenario(self._core.with_sets(sets, controls), self._folder)
+        return Scenario(_outside.with_sets(self._core, sets, controls), self._folder)
 
     def with_text(self, sets: list[tuple[str, str]]) -> Scenario:
         """The same scenario with dotted keys set to values from a command line: TOML, or a bare word."""
-        return Scenario(self._core.with_sets(sets), self._folder)
+        return Scenario(_outside.with_sets(self._core, sets), self._folder)
 
     def check(self) -> tuple[int, int]:
         """Checks the scenario without running it and returns (hosts, flows). Raises `ScenarioError` as a run would."""
@@ -143,10 +143,11 @@ class Scenario:
         'num_ranks 16'
         """
         written: list[Path] = []
+        core = _outside.native(self._core, "a writer of jobs")
         try:
             for place, is_chakra in ((goal, False), (chakra, True)):
                 if place is not None:
-                    written += map(Path, _core.write_job(self._core, place, is_chakra, job))
+                    written += map(Path, _core.write_job(core, place, is_chakra, job))
         except BaseException:
             for file in written:
                 file.unlink(missing_ok=True)
@@ -203,6 +204,11 @@ class Scenario:
             if isinstance(transport, dict) and "module" in transport.get("custom", {}):
                 files.append((f"{key}.custom.module", self._folder / transport["custom"]["module"]))
         return files
+
+    def _crates(self) -> dict[str, str]:
+        """The folders of crates with transports, by the transports' names, from anywhere."""
+        crates = self.to_dict().get("transports", {})
+        return {name: str((self._folder / crate["folder"]).resolve()) for name, crate in crates.items()}
 
     def __repr__(self) -> str:
         return f"Scenario({self.name!r}, transports={self.transports})"

@@ -23,7 +23,7 @@ try:
 except ImportError as error:
     raise ImportError("clearway.gym needs Gymnasium: pip install clearway[gym]") from error
 
-from clearway import _core
+from clearway import _core, _outside
 from clearway._control import Control
 from clearway._estimate import memory_bytes_max
 from clearway._results import Result
@@ -320,7 +320,9 @@ class ControlEnv(_Env):
         drawn = int(self.np_random.integers(2**31)) if seed is None else seed
         episode = _Episode(self._flow, self._others, self._interval_ps, self._delay_ps or 0)
         scenario = self._scenario.with_({self._key: self._class(episode)}, seed=drawn)
-        self._steps = steps = _core.Steps(scenario._core, memory_bytes_max(self._memory_limit))
+        self._steps = steps = _core.Steps(
+            _outside.native(scenario._core, "environments"), memory_bytes_max(self._memory_limit)
+        )
         least = max(steps.lookahead_ps, 100_000)
         if self._delay_ps is not None and self._delay_ps < least:
             raise ValueError(

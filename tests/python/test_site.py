@@ -75,10 +75,11 @@ def test_the_gallery_shows_every_picture_of_a_paper_and_the_page_of_schemes_ever
     assert [name for name in cw.schemes().index if f'`"{name}"`' not in schemes] == []
 
 
-def test_the_tutorials_code_is_what_cargo_test_runs() -> None:
+def test_the_tutorials_code_is_what_clearway_new_writes() -> None:
     page = (ROOT / "docs/write-a-transport.md").read_text()
     blocks = re.findall(r"^```rust\n(.*?)^```$", page, re.M | re.S)
-    assert "\n".join(blocks) == (ROOT / "crates/transports/tests/scenes/tutorial.rs").read_text()
+    files = [ROOT / "python/clearway/_crates/transport/src" / name for name in ("lib.rs", "tests.rs", "main.rs")]
+    assert "\n".join(blocks) == "\n".join(file.read_text() for file in files)
 
 
 def test_the_page_on_citing_says_what_citation_cff_says() -> None:

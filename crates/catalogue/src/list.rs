@@ -2,7 +2,7 @@
 //! or as a table.
 
 /// Makes a list: an enum with a variant a line, its reader, its schema, and the way to the scheme of an entry. With
-/// `none` its first entry, the default, stands for no scheme.
+/// `none` its first entry, the default, stands for no scheme. With `others` a program may add entries when it starts.
 macro_rules! list {
     (
         $(#[$doc:meta])*
@@ -10,6 +10,7 @@ macro_rules! list {
         $(none $none_name:literal $none:ident;)?
         $($name:literal $variant:ident($config:ty),)*
         $(needing settings: $own_name:literal $own:ident($own_config:ty),)?
+        $(others: $other:ident,)?
     ) => {
         $(#[$doc])*
         #[derive(Clone, Debug, PartialEq, serde::Serialize)]
@@ -22,6 +23,7 @@ macro_rules! list {
             )?
             $(#[serde(rename = $name)] $variant($config),)*
             $(#[serde(rename = $own_name)] $own($own_config),)?
+            $(#[serde(untagged)] $other($other),)?
         }
 
         /// What the derived reader of the table form reads.
@@ -49,6 +51,14 @@ macro_rules! list {
 
             /// The entry of this name, with its defaults.
             pub fn named(name: &str) -> Option<$list> {
+                $(if let Some(other) = $other::named(name) {
+                    return Some($list::$other(other));
+                })?
+                $list::listed(name)
+            }
+
+            /// The same of those in the list alone.
+            fn listed(name: &str) -> Option<$list> {
                 match name {
                     $($none_name => Some($list::$none),)?
                     $($name => Some($list::$variant(Default::default())),)*
@@ -63,15 +73,17 @@ macro_rules! list {
                     $($list::$none => $none_name,)?
                     $($list::$variant(_) => $name,)*
                     $($list::$own(_) => $own_name,)?
+                    $($list::$other(other) => other.name(),)?
                 }
             }
 
-            list!(@as_scheme $list of $scheme; $($none;)? $($variant)* $($own)?);
+            list!(@as_scheme $list of $scheme; $($none;)? $($variant)* $($own)? $(, $other)?);
         }
 
         impl<'de> serde::Deserialize<'de> for $list {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<$list, D::Error> {
-                contract::name_or_table::<D, $list, Table>(deserializer, $what, $list::NAMES, $list::named)
+                let others = list!(@others $($other)?);
+                contract::name_or_table::<D, $list, Table>(deserializer, $what, $list::NAMES, $list::listed, others)
             }
         }
 
@@ -81,10 +93,15 @@ macro_rules! list {
             }
             fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
                 let table = generator.subschema_for::<Table>();
-                schemars::json_schema!({ "anyOf": [{ "enum": $list::NAMES }, table] })
+                #[allow(unused_mut, reason = "not every list grows")]
+                let mut forms = vec![schemars::json_schema!({ "enum": $list::NAMES }), table];
+                $(forms.extend($other::schemas(generator));)?
+                schemars::json_schema!({ "anyOf": forms })
             }
         }
     };
+    (@others) => { () };
+    (@others $other:ident) => { $crate::registered::All };
     (@as_scheme $list:ident of $scheme:path; $none:ident; $($variant:ident)*) => {
         /// The scheme, if the entry stands for one.
         pub fn as_scheme(&self) -> Option<&dyn $scheme> {
@@ -94,10 +111,13 @@ macro_rules! list {
             }
         }
     };
-    (@as_scheme $list:ident of $scheme:path; $($variant:ident)*) => {
+    (@as_scheme $list:ident of $scheme:path; $($variant:ident)* $(, $other:ident)?) => {
         /// The scheme.
         pub fn as_scheme(&self) -> &dyn $scheme {
-            match self { $($list::$variant(config) => config,)* }
+            match self {
+                $($list::$variant(config) => config,)*
+                $($list::$other(other) => other.scheme(),)?
+            }
         }
     };
 }

@@ -5,6 +5,7 @@ use node::wire::{Malformed, Reader, Writer};
 use node::{Agreement, Packet};
 use units::Problem;
 
+use crate::Registered;
 use crate::list::list;
 
 list! {
@@ -34,6 +35,7 @@ list! {
     "uet" Uet(transports::uet::Config),
     "udp" Udp(transports::udp::Config),
     needing settings: "custom" Custom(transports::tcp::custom::Config),
+    others: Registered,
 }
 
 impl Default for Transport {
@@ -47,6 +49,15 @@ impl Transport {
     pub fn custom_mut(&mut self) -> Option<&mut transports::tcp::custom::Config> {
         match self {
             Transport::Custom(config) => Some(config),
+            _ => None,
+        }
+    }
+
+    /// What is wrong with its settings as they were read, if it was registered; keys begin with its name. The readers
+    /// of the others refuse such settings themselves.
+    pub fn misread(&self) -> Option<Problem> {
+        match self {
+            Transport::Registered(registered) => registered.misread().map(|problem| problem.under(self.name())),
             _ => None,
         }
     }

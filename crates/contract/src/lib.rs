@@ -16,7 +16,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Duration, Problem};
 
-pub use name_or_table::name_or_table;
+pub use name_or_table::{Others, name_or_table};
 pub use scheme::{Compared, ControlPackets, Family, HeaderFormat, Nature, Scheme, Undelivered, headers_of};
 
 /// The network, as a scheme sees it.

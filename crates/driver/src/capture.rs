@@ -38,6 +38,9 @@ use internet::{ethernet, mac_of, mark, seal_v4};
 /// all transports come the sharing mechanisms.
 pub const PORT: u16 = 17_770;
 
+/// From here on stand transports of a program's own: no list of ours will be as long.
+const PORT_REGISTERED: u16 = PORT + 1_000;
+
 /// The EtherType of a flow control's frames: that for experiments (IEEE 802).
 pub const LINK_FRAME: [u8; 2] = [0x88, 0xB5];
 
@@ -56,6 +59,9 @@ pub(crate) fn transport_port(name: &str) -> u16 {
     if Transport::NEEDING_SETTINGS.contains(&name) {
         let before = Transport::NAMES.len() + Sharing::NAMES.len();
         return PORT + before as u16 + place_in(Transport::NEEDING_SETTINGS, name);
+    }
+    if let Some(place) = catalogue::registered().iter().position(|known| *known == name) {
+        return PORT_REGISTERED + place as u16;
     }
     PORT + place_in(Transport::NAMES, name)
 }

@@ -13,6 +13,7 @@ mod r2c2;
 mod run;
 mod steps;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -22,9 +23,9 @@ use contract::{About, Compared, CongestionSignal, Family, Undelivered};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use scenario::{Programs, ScenarioError, Source};
+use scenario::{Crates, Programs, ScenarioError, Source};
 use sharing::aq::{AqId, AqRate, Policy, Table};
-use units::{Bytes, Rate, Time};
+use units::{Bytes, Problem, Rate, Time};
 
 /// It asks the kernel for huge pages, as glibc's does not by itself: a large network has more pages than the processor
 /// has entries for their addresses.
@@ -49,7 +50,7 @@ impl Scenario {
         folder: PathBuf,
         sets: Vec<(String, String)>,
     ) -> PyResult<Scenario> {
-        let source = Source { name, text, sets, folder, programs: Programs::new() };
+        let source = Source { name, text, sets, folder, programs: Programs::new(), crates: Crates::new() };
         let read = py.detach(|| source.read()).map_err(|error| scenario_error(py, error))?;
         Ok(Scenario { source, read })
     }
@@ -76,6 +77,12 @@ impl Scenario {
     /// With every default filled in.
     fn to_toml(&self) -> String {
         self.read.to_toml()
+    }
+
+    /// What it was read from: text, name, folder, keys set over it, and whether it has a control of a Python class.
+    fn parts(&self) -> (String, String, String, Vec<(String, String)>, bool) {
+        let Source { text, name, folder, sets, programs, .. } = &self.source;
+        (text.clone(), name.clone(), folder.display().to_string(), sets.clone(), !programs.is_empty())
     }
 
     #[getter]
@@ -216,10 +223,33 @@ fn schema() -> String {
     scenario::Scenario::json_schema()
 }
 
+/// The transports of a scenario that are in crates outside of Clearway's tree, by name: those that it both uses and
+/// gives a folder. Whatever else is wrong with it is for [`Scenario::parse`] to say.
+#[pyfunction]
+fn outside(text: &str, sets: Vec<(String, String)>) -> BTreeMap<String, String> {
+    scenario::outside(text, &sets)
+}
+
+/// The error of a key of a scenario, with its place in the text.
+#[pyfunction]
+fn located(
+    py: Python<'_>,
+    text: String,
+    name: String,
+    sets: Vec<(String, String)>,
+    key: String,
+    message: String,
+) -> PyErr {
+    let source = Source { name, text, sets, folder: PathBuf::new(), programs: Programs::new(), crates: Crates::new() };
+    scenario_error(py, source.locate(Problem::new(key, message)))
+}
+
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add("COMMIT", env!("CLEARWAY_COMMIT"))?;
+    module.add("SOURCE", sim::SOURCE)?;
+    module.add("PROTOCOL", clearway::engine::PROTOCOL)?;
     module.add_class::<Scenario>()?;
     module.add_class::<maze::Completions>()?;
     module.add_class::<maze::Maze>()?;
@@ -251,6 +281,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(dissector, module)?)?;
     module.add_function(wrap_pyfunction!(fabric_schema, module)?)?;
     module.add_function(wrap_pyfunction!(schema, module)?)?;
+    module.add_function(wrap_pyfunction!(outside, module)?)?;
+    module.add_function(wrap_pyfunction!(located, module)?)?;
     module.add_function(wrap_pyfunction!(run::simulate, module)?)?;
     module.add_function(wrap_pyfunction!(job::write_job, module)?)?;
     module.add_function(wrap_pyfunction!(run::estimate, module)?)?;

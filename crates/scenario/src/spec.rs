@@ -5,8 +5,11 @@
 
 mod check;
 mod custom;
+mod outside;
 mod read;
 mod resubmit;
+
+use std::collections::BTreeMap;
 
 use catalogue::{LinkControl, Sharing, Transport};
 use fabric::{FabricSpec, FailureSpec};
@@ -20,6 +23,7 @@ use workload::{Job, Traffic};
 use crate::{DecompositionSpec, EntitySpec, LiveSpec};
 
 pub use custom::Programs;
+pub use outside::{CrateSpec, Crates, outside};
 pub use read::{ScenarioError, Source, read};
 pub use resubmit::{Again, Carriers};
 
@@ -33,6 +37,10 @@ pub struct Scenario {
     pub seed: u64,
     /// Transport of every traffic class that names none.
     pub transport: Transport,
+    /// Folders of crates with transports of your own, by the transports' names, such as `mine = "../mine"`; relative to
+    /// the scenario's folder. Default: none.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub transports: BTreeMap<String, CrateSpec>,
     /// How long the run lasts and what it records.
     pub measure: Measure,
     /// The network: hosts, switches and links.
@@ -349,6 +357,7 @@ impl Default for Scenario {
             name: String::new(),
             seed: 1,
             transport: Transport::default(),
+            transports: BTreeMap::new(),
             measure: Measure::default(),
             fabric: FabricSpec::default(),
             live: LiveSpec::default(),

@@ -15,3 +15,7 @@ pub use driver::Capturing;
 pub use driver::capture;
 pub use run::{Execution, RunInfo, RunResult, run, run_captured, run_plan};
 pub use steps::Steps;
+
+/// Digest of the code of the simulator and of all crates that it is made of: two programs with the same give the same
+/// results.
+pub const SOURCE: &str = env!("CLEARWAY_SOURCE");

@@ -277,7 +277,13 @@ impl From<RecoveryTable> for Recovery {
 
 impl<'de> Deserialize<'de> for Recovery {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Recovery, D::Error> {
-        name_or_table::<D, Recovery, RecoveryTable>(deserializer, "a recovery's name", Recovery::NAMES, Recovery::named)
+        name_or_table::<D, Recovery, RecoveryTable>(
+            deserializer,
+            "a recovery's name",
+            Recovery::NAMES,
+            Recovery::named,
+            (),
+        )
     }
 }
 

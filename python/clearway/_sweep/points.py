@@ -11,7 +11,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-from clearway import _core
+from clearway import _core, _outside
 from clearway._errors import ScenarioError
 from clearway._results import Result
 from clearway._run import Progress, _row, run
@@ -74,12 +74,14 @@ class Simulation(Task):
     files: tuple[tuple[str, str, bytes], ...] = field(default=(), repr=False)
     """Files that the scenario names: key, name, content."""
     level: str = "packet"
+    crates: tuple[tuple[str, str], ...] = ()
+    """Folders of crates that it has transports from, by the transports' names. Their digests are in `toml`."""
 
     @classmethod
     def of(cls: type[_Simulation], scenario: Scenario, level: str = "packet") -> _Simulation:
         """The run of a scenario, with the present content of the files that it names."""
         files = [(key, path.name, _content(key, path)) for key, path in scenario._files()]
-        return cls(scenario.to_toml(), tuple(files), level)
+        return cls(scenario.to_toml(), tuple(files), level, tuple(scenario._crates().items()))
 
     @property
     def content(self) -> bytes:
@@ -126,7 +128,8 @@ class Simulation(Task):
                 (folder / name).write_bytes(content)
                 said.setdefault(key, folder / (name.removesuffix(f".0{OF_A_RANK}") if ".chakra.path" in key else name))
             sets = [(key, json.dumps(str(path))) for key, path in said.items()]
-            yield Scenario(_core.Scenario.parse(self.toml, "scenario", ".", sets))
+            sets += [(f"transports.{name}.folder", json.dumps(crate)) for name, crate in self.crates]
+            yield Scenario(_outside.read(self.toml, "scenario", ".", sets))
 
 
 class Point:

@@ -26,6 +26,12 @@ impl Scenario {
         Ok(())
     }
 
+    /// The first transport from a crate outside of Clearway's tree whose settings could not be read.
+    pub(super) fn misread(&mut self) -> Option<Problem> {
+        let all = self.transports_mut().into_iter();
+        all.filter_map(|(key, transport)| Some(transport.misread()?.under(key))).next()
+    }
+
     /// Every transport that it names, with its key.
     fn transports_mut(&mut self) -> Vec<(String, &mut Transport)> {
         let mut all = vec![("transport".to_owned(), &mut self.transport)];

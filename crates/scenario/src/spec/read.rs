@@ -9,7 +9,7 @@ use serde::Deserialize;
 use toml_edit::{Document, Item, TableLike, Value};
 use units::Problem;
 
-use super::{Programs, Scenario};
+use super::{Crates, Programs, Scenario};
 
 /// The error of a scenario that can't be run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,6 +53,8 @@ pub struct Source {
     pub folder: PathBuf,
     /// Controls of one's own that a text can only name.
     pub programs: Programs,
+    /// The crates that this process has registered transports of.
+    pub crates: Crates,
 }
 
 impl Source {
@@ -66,7 +68,7 @@ impl Source {
             message: format!("could not be read: {error}"),
         })?;
         let folder = path.parent().unwrap_or(Path::new("")).to_owned();
-        Ok(Source { name, text, sets: Vec::new(), folder, programs: Programs::default() })
+        Ok(Source { name, text, sets: Vec::new(), folder, programs: Programs::default(), crates: Crates::default() })
     }
 
     /// Reads and checks the scenario and the files that it names.
@@ -74,6 +76,7 @@ impl Source {
         let mut scenario = read(&self.text, &self.name, &self.sets)?;
         scenario.fabric = scenario.fabric.relative_to(&self.folder);
         scenario.load_controls(&self.folder, &self.programs).map_err(|problem| self.locate(problem))?;
+        scenario.load_crates(&self.crates).map_err(|problem| self.locate(problem))?;
         for (index, class) in scenario.traffic.iter_mut().enumerate() {
             let loaded = class.load(|path| fabric::read_file(&self.folder.join(path), TRACE_BYTES_MAX));
             loaded.map_err(|problem| self.locate(problem.under(format!("traffic[{index}]"))))?;
@@ -99,7 +102,10 @@ const TRACE_BYTES_MAX: u64 = 1 << 33;
 pub fn read(text: &str, source: &str, sets: &[(String, String)]) -> Result<Scenario, ScenarioError> {
     let origin = Origin { source, sets, text };
     let written: Scenario = toml::from_str(text).map_err(|error| origin.syntax(&error))?;
-    let scenario = if sets.is_empty() { written } else { origin.overlay()? };
+    let mut scenario = if sets.is_empty() { written } else { origin.overlay()? };
+    if let Some(problem) = scenario.misread() {
+        return Err(origin.semantic(Problem { message: advise(&problem.message), ..problem }));
+    }
     scenario.check().map_err(|problem| origin.semantic(problem))?;
     Ok(scenario)
 }
@@ -150,7 +156,11 @@ impl Origin<'_> {
             Some(span) => (key_at(self.text, &span), Some(line_of(self.text, span.start))),
             None => (String::new(), None),
         };
-        ScenarioError { source: self.source.to_owned(), line, key, message: advise(error.message()) }
+        let mut message = advise(error.message());
+        if message.contains("is not a known name") && key.ends_with("transport") {
+            message += "; one from a crate of your own needs its folder: transports = { NAME = \"FOLDER\" }";
+        }
+        ScenarioError { source: self.source.to_owned(), line, key, message }
     }
 
     /// The error of a problem that a check found, located by its key.
@@ -238,7 +248,7 @@ fn advise(message: &str) -> String {
 }
 
 /// Sets a dotted key in a document and creates the tables on its path.
-fn set(document: &mut toml::Value, key: &str, value: &str) -> Result<(), String> {
+pub(super) fn set(document: &mut toml::Value, key: &str, value: &str) -> Result<(), String> {
     let value = value.parse::<toml::Value>().unwrap_or_else(|_| toml::Value::String(value.to_owned()));
     let mut at = document;
     for part in split(key) {

@@ -2,7 +2,6 @@
 
 mod rdma;
 mod tcp;
-mod tutorial;
 
 use std::collections::BTreeSet;
 

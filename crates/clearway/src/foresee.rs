@@ -1,0 +1,94 @@
+use run::{Estimate, Plan};
+use rustix::time::{ClockId, clock_gettime};
+use scenario::Scenario;
+use serde::Serialize;
+use units::Problem;
+
+/// What a run will take.
+#[derive(Clone, Debug, Serialize)]
+pub struct Foreseen {
+    /// Hosts of the fabric.
+    pub hosts: u32,
+    /// Flows in all.
+    pub flows: usize,
+    /// Packets over links, data and control.
+    pub packet_hops: u64,
+    /// Simulated time at the end.
+    pub end_ps: u64,
+    /// Bytes by what has them.
+    pub memory: [(&'static str, u64); 6],
+    /// Of one thread: see [`foresee`].
+    pub cpu_seconds: Option<f64>,
+    /// How the run would be refused if it does not fit the memory.
+    pub fits: Option<String>,
+}
+
+/// What a run will take: hosts, flows, packet-hops, memory and CPU time.
+///
+/// The CPU time is that of this scenario on this machine: what the plan and the network take to build, and the speed of
+/// the run's first `probe_cpu_s` seconds of CPU, on one thread. Without a probe (0 seconds, or a run that does not fit
+/// `memory_bytes_max`) it is `None`. The beginning of a run may be faster than the rest: fewer packets are under way.
+pub fn foresee(scenario: &Scenario, probe_cpu_s: f64, memory_bytes_max: Option<u64>) -> Result<Foreseen, Problem> {
+    let began = cpu_s();
+    let plan = Plan::new(scenario)?;
+    let planned_s = cpu_s() - began;
+    let estimate = Estimate::of(&plan);
+    let refused = memory_bytes_max.and_then(|most| estimate.check_memory(&plan, most).err());
+    let probed = (probe_cpu_s > 0.0 && refused.is_none()).then(|| probe(&plan, probe_cpu_s));
+    let memory = &estimate.memory;
+    Ok(Foreseen {
+        hosts: plan.fabric.hosts,
+        flows: plan.flows.len(),
+        packet_hops: estimate.packet_hops,
+        end_ps: estimate.end.ps(),
+        memory: [
+            ("fabric", memory.fabric),
+            ("flows", memory.flows),
+            ("packets", memory.packets),
+            ("samples", memory.samples),
+            ("recorded", memory.recorded),
+            ("jobs", memory.jobs),
+        ],
+        cpu_seconds: probed.map(|probed| planned_s + probed.cpu_s(estimate.packet_hops)),
+        fits: refused.map(|problem| problem.to_string()),
+    })
+}
+
+/// The first part of a run.
+struct Probe {
+    /// CPU time until the first window.
+    built_s: f64,
+    /// CPU time of the windows.
+    spent_s: f64,
+    packet_hops: u64,
+    whole: bool,
+}
+
+impl Probe {
+    /// What the whole run takes.
+    fn cpu_s(&self, packet_hops: u64) -> f64 {
+        if self.whole || self.packet_hops == 0 {
+            return self.built_s + self.spent_s;
+        }
+        self.built_s + self.spent_s * packet_hops as f64 / self.packet_hops as f64
+    }
+}
+
+fn probe(plan: &Plan, probe_cpu_s: f64) -> Probe {
+    let began = cpu_s();
+    let (mut first, mut last) = (None, began);
+    let result = sim::run_plan(plan, 1, |_| {
+        last = cpu_s();
+        let first = *first.get_or_insert(last);
+        last - first > probe_cpu_s
+    });
+    let first = first.unwrap_or(last);
+    let whole = result.info.ended != "interrupted";
+    Probe { built_s: first - began, spent_s: last - first, packet_hops: result.info.packet_hops, whole }
+}
+
+/// CPU time of this thread: the machine may be shared.
+fn cpu_s() -> f64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
+}

@@ -1,0 +1,5 @@
+//! The simulator with this transport, which Clearway's commands start.
+
+fn main() -> std::process::ExitCode {
+    clearway::Engine::new().transport::<mine::Config>("mine").main()
+}
