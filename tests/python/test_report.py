@@ -307,10 +307,9 @@ def test_a_browser_shows_the_page_and_explains_a_flow(how: str, comparison: cw.C
 # Where the first point of a line of a chart is, in pixels of the window.
 OF_LINE = """(name) => {
   const of = Bokeh.documents[0].get_model_by_name(name);
-  for (const element of document.querySelectorAll(".chart [data-root-id]")) {
-    const view = Bokeh.index.get_by_id(element.dataset.rootId);
+  for (const view of Bokeh.index) {
     if (!view.model.renderers.some((one) => one.data_source === of)) continue;
-    element.scrollIntoView({ block: "center" });
+    view.el.scrollIntoView({ block: "center" });
     const box = view.canvas_view.el.getBoundingClientRect();
     return [box.x + view.frame.x_scale.compute(of.data.x[0]), box.y + view.frame.y_scale.compute(of.data.y[0])];
   }

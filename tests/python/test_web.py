@@ -20,6 +20,7 @@ import clearway as cw
 import pytest
 import test_digests as digests
 from clearway import _view
+from test_report import OF_LINE, TEXTS
 from test_view import unpacked
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -327,3 +328,112 @@ async def _each_link(page: browser.Page, links: dict[str, str]) -> dict[str, str
         await page.evaluate("document.querySelector('[data-id=\"dcpim\"]').click()")
     assert page.complaints == []
     return said
+
+
+REPORTED = "performance.getEntriesByName('clearway-report').length"
+
+
+@built
+@seen
+def test_a_point_says_its_values_and_a_click_explains_a_flow(native: dict[str, cw.Result]) -> None:
+    said = browser.look_at(PAGE, _pointed)
+    of = native["dcpim"].slowdown()
+    assert f"{of.loc['all', 'mean']:.2f}" in said["tip"] and "flows of" in said["tip"] and "36" in said["tip"], said
+    worst = native["dcpim"].flows.to_pandas().nlargest(1, "slowdown").iloc[0]
+    assert f"Flow {worst['flow']} of dcpim" in said["flow"] and "at the sender" in said["flow"], said
+    assert said["left"].startswith("12 flows") or re.match(r"\d+ flows", said["left"]), said
+    assert said["complaints"] == []
+
+
+async def _pointed(page: browser.Page) -> dict[str, Any]:
+    await page.until(REPORTED)
+    at = await page.settled(f"({OF_LINE})('size mean 0')")
+    await page.mouse(*at)
+    await page.until(f"({TEXTS})(document).includes('flows of')")
+    found = {"tip": await page.evaluate(f"({TEXTS})(document)")}
+    await page.evaluate("document.querySelector('#slowest button').click()")
+    found["flow"] = await page.until("document.querySelector('#flow').textContent")
+    choose = "(() => { const one = document.querySelector('#filters select'); one.value = one.options[1].value; "
+    await page.evaluate(choose + "one.onchange(); })()")
+    found["left"] = await page.evaluate("document.querySelector('#counted').textContent")
+    return found | {"complaints": page.complaints}
+
+
+@built
+@seen
+def test_all_is_reached_by_the_keyboard_alone() -> None:
+    said = browser.look_at(PAGE, _typed)
+    order = ("Harmony's slots", "Play", "canvas", "Time", "Scenario, in TOML", "Run", "Copy link", "flow")
+    places = [next(place for place, one in enumerate(said["order"]) if one.startswith(word)) for word in order]
+    assert places == sorted(places), said["order"]
+    assert said["title"] == "Harmony's slots" and said["ran"].startswith("Done"), said
+    assert said["completed"] and said["complaints"] == []
+
+
+async def _typed(page: browser.Page) -> dict[str, Any]:
+    async def press(key: str, **more: Any) -> None:
+        for kind in ("keyDown" if "text" in more else "rawKeyDown", "keyUp"):
+            await page.ask("Input.dispatchKeyEvent", type=kind, key=key, **more)
+
+    async def tab() -> str:
+        await press("Tab", code="Tab", windowsVirtualKeyCode=9)
+        name: str = await page.evaluate("""(() => {
+            const at = document.activeElement, label = at.closest("label")?.textContent;
+            return at.getAttribute("aria-label")?.replace("Pause", "Play")?.replace(/^The fabric.*/, "canvas")
+                ?? (label || at.textContent || at.tagName).trim();
+        })()""")
+        return name
+
+    await page.until(REPORTED)
+    order: list[str] = []
+    # Nothing keeps the focus: it comes to the first scene again.
+    while order.count("dcPIM's matching rounds") < 2 and len(order) < 300:
+        order.append(await tab())
+    assert len(order) < 300, order
+    while await tab() != "Harmony's slots":
+        pass
+    await press("Enter", code="Enter", windowsVirtualKeyCode=13, text="\r")
+    found: dict[str, Any] = {
+        "order": order,
+        "title": await page.evaluate("document.querySelector('#title').textContent"),
+    }
+    while await tab() != "Scenario, in TOML":
+        pass
+    await page.until("!document.querySelector('#run').disabled")
+    await press("Enter", code="Enter", windowsVirtualKeyCode=13, modifiers=2)
+    await page.until(DONE)
+    found["ran"] = await page.evaluate("document.querySelector('#status').textContent")
+    # Completion: at the end of the text, from a new line on.
+    await press("End", code="End", windowsVirtualKeyCode=35, modifiers=2)
+    await page.ask("Input.insertText", text="\n[fabric.")
+    await press(" ", code="Space", windowsVirtualKeyCode=32, modifiers=2)
+    found["completed"] = await page.until("document.querySelectorAll('.cm-tooltip-autocomplete li').length")
+    return found | {"complaints": page.complaints}
+
+
+@built
+@seen
+@pytest.mark.parametrize("how", ["light", "dark"])
+def test_it_fits_a_phone(how: str, tmp_path: Path) -> None:
+    said = browser.look_at(PAGE, lambda page: _narrow(page, how))
+    assert said["ground"] == ("rgb(20, 25, 27)" if how == "dark" else "rgb(255, 255, 255)")
+    assert said["wide"] <= 420 and said["charts"] and max(said["charts"]) <= 420, said
+    assert min(said["targets"]) >= 28, "fingers are wide"
+    assert said["complaints"] == []
+
+
+async def _narrow(page: browser.Page, how: str) -> dict[str, Any]:
+    await page.ask("Emulation.setDeviceMetricsOverride", width=420, height=850, deviceScaleFactor=2, mobile=True)
+    features = [{"name": "prefers-color-scheme", "value": how}]
+    await page.ask("Emulation.setEmulatedMedia", features=features)
+    await page.ask("Page.reload")
+    await page.until(f"document.readyState === 'complete' && {REPORTED}")
+    found: dict[str, Any] = await page.evaluate("""({
+        ground: getComputedStyle(document.body).backgroundColor,
+        wide: document.documentElement.scrollWidth,
+        charts: [...document.querySelectorAll(".chart, .cw-view canvas")]
+            .map((one) => one.getBoundingClientRect().right),
+        targets: [...document.querySelectorAll("main button, main select")]
+            .map((one) => one.offsetHeight).filter(Boolean),
+    })""")
+    return found | {"complaints": page.complaints}

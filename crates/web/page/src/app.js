@@ -158,6 +158,8 @@ function results(result, text, level) {
   if (result.full) say("Stopped: the run needs more memory than a page may have. These are its results so far.", true);
   else say(`${isWhole ? "Done" : "Stopped; these are the results so far"}: ${time(info.end_ps)} simulated in `
     + `${number(info.wall_seconds)} s${speed}`);
+  parts.status.dataset.hops = hops;
+  performance.mark("clearway-result");
   parts.results.hidden = false;
   steps(numbersOf(result));
   see(result);
@@ -177,7 +179,8 @@ function results(result, text, level) {
   parts.report.replaceChildren();
   const mine = (drawn += 1);
   // Another run may have ended meanwhile.
-  charts().then(() => (mine === drawn ? report(parts.report, result) : null)).catch((error) => say(error.message, true));
+  const draw = () => (mine === drawn ? report(parts.report, result) : null);
+  charts().then(draw).then(() => performance.mark("clearway-report")).catch((error) => say(error.message, true));
 }
 
 // Its packets over time, if they were recorded.

@@ -15,6 +15,8 @@ export function chartOf(name, filled = "", { height = 280, ...more } = {}) {
   const chart = Bokeh.Plotting.figure({
     title: title.replace("{}", filled), x_axis_label: x, y_axis_label: y, height, sizing_mode: "stretch_width",
     tools: "pan,wheel_zoom,box_zoom,reset,save", active_scroll: null, toolbar_location: "above", ...how, ...more,
+    // A finger that moves over a chart scrolls the page.
+    ...(matchMedia("(pointer: coarse)").matches ? { active_drag: null } : {}),
   });
   Object.assign(chart.toolbar, { logo: null, autohide: true });
   Object.assign(chart, { background_fill_color: null, border_fill_color: null, outline_line_color: null });
