@@ -19,9 +19,10 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from clearway import _core
-from clearway._looks import BLUE, GREEN, GREY, ORANGE, RED
 from clearway._run import slug
+from clearway._spec import SPEC
 
+GREY, BLUE, ORANGE, RED, GREEN = (SPEC["looks"]["colours"][name] for name in ("grey", "blue", "orange", "red", "green"))
 PAGE, PICTURE = Path("docs/links.md"), Path("docs/links.png")
 BEGIN, END = "<!-- error: begin -->\n", "<!-- error: end -->\n"
 SIZES = ("all", "short", "medium", "long")
@@ -168,7 +169,12 @@ def picture(frame: pd.DataFrame) -> None:
     """Errors and what they cost, scenario by scenario."""
     titles = list(frame["scenario"].unique())
     figure, (left, right) = plt.subplots(1, 2, figsize=(11, 6.4), sharey=True, width_ratios=(3, 2))
-    looks = {"all": (GREY, "o"), "short": (BLUE, "s"), "medium": (ORANGE, "^"), "long": (RED, "D")}
+    looks = {
+        "all": (GREY, "o"),
+        "short": (BLUE, "s"),
+        "medium": (ORANGE, "^"),
+        "long": (RED, "D"),
+    }
     own = frame[frame["way"] == "own"]
     left.axvspan(-9, 9, color="0.92", zorder=0, label="9%: Parsimon's authors, against ns-3")
     for size, (colour, marker) in looks.items():
@@ -181,7 +187,10 @@ def picture(frame: pd.DataFrame) -> None:
     left.invert_yaxis()
     left.grid(axis="y", color="0.9")
     left.legend(loc="upper center", bbox_to_anchor=(0.3, 1.12), ncols=3, frameon=False, fontsize=8)
-    for way, colour, name in (("own", BLUE, "every link"), ("alike", GREEN, "one link for those like it")):
+    for way, colour, name in (
+        ("own", BLUE, "every link"),
+        ("alike", GREEN, "one link for those like it"),
+    ):
         rows = frame[(frame["way"] == way) & (frame["size"] == "all")]
         ratio = rows["packet s"] / rows["links s"]
         right.plot(ratio, range(len(titles)), "o", color=colour, label=name, markersize=5)
