@@ -70,6 +70,7 @@ fn told(error: &impl Display) -> bool {
 /// A scenario, as it is and with its first line set over the rest of it.
 fn scenario(bytes: &[u8]) -> bool {
     let Some(text) = text(bytes) else { return false };
+    scenario::outside(text, &[]);
     if let Some((first, rest)) = text.split_once('\n')
         && let Some((key, value)) = first.split_once('=')
         && let Err(error) = scenario::read(rest, "fuzz.toml", &[(key.trim().to_owned(), value.trim().to_owned())])

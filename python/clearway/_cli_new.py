@@ -19,7 +19,9 @@ def new() -> None:
 
 @app.command()
 def transport(
-    name: Annotated[str, typer.Argument(help="Its name: that of the crate, of its folder, and in scenarios.")],
+    name: Annotated[
+        str, typer.Argument(help="Its name: that of the crate, of its folder, and in scenarios.", metavar="NAME")
+    ],
     source: Annotated[
         Path | None,
         typer.Option(

@@ -26,8 +26,8 @@ def with_sets(core: _core.Scenario | Outside, sets: Sets, controls: Sequence[Any
     if isinstance(core, Outside):
         source, has_class = core.origin, False
     else:
-        *parts, has_class = core.parts()
-        source = Source(*parts)
+        text, name, folder, before, has_class = core.parts()
+        source = Source(text, name, folder, before)
     more = Source(source.text, source.name, source.folder, [*source.sets, *sets])
     found = _core.outside(more.text, more.sets)
     if not found and not isinstance(core, Outside):

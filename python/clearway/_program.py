@@ -171,7 +171,7 @@ class Program:
         try:
             # In a session of its own: Ctrl-C in the terminal is for the command, which says so.
             self._process = subprocess.Popen(
-                [self._crate.program], stdin=theirs, stdout=2, start_new_session=True, close_fds=True
+                [self._crate.program], stdin=theirs.fileno(), stdout=2, start_new_session=True, close_fds=True
             )
         except OSError as error:
             self._socket.close()
@@ -203,7 +203,7 @@ class Program:
                 "cpu_seconds": usage.ru_utime + usage.ru_stime,
                 "peak_memory_bytes": usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024),
             }
-        return self._process.returncode
+        return int(self._process.returncode)
 
     def send(self, request: Any) -> None:
         """Asks it."""

@@ -15,10 +15,15 @@ arrivals = 'all_at_once'
 flows = 8
 ";
 
+#[expect(clippy::disallowed_methods, reason = "it stands for a program")]
+fn served(theirs: UnixStream, problem: Option<Problem>) -> std::thread::JoinHandle<std::io::Result<()>> {
+    std::thread::spawn(move || serve(theirs, problem, &Panics::default()))
+}
+
 /// What is answered to a request, and what follows the last line.
 fn asked_of(request: &str, problem: Option<Problem>) -> (Vec<Value>, Vec<u8>) {
     let (mut ours, theirs) = UnixStream::pair().expect("a pair");
-    let program = std::thread::spawn(move || serve(theirs, problem, &Panics::default()));
+    let program = served(theirs, problem);
     ours.write_all(request.as_bytes()).expect("it listens");
     let (mut from, mut lines) = (BufReader::new(ours), Vec::new());
     let mut line = String::new();
@@ -93,7 +98,7 @@ fn a_run_ends_with_its_results_when_nobody_asks_any_more() {
     let scenario = json!({ "text": long, "name": "x", "folder": ".", "sets": [], "crates": {} });
     let how = json!({ "threads": 1, "parts": null, "memory_bytes_max": null, "pcap": null });
     let (mut ours, theirs) = UnixStream::pair().expect("a pair");
-    let program = std::thread::spawn(move || serve(theirs, None, &Panics::default()));
+    let program = served(theirs, None);
     writeln!(ours, "{}", json!({ "scenario": scenario, "asked": { "simulate": how } })).expect("it listens");
     ours.shutdown(Shutdown::Write).expect("it is open");
     let mut said = Vec::new();

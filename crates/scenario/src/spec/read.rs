@@ -9,7 +9,7 @@ use serde::Deserialize;
 use toml_edit::{Document, Item, TableLike, Value};
 use units::Problem;
 
-use super::{Crates, Programs, Scenario};
+use super::{Crates, Programs, Scenario, outside};
 
 /// The error of a scenario that can't be run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -101,8 +101,14 @@ const TRACE_BYTES_MAX: u64 = 1 << 33;
 /// arguments here.
 pub fn read(text: &str, source: &str, sets: &[(String, String)]) -> Result<Scenario, ScenarioError> {
     let origin = Origin { source, sets, text };
-    let written: Scenario = toml::from_str(text).map_err(|error| origin.syntax(&error))?;
-    let mut scenario = if sets.is_empty() { written } else { origin.overlay()? };
+    // Where a text names a transport that another program has, and another is set over it, only the whole can be read.
+    let is_ours = || outside(text, &[]).keys().all(|name| catalogue::registered().contains(&name.as_str()));
+    let written = toml::from_str(text).map_err(|error| origin.syntax(&error));
+    let mut scenario = match written {
+        Ok(written) if sets.is_empty() => written,
+        Err(error) if sets.is_empty() || is_ours() => return Err(error),
+        _ => origin.overlay()?,
+    };
     if let Some(problem) = scenario.misread() {
         return Err(origin.semantic(Problem { message: advise(&problem.message), ..problem }));
     }

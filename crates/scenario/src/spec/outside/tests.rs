@@ -58,3 +58,17 @@ fn a_table_of_crates_is_read_checked_and_written() {
         refused("mine = 3")
     );
 }
+
+#[test]
+fn a_transport_that_is_replaced_need_not_be_known() {
+    let text = "transport = 'mine'\ntransports = { mine = 'x' }\n[[traffic]]\nsizes = { constant = '1B' }\narrivals = \
+                'all_at_once'";
+    let set = |key: &str, value: &str| [(key.to_owned(), value.to_owned())];
+    assert!(crate::read(text, "x", &[]).is_err());
+    assert!(crate::read(text, "x", &set("seed", "2")).is_err());
+    let replaced = crate::read(text, "x", &set("transport", "udp")).expect("nothing else is wrong");
+    assert_eq!(replaced.transport.name(), "udp");
+    // Other mistakes of a text are mistakes still.
+    let known = text.replace("'mine'\n", "'udpp'\n");
+    assert!(crate::read(&known, "x", &set("transport", "udp")).expect_err("refused").to_string().starts_with("x:1:"));
+}
