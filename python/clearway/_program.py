@@ -82,6 +82,9 @@ class Crate:
         if not program.is_file():
             source.refuse(key, f"its crate is not built: there is no {program}; build it by `{crate.build}`")
         files = _made_of(program)
+        if files and not any(file.resolve().is_relative_to(folder.resolve()) for file in files):
+            # Crates of one name may share cargo's folder.
+            source.refuse(key, f"{program} was built from {files[0]}, which is of another crate; `{crate.build}`")
         changed = [file for file in files if _mtime_ns(file) > program.stat().st_mtime_ns]
         if changed:
             source.refuse(key, f"its crate was built before {changed[0]} changed; build it again by `{crate.build}`")

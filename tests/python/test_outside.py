@@ -150,6 +150,8 @@ def test_a_crate_that_cannot_run_is_refused_with_what_to_do(folder: Path) -> Non
     noted.write_text(f"{folder}/mine/target/release/mine: {folder}/mine/src/lib.rs\n")
     os.utime(folder / "mine/src/lib.rs", (time.time() + 60,) * 2)
     assert "was built before" in refused(folder) and "src/lib.rs changed" in refused(folder)
+    noted.write_text(f"{folder}/mine/target/release/mine: {folder}/yours/src/lib.rs\n")
+    assert "which is of another crate" in refused(folder)
     (folder / "mine/Cargo.toml").write_text("[package")
     assert "can't be read as that of a crate" in refused(folder)
     unknown = refused(folder, TINY.replace("[transports]\nmine", "[transports]\nyours"))

@@ -15,6 +15,7 @@ mod request;
 
 use std::any::Any;
 use std::io::{BufRead, BufReader, BufWriter, Write};
+use std::net::Shutdown;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -105,7 +106,9 @@ fn serve(socket: UnixStream, problem: Option<Problem>, panics: &Panics) -> std::
             reply::line(&mut to, &Reply::Panic(noted.unwrap_or_else(|| words(&*panic))))?;
         }
     }
-    to.flush()
+    to.flush()?;
+    // What was written still arrives, and nobody waits for more.
+    to.get_ref().shutdown(Shutdown::Both)
 }
 
 /// Sets a flag when the other end says nothing more.

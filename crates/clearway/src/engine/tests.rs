@@ -1,5 +1,4 @@
 use std::io::Read as _;
-use std::net::Shutdown;
 
 use serde_json::{Value, json};
 
@@ -15,6 +14,13 @@ arrivals = 'all_at_once'
 flows = 8
 ";
 
+/// Both ends; ours does not wait for ever.
+fn pair() -> (UnixStream, UnixStream) {
+    let (ours, theirs) = UnixStream::pair().expect("a pair");
+    ours.set_read_timeout(Some(Duration::from_secs(60))).expect("a time");
+    (ours, theirs)
+}
+
 #[expect(clippy::disallowed_methods, reason = "it stands for a program")]
 fn served(theirs: UnixStream, problem: Option<Problem>) -> std::thread::JoinHandle<std::io::Result<()>> {
     std::thread::spawn(move || serve(theirs, problem, &Panics::default()))
@@ -22,7 +28,7 @@ fn served(theirs: UnixStream, problem: Option<Problem>) -> std::thread::JoinHand
 
 /// What is answered to a request, and what follows the last line.
 fn asked_of(request: &str, problem: Option<Problem>) -> (Vec<Value>, Vec<u8>) {
-    let (mut ours, theirs) = UnixStream::pair().expect("a pair");
+    let (mut ours, theirs) = pair();
     let program = served(theirs, problem);
     ours.write_all(request.as_bytes()).expect("it listens");
     let (mut from, mut lines) = (BufReader::new(ours), Vec::new());
@@ -97,7 +103,7 @@ fn a_run_ends_with_its_results_when_nobody_asks_any_more() {
     let long = TEXT.replace("flows = 8", "flows = 10000");
     let scenario = json!({ "text": long, "name": "x", "folder": ".", "sets": [], "crates": {} });
     let how = json!({ "threads": 1, "parts": null, "memory_bytes_max": null, "pcap": null });
-    let (mut ours, theirs) = UnixStream::pair().expect("a pair");
+    let (mut ours, theirs) = pair();
     let program = served(theirs, None);
     writeln!(ours, "{}", json!({ "scenario": scenario, "asked": { "simulate": how } })).expect("it listens");
     ours.shutdown(Shutdown::Write).expect("it is open");
