@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from clearway._estimate import Estimate
     from clearway._listings import fabrics, schema, schemes, workloads
     from clearway._machines import Joined, join
-    from clearway._maze import Address, Completion, Completions, Delivery, Maze, Message, Sent, Socket
+    from clearway._maze import Address, Completion, Completions, Delivery, JoinedMaze, Maze, Message, Sent, Socket
     from clearway._results import Result, Table, load
     from clearway._rpc import Rpc, RpcError
     from clearway._run import Comparison, Progress, compare, live, run
@@ -37,6 +37,7 @@ __all__ = [
     "Estimate",
     "Everything",
     "Joined",
+    "JoinedMaze",
     "Maze",
     "MazeOver",
     "Message",
@@ -87,7 +88,7 @@ _PLACES = {
     "_estimate": ("Estimate",),
     "_listings": ("fabrics", "schema", "schemes", "workloads"),
     "_machines": ("Joined", "join"),
-    "_maze": ("Address", "Completion", "Completions", "Delivery", "Maze", "Message", "Sent", "Socket"),
+    "_maze": ("Address", "Completion", "Completions", "Delivery", "JoinedMaze", "Maze", "Message", "Sent", "Socket"),
     "_results": ("Result", "Table", "load"),
     "_rpc": ("Rpc", "RpcError"),
     "_run": ("Comparison", "Progress", "compare", "live", "run"),

@@ -16,8 +16,9 @@ FLOW_LEVEL = {
 }  # fmt: skip
 """Of the tables that have fewer columns at flow level: those that they have."""
 
-LIVE = ("lateness", "refused", "attached", "machines")
-"""What a live run has beside them; the last two only with attached hosts, and on several machines."""
+LIVE = ("lateness", "refused", "attached", "machines", "clients")
+"""What a live run has beside them; the last three only with attached hosts, on several machines, with programs that
+have joined it."""
 
 # columns: begin
 TABLES: dict[str, dict[str, str]] = {
