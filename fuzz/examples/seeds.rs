@@ -5,6 +5,8 @@ use std::path::Path;
 
 use catalogue::{LinkControl, Sharing, Transport};
 use live::frame::{Codec, Frame};
+use live::maze::wire::{self, Ask, Fate, Tell};
+use live::maze::{Address, MazeError};
 use node::Telemetry;
 use node::packet::flags::TELEMETRY;
 use node::telemetry::HopRecord;
@@ -19,7 +21,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("seeds");
     let transports: Vec<Transport> = Transport::NAMES.iter().filter_map(|name| Transport::named(name)).collect();
     let (flow_control, sharing) = (LinkControl::None, Sharing::default());
-    let codec = Codec { transports: &transports, flow_control: &flow_control, sharing: &sharing, hosts: 8, links: 16 };
+    let codec = Codec {
+        transports: &transports,
+        flow_control: &flow_control,
+        sharing: &sharing,
+        retry: false,
+        hosts: 8,
+        links: 16,
+    };
     for (index, transport) in transports.iter().enumerate() {
         let name = transport.name();
         let text = format!(
@@ -51,6 +60,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 gone: now,
                 tail_lag_ps: 0,
                 queue: 0,
+                retry: 0,
                 packet,
                 journey: Journey::default(),
                 telemetry,
@@ -75,5 +85,39 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             fs::write(seeds.join(format!("header/{name}-{number}")), header)?;
         }
     }
+    clients(&seeds.join("client"))?;
     Ok(())
+}
+
+/// What a program that has joined a Maze says, and what it is told.
+fn clients(seeds: &Path) -> std::io::Result<()> {
+    let at = |host, port| Address { host: HostId(host), port };
+    let asks = [
+        Ask::Hello { version: wire::VERSION },
+        Ask::Open { ask: 1, host: 3, port: 7 },
+        Ask::Send { ask: 2, from: at(3, 7), to: at(0, 49_152), class: 0, content: b"how are you?" },
+        Ask::Taken { flow: 5 },
+        Ask::Close { at: at(3, 7) },
+    ];
+    let times = [Some(1_000), Some(2_000), None];
+    let [started, delivered, completed] = times;
+    let fate = |failure, ended| Fate { flow: 4, started, delivered, completed, failure, given_up: ended, ended };
+    let tells = [
+        Tell::Welcome { dilation: 20, hosts: vec!["host0", "host1"], classes: vec![("rpc", "dctcp")] },
+        Tell::Opened { ask: 1, at: at(3, 7) },
+        Tell::Accepted { ask: 2, flow: 4 },
+        Tell::Refused { ask: 3, why: MazeError::Full("no room".to_owned()) },
+        Tell::Fate(fate(None, false)),
+        Tell::Fate(fate(Some(MazeError::Undelivered("nobody listens".to_owned())), true)),
+        Tell::Came { flow: 5, from: at(0, 49_152), to: at(3, 7), class: 0, delivered: 9_000, content: b"fine" },
+        Tell::Over { why: "the run is over" },
+    ];
+    let (mut said, mut told) = (Vec::new(), Vec::new());
+    asks.iter().for_each(|ask| ask.emit(&mut said));
+    tells.iter().for_each(|tell| tell.emit(&mut told));
+    fs::create_dir_all(seeds)?;
+    fs::write(seeds.join("refused-cut-off"), &said[..said.len() - 1])?;
+    fs::write(seeds.join("refused-length"), [255; 8])?;
+    fs::write(seeds.join("said"), said)?;
+    fs::write(seeds.join("told"), told)
 }

@@ -16,6 +16,7 @@ use link_control::{pfc, pyrrha};
 use live::attach::ip::{self, OFFLOAD_BYTES, Packets};
 use live::attach::neighbours::{self, ETHERNET_BYTES, Ethernet};
 use live::frame::{self, Codec};
+use live::maze;
 use node::wire::{self, Writer};
 use node::{Header, Packet};
 use sharing::limiter;
@@ -48,6 +49,7 @@ pub const TARGETS: &[(&str, Reader)] = &[
     ("frame", frame),
     ("ring", ring),
     ("trunk", trunk),
+    ("client", client),
     ("tenants", tenants),
     ("device", device),
     ("module", modules::module),
@@ -262,7 +264,14 @@ fn frame(bytes: &[u8]) -> bool {
     let transports: Vec<Transport> = Transport::NAMES.iter().filter_map(|name| Transport::named(name)).collect();
     let flow_control = LinkControl::named("pyrrha").expect("it is in the catalogue");
     let sharing = Sharing::named("elastic_switch").expect("it is in the catalogue");
-    let codec = Codec { transports: &transports, flow_control: &flow_control, sharing: &sharing, hosts: 8, links: 16 };
+    let codec = Codec {
+        transports: &transports,
+        flow_control: &flow_control,
+        sharing: &sharing,
+        retry: false,
+        hosts: 8,
+        links: 16,
+    };
     datagram(&codec, &sealed(bytes)) | datagram(&codec, bytes)
 }
 
@@ -272,7 +281,14 @@ fn ring(bytes: &[u8]) -> bool {
     let transports: Vec<Transport> = Transport::NAMES.iter().filter_map(|name| Transport::named(name)).collect();
     let flow_control = LinkControl::named("pyrrha").expect("it is in the catalogue");
     let sharing = Sharing::named("elastic_switch").expect("it is in the catalogue");
-    let codec = Codec { transports: &transports, flow_control: &flow_control, sharing: &sharing, hosts: 8, links: 16 };
+    let codec = Codec {
+        transports: &transports,
+        flow_control: &flow_control,
+        sharing: &sharing,
+        retry: false,
+        hosts: 8,
+        links: 16,
+    };
     let (mut entries, mut packets) = (0, 0);
     let refused = live::ring::read_any(bytes, |entry| {
         entries += 1;
@@ -293,13 +309,41 @@ fn trunk(bytes: &[u8]) -> bool {
     let transports: Vec<Transport> = Transport::NAMES.iter().filter_map(|name| Transport::named(name)).collect();
     let flow_control = LinkControl::named("pyrrha").expect("it is in the catalogue");
     let sharing = Sharing::named("elastic_switch").expect("it is in the catalogue");
-    let codec = Codec { transports: &transports, flow_control: &flow_control, sharing: &sharing, hosts: 8, links: 16 };
+    let codec = Codec {
+        transports: &transports,
+        flow_control: &flow_control,
+        sharing: &sharing,
+        retry: false,
+        hosts: 8,
+        links: 16,
+    };
     let mut packets = 0;
     let (entries, whole) =
         live::machines::read_any(bytes, |entry| packets += usize::from(codec.parse_body(entry).is_ok()));
     // A record has a kind, a length and two workers at least.
     assert!(packets <= entries && 9 * entries <= bytes.len(), "{entries} entries of {} bytes", bytes.len());
     whole && packets > 0
+}
+
+/// What a program that has joined a Maze by its socket says, and what it is told: a stream of notes, cut anywhere.
+/// Accepted is what is notes to its end.
+fn client(bytes: &[u8]) -> bool {
+    let (mut stream, mut note, mut notes) = (bytes, Vec::new(), 0);
+    loop {
+        match maze::wire::read(&mut stream, maze::wire::NOTE_BYTES_MAX, &mut note, || {}) {
+            Ok(()) => {}
+            Err(maze::wire::Broken::Gone) => return notes > 0,
+            Err(_) => return false,
+        }
+        let mut again = Vec::new();
+        match (maze::wire::Ask::parse(&note), maze::wire::Tell::parse(&note)) {
+            (Ok(ask), _) => ask.emit(&mut again),
+            (_, Ok(tell)) => tell.emit(&mut again),
+            _ => return false,
+        }
+        assert_eq!(again[4..], note);
+        notes += 1;
+    }
 }
 
 /// The fields of a frame with what stands before and behind them.

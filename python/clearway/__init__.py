@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from clearway._estimate import Estimate
     from clearway._listings import fabrics, schema, schemes, workloads
     from clearway._machines import Joined, join
-    from clearway._maze import Address, Completion, Completions, Delivery, Maze, Message, Sent, Socket
+    from clearway._maze import Address, Completion, Completions, Delivery, JoinedMaze, Maze, Message, Sent, Socket
     from clearway._new import new_transport
     from clearway._results import Result, Table, load
     from clearway._rpc import Rpc, RpcError
@@ -38,6 +38,7 @@ __all__ = [
     "Estimate",
     "Everything",
     "Joined",
+    "JoinedMaze",
     "Maze",
     "MazeOver",
     "Message",
@@ -89,7 +90,7 @@ _PLACES = {
     "_estimate": ("Estimate",),
     "_listings": ("fabrics", "schema", "schemes", "workloads"),
     "_machines": ("Joined", "join"),
-    "_maze": ("Address", "Completion", "Completions", "Delivery", "Maze", "Message", "Sent", "Socket"),
+    "_maze": ("Address", "Completion", "Completions", "Delivery", "JoinedMaze", "Maze", "Message", "Sent", "Socket"),
     "_new": ("new_transport",),
     "_results": ("Result", "Table", "load"),
     "_rpc": ("Rpc", "RpcError"),

@@ -69,6 +69,14 @@ Join = Annotated[
         metavar="HOST:PORT",
     ),
 ]
+Sockets = Annotated[
+    Path | None,
+    typer.Option(
+        help="Let other programs send messages over the network, until the scenario's end, Ctrl-C or SIGTERM: they "
+        "join by the Unix socket that is made at this path, with `cw.Maze.connect`. Only this user may open it.",
+        metavar="PATH",
+    ),
+]
 TokenFile = Annotated[
     Path | None,
     typer.Option(
@@ -93,15 +101,17 @@ def live(
     listen: Listen = None,
     join: Join = None,
     token_file: TokenFile = None,
+    sockets: Sockets = None,
     json_: Json = False,
 ) -> None:
-    """Run a scenario in real time, and in the simulator for comparison, unless hosts are attached."""
+    """Run a scenario in real time, and in the simulator for comparison, unless hosts are attached or programs join."""
     devices = pairs("--attach", attach, "=", "host3=tap0 or host3=netns:red")
     sets = [("attach", host, device) for host, device in devices.items()]
     sets += [("capture", link, file) for link, file in places("--capture", capture).items()]
     named = [f"live.{table}.{name}={json.dumps(value)}" for table, name, value in sets]
     if join is not None:
-        _refuse_with_join(bench or processes > 1 or machines > 1 or bool(listen) or bool(out) or bool(named))
+        others = bool(listen) or bool(out) or bool(named) or sockets is not None
+        _refuse_with_join(bench or processes > 1 or machines > 1 or others)
         given = read_scenarios([scenario], set_, seed, load)[0] if scenario is not None else None
         _join(join, _token(token_file), given, Said(json_))
         return
@@ -111,6 +121,8 @@ def live(
         )
     if bench == (scenario is not None):
         raise typer.BadParameter("give a scenario, or --bench, which needs none", param_hint="SCENARIO.toml")
+    if sockets is not None and processes * machines > 1:
+        raise typer.BadParameter("programs join a run of one process: leave one out", param_hint="--sockets")
     if scenario is None:
         from clearway._live_bench import bench as measure
 
@@ -122,21 +134,32 @@ def live(
 
     def run() -> cw.Result:
         return cw.live(
-            read, name="live", progress=True, processes=processes, machines=machines, listen=listen, token=token
+            read,
+            name="live",
+            progress=True,
+            processes=processes,
+            machines=machines,
+            listen=listen,
+            token=token,
+            sockets=sockets,
         )
 
-    _run(read, folder, run, Said(json_), first=machines > 1)
+    _run(read, folder, run, Said(json_), first=machines > 1, joined=sockets is not None)
 
 
-def _run(read: cw.Scenario, folder: Path, run: Callable[[], cw.Result], said: Said, *, first: bool) -> None:
-    """Runs a scenario live and in the simulator: live `first` where other machines wait for it."""
+def _run(
+    read: cw.Scenario, folder: Path, run: Callable[[], cw.Result], said: Said, *, first: bool, joined: bool
+) -> None:
+    """Runs a scenario live and in the simulator: live `first` where other machines wait for it, and not simulated where
+    programs have `joined`, or hosts are attached.
+    """
     with held(folder):
         for name in ("simulated", "live"):
             check_result(folder / name)
         attached = bool(read.to_dict().get("live", {}).get("attach"))
         results: list[cw.Result] = []
         for name in ("live", "simulated") if first else ("simulated", "live"):
-            if (attached and name == "simulated") or any(result.interrupted for result in results):
+            if ((attached or joined) and name == "simulated") or any(result.interrupted for result in results):
                 continue
             result = run() if name == "live" else cw.run(read, name=name, progress=True)
             result.save(folder / name)
@@ -150,6 +173,8 @@ def _run(read: cw.Scenario, folder: Path, run: Callable[[], cw.Result], said: Sa
         if attached:
             devices = results[-1].attached.to_pandas()
             said.table(devices.set_index("host"), "attached")
+        if joined:
+            said.table(results[-1].clients.to_pandas().set_index("pid"), "clients")
         if first:
             said.table(results[-1].machines.to_pandas().set_index("machine"), "machines")
         if results[-1].name == "live":
@@ -161,7 +186,7 @@ def _run(read: cw.Scenario, folder: Path, run: Callable[[], cw.Result], said: Sa
             facts = {key: info[key] for key in ("late_us_median", "late_us_p99", "machine_s", "refused_datagrams")}
             said.line(late, facts)
         said.place("results", folder)
-    finish(results, said, endless=attached)
+    finish(results, said, endless=attached or joined)
 
 
 def _token(file: Path | None) -> str:

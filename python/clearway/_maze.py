@@ -24,14 +24,14 @@ CLOSE_SECONDS = 10.0
 HELPER_SECONDS = 1.0
 """How long closing waits for a thread that answers calls: it may be in the program's own code."""
 
-_OPEN: weakref.WeakSet[Maze] = weakref.WeakSet()
+_OPEN: weakref.WeakSet[Maze | JoinedMaze] = weakref.WeakSet()
 
 
 @atexit.register
 def _close_all() -> None:
     """A program that ends without closing leaves no thread that waits, which could not end with the interpreter."""
     for maze in list(_OPEN):
-        if maze._result is None:
+        if isinstance(maze, JoinedMaze) or maze._result is None:
             maze.close(0)
 
 
@@ -191,37 +191,14 @@ class Socket:
         return f"<Socket {self.address}>"
 
 
-class Maze:
-    """A scenario that runs in real time while a program sends messages over it.
+class _Network:
+    """What a Maze of this program and one of another program have in common."""
 
-    A message goes through the host, links and switches as all packets do, over the transport of its class, beside the
-    scenario's own traffic: `live.sockets` in the scenario names classes, and without it there is one, `socket`, over
-    the scenario's `transport`. It arrives whole and unchanged, or not at all. It is a flow of the result. The run lasts
-    until `close`, which gives the result, or until `measure.end`.
+    _core: _core.Maze | _core.JoinedMaze
 
-    >>> import clearway as cw
-    >>> rack = cw.Scenario.load("examples/live/rpc.toml")
-    >>> with cw.Maze(rack) as maze, maze.socket("host0") as client, maze.socket("host3", port=7) as server:
-    ...     sent = client.send("host3:7", b"how are you?", kind="rpc")
-    ...     question = server.receive(timeout=60)
-    ...     _ = server.send(question.source, b"fine", kind="rpc")
-    ...     answer = client.receive(timeout=60).content
-    >>> question.content, answer
-    (b'how are you?', b'fine')
-    >>> flows = maze.result.flows.to_pandas()
-    >>> flows[flows["class"] == "rpc"].bytes.tolist()  # 8 of them are the ports and a checksum
-    [20, 12]
-    """
-
-    def __init__(self, scenario: Scenario | str | Path, *, name: str | None = None) -> None:
-        self._scenario = scenario_of(scenario)
-        self._name = name if name is not None else f"{self._scenario.name}, live"
-        self._began = (time.perf_counter(), time.process_time())
-        self._core = _core.Maze(_outside.native(self._scenario._core, "live runs"))
-        self._result: Result | None = None
+    def __init__(self) -> None:
         # Threads that end when it is closed.
         self._helpers: list[threading.Thread] = []
-        _OPEN.add(self)
 
     @property
     def hosts(self) -> list[str]:
@@ -248,6 +225,93 @@ class Maze:
         """Makes a completion queue."""
         return Completions(self._core.completions())
 
+    def _join_helpers(self) -> None:
+        for helper in self._helpers:
+            if helper is not threading.current_thread():
+                helper.join(HELPER_SECONDS)
+
+
+class JoinedMaze(_Network):
+    """A Maze that runs in another program, joined by its socket. `Maze.connect` makes it.
+
+    Sockets, completion queues and `cw.Rpc` work as over a Maze of this program. A message has up to 64 MiB, and
+    messages of this program that are under way, or that nobody has received, take 64 MiB together.
+
+    A message is a flow of the other program's result, whose table `clients` has a row for this program.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        super().__init__()
+        self._path = Path(path)
+        self._core = _core.JoinedMaze(self._path)
+        _OPEN.add(self)
+
+    def close(self, timeout: float = CLOSE_SECONDS) -> None:
+        """Leaves the Maze, which goes on. Before, it waits for at most `timeout` seconds until all messages of this
+        program have ended.
+        """
+        _OPEN.discard(self)
+        try:
+            self._core.close(timeout)
+        finally:
+            self._join_helpers()
+
+    def __enter__(self) -> JoinedMaze:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close(CLOSE_SECONDS if error is None else 0.0)
+
+    def __repr__(self) -> str:
+        return f"<JoinedMaze {self._path}: {self.over or 'lives'}>"
+
+
+class Maze(_Network):
+    """A scenario that runs in real time while a program sends messages over it.
+
+    A message goes through the host, links and switches as all packets do, over the transport of its class, beside the
+    scenario's own traffic: `live.sockets` in the scenario names classes, and without it there is one, `socket`, over
+    the scenario's `transport`. It arrives whole and unchanged, or not at all. It is a flow of the result. The run lasts
+    until `close`, which gives the result, or until `measure.end`.
+
+    >>> import clearway as cw
+    >>> rack = cw.Scenario.load("examples/live/rpc.toml")
+    >>> with cw.Maze(rack) as maze, maze.socket("host0") as client, maze.socket("host3", port=7) as server:
+    ...     sent = client.send("host3:7", b"how are you?", kind="rpc")
+    ...     question = server.receive(timeout=60)
+    ...     _ = server.send(question.source, b"fine", kind="rpc")
+    ...     answer = client.receive(timeout=60).content
+    >>> question.content, answer
+    (b'how are you?', b'fine')
+    >>> flows = maze.result.flows.to_pandas()
+    >>> flows[flows["class"] == "rpc"].bytes.tolist()  # 8 of them are the ports and a checksum
+    [20, 12]
+    """
+
+    _core: _core.Maze
+
+    def __init__(self, scenario: Scenario | str | Path, *, name: str | None = None) -> None:
+        super().__init__()
+        self._scenario = scenario_of(scenario)
+        self._name = name if name is not None else f"{self._scenario.name}, live"
+        self._began = (time.perf_counter(), time.process_time())
+        self._core = _core.Maze(_outside.native(self._scenario._core, "live runs"))
+        self._result: Result | None = None
+        _OPEN.add(self)
+
+    @staticmethod
+    def connect(path: str | Path) -> JoinedMaze:
+        """Joins a Maze that runs in another program, `clearway live SCENARIO.toml --sockets PATH`, by its socket.
+
+        >>> import clearway as cw
+        >>> with cw.Maze.connect("/tmp/rack.socket") as maze:  # doctest: +SKIP
+        ...     with maze.socket("host0") as client:
+        ...         _ = client.send("host3:7", b"how are you?").wait(timeout=60)
+        """
+        return JoinedMaze(path)
+
     def close(self, timeout: float = CLOSE_SECONDS) -> Result:
         """Ends the run and returns its result. Before, it waits for at most `timeout` seconds until all messages have
         ended.
@@ -255,9 +319,7 @@ class Maze:
         try:
             ran = self._core.close(_outside.native(self._scenario._core, "live runs"), timeout)
         finally:
-            for helper in self._helpers:
-                if helper is not threading.current_thread():
-                    helper.join(HELPER_SECONDS)
+            self._join_helpers()
         if ran is not None:
             self._result = result_of(self._name, ran, *self._began)
         return self.result

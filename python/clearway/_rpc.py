@@ -13,7 +13,7 @@ from contextlib import suppress
 from types import TracebackType
 
 from clearway._errors import MazeOver, Rejected, Undelivered
-from clearway._maze import Address, Completion, Maze, address_of
+from clearway._maze import Address, Completion, JoinedMaze, Maze, address_of
 
 REQUEST, ANSWER, ERROR = range(3)
 HEADER = struct.Struct(">QB")
@@ -54,7 +54,7 @@ class Rpc:
 
     def __init__(
         self,
-        maze: Maze,
+        maze: Maze | JoinedMaze,
         host: str,
         port: int | None = None,
         *,

@@ -141,6 +141,7 @@ def live(
     listen: str | None = None,
     token: str | None = None,
     tell: Callable[[str], object] = tell,
+    sockets: str | Path | None = None,
 ) -> Result:
     """Runs a scenario in real time, with real content, on the simulator's own hosts and switches.
 
@@ -148,6 +149,9 @@ def live(
     `live.workers` threads and a part of the nodes, and so has each of several `machines`: the run then waits at the
     address `listen` ("0.0.0.0:7770") until the others have called `cw.join` with the same `token` (by default that of
     the environment variable CLEARWAY_TOKEN). `tell` is called with messages about what happens until then.
+
+    With `sockets`, other programs send messages over the network while the run lasts: they join it by the Unix socket
+    at that path, with `cw.Maze.connect`.
     """
     if processes < 1:
         raise ValueError(f"processes: {processes} is not at least 1")
@@ -157,9 +161,13 @@ def live(
         raise ValueError('machines and listen go together: machines=2, listen="0.0.0.0:7770"')
     if machines > 1 and processes > 1:
         raise ValueError("on several machines each is one process: set live.workers for more threads")
+    if sockets is not None and processes * machines > 1:
+        raise ValueError("programs join a run of one process: leave out processes and machines, or sockets")
     scenario = scenario_of(scenario)
     label = name if name is not None else f"{scenario.name}, live"
     core = _outside.native(scenario._core, "live runs")
+    if sockets is not None:
+        return _run(label, progress, lambda listen: _core.live_sockets(core, sockets, listen))
     if listen is not None:
         at, secret = listen, the_token(token)
         return _run(label, progress, lambda listen: _core.live_machines(core, machines, at, secret, tell, listen))

@@ -19,8 +19,9 @@ FLOW_LEVEL = {
 LINKS_LEVEL = {"links": {"flows": "uint64", "mean_wait_ps": "double", "simulated": "name"}}
 """What tables have at the level of single links beside the columns of flow level."""
 
-LIVE = ("lateness", "refused", "attached", "machines")
-"""What a live run has beside them; the last two only with attached hosts, and on several machines."""
+LIVE = ("lateness", "refused", "attached", "machines", "clients")
+"""What a live run has beside them; the last three only with attached hosts, on several machines, with programs that
+have joined it."""
 
 # columns: begin
 TABLES: dict[str, dict[str, str]] = {

@@ -33,6 +33,14 @@ pub trait Carrier: Sized {
     /// A host has done something at `now`, its records say what.
     #[inline(always)]
     fn acted(_links: &mut Links<Self>, _now: Time, _host: &mut Host) {}
+
+    /// A link may have to send a packet again: what it carries beside its fields, if there is anything.
+    fn copied(_links: &Links<Self>, _id: PacketId) -> Option<Box<[u8]>> {
+        None
+    }
+
+    /// A packet that is sent again has a new place in the pool: it gets what was copied of the first.
+    fn restored(_links: &mut Links<Self>, _id: PacketId, _copy: Option<&[u8]>) {}
 }
 
 /// When a packet leaves a node and is seen in the next.

@@ -10,6 +10,7 @@ mod ports;
 mod queues;
 mod states;
 mod utilisation;
+mod words;
 
 use std::sync::Arc;
 
@@ -140,21 +141,6 @@ impl Probes {
     pub fn telling(mut self, losses: Option<&TellsLosses>) -> Probes {
         self.losses = losses.map(|losses| Box::new(losses.clone()));
         self
-    }
-
-    /// The same without those probes that can't send their results to another process. Gives the tables that a run has
-    /// not for that.
-    pub fn keep_those_that_pack(&mut self) -> Vec<&'static str> {
-        let left_out = [
-            self.congestion.take().map(|_| &["congestion"][..]),
-            self.entities.take().map(|_| &["entities", "waits", "aqs"][..]),
-            self.guarantee.take().map(|_| &["guarantees", "guaranteed_waits"][..]),
-            self.packets.take().map(|_| &["packets"][..]),
-            self.events.take().map(|_| &["events"][..]),
-            self.ports.take().map(|_| &["ports"][..]),
-            self.states.take().map(|_| &["states"][..]),
-        ];
-        left_out.into_iter().flatten().flatten().copied().collect()
     }
 }
 

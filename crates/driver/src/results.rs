@@ -1,7 +1,7 @@
 //! From parts to tables.
 
 use node::PortStats;
-use run::{Flows, InFlight, Plan, Table, counted, counter_table, job_tables, link_table, measure_table};
+use run::{Counted, Flows, InFlight, Plan, Table, counted, counter_table, job_tables, link_table, measure_table};
 use units::{LinkId, SwitchId, Time};
 
 use crate::{Carrier, Driver, End, Outlet, Pipe, Probe, Summary, Whole, sender_stats};
@@ -26,14 +26,7 @@ pub fn tables<C: Carrier, P: Probe>(
     let hosts = || whole.hosts.iter().map(|slot| &slot.host);
     let counted = counted(plan, hosts(), whole.switches.iter().map(|slot| &slot.switch));
     let counted = counted.into_iter().chain(others.iter().flat_map(|other| other.counted.iter().copied()));
-    let repeaters = parts.iter().flat_map(|part| part.links.outlets.iter().flat_map(|outlet| &outlet.repeater));
-    let by_links = plan.transports.len() + 2;
-    let pipes = parts.iter().flat_map(|part| part.links.pipes.iter().filter(|pipe| pipe.acceptor.is_some()));
-    let hits = pipes.flat_map(|pipe| &pipe.noise).flat_map(|noise| {
-        [("llr_damaged_packets", noise.corrupted_packets), ("llr_vanished_packets", noise.lossy_packets)]
-    });
-    let by_retry = repeaters.flat_map(|of| of.counters()).chain(hits);
-    let counted = counted.chain(by_retry.map(|(name, value)| (by_links, name, value)));
+    let counted = counted.chain(counted_by_links(plan, parts));
     let measured = hosts().flat_map(|host| &host.measures).chain(others.iter().flat_map(|other| &other.measures));
     let done = hosts().flat_map(|host| host.done()).chain(others.iter().flat_map(|other| other.done.iter().copied()));
     let jobs = job_tables(&plan.jobs, &plan.fabric, flows.times(), done);
@@ -42,6 +35,20 @@ pub fn tables<C: Carrier, P: Probe>(
     tables.extend(jobs);
     tables.extend(measure_table(measured.copied().collect()));
     tables
+}
+
+/// What link-level retry counts at the ends of links, which [`counted`] does not see.
+pub(crate) fn counted_by_links<'a, C: Carrier, P: Probe>(
+    plan: &Plan,
+    parts: &'a [Driver<C, P>],
+) -> impl Iterator<Item = Counted> + 'a {
+    let repeaters = parts.iter().flat_map(|part| part.links.outlets.iter().flat_map(|outlet| &outlet.repeater));
+    let pipes = parts.iter().flat_map(|part| part.links.pipes.iter().filter(|pipe| pipe.acceptor.is_some()));
+    let hits = pipes.flat_map(|pipe| &pipe.noise).flat_map(|noise| {
+        [("llr_damaged_packets", noise.corrupted_packets), ("llr_vanished_packets", noise.lossy_packets)]
+    });
+    let by_links = plan.transports.len() + 2;
+    repeaters.flat_map(|of| of.counters()).chain(hits).map(move |(name, value)| (by_links, name, value))
 }
 
 /// Notes for readers of the tables.

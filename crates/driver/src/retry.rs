@@ -29,6 +29,8 @@ pub struct Repeater {
 struct Kept {
     slot: Slot,
     telemetry: Option<Box<Telemetry>>,
+    /// What its carrier has of it.
+    content: Option<Box<[u8]>>,
     /// When its first bit left first.
     since: Time,
 }
@@ -123,14 +125,15 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
     /// A new packet begins to leave: it gets a number, and is kept.
     #[cold]
     pub(crate) fn keep(&mut self, outlet: u32, now: Time, id: PacketId) {
-        let Some(end) = &mut self.links.outlets[outlet as usize].repeater else { return };
         let slot = *self.links.pool.get(id);
         if !is_numbered(&slot.packet) {
             return;
         }
+        let content = C::copied(&self.links, id);
+        let Some(end) = &mut self.links.outlets[outlet as usize].repeater else { return };
         let telemetry = slot.packet.has(flags::TELEMETRY).then(|| Box::new(*self.links.pool.telemetry_mut(id)));
         let bytes = u32::from(slot.packet.wire_bytes);
-        let number = end.sender.sent(now, bytes, Kept { slot, telemetry, since: now });
+        let number = end.sender.sent(now, bytes, Kept { slot, telemetry, content, since: now });
         if !slot.packet.has(flags::LINK_FRAME) {
             end.sent = (end.sent.0 + 1, end.sent.1 + u64::from(bytes));
         }
@@ -147,17 +150,18 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
             self.links.launch(outlet, now, free_at, id);
             return Repeats::Busy(free_at);
         }
-        let Some((number, Kept { slot, telemetry, since })) = end.sender.replay(now) else {
+        let Some((number, Kept { slot, telemetry, content, since })) = end.sender.replay(now) else {
             return if end.sender.full() { Repeats::Full } else { Repeats::Nothing };
         };
         let (mut slot, waited) = (*slot, now - *since);
-        let telemetry = telemetry.as_deref().copied();
+        let (telemetry, content) = (telemetry.as_deref().copied(), content.clone());
         slot.transit.in_port = number;
         slot.transit.queued[self.hop_of(outlet) as usize] += waited;
         let id = self.links.pool.insert(slot.packet, slot.transit);
         if let Some(telemetry) = telemetry {
             *self.links.pool.telemetry_mut(id) = telemetry;
         }
+        C::restored(&mut self.links, id, content.as_deref());
         let free_at = self.occupy(outlet, now, u32::from(slot.packet.wire_bytes));
         self.links.launch(outlet, now, free_at, id);
         Repeats::Busy(free_at)

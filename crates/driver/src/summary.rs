@@ -13,7 +13,7 @@ use run::{Counted, FlowEvent, FlowRecord, InFlight, Journey, Measured, Noted, Pl
 use units::{Duration, FlowId, LinkId, NodeId, Time};
 
 use crate::deadlock::{Queue, Waits, waits};
-use crate::results::{Lost, Sent, link_ends};
+use crate::results::{Lost, Sent, counted_by_links, link_ends};
 use crate::{Carrier, Driver, Probe, Tally, digest};
 
 /// What parts have to say, without the parts.
@@ -81,7 +81,7 @@ pub fn pack<C: Carrier, P: Probe>(plan: &Plan, parts: &[Driver<C, P>], end: Time
         to.u64(done.end.ps());
     });
     let counted = counted(plan, hosts().map(|slot| &slot.host), switches().map(|slot| &slot.switch));
-    each(to, counted, |to, (by, name, value)| {
+    each(to, counted.into_iter().chain(counted_by_links(plan, parts)).collect(), |to, (by, name, value)| {
         to.u64(by as u64);
         pack_name(to, name);
         to.u64(value);
@@ -114,7 +114,8 @@ impl<P: Probe> Summary<P> {
         from.begin("summary");
         let digest = from.u64()?;
         let (packet_hops, events) = (number(from)?, number(from)?);
-        let tally = Tally { sent: number(from)?, received: number(from)?, lost: number(from)?, inside: number(from)? };
+        let (sent, received) = (number(from)?, number(from)?);
+        let tally = Tally { sent, received, lost: difference(from)?, inside: difference(from)? };
         let link = |from: &mut Reader<'_>, end: fn(&fabric::Link) -> NodeId| {
             let id = LinkId(from.u32()?);
             let known = plan.fabric.links.get(id.index()).is_some_and(|link| has(end(link)));
@@ -129,7 +130,7 @@ impl<P: Probe> Summary<P> {
         let senders = all(from, |from| Ok((link(from, |link| link.from)?, parse_port(from)?)))?;
         let receivers = all(from, |from| {
             let link = link(from, |link| link.to)?;
-            let (dead_packets, lossy_packets) = (number(from)?, number(from)?);
+            let (dead_packets, lossy_packets) = (difference(from)?, number(from)?);
             let (corrupted_packets, unnoticed_packets) = (number(from)?, number(from)?);
             Ok((link, InFlight { dead_packets, lossy_packets, corrupted_packets, unnoticed_packets }))
         })?;
@@ -150,7 +151,7 @@ impl<P: Probe> Summary<P> {
         })?;
         let counted = all(from, |from| {
             let by = from.u64()? as usize;
-            if by > plan.transports.len() + 1 {
+            if by > plan.transports.len() + 2 {
                 return Err(Malformed { what: "counter of a summary" });
             }
             Ok((by, parse_name(&mut names, from)?, number(from)?))
@@ -202,6 +203,13 @@ fn all<T>(
 
 fn number(from: &mut Reader<'_>) -> Result<u64, Malformed> {
     from.u64().and_then(|number| (number <= MOST).then_some(number).ok_or(Malformed { what: "number of a summary" }))
+}
+
+/// What one end of a link says less than the other: it may be below zero where link-level retry counts at both ends.
+fn difference(from: &mut Reader<'_>) -> Result<u64, Malformed> {
+    let number = from.u64()?;
+    let sound = number.cast_signed().unsigned_abs() <= MOST;
+    sound.then_some(number).ok_or(Malformed { what: "difference of a summary" })
 }
 
 fn time(from: &mut Reader<'_>) -> Result<Time, Malformed> {

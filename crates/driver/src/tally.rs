@@ -48,7 +48,7 @@ impl Tally {
         let trims = if plan.settings.overflow == Overflow::Trim { ", cut-off payload counted as lost" } else { "" };
         Finding {
             name: "bytes conserved",
-            ok: sent == received + lost + inside,
+            ok: sent == received.wrapping_add(lost).wrapping_add(inside),
             detail: format!("{sent} sent = {received} received + {lost} lost + {inside} inside{trims}"),
         }
     }

@@ -27,7 +27,7 @@ use driver::{Driver, Probe};
 use node::packet::flags;
 use node::wire::{Malformed, Reader, Writer};
 use node::{Header, Packet};
-use run::Plan;
+use run::{Came, Plan};
 use scenario::Networks;
 use units::{FlowId, HostId, Problem, Time};
 
@@ -121,6 +121,8 @@ pub(crate) struct Port {
     /// Packets that have come by the clock, before the worker had done what was due until then.
     waiting: VecDeque<(Time, Packet)>,
     coalescing: Coalescing,
+    /// Where the host takes packets in at `host.intake_rate`: those that have come and wait for that.
+    unread: Option<VecDeque<(Packet, Vec<u8>)>>,
     /// From the device into the fabric, and out of it.
     pub sent: Count,
     pub received: Count,
@@ -160,7 +162,9 @@ pub(crate) fn open(plan: &Plan) -> Result<Vec<Port>, Problem> {
         let (sent, received) = Default::default();
         let coalescing = Coalescing::default();
         let waiting = VecDeque::new();
-        Ok(Port { host, name: what.clone(), device, index: 0, waiting, coalescing, sent, received, marked: 0 })
+        let unread = plan.scenario.host.intake_rate.map(|_| VecDeque::new());
+        let name = what.clone();
+        Ok(Port { host, name, device, index: 0, waiting, coalescing, unread, sent, received, marked: 0 })
     };
     plan.attached.iter().map(open).collect()
 }
@@ -285,8 +289,31 @@ impl Attached {
         self.frames.write(packet.header(), out);
     }
 
-    /// A packet has come to its host: it goes to the device, with others that follow it.
-    pub fn give(&mut self, packet: &Packet, content: Option<&mut [u8]>) {
+    /// A packet has come to its host: it goes to the device, or waits until the host takes it in.
+    pub fn come(&mut self, packet: &Packet, content: Option<&mut [u8]>) {
+        let port = self.ports.iter_mut().find(|port| port.host == packet.dst);
+        match port.and_then(|port| port.unread.as_mut()) {
+            Some(unread) => unread.push_back((*packet, content.map(|content| content.to_vec()).unwrap_or_default())),
+            None => self.give(packet, content),
+        }
+    }
+
+    /// A host that takes packets in at its own rate has done so with some of those that wait.
+    pub fn taken_in(&mut self, host: HostId, Came { taken, lost }: Came) {
+        let Some(place) = self.ports.iter().position(|port| port.host == host) else { return };
+        if lost && let Some(unread) = &mut self.ports[place].unread {
+            unread.pop_back();
+        }
+        for _ in 0..taken {
+            let next = self.ports[place].unread.as_mut().and_then(VecDeque::pop_front);
+            let Some((packet, mut content)) = next else { return };
+            let has_content = content.len() == usize::from(packet.payload_bytes);
+            self.give(&packet, has_content.then_some(&mut content[..]));
+        }
+    }
+
+    /// A packet goes to the device of its host, with others that follow it.
+    fn give(&mut self, packet: &Packet, content: Option<&mut [u8]>) {
         let Some(port) = self.ports.iter_mut().find(|port| port.host == packet.dst) else { return };
         let Some(content) = content.filter(|_| !packet.has(flags::TRIMMED)) else {
             self.refused[Refused::Trimmed as usize] += 1;

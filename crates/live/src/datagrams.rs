@@ -13,7 +13,7 @@ use units::{LinkId, NodeId, Time};
 
 use crate::frame::{Codec, Frame, Refusal};
 use crate::sockets::Sockets;
-use crate::wires::{Sender, Wires};
+use crate::wires::{Sender, Wires, retry_number};
 
 /// Datagrams taken from a node's socket at a time, so that a flood does not hold up what is due.
 const TAKE_MAX: usize = 64;
@@ -92,6 +92,7 @@ pub(crate) fn codec(plan: &Plan) -> Codec<'_> {
         transports: &plan.transports,
         flow_control: &plan.scenario.flow_control,
         sharing: &plan.scenario.sharing,
+        retry: plan.scenario.link.llr.is_some(),
         hosts: plan.fabric.hosts,
         links: plan.fabric.links.len() as u32,
     }
@@ -135,6 +136,9 @@ impl Datagrams {
         }
         for pipe in &mut links.pipes {
             let Sender::Socket(sent) = &links.outlets[pipe.receiver.outlet as usize].sender else { continue };
+            if pipe.acceptor.is_some() {
+                continue; // what has not come is on the link still
+            }
             pipe.lost_packets += sent.count.packets - pipe.receiver.count.packets;
             pipe.lost_bytes += sent.count.bytes - pipe.receiver.count.bytes;
         }
@@ -162,7 +166,7 @@ impl Datagrams {
                 return Taken::Refused;
             }
         };
-        let Frame { link, number, gone, tail_lag_ps, packet, journey, queue, telemetry, content } = frame;
+        let Frame { link, number, gone, tail_lag_ps, packet, journey, queue, retry, telemetry, content } = frame;
         let pipe = &mut links.pipes[link.index()];
         let read = &mut pipe.receiver;
         read.next = number + 1;
@@ -175,7 +179,7 @@ impl Datagrams {
         transit.queued = journey.queued;
         transit.serialised = journey.serialised;
         transit.tail_lag_ps = tail_lag_ps;
-        transit.queue = queue;
+        (transit.queue, transit.in_port) = (queue, retry);
         let at = gone + links.outlets[read.outlet as usize].delay;
         let id = links.pool.insert(packet, transit);
         if packet.has(flags::TELEMETRY) {
@@ -204,6 +208,7 @@ impl Datagrams {
             packet,
             journey: Journey::from(transit),
             queue: transit.queue,
+            retry: retry_number(plan, &transit),
             telemetry,
             content: content.unwrap_or_default(),
         };

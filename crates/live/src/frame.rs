@@ -1,25 +1,26 @@
 //! A packet as a datagram.
 //!
 //! Big-endian, in this order: magic and version; the directed link and the datagram's number on it; when it has left
-//! the sender; the fields that every packet has; its journey so far; the scheme's header in the scheme's own wire
-//! format; the telemetry that it has gathered, if it is flagged for that; the content; a CRC-32 (IEEE 802.3) over all
-//! that. The checksum protects the link, as a frame check sequence does. The application's bytes are checked where they
-//! arrive, against [`content`](crate::content).
+//! the sender, from which queue, and its number under link-level retry; the fields that every packet has; its journey
+//! so far; the scheme's header in the scheme's own wire format; the telemetry that it has gathered, if it is flagged
+//! for that; the content; a CRC-32 (IEEE 802.3) over all that. The checksum protects the link, as a frame check
+//! sequence does. The application's bytes are checked where they arrive, against [`content`](crate::content).
 //!
 //! Anything may come in by a socket. [`Codec::parse`] refuses what is not exactly a frame with a [`Refusal`], and never
 //! panics.
 
 use catalogue::{LinkControl, Sharing, Transport};
 use node::packet::flags::{LINK_FRAME, TELEMETRY};
+use node::retry::RetryMessage;
 use node::wire::{Malformed, Reader, Writer};
-use node::{Packet, Telemetry};
+use node::{Header, Packet, Telemetry};
 use run::Journey;
 use units::{Duration, FlowId, HostId, LinkId, Time};
 
 /// What every frame begins with.
 pub const MAGIC: [u8; 4] = *b"CLWY";
 /// The version of the format, behind that.
-pub const VERSION: u8 = 3;
+pub const VERSION: u8 = 4;
 const CHECKSUM_BYTES: usize = 4;
 
 /// The longest frame that a packet can need: what fits into a UDP datagram over IPv4.
@@ -42,6 +43,8 @@ pub struct Frame<'a> {
     pub journey: Journey,
     /// The queue that it left the sender from, where the flow control numbers queues.
     pub queue: u16,
+    /// Its number on the link, under link-level retry; otherwise 0.
+    pub retry: u16,
     /// What it has gathered or carries; nothing, unless it is flagged for that.
     pub telemetry: Telemetry,
     /// The application's bytes in it; as many as `packet.payload_bytes`.
@@ -125,6 +128,8 @@ pub struct Codec<'a> {
     pub flow_control: &'a LinkControl,
     /// How entities share the run's network; a mechanism may have packets of its own.
     pub sharing: &'a Sharing,
+    /// Whether links repeat what is damaged, and have messages for that.
+    pub retry: bool,
     /// Hosts of the fabric.
     pub hosts: u32,
     /// Directed links of the fabric.
@@ -153,6 +158,7 @@ impl Codec<'_> {
         to.u64(frame.gone.ps());
         to.u32(frame.tail_lag_ps);
         to.u16(frame.queue);
+        to.u16(frame.retry);
         for word in [packet.flow.0, packet.src.0, packet.dst.0, packet.virtual_delay_ns] {
             to.u32(word);
         }
@@ -163,7 +169,9 @@ impl Codec<'_> {
         for ps in [sent.ps(), up.ps(), down.ps(), last.ps(), serialised.ps()] {
             to.u64(ps);
         }
-        if packet.has(LINK_FRAME) {
+        if let Some(message) = RetryMessage::of(packet) {
+            message.emit(to);
+        } else if packet.has(LINK_FRAME) {
             self.flow_control.emit_frame(packet, to);
         } else if let Some(transport) = self.transports.get(usize::from(packet.transport)) {
             transport.emit_header(packet, frame.content, to);
@@ -200,7 +208,9 @@ impl Codec<'_> {
         let mut from = Reader::new(body, "frame");
         let mut frame = parse_fields(&mut from).map_err(|_| Refusal::Length)?;
         self.check(&frame)?;
-        let header = if frame.packet.has(LINK_FRAME) {
+        let header = if is_retry(&frame.packet) {
+            RetryMessage::parse(&mut from).map(|message| frame.packet.set_header(message))
+        } else if frame.packet.has(LINK_FRAME) {
             self.flow_control.parse_frame(&mut from, &mut frame.packet)
         } else if let Some(transport) = self.transports.get(usize::from(frame.packet.transport)) {
             transport.parse_header(&mut from, &mut frame.packet)
@@ -223,7 +233,8 @@ impl Codec<'_> {
     fn check(&self, frame: &Frame<'_>) -> Result<(), Refusal> {
         let packet = &frame.packet;
         let limiters = self.sharing.as_scheme().is_some_and(|scheme| scheme.requirements().is_some());
-        if usize::from(packet.transport) >= self.transports.len() + usize::from(limiters) {
+        let known = usize::from(packet.transport) < self.transports.len() + usize::from(limiters);
+        if !known && !(self.retry && is_retry(packet)) || frame.retry != 0 && !self.retry {
             return Err(Refusal::Transport);
         }
         if frame.link.0 >= self.links {
@@ -245,11 +256,18 @@ impl Codec<'_> {
     }
 }
 
+/// Whether it says that it is a message of link-level retry, whatever it has for a header.
+fn is_retry(packet: &Packet) -> bool {
+    let mark = RetryMessage::Ack(0).packet();
+    packet.has(LINK_FRAME) && packet.transport == mark.transport
+}
+
 /// What a frame begins with, behind magic and version and up to its scheme's header.
 fn parse_fields<'a>(from: &mut Reader<'_>) -> Result<Frame<'a>, Malformed> {
     let [transport, class, flags, hops] = from.array()?;
     let (link, number) = (LinkId(from.u32()?), from.u64()?);
-    let (gone, tail_lag_ps, queue) = (Time::from_ps(from.u64()?), from.u32()?, from.u16()?);
+    let (gone, tail_lag_ps) = (Time::from_ps(from.u64()?), from.u32()?);
+    let (queue, retry) = (from.u16()?, from.u16()?);
     let (flow, src, dst) = (FlowId(from.u32()?), HostId(from.u32()?), HostId(from.u32()?));
     let mut packet = Packet::bare(flow, src, dst);
     packet.virtual_delay_ns = from.u32()?;
@@ -264,5 +282,5 @@ fn parse_fields<'a>(from: &mut Reader<'_>) -> Result<Frame<'a>, Malformed> {
     let mut duration = || from.u64().map(Duration::from_ps);
     let journey = Journey { sent, queued: [duration()?, duration()?, duration()?], serialised: duration()? };
     let telemetry = Telemetry::default();
-    Ok(Frame { link, number, gone, tail_lag_ps, packet, journey, queue, telemetry, content: &[] })
+    Ok(Frame { link, number, gone, tail_lag_ps, packet, journey, queue, retry, telemetry, content: &[] })
 }

@@ -15,6 +15,9 @@
 
 mod counter;
 mod exchange;
+mod remote;
+mod serve;
+pub mod wire;
 
 use std::fmt;
 use std::sync::Arc;
@@ -26,10 +29,12 @@ use scenario::{LiveLinks, Scenario, SocketSpec};
 use units::{HostId, Problem, Time};
 
 use crate::RunResult;
-use exchange::{Mailbox, Ticket};
+use exchange::{Arrived, Ends, Mailbox, Ticket};
 
 pub(crate) use counter::Counter;
 pub(crate) use exchange::Exchange;
+pub use remote::Remote;
+pub use serve::serve;
 
 /// The class of messages in a scenario without `live.sockets`.
 const CLASS: &str = "socket";
@@ -118,25 +123,87 @@ pub struct Maze {
     thread: Option<JoinHandle<Result<RunResult, Problem>>>,
 }
 
+/// What a Maze has, for a program that sends over it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Directory {
+    /// By number.
+    pub hosts: Vec<String>,
+    /// By place, with the transport of each.
+    pub classes: Vec<(String, String)>,
+    pub dilation: u32,
+}
+
+impl Directory {
+    /// What a host is called.
+    pub fn name(&self, host: HostId) -> &str {
+        &self.hosts[host.index()]
+    }
+
+    /// How fast the network lives, in words.
+    pub fn pace(&self) -> String {
+        format!("with live.dilation = {} it needs so many times as long as its network", self.dilation)
+    }
+
+    /// An address in words.
+    pub fn words(&self, Address { host, port }: Address) -> String {
+        format!("{}:{port}", self.name(host))
+    }
+}
+
+/// A running Maze, as sockets see it: in this process, or in another one.
+pub(crate) trait Counterpart: Send + Sync + fmt::Debug {
+    fn directory(&self) -> &Directory;
+
+    /// A host, by its name.
+    fn host(&self, name: &str) -> Result<HostId, MazeError>;
+
+    /// Opens a port of a host: this one, or any that is free.
+    fn open(&self, host: HostId, port: Option<u16>) -> Result<(Address, Arc<Mailbox<Arrived>>), MazeError>;
+
+    /// Nothing more comes to this port.
+    fn shut(&self, address: Address);
+
+    /// Makes a queue in which the ends of messages are told.
+    fn queue(&self) -> Arc<Ends>;
+
+    /// Sends a message from one port to another.
+    fn send(
+        &self,
+        ends: [Address; 2],
+        class: usize,
+        content: &[u8],
+        queue: Option<Arc<Ends>>,
+    ) -> Result<Arc<Ticket>, MazeError>;
+
+    /// A message that has come was taken.
+    fn taken(&self, arrived: &Arrived);
+
+    /// Why nothing can be sent any more, if that is so.
+    fn over(&self) -> Option<MazeError>;
+
+    /// Waits until all messages have ended, or for so long at most. How many have not.
+    fn settle(&self, limit: Span) -> usize;
+}
+
 /// A port of a host of a Maze. It is closed when it is dropped.
 #[derive(Debug)]
 pub struct Socket {
-    exchange: Arc<Exchange>,
-    mailbox: Arc<Mailbox<Message>>,
+    exchange: Arc<dyn Counterpart>,
+    mailbox: Arc<Mailbox<Arrived>>,
     address: Address,
 }
 
 /// A completion queue: messages that were sent with it come out of it when they have ended, in that order.
 #[derive(Clone, Debug)]
 pub struct Completions {
-    exchange: Arc<Exchange>,
-    queue: Arc<Mailbox<Arc<Ticket>>>,
+    exchange: Arc<dyn Counterpart>,
+    queue: Arc<Ends>,
 }
 
 /// A message that was sent.
 #[derive(Clone, Debug)]
 pub struct Sent {
-    exchange: Arc<Exchange>,
+    exchange: Arc<dyn Counterpart>,
     ticket: Arc<Ticket>,
 }
 
@@ -146,21 +213,31 @@ impl fmt::Debug for Exchange {
     }
 }
 
+/// The scenario with a class of messages, where it names none.
+fn with_class(scenario: &Scenario) -> Scenario {
+    let mut scenario = scenario.clone();
+    if scenario.live.sockets.is_empty() {
+        scenario.live.sockets.insert(CLASS.to_owned(), SocketSpec::default());
+    }
+    scenario
+}
+
 impl Maze {
     /// Lets a scenario live. Returns when it does.
     pub fn start(scenario: &Scenario) -> Result<Maze, Problem> {
-        let mut scenario = scenario.clone();
         if scenario.live.links == LiveLinks::Datagrams {
             let message = "programs' messages need links = \"memory\", the default";
             return Err(Problem::new("live.links", message));
         }
-        if scenario.live.sockets.is_empty() {
-            scenario.live.sockets.insert(CLASS.to_owned(), SocketSpec::default());
-        }
+        let scenario = with_class(scenario);
         let (tell, told) = mpsc::channel();
-        let opened = move |exchange: &Arc<Exchange>| _ = tell.send(exchange.clone());
+        let opened = move |exchange: &Arc<Exchange>| {
+            let _ = tell.send(exchange.clone());
+            Ok(())
+        };
         let thread = std::thread::Builder::new().name("maze".to_owned());
-        let thread = thread.spawn(move || crate::run::run_open(&scenario, opened)).map_err(|error| {
+        let watch = |exchange: &Exchange, _| exchange.is_closing();
+        let thread = thread.spawn(move || crate::run::run_open(&scenario, opened, watch)).map_err(|error| {
             Problem::new("live", format!("the machine gives no thread for it: {error}; end other programs"))
         })?;
         match told.recv() {
@@ -175,8 +252,7 @@ impl Maze {
 
     /// Opens a socket at a host: at this port, or at any that is free.
     pub fn socket(&self, host: &str, port: Option<u16>) -> Result<Socket, MazeError> {
-        let (address, mailbox) = self.exchange.open(self.host(host)?, port)?;
-        Ok(Socket { exchange: self.exchange.clone(), mailbox, address })
+        Socket::open(self.exchange.clone(), host, port)
     }
 
     /// Makes a completion queue.
@@ -191,17 +267,17 @@ impl Maze {
 
     /// All hosts by their names, in order.
     pub fn hosts(&self) -> impl Iterator<Item = &str> {
-        (0..self.exchange.fabric.hosts).map(|host| self.name(HostId(host)))
+        self.exchange.directory().hosts.iter().map(String::as_str)
     }
 
     /// What a host is called.
     pub fn name(&self, host: HostId) -> &str {
-        self.exchange.name(host)
+        self.exchange.directory().name(host)
     }
 
     /// The classes in which messages can be sent, and the transport of each.
-    pub fn classes(&self) -> impl Iterator<Item = (&str, &'static str)> {
-        self.exchange.classes.iter().map(|class| (class.name.as_str(), class.transport_name))
+    pub fn classes(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.exchange.directory().classes.iter().map(|(name, transport)| (name.as_str(), transport.as_str()))
     }
 
     /// Why nothing can be sent any more, if that is so.
@@ -212,6 +288,16 @@ impl Maze {
     /// Waits until all messages have ended, for `limit` of the machine's time at most. How many have not.
     pub fn settle(&self, limit: Span) -> usize {
         self.exchange.settle(limit)
+    }
+
+    /// Ends the run and waits for its result, for `limit` at most. That takes long only where jobs are run alone
+    /// (`measure.alone`).
+    pub fn finish(&self, limit: Span) -> Result<(), MazeError> {
+        self.exchange.close();
+        match self.exchange.is_finished(limit) {
+            true => Ok(()),
+            false => Err(MazeError::Late("the run has no result yet".to_owned())),
+        }
     }
 
     /// Ends the run and gives its result. Before, it waits for `limit` at most until all messages have ended.
@@ -225,7 +311,7 @@ impl Maze {
 
 impl Drop for Maze {
     fn drop(&mut self) {
-        self.exchange.close();
+        self.exchange.abandon();
         if let Some(thread) = self.thread.take() {
             // Whoever drops it wants no result.
             let _ = thread.join();
@@ -234,6 +320,11 @@ impl Drop for Maze {
 }
 
 impl Socket {
+    fn open(exchange: Arc<dyn Counterpart>, host: &str, port: Option<u16>) -> Result<Socket, MazeError> {
+        let (address, mailbox) = exchange.open(exchange.host(host)?, port)?;
+        Ok(Socket { exchange, mailbox, address })
+    }
+
     /// Where it is.
     pub fn address(&self) -> Address {
         self.address
@@ -258,33 +349,33 @@ impl Socket {
         content: &[u8],
         queue: Option<&Completions>,
     ) -> Result<Sent, MazeError> {
-        let classes = &self.exchange.classes;
-        let known = || classes.iter().map(|class| class.name.as_str()).collect::<Vec<_>>().join("\", \"");
+        let classes = &self.exchange.directory().classes;
+        let known = || classes.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join("\", \"");
         let class = match class {
             None if classes.len() > 1 => {
                 return Err(MazeError::Wrong(format!("a message needs a class: name one of \"{}\"", known())));
             }
             None => 0,
-            Some(name) => classes.iter().position(|class| class.name == name).ok_or_else(|| {
+            Some(name) => classes.iter().position(|(known, _)| known == name).ok_or_else(|| {
                 MazeError::Wrong(format!("there is no class \"{name}\" in live.sockets; there are \"{}\"", known()))
             })?,
         };
         let queue = queue.map(|of| of.queue.clone());
-        let ticket = self.exchange.send(self.address, to, class, content, queue)?;
+        let ticket = self.exchange.send([self.address, to], class, content, queue)?;
         Ok(Sent { exchange: self.exchange.clone(), ticket })
     }
 
     /// The next message that has come; waits for it, for `limit` of the machine's time at most.
     pub fn receive(&self, limit: Option<Span>) -> Result<Message, MazeError> {
         let taken = self.mailbox.take(limit);
-        if let Some(Ok(message)) = &taken {
-            self.exchange.release(message.content.len());
+        if let Some(Ok(arrived)) = &taken {
+            self.exchange.taken(arrived);
         }
-        taken.unwrap_or_else(|| {
+        taken.map(|taken| taken.map(|arrived| arrived.message)).unwrap_or_else(|| {
             let message = format!(
                 "no message has come to {} so far; wait longer ({}), or ask the sender whether one was delivered",
-                self.exchange.words(self.address),
-                self.exchange.pace(),
+                self.exchange.directory().words(self.address),
+                self.exchange.directory().pace(),
             );
             Err(MazeError::Late(message))
         })
@@ -312,7 +403,7 @@ impl Completions {
     /// of the machine's time at most.
     pub fn next(&self, limit: Option<Span>) -> Result<Sent, MazeError> {
         let next = self.queue.take(limit).unwrap_or_else(|| {
-            let pace = self.exchange.pace();
+            let pace = self.exchange.directory().pace();
             Err(MazeError::Late(format!("no message has ended so far; wait longer ({pace})")))
         });
         next.map(|ticket| Sent { exchange: self.exchange.clone(), ticket })
@@ -330,8 +421,8 @@ impl Sent {
         let Some(state) = self.ticket.wait(limit) else {
             let message = format!(
                 "the message to {} is not delivered yet; wait longer ({}), or see whether links on its way are down",
-                self.exchange.words(self.ticket.to),
-                self.exchange.pace(),
+                self.exchange.directory().words(self.ticket.to),
+                self.exchange.directory().pace(),
             );
             return Err(MazeError::Late(message));
         };

@@ -2,7 +2,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use driver::{Driver, Probe, Probes, Summary, Whole};
-use run::{Finding, Flows, Plan, Progress, Table};
+use run::{Finding, Flows, Plan, Progress, Table, alone};
 use scenario::Scenario;
 use serde::Serialize;
 use units::{Duration, Problem, Time};
@@ -106,32 +106,73 @@ pub fn run(scenario: &Scenario, watch: impl FnMut(Progress) -> bool) -> Result<R
 /// are: hosts, then switches.
 pub fn run_at(
     scenario: &Scenario,
-    watch: impl FnMut(Progress) -> bool,
+    mut watch: impl FnMut(Progress) -> bool,
     bound: impl FnOnce(&[SocketAddr]),
 ) -> Result<RunResult, Problem> {
     let (plan, mut network) = prepare(scenario, false)?;
     bound(network.addresses());
     let losses = network.losses();
     let probes = || Probes::new(&plan).telling(losses.as_ref());
-    Ok(match probes().is_empty() {
-        true => run_watched(&plan, &mut network, None, || (), watch),
-        false => run_watched(&plan, &mut network, None, probes, watch),
-    })
+    let mut result = match probes().is_empty() {
+        true => run_watched(&plan, &mut network, None, || (), &mut watch),
+        false => run_watched(&plan, &mut network, None, probes, &mut watch),
+    };
+    drop(network);
+    run_alone(&plan, &mut result, watch);
+    Ok(result)
 }
 
-/// Runs a scenario in which programs send messages, until they close it. `opened` is told when they can.
-pub(crate) fn run_open(scenario: &Scenario, opened: impl FnOnce(&Arc<Exchange>)) -> Result<RunResult, Problem> {
+/// Runs each job alone, if the scenario asks for that: live too, on this process's workers, after the run itself. Then
+/// nothing comes from outside: no host is attached, no program sends and no link is captured.
+pub(crate) fn run_alone(plan: &Plan, result: &mut RunResult, mut watch: impl FnMut(Progress) -> bool) {
+    if !plan.scenario.measure.alone {
+        return;
+    }
+    let ended = &mut result.info.ended;
+    // What comes from attached hosts is other traffic, too.
+    let flows = plan.flows.len() + usize::from(plan.outside.is_some());
+    alone::fill_in(&mut result.tables, &plan.jobs, flows, |job| {
+        // Ctrl-C ends what is left, too.
+        if *ended == "interrupted" {
+            return None;
+        }
+        let mut plan = Plan::of_job_alone(&plan.scenario, job).ok()?;
+        plan.attached.clear();
+        plan.scenario.live.capture.clear();
+        let live = &plan.scenario.live;
+        let clock = Clock::new(live.dilation, plan.lookahead);
+        let mut network = Network::new(&plan, clock, live.links, live.workers as usize).ok()?;
+        let run = run_goal(&plan, &mut network, None, plan.goal(), || (), &mut watch);
+        if run.info.ended == "interrupted" {
+            *ended = run.info.ended;
+            return None;
+        }
+        Some(run.tables)
+    });
+}
+
+/// Runs a scenario in which programs send messages, until they close it or `watch` returns true. `opened` is told when
+/// they can.
+pub(crate) fn run_open(
+    scenario: &Scenario,
+    opened: impl FnOnce(&Arc<Exchange>) -> Result<(), Problem>,
+    mut watch: impl FnMut(&Exchange, Progress) -> bool,
+) -> Result<RunResult, Problem> {
     let (plan, mut network) = prepare(scenario, true)?;
     let exchange = network.exchange(&plan);
-    opened(&exchange);
+    opened(&exchange)?;
     let _end = End(&exchange);
     let losses = network.losses();
     let probes = || Probes::new(&plan).telling(losses.as_ref());
-    let watch = |_| exchange.is_closing();
-    Ok(match probes().is_empty() {
-        true => run_watched(&plan, &mut network, Some(&exchange), || (), watch),
-        false => run_watched(&plan, &mut network, Some(&exchange), probes, watch),
-    })
+    let mut watch = |progress| watch(&exchange, progress);
+    let mut result = match probes().is_empty() {
+        true => run_watched(&plan, &mut network, Some(&exchange), || (), &mut watch),
+        false => run_watched(&plan, &mut network, Some(&exchange), probes, &mut watch),
+    };
+    drop(network);
+    let closed = exchange.is_closing();
+    run_alone(&plan, &mut result, |progress| if closed { exchange.is_abandoned() } else { watch(progress) });
+    Ok(result)
 }
 
 /// Whoever waits for something is told that the run is over, however it ends.
@@ -140,6 +181,7 @@ struct End<'a>(&'a Exchange);
 impl Drop for End<'_> {
     fn drop(&mut self) {
         self.0.end(self.0.why_over());
+        self.0.finish();
     }
 }
 
@@ -150,25 +192,10 @@ fn prepare(scenario: &Scenario, programs: bool) -> Result<(Plan, Network), Probl
         plan.horizon = ENDLESS;
     }
     let plan = plan;
-    refuse_what_only_simulations_have(&plan)?;
     let live = &plan.scenario.live;
     let clock = Clock::new(live.dilation, plan.lookahead);
     let network = Network::new(&plan, clock, live.links, live.workers as usize)?;
     Ok((plan, network))
-}
-
-/// Refuses settings that a simulation supports and a live run does not.
-pub(crate) fn refuse_what_only_simulations_have(plan: &Plan) -> Result<(), Problem> {
-    if plan.scenario.link.llr.is_some() {
-        let message = "a live run writes each packet's content once, so that no link can send it again; simulate it \
-                       (clearway run), or delete it";
-        return Err(Problem::new("link.llr", message));
-    }
-    if plan.scenario.measure.alone {
-        let message = "a live run runs everything once; simulate it (clearway run), or delete it";
-        return Err(Problem::new("measure.alone", message));
-    }
-    Ok(())
 }
 
 /// Runs a network under some kind of probe.
@@ -177,11 +204,23 @@ fn run_watched<P: Probe>(
     network: &mut Network,
     exchange: Option<&Arc<Exchange>>,
     probe: impl FnMut() -> P,
+    watch: impl FnMut(Progress) -> bool,
+) -> RunResult {
+    // Where hosts are attached, or programs send, no flow is the last.
+    let goal = if plan.outside.is_some() || exchange.is_some() { u64::MAX } else { plan.goal() };
+    run_goal(plan, network, exchange, goal, probe, watch)
+}
+
+/// The same, until so many flows have ended.
+fn run_goal<P: Probe>(
+    plan: &Plan,
+    network: &mut Network,
+    exchange: Option<&Arc<Exchange>>,
+    goal: u64,
+    probe: impl FnMut() -> P,
     mut watch: impl FnMut(Progress) -> bool,
 ) -> RunResult {
     let flows = plan.goal();
-    // Where hosts are attached, or programs send, no flow is the last.
-    let goal = if plan.outside.is_some() || exchange.is_some() { u64::MAX } else { flows };
     let mut workers = network.workers(plan, goal, probe);
     if let Some(exchange) = exchange {
         workers.iter_mut().for_each(|worker| worker.open(exchange.clone()));

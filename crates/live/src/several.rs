@@ -1,7 +1,7 @@
 //! What runs in several processes and on several machines have in common.
 
 use ::run::{Finding, Plan, Progress};
-use driver::{Cut, Driver, Probe, Probes, Summary};
+use driver::{Cut, Driver, Probe, Summary};
 use node::wire::{Malformed, Reader, Writer};
 use scenario::LiveLinks;
 use units::{Duration, NodeId, Problem, Time};
@@ -30,21 +30,6 @@ pub(crate) fn check(plan: &Plan) -> Result<(), Problem> {
         return Err(Problem::new("live.capture", "one process writes all captures: run it in one"));
     }
     Ok(())
-}
-
-/// Probes whose findings go from one process to another.
-pub(crate) fn probes(plan: &Plan) -> Probes {
-    let mut probes = Probes::new(plan);
-    probes.keep_those_that_pack();
-    probes
-}
-
-/// Takes out of a result, and names, what one process alone has seen.
-pub(crate) fn leave_out(plan: &Plan, result: &mut RunResult) {
-    let left_out: Vec<&str> = Probes::new(plan).keep_those_that_pack();
-    result.tables.retain(|table| !left_out.contains(&table.name));
-    let missing = |name: &&str| format!("{name}: what one process sees of it does not go to another: run it in one");
-    result.info.warnings.extend(left_out.iter().map(missing));
 }
 
 /// The nodes of processes, by their numbers.

@@ -14,10 +14,11 @@ use driver::{Carrier, Cut, Departure, Links};
 use fabric::{Failures, Routes};
 use node::packet::flags;
 use node::pool::{PacketId, Slot, Transit};
+use node::retry::RetryMessage;
 use node::wire::Writer;
 use node::{Packet, Telemetry};
 use rtrb::{Consumer, Producer, PushError, RingBuffer};
-use run::{FlowEvent, Host, Journey, Plan};
+use run::{Came, FlowEvent, Host, Journey, Plan};
 use scenario::ContentCheck;
 use units::{Duration, FlowId, LinkId, Time};
 
@@ -247,6 +248,7 @@ impl<'a> Wires<'a> {
                 packet: *packet,
                 journey: Journey::from(*transit),
                 queue: transit.queue,
+                retry: retry_number(self.plan, transit),
                 telemetry: telemetry.as_deref().copied().unwrap_or_default(),
                 content: page.content(packet.payload_bytes.into()).unwrap_or_default(),
             };
@@ -303,7 +305,7 @@ impl<'a> Wires<'a> {
 
     fn put_far(links: &mut Links<Self>, worker: usize, entry: &[u8]) -> Result<(), Refusal> {
         let Wires { plan, cut, me, pages, .. } = &mut links.carrier;
-        let Frame { link, gone: at, tail_lag_ps, packet, journey, queue, telemetry, content, .. } =
+        let Frame { link, gone: at, tail_lag_ps, packet, journey, queue, retry, telemetry, content, .. } =
             codec(plan).parse_body(entry)?;
         let ends = plan.fabric.link(link);
         if (cut.part_of(ends.from), cut.part_of(ends.to)) != (worker, *me) {
@@ -323,7 +325,7 @@ impl<'a> Wires<'a> {
         let Journey { sent, queued, serialised } = journey;
         let mut transit = Transit::leaving(sent);
         (transit.queued, transit.serialised) = (queued, serialised);
-        (transit.tail_lag_ps, transit.queue) = (tail_lag_ps, queue);
+        (transit.tail_lag_ps, transit.queue, transit.in_port) = (tail_lag_ps, queue, retry);
         let id = links.pool.insert(packet, transit);
         if packet.has(flags::TELEMETRY) {
             *links.pool.telemetry_mut(id) = telemetry;
@@ -429,15 +431,23 @@ impl<'a> Wires<'a> {
     #[cold]
     fn capture(links: &mut Links<Self>, outlet: u32, gone: Time, id: PacketId) {
         let Slot { packet, transit } = *links.pool.get(id);
+        if RetryMessage::of(&packet).is_some() {
+            return; // ordered sets between packets, which no capture of a wire shows
+        }
         let last = gone + Duration::from_ps(transit.tail_lag_ps.into());
         let wires = &mut links.carrier;
-        let carried = match wires.offset_of_content(&packet) {
-            Some(offset) => wires.datagrams.is_some() || wires.is_carried(packet.flow, offset),
-            None => wires.plan.outside == Some(packet.transport),
-        };
+        let carried = wires.has_content(&packet);
         let content = wires.pages.content(id, usize::from(packet.payload_bytes)).filter(|_| carried);
         if let Some(captures) = &mut wires.captures {
             captures.note(wires.plan, outlet, last, &packet, content);
+        }
+    }
+
+    /// Whether a packet of this worker has bytes on a page.
+    fn has_content(&self, packet: &Packet) -> bool {
+        match self.offset_of_content(packet) {
+            Some(offset) => self.datagrams.is_some() || self.is_carried(packet.flow, offset),
+            None => self.plan.outside == Some(packet.transport) && !packet.has(flags::LINK_FRAME),
         }
     }
 
@@ -453,6 +463,11 @@ impl<'a> Wires<'a> {
         let transport = self.plan.transports.get(usize::from(packet.transport))?;
         (packet.payload_bytes > 0).then(|| transport.payload_offset(packet))
     }
+}
+
+/// Under link-level retry, a packet on a link has its number where it otherwise has the port by which it came.
+pub(crate) fn retry_number(plan: &Plan, transit: &Transit) -> u16 {
+    if plan.scenario.link.llr.is_some() { transit.in_port } else { 0 }
 }
 
 /// A packet that could not be sent before the run was over.
@@ -511,7 +526,7 @@ impl Carrier for Wires<'_> {
     fn taken(links: &mut Links<Self>, id: PacketId, packet: &Packet) {
         let wires = &mut links.carrier;
         if let Some(attached) = wires.attached.as_mut().filter(|attached| attached.has_made(packet)) {
-            attached.give(packet, wires.pages.content_mut(id, usize::from(packet.payload_bytes)));
+            attached.come(packet, wires.pages.content_mut(id, usize::from(packet.payload_bytes)));
             wires.pages.read(id);
             return;
         }
@@ -532,6 +547,21 @@ impl Carrier for Wires<'_> {
         }
     }
 
+    fn copied(links: &Links<Self>, id: PacketId) -> Option<Box<[u8]>> {
+        let packet = &links.pool.get(id).packet;
+        let wires = &links.carrier;
+        let content = wires.pages.content(id, usize::from(packet.payload_bytes))?;
+        wires.has_content(packet).then(|| content.into())
+    }
+
+    fn restored(links: &mut Links<Self>, id: PacketId, copy: Option<&[u8]>) {
+        let pages = &mut links.carrier.pages;
+        match copy {
+            Some(copy) => pages.fresh(id, copy.len()).copy_from_slice(copy),
+            None => pages.clear(id),
+        }
+    }
+
     /// What happened to flows is noted by the clock.
     #[inline]
     fn acted(links: &mut Links<Self>, now: Time, host: &mut Host) {
@@ -539,6 +569,12 @@ impl Carrier for Wires<'_> {
         let (seen, ended) = wires.seen[host.id().index()];
         if seen != host.records.len() || ended != host.ended {
             wires.note(now, host);
+        }
+        if let Some(attached) = &mut wires.attached {
+            let came = host.take_came();
+            if host.limits_intake() && came != Came::default() {
+                attached.taken_in(host.id(), came);
+            }
         }
     }
 }

@@ -252,6 +252,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("PROTOCOL", clearway::engine::PROTOCOL)?;
     module.add_class::<Scenario>()?;
     module.add_class::<maze::Completions>()?;
+    module.add_class::<maze::JoinedMaze>()?;
     module.add_class::<maze::Maze>()?;
     module.add_class::<maze::Sent>()?;
     module.add_class::<maze::Socket>()?;
@@ -290,6 +291,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(run::run_live, module)?)?;
     module.add_function(wrap_pyfunction!(run::live_bench, module)?)?;
     module.add_function(wrap_pyfunction!(run::live_part, module)?)?;
+    module.add_function(wrap_pyfunction!(maze::live_sockets, module)?)?;
     module.add_function(wrap_pyfunction!(machines::live_machines, module)?)?;
     module.add_function(wrap_pyfunction!(machines::live_join, module)?)?;
     Ok(())

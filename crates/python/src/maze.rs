@@ -1,5 +1,6 @@
 //! Programs that send messages over a live network.
 
+use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
@@ -8,7 +9,7 @@ use pyo3::exceptions::{PyMemoryError, PyTimeoutError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::run::{Run, give};
+use crate::run::{Run, give, watched};
 use crate::{Scenario, scenario_error};
 
 /// How often whoever waits looks for a signal.
@@ -23,7 +24,15 @@ pub(crate) struct Maze {
     /// None once it is closed.
     maze: Mutex<Option<maze::Maze>>,
     hosts: Vec<String>,
-    classes: Vec<(String, &'static str)>,
+    classes: Vec<(String, String)>,
+}
+
+/// A scenario that lives in another program.
+#[pyclass(frozen, module = "clearway._core")]
+pub(crate) struct JoinedMaze {
+    maze: maze::Remote,
+    hosts: Vec<String>,
+    classes: Vec<(String, String)>,
 }
 
 /// A port of a host.
@@ -49,7 +58,7 @@ impl Maze {
     fn new(py: Python<'_>, scenario: &Scenario) -> PyResult<Maze> {
         let started = py.detach(|| maze::Maze::start(&scenario.read));
         let maze = started.map_err(|problem| scenario_error(py, scenario.source.locate(problem)))?;
-        let classes = maze.classes().map(|(name, transport)| (name.to_owned(), transport)).collect();
+        let classes = owned(maze.classes());
         Ok(Maze { hosts: maze.hosts().map(str::to_owned).collect(), classes, maze: Mutex::new(Some(maze)) })
     }
 
@@ -61,7 +70,7 @@ impl Maze {
 
     /// Classes of messages, and the transport of each.
     #[getter]
-    fn classes(&self) -> Vec<(String, &'static str)> {
+    fn classes(&self) -> Vec<(String, String)> {
         self.classes.clone()
     }
 
@@ -79,8 +88,7 @@ impl Maze {
         let guard = self.maze.lock().map_err(|_| PyValueError::new_err("the Maze is broken; start another"))?;
         let maze = guard.as_ref().ok_or_else(|| raised(py, MazeError::Over("the Maze is closed".to_owned())))?;
         let socket = maze.socket(host, port).map_err(|error| raised(py, error))?;
-        let classes = self.classes.iter().map(|(name, _)| name.clone()).collect();
-        Ok(Socket { socket, hosts: self.hosts.clone(), classes })
+        Ok(Socket::new(socket, &self.hosts, &self.classes))
     }
 
     fn completions(&self, py: Python<'_>) -> PyResult<Completions> {
@@ -97,12 +105,85 @@ impl Maze {
             0 => Ok(()),
             _ => Err(MazeError::Late(String::new())),
         });
-        let result = py.detach(|| maze.close(Duration::ZERO));
+        let settled =
+            settled.or_else(|error| if error.is_instance_of::<PyTimeoutError>(py) { Ok(()) } else { Err(error) });
         // Whoever interrupts it gets no result, but it is closed.
-        settled.or_else(|error| if error.is_instance_of::<PyTimeoutError>(py) { Ok(()) } else { Err(error) })?;
+        if let Err(error) = settled.and_then(|()| patiently(py, None, |limit| maze.finish(limit.unwrap_or_default()))) {
+            py.detach(|| drop(maze));
+            return Err(error);
+        }
+        let result = py.detach(|| maze.close(Duration::ZERO));
         let result = result.map_err(|problem| scenario_error(py, scenario.source.locate(problem)))?;
         give(py, &result.info, result.scenario_toml, result.tables).map(Some)
     }
+}
+
+#[pymethods]
+impl JoinedMaze {
+    #[new]
+    fn new(py: Python<'_>, path: PathBuf) -> PyResult<JoinedMaze> {
+        let joined = py.detach(|| maze::Remote::connect(&path)).map_err(|error| raised(py, error))?;
+        let classes = owned(joined.classes());
+        Ok(JoinedMaze { hosts: joined.hosts().map(str::to_owned).collect(), classes, maze: joined })
+    }
+
+    /// Names of all hosts.
+    #[getter]
+    fn hosts(&self) -> Vec<String> {
+        self.hosts.clone()
+    }
+
+    /// Classes of messages, and the transport of each.
+    #[getter]
+    fn classes(&self) -> Vec<(String, String)> {
+        self.classes.clone()
+    }
+
+    /// Why nothing can be sent any more, if that is so.
+    #[getter]
+    fn over(&self) -> Option<String> {
+        self.maze.over().map(|over| over.to_string())
+    }
+
+    #[pyo3(signature = (host, port=None))]
+    fn socket(&self, py: Python<'_>, host: &str, port: Option<u16>) -> PyResult<Socket> {
+        let socket = py.detach(|| self.maze.socket(host, port)).map_err(|error| raised(py, error))?;
+        Ok(Socket::new(socket, &self.hosts, &self.classes))
+    }
+
+    fn completions(&self) -> Completions {
+        Completions(self.maze.completions())
+    }
+
+    /// Leaves the Maze, after `seconds` at most in which this program's messages may end.
+    fn close(&self, py: Python<'_>, seconds: f64) -> PyResult<()> {
+        let settled = patiently(py, Some(seconds), |limit| match self.maze.settle(limit.unwrap_or_default()) {
+            0 => Ok(()),
+            _ => Err(MazeError::Late(String::new())),
+        });
+        py.detach(|| self.maze.close());
+        settled.or_else(|error| if error.is_instance_of::<PyTimeoutError>(py) { Ok(()) } else { Err(error) })
+    }
+}
+
+impl Socket {
+    fn new(socket: maze::Socket, hosts: &[String], classes: &[(String, String)]) -> Socket {
+        let classes = classes.iter().map(|(name, _)| name.clone()).collect();
+        Socket { socket, hosts: hosts.to_vec(), classes }
+    }
+}
+
+/// Runs a scenario by the machine's clock, over which programs send messages that connect to a socket at `path`.
+#[pyfunction]
+#[pyo3(signature = (scenario, path, progress=None))]
+pub(crate) fn live_sockets<'py>(
+    py: Python<'py>,
+    scenario: &Scenario,
+    path: PathBuf,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Run<'py>> {
+    let result = watched(py, scenario, progress, |watch| maze::serve(&scenario.read, &path, watch))?;
+    give(py, &result.info, result.scenario_toml, result.tables)
 }
 
 #[pymethods]
@@ -125,7 +206,8 @@ impl Socket {
         queue: Option<&Completions>,
     ) -> PyResult<Sent> {
         let to = self.socket.host(host).map_err(|error| raised(py, error))?;
-        let sent = self.socket.submit(Address { host: to, port }, kind, content, queue.map(|of| &of.0));
+        let queue = queue.map(|of| &of.0);
+        let sent = py.detach(|| self.socket.submit(Address { host: to, port }, kind, content, queue));
         sent.map(Sent).map_err(|error| raised(py, error))
     }
 
@@ -138,8 +220,8 @@ impl Socket {
         Ok((message.flow, name.clone(), message.from.port, class.clone(), content, message.delivered.ps()))
     }
 
-    fn close(&self) {
-        self.socket.close();
+    fn close(&self, py: Python<'_>) {
+        py.detach(|| self.socket.close());
     }
 }
 
@@ -166,6 +248,10 @@ impl Sent {
         let times = patiently(py, seconds, |limit| self.0.wait(limit))?;
         Ok((times.started.ps(), times.delivered.ps(), times.completed.map(|at| at.ps())))
     }
+}
+
+fn owned<'a>(classes: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<(String, String)> {
+    classes.map(|(name, transport)| (name.to_owned(), transport.to_owned())).collect()
 }
 
 fn span(seconds: f64) -> Duration {

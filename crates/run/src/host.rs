@@ -117,6 +117,19 @@ struct Outside {
     class: u8,
     /// Those that wait for the NIC.
     packets: VecDeque<Packet>,
+    /// Those that the NIC has taken and holds, because their flow is paused.
+    held: usize,
+    /// What has become of those that came to it, until the driver asks.
+    came: Came,
+}
+
+/// What has become of packets for an attached host that takes them in more slowly than they come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Came {
+    /// So many of those that waited were taken in, the first ones.
+    pub taken: u32,
+    /// The last that came found no room to wait.
+    pub lost: bool,
 }
 
 struct Slot {
@@ -221,7 +234,9 @@ impl Host {
 
     /// The same host, into which a driver hands packets that name this transport, if any.
     pub(crate) fn with_outside(mut self, transport: Option<u8>, class: u8) -> Host {
-        let outside = |transport| Box::new(Outside { transport, class, packets: VecDeque::new() });
+        let outside = |transport| {
+            Box::new(Outside { transport, class, packets: VecDeque::new(), held: 0, came: Came::default() })
+        };
         self.outside = transport.map(outside);
         self
     }
@@ -239,10 +254,22 @@ impl Host {
         outside.packets.push_back(packet);
     }
 
-    /// How many packets from outside wait for the NIC.
+    /// How many packets from outside wait for the NIC, or in it because they are paused.
     #[inline]
     pub fn offered(&self) -> usize {
-        self.outside.as_ref().map_or(0, |outside| outside.packets.len())
+        self.outside.as_ref().map_or(0, |outside| outside.packets.len() + outside.held)
+    }
+
+    /// Whether packets that come wait until the host has taken in those before them.
+    pub fn limits_intake(&self) -> bool {
+        self.receive_limit.is_some()
+    }
+
+    /// What has become of packets from outside that came to this host since this was asked last. A driver that keeps
+    /// their content asks after each packet.
+    #[inline]
+    pub fn take_came(&mut self) -> Came {
+        self.outside.as_mut().map_or(Came::default(), |outside| std::mem::take(&mut outside.came))
     }
 
     /// The same host, whose applications submit messages again that were rejected or given up: how, by class.
@@ -286,6 +313,9 @@ impl Host {
                 if !kept && let Some(nic) = self.nic.at(PortId(u32::from(transit.in_port))) {
                     nic.control.taken(packet, transit.queue);
                 }
+                if !kept && let Some(outside) = self.outside.as_mut().filter(|of| of.transport == packet.transport) {
+                    outside.came.lost = true;
+                }
                 self.drain_received(now);
             }
         }
@@ -302,8 +332,9 @@ impl Host {
             return;
         }
         let transport = usize::from(packet.transport);
-        if self.outside.as_ref().is_some_and(|outside| outside.transport == packet.transport) {
-            return; // the driver has taken its content
+        if let Some(outside) = self.outside.as_mut().filter(|outside| outside.transport == packet.transport) {
+            outside.came.taken += 1;
+            return; // its content is the driver's
         }
         if let Some(telemetry) = telemetry {
             self.transports[transport].endpoint.gathered(telemetry);
@@ -427,13 +458,24 @@ impl Host {
         loop {
             let Link::Controlled(Nic { control, hold, .. }) = &mut self.nic else { return None };
             if let Some(packet) = hold.next(&**control) {
+                self.note_held(&packet, |held| held.saturating_sub(1));
                 return Some(packet);
             }
             let packet = self.pull_shaped(now)?;
             let Link::Controlled(Nic { control, hold, .. }) = &mut self.nic else { return None };
-            if let Some(packet) = hold.pass(&**control, packet) {
-                return Some(packet);
+            match hold.pass(&**control, packet) {
+                Some(packet) => return Some(packet),
+                None => self.note_held(&packet, |held| held + 1),
             }
+        }
+    }
+
+    /// The NIC holds one more packet, or one less: those from outside are counted, so that not all that the outside has
+    /// is taken in while they are paused.
+    #[inline]
+    fn note_held(&mut self, packet: &Packet, change: impl FnOnce(usize) -> usize) {
+        if let Some(outside) = self.outside.as_mut().filter(|outside| outside.transport == packet.transport) {
+            outside.held = change(outside.held);
         }
     }
 
@@ -476,9 +518,11 @@ impl Host {
         None
     }
 
-    /// The next packet from outside.
+    /// The next packet from outside, unless the switch has paused its class: an endpoint would ask.
     fn poll_outside(&mut self) -> Option<Packet> {
-        let mut packet = self.outside.as_mut()?.packets.pop_front()?;
+        let outside = self.outside.as_mut()?;
+        let paused = self.nic.control().map_or(0, |control| control.paused_classes());
+        let mut packet = (paused >> outside.class & 1 == 0).then(|| outside.packets.pop_front())??;
         if let Some(entities) = &self.entities {
             packet.set_tags(entities.tags(&self.flows, &packet));
         }

@@ -28,7 +28,7 @@ pub use audit::Finding;
 pub use entities::{Asked, Entities, Part};
 pub use estimate::{Estimate, Memory, PROGRAM_BYTES};
 pub use flows::{FlowInfo, FlowTable};
-pub use host::Host;
+pub use host::{Came, Host};
 pub use ideal::Ideal;
 pub use jobs::{Jobs, Noted, job_tables};
 pub use outcome::{

@@ -13,7 +13,7 @@ use contract::{Common, NetworkView, SwitchRequirements};
 use fabric::{Change, Epoch, Fabric, FailureSpec, Failures, Link, Quotient, Rerouting, Routes, Tier, Whom, epochs};
 use node::balance::{Balancer, switch_seed};
 use node::onward_path::Downstream;
-use node::packet::HOPS_MAX;
+use node::packet::{CLASSES, HOPS_MAX};
 use node::pool::Hop;
 use node::{
     Balancing, EarlyDrop, Endpoint, NicControl, Overflow, Port, QueueDiscipline, Settings, Site, Switch, SwitchAgent,
@@ -259,7 +259,7 @@ impl Plan {
             .with_homes(homes)
             .with_receive_limit(receive_limit)
             .with_reserved(reserved)
-            .with_outside(self.outside.filter(|_| self.attached.contains_key(&host)), self.beneath_reserved())
+            .with_outside(self.outside.filter(|_| self.attached.contains_key(&host)), self.outside_class())
             .with_again(self.again.clone())
             .with_jobs(self.jobs.at(host))
     }
@@ -284,6 +284,12 @@ impl Plan {
     /// The first class that is not reserved.
     fn beneath_reserved(&self) -> u8 {
         self.reserved.as_ref().map_or(0, |reserved| reserved.classes)
+    }
+
+    /// The class of attached hosts' packets: that of transports' data, which flow controls hold back, and behind which
+    /// acknowledgements never wait.
+    fn outside_class(&self) -> u8 {
+        (self.beneath_reserved() + 1).min(CLASSES as u8 - 1)
     }
 
     /// The flow control's part of a port of a host.

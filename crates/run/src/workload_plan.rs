@@ -139,10 +139,6 @@ fn attached(scenario: &Scenario, fabric: &Fabric) -> Result<BTreeMap<HostId, Str
     if attached.is_empty() {
         return Ok(attached);
     }
-    if scenario.host.intake_rate.is_some() {
-        let message = "a host's intake has no effect on what its device takes; leave it out, or attach no hosts";
-        return Err(Problem::new("host.intake_rate", message));
-    }
     if !scenario.live.networks()?.has_room(fabric.hosts) {
         let message = format!("has no room for addresses of {} hosts; write a shorter prefix", fabric.hosts);
         return Err(Problem::new("live.network", message));

@@ -28,10 +28,12 @@ use node::Packet;
 use node::link::{Cause, Held, QueueView};
 use node::onward_path::Downstream;
 use node::pool::Pool;
+use node::wire::{Malformed, Reader, Writer};
 use run::{Finding, Plan, Table};
 use rustc_hash::FxHashMap;
-use units::{Duration, NodeId, PortId, SwitchId, Time};
+use units::{Duration, FlowId, NodeId, PortId, SwitchId, Time};
 
+use super::words;
 use crate::{Probe, SwitchSlot, Upcoming, View, Wants, Whole};
 
 /// What a part sees of congestion.
@@ -86,6 +88,19 @@ struct Kept {
     queues_max: usize,
     /// Isolation queues for a root that has another at the same port.
     twins: u64,
+}
+
+impl Kept {
+    fn and(&self, other: &Kept) -> Kept {
+        Kept {
+            held_packets: self.held_packets.saturating_add(other.held_packets),
+            wrong_packets: self.wrong_packets.saturating_add(other.wrong_packets),
+            shared_packets: self.shared_packets.saturating_add(other.shared_packets),
+            shared_wrong_packets: self.shared_wrong_packets.saturating_add(other.shared_wrong_packets),
+            queues_max: self.queues_max.max(other.queues_max),
+            twins: self.twins.saturating_add(other.twins),
+        }
+    }
 }
 
 impl Congestion {
@@ -291,6 +306,68 @@ impl Probe for Congestion {
         view.switches.iter().for_each(|slot| self.audit_all(slot, view.pool));
     }
 
+    fn pack(&self, to: &mut Writer<'_>) {
+        words::pack_each(to, self.paths.iter(), |to, path| {
+            words::pack_each(to, path.iter(), |to, link| to.u32(*link));
+        });
+        words::pack_each(to, self.rows.iter(), |to, row| {
+            to.u64(row.at.ps());
+            to.u32(row.link);
+            pack_cause(to, row.cause);
+            let flags = [row.hotspot, row.lately, row.root, row.paused];
+            flags.into_iter().for_each(|flag| to.u8(flag.into()));
+            to.u32(row.bytes);
+            words::pack_each(to, self.waiting[row.waiting.clone()].iter(), |to, (path, bytes)| {
+                to.u32(*path);
+                to.u64(*bytes);
+            });
+        });
+        let Kept { held_packets, wrong_packets, shared_packets, shared_wrong_packets, queues_max, twins } = self.kept;
+        let kept = [held_packets, wrong_packets, shared_packets, shared_wrong_packets, queues_max as u64, twins];
+        kept.into_iter().for_each(|count| to.u64(count));
+    }
+
+    fn absorb(&mut self, from: &mut Reader<'_>) -> Result<(), Malformed> {
+        from.begin("congestion");
+        let wrong = Malformed { what: "congestion" };
+        let mut numbers = Vec::new();
+        for _ in 0..from.u64()? {
+            let mut path = Vec::new();
+            for _ in 0..from.u64()? {
+                path.push(from.u32()?);
+            }
+            numbers.push(self.number(&path));
+        }
+        for _ in 0..from.u64()? {
+            let (at, link) = (words::time(from)?, from.u32()?);
+            if link as usize >= self.fabric.links.len() {
+                return Err(wrong);
+            }
+            let cause = parse_cause(&self.fabric, from)?;
+            let [hotspot, lately, root, paused] = from.array()?.map(|flag: u8| flag != 0);
+            let (bytes, begin) = (from.u32()?, self.waiting.len());
+            for _ in 0..from.u64()? {
+                let number = *numbers.get(from.u32()? as usize).ok_or(wrong)?;
+                // No more than a queue can hold, so that sums fit.
+                let waiting = from.u64()?.min(1 << 32);
+                self.waiting.push((number, waiting));
+            }
+            let waiting = begin..self.waiting.len();
+            self.rows.push(Row { at, link, cause, hotspot, lately, root, paused, bytes, waiting });
+        }
+        let mut count = || words::count(from);
+        let other = Kept {
+            held_packets: count()?,
+            wrong_packets: count()?,
+            shared_packets: count()?,
+            shared_wrong_packets: count()?,
+            queues_max: count()? as usize,
+            twins: count()?,
+        };
+        self.kept = self.kept.and(&other);
+        Ok(())
+    }
+
     fn tables(seen: &[&Congestion], whole: &Whole<'_>) -> Vec<Table> {
         table::table(seen, whole.plan).into_iter().collect()
     }
@@ -313,18 +390,36 @@ fn root_node(fabric: &Fabric, node: u32) -> NodeId {
     NodeId(node.checked_sub(fabric.switches).unwrap_or(node + fabric.hosts))
 }
 
+fn pack_cause(to: &mut Writer<'_>, cause: Cause) {
+    let (kind, one, other) = match cause {
+        Cause::Class(class) => (0, class.into(), 0),
+        Cause::Queue(queue) => (1, queue, 0),
+        Cause::Flow(flow) => (2, flow.0, 0),
+        Cause::Root { node, port } => (3, node, port),
+    };
+    to.u8(kind);
+    to.u32(one);
+    to.u16(other);
+}
+
+/// What a queue can be for in this fabric.
+fn parse_cause(fabric: &Fabric, from: &mut Reader<'_>) -> Result<Cause, Malformed> {
+    let (kind, one, port) = (from.u8()?, from.u32()?, from.u16()?);
+    let ports = || (one < fabric.nodes()).then(|| fabric.ports[root_node(fabric, one).index()].len());
+    match kind {
+        0 => Ok(Cause::Class(one as u8)),
+        1 => Ok(Cause::Queue(one)),
+        2 => Ok(Cause::Flow(FlowId(one))),
+        3 if ports().is_some_and(|ports| usize::from(port) < ports) => Ok(Cause::Root { node: one, port }),
+        _ => Err(Malformed { what: "queue of congestion" }),
+    }
+}
+
 fn findings(plan: &Plan, seen: &[&Congestion]) -> Vec<Finding> {
     let Some(promise) = plan.scenario.flow_control.as_scheme().and_then(|control| control.promise()) else {
         return Vec::new();
     };
-    let all = seen.iter().fold(Kept::default(), |all, seen| Kept {
-        held_packets: all.held_packets + seen.kept.held_packets,
-        wrong_packets: all.wrong_packets + seen.kept.wrong_packets,
-        shared_packets: all.shared_packets + seen.kept.shared_packets,
-        shared_wrong_packets: all.shared_wrong_packets + seen.kept.shared_wrong_packets,
-        queues_max: all.queues_max.max(seen.kept.queues_max),
-        twins: all.twins + seen.kept.twins,
-    });
+    let all = seen.iter().fold(Kept::default(), |all, seen| all.and(&seen.kept));
     let until = plan.tables_differ_from().map_or(String::new(), |at| {
         format!("; checked until {}, when the tables of switches began to differ", at.since(Time::ZERO))
     });

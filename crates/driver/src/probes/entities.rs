@@ -10,11 +10,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use hdrhistogram::Histogram;
-use node::Packet;
 use node::pool::Transit;
+use node::wire::{Malformed, Reader, Writer};
+use node::{Packet, TagStats};
 use run::{Column, Data, Entities, FlowTable, Plan, Table};
-use units::{Duration, Time};
+use units::{Duration, SwitchId, Time};
 
+use super::words;
 use crate::{HostSlot, Probe, View, Wants, Whole};
 
 /// What has arrived at the hosts of a part.
@@ -29,6 +31,8 @@ pub(crate) struct EntityProbe {
     samples: Vec<(Time, u16, Arrived)>,
     /// By entity: waiting in queues and virtual queueing delay, in nanoseconds.
     waits: Vec<[Histogram<u64>; 2]>,
+    /// At the end: what the part's switches counted, by switch and AQ.
+    aqs: BTreeMap<(SwitchId, u32), TagStats>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -56,6 +60,7 @@ impl EntityProbe {
             now: vec![Arrived::default(); count],
             samples: Vec::new(),
             waits: (0..count).map(|_| [histogram(), histogram()]).collect(),
+            aqs: BTreeMap::new(),
         })
     }
 }
@@ -102,12 +107,74 @@ impl Probe for EntityProbe {
         self.samples.extend(sums.into_iter().map(|((at, entity), arrived)| (at, entity, arrived)));
     }
 
+    fn end(&mut self, view: View<'_>) {
+        for slot in view.switches {
+            let of_switch = slot.switch.tag_stats().into_iter();
+            self.aqs.extend(of_switch.map(|(aq, stats)| ((SwitchId(slot.id), aq), stats)));
+        }
+    }
+
+    fn pack(&self, to: &mut Writer<'_>) {
+        self.now.iter().for_each(|arrived| [arrived.delivered, arrived.received].into_iter().for_each(|b| to.u64(b)));
+        words::pack_each(to, self.samples.iter(), |to, (at, entity, arrived)| {
+            to.u64(at.ps());
+            to.u16(*entity);
+            to.u64(arrived.delivered);
+            to.u64(arrived.received);
+        });
+        self.waits.iter().flatten().for_each(|waits| words::pack_histogram(to, waits));
+        words::pack_each(to, self.aqs.iter(), |to, ((switch, aq), stats)| {
+            to.u32(switch.0);
+            to.u32(*aq);
+            let TagStats { passed_packets, passed_bytes, dropped_packets, dropped_bytes, marked_packets } = *stats;
+            let counts = [passed_packets, passed_bytes, dropped_packets, dropped_bytes, marked_packets];
+            counts.into_iter().for_each(|count| to.u64(count));
+        });
+    }
+
+    fn absorb(&mut self, from: &mut Reader<'_>) -> Result<(), Malformed> {
+        from.begin("arrivals for entities");
+        // Samples and what came since the last one are of bytes, of which sums must fit.
+        let arrived = |from: &mut Reader<'_>| {
+            let (delivered, received) = (words::count(from)?, words::count(from)?);
+            let sound = delivered.max(received) < 1 << 50;
+            sound.then_some(Arrived { delivered, received }).ok_or(Malformed { what: "bytes of an entity" })
+        };
+        for now in &mut self.now {
+            now.add(arrived(from)?);
+        }
+        for _ in 0..from.u64()? {
+            let (at, entity) = (words::time(from)?, from.u16()?);
+            if usize::from(entity) >= self.now.len() {
+                return Err(Malformed { what: "arrivals for entities: there is no such entity" });
+            }
+            self.samples.push((at, entity, arrived(from)?));
+        }
+        for waits in self.waits.iter_mut().flatten() {
+            words::add_histogram(waits, from)?;
+        }
+        for _ in 0..from.u64()? {
+            let (switch, aq) = (SwitchId(from.u32()?), from.u32()?);
+            let mut count = || words::count(from);
+            let stats = TagStats {
+                passed_packets: count()?,
+                passed_bytes: count()?,
+                dropped_packets: count()?,
+                dropped_bytes: count()?,
+                marked_packets: count()?,
+            };
+            self.aqs.entry((switch, aq)).or_insert(stats);
+        }
+        Ok(())
+    }
+
     /// The tables `entities`, `waits` and `aqs`; none if the run has no entities.
     fn tables(seen: &[&EntityProbe], whole: &Whole<'_>) -> Vec<Table> {
         if seen.is_empty() {
             return Vec::new();
         }
-        vec![arrivals(seen, whole), waits(seen, whole.plan), aqs::table(whole)]
+        let counted = seen.iter().flat_map(|probe| probe.aqs.iter().map(|(place, stats)| (*place, *stats))).collect();
+        vec![arrivals(seen, whole), waits(seen, whole.plan), aqs::table(whole.plan, &counted)]
     }
 }
 

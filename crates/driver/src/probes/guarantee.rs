@@ -16,13 +16,18 @@
 
 mod findings;
 
+use std::collections::BTreeMap;
+
+use contract::Guarantee;
 use hdrhistogram::Histogram;
 use node::Packet;
 use node::packet::CLASSES;
 use node::pool::Transit;
+use node::wire::{Malformed, Reader, Writer};
 use run::{Column, Data, Finding, Plan, Table};
 use units::{Duration, LinkId, PortId, SwitchId, Time};
 
+use super::words;
 use crate::{HostSlot, Probe, SwitchSlot, Upcoming, View, Wants, Whole};
 
 /// What a part has seen of a guarantee.
@@ -41,6 +46,25 @@ pub(crate) struct Watch {
     queue_breaches: Breaches<LinkId>,
     wait_breaches: Breaches<[u32; 3]>,
     end: Option<End>,
+    last: Last,
+}
+
+/// What the nodes of a part counted when the run was over.
+#[derive(Clone, Debug, Default)]
+struct Last {
+    /// By class, packets lost because there was no room.
+    lost: [u64; CLASSES],
+    /// By flow, how long its message took, and how long it may, where its transport says that.
+    delays: BTreeMap<u32, u64>,
+    bounds: BTreeMap<u32, u64>,
+}
+
+impl Last {
+    fn add(&mut self, other: &Last) {
+        self.lost = std::array::from_fn(|class| self.lost[class].saturating_add(other.lost[class]));
+        self.delays.extend(&other.delays);
+        self.bounds.extend(&other.bounds);
+    }
 }
 
 /// What there was when the guarantee ended, if it did.
@@ -72,7 +96,37 @@ impl<T: Copy + Ord> Breaches<T> {
 
     fn add(self, other: Breaches<T>) -> Breaches<T> {
         let first = [self.first, other.first].into_iter().flatten().min();
-        Breaches { count: self.count + other.count, first }
+        Breaches { count: self.count.saturating_add(other.count), first }
+    }
+
+    fn pack(&self, to: &mut Writer<'_>, place: impl Fn(&mut Writer<'_>, T)) {
+        to.u64(self.count);
+        words::pack_each(to, self.first.into_iter(), |to, (at, of, seen)| {
+            to.u64(at.ps());
+            place(to, of);
+            to.u64(seen);
+        });
+    }
+
+    fn parse(
+        from: &mut Reader<'_>,
+        place: impl Fn(&mut Reader<'_>) -> Result<T, Malformed>,
+    ) -> Result<Breaches<T>, Malformed> {
+        let (count, mut first) = (words::count(from)?, None);
+        for _ in 0..from.u64()?.min(1) {
+            first = Some((words::time(from)?, place(from)?, words::count(from)?));
+        }
+        Ok(Breaches { count, first })
+    }
+}
+
+impl End {
+    fn add(self, other: End) -> End {
+        End {
+            at: self.at,
+            breaches: std::array::from_fn(|index| self.breaches[index].saturating_add(other.breaches[index])),
+            lost: std::array::from_fn(|class| self.lost[class].saturating_add(other.lost[class])),
+        }
     }
 }
 
@@ -95,6 +149,7 @@ impl Watch {
             queue_breaches: Breaches::NONE,
             wait_breaches: Breaches::NONE,
             end: None,
+            last: Last::default(),
         })
     }
 }
@@ -136,6 +191,72 @@ impl Probe for Watch {
         }
     }
 
+    fn end(&mut self, view: View<'_>) {
+        let measures = || view.hosts.iter().flat_map(|slot| &slot.host.measures);
+        let of = |what: &str| -> BTreeMap<u32, u64> {
+            measures().filter(|measure| measure.what == what).map(|measure| (measure.flow.0, measure.value)).collect()
+        };
+        let (delays, bounds) = (of(Guarantee::DELAY), of(Guarantee::DELAY_BOUND));
+        self.last = Last { lost: lost(view.switches.iter()), delays, bounds };
+    }
+
+    fn pack(&self, to: &mut Writer<'_>) {
+        words::pack_each(to, (0u32..).zip(&self.queue_max).filter(|(_, most)| **most > 0), |to, (link, most)| {
+            to.u32(link);
+            to.u64(*most);
+        });
+        to.u64(self.wait_max.ps());
+        words::pack_histogram(to, &self.waits);
+        self.queue_breaches.pack(to, |to, link| to.u32(link.0));
+        self.wait_breaches.pack(to, |to, packet| packet.into_iter().for_each(|word| to.u32(word)));
+        words::pack_each(to, self.end.iter(), |to, end| {
+            to.u64(end.at.ps());
+            end.breaches.into_iter().chain(end.lost).for_each(|count| to.u64(count));
+        });
+        self.last.lost.into_iter().for_each(|count| to.u64(count));
+        for of in [&self.last.delays, &self.last.bounds] {
+            words::pack_each(to, of.iter(), |to, (flow, ps)| {
+                to.u32(*flow);
+                to.u64(*ps);
+            });
+        }
+    }
+
+    fn absorb(&mut self, from: &mut Reader<'_>) -> Result<(), Malformed> {
+        from.begin("guarantees");
+        for _ in 0..from.u64()? {
+            let (link, most) = (from.u32()?, words::count(from)?);
+            let known = self.queue_max.get_mut(link as usize);
+            let max = known.ok_or(Malformed { what: "guarantees: there is no such link" })?;
+            *max = most.max(*max);
+        }
+        self.wait_max = self.wait_max.max(Duration::from_ps(words::count(from)?));
+        words::add_histogram(&mut self.waits, from)?;
+        let links = self.queue_max.len();
+        let queues = Breaches::parse(from, |from| {
+            let link = LinkId(from.u32()?);
+            (link.index() < links).then_some(link).ok_or(Malformed { what: "guarantees: there is no such link" })
+        })?;
+        self.queue_breaches = self.queue_breaches.add(queues);
+        let waits = Breaches::parse(from, |from| Ok([from.u32()?, from.u32()?, from.u32()?]))?;
+        self.wait_breaches = self.wait_breaches.add(waits);
+        for _ in 0..from.u64()? {
+            let at = words::time(from)?;
+            let breaches = [words::count(from)?, words::count(from)?];
+            let lost = counts(from)?;
+            let other = End { at, breaches, lost };
+            self.end = Some(self.end.map_or(other, |end| end.add(other)));
+        }
+        let mut last = Last { lost: counts(from)?, ..Last::default() };
+        for of in [&mut last.delays, &mut last.bounds] {
+            for _ in 0..from.u64()? {
+                of.insert(from.u32()?, words::count(from)?);
+            }
+        }
+        self.last.add(&last);
+        Ok(())
+    }
+
     /// The tables `guarantees` and `guaranteed_waits`; none if the run guarantees nothing.
     fn tables(seen: &[&Watch], whole: &Whole<'_>) -> Vec<Table> {
         Seen::gather(seen).map_or(Vec::new(), |seen| vec![queues(whole.plan, &seen), waits(&seen)])
@@ -146,6 +267,14 @@ impl Probe for Watch {
     fn findings(seen: &[&Watch], whole: &Whole<'_>) -> Vec<Finding> {
         Seen::gather(seen).map_or(Vec::new(), |seen| findings::of(&seen, whole))
     }
+}
+
+fn counts(from: &mut Reader<'_>) -> Result<[u64; CLASSES], Malformed> {
+    let mut counts = [0; CLASSES];
+    for count in &mut counts {
+        *count = words::count(from)?;
+    }
+    Ok(counts)
 }
 
 fn histogram() -> Histogram<u64> {
@@ -162,6 +291,7 @@ struct Seen {
     queue_breaches: Breaches<LinkId>,
     wait_breaches: Breaches<[u32; 3]>,
     end: Option<End>,
+    last: Last,
 }
 
 impl Seen {
@@ -176,6 +306,7 @@ impl Seen {
             queue_breaches: first.queue_breaches,
             wait_breaches: first.wait_breaches,
             end: first.end,
+            last: first.last.clone(),
         };
         for watch in others {
             for (max, other) in seen.queue_max.iter_mut().zip(&watch.queue_max) {
@@ -185,10 +316,10 @@ impl Seen {
             seen.waits.add(&watch.waits).expect("a histogram that resizes takes any other");
             seen.queue_breaches = seen.queue_breaches.add(watch.queue_breaches);
             seen.wait_breaches = seen.wait_breaches.add(watch.wait_breaches);
-            if let (Some(end), Some(other)) = (&mut seen.end, watch.end) {
-                end.breaches = std::array::from_fn(|index| end.breaches[index] + other.breaches[index]);
-                end.lost = std::array::from_fn(|class| end.lost[class] + other.lost[class]);
+            if let (Some(end), Some(other)) = (seen.end, watch.end) {
+                seen.end = Some(end.add(other));
             }
+            seen.last.add(&watch.last);
         }
         Some(seen)
     }

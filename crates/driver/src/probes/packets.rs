@@ -8,18 +8,23 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use catalogue::Transport;
+use catalogue::{LinkControl, Sharing, Transport};
+use fabric::Fabric;
 use node::packet::flags;
+use node::wire::{Malformed, Reader, Writer};
 use node::{Agreement, Loss, Packet};
 use run::{Column, Data, Plan, Recorded, Table};
 use scenario::EventKind;
-use units::{HostId, LinkId, NodeId, PortId, SwitchId, Time};
+use units::{FlowId, HostId, LinkId, NodeId, PortId, SwitchId, Time};
 
+use super::words;
 use crate::{Leaving, Place, Probe, Wants, Whole};
 
 /// What a part's nodes have sent and lost.
 pub(crate) struct Packets {
     recorded: Arc<Recorded>,
+    schemes: Schemes,
+    fabric: Arc<Fabric>,
     /// Ports of links that are recorded, none if all are: ends that send, and ends that receive.
     ports: Option<(BTreeSet<Place>, BTreeSet<Place>)>,
     rows: Vec<Row>,
@@ -27,8 +32,49 @@ pub(crate) struct Packets {
     full: bool,
 }
 
+/// What packets belong to.
+struct Schemes {
+    transports: Vec<Transport>,
+    flow_control: LinkControl,
+    sharing: Sharing,
+    /// The transport that packets of attached hosts name.
+    outside: Option<u8>,
+}
+
+impl Schemes {
+    fn of(plan: &Plan) -> Schemes {
+        Schemes {
+            transports: plan.transports.clone(),
+            flow_control: plan.scenario.flow_control.clone(),
+            sharing: plan.scenario.sharing.clone(),
+            outside: plan.outside,
+        }
+    }
+
+    /// Its transport, if it has one of the run's.
+    fn transport(&self, packet: &Packet) -> Option<&Transport> {
+        self.transports.get(usize::from(packet.transport)).filter(|_| !packet.has(flags::LINK_FRAME))
+    }
+
+    /// What it says.
+    fn says(&self, packet: &Packet) -> String {
+        match self.transport(packet) {
+            _ if packet.has(flags::LINK_FRAME) => self.flow_control.says(packet),
+            Some(transport) => transport.says(packet),
+            None if self.outside == Some(packet.transport) => String::new(),
+            None => self.sharing.as_scheme().map_or_else(String::new, |of| of.says(packet)),
+        }
+    }
+
+    /// Where in its message its payload begins.
+    fn offset(&self, packet: &Packet) -> Option<u64> {
+        let transport = self.transport(packet).filter(|_| packet.payload_bytes > 0)?;
+        Some(transport.payload_offset(packet))
+    }
+}
+
 /// In the order of a node's time.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 struct Row {
     at: Time,
     place: Place,
@@ -36,6 +82,15 @@ struct Row {
     went: Result<On, Loss>,
     /// What happened to it, if that is why it is recorded.
     event: Option<EventKind>,
+    /// What its header says, where another process has read that: the packet is here without it.
+    told: Option<Box<Told>>,
+}
+
+/// What a packet's header says.
+#[derive(Clone)]
+struct Told {
+    says: Arc<str>,
+    offset: Option<u64>,
 }
 
 /// When a packet came to a node, when its last bit left, and what went on waiting.
@@ -59,7 +114,8 @@ impl Packets {
             let senders = ends.clone().map(|link| place(link.from, link.from_port)).collect();
             (senders, ends.map(|link| place(link.to, link.to_port)).collect())
         });
-        Packets { recorded, ports, rows: Vec::new(), full: false }
+        let (schemes, fabric) = (Schemes::of(plan), plan.fabric.clone());
+        Packets { recorded, schemes, fabric, ports, rows: Vec::new(), full: false }
     }
 
     fn departed(&mut self, now: Time, from: Place, leaving: &Leaving<'_>, event: Option<EventKind>) {
@@ -67,7 +123,7 @@ impl Packets {
         if is_here && self.wants_packet(now, leaving.packet) {
             let came = if from.is_switch && !leaving.packet.has(flags::LINK_FRAME) { leaving.transit.at } else { now };
             let went = Ok(On { came, last: leaving.last, waiting_bytes: leaving.waiting_bytes });
-            self.rows.push(Row { at: now, place: from, packet: *leaving.packet, went, event });
+            self.rows.push(Row { at: now, place: from, packet: *leaving.packet, went, event, told: None });
         }
     }
 
@@ -77,7 +133,7 @@ impl Packets {
         let is_here =
             self.ports.as_ref().is_none_or(|(senders, receivers)| receivers.contains(&at) || senders.iter().any(sends));
         if is_here && self.wants_packet(now, packet) {
-            self.rows.push(Row { at: now, place: at, packet: *packet, went: Err(why), event });
+            self.rows.push(Row { at: now, place: at, packet: *packet, went: Err(why), event, told: None });
         }
     }
 
@@ -98,11 +154,82 @@ impl Packets {
     }
 }
 
+impl Packets {
+    /// Headers travel as what they say: so whoever reads this reads no header that it can't trust.
+    fn pack_rows(&self, to: &mut Writer<'_>) {
+        to.u8(self.full.into());
+        let mut places: BTreeMap<String, u32> = BTreeMap::new();
+        let mut said: Vec<u32> = Vec::new();
+        for row in &self.rows {
+            let next = places.len() as u32;
+            said.push(*places.entry(self.schemes.says(&row.packet)).or_insert(next));
+        }
+        let mut texts: Vec<(&String, &u32)> = places.iter().collect();
+        texts.sort_by_key(|(_, place)| **place);
+        words::pack_each(to, texts.into_iter(), |to, (text, _)| words::pack_text(to, text));
+        words::pack_each(to, self.rows.iter().zip(said), |to, (row, said)| {
+            to.u64(row.at.ps());
+            words::pack_place(to, row.place);
+            to.u8(row.event.map_or(u8::MAX, |event| event as u8));
+            match row.went {
+                Err(loss) => to.u8(loss_index(loss) as u8),
+                Ok(On { came, last, waiting_bytes }) => {
+                    to.u8(0);
+                    to.u64(came.ps());
+                    to.u64(last.ps());
+                    to.u32(waiting_bytes);
+                }
+            }
+            let packet = &row.packet;
+            [packet.flow.0, packet.src.0, packet.dst.0, packet.virtual_delay_ns].into_iter().for_each(|w| to.u32(w));
+            to.u16(packet.wire_bytes);
+            to.u16(packet.payload_bytes);
+            to.u64(packet.label);
+            to.bytes(&[packet.class, packet.flags, packet.transport, packet.hops]);
+            to.u32(said);
+            to.u64(self.schemes.offset(packet).unwrap_or(u64::MAX));
+        });
+    }
+
+    fn absorb_rows(&mut self, from: &mut Reader<'_>) -> Result<(), Malformed> {
+        from.begin("recorded packets");
+        let wrong = Malformed { what: "recorded packets" };
+        self.full |= from.u8()? != 0;
+        let mut texts: Vec<Arc<str>> = Vec::new();
+        for _ in 0..from.u64()? {
+            texts.push(words::text(from)?.into());
+        }
+        for _ in 0..from.u64()? {
+            let (at, place) = (words::time(from)?, words::place(&self.fabric, from)?);
+            let event = match from.u8()? {
+                u8::MAX => None,
+                kind => Some(*EventKind::ALL.get(usize::from(kind)).ok_or(wrong)?),
+            };
+            let went = match from.u8()? {
+                0 => Ok(On { came: words::time(from)?, last: words::time(from)?, waiting_bytes: from.u32()? }),
+                loss => Err(*LOSS.get(usize::from(loss) - 1).ok_or(wrong)?),
+            };
+            let mut packet = Packet::bare(FlowId(from.u32()?), HostId(from.u32()?), HostId(from.u32()?));
+            (packet.virtual_delay_ns, packet.wire_bytes) = (from.u32()?, from.u16()?);
+            (packet.payload_bytes, packet.label) = (from.u16()?, from.u64()?);
+            [packet.class, packet.flags, packet.transport, packet.hops] = from.array()?;
+            let hosts = self.fabric.hosts;
+            if !packet.has(flags::LINK_FRAME) && (packet.src.0 >= hosts || packet.dst.0 >= hosts) {
+                return Err(wrong);
+            }
+            let says = texts.get(from.u32()? as usize).ok_or(wrong)?.clone();
+            let offset = from.u64()?;
+            let told = Some(Box::new(Told { says, offset: (offset != u64::MAX).then_some(offset) }));
+            self.rows.push(Row { at, place, packet, went, event, told });
+        }
+        Ok(())
+    }
+}
+
 /// Packets to which something happens.
 pub(crate) struct Events {
     packets: Packets,
     kinds: Vec<EventKind>,
-    transports: Vec<Transport>,
 }
 
 impl Events {
@@ -110,7 +237,7 @@ impl Events {
     pub fn new(plan: &Plan) -> Option<Events> {
         let recorded = plan.events.clone()?;
         let kinds = recorded.events.clone().unwrap_or_default();
-        Some(Events { packets: Packets::of(plan, recorded), kinds, transports: plan.transports.clone() })
+        Some(Events { packets: Packets::of(plan, recorded), kinds })
     }
 
     /// Whether a packet that leaves a node is such an event there.
@@ -121,7 +248,7 @@ impl Events {
         }
         let gained = |flag| packet.has(flag) && leaving.came & flag == 0;
         let agreed = || {
-            let transport = self.transports.get(usize::from(packet.transport))?;
+            let transport = self.packets.schemes.transport(packet)?;
             transport.agreement(packet).filter(|_| packet.payload_bytes == 0)
         };
         // Said once, where it is said; what switches take part in, at each.
@@ -136,7 +263,7 @@ impl Events {
                 (first || packet.has(flags::ROUTER_ALERT)) && agreed() == Some(Agreement::Reservation)
             }
             EventKind::Control => {
-                first && packet.payload_bytes == 0 && usize::from(packet.transport) < self.transports.len()
+                first && packet.payload_bytes == 0 && self.packets.schemes.transport(packet).is_some()
             }
         }
     }
@@ -166,6 +293,14 @@ impl Probe for Events {
         if self.kinds.contains(&EventKind::Drops) {
             self.packets.dropped(now, at, packet, why, Some(EventKind::Drops));
         }
+    }
+
+    fn pack(&self, to: &mut Writer<'_>) {
+        self.packets.pack_rows(to);
+    }
+
+    fn absorb(&mut self, from: &mut Reader<'_>) -> Result<(), Malformed> {
+        self.packets.absorb_rows(from)
     }
 
     /// The table `events`; none if none are recorded.
@@ -215,6 +350,14 @@ impl Probe for Packets {
         self.dropped(now, at, packet, why, None);
     }
 
+    fn pack(&self, to: &mut Writer<'_>) {
+        self.pack_rows(to);
+    }
+
+    fn absorb(&mut self, from: &mut Reader<'_>) -> Result<(), Malformed> {
+        self.absorb_rows(from)
+    }
+
     /// The table `packets`; none if none are recorded.
     fn tables(seen: &[&Packets], whole: &Whole<'_>) -> Vec<Table> {
         let Some(recording) = Recording::new(seen, whole.plan) else { return Vec::new() };
@@ -243,15 +386,11 @@ const LOSSES: [&str; 7] = [
     "lost or damaged on the link",
 ];
 
+/// In the order of [`LOSSES`].
+const LOSS: [Loss; 6] = [Loss::Overflow, Loss::Dead, Loss::NoRoute, Loss::Stage, Loss::Expired, Loss::Link];
+
 fn loss_index(loss: Loss) -> usize {
-    match loss {
-        Loss::Overflow => 1,
-        Loss::Dead => 2,
-        Loss::NoRoute => 3,
-        Loss::Stage => 4,
-        Loss::Expired => 5,
-        Loss::Link => 6,
-    }
+    1 + LOSS.iter().position(|known| *known == loss).expect("all are there")
 }
 
 /// Why a packet was lost.
@@ -262,17 +401,18 @@ pub(super) fn loss_in_words(loss: Loss) -> &'static str {
 /// A plan, and rows of its run.
 struct Recording<'a> {
     plan: &'a Plan,
+    schemes: &'a Schemes,
     rows: Vec<&'a Row>,
 }
 
 impl Recording<'_> {
     /// The first rows that all parts have seen; none if nothing is recorded.
     fn new<'a>(seen: &[&'a Packets], plan: &'a Plan) -> Option<Recording<'a>> {
-        let rows_max = seen.first()?.recorded.rows_max;
+        let (rows_max, schemes) = (seen.first()?.recorded.rows_max, &seen.first()?.schemes);
         let mut rows: Vec<&Row> = seen.iter().flat_map(|packets| &packets.rows).collect();
         rows.sort_by_key(|row| (row.at, row.place.is_switch, row.place.id));
         rows.truncate(usize::try_from(rows_max).unwrap_or(usize::MAX));
-        Some(Recording { plan, rows })
+        Some(Recording { plan, schemes, rows })
     }
 
     /// What happened, and the columns of `packets` that say where, to what, and in which words.
@@ -334,11 +474,6 @@ impl Recording<'_> {
         row.packet.has(flags::LINK_FRAME)
     }
 
-    /// Its transport, if it has one of the run's.
-    fn transport(&self, row: &Row) -> Option<&Transport> {
-        self.plan.transports.get(usize::from(row.packet.transport)).filter(|_| !Self::is_frame(row))
-    }
-
     fn columns(&self) -> Vec<Column> {
         let mut columns = self.of_links();
         columns.extend(self.of_packets());
@@ -396,9 +531,9 @@ impl Recording<'_> {
             true => self.next(row),
             false => Some(self.plan.fabric.host_node(row.packet.dst)),
         });
-        let offset = |row: &Row| {
-            let transport = self.transport(row).filter(|_| row.packet.payload_bytes > 0)?;
-            Some(transport.payload_offset(&row.packet))
+        let offset = |row: &Row| match &row.told {
+            Some(told) => told.offset,
+            None => self.schemes.offset(&row.packet),
         };
         let flow = |row: &Row| {
             let has_one = !Self::is_frame(row) && self.plan.flows.try_get(row.packet.flow).is_some();
@@ -446,11 +581,9 @@ impl Recording<'_> {
     /// What each says.
     fn says(&self) -> Data {
         let mut places: BTreeMap<String, u32> = BTreeMap::new();
-        let said = |row: &Row| match self.transport(row) {
-            _ if Self::is_frame(row) => self.plan.scenario.flow_control.says(&row.packet),
-            Some(transport) => transport.says(&row.packet),
-            None if self.plan.outside == Some(row.packet.transport) => String::new(),
-            None => self.plan.scenario.sharing.as_scheme().map_or_else(String::new, |of| of.says(&row.packet)),
+        let said = |row: &Row| match &row.told {
+            Some(told) => told.says.to_string(),
+            None => self.schemes.says(&row.packet),
         };
         let index = self.rows.iter().map(|row| {
             let next = places.len() as u32;

@@ -9,10 +9,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use node::wire::{Malformed, Reader, Writer};
 use run::{Column, Data, Plan, Table, WatchedPorts};
 use units::{LinkId, PortId, Time};
 
 use super::packets::place;
+use super::words;
 use crate::{Leaving, Place, Probe, SwitchSlot, Wants, Whole};
 
 /// Ports that are watched in a part.
@@ -111,6 +113,36 @@ impl Probe for Ports {
             watched.sent_bytes += u64::from(leaving.packet.wire_bytes);
             watched.change(now, leaving.waiting_bytes, Some(leaving.last), self.watched.rows_max);
         }
+    }
+
+    fn pack(&self, to: &mut Writer<'_>) {
+        let rows = self.of.values().flat_map(|of| of.rows.iter().map(|row| (of.link, row)));
+        words::pack_each(to, rows, |to, (link, row)| {
+            to.u32(link.0);
+            to.u64(row.at.ps());
+            to.u32(row.queue_bytes);
+            to.u32(row.queue_bytes_max);
+            to.u64(row.sent_bytes);
+            to.u64(row.free_at.ps());
+        });
+    }
+
+    fn absorb(&mut self, from: &mut Reader<'_>) -> Result<(), Malformed> {
+        from.begin("watched ports");
+        let rows_max = self.watched.rows_max;
+        let mut of: BTreeMap<LinkId, &mut Watched> = self.of.values_mut().map(|of| (of.link, of)).collect();
+        for _ in 0..from.u64()? {
+            let port = of.get_mut(&LinkId(from.u32()?)).filter(|port| port.rows.len() < rows_max);
+            let port = port.ok_or(Malformed { what: "watched ports: no such port, or too many rows" })?;
+            port.rows.push(Row {
+                at: words::time(from)?,
+                queue_bytes: from.u32()?,
+                queue_bytes_max: from.u32()?,
+                sent_bytes: words::count(from)?,
+                free_at: words::time(from)?,
+            });
+        }
+        Ok(())
     }
 
     /// The table `ports`; none if no port is watched.

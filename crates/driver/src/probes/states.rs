@@ -10,13 +10,16 @@
 //! those that the host acted on, because one event may change other flows: a match of dcPIM is with a sender, and R2C2
 //! computes the rates of all flows together.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use node::FlowState;
+use node::wire::{Malformed, Reader, Writer};
 use run::{Column, Data, FlowEvent, FlowRecord, Followed, Plan, Table};
 use rustc_hash::FxHashMap;
 use units::{FlowId, HostId, Time};
 
+use super::words;
 use crate::{HostSlot, Probe, Wants, Whole};
 
 /// What a part's hosts have said.
@@ -131,6 +134,31 @@ impl Probe for States {
             known.extend(said);
         }
         watched.open.retain(|(flow, _)| !ended.contains(flow));
+    }
+
+    fn pack(&self, to: &mut Writer<'_>) {
+        to.u8(self.full.into());
+        words::pack_each(to, self.rows.iter(), |to, row| {
+            to.u64(row.at.ps());
+            to.u32(row.host.0);
+            to.u32(row.flow.0);
+            words::pack_text(to, row.name);
+            to.u8(row.value.is_some().into());
+            to.u64(row.value.unwrap_or_default());
+        });
+    }
+
+    fn absorb(&mut self, from: &mut Reader<'_>) -> Result<(), Malformed> {
+        from.begin("states of flows");
+        self.full |= from.u8()? != 0;
+        let mut names: BTreeSet<&'static str> = self.rows.iter().map(|row| row.name).collect();
+        for _ in 0..from.u64()? {
+            let (at, host, flow) = (words::time(from)?, HostId(from.u32()?), FlowId(from.u32()?));
+            let name = words::name(&mut names, from)?;
+            let (has_value, value) = (from.u8()? != 0, from.u64()?);
+            self.rows.push(Row { at, host, flow, name, value: has_value.then_some(value) });
+        }
+        Ok(())
     }
 
     /// The table `states`; none if no flow is followed.

@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::time::Duration as Span;
 
 use ::run::{Column, Data, Plan, Progress, Table};
-use driver::{Cut, Probe};
+use driver::{Cut, Probe, Probes};
 use node::wire::{Malformed, Reader, Writer};
 use scenario::Scenario;
 use units::{Problem, Time};
@@ -24,7 +24,7 @@ use crate::board::{Board, PROCESSES_MAX};
 use crate::clock::{Clock, instant_ns};
 use crate::frame::Refusal;
 use crate::network::{self, Network, Outcome};
-use crate::run::{conclude, refuse_what_only_simulations_have};
+use crate::run::{conclude, run_alone};
 use crate::several::{self, Nodes};
 use crate::worker::Worker;
 
@@ -81,7 +81,6 @@ pub fn run_machines(
 ) -> Result<RunResult, Problem> {
     let wrong = |error: String| Problem::new(KEY, error);
     let plan = Plan::new(scenario)?;
-    refuse_what_only_simulations_have(&plan)?;
     several::check(&plan)?;
     let cut = Cut::new(&plan, plan.scenario.live.workers as usize * machines);
     if !(2..=PROCESSES_MAX).contains(&machines) || cut.parts() < machines {
@@ -112,12 +111,12 @@ pub fn run_machines(
     let nodes = Nodes::new(&plan, &cut, machines);
     tell(News::Part(0, machines, nodes.count(0)));
     let first = First { plan: &plan, machines, token: member, session, members, nodes };
-    let mut result = match several::probes(&plan).is_empty() {
-        true => first.run(cut, socket, || (), watch),
-        false => first.run(cut, socket, || several::probes(&plan), watch),
+    let mut result = match Probes::new(&plan).is_empty() {
+        true => first.run(cut, socket, || (), &mut watch),
+        false => first.run(cut, socket, || Probes::new(&plan), &mut watch),
     }
     .map_err(|error| wrong(error.to_string()))?;
-    several::leave_out(&plan, &mut result);
+    run_alone(&plan, &mut result, watch);
     Ok(result)
 }
 

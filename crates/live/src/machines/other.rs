@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpStream, ToSocketAddrs, UdpSocket};
 use std::time::Duration as Span;
 
 use ::run::{Plan, Progress};
-use driver::{Cut, Probe};
+use driver::{Cut, Probe, Probes};
 use node::wire::Writer;
 use scenario::Scenario;
 use units::{Problem, Time};
@@ -85,9 +85,9 @@ pub fn join(
     tell(News::Part(machine, machines, nodes));
     let control = RefCell::new(control);
     let part = Part { plan: &plan, me: machine, machines, control, addresses, session: go.session, member };
-    let end = match several::probes(&plan).is_empty() {
+    let end = match Probes::new(&plan).is_empty() {
         true => part.live(cut, socket, || (), watch),
-        false => part.live(cut, socket, || several::probes(&plan), watch),
+        false => part.live(cut, socket, || Probes::new(&plan), watch),
     }
     .map_err(wrong)?;
     Ok(Joined { machine, machines, nodes, end })

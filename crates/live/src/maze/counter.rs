@@ -141,8 +141,8 @@ impl Counter {
     }
 
     fn forget(&mut self, flow: FlowId) {
-        if let Some(outgoing) = self.outgoing.remove(&flow) {
-            self.exchange.release(outgoing.ticket.bytes);
+        if let Some(Outgoing { ticket, .. }) = self.outgoing.remove(&flow) {
+            ticket.account.iter().for_each(|account| account.release(ticket.bytes));
         }
     }
 
@@ -185,7 +185,7 @@ impl Counter {
             content: bytes,
             delivered: at,
         };
-        if self.exchange.deliver(message) {
+        if self.exchange.deliver(message, ticket.account.clone()) {
             return self.exchange.note(ticket, |state| state.delivered = Some(at));
         }
         let address = self.exchange.words(ticket.to);

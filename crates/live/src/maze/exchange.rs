@@ -11,7 +11,7 @@ use fabric::Fabric;
 use run::{FlowInfo, FlowTable, Plan};
 use units::{FlowId, HostId, NodeId, Time};
 
-use super::{Address, MazeError, Message};
+use super::{Address, Counterpart, Directory, MazeError, Message};
 
 /// Before the content of each message are the ports of both ends and a checksum of these and the content.
 pub(crate) const HEADER_BYTES: usize = 8;
@@ -34,11 +34,73 @@ pub(crate) struct Class {
     pub transport_name: &'static str,
 }
 
+/// What one program may have of the machine's memory: for messages under way, and for those of its messages that have
+/// come and that nobody has taken. So a program that sends faster than the network, or whose messages nobody takes,
+/// runs out of its own room alone.
+#[derive(Debug)]
+pub(crate) struct Account {
+    most: usize,
+    held: Mutex<usize>,
+}
+
+impl Account {
+    pub fn new(most: usize) -> Arc<Account> {
+        Arc::new(Account { most, held: Mutex::new(0) })
+    }
+
+    /// The longest content of a message, and the most of all together.
+    pub fn most(&self) -> usize {
+        self.most
+    }
+
+    /// Room for one more message.
+    fn hold(&self, bytes: usize) -> Result<(), MazeError> {
+        let mut held = lock(&self.held);
+        // One that is alone always has room.
+        if *held > 0 && *held + bytes + RECORD_BYTES > self.most {
+            return Err(MazeError::Full(format!(
+                "no room for {bytes} bytes more: messages that are under way or that nobody has received take {held} \
+                 of {}; wait until some are delivered, and receive what comes",
+                self.most
+            )));
+        }
+        *held += bytes + RECORD_BYTES;
+        Ok(())
+    }
+
+    /// The same, where it has been asked before.
+    fn hold_more(&self, bytes: usize) {
+        *lock(&self.held) += bytes + RECORD_BYTES;
+    }
+
+    /// A message of this many bytes takes no memory any more.
+    pub fn release(&self, bytes: usize) {
+        *lock(&self.held) -= bytes + RECORD_BYTES;
+    }
+}
+
+/// A message that has come.
+#[derive(Debug)]
+pub(crate) struct Arrived {
+    pub message: Message,
+    /// Whose memory it takes until it is taken: its sender's.
+    pub account: Option<Arc<Account>>,
+}
+
+/// A port that is open.
+struct Port {
+    mailbox: Arc<Mailbox<Arrived>>,
+    /// Other ports have the same mailbox.
+    is_shared: bool,
+}
+
 /// All that programs share with the workers of a run.
 pub(crate) struct Exchange {
     pub fabric: Arc<Fabric>,
     pub classes: Vec<Class>,
-    dilation: u32,
+    directory: Directory,
+    /// Of the program that has the Maze.
+    own: Arc<Account>,
     flows: Arc<FlowTable>,
     /// By host.
     worker_of: Vec<usize>,
@@ -46,25 +108,29 @@ pub(crate) struct Exchange {
     inlets: Vec<Inlet>,
     ports: Mutex<Ports>,
     /// Where programs wait for messages to end.
-    queues: Mutex<Vec<Weak<Mailbox<Arc<Ticket>>>>>,
+    queues: Mutex<Vec<Weak<Ends>>>,
     /// By place among the flows that were added.
     tickets: boxcar::Vec<Arc<Ticket>>,
     /// Messages that have not ended, while messages can be sent.
     under_way: Mutex<UnderWay>,
     settled: Condvar,
     closes: AtomicBool,
+    abandoned: AtomicBool,
     watcher: Thread,
 }
 
 /// Open ports, by host and number.
-type Ports = BTreeMap<(HostId, u16), Arc<Mailbox<Message>>>;
+type Ports = BTreeMap<(HostId, u16), Port>;
+
+/// Where the ends of messages are told.
+pub(crate) type Ends = Mailbox<Arc<Ticket>>;
 
 struct UnderWay {
     messages: usize,
-    /// What senders hold of them, and what has come that nobody has taken.
-    bytes: usize,
     /// Why none can be sent any more.
     over: Option<MazeError>,
+    /// The run has its result.
+    finished: bool,
 }
 
 /// What a worker gets from programs.
@@ -92,8 +158,12 @@ pub(crate) struct Ticket {
     pub class: usize,
     /// Of its content.
     pub bytes: usize,
+    /// Whose memory it takes.
+    pub account: Option<Arc<Account>>,
     /// Where its end is told.
-    queue: Option<Arc<Mailbox<Arc<Ticket>>>>,
+    queue: Option<Arc<Ends>>,
+    /// There its delivery is told, too, which may be earlier.
+    tells_delivery: bool,
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -108,7 +178,14 @@ pub(crate) struct State {
     /// Its sender has given it up; it may have been delivered all the same, and then it has not failed.
     pub given_up: bool,
     /// It can change no more.
-    ended: bool,
+    pub ended: bool,
+}
+
+impl State {
+    /// Whether whoever waits for it has an answer.
+    fn is_decided(&self) -> bool {
+        self.delivered.is_some() || self.failure.is_some()
+    }
 }
 
 /// What has come, such as messages for a socket, until somebody takes it.
@@ -137,7 +214,7 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Waits until something is there, or for so long at most.
-fn wait_for<T, R>(
+pub(crate) fn wait_for<T, R>(
     guard: MutexGuard<'_, T>,
     changed: &Condvar,
     limit: Option<Span>,
@@ -166,9 +243,16 @@ impl Exchange {
             transport: carriers.of_class[number],
             transport_name: class.transport.name(),
         };
-        Exchange {
-            classes: plan.scenario.classes().enumerate().skip(first).map(class).collect(),
+        let classes: Vec<Class> = plan.scenario.classes().enumerate().skip(first).map(class).collect();
+        let directory = Directory {
+            hosts: plan.fabric.names[..plan.fabric.hosts as usize].to_vec(),
+            classes: classes.iter().map(|class| (class.name.clone(), class.transport_name.to_owned())).collect(),
             dilation: plan.scenario.live.dilation,
+        };
+        Exchange {
+            classes,
+            directory,
+            own: Account::new(CONTENT_MAX),
             flows: plan.flows.clone(),
             worker_of: (0..plan.fabric.hosts).map(|host| worker_of(plan.fabric.host_node(HostId(host)))).collect(),
             fabric: plan.fabric.clone(),
@@ -176,33 +260,17 @@ impl Exchange {
             ports: Mutex::default(),
             queues: Mutex::default(),
             tickets: boxcar::Vec::new(),
-            under_way: Mutex::new(UnderWay { messages: 0, bytes: 0, over: None }),
+            under_way: Mutex::new(UnderWay { messages: 0, over: None, finished: false }),
             settled: Condvar::new(),
             closes: AtomicBool::new(false),
+            abandoned: AtomicBool::new(false),
             watcher: std::thread::current(),
         }
     }
 
-    /// What a host is called.
-    pub fn name(&self, host: HostId) -> &str {
-        &self.fabric.names[host.index()]
-    }
-
-    /// A host, by its name.
-    pub fn host(&self, name: &str) -> Result<HostId, MazeError> {
-        let node = self.fabric.find(name).map_err(|problem| MazeError::Wrong(problem.message))?;
-        let switch = || MazeError::Wrong(format!("\"{name}\" is a switch; sockets are at hosts, such as \"host0\""));
-        self.fabric.as_host(node).ok_or_else(switch)
-    }
-
-    /// How fast the network lives, in words.
-    pub fn pace(&self) -> String {
-        format!("with live.dilation = {} it needs so many times as long as its network", self.dilation)
-    }
-
     /// An address in words.
-    pub fn words(&self, Address { host, port }: Address) -> String {
-        format!("{}:{port}", self.name(host))
+    pub fn words(&self, address: Address) -> String {
+        self.directory.words(address)
     }
 
     pub fn inlet(&self, worker: usize) -> &Inlet {
@@ -214,13 +282,19 @@ impl Exchange {
         self.tickets.get(place)
     }
 
-    /// Opens a port of a host: this one, or any that is free.
-    pub fn open(&self, host: HostId, port: Option<u16>) -> Result<(Address, Arc<Mailbox<Message>>), MazeError> {
+    /// Opens a port of a host, this one or any that is free. What comes there goes into `shared`, or a mailbox of its
+    /// own.
+    pub fn open_port(
+        &self,
+        host: HostId,
+        port: Option<u16>,
+        shared: Option<&Arc<Mailbox<Arrived>>>,
+    ) -> Result<(Address, Arc<Mailbox<Arrived>>), MazeError> {
         let mut ports = lock(&self.ports);
-        if let Some(over) = lock(&self.under_way).over.clone() {
+        if let Some(over) = self.over() {
             return Err(over);
         }
-        let name = self.name(host);
+        let name = self.directory.name(host);
         let port = match port {
             Some(0) => return Err(MazeError::Wrong("port 0 is none; ports are 1 to 65535".to_owned())),
             Some(port) if ports.contains_key(&(host, port)) => {
@@ -232,22 +306,13 @@ impl Exchange {
                 MazeError::Wrong(format!("all ports of {name} from {EPHEMERAL} on are open; close some sockets"))
             })?,
         };
-        let mailbox = Arc::new(Mailbox::default());
-        ports.insert((host, port), mailbox.clone());
+        let mailbox = shared.cloned().unwrap_or_default();
+        ports.insert((host, port), Port { mailbox: mailbox.clone(), is_shared: shared.is_some() });
         Ok((Address { host, port }, mailbox))
     }
 
-    /// Nothing more comes to this port.
-    pub fn shut(&self, address: Address) {
-        let mailbox = lock(&self.ports).remove(&(address.host, address.port));
-        if let Some(mailbox) = mailbox {
-            mailbox.end(MazeError::Over(format!("the socket {} is closed", self.words(address))));
-            mailbox.clear().iter().for_each(|message| self.release(message.content.len()));
-        }
-    }
-
     /// Makes a queue in which the ends of messages are told.
-    pub fn queue(&self) -> Arc<Mailbox<Arc<Ticket>>> {
+    pub fn new_queue(&self) -> Arc<Ends> {
         let queue = Arc::new(Mailbox::default());
         // Whoever asks when the run is over hears of that.
         let mut queues = lock(&self.queues);
@@ -257,29 +322,30 @@ impl Exchange {
         queue
     }
 
-    /// Hands a message to the worker of its host. Its end is told in the queue, if there is one.
-    pub fn send(
+    /// Hands a message to the worker of its host, on this account. Its end is told in the queue, if there is one, and
+    /// its delivery if that `tells_delivery`.
+    pub fn submit(
         &self,
-        from: Address,
-        to: Address,
+        [from, to]: [Address; 2],
         class: usize,
         content: &[u8],
-        queue: Option<Arc<Mailbox<Arc<Ticket>>>>,
+        account: &Arc<Account>,
+        (queue, tells_delivery): (Option<Arc<Ends>>, bool),
     ) -> Result<Arc<Ticket>, MazeError> {
         if from.host == to.host {
-            let name = self.name(to.host);
+            let name = self.directory.name(to.host);
             let message =
                 format!("{name} is the socket's own host: a message to it crosses no link; send it to another");
             return Err(MazeError::Wrong(message));
         }
-        if content.len() > CONTENT_MAX {
+        if content.len() > account.most() {
             let message =
-                format!("{} bytes are too long for a message; cut it into {CONTENT_MAX} at most", content.len());
+                format!("{} bytes are too long for a message; cut it into {} at most", content.len(), account.most());
             return Err(MazeError::Wrong(message));
         }
-        self.hold(content.len(), CONTENT_MAX)?;
+        account.hold(content.len())?;
         let bytes = with_header(from.port, to.port, content).ok_or_else(|| {
-            self.release(content.len());
+            account.release(content.len());
             MazeError::Full(format!("the machine has no memory for {} bytes; send less at a time", content.len()))
         })?;
         let Class { number, transport, .. } = self.classes[class];
@@ -294,8 +360,9 @@ impl Exchange {
         let flow = self.flows.add(info).ok_or_else(|| {
             MazeError::Full("2^31 messages have been sent in this run; close it and start another".to_owned())
         })?;
-        let (state, changed) = (Mutex::default(), Condvar::new());
-        let ticket = Arc::new(Ticket { flow, from, to, class, bytes: content.len(), queue, state, changed });
+        let mut ticket = Ticket::new(flow, [from, to], class, content.len(), queue);
+        (ticket.account, ticket.tells_delivery) = (Some(account.clone()), tells_delivery);
+        let ticket = Arc::new(ticket);
         self.tickets.push(ticket.clone());
         under_way.messages += 1;
         let inlet = &self.inlets[self.worker_of[src.index()]];
@@ -308,63 +375,26 @@ impl Exchange {
         Ok(ticket)
     }
 
-    /// Room for one more message, among `most` bytes of all.
-    fn hold(&self, bytes: usize, most: usize) -> Result<(), MazeError> {
-        let mut under_way = lock(&self.under_way);
-        // One that is alone always has room.
-        if under_way.bytes > 0 && under_way.bytes + bytes + RECORD_BYTES > most {
-            return Err(MazeError::Full(format!(
-                "no room for {bytes} bytes more: messages that are under way or that nobody has received take {} of \
-                 {most}; wait until some are delivered, and receive what comes",
-                under_way.bytes
-            )));
-        }
-        under_way.bytes += bytes + RECORD_BYTES;
-        Ok(())
-    }
-
-    /// A message of this many bytes takes no memory any more.
-    pub fn release(&self, bytes: usize) {
-        lock(&self.under_way).bytes -= bytes + RECORD_BYTES;
-    }
-
     /// A message has come: whether there is a socket for it.
-    pub fn deliver(&self, message: Message) -> bool {
-        let mailbox = lock(&self.ports).get(&(message.to.host, message.to.port)).cloned();
+    pub fn deliver(&self, message: Message, account: Option<Arc<Account>>) -> bool {
+        let mailbox = lock(&self.ports).get(&(message.to.host, message.to.port)).map(|port| port.mailbox.clone());
         let Some(mailbox) = mailbox else { return false };
         let bytes = message.content.len();
         // It has come: whether there is room for it was asked when it was sent.
-        let _ = self.hold(bytes, usize::MAX);
-        let is_open = mailbox.put(message);
+        account.iter().for_each(|account| account.hold_more(bytes));
+        let is_open = mailbox.put(Arrived { message, account: account.clone() });
         if !is_open {
-            self.release(bytes);
+            account.iter().for_each(|account| account.release(bytes));
         }
         is_open
     }
 
     /// Something has become of a message.
     pub fn note(&self, ticket: &Arc<Ticket>, change: impl FnOnce(&mut State)) {
-        let mut state = lock(&ticket.state);
-        change(&mut state);
-        let ends =
-            state.failure.is_some() || (state.delivered.is_some() && (state.completed.is_some() || state.given_up));
-        let ended = !std::mem::replace(&mut state.ended, ends) && ends;
-        drop(state);
-        ticket.changed.notify_all();
-        if ended {
-            if let Some(queue) = &ticket.queue {
-                queue.put(ticket.clone());
-            }
+        if ticket.change(change) {
             lock(&self.under_way).messages -= 1;
             self.settled.notify_all();
         }
-    }
-
-    /// Waits until all messages have ended, or for so long at most. How many have not.
-    pub fn settle(&self, limit: Span) -> usize {
-        let done = |of: &mut UnderWay| (of.messages == 0 || of.over.is_some()).then_some(());
-        wait_for(lock(&self.under_way), &self.settled, Some(limit), done);
-        lock(&self.under_way).messages
     }
 
     /// The run has to end.
@@ -377,9 +407,26 @@ impl Exchange {
         self.closes.load(Ordering::SeqCst)
     }
 
-    /// Why nothing can be sent any more, if that is so.
-    pub fn over(&self) -> Option<MazeError> {
-        lock(&self.under_way).over.clone()
+    /// The run has to end, and what follows it, as nobody wants its result.
+    pub fn abandon(&self) {
+        self.abandoned.store(true, Ordering::SeqCst);
+        self.close();
+    }
+
+    pub fn is_abandoned(&self) -> bool {
+        self.abandoned.load(Ordering::SeqCst)
+    }
+
+    /// The run has its result.
+    pub fn finish(&self) {
+        lock(&self.under_way).finished = true;
+        self.settled.notify_all();
+    }
+
+    /// Waits until the run has its result, for so long at most. Whether it has.
+    pub fn is_finished(&self, limit: Span) -> bool {
+        let finished = |of: &mut UnderWay| of.finished.then_some(());
+        wait_for(lock(&self.under_way), &self.settled, Some(limit), finished).is_some()
     }
 
     /// Why the run ends when it does.
@@ -396,20 +443,63 @@ impl Exchange {
         lock(&self.under_way).over.get_or_insert(over.clone());
         self.settled.notify_all();
         for (_, ticket) in &self.tickets {
-            let mut state = lock(&ticket.state);
-            if state.delivered.is_none() {
-                state.failure.get_or_insert(over.clone());
-            }
-            let ended = std::mem::replace(&mut state.ended, true);
-            drop(state);
-            ticket.changed.notify_all();
-            if let Some(queue) = ticket.queue.as_ref().filter(|_| !ended) {
-                queue.put(ticket.clone());
-            }
+            ticket.abandon(&over);
         }
         let ports = std::mem::take(&mut *lock(&self.ports));
-        ports.into_values().for_each(|mailbox| mailbox.end(over.clone()));
+        ports.into_values().for_each(|port| port.mailbox.end(over.clone()));
         lock(&self.queues).iter().filter_map(Weak::upgrade).for_each(|queue| queue.end(over.clone()));
+    }
+}
+
+impl Counterpart for Exchange {
+    fn directory(&self) -> &Directory {
+        &self.directory
+    }
+
+    fn host(&self, name: &str) -> Result<HostId, MazeError> {
+        let node = self.fabric.find(name).map_err(|problem| MazeError::Wrong(problem.message))?;
+        let switch = || MazeError::Wrong(format!("\"{name}\" is a switch; sockets are at hosts, such as \"host0\""));
+        self.fabric.as_host(node).ok_or_else(switch)
+    }
+
+    fn open(&self, host: HostId, port: Option<u16>) -> Result<(Address, Arc<Mailbox<Arrived>>), MazeError> {
+        self.open_port(host, port, None)
+    }
+
+    fn shut(&self, address: Address) {
+        let port = lock(&self.ports).remove(&(address.host, address.port));
+        if let Some(Port { mailbox, .. }) = port.filter(|port| !port.is_shared) {
+            mailbox.end(MazeError::Over(format!("the socket {} is closed", self.words(address))));
+            mailbox.clear().iter().for_each(|arrived| self.taken(arrived));
+        }
+    }
+
+    fn queue(&self) -> Arc<Ends> {
+        self.new_queue()
+    }
+
+    fn send(
+        &self,
+        ends: [Address; 2],
+        class: usize,
+        content: &[u8],
+        queue: Option<Arc<Ends>>,
+    ) -> Result<Arc<Ticket>, MazeError> {
+        self.submit(ends, class, content, &self.own, (queue, false))
+    }
+
+    fn taken(&self, Arrived { message, account }: &Arrived) {
+        account.iter().for_each(|account| account.release(message.content.len()));
+    }
+
+    fn over(&self) -> Option<MazeError> {
+        lock(&self.under_way).over.clone()
+    }
+
+    fn settle(&self, limit: Span) -> usize {
+        let done = |of: &mut UnderWay| (of.messages == 0 || of.over.is_some()).then_some(());
+        wait_for(lock(&self.under_way), &self.settled, Some(limit), done);
+        lock(&self.under_way).messages
     }
 }
 
@@ -432,7 +522,7 @@ impl Inlet {
 }
 
 impl<T> Mailbox<T> {
-    fn put(&self, one: T) -> bool {
+    pub fn put(&self, one: T) -> bool {
         let mut state = lock(&self.state);
         if state.over.is_some() {
             return false;
@@ -452,17 +542,61 @@ impl<T> Mailbox<T> {
     }
 
     /// All that nobody has taken.
-    fn clear(&self) -> VecDeque<T> {
+    pub fn clear(&self) -> VecDeque<T> {
         std::mem::take(&mut lock(&self.state).waiting)
     }
 
-    fn end(&self, why: MazeError) {
+    pub fn end(&self, why: MazeError) {
         lock(&self.state).over.get_or_insert(why);
         self.changed.notify_all();
     }
 }
 
 impl Ticket {
+    /// Of a message that nothing has become of.
+    pub fn new(flow: FlowId, [from, to]: [Address; 2], class: usize, bytes: usize, queue: Option<Arc<Ends>>) -> Ticket {
+        let (state, changed) = (Mutex::default(), Condvar::new());
+        Ticket { flow, from, to, class, bytes, account: None, queue, tells_delivery: false, state, changed }
+    }
+
+    /// What has become of it so far.
+    pub fn state(&self) -> State {
+        lock(&self.state).clone()
+    }
+
+    /// Something has become of it. Whether nothing more will.
+    pub fn change(self: &Arc<Ticket>, change: impl FnOnce(&mut State)) -> bool {
+        let mut state = lock(&self.state);
+        let (was_decided, had_ended) = (state.is_decided(), state.ended);
+        change(&mut state);
+        state.ended |=
+            state.failure.is_some() || (state.delivered.is_some() && (state.completed.is_some() || state.given_up));
+        let ended = state.ended && !had_ended;
+        let decided = !was_decided && state.is_decided();
+        drop(state);
+        self.changed.notify_all();
+        if let Some(queue) = &self.queue
+            && (ended || decided && self.tells_delivery)
+        {
+            queue.put(self.clone());
+        }
+        ended
+    }
+
+    /// The run is over, and with it what has not come.
+    pub fn abandon(self: &Arc<Ticket>, over: &MazeError) {
+        let mut state = lock(&self.state);
+        if state.delivered.is_none() {
+            state.failure.get_or_insert(over.clone());
+        }
+        let ended = std::mem::replace(&mut state.ended, true);
+        drop(state);
+        self.changed.notify_all();
+        if let Some(queue) = self.queue.as_ref().filter(|_| !ended) {
+            queue.put(self.clone());
+        }
+    }
+
     /// What has become of the message, once it is delivered or has failed; none if that takes longer.
     pub fn wait(&self, limit: Option<Span>) -> Option<State> {
         wait_for(lock(&self.state), &self.changed, limit, |state| {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration as Span;
 
 use ::run::{Plan, Progress};
-use driver::{Cut, Probe};
+use driver::{Cut, Probe, Probes};
 use node::wire::{Reader, Writer};
 use scenario::Scenario;
 use units::{NodeId, Problem};
@@ -19,7 +19,7 @@ use super::socket;
 use crate::board::PROCESSES_MAX;
 use crate::clock::{Clock, instant_ns};
 use crate::network::{self, Network, Outcome};
-use crate::run::{conclude, refuse_what_only_simulations_have};
+use crate::run::{conclude, run_alone};
 use crate::several::{self, Nodes, listen, tell_of_lost};
 use crate::shared::{self, Lines, Shared};
 use crate::worker::Worker;
@@ -55,10 +55,9 @@ pub fn run_processes(
     scenario: &Scenario,
     processes: usize,
     command: impl FnMut() -> Command,
-    watch: impl FnMut(Progress) -> bool,
+    mut watch: impl FnMut(Progress) -> bool,
 ) -> Result<RunResult, Problem> {
     let plan = Plan::new(scenario)?;
-    refuse_what_only_simulations_have(&plan)?;
     if processes > 1 {
         several::check(&plan)?;
     }
@@ -70,12 +69,12 @@ pub fn run_processes(
     // All processes cut alike.
     let cut = Cut::new(&plan, plan.scenario.live.workers as usize * processes);
     let first = First { plan: &plan, scenario, processes };
-    let mut result = match several::probes(&plan).is_empty() {
-        true => first.run(cut, command, || (), watch),
-        false => first.run(cut, command, || several::probes(&plan), watch),
+    let mut result = match Probes::new(&plan).is_empty() {
+        true => first.run(cut, command, || (), &mut watch),
+        false => first.run(cut, command, || Probes::new(&plan), &mut watch),
     }
     .map_err(|error| Problem::new("live.processes", format!("{processes} processes: {error}")))?;
-    several::leave_out(&plan, &mut result);
+    run_alone(&plan, &mut result, watch);
     Ok(result)
 }
 

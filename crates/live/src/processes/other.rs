@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Duration as Span;
 
-use driver::{Cut, Probe};
+use driver::{Cut, Probe, Probes};
 use node::wire::Reader;
 use run::Plan;
 use units::Problem;
@@ -38,9 +38,9 @@ pub fn take_part(socket: OwnedFd) -> Result<(), Problem> {
     let scenario = scenario::read(text, "scenario", &[]).map_err(|error| Problem::new(error.key, error.message))?;
     let plan = Plan::new(&scenario)?;
     let cut = Cut::new(&plan, plan.scenario.live.workers as usize * processes);
-    match several::probes(&plan).is_empty() {
+    match Probes::new(&plan).is_empty() {
         true => live(&plan, cut, me, processes, &stream, || ()),
-        false => live(&plan, cut, me, processes, &stream, || several::probes(&plan)),
+        false => live(&plan, cut, me, processes, &stream, || Probes::new(&plan)),
     }
     .map_err(wrong)
 }

@@ -179,6 +179,205 @@ fn cross(text: &str, test: &str) {
     assert!(frames * 2 < column(&result.tables, "attached", "sent_packets")[0], "the kernel leaves cutting to us");
 }
 
+/// A host that takes in 100 Mbps of a link of 1 Gbps: what the kernel gets comes no faster, and nothing is lost that
+/// TCP does not send again.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "the real clock, by which programs live")]
+fn an_attached_host_takes_in_no_more_than_its_intake_rate() {
+    let spaces = match Namespaces::new(2, "intake") {
+        Ok(spaces) => spaces,
+        Err(why) => {
+            let _ = writeln!(std::io::stderr(), "skipped, attached hosts: {why}");
+            return;
+        }
+    };
+    let sets = [("live.attach.host0", &spaces.0[0]), ("live.attach.host3", &spaces.0[1])];
+    let mut sets: Vec<_> = sets.map(|(key, name)| (key.to_owned(), format!("netns:{name}"))).into();
+    sets.push(("host.intake_rate".to_owned(), "100Mbps".to_owned()));
+    let content: Vec<u8> = (0..2_000_000u32).map(|byte| (byte / 7) as u8).collect();
+    let (spaces, content) = (&spaces, &content);
+    let result = live_with(TWO, &sets, || {
+        std::thread::scope(|scope| {
+            let (told, ready) = std::sync::mpsc::channel();
+            let receiver = scope.spawn(move || {
+                spaces.enter(1);
+                let tcp = TcpListener::bind((address(3), 5001)).expect("its own address");
+                told.send(()).expect("somebody waits");
+                let mut got = Vec::new();
+                let mut stream = tcp.accept().expect("a connection").0;
+                let began = Instant::now();
+                stream.read_to_end(&mut got).expect("all of it");
+                (began.elapsed(), got)
+            });
+            ready.recv().expect("it listens");
+            spaces.enter(0);
+            let mut tcp = TcpStream::connect((address(3), 5001)).expect("a connection");
+            tcp.write_all(content).expect("all of it");
+            drop(tcp);
+            let (took, got) = receiver.join().expect("it ends");
+            assert!(got == *content, "{} bytes came", got.len());
+            // 2 MB and their headers at 100 Mbps: 165 ms. At the link's rate it would be 17 ms.
+            assert!(took > Duration::from_millis(160), "{took:?}");
+        });
+    });
+    for name in ["bytes conserved", "content right"] {
+        assert!(finding(&result, name), "{:#?}", result.info.audit);
+    }
+}
+
+/// Four hosts of 40 Mbps on a switch: slow enough for any machine to keep up.
+const SLOW: &str = r#"
+live = { wait = "sleep", content = "none" }
+measure = { end = "60s", interval = "0s" }
+[fabric.star]
+hosts = 4
+rate = "40Mbps"
+propagation = "100us"
+"#;
+
+/// So long TCP may take to find its rate, and so long it is measured.
+const WARM_UP: Duration = Duration::from_secs(1);
+const MEASURED: Duration = Duration::from_secs(3);
+
+/// Bytes that TCP brings from each sender to the last host, by this many connections each, while it is measured. Host n
+/// is in namespace n.
+#[expect(clippy::disallowed_methods, reason = "the real clock, by which programs live")]
+fn streams(spaces: &Namespaces, connections: &[usize]) -> Vec<u64> {
+    let (last, ended) = (spaces.0.len() - 1, AtomicBool::new(false));
+    let (told, ready) = std::sync::mpsc::channel();
+    std::thread::scope(|scope| {
+        let ended = &ended;
+        let mut counts = Vec::new();
+        for (sender, &many) in connections.iter().enumerate() {
+            let at = (address(last as u8), 5_100 + sender as u16);
+            let told = told.clone();
+            counts.push(scope.spawn(move || {
+                spaces.enter(last);
+                let listener = TcpListener::bind(at).expect("its own address");
+                told.send(()).expect("somebody waits");
+                let streams: Vec<TcpStream> = (0..many).map(|_| listener.accept().expect("a connection").0).collect();
+                let began = Instant::now();
+                let mut count = 0;
+                let mut buffer = vec![0; 1 << 16];
+                streams.iter().for_each(|of| of.set_read_timeout(Some(Duration::from_millis(5))).expect("a timeout"));
+                while began.elapsed() < WARM_UP + MEASURED {
+                    for mut stream in &streams {
+                        let got = stream.read(&mut buffer).unwrap_or(0) as u64;
+                        count += if began.elapsed() > WARM_UP { got } else { 0 };
+                    }
+                }
+                ended.store(true, Ordering::SeqCst);
+                count
+            }));
+        }
+        connections.iter().for_each(|_| ready.recv().expect("it listens"));
+        for (sender, &many) in connections.iter().enumerate() {
+            for _ in 0..many {
+                scope.spawn(move || {
+                    spaces.enter(sender);
+                    let at = (address(last as u8), 5_100 + sender as u16);
+                    let mut stream = TcpStream::connect(at).expect("a connection");
+                    let content = [0; 1 << 14];
+                    // It may be closed before all is written.
+                    while !ended.load(Ordering::SeqCst) && stream.write_all(&content).is_ok() {}
+                });
+            }
+        }
+        counts.into_iter().map(|count| count.join().expect("it counts")).collect()
+    })
+}
+
+/// Lets TCP fill the link of the last of four attached hosts; none if this machine can't.
+fn filled(test: &str, sets: &[(&str, &str)], connections: &[usize]) -> Option<(RunResult, Vec<u64>)> {
+    let spaces = match Namespaces::new(connections.len() + 1, test) {
+        Ok(spaces) => spaces,
+        Err(why) => {
+            let _ = writeln!(std::io::stderr(), "skipped, attached hosts: {why}");
+            return None;
+        }
+    };
+    let attached = spaces.0.iter().enumerate().map(|(host, name)| (format!("live.attach.host{host}"), name));
+    let mut all: Vec<_> = attached.map(|(key, name)| (key, format!("netns:{name}"))).collect();
+    all.extend(sets.iter().map(|&(key, value)| (key.to_owned(), value.to_owned())));
+    let mut bytes = Vec::new();
+    let result = live_with(SLOW, &all, || bytes = streams(&spaces, connections));
+    for name in ["bytes conserved", "content right"] {
+        assert!(finding(&result, name), "{:#?}", result.info.audit);
+    }
+    Some((result, bytes))
+}
+
+fn of_links(result: &RunResult, name: &str) -> u64 {
+    column(&result.tables, "links", name).iter().sum()
+}
+
+/// Mbps of TCP's content, less what its headers take of a full packet.
+fn mbps(bytes: u64) -> f64 {
+    bytes as f64 * 8e-6 / MEASURED.as_secs_f64()
+}
+
+/// Two tenants of the last host's link, with weights of 1 and 3; the first has three connections, the other one.
+#[test]
+fn the_kernels_tcp_obeys_augmented_queues() {
+    let request = |weight: u32| {
+        format!("request = [{{ share.weight = {weight}, link = [\"switch0\", \"host2\"], position = \"ingress\" }}]")
+    };
+    let entities = format!(
+        "[{{ name = \"one\", hosts = \"0\", {} }}, {{ name = \"three\", hosts = \"1\", {} }}]",
+        request(1),
+        request(3)
+    );
+    let sets = [("sharing", "aq"), ("entity", entities.as_str())];
+    let Some((result, bytes)) = filled("aq", &sets, &[3, 1]) else { return };
+    let (one, three) = (mbps(bytes[0]), mbps(bytes[1]));
+    // 10 and 30 Mbps, of which a packet of 1,500 B carries 1,448 B; a drop halves, or lowers by 30%, what TCP has.
+    assert!((6.0..10.0).contains(&one) && (20.0..29.5).contains(&three), "{one:.1} and {three:.1} Mbps");
+    assert!((2.2..4.0).contains(&(three / one)), "{one:.1} and {three:.1} Mbps");
+    let dropped = column(&result.tables, "aqs", "dropped_packets").iter().sum::<u64>();
+    assert!(dropped > 0, "what is over its share is dropped by its AQ");
+}
+
+/// The same buffer loses packets of TCP without PFC, and none with it.
+#[test]
+fn the_kernels_tcp_over_pfc_loses_nothing() {
+    let buffer = ("switch.buffer.shared.bytes", "300KB");
+    let Some((lossy, _)) = filled("lossy", &[buffer], &[2, 2]) else { return };
+    assert!(of_links(&lossy, "overflow_packets") > 0, "TCP fills the buffer");
+    let Some((result, bytes)) = filled("pfc", &[buffer, ("flow_control", "pfc")], &[2, 2]) else { return };
+    let seen = |name: &str| column(&result.tables, "links", name).to_vec();
+    assert_eq!(
+        of_links(&result, "overflow_packets"),
+        0,
+        "{:?} {:?} {:?}",
+        seen("overflow_packets"),
+        seen("pauses"),
+        seen("queued_bytes_max")
+    );
+    assert!(of_links(&result, "pauses") > 0);
+    let sum = mbps(bytes.iter().sum());
+    // 40 Mbps less headers.
+    assert!((34.0..39.0).contains(&sum), "{sum:.1} Mbps");
+}
+
+/// Pyrrha holds back what passes a root, and that alone; nothing is lost.
+#[test]
+fn the_kernels_tcp_over_pyrrha_loses_nothing() {
+    let sets = [("switch.buffer.shared.bytes", "1MB"), ("flow_control", "pyrrha")];
+    let Some((result, bytes)) = filled("pyrrha", &sets, &[2, 2]) else { return };
+    assert_eq!(of_links(&result, "overflow_packets"), 0);
+    let seen = |name: &str| column(&result.tables, "links", name).to_vec();
+    assert!(
+        of_links(&result, "pauses") > 0,
+        "{:?} {:?} {:?}",
+        seen("own_queues_max"),
+        seen("queued_bytes_max"),
+        seen("sent_frames")
+    );
+    assert!(finding(&result, "flows are held only by roots on their own onward path"), "{:#?}", result.info.audit);
+    let sum = mbps(bytes.iter().sum());
+    assert!((34.0..39.0).contains(&sum), "{sum:.1} Mbps");
+}
+
 #[test]
 fn what_cannot_be_attached_says_what_would_be_right() {
     for (set, says) in [

@@ -3,6 +3,7 @@
 use catalogue::{LinkControl, Sharing, Transport};
 use clearway_live::frame::{Codec, Frame, Refusal};
 use node::packet::flags::TELEMETRY;
+use node::retry::RetryMessage;
 use node::telemetry::HopRecord;
 use node::{Packet, Telemetry};
 use proptest::prelude::*;
@@ -13,7 +14,14 @@ const HOSTS: u32 = 8;
 const LINKS: u32 = 16;
 
 fn codec(transports: &[Transport]) -> Codec<'_> {
-    Codec { transports, flow_control: &LinkControl::None, sharing: &Sharing::PhysicalQueue, hosts: HOSTS, links: LINKS }
+    Codec {
+        transports,
+        flow_control: &LinkControl::None,
+        sharing: &Sharing::PhysicalQueue,
+        retry: true,
+        hosts: HOSTS,
+        links: LINKS,
+    }
 }
 
 fn transports() -> Vec<Transport> {
@@ -67,8 +75,9 @@ fn framed(
     }
     let mut content = vec![0; packet.payload_bytes.into()];
     clearway_live::content::write(packet.flow, more, &mut content);
-    let (link, queue, content) = (LinkId(link), more as u16, content.as_slice());
-    let frame = Frame { link, number, gone, tail_lag_ps, packet, journey, queue, telemetry, content };
+    let (link, queue, retry) = (LinkId(link), more as u16, (more >> 16) as u16);
+    let content = content.as_slice();
+    let frame = Frame { link, number, gone, tail_lag_ps, packet, journey, queue, retry, telemetry, content };
     let mut bytes = Vec::new();
     codec.emit(&frame, &mut bytes);
     assert_eq!(codec.parse(&bytes), Ok(frame));
@@ -144,7 +153,7 @@ proptest! {
 
 /// The bytes as the fields of a frame: magic and version before, checksum after them.
 fn seal(fields: Vec<u8>) -> Vec<u8> {
-    let mut bytes = b"CLWY\x03".to_vec();
+    let mut bytes = b"CLWY\x04".to_vec();
     bytes.extend(fields);
     let checksum = crc32fast::hash(&bytes);
     bytes.extend(checksum.to_be_bytes());
@@ -167,6 +176,7 @@ fn what_is_wrong_is_named() {
             packet,
             journey: Journey::default(),
             queue: 0,
+            retry: 0,
             telemetry: Telemetry::default(),
             content: &content,
         };
@@ -185,8 +195,26 @@ fn what_is_wrong_is_named() {
     assert_eq!(codec.parse(b""), Err(Refusal::Length));
     assert_eq!(codec.parse(b"GET / HTTP/1.1"), Err(Refusal::Magic));
     assert_eq!(codec.parse(b"CLWY\x01and so on"), Err(Refusal::Version));
-    assert_eq!(codec.parse(b"CLWY\x03and so on"), Err(Refusal::Checksum));
-    assert_eq!(codec.parse(&seal(vec![0xFF; 300])), Err(Refusal::Transport));
+    assert_eq!(codec.parse(b"CLWY\x04and so on"), Err(Refusal::Checksum));
+    // By its flags and transport, a message of link-level retry: without that there is none.
+    assert_eq!(codec.parse(&seal(vec![0xFF; 300])), Err(Refusal::Link));
+    let without = Codec { retry: false, ..codec };
+    assert_eq!(without.parse(&seal(vec![0xFF; 300])), Err(Refusal::Transport));
+    assert_eq!(refused(&|frame| frame.retry = 7), Ok(()));
+}
+
+/// Messages of link-level retry travel between processes, too, where links repeat.
+#[test]
+fn messages_of_link_level_retry_are_read_back() {
+    let transports = transports();
+    let codec = codec(&transports);
+    for message in [RetryMessage::Ack(7), RetryMessage::Nack(65_535)] {
+        let bytes = framed(&codec, message.packet(), (3, 1, 0, [5; 5], 9 << 16));
+        assert_eq!(codec.parse(&bytes).map(|frame| frame.retry), Ok(9));
+        let read = codec.parse(&bytes).map(|frame| RetryMessage::of(&frame.packet));
+        assert_eq!(read, Ok(Some(message)));
+        assert_eq!(Codec { retry: false, ..codec }.parse(&bytes).map(|_| ()), Err(Refusal::Transport));
+    }
 }
 
 #[test]

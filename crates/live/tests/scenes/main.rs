@@ -2,6 +2,7 @@
 
 mod attach;
 mod frame;
+mod joined;
 #[cfg(target_os = "linux")]
 mod machines;
 mod maze;

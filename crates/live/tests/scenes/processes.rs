@@ -5,7 +5,7 @@ use std::process::Command;
 
 use clearway_live::{RunResult, run_processes, take_part};
 
-use crate::run::{INCAST, finding, read, sound};
+use crate::run::{INCAST, NOISY, finding, read, sound};
 
 const PART: &str = "CLEARWAY_TEST_PART";
 
@@ -38,7 +38,7 @@ pub(crate) fn alike(result: &RunResult, simulated: &sim::RunResult) {
                 let sent = |tables: &run::Table| format!("{:?}", tables.column("sent_packets"));
                 assert_eq!(sent(here), sent(there));
             }
-            None => assert!(result.info.warnings.iter().any(|said| said.starts_with(there.name)), "{}", there.name),
+            None => panic!("{} is missing", there.name),
         }
     }
 }
@@ -53,6 +53,59 @@ fn the_history_is_the_simulators_in_any_number_of_processes() {
         assert_eq!((result.info.processes, result.info.lost_processes.len()), (processes, 0));
         assert_eq!(result.info.ended, "horizon");
         alike(&result, &sim::run(&scenario, 1, |_| false).expect("it can be simulated"));
+    }
+}
+
+/// Packets that links send again go between processes with their numbers.
+#[test]
+fn links_repeat_between_processes() {
+    let scenario = read(NOISY, &[("live.wait", "sleep")]);
+    let result = run_processes(&scenario, 2, command, |_| false).expect("it can be run");
+    sound(&result);
+    alike(&result, &sim::run(&scenario, 1, |_| false).expect("it can be simulated"));
+}
+
+/// What each process has seen of packets, ports, flows, entities, AQs, congestion and guarantees becomes one table.
+#[test]
+fn no_table_is_missing_in_several_processes() {
+    let records = [
+        ("measure.packets", "{}"),
+        ("measure.flows", "{}"),
+        ("measure.ports", "[\"leaf0:0\", \"host0-leaf0\"]"),
+        ("measure.events", "[\"drops\", \"link_control\", \"marks\", \"matching\", \"control\"]"),
+    ];
+    let aq = "sharing.aq = {}\nentity = [\
+              { name = 'a', each = 'host', hosts = '0-7', request = [{ share.weight = 1, position = 'ingress' }] }, \
+              { name = 'b', each = 'host', hosts = '8-15', request = [{ share.weight = 3, position = 'egress' }] }]\n";
+    let both = |more: &[(&'static str, &'static str)]| [more, &records].concat();
+    let harmony = [("flow_control", "none"), ("transport", "harmony"), ("switch.buffer.shared.bytes", "64MB")];
+    let scenes = [
+        (INCAST.to_owned(), both(&[("flow_control", "pyrrha"), ("transport", "dctcp")])),
+        (INCAST.to_owned(), both(&[("flow_control", "none"), ("transport", "dcpim")])),
+        (format!("{aq}{INCAST}"), vec![("flow_control", "none")]),
+        (INCAST.to_owned(), harmony.to_vec()),
+    ];
+    let mut seen = std::collections::BTreeSet::new();
+    for (text, mut sets) in scenes {
+        sets.extend([("live.wait", "sleep"), ("measure.end", "1ms"), ("traffic.1.start", "900us")]);
+        let scenario = read(&text, &sets);
+        let result = run_processes(&scenario, 2, command, |_| false).expect("it can be run");
+        assert_eq!(result.info.processes, 2);
+        sound(&result);
+        let simulated = sim::run(&scenario, 1, |_| false).expect("it can be simulated");
+        alike(&result, &simulated);
+        seen.extend(result.tables.iter().filter(|table| !table.is_empty()).map(|table| table.name));
+        // Findings that probes make, which are of all processes together.
+        let told = |audit: &[run::Finding]| {
+            let of_probes = ["held only", "isolation queues", "guaranteed", "guarantee was lost"];
+            let kept = audit.iter().filter(|of| of_probes.iter().any(|words| of.name.contains(words)));
+            kept.map(|of| (of.name, of.ok, of.detail.clone())).collect::<Vec<_>>()
+        };
+        assert_eq!(told(&result.info.audit), told(&simulated.info.audit));
+    }
+    let tables = "packets events ports states entities waits aqs congestion guarantees guaranteed_waits";
+    for table in tables.split(' ') {
+        assert!(seen.contains(table), "{table} is empty");
     }
 }
 

@@ -144,6 +144,91 @@ fn flow_control_failures_and_samples_are_there() {
     assert!(finding(&result, "no deadlock"));
 }
 
+/// Links that repeat what bit errors hit and what they lose: with the content of each packet, over every carrier.
+pub(crate) const NOISY: &str = r#"
+transport = "dctcp"
+link.llr = {}
+failure = [
+    { at = "0s", link = ["host0", "leaf0"], bit_error_rate = 1e-5 },
+    { at = "0s", link = ["leaf1", "spine0"], bit_error_rate = 1e-6, loss = 0.01 },
+    { at = "300us", until = "400us", link = ["leaf2", "spine0"] },
+]
+[live]
+dilation = 50
+[fabric.leaf_spine]
+racks = 4
+hosts_per_rack = 2
+spines = 1
+[switch.buffer.shared]
+bytes = "4MB"
+[measure]
+end = "3ms"
+interval = "100us"
+[[traffic]]
+sizes = { uniform = { min = "1B", max = "100KB" } }
+arrivals.poisson.every = "5us"
+flows = 60
+"#;
+
+#[test]
+fn links_repeat_packets_with_their_content() {
+    for (links, workers) in [("memory", "1"), ("memory", "2"), ("datagrams", "1")] {
+        let scenario = read(NOISY, &[("live.links", links), ("live.workers", workers), ("live.wait", "sleep")]);
+        let result = run(&scenario, |_| false).expect("it can be run");
+        sound(&result);
+        let simulated = sim::run(&scenario, 1, |_| false).expect("it can be simulated");
+        assert!(result.info.digest == simulated.info.digest || !undisturbed(&result), "{links}, {workers} workers");
+        let counters = |tables: &[Table]| format!("{:?}", tables.iter().find(|table| table.name == "counters"));
+        if undisturbed(&result) {
+            assert_eq!(counters(&result.tables), counters(&simulated.tables));
+            assert_eq!(result.info.flows_completed, simulated.info.flows_completed);
+        }
+        let table = result.tables.iter().find(|table| table.name == "counters").expect("counters");
+        let Some(Data::Names { index, names }) = table.column("counter").map(|column| &column.data) else { panic!() };
+        let replayed =
+            index.iter().position(|&name| names[name as usize] == "llr_replayed_packets").expect("a counter");
+        assert!(column(&result.tables, "counters", "value")[replayed] > 10);
+    }
+}
+
+/// A job's run alone is live, too, and takes as long there as alone in the simulator, and no longer than beside others.
+#[test]
+fn jobs_are_run_alone() {
+    let text = r#"
+        transport = "dctcp"
+        live = { dilation = 100, wait = "sleep" }
+        measure.alone = true
+        fabric.star.hosts = 4
+        [[job]]
+        name = "ring"
+        iterations = 2
+        steps = [{ compute = "10us" }, { all_reduce = { bytes = "200KB" } }]
+        [[traffic]]
+        sizes.constant = "1MB"
+        arrivals = "all_at_once"
+        pattern.incast.degree = 3
+        flows = 3
+    "#;
+    for workers in ["1", "2"] {
+        let scenario = read(text, &[("live.workers", workers)]);
+        let result = run(&scenario, |_| false).expect("it can be run");
+        sound(&result);
+        let simulated = sim::run(&scenario, 1, |_| false).expect("it can be simulated");
+        let of = |tables: &[Table], name: &str| column(tables, "jobs", name).to_vec();
+        // What is computed is the same; what is told of deliveries is late by what the machine was late.
+        let (here, there) = (of(&result.tables, "alone_ps"), of(&simulated.tables, "alone_ps"));
+        for (here, there) in here.iter().zip(&there) {
+            assert!(here >= there && *here < 2 * there, "{here} alone, simulated {there}");
+        }
+        let beside = of(&result.tables, "time_ps");
+        assert!(here.iter().zip(&beside).all(|(alone, beside)| alone < beside), "{here:?} alone, {beside:?} beside");
+    }
+    // Whoever interrupts it has no patience for more.
+    let result = run(&read(text, &[]), |_| true).expect("it can be run");
+    assert_eq!(result.info.ended, "interrupted");
+    assert!(column(&result.tables, "jobs", "alone_ps").iter().all(|ps| *ps == u64::MAX));
+}
+
 /// Limiters of hosts with control packets of their own, in memory and in datagrams.
 #[test]
 fn limiters_control_packets_are_carried() {
@@ -316,7 +401,7 @@ fn hostile_bytes_are_counted_and_dropped() {
     host.wake(Time::ZERO);
     let packet = host.pull(Time::ZERO).expect("it has something to say");
     let (transports, flow_control, sharing) = (&*plan.transports, &plan.scenario.flow_control, &plan.scenario.sharing);
-    let codec = Codec { transports, flow_control, sharing, hosts: 8, links: 16 };
+    let codec = Codec { transports, flow_control, sharing, retry: false, hosts: 8, links: 16 };
     let content = vec![7; packet.payload_bytes.into()];
     let stop = AtomicBool::new(false);
     let result = std::thread::scope(|scope| {
@@ -340,6 +425,7 @@ fn hostile_bytes_are_counted_and_dropped() {
                             packet,
                             journey,
                             queue: 0,
+                            retry: 0,
                             telemetry: node::Telemetry::default(),
                             content: &content,
                         };

@@ -1,11 +1,11 @@
 //! The table `aqs`: what each AQ passed and dropped.
 
+use std::collections::BTreeMap;
+
 use node::TagStats;
 use run::{Column, Data, Part, Plan, Table};
 use sharing::aq::Position;
 use units::SwitchId;
-
-use crate::Whole;
 
 /// An AQ: whose, where, and what was counted of it.
 struct Row {
@@ -29,9 +29,9 @@ impl Row {
     }
 }
 
-/// The AQs of all switches, with what these counted.
-fn rows(whole: &Whole<'_>) -> Vec<Row> {
-    let Plan { entities, fabric, .. } = whole.plan;
+/// The AQs of all switches, with what these `counted`.
+fn rows(plan: &Plan, counted: &BTreeMap<(SwitchId, u32), TagStats>) -> Vec<Row> {
+    let Plan { entities, fabric, .. } = plan;
     let mut rows: Vec<Row> = Vec::new();
     for (asked, rate) in entities.requests.iter().zip(entities.rates(fabric)) {
         let (position, aq, rate_bps) = (asked.place.position, asked.id.tag(), rate.bps());
@@ -45,19 +45,15 @@ fn rows(whole: &Whole<'_>) -> Vec<Row> {
         rows.push(Row { switch, entity: nobody, position, part: Part::Whole, aq, rate_bps: 0, stats });
     }
     rows.sort_by_key(|row| (row.switch, row.entity, row.position, row.aq));
-    for slot in &whole.switches {
-        let counted = slot.switch.tag_stats();
-        let first = rows.partition_point(|row| row.switch < SwitchId(slot.id));
-        for row in rows[first..].iter_mut().take_while(|row| row.switch == SwitchId(slot.id)) {
-            row.stats = counted.get(&row.aq).copied().unwrap_or_default();
-        }
+    for row in &mut rows {
+        row.stats = counted.get(&(row.switch, row.aq)).copied().unwrap_or_default();
     }
     rows
 }
 
 /// A row an AQ.
-pub(super) fn table(whole: &Whole<'_>) -> Table {
-    let (plan, rows) = (whole.plan, rows(whole));
+pub(super) fn table(plan: &Plan, counted: &BTreeMap<(SwitchId, u32), TagStats>) -> Table {
+    let rows = rows(plan, counted);
     let u32s = |value: &dyn Fn(&Row) -> u32| rows.iter().map(value).collect::<Vec<u32>>();
     let u64s = |value: &dyn Fn(&Row) -> u64| Data::U64(rows.iter().map(value).collect());
     let named =

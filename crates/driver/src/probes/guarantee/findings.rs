@@ -1,19 +1,16 @@
 //! Whether queues and waits were within the guaranteed bounds, and no guaranteed packet was lost because there was no
 //! room.
 
-use std::collections::BTreeMap;
-
-use contract::Guarantee;
 use node::packet::CLASSES;
 use run::{Finding, Plan};
 use units::{Duration, LinkId, Time};
 
-use super::{Seen, lost, share};
+use super::{Seen, share};
 use crate::Whole;
 
 pub(super) fn of(seen: &Seen, whole: &Whole<'_>) -> Vec<Finding> {
     let mut findings = vec![queues(seen, whole.plan), waits(seen), losses(seen, whole)];
-    findings.extend(delays(whole));
+    findings.extend(delays(seen, whole));
     findings
 }
 
@@ -72,7 +69,7 @@ fn waits(seen: &Seen) -> Finding {
 fn losses(seen: &Seen, whole: &Whole<'_>) -> Finding {
     let room = whole.plan.reserved.as_ref().expect("what is watched is reserved");
     let guaranteed = 1 + usize::from(room.guarantee.as_ref().map_or(0, |guarantee| guarantee.class));
-    let lost = lost(whole.switches.iter().copied());
+    let lost = seen.last.lost;
     let guaranteed_of = |lost: [u64; CLASSES]| lost[..guaranteed].iter().sum();
     let [all, faults] = [lost, seen.end.map_or(lost, |end| end.lost)].map(guaranteed_of);
     let signals: u64 = lost[..usize::from(room.classes)].iter().skip(guaranteed).sum();
@@ -112,12 +109,8 @@ fn tight(plan: &Plan, seen: &Seen) -> String {
 
 /// Whether messages took no longer than their transport said that each may, if it said so. What is held up by a failure
 /// may.
-fn delays(whole: &Whole<'_>) -> Option<Finding> {
-    let measures = || whole.hosts.iter().flat_map(|slot| &slot.host.measures);
-    let of = |what: &str| -> BTreeMap<u32, u64> {
-        measures().filter(|measure| measure.what == what).map(|measure| (measure.flow.0, measure.value)).collect()
-    };
-    let (delays, bounds) = (of(Guarantee::DELAY), of(Guarantee::DELAY_BOUND));
+fn delays(seen: &Seen, whole: &Whole<'_>) -> Option<Finding> {
+    let (delays, bounds) = (&seen.last.delays, &seen.last.bounds);
     let shares = delays.iter().filter_map(|(flow, &delay)| Some((*flow, delay, *bounds.get(flow)?)));
     let slowest = shares.clone().max_by(|a, b| share(a.1, a.2).total_cmp(&share(b.1, b.2)))?;
     let late = shares.filter(|of| of.1 > of.2).count();
