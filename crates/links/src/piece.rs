@@ -26,8 +26,10 @@ pub(crate) struct Crossing<'a> {
     /// The links before the piece's and after it.
     pub before: &'a [Hop],
     pub after: &'a [Hop],
-    /// Its host's link, as far as answers leave it.
+    /// Its host's link, as far as answers, and what holds the flow up before, leave it.
     pub edge_rate: Rate,
+    /// By how much later than in the scenario it starts.
+    pub later: Duration,
 }
 
 /// A small network and the flows that cross it, ready to be run.
@@ -143,7 +145,11 @@ impl Workshop<'_> {
         let way = |crossing: &Crossing<'_>| crossing.before.len() + crossing.after.len();
         let longest = crossings.iter().map(way).max().unwrap_or(0);
         let sites = self.sites(&hosts, switches as u8, longest as u8);
-        self.finish(cables.finish()?, sites, crossings.iter().map(|crossing| crossing.flow).zip(ends))
+        let flow = |(crossing, &(src, dst)): (&Crossing<'_>, &(HostId, HostId))| {
+            let info = self.work.flows.get(crossing.flow);
+            run::FlowInfo { src, dst, start: info.start.saturating_add(crossing.later), ..*info }
+        };
+        self.plan(cables.finish()?, sites, crossings.iter().zip(&ends).map(flow).collect())
     }
 
     /// A flow alone on its whole way. It has the size `bytes` and starts at once.
@@ -157,16 +163,6 @@ impl Workshop<'_> {
         });
         let mini = run::FlowInfo { src: HostId(0), dst: HostId(1), bytes, start: units::Time::ZERO, ..info };
         self.plan(fabric, sites.collect(), vec![mini])
-    }
-
-    fn finish(
-        &self,
-        fabric: Fabric,
-        sites: Vec<Site>,
-        ends: impl Iterator<Item = (FlowId, (HostId, HostId))>,
-    ) -> Result<Piece, Problem> {
-        let flows = ends.map(|(flow, (src, dst))| run::FlowInfo { src, dst, ..*self.work.flows.get(flow) });
-        self.plan(fabric, sites, flows.collect())
     }
 
     fn plan(&self, fabric: Fabric, sites: Vec<Site>, flows: Vec<run::FlowInfo>) -> Result<Piece, Problem> {
