@@ -3,8 +3,8 @@
     python examples/links/error.py
 
 Each of twenty scenarios is run at packet level and by single links: as it is by default, with flows that are held up on
-the links before, with delays drawn as in Parsimon, and with one link simulated for those like it. Then one scenario is run over many transports. What is in
-`out/links` is not run again.
+the links before, with delays drawn as in Parsimon, and with one link simulated for those like it. Then one scenario is
+run over many transports. What is in `out/links` is not run again.
 """
 
 from __future__ import annotations

@@ -65,16 +65,28 @@ impl<'a> Decomposition<'a> {
         self.hops[resource].rate.bps() as f64 * f64::from(self.hops[resource].width)
     }
 
-    /// Whether nothing can wait at a resource: one flow crosses it, or flows of one host, whose own link is no faster.
-    /// How these share that link shows at that link.
+    /// Whether nothing can wait at a resource: one flow crosses it, or all that cross it have come over one earlier link
+    /// that is no faster. How they share that one shows there.
     pub fn is_idle(&self, resource: usize) -> bool {
         let flows = &self.crossing[resource];
-        let Some(&one) = flows.first() else { return true };
-        let src = |&flow: &FlowId| self.work.flows.get(flow).src;
-        let first = self.way(one)[0] as usize;
-        let of_one = || flows.iter().all(|flow| src(flow) == src(&one));
-        let narrow = || self.hops[first].rate.bps() as f64 <= self.hops[resource].rate.bps() as f64;
-        flows.len() == 1 || (first != resource && self.hops[resource].width == 1 && narrow() && of_one())
+        let before = |flow: FlowId| {
+            let way = self.way(flow);
+            let place = way.iter().position(|&passed| passed as usize == resource).expect("it crosses it");
+            &way[..place]
+        };
+        let Some(&first) = flows.first() else { return true };
+        let narrow = |&&earlier: &&u32| {
+            let (earlier, this) = (self.hops[earlier as usize], self.hops[resource]);
+            earlier.width == 1 && earlier.rate <= this.rate
+        };
+        let mut common: Vec<u32> = before(first).iter().filter(narrow).copied().collect();
+        for &flow in &flows[1..] {
+            if common.is_empty() {
+                return false;
+            }
+            common.retain(|earlier| before(flow).contains(earlier));
+        }
+        flows.len() == 1 || !common.is_empty()
     }
 
     /// The resources in an order in which each comes after those before it on any way: all of the first group, then all
