@@ -219,7 +219,7 @@ pub(crate) fn chain_quotient(way: &[Hop]) -> Result<(Fabric, Quotient), Problem>
 /// A fabric whose cables are not the same in both directions.
 struct Cables {
     builder: Builder,
-    back: Vec<(Rate, Duration)>,
+    hops: Vec<Hop>,
 }
 
 impl Cables {
@@ -231,21 +231,23 @@ impl Cables {
             let node = builder.switch(switch);
             builder.group(node, 0);
         }
-        Cables { builder, back: Vec::new() }
+        Cables { builder, hops: Vec::new() }
     }
 
     fn join(&mut self, from: NodeId, to: NodeId, hop: Hop) {
         for _ in 0..hop.width {
-            self.builder.cable(from, to, hop.rate, hop.delay);
-            self.back.push((hop.back_rate, hop.back_delay));
+            // Delays follow once all cables are there: their sum over a way may be more than one cable may have.
+            self.builder.cable(from, to, hop.rate, Duration::ZERO);
+            self.hops.push(hop);
         }
     }
 
     fn finish(self) -> Result<Fabric, Problem> {
         let mut fabric = self.builder.finish()?;
-        for (cable, (rate, propagation)) in self.back.into_iter().enumerate() {
-            let link = &mut fabric.links[2 * cable + 1];
-            (link.rate, link.propagation) = (rate, propagation);
+        for (cable, hop) in self.hops.into_iter().enumerate() {
+            fabric.links[2 * cable].propagation = hop.delay;
+            let back = &mut fabric.links[2 * cable + 1];
+            (back.rate, back.propagation) = (hop.back_rate, hop.back_delay);
         }
         Ok(fabric)
     }
