@@ -48,7 +48,9 @@ pub(crate) fn rates_left(scenario: &Scenario, work: &WorkloadPlan, ways: &Ways<'
         let time = answers.until_ps.saturating_sub(answers.from_ps) as f64 * 1e-12;
         let time = f64::max(time, answers.data_bytes * 8.0 / back);
         let share = if answers.bytes == 0.0 { 0.0 } else { answers.bytes * 8.0 / time / all };
-        Rate::from_bps((hop.rate.bps() as f64 * f64::max(LEFT_MIN, 1.0 - share)) as u64)
+        // A link that carries no answers has its rate to the last bit.
+        let left = hop.rate.bps() as f64 * f64::max(LEFT_MIN, 1.0 - share);
+        if share == 0.0 { hop.rate } else { Rate::from_bps((left as u64).max(1)) }
     };
     hops.iter().zip(&answers).map(left).collect()
 }

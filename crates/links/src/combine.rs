@@ -12,7 +12,7 @@ use crate::piece::Outcome;
 
 /// A flow's delay on a link in picoseconds, until its message is there and until its sender knows; none if that never
 /// happened.
-type Delay = [Option<u64>; 2];
+pub(crate) type Delay = [Option<u64>; 2];
 
 /// How a resource is dealt with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,11 +46,24 @@ pub(crate) struct Found<'a> {
     pub runs: &'a [Run],
     /// By resource, what its run gave.
     pub outcomes: &'a [Option<Outcome>],
+    /// By resource, the delays of the flows that cross it, if it was simulated.
+    pub delays: &'a [Option<Vec<Delay>>],
     /// By flow, how late it is alone.
-    pub alone: Vec<Delayed>,
+    pub alone: &'a [Late],
 }
 
-type Delayed = [Option<i64>; 2];
+/// How much longer than at line rate something takes, as [`Delay`].
+pub(crate) type Late = [Option<i64>; 2];
+
+/// What a flow took over a link beyond its time alone, where it was held up before for so many picoseconds. One that
+/// comes slower because of that does not start slowly as well: it loses the longer of both.
+pub(crate) fn delay(late: Late, alone: Late, slower_ps: u64) -> Delay {
+    // Others don't make it faster: less than nothing is the error of what was taken for its time alone.
+    [0, 1].map(|which| {
+        let alone = alone[which]?.saturating_sub_unsigned(slower_ps).max(0).min(alone[which]?);
+        Some(late[which]?.saturating_sub(alone).max(0) as u64)
+    })
+}
 
 impl Found<'_> {
     pub fn times(&self) -> Times {
@@ -146,10 +159,7 @@ impl Found<'_> {
     /// What a flow's run over a link took beyond its time alone.
     fn own(&self, flow: FlowId, resource: usize) -> Delay {
         let place = self.place(flow, resource).expect("it crosses it");
-        let Some(outcome) = &self.outcomes[resource] else { return [None; 2] };
-        let (late, alone) = (outcome.late[place], self.alone[flow.index()]);
-        // Others don't make it faster: less than nothing is the error of what was taken for its time alone.
-        [0, 1].map(|which| Some(late[which]?.saturating_sub(alone[which]?).max(0) as u64))
+        self.delays[resource].as_ref().map_or([None; 2], |delays| delays[place])
     }
 
     fn samples(&self, resource: usize) -> Samples {

@@ -1,14 +1,14 @@
 use run::{Finding, Flows, Progress, Status, Table, WorkloadPlan, alone, compatibility};
-use scenario::Scenario;
+use scenario::{Scenario, Sources};
 use serde::Serialize;
 use units::Problem;
 
 use crate::cluster;
-use crate::combine::{Found, Run, Times};
+use crate::combine::{Delay, Found, Run, Times, delay};
 use crate::decompose::Decomposition;
 use crate::lone::Lone;
 use crate::piece::{Outcome, Workshop};
-use crate::pool::{self, Task};
+use crate::pool::{self, Board, Task};
 use crate::results;
 
 /// The result of an estimate.
@@ -74,7 +74,11 @@ const DIGEST_KIND: u64 = 0x6c69_6e6b_73;
 ///
 /// Settings by which one link acts on another, and what starts when something else has ended, are refused with their
 /// key.
-pub fn estimate(scenario: &Scenario, threads: usize, watch: impl FnMut(Progress) -> bool) -> Result<Estimate, Problem> {
+pub fn estimate(
+    scenario: &Scenario,
+    threads: usize,
+    mut watch: impl FnMut(Progress) -> bool,
+) -> Result<Estimate, Problem> {
     compatibility::check_links(scenario)?;
     let work = WorkloadPlan::new(scenario)?;
     compatibility::check_links_network(&work)?;
@@ -86,27 +90,60 @@ pub fn estimate(scenario: &Scenario, threads: usize, watch: impl FnMut(Progress)
     let bare = Scenario { entity: Vec::new(), ..alone::without_records(scenario) };
     let shop = Workshop { scenario: &bare, work: &work };
 
-    let own: Vec<usize> = (0..runs.len()).filter(|&resource| runs[resource] == Run::Own).collect();
-    let tasks = tasks(&work, &links, &lone, &own);
-    let make = |task: usize| match own.get(task) {
-        Some(&resource) => links.crossings(resource, |flows| shop.of_link(links.target(resource), flows)),
-        None => {
-            let (class, bytes) = lone.sizes[task - own.len()];
-            let (flow, way) = lone.example(class);
-            shop.alone(flow, bytes, way)
-        }
+    let tasks: Vec<Task> = lone.sizes.iter().map(|&(_, bytes)| Task { bytes, flows: 1 }).collect();
+    let of_links = (0..runs.len()).filter(|&resource| runs[resource] == Run::Own).map(|at| task(&work, &links, at));
+    let board = Board::of(tasks.iter().copied().chain(of_links));
+    let make = |task: usize| {
+        let (class, bytes) = lone.sizes[task];
+        let (flow, way) = lone.example(class);
+        shop.alone(flow, bytes, way)
     };
-    let mut of_links = pool::run(&tasks, threads, work.horizon, make, watch)?;
-    let of_lone = of_links.split_off(own.len());
+    let of_lone = pool::run(&board, &tasks, threads, work.horizon, make, &mut watch)?;
     lone.note(&of_lone);
-    let interrupted = of_links.iter().chain(&of_lone).any(Option::is_none);
-    let counts = Counts::new(of_links.iter().chain(&of_lone).flatten());
-    let mut outcomes: Vec<Option<Outcome>> = vec![None; runs.len()];
-    own.iter().zip(of_links).for_each(|(&resource, outcome)| outcomes[resource] = outcome);
-    let alone = (0..work.flows.len()).map(|flow| lone.late(&work, flow.into())).collect();
-    let found = Found { scenario, work: &work, links: &links, lone: &lone, runs: &runs, outcomes: &outcomes, alone };
+    let alone: Vec<_> = (0..work.flows.len()).map(|flow| lone.late(&work, flow.into())).collect();
+
+    let mut held_ps = vec![0; work.flows.len()];
+    let (mut outcomes, mut delays) = (vec![None; runs.len()], vec![None; runs.len()]);
+    for group in groups(scenario, &links)? {
+        let own: Vec<usize> = group.into_iter().filter(|&resource| runs[resource] == Run::Own).collect();
+        let tasks: Vec<Task> = own.iter().map(|&resource| task(&work, &links, resource)).collect();
+        let make = |task: usize| {
+            let target = links.target(own[task]);
+            links.crossings(scenario, own[task], &held_ps, |flows| shop.of_link(target, flows))
+        };
+        let ran = pool::run(&board, &tasks, threads, work.horizon, make, &mut watch)?;
+        let mut more_ps = vec![0; held_ps.len()];
+        for (&resource, outcome) in own.iter().zip(ran) {
+            let Some(outcome) = outcome else { continue };
+            let flows = links.crossing[resource].iter().zip(&outcome.late).map(|(&flow, &late)| {
+                let held = held_ps[flow.index()];
+                let slower = if links.is_short(scenario, flow) { 0 } else { held };
+                let delay: Delay = delay(late, alone[flow.index()], slower);
+                more_ps[flow.index()] += delay[0].unwrap_or(0);
+                delay
+            });
+            delays[resource] = Some(flows.collect::<Vec<Delay>>());
+            outcomes[resource] = Some(outcome);
+        }
+        if scenario.decomposition.sources == Sources::HeldUp {
+            held_ps.iter_mut().zip(more_ps).for_each(|(held, more)| *held += more);
+        }
+    }
+    let missing = |resource: usize| runs[resource] == Run::Own && outcomes[resource].is_none();
+    let interrupted = of_lone.iter().any(Option::is_none) || (0..runs.len()).any(missing);
+    let counts = Counts::new(outcomes.iter().chain(&of_lone).flatten());
+    let found = Found {
+        scenario,
+        work: &work,
+        links: &links,
+        lone: &lone,
+        runs: &runs,
+        outcomes: &outcomes,
+        delays: &delays,
+        alone: &alone,
+    };
     let times = found.times();
-    let info = info(&found, &times, &counts, interrupted, threads.clamp(1, tasks.len().max(1)));
+    let info = info(&found, &times, &counts, interrupted, threads.max(1));
     let tables = results::tables(scenario, &work, &links, &runs, times, info.end_ps);
     Ok(Estimate { tables, info, scenario_toml: scenario.to_toml() })
 }
@@ -122,15 +159,21 @@ fn runs(scenario: &Scenario, work: &WorkloadPlan, links: &Decomposition<'_>) -> 
     (0..links.crossing.len()).map(of).collect()
 }
 
-/// What is to be run: the links, then flows alone.
-fn tasks(work: &WorkloadPlan, links: &Decomposition<'_>, lone: &Lone, own: &[usize]) -> Vec<Task> {
-    let of_link = own.iter().map(|&resource| {
-        let flows = &links.crossing[resource];
-        let bytes = flows.iter().map(|&flow| work.flows.get(flow).bytes).sum();
-        Task { bytes, flows: flows.len() as u64 }
-    });
-    let of_lone = lone.sizes.iter().map(|&(_, bytes)| Task { bytes, flows: 1 });
-    of_link.chain(of_lone).collect()
+fn task(work: &WorkloadPlan, links: &Decomposition<'_>, resource: usize) -> Task {
+    let flows = &links.crossing[resource];
+    Task { bytes: flows.iter().map(|&flow| work.flows.get(flow).bytes).sum(), flows: flows.len() as u64 }
+}
+
+/// The resources, those together that can be simulated at the same time.
+fn groups(scenario: &Scenario, links: &Decomposition<'_>) -> Result<Vec<Vec<usize>>, Problem> {
+    if scenario.decomposition.sources == Sources::LineRate {
+        return Ok(vec![(0..links.crossing.len()).collect()]);
+    }
+    links.groups().ok_or_else(|| {
+        let message = "\"held_up\" simulates a link after those before it, and on this fabric ways go round in \
+                       circles; write \"line_rate\"";
+        Problem::new("decomposition.sources", message)
+    })
 }
 
 fn info(found: &Found<'_>, times: &Times, counts: &Counts, interrupted: bool, threads: usize) -> EstimateInfo {

@@ -26,8 +26,10 @@ pub(crate) struct Crossing<'a> {
     /// The links before the piece's and after it.
     pub before: &'a [Hop],
     pub after: &'a [Hop],
-    /// Its host's link, as far as answers leave it.
+    /// Its host's link, as far as answers, and what holds the flow up before, leave it.
     pub edge_rate: Rate,
+    /// By how much later than in the scenario it starts.
+    pub later: Duration,
 }
 
 /// A small network and the flows that cross it, ready to be run.
@@ -143,7 +145,11 @@ impl Workshop<'_> {
         let way = |crossing: &Crossing<'_>| crossing.before.len() + crossing.after.len();
         let longest = crossings.iter().map(way).max().unwrap_or(0);
         let sites = self.sites(&hosts, switches as u8, longest as u8);
-        self.finish(cables.finish()?, sites, crossings.iter().map(|crossing| crossing.flow).zip(ends))
+        let flow = |(crossing, &(src, dst)): (&Crossing<'_>, &(HostId, HostId))| {
+            let info = self.work.flows.get(crossing.flow);
+            run::FlowInfo { src, dst, start: info.start.saturating_add(crossing.later), ..*info }
+        };
+        self.plan(cables.finish()?, sites, crossings.iter().zip(&ends).map(flow).collect())
     }
 
     /// A flow alone on its whole way. It has the size `bytes` and starts at once.
@@ -157,16 +163,6 @@ impl Workshop<'_> {
         });
         let mini = run::FlowInfo { src: HostId(0), dst: HostId(1), bytes, start: units::Time::ZERO, ..info };
         self.plan(fabric, sites.collect(), vec![mini])
-    }
-
-    fn finish(
-        &self,
-        fabric: Fabric,
-        sites: Vec<Site>,
-        ends: impl Iterator<Item = (FlowId, (HostId, HostId))>,
-    ) -> Result<Piece, Problem> {
-        let flows = ends.map(|(flow, (src, dst))| run::FlowInfo { src, dst, ..*self.work.flows.get(flow) });
-        self.plan(fabric, sites, flows.collect())
     }
 
     fn plan(&self, fabric: Fabric, sites: Vec<Site>, flows: Vec<run::FlowInfo>) -> Result<Piece, Problem> {
@@ -223,7 +219,7 @@ pub(crate) fn chain_quotient(way: &[Hop]) -> Result<(Fabric, Quotient), Problem>
 /// A fabric whose cables are not the same in both directions.
 struct Cables {
     builder: Builder,
-    back: Vec<(Rate, Duration)>,
+    hops: Vec<Hop>,
 }
 
 impl Cables {
@@ -235,21 +231,23 @@ impl Cables {
             let node = builder.switch(switch);
             builder.group(node, 0);
         }
-        Cables { builder, back: Vec::new() }
+        Cables { builder, hops: Vec::new() }
     }
 
     fn join(&mut self, from: NodeId, to: NodeId, hop: Hop) {
         for _ in 0..hop.width {
-            self.builder.cable(from, to, hop.rate, hop.delay);
-            self.back.push((hop.back_rate, hop.back_delay));
+            // Delays follow once all cables are there: their sum over a way may be more than one cable may have.
+            self.builder.cable(from, to, hop.rate, Duration::ZERO);
+            self.hops.push(hop);
         }
     }
 
     fn finish(self) -> Result<Fabric, Problem> {
         let mut fabric = self.builder.finish()?;
-        for (cable, (rate, propagation)) in self.back.into_iter().enumerate() {
-            let link = &mut fabric.links[2 * cable + 1];
-            (link.rate, link.propagation) = (rate, propagation);
+        for (cable, hop) in self.hops.into_iter().enumerate() {
+            fabric.links[2 * cable].propagation = hop.delay;
+            let back = &mut fabric.links[2 * cable + 1];
+            (back.rate, back.propagation) = (hop.back_rate, hop.back_delay);
         }
         Ok(fabric)
     }

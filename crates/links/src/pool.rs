@@ -13,40 +13,53 @@ use crate::piece::{Outcome, Piece};
 const LOOK_UP: Duration = Duration::from_millis(20);
 
 /// Something to run.
+#[derive(Clone, Copy)]
 pub(crate) struct Task {
     /// Bytes of its flows, headers not counted: how much work it is.
     pub bytes: u64,
     pub flows: u64,
 }
 
+/// How far all tasks are, over several calls of [`run`].
 #[derive(Default)]
-struct Board {
+pub(crate) struct Board {
     next: AtomicUsize,
     stop: AtomicBool,
     bytes: AtomicU64,
     flows: AtomicU64,
+    bytes_all: u64,
+    flows_all: u64,
+}
+
+impl Board {
+    /// Of all tasks.
+    pub fn of(tasks: impl Iterator<Item = Task>) -> Board {
+        let sum = |sum: (u64, u64), task: Task| (sum.0 + task.bytes, sum.1 + task.flows);
+        let (bytes_all, flows_all) = tasks.fold((0, 0), sum);
+        Board { bytes_all, flows_all, ..Board::default() }
+    }
 }
 
 /// Runs each task's piece on up to `threads` threads, those with the most bytes first, and returns the outcomes in the
 /// tasks' order; none of those that `watch` ended, and of those that had not begun. The outcomes do not depend on the
 /// number of threads: no task knows of another.
 pub(crate) fn run(
+    board: &Board,
     tasks: &[Task],
     threads: usize,
     horizon: Time,
     make: impl Fn(usize) -> Result<Piece, Problem> + Sync,
-    mut watch: impl FnMut(Progress) -> bool,
+    watch: &mut dyn FnMut(Progress) -> bool,
 ) -> Result<Vec<Option<Outcome>>, Problem> {
     let mut order: Vec<usize> = (0..tasks.len()).collect();
     order.sort_by_key(|&task| std::cmp::Reverse(tasks[task].bytes));
-    let (work, flows) = tasks.iter().fold((0, 0), |sum, task| (sum.0 + task.bytes, sum.1 + task.flows));
-    let board = Board::default();
+    board.next.store(0, Ordering::Relaxed);
     let (mut outcomes, mut problem) = (vec![None; tasks.len()], None);
     std::thread::scope(|scope| {
         let (sender, receiver) = mpsc::channel();
         for _ in 0..threads.clamp(1, tasks.len().max(1)) {
             let sender = sender.clone();
-            let (board, order, make) = (&board, &order, &make);
+            let (order, make) = (&order, &make);
             scope.spawn(move || {
                 while let Some(&task) = order.get(board.next.fetch_add(1, Ordering::Relaxed)) {
                     if board.stop.load(Ordering::Relaxed)
@@ -72,9 +85,9 @@ pub(crate) fn run(
                 now: Time::ZERO,
                 horizon,
                 flows_done: board.flows.load(Ordering::Relaxed),
-                flows,
+                flows: board.flows_all,
                 work_done: board.bytes.load(Ordering::Relaxed),
-                work,
+                work: board.bytes_all,
             };
             if watch(progress) {
                 board.stop.store(true, Ordering::Relaxed);

@@ -36,18 +36,12 @@ fn link_table(
 ) -> Table {
     let fabric = &work.fabric;
     let of_link: Vec<usize> = links.ways.resource_of_links().into_iter().map(|resource| resource as usize).collect();
-    let wire = |flow| {
-        let info = work.flows.get(flow);
-        let own = work.transports[usize::from(info.transport)].as_scheme().header_bytes();
-        let header = own.map_or(scenario.host.header.get(), u64::from);
-        info.bytes + info.bytes.div_ceil(scenario.host.mtu.get() - header) * header
-    };
     let bytes: Vec<f64> = links
         .crossing
         .iter()
         .enumerate()
         .map(|(resource, flows)| {
-            let sum: u64 = flows.iter().map(|&flow| wire(flow)).sum();
+            let sum: u64 = flows.iter().map(|&flow| links.wire_bytes(scenario, flow)).sum();
             sum as f64 / links.ways.link(resource).1 as f64
         })
         .collect();
