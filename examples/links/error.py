@@ -215,7 +215,8 @@ def main() -> None:
     """Runs what has not been run, and writes the tables into the page."""
     frame, others = compared(), transports()
     own = frame[frame["way"] == "own"]
-    lines = [*summary(frame), "", "99th percentile of slowdown, packet level / by links (error):", ""]
+    lines = ["![Error and speed of estimates by single links](links.png)", ""]
+    lines += [*summary(frame), "", "99th percentile of slowdown, packet level / by links (error):", ""]
     lines += [*table(own, "p99", "scenario"), "", "Mean slowdown:", "", *table(own, "mean", "scenario"), ""]
     lines += ["99th percentile over other transports, leaf-spine, websearch at 0.5:", ""]
     lines += [*table(others, "p99", "transport"), "", "Mean:", "", *table(others, "mean", "transport"), ""]
