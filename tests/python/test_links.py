@@ -150,6 +150,6 @@ def test_one_of_the_page_gives_the_same_again() -> None:
 
 @measured
 @pytest.mark.slow
-@pytest.mark.parametrize(("title", "toml"), error.scenarios())
+@pytest.mark.parametrize(("title", "toml"), list(error.scenarios()))
 def test_all_of_the_page_give_the_same_again(title: str, toml: str) -> None:
     again(title, toml)
