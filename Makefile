@@ -29,7 +29,7 @@ TESTS_AT_ONCE ?= 2
 FUZZ_TARGETS ?= $(notdir $(wildcard fuzz/seeds/*))
 
 .PHONY: run test test-rust test-python test-slow test-kernel aq lint docs site rust-docs fuzz deny
-.PHONY: web wheel try-wheel bench bench-against bench-live clean
+.PHONY: web wheel try-wheel bench bench-against bench-live bench-web clean
 .DEFAULT_GOAL := run
 
 run: $(VENV)/.release
@@ -157,6 +157,11 @@ bench:
 # run meanwhile.
 bench-live: $(VENV)/.release
 	$(BIN)/python tests/live_page.py $(if $(filter 0,$(shell id -u)),,bench)
+
+# What the playground reaches on this machine in Chromium and Firefox, into docs/playground.md. Nothing else should run
+# meanwhile.
+bench-web: web $(VENV)/.release
+	$(BIN)/python tests/playground_page.py
 
 # Pairs with the code of a commit: status 1 if this tree is more than 3% slower. AGAINST names lines and options.
 bench-against:

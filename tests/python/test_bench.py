@@ -161,6 +161,30 @@ def test_the_page_of_live_runs_is_as_its_record_has_it() -> None:
     assert page.filled(text, record) == text, "`python tests/live_page.py` writes it"
 
 
+def test_the_playground_s_page_is_as_its_record_has_it() -> None:
+    page = script("playground_page")
+    record = json.loads(page.RECORD.read_text()) if page.RECORD.is_file() else {}
+    text = page.PAGE.read_text()
+    assert page.filled(text, record) == text, "`make bench-web` writes it"
+    with pytest.raises(ValueError, match="needs one region"):
+        page.filled("nothing\n", record)
+
+
+def test_the_playground_s_page_says_what_was_missed() -> None:
+    page = script("playground_page")
+    fine = {"plain": 4e6, "recording": 3.9e6, "first_s": 1.0, "report_s": 1.5, "version": "a browser 1"}
+    record = {
+        "commit": "0a1b2c", "date": "2026-11-24", "cores": 2, "cpu": "some", "load": 0.1, "packet_hops": 1_000_000,
+        "digest": "00ff", "native_hops": 6e6, "browsers": {"Chromium": fine, "Firefox": fine},
+        "weight": {"app.js": 3_000_000},
+    }  # fmt: skip
+    said = page.render(record)
+    assert said.count("holds") == 7 and "missed" not in said and "4.00 of 6.00 M packet-hops a second: 67%" in said
+    slow = fine | {"plain": 2e6, "first_s": 3.1}
+    said = page.render(record | {"browsers": {"Chromium": slow, "Firefox": fine}, "weight": {"app.js": 5_000_001}})
+    assert said.count("missed") == 3 and ": 33% |" in said, said
+
+
 def test_the_page_of_live_runs_shows_what_was_measured() -> None:
     page = script("live_page")
     away = {"away_percent": 3.0}

@@ -27,6 +27,8 @@ ROOT = Path(__file__).resolve().parents[2]
 ENGINE, PAGE = ROOT / "target/playground/engine", ROOT / "target/playground/page/index.html"
 COUNTEREXAMPLE = ROOT / "python/clearway/papers/harmony/counterexample.toml"
 SCENES = {path.stem: path for path in [*(ROOT / "crates/web/scenes").glob("*.toml"), COUNTEREXAMPLE]}
+# With examples of what no scene has: failures, jobs of many ranks.
+SHOWN = SCENES | {name: ROOT / f"examples/{name}.toml" for name in ("faults", "training")}
 # It needs more memory than a browser gives.
 TOO_LARGE = {"examples/all-reduce-1024.toml"}
 MARKUP = '<img src=x onerror="window.hurt=1"><script>window.hurt=1</script>'
@@ -68,10 +70,10 @@ def _cut(name: str, scenario: cw.Scenario, us: int) -> str:
     return re.sub(r'(path = )"[^"]*/', r'\1"', text)
 
 
-def packed(text: str) -> str:
+def packed(text: str | bytes) -> str:
     """The fragment of a link that holds a scenario."""
-    deflate = zlib.compressobj(wbits=-15)
-    return "#s=" + base64.urlsafe_b64encode(deflate.compress(text.encode()) + deflate.flush()).decode().rstrip("=")
+    deflate, content = zlib.compressobj(wbits=-15), text.encode() if isinstance(text, str) else text
+    return "#s=" + base64.urlsafe_b64encode(deflate.compress(content) + deflate.flush()).decode().rstrip("=")
 
 
 DONE = "document.querySelector('#status').textContent.startsWith('Done')"
@@ -152,7 +154,7 @@ def assert_alike(found: Any, expected: Any, where: str) -> None:
         assert len(found) == len(expected), f"{where}: {len(found)} and not {len(expected)}: {found}, {expected}"
         for place, one in enumerate(expected):
             assert_alike(found[place], one, f"{where}[{place}]")
-    elif isinstance(expected, float) and isinstance(found, int | float):
+    elif isinstance(expected, int | float) and isinstance(found, int | float):
         assert found == pytest.approx(expected, rel=1e-9, abs=1e-12), where
     else:
         assert found == expected, f"{where}: {found!r} and not {expected!r}"
@@ -162,7 +164,7 @@ def assert_alike(found: Any, expected: Any, where: str) -> None:
 def native() -> dict[str, cw.Result]:
     """Each scene, with the packets recorded that the page records."""
     asked = {"measure.packets": {"rows_max": _view.ROWS_MAX}}
-    return {name: cw.run(cw.Scenario.load(path).with_(asked), progress=False) for name, path in SCENES.items()}
+    return {name: cw.run(cw.Scenario.load(path).with_(asked), progress=False) for name, path in SHOWN.items()}
 
 
 def events(result: cw.Result) -> dict[str, Any]:
@@ -197,9 +199,8 @@ def _compare(native: dict[str, cw.Result], reports: dict[str, Any], found: dict[
     assert {name: said["digest"] for name, said in found.items()} == {name: of.digest for name, of in native.items()}
     for name, said in found.items():
         # Every number of the text is the run's own.
-        assert re.search(r"\d", said["steps"]) and not re.search(r"\{[a-z_.]+\}|[…–]|NaN|undefined", said["steps"]), (
-            said["steps"]
-        )
+        blank = re.search(r"\{[a-z_.]+\}|[…–]|NaN|undefined", said["steps"])
+        assert bool(re.search(r"\d", said["steps"])) == (name in SCENES) and not blank, said["steps"]
         assert_alike(said["report"], reports[name], name)
         assert "checks hold" in said["facts"], said
         assert said["events"] == events(native[name]), name
@@ -211,7 +212,7 @@ def _compare(native: dict[str, cw.Result], reports: dict[str, Any], found: dict[
 async def _each_scene(page: browser.Page) -> tuple[dict[str, Any], browser.Page]:
     await page.until(DONE)
     found = {}
-    for name in SCENES:
+    for name in SHOWN:
         await page.evaluate(f"document.querySelector('[data-id=\"{name}\"]').click()")
         await page.until("!document.querySelector('#run').disabled")
         await page.evaluate("document.querySelector('#run').click()")
@@ -294,6 +295,8 @@ def test_a_link_brings_a_scenario_its_error_and_nothing_else() -> None:
         "wrong key": packed("\ntransprt = 'udp'\n"),
         "no TOML": packed("]]] <b>"),
         "damaged": "#s=%%%",
+        "cut": packed(tiny)[:-40],
+        "no text": packed(b"\xff\xfe"),
         "too large": packed(" " * 2_000_000),
         "no scene": "#scene=none",
     }
@@ -301,7 +304,8 @@ def test_a_link_brings_a_scenario_its_error_and_nothing_else() -> None:
     assert "scenario.toml:2" in said["wrong key"] and "transprt" in said["wrong key"]
     assert "scenario.toml:1" in said["no TOML"]
     assert "more than 1,000,000 bytes" in said["too large"]
-    assert "the link holds no scenario" in said["damaged"]
+    for name in ("damaged", "cut", "no text", "too large"):
+        assert "the link holds no scenario" in said[name], name
     assert "not here" in said["no scene"]
     assert "<script>" in said["markup in an error"]
     assert MARKUP in said["markup run"] and MARKUP in said["markup's packet"]
@@ -436,4 +440,39 @@ async def _narrow(page: browser.Page, how: str) -> dict[str, Any]:
         targets: [...document.querySelectorAll("main button, main select")]
             .map((one) => one.offsetHeight).filter(Boolean),
     })""")
+    return found | {"complaints": page.complaints}
+
+
+@built
+@seen
+def test_a_long_run_is_drawn_while_it_goes_on() -> None:
+    text = (ROOT / "examples/dcpim-vs-tcp.toml").read_text()
+    longer = re.sub(r"^flows = \d+", "flows = 20_000", text, flags=re.M)
+    assert longer != text
+    said = browser.look_at(PAGE, lambda page: _long(page, packed(longer)))
+    assert said["rows"] == _view.ROWS_MAX and said["playing"] and said["report"] == 0, said
+    # It stays where the reader was, and the digest is of no whole run.
+    assert said["then"] == said["now"] and said["digest"] == "none, since the run was stopped", said
+    assert said["complaints"] == []
+
+
+async def _long(page: browser.Page, fragment: str) -> dict[str, Any]:
+    await page.until(REPORTED)
+    await page.evaluate("performance.clearMarks()")
+    await page.evaluate(f"location.hash = {json.dumps(fragment)}")
+    await page.until("document.querySelector('#title').textContent.includes('link')")
+    await page.until("!document.querySelector('#run').disabled")
+    await page.evaluate("document.querySelector('#run').click()")
+    await page.until("document.querySelector('.cw-view') !== null")
+    found: dict[str, Any] = await page.evaluate(f"""({{
+        rows: {VIEWER}.history.rows, playing: document.querySelector("#run").disabled && {VIEWER}.playing > 0,
+        report: {REPORTED},
+    }})""")
+    state = f"[{VIEWER}.time, {VIEWER}.chosen, {VIEWER}.node, {VIEWER}.playing > 0]"
+    await page.evaluate(f"(() => {{ const at = {VIEWER}; at.pause(); at.seek(at.begin + 1e6); at.choose(7); }})()")
+    found["now"] = await page.evaluate(state)
+    await page.evaluate("document.querySelector('#stop').click()")
+    await page.until(REPORTED)
+    found["then"] = await page.evaluate(state)
+    found["digest"] = await page.evaluate("document.querySelector('#digest').textContent")
     return found | {"complaints": page.complaints}

@@ -1,3 +1,5 @@
+use std::slice;
+
 use driver::{Driver, Probe, Probes};
 use engine::{Bounds, Ended, Outcome};
 use run::{Plan, Progress};
@@ -51,6 +53,14 @@ impl Steps {
         let end = if windows == 0 { self.outcome.end } else { end };
         self.outcome = Outcome { end, ended, windows: self.outcome.windows + windows };
         ended != Ended::Interrupted
+    }
+
+    /// What a run that goes on has given until now. Nothing is moved by it: only samples of the end are missing.
+    pub fn so_far(&self) -> RunResult {
+        match &self.parts {
+            Parts::Plain(parts) => conclude(&self.plan, slice::from_ref(&parts[0].0), 1, self.outcome),
+            Parts::Probed(parts) => conclude(&self.plan, slice::from_ref(&parts[0].0), 1, self.outcome),
+        }
     }
 
     /// Its results so far: if it is not over, those of a run that was interrupted here.

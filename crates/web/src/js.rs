@@ -6,6 +6,8 @@ use crate::{Level, Results, Session, Step};
 
 /// Of 64 KiB.
 const PAGE_BYTES: u64 = 1 << 16;
+/// What is shown of a run that goes on may take as much memory as the run: no more than this part may be taken.
+const ROOM_TO_SHOW: u64 = 3;
 /// Number of windows between two looks at the clock.
 const WINDOWS_A_LOOK: u32 = 16;
 
@@ -109,6 +111,12 @@ impl Run {
             Step::Going => 0.0,
         };
         Ok(self.at.to_vec())
+    }
+
+    /// What it has given until now, while it goes on. None where there is no room for that beside the run.
+    pub fn so_far(&self) -> Option<Tables> {
+        let has_room = taken_bytes() <= self.memory_bytes_max / ROOM_TO_SHOW;
+        self.session.as_ref().filter(|_| has_room)?.so_far().map(Tables)
     }
 
     /// What it has given so far; once.

@@ -1,7 +1,7 @@
 use run::{Column, Data, Estimate, Plan, Progress, Table};
 use scenario::{PacketsSpec, Scenario};
 use serde_json::{Value, json};
-use sim::Steps;
+use sim::{RunResult, Steps};
 
 use crate::{Wrong, source};
 
@@ -84,14 +84,18 @@ impl Session {
         }
     }
 
+    /// What a run of packets that goes on has given until now; none of any other.
+    pub fn so_far(&self) -> Option<Results> {
+        match &self.doing {
+            Doing::Packets(steps) => Some(Results::of(steps.so_far())),
+            Doing::Flows(_) | Doing::Estimated(_) => None,
+        }
+    }
+
     /// What it has given so far. None of a run at flow level that has not begun.
     pub fn conclude(self) -> Option<Results> {
         match self.doing {
-            Doing::Packets(steps) => {
-                let result = steps.conclude();
-                let info = serde_json::to_string(&result.info).expect("a summary is JSON");
-                Some(Results { info, scenario_toml: result.scenario_toml, tables: result.tables })
-            }
+            Doing::Packets(steps) => Some(Results::of(steps.conclude())),
             Doing::Flows(_) => None,
             Doing::Estimated(results) => Some(results),
         }
@@ -99,6 +103,11 @@ impl Session {
 }
 
 impl Results {
+    fn of(result: RunResult) -> Results {
+        let info = serde_json::to_string(&result.info).expect("a summary is JSON");
+        Results { info, scenario_toml: result.scenario_toml, tables: result.tables }
+    }
+
     /// Names, units, descriptions and kinds of all columns, as JSON: `numbers` are floats with NaN for "none", `whole`
     /// are 32 bits, `flags` are 0 or 1, `names` index a list of names.
     pub fn described(&self) -> String {

@@ -46,6 +46,29 @@ fn packets_are_recorded_and_none_is_moved() {
 }
 
 #[test]
+fn a_session_shows_what_it_has_and_goes_on() {
+    let mut session = Session::new(TINY, Level::Packet, PLENTY, 100_000).unwrap();
+    let mut left = 20;
+    let step = session.advance(|_| {
+        left -= 1;
+        left == 0
+    });
+    assert_eq!(step.unwrap(), Step::Going);
+    let rows = |results: &Results| results.tables.iter().find(|table| table.name == "packets").unwrap().len();
+    let shown = session.so_far().unwrap();
+    assert!(rows(&shown) > 0);
+    while session.advance(|_| false).unwrap() == Step::Going {}
+    let results = session.conclude().unwrap();
+    assert!(rows(&results) > rows(&shown));
+    assert!(
+        results
+            .info
+            .contains(&sim::run(&scenario::read(TINY, "tiny", &[]).unwrap(), 1, |_| false).unwrap().info.digest)
+    );
+    assert!(Session::new(TINY, Level::Flow, PLENTY, 0).unwrap().so_far().is_none());
+}
+
+#[test]
 fn flow_level_goes_through_in_one_step() {
     let scenario = scenario::read(TINY, "tiny", &[]).unwrap();
     let whole = fluid::estimate(&scenario, |_| false).unwrap();

@@ -159,7 +159,7 @@ export class Viewer {
     kindNames.slice(0, KINDS).forEach((name, kind) => {
       if (!kindCounts[kind]) return;
       const button = element(element(list, "li"), "button", undefined, {
-        type: "button", "aria-pressed": true, title: "Show or hide",
+        type: "button", "aria-pressed": true, title: "Show or hide", "data-kind": kind,
       });
       const mark = kind === 0 ? "cw-dot" : `cw-diamond cw-colour-${(kind - 1) % 8}`;
       element(button, "span", undefined, { class: mark, "aria-hidden": true });
@@ -334,6 +334,18 @@ export class Viewer {
     this.show();
   }
 
+  // Takes over where a viewer of the same run was: its rows are the first ones here.
+  follow({ time, speed, node, chosen, hidden, history }) {
+    this.speedOf(Math.log10(speed));
+    const names = [...hidden].map((kind) => history.kindNames[kind]);
+    for (const button of this.root.querySelectorAll(".cw-legend button")) {
+      if (names.includes(this.history.kindNames[Number(button.dataset.kind)])) button.click();
+    }
+    this.zoom(node);
+    this.choose(chosen);
+    this.seek(time);
+  }
+
   // The story of a packet. Each line leads to its time.
   tell(row) {
     this.told.replaceChildren();
@@ -357,11 +369,18 @@ export class Viewer {
   }
 }
 
-// Shows a view, and lets it play unless the reader wants little motion.
-export function mount(parent, view) {
+// Shows a view, and lets it play unless the reader wants little motion; or as `before`, a viewer of the same run when it
+// had come less far.
+export function mount(parent, view, before = null) {
+  const isStill = matchMedia("(prefers-reduced-motion: reduce)").matches;
+  // Who has seen all that there was wants to see what follows.
+  const goesOn = before ? before.playing || before.time >= before.end : true;
+  const hasFocus = before?.canvas === document.activeElement;
   parent.replaceChildren();
   const viewer = new Viewer(parent, [view]);
-  if (!matchMedia("(prefers-reduced-motion: reduce)").matches) viewer.play();
+  if (before) viewer.follow(before);
+  if (hasFocus) viewer.canvas.focus({ preventScroll: true });
+  if (goesOn && !isStill) viewer.play();
   return viewer;
 }
 

@@ -16,7 +16,7 @@ const parts = {};
 for (const { id } of document.querySelectorAll("[id]")) parts[id] = document.getElementById(id);
 
 // `unread`: whether what is said is that the text can't be read.
-let schema = null, current = null, checking = 0, unread = false, drawn = 0;
+let schema = null, current = null, checking = 0, unread = false, drawn = 0, viewer = null;
 
 function element(parent, tag, text, attributes = {}) {
   const made = document.createElement(tag);
@@ -127,9 +127,12 @@ async function run() {
   const { text } = editor, level = parts.level.value, scene = current;
   parts.run.disabled = true;
   parts.stop.disabled = false;
+  // A run of its own begins at its beginning.
+  viewer = null;
   parts.bar.value = 0;
   say("Running…");
-  const told = await engine.run(text, level, parts.record.checked, progress)
+  const shown = (result) => { if (scene === current) see(result); };
+  const told = await engine.run(text, level, parts.record.checked, progress, shown)
     .catch((error) => ({ kind: "wrong", error: { message: error.message } }));
   parts.run.disabled = false;
   parts.stop.disabled = true;
@@ -194,7 +197,8 @@ function see(result) {
     element(parts.view, "p", why);
     return;
   }
-  mount(parts.view, view);
+  // What is shown while a run goes on, and at its end, stays where the reader has brought it.
+  viewer = mount(parts.view, view, viewer);
   // Who has edited and run stands below.
   if (parts.see.getBoundingClientRect().bottom < 0) parts.see.scrollIntoView({ block: "start" });
 }

@@ -55,9 +55,9 @@ export class Engine {
     });
   }
 
-  // Runs a text; with `record` the packets to draw are recorded; `told` hears of progress. Gives what the worker says
-  // at the end.
-  async run(text, level, record, told) {
+  // Runs a text; with `record` the packets to draw are recorded; `told` hears of progress, `shown` gets what there is to
+  // draw while a long run goes on. Gives what the worker says at the end.
+  async run(text, level, record, told, shown) {
     await this.ready;
     return new Promise((done) => {
       this.stoppable = false;
@@ -67,6 +67,7 @@ export class Engine {
           this.stoppable = level === "packet";
           return told(data.at);
         }
+        if (data.kind === "shown") return shown(data);
         this.running = null;
         this.renew();
         done(data);

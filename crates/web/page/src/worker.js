@@ -2,6 +2,10 @@
 import { Run, check, file, initSync, schema, version } from "engine";
 
 const STEP_MS = 60;
+// A run that takes longer is shown while it goes on, and again each time that it has taken twice as long.
+const SHOWN_MS = 1500;
+// What the picture is drawn of.
+const PICTURE = new Set(["links", "flows", "packets", "congestion"]);
 let stopping = false;
 
 const post = (kind, more = {}, transfer = []) => self.postMessage({ kind, ...more }, transfer);
@@ -25,10 +29,11 @@ function wrong(error, memoryMax) {
   return { line: null, key: "", message };
 }
 
-// Tables as columns, whose memory goes to the page.
-function columns(tables) {
+// Tables as columns, whose memory goes to the page: all, or those that are `wanted`.
+function columns(tables, wanted) {
   const found = {}, transfer = [];
   JSON.parse(tables.described()).forEach(({ name, rows, columns: described }, table) => {
+    if (wanted && !wanted.has(name)) return;
     const of = {};
     described.forEach(({ name: column, kind, names, doc, unit }, at) => {
       const values = kind === "numbers" ? tables.numbers(table, at) : tables.whole(table, at);
@@ -40,17 +45,30 @@ function columns(tables) {
   return [found, transfer];
 }
 
+// Shows what a run has given until now. Whether there will be more to show.
+function show(under, packetsMax) {
+  const tables = under.so_far();
+  if (!tables) return false;
+  const [found, transfer] = columns(tables, PICTURE);
+  post("shown", { info: JSON.parse(tables.info()), tables: found, scenario: tables.scenario() }, transfer);
+  tables.free();
+  return found.packets?.rows < packetsMax;
+}
+
 async function run({ text, level, memoryMax, packetsMax }) {
   stopping = false;
   const began = performance.now();
-  let under;
+  let under, next = packetsMax > 0 && level === "packet" ? began + SHOWN_MS : Infinity;
   try {
     under = new Run(text, level, memoryMax, packetsMax);
     let at;
     do {
       at = under.step(STEP_MS, { tell: (now) => post("progress", { at: now }) });
       post("progress", { at });
-      if (at[0] === 0) await breath();
+      if (at[0] !== 0) continue;
+      const now = performance.now();
+      if (now >= next) next = show(under, packetsMax) ? now + (now - began) : Infinity;
+      await breath();
     } while (at[0] === 0 && !stopping);
     const tables = under.conclude();
     if (!tables) throw new Error("there is no result");
