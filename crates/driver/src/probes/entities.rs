@@ -247,7 +247,7 @@ fn waits(seen: &[&EntityProbe], plan: &Plan) -> Table {
             Column::new(
                 "queue",
                 "",
-                "physical: waiting time in all queues on the path; virtual: virtual queueing delay of all AQs on the path",
+                "physical: waiting in all queues on the path; virtual: virtual queueing delay of all AQs on the path",
                 Data::Names { index: rows.iter().map(|row| row.1).collect(), names: kinds },
             ),
             Column::new("packets", "", "data packets that arrived", ns(&|all| all.len())),
