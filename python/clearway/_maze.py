@@ -240,6 +240,8 @@ class JoinedMaze(_Network):
     A message is a flow of the other program's result, whose table `clients` has a row for this program.
     """
 
+    _core: _core.JoinedMaze
+
     def __init__(self, path: str | Path) -> None:
         super().__init__()
         self._path = Path(path)

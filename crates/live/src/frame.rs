@@ -234,7 +234,7 @@ impl Codec<'_> {
         let packet = &frame.packet;
         let limiters = self.sharing.as_scheme().is_some_and(|scheme| scheme.requirements().is_some());
         let known = usize::from(packet.transport) < self.transports.len() + usize::from(limiters);
-        if !known && !(self.retry && is_retry(packet)) || frame.retry != 0 && !self.retry {
+        if !known && !is_retry(packet) || !self.retry && (is_retry(packet) || frame.retry != 0) {
             return Err(Refusal::Transport);
         }
         if frame.link.0 >= self.links {

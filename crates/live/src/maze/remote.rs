@@ -52,11 +52,13 @@ struct State {
     over: Option<MazeError>,
 }
 
+/// A message that is asked to be sent: its ends, class, bytes, and the queue in which its end is told.
+type Posted = ([Address; 2], usize, usize, Option<Arc<Ends>>);
+
 /// A request, and what its answer needs.
 struct Pending {
     answer: Arc<Mailbox<Answer>>,
-    /// Of a message: its ends, class, bytes and queue.
-    message: Option<([Address; 2], usize, usize, Option<Arc<Ends>>)>,
+    message: Option<Posted>,
 }
 
 /// What the Maze says to a request.
@@ -253,11 +255,7 @@ impl Line {
     }
 
     /// Asks for something, and waits for the answer.
-    fn ask(
-        &self,
-        message: Option<([Address; 2], usize, usize, Option<Arc<Ends>>)>,
-        note: impl FnOnce(u32) -> Vec<u8>,
-    ) -> Result<Answer, MazeError> {
+    fn ask(&self, message: Option<Posted>, note: impl FnOnce(u32) -> Vec<u8>) -> Result<Answer, MazeError> {
         let ask = self.asks.fetch_add(1, Ordering::Relaxed);
         let answer: Arc<Mailbox<Answer>> = Arc::default();
         let mut state = lock(&self.state);

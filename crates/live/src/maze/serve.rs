@@ -388,9 +388,8 @@ impl<'a> Client<'a> {
             for (host, port) in std::mem::take(&mut *lock(&self.ports)) {
                 self.exchange.shut(Address { host, port });
             }
-            let gone = MazeError::Over("the client has gone".to_owned());
-            self.mailbox.end(gone.clone());
-            self.fates.end(gone);
+            self.mailbox.end(gone());
+            self.fates.end(gone());
             ended
         });
         for arrived in self.mailbox.clear() {
@@ -542,14 +541,14 @@ impl<'a> Client<'a> {
 
     /// Writes what becomes of its messages, and at last that the run is over.
     fn tell_fates(&self) {
-        loop {
+        let over = loop {
             match self.fates.take(None) {
                 Some(Ok(ticket)) => self.tell(&Tell::Fate(fate_of(&ticket))),
-                Some(Err(_)) => break,
+                Some(Err(over)) => break over,
                 None => {}
             }
-        }
-        if let Some(over) = self.exchange.over() {
+        };
+        if over != gone() {
             self.told_over.store(true, Ordering::SeqCst);
             self.tell(&Tell::Over { why: &over.to_string() });
             // Nothing more is asked for, either.
@@ -580,6 +579,11 @@ impl<'a> Client<'a> {
             *writes = Vec::new();
         }
     }
+}
+
+/// Why nothing more is told to a client that nobody is there to hear.
+fn gone() -> MazeError {
+    MazeError::Over("the client has gone".to_owned())
 }
 
 fn fate_of(ticket: &Ticket) -> Fate {

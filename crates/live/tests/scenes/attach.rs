@@ -344,15 +344,7 @@ fn the_kernels_tcp_over_pfc_loses_nothing() {
     let Some((lossy, _)) = filled("lossy", &[buffer], &[2, 2]) else { return };
     assert!(of_links(&lossy, "overflow_packets") > 0, "TCP fills the buffer");
     let Some((result, bytes)) = filled("pfc", &[buffer, ("flow_control", "pfc")], &[2, 2]) else { return };
-    let seen = |name: &str| column(&result.tables, "links", name).to_vec();
-    assert_eq!(
-        of_links(&result, "overflow_packets"),
-        0,
-        "{:?} {:?} {:?}",
-        seen("overflow_packets"),
-        seen("pauses"),
-        seen("queued_bytes_max")
-    );
+    assert_eq!(of_links(&result, "overflow_packets"), 0);
     assert!(of_links(&result, "pauses") > 0);
     let sum = mbps(bytes.iter().sum());
     // 40 Mbps less headers.
@@ -365,14 +357,7 @@ fn the_kernels_tcp_over_pyrrha_loses_nothing() {
     let sets = [("switch.buffer.shared.bytes", "1MB"), ("flow_control", "pyrrha")];
     let Some((result, bytes)) = filled("pyrrha", &sets, &[2, 2]) else { return };
     assert_eq!(of_links(&result, "overflow_packets"), 0);
-    let seen = |name: &str| column(&result.tables, "links", name).to_vec();
-    assert!(
-        of_links(&result, "pauses") > 0,
-        "{:?} {:?} {:?}",
-        seen("own_queues_max"),
-        seen("queued_bytes_max"),
-        seen("sent_frames")
-    );
+    assert!(of_links(&result, "pauses") > 0);
     assert!(finding(&result, "flows are held only by roots on their own onward path"), "{:#?}", result.info.audit);
     let sum = mbps(bytes.iter().sum());
     assert!((34.0..39.0).contains(&sum), "{sum:.1} Mbps");

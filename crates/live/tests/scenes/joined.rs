@@ -110,7 +110,8 @@ fn two_programs_talk_over_a_maze_of_a_third() {
         });
         assert_eq!(result.info.flows_completed, 10, "{transport}");
         assert!(finding(&result, "content right") && result.info.digest.starts_with("none"));
-        assert_eq!(ends(&result), ["gone", "gone"]);
+        // It may be over before it is seen that they have gone.
+        assert!(ends(&result).iter().all(|end| ["gone", "over"].contains(end)) && ends(&result).len() == 2);
         for (name, sum) in [("sent_messages", 10), ("received_messages", 10), ("sockets", 2), ("refused", 0)] {
             assert_eq!(column(&result.tables, "clients", name).iter().sum::<u64>(), sum, "{name}");
         }

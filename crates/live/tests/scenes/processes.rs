@@ -80,9 +80,9 @@ fn no_table_is_missing_in_several_processes() {
     let both = |more: &[(&'static str, &'static str)]| [more, &records].concat();
     let harmony = [("flow_control", "none"), ("transport", "harmony"), ("switch.buffer.shared.bytes", "64MB")];
     let scenes = [
-        (INCAST.to_owned(), both(&[("flow_control", "pyrrha"), ("transport", "dctcp")])),
+        (INCAST.to_owned(), both(&[("flow_control", "pyrrha"), ("transport", "udp")])),
         (INCAST.to_owned(), both(&[("flow_control", "none"), ("transport", "dcpim")])),
-        (format!("{aq}{INCAST}"), vec![("flow_control", "none")]),
+        (format!("{aq}{INCAST}"), Vec::new()),
         (INCAST.to_owned(), harmony.to_vec()),
     ];
     let mut seen = std::collections::BTreeSet::new();
