@@ -36,7 +36,7 @@ struct Load {
 pub(crate) fn alike(links: &Decomposition<'_>, work: &WorkloadPlan, within: f64) -> Vec<usize> {
     let mut stands: Vec<usize> = (0..links.crossing.len()).collect();
     let mut known: Vec<(usize, Kind, Load)> = Vec::new();
-    for resource in 0..links.crossing.len() {
+    for (resource, stand) in stands.iter_mut().enumerate() {
         // The times between fewer than two flows are none.
         if links.is_idle(resource) || links.crossing[resource].len() < 2 {
             continue;
@@ -44,7 +44,7 @@ pub(crate) fn alike(links: &Decomposition<'_>, work: &WorkloadPlan, within: f64)
         let (kind, load) = (kind(links, work, resource), load(links, work, resource));
         let like = known.iter().find(|(_, of, like)| *of == kind && like.is_like(&load, within));
         match like {
-            Some(&(first, ..)) => stands[resource] = first,
+            Some(&(first, ..)) => *stand = first,
             None => known.push((resource, kind, load)),
         }
     }

@@ -167,7 +167,7 @@ impl Found<'_> {
         if !drawn || self.runs[resource] != Run::Own {
             return Samples::default();
         }
-        let mut of: BTreeMap<u8, Vec<(u64, [Option<f64>; 2])>> = BTreeMap::new();
+        let mut of: BTreeMap<u8, Vec<Sample>> = BTreeMap::new();
         for &flow in &self.links.crossing[resource] {
             let (info, delay) = (self.work.flows.get(flow), self.own(flow, resource));
             let packets = self.lone.packets(self.work, flow) as f64;
@@ -179,6 +179,9 @@ impl Found<'_> {
         Samples(of.into_iter().map(|(transport, samples)| (transport, buckets(samples))).collect())
     }
 }
+
+/// A flow's bytes, and its delays a packet.
+type Sample = (u64, [Option<f64>; 2]);
 
 /// Delays a packet, of flows of about one size.
 struct Bucket {
@@ -195,7 +198,7 @@ const FLOWS_MIN: usize = 100;
 /// And its largest flow is at least as many times as large as its smallest. Both as in Parsimon.
 const RANGE_MIN: u64 = 2;
 
-fn buckets(mut samples: Vec<(u64, [Option<f64>; 2])>) -> Vec<Bucket> {
+fn buckets(mut samples: Vec<Sample>) -> Vec<Bucket> {
     samples.sort_by_key(|of| of.0);
     let mut buckets: Vec<Bucket> = Vec::new();
     let (mut each, mut least) = (Vec::new(), 0);

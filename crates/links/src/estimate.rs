@@ -66,7 +66,7 @@ pub struct EstimateInfo {
 }
 
 /// So that no digest of this level is that of flow level by chance.
-const DIGEST_KIND: u64 = 0x6c69_6e6b_73;
+const DIGEST_KIND: u64 = 0x006c_696e_6b73;
 
 /// Estimates a scenario's flows one link at a time, on up to `threads` threads. `watch` is called from time to time;
 /// when it returns true the run stops and returns the results of what has been simulated so far: a flow is there if all

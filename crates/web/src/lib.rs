@@ -62,7 +62,7 @@ pub fn schema() -> String {
 
 fn source(text: &str) -> Source {
     let (name, text, sets) = ("scenario".to_owned(), text.to_owned(), Vec::new());
-    Source { name, text, sets, folder: "".into(), programs: Default::default() }
+    Source { name, text, sets, folder: "".into(), programs: Default::default(), crates: Default::default() }
 }
 
 #[cfg(test)]
