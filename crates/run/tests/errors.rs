@@ -47,7 +47,14 @@ degree = 2
 
 fn source(text: &str, sets: &[(&str, &str)]) -> Source {
     let sets = sets.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
-    Source { name: "x.toml".to_owned(), text: text.to_owned(), sets, folder: "".into(), programs: Default::default() }
+    Source {
+        name: "x.toml".to_owned(),
+        text: text.to_owned(),
+        sets,
+        folder: "".into(),
+        programs: Default::default(),
+        crates: Default::default(),
+    }
 }
 
 /// What is wrong with a scenario, found by reading or by working it out.
