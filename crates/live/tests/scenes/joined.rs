@@ -187,7 +187,7 @@ fn last_words(stream: &mut UnixStream) -> String {
 #[test]
 fn whoever_does_not_keep_to_the_format_hurts_nobody_else() {
     let hello = Ask::Hello { version: wire::VERSION };
-    let greeted = notes(&[hello.clone()]);
+    let greeted = notes(std::slice::from_ref(&hello));
     let at = |host, port| Address { host: HostId(host), port };
     let result = live_with("hostile", &[], |path| {
         let (one, other) = (Remote::connect(path).unwrap(), Remote::connect(path).unwrap());
