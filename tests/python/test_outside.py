@@ -263,7 +263,7 @@ def test_captures_have_its_packets(built: Path) -> None:
 
 
 def started(folder: Path, *sets: str) -> subprocess.Popen[str]:
-    (folder / "x.toml").write_text(BOTH.replace("flows = 200", "flows = 2000000"))
+    (folder / "x.toml").write_text(BOTH.replace("flows = 200", "flows = 500000"))
     command = [sys.executable, "-m", "clearway", "run", "x.toml", "--threads", "1", "--force"]
     command += [part for each in sets for part in ("--set", each)]
     return subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
