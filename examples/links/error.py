@@ -2,9 +2,9 @@
 
     python examples/links/error.py
 
-Each of twenty scenarios is run at packet level and by single links: as it is by default, with flows that are held up on
-the links before, with delays drawn as in Parsimon, and with one link simulated for those like it. Then one scenario is
-run over many transports. What is in `out/links` is not run again.
+Each of twenty scenarios is run at packet level and by single links: as it is by default, with delays drawn as in
+Parsimon, and with one link simulated for those like it. Then one scenario is run over many transports. What is in
+`out/links` is not run again.
 """
 
 from __future__ import annotations
@@ -33,7 +33,6 @@ FAT_TREE = "[fabric.fat_tree]\nk = 6\n"
 FLOWS = {"websearch": 1_000, "datamining": 400, "imc10": 6_000}
 WAYS: dict[str, dict[str, Any]] = {
     "own": {},
-    "held": {"decomposition.sources": "held_up"},
     "drawn": {"decomposition.combine": "drawn"},
     "alike": {"decomposition.cluster": 0.1},
 }
@@ -138,7 +137,6 @@ def summary(frame: pd.DataFrame) -> list[str]:
     """How far each way of combining is off over all scenarios."""
     names = {
         "own": "each flow's own delays",
-        "held": "the same, held up before",
         "drawn": "drawn delays",
         "alike": "one link for those like it",
     }

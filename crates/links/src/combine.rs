@@ -55,14 +55,10 @@ pub(crate) struct Found<'a> {
 /// How much longer than at line rate something takes, as [`Delay`].
 pub(crate) type Late = [Option<i64>; 2];
 
-/// What a flow took over a link beyond its time alone, where it was held up before for so many picoseconds. One that
-/// comes slower because of that does not start slowly as well: it loses the longer of both.
-pub(crate) fn delay(late: Late, alone: Late, slower_ps: u64) -> Delay {
+/// What a flow took over a link beyond its time alone.
+pub(crate) fn delay(late: Late, alone: Late) -> Delay {
     // Others don't make it faster: less than nothing is the error of what was taken for its time alone.
-    [0, 1].map(|which| {
-        let alone = alone[which]?.saturating_sub_unsigned(slower_ps).max(0).min(alone[which]?);
-        Some(late[which]?.saturating_sub(alone).max(0) as u64)
-    })
+    [0, 1].map(|which| Some(late[which]?.saturating_sub(alone[which]?).max(0) as u64))
 }
 
 impl Found<'_> {

@@ -1,11 +1,9 @@
 //! Which flows cross which link.
 
-use std::collections::BTreeSet;
-
 use fabric::Fabric;
 use run::{Way, Ways, WorkloadPlan, compatibility};
 use scenario::Scenario;
-use units::{Duration, FlowId, Problem, Rate};
+use units::{FlowId, Problem, Rate};
 
 use crate::answers;
 use crate::piece::{Crossing, Hop};
@@ -89,33 +87,6 @@ impl<'a> Decomposition<'a> {
         flows.len() == 1 || !common.is_empty()
     }
 
-    /// The resources in an order in which each comes after those before it on any way: all of the first group, then all
-    /// of the second. `None` if ways go round in circles, as on a torus.
-    pub fn groups(&self) -> Option<Vec<Vec<usize>>> {
-        let count = self.crossing.len();
-        let steps: BTreeSet<(u32, u32)> = (0..self.work.flows.len())
-            .flat_map(|flow| self.way(FlowId::from(flow)).windows(2).map(|pair| (pair[0], pair[1])))
-            .collect();
-        let (mut before, mut group) = (vec![0u32; count], vec![0usize; count]);
-        steps.iter().for_each(|step| before[step.1 as usize] += 1);
-        let mut open: Vec<usize> = (0..count).filter(|&resource| before[resource] == 0).collect();
-        let mut next = 0;
-        while let Some(&resource) = open.get(next) {
-            next += 1;
-            for &(_, to) in steps.range((resource as u32, 0)..=(resource as u32, u32::MAX)) {
-                let to = to as usize;
-                group[to] = group[to].max(group[resource] + 1);
-                before[to] -= 1;
-                if before[to] == 0 {
-                    open.push(to);
-                }
-            }
-        }
-        let mut groups = vec![Vec::new(); group.iter().max().map_or(0, |last| last + 1)];
-        (0..count).for_each(|resource| groups[group[resource]].push(resource));
-        (open.len() == count).then_some(groups)
-    }
-
     /// Bytes of a flow's packets, headers included.
     pub fn wire_bytes(&self, scenario: &Scenario, flow: FlowId) -> u64 {
         let info = self.work.flows.get(flow);
@@ -124,34 +95,8 @@ impl<'a> Decomposition<'a> {
         info.bytes + info.bytes.div_ceil(scenario.host.mtu.get() - header) * header
     }
 
-    /// How a flow comes to a link that was held up for so many picoseconds before it: one that is shorter than a
-    /// bandwidth-delay product as late as that, and a longer one so much slower.
-    fn held_up(&self, scenario: &Scenario, flow: FlowId, held_ps: u64) -> (Rate, Duration) {
-        let edge = self.left[self.way(flow)[0] as usize];
-        let bytes = self.wire_bytes(scenario, flow);
-        if held_ps == 0 || self.is_short(scenario, flow) {
-            return (edge, Duration::from_ps(held_ps));
-        }
-        let bits = bytes as f64 * 8.0;
-        let rate = bits / (bits / edge.bps() as f64 + held_ps as f64 * 1e-12);
-        (Rate::from_bps((rate as u64).max(1)), Duration::ZERO)
-    }
-
-    /// Whether a flow is sent within a round trip.
-    pub fn is_short(&self, scenario: &Scenario, flow: FlowId) -> bool {
-        let site = &self.work.sites[self.work.flows.get(flow).src.index()];
-        self.wire_bytes(scenario, flow) <= site.bdp_bytes()
-    }
-
-    /// Calls `make` with the flows that cross a resource, as its piece sees them. `held_ps`: by flow, how long it was
-    /// held up before.
-    pub fn crossings<R>(
-        &self,
-        scenario: &Scenario,
-        resource: usize,
-        held_ps: &[u64],
-        make: impl FnOnce(&[Crossing<'_>]) -> R,
-    ) -> R {
+    /// Calls `make` with the flows that cross a resource, as its piece sees them.
+    pub fn crossings<R>(&self, resource: usize, make: impl FnOnce(&[Crossing<'_>]) -> R) -> R {
         let flows = &self.crossing[resource];
         let ways: Vec<(Vec<Hop>, usize)> = flows
             .iter()
@@ -163,9 +108,11 @@ impl<'a> Decomposition<'a> {
         let crossings: Vec<Crossing<'_>> = flows
             .iter()
             .zip(&ways)
-            .map(|(&flow, (hops, place))| {
-                let (edge_rate, later) = self.held_up(scenario, flow, held_ps[flow.index()]);
-                Crossing { flow, before: &hops[..*place], after: &hops[*place + 1..], edge_rate, later }
+            .map(|(&flow, (hops, place))| Crossing {
+                flow,
+                before: &hops[..*place],
+                after: &hops[*place + 1..],
+                edge_rate: self.left[self.way(flow)[0] as usize],
             })
             .collect();
         make(&crossings)

@@ -1,5 +1,5 @@
 use run::{Finding, Flows, Progress, Status, Table, WorkloadPlan, alone, compatibility};
-use scenario::{Scenario, Sources};
+use scenario::Scenario;
 use serde::Serialize;
 use units::Problem;
 
@@ -102,32 +102,17 @@ pub fn estimate(
     lone.note(&of_lone);
     let alone: Vec<_> = (0..work.flows.len()).map(|flow| lone.late(&work, flow.into())).collect();
 
-    let mut held_ps = vec![0; work.flows.len()];
+    let own: Vec<usize> = (0..runs.len()).filter(|&resource| runs[resource] == Run::Own).collect();
+    let tasks: Vec<Task> = own.iter().map(|&resource| task(&work, &links, resource)).collect();
+    let make = |task: usize| links.crossings(own[task], |flows| shop.of_link(links.target(own[task]), flows));
+    let ran = pool::run(&board, &tasks, threads, work.horizon, make, &mut watch)?;
     let (mut outcomes, mut delays) = (vec![None; runs.len()], vec![None; runs.len()]);
-    for group in groups(scenario, &links)? {
-        let own: Vec<usize> = group.into_iter().filter(|&resource| runs[resource] == Run::Own).collect();
-        let tasks: Vec<Task> = own.iter().map(|&resource| task(&work, &links, resource)).collect();
-        let make = |task: usize| {
-            let target = links.target(own[task]);
-            links.crossings(scenario, own[task], &held_ps, |flows| shop.of_link(target, flows))
-        };
-        let ran = pool::run(&board, &tasks, threads, work.horizon, make, &mut watch)?;
-        let mut more_ps = vec![0; held_ps.len()];
-        for (&resource, outcome) in own.iter().zip(ran) {
-            let Some(outcome) = outcome else { continue };
-            let flows = links.crossing[resource].iter().zip(&outcome.late).map(|(&flow, &late)| {
-                let held = held_ps[flow.index()];
-                let slower = if links.is_short(scenario, flow) { 0 } else { held };
-                let delay: Delay = delay(late, alone[flow.index()], slower);
-                more_ps[flow.index()] += delay[0].unwrap_or(0);
-                delay
-            });
-            delays[resource] = Some(flows.collect::<Vec<Delay>>());
-            outcomes[resource] = Some(outcome);
-        }
-        if scenario.decomposition.sources == Sources::HeldUp {
-            held_ps.iter_mut().zip(more_ps).for_each(|(held, more)| *held += more);
-        }
+    for (&resource, outcome) in own.iter().zip(ran) {
+        delays[resource] = outcome.as_ref().map(|outcome| {
+            let flows = links.crossing[resource].iter().zip(&outcome.late);
+            flows.map(|(&flow, &late)| delay(late, alone[flow.index()])).collect::<Vec<Delay>>()
+        });
+        outcomes[resource] = outcome;
     }
     let missing = |resource: usize| runs[resource] == Run::Own && outcomes[resource].is_none();
     let interrupted = of_lone.iter().any(Option::is_none) || (0..runs.len()).any(missing);
@@ -162,18 +147,6 @@ fn runs(scenario: &Scenario, work: &WorkloadPlan, links: &Decomposition<'_>) -> 
 fn task(work: &WorkloadPlan, links: &Decomposition<'_>, resource: usize) -> Task {
     let flows = &links.crossing[resource];
     Task { bytes: flows.iter().map(|&flow| work.flows.get(flow).bytes).sum(), flows: flows.len() as u64 }
-}
-
-/// The resources, those together that can be simulated at the same time.
-fn groups(scenario: &Scenario, links: &Decomposition<'_>) -> Result<Vec<Vec<usize>>, Problem> {
-    if scenario.decomposition.sources == Sources::LineRate {
-        return Ok(vec![(0..links.crossing.len()).collect()]);
-    }
-    links.groups().ok_or_else(|| {
-        let message = "\"held_up\" simulates a link after those before it, and on this fabric ways go round in \
-                       circles; write \"line_rate\"";
-        Problem::new("decomposition.sources", message)
-    })
 }
 
 fn info(found: &Found<'_>, times: &Times, counts: &Counts, interrupted: bool, threads: usize) -> EstimateInfo {

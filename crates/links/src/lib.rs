@@ -25,9 +25,7 @@
 //!
 //! The sum is too high for flows that share several links: in the network they meet on the first of these, and come to
 //! the next one after the other, and here they meet on each. It is too low where queues of several links act on each
-//! other. `decomposition.sources = "held_up"` goes beyond the paper: links are simulated in the order of the ways, and
-//! a flow comes to each as late, or as slowly, as the links before have made it. `docs/links.md` shows how far both are
-//! off.
+//! other. `docs/links.md` shows how far it is off.
 //!
 //! Deliberately absent: everything by which one link acts on another. That is refused, with the reason
 //! ([`run::compatibility::check_links`]).

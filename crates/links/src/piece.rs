@@ -26,10 +26,8 @@ pub(crate) struct Crossing<'a> {
     /// The links before the piece's and after it.
     pub before: &'a [Hop],
     pub after: &'a [Hop],
-    /// Its host's link, as far as answers, and what holds the flow up before, leave it.
+    /// Its host's link, as far as answers leave it.
     pub edge_rate: Rate,
-    /// By how much later than in the scenario it starts.
-    pub later: Duration,
 }
 
 /// A small network and the flows that cross it, ready to be run.
@@ -145,9 +143,10 @@ impl Workshop<'_> {
         let way = |crossing: &Crossing<'_>| crossing.before.len() + crossing.after.len();
         let longest = crossings.iter().map(way).max().unwrap_or(0);
         let sites = self.sites(&hosts, switches as u8, longest as u8);
-        let flow = |(crossing, &(src, dst)): (&Crossing<'_>, &(HostId, HostId))| {
-            let info = self.work.flows.get(crossing.flow);
-            run::FlowInfo { src, dst, start: info.start.saturating_add(crossing.later), ..*info }
+        let flow = |(crossing, &(src, dst)): (&Crossing<'_>, &(HostId, HostId))| run::FlowInfo {
+            src,
+            dst,
+            ..*self.work.flows.get(crossing.flow)
         };
         self.plan(cables.finish()?, sites, crossings.iter().zip(&ends).map(flow).collect())
     }

@@ -10,8 +10,6 @@ use units::Problem;
 pub struct DecompositionSpec {
     /// Which delay a flow has on each link of its path. Default: `own`.
     pub combine: Combine,
-    /// How flows come to a link that was not their first. Default: `line_rate`.
-    pub sources: Sources,
     /// How much links may differ of which one is simulated for all: in their load, and in the distributions of their
     /// flows' sizes and of the times between them (weighted mean absolute percentage error), as a share such as 0.1.
     /// Flows on links that are not simulated draw their delays, as under `combine = "drawn"`. Default: none, every
@@ -32,18 +30,6 @@ pub enum Combine {
     Drawn,
 }
 
-/// How flows come to a link that was not their first.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Sources {
-    /// From their hosts' links, whatever happens before, as in Parsimon. All links can be simulated at the same time.
-    #[default]
-    LineRate,
-    /// Held up as long as on all links before: short ones later, longer ones slower. Two flows that have shared a link
-    /// do not meet on the next as if they had not. Links are simulated after those before them.
-    HeldUp,
-}
-
 impl DecompositionSpec {
     /// Whether all of it is as without the table.
     pub fn is_default(&self) -> bool {
@@ -56,11 +42,6 @@ impl DecompositionSpec {
             Some(within) if !(within > 0.0 && within <= 1.0) => {
                 let message = format!("{within} is not a share; write more than 0 and at most 1, such as 0.1");
                 Err(Problem::new("decomposition.cluster", message))
-            }
-            _ if self.sources == Sources::HeldUp && (self.cluster.is_some() || self.combine == Combine::Drawn) => {
-                let message = "\"held_up\" needs each flow's own delay on each link; delete combine and cluster, or \
-                               write \"line_rate\"";
-                Err(Problem::new("decomposition.sources", message))
             }
             _ => Ok(()),
         }
