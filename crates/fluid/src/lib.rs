@@ -14,7 +14,7 @@
 //! Flows take the paths that the scenario's balancing gives their packets. If a hash decides, it is that of the
 //! switches, so each flow has the very path that it has at packet level. Otherwise (spraying, round robin, DRILL) a
 //! flow spreads evenly over all shortest paths. Then all links of a [`Bundle`](fabric::Bundle) carry the same load and
-//! are one resource. Bundles that can't be a bottleneck before the links of hosts are left out ([`run::Ways`]): in a
+//! are one resource. Bundles that can't be a bottleneck before the links of hosts are left out ([`::run::Ways`]): in a
 //! fat-tree of full bisection a flow shares two resources.
 //!
 //! An event updates only the rates that it can change (`shares`), exactly. The result depends on the scenario alone.
