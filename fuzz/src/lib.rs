@@ -261,68 +261,55 @@ fn alike<H: Header>(bytes: &[u8]) -> bool {
 
 /// Any datagram, and the same bytes with the right beginning and checksum, which no fuzzer guesses.
 fn frame(bytes: &[u8]) -> bool {
+    with_codec(|codec| datagram(codec, &sealed(bytes)) | datagram(codec, bytes))
+}
+
+/// Reads what comes from other processes and machines: every transport, over a flow control and with a mechanism of
+/// sharing that have packets of their own.
+fn with_codec(read: impl FnOnce(&Codec<'_>) -> bool) -> bool {
     let transports: Vec<Transport> = Transport::NAMES.iter().filter_map(|name| Transport::named(name)).collect();
     let flow_control = LinkControl::named("pyrrha").expect("it is in the catalogue");
     let sharing = Sharing::named("elastic_switch").expect("it is in the catalogue");
-    let codec = Codec {
+    read(&Codec {
         transports: &transports,
         flow_control: &flow_control,
         sharing: &sharing,
         retry: false,
         hosts: 8,
         links: 16,
-    };
-    datagram(&codec, &sealed(bytes)) | datagram(&codec, bytes)
+    })
 }
 
 /// What another process has left in a ring: counts, lengths and packets that need not be any. Accepted is what has a
 /// packet in it.
 fn ring(bytes: &[u8]) -> bool {
-    let transports: Vec<Transport> = Transport::NAMES.iter().filter_map(|name| Transport::named(name)).collect();
-    let flow_control = LinkControl::named("pyrrha").expect("it is in the catalogue");
-    let sharing = Sharing::named("elastic_switch").expect("it is in the catalogue");
-    let codec = Codec {
-        transports: &transports,
-        flow_control: &flow_control,
-        sharing: &sharing,
-        retry: false,
-        hosts: 8,
-        links: 16,
-    };
-    let (mut entries, mut packets) = (0, 0);
-    let refused = live::ring::read_any(bytes, |entry| {
-        entries += 1;
-        let Ok(frame) = codec.parse_body(entry) else { return };
-        let mut again = Vec::new();
-        codec.emit_body(&frame, &mut Writer::new(&mut again));
-        assert_eq!(codec.parse_body(&again), Ok(frame));
-        packets += 1;
-    });
-    // A reader reads no more than there is room for, whatever the writer says.
-    assert!(entries + refused.len() <= 1_024, "{entries} entries, {} refused", refused.len());
-    packets > 0
+    with_codec(|codec| {
+        let (mut entries, mut packets) = (0, 0);
+        let refused = live::ring::read_any(bytes, |entry| {
+            entries += 1;
+            let Ok(frame) = codec.parse_body(entry) else { return };
+            let mut again = Vec::new();
+            codec.emit_body(&frame, &mut Writer::new(&mut again));
+            assert_eq!(codec.parse_body(&again), Ok(frame));
+            packets += 1;
+        });
+        // A reader reads no more than there is room for, whatever the writer says.
+        assert!(entries + refused.len() <= 1_024, "{entries} entries, {} refused", refused.len());
+        packets > 0
+    })
 }
 
 /// What another machine has put into its trunk: records, numbers of a board and packets that need not be any. Accepted
 /// is what is whole and has a packet in it.
 fn trunk(bytes: &[u8]) -> bool {
-    let transports: Vec<Transport> = Transport::NAMES.iter().filter_map(|name| Transport::named(name)).collect();
-    let flow_control = LinkControl::named("pyrrha").expect("it is in the catalogue");
-    let sharing = Sharing::named("elastic_switch").expect("it is in the catalogue");
-    let codec = Codec {
-        transports: &transports,
-        flow_control: &flow_control,
-        sharing: &sharing,
-        retry: false,
-        hosts: 8,
-        links: 16,
-    };
-    let mut packets = 0;
-    let (entries, whole) =
-        live::machines::read_any(bytes, |entry| packets += usize::from(codec.parse_body(entry).is_ok()));
-    // A record has a kind, a length and two workers at least.
-    assert!(packets <= entries && 9 * entries <= bytes.len(), "{entries} entries of {} bytes", bytes.len());
-    whole && packets > 0
+    with_codec(|codec| {
+        let mut packets = 0;
+        let (entries, whole) =
+            live::machines::read_any(bytes, |entry| packets += usize::from(codec.parse_body(entry).is_ok()));
+        // A record has a kind, a length and two workers at least.
+        assert!(packets <= entries && 9 * entries <= bytes.len(), "{entries} entries of {} bytes", bytes.len());
+        whole && packets > 0
+    })
 }
 
 /// What a program that has joined a Maze by its socket says, and what it is told: a stream of notes, cut anywhere.

@@ -84,15 +84,16 @@ fn noisy_links(change: &FabricChange) -> impl Iterator<Item = LinkId> {
 fn empty<C: Carrier, P: Probe>(plan: &Plan, carrier: C, probe: P, shares_cache: bool) -> Driver<C, P> {
     let wants = probe.wants();
     let flow_controlled = plan.scenario.flow_control != LinkControl::None;
+    let retries = plan.scenario.link.llr.is_some();
     let interval = if wants.samples { plan.scenario.measure.interval } else { Duration::ZERO };
     Driver {
         links: Links { agenda: Agenda::new(0), pool: Pool::default(), pipes: Vec::new(), outlets: Vec::new(), carrier },
         switches: Vec::new(),
         hosts: Vec::new(),
         watches_ready_ports: flow_controlled || wants.enqueues || plan.has_agents(),
-        retries: plan.scenario.link.llr.is_some(),
-        damages: plan.scenario.link.llr.is_some(),
-        watches_launches: plan.scenario.link.llr.is_some() || wants.departures,
+        retries,
+        damages: retries,
+        watches_launches: retries || wants.departures,
         watches_switch_arrivals: wants.frames || wants.changes,
         flow_controlled,
         wants,

@@ -159,7 +159,7 @@ impl<P: Probe> Summary<P> {
         let queue = |from: &mut Reader<'_>| {
             let link = LinkId(from.u32()?);
             let known = (link.index() < plan.fabric.links.len()).then_some(link);
-            Ok((known.ok_or(Malformed { what: "queue of a summary" })?, parse_cause(from)?))
+            Ok((known.ok_or(Malformed { what: "queue of a summary" })?, parse_cause(from, "queue of a summary")?))
         };
         let on = all(from, |from| Ok((queue(from)?, all(from, queue)?)))?.into_iter().collect();
         let waits = Waits { on, shared: all(from, queue)?.into_iter().collect() };
@@ -348,6 +348,11 @@ fn parse_record(
 
 fn pack_queue(to: &mut Writer<'_>, (link, cause): Queue) {
     to.u32(link.0);
+    pack_cause(to, cause);
+}
+
+/// What a queue is for.
+pub(crate) fn pack_cause(to: &mut Writer<'_>, cause: Cause) {
     let (kind, one, other) = match cause {
         Cause::Class(class) => (0, class.into(), 0),
         Cause::Queue(queue) => (1, queue, 0),
@@ -359,13 +364,14 @@ fn pack_queue(to: &mut Writer<'_>, (link, cause): Queue) {
     to.u16(other);
 }
 
-fn parse_cause(from: &mut Reader<'_>) -> Result<Cause, Malformed> {
+/// What [`pack_cause`] wrote; `what` names it in an error. Whether there is such a root is for the caller to check.
+pub(crate) fn parse_cause(from: &mut Reader<'_>, what: &'static str) -> Result<Cause, Malformed> {
     let (kind, one, port) = (from.u8()?, from.u32()?, from.u16()?);
     match kind {
         0 => Ok(Cause::Class(one as u8)),
         1 => Ok(Cause::Queue(one)),
         2 => Ok(Cause::Flow(FlowId(one))),
         3 => Ok(Cause::Root { node: one, port }),
-        _ => Err(Malformed { what: "queue of a summary" }),
+        _ => Err(Malformed { what }),
     }
 }

@@ -31,9 +31,10 @@ use node::pool::Pool;
 use node::wire::{Malformed, Reader, Writer};
 use run::{Finding, Plan, Table};
 use rustc_hash::FxHashMap;
-use units::{Duration, FlowId, NodeId, PortId, SwitchId, Time};
+use units::{Duration, NodeId, PortId, SwitchId, Time};
 
 use super::words;
+use crate::summary::{pack_cause, parse_cause};
 use crate::{Probe, SwitchSlot, Upcoming, View, Wants, Whole};
 
 /// What a part sees of congestion.
@@ -343,7 +344,7 @@ impl Probe for Congestion {
             if link as usize >= self.fabric.links.len() {
                 return Err(wrong);
             }
-            let cause = parse_cause(&self.fabric, from)?;
+            let cause = cause_in(&self.fabric, from)?;
             let [hotspot, lately, root, paused] = from.array()?.map(|flag: u8| flag != 0);
             let (bytes, begin) = (from.u32()?, self.waiting.len());
             for _ in 0..from.u64()? {
@@ -390,29 +391,18 @@ fn root_node(fabric: &Fabric, node: u32) -> NodeId {
     NodeId(node.checked_sub(fabric.switches).unwrap_or(node + fabric.hosts))
 }
 
-fn pack_cause(to: &mut Writer<'_>, cause: Cause) {
-    let (kind, one, other) = match cause {
-        Cause::Class(class) => (0, class.into(), 0),
-        Cause::Queue(queue) => (1, queue, 0),
-        Cause::Flow(flow) => (2, flow.0, 0),
-        Cause::Root { node, port } => (3, node, port),
-    };
-    to.u8(kind);
-    to.u32(one);
-    to.u16(other);
-}
-
 /// What a queue can be for in this fabric.
-fn parse_cause(fabric: &Fabric, from: &mut Reader<'_>) -> Result<Cause, Malformed> {
-    let (kind, one, port) = (from.u8()?, from.u32()?, from.u16()?);
-    let ports = || (one < fabric.nodes()).then(|| fabric.ports[root_node(fabric, one).index()].len());
-    match kind {
-        0 => Ok(Cause::Class(one as u8)),
-        1 => Ok(Cause::Queue(one)),
-        2 => Ok(Cause::Flow(FlowId(one))),
-        3 if ports().is_some_and(|ports| usize::from(port) < ports) => Ok(Cause::Root { node: one, port }),
-        _ => Err(Malformed { what: "queue of congestion" }),
-    }
+fn cause_in(fabric: &Fabric, from: &mut Reader<'_>) -> Result<Cause, Malformed> {
+    let what = "queue of congestion";
+    let cause = parse_cause(from, what)?;
+    let is_there = match cause {
+        Cause::Root { node, port } if node < fabric.nodes() => {
+            usize::from(port) < fabric.ports[root_node(fabric, node).index()].len()
+        }
+        Cause::Root { .. } => false,
+        Cause::Class(_) | Cause::Queue(_) | Cause::Flow(_) => true,
+    };
+    is_there.then_some(cause).ok_or(Malformed { what })
 }
 
 fn findings(plan: &Plan, seen: &[&Congestion]) -> Vec<Finding> {
