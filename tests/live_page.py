@@ -140,6 +140,7 @@ def _bench(report: Mapping[str, Any]) -> Iterator[str]:
             lambda row: row["processes"] == 2,
         )
     )
+    yield f"![Throughput by packet size, latency of a hop, flows on one worker, packet-hops a second]({PICTURE.name})"
     yield _wrapped(f"Two processes of one worker each move {two / one:.2f} times what two workers of one process do.")
 
 
