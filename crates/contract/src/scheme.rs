@@ -3,6 +3,7 @@
 use std::marker::PhantomData;
 
 use node::layout::Layout;
+use node::walk::{HeaderWalk, walk_header};
 use node::wire::{Malformed, Reader, Writer};
 use node::{Agreement, Endpoint, Header, Packet, QueueDiscipline, Site, SwitchAgent};
 use units::{Problem, Rate, SwitchId};
@@ -191,6 +192,9 @@ pub trait HeaderFormat {
     /// Whether it is a message by which nodes agree on who may send.
     fn agreement(&self, packet: &Packet) -> Option<Agreement>;
 
+    /// How a walk over the state of a run goes over these headers.
+    fn walk(&self) -> HeaderWalk;
+
     /// What its header says, in the words of the scheme: "Token class 2, phase 7, packet 3".
     fn says(&self, packet: &Packet) -> String;
 }
@@ -220,6 +224,10 @@ impl<H: Header + 'static> HeaderFormat for Of<H> {
 
     fn agreement(&self, packet: &Packet) -> Option<Agreement> {
         packet.header::<H>().agreement()
+    }
+
+    fn walk(&self) -> HeaderWalk {
+        walk_header::<H>
     }
 
     fn says(&self, packet: &Packet) -> String {

@@ -5,7 +5,8 @@ use units::{Duration, FlowId, PortId, Time};
 
 use crate::change::Timeline;
 use crate::links::TIMELINE;
-use crate::nodes::hash_arrival;
+use crate::nodes::{hash_arrival, what};
+use crate::repeat::Log;
 use crate::retry::Repeats;
 use crate::{Carrier, End, HostSlot, Leaving, Links, Place, Probe, SwitchSlot, View, Wants};
 
@@ -25,6 +26,8 @@ pub struct Driver<C: Carrier, P: Probe> {
     pub delivered_bytes: u64,
     /// Things that were due and done.
     pub events: u64,
+    /// What happens, for who looks for a period in it; only with a probe.
+    pub log: Option<Box<Log>>,
     pub(crate) timeline: Timeline,
     /// Whether there are other parts, which have had the cache since its last window.
     pub(crate) shares_cache: bool,
@@ -139,6 +142,11 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
     #[inline(always)]
     fn act_at(&mut self, now: Time, source: usize, firsts: Firsts) -> Due {
         self.events += 1;
+        if P::ANY
+            && let Some(log) = &mut self.log
+        {
+            log.events.push(now);
+        }
         if source == TIMELINE {
             self.timeline(now);
             Due::Deadline
@@ -234,8 +242,13 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
     fn arrive_at_switch(&mut self, now: Time, index: u32, port: PortId, id: PacketId) {
         let (slot, pool) = (&mut self.switches[index as usize], &mut self.links.pool);
         slot.digest = hash_arrival(slot.digest, now, &pool.get(id).packet);
-        if P::ANY && self.watches_switch_arrivals {
-            self.note_switch_arrival(now, index, port, id);
+        if P::ANY {
+            if self.watches_switch_arrivals {
+                self.note_switch_arrival(now, index, port, id);
+            }
+            if let Some(log) = &mut self.log {
+                log.arrivals.push((self.hosts.len() as u32 + index, now, what(&self.links.pool.get(id).packet)));
+            }
         }
         let received = self.switches[index as usize].switch.receive(now, port, &mut self.links.pool, id);
         self.tell_losses(now, index);
@@ -281,6 +294,11 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
         transit.in_port = port.0 as u16;
         let slot = &mut self.hosts[index as usize];
         slot.host.digest = hash_arrival(slot.host.digest, now, &packet);
+        if P::ANY
+            && let Some(log) = &mut self.log
+        {
+            log.arrivals.push((index, now, what(&packet)));
+        }
         if packet.has(flags::LINK_FRAME) {
             slot.host.frame(now, port, &packet);
             return self.arm_host(now, index as usize, false);

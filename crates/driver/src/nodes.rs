@@ -52,9 +52,20 @@ pub struct SwitchSlot {
 /// Takes one arrival into a node's digest.
 #[inline]
 pub(crate) fn hash_arrival(digest: u64, now: Time, packet: &Packet) -> u64 {
+    hash_what(digest, now, what(packet))
+}
+
+/// What of a packet goes into a digest.
+#[inline]
+pub(crate) fn what(packet: &Packet) -> u64 {
     let size = u64::from(packet.wire_bytes) << 16 | u64::from(packet.class) << 8 | u64::from(packet.flags);
-    let what = u64::from(packet.flow.0) << 32 ^ size;
-    (digest.rotate_left(23) ^ now.ps() ^ what.rotate_left(17)).wrapping_mul(0x9E37_79B9_7F4A_7C15)
+    (u64::from(packet.flow.0) << 32 ^ size).rotate_left(17)
+}
+
+/// Takes the arrival of such a packet into a node's digest.
+#[inline]
+pub(crate) fn hash_what(digest: u64, now: Time, what: u64) -> u64 {
+    (digest.rotate_left(23) ^ now.ps() ^ what).wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }
 
 /// The digest of a run: the sum over all nodes of their digests, each mixed with the node's id, so that neither order

@@ -17,7 +17,7 @@ use std::sync::Arc;
 pub use captured::{Capturing, Content, Lost, TellsLosses};
 use node::pool::{Pool, Transit};
 use node::wire::{Malformed, Reader, Writer};
-use node::{Loss, Packet};
+use node::{Loss, Packet, Walk};
 use run::{Finding, Plan, Table};
 use units::{Duration, PortId, Time};
 
@@ -85,6 +85,10 @@ macro_rules! probes {
 
             fn on_change(&mut self, now: Time, change: Upcoming<'_>, view: View<'_>) {
                 $(if let Some(probe) = &mut self.$name { probe.on_change(now, change, view); })*
+            }
+
+            fn walk(&mut self, walk: &mut Walk) {
+                $(if let Some(probe) = &mut self.$name { probe.walk(walk); })*
             }
 
             fn end(&mut self, view: View<'_>) {

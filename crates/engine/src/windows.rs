@@ -70,6 +70,8 @@ pub enum Ended {
     Quiet,
     /// The watcher stopped it.
     Interrupted,
+    /// The time at which it was to pause has come: [`run`] again goes on as if it had not paused.
+    Paused,
 }
 
 /// How a run ended.
@@ -79,8 +81,10 @@ pub struct Outcome {
     pub end: Time,
     /// Why it ended.
     pub ended: Ended,
-    /// Number of windows.
+    /// Number of windows that began.
     pub windows: u64,
+    /// If it paused within a window: where that ends.
+    pub open_until: Option<Time>,
 }
 
 /// What a run is to do.
@@ -92,6 +96,17 @@ pub struct Bounds {
     pub horizon: Time,
     /// The run ends when the partitions have reached this much together.
     pub goal: u64,
+    /// It pauses before any event at this time or later happens; [`Time::MAX`] for never.
+    pub pause: Time,
+    /// Where the window ends within which it paused the last time.
+    pub open_until: Option<Time>,
+}
+
+impl Bounds {
+    /// A run without pauses.
+    pub fn new(lookahead: Duration, horizon: Time, goal: u64) -> Bounds {
+        Bounds { lookahead, horizon, goal, pause: Time::MAX, open_until: None }
+    }
 }
 
 /// Advances partitions through windows until the sum of their progress reaches the goal, no event before the horizon
@@ -126,7 +141,9 @@ pub fn run<P: Partition>(
     });
     // Mail of the last window is nobody's yet: whoever counts what is under way finds it at its destination.
     meeting.seats.iter().for_each(|seat| seat.inbox(outcome.windows + 1).empty_into(&mut lock(&seat.desk)));
-    outcome
+    // The window that went on had begun before.
+    let went_on = u64::from(bounds.open_until.is_some());
+    Outcome { windows: outcome.windows.saturating_sub(went_on), ..outcome }
 }
 
 /// What the threads share.
@@ -183,6 +200,8 @@ struct Window {
     /// Why the run is over, once it is.
     ended: OnceLock<Ended>,
     interrupted: AtomicBool,
+    /// If the window is cut short by a pause: where it would end. `NEVER` if it is not.
+    cut: AtomicU64,
 }
 
 const NEVER: u64 = u64::MAX;
@@ -206,20 +225,21 @@ impl<'a, P: Partition> Meeting<'a, P> {
             barrier: Barrier::new(threads),
             rosters: (0..threads).map(roster).collect(),
             seats: partitions.iter_mut().map(seat).collect(),
-            window: Window::default(),
+            window: Window { cut: AtomicU64::new(NEVER), ..Window::default() },
         }
     }
 
     fn attend(&self, thread: usize, mut watch: impl FnMut(Time, u64) -> bool) -> Outcome {
         let _guard = self.barrier.guard();
         let window = &self.window;
-        let mut outcome = Outcome { end: Time::ZERO, ended: Ended::Quiet, windows: 0 };
+        let mut outcome = Outcome { end: Time::ZERO, ended: Ended::Quiet, windows: 0, open_until: None };
         loop {
             if self.barrier.wait(|| self.open_window()).is_err() {
                 return outcome; // the scope passes the other thread's panic on
             }
             if let Some(&ended) = window.ended.get() {
-                return Outcome { ended, ..outcome };
+                let cut = Some(window.cut.load(Ordering::Relaxed)).filter(|&cut| cut != NEVER);
+                return Outcome { ended, open_until: cut.map(Time::from_ps), ..outcome };
             }
             outcome = Outcome {
                 end: Time::from_ps(window.end.load(Ordering::Relaxed)),
@@ -250,14 +270,22 @@ impl<'a, P: Partition> Meeting<'a, P> {
             earliest = earliest.min(seat.next_at.load(Ordering::Relaxed)).min(mail);
             reached += seat.reached.load(Ordering::Relaxed);
         }
+        let goes_on = self.bounds.open_until.filter(|_| number == 1);
+        let pause = self.bounds.pause.ps();
         let ended = if window.interrupted.load(Ordering::Relaxed) {
             Some(Ended::Interrupted)
+        } else if goes_on.is_some() {
+            None
+        } else if window.cut.load(Ordering::Relaxed) != NEVER {
+            Some(Ended::Paused)
         } else if reached >= self.bounds.goal {
             Some(Ended::Goal)
         } else if earliest == NEVER {
             Some(Ended::Quiet)
         } else if earliest >= self.bounds.horizon.ps() {
             Some(Ended::Horizon)
+        } else if earliest >= pause {
+            Some(Ended::Paused)
         } else {
             None
         };
@@ -265,7 +293,10 @@ impl<'a, P: Partition> Meeting<'a, P> {
             window.ended.set(ended).expect("a run ends once");
             return;
         }
-        let end = Time::from_ps(earliest).saturating_add(self.bounds.lookahead).min(self.bounds.horizon);
+        let whole = || Time::from_ps(earliest).saturating_add(self.bounds.lookahead).min(self.bounds.horizon);
+        let whole = goes_on.unwrap_or_else(whole);
+        let end = whole.min(self.bounds.pause);
+        window.cut.store(if end < whole { whole.ps() } else { NEVER }, Ordering::Relaxed);
         window.number.store(number, Ordering::Relaxed);
         window.reached.store(reached, Ordering::Relaxed);
         window.end.store(end.ps(), Ordering::Relaxed);

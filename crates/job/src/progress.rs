@@ -102,6 +102,13 @@ impl Progress {
         self.timers.peek().map_or(Time::MAX, |next| next.0.0)
     }
 
+    /// For how much steps of these ranks wait, all together, and how many messages wait for their connections.
+    pub fn waiting(&self) -> (u64, usize) {
+        #[expect(clippy::disallowed_methods, reason = "a sum has no order")]
+        let behind = self.leaving.values().map(|waiting| 1 + waiting.len()).sum();
+        (self.missing.iter().map(|&missing| u64::from(missing)).sum(), behind)
+    }
+
     /// What has ended of computations and of messages within a host. Messages are here before they have arrived.
     pub fn done(&self) -> &[Done] {
         &self.done

@@ -20,9 +20,9 @@ mod ingress;
 use node::layout::{Bits, Field, Layout, Message, Shown};
 use node::link::{Cause, Dequeued, LinkCx, NicControl, QueueDiscipline, QueueView, frame_packet};
 use node::packet::CLASSES;
-use node::pool::{PacketId, Slot};
+use node::pool::{PacketId, Pool, Slot};
 use node::wire::{Malformed, Reader, Writer};
-use node::{Header, Packet, Port};
+use node::{Header, Packet, Port, Walk};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Duration, HostId, PortId, Problem, Rate, SwitchId, Time};
@@ -341,6 +341,10 @@ impl QueueDiscipline for SwitchPart {
         self.ingress.holds_back(slot.packet.class)
     }
 
+    fn walk(&mut self, walk: &mut Walk, _: &mut Pool) {
+        self.ingress.walk(walk);
+    }
+
     fn counters(&self) -> Vec<(&'static str, u64)> {
         self.ingress.counters()
     }
@@ -380,6 +384,10 @@ impl NicControl for NicPart {
 
     fn paused_classes(&self) -> u8 {
         self.paused
+    }
+
+    fn walk(&mut self, walk: &mut Walk) {
+        walk.same((self.paused, self.pauses));
     }
 
     fn intake(&mut self, bytes: u64) -> Option<Packet> {

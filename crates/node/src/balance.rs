@@ -2,7 +2,7 @@
 
 use units::{Duration, Stream, SwitchId, Time, mix};
 
-use crate::{Balancing, Packet};
+use crate::{Balancing, Packet, Walk};
 
 /// ECMP's hash: 32 bits from addresses, flow, flow label and a switch's seed. Any switch can compute any other switch's
 /// choice.
@@ -99,6 +99,14 @@ impl Balancer {
             Balancing::Drill { samples, memory } => self.drill(group, candidates, samples, memory, queue_bytes),
             Balancing::Adaptive { flowlet } => self.adaptive(now, packet, flowlet, candidates, queue_bytes),
         }
+    }
+
+    /// Goes over its state.
+    pub fn walk(&mut self, walk: &mut Walk) {
+        walk.random(&self.random);
+        walk.same((&self.turns[..], self.best.len()));
+        self.best.iter().for_each(|best| walk.same(&best[..]));
+        walk.refuse_if(!self.flowlets.is_empty(), "a switch keeps flowlets, for which it compares times");
     }
 
     fn adaptive(

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use fabric::Routes;
 use units::{Duration, FlowId, HostId, Rate, Stream, Time};
 
-use crate::{FlowState, Header, NicControl, Packet, Telemetry};
+use crate::{FlowState, Header, NicControl, Packet, Telemetry, Walk};
 
 /// A scheme's part in a host: sender and receiver of every flow of that host.
 pub trait Endpoint: Send {
@@ -43,6 +43,11 @@ pub trait Endpoint: Send {
     /// Says what this host has of a flow now, as its sender or its receiver: window, rate, tokens (`measure.flows`).
     /// Nothing for a flow that it doesn't know, or knows no more. Who has nothing to say leaves it out.
     fn state(&self, _flow: FlowId, _say: &mut FlowState) {}
+
+    /// Goes over its whole state, so that a run whose state recurs may be moved ahead. Who does not refuses.
+    fn walk(&mut self, walk: &mut Walk) {
+        walk.refuse("a transport does not say what of its state moves");
+    }
 
     /// Counters for the result, by name: retransmissions by cause, control packets by kind.
     fn counters(&self) -> Vec<(&'static str, u64)> {

@@ -1,6 +1,8 @@
 use rustc_hash::FxHashMap;
 use units::FlowId;
 
+use crate::Walk;
+
 /// The state of an endpoint's live flows in reusable slots. Slots are small numbers by which timers and queues name
 /// flows, whatever their ids.
 #[derive(Clone, Debug)]
@@ -62,6 +64,17 @@ impl<T> FlowMap<T> {
         self.by_flow.remove(&flow);
         self.free.push(slot);
         Some(state)
+    }
+
+    /// Goes over its slots, and the state of each flow.
+    pub fn walk(&mut self, walk: &mut Walk, mut each: impl FnMut(&mut Walk, FlowId, &mut T)) {
+        walk.same((self.slots.len(), &self.free[..]));
+        for slot in &mut self.slots {
+            walk.same(slot.as_ref().map(|slot| slot.0));
+            if let Some((flow, state)) = slot {
+                each(walk, *flow, state);
+            }
+        }
     }
 
     /// Number of live flows.

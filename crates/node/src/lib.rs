@@ -14,6 +14,7 @@ pub mod packet;
 pub mod pool;
 pub mod retry;
 pub mod telemetry;
+pub mod walk;
 pub mod wire;
 
 mod discipline;
@@ -40,4 +41,5 @@ pub use switch::{Buffer, Loss, Lost, Overflow, Received, ReservedBuffer, Setting
 pub use switch_agent::{AgentCx, SwitchAgent};
 pub use telemetry::Telemetry;
 pub use timers::Timers;
+pub use walk::Walk;
 pub use wire::Malformed;

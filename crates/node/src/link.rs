@@ -12,7 +12,7 @@ use units::{FlowId, HostId, PortId, Stream, Time};
 
 use crate::packet::{Header, flags};
 use crate::pool::{Fifo, PacketId, Pool, Slot};
-use crate::{Packet, Port};
+use crate::{Packet, Port, Walk};
 
 /// Bytes of a flow-control frame on the wire: Ethernet's minimum.
 pub const FRAME_BYTES: u16 = 64;
@@ -91,6 +91,12 @@ pub trait QueueDiscipline: Send {
     /// Shows the roots in whose names packets held at `port` by `root` may pause what comes in by `ingress`. Like
     /// [`QueueDiscipline::holds_back`], for queues that belong to roots.
     fn presses(&self, _port: PortId, _root: Cause, _ingress: PortId, _see: &mut dyn FnMut(Cause)) {}
+
+    /// Goes over its state, so that a run whose state recurs may be moved ahead. What waits in the ports' own queues has
+    /// been gone over.
+    fn walk(&mut self, walk: &mut Walk, _pool: &mut Pool) {
+        walk.refuse("a flow control, or a transport's queues, do not say what of their state moves");
+    }
 
     /// Counters for the result, by name.
     fn counters(&self) -> Vec<(&'static str, u64)> {
@@ -321,4 +327,9 @@ pub trait NicControl: Send {
 
     /// All switches use these routing tables from now on.
     fn set_routes(&mut self, _routes: &Arc<Routes>) {}
+
+    /// Goes over its state, so that a run whose state recurs may be moved ahead.
+    fn walk(&mut self, walk: &mut Walk) {
+        walk.refuse("a flow control does not say what of its state in NICs moves");
+    }
 }

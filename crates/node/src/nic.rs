@@ -7,7 +7,7 @@ mod receive_limit;
 
 use std::collections::VecDeque;
 
-use crate::{NicControl, Packet};
+use crate::{NicControl, Packet, Walk};
 use units::{Duration, Time};
 
 pub use homes::{Homes, RING};
@@ -88,6 +88,20 @@ impl Nic {
     pub fn pauses(&self, end: Time) -> (u64, Duration) {
         let (count, time) = self.paused;
         (count, time + self.paused_since.map_or(Duration::ZERO, |since| end.since(since)))
+    }
+
+    /// Goes over its state.
+    pub fn walk(&mut self, walk: &mut Walk) {
+        self.control.walk(walk);
+        self.hold.walk(walk);
+        walk.same(self.frames.len());
+        self.frames.iter_mut().for_each(|frame| walk.packet(frame));
+        walk.same(self.paused_since.is_some());
+        if let Some(since) = &mut self.paused_since {
+            walk.past(since);
+        }
+        walk.count(&mut self.paused.0);
+        walk.count(&mut self.paused.1);
     }
 
     fn note_pause(&mut self, now: Time) {

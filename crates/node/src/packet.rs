@@ -3,6 +3,7 @@
 use bytemuck::Pod;
 use units::{FlowId, HostId};
 
+use crate::Walk;
 use crate::layout::Layout;
 use crate::wire::{Malformed, Reader, Writer};
 
@@ -112,6 +113,13 @@ pub trait Header: Copy + std::fmt::Debug {
         None
     }
 
+    /// Names its values to a walk over the state of a run, and returns what it has become: positions in its flow and
+    /// times move. By default nothing in it may change.
+    fn walk(self, _flow: FlowId, walk: &mut Walk) -> Self {
+        walk.same(to_words(self.pack()));
+        self
+    }
+
     /// Appends a packet with such a header as it travels, but for its content, which follows. By default the header's
     /// wire form; a scheme whose headers have the packet's addresses in them, or a checksum over its content, writes
     /// these too.
@@ -165,6 +173,11 @@ impl Packet {
     pub fn header<H: Header>(&self) -> H {
         const { assert!(size_of::<H::Packed>() <= 32, "a header takes at most 32 bytes") };
         H::unpack(bytemuck::pod_read_unaligned(&bytemuck::bytes_of(&self.header)[..size_of::<H::Packed>()]))
+    }
+
+    /// The header as raw words.
+    pub(crate) fn words(&self) -> [u64; 4] {
+        self.header
     }
 
     /// Replaces the header.

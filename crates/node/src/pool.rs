@@ -5,7 +5,7 @@
 
 use units::{Duration, Time};
 
-use crate::{Packet, Telemetry, prefetch};
+use crate::{Packet, Telemetry, Walk, prefetch};
 
 /// The id of a packet in its [`Pool`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,6 +140,15 @@ impl Pool {
         &mut self.telemetry[id.index()]
     }
 
+    /// Goes over a packet and its history. Where it lies is of no interest.
+    fn walk(&mut self, walk: &mut Walk, id: PacketId) {
+        let Slot { packet, transit } = self.get_mut(id);
+        walk.packet(packet);
+        let Transit { sent, queued, serialised, tail_lag_ps, in_port, queue, .. } = transit;
+        walk.past(sent);
+        walk.same((*queued, *serialised, *tail_lag_ps, *in_port, *queue));
+    }
+
     /// Number of packets.
     pub fn len(&self) -> usize {
         self.slots.len() - self.free.len()
@@ -207,6 +216,19 @@ impl Fifo {
     pub fn iter<'a>(&self, pool: &'a Pool) -> impl Iterator<Item = PacketId> + use<'a> {
         let some = |id: u32| (id != NIL).then_some(PacketId(id));
         std::iter::successors(some(self.head), move |&id| some(pool.get(id).transit.next))
+    }
+
+    /// Goes over its packets, which came to where they wait at `at`.
+    pub fn walk(&self, walk: &mut Walk, pool: &mut Pool) {
+        let mut next = self.first();
+        walk.same(next.is_some());
+        while let Some(id) = next {
+            pool.walk(walk, id);
+            let transit = &mut pool.get_mut(id).transit;
+            walk.past(&mut transit.at);
+            next = (transit.next != NIL).then_some(PacketId(transit.next));
+            walk.same(next.is_some());
+        }
     }
 
     /// Takes the packet that entered first.
@@ -299,6 +321,22 @@ impl Flight {
             pool.prefetch(self.head);
         }
         Some(id)
+    }
+
+    /// Goes over the packets in flight, and when each comes out.
+    pub fn walk(&mut self, walk: &mut Walk, pool: &mut Pool) {
+        walk.time(&mut self.head_at);
+        let mut next = self.head;
+        while next != NIL {
+            let id = PacketId(next);
+            pool.walk(walk, id);
+            let transit = &mut pool.get_mut(id).transit;
+            next = transit.next;
+            walk.same(next != NIL);
+            if next != NIL {
+                walk.time(&mut transit.at);
+            }
+        }
     }
 
     /// Asks for the slot of the packet that comes out first.

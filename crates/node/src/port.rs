@@ -4,8 +4,8 @@ use units::{Duration, PerByte, Rate, Time};
 
 use crate::packet::CLASSES;
 use crate::pool::{Fifo, Hop, PacketId, Pool};
-use crate::prefetch;
 use crate::telemetry::HopRecord;
+use crate::{Walk, prefetch};
 
 /// An output port of a switch. The fields that every packet touches come first and take two cache lines: up to the
 /// first queues and the first counters.
@@ -78,6 +78,38 @@ pub struct PortStats {
     pub expired_bytes: u64,
     /// Packets that arrived by its link and had no path onward.
     pub unroutable_packets: u64,
+}
+
+impl PortStats {
+    fn walk(&mut self, walk: &mut Walk) {
+        let PortStats {
+            sent_packets,
+            sent_bytes,
+            waited,
+            waited_packets,
+            queued_bytes_max,
+            overflow_packets,
+            overflow_bytes,
+            trimmed_packets,
+            dead_packets,
+            dead_bytes,
+            marked_packets,
+            sent_frames,
+            own_queues_max,
+            pauses,
+            paused,
+            expired_packets,
+            expired_bytes,
+            unroutable_packets,
+        } = self;
+        walk.same((*queued_bytes_max, *own_queues_max));
+        let times = [waited, paused];
+        walk.counts(times);
+        let packets = [sent_packets, waited_packets, overflow_packets, trimmed_packets, dead_packets, marked_packets];
+        let others = [sent_frames, pauses, expired_packets, unroutable_packets];
+        let bytes = [sent_bytes, overflow_bytes, dead_bytes, expired_bytes];
+        walk.counts(packets.into_iter().chain(others).chain(bytes));
+    }
 }
 
 /// Round robin among classes of equal priority, by bytes (deficit round robin, Shreedhar and Varghese 1995).
@@ -225,6 +257,23 @@ impl Port {
     #[inline]
     pub fn release(&mut self, pool: &Pool, id: PacketId) {
         self.queued_bytes -= u32::from(pool.get(id).packet.wire_bytes);
+    }
+
+    /// Goes over its state, packets included.
+    pub(crate) fn walk(&mut self, walk: &mut Walk, pool: &mut Pool) {
+        walk.expired(&mut self.free_at);
+        walk.same((self.queued_bytes, self.backlog, self.paused, self.up));
+        self.frames.walk(walk, pool);
+        if let Some(RoundRobin { level, deficit, turn }) = self.round_robin.as_deref() {
+            walk.same((*level, *deficit, *turn));
+        }
+        for queue in &self.queues {
+            queue.packets.walk(walk, pool);
+        }
+        if self.paused != 0 {
+            walk.past(&mut self.paused_since);
+        }
+        self.stats.walk(walk);
     }
 
     /// Appends a packet that was already waiting to the queue of its class. The start of its wait stays.

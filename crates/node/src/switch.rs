@@ -29,7 +29,7 @@ use crate::link::{Admission, Dequeued, LinkCx, trim};
 use crate::packet::{CLASSES, HOPS_MAX, flags};
 use crate::pool::Transit;
 use crate::pool::{PacketId, Pool};
-use crate::{AgentCx, EarlyDrop, MarkAt, Marking, Packet, Port, QueueDiscipline, SwitchAgent};
+use crate::{AgentCx, EarlyDrop, MarkAt, Marking, Packet, Port, QueueDiscipline, SwitchAgent, Walk};
 
 /// The pipeline stages that a scheme adds to switches.
 pub trait Stages: Send {
@@ -274,6 +274,31 @@ impl Switch {
         self.routes = routes.clone();
         for transport in 0..self.agents.as_ref().map_or(0, |agents| agents.of.len()) {
             self.ask_agent(now, transport, |agent, cx| agent.set_routes(cx, &routes));
+        }
+    }
+
+    /// Goes over its state, packets included.
+    pub fn walk(&mut self, walk: &mut Walk, pool: &mut Pool) {
+        for port in &mut self.ports {
+            port.walk(walk, pool);
+        }
+        self.balancers.iter_mut().for_each(|balancer| balancer.walk(walk));
+        walk.random(&self.random);
+        walk.same((self.used_bytes, self.used_bytes_max, self.ready_ports.len()));
+        let (packets, bytes) = &mut self.staged_out;
+        for count in [&mut self.unroutable_packets, &mut self.unroutable_bytes, packets, bytes] {
+            walk.count(count);
+        }
+        if let Some(kept) = &mut self.kept {
+            walk.counts(&mut kept.overflow_packets);
+        }
+        walk.refuse_if(self.stages.is_some(), "switches have Augmented Queues or other stages");
+        walk.refuse_if(self.losses.as_ref().is_some_and(|losses| !losses.is_empty()), "a probe is to hear of losses");
+        if let Some(control) = &mut self.flow_control {
+            control.walk(walk, pool);
+        }
+        if let Some(agents) = &mut self.agents {
+            walk.refuse_if(agents.of.iter().any(Option::is_some), "a transport has agents in switches");
         }
     }
 

@@ -3,6 +3,8 @@ use std::collections::BinaryHeap;
 
 use units::Time;
 
+use crate::Walk;
+
 /// The deadlines of one endpoint. Each key has at most one deadline, and postponing it takes constant time.
 ///
 /// The heap holds one entry for each armed key. An entry that comes up before its key's deadline is put back at the
@@ -34,6 +36,23 @@ impl Timers {
         if let Some((deadline, _)) = self.keys.get_mut(key as usize) {
             *deadline = Time::MAX;
         }
+    }
+
+    /// Goes over its state.
+    pub fn walk(&mut self, walk: &mut Walk) {
+        walk.same(self.keys.len());
+        for (deadline, entry) in &mut self.keys {
+            walk.time(deadline);
+            walk.time(entry);
+        }
+        let mut heap: Vec<_> = std::mem::take(&mut self.heap).into_vec();
+        heap.sort_unstable_by_key(|Reverse((at, key))| (*key, *at));
+        walk.same(heap.len());
+        for Reverse((at, key)) in &mut heap {
+            walk.same(*key);
+            walk.time(at);
+        }
+        self.heap = heap.into();
     }
 
     /// When `key` is due, if it is armed.

@@ -6,7 +6,7 @@ use fabric::Routes;
 use node::link::Cause;
 use node::packet::{CLASSES, flags};
 use node::pool::Transit;
-use node::{Cx, Endpoint, Event, FlowState, Gate, Input, Message, NicControl, Packet, Shaper, Telemetry};
+use node::{Cx, Endpoint, Event, FlowState, Gate, Input, Message, NicControl, Packet, Shaper, Telemetry, Walk};
 use rustc_hash::{FxHashMap, FxHashSet};
 use units::{Duration, FlowId, HostId, PortId, Stream, Time};
 
@@ -647,6 +647,32 @@ impl Host {
             counters
         });
         endpoints.chain(self.shaper.iter().map(|shaper| shaper.counters()))
+    }
+
+    /// Goes over its state, so that a run whose state recurs may be moved ahead.
+    pub fn walk(&mut self, walk: &mut Walk) {
+        walk.same((self.turn, self.records.len(), self.measures.len(), self.ended));
+        walk.same((self.starts.len(), self.waiting.len(), self.resubmitted.len(), self.delivered.len()));
+        walk.outside(self.starts.peek().map_or(Time::MAX, |start| start.0.0));
+        let counts = [&mut self.received_packets, &mut self.received_bytes, &mut self.sent_packets];
+        walk.counts(counts.into_iter().chain([&mut self.sent_bytes]));
+        if let Some(jobs) = &mut self.jobs {
+            jobs.walk(walk, &self.flows);
+        }
+        match &mut self.nic {
+            Link::Open => {}
+            Link::Controlled(nic) => nic.walk(walk),
+            Link::Several(_) => walk.refuse("hosts have several links"),
+        }
+        walk.refuse_if(self.shaper.is_some(), "hosts have rate limiters");
+        walk.refuse_if(self.receive_limit.is_some(), "hosts take packets in more slowly than they come");
+        walk.refuse_if(self.outside.is_some(), "a host is attached to something outside");
+        for slot in &mut self.transports {
+            walk.random(&slot.random);
+            walk.count(&mut slot.submitted_again);
+            walk.count(&mut slot.delivered_again);
+            slot.endpoint.walk(walk);
+        }
     }
 
     #[inline]

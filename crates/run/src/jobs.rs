@@ -5,9 +5,12 @@ mod tables;
 use std::sync::Arc;
 
 use job::{Message, MessageId, Progress, Rank};
+use node::Walk;
 use rustc_hash::FxHashMap;
 use units::{FlowId, HostId, Time};
 use workload::PlacedJob;
+
+use crate::FlowTable;
 
 pub use tables::{Noted, job_tables};
 
@@ -193,6 +196,24 @@ impl HostJobs {
                 part.progress.left_host(message, out);
             }
         })
+    }
+
+    /// Goes over where the ranks stand.
+    pub fn walk(&mut self, walk: &mut Walk, flows: &FlowTable) {
+        for part in &self.parts {
+            walk.same((part.begun, part.ended, part.progress.left(), part.progress.done().len()));
+            walk.same(part.progress.waiting());
+        }
+        walk.outside(self.next_at());
+        let mut leaving: Vec<_> = self.leaving.iter_mut().collect();
+        leaving.sort_unstable_by_key(|of| *of.0);
+        walk.same(leaving.len());
+        for (&flow, left) in leaving {
+            let bytes = flows.get(flow).bytes;
+            let mut gone = bytes - *left;
+            walk.sequence(flow, 1, &mut gone);
+            *left = bytes - gone;
+        }
     }
 
     /// What was noted of computations and of messages within the host, with the job's number.

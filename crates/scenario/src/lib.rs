@@ -12,6 +12,6 @@ pub use decomposition::{Combine, DecompositionSpec};
 pub use entity::{Each, EntitySpec, RequestSpec};
 pub use live::{ContentCheck, LiveLinks, LiveSpec, Networks, SocketSpec, Wait};
 pub use spec::{
-    Again, Carriers, Class, Completion, CrateSpec, Crates, EventKind, FlowsSpec, HostSpec, LinkSpec, Measure,
-    PacketsSpec, Programs, Scenario, ScenarioError, Source, SwitchSpec, outside, read,
+    Again, Carriers, Class, Completion, CrateSpec, Crates, EventKind, FastForward, FlowsSpec, HostSpec, LinkSpec,
+    Measure, PacketsSpec, Programs, Scenario, ScenarioError, Source, SwitchSpec, outside, read,
 };

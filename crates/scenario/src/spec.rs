@@ -76,6 +76,9 @@ pub struct Scenario {
     /// coarser clock (ns-3 uses "1ns"). Default: 0, no rounding.
     #[serde(skip_serializing_if = "is_zero")]
     pub transmission_step: Duration,
+    /// Whether a simulation skips what repeats. Default: `off`.
+    #[serde(skip_serializing_if = "FastForward::is_off")]
+    pub fast_forward: FastForward,
     /// Failures and repairs of links and switches.
     pub failure: Vec<FailureSpec>,
     /// How entities share the network. Default: `physical_queue`, no mechanism.
@@ -124,6 +127,25 @@ impl Scenario {
             None => format!("traffic[{class}]"),
             Some(job) => format!("job[{job}]"),
         }
+    }
+}
+
+/// Whether a simulation skips what repeats: see docs/acceleration.md.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FastForward {
+    /// Every packet is simulated.
+    #[default]
+    Off,
+    /// Once the whole state of the network has recurred, whole periods are skipped until the next thing from outside.
+    /// All results are those of the whole run. It needs a transport that says how its state moves, and pays where
+    /// traffic is steady, as in training jobs.
+    Exact,
+}
+
+impl FastForward {
+    fn is_off(&self) -> bool {
+        *self == FastForward::Off
     }
 }
 
@@ -370,6 +392,7 @@ impl Default for Scenario {
             reroute_per_hop: Duration::ZERO,
             reroute_compute_max: Duration::ZERO,
             transmission_step: Duration::ZERO,
+            fast_forward: FastForward::Off,
             failure: Vec::new(),
             sharing: Sharing::default(),
             entity: Vec::new(),

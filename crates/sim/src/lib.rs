@@ -6,11 +6,13 @@
 //!
 //! Absent on purpose: files (the caller reads and writes them), and anything that a scheme could do for itself.
 
+mod ahead;
 mod part;
 mod run;
 mod steps;
 
 pub use ::run::{Finding, Progress};
+pub use ahead::Skipped;
 pub use driver::Capturing;
 pub use driver::capture;
 pub use run::{Execution, RunInfo, RunResult, run, run_captured, run_plan};

@@ -3,10 +3,11 @@ use std::sync::Arc;
 use driver::{Capturing, Cut, Driver, Probe, Probes, Shape, Whole, digest};
 use engine::{Bounds, Ended, Outcome};
 use run::{Finding, Flows, Plan, Progress, Table, alone};
-use scenario::Scenario;
+use scenario::{FastForward, Scenario};
 use serde::Serialize;
 use units::{Problem, Time};
 
+use crate::ahead::{self, Skipped};
 use crate::part::{self, Board, Memory, Part};
 
 /// What a run gives.
@@ -49,6 +50,9 @@ pub struct RunInfo {
     pub part_shapes: Vec<Shape>,
     /// Windows of the parallel engine.
     pub windows: u64,
+    /// What was skipped because it repeated; only with `fast_forward`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub skipped: Option<Skipped>,
     /// Hosts of the fabric.
     pub hosts: u32,
     /// Flows in all.
@@ -134,7 +138,8 @@ fn run_once(
         watch(Progress { now, horizon: plan.horizon, flows_done, flows, work_done, work })
     };
     let probes = || Probes::new(plan).capturing(links);
-    match probes().is_empty() {
+    // Who skips logs what comes to nodes, which a driver without probes does not.
+    match probes().is_empty() && plan.scenario.fast_forward == FastForward::Off {
         true => run_watched(plan, execution, &board, || (), watch),
         false => run_watched(plan, execution, &board, probes, watch),
     }
@@ -151,11 +156,19 @@ fn run_watched<P: Probe>(
     let parts = parts.unwrap_or_else(|| Cut::parts_for(plan, threads));
     let mut parts = part::parts(plan, parts, board, probe);
     let threads = threads.clamp(1, parts.len());
-    let bounds = Bounds { lookahead: plan.lookahead, horizon: plan.horizon, goal: plan.goal() };
-    let outcome = engine::run(&mut parts, threads, bounds, watch);
+    let bounds = Bounds::new(plan.lookahead, plan.horizon, plan.goal());
+    let (outcome, skipped) = match plan.scenario.fast_forward {
+        FastForward::Off => (engine::run(&mut parts, threads, bounds, watch), None),
+        FastForward::Exact => {
+            let (outcome, skipped) = ahead::run(plan, &mut parts, threads, bounds, watch);
+            (outcome, Some(skipped))
+        }
+    };
     let mut drivers: Vec<_> = parts.into_iter().map(|Part(driver)| driver).collect();
     drivers.iter_mut().for_each(Driver::end);
-    conclude(plan, &drivers, threads, outcome)
+    let mut result = conclude(plan, &drivers, threads, outcome);
+    result.info.skipped = skipped;
+    result
 }
 
 pub(crate) fn conclude<P: Probe>(
@@ -187,7 +200,7 @@ pub(crate) fn conclude<P: Probe>(
             Ended::Goal => "goal",
             Ended::Horizon => "horizon",
             Ended::Quiet => "quiet",
-            Ended::Interrupted => "interrupted",
+            Ended::Interrupted | Ended::Paused => "interrupted",
         },
         end_ps: outcome.end.ps(),
         sample_interval_ps: whole.sample_interval.ps(),
@@ -196,6 +209,7 @@ pub(crate) fn conclude<P: Probe>(
         // As many parts are always the same ones.
         part_shapes: Cut::new(plan, parts.len()).shapes(&plan.fabric),
         windows: outcome.windows,
+        skipped: None,
         hosts: plan.fabric.hosts,
         flows: plan.flows.len() as u64,
         flows_completed: completed,

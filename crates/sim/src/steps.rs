@@ -31,7 +31,7 @@ impl Steps {
             true => Parts::Plain(part::parts(&plan, 1, &board, || ())),
             false => Parts::Probed(part::parts(&plan, 1, &board, || Probes::new(&plan))),
         };
-        let outcome = Outcome { end: Time::ZERO, ended: Ended::Interrupted, windows: 0 };
+        let outcome = Outcome { end: Time::ZERO, ended: Ended::Interrupted, windows: 0, open_until: None };
         Steps { plan, board, parts, outcome }
     }
 
@@ -39,19 +39,19 @@ impl Steps {
     pub fn advance(&mut self, mut watch: impl FnMut(Progress) -> bool) -> bool {
         let (plan, board) = (&self.plan, &self.board);
         let (flows, work) = (plan.goal(), plan.flows.iter().map(|flow| flow.bytes).sum());
-        let bounds = Bounds { lookahead: plan.lookahead, horizon: plan.horizon, goal: flows };
+        let bounds = Bounds::new(plan.lookahead, plan.horizon, flows);
         let watch = |now, flows_done| {
             let work_done = board.delivered_bytes();
             watch(Progress { now, horizon: plan.horizon, flows_done, flows, work_done, work })
         };
         // Windows follow from what is pending alone, so the engine goes on where it has stopped.
-        let Outcome { end, ended, windows } = match &mut self.parts {
+        let Outcome { end, ended, windows, .. } = match &mut self.parts {
             Parts::Plain(parts) => engine::run(parts, 1, bounds, watch),
             Parts::Probed(parts) => engine::run(parts, 1, bounds, watch),
         };
         // The end of no window is not the end of time that has passed.
         let end = if windows == 0 { self.outcome.end } else { end };
-        self.outcome = Outcome { end, ended, windows: self.outcome.windows + windows };
+        self.outcome = Outcome { end, ended, windows: self.outcome.windows + windows, open_until: None };
         ended != Ended::Interrupted
     }
 

@@ -1,3 +1,4 @@
+use node::Walk;
 use rustc_hash::FxHashSet;
 use units::{Duration, FlowId, Time};
 
@@ -18,6 +19,15 @@ impl Finished {
             self.turned = now;
         }
         self.young.insert(flow);
+    }
+
+    /// Goes over what is remembered: flows come and go with those that end, after some of which the oldest are
+    /// forgotten.
+    pub fn walk(&mut self, walk: &mut Walk, span: Duration) {
+        walk.same((self.young.len(), self.old.len()));
+        walk.same(walk.now().since(self.turned) >= span);
+        // No flow ends in a period, so it is not forgotten in one either.
+        walk.past(&mut self.turned);
     }
 
     /// Whether a flow is remembered; if so, it stays for another span.

@@ -16,7 +16,7 @@
 
 use node::packet::flags;
 use node::telemetry::{BASE_BYTES, HOP_BYTES, HOPS_MAX};
-use node::{Balancing, Cx, Endpoint, FlowState, Input, Packet, PollAt, Site, Telemetry};
+use node::{Balancing, Cx, Endpoint, FlowState, Input, Packet, PollAt, Site, Telemetry, Walk};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use units::{Bytes, Duration, FlowId, Problem};
@@ -347,6 +347,11 @@ impl<A: Algorithm> Endpoint for Rdma<A> {
 
     fn poll_at(&self) -> PollAt {
         self.sender.deadline().into()
+    }
+
+    fn walk(&mut self, walk: &mut Walk) {
+        self.sender.walk(walk);
+        self.receiver.walk(walk);
     }
 
     fn state(&self, flow: FlowId, say: &mut FlowState) {

@@ -15,7 +15,7 @@
 //! receive window (applications take all at once), FIN, resets and negotiation of options (all hosts of a scenario have
 //! the same). A sender never gives up. `docs/schemes/tcp.md` gives the reason of every default.
 
-use node::{Balancing, Cx, Endpoint, FlowState, Input, Packet, PollAt, Site};
+use node::{Balancing, Cx, Endpoint, FlowState, Input, Packet, PollAt, Site, Walk};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Duration, FlowId, Problem};
@@ -232,6 +232,11 @@ impl<A: Algorithm> Endpoint for Tcp<A> {
 
     fn poll_at(&self) -> PollAt {
         self.sender.deadline().into_iter().chain(self.receiver.deadline()).min().into()
+    }
+
+    fn walk(&mut self, walk: &mut Walk) {
+        self.sender.walk(walk);
+        self.receiver.walk(walk);
     }
 
     fn state(&self, flow: FlowId, say: &mut FlowState) {

@@ -15,6 +15,8 @@ impl Probe for Arrivals {
         Wants { arrivals: true, ..Wants::default() }
     }
 
+    fn walk(&mut self, _: &mut node::Walk) {}
+
     fn on_arrival(&mut self, now: Time, _: &HostSlot, packet: &Packet, _: &Transit) {
         if packet.payload_bytes > 0 {
             self.0.push(now);

@@ -30,6 +30,8 @@ impl Probe for Count {
         }
     }
 
+    fn walk(&mut self, _: &mut node::Walk) {}
+
     fn on_arrival(&mut self, _: Time, _: &HostSlot, _: &Packet, _: &Transit) {
         self.arrivals += 1;
     }

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use node::Packet;
 use node::pool::Transit;
 use node::wire::{Malformed, Reader, Writer};
+use node::{Packet, Walk};
 use run::{Column, Data, Plan, Table};
 use units::{FlowId, HostId, Time};
 
@@ -35,6 +35,10 @@ impl Arrivals {
 impl Probe for Arrivals {
     fn wants(&self) -> Wants {
         Wants { arrivals: true, ..Wants::default() }
+    }
+
+    fn walk(&mut self, walk: &mut Walk) {
+        walk.refuse("measure.arrivals notes each packet");
     }
 
     #[inline]

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use node::{Loss, Packet};
+use node::{Loss, Packet, Walk};
 use run::Plan;
 use units::{LinkId, Problem, Time};
 
@@ -93,6 +93,10 @@ impl TellsLosses {
 impl Probe for TellsLosses {
     fn wants(&self) -> Wants {
         Wants { drops: true, ..Wants::default() }
+    }
+
+    fn walk(&mut self, walk: &mut Walk) {
+        walk.refuse("links are captured");
     }
 
     fn on_drop(&mut self, now: Time, at: Place, packet: &Packet, why: Loss) {
@@ -189,6 +193,10 @@ impl Noting {
 impl Probe for Captured {
     fn wants(&self) -> Wants {
         Wants { departures: true, drops: true, ..Wants::default() }
+    }
+
+    fn walk(&mut self, walk: &mut Walk) {
+        walk.refuse("links are captured");
     }
 
     fn on_departure(&mut self, now: Time, from: Place, leaving: Leaving<'_>) {

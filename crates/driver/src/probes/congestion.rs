@@ -24,11 +24,11 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use fabric::Fabric;
-use node::Packet;
 use node::link::{Cause, Held, QueueView};
 use node::onward_path::Downstream;
 use node::pool::Pool;
 use node::wire::{Malformed, Reader, Writer};
+use node::{Packet, Walk};
 use run::{Finding, Plan, Table};
 use rustc_hash::FxHashMap;
 use units::{Duration, NodeId, PortId, SwitchId, Time};
@@ -238,6 +238,12 @@ impl Congestion {
 impl Probe for Congestion {
     fn wants(&self) -> Wants {
         Wants { frames: self.names_roots, samples: true, ..Wants::default() }
+    }
+
+    fn walk(&mut self, walk: &mut Walk) {
+        walk.same((self.rows.len(), self.waiting.len(), self.paths.len(), self.kept.queues_max));
+        let Kept { held_packets, wrong_packets, shared_packets, shared_wrong_packets, twins, .. } = &mut self.kept;
+        walk.counts([held_packets, wrong_packets, shared_packets, shared_wrong_packets, twins]);
     }
 
     /// What the root that a frame names holds at a port is held to the promise.

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use hdrhistogram::Histogram;
 use node::pool::Transit;
 use node::wire::{Malformed, Reader, Writer};
-use node::{Packet, TagStats};
+use node::{Packet, TagStats, Walk};
 use run::{Column, Data, Entities, FlowTable, Plan, Table};
 use units::{Duration, SwitchId, Time};
 
@@ -68,6 +68,10 @@ impl EntityProbe {
 impl Probe for EntityProbe {
     fn wants(&self) -> Wants {
         Wants { arrivals: true, samples: true, ..Wants::default() }
+    }
+
+    fn walk(&mut self, walk: &mut Walk) {
+        walk.refuse("entities are watched");
     }
 
     #[inline]

@@ -20,10 +20,10 @@ use std::collections::BTreeMap;
 
 use contract::Guarantee;
 use hdrhistogram::Histogram;
-use node::Packet;
 use node::packet::CLASSES;
 use node::pool::Transit;
 use node::wire::{Malformed, Reader, Writer};
+use node::{Packet, Walk};
 use run::{Column, Data, Finding, Plan, Table};
 use units::{Duration, LinkId, PortId, SwitchId, Time};
 
@@ -157,6 +157,10 @@ impl Watch {
 impl Probe for Watch {
     fn wants(&self) -> Wants {
         Wants { arrivals: true, enqueues: true, ..Wants::default() }
+    }
+
+    fn walk(&mut self, walk: &mut Walk) {
+        walk.refuse("a guarantee is watched");
     }
 
     /// From some change on nothing is guaranteed.

@@ -12,7 +12,7 @@ use catalogue::{LinkControl, Sharing, Transport};
 use fabric::Fabric;
 use node::packet::flags;
 use node::wire::{Malformed, Reader, Writer};
-use node::{Agreement, Loss, Packet};
+use node::{Agreement, Loss, Packet, Walk};
 use run::{Column, Data, Plan, Recorded, Table};
 use scenario::EventKind;
 use units::{FlowId, HostId, LinkId, NodeId, PortId, SwitchId, Time};
@@ -280,6 +280,10 @@ impl Probe for Events {
         }
     }
 
+    fn walk(&mut self, walk: &mut Walk) {
+        walk.refuse("measure.events notes what happens to packets");
+    }
+
     fn on_departure(&mut self, now: Time, from: Place, leaving: Leaving<'_>) {
         for place in 0..self.kinds.len() {
             let kind = self.kinds[place];
@@ -340,6 +344,10 @@ pub(super) fn place(plan: &Plan, node: NodeId, port: PortId) -> Place {
 impl Probe for Packets {
     fn wants(&self) -> Wants {
         Wants { departures: true, drops: true, ..Wants::default() }
+    }
+
+    fn walk(&mut self, walk: &mut Walk) {
+        walk.refuse("measure.packets follows each packet");
     }
 
     fn on_departure(&mut self, now: Time, from: Place, leaving: Leaving<'_>) {

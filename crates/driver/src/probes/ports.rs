@@ -9,6 +9,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use node::Walk;
 use node::wire::{Malformed, Reader, Writer};
 use run::{Column, Data, Plan, Table, WatchedPorts};
 use units::{LinkId, PortId, Time};
@@ -99,6 +100,10 @@ impl Row {
 impl Probe for Ports {
     fn wants(&self) -> Wants {
         Wants { departures: true, enqueues: true, ..Wants::default() }
+    }
+
+    fn walk(&mut self, walk: &mut Walk) {
+        walk.refuse("measure.ports notes what waits at ports");
     }
 
     fn on_enqueue(&mut self, now: Time, switch: &SwitchSlot, port: PortId) {

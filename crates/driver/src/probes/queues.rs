@@ -1,5 +1,6 @@
 //! What waits in switches, at fixed intervals.
 
+use node::Walk;
 use node::wire::{Malformed, Reader, Writer};
 use run::{Column, Data, Plan, Table};
 use units::{Duration, Time};
@@ -46,6 +47,10 @@ impl Probe for Queues {
             let used_bytes = slot.switch.used_bytes();
             self.samples.push(Sample { at: now, switch: slot.id, used_bytes, longest_bytes, waiting_bytes });
         }
+    }
+
+    fn walk(&mut self, walk: &mut Walk) {
+        walk.same(self.samples.len());
     }
 
     fn on_thin(&mut self, interval: Duration) {

@@ -13,8 +13,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use node::FlowState;
 use node::wire::{Malformed, Reader, Writer};
+use node::{FlowState, Walk};
 use run::{Column, Data, FlowEvent, FlowRecord, Followed, Plan, Table};
 use rustc_hash::FxHashMap;
 use units::{FlowId, HostId, Time};
@@ -107,6 +107,10 @@ impl Watched {
 impl Probe for States {
     fn wants(&self) -> Wants {
         Wants { hosts: true, ..Wants::default() }
+    }
+
+    fn walk(&mut self, walk: &mut Walk) {
+        walk.refuse("measure.flows notes the states of flows");
     }
 
     fn on_host(&mut self, now: Time, slot: &HostSlot) {

@@ -5,9 +5,9 @@ mod first_time;
 use std::collections::BTreeMap;
 
 use fabric::Tier;
-use node::Packet;
 use node::pool::Transit;
 use node::wire::{Malformed, Reader, Writer};
+use node::{Packet, Walk};
 use run::{Column, Data, Plan, Table};
 use units::{Duration, Time};
 
@@ -54,6 +54,11 @@ impl Probe for Utilisation {
         self.sent.push((now, std::array::from_fn(|hop| sent[hop] - self.sent_before[hop])));
         self.sent_before = sent;
         self.new_bytes.push((now, self.first_time.take_bytes()));
+    }
+
+    fn walk(&mut self, walk: &mut Walk) {
+        walk.same((self.sent.len(), self.new_bytes.len()));
+        self.first_time.walk(walk);
     }
 
     fn on_thin(&mut self, interval: Duration) {

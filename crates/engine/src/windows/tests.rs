@@ -81,7 +81,7 @@ impl Partition for Ring {
 }
 
 fn bounds(goal: u64) -> Bounds {
-    Bounds { lookahead: Duration::from_ps(LOOKAHEAD), horizon: Time::from_ps(20_000), goal }
+    Bounds::new(Duration::from_ps(LOOKAHEAD), Time::from_ps(20_000), goal)
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The bytes that a switch holds by port and class of arrival, and which of these are paused.
 
+use node::Walk;
 use node::link::{Cause, LinkCx};
 use node::packet::CLASSES;
 use node::pool::PacketId;
@@ -127,6 +128,16 @@ impl Ingress {
     /// The class that a packet which arrived in `class` may pause.
     pub fn holds_back(&self, class: u8) -> Option<Cause> {
         (self.lossless >> class & 1 == 1).then_some(Cause::Class(class))
+    }
+
+    /// Goes over the accounts.
+    pub fn walk(&mut self, walk: &mut Walk) {
+        walk.same(self.reserved_bytes);
+        for Account { bytes, reserved, paused } in self.accounts.iter().flatten() {
+            walk.same((*bytes, *reserved, *paused));
+        }
+        walk.count(&mut self.pauses);
+        walk.count(&mut self.resumes);
     }
 
     pub fn counters(&self) -> Vec<(&'static str, u64)> {

@@ -1,6 +1,6 @@
 use std::collections::VecDeque;
 
-use crate::{NicControl, Packet};
+use crate::{NicControl, Packet, Walk};
 use rustc_hash::FxHashMap;
 use units::FlowId;
 
@@ -44,6 +44,12 @@ impl PausedFlows {
                 self.waiting.push(packet.flow);
             }
         }
+    }
+
+    /// Goes over its state; a NIC that holds packets refuses.
+    pub(crate) fn walk(&mut self, walk: &mut Walk) {
+        walk.refuse_if(!self.queues.is_empty(), "a NIC holds packets of paused flows");
+        walk.turn("epoch", &mut self.epoch);
     }
 
     /// All packets, flow by flow.

@@ -15,6 +15,8 @@ impl Probe for Losses {
         Wants { drops: true, ..Wants::default() }
     }
 
+    fn walk(&mut self, _: &mut node::Walk) {}
+
     fn on_drop(&mut self, _: Time, at: Place, _: &Packet, why: Loss) {
         assert_eq!(why, Loss::Link);
         match at.is_switch {
@@ -43,7 +45,7 @@ fn a_probe_is_told_of_packets_that_links_lose_or_damage() {
     "#;
     let plan = Plan::new(&scenario::read(text, "scene.toml", &[]).unwrap()).unwrap();
     let mut parts = parts(&plan, 1, &Board::default(), Losses::default);
-    let bounds = engine::Bounds { lookahead: plan.lookahead, horizon: plan.horizon, goal: 1 };
+    let bounds = engine::Bounds::new(plan.lookahead, plan.horizon, 1);
     engine::run(&mut parts, 1, bounds, |_, _| false);
     let Part(driver) = &parts[0];
     let lost = |to_host: bool| {

@@ -2,6 +2,7 @@
 //! out.
 
 mod adversary;
+mod ahead;
 mod any;
 mod aq;
 mod aq_beyond;

@@ -2,11 +2,11 @@
 
 use std::fmt;
 
-use node::{FlowState, Site, Telemetry};
+use node::{FlowState, Site, Telemetry, Walk};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use units::{Duration, Problem, Rate, Time};
+use units::{Duration, FlowId, Problem, Rate, Time};
 
 use contract::{About, CongestionSignal};
 
@@ -87,6 +87,11 @@ pub trait Control: Send + 'static {
 
     /// Says what else it has, in the words of its paper, beside its rate.
     fn state(&self, _say: &mut FlowState) {}
+
+    /// Goes over its state: that of a queue pair that carries `_flow`. Who does not refuses.
+    fn walk(&mut self, _flow: FlowId, walk: &mut Walk) {
+        walk.refuse("a rate control does not say what of its state moves");
+    }
 
     /// When it wants [`Control::wake`]. Read after each call of the other methods.
     fn deadline(&self) -> Option<Time> {

@@ -6,10 +6,10 @@
 //! notification. The paper cuts at each notification, and receivers send one in each interval. With `cnp = { packet = {
 //! interval = "50us" } }` and matching intervals it is the paper's algorithm.
 
-use node::{FlowState, Marking, Site};
+use node::{FlowState, Marking, Site, Walk};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use units::{Bytes, Duration, Problem, Rate, Time};
+use units::{Bytes, Duration, FlowId, Problem, Rate, Time};
 
 use super::control::{Algorithm, Cnp, Control, Start};
 use contract::{About, CongestionSignal};
@@ -238,6 +238,22 @@ impl Control for Dcqcn {
     fn state(&self, say: &mut FlowState) {
         say.say("target_rate_bps", self.target().bps());
         say.say("alpha_ppm", (self.alpha * 1e6) as u64);
+    }
+
+    fn walk(&mut self, _: FlowId, walk: &mut Walk) {
+        walk.same([self.rate, self.target, self.alpha]);
+        walk.same((self.updates, self.fresh, self.by_timer, self.by_bytes, self.notified.is_some()));
+        if let Some(first) = &mut self.notified {
+            // Both clocks count from here: with the updates that have been made it says how old `alpha` is.
+            walk.past(first);
+        }
+        walk.time_if_any(&mut self.cut_at);
+        walk.time_if_any(&mut self.increase_at);
+        // Until the rate has been cut, nobody asks how many bytes have been sent, and a cut begins at 0.
+        match self.increase_at {
+            Some(_) => walk.same(self.bytes),
+            None => walk.count(&mut self.bytes),
+        }
     }
 
     fn on_cnp(&mut self, now: Time) {

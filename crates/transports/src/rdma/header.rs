@@ -1,9 +1,10 @@
 //! What is on the wire.
 
 use bytemuck::{Pod, Zeroable};
+use node::Walk;
 use node::layout::{BOOL, Bits, Field, Layout, Message, Shown, TIME};
 use node::wire::{Malformed, Reader, Writer};
-use units::{Duration, Time};
+use units::{Duration, FlowId, Time};
 
 /// What an RDMA packet says, in 32 bytes.
 ///
@@ -91,6 +92,13 @@ impl Answer {
         self.virtual_delay_ns.map(|ns| Duration::from_ns(u64::from(ns)))
     }
 
+    fn walk(&mut self, flow: FlowId, walk: &mut Walk) {
+        walk.same(self.virtual_delay_ns);
+        walk.sequence(flow, 1, &mut self.sequence);
+        walk.sequence(flow, 1, &mut self.packet);
+        walk.past(&mut self.sent);
+    }
+
     #[inline]
     fn pack(self, flags: u32) -> Packed {
         let tagged = self.virtual_delay_ns.map_or(0, |_| TAGGED);
@@ -108,6 +116,29 @@ impl node::Header for Header {
     type Packed = Packed;
 
     const LAYOUT: Layout = Layout { messages: LAYOUT };
+
+    fn walk(mut self, flow: FlowId, walk: &mut Walk) -> Header {
+        match &mut self {
+            Header::Data(Data { sequence, bytes, sent }) => {
+                walk.same((0u8, *bytes));
+                walk.sequence(flow, 1, sequence);
+                walk.past(sent);
+            }
+            Header::Ack(Acknowledgement { answer, cnp }) => {
+                walk.same((1u8, *cnp));
+                answer.walk(flow, walk);
+            }
+            Header::Nack(Acknowledgement { answer, cnp }) => {
+                walk.same((2u8, *cnp));
+                answer.walk(flow, walk);
+            }
+            Header::Cnp(answer) => {
+                walk.same(3u8);
+                answer.walk(flow, walk);
+            }
+        }
+        self
+    }
 
     #[inline]
     fn pack(self) -> Packed {

@@ -1,9 +1,9 @@
 //! No rate control: line rate, limited only by the window. Flow controls are measured with it.
 
-use node::Site;
+use node::{Site, Walk};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use units::Rate;
+use units::{FlowId, Rate};
 
 use super::control::{Algorithm, Control, Start};
 use contract::{About, CongestionSignal};
@@ -41,4 +41,6 @@ impl Control for LineRate {
     fn rate(&self) -> Rate {
         self.0
     }
+
+    fn walk(&mut self, _: FlowId, _: &mut Walk) {}
 }

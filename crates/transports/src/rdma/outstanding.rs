@@ -1,6 +1,7 @@
 use std::collections::VecDeque;
 
-use units::Time;
+use node::Walk;
+use units::{FlowId, Time};
 
 /// The packets of a message that have been sent and not acknowledged, and those to be sent again.
 ///
@@ -151,6 +152,21 @@ impl Outstanding {
         let repair = self.repair.get_or_insert(new);
         repair.top = repair.top.max(top);
         begins
+    }
+
+    /// Goes over its state: that of a flow with packets of `mss` bytes.
+    pub fn walk(&mut self, walk: &mut Walk, flow: FlowId, mss: u64) {
+        walk.same((self.total, self.sacked.len(), self.repair.is_some()));
+        self.sacked.iter().for_each(|&sacked| walk.same(sacked));
+        [&mut self.una, &mut self.next, &mut self.sent].into_iter().for_each(|at| walk.sequence(flow, mss, at));
+        // Read only within a repair, and then at least `una`.
+        if let Some(Repair { until, top, timed_out }) = &mut self.repair {
+            [&mut self.resent, until, top].into_iter().for_each(|at| walk.sequence(flow, mss, at));
+            walk.same(timed_out.is_some());
+            if let Some(at) = timed_out {
+                walk.past(at);
+            }
+        }
     }
 
     /// IRN: a timeout. The first outstanding packet counts as lost, and so do those known to be.

@@ -1,7 +1,7 @@
 use std::collections::VecDeque;
 
 use node::packet::flags;
-use node::{Cx, Event, FlowMap, Packet, Site, Telemetry};
+use node::{Cx, Event, FlowMap, Packet, Site, Telemetry, Walk};
 use rustc_hash::FxHashMap;
 use units::{Duration, FlowId, Time};
 
@@ -167,6 +167,31 @@ impl Receiver {
             }
             None => {}
         }
+    }
+
+    /// Goes over its state.
+    pub fn walk(&mut self, walk: &mut Walk) {
+        let mss = self.mss;
+        self.flows.walk(walk, |walk, flow, of| {
+            walk.same((of.bytes, of.marked, of.nacked.is_some(), of.ahead.len()));
+            of.ahead.iter().for_each(|&ahead| walk.same(ahead));
+            walk.sequence(flow, mss, &mut of.next);
+            if let Some((missing, until)) = &mut of.nacked {
+                walk.same(*until > walk.now());
+                if *until > walk.now() {
+                    walk.sequence(flow, mss, missing);
+                    walk.time(until);
+                }
+            }
+            walk.expired(&mut of.notified);
+        });
+        self.finished.walk(walk, self.settings.remember);
+        walk.same(self.answers.len());
+        self.answers.iter_mut().for_each(|answer| walk.packet(answer));
+        walk.refuse_if(!self.echoes.is_empty(), "acknowledgements carry telemetry");
+        let Counts { acks, nacks, cnps, out_of_order, duplicates, trimmed, malformed } = &mut self.counts;
+        let counts = [acks, nacks, cnps, out_of_order, duplicates, trimmed, malformed];
+        walk.counts(counts);
     }
 
     /// Answers a data packet, with what that has gathered.

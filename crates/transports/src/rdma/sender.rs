@@ -1,5 +1,5 @@
 use node::packet::flags;
-use node::{Cx, Event, FlowMap, FlowState, Message, Packet, Site, Telemetry, Timers};
+use node::{Cx, Event, FlowMap, FlowState, Message, Packet, Site, Telemetry, Timers, Walk};
 use units::{Duration, FlowId, HostId, Rate, Time};
 
 use super::Window;
@@ -246,6 +246,26 @@ impl<A: Algorithm> Sender<A> {
         say.rate(control.rate());
         say.outstanding_bytes(outstanding.in_flight() * self.settings.mss);
         control.state(say);
+    }
+
+    /// Goes over its state.
+    pub fn walk(&mut self, walk: &mut Walk) {
+        let mss = self.settings.mss;
+        self.pairs.walk(walk, |walk, flow, pair| {
+            walk.same((pair.dst, pair.number, pair.bytes, pair.queued, pair.last.1));
+            walk.past(&mut pair.last.0);
+            walk.past(&mut pair.silent_since);
+            pair.outstanding.walk(walk, flow, mss);
+            pair.control.walk(flow, walk);
+            walk.count(&mut pair.sent_packets);
+            walk.count(&mut pair.resent_packets);
+        });
+        walk.same((self.begun, &self.held[..]));
+        walk.turn("epoch", &mut self.held_in);
+        self.ready.walk(walk);
+        [&mut self.pacing, &mut self.retransmission, &mut self.control].into_iter().for_each(|of| of.walk(walk));
+        let Counts { retransmissions, timeouts, recoveries, malformed } = &mut self.counts;
+        walk.counts([retransmissions, timeouts, recoveries, malformed]);
     }
 
     /// The earliest deadline.

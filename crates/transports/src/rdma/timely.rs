@@ -5,10 +5,10 @@
 //! shrinks in proportion. Below the lower threshold it always grows; above the upper one it shrinks in proportion to
 //! the excess.
 
-use node::Site;
+use node::{Site, Walk};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use units::{Bytes, Duration, Problem, Rate};
+use units::{Bytes, Duration, FlowId, Problem, Rate};
 
 use super::control::{Ack, Algorithm, Control, Start};
 use contract::{About, CongestionSignal};
@@ -164,6 +164,12 @@ impl Timely {
 impl Control for Timely {
     fn rate(&self) -> Rate {
         Rate::from_bps((self.rate + 0.5) as u64)
+    }
+
+    fn walk(&mut self, flow: FlowId, walk: &mut Walk) {
+        walk.same((self.rate, self.last, self.least, self.difference, self.falling.min(self.hyper)));
+        walk.count(&mut self.falling);
+        walk.sequence(flow, 1, &mut self.after);
     }
 
     fn on_ack(&mut self, ack: &Ack<'_>) {

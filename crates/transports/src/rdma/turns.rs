@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound::{Excluded, Unbounded};
 
+use node::Walk;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -73,6 +74,20 @@ impl Waiting {
     pub fn sent(&mut self, number: u64) {
         if let Waiting::ByAge { last, .. } = self {
             *last = number;
+        }
+    }
+
+    /// Goes over who waits, in order.
+    pub fn walk(&self, walk: &mut Walk) {
+        match self {
+            Waiting::InLine(line) => {
+                walk.same(line.len());
+                line.iter().for_each(|&slot| walk.same(slot));
+            }
+            Waiting::ByAge { slots, last } => {
+                walk.same((slots.len(), *last));
+                slots.iter().for_each(|(&number, &slot)| walk.same((number, slot)));
+            }
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use node::{FlowState, Site};
+use node::{FlowState, Site, Walk};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -158,6 +158,11 @@ pub trait Control: Send + 'static {
 
     /// Says what else it has, in the words of its paper, beside window and rate.
     fn state(&self, _say: &mut FlowState) {}
+
+    /// Goes over its state: that of a flow that carries `_flow` and has come to `_una`. Who does not refuses.
+    fn walk(&mut self, _flow: FlowId, _una: u64, walk: &mut Walk) {
+        walk.refuse("a congestion control does not say what of its state moves");
+    }
 
     /// Whether it sends less than it thinks the path would carry, so that delivery rates tell nothing about the path.
     fn holds_back(&self) -> bool {

@@ -7,10 +7,10 @@
 //! that the Reno-friendly region decides until round trips reach several milliseconds. To make the cubic act within
 //! microseconds, raise `c`.
 
-use node::{Marking, Site};
+use node::{Marking, Site, Walk};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use units::{Bytes, Duration, Problem, Time};
+use units::{Bytes, Duration, FlowId, Problem, Time};
 
 use super::control::{Ack, Algorithm, Congestion, Control, Ecn, Phase, Signal, Start};
 use super::newreno::slow_start;
@@ -151,6 +151,15 @@ impl Control for Cubic {
 
     fn window_bytes(&self) -> u64 {
         (self.window * self.mss as f64) as u64
+    }
+
+    fn walk(&mut self, _: FlowId, _: u64, walk: &mut Walk) {
+        walk.same([self.window, self.threshold, self.w_max, self.prior]);
+        walk.same((self.timed_out, self.epoch.is_some()));
+        if let Some(Epoch { age, last, k, estimate }) = &mut self.epoch {
+            walk.same((*age, *k, *estimate));
+            walk.past(last);
+        }
     }
 }
 

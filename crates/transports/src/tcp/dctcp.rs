@@ -4,10 +4,10 @@
 //! bytes, updated once in each window of data, and answers marks by reducing the window to `1 - alpha / 2`, once in
 //! each window.
 
-use node::{FlowState, Marking, Site};
+use node::{FlowState, Marking, Site, Walk};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use units::{Bytes, Problem};
+use units::{Bytes, FlowId, Problem};
 
 use super::control::{Ack, Algorithm, Congestion, Control, Ecn, Signal, Start};
 use super::newreno::NewReno;
@@ -60,7 +60,16 @@ impl Algorithm for Config {
     }
 
     fn start(&self, start: Start) -> Dctcp {
-        Dctcp { g: self.g, alpha: self.alpha, reno: NewReno::new(start), window_end: 0, acked: 0, marked: 0 }
+        Dctcp {
+            g: self.g,
+            alpha: self.alpha,
+            reno: NewReno::new(start),
+            window_end: 0,
+            acked: 0,
+            marked: 0,
+            marked_windows: 0,
+            steady: Steady::default(),
+        }
     }
 }
 
@@ -81,16 +90,63 @@ pub struct Dctcp {
     window_end: u64,
     acked: u64,
     marked: u64,
+    /// Windows of data with marks so far.
+    marked_windows: u64,
+    steady: Steady,
+}
+
+/// What acknowledgements have in common, for who skips many that are alike.
+#[derive(Clone, Debug, Default)]
+struct Steady {
+    /// Bytes that the last one acknowledged, and bytes in flight after it.
+    acked: u64,
+    in_flight: u64,
+    /// How many there were, and how many that differed from the one before.
+    acks: u64,
+    changes: u64,
+}
+
+impl Steady {
+    fn note(&mut self, acked: u64, in_flight: u64) {
+        self.acks += 1;
+        self.changes += u64::from((self.acked, self.in_flight) != (acked, in_flight));
+        (self.acked, self.in_flight) = (acked, in_flight);
+    }
+}
+
+impl Dctcp {
+    /// As many acknowledgements have come, all like the last one and without marks, since the flow had come to `una`.
+    fn move_on(&mut self, mut una: u64, mut acks: u64) {
+        let Steady { acked, in_flight, .. } = self.steady;
+        while acks > 0 && acked > 0 {
+            let to_end = self.window_end.saturating_sub(una) / acked + 1;
+            let come = to_end.min(acks);
+            una += come * acked;
+            self.acked += come * acked;
+            acks -= come;
+            if come == to_end {
+                self.observe(0.0);
+                (self.window_end, self.acked) = (una + in_flight, 0);
+            }
+        }
+    }
+
+    /// Such a share of a window of data was marked.
+    fn observe(&mut self, share: f64) {
+        self.alpha = self.alpha * (1.0 - self.g) + self.g * share;
+    }
 }
 
 impl Control for Dctcp {
     /// RFC 8257 section 3.3, steps 1 to 8; SACKed bytes are ignored, as step 1 says.
     fn on_ack(&mut self, ack: &Ack) {
+        self.steady.note(ack.acked_bytes, ack.next - ack.una);
         self.acked += ack.acked_bytes;
         self.marked += if ack.marked { ack.acked_bytes } else { 0 };
         if ack.una > self.window_end {
             let share = self.marked as f64 / self.acked as f64;
-            self.alpha = self.alpha * (1.0 - self.g) + self.g * share;
+            self.observe(share);
+            self.marked_windows += u64::from(self.marked > 0);
             (self.window_end, self.acked, self.marked) = (ack.next, 0, 0);
         }
         self.reno.on_ack(ack);
@@ -108,6 +164,21 @@ impl Control for Dctcp {
 
     fn window_bytes(&self) -> u64 {
         self.reno.window_bytes()
+    }
+
+    /// Without marks `alpha` only decays, and nothing asks for it. So the window of data that is being observed need not
+    /// be where it was a period ago, if all acknowledgements are alike: it is moved on by as many of them.
+    fn walk(&mut self, flow: FlowId, una: u64, walk: &mut Walk) {
+        self.reno.walk(flow, una, walk);
+        walk.same((self.marked, self.marked_windows));
+        if self.marked > 0 {
+            walk.same((self.acked, self.alpha));
+            return walk.sequence(flow, 1, &mut self.window_end);
+        }
+        let Steady { acked, in_flight, acks, changes } = &mut self.steady;
+        walk.same((*acked, *in_flight, *changes));
+        let acks = walk.counted(acks);
+        self.move_on(una, acks);
     }
 
     fn state(&self, say: &mut FlowState) {

@@ -1,9 +1,10 @@
 //! What is on the wire.
 
 use bytemuck::{Pod, Zeroable};
+use node::Walk;
 use node::layout::{BOOL, Bits, Field, Layout, Message, Shown};
 use node::wire::{Malformed, Reader, Writer};
-use units::Duration;
+use units::{Duration, FlowId};
 
 /// What a TCP packet says, in 32 bytes.
 ///
@@ -105,6 +106,23 @@ impl Acknowledgement {
 }
 
 impl node::Header for Header {
+    fn walk(mut self, flow: FlowId, walk: &mut Walk) -> Header {
+        match &mut self {
+            Header::Syn { bytes } => walk.same((0u8, *bytes)),
+            Header::SynAck => walk.same(1u8),
+            Header::Data(Data { sequence, bytes, cwr }) => {
+                walk.same((2u8, *bytes, *cwr));
+                walk.sequence(flow, 1, sequence);
+            }
+            Header::Ack(Acknowledgement { sequence, blocks, ece, virtual_delay_ns }) => {
+                walk.same((3u8, blocks.map(|block| block.first), blocks.map(|block| block.count)));
+                walk.same((*ece, *virtual_delay_ns));
+                walk.sequence(flow, 1, sequence);
+            }
+        }
+        self
+    }
+
     type Packed = Packed;
 
     const LAYOUT: Layout = Layout { messages: LAYOUT };

@@ -3,10 +3,10 @@
 //! RFC 6582 adds to Reno the recovery from several losses in a window. Here every control gets that from RFC 6675's
 //! recovery by SACK, which RFC 6582 itself prefers if SACK is available.
 
-use node::{Marking, Site};
+use node::{Marking, Site, Walk};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use units::{Bytes, Problem};
+use units::{Bytes, FlowId, Problem};
 
 use super::control::{Ack, Algorithm, Congestion, Control, Ecn, Phase, Signal, Start};
 use contract::{About, CongestionSignal};
@@ -106,6 +106,10 @@ impl Control for NewReno {
 
     fn window_bytes(&self) -> u64 {
         self.window
+    }
+
+    fn walk(&mut self, _: FlowId, _: u64, walk: &mut Walk) {
+        walk.same((self.window, self.threshold, self.counted));
     }
 }
 

@@ -1,7 +1,7 @@
 use std::collections::VecDeque;
 
 use node::packet::flags;
-use node::{Cx, Event, FlowMap, Packet, Site, Timers};
+use node::{Cx, Event, FlowMap, Packet, Site, Timers, Walk};
 use units::{Duration, FlowId, HostId, Time};
 
 use super::DelayedAck;
@@ -187,6 +187,23 @@ impl Receiver {
         let src = flow.src;
         self.delayed.clear(slot);
         self.answer(id, src, Header::Ack(ack));
+    }
+
+    /// Goes over its state.
+    pub fn walk(&mut self, walk: &mut Walk) {
+        let mss = self.mss;
+        self.flows.walk(walk, |walk, id, flow| {
+            walk.same((flow.bytes, flow.ahead.len(), flow.owed, flow.echo, flow.virtual_delay_ns));
+            walk.sequence(id, mss, &mut flow.next);
+            let runs = flow.ahead.iter_mut().flat_map(|(first, end)| [first, end]);
+            runs.for_each(|at| walk.sequence(id, mss, at));
+        });
+        self.finished.walk(walk, self.settings.remember);
+        walk.same(self.acks.len());
+        self.acks.iter_mut().for_each(|ack| walk.packet(ack));
+        self.delayed.walk(walk);
+        let Counts { acks, duplicates, trimmed, malformed } = &mut self.counts;
+        walk.counts([acks, duplicates, trimmed, malformed]);
     }
 
     fn answer(&mut self, flow: FlowId, to: HostId, header: Header) {

@@ -1,3 +1,4 @@
+use node::Walk;
 use units::Duration;
 
 /// The retransmission timeout, by RFC 6298.
@@ -38,6 +39,11 @@ impl Rtt {
             (self.srtt, self.rttvar, self.sampled) = (rtt, rtt / 2, true);
         }
         self.backoff = 0;
+    }
+
+    /// Goes over its state.
+    pub fn walk(&self, walk: &mut Walk) {
+        walk.same((self.srtt, self.rttvar, self.sampled, self.backoff));
     }
 
     /// The timeout has expired: the next is twice as long.

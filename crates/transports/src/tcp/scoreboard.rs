@@ -1,6 +1,7 @@
 use std::collections::VecDeque;
 
-use units::{Duration, Time};
+use node::Walk;
+use units::{Duration, FlowId, Time};
 
 /// How many segments must have arrived beyond one before it counts as lost (RFC 6675 section 2).
 pub(crate) const DUP_THRESH: u64 = 3;
@@ -147,6 +148,18 @@ impl Scoreboard {
         self.lost_below = self.next();
         self.high_rxt = self.una;
         self.pipe = 0;
+    }
+
+    /// Goes over its state: that of a flow with segments of `mss` bytes.
+    pub fn walk(&mut self, walk: &mut Walk, flow: FlowId, mss: u64) {
+        walk.same((self.sent.len(), self.sacked.len(), self.pipe));
+        for Sent { at, again } in &mut self.sent {
+            walk.same(*again);
+            walk.past(at);
+        }
+        let edges = [&mut self.una, &mut self.high_rxt, &mut self.lost_below];
+        let runs = self.sacked.iter_mut().flat_map(|(first, end)| [first, end]);
+        edges.into_iter().chain(runs).for_each(|at| walk.sequence(flow, mss, at));
     }
 
     /// Every segment before `upto` and those in `blocks` have arrived. The caller has checked that `upto` was sent.

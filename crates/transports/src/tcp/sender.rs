@@ -1,7 +1,7 @@
 use std::collections::VecDeque;
 
 use node::packet::flags;
-use node::{Cx, Event, FlowMap, FlowState, Message, Packet, Site, Timers};
+use node::{Cx, Event, FlowMap, FlowState, Message, Packet, Site, Timers, Walk};
 use units::{FlowId, HostId, Time};
 
 use super::control::{Ack, Algorithm, Congestion, Control, Ecn, Phase, Signal, Start};
@@ -227,6 +227,29 @@ impl<A: Algorithm> Sender<A> {
         control.state(say);
     }
 
+    /// Goes over its state.
+    pub fn walk(&mut self, walk: &mut Walk) {
+        walk.refuse_if(self.settings.plb.is_some(), "flows change their paths (plb)");
+        let mss = self.settings.start.mss_bytes;
+        self.flows.walk(walk, |walk, id, flow| flow.walk(walk, id, mss));
+        walk.same(self.ready.len());
+        self.ready.iter().for_each(|&slot| walk.same(slot));
+        [&mut self.retransmission, &mut self.pacing, &mut self.own].into_iter().for_each(|of| of.walk(walk));
+        let Counts {
+            fast_retransmissions,
+            timeout_retransmissions,
+            timeouts,
+            recoveries,
+            ecn_reductions,
+            path_changes,
+            syn_retransmissions,
+            malformed,
+        } = &mut self.counts;
+        let losses = [fast_retransmissions, timeout_retransmissions, timeouts, recoveries];
+        let others = [ecn_reductions, path_changes, syn_retransmissions, malformed];
+        walk.counts(losses.into_iter().chain(others));
+    }
+
     /// The earliest deadline.
     pub fn deadline(&self) -> Option<Time> {
         self.retransmission.next().into_iter().chain(self.pacing.next()).chain(self.own.next()).min()
@@ -423,6 +446,23 @@ impl<C: Control> Flow<C> {
             return Some(Next::Again(hole));
         }
         if una > self.rescue_point { self.board.last_unsacked().map(Next::Rescue) } else { None }
+    }
+
+    /// Goes over its state.
+    fn walk(&mut self, walk: &mut Walk, id: FlowId, mss: u64) {
+        walk.same((self.dst, self.bytes, self.urgent, self.cwr, self.queued));
+        walk.same((self.hello == Hello::Done, self.phase as u8, self.last.1));
+        walk.refuse_if(self.hello != Hello::Done, "a connection is being opened");
+        walk.refuse_if(self.sampler.is_some(), "a congestion control measures delivery rates");
+        walk.past(&mut self.last.0);
+        let una = self.board.una();
+        let points = [&mut self.recovery_point, &mut self.rescue_point, &mut self.reduced_at, &mut self.full_at];
+        points.into_iter().chain(&mut self.timed_out).for_each(|point| walk.passed(id, mss, point, una));
+        self.board.walk(walk, id, mss);
+        self.rtt.walk(walk);
+        self.control.walk(id, una * mss, walk);
+        walk.count(&mut self.sent_packets);
+        walk.count(&mut self.resent_packets);
     }
 
     /// It could send more than it does, so that rates tell nothing for now.

@@ -4,7 +4,7 @@
 
 use catalogue::Transport;
 use node::packet::flags;
-use node::{FlowMap, Packet};
+use node::{FlowMap, Packet, Walk};
 use run::Plan;
 
 /// What has come to the hosts of a part.
@@ -51,6 +51,20 @@ impl FirstTime {
             // Of a packet that brings some bytes again only these are left out.
             self.bytes += u64::from(packet.wire_bytes) - (payload - new);
         }
+    }
+
+    /// Goes over what has come.
+    pub fn walk(&mut self, walk: &mut Walk) {
+        walk.count(&mut self.bytes);
+        self.flows.walk(walk, |walk, flow, came| {
+            // Flows that are whole stay here, and nothing of them moves.
+            walk.sequence(flow, 1, &mut came.until);
+            walk.same(came.later.len());
+            for (from, to) in &mut came.later {
+                walk.sequence(flow, 1, from);
+                walk.sequence(flow, 1, to);
+            }
+        });
     }
 
     /// How many bytes have come since this was last asked.

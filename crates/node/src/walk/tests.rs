@@ -1,0 +1,127 @@
+use super::*;
+
+const PERIOD: u64 = 100;
+
+/// A flow that sends a packet in each period, with a timer that is moved with each and one that is not.
+#[derive(Clone, Debug, PartialEq)]
+struct Sender {
+    now: Time,
+    next: u64,
+    timer: Time,
+    appointment: Time,
+    last: Option<Time>,
+    reduced: u64,
+    window: u64,
+    sent: u64,
+}
+
+impl Sender {
+    fn new() -> Sender {
+        let (now, appointment) = (Time::from_ps(1_000), Time::from_ps(50_000));
+        let timer = now + Duration::from_ps(7);
+        Sender { now, next: 12, timer, appointment, last: Some(now), reduced: 3, window: 10, sent: 400 }
+    }
+
+    fn send(&mut self) {
+        let period = Duration::from_ps(PERIOD);
+        (self.now, self.timer, self.last) = (self.now + period, self.timer + period, self.last.map(|at| at + period));
+        self.next += 2;
+        self.sent += 5;
+    }
+
+    fn walk(&mut self, walk: &mut Walk) {
+        walk.part("sender", 4);
+        walk.same(self.window);
+        walk.sequence(FlowId(1), 1_000, &mut self.next);
+        walk.passed(FlowId(1), 1_000, &mut self.reduced, 11);
+        walk.time(&mut self.timer);
+        walk.time(&mut self.appointment);
+        walk.same(self.last.is_some());
+        self.last.iter_mut().for_each(|last| walk.past(last));
+        walk.count(&mut self.sent);
+    }
+
+    fn notes(&mut self) -> Notes {
+        let mut walk = Walk::note(self.now, Arc::default());
+        self.walk(&mut walk);
+        walk.finish().expect("nobody refuses").expect("notes are taken")
+    }
+
+    fn found(&mut self, change: impl FnOnce(&mut Sender)) -> Result<Recurrence, Differs> {
+        let before = self.notes();
+        self.send();
+        change(self);
+        recurrence(&before, &self.notes())
+    }
+}
+
+#[test]
+fn a_state_that_recurs_moves_as_if_all_periods_had_happened() {
+    let mut sender = Sender::new();
+    let found = sender.found(|_| {}).expect("it recurs");
+    assert_eq!(found.period, Duration::from_ps(PERIOD));
+    assert_eq!((found.until, &found.flows[..]), (sender.appointment, &[(FlowId(1), 2_000, 14_000)][..]));
+    let mut through = sender.clone();
+    (0..30).for_each(|_| through.send());
+    let mut walk = Walk::ahead(sender.now, Arc::default(), found.moves, 30);
+    sender.walk(&mut walk);
+    assert!(walk.finish().is_ok());
+    sender.now = through.now;
+    assert_eq!(sender, through);
+}
+
+#[test]
+fn what_is_not_as_it_was_is_named() {
+    let of = |change: fn(&mut Sender)| {
+        let differs = Sender::new().found(change).expect_err("it does not recur");
+        (differs.part, differs.node, differs.what)
+    };
+    assert_eq!(of(|sender| sender.window += 1), ("sender", 4, "a value"));
+    assert_eq!(of(|sender| sender.timer += Duration::from_ps(1)), ("sender", 4, "a time"));
+    assert_eq!(of(|sender| sender.last = None), ("sender", 4, "a value"));
+    assert_eq!(of(|sender| sender.reduced = 11), ("sender", 4, "a value"));
+    assert_eq!(of(|sender| sender.appointment = Time::from_ps(1_050)), ("sender", 4, "a time"));
+    // Two positions of one flow are apart by more than they were.
+    let apart = |sender: &mut Sender| {
+        let mut walk = Walk::note(sender.now, Arc::default());
+        walk.sequence(FlowId(1), 1_000, &mut sender.next);
+        walk.sequence(FlowId(1), 1, &mut sender.sent);
+        walk.finish().expect("nobody refuses").expect("notes are taken")
+    };
+    let mut sender = Sender::new();
+    let before = apart(&mut sender);
+    sender.send();
+    assert_eq!(recurrence(&before, &apart(&mut sender)).expect_err("apart").what, "how far a flow has come");
+}
+
+#[test]
+fn an_appointment_that_has_passed_is_not_one() {
+    let mut sender = Sender::new();
+    sender.appointment = sender.now + Duration::from_ps(PERIOD / 2);
+    assert_eq!(sender.found(|_| {}).expect_err("it is due").what, "an appointment that was not kept");
+}
+
+#[test]
+fn times_that_have_passed_are_all_alike_and_turns_count_by_their_distance() {
+    let at = |now: u64, until: u64, turns: [u32; 2]| {
+        let (mut until, mut turns) = (Time::from_ps(until), turns);
+        let mut walk = Walk::note(Time::from_ps(now), Arc::default());
+        walk.part("nic", 0);
+        walk.expired(&mut until);
+        turns.iter_mut().for_each(|turn| walk.turn("epoch", turn));
+        walk.finish().expect("nobody refuses").expect("notes are taken")
+    };
+    assert!(recurrence(&at(100, 90, [7, 5]), &at(200, 20, [9, 7])).is_ok());
+    assert!(recurrence(&at(100, 190, [7, 5]), &at(200, 290, [9, 7])).is_ok());
+    assert!(recurrence(&at(100, 190, [7, 5]), &at(200, 150, [9, 7])).is_err());
+    assert_eq!(recurrence(&at(100, 90, [7, 5]), &at(200, 20, [9, 6])).expect_err("apart").what, "epoch");
+}
+
+#[test]
+fn who_refuses_is_asked_why() {
+    let mut walk = Walk::note(Time::ZERO, Arc::default());
+    walk.refuse_if(false, "no");
+    walk.refuse_if(true, "first");
+    walk.refuse("second");
+    assert_eq!(walk.finish().expect_err("refused"), "first");
+}

@@ -1,0 +1,306 @@
+//! A run that skips what repeats: see [`node::walk`].
+//!
+//! Between skips the run is an ordinary one. Now and then it listens: it logs what comes to each node, and looks for a
+//! period in that. If it finds one, it notes the whole state, goes on for a period, and notes it again. If the state has
+//! recurred, it moves it ahead by as many periods as there are before the next appointment, or before a flow nears its
+//! end. Digests are those of the whole run: what was logged of the period goes into them once for each period that is
+//! skipped. So the results are those of a run without skips, to the last bit.
+//!
+//! The period is that of the whole network, and not of its parts that share no flow, though those may recur sooner. What
+//! a flow's end brings about elsewhere is then never missed, and nothing has to be taken back.
+//!
+//! Listening gets rarer and longer while it finds nothing, and begins anew when a flow starts or ends.
+
+use std::sync::Arc;
+
+use driver::{Log, Probe, header_walks};
+use engine::{Bounds, Ended, Outcome};
+use node::Walk;
+use node::walk::{HeaderWalk, Notes, Recurrence, recurrence};
+use run::Plan;
+use serde::Serialize;
+use units::{Duration, Time};
+
+use crate::part::Part;
+
+/// What was skipped.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Skipped {
+    /// How often.
+    pub skips: u64,
+    /// Simulated time, in picoseconds.
+    pub time_ps: u64,
+    /// Packets that passed a link in that time, each link once.
+    pub packet_hops: u64,
+    /// The last reason for which nothing was skipped, if there was one.
+    pub reason: Option<String>,
+}
+
+/// Listening begins with the time that so many full packets take on a host's link.
+const FIRST_PACKETS: u64 = 24;
+/// It never takes longer than so many packets do.
+const MOST_PACKETS: u64 = 24 << 9;
+/// A node whose arrivals do not repeat so often has no period.
+const REPEATS: usize = 2;
+/// The state may recur after several periods of what comes to nodes, as where a sender counts the packets of a window.
+/// So many are tried at first, and twice as many whenever that was in vain: most states that do not recur at once are
+/// still settling.
+const FIRST_MULTIPLES: u32 = 2;
+/// No more than so many are ever tried.
+const MOST_MULTIPLES: u32 = 128;
+
+/// A run under way.
+struct Run<'a, P: Probe, W: FnMut(Time, u64) -> bool> {
+    plan: &'a Plan,
+    parts: &'a mut [Part<P>],
+    threads: usize,
+    bounds: Bounds,
+    watch: W,
+    headers: Arc<[HeaderWalk]>,
+    /// All that was due before has happened.
+    now: Time,
+    windows: u64,
+    skipped: Skipped,
+}
+
+/// Runs to the end.
+pub(crate) fn run<P: Probe>(
+    plan: &Plan,
+    parts: &mut [Part<P>],
+    threads: usize,
+    bounds: Bounds,
+    watch: impl FnMut(Time, u64) -> bool,
+) -> (Outcome, Skipped) {
+    let headers = header_walks(plan);
+    let skipped = Skipped::default();
+    let mut run = Run { plan, parts, threads, bounds, watch, headers, now: Time::ZERO, windows: 0, skipped };
+    let (end, ended) = run.until_over();
+    (Outcome { end, ended, windows: run.windows, open_until: None }, run.skipped)
+}
+
+/// The run is over.
+struct Over {
+    end: Time,
+    ended: Ended,
+}
+
+impl<P: Probe, W: FnMut(Time, u64) -> bool> Run<'_, P, W> {
+    fn until_over(&mut self) -> (Time, Ended) {
+        // There is a host, or nothing would be sent.
+        let packet = self.plan.sites[0].nic_rate.transmit(u64::from(self.plan.sites[0].mtu_bytes));
+        let (mut span, mut told, mut multiples) = (packet * FIRST_PACKETS, 0, FIRST_MULTIPLES);
+        loop {
+            let step = self.listen(span).and_then(|found| {
+                let Some(mut period) = found else { return Ok(false) };
+                let any = self.skip(&mut period, multiples)?;
+                while any && self.skip(&mut period, 1)? {}
+                Ok(any)
+            });
+            let tells = self.tells();
+            match step {
+                Err(Over { end, ended }) => return (end, ended),
+                Ok(skipped) if skipped || tells != told => {
+                    (span, multiples) = (packet * FIRST_PACKETS, FIRST_MULTIPLES);
+                }
+                Ok(_) => {
+                    // Nobody listens for as long again.
+                    if let Err(Over { end, ended }) = self.go(span) {
+                        return (end, ended);
+                    }
+                    span = (span * 2).min(packet * MOST_PACKETS);
+                    multiples = (2 * multiples).min(MOST_MULTIPLES);
+                }
+            }
+            told = tells;
+        }
+    }
+
+    /// How much hosts have recorded of flows.
+    fn tells(&self) -> usize {
+        self.parts.iter().flat_map(|part| &part.0.hosts).map(|slot| slot.host.records.len()).sum()
+    }
+
+    /// Goes on for some time.
+    fn go(&mut self, span: Duration) -> Result<(), Over> {
+        let pause = self.now.saturating_add(span);
+        let bounds = Bounds { pause, ..self.bounds };
+        let Outcome { end, ended, windows, open_until } =
+            engine::run(self.parts, self.threads, bounds, &mut self.watch);
+        self.windows += windows;
+        self.bounds.open_until = open_until;
+        if ended != Ended::Paused {
+            // The end of no window is not the end of time that has passed.
+            let end = if end == Time::ZERO { self.now } else { end };
+            return Err(Over { end, ended });
+        }
+        self.now = pause;
+        Ok(())
+    }
+
+    /// The same, and logs what happens.
+    fn log(&mut self, span: Duration) -> Result<Vec<Log>, Over> {
+        self.parts.iter_mut().for_each(|part| part.0.log = Some(Box::default()));
+        let over = self.go(span);
+        let logs = self.parts.iter_mut().map(|part| *part.0.log.take().expect("just set")).collect();
+        over.map(|()| logs)
+    }
+
+    /// Listens for some time for a period of the whole network.
+    fn listen(&mut self, span: Duration) -> Result<Option<Duration>, Over> {
+        let since = self.now.saturating_add(span / 2);
+        let logs = self.log(span)?;
+        let mut period = 1;
+        for log in &logs {
+            for arrivals in by_node(log, since) {
+                let Some(of_node) = period_of(&arrivals) else {
+                    self.skipped.reason = Some("no period was found in what comes to nodes".to_owned());
+                    return Ok(None);
+                };
+                period = match lcm(period, of_node).filter(|&period| period <= 4 * span.ps()) {
+                    Some(period) => period,
+                    None => {
+                        self.skipped.reason = Some("nodes have periods without a short common multiple".to_owned());
+                        return Ok(None);
+                    }
+                };
+            }
+        }
+        Ok((period > 1).then(|| Duration::from_ps(period)))
+    }
+
+    /// Goes on until the state has recurred, for some multiple of the time after which packets recur, and skips as many
+    /// periods as it can. Returns whether it has skipped any; if so, `period` is the one of the state.
+    fn skip(&mut self, period: &mut Duration, most_multiples: u32) -> Result<bool, Over> {
+        let before = self.note();
+        let Some(before) = self.or_reason(before) else { return Ok(false) };
+        let hops_before = self.packet_hops();
+        let mut logs: Vec<Log> = self.parts.iter().map(|_| Log::default()).collect();
+        let mut multiple = 0;
+        let found = loop {
+            multiple += 1;
+            for (all, more) in logs.iter_mut().zip(self.log(*period)?) {
+                all.arrivals.extend(more.arrivals);
+                all.events.extend(more.events);
+            }
+            let after = self.note();
+            let Some(after) = self.or_reason(after) else { return Ok(false) };
+            match recurrence(&before, &after) {
+                Ok(found) => break found,
+                Err(_) if multiple < most_multiples => {}
+                Err(differs) => {
+                    let reason = format!("{} {}: {} differs", differs.part, differs.node, differs.what);
+                    return Ok(self.or_reason(Err(reason)).unwrap_or(false));
+                }
+            }
+        };
+        let hops = self.packet_hops() - hops_before;
+        *period = found.period;
+        let period = found.period;
+        let times = self.times(&found);
+        if times == 0 {
+            return Ok(false);
+        }
+        let mut walk = Walk::ahead(self.now, self.headers.clone(), found.moves.clone(), times);
+        self.parts.iter_mut().for_each(|part| part.0.walk(&mut walk));
+        walk.finish().expect("the same walk was possible just before");
+        for (part, log) in self.parts.iter_mut().zip(&logs) {
+            part.0.repeat_digests(log, period, times);
+        }
+        self.skip_windows(&logs, period, times);
+        self.now += period * times;
+        self.skipped.skips += 1;
+        self.skipped.time_ps += period.ps() * times;
+        self.skipped.packet_hops += hops * times;
+        Ok(true)
+    }
+
+    fn or_reason<T>(&mut self, found: Result<T, String>) -> Option<T> {
+        found.map_err(|reason| self.skipped.reason = Some(reason)).ok()
+    }
+
+    fn packet_hops(&self) -> u64 {
+        self.parts.iter().map(|part| part.0.packet_hops).sum()
+    }
+
+    /// Notes the whole state.
+    fn note(&mut self) -> Result<Notes, String> {
+        let mut walk = Walk::note(self.now, self.headers.clone());
+        self.parts.iter_mut().for_each(|part| part.0.walk(&mut walk));
+        Ok(walk.finish()?.expect("notes are taken"))
+    }
+
+    /// How many periods can be skipped.
+    fn times(&self, Recurrence { period, until, flows, .. }: &Recurrence) -> u64 {
+        let until = (*until).min(self.bounds.horizon);
+        let before_appointments = until.since(self.now).ps() / period.ps();
+        // The last packet of a flow may be shorter than those before it.
+        let packet = u64::from(self.plan.sites[0].mtu_bytes);
+        let before_ends = |&(flow, bytes, last): &(_, u64, u64)| {
+            self.plan.flows.get(flow).bytes.saturating_sub(last + 2 * packet) / bytes
+        };
+        flows.iter().map(before_ends).fold(before_appointments, u64::min)
+    }
+
+    /// The windows that would have begun in the time that is skipped, since decisions are taken at their ends. They
+    /// follow from the times of events alone.
+    fn skip_windows(&mut self, logs: &[Log], period: Duration, times: u64) {
+        let (period, from) = (period.ps(), self.now.ps());
+        let mut events: Vec<u64> = logs.iter().flat_map(|log| &log.events).map(|at| at.ps() + period - from).collect();
+        events.sort_unstable();
+        events.dedup();
+        let end = from + period * times;
+        let mut window_end = self.bounds.open_until.map_or(from, Time::ps);
+        while window_end < end {
+            let (round, within) = ((window_end - from) / period, (window_end - from) % period);
+            let next = events.partition_point(|&at| at < within);
+            let at = events.get(next).or(events.first()).expect("what recurs has events");
+            let begin = from + (round + u64::from(next == events.len())) * period + at;
+            if begin >= end {
+                break;
+            }
+            window_end = (begin + self.bounds.lookahead.ps()).min(self.bounds.horizon.ps());
+            self.windows += 1;
+        }
+        self.bounds.open_until = (window_end > end).then(|| Time::from_ps(window_end));
+    }
+}
+
+/// What has come to each node since then: the time since what came before it, and what it was.
+fn by_node(log: &Log, since: Time) -> Vec<Vec<(u64, u64)>> {
+    let nodes = log.arrivals.iter().map(|of| of.0 as usize + 1).max().unwrap_or(0);
+    let mut last = vec![None; nodes];
+    let mut arrivals = vec![Vec::new(); nodes];
+    for &(node, at, what) in log.arrivals.iter().filter(|of| of.1 >= since) {
+        if let Some(last) = last[node as usize].replace(at) {
+            arrivals[node as usize].push(((at - last).ps(), what));
+        }
+    }
+    arrivals.retain(|of| !of.is_empty());
+    arrivals
+}
+
+/// The shortest time after which arrivals repeat, in picoseconds, if they do so often enough.
+fn period_of(arrivals: &[(u64, u64)]) -> Option<u64> {
+    // How long a beginning ends where the first so many end (Knuth, Morris and Pratt).
+    let mut matched = vec![0; arrivals.len()];
+    for end in 1..arrivals.len() {
+        let mut of: usize = matched[end - 1];
+        while of > 0 && arrivals[of] != arrivals[end] {
+            of = matched[of - 1];
+        }
+        matched[end] = of + usize::from(arrivals[of] == arrivals[end]);
+    }
+    let count = arrivals.len() - matched.last()?;
+    (count * REPEATS <= arrivals.len()).then(|| arrivals[..count].iter().map(|of| of.0).sum())
+}
+
+fn lcm(one: u64, other: u64) -> Option<u64> {
+    let (mut rest, mut divisor) = (one, other);
+    while rest > 0 {
+        (rest, divisor) = (divisor % rest, rest);
+    }
+    (one / divisor.max(1)).checked_mul(other)
+}
+
+#[cfg(test)]
+mod tests;
