@@ -33,7 +33,8 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
         for source in 0..self.sources() {
             let mut at = self.links.agenda.get(source);
             if source == TIMELINE {
-                walk.outside(at);
+                // Samples change nothing: who moves the state ahead asks for them ([`Driver::next_sample_at`]).
+                walk.outside(self.timeline.changes.last().map_or(Time::MAX, |change| change.0));
             } else {
                 let before = at;
                 walk.time(&mut at);
@@ -73,8 +74,14 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
         self.probe.walk(walk);
     }
 
-    /// Takes what has been logged of a period so many times into the digests of nodes, as if it had happened again.
-    pub fn repeat_digests(&mut self, log: &Log, period: Duration, times: u64) {
+    /// When the next sample is taken; [`Time::MAX`] for never.
+    pub fn next_sample_at(&self) -> Time {
+        self.timeline.sample_at
+    }
+
+    /// Takes what has been logged of a period so many times into the digests of nodes, as if it had happened again. The
+    /// first of these times is `since` after the end of the one that was logged.
+    pub fn repeat_digests(&mut self, log: &Log, since: Duration, period: Duration, times: u64) {
         let hosts = self.hosts.len();
         let mut by_node = vec![Vec::new(); hosts + self.switches.len()];
         for &(node, at, what) in &log.arrivals {
@@ -85,7 +92,7 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
                 None => &mut self.hosts[node].host.digest,
                 Some(switch) => &mut self.switches[switch].digest,
             };
-            let mut shift = 0;
+            let mut shift = since.ps();
             for _ in 0..times {
                 shift += period.ps();
                 for &(at, what) in arrivals {

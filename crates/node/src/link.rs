@@ -92,8 +92,8 @@ pub trait QueueDiscipline: Send {
     /// [`QueueDiscipline::holds_back`], for queues that belong to roots.
     fn presses(&self, _port: PortId, _root: Cause, _ingress: PortId, _see: &mut dyn FnMut(Cause)) {}
 
-    /// Goes over its state, so that a run whose state recurs may be moved ahead. What waits in the ports' own queues has
-    /// been gone over.
+    /// Goes over its state, so that a run whose state recurs may be moved ahead. What waits in the ports' own queues
+    /// has been gone over.
     fn walk(&mut self, walk: &mut Walk, _pool: &mut Pool) {
         walk.refuse("a flow control, or a transport's queues, do not say what of their state moves");
     }

@@ -1,15 +1,17 @@
 //! A run that skips what repeats: see [`node::walk`].
 //!
 //! Between skips the run is an ordinary one. Now and then it listens: it logs what comes to each node, and looks for a
-//! period in that. If it finds one, it notes the whole state, goes on for a period, and notes it again. If the state has
-//! recurred, it moves it ahead by as many periods as there are before the next appointment, or before a flow nears its
-//! end. Digests are those of the whole run: what was logged of the period goes into them once for each period that is
+//! period in that. If it finds one, it notes the whole state, goes on for a period, and notes it again. If the state
+//! has recurred, it moves it ahead by as many periods as there are before the next appointment, or before a flow nears
+//! its end. A sample changes nothing: the period in which one is taken is simulated, and what follows is skipped again.
+//! Digests are those of the whole run: what was logged of the period goes into them once for each period that is
 //! skipped. So the results are those of a run without skips, to the last bit.
 //!
-//! The period is that of the whole network, and not of its parts that share no flow, though those may recur sooner. What
-//! a flow's end brings about elsewhere is then never missed, and nothing has to be taken back.
+//! The period is that of the whole network, and not of its parts that share no flow, though those may recur sooner.
+//! What a flow's end brings about elsewhere is then never missed, and nothing has to be taken back.
 //!
-//! Listening gets rarer and longer while it finds nothing, and begins anew when a flow starts or ends.
+//! Listening gets longer while it finds nothing, and begins anew when a flow starts or ends. Where it has mostly been in
+//! vain, it pauses in between, so that traffic that never repeats costs little more than in an ordinary run.
 
 use std::sync::Arc;
 
@@ -40,6 +42,12 @@ pub struct Skipped {
 const FIRST_PACKETS: u64 = 24;
 /// It never takes longer than so many packets do.
 const MOST_PACKETS: u64 = 24 << 9;
+/// As long as it has been in vain less often than this, it does not take longer.
+const EAGER: u32 = 4;
+/// So many times it does not ask whether it pays.
+const HOPE: u64 = 64;
+/// Where it does not pay, it pauses for so many times as long.
+const PAUSE: u64 = 8;
 /// A node whose arrivals do not repeat so often has no period.
 const REPEATS: usize = 2;
 /// The state may recur after several periods of what comes to nodes, as where a sender counts the packets of a window.
@@ -60,6 +68,8 @@ struct Run<'a, P: Probe, W: FnMut(Time, u64) -> bool> {
     /// All that was due before has happened.
     now: Time,
     windows: u64,
+    /// How often it has listened.
+    listened: u64,
     skipped: Skipped,
 }
 
@@ -73,7 +83,8 @@ pub(crate) fn run<P: Probe>(
 ) -> (Outcome, Skipped) {
     let headers = header_walks(plan);
     let skipped = Skipped::default();
-    let mut run = Run { plan, parts, threads, bounds, watch, headers, now: Time::ZERO, windows: 0, skipped };
+    let mut run =
+        Run { plan, parts, threads, bounds, watch, headers, now: Time::ZERO, windows: 0, listened: 0, skipped };
     let (end, ended) = run.until_over();
     (Outcome { end, ended, windows: run.windows, open_until: None }, run.skipped)
 }
@@ -88,31 +99,41 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Run<'_, P, W> {
     fn until_over(&mut self) -> (Time, Ended) {
         // There is a host, or nothing would be sent.
         let packet = self.plan.sites[0].nic_rate.transmit(u64::from(self.plan.sites[0].mtu_bytes));
-        let (mut span, mut told, mut multiples) = (packet * FIRST_PACKETS, 0, FIRST_MULTIPLES);
+        let first = packet * FIRST_PACKETS;
+        let (mut span, mut told, mut vain) = (first, 0, 0u32);
         loop {
             let step = self.listen(span).and_then(|found| {
                 let Some(mut period) = found else { return Ok(false) };
+                let multiples = (FIRST_MULTIPLES << vain.min(31)).min(MOST_MULTIPLES);
                 let any = self.skip(&mut period, multiples)?;
                 while any && self.skip(&mut period, 1)? {}
                 Ok(any)
             });
             let tells = self.tells();
-            match step {
+            let skipped = match step {
                 Err(Over { end, ended }) => return (end, ended),
-                Ok(skipped) if skipped || tells != told => {
-                    (span, multiples) = (packet * FIRST_PACKETS, FIRST_MULTIPLES);
-                }
-                Ok(_) => {
-                    // Nobody listens for as long again.
-                    if let Err(Over { end, ended }) = self.go(span) {
-                        return (end, ended);
-                    }
-                    span = (span * 2).min(packet * MOST_PACKETS);
-                    multiples = (2 * multiples).min(MOST_MULTIPLES);
-                }
+                Ok(skipped) => skipped,
+            };
+            if skipped || tells != told {
+                (span, vain) = (first, 0);
+            } else {
+                vain += 1;
+                span = if vain < EAGER { first } else { (span * 2).min(packet * MOST_PACKETS) };
             }
             told = tells;
+            self.listened += 1;
+            if !skipped && !self.pays() {
+                // Nobody listens for most of the time.
+                if let Err(Over { end, ended }) = self.go(span * PAUSE) {
+                    return (end, ended);
+                }
+            }
         }
+    }
+
+    /// Whether at least as much has been skipped as has not; at first there is hope.
+    fn pays(&self) -> bool {
+        self.listened < HOPE || 2 * self.skipped.packet_hops >= self.packet_hops()
     }
 
     /// How much hosts have recorded of flows.
@@ -193,25 +214,43 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Run<'_, P, W> {
                 }
             }
         };
-        let hops = self.packet_hops() - hops_before;
         *period = found.period;
-        let period = found.period;
-        let times = self.times(&found);
-        if times == 0 {
-            return Ok(false);
+        let hops = self.packet_hops() - hops_before;
+        self.skip_periods(&found, &Period::new(logs, hops, found.period, self.now))
+    }
+
+    /// Skips as many periods as it can, and simulates those in which samples are taken.
+    fn skip_periods(&mut self, found: &Recurrence, period: &Period) -> Result<bool, Over> {
+        let until = found.until.min(self.bounds.horizon);
+        let (mut left, mut any) = (self.before_ends(found), false);
+        loop {
+            let sample = self.parts[0].0.next_sample_at();
+            let times = (until.min(sample).since(self.now).ps() / period.length.ps()).min(left);
+            if times > 0 {
+                self.move_ahead(found, period, times);
+                (left, any) = (left - times, true);
+            }
+            if left == 0 || self.now + period.length > until {
+                return Ok(any);
+            }
+            self.go(period.length)?;
+            left -= 1;
         }
+    }
+
+    /// Moves everything ahead by so many periods.
+    fn move_ahead(&mut self, found: &Recurrence, period: &Period, times: u64) {
         let mut walk = Walk::ahead(self.now, self.headers.clone(), found.moves.clone(), times);
         self.parts.iter_mut().for_each(|part| part.0.walk(&mut walk));
         walk.finish().expect("the same walk was possible just before");
-        for (part, log) in self.parts.iter_mut().zip(&logs) {
-            part.0.repeat_digests(log, period, times);
+        for (part, log) in self.parts.iter_mut().zip(&period.logs) {
+            part.0.repeat_digests(log, self.now - period.end, period.length, times);
         }
-        self.skip_windows(&logs, period, times);
-        self.now += period * times;
+        self.skip_windows(period, times);
+        self.now += period.length * times;
         self.skipped.skips += 1;
-        self.skipped.time_ps += period.ps() * times;
-        self.skipped.packet_hops += hops * times;
-        Ok(true)
+        self.skipped.time_ps += period.length.ps() * times;
+        self.skipped.packet_hops += period.hops * times;
     }
 
     fn or_reason<T>(&mut self, found: Result<T, String>) -> Option<T> {
@@ -229,32 +268,27 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Run<'_, P, W> {
         Ok(walk.finish()?.expect("notes are taken"))
     }
 
-    /// How many periods can be skipped.
-    fn times(&self, Recurrence { period, until, flows, .. }: &Recurrence) -> u64 {
-        let until = (*until).min(self.bounds.horizon);
-        let before_appointments = until.since(self.now).ps() / period.ps();
+    /// How many periods there are before a flow nears its end.
+    fn before_ends(&self, found: &Recurrence) -> u64 {
         // The last packet of a flow may be shorter than those before it.
         let packet = u64::from(self.plan.sites[0].mtu_bytes);
-        let before_ends = |&(flow, bytes, last): &(_, u64, u64)| {
+        let of = |&(flow, bytes, last): &(_, u64, u64)| {
             self.plan.flows.get(flow).bytes.saturating_sub(last + 2 * packet) / bytes
         };
-        flows.iter().map(before_ends).fold(before_appointments, u64::min)
+        found.flows.iter().map(of).min().unwrap_or(u64::MAX)
     }
 
     /// The windows that would have begun in the time that is skipped, since decisions are taken at their ends. They
     /// follow from the times of events alone.
-    fn skip_windows(&mut self, logs: &[Log], period: Duration, times: u64) {
-        let (period, from) = (period.ps(), self.now.ps());
-        let mut events: Vec<u64> = logs.iter().flat_map(|log| &log.events).map(|at| at.ps() + period - from).collect();
-        events.sort_unstable();
-        events.dedup();
-        let end = from + period * times;
+    fn skip_windows(&mut self, period: &Period, times: u64) {
+        let (length, from, events) = (period.length.ps(), self.now.ps(), &period.events);
+        let end = from + length * times;
         let mut window_end = self.bounds.open_until.map_or(from, Time::ps);
         while window_end < end {
-            let (round, within) = ((window_end - from) / period, (window_end - from) % period);
+            let (round, within) = ((window_end - from) / length, (window_end - from) % length);
             let next = events.partition_point(|&at| at < within);
             let at = events.get(next).or(events.first()).expect("what recurs has events");
-            let begin = from + (round + u64::from(next == events.len())) * period + at;
+            let begin = from + (round + u64::from(next == events.len())) * length + at;
             if begin >= end {
                 break;
             }
@@ -262,6 +296,29 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Run<'_, P, W> {
             self.windows += 1;
         }
         self.bounds.open_until = (window_end > end).then(|| Time::from_ps(window_end));
+    }
+}
+
+/// What happens in a period.
+struct Period {
+    length: Duration,
+    /// When the one ended that was logged.
+    end: Time,
+    /// By part.
+    logs: Vec<Log>,
+    /// When events take place, in picoseconds since its beginning.
+    events: Vec<u64>,
+    /// Packets that come out of links.
+    hops: u64,
+}
+
+impl Period {
+    fn new(logs: Vec<Log>, hops: u64, length: Duration, end: Time) -> Period {
+        let since = |at: &Time| at.ps() + length.ps() - end.ps();
+        let mut events: Vec<u64> = logs.iter().flat_map(|log| &log.events).map(since).collect();
+        events.sort_unstable();
+        events.dedup();
+        Period { length, end, logs, events, hops }
     }
 }
 

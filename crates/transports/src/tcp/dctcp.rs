@@ -166,8 +166,8 @@ impl Control for Dctcp {
         self.reno.window_bytes()
     }
 
-    /// Without marks `alpha` only decays, and nothing asks for it. So the window of data that is being observed need not
-    /// be where it was a period ago, if all acknowledgements are alike: it is moved on by as many of them.
+    /// Without marks `alpha` only decays, and nothing asks for it. So the window of data that is being observed need
+    /// not be where it was a period ago, if all acknowledgements are alike: it is moved on by as many of them.
     fn walk(&mut self, flow: FlowId, una: u64, walk: &mut Walk) {
         self.reno.walk(flow, una, walk);
         walk.same((self.marked, self.marked_windows));

@@ -2,15 +2,23 @@
 //! plot it as utilisation (their program adds a packet's size when its number is new to the receiver), and so do most
 //! papers.
 
+use std::sync::Arc;
+
 use catalogue::Transport;
 use node::packet::flags;
 use node::{FlowMap, Packet, Walk};
-use run::Plan;
+use run::{FlowTable, Plan};
+use rustc_hash::FxHashSet;
+use units::FlowId;
 
 /// What has come to the hosts of a part.
 pub(super) struct FirstTime {
     transports: Vec<Transport>,
+    table: Arc<FlowTable>,
+    /// Flows of which something has come, and not all.
     flows: FlowMap<Came>,
+    /// Flows that are whole.
+    whole: FxHashSet<FlowId>,
     /// Bytes on the wire since they were last taken.
     bytes: u64,
 }
@@ -18,6 +26,8 @@ pub(super) struct FirstTime {
 /// Which bytes of a message have come: all below `until`, and beyond it the ranges of `later`, in order and apart.
 #[derive(Default)]
 struct Came {
+    /// Those of the message.
+    bytes: u64,
     until: u64,
     later: Vec<(u64, u64)>,
 }
@@ -25,7 +35,13 @@ struct Came {
 impl FirstTime {
     /// Nothing has come yet.
     pub fn new(plan: &Plan) -> FirstTime {
-        FirstTime { transports: plan.transports.clone(), flows: FlowMap::default(), bytes: 0 }
+        FirstTime {
+            transports: plan.transports.clone(),
+            table: plan.flows.clone(),
+            flows: FlowMap::default(),
+            whole: FxHashSet::default(),
+            bytes: 0,
+        }
     }
 
     /// A packet has come to a host.
@@ -42,7 +58,11 @@ impl FirstTime {
         let from = transport.payload_offset(packet);
         let slot = match self.flows.slot(packet.flow) {
             Some(slot) => slot,
-            None => self.flows.insert(packet.flow, Came::default()),
+            None if self.whole.contains(&packet.flow) => return,
+            None => {
+                let bytes = self.table.try_get(packet.flow).map_or(u64::MAX, |flow| flow.bytes);
+                self.flows.insert(packet.flow, Came { bytes, ..Came::default() })
+            }
         };
         let (_, came) = self.flows.get_mut(slot).expect("just found or made");
         let payload = u64::from(packet.payload_bytes);
@@ -50,14 +70,18 @@ impl FirstTime {
         if new > 0 {
             // Of a packet that brings some bytes again only these are left out.
             self.bytes += u64::from(packet.wire_bytes) - (payload - new);
+            if came.until == came.bytes {
+                self.flows.remove(slot);
+                self.whole.insert(packet.flow);
+            }
         }
     }
 
     /// Goes over what has come.
     pub fn walk(&mut self, walk: &mut Walk) {
         walk.count(&mut self.bytes);
+        walk.same(self.whole.len());
         self.flows.walk(walk, |walk, flow, came| {
-            // Flows that are whole stay here, and nothing of them moves.
             walk.sequence(flow, 1, &mut came.until);
             walk.same(came.later.len());
             for (from, to) in &mut came.later {
