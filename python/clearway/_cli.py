@@ -118,6 +118,13 @@ def run(
             "one by links that are simulated alone: see docs/links.md."
         ),
     ] = "packet",
+    fast_forward: Annotated[
+        str | None,
+        typer.Option(
+            help='"exact" skips what repeats, with the same results; "approximate" also moves steady flows ahead by '
+            "what they do on average: see docs/acceleration.md."
+        ),
+    ] = None,
     threads: Threads = None,
     parts: Annotated[
         int | None,
@@ -139,7 +146,9 @@ def run(
     json_: Json = False,
 ) -> None:
     """Simulate a scenario and write its results."""
-    read = read_scenarios([scenario], set_, seed, load)[0].with_(transport=transport, flow_control=flow_control)
+    read = read_scenarios([scenario], set_, seed, load)[0].with_(
+        transport=transport, flow_control=flow_control, fast_forward=fast_forward
+    )
     some = {"flow": trace_flow, "class": trace_class, "host": trace_host, "link": trace_link}
     read = _cli_trace.recorded(read, trace, **some, **{"from": trace_from, "until": trace_until})
     captured: dict[str, Any] = {"pcap": _pcap.places("--pcap", pcap)}

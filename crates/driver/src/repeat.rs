@@ -5,7 +5,7 @@ use std::sync::Arc;
 use node::Walk;
 use node::walk::HeaderWalk;
 use run::Plan;
-use units::{Duration, Time};
+use units::{Duration, Time, mix};
 
 use crate::links::TIMELINE;
 use crate::nodes::hash_what;
@@ -77,6 +77,18 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
     /// When the next sample is taken; [`Time::MAX`] for never.
     pub fn next_sample_at(&self) -> Time {
         self.timeline.sample_at
+    }
+
+    /// Takes the sample that is due at `now`. Nothing else is: what was due before has been moved behind it.
+    pub fn sample(&mut self, now: Time) {
+        self.timeline(now);
+    }
+
+    /// Tells the digests of all nodes that so much time was skipped, in which nobody knows what came.
+    pub fn mark_digests(&mut self, time: Duration) {
+        let hosts = self.hosts.iter_mut().map(|slot| &mut slot.host.digest);
+        let switches = self.switches.iter_mut().map(|slot| &mut slot.digest);
+        hosts.chain(switches).for_each(|digest| *digest = mix(*digest, time.ps()));
     }
 
     /// Takes what has been logged of a period so many times into the digests of nodes, as if it had happened again. The

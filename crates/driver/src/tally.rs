@@ -21,6 +21,9 @@ pub struct Tally {
 }
 
 impl Tally {
+    /// The name of the finding that all bytes are somewhere.
+    pub const CONSERVED: &str = "bytes conserved";
+
     /// The bytes of a part.
     pub fn of<C: Carrier, P: Probe>(driver: &Driver<C, P>) -> Tally {
         let mut tally = Tally::default();
@@ -47,7 +50,7 @@ impl Tally {
         let Tally { sent, received, lost, inside } = self;
         let trims = if plan.settings.overflow == Overflow::Trim { ", cut-off payload counted as lost" } else { "" };
         Finding {
-            name: "bytes conserved",
+            name: Tally::CONSERVED,
             ok: sent == received.wrapping_add(lost).wrapping_add(inside),
             detail: format!("{sent} sent = {received} received + {lost} lost + {inside} inside{trims}"),
         }

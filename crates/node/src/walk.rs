@@ -20,6 +20,9 @@
 //! The same walk first notes the values ([`Walk::note`]), twice, a period apart. [`recurrence`] compares the two notes.
 //! Then the walk moves the state ahead ([`Walk::ahead`]): each value that has moved in a period moves so often again.
 //!
+//! A state that does not recur, though its flows are steady, can be moved ahead approximately: times by the time, and
+//! positions by what flows do on average ([`Steady`]).
+//!
 //! A scheme that leaves out a value on which its behaviour depends makes skipping wrong. Whoever has no walk of his own
 //! refuses ([`Walk::refuse`]), and such a run is simulated packet by packet.
 
@@ -47,6 +50,7 @@ pub type HeaderWalk = fn(&mut Packet, &mut Walk);
 enum Task {
     Note(Notes),
     Ahead { moves: Arc<Moves>, times: u64, place: usize, count: usize },
+    Shift { amounts: Arc<Amounts>, count: usize },
 }
 
 /// The values of a state.
@@ -115,6 +119,11 @@ impl Walk {
         Walk { now, task: Task::Ahead { moves, times, place: 0, count: 0 }, headers, node: 0, refusal: None }
     }
 
+    /// A walk that moves a state ahead though it has not recurred, at the time `now`: see [`Steady`].
+    pub fn shift(now: Time, headers: Arc<[HeaderWalk]>, amounts: Arc<Amounts>) -> Walk {
+        Walk { now, task: Task::Shift { amounts, count: 0 }, headers, node: 0, refusal: None }
+    }
+
     /// The notes, or why somebody has refused.
     ///
     /// # Errors
@@ -128,6 +137,10 @@ impl Walk {
                     place == moves.moving.len() && count == moves.counts.len(),
                     "a state was moved that is not the one whose notes were taken"
                 );
+                Ok(None)
+            }
+            (None, Task::Shift { amounts, count }) => {
+                assert!(count == amounts.counts.len(), "a state was moved that is not the one whose notes were taken");
                 Ok(None)
             }
         }
@@ -174,7 +187,7 @@ impl Walk {
             self.same(false);
         } else {
             self.same(true);
-            self.shift(Kind::Time, time);
+            self.moment(Kind::Time, time);
         }
     }
 
@@ -200,7 +213,7 @@ impl Walk {
     /// A time that was noted: it moves with the clock or stays.
     #[inline]
     pub fn past(&mut self, time: &mut Time) {
-        self.shift(Kind::Past, time);
+        self.moment(Kind::Past, time);
     }
 
     /// A time that is set from outside, such as that of a flow's start; [`Time::MAX`] for none.
@@ -209,7 +222,7 @@ impl Walk {
         let mut stays = time;
         self.same(time != Time::MAX);
         if time != Time::MAX {
-            self.shift(Kind::Outside, &mut stays);
+            self.moment(Kind::Outside, &mut stays);
         }
         debug_assert_eq!(stays, time);
     }
@@ -265,6 +278,12 @@ impl Walk {
                 *count += 1;
                 by
             }
+            Task::Shift { amounts, count } => {
+                let by = amounts.counts[*count];
+                counter.set(counter.get().wrapping_add(by));
+                *count += 1;
+                by
+            }
         }
     }
 
@@ -291,7 +310,7 @@ impl Walk {
         walk(packet, self);
     }
 
-    fn shift(&mut self, kind: Kind, time: &mut Time) {
+    fn moment(&mut self, kind: Kind, time: &mut Time) {
         let mut ps = time.ps();
         self.moving(kind, &mut ps);
         *time = Time::from_ps(ps);
@@ -305,6 +324,15 @@ impl Walk {
                 *value = value.wrapping_add(moves.moving[*place].wrapping_mul(*times));
                 *place += 1;
             }
+            Task::Shift { amounts, .. } => {
+                let by = match kind {
+                    Kind::Time | Kind::Past => amounts.time.ps(),
+                    Kind::Outside => 0,
+                    Kind::Sequence(flow, unit) => amounts.flows.get(&flow).map_or(0, |bytes| bytes / unit),
+                    Kind::Turn(node, name) => amounts.turns.get(&(node, name)).copied().unwrap_or(0),
+                };
+                *value = value.wrapping_add(by);
+            }
         }
     }
 }
@@ -316,6 +344,12 @@ pub fn walk_header<H: Header>(packet: &mut Packet, walk: &mut Walk) {
 }
 
 impl Notes {
+    /// How many values were noted.
+    #[expect(clippy::len_without_is_empty, reason = "a state is never empty")]
+    pub fn len(&self) -> usize {
+        self.same.len() + self.moving.len() + self.counts.len()
+    }
+
     /// The part of the state to which a place among the values that must be the same belongs, or among those that
     /// move.
     fn differs(&self, same: Option<usize>, moving: Option<usize>, what: &'static str) -> Differs {
@@ -385,6 +419,175 @@ pub fn recurrence(before: &Notes, after: &Notes) -> Result<Recurrence, Differs> 
     let counts = before.counts.iter().zip(&after.counts).map(|(one, other)| other.wrapping_sub(*one)).collect();
     let flows = flows.into_iter().filter(|of| of.1.0 > 0).map(|(flow, (bytes, last))| (flow, bytes, last)).collect();
     Ok(Recurrence { period, moves: Arc::new(Moves { moving: moves, counts }), until, flows })
+}
+
+/// Flows that are steady: a state that has not recurred, but may be moved ahead by what flows do on average.
+///
+/// Everything stays as it is but time and positions: queues, packets in flight and what schemes have learned are those
+/// of the moment in which the moving begins.
+#[derive(Clone, Debug)]
+pub struct Steady {
+    /// For so long the flows were observed.
+    observed: Duration,
+    /// By flow: bytes of it that were received in that time, the unit of its positions, and its last position.
+    flows: BTreeMap<FlowId, (u64, u64, u64)>,
+    turns: BTreeMap<(u32, &'static str), u64>,
+    counts: Vec<u64>,
+    /// By how much the state has been moved ahead.
+    moved: Duration,
+    /// The first time that is set from outside.
+    pub until: Time,
+}
+
+/// By how much everything is moved ahead at once.
+#[derive(Debug)]
+pub struct Amounts {
+    time: Duration,
+    flows: BTreeMap<FlowId, u64>,
+    turns: BTreeMap<(u32, &'static str), u64>,
+    counts: Vec<u64>,
+}
+
+impl Steady {
+    /// The flows of notes that were taken at equal distances, if they are steady. Each has been received further by at
+    /// least `least` packets from each note to the next. How far differs from step to step by at most the share `theta`
+    /// of the mean, but for a packet at each end. And what is under way of it has not changed by more.
+    ///
+    /// # Errors
+    /// Why they are not.
+    pub fn of(notes: &[Notes], theta: f64, least: u64) -> Result<Steady, Unsteady> {
+        let [first, .., last] = notes else { return Err(Unsteady::Slow) };
+        if notes.iter().any(|of| of.counts.len() != first.counts.len()) {
+            return Err(Unsteady::Unsteady);
+        }
+        let places: Vec<_> = notes.iter().map(Notes::places).collect();
+        let (begin, end) = (&places[0], &places[places.len() - 1]);
+        if end.is_empty() || begin.len() != end.len() {
+            return Err(Unsteady::Unsteady);
+        }
+        let mut flows = BTreeMap::new();
+        for (&flow, &Places { from, until, unit }) in end {
+            let steps = places.windows(2).map(|pair| {
+                let (one, other) = (pair[0].get(&flow)?, pair[1].get(&flow)?);
+                Some(other.from.saturating_sub(one.from))
+            });
+            let steps: Option<Vec<u64>> = steps.collect();
+            let (Some(steps), Some(was)) = (steps, begin.get(&flow)) else { return Err(Unsteady::Unsteady) };
+            let (min, max) = steps.iter().fold((u64::MAX, 0), |(min, max), &step| (step.min(min), step.max(max)));
+            if min < least * unit {
+                return Err(Unsteady::Slow);
+            }
+            let (come, quantum) = (from - was.from, 2.0 * unit as f64);
+            let under_way = (until - from).abs_diff(was.until - was.from);
+            let differs = (max - min) as f64 > theta * come as f64 / steps.len() as f64 + quantum;
+            if differs || under_way as f64 > theta * come as f64 + quantum {
+                return Err(Unsteady::Unsteady);
+            }
+            flows.insert(flow, (come, unit, until));
+        }
+        let turns = first.turns();
+        let turns =
+            last.turns().into_iter().map(|(of, to)| (of, to.wrapping_sub(turns.get(&of).copied().unwrap_or(to))));
+        let counts = first.counts.iter().zip(&last.counts).map(|(one, other)| other.wrapping_sub(*one)).collect();
+        let until = last.moving.iter().filter(|of| of.0 == Kind::Outside).map(|of| Time::from_ps(of.1)).min();
+        Ok(Steady {
+            observed: last.now - first.now,
+            flows,
+            turns: turns.collect(),
+            counts,
+            moved: Duration::ZERO,
+            until: until.unwrap_or(Time::MAX),
+        })
+    }
+
+    /// For how long the flows were observed.
+    pub fn observed(&self) -> Duration {
+        self.observed
+    }
+
+    /// Whether the same flows were observed before, and each was as fast but for the share `theta`, and for a packet at
+    /// each end.
+    pub fn agrees(&self, before: &Steady, theta: f64) -> bool {
+        let rate = |of: &Steady, by: u64| by as f64 / of.observed.ps() as f64;
+        self.flows.len() == before.flows.len()
+            && self.flows.iter().zip(&before.flows).all(|((flow, (by, unit, _)), (other, (was, ..)))| {
+                let (now, then, packets) = (rate(self, *by), rate(before, *was), rate(self, 2 * unit));
+                flow == other && (now - then).abs() <= theta * then + packets
+            })
+    }
+
+    /// For how long the state may be moved ahead before a flow nears its end: until `left` bytes of it are left, where
+    /// `bytes` says how many it has, and then less by a step between notes.
+    pub fn before_ends(&self, bytes: impl Fn(FlowId) -> u64, left: u64, step: Duration) -> Duration {
+        let of = |(&flow, &(by, _, last)): (&FlowId, &(u64, u64, u64))| {
+            let more = bytes(flow).saturating_sub(last + left);
+            Duration::from_ps(scaled(more, self.observed.ps(), by))
+        };
+        let least = self.flows.iter().map(of).min().unwrap_or(Duration::ZERO);
+        least.saturating_sub(self.moved).saturating_sub(step)
+    }
+
+    /// What moves in the next span of time. Positions are whole packets: what is left over counts the next time.
+    pub fn next(&mut self, time: Duration) -> Arc<Amounts> {
+        let (before, after, observed) = (self.moved.ps(), (self.moved + time).ps(), self.observed.ps());
+        let more = |by: u64, unit: u64| {
+            let until = |moved: u64| scaled(by, moved, observed) / unit * unit;
+            until(after) - until(before)
+        };
+        self.moved += time;
+        Arc::new(Amounts {
+            time,
+            flows: self.flows.iter().map(|(&flow, &(by, unit, _))| (flow, more(by, unit))).collect(),
+            turns: self.turns.iter().map(|(&of, &by)| (of, more(by, 1))).collect(),
+            counts: self.counts.iter().map(|&by| more(by, 1)).collect(),
+        })
+    }
+}
+
+/// `value * times / of`.
+fn scaled(value: u64, times: u64, of: u64) -> u64 {
+    u64::try_from(u128::from(value) * u128::from(times) / u128::from(of.max(1))).unwrap_or(u64::MAX)
+}
+
+/// The first and the last position of a flow that anything names, in bytes, and the largest of their units.
+#[derive(Clone, Copy, Debug)]
+struct Places {
+    from: u64,
+    until: u64,
+    unit: u64,
+}
+
+/// Why flows are not steady.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unsteady {
+    /// A flow has come too little further to say.
+    Slow,
+    /// Flows have begun, ended, or changed their rates.
+    Unsteady,
+}
+
+impl Notes {
+    /// The positions of each flow.
+    fn places(&self) -> BTreeMap<FlowId, Places> {
+        let mut places = BTreeMap::new();
+        for &(kind, value) in &self.moving {
+            if let Kind::Sequence(flow, unit) = kind {
+                let at = value.wrapping_mul(unit);
+                let places = places.entry(flow).or_insert(Places { from: at, until: at, unit });
+                *places =
+                    Places { from: places.from.min(at), until: places.until.max(at), unit: places.unit.max(unit) };
+            }
+        }
+        places
+    }
+
+    fn turns(&self) -> BTreeMap<(u32, &'static str), u64> {
+        let turn = |&(kind, value): &(Kind, u64)| match kind {
+            Kind::Turn(node, name) => Some(((node, name), value)),
+            _ => None,
+        };
+        self.moving.iter().filter_map(turn).collect()
+    }
 }
 
 /// A number that can move.

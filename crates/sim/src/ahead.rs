@@ -1,25 +1,29 @@
 //! A run that skips what repeats: see [`node::walk`].
 //!
-//! Between skips the run is an ordinary one. Now and then it listens: it logs what comes to each node, and looks for a
-//! period in that. If it finds one, it notes the whole state, goes on for a period, and notes it again. If the state
-//! has recurred, it moves it ahead by as many periods as there are before the next appointment, or before a flow nears
-//! its end. A sample changes nothing: the period in which one is taken is simulated, and what follows is skipped again.
-//! Digests are those of the whole run: what was logged of the period goes into them once for each period that is
-//! skipped. So the results are those of a run without skips, to the last bit.
+//! Between skips the run is an ordinary one. Now and then it listens: it logs what comes to each node, and looks for
+//! a period in that. If it finds one, it notes the whole state, goes on for a period, and notes it again. If the
+//! state has recurred, it moves it ahead by as many periods as there are before the next appointment, or before a
+//! flow nears its end. A sample changes nothing: the period in which one is taken is simulated, and what follows is
+//! skipped again. Digests are those of the whole run: what was logged of the period goes into them once for each
+//! period that is skipped. So the results are those of a run without skips, to the last bit.
+//!
+//! In approximate mode a state that has not recurred is observed for some spans of time. If its flows are steady, it
+//! is moved ahead by what they do on average ([`Steady`]), from sample to sample, until a flow nears its end.
 //!
 //! The period is that of the whole network, and not of its parts that share no flow, though those may recur sooner.
 //! What a flow's end brings about elsewhere is then never missed, and nothing has to be taken back.
 //!
-//! Listening gets longer while it finds nothing, and begins anew when a flow starts or ends. Where it has mostly been in
-//! vain, it pauses in between, so that traffic that never repeats costs little more than in an ordinary run.
+//! Listening gets longer while it finds nothing, and begins anew when a flow starts or ends. Where it has mostly been
+//! in vain, it pauses in between, so that traffic that never repeats costs little more than in an ordinary run.
 
 use std::sync::Arc;
 
 use driver::{Log, Probe, header_walks};
 use engine::{Bounds, Ended, Outcome};
 use node::Walk;
-use node::walk::{HeaderWalk, Notes, Recurrence, recurrence};
+use node::walk::{Amounts, HeaderWalk, Notes, Recurrence, Steady, Unsteady, recurrence};
 use run::Plan;
+use scenario::FastForward;
 use serde::Serialize;
 use units::{Duration, Time};
 
@@ -32,6 +36,8 @@ pub struct Skipped {
     pub skips: u64,
     /// Simulated time, in picoseconds.
     pub time_ps: u64,
+    /// Of it, what was skipped by average rates, though the state had not recurred.
+    pub estimated_ps: u64,
     /// Packets that passed a link in that time, each link once.
     pub packet_hops: u64,
     /// The last reason for which nothing was skipped, if there was one.
@@ -48,6 +54,19 @@ const EAGER: u32 = 4;
 const HOPE: u64 = 64;
 /// Where it does not pay, it pauses for so many times as long.
 const PAUSE: u64 = 8;
+/// In approximate mode, flows are observed for so many spans of time, less one.
+const OBSERVED: usize = 5;
+/// They are steady if what they do in these differs by no more than this share (Wormhole, NSDI 2026, takes 5%).
+const THETA: f64 = 0.05;
+/// And if each has come further by so many packets in each.
+const LEAST_PACKETS: u64 = 16;
+/// Two observations agree if they differ by no more than this share.
+const AGREES: f64 = 0.02;
+/// The first observation is trusted for so many times as long as it took.
+const TRUST: u64 = 2;
+/// Notes of a state with more values than so many for each hop of a span would cost more than what they may save: a hop
+/// takes as long as a hundred of them.
+const VALUES_A_HOP: u64 = 64;
 /// A node whose arrivals do not repeat so often has no period.
 const REPEATS: usize = 2;
 /// The state may recur after several periods of what comes to nodes, as where a sender counts the packets of a window.
@@ -68,6 +87,11 @@ struct Run<'a, P: Probe, W: FnMut(Time, u64) -> bool> {
     /// All that was due before has happened.
     now: Time,
     windows: u64,
+    /// What flows did when they were first observed to be steady, and for how many times as long the next observation
+    /// is trusted, if it agrees.
+    trusted: Option<(Steady, u64)>,
+    /// How many values the last notes had.
+    values: u64,
     /// How often it has listened.
     listened: u64,
     skipped: Skipped,
@@ -83,8 +107,20 @@ pub(crate) fn run<P: Probe>(
 ) -> (Outcome, Skipped) {
     let headers = header_walks(plan);
     let skipped = Skipped::default();
-    let mut run =
-        Run { plan, parts, threads, bounds, watch, headers, now: Time::ZERO, windows: 0, listened: 0, skipped };
+    let mut run = Run {
+        plan,
+        parts,
+        threads,
+        bounds,
+        watch,
+        headers,
+        now: Time::ZERO,
+        windows: 0,
+        trusted: None,
+        values: 0,
+        listened: 0,
+        skipped,
+    };
     let (end, ended) = run.until_over();
     (Outcome { end, ended, windows: run.windows, open_until: None }, run.skipped)
 }
@@ -102,6 +138,7 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Run<'_, P, W> {
         let first = packet * FIRST_PACKETS;
         let (mut span, mut told, mut vain) = (first, 0, 0u32);
         loop {
+            let hops = self.packet_hops();
             let step = self.listen(span).and_then(|found| {
                 let Some(mut period) = found else { return Ok(false) };
                 let multiples = (FIRST_MULTIPLES << vain.min(31)).min(MOST_MULTIPLES);
@@ -109,6 +146,11 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Run<'_, P, W> {
                 while any && self.skip(&mut period, 1)? {}
                 Ok(any)
             });
+            let step = match step {
+                Ok(false) if self.values > VALUES_A_HOP * (self.packet_hops() - hops) => Ok(false),
+                Ok(false) if self.plan.scenario.fast_forward == FastForward::Approximate => self.skip_steady(span),
+                step => step,
+            };
             let tells = self.tells();
             let skipped = match step {
                 Err(Over { end, ended }) => return (end, ended),
@@ -238,6 +280,65 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Run<'_, P, W> {
         }
     }
 
+    /// Observes whether flows are steady, for several spans of time. If so, moves everything ahead by what they do on
+    /// average until one nears its end. Returns whether it has.
+    fn skip_steady(&mut self, span: Duration) -> Result<bool, Over> {
+        let mut notes = Vec::new();
+        for _ in 0..OBSERVED {
+            let of = self.note();
+            let Some(of) = self.or_reason(of) else { return Ok(false) };
+            notes.push(of);
+            if notes.len() < OBSERVED {
+                self.go(span)?;
+            }
+        }
+        let steady = Steady::of(&notes, THETA, LEAST_PACKETS).map_err(|unsteady| match unsteady {
+            Unsteady::Slow => "a flow sends too little to say how fast it is".to_owned(),
+            Unsteady::Unsteady => "flows are not steady".to_owned(),
+        });
+        let Some(mut steady) = self.or_reason(steady) else { return Ok(false) };
+        let hops = self.packet_hops();
+        let until = steady.until.min(self.bounds.horizon);
+        let left = 2 * u64::from(self.plan.sites[0].mtu_bytes);
+        let before_ends = steady.before_ends(|flow| self.plan.flows.get(flow).bytes, left, span);
+        // A control that changes its rate slowly looks steady for a while: how far ahead observations are trusted
+        // doubles as long as they agree with the first.
+        let (first, times) = match self.trusted.take() {
+            Some((first, times)) if steady.agrees(&first, AGREES) => (first, times.saturating_mul(2)),
+            _ => (steady.clone(), TRUST),
+        };
+        let end = self.now.saturating_add(before_ends.min(steady.observed() * times)).min(until);
+        self.trusted = Some((first, times));
+        // What is due up to a sample is moved behind it, but for the sample itself, which is taken in between.
+        let mut any = false;
+        while self.now < end {
+            let sample = self.parts[0].0.next_sample_at();
+            let time = end.min(sample).since(self.now);
+            if time > Duration::ZERO {
+                self.shift(&steady.next(time), time);
+                any = true;
+            }
+            if self.now == sample && self.now < end {
+                self.parts.iter_mut().for_each(|part| part.0.sample(sample));
+            }
+        }
+        self.skipped.packet_hops += self.packet_hops() - hops;
+        Ok(any)
+    }
+
+    /// Moves everything ahead by so much time.
+    fn shift(&mut self, amounts: &Arc<Amounts>, time: Duration) {
+        let mut walk = Walk::shift(self.now, self.headers.clone(), amounts.clone());
+        self.parts.iter_mut().for_each(|part| part.0.walk(&mut walk));
+        walk.finish().expect("the same walk was possible just before");
+        self.parts.iter_mut().for_each(|part| part.0.mark_digests(time));
+        self.bounds.open_until = self.bounds.open_until.map(|until| until + time);
+        self.now += time;
+        self.skipped.skips += 1;
+        self.skipped.time_ps += time.ps();
+        self.skipped.estimated_ps += time.ps();
+    }
+
     /// Moves everything ahead by so many periods.
     fn move_ahead(&mut self, found: &Recurrence, period: &Period, times: u64) {
         let mut walk = Walk::ahead(self.now, self.headers.clone(), found.moves.clone(), times);
@@ -265,7 +366,9 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Run<'_, P, W> {
     fn note(&mut self) -> Result<Notes, String> {
         let mut walk = Walk::note(self.now, self.headers.clone());
         self.parts.iter_mut().for_each(|part| part.0.walk(&mut walk));
-        Ok(walk.finish()?.expect("notes are taken"))
+        let notes = walk.finish()?.expect("notes are taken");
+        self.values = notes.len() as u64;
+        Ok(notes)
     }
 
     /// How many periods there are before a flow nears its end.

@@ -2,7 +2,7 @@
 
 use clearway_sim::Skipped;
 
-use crate::{RunResult, run_alone, run_on, table};
+use crate::{RunResult, of_flows, run_alone, run_on, table};
 
 /// A ring of 8 ranks on two racks, each flow of its own link.
 fn ring(transport: &str, more: &str) -> String {
@@ -72,4 +72,73 @@ fn a_ring_over_tcp_is_skipped() {
 #[test]
 fn a_ring_over_dctcp_is_skipped() {
     pays("dctcp", "");
+}
+
+/// What a run that is moved ahead by average rates says, and what the whole run says.
+fn estimate(toml: &str) -> [RunResult; 2] {
+    let ahead = |threads: usize| run_on(threads, &format!("fast_forward = \"approximate\"\n{toml}"));
+    let (one, two) = (ahead(1), ahead(2));
+    assert_eq!((&one.info.digest, &one.info.skipped), (&two.info.digest, &two.info.skipped));
+    assert!(format!("{:?}", one.tables) == format!("{:?}", two.tables));
+    [run_alone(toml), one]
+}
+
+/// Chosen before the first run: the issue asks for 1% of the mean, Wormhole's authors report as much.
+const WITHIN: f64 = 0.01;
+
+#[test]
+fn flows_that_share_a_link_are_moved_ahead_by_their_rates() {
+    // NewReno fills a large buffer and empties it again, so it is seldom steady.
+    for (transport, more, least) in
+        [("dctcp", "", 0.25), ("newreno", "", 0.0), ("dcqcn", "flow_control = \"pfc\"", 0.25)]
+    {
+        let toml = format!(
+            r#"
+            transport = "{transport}"
+            switch.buffer.shared = {{ bytes = "12MB" }}
+            fabric.leaf_spine = {{ racks = 2, hosts_per_rack = 4, spines = 4 }}
+            {more}
+            [[traffic]]
+            name = "incast"
+            senders = "1-3"
+            receivers = "0"
+            pattern = "dense"
+            sizes.constant = "40MB"
+            arrivals = "all_at_once"
+            flows = 3
+            "#
+        );
+        let [whole, ahead] = estimate(&toml);
+        let skipped = ahead.info.skipped.as_ref().expect("it was asked for");
+        assert_eq!(skipped.estimated_ps > 0, ahead.info.digest.starts_with('~'));
+        let share = skipped.packet_hops as f64 / whole.info.packet_hops as f64;
+        assert!(share >= least, "{transport}: {share} {:?}", skipped.reason);
+        let mean = |run: &RunResult| of_flows(run, "fct_ps").iter().sum::<u64>() as f64;
+        let off = mean(&ahead) / mean(&whole) - 1.0;
+        assert!(off.abs() <= WITHIN, "{transport}: {:+.2}%", 100.0 * off);
+    }
+}
+
+/// What can't be skipped is simulated, and the run says why.
+#[test]
+fn who_refuses_is_simulated_whole() {
+    for (more, reason) in [
+        ("measure.packets = {}", "measure.packets follows each packet"),
+        ("link.llr = {}", "links send damaged packets again (link.llr)"),
+    ] {
+        let skipped = skipped(&ring("rdma", &format!("flow_control = \"pfc\"\n{more}")));
+        assert_eq!((skipped.skips, skipped.reason.as_deref()), (0, Some(reason)));
+    }
+    let skipped = skipped(&ring("dcpim", ""));
+    assert_eq!((skipped.skips, skipped.packet_hops), (0, 0));
+}
+
+/// A failure in the middle: nothing is skipped past it.
+#[test]
+fn nothing_is_skipped_past_a_failure() {
+    let fails = r#"failure = [{ link = ["leaf0", "spine1"], at = "150us", until = "400us" }]"#;
+    for (transport, more) in [("rdma", "flow_control = \"pfc\""), ("dctcp", "")] {
+        let skipped = skipped(&ring(transport, &format!("{more}\n{fails}\nreroute_delay = \"20us\"")));
+        assert!(skipped.skips > 0, "{:?}", skipped.reason);
+    }
 }

@@ -171,13 +171,13 @@ impl Control for Dctcp {
     fn walk(&mut self, flow: FlowId, una: u64, walk: &mut Walk) {
         self.reno.walk(flow, una, walk);
         walk.same((self.marked, self.marked_windows));
+        let acks = walk.counted(&mut self.steady.acks);
         if self.marked > 0 {
             walk.same((self.acked, self.alpha));
             return walk.sequence(flow, 1, &mut self.window_end);
         }
-        let Steady { acked, in_flight, acks, changes } = &mut self.steady;
-        walk.same((*acked, *in_flight, *changes));
-        let acks = walk.counted(acks);
+        let Steady { acked, in_flight, changes, .. } = self.steady;
+        walk.same((acked, in_flight, changes));
         self.move_on(una, acks);
     }
 
