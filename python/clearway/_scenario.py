@@ -87,6 +87,7 @@ class Scenario:
         seed: int | None = None,
         transport: str | Mapping[str, Any] | _control.Control | None = None,
         flow_control: str | Mapping[str, Any] | None = None,
+        fast_forward: str | None = None,
         load: float | None = None,
         name: str | None = None,
     ) -> Scenario:
@@ -94,10 +95,16 @@ class Scenario:
 
         `load` sets the load of every class that has one. `transport` is a name of `clearway.schemes()` or a table such
         as `{"dcpim": {"rounds": 3}}`, or a `clearway.Control` of your own, and replaces the scenario's; so does
-        `flow_control`.
+        `flow_control`. `fast_forward` is `off`, `exact` or `approximate`.
         """
         controls: list[tuple[str, _control.Control, str]] = []
-        named = {"seed": seed, "transport": transport, "flow_control": flow_control, "name": name}
+        named = {
+            "seed": seed,
+            "transport": transport,
+            "flow_control": flow_control,
+            "fast_forward": fast_forward,
+            "name": name,
+        }
         sets = [(key, _toml(_said(value, controls))) for key, value in named.items() if value is not None]
         if load is not None:
             keyed = list(self._load_keys())
