@@ -5,8 +5,8 @@ use units::{Duration, FlowId, PortId, Time};
 
 use crate::change::Timeline;
 use crate::links::TIMELINE;
-use crate::nodes::{hash_arrival, what};
-use crate::repeat::Log;
+use crate::nodes::hash_arrival;
+use crate::repeat::{Arrival, Log};
 use crate::retry::Repeats;
 use crate::{Carrier, End, HostSlot, Leaving, Links, Place, Probe, SwitchSlot, View, Wants};
 
@@ -247,7 +247,7 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
                 self.note_switch_arrival(now, index, port, id);
             }
             if let Some(log) = &mut self.log {
-                log.arrivals.push((self.hosts.len() as u32 + index, now, what(&self.links.pool.get(id).packet)));
+                log.arrivals.push(Arrival::new(self.hosts.len() as u32 + index, now, &self.links.pool.get(id).packet));
             }
         }
         let received = self.switches[index as usize].switch.receive(now, port, &mut self.links.pool, id);
@@ -297,7 +297,7 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
         if P::ANY
             && let Some(log) = &mut self.log
         {
-            log.arrivals.push((index, now, what(&packet)));
+            log.arrivals.push(Arrival::new(index, now, &packet));
         }
         if packet.has(flags::LINK_FRAME) {
             slot.host.frame(now, port, &packet);

@@ -2,7 +2,7 @@
 
 use node::{Packet, Switch};
 use run::Host;
-use units::{PerByte, Time, mix};
+use units::{FlowId, PerByte, Time, mix};
 
 /// A host and its transmitters.
 pub struct HostSlot {
@@ -57,9 +57,20 @@ pub(crate) fn hash_arrival(digest: u64, now: Time, packet: &Packet) -> u64 {
 
 /// What of a packet goes into a digest.
 #[inline]
-pub(crate) fn what(packet: &Packet) -> u64 {
-    let size = u64::from(packet.wire_bytes) << 16 | u64::from(packet.class) << 8 | u64::from(packet.flags);
-    (u64::from(packet.flow.0) << 32 ^ size).rotate_left(17)
+fn what(packet: &Packet) -> u64 {
+    what_of(packet.flow, size_of(packet))
+}
+
+/// What of it is not its flow.
+#[inline]
+pub(crate) fn size_of(packet: &Packet) -> u64 {
+    u64::from(packet.wire_bytes) << 16 | u64::from(packet.class) << 8 | u64::from(packet.flags)
+}
+
+/// The same, of a packet of this size and flow.
+#[inline]
+pub(crate) fn what_of(flow: FlowId, size: u64) -> u64 {
+    (u64::from(flow.0) << 32 ^ size).rotate_left(17)
 }
 
 /// Takes the arrival of such a packet into a node's digest.

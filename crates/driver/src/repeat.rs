@@ -2,23 +2,76 @@
 
 use std::sync::Arc;
 
-use node::Walk;
+use node::packet::flags;
 use node::walk::HeaderWalk;
-use run::Plan;
-use units::{Duration, Time, mix};
+use node::{Packet, Walk};
+use run::{HostJobs, Plan, Told};
+use rustc_hash::FxHashMap;
+use units::{Duration, FlowId, Time, mix};
 
 use crate::links::TIMELINE;
-use crate::nodes::hash_what;
+use crate::nodes::{hash_what, size_of, what_of};
 use crate::{Carrier, Driver, Outlet, Pipe, Probe};
 
 /// What has happened in a part of a network for some time.
 #[derive(Debug, Default)]
 pub struct Log {
-    /// Packets that have come to nodes, in order: the node (hosts by their places in the part, then switches), when,
-    /// and what of the packet is in its node's digest.
-    pub arrivals: Vec<(u32, Time, u64)>,
+    /// Packets that have come to nodes, in order.
+    pub arrivals: Vec<Arrival>,
     /// When events took place, in order.
     pub events: Vec<Time>,
+    /// What ranks of jobs were told and did, host by host, each by its place in the part.
+    pub told: Vec<(u32, Time, Told)>,
+    /// By host: how much it had recorded of flows when the log began.
+    pub records: Vec<usize>,
+}
+
+impl Log {
+    /// Appends what has happened since.
+    pub fn extend(&mut self, more: Log) {
+        self.arrivals.extend(more.arrivals);
+        self.events.extend(more.events);
+        self.told.extend(more.told);
+        if self.records.is_empty() {
+            self.records = more.records;
+        }
+    }
+}
+
+/// A packet has come to a node.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrival {
+    /// When.
+    pub at: Time,
+    size: u64,
+    /// Hosts by their places in the part, then switches.
+    pub node: u32,
+    flow: FlowId,
+}
+
+impl Arrival {
+    pub(crate) fn new(node: u32, at: Time, packet: &Packet) -> Arrival {
+        Arrival { at, size: size_of(packet), node, flow: packet.flow }
+    }
+
+    /// What of the packet goes into its node's digest.
+    pub fn what(&self) -> u64 {
+        what_of(self.flow, self.size)
+    }
+
+    /// Its flow; a frame between neighbours has none.
+    fn flow(&self) -> Option<FlowId> {
+        (self.size as u8 & flags::LINK_FRAME == 0).then_some(self.flow)
+    }
+}
+
+/// What flows are called in times that are alike.
+#[derive(Debug, Default)]
+pub struct Names {
+    /// What they were called in the time that was logged.
+    pub first: Vec<FlowId>,
+    /// What each is called in the times that follow, time by time.
+    pub later: Vec<Vec<FlowId>>,
 }
 
 /// How headers of the transports of a run are gone over.
@@ -91,26 +144,50 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
         hosts.chain(switches).for_each(|digest| *digest = mix(*digest, time.ps()));
     }
 
-    /// Takes what has been logged of a period so many times into the digests of nodes, as if it had happened again. The
-    /// first of these times is `since` after the end of the one that was logged.
-    pub fn repeat_digests(&mut self, log: &Log, since: Duration, period: Duration, times: u64) {
+    /// From now on, what happens is logged.
+    pub fn begin_log(&mut self) {
+        let records = self.hosts.iter().map(|slot| slot.host.records.len()).collect();
+        self.log = Some(Box::new(Log { records, ..Log::default() }));
+        self.hosts.iter_mut().filter_map(|slot| slot.host.jobs_mut()).for_each(HostJobs::begin_log);
+    }
+
+    /// What has been logged; nothing more is.
+    pub fn take_log(&mut self) -> Log {
+        let mut log = *self.log.take().expect("it was begun");
+        for (host, slot) in (0..).zip(&mut self.hosts) {
+            let told = slot.host.jobs_mut().map(HostJobs::take_log).unwrap_or_default();
+            log.told.extend(told.into_iter().map(|(at, told)| (host, at, told)));
+        }
+        log
+    }
+
+    /// Takes what has been logged of a period so many times into the digests of nodes, as if it had happened again,
+    /// under other names of flows if there are any. The first of these times is `since` after the end of the one that
+    /// was logged.
+    pub fn repeat_digests(&mut self, log: &Log, since: Duration, period: Duration, times: u64, names: &Names) {
         let hosts = self.hosts.len();
+        let place: FxHashMap<FlowId, u32> = names.first.iter().copied().zip(0..).collect();
         let mut by_node = vec![Vec::new(); hosts + self.switches.len()];
-        for &(node, at, what) in &log.arrivals {
-            by_node[node as usize].push((at.ps(), what));
+        for arrival in &log.arrivals {
+            let renamed = arrival.flow().and_then(|flow| place.get(&flow).copied()).unwrap_or(u32::MAX);
+            let what = if renamed == u32::MAX { arrival.what() } else { arrival.size };
+            by_node[arrival.node as usize].push((arrival.at.ps(), what, renamed));
         }
         for (node, arrivals) in by_node.iter().enumerate().filter(|(_, arrivals)| !arrivals.is_empty()) {
-            let digest = match node.checked_sub(hosts) {
+            let slot = match node.checked_sub(hosts) {
                 None => &mut self.hosts[node].host.digest,
                 Some(switch) => &mut self.switches[switch].digest,
             };
-            let mut shift = since.ps();
-            for _ in 0..times {
+            let (mut digest, mut shift) = (*slot, since.ps());
+            for time in 0..times as usize {
                 shift += period.ps();
-                for &(at, what) in arrivals {
-                    *digest = hash_what(*digest, Time::from_ps(at + shift), what);
+                let names = names.later.get(time).map_or(&[][..], |names| names);
+                for &(at, what, renamed) in arrivals {
+                    let what = names.get(renamed as usize).map_or(what, |&name| what_of(name, what));
+                    digest = hash_what(digest, Time::from_ps(at + shift), what);
                 }
             }
+            *slot = digest;
         }
     }
 }

@@ -45,6 +45,7 @@ impl Placement {
 /// Whoever drives it passes on what happens, in order of time, and starts the messages that are put into `out`. Of
 /// those on a connection it also says when their last byte has left ([`Progress::left_host`]). Messages between ranks
 /// of one host are not put there: they arrive here by themselves.
+#[derive(Clone)]
 pub struct Progress {
     graph: Arc<Graph>,
     placement: Arc<Placement>,
@@ -61,6 +62,7 @@ pub struct Progress {
     leaving: HashMap<u32, VecDeque<MessageId>>,
 }
 
+#[derive(Clone)]
 struct Own {
     /// Its first step, and its place in `missing`.
     first: u32,

@@ -92,9 +92,10 @@ impl Balancer {
                     let start = self.random.bits() as u32;
                     self.turns.push(start);
                 }
+                // Kept small, so that it is what it was when all have had their turn.
                 let turn = &mut self.turns[group];
-                *turn = turn.wrapping_add(1);
-                *turn as usize % candidates
+                *turn = (*turn % candidates as u32 + 1) % candidates as u32;
+                *turn as usize
             }
             Balancing::Drill { samples, memory } => self.drill(group, candidates, samples, memory, queue_bytes),
             Balancing::Adaptive { flowlet } => self.adaptive(now, packet, flowlet, candidates, queue_bytes),

@@ -69,11 +69,19 @@ impl<T> FlowMap<T> {
     /// Goes over its slots, and the state of each flow.
     pub fn walk(&mut self, walk: &mut Walk, mut each: impl FnMut(&mut Walk, FlowId, &mut T)) {
         walk.same((self.slots.len(), &self.free[..]));
+        let mut renamed = false;
         for slot in &mut self.slots {
-            walk.same(slot.as_ref().map(|slot| slot.0));
+            walk.same(slot.is_some());
             if let Some((flow, state)) = slot {
+                let was = *flow;
+                walk.flow(flow);
+                renamed |= *flow != was;
                 each(walk, *flow, state);
             }
+        }
+        if renamed {
+            let named = |(slot, of): (u32, &Option<(FlowId, T)>)| of.as_ref().map(|of| (of.0, slot));
+            self.by_flow = (0..).zip(&self.slots).filter_map(named).collect();
         }
     }
 

@@ -651,7 +651,9 @@ impl Host {
 
     /// Goes over its state, so that a run whose state recurs may be moved ahead.
     pub fn walk(&mut self, walk: &mut Walk) {
-        walk.same((self.turn, self.records.len(), self.measures.len(), self.ended));
+        walk.same((self.turn, self.measures.len()));
+        walk.told(self.records.len() as u64);
+        walk.told(self.ended);
         walk.same((self.starts.len(), self.waiting.len(), self.resubmitted.len(), self.delivered.len()));
         walk.outside(self.starts.peek().map_or(Time::MAX, |start| start.0.0));
         let counts = [&mut self.received_packets, &mut self.received_bytes, &mut self.sent_packets];
@@ -673,6 +675,33 @@ impl Host {
             walk.count(&mut slot.delivered_again);
             slot.endpoint.walk(walk);
         }
+    }
+
+    /// The ranks of jobs that are here, if any are.
+    pub fn jobs(&self) -> Option<&HostJobs> {
+        self.jobs.as_deref()
+    }
+
+    /// The same.
+    pub fn jobs_mut(&mut self) -> Option<&mut HostJobs> {
+        self.jobs.as_deref_mut()
+    }
+
+    /// Notes of a flow, in time that is skipped, what has happened to one that it is like.
+    pub fn record_again(&mut self, record: FlowRecord) {
+        match record.fate {
+            FlowEvent::Delivered { transport, .. } => {
+                self.transports[usize::from(transport)].endpoint.came_again(record.due, record.flow);
+            }
+            FlowEvent::Completed { .. } | FlowEvent::Rejected | FlowEvent::Failed(_) => self.ended += 1,
+            FlowEvent::Started | FlowEvent::Resubmitted => {}
+        }
+        self.records.push(record);
+    }
+
+    /// Parts of jobs here that have ended in time that is skipped.
+    pub fn parts_ended(&mut self, count: u64) {
+        self.ended += count;
     }
 
     #[inline]

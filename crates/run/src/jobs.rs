@@ -81,20 +81,40 @@ impl Jobs {
             parts,
             out: Vec::new(),
             leaving: FxHashMap::default(),
+            log: None,
         })
     }
 }
 
 /// The ranks of jobs at one host.
-pub(crate) struct HostJobs {
+#[derive(Clone)]
+pub struct HostJobs {
     jobs: Arc<Jobs>,
     parts: Vec<Part>,
     /// Messages that start now, for reuse.
     out: Vec<MessageId>,
     /// By flow on a connection that is leaving: how many of its bytes have not left.
     leaving: FxHashMap<FlowId, u64>,
+    /// What they are told and start, for who tells them again what is alike.
+    log: Option<Vec<(Time, Told)>>,
 }
 
+/// What ranks of a host are told, and what they do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Told {
+    /// It is time to act by themselves.
+    Woken,
+    /// A flow has come whole.
+    Delivered(FlowId),
+    /// The sender of a flow, here, knows that it has.
+    Completed(FlowId),
+    /// The last byte of a flow has left.
+    Left(FlowId),
+    /// They start a flow.
+    Starts(FlowId),
+}
+
+#[derive(Clone)]
 struct Part {
     job: u16,
     start: Time,
@@ -120,6 +140,7 @@ impl HostJobs {
 
     /// Time has come to [`HostJobs::next_at`]. Tells the flows that start, and returns how many parts have ended.
     pub fn wake(&mut self, now: Time, start: impl FnMut(FlowId)) -> u64 {
+        self.note(now, Told::Woken);
         self.tell(now, start, |part, out| {
             if part.start <= now {
                 part.begin(now, out);
@@ -131,6 +152,7 @@ impl HostJobs {
     /// A flow from another host has arrived whole.
     pub fn delivered(&mut self, now: Time, flow: FlowId, start: impl FnMut(FlowId)) -> u64 {
         let Some((job, message)) = self.jobs.of(flow) else { return 0 };
+        self.note(now, Told::Delivered(flow));
         self.tell(now, start, |part, out| {
             if part.job == job {
                 // Another machine's clock may be ahead.
@@ -145,6 +167,7 @@ impl HostJobs {
         let Some((job, message)) = self.jobs.of(flow) else { return 0 };
         // Whatever was counted, all of it has left.
         self.leaving(now, flow, u64::MAX, &mut start);
+        self.note(now, Told::Completed(flow));
         self.tell(now, start, |part, out| {
             if part.job == job {
                 part.progress.sent(message, now, out);
@@ -172,6 +195,9 @@ impl HostJobs {
                 if connection != Message::ALONE {
                     self.leaving.insert(flow, bytes);
                 }
+                if let Some(log) = &mut self.log {
+                    log.push((now, Told::Starts(flow)));
+                }
                 start(flow);
             }
             if !part.ended && part.progress.left() == 0 {
@@ -191,6 +217,7 @@ impl HostJobs {
         }
         self.leaving.remove(&flow);
         let Some((job, message)) = self.jobs.of(flow) else { return 0 };
+        self.note(now, Told::Left(flow));
         self.tell(now, start, |part, out| {
             if part.job == job {
                 part.progress.left_host(message, out);
@@ -198,22 +225,72 @@ impl HostJobs {
         })
     }
 
-    /// Goes over where the ranks stand.
+    #[inline]
+    fn note(&mut self, now: Time, told: Told) {
+        if let Some(log) = &mut self.log {
+            log.push((now, told));
+        }
+    }
+
+    /// From now on, what ranks are told and start is noted.
+    pub fn begin_log(&mut self) {
+        self.log = Some(Vec::new());
+    }
+
+    /// What has been noted; nothing more is.
+    pub fn take_log(&mut self) -> Vec<(Time, Told)> {
+        self.log.take().unwrap_or_default()
+    }
+
+    /// Tells ranks what others were told, or they themselves before. Says which flows start, and returns how many parts
+    /// have ended.
+    pub fn tell_again(&mut self, now: Time, told: Told, start: impl FnMut(FlowId)) -> u64 {
+        match told {
+            Told::Woken => self.wake(now, start),
+            Told::Delivered(flow) => self.delivered(now, flow, start),
+            Told::Completed(flow) => self.completed(now, flow, start),
+            Told::Left(flow) => self.leaving(now, flow, u64::MAX, start),
+            Told::Starts(_) => 0,
+        }
+    }
+
+    /// Which flows are leaving, by connection, and how many of their bytes have not left.
+    fn all_leaving(&self) -> Vec<(FlowId, u64)> {
+        let mut leaving: Vec<_> = self.leaving.iter().map(|(&flow, &left)| (flow, left)).collect();
+        leaving.sort_unstable_by_key(|&(flow, _)| {
+            let of = self.jobs.of(flow);
+            of.map(|(job, message)| (job, self.jobs.placed[usize::from(job)].graph.message(message).connection))
+        });
+        leaving
+    }
+
+    /// Of flows that are leaving, as much has left as of those of `other`, which are the same.
+    pub fn leave_as(&mut self, other: &HostJobs) {
+        debug_assert!(self.leaving.len() == other.leaving.len());
+        self.leaving.clone_from(&other.leaving);
+    }
+
+    /// Goes over where the ranks stand. What they are told when flows begin and end moves them: who repeats a time in
+    /// which that happens tells them again.
     pub fn walk(&mut self, walk: &mut Walk, flows: &FlowTable) {
         for part in &self.parts {
-            walk.same((part.begun, part.ended, part.progress.left(), part.progress.done().len()));
-            walk.same(part.progress.waiting());
+            let (waiting, behind) = part.progress.waiting();
+            let done = part.progress.done().len() as u64;
+            [part.begun.into(), part.ended.into(), part.progress.left(), done, waiting, behind as u64]
+                .into_iter()
+                .for_each(|of| walk.told(of));
         }
-        walk.outside(self.next_at());
-        let mut leaving: Vec<_> = self.leaving.iter_mut().collect();
-        leaving.sort_unstable_by_key(|of| *of.0);
+        walk.rank_acts(self.next_at());
+        let mut leaving = self.all_leaving();
         walk.same(leaving.len());
-        for (&flow, left) in leaving {
-            let bytes = flows.get(flow).bytes;
+        for (flow, left) in &mut leaving {
+            walk.flow(flow);
+            let bytes = flows.get(*flow).bytes;
             let mut gone = bytes - *left;
-            walk.sequence(flow, 1, &mut gone);
+            walk.sequence(*flow, 1, &mut gone);
             *left = bytes - gone;
         }
+        self.leaving = leaving.into_iter().collect();
     }
 
     /// What was noted of computations and of messages within the host, with the job's number.

@@ -30,7 +30,7 @@ pub use estimate::{Estimate, Memory, PROGRAM_BYTES};
 pub use flows::{FlowInfo, FlowTable};
 pub use host::{Came, Host};
 pub use ideal::Ideal;
-pub use jobs::{Jobs, Noted, job_tables};
+pub use jobs::{HostJobs, Jobs, Noted, Told, job_tables};
 pub use outcome::{
     FlowColumns, FlowEvent, FlowRecord, Flows, Journey, Measured, Status, measure_table, standing_columns,
 };

@@ -10,22 +10,27 @@
 //! In approximate mode a state that has not recurred is observed for some spans of time. If its flows are steady, it
 //! is moved ahead by what they do on average ([`Steady`]), from sample to sample, until a flow nears its end.
 //!
+//! Where messages of a job follow each other, the state recurs under other names of flows: see [`turnover`].
+//!
 //! The period is that of the whole network, and not of its parts that share no flow, though those may recur sooner.
 //! What a flow's end brings about elsewhere is then never missed, and nothing has to be taken back.
 //!
 //! Listening gets longer while it finds nothing, and begins anew when a flow starts or ends. Where it has mostly been
 //! in vain, it pauses in between, so that traffic that never repeats costs little more than in an ordinary run.
 
+mod turnover;
+
 use std::sync::Arc;
 
-use driver::{Log, Probe, header_walks};
+use driver::{Log, Names, Probe, header_walks};
 use engine::{Bounds, Ended, Outcome};
 use node::Walk;
 use node::walk::{Amounts, HeaderWalk, Notes, Recurrence, Steady, Unsteady, recurrence};
 use run::Plan;
+use rustc_hash::FxHashMap;
 use scenario::FastForward;
 use serde::Serialize;
-use units::{Duration, Time};
+use units::{Duration, FlowId, Time};
 
 use crate::part::Part;
 
@@ -94,6 +99,9 @@ struct Run<'a, P: Probe, W: FnMut(Time, u64) -> bool> {
     values: u64,
     /// How often it has listened.
     listened: u64,
+    /// How many flows the busiest host must have started before somebody looks for a period in that.
+    starts_wanted: usize,
+    alike: Arc<turnover::Alike<'a>>,
     skipped: Skipped,
 }
 
@@ -119,6 +127,8 @@ pub(crate) fn run<P: Probe>(
         trusted: None,
         values: 0,
         listened: 0,
+        starts_wanted: turnover::FIRST_STARTS,
+        alike: Arc::new(turnover::Alike::new(plan)),
         skipped,
     };
     let (end, ended) = run.until_over();
@@ -138,6 +148,9 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Run<'_, P, W> {
         let first = packet * FIRST_PACKETS;
         let (mut span, mut told, mut vain) = (first, 0, 0u32);
         loop {
+            if let Err(Over { end, ended }) = self.skip_turnovers() {
+                return (end, ended);
+            }
             let hops = self.packet_hops();
             let step = self.listen(span).and_then(|found| {
                 let Some(mut period) = found else { return Ok(false) };
@@ -202,9 +215,9 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Run<'_, P, W> {
 
     /// The same, and logs what happens.
     fn log(&mut self, span: Duration) -> Result<Vec<Log>, Over> {
-        self.parts.iter_mut().for_each(|part| part.0.log = Some(Box::default()));
+        self.parts.iter_mut().for_each(|part| part.0.begin_log());
         let over = self.go(span);
-        let logs = self.parts.iter_mut().map(|part| *part.0.log.take().expect("just set")).collect();
+        let logs = self.parts.iter_mut().map(|part| part.0.take_log()).collect();
         over.map(|()| logs)
     }
 
@@ -236,14 +249,14 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Run<'_, P, W> {
     fn skip(&mut self, period: &mut Duration, most_multiples: u32) -> Result<bool, Over> {
         let before = self.note();
         let Some(before) = self.or_reason(before) else { return Ok(false) };
+        let ranks = self.ranks_act_at();
         let hops_before = self.packet_hops();
         let mut logs: Vec<Log> = self.parts.iter().map(|_| Log::default()).collect();
         let mut multiple = 0;
         let found = loop {
             multiple += 1;
             for (all, more) in logs.iter_mut().zip(self.log(*period)?) {
-                all.arrivals.extend(more.arrivals);
-                all.events.extend(more.events);
+                all.extend(more);
             }
             let after = self.note();
             let Some(after) = self.or_reason(after) else { return Ok(false) };
@@ -258,7 +271,11 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Run<'_, P, W> {
         };
         *period = found.period;
         let hops = self.packet_hops() - hops_before;
-        self.skip_periods(&found, &Period::new(logs, hops, found.period, self.now))
+        let period = Period::new(logs, hops, found.period, self.now);
+        if found.turnover {
+            return Ok(self.repeat_turnover(&found, &period, &ranks));
+        }
+        self.skip_periods(&found, &period)
     }
 
     /// Skips as many periods as it can, and simulates those in which samples are taken.
@@ -269,7 +286,7 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Run<'_, P, W> {
             let sample = self.parts[0].0.next_sample_at();
             let times = (until.min(sample).since(self.now).ps() / period.length.ps()).min(left);
             if times > 0 {
-                self.move_ahead(found, period, times);
+                self.move_ahead(found, period, times, &Names::default(), Arc::default());
                 (left, any) = (left - times, true);
             }
             if left == 0 || self.now + period.length > until {
@@ -339,13 +356,14 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Run<'_, P, W> {
         self.skipped.estimated_ps += time.ps();
     }
 
-    /// Moves everything ahead by so many periods.
-    fn move_ahead(&mut self, found: &Recurrence, period: &Period, times: u64) {
-        let mut walk = Walk::ahead(self.now, self.headers.clone(), found.moves.clone(), times);
+    /// Moves everything ahead by so many periods. Flows were called as `names` say in each, and are `renamed` to what
+    /// they are called at the end.
+    fn move_ahead(&mut self, found: &Recurrence, period: &Period, times: u64, names: &Names, renamed: Arc<Renamed>) {
+        let mut walk = Walk::ahead(self.now, self.headers.clone(), found.moves.clone(), renamed, times);
         self.parts.iter_mut().for_each(|part| part.0.walk(&mut walk));
         walk.finish().expect("the same walk was possible just before");
         for (part, log) in self.parts.iter_mut().zip(&period.logs) {
-            part.0.repeat_digests(log, self.now - period.end, period.length, times);
+            part.0.repeat_digests(log, self.now - period.end, period.length, times, names);
         }
         self.skip_windows(period, times);
         self.now += period.length * times;
@@ -402,6 +420,9 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Run<'_, P, W> {
     }
 }
 
+/// By flow: what it is called now.
+type Renamed = FxHashMap<FlowId, FlowId>;
+
 /// What happens in a period.
 struct Period {
     length: Duration,
@@ -427,12 +448,13 @@ impl Period {
 
 /// What has come to each node since then: the time since what came before it, and what it was.
 fn by_node(log: &Log, since: Time) -> Vec<Vec<(u64, u64)>> {
-    let nodes = log.arrivals.iter().map(|of| of.0 as usize + 1).max().unwrap_or(0);
+    let nodes = log.arrivals.iter().map(|of| of.node as usize + 1).max().unwrap_or(0);
     let mut last = vec![None; nodes];
     let mut arrivals = vec![Vec::new(); nodes];
-    for &(node, at, what) in log.arrivals.iter().filter(|of| of.1 >= since) {
-        if let Some(last) = last[node as usize].replace(at) {
-            arrivals[node as usize].push(((at - last).ps(), what));
+    for arrival in log.arrivals.iter().filter(|of| of.at >= since) {
+        let node = arrival.node as usize;
+        if let Some(last) = last[node].replace(arrival.at) {
+            arrivals[node].push(((arrival.at - last).ps(), arrival.what()));
         }
     }
     arrivals.retain(|of| !of.is_empty());

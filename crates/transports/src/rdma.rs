@@ -19,7 +19,7 @@ use node::telemetry::{BASE_BYTES, HOP_BYTES, HOPS_MAX};
 use node::{Balancing, Cx, Endpoint, FlowState, Input, Packet, PollAt, Site, Telemetry, Walk};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
-use units::{Bytes, Duration, FlowId, Problem};
+use units::{Bytes, Duration, FlowId, Problem, Time};
 
 use contract::name_or_table;
 use contract::{About, Compared, Family, HeaderFormat, Nature, NetworkView, Scheme, SwitchRequirements, headers_of};
@@ -352,6 +352,10 @@ impl<A: Algorithm> Endpoint for Rdma<A> {
     fn walk(&mut self, walk: &mut Walk) {
         self.sender.walk(walk);
         self.receiver.walk(walk);
+    }
+
+    fn came_again(&mut self, now: Time, flow: FlowId) {
+        self.receiver.came_again(now, flow);
     }
 
     fn state(&self, flow: FlowId, say: &mut FlowState) {

@@ -18,7 +18,7 @@
 use node::{Balancing, Cx, Endpoint, FlowState, Input, Packet, PollAt, Site, Walk};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use units::{Duration, FlowId, Problem};
+use units::{Duration, FlowId, Problem, Time};
 
 use contract::{About, Family, HeaderFormat, Nature, NetworkView, Scheme, SwitchRequirements, headers_of};
 use control::{Algorithm, Ecn, Start};
@@ -237,6 +237,10 @@ impl<A: Algorithm> Endpoint for Tcp<A> {
     fn walk(&mut self, walk: &mut Walk) {
         self.sender.walk(walk);
         self.receiver.walk(walk);
+    }
+
+    fn came_again(&mut self, now: Time, flow: FlowId) {
+        self.receiver.came_again(now, flow);
     }
 
     fn state(&self, flow: FlowId, say: &mut FlowState) {

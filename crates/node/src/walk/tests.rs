@@ -1,3 +1,5 @@
+use units::Duration;
+
 use super::*;
 
 const PERIOD: u64 = 100;
@@ -63,7 +65,7 @@ fn a_state_that_recurs_moves_as_if_all_periods_had_happened() {
     assert_eq!((found.until, &found.flows[..]), (sender.appointment, &[(FlowId(1), 2_000, 14_000)][..]));
     let mut through = sender.clone();
     (0..30).for_each(|_| through.send());
-    let mut walk = Walk::ahead(sender.now, Arc::default(), found.moves, 30);
+    let mut walk = Walk::ahead(sender.now, Arc::default(), found.moves, Arc::default(), 30);
     sender.walk(&mut walk);
     assert!(walk.finish().is_ok());
     sender.now = through.now;

@@ -142,3 +142,57 @@ fn nothing_is_skipped_past_a_failure() {
         assert!(skipped.skips > 0, "{:?}", skipped.reason);
     }
 }
+
+/// Iterations of a job on racks with one spine, so that there is one path. Messages are too short for a flow to repeat
+/// itself for long.
+fn iterations(transport: &str, count: u32, more: &str) -> String {
+    format!(
+        r#"
+        transport = "{transport}"
+        measure.interval = "0s"
+        switch.buffer.shared = {{ bytes = "12MB" }}
+        fabric.leaf_spine = {{ racks = 2, hosts_per_rack = 2, spines = 1 }}
+        {more}
+        [[job]]
+        name = "train"
+        iterations = {count}
+        library = {{ all_reduce = "ring" }}
+        steps = [{{ compute = "20us" }}, {{ all_reduce = {{ bytes = "120KB" }} }}]
+        "#
+    )
+}
+
+/// Flows begin and end in each period, and stand where others stood.
+#[test]
+fn messages_that_follow_each_other_are_skipped() {
+    for (transport, more) in [("rdma", "flow_control = \"pfc\""), ("dctcp", ""), ("newreno", "")] {
+        let toml = iterations(transport, 150, more);
+        let hops = run_alone(&toml).info.packet_hops;
+        let skipped = skipped(&toml);
+        let share = skipped.packet_hops as f64 / hops as f64;
+        assert!(share > 0.6, "{transport}: {share} {:?}", skipped.reason);
+    }
+}
+
+/// A straggler, ranks that share hosts, two jobs that do not end together, a failure in the middle.
+#[test]
+fn jobs_of_every_kind_end_as_they_would() {
+    let late = "[[job]]\nname = \"late\"\nstart = \"1ms\"\niterations = 30\nhosts = \"0-3\"\n\
+                steps = [{ compute = \"7us\" }, { all_to_all = { bytes = \"80KB\" } }]";
+    for (of_job, after) in [
+        ("stragglers = [{ rank = 2, factor = 1.5 }]", ""),
+        ("ranks_per_host = 2", ""),
+        ("", late),
+        ("", "[[failure]]\nlink = [\"leaf0\", \"host1\"]\nat = \"2ms\"\nuntil = \"2050us\""),
+    ] {
+        let toml = iterations("rdma", 60, "flow_control = \"pfc\"");
+        skipped(&format!("{toml}\n{of_job}\n{after}"));
+    }
+}
+
+/// Where a hash chooses among paths, each message takes its own, and nobody says that it takes another's.
+#[test]
+fn messages_on_other_paths_are_not_alike() {
+    let toml = iterations("dctcp", 40, "").replace("spines = 1", "spines = 4");
+    assert_eq!(skipped(&toml).packet_hops, 0);
+}

@@ -240,7 +240,7 @@ impl Control for Dcqcn {
         say.say("alpha_ppm", (self.alpha * 1e6) as u64);
     }
 
-    fn walk(&mut self, _: FlowId, walk: &mut Walk) {
+    fn walk(&mut self, flow: FlowId, walk: &mut Walk) {
         walk.same([self.rate, self.target, self.alpha]);
         walk.same((self.updates, self.fresh, self.by_timer, self.by_bytes, self.notified.is_some()));
         if let Some(first) = &mut self.notified {
@@ -252,7 +252,7 @@ impl Control for Dcqcn {
         // Until the rate has been cut, nobody asks how many bytes have been sent, and a cut begins at 0.
         match self.increase_at {
             Some(_) => walk.same(self.bytes),
-            None => walk.count(&mut self.bytes),
+            None => drop(walk.counted_of(flow, &mut self.bytes)),
         }
     }
 

@@ -169,6 +169,11 @@ impl Receiver {
         }
     }
 
+    /// A flow has come whole in time that is skipped.
+    pub fn came_again(&mut self, now: Time, flow: FlowId) {
+        self.finished.add(flow, now, self.settings.remember);
+    }
+
     /// Goes over its state.
     pub fn walk(&mut self, walk: &mut Walk) {
         let mss = self.mss;
@@ -185,7 +190,7 @@ impl Receiver {
             }
             walk.expired(&mut of.notified);
         });
-        self.finished.walk(walk, self.settings.remember);
+        self.finished.walk(walk);
         walk.same(self.answers.len());
         self.answers.iter_mut().for_each(|answer| walk.packet(answer));
         walk.refuse_if(!self.echoes.is_empty(), "acknowledgements carry telemetry");

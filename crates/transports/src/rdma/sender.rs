@@ -252,15 +252,17 @@ impl<A: Algorithm> Sender<A> {
     pub fn walk(&mut self, walk: &mut Walk) {
         let mss = self.settings.mss;
         self.pairs.walk(walk, |walk, flow, pair| {
-            walk.same((pair.dst, pair.number, pair.bytes, pair.queued, pair.last.1));
+            walk.same((pair.dst, pair.bytes, pair.queued, pair.last.1));
+            walk.turn("number", &mut pair.number);
             walk.past(&mut pair.last.0);
             walk.past(&mut pair.silent_since);
             pair.outstanding.walk(walk, flow, mss);
             pair.control.walk(flow, walk);
-            walk.count(&mut pair.sent_packets);
-            walk.count(&mut pair.resent_packets);
+            walk.counted_of(flow, &mut pair.sent_packets);
+            walk.counted_of(flow, &mut pair.resent_packets);
         });
-        walk.same((self.begun, &self.held[..]));
+        walk.turn("number", &mut self.begun);
+        walk.same(&self.held[..]);
         walk.turn("epoch", &mut self.held_in);
         self.ready.walk(walk);
         [&mut self.pacing, &mut self.retransmission, &mut self.control].into_iter().for_each(|of| of.walk(walk));

@@ -168,7 +168,7 @@ impl Control for Timely {
 
     fn walk(&mut self, flow: FlowId, walk: &mut Walk) {
         walk.same((self.rate, self.last, self.least, self.difference, self.falling.min(self.hyper)));
-        walk.count(&mut self.falling);
+        walk.counted_of(flow, &mut self.falling);
         walk.sequence(flow, 1, &mut self.after);
     }
 

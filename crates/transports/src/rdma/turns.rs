@@ -78,15 +78,20 @@ impl Waiting {
     }
 
     /// Goes over who waits, in order.
-    pub fn walk(&self, walk: &mut Walk) {
+    pub fn walk(&mut self, walk: &mut Walk) {
         match self {
             Waiting::InLine(line) => {
                 walk.same(line.len());
                 line.iter().for_each(|&slot| walk.same(slot));
             }
             Waiting::ByAge { slots, last } => {
-                walk.same((slots.len(), *last));
-                slots.iter().for_each(|(&number, &slot)| walk.same((number, slot)));
+                walk.same(slots.len());
+                walk.turn("number", last);
+                for (mut number, slot) in std::mem::take(slots) {
+                    walk.same(slot);
+                    walk.turn("number", &mut number);
+                    slots.insert(number, slot);
+                }
             }
         }
     }

@@ -69,6 +69,8 @@ impl Algorithm for Config {
         needs: "nothing",
     };
 
+    const DRAWS: bool = true;
+
     fn samples_rate(&self) -> bool {
         true
     }

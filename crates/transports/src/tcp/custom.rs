@@ -250,6 +250,8 @@ impl Algorithm for Config {
 
     const OWN: bool = true;
 
+    const DRAWS: bool = true;
+
     fn samples_rate(&self) -> bool {
         self.rates
     }

@@ -171,13 +171,14 @@ impl Control for Dctcp {
     fn walk(&mut self, flow: FlowId, una: u64, walk: &mut Walk) {
         self.reno.walk(flow, una, walk);
         walk.same((self.marked, self.marked_windows));
-        let acks = walk.counted(&mut self.steady.acks);
+        let acks = walk.counted_of(flow, &mut self.steady.acks);
         if self.marked > 0 {
             walk.same((self.acked, self.alpha));
             return walk.sequence(flow, 1, &mut self.window_end);
         }
         let Steady { acked, in_flight, changes, .. } = self.steady;
         walk.same((acked, in_flight, changes));
+        [self.alpha.to_bits(), self.acked, self.window_end].into_iter().for_each(|of| walk.inherited(flow, of));
         self.move_on(una, acks);
     }
 

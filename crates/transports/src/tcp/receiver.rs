@@ -189,6 +189,11 @@ impl Receiver {
         self.answer(id, src, Header::Ack(ack));
     }
 
+    /// A flow has come whole in time that is skipped.
+    pub fn came_again(&mut self, now: Time, flow: FlowId) {
+        self.finished.add(flow, now, self.settings.remember);
+    }
+
     /// Goes over its state.
     pub fn walk(&mut self, walk: &mut Walk) {
         let mss = self.mss;
@@ -198,7 +203,7 @@ impl Receiver {
             let runs = flow.ahead.iter_mut().flat_map(|(first, end)| [first, end]);
             runs.for_each(|at| walk.sequence(id, mss, at));
         });
-        self.finished.walk(walk, self.settings.remember);
+        self.finished.walk(walk);
         walk.same(self.acks.len());
         self.acks.iter_mut().for_each(|ack| walk.packet(ack));
         self.delayed.walk(walk);

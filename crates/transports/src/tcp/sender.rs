@@ -123,7 +123,7 @@ impl<A: Algorithm> Sender<A> {
 
     pub fn start(&mut self, cx: &mut Cx<'_>, message: &Message) {
         let virtual_serialisation = message.virtual_serialisation;
-        let (flow, now, seed) = (message.flow, cx.now, cx.random.bits());
+        let (flow, now, seed) = (message.flow, cx.now, seed::<A>(cx));
         let start = Start { flow, now, seed, virtual_serialisation, ..self.settings.start };
         let flow = Flow {
             dst: message.dst,
@@ -192,7 +192,7 @@ impl<A: Algorithm> Sender<A> {
         self.retransmission.clear(slot);
         if again {
             // RFC 5681 section 3.1: after a lost SYN the initial window is one segment.
-            let seed = cx.random.bits();
+            let seed = seed::<A>(cx);
             let (id, now, window_bytes) = (packet.flow, cx.now, self.settings.start.mss_bytes);
             let start = Start { flow: id, now, window_bytes, seed, ..self.settings.start };
             flow.control = self.algorithm.start(start);
@@ -411,6 +411,11 @@ impl<A: Algorithm> Sender<A> {
     }
 }
 
+/// The seed of a flow's own random stream, if its control draws from one.
+fn seed<A: Algorithm>(cx: &mut Cx<'_>) -> u64 {
+    if A::DRAWS { cx.random.bits() } else { 0 }
+}
+
 /// The segment that begins at `sequence`, where one does.
 fn segment_at(sequence: u64, bytes: u64, mss: u64) -> Option<u64> {
     if sequence == bytes {
@@ -461,8 +466,8 @@ impl<C: Control> Flow<C> {
         self.board.walk(walk, id, mss);
         self.rtt.walk(walk);
         self.control.walk(id, una * mss, walk);
-        walk.count(&mut self.sent_packets);
-        walk.count(&mut self.resent_packets);
+        walk.counted_of(id, &mut self.sent_packets);
+        walk.counted_of(id, &mut self.resent_packets);
     }
 
     /// It could send more than it does, so that rates tell nothing for now.

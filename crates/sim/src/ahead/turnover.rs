@@ -1,0 +1,383 @@
+//! Periods in which flows begin and end, as where messages of a job follow each other.
+//!
+//! The state of the network recurs, but each flow stands where another stood ([`Recurrence::heirs`]). How far that goes
+//! is a question to the job: its ranks are told again, in order, what they were told in the period that was logged, of
+//! the flows that stand there now. As long as they do what they did (start as many flows, of the same length, to the
+//! same hosts, which take the same paths, and act by themselves at the same times), the network has no way to behave
+//! otherwise, and the period is skipped. Flows' records are those of the logged period, under the new names.
+//!
+//! The period is found in what one host starts: when, to whom, and how long.
+
+use std::sync::Arc;
+
+use driver::{Names, Probe};
+use node::Packet;
+use node::onward_path::Downstream;
+use node::walk::Recurrence;
+use run::{FlowEvent, FlowInfo, FlowRecord, HostJobs, Plan, Told};
+use rustc_hash::FxHashMap;
+use units::{Duration, FlowId, HostId, NodeId, PortId, Time};
+
+use super::{Over, Part, Period, Renamed, Run};
+
+/// Nobody looks for a period before the busiest host has started so many flows.
+pub(super) const FIRST_STARTS: usize = 6;
+/// Where that was in vain, it has started this share more before somebody looks again.
+const MORE_STARTS: usize = 4;
+/// The state may recur after several periods of what one host starts.
+const MULTIPLES: u32 = 2;
+/// So many times in a row the state may differ because an appointment came in between.
+const MISSES: u32 = 2;
+/// So many periods are repeated at once: each has its own names of flows.
+const AT_ONCE: u64 = 64;
+
+impl<P: Probe, W: FnMut(Time, u64) -> bool> Run<'_, P, W> {
+    /// When ranks act by themselves, host by host.
+    pub(super) fn ranks_act_at(&self) -> Vec<Time> {
+        self.parts.iter().flat_map(ranks).map(HostJobs::next_at).collect()
+    }
+
+    /// Skips periods in which flows begin and end, if there are any.
+    pub(super) fn skip_turnovers(&mut self) -> Result<(), Over> {
+        // With samples there is always one that comes before.
+        if self.plan.jobs.is_empty() || self.sample_comes_soon() {
+            return Ok(());
+        }
+        let Some(started) = self.busiest_starts() else { return Ok(()) };
+        let period = period_of_starts(&started).filter(|&period| self.starts_alike(period));
+        let Some(mut period) = period else {
+            self.starts_wanted = started.len() + started.len() / MORE_STARTS + 1;
+            return Ok(());
+        };
+        let mut misses = 0;
+        let mut multiples = MULTIPLES;
+        while misses < MISSES {
+            match self.skip(&mut period, multiples)? {
+                true => (misses, multiples) = (0, 1),
+                false => misses += 1,
+            }
+        }
+        let started = self.busiest_host().map_or(0, |records| starts(records).count());
+        self.starts_wanted = started + started / MORE_STARTS + 1;
+        Ok(())
+    }
+
+    /// Whether a sample is due before two messages could follow each other.
+    fn sample_comes_soon(&self) -> bool {
+        self.plan.scenario.measure.interval != Duration::ZERO
+    }
+
+    /// What the host has recorded that has recorded the most.
+    fn busiest_host(&self) -> Option<&[FlowRecord]> {
+        let records = self.parts.iter().flat_map(|part| &part.0.hosts).map(|slot| &slot.host.records[..]);
+        // The first of those that have as much.
+        records.reduce(|most, other| if other.len() > most.len() { other } else { most })
+    }
+
+    /// When it has started flows, and of which length to which host, if there are enough of them.
+    fn busiest_starts(&self) -> Option<Vec<(Time, u64)>> {
+        let records = self.busiest_host().filter(|records| records.len() >= self.starts_wanted)?;
+        let what = |flow: FlowId| {
+            let FlowInfo { dst, bytes, class, .. } = *self.plan.flows.get(flow);
+            bytes ^ u64::from(dst.0) << 40 ^ u64::from(class) << 32
+        };
+        let started: Vec<_> = starts(records).map(|record| (record.due, what(record.flow))).collect();
+        (started.len() >= self.starts_wanted).then_some(started)
+    }
+
+    /// Whether each host has started, in the period up to now, flows that the network treats as those of the period
+    /// before.
+    fn starts_alike(&self, period: Duration) -> bool {
+        let since = |periods: u64| Time::from_ps(self.now.ps().saturating_sub(period.ps() * periods));
+        let (first, second) = (since(2), since(1));
+        let flows = |records: &[FlowRecord], from: Time, until: Time| {
+            let last = records.iter().rev().take_while(|record| record.due >= from);
+            let started = last.filter(|record| record.due < until && matches!(record.fate, FlowEvent::Started));
+            started.map(|record| record.flow).collect::<Vec<_>>()
+        };
+        self.parts.iter().flat_map(|part| &part.0.hosts).all(|slot| {
+            let records = &slot.host.records;
+            let (before, after) = (flows(records, first, second), flows(records, second, self.now));
+            before.len() == after.len() && before.iter().zip(after).all(|(&one, other)| self.alike.are(one, other))
+        })
+    }
+
+    /// Repeats a period for as long as ranks do what they did in it. Returns whether it was repeated at all. `ranks`
+    /// are the times at which they acted by themselves next, when it began.
+    pub(super) fn repeat_turnover(&mut self, found: &Recurrence, period: &Period, ranks: &[Time]) -> bool {
+        let until = found.until.min(self.bounds.horizon);
+        let most = (until.since(self.now).ps() / period.length.ps()).min(self.before_ends(found));
+        let mut again = match Again::new(self.alike.clone(), self.parts, found, period, ranks) {
+            Ok(again) => again,
+            Err(reason) => {
+                self.skipped.reason = Some(reason);
+                return false;
+            }
+        };
+        let mut left = most;
+        while left > 0 {
+            let (names, hosts) = again.repeat(self.parts, left.min(AT_ONCE));
+            let times = names.later.len() as u64;
+            let Some(last) = names.later.last() else { break };
+            let renamed: Renamed = again.called.iter().copied().zip(last.iter().copied()).collect();
+            self.move_ahead(found, period, times, &names, Arc::new(renamed));
+            settle(self.parts, hosts);
+            again.record(self.parts, &names);
+            again.called.clone_from(last);
+            again.times += times;
+            left -= times;
+            if times < AT_ONCE {
+                break;
+            }
+        }
+        if again.times < most {
+            self.skipped.reason = Some("ranks do not go on as they did".to_owned());
+        }
+        again.times > 0
+    }
+}
+
+/// The ranks at each host of a part that has some.
+fn ranks<P: Probe>(part: &Part<P>) -> impl Iterator<Item = &HostJobs> {
+    part.0.hosts.iter().filter_map(|slot| slot.host.jobs())
+}
+
+/// These ranks are where they would be.
+fn settle<P: Probe>(parts: &mut [Part<P>], hosts: Vec<HostJobs>) {
+    let slots = parts.iter_mut().flat_map(|part| &mut part.0.hosts);
+    for (jobs, mut told) in slots.filter_map(|slot| slot.host.jobs_mut()).zip(hosts) {
+        told.leave_as(jobs);
+        *jobs = told;
+    }
+}
+
+fn starts(records: &[FlowRecord]) -> impl Iterator<Item = &FlowRecord> {
+    records.iter().filter(|record| matches!(record.fate, FlowEvent::Started))
+}
+
+/// The time after which what a host starts repeats: that of the longest time up to now in which it has done so, twice
+/// at least. Before, ranks may have been settling.
+fn period_of_starts(started: &[(Time, u64)]) -> Option<Duration> {
+    let gaps: Vec<_> = started.windows(2).rev().map(|pair| (pair[1].0.since(pair[0].0).ps(), pair[1].1)).collect();
+    let like = matches(&gaps);
+    // The first of those that have lasted as long.
+    let lasted = |&period: &usize| (like[period] + period, std::cmp::Reverse(period));
+    let period = (1..gaps.len()).filter(|&period| like[period] >= period).max_by_key(lasted)?;
+    Some(Duration::from_ps(gaps[..period].iter().map(|gap| gap.0).sum())).filter(|&period| period > Duration::ZERO)
+}
+
+/// From each place on: how many are as those from the beginning on (the Z function).
+fn matches<T: PartialEq>(of: &[T]) -> Vec<usize> {
+    let mut like = vec![0; of.len()];
+    let (mut begin, mut end) = (0, 0);
+    for at in 1..of.len() {
+        let known = if at < end { like[at - begin].min(end - at) } else { 0 };
+        like[at] = known + of[at + known..].iter().zip(&of[known..]).take_while(|pair| pair.0 == pair.1).count();
+        if at + like[at] > end {
+            (begin, end) = (at, at + like[at]);
+        }
+    }
+    like
+}
+
+/// Which flows the network treats alike.
+pub(super) struct Alike<'a> {
+    plan: &'a Plan,
+    /// Where a hash chooses paths.
+    paths: Option<Downstream>,
+}
+
+impl<'a> Alike<'a> {
+    pub fn new(plan: &'a Plan) -> Alike<'a> {
+        let hashed = !plan.jobs.is_empty() && plan.balancing.iter().any(|balancing| balancing.by_hash());
+        let of = || Downstream::new(&plan.fabric, plan.routes.clone(), plan.balancing.clone(), plan.scenario.seed);
+        Alike { plan, paths: hashed.then(of) }
+    }
+
+    /// Whether the network treats two flows alike.
+    pub fn are(&self, one: FlowId, other: FlowId) -> bool {
+        let (first, second) = (self.plan.flows.get(one), self.plan.flows.get(other));
+        let what = |of: &FlowInfo| (of.src, of.dst, of.bytes, of.class, of.transport);
+        what(first) == what(second) && self.take_one_path(first, one, other)
+    }
+
+    /// Whether their packets and the answers to them take the same paths, where a hash chooses these.
+    fn take_one_path(&self, info: &FlowInfo, one: FlowId, other: FlowId) -> bool {
+        let Some(paths) = self.paths.as_ref().filter(|_| self.plan.balancing[usize::from(info.transport)].by_hash())
+        else {
+            return true;
+        };
+        // New tables mean other paths, and nobody knows which.
+        if !self.plan.scenario.failure.is_empty() {
+            return false;
+        }
+        let path = |flow: FlowId, from: HostId, to: HostId| {
+            let mut packet = Packet::bare(flow, from, to);
+            packet.transport = info.transport;
+            paths.onward(NodeId(from.0), PortId(0), &packet).map(|hop| (hop.switch, hop.port)).collect::<Vec<_>>()
+        };
+        [(info.src, info.dst), (info.dst, info.src)]
+            .iter()
+            .all(|&(from, to)| path(one, from, to) == path(other, from, to))
+    }
+}
+
+/// A period that is told again.
+struct Again<'a> {
+    alike: Arc<Alike<'a>>,
+    /// What ranks were told and did, in order of time: where (among hosts with ranks), when and what.
+    told: Vec<(usize, Time, Told)>,
+    /// What flows were called in the period, and where each is in that.
+    first: Vec<FlowId>,
+    place: FxHashMap<FlowId, usize>,
+    /// By flow at the period's beginning: the place of the one that stood there at its end.
+    heirs: Vec<(usize, usize)>,
+    /// What these flows are called in the period that was repeated last, and how many have been.
+    called: Vec<FlowId>,
+    times: u64,
+    length: Duration,
+    /// By host with ranks: whether the time at which they act next moves with the clock; if not, it stays.
+    moves: Vec<bool>,
+    /// What happened to flows: by part and host, their records of the period.
+    records: Vec<Vec<Vec<FlowRecord>>>,
+}
+
+impl<'a> Again<'a> {
+    fn new<P: Probe>(
+        alike: Arc<Alike<'a>>,
+        parts: &[Part<P>],
+        found: &Recurrence,
+        period: &Period,
+        ranks_before: &[Time],
+    ) -> Result<Again<'a>, String> {
+        let mut told = Vec::new();
+        let mut before = 0;
+        for (part, log) in parts.iter().zip(&period.logs) {
+            let mut place = vec![usize::MAX; part.0.hosts.len()];
+            let with_ranks = (0..).zip(&part.0.hosts).filter(|of: &(usize, _)| of.1.host.jobs().is_some());
+            with_ranks.zip(before..).for_each(|((host, _), at)| place[host] = at);
+            before += ranks(part).count();
+            told.extend(log.told.iter().map(|&(host, at, told)| (place[host as usize], at, told)));
+        }
+        // Hosts are noted one after the other; what one does at an instant stays together.
+        told.sort_by_key(|of| of.1);
+        let begin = told.iter().filter_map(|of| match of.2 {
+            Told::Starts(flow) => Some(flow),
+            _ => None,
+        });
+        let first: Vec<FlowId> = found.heirs.keys().copied().chain(begin).collect();
+        let place: FxHashMap<FlowId, usize> = first.iter().copied().zip(0..).collect();
+        let mut heirs = Vec::with_capacity(found.heirs.len());
+        for (flow, heir) in &found.heirs {
+            match place.get(heir) {
+                Some(&heir) => heirs.push((place[flow], heir)),
+                None => return Err("a flow of no job has come".to_owned()),
+            }
+        }
+        let records: Vec<Vec<Vec<FlowRecord>>> = parts
+            .iter()
+            .zip(&period.logs)
+            .map(|(part, log)| {
+                let hosts = part.0.hosts.iter().zip(&log.records);
+                hosts.map(|(slot, &from)| slot.host.records[from..].to_vec()).collect()
+            })
+            .collect();
+        if records.iter().flatten().flatten().any(|record| !place.contains_key(&record.flow)) {
+            return Err("something happened to a flow of no job".to_owned());
+        }
+        let moves =
+            (parts.iter().flat_map(ranks).zip(ranks_before)).map(|(jobs, &was)| jobs.next_at() != was).collect();
+        let called = first.clone();
+        let length = period.length;
+        Ok(Again { alike, told, first, place, heirs, called, times: 0, length, moves, records })
+    }
+
+    /// Tells ranks again what happens in so many periods, or as many as are like the first. Returns what flows are
+    /// called in each, and the ranks after the last.
+    fn repeat<P: Probe>(&self, parts: &[Part<P>], most: u64) -> (Names, Vec<HostJobs>) {
+        let begin = || parts.iter().flat_map(ranks).cloned().collect::<Vec<_>>();
+        let mut hosts = begin();
+        let mut names = Names { first: self.first.clone(), later: Vec::new() };
+        for time in 0..most {
+            let called = names.later.last().unwrap_or(&self.called);
+            let Some(called) = self.repeat_once(&mut hosts, called, self.times + time + 1) else {
+                // Some have been told of what is not the same.
+                hosts = begin();
+                for (time, called) in
+                    (0..).zip(std::iter::once(&self.called).chain(&names.later)).take(names.later.len())
+                {
+                    self.repeat_once(&mut hosts, called, self.times + time + 1).expect("it was possible before");
+                }
+                break;
+            };
+            names.later.push(called);
+        }
+        (names, hosts)
+    }
+
+    /// Tells them what happens in one more period. Returns what flows are called in it, if it is like the first.
+    fn repeat_once(&self, hosts: &mut [HostJobs], called: &[FlowId], time: u64) -> Option<Vec<FlowId>> {
+        let shift = self.length * time;
+        let acted: Vec<Time> = hosts.iter().map(HostJobs::next_at).collect();
+        let mut names: Vec<Option<FlowId>> = vec![None; self.first.len()];
+        for &(flow, heir) in &self.heirs {
+            names[flow] = Some(called[heir]);
+        }
+        let (mut started, mut taken) = (Vec::new(), 0);
+        for &(host, at, told) in &self.told {
+            let now = at + shift;
+            let name = |flow| names[self.place[&flow]];
+            let told = match told {
+                Told::Starts(flow) => {
+                    let heir = *started.get(taken)?;
+                    taken += 1;
+                    self.alike.are(flow, heir).then(|| names[self.place[&flow]] = Some(heir))?;
+                    continue;
+                }
+                Told::Woken if hosts[host].next_at() != now => return None,
+                Told::Woken => Told::Woken,
+                Told::Delivered(flow) => Told::Delivered(name(flow)?),
+                Told::Completed(flow) => Told::Completed(name(flow)?),
+                Told::Left(flow) => Told::Left(name(flow)?),
+            };
+            if taken < started.len() {
+                return None;
+            }
+            started.clear();
+            taken = 0;
+            // Where ranks end, the run may end, and that is not skipped.
+            if hosts[host].tell_again(now, told, |flow| started.push(flow)) > 0 {
+                return None;
+            }
+        }
+        let acts = hosts.iter().zip(acted).zip(&self.moves);
+        let same = acts.map(|((jobs, was), &moves)| jobs.next_at() == if moves { was + self.length } else { was });
+        (taken == started.len() && same.fold(true, |all, same| all & same)).then(|| names.into_iter().collect())?
+    }
+
+    /// Notes what happened to flows in the periods that were repeated.
+    fn record<P: Probe>(&self, parts: &mut [Part<P>], names: &Names) {
+        for (part, records) in parts.iter_mut().zip(&self.records) {
+            for (slot, records) in part.0.hosts.iter_mut().zip(records) {
+                for (time, called) in (self.times + 1..).zip(&names.later) {
+                    let shift = self.length * time;
+                    for record in records {
+                        let fate = match record.fate {
+                            FlowEvent::Delivered { mut journey, transport } => {
+                                journey.sent += shift;
+                                FlowEvent::Delivered { journey, transport }
+                            }
+                            other => other,
+                        };
+                        let flow = called[self.place[&record.flow]];
+                        let (at, due) = (record.at + shift, record.due + shift);
+                        slot.host.record_again(FlowRecord { flow, at, due, fate });
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
