@@ -1,7 +1,7 @@
 """The third application that Harmony's paper names (section 6), for real on a rack that lives: a host that processes
 what comes in batches, as Reframer does.
 
-Seven hosts send bursts of messages to one. For each connection that has a state of 4 MB, which it has to fetch when it
+Seven hosts send bursts of messages to one, and large files to it meanwhile. For each connection that has a state of 4 MB, which it has to fetch when it
 turns to another connection: so it gathers the messages of a connection until there is a batch, or a time has passed.
 Over best effort nobody knows how long a batch takes to come. Over Harmony a message's delay has a bound, so that a
 batch that was sent at once is there when the bound has passed. Run it from the repository's root:
@@ -33,11 +33,13 @@ LIMIT = 120.0
 SLOTS, DELTA_US = 8, 200.0
 # Fast links, in slow motion: a microsecond of the network is 10 ms. An application hears of a message 10 ms late at
 # most, or the network stands still: that is the microsecond by which section 6 extends the bound, "for hosts".
+# Others send the same host large files meanwhile, over best effort.
+FILES = {"name": "files", "sizes": {"constant": "20MB"}, "arrivals": "all_at_once", "senders": "0-6", "receivers": "7"}
 RACK = {
     "fabric.leaf_spine.host_rate": "100Gbps",
     "live.dilation": 10_000,
     "live.sockets.rpc.transport": {"harmony": {"slots": SLOTS, "delta_admission": f"{DELTA_US:g}us"}},
-    "traffic.0.duration": "100ms",
+    "traffic": [FILES],
 }
 STATE_WORDS, MESSAGE_UPDATES = 1 << 19, 175
 """Words of a connection's state, 4 MB in all; updates of a message, 8 bytes each: a packet is full."""
@@ -168,14 +170,14 @@ def right(host: Host, senders: list[Sender], bursts: int) -> int:
 
 def bound_us() -> float:
     """Within this a message has come, or its sender knows that it was rejected: Equation 1, admission, and 1 us."""
-    network = cw.run(cw.Scenario.load(SCENARIO).with_({**RACK, "traffic.0.duration": "50us"}), progress=False)
+    network = cw.run(cw.Scenario.load(SCENARIO).with_({**RACK, "measure.end": "20us"}), progress=False)
     return Bound(network, SLOTS, DELTA_US).message(MESSAGE_UPDATES * UPDATE.itemsize)
 
 
 def main() -> None:
     """Gathers in four ways, and tells what became of it."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n\n")[0])
-    parser.add_argument("--bursts", type=int, default=4, help="of each connection")
+    parser.add_argument("--bursts", type=int, default=8, help="of each connection")
     parser.add_argument("--batch", type=int, default=16, help="messages of a burst, and of a full batch")
     parser.add_argument("--guess-us", type=float, default=10.0, help="timeout where no bound is known")
     parser.add_argument("--best-effort", default="bulk", help="class of live.sockets without a bound: bulk is DCTCP")
