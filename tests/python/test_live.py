@@ -115,8 +115,10 @@ def test_a_rack_of_512_nodes_lives_with_1024_file_descriptors(processes: int, tm
         command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, few),
     )  # fmt: skip
-    assert ran.returncode == 0, ran.stdout + ran.stderr
+    # Whether the machine kept pace is its own affair.
+    assert ran.returncode in (0, 1), ran.stdout + ran.stderr
     info = json.loads((tmp_path / "out/live/run.json").read_text())
+    assert all(finding["ok"] for finding in info["audit"] if finding["name"] != "in time"), info["audit"]
     assert info["hosts"] == 512 and info["processes"] == processes and info["flows_completed"] > 0
     assert info["digest"] == cw.run(tmp_path / "rack.toml").info["digest"]
 

@@ -139,7 +139,7 @@ fn by_a_time_of_the_network_all_has_come_that_was_delivered_before() {
         }
         assert_eq!(server.receive_until(until, LIMIT).unwrap(), None, "it is told again");
         // It waits for at most so many times at once, and those of a port that is closed do not count.
-        let far = |after| Time::from_ps((1 << 62) + after);
+        let far = |after: u64| Time::from_ps((1 << 62) + after);
         let full = (0..=4_096).find_map(|after| match server.receive_until(far(after), Some(Duration::ZERO)) {
             Err(MazeError::Late(_)) => None,
             other => Some(other),
