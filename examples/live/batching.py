@@ -1,10 +1,11 @@
 """The third application that Harmony's paper names (section 6), for real on a rack that lives: a host that processes
 what comes in batches, as Reframer does.
 
-Seven hosts send bursts of messages to one, and large files to it meanwhile. For each connection that has a state of 4 MB, which it has to fetch when it
-turns to another connection: so it gathers the messages of a connection until there is a batch, or a time has passed.
-Over best effort nobody knows how long a batch takes to come. Over Harmony a message's delay has a bound, so that a
-batch that was sent at once is there when the bound has passed. Run it from the repository's root:
+Seven hosts send bursts of messages to one, and large files to it meanwhile. For each connection that has a state of
+4 MB, which it has to fetch when it turns to another connection: so it gathers the messages of a connection until there
+is a batch, or a time has passed. Over best effort nobody knows how long a batch takes to come. Over Harmony a message's
+delay has a bound, so that a batch that was sent at once is there when the bound has passed. Run it from the
+repository's root:
 
     python examples/live/batching.py
 
