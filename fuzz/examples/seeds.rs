@@ -97,6 +97,8 @@ fn clients(seeds: &Path) -> std::io::Result<()> {
         Ask::Open { ask: 1, host: 3, port: 7 },
         Ask::Send { ask: 2, from: at(3, 7), to: at(0, 49_152), class: 0, content: b"how are you?" },
         Ask::Taken { flow: 5 },
+        Ask::Now { ask: 3 },
+        Ask::Wake { ask: 4, of: at(3, 7), at: 9_500 },
         Ask::Close { at: at(3, 7) },
     ];
     let times = [Some(1_000), Some(2_000), None];
@@ -110,6 +112,8 @@ fn clients(seeds: &Path) -> std::io::Result<()> {
         Tell::Fate(fate(None, false)),
         Tell::Fate(fate(Some(MazeError::Undelivered("nobody listens".to_owned())), true)),
         Tell::Came { flow: 5, from: at(0, 49_152), to: at(3, 7), class: 0, delivered: 9_000, content: b"fine" },
+        Tell::Now { ask: 3, at: 9_100 },
+        Tell::Passed { to: at(3, 7), at: 9_500 },
         Tell::Over { why: "the run is over" },
     ];
     let (mut said, mut told) = (Vec::new(), Vec::new());

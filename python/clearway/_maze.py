@@ -166,8 +166,35 @@ class Socket:
 
         Raises `TimeoutError` if none arrives in time, and `cw.MazeOver` if the socket is closed or the run is over.
         """
-        flow, host, port, kind, content, delivered_ps = self._core.receive(timeout)
-        return Message(content, Address(host, port), kind, flow, delivered_ps)
+        return _message(self._core.receive(timeout))
+
+    def receive_until(self, until_ps: int, timeout: float | None = None) -> Message | None:
+        """The next message that was delivered before `until_ps`, in picoseconds of network time; None when the network
+        has come to that time and no such message is left.
+
+        So a program gathers what comes within a span of the network's time, however late the machine or the program is:
+        None is returned when no message that was delivered before can come any more. It waits for at most `timeout`
+        seconds of real time, and raises as `receive` does.
+
+        >>> import clearway as cw
+        >>> with cw.Maze("examples/live/rpc.toml") as maze:
+        ...     with maze.socket("host0") as client, maze.socket("host3", port=7) as server:
+        ...         for word in (b"one", b"two", b"three"):
+        ...             _ = client.send("host3:7", word, kind="rpc")
+        ...         first = server.receive(timeout=60)
+        ...         batch = [first.content]
+        ...         until_ps = first.delivered_ps + 1_000_000_000  # a millisecond of the network
+        ...         while (message := server.receive_until(until_ps, timeout=60)) is not None:
+        ...             batch.append(message.content)
+        ...         maze.now_ps >= until_ps
+        True
+        >>> sorted(batch)
+        [b'one', b'three', b'two']
+        """
+        if not 0 <= until_ps < 1 << 64:
+            raise ValueError(f"until_ps={until_ps}: must be from 0 to 2^64 - 1, in picoseconds of the network's time")
+        received = self._core.receive_until(until_ps, timeout)
+        return None if received is None else _message(received)
 
     def __iter__(self) -> Iterator[Message]:
         """Messages as they come, until the socket is closed or the run over."""
@@ -209,6 +236,15 @@ class _Network:
     def kinds(self) -> dict[str, str]:
         """The classes in which messages can be sent, with the transport of each."""
         return dict(self._core.classes)
+
+    @property
+    def now_ps(self) -> int:
+        """The network's time, in picoseconds: `live.dilation` times as slow as the machine's, from when the run began.
+
+        It goes back when the machine was so late that the network counts as having stood still. Raises `cw.MazeOver`
+        when the run is over.
+        """
+        return self._core.now
 
     @property
     def over(self) -> str | None:
@@ -343,6 +379,11 @@ class Maze(_Network):
 
     def __repr__(self) -> str:
         return f"<Maze {self._scenario.name}: {'closed' if self._result is not None else self.over or 'lives'}>"
+
+
+def _message(received: tuple[int, str, int, str, bytes, int]) -> Message:
+    flow, host, port, kind, content, delivered_ps = received
+    return Message(content, Address(host, port), kind, flow, delivered_ps)
 
 
 def address_of(to: Address | tuple[str, int] | str) -> tuple[str, int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import resource
 import struct
 import subprocess
 from pathlib import Path
@@ -90,6 +91,36 @@ def test_several_processes_have_the_simulators_history() -> None:
     assert live.info["processes"] == 2
     assert live.info["lost_processes"] == []
     assert live.info["digest"] == cw.run(scenario).info["digest"]
+
+
+RACK_512 = """
+transport = "r2c2"
+fabric.torus = {}
+live = { dilation = 2_000, wait = "sleep" }
+measure = { interval = "0s", end = "100us" }
+
+[[traffic]]
+sizes = { constant = "10KB" }
+arrivals = { poisson = { every = "2us" } }
+flows = 20
+"""
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_a_rack_of_512_nodes_lives_with_1024_file_descriptors(processes: int, tmp_path: Path) -> None:
+    (tmp_path / "rack.toml").write_text(RACK_512)
+    command = [*PROGRAM, "live", "rack.toml", "--processes", str(processes), "--out", "out"]
+    few = (1_024, 1_024)
+    ran = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, few),
+    )  # fmt: skip
+    # Whether the machine kept pace is its own affair.
+    assert ran.returncode in (0, 1), ran.stdout + ran.stderr
+    info = json.loads((tmp_path / "out/live/run.json").read_text())
+    assert all(finding["ok"] for finding in info["audit"] if finding["name"] != "in time"), info["audit"]
+    assert info["hosts"] == 512 and info["processes"] == processes and info["flows_completed"] > 0
+    assert info["digest"] == cw.run(tmp_path / "rack.toml").info["digest"]
 
 
 TOKEN = "a token of these tests"

@@ -5,7 +5,9 @@ Nothing here depends on how late the machine is: what waits, waits for longer th
 
 from __future__ import annotations
 
+import importlib.util
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -13,11 +15,14 @@ import textwrap
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import clearway as cw
+import numpy as np
 import pytest
 from clearway._live_bench import picture
+from clearway.papers.harmony.applications import reframer
 
 ROOT = Path(__file__).parents[2]
 LIMIT = 60.0
@@ -245,6 +250,78 @@ def test_harmonys_applications_run_for_real(tmp_path: Path) -> None:
     assert right == "4 of 4 blocks came back as they were written; host7 lives"
     flows = cw.load(tmp_path / "out").flows.to_pandas()
     assert {"rpc", "load"} <= set(flows["class"])
+
+
+def test_by_a_time_of_the_network_all_has_come_that_was_delivered_before(maze: cw.Maze) -> None:
+    server, clients = maze.socket("host7", 80), [maze.socket(f"host{host}") for host in range(7)]
+    for number in range(70):
+        clients[number % 7].send("host7:80", bytes(100 * number), "bulk")
+    first = server.receive(LIMIT)
+    came, from_ps, until_ps = [first.flow], 0, first.delivered_ps
+    while len(came) < 70:
+        until_ps += 200_000_000
+        while (message := server.receive_until(until_ps, LIMIT)) is not None:
+            assert from_ps <= message.delivered_ps < until_ps
+            came.append(message.flow)
+        assert maze.now_ps >= until_ps
+        from_ps = until_ps
+    assert len(set(came)) == 70
+    with pytest.raises(ValueError, match="until_ps=-1: must be from 0"):
+        server.receive_until(-1)
+    with pytest.raises(TimeoutError, match="the network has not come to"):
+        server.receive_until((1 << 64) - 1, 0.01)
+    maze.close()
+    for ended in (lambda: server.receive_until(until_ps + 1), lambda: maze.now_ps):
+        with pytest.raises(cw.MazeOver):
+            ended()
+
+
+@pytest.fixture(scope="module")
+def batching() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("batching", ROOT / "examples/live/batching.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["batching"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize(("kind", "timeout_us"), [("rpc", None), ("rpc", 0.0), ("rpc", 3.0), ("bulk", 3.0)])
+def test_a_host_gathers_the_batches_that_the_model_makes_of_the_same_arrivals(
+    kind: str, timeout_us: float | None, batching: ModuleType
+) -> None:
+    """When messages come is the machine's affair, too; what the host makes of them is not."""
+    bound = batching.bound_us()
+    timeout = bound if timeout_us is None else timeout_us
+    host, senders, result = batching.run(kind, 8, timeout, 1)
+    assert len(host.arrivals) == 7 * 8 and batching.right(host, senders, 1) == 7
+    times = np.array([time for time, _ in host.arrivals])
+    assert (np.diff(times) >= 0).all()
+    connections = np.unique([str(source) for _, source in host.arrivals], return_inverse=True)[1]
+    packets = reframer.Packets(times / 1e6, connections.astype(np.int64), np.zeros(len(times), bool))
+    model = reframer.batch(packets, reframer.Core(batch=8), timeout)
+    assert (len(host.batches), host.cut) == (model.batches, model.cut)
+    # A batch is processed when the network has come to its end, and not before its last message.
+    assert min(host.held_us) >= 0
+    if kind == "rpc":
+        # However late the machine is: beyond 1 us of the network it stands still.
+        assert max(delay for sender in senders for delay in sender.delays_us) <= bound
+    assert all(finding["ok"] for finding in result.info["audit"] if finding["name"] != "in time")
+
+
+def test_harmonys_batches_run_for_real() -> None:
+    ran = subprocess.run(
+        [sys.executable, "examples/live/batching.py", "--bursts", "1", "--batch", "4"],
+        cwd=ROOT, capture_output=True, text=True, timeout=4 * LIMIT, check=False,
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stderr
+    bound, each, bounded, guessed, same = ran.stdout.splitlines()
+    assert re.fullmatch(r"over Harmony a message comes within \d+\.\d us", bound)
+    assert each.startswith("Harmony, each as it comes: 1.00 messages a batch")
+    for line in (each, bounded, guessed, same):
+        assert line.endswith("7 of 7 states right"), line
+    for line in (each, bounded):
+        assert " 0 late," in line
 
 
 def test_the_benchs_picture_says_how_long_the_cores_were_away() -> None:

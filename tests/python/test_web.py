@@ -60,6 +60,21 @@ def test_the_engine_in_node_gives_the_native_digests() -> None:
     assert found == {name: kept[name][1] for name in names if name not in TOO_LARGE}
 
 
+@pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
+def test_there_are_seven_scenes_with_three_steps_each() -> None:
+    source = (ROOT / "crates/web/page/src/scenes.js").read_text()
+    script = f"{source}\nconsole.log(JSON.stringify({{ SCENES, EXAMPLES }}))"
+    command = ["node", "--input-type=module", "--eval", script]
+    told = json.loads(subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout)
+    scenes = {scene["id"]: scene for scene in told["SCENES"]}
+    assert {name: ROOT / scene["file"] for name, scene in scenes.items()} == SCENES and len(scenes) == 7
+    for name, scene in scenes.items():
+        assert len(scene["steps"]) == 3 and scene["steps"][2][0] == "Now change it", name
+        # The numbers of the text are the run's.
+        assert all("{" in text for _, text in scene["steps"]), name
+    assert all((ROOT / example["file"]).is_file() for example in told["EXAMPLES"])
+
+
 def test_the_page_draws_with_the_version_that_reports_draw_with() -> None:
     asked = json.loads((ROOT / "crates/web/page/package.json").read_text())["dependencies"]["@bokeh/bokehjs"]
     assert asked in re.findall(r"^bokeh==([\d.]+)", (ROOT / "requirements.txt").read_text(), re.M)

@@ -13,6 +13,7 @@
 //! A message starts when its host's worker has done all that was due before. So the history of a run depends on when
 //! programs send, and such a run has no digest.
 
+mod alarms;
 mod counter;
 mod exchange;
 mod remote;
@@ -175,6 +176,12 @@ pub(crate) trait Counterpart: Send + Sync + fmt::Debug {
         queue: Option<Arc<Ends>>,
     ) -> Result<Arc<Ticket>, MazeError>;
 
+    /// The network's time.
+    fn now(&self) -> Result<Time, MazeError>;
+
+    /// Lets the mailbox of a port know when all has come that was delivered before `at`.
+    fn wake(&self, port: Address, at: Time, mailbox: &Arc<Mailbox<Arrived>>) -> Result<(), MazeError>;
+
     /// A message that has come was taken.
     fn taken(&self, arrived: &Arrived);
 
@@ -280,6 +287,15 @@ impl Maze {
         self.exchange.directory().classes.iter().map(|(name, transport)| (name.as_str(), transport.as_str()))
     }
 
+    /// The network's time by the machine's clock: what was due before is done, or late. It goes back by as much as the
+    /// network is said to have stood still.
+    ///
+    /// # Errors
+    /// Where the run is over.
+    pub fn now(&self) -> Result<Time, MazeError> {
+        self.exchange.now()
+    }
+
     /// Why nothing can be sent any more, if that is so.
     pub fn over(&self) -> Option<MazeError> {
         self.exchange.over()
@@ -379,6 +395,47 @@ impl Socket {
             );
             Err(MazeError::Late(message))
         })
+    }
+
+    /// The next message that was delivered before `at` of the network's time. None when the network has come to it and
+    /// no message is left that was: its host has done all that was due before, so that none can come any more, however
+    /// late the machine is. Waits for either, for `limit` of the machine's time at most.
+    ///
+    /// ```
+    /// use clearway_live::maze::{Maze, Span};
+    /// use units::{Duration, Time};
+    ///
+    /// let text = "transport = 'dctcp'\nfabric.star = { hosts = 4, rate = '1Gbps' }\nlive.wait = 'sleep'";
+    /// let maze = Maze::start(&scenario::read(text, "mine", &[])?)?;
+    /// let (client, server) = (maze.socket("host0", None)?, maze.socket("host3", Some(7))?);
+    /// client.send(server.address(), None, b"one")?;
+    /// let first = server.receive(Some(Span::from_secs(10)))?;
+    /// client.send(server.address(), None, b"two")?;
+    /// // All that comes within a second of the first.
+    /// let until = first.delivered + Duration::from_ms(1_000);
+    /// assert_eq!(server.receive_until(until, None)?.map(|message| message.content), Some(b"two".to_vec()));
+    /// assert_eq!(server.receive_until(until, None)?, None);
+    /// assert!(maze.now()? >= until);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn receive_until(&self, at: Time, limit: Option<Span>) -> Result<Option<Message>, MazeError> {
+        let mut taken = self.mailbox.take_before(at, self.address, Some(Span::ZERO));
+        if taken.is_none() {
+            self.exchange.wake(self.address, at, &self.mailbox)?;
+            taken = self.mailbox.take_before(at, self.address, limit);
+        }
+        match taken {
+            Some(Ok(Some(arrived))) => {
+                self.exchange.taken(&arrived);
+                Ok(Some(arrived.message))
+            }
+            Some(Ok(None)) => Ok(None),
+            Some(Err(error)) => Err(error),
+            None => {
+                let pace = self.exchange.directory().pace();
+                Err(MazeError::Late(format!("the network has not come to {at} so far; wait longer ({pace})")))
+            }
+        }
     }
 
     /// Messages as they come, until the socket is closed or the run over.

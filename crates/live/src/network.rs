@@ -27,7 +27,7 @@ const LOOK: Span = Span::from_millis(50);
 /// A network, cut into what each worker has.
 pub(crate) struct Network {
     cut: Cut,
-    pub clock: Clock,
+    pub clock: Arc<Clock>,
     pub board: Board,
     sockets: Option<Sockets>,
     far: FarEnds,
@@ -65,18 +65,20 @@ impl Network {
         let far = (0..cut.parts()).map(|_| (0..cut.parts()).map(|_| None).collect()).collect();
         let ports = attach::open(plan)?;
         let (captures, losses) = capture::open(plan)?;
+        let clock = Arc::new(clock);
         Ok(Network { board, cut, clock, sockets, far, ports, captures, losses })
     }
 
     /// Of one process of several, over what each says, and with what its workers have between them and others'.
     pub fn far(plan: &Plan, clock: Clock, cut: Cut, me: usize, regions: Vec<Arc<Lines>>, far: FarEnds) -> Network {
         let board = Board::over(regions, me, delays(plan, &cut), plan.scenario.live.wait == scenario::Wait::Sleep);
+        let clock = Arc::new(clock);
         Network { board, cut, clock, sockets: None, far, ports: Vec::new(), captures: Vec::new(), losses: None }
     }
 
     /// What programs share with its workers. The calling thread is the one that will watch them.
     pub fn exchange(&self, plan: &Plan) -> Arc<Exchange> {
-        Arc::new(Exchange::new(plan, self.cut.parts(), |node| self.cut.part_of(node)))
+        Arc::new(Exchange::new(plan, self.clock.clone(), self.cut.parts(), |node| self.cut.part_of(node)))
     }
 
     /// Where each node's socket is, if nodes have any.

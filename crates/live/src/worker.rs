@@ -228,6 +228,7 @@ impl<'a, P: Probe> Worker<'a, P> {
         let clock = self.clock.now();
         let present = clock.min(limit).min(due).max(self.now).max(self.promised);
         self.present = present;
+        self.driver.links.carrier.counter.iter().for_each(|counter| counter.ring(present));
         if self.driver.links.carrier.is_held_up() || present >= self.horizon {
             return;
         }
@@ -275,7 +276,8 @@ impl<'a, P: Probe> Worker<'a, P> {
         }
         if self.wait == Wait::Sleep && self.idle > SPINS {
             let most = if alone { SLEEP_MAX } else { LOOK };
-            let span = self.clock.until(at).min(most);
+            let alarm = self.driver.links.carrier.counter.as_ref().map_or(Time::MAX, |counter| counter.next_alarm());
+            let span = self.clock.until(at.min(alarm)).min(most);
             match (&self.driver.links.carrier.attached, &self.driver.links.carrier.counter) {
                 _ if span <= SLEEP_MIN => {}
                 (Some(attached), None) => attached.wait(span),

@@ -8,6 +8,7 @@ use live::maze::{self, Address, MazeError};
 use pyo3::exceptions::{PyMemoryError, PyTimeoutError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
+use units::Time;
 
 use crate::run::{Run, give, watched};
 use crate::{Scenario, scenario_error};
@@ -83,6 +84,14 @@ impl Maze {
         }
     }
 
+    /// The network's time, in ps.
+    #[getter]
+    fn now(&self, py: Python<'_>) -> PyResult<u64> {
+        let guard = self.maze.lock().map_err(|_| PyValueError::new_err("the Maze is broken; start another"))?;
+        let maze = guard.as_ref().ok_or_else(|| raised(py, MazeError::Over("the Maze is closed".to_owned())))?;
+        maze.now().map(Time::ps).map_err(|error| raised(py, error))
+    }
+
     #[pyo3(signature = (host, port=None))]
     fn socket(&self, py: Python<'_>, host: &str, port: Option<u16>) -> PyResult<Socket> {
         let guard = self.maze.lock().map_err(|_| PyValueError::new_err("the Maze is broken; start another"))?;
@@ -145,6 +154,12 @@ impl JoinedMaze {
         self.maze.over().map(|over| over.to_string())
     }
 
+    /// The network's time, in ps.
+    #[getter]
+    fn now(&self, py: Python<'_>) -> PyResult<u64> {
+        py.detach(|| self.maze.now()).map(Time::ps).map_err(|error| raised(py, error))
+    }
+
     #[pyo3(signature = (host, port=None))]
     fn socket(&self, py: Python<'_>, host: &str, port: Option<u16>) -> PyResult<Socket> {
         let socket = py.detach(|| self.maze.socket(host, port)).map_err(|error| raised(py, error))?;
@@ -170,6 +185,12 @@ impl Socket {
     fn new(socket: maze::Socket, hosts: &[String], classes: &[(String, String)]) -> Socket {
         let classes = classes.iter().map(|(name, _)| name.clone()).collect();
         Socket { socket, hosts: hosts.to_vec(), classes }
+    }
+
+    fn received<'py>(&self, py: Python<'py>, message: &maze::Message) -> Received<'py> {
+        let (name, class) = (&self.hosts[message.from.host.index()], &self.classes[message.class]);
+        let content = PyBytes::new(py, &message.content);
+        (message.flow, name.clone(), message.from.port, class.clone(), content, message.delivered.ps())
     }
 }
 
@@ -215,9 +236,14 @@ impl Socket {
     #[pyo3(signature = (seconds=None))]
     fn receive<'py>(&self, py: Python<'py>, seconds: Option<f64>) -> PyResult<Received<'py>> {
         let message = patiently(py, seconds, |limit| self.socket.receive(limit))?;
-        let (name, class) = (&self.hosts[message.from.host.index()], &self.classes[message.class]);
-        let content = PyBytes::new(py, &message.content);
-        Ok((message.flow, name.clone(), message.from.port, class.clone(), content, message.delivered.ps()))
+        Ok(self.received(py, &message))
+    }
+
+    /// The next message that was delivered before `at` ps of the network; None if it has come to that and none is left.
+    #[pyo3(signature = (at, seconds=None))]
+    fn receive_until<'py>(&self, py: Python<'py>, at: u64, seconds: Option<f64>) -> PyResult<Option<Received<'py>>> {
+        let message = patiently(py, seconds, |limit| self.socket.receive_until(Time::from_ps(at), limit))?;
+        Ok(message.map(|message| self.received(py, &message)))
     }
 
     fn close(&self, py: Python<'_>) {

@@ -59,6 +59,20 @@ impl Counter {
         self.exchange.inlet(self.me).has_mail()
     }
 
+    /// Who waits for the network's time to come to `present`, which it has, is told.
+    #[inline]
+    pub fn ring(&self, present: Time) {
+        let alarms = &self.exchange.inlet(self.me).alarms;
+        if alarms.first() <= present {
+            alarms.ring(present);
+        }
+    }
+
+    /// When a program wants to be told next.
+    pub fn next_alarm(&self) -> Time {
+        self.exchange.inlet(self.me).alarms.first()
+    }
+
     /// Hosts start to send what programs have handed over, at `present`. Whether there was anything.
     #[inline]
     pub fn take_in<P: Probe>(driver: &mut Driver<Wires<'_>, P>, present: Time) -> bool {

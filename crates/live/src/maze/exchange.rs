@@ -11,7 +11,9 @@ use fabric::Fabric;
 use run::{FlowInfo, FlowTable, Plan};
 use units::{FlowId, HostId, NodeId, Time};
 
+use super::alarms::Alarms;
 use super::{Address, Counterpart, Directory, MazeError, Message};
+use crate::clock::Clock;
 
 /// Before the content of each message are the ports of both ends and a checksum of these and the content.
 pub(crate) const HEADER_BYTES: usize = 8;
@@ -99,6 +101,7 @@ pub(crate) struct Exchange {
     pub fabric: Arc<Fabric>,
     pub classes: Vec<Class>,
     directory: Directory,
+    clock: Arc<Clock>,
     /// Of the program that has the Maze.
     own: Arc<Account>,
     flows: Arc<FlowTable>,
@@ -138,6 +141,7 @@ struct UnderWay {
 pub(crate) struct Inlet {
     has_mail: AtomicBool,
     mail: Mutex<VecDeque<Outgoing>>,
+    pub alarms: Alarms,
     thread: OnceLock<Thread>,
 }
 
@@ -198,13 +202,16 @@ pub(crate) struct Mailbox<T> {
 #[derive(Debug)]
 struct Mail<T> {
     waiting: VecDeque<T>,
+    /// Of ports for which somebody waited until then: what was delivered before has been put here.
+    passed: BTreeMap<Address, Time>,
     /// Why nothing comes any more.
     over: Option<MazeError>,
 }
 
 impl<T> Default for Mailbox<T> {
     fn default() -> Mailbox<T> {
-        Mailbox { state: Mutex::new(Mail { waiting: VecDeque::new(), over: None }), changed: Condvar::new() }
+        let mail = Mail { waiting: VecDeque::new(), passed: BTreeMap::new(), over: None };
+        Mailbox { state: Mutex::new(mail), changed: Condvar::new() }
     }
 }
 
@@ -233,8 +240,8 @@ pub(crate) fn wait_for<T, R>(
 }
 
 impl Exchange {
-    /// Of a run whose nodes are on these workers. The calling thread is the one that watches the run.
-    pub fn new(plan: &Plan, workers: usize, worker_of: impl Fn(NodeId) -> usize) -> Exchange {
+    /// Of a run by this clock whose nodes are on these workers. The calling thread is the one that watches the run.
+    pub fn new(plan: &Plan, clock: Arc<Clock>, workers: usize, worker_of: impl Fn(NodeId) -> usize) -> Exchange {
         let carriers = plan.scenario.carriers();
         let first = plan.scenario.first_socket_class();
         let class = |(number, class): (usize, scenario::Class<'_>)| Class {
@@ -252,6 +259,7 @@ impl Exchange {
         Exchange {
             classes,
             directory,
+            clock,
             own: Account::new(CONTENT_MAX),
             flows: plan.flows.clone(),
             worker_of: (0..plan.fabric.hosts).map(|host| worker_of(plan.fabric.host_node(HostId(host)))).collect(),
@@ -365,14 +373,28 @@ impl Exchange {
         let ticket = Arc::new(ticket);
         self.tickets.push(ticket.clone());
         under_way.messages += 1;
-        let inlet = &self.inlets[self.worker_of[src.index()]];
+        let inlet = self.inlet_of(src);
         lock(&inlet.mail).push_back(Outgoing { ticket: ticket.clone(), bytes });
         drop(under_way);
         inlet.has_mail.store(true, Ordering::Release);
-        if let Some(thread) = inlet.thread.get() {
-            thread.unpark();
-        }
+        inlet.wake();
         Ok(ticket)
+    }
+
+    /// Lets a port's mailbox know when all has come that was delivered before `at`.
+    pub fn set_alarm(&self, of: Address, at: Time, mailbox: &Arc<Mailbox<Arrived>>) {
+        let inlet = self.inlet_of(of.host);
+        inlet.alarms.set(at, of, mailbox);
+        inlet.wake();
+    }
+
+    /// Nobody waits for that any more.
+    pub fn forget_alarm(&self, of: Address, at: Time) {
+        self.inlet_of(of.host).alarms.forget(at, of);
+    }
+
+    fn inlet_of(&self, host: HostId) -> &Inlet {
+        &self.inlets[self.worker_of[host.index()]]
     }
 
     /// A message has come: whether there is a socket for it.
@@ -492,6 +514,15 @@ impl Counterpart for Exchange {
         account.iter().for_each(|account| account.release(message.content.len()));
     }
 
+    fn now(&self) -> Result<Time, MazeError> {
+        self.over().map_or_else(|| Ok(self.clock.now()), Err)
+    }
+
+    fn wake(&self, port: Address, at: Time, mailbox: &Arc<Mailbox<Arrived>>) -> Result<(), MazeError> {
+        self.set_alarm(port, at, mailbox);
+        Ok(())
+    }
+
     fn over(&self) -> Option<MazeError> {
         lock(&self.under_way).over.clone()
     }
@@ -507,6 +538,11 @@ impl Inlet {
     /// The worker's thread begins.
     pub fn begin(&self) {
         let _ = self.thread.set(std::thread::current());
+    }
+
+    /// If it sleeps, it looks.
+    fn wake(&self) {
+        self.thread.get().into_iter().for_each(Thread::unpark);
     }
 
     #[inline]
@@ -529,7 +565,8 @@ impl<T> Mailbox<T> {
         }
         state.waiting.push_back(one);
         drop(state);
-        self.changed.notify_one();
+        // All look, as what comes may be too late for one of them.
+        self.changed.notify_all();
         true
     }
 
@@ -541,6 +578,15 @@ impl<T> Mailbox<T> {
         })
     }
 
+    /// All has come to a port that was delivered before `at`.
+    pub fn pass(&self, port: Address, at: Time) {
+        let mut state = lock(&self.state);
+        let passed = state.passed.entry(port).or_default();
+        *passed = at.max(*passed);
+        drop(state);
+        self.changed.notify_all();
+    }
+
     /// All that nobody has taken.
     pub fn clear(&self) -> VecDeque<T> {
         std::mem::take(&mut lock(&self.state).waiting)
@@ -549,6 +595,44 @@ impl<T> Mailbox<T> {
     pub fn end(&self, why: MazeError) {
         lock(&self.state).over.get_or_insert(why);
         self.changed.notify_all();
+    }
+}
+
+/// What a mailbox of several ports has.
+pub(crate) enum Coming {
+    Message(Arrived),
+    /// All has come to this port that was delivered before.
+    Passed(Address, Time),
+}
+
+impl Mailbox<Arrived> {
+    /// The next message that was delivered before `at`. Nothing, if all of these have come to the port and were taken.
+    /// None if it takes longer.
+    pub fn take_before(
+        &self,
+        at: Time,
+        port: Address,
+        limit: Option<Span>,
+    ) -> Option<Result<Option<Arrived>, MazeError>> {
+        wait_for(lock(&self.state), &self.changed, limit, |mail| {
+            match mail.waiting.iter().position(|arrived| arrived.message.delivered < at) {
+                Some(place) => Some(Ok(mail.waiting.remove(place))),
+                None if mail.passed.get(&port).is_some_and(|&passed| passed >= at) => Some(Ok(None)),
+                None => mail.over.clone().map(Err),
+            }
+        })
+    }
+
+    /// Whatever comes next to one of the ports.
+    pub fn take_any(&self) -> Option<Coming> {
+        wait_for(lock(&self.state), &self.changed, None, |mail| match mail.waiting.pop_front() {
+            Some(one) => Some(Some(Coming::Message(one))),
+            None => match mail.passed.pop_first() {
+                Some((port, at)) => Some(Some(Coming::Passed(port, at))),
+                None => mail.over.is_some().then_some(None),
+            },
+        })
+        .flatten()
     }
 }
 

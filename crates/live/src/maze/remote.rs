@@ -65,6 +65,7 @@ struct Pending {
 enum Answer {
     Opened(Address, Arc<Mailbox<Arrived>>),
     Accepted(Arc<Ticket>),
+    Now(Time),
     Refused(MazeError),
 }
 
@@ -121,6 +122,14 @@ impl Remote {
     /// The classes in which messages can be sent, and the transport of each.
     pub fn classes(&self) -> impl Iterator<Item = (&str, &str)> {
         self.line.directory.classes.iter().map(|(name, transport)| (name.as_str(), transport.as_str()))
+    }
+
+    /// The network's time, when the program that runs the Maze was asked for it.
+    ///
+    /// # Errors
+    /// Where the run is over, or the connection is.
+    pub fn now(&self) -> Result<Time, MazeError> {
+        self.line.now()
     }
 
     /// Why nothing can be sent any more, if that is so.
@@ -212,6 +221,14 @@ impl Line {
                 state.tickets.insert(flow, ticket.clone());
                 answer.put(Answer::Accepted(ticket));
             }
+            Tell::Now { ask, at } => {
+                let pending = lock(&self.state).pending.remove(&ask);
+                pending.into_iter().for_each(|pending| _ = pending.answer.put(Answer::Now(Time::from_ps(at))));
+            }
+            Tell::Passed { to, at } => {
+                let mailbox = lock(&self.state).ports.get(&(to.host, to.port)).cloned();
+                mailbox.iter().for_each(|mailbox| mailbox.pass(to, Time::from_ps(at)));
+            }
             Tell::Refused { ask, why } => {
                 let pending = lock(&self.state).pending.remove(&ask);
                 pending.into_iter().for_each(|pending| _ = pending.answer.put(Answer::Refused(why.clone())));
@@ -272,6 +289,19 @@ impl Line {
                 lock(&self.state).pending.remove(&ask);
                 Err(MazeError::Late("the program that runs the Maze does not answer".to_owned()))
             }
+        }
+    }
+
+    /// The same, where the answer is the network's time.
+    fn ask_time(&self, ask: impl FnOnce(u32) -> Ask<'static>) -> Result<Time, MazeError> {
+        let answer = self.ask(None, |number| {
+            let mut note = Vec::new();
+            ask(number).emit(&mut note);
+            note
+        });
+        match answer? {
+            Answer::Now(at) => Ok(at),
+            _ => Err(MazeError::Over("the Maze says what makes no sense".to_owned())),
         }
     }
 
@@ -374,6 +404,14 @@ impl Counterpart for Line {
             Answer::Accepted(ticket) => Ok(ticket),
             _ => Err(MazeError::Over("the Maze says what makes no sense".to_owned())),
         }
+    }
+
+    fn now(&self) -> Result<Time, MazeError> {
+        self.ask_time(|ask| Ask::Now { ask })
+    }
+
+    fn wake(&self, port: Address, at: Time, _: &Arc<Mailbox<Arrived>>) -> Result<(), MazeError> {
+        self.ask_time(|ask| Ask::Wake { ask, of: port, at: at.ps() }).map(|_| ())
     }
 
     fn taken(&self, arrived: &Arrived) {

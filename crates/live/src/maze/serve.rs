@@ -27,9 +27,9 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::Mode;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, bind, listen, socket};
 use scenario::{LiveLinks, Scenario};
-use units::{HostId, Problem};
+use units::{HostId, Problem, Time};
 
-use super::exchange::{Account, Arrived, Ends, Exchange, Mailbox, State, Ticket, lock};
+use super::exchange::{Account, Arrived, Coming, Ends, Exchange, Mailbox, State, Ticket, lock};
 use super::wire::{self, Ask, Broken, Fate, Tell};
 use super::{Address, Counterpart, MazeError, with_class};
 use crate::RunResult;
@@ -40,6 +40,9 @@ const CLIENT_BYTES_MAX: usize = wire::MESSAGE_BYTES_MAX;
 /// The most clients at a time, and the most ports of one.
 const CLIENTS_MAX: usize = 64;
 const PORTS_MAX: usize = 1_024;
+
+/// The most times of the network for which one waits.
+const WAKES_MAX: usize = 4_096;
 
 /// The most clients that have a row in the result; others are counted together.
 const ROWS_MAX: usize = 4_096;
@@ -357,6 +360,8 @@ struct Client<'a> {
     ports: Mutex<BTreeSet<(HostId, u16)>>,
     /// Messages that it has been given and whose content its program has not taken, by flow.
     untaken: Mutex<BTreeMap<u32, Arrived>>,
+    /// What it waits for: a time, at a port.
+    wakes: Mutex<BTreeSet<(Address, Time)>>,
     stalled: AtomicBool,
     /// It was told that the run is over.
     told_over: AtomicBool,
@@ -374,6 +379,7 @@ impl<'a> Client<'a> {
             fates: shared.exchange.new_queue(),
             ports: Mutex::default(),
             untaken: Mutex::default(),
+            wakes: Mutex::default(),
             stalled: AtomicBool::new(false),
             told_over: AtomicBool::new(false),
         }
@@ -388,6 +394,8 @@ impl<'a> Client<'a> {
             for (host, port) in std::mem::take(&mut *lock(&self.ports)) {
                 self.exchange.shut(Address { host, port });
             }
+            let wakes = std::mem::take(&mut *lock(&self.wakes));
+            wakes.into_iter().for_each(|(of, at)| self.exchange.forget_alarm(of, at));
             self.mailbox.end(gone());
             self.fates.end(gone());
             ended
@@ -426,6 +434,8 @@ impl<'a> Client<'a> {
                         self.exchange.taken(&arrived);
                     }
                 }
+                Ok(Ask::Now { ask }) => self.tell_now(ask),
+                Ok(Ask::Wake { ask, of, at }) => self.wake(ask, of, Time::from_ps(at)),
                 Ok(Ask::Hello { .. }) | Err(_) => return Ended::Note,
             }
             if note.capacity() > 1 << 20 {
@@ -462,6 +472,13 @@ impl<'a> Client<'a> {
     fn close(&self, at: Address) {
         if lock(&self.ports).remove(&(at.host, at.port)) {
             self.exchange.shut(at);
+            lock(&self.wakes).retain(|&(of, wake)| {
+                let stays = of != at;
+                if !stays {
+                    self.exchange.forget_alarm(of, wake);
+                }
+                stays
+            });
             let mut untaken = lock(&self.untaken);
             let flows: Vec<u32> =
                 untaken.iter().filter(|(_, arrived)| arrived.message.to == at).map(|(flow, _)| *flow).collect();
@@ -469,6 +486,28 @@ impl<'a> Client<'a> {
                 self.exchange.taken(&arrived);
             }
         }
+    }
+
+    fn tell_now(&self, ask: u32) {
+        match self.exchange.now() {
+            Ok(now) => self.tell(&Tell::Now { ask, at: now.ps() }),
+            Err(over) => self.refuse(ask, over),
+        }
+    }
+
+    fn wake(&self, ask: u32, of: Address, at: Time) {
+        if !lock(&self.ports).contains(&(of.host, of.port)) {
+            return self.refuse(ask, MazeError::Wrong("the port is not open".to_owned()));
+        }
+        let mut wakes = lock(&self.wakes);
+        if wakes.len() >= WAKES_MAX {
+            drop(wakes);
+            return self.refuse(ask, MazeError::Full(format!("a program waits for at most {WAKES_MAX} times")));
+        }
+        wakes.insert((of, at));
+        drop(wakes);
+        self.exchange.set_alarm(of, at, &self.mailbox);
+        self.tell_now(ask);
     }
 
     fn send(&self, ask: u32, owns: bool, ends: [Address; 2], class: u16, content: &[u8]) {
@@ -510,7 +549,15 @@ impl<'a> Client<'a> {
 
     /// Writes what comes for it.
     fn bring(&self) {
-        while let Some(Ok(arrived)) = self.mailbox.take(None) {
+        while let Some(coming) = self.mailbox.take_any() {
+            let arrived = match coming {
+                Coming::Message(arrived) => arrived,
+                Coming::Passed(to, at) => {
+                    lock(&self.wakes).retain(|&(of, wake)| of != to || wake > at);
+                    self.tell(&Tell::Passed { to, at: at.ps() });
+                    continue;
+                }
+            };
             let message = &arrived.message;
             let mut writes = lock(&self.writes);
             let flow = message.flow;

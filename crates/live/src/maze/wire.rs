@@ -16,7 +16,7 @@ use units::HostId;
 use super::{Address, MazeError};
 
 /// The version of the format.
-pub const VERSION: u16 = 1;
+pub const VERSION: u16 = 2;
 
 /// The longest content of a message that goes by such a socket.
 pub const MESSAGE_BYTES_MAX: usize = 64 << 20;
@@ -75,6 +75,20 @@ pub enum Ask<'a> {
     Taken {
         /// The message's flow.
         flow: u32,
+    },
+    /// It wants to know the network's time.
+    Now {
+        /// Its number for this request.
+        ask: u32,
+    },
+    /// It wants to be told when all has come to one of its ports that was delivered before a time.
+    Wake {
+        /// Its number for this request.
+        ask: u32,
+        /// Which port.
+        of: Address,
+        /// The time, in picoseconds of the network.
+        at: u64,
     },
 }
 
@@ -147,6 +161,20 @@ pub enum Tell<'a> {
         /// What it says.
         content: &'a [u8],
     },
+    /// The network's time: the answer to a request for it, or that a wake was noted.
+    Now {
+        /// The request.
+        ask: u32,
+        /// In picoseconds.
+        at: u64,
+    },
+    /// All has come to a port that was delivered before a time, and was said before.
+    Passed {
+        /// Which port.
+        to: Address,
+        /// The time, in picoseconds of the network.
+        at: u64,
+    },
     /// Nothing more is said, and why.
     Over {
         /// The reason.
@@ -176,6 +204,8 @@ const OPEN: u8 = 2;
 const CLOSE: u8 = 3;
 const SEND: u8 = 4;
 const TAKEN: u8 = 5;
+const ASK_NOW: u8 = 6;
+const WAKE: u8 = 7;
 const WELCOME: u8 = 65;
 const OPENED: u8 = 66;
 const ACCEPTED: u8 = 67;
@@ -183,6 +213,8 @@ const REFUSED: u8 = 68;
 const FATE: u8 = 69;
 const CAME: u8 = 70;
 const OVER: u8 = 71;
+const NOW: u8 = 72;
+const PASSED: u8 = 73;
 
 impl<'a> Ask<'a> {
     /// Appends the note, with its length.
@@ -215,6 +247,16 @@ impl<'a> Ask<'a> {
                 to.u8(TAKEN);
                 to.u32(*flow);
             }
+            Ask::Now { ask } => {
+                to.u8(ASK_NOW);
+                to.u32(*ask);
+            }
+            Ask::Wake { ask, of, at } => {
+                to.u8(WAKE);
+                to.u32(*ask);
+                emit_address(*of, to);
+                to.u64(*at);
+            }
         });
     }
 
@@ -235,6 +277,8 @@ impl<'a> Ask<'a> {
                 Ask::Send { ask, from: src, to: dst, class, content }
             }
             TAKEN => Ask::Taken { flow: from.u32()? },
+            ASK_NOW => Ask::Now { ask: from.u32()? },
+            WAKE => Ask::Wake { ask: from.u32()?, of: address(&mut from)?, at: from.u64()? },
             _ => return Err(Malformed { what: "note of a client" }),
         };
         whole(&from, ask)
@@ -284,6 +328,16 @@ impl<'a> Tell<'a> {
                 to.u64(*delivered);
                 to.bytes(content);
             }
+            Tell::Now { ask, at } => {
+                to.u8(NOW);
+                to.u32(*ask);
+                to.u64(*at);
+            }
+            Tell::Passed { to: port, at } => {
+                to.u8(PASSED);
+                emit_address(*port, to);
+                to.u64(*at);
+            }
             Tell::Over { why } => {
                 to.u8(OVER);
                 emit_text(why, to);
@@ -319,6 +373,8 @@ impl<'a> Tell<'a> {
                 let content = from.bytes(from.rest().len())?;
                 Tell::Came { flow, from: src, to: dst, class, delivered, content }
             }
+            NOW => Tell::Now { ask: from.u32()?, at: from.u64()? },
+            PASSED => Tell::Passed { to: address(&mut from)?, at: from.u64()? },
             OVER => Tell::Over { why: text(&mut from)? },
             _ => return Err(Malformed { what: "note of a Maze" }),
         };

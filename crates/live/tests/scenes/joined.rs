@@ -12,7 +12,7 @@ use clearway_live::RunResult;
 use clearway_live::maze::wire::{self, Ask, Tell};
 use clearway_live::maze::{Address, MazeError, Remote, serve};
 use run::Data;
-use units::{HostId, mix};
+use units::{HostId, Time, mix};
 
 use crate::run::{column, finding, read, sound};
 
@@ -120,6 +120,38 @@ fn two_programs_talk_over_a_maze_of_a_third() {
     }
 }
 
+/// Another program waits for the network's time as the one does that has the Maze.
+#[test]
+fn by_a_time_of_the_network_all_has_come_that_was_delivered_before() {
+    let result = live_with("until", &[], |path| {
+        let (one, other) = (Remote::connect(path).unwrap(), Remote::connect(path).unwrap());
+        let (client, server) = (one.socket("host1", None).unwrap(), other.socket("host6", Some(7)).unwrap());
+        let (mut until, mut came) = (other.now().unwrap(), Vec::new());
+        (0..50).for_each(|seed| _ = client.send(server.address(), None, &content(seed, 3_000)).unwrap());
+        while came.len() < 50 {
+            let from = until;
+            until += units::Duration::from_us(500);
+            while let Some(message) = server.receive_until(until, LIMIT).unwrap() {
+                assert!((from..until).contains(&message.delivered), "{from} to {until}: {}", message.delivered);
+                came.push(message.flow);
+            }
+            assert!(one.now().unwrap() >= until);
+        }
+        assert_eq!(server.receive_until(until, LIMIT).unwrap(), None, "it is told again");
+        // It waits for at most so many times at once, and those of a port that is closed do not count.
+        let far = |after: u64| Time::from_ps((1 << 62) + after);
+        let full = (0..=4_096).find_map(|after| match server.receive_until(far(after), Some(Duration::ZERO)) {
+            Err(MazeError::Late(_)) => None,
+            other => Some(other),
+        });
+        assert!(matches!(&full, Some(Err(MazeError::Full(why))) if why.contains("4096 times")), "{full:?}");
+        drop(server);
+        let again = other.socket("host6", Some(7)).unwrap();
+        assert!(matches!(again.receive_until(far(0), Some(Duration::ZERO)), Err(MazeError::Late(_))));
+    });
+    assert_eq!(column(&result.tables, "clients", "refused").iter().sum::<u64>(), 1);
+}
+
 #[test]
 fn what_can_not_be_is_said_and_the_end_is_told() {
     let mut kept = None;
@@ -222,11 +254,12 @@ fn whoever_does_not_keep_to_the_format_hurts_nobody_else() {
             Ask::Send { ask: 5, from: at(2, 9), to: at(3, 1), class: 9, content: b"" },
             Ask::Close { at: at(6, 7) },
             Ask::Taken { flow: 0 },
+            Ask::Wake { ask: 6, of: at(6, 7), at: 0 },
         ];
         let mut wrong = hostile(path, &notes(&asks));
         let mut note = Vec::new();
         let mut refused = 0;
-        while refused < 4 {
+        while refused < 5 {
             wire::read(&mut wrong, wire::NOTE_BYTES_MAX, &mut note, || {}).expect("an answer");
             refused += u32::from(matches!(Tell::parse(&note), Ok(Tell::Refused { .. })));
         }
@@ -249,7 +282,7 @@ fn whoever_does_not_keep_to_the_format_hurts_nobody_else() {
     let expected =
         ["gone", "gone", "gone", "length", "length", "note", "note", "silent", "silent", "silent", "version"];
     assert_eq!(told, expected);
-    assert_eq!(column(&result.tables, "clients", "refused").iter().sum::<u64>(), 4);
+    assert_eq!(column(&result.tables, "clients", "refused").iter().sum::<u64>(), 5);
     assert_eq!(result.info.flows_completed, 5);
 }
 

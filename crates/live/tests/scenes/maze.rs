@@ -7,7 +7,7 @@ use std::time::Duration;
 use catalogue::Transport;
 use clearway_live::maze::{Maze, MazeError, Message, Socket, Times};
 use run::Data;
-use units::mix;
+use units::{Time, mix};
 
 use super::run::{column, finding, read, sound};
 
@@ -222,4 +222,50 @@ fn what_a_transport_gives_up_is_an_error() {
     assert!(known.wait(None).unwrap().completed.is_some());
     assert!(matches!(queue.next(Some(Duration::ZERO)), Err(MazeError::Late(_))));
     drop(maze);
+}
+
+/// What a program has by a time of the network is all that was delivered before, on however many workers, and however
+/// late the program asks.
+#[test]
+fn by_a_time_of_the_network_all_has_come_that_was_delivered_before() {
+    for workers in ["1", "2"] {
+        let maze = start(LOSSY, &[("live.workers", workers), ("transport", "dctcp")]);
+        let server = maze.socket("host7", Some(80)).unwrap();
+        let clients: Vec<Socket> = (0..7).map(|host| maze.socket(&format!("host{host}"), None).unwrap()).collect();
+        let sent: Vec<_> = (0..100)
+            .map(|seed| clients[seed % 7].send(server.address(), None, &content(seed as u64, 1_000 * seed)).unwrap())
+            .collect();
+        let mut windows: Vec<(Time, Vec<Message>)> = Vec::new();
+        let mut until = maze.now().unwrap();
+        while windows.iter().map(|(_, messages)| messages.len()).sum::<usize>() < sent.len() {
+            until += units::Duration::from_us(500);
+            let window = std::iter::from_fn(|| server.receive_until(until, LIMIT).unwrap()).collect();
+            assert!(maze.now().unwrap() >= until, "it waits for the network");
+            windows.push((until, window));
+        }
+        let mut from = Time::ZERO;
+        for (until, messages) in windows {
+            assert!(messages.iter().all(|message| (from..until).contains(&message.delivered)), "{from} to {until}");
+            from = until;
+        }
+        // A time that has passed is told at once, and nothing is taken that came after it.
+        clients[0].send(server.address(), None, b"later").unwrap().wait(LIMIT).unwrap();
+        assert_eq!(server.receive_until(from, LIMIT).unwrap(), None);
+        assert_eq!(server.receive(LIMIT).unwrap().content, b"later");
+        let never = Time::from_ps(u64::MAX);
+        let late = server.receive_until(never, Some(Duration::from_millis(1)));
+        assert!(matches!(&late, Err(MazeError::Late(said)) if said.contains("live.dilation")), "{late:?}");
+        sound(&maze.close(Duration::from_secs(60)).unwrap());
+        assert!(matches!(server.receive_until(never, LIMIT), Err(MazeError::Over(_))));
+    }
+}
+
+/// Who waits for a time beyond the run's end is told that it is over; who waits for one before, that it has come.
+#[test]
+fn times_after_the_end_never_come() {
+    let maze = start(LOSSY, &[("transport", "dctcp"), ("measure.end", "10ms")]);
+    let socket = maze.socket("host0", None).unwrap();
+    assert_eq!(socket.receive_until(Time::from_ps(9_000_000_000), LIMIT).unwrap(), None);
+    assert!(matches!(socket.receive_until(Time::from_ps(11_000_000_000), LIMIT), Err(MazeError::Over(_))));
+    assert!(matches!(maze.now(), Err(MazeError::Over(_))));
 }

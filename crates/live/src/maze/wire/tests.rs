@@ -90,6 +90,8 @@ proptest! {
         asked(&Ask::Close { at: from });
         asked(&Ask::Send { ask, from, to, class, content: &content });
         asked(&Ask::Taken { flow });
+        asked(&Ask::Now { ask });
+        asked(&Ask::Wake { ask, of: from, at: delivered });
         let hosts: Vec<&str> = names.iter().map(String::as_str).collect();
         let classes = hosts.iter().map(|name| (*name, "dctcp")).collect();
         told(&Tell::Welcome { dilation, hosts, classes });
@@ -98,6 +100,8 @@ proptest! {
         told(&Tell::Refused { ask, why });
         told(&Tell::Fate(fate));
         told(&Tell::Came { flow, from, to, class, delivered, content: &content });
+        told(&Tell::Now { ask, at: delivered });
+        told(&Tell::Passed { to, at: delivered });
         told(&Tell::Over { why: names.first().map_or("", String::as_str) });
     }
 

@@ -1,0 +1,71 @@
+//! Programs that wait for a time of the network.
+//!
+//! Whoever waits until then wants to know that nothing more can come that was delivered before. The machine's clock
+//! does not say that, as the worker of its host may be late; the worker does, when it has done all that was due before.
+//! So what a program has received by a time of the network does not depend on how late the machine is.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, Weak};
+
+use units::Time;
+
+use super::Address;
+use super::exchange::{Arrived, Mailbox, lock};
+
+/// What a worker's hosts' programs wait for.
+pub(crate) struct Alarms {
+    /// The first, in picoseconds; `u64::MAX` without any.
+    first: AtomicU64,
+    set: Mutex<Set>,
+}
+
+/// Where it is told that nothing more comes to a port that was delivered before a time.
+type Set = BTreeMap<(Time, Address), Weak<Mailbox<Arrived>>>;
+
+impl Default for Alarms {
+    fn default() -> Alarms {
+        Alarms { first: AtomicU64::new(u64::MAX), set: Mutex::default() }
+    }
+}
+
+impl Alarms {
+    /// When the first rings; never: [`Time::MAX`].
+    #[inline]
+    pub fn first(&self) -> Time {
+        Time::from_ps(self.first.load(Ordering::Relaxed))
+    }
+
+    /// Sets one; set twice it rings once.
+    pub fn set(&self, at: Time, of: Address, mailbox: &Arc<Mailbox<Arrived>>) {
+        let mut set = lock(&self.set);
+        set.insert((at, of), Arc::downgrade(mailbox));
+        self.note_first(&set);
+    }
+
+    /// It need not ring.
+    pub fn forget(&self, at: Time, of: Address) {
+        let mut set = lock(&self.set);
+        set.remove(&(at, of));
+        self.note_first(&set);
+    }
+
+    /// The worker has done all that was due before `present`, and put all that came into its mailbox.
+    #[cold]
+    pub fn ring(&self, present: Time) {
+        let mut set = lock(&self.set);
+        while let Some(first) = set.first_entry().filter(|first| first.key().0 <= present) {
+            let ((at, of), mailbox) = first.remove_entry();
+            mailbox.upgrade().iter().for_each(|mailbox| mailbox.pass(of, at));
+        }
+        self.note_first(&set);
+    }
+
+    fn note_first(&self, set: &Set) {
+        let first = set.keys().next().map_or(u64::MAX, |(at, _)| at.ps());
+        self.first.store(first, Ordering::SeqCst);
+    }
+}
+
+#[cfg(test)]
+mod tests;
