@@ -301,7 +301,8 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
         }
         if packet.has(flags::LINK_FRAME) {
             slot.host.frame(now, port, &packet);
-            return self.arm_host(now, index as usize, false);
+            self.arm_host(now, index as usize, false);
+            return;
         }
         if P::ANY && self.wants.arrivals {
             self.note_arrival(now, index, &packet, &transit);
@@ -368,8 +369,14 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
                 }
             }
             End::Host { index, .. } => {
-                self.links.agenda.set(transmit_ready, Time::MAX);
-                self.arm_host(now, index as usize, false);
+                // One that pulls a packet sets it anew.
+                let several = self.retries || self.hosts[index as usize].ports.is_some();
+                if several {
+                    self.links.agenda.set(transmit_ready, Time::MAX);
+                }
+                if !self.arm_host(now, index as usize, false) && !several {
+                    self.links.agenda.set(transmit_ready, Time::MAX);
+                }
             }
         }
     }
@@ -398,16 +405,18 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
         next.min(self.repeats_at(outlet, free_at))
     }
 
-    /// After anything that a host did: its NIC pulls if it can, and its next deadline is noted.
+    /// After anything that a host did: its NIC pulls if it can, and its next deadline is noted. Returns whether the
+    /// only port of a host, where no links repeat, has taken a packet.
     #[inline]
-    pub(crate) fn arm_host(&mut self, now: Time, index: usize, due: bool) {
+    pub(crate) fn arm_host(&mut self, now: Time, index: usize, due: bool) -> bool {
         C::acted(&mut self.links, now, &mut self.hosts[index].host);
+        let mut pulled = false;
         if self.hosts[index].ports.is_some() {
             self.pull_by_ports(now, index);
         } else if self.retries {
             self.pull_beside_repeats(now, index);
         } else {
-            self.pull_by_one(now, index);
+            pulled = self.pull_by_one(now, index);
         }
         C::acted(&mut self.links, now, &mut self.hosts[index].host);
         if P::ANY && self.wants.hosts {
@@ -418,6 +427,7 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
         if due || at < self.links.agenda.get(deadline) {
             self.links.agenda.set(deadline, at);
         }
+        pulled
     }
 
     /// The only port of a host takes a packet, if it is free and there is one. Returns whether it has.

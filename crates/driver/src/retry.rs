@@ -247,7 +247,9 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
                     self.follow_up(now, index);
                 }
             }
-            End::Host { index, .. } => self.arm_host(now, index as usize, false),
+            End::Host { index, .. } => {
+                self.arm_host(now, index as usize, false);
+            }
         }
     }
 

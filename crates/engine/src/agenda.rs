@@ -1,40 +1,61 @@
-use std::hint::select_unpredictable;
-
 use units::Time;
 
 /// The next event time of each of a fixed number of sources, and the earliest of them.
 ///
-/// A tournament over the sources in a complete binary tree: each inner node holds the winning source, ties go to the
-/// lower one. An update replays the matches between one leaf and the root. Their addresses follow from the leaf, so the
-/// loads overlap and each match is a conditional move: no branch to mispredict, nothing allocated, 12 bytes for each
-/// source. A binary heap's pop instead follows data-dependent addresses; the simulator of dcPIM's authors spends 56-59%
-/// of its time in one.
+/// A tournament over the sources, four at a time: each match is among the winners of four matches below. Ties go to
+/// the lower source. An update replays the matches between one leaf and the root, as far as anything changes there.
+/// Their addresses follow from the leaf, so the loads overlap, and each match is conditional moves: no branch to
+/// mispredict, nothing allocated. A binary heap's pop instead follows data-dependent addresses; the simulator of
+/// dcPIM's authors spends 56-59% of its time in one.
+///
+/// A source plays with one word, its key: the time since `base`, and below it the number of the source. So
+/// a match is three comparisons, and the winner need not be looked up. A word has no room for all times: those too far
+/// from `base` play as equally far, and `base` moves on when nothing nearer is left, which is once in many seconds.
 #[derive(Clone, Debug)]
 pub struct Agenda {
-    /// By source: its next time in picoseconds; `NEVER` for none. Padded to a power of two.
+    /// By source: its next time in picoseconds; `NEVER` for none.
     at: Vec<u64>,
-    /// By inner node, with the root at 1: the winning source below. Same length as `at`.
-    winner: Vec<u32>,
+    /// The matches, the final first and its own winners' after it: those of match `m` are matches `4 * m + 1` to
+    /// `4 * m + 4`, in the last round the sources.
+    matches: Vec<[u64; 4]>,
+    /// The winner's key.
+    first: u64,
+    /// The first match among sources.
+    last_round: usize,
+    /// How many bits of a key are a source's number, and which.
+    bits: u32,
+    number: u64,
+    /// From so long after `base` on, keys do not tell times apart.
+    far: u64,
+    base: u64,
 }
 
 const NEVER: u64 = u64::MAX;
+/// The key of no source.
+const NOBODY: u64 = u64::MAX;
 
 impl Agenda {
     /// An agenda without pending events.
     pub fn new(sources: usize) -> Agenda {
-        let size = sources.next_power_of_two().max(2);
-        let mut winner = vec![0; size];
-        for node in (1..size).rev() {
-            winner[node] = if node >= size / 2 { (2 * node - size) as u32 } else { winner[2 * node] };
+        let (mut last_round, mut width) = (0, 1);
+        while 4 * width < sources {
+            last_round += width;
+            width *= 4;
         }
-        Agenda { at: vec![NEVER; size], winner }
+        let matches = vec![[NOBODY; 4]; last_round + sources.div_ceil(4).max(1)];
+        let bits = usize::BITS - sources.leading_zeros();
+        let (number, far) = ((1 << bits) - 1, (NOBODY >> bits) - 2);
+        let mut agenda =
+            Agenda { at: vec![NEVER; sources], matches, first: NOBODY, last_round, bits, number, far, base: 0 };
+        agenda.replay_all();
+        agenda
     }
 
     /// The earliest source and its time; [`Time::MAX`] if no event is pending.
     #[inline]
     pub fn first(&self) -> (Time, usize) {
-        let source = self.winner[1] as usize;
-        (Time::from_ps(self.at[source]), source)
+        let source = (self.first & self.number) as usize;
+        (Time::from_ps(self.at.get(source).copied().unwrap_or(NEVER)), source)
     }
 
     /// The next time of one source, [`Time::MAX`] for none.
@@ -46,27 +67,29 @@ impl Agenda {
     /// Sets the next time of `source`; [`Time::MAX`] for none.
     #[inline]
     pub fn set(&mut self, source: usize, at: Time) {
-        let (times, winner) = (&mut self.at[..], &mut self.winner[..]);
-        times[source] = at.ps();
-        // First the match of two leaves, then those of inner nodes. `best` beats `rival` if it is earlier, or equally
-        // early and to the left.
-        let (mut best, mut best_at) = (source as u32, at.ps());
-        let mut rival = best ^ 1;
-        let mut node = (times.len() + source) >> 1;
-        let mut right = source as u64 & 1;
+        self.at[source] = at.ps();
+        if at.ps() < self.base {
+            return self.begin_before(at.ps());
+        }
+        let mut key = self.key(source);
+        let (mut of, mut place) = (self.last_round + source / 4, source % 4);
+        let matches = &mut self.matches[..];
         loop {
-            let rival_at = times[rival as usize];
-            let rival_wins = rival_at < best_at.saturating_add(right);
-            best = select_unpredictable(rival_wins, rival, best);
-            best_at = select_unpredictable(rival_wins, rival_at, best_at);
-            let before = std::mem::replace(&mut winner[node], best);
-            // If the source neither won this match before nor does now, nothing changes further up.
-            if node == 1 || (before == best && best != source as u32) {
-                return;
+            let players = &mut matches[of];
+            if players[place] == key {
+                return; // nothing changes further up
             }
-            rival = winner[node ^ 1];
-            right = node as u64 & 1;
-            node >>= 1;
+            players[place] = key;
+            let [a, b, c, d] = *players;
+            key = a.min(b).min(c.min(d));
+            if of == 0 {
+                break;
+            }
+            (of, place) = ((of - 1) / 4, (of - 1) % 4);
+        }
+        self.first = key;
+        if key >> self.bits == self.far {
+            self.move_on();
         }
     }
 
@@ -76,6 +99,42 @@ impl Agenda {
         if at.ps() < self.at[source] {
             self.set(source, at);
         }
+    }
+
+    /// By which a source plays. Its time is not before `base`. Those that have none lose to those that are far.
+    #[inline]
+    fn key(&self, source: usize) -> u64 {
+        let at = self.at[source];
+        ((at - self.base).min(self.far) + u64::from(at == NEVER)) << self.bits | source as u64
+    }
+
+    /// All events are far: `base` moves to a while before the earliest.
+    #[cold]
+    #[inline(never)]
+    fn move_on(&mut self) {
+        let earliest = self.at.iter().copied().min().unwrap_or(NEVER);
+        self.base = earliest - self.far / 4;
+        self.replay_all();
+    }
+
+    /// Something is to happen before `base`, which moves to a while before that: whatever times come then, each such
+    /// move is a long one, so that there are few.
+    #[cold]
+    #[inline(never)]
+    fn begin_before(&mut self, at: u64) {
+        self.base = at.saturating_sub(self.far / 2);
+        self.replay_all();
+    }
+
+    fn replay_all(&mut self) {
+        for source in 0..self.at.len() {
+            self.matches[self.last_round + source / 4][source % 4] = self.key(source);
+        }
+        for of in (1..self.matches.len()).rev() {
+            let winner = self.matches[of].iter().copied().min().unwrap_or(NOBODY);
+            self.matches[(of - 1) / 4][(of - 1) % 4] = winner;
+        }
+        self.first = self.matches[0].iter().copied().min().unwrap_or(NOBODY);
     }
 }
 

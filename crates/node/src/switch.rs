@@ -324,8 +324,8 @@ impl Switch {
         self.flow_control.as_deref()
     }
 
-    /// Receives a packet by `in_port`: stages 1 to 6.
-    #[inline]
+    /// Receives a packet by `in_port`: stages 1 to 6. A part of every hop of every driver, not a call.
+    #[inline(always)]
     pub fn receive(&mut self, now: Time, in_port: PortId, pool: &mut Pool, id: PacketId) -> Received {
         let slot = pool.get_mut(id);
         slot.transit.in_port = in_port.0 as u16;
@@ -479,8 +479,9 @@ impl Switch {
         }
     }
 
-    /// Begins to send the next packet of a port: stages 7 and 8. `None` if nothing may be sent.
-    #[inline]
+    /// Begins to send the next packet of a port: stages 7 and 8. `None` if nothing may be sent. Inlined as
+    /// [`Switch::receive`] is.
+    #[inline(always)]
     pub fn transmit(&mut self, now: Time, out: PortId, pool: &mut Pool) -> Option<PacketId> {
         loop {
             let (id, left_bytes) = match &mut self.flow_control {
