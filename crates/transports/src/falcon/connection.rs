@@ -10,6 +10,12 @@ use super::params::{Early, Params};
 use super::paths::Paths;
 use super::windows::Windows;
 
+/// How often a packet goes again before it has timed out (Isekai's `early_retx_threshold`). On a dead path it would
+/// otherwise never time out.
+const EARLY_MAX: u32 = 16;
+/// Silence after which a packet goes again that has arrived and was not acknowledged (Isekai's `kDefaultUlpRto`).
+const UPPER_TIMEOUT: Duration = Duration::from_ms(5);
+
 pub(super) struct Connection {
     pub dst: HostId,
     pub bytes: u64,
@@ -32,6 +38,8 @@ pub(super) struct Connection {
     rack: Duration,
     /// When to probe for a lost tail.
     probe_at: Option<Time>,
+    /// When anything was last heard.
+    heard_at: Time,
     /// When its last packet left.
     left_at: Option<Time>,
     pub sent_packets: u64,
@@ -49,6 +57,9 @@ struct Sent {
     /// How often it was sent, and how often it has timed out.
     times: u32,
     timeouts: u32,
+    /// How often it went again before it had timed out.
+    early: u32,
+    acknowledged: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -64,6 +75,8 @@ pub(super) struct Found {
     pub timeouts: u64,
     pub early: u64,
     pub probes: u64,
+    /// Bits of the paths whose packets have timed out.
+    pub paths: u8,
 }
 
 impl Connection {
@@ -83,6 +96,7 @@ impl Connection {
             newest: Time::ZERO,
             rack: Duration::MAX,
             probe_at: None,
+            heard_at: Time::ZERO,
             left_at: None,
             sent_packets: 0,
             resent_packets: 0,
@@ -128,7 +142,15 @@ impl Connection {
         let first = psn == self.next();
         let path = if first {
             let path = self.paths.next(&self.windows, params);
-            self.sent.push_back(Sent { state: State::InFlight, at: now, path, times: 1, timeouts: 0 });
+            self.sent.push_back(Sent {
+                state: State::InFlight,
+                at: now,
+                path,
+                times: 1,
+                timeouts: 0,
+                early: 0,
+                acknowledged: false,
+            });
             self.outstanding += 1;
             path
         } else {
@@ -152,34 +174,36 @@ impl Connection {
         self.probe_at = Some(now.saturating_add(after));
     }
 
-    /// Takes in what an acknowledgement says has arrived.
-    pub fn take(&mut self, ack: &Ack) {
+    /// Takes in what an acknowledgement says has arrived. Without a receive buffer that is acknowledged too.
+    pub fn take(&mut self, ack: &Ack, params: &Params) {
         let named = |bits: u64, from: u32| (0..64).filter(move |bit| bits >> bit & 1 == 1).map(move |bit| from + bit);
-        let near = ack.base.saturating_add(BITMAP) < u32::MAX;
-        if near {
+        if ack.base.checked_add(BITMAP).is_some() {
             let both = named(ack.received, ack.base).chain(named(ack.received_beyond, ack.base + 64));
-            both.for_each(|psn| self.arrive(psn));
+            both.for_each(|psn| self.arrive(psn, params.nic.is_none()));
         }
         while self.una < ack.base {
-            self.arrive(self.una);
+            self.arrive(self.una, true);
             self.sent.pop_front();
             self.una += 1;
         }
     }
 
-    fn arrive(&mut self, psn: u32) {
+    fn arrive(&mut self, psn: u32, acknowledged: bool) {
         let Some(sent) = self.of(psn) else { return };
-        let Sent { state, path, times, .. } = *sent;
+        let Sent { state, path, times, acknowledged: before, .. } = *sent;
         sent.state = State::Arrived;
+        sent.acknowledged |= acknowledged;
         match state {
-            State::Arrived => return,
+            State::Arrived => {}
             State::InFlight => self.again -= u32::from(times > 1),
             State::Lost => {
                 self.lost.remove(&psn);
             }
         }
-        self.outstanding -= 1;
-        self.windows.acknowledged(usize::from(path));
+        if acknowledged && !before {
+            self.outstanding -= 1;
+            self.windows.acknowledged(usize::from(path));
+        }
     }
 
     /// A packet in the network is to go again. False if it is none.
@@ -189,6 +213,17 @@ impl Connection {
         let again = sent.times > 1;
         self.again -= u32::from(again);
         self.lost.insert(psn);
+        true
+    }
+
+    /// The same before it has timed out; not if that has often been in vain.
+    fn lose_early(&mut self, psn: u32) -> bool {
+        if self.of(psn).is_none_or(|sent| sent.early >= EARLY_MAX) || !self.lose(psn) {
+            return false;
+        }
+        if let Some(sent) = self.of(psn) {
+            sent.early += 1;
+        }
         true
     }
 
@@ -210,6 +245,7 @@ impl Connection {
 
     /// An answer tells that a packet which left at `t1` was there.
     pub fn heard(&mut self, now: Time, t1: Time, params: &Params) {
+        self.heard_at = now;
         self.arm_probe(now, params);
         let Early::RackTlp { window, .. } = params.early else { return };
         if t1 > self.newest {
@@ -228,7 +264,7 @@ impl Connection {
         for offset in 0..highest.saturating_sub(threshold) {
             let psn = ack.base + offset;
             let recent = self.of(psn).is_none_or(|sent| sent.at + rtt >= now);
-            if received >> offset & 1 == 0 && !recent && self.lose(psn) {
+            if received >> offset & 1 == 0 && !recent && self.lose_early(psn) {
                 found += 1;
             }
         }
@@ -237,20 +273,38 @@ impl Connection {
 
     /// When a packet is lost, or a tail is to be probed for, if nothing is heard.
     pub fn deadline(&mut self, params: &Params) -> Option<Time> {
-        let (at, psn) = self.oldest()?;
+        let Some((at, _)) = self.oldest() else { return self.is_stuck().then(|| self.heard_at + UPPER_TIMEOUT) };
         let timeout = at.saturating_add(self.windows.timeout(params));
-        let rack = self.rack_covers(at, psn).then(|| at.saturating_add(self.rack));
+        let rack = self.overtaken_first().map(|(at, _)| at.saturating_add(self.rack));
         [Some(timeout), rack, self.probe_at].into_iter().flatten().min()
     }
 
-    /// A packet that left later has arrived, and acknowledgements would tell of this one (Isekai's scan limit).
-    fn rack_covers(&self, at: Time, psn: u32) -> bool {
-        at < self.newest && psn - self.una < BITMAP
+    /// All has arrived, and not all is acknowledged: the upper layer is slow, or an acknowledgement was lost.
+    fn is_stuck(&self) -> bool {
+        self.outstanding > 0 && self.lost.is_empty()
+    }
+
+    /// The oldest departure that RACK may find lost: a packet that left later has arrived, acknowledgements would tell of
+    /// this one (Isekai's scan limit), and it has not been tried too often.
+    fn overtaken_first(&self) -> Option<(Time, u32)> {
+        let earlier = self.order.iter().take_while(|(at, psn)| *at < self.newest && *psn < self.una + BITMAP);
+        let waits = |&&(at, psn): &&(Time, u32)| {
+            let sent = psn.checked_sub(self.una).and_then(|index| self.sent.get(index as usize));
+            sent.is_some_and(|sent| sent.state == State::InFlight && sent.at == at && sent.early < EARLY_MAX)
+        };
+        earlier.filter(waits).next().copied()
     }
 
     /// Does what is due.
     pub fn expire(&mut self, now: Time, params: &Params) -> Found {
         let mut found = Found { early: self.scan(now), ..Found::default() };
+        if self.oldest().is_none() && self.is_stuck() && self.heard_at + UPPER_TIMEOUT <= now {
+            self.heard_at = now;
+            self.lost.insert(self.una);
+            self.sent[0].state = State::Lost;
+            found.timeouts += 1;
+            return found;
+        }
         while let Some((at, psn)) = self.oldest() {
             if at.saturating_add(self.windows.timeout(params)) > now {
                 break;
@@ -259,15 +313,19 @@ impl Connection {
             found.timeouts += 1;
             let Some(sent) = self.of(psn) else { break };
             sent.timeouts += 1;
-            let (path, times) = (usize::from(sent.path), sent.timeouts);
-            self.windows.timed_out(path, times, now, params);
+            let (path, times) = (sent.path, sent.timeouts);
+            self.windows.timed_out(usize::from(path), times, now, params);
+            // What left before the path was changed says nothing of what it is now.
+            if at >= self.paths.changed_at(path) {
+                found.paths |= 1 << path;
+            }
         }
         if self.probe_at.is_some_and(|at| at <= now) {
             self.probe_at = None;
             // The first that has not arrived. If it is to go again anyway, that is the probe.
             let first =
                 (self.una..self.next()).find(|psn| self.sent[(psn - self.una) as usize].state != State::Arrived);
-            found.probes += first.map_or(0, |psn| u64::from(self.lose(psn)));
+            found.probes += first.map_or(0, |psn| u64::from(self.lose_early(psn)));
         }
         found
     }
@@ -275,12 +333,11 @@ impl Connection {
     /// Loses what RACK finds lost.
     pub fn scan(&mut self, now: Time) -> u64 {
         let mut found = 0;
-        while let Some((at, psn)) = self.oldest() {
-            if !self.rack_covers(at, psn) || at.saturating_add(self.rack) > now {
+        while let Some((at, psn)) = self.overtaken_first() {
+            if at.saturating_add(self.rack) > now {
                 break;
             }
-            self.lose(psn);
-            found += 1;
+            found += u64::from(self.lose_early(psn));
         }
         found
     }

@@ -1,8 +1,8 @@
 //! What the packets of Falcon carry (specification 0.9, section 7).
 //!
 //! Here are the fields that a simulation of push transactions needs, 32 bytes in all. Connection, function and protocol
-//! are the packet's flow. Of the bitmaps of an EACK one is left: the upper layer acknowledges what arrives at once, so
-//! received and acknowledged packets are the same, and there are no pull requests. Timestamps are in nanoseconds, not in
+//! are the packet's flow. Of the bitmaps of an EACK one is left, that of received packets. What a slow upper layer has
+//! acknowledged beyond the first packet that it has not is learnt when that is; there are no pull requests. Timestamps are in nanoseconds, not in
 //! 131.072 ns, which would be a fortieth of a round trip of 5 us.
 
 use bytemuck::{Pod, Zeroable};
@@ -55,7 +55,7 @@ pub struct Echo {
 /// What a receiver has of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ack {
-    /// All packets below it are there (BPSN).
+    /// All packets below it are there, and the upper layer has taken them (BPSN).
     pub base: u32,
     /// Packets from `base` on that are there: bit n is that of packet `base` + n.
     pub received: u64,
@@ -68,7 +68,7 @@ pub struct Ack {
 /// What a receiver says of a packet that it has dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Nack {
-    /// All packets below it are there (BPSN).
+    /// As in an acknowledgement.
     pub base: u32,
     /// The dropped packet.
     pub psn: u32,

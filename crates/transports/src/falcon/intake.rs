@@ -1,7 +1,8 @@
 //! The receive buffer: the upper layer takes packets from it one after the other, at a rate.
 //!
 //! Its mean occupancy, which half of the newest value makes (Isekai's default for section 10.2), is told to senders in
-//! 32 equal levels of its size.
+//! 32 equal levels of its size. A packet is acknowledged when the upper layer has taken it (section 6.1.2), so what is in
+//! the buffer counts towards the NIC window.
 
 use std::collections::VecDeque;
 
@@ -10,10 +11,21 @@ use units::{FlowId, Time};
 use super::header::LEVELS;
 use super::params::Nic;
 
+/// A packet in it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Taken {
+    pub flow: FlowId,
+    pub psn: u32,
+    pub path: u8,
+    pub ack_request: bool,
+    /// Of payload.
+    pub bytes: u64,
+}
+
 pub(super) struct Intake {
     nic: Nic,
-    /// Packets in it: when each has been taken, its bytes, and the message that it completes.
-    queue: VecDeque<(Time, u64, Option<FlowId>)>,
+    /// Packets in it, and when each has been taken.
+    queue: VecDeque<(Time, Taken)>,
     bytes: u64,
     mean_bytes: f64,
 }
@@ -28,32 +40,23 @@ impl Intake {
         self.mean_bytes = (self.mean_bytes + bytes as f64) / 2.0;
     }
 
-    /// Lets go what the upper layer has taken by now, and gives the messages that are complete with it.
-    pub fn advance(&mut self, now: Time, mut complete: impl FnMut(FlowId)) {
-        while let Some(&(at, bytes, completes)) = self.queue.front().filter(|packet| packet.0 <= now) {
-            debug_assert!(at <= now);
-            self.queue.pop_front();
-            self.changes_to(self.bytes - bytes);
-            completes.into_iter().for_each(&mut complete);
-        }
+    /// The next packet that the upper layer has taken by now.
+    pub fn take(&mut self, now: Time) -> Option<Taken> {
+        let (_, taken) = *self.queue.front().filter(|packet| packet.0 <= now)?;
+        self.queue.pop_front();
+        self.changes_to(self.bytes - taken.bytes);
+        Some(taken)
     }
 
     /// Takes in a packet; false if there is no room for it.
-    pub fn admit(&mut self, now: Time, bytes: u64) -> bool {
-        if self.bytes + bytes > self.nic.buffer_bytes {
+    pub fn admit(&mut self, now: Time, packet: Taken) -> bool {
+        if self.bytes + packet.bytes > self.nic.buffer_bytes {
             return false;
         }
         let begins = self.queue.back().map_or(now, |last| last.0.max(now));
-        self.queue.push_back((begins + self.nic.rate.transmit(bytes), bytes, None));
-        self.changes_to(self.bytes + bytes);
+        self.queue.push_back((begins + self.nic.rate.transmit(packet.bytes), packet));
+        self.changes_to(self.bytes + packet.bytes);
         true
-    }
-
-    /// The last packet that was taken in completes a message.
-    pub fn completes(&mut self, flow: FlowId) {
-        if let Some(last) = self.queue.back_mut() {
-            last.2 = Some(flow);
-        }
     }
 
     /// How full it is, in levels.

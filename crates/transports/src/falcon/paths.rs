@@ -3,7 +3,7 @@
 //! New packets take paths in turn, each as often in a round as its fabric window is large (weighted round robin; Isekai,
 //! `gen2/reliability_manager.cc`). A packet that goes again takes its path again, by the label that this has now.
 
-use units::Stream;
+use units::{Stream, Time};
 
 use super::params::{PATHS, Params};
 use super::windows::Windows;
@@ -19,6 +19,7 @@ pub(super) struct Paths {
     /// How many packets each may still have in this round.
     credits: [u8; PATHS],
     turn: usize,
+    changed_at: [Time; PATHS],
 }
 
 fn label(path: usize, random: &mut Stream) -> u32 {
@@ -29,7 +30,12 @@ fn label(path: usize, random: &mut Stream) -> u32 {
 
 impl Paths {
     pub fn new(random: &mut Stream) -> Paths {
-        Paths { labels: std::array::from_fn(|path| label(path, random)), credits: [0; PATHS], turn: 0 }
+        Paths {
+            labels: std::array::from_fn(|path| label(path, random)),
+            credits: [0; PATHS],
+            turn: 0,
+            changed_at: [Time::ZERO; PATHS],
+        }
     }
 
     pub fn label(&self, path: u8) -> u32 {
@@ -37,8 +43,15 @@ impl Paths {
     }
 
     /// Gives a path another label, and so, most likely, other links.
-    pub fn change(&mut self, path: u8, random: &mut Stream) {
-        self.labels[usize::from(path) % PATHS] = label(usize::from(path), random);
+    pub fn change(&mut self, path: u8, now: Time, random: &mut Stream) {
+        let path = usize::from(path) % PATHS;
+        self.labels[path] = label(path, random);
+        self.changed_at[path] = now;
+    }
+
+    /// When it got the label that it has.
+    pub fn changed_at(&self, path: u8) -> Time {
+        self.changed_at[usize::from(path) % PATHS]
     }
 
     /// The path of the next new packet.

@@ -3,11 +3,11 @@
 use std::collections::VecDeque;
 
 use node::{Cx, Event, FlowMap, Packet, Timers};
-use units::{FlowId, HostId, Time};
+use units::{HostId, Time};
 
 use super::Header;
 use super::header::{Ack, BITMAP, Data, Echo, Nack};
-use super::intake::Intake;
+use super::intake::{Intake, Taken};
 use super::params::{PATHS, Params, REMEMBER};
 use crate::bits::Bits;
 use crate::finished::Finished;
@@ -41,6 +41,8 @@ struct Incoming {
     bytes: u64,
     packets: u32,
     received: Bits,
+    /// What the upper layer has taken.
+    taken: Bits,
     paths: [Owed; PATHS],
 }
 
@@ -80,7 +82,7 @@ impl Receiver {
 
     /// A data packet.
     pub fn receive(&mut self, cx: &mut Cx<'_>, packet: &Packet, data: Data, params: &Params) {
-        self.drain(cx);
+        self.drain(cx, params);
         let (now, id) = (cx.now, packet.flow);
         if usize::from(data.path) >= params.paths || data.psn >= params.packets(data.message_bytes) {
             self.counts.malformed += 1;
@@ -103,41 +105,57 @@ impl Receiver {
             return;
         }
         let known = flow.received.next_missing(data.psn) != data.psn;
-        if !known && let Some(intake) = &mut self.intake {
-            if !intake.admit(now, u64::from(packet.payload_bytes)) {
-                let owed = Owed::of(packet, &data, now, 0);
-                let (base, echo) = (flow.received.first_missing, owed.echo(data.path, intake.level()));
-                let nack = Header::Nack(Nack { base, psn: data.psn, echo });
-                self.counts.nacks += 1;
-                self.answers.push_back((params.answer(id, packet.src, owed.label, nack), now));
-                return;
-            }
+        let Data { psn, path, ack_request, .. } = data;
+        let came = Taken { flow: id, psn, path, ack_request, bytes: u64::from(packet.payload_bytes) };
+        if !known
+            && let Some(intake) = &mut self.intake
+            && !intake.admit(now, came)
+        {
+            let owed = Owed::of(packet, &data, now, 0);
+            let nack = Nack { base: flow.taken.first_missing, psn, echo: owed.echo(path, intake.level()) };
+            self.counts.nacks += 1;
+            self.answers.push_back((params.answer(id, packet.src, owed.label, Header::Nack(nack)), now));
+            return;
         }
-        let owed = &mut flow.paths[usize::from(data.path)];
-        *owed = Owed::of(packet, &data, now, owed.packets + 1);
-        let many = owed.packets >= params.ack_packets;
+        let owed = &mut flow.paths[usize::from(path)];
+        *owed = Owed::of(packet, &data, now, owed.packets);
         self.counts.duplicates += u64::from(known);
-        self.counts.out_of_order += u64::from(!known && data.psn != flow.received.first_missing);
-        flow.received.insert(data.psn);
-        let whole = flow.received.count == flow.packets;
-        // What came twice asks for nothing (section 9.2.2.4). A whole message is acknowledged at once.
-        if whole || many || (data.ack_request && !known) {
-            self.ack(slot, data.path, params);
-        } else if self.coalescing.get(key(slot, data.path)).is_none() {
-            self.coalescing.set(key(slot, data.path), now + params.ack_timeout);
+        self.counts.out_of_order += u64::from(!known && psn != flow.received.first_missing);
+        flow.received.insert(psn);
+        if self.coalescing.get(key(slot, path)).is_none() {
+            self.coalescing.set(key(slot, path), now + params.ack_timeout);
         }
-        if whole {
-            self.complete(cx, slot, id);
+        if known {
+            // What came twice asks for nothing (section 9.2.2.4), and counts.
+            self.owe(slot, path, false, params);
+        } else if self.intake.is_none() {
+            self.taken(cx, came, params);
         }
     }
 
-    fn complete(&mut self, cx: &mut Cx<'_>, slot: u32, id: FlowId) {
-        (0..PATHS as u8).for_each(|path| self.coalescing.clear(key(slot, path)));
-        self.flows.remove(slot);
-        self.finished.add(id, cx.now, REMEMBER);
-        match &mut self.intake {
-            Some(intake) => intake.completes(id),
-            None => cx.events.push(Event::Delivered { flow: id }),
+    /// The upper layer has taken a packet, so it is acknowledged: with others, or at once if that was asked for. A whole
+    /// message is acknowledged at once.
+    fn taken(&mut self, cx: &mut Cx<'_>, packet: Taken, params: &Params) {
+        let Some(slot) = self.flows.slot(packet.flow) else { return };
+        let Some((_, flow)) = self.flows.get_mut(slot) else { return };
+        flow.taken.insert(packet.psn);
+        let whole = flow.taken.count == flow.packets;
+        self.owe(slot, packet.path, packet.ack_request || whole, params);
+        if whole {
+            (0..PATHS as u8).for_each(|path| self.coalescing.clear(key(slot, path)));
+            self.flows.remove(slot);
+            self.finished.add(packet.flow, cx.now, REMEMBER);
+            cx.events.push(Event::Delivered { flow: packet.flow });
+        }
+    }
+
+    /// One more packet of a path is to be acknowledged.
+    fn owe(&mut self, slot: u32, path: u8, at_once: bool, params: &Params) {
+        let Some((_, flow)) = self.flows.get_mut(slot) else { return };
+        let owed = &mut flow.paths[usize::from(path)];
+        owed.packets += 1;
+        if at_once || owed.packets >= params.ack_packets {
+            self.ack(slot, path, params);
         }
     }
 
@@ -148,7 +166,7 @@ impl Receiver {
         let owed = &mut flow.paths[usize::from(path)];
         owed.packets = 0;
         let (echo, at, label) = (owed.echo(path, level), owed.at, owed.label);
-        let base = flow.received.first_missing;
+        let base = flow.taken.first_missing;
         let end = base.saturating_add(BITMAP);
         let mut bits = [0u64; 2];
         for psn in base..end {
@@ -162,15 +180,15 @@ impl Receiver {
     }
 
     /// The upper layer takes what is due.
-    fn drain(&mut self, cx: &mut Cx<'_>) {
-        if let Some(intake) = &mut self.intake {
-            intake.advance(cx.now, |flow| cx.events.push(Event::Delivered { flow }));
+    fn drain(&mut self, cx: &mut Cx<'_>, params: &Params) {
+        while let Some(taken) = self.intake.as_mut().and_then(|intake| intake.take(cx.now)) {
+            self.taken(cx, taken, params);
         }
     }
 
     /// Does what is due.
     pub fn deadline(&mut self, cx: &mut Cx<'_>, params: &Params) {
-        self.drain(cx);
+        self.drain(cx, params);
         while let Some(key) = self.coalescing.expire(cx.now) {
             self.ack(key / PATHS as u32, (key % PATHS as u32) as u8, params);
         }
@@ -202,6 +220,7 @@ impl Incoming {
             bytes: data.message_bytes,
             packets: params.packets(data.message_bytes),
             received: Bits::default(),
+            taken: Bits::default(),
             paths: [Owed::default(); PATHS],
         }
     }

@@ -8,7 +8,7 @@ use units::{Duration, FlowId, Time};
 use super::Header;
 use super::connection::{Connection, Found};
 use super::header::{Ack, Data, Echo, Nack};
-use super::params::Params;
+use super::params::{PATHS, Params};
 use super::windows::Answer;
 
 #[derive(Default)]
@@ -80,7 +80,7 @@ impl Sender {
         }
         let answer = answer(cx.now, ack.echo, false);
         if !stale {
-            flow.take(ack);
+            flow.take(ack, params);
         }
         flow.heard(cx.now, sent_at(cx.now, &answer), params);
         self.counts.early += flow.scan(cx.now);
@@ -122,7 +122,7 @@ impl Sender {
     fn adapt(&mut self, cx: &mut Cx<'_>, slot: u32, answer: &Answer, params: &Params) {
         let Some((_, flow)) = self.flows.get_mut(slot) else { return };
         if flow.windows.answered(answer, params) {
-            flow.paths.change(answer.echo.path, cx.random);
+            flow.paths.change(answer.echo.path, cx.now, cx.random);
             self.counts.path_changes += 1;
         }
     }
@@ -167,7 +167,14 @@ impl Sender {
     pub fn deadline(&mut self, cx: &mut Cx<'_>, params: &Params) {
         while let Some(slot) = self.timers.expire(cx.now) {
             let Some((_, flow)) = self.flows.get_mut(slot) else { continue };
-            self.counts.add(flow.expire(cx.now, params));
+            let found = flow.expire(cx.now, params);
+            self.counts.add(found);
+            // The path may have failed. The specification changes paths for delay alone; PLB as published does so after
+            // a timeout too (Qureshi et al., SIGCOMM 2022).
+            for path in (0..PATHS as u8).filter(|path| params.plb.on && found.paths >> path & 1 == 1) {
+                flow.paths.change(path, cx.now, cx.random);
+                self.counts.path_changes += 1;
+            }
             self.settle(cx.now, slot, params);
         }
     }

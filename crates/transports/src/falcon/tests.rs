@@ -66,9 +66,10 @@ fn lose_once(scene: &mut Scene, lost: &'static [u32]) {
     });
 }
 
-/// Whether `time` is `expected`, or up to `late` after it.
+/// Whether `time` is `expected`, or up to `late` after it. Round trips are measured in whole nanoseconds, so what follows
+/// from several may be a few early.
 fn soon(time: Time, expected: Time, late: Duration) -> bool {
-    time >= expected && time <= expected + late
+    time + Duration::from_ns(5) >= expected && time <= expected + late
 }
 
 #[test]
@@ -148,7 +149,7 @@ fn without_probes_a_lost_tail_waits_for_the_timeout() {
     let mut scene = scene(Config { early_retransmission: EarlyRetransmission::OooDistance, ..plain() });
     lose_once(&mut scene, &[9]);
     let flow = scene.send(Time::ZERO, 0, 1, packets(10));
-    scene.run_until(Time::from_us(251));
+    scene.run_until(Time::from_us(252));
     // 250 us are longer than two round trips.
     assert_eq!(times(&scene, 9)[1], Time::ZERO + PACKET * 9 + Duration::from_us(250));
     // 256 packets, less half of them: it was the packet's first timeout.
@@ -188,24 +189,33 @@ fn reordering_within_a_quarter_of_a_round_trip_is_loss_by_number_and_none_by_tim
 }
 
 #[test]
-fn several_packets_are_acknowledged_at_once_and_waiting_for_them_is_no_delay() {
+fn several_packets_are_acknowledged_at_once() {
     let config = Config { paths: 1, ack_request_percent: 0.0, ..Config::default() };
     let mut scene = scene(config);
     let flow = scene.send(Time::ZERO, 0, 1, packets(3_000));
+    scene.run_until(ms(3));
+    assert!(scene.completed_at(flow).is_some());
+    // Groups of ten.
+    assert_eq!(count(&scene, 1, "acks"), 300);
+    assert_eq!(sent!(scene, Header::Ack(ack) => ack.echo.held_ns).iter().map(|ack| ack.2).max(), Some(0));
+}
+
+#[test]
+fn the_wait_for_more_packets_is_no_delay() {
+    // A window of eight, so that the tenth never comes: each group waits for 8 us from its first packet on.
+    let config = Config { paths: 1, ack_request_percent: 0.0, initial_fcwnd: 8.0, max_fcwnd: 8.0, ..Config::default() };
+    let mut scene = scene(config);
+    let flow = scene.send(Time::ZERO, 0, 1, packets(80));
     let mut least = u64::MAX;
-    for step in 1..350 {
+    for step in 1..120 {
         scene.run_until(Time::from_us(step));
         least = said(&scene, flow, "fcwnd_millipackets").map_or(least, |window| window.min(least));
     }
-    // It has grown although answers were held for up to 8 us, more than a round trip.
-    assert_eq!(least, 32_000);
-    scene.run_until(ms(3));
-    assert!(scene.completed_at(flow).is_some());
-    // 300 groups of ten, and some of less when the window is closed at first.
-    let acks = count(&scene, 1, "acks");
-    assert!((300..330).contains(&acks), "{acks}");
-    let held = sent!(scene, Header::Ack(ack) => ack.echo.held_ns).iter().map(|ack| ack.2).max().unwrap();
-    assert!((4_000..=8_010).contains(&held), "{held}");
+    // Seven packets come after the first; T3 - T2 counts from the last.
+    let held = sent!(scene, Header::Ack(ack) => ack.echo.held_ns);
+    assert!(held.len() >= 8 && held[..8].iter().all(|ack| ack.2.abs_diff(8_000 - 7 * 120) <= 1));
+    // The target is 8 us, the whole round trip 12.4 us.
+    assert_eq!(least, 8_000);
 }
 
 #[test]
@@ -263,17 +273,21 @@ fn packets_go_over_four_paths_and_answers_return_by_them() {
     }
 }
 
-#[test]
-fn a_slow_path_gets_fewer_packets_and_then_another_label() {
-    let mut scene = scene(Config::default());
+/// The first label of path 1 leads over a path that is 12 us longer.
+fn make_slow(scene: &mut Scene) {
     let mut first = None;
-    // The first label of path 1 leads over a path that is 12 us longer.
     scene.spoil(move |_, packet| match data(packet) {
         Some(data) if data.path == 1 && *first.get_or_insert(packet.flow_label()) == packet.flow_label() => {
             PacketFate::Delay(Duration::from_us(12))
         }
         _ => PacketFate::Pass,
     });
+}
+
+#[test]
+fn a_path_that_stays_congested_gets_another_label() {
+    let mut scene = scene(Config::default());
+    make_slow(&mut scene);
     let flow = scene.send(Time::ZERO, 0, 1, packets(20_000));
     scene.run_until(ms(4));
     assert!(scene.delivered_at(flow).is_some());
@@ -281,14 +295,75 @@ fn a_slow_path_gets_fewer_packets_and_then_another_label() {
     let sent = sent!(scene, Header::Data(data) => data.path);
     let slow = sent.iter().find(|sent| sent.2 == 1).unwrap().1.flow_label();
     let last = sent.iter().rposition(|sent| sent.1.flow_label() == slow).unwrap();
-    let of = |path: u8| sent[..last].iter().filter(|sent| sent.2 == path).count();
-    assert!(of(1) * 2 < of(0) && of(1) * 2 < of(3), "{} {} {}", of(0), of(1), of(3));
-    // Five round trips of about 17 us, with what coalescing adds.
-    let changed = sent[last].0;
-    assert!(changed > Time::from_us(5 * 17) && changed < Time::from_us(250), "{changed}");
+    // Five round trips of a window, the first of eight packets; what the last of them acknowledges left before.
+    assert!(sent[last].0 > Time::from_us(17) && sent[last].0 < Time::from_us(250), "{}", sent[last].0);
     // Others keep theirs.
     let labels: BTreeSet<u32> = sent.iter().map(|sent| sent.1.flow_label()).collect();
     assert_eq!(labels.len(), 5);
+}
+
+#[test]
+fn a_path_that_fails_gets_another_label_after_a_timeout() {
+    let mut scene = scene(Config::default());
+    let mut dead = None;
+    // The first label of path 2 leads nowhere.
+    scene.spoil(move |_, packet| match data(packet) {
+        Some(data) if data.path == 2 && *dead.get_or_insert(packet.flow_label()) == packet.flow_label() => {
+            PacketFate::Drop
+        }
+        _ => PacketFate::Pass,
+    });
+    let flow = scene.send(Time::ZERO, 0, 1, packets(2_000));
+    scene.run_until(ms(2));
+    // The window is closed after 32 packets, 8 of them over path 2. The first is probed for; the others time out 250 us
+    // after they went again: when the rest of the window was acknowledged, or the few by which it has grown since, each a
+    // round trip and 8 us of coalescing. Then all goes at line rate.
+    let sent = sent!(scene, Header::Data(data) => data.path);
+    let labels: BTreeSet<u32> = sent.iter().filter(|sent| sent.2 == 2).map(|sent| sent.1.flow_label()).collect();
+    assert_eq!((labels.len(), count(&scene, 0, "path_changes")), (2, 1));
+    let dead = sent.iter().find(|sent| sent.2 == 2).unwrap().1.flow_label();
+    let changed = sent.iter().find(|sent| sent.2 == 2 && sent.1.flow_label() != dead).unwrap().0;
+    assert!(changed > Time::from_us(250) && changed < Time::from_us(250 + 2 * 8) + RTT * 2 + PACKET * 40, "{changed}");
+    let rest = PACKET * 2_000 + RTT * 3;
+    assert!(scene.completed_at(flow).unwrap() < changed + rest + Duration::from_us(100));
+    // And without PLB it never ends.
+    let mut without = self::scene(Config { plb: false, ..Config::default() });
+    without.spoil(
+        |_, packet| if data(packet).is_some_and(|data| data.path == 2) { PacketFate::Drop } else { PacketFate::Pass },
+    );
+    let flow = without.send(Time::ZERO, 0, 1, packets(100));
+    without.run_until(ms(20));
+    assert_eq!((without.delivered_at(flow), count(&without, 0, "path_changes")), (None, 0));
+}
+
+#[test]
+fn a_lost_acknowledgement_of_the_upper_layer_is_asked_for_again() {
+    let mut scene = slow_receiver(200_000);
+    scene.spoil(|now, packet| match packet.header() {
+        // The last, when the upper layer has taken all, at 0.47 us a packet.
+        Header::Ack(ack) if ack.base == 20 && now < ms(1) => PacketFate::Drop,
+        _ => PacketFate::Pass,
+    });
+    let flow = scene.send(Time::ZERO, 0, 1, packets(20));
+    scene.run_until(ms(10));
+    assert!(scene.delivered_at(flow).unwrap() < Time::from_us(15));
+    let asked = scene.completed_at(flow).unwrap();
+    assert!(asked > ms(5) && asked < ms(5) + Duration::from_us(40), "{asked}");
+}
+
+#[test]
+fn a_slow_path_gets_the_smallest_share() {
+    let mut scene = scene(Config { plb: false, ..Config::default() });
+    make_slow(&mut scene);
+    scene.send(Time::ZERO, 0, 1, packets(20_000));
+    scene.run_until(ms(4));
+    let sent = sent!(scene, Header::Data(data) => data);
+    let mut seen = BTreeSet::new();
+    let first: Vec<Data> = sent.into_iter().map(|sent| sent.2).filter(|data| seen.insert(data.psn)).collect();
+    // Its delay of 17 us is above the target of any window from 0.3 packets on: its weight is 1, the others' 5 until
+    // their sum, of which weights are parts, is held at its greatest.
+    let slow = first[2_000..6_000].iter().filter(|data| data.path == 1).count();
+    assert!((240..=260).contains(&slow), "{slow}");
 }
 
 fn slow_receiver(size: u64) -> Scene {
@@ -318,9 +393,9 @@ fn what_finds_no_room_is_refused_and_goes_again() {
     let flow = scene.send(Time::ZERO, 0, 1, packets(5_000));
     scene.run_until(ms(20));
     assert!(count(&scene, 1, "nacks") > 0 && scene.completed_at(flow).is_some());
-    // Nothing waits for a timeout, and the upper layer hardly ever for data.
+    // Nothing waits for a timeout. A window that fills the buffer and is then halved leaves half of the rate at least.
     let whole = Rate::from_gbps(25).transmit(packets(5_000));
-    assert!(soon(scene.delivered_at(flow).unwrap(), Time::ZERO + whole + DATA_WAY, whole / 20));
+    assert!(soon(scene.delivered_at(flow).unwrap(), Time::ZERO + whole + DATA_WAY, whole));
     assert_eq!(count(&scene, 0, "timeouts"), 0);
 }
 
