@@ -33,8 +33,8 @@ list! {
     "r2c2" R2c2(transports::r2c2::Config),
     "ndp" Ndp(transports::ndp::Config),
     "uet" Uet(transports::uet::Config),
-    "falcon" Falcon(transports::falcon::Config),
     "udp" Udp(transports::udp::Config),
+    "falcon" Falcon(transports::falcon::Config),
     needing settings: "custom" Custom(transports::tcp::custom::Config),
     others: Registered,
 }

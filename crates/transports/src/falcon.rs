@@ -1,25 +1,26 @@
-//! Falcon, Google's hardware transport (Open Compute Project: Falcon Transport Protocol Specification, revision 0.9, 2024;
-//! Singhvi et al.: Falcon: A Reliable, Low Latency Hardware Transport, SIGCOMM 2025).
+//! Falcon, Google's hardware transport (Open Compute Project: Falcon Transport Protocol Specification, revision 0.9,
+//! 2024; Singhvi et al.: Falcon: A Reliable, Low Latency Hardware Transport, SIGCOMM 2025).
 //!
 //! A sender has as many packets in the network as its windows allow (`windows`): a fabric window by the delay of its
 //! packets (Swift), for each of several paths, and a NIC window by the occupancy of the receive buffer. New packets go
 //! over the paths in turn, by flow labels that switches hash (`paths`); a path that stays congested gets another label
-//! (PLB). A receiver takes packets in any order and acknowledges them by bitmaps, several at once (`receiver`). A sender
-//! sends again what later departures have overtaken in time (RACK), or in number, probes for a lost tail (TLP), and
-//! repeats after a timeout what it has heard nothing of (`connection`).
+//! (PLB). A receiver takes packets in any order and acknowledges them by bitmaps, several at once (`receiver`). A
+//! sender sends again what later departures have overtaken in time (RACK), or in number, probes for a lost tail (TLP),
+//! and repeats after a timeout what it has heard nothing of (`connection`).
 //!
 //! Formats and rules are the specification's. It leaves values to implementations, and several paths, RACK and TLP to
 //! later ones: these are from the public simulator of its authors (Isekai, github.com/falcon-transport/isekai, release
-//! 1.1). Delay targets follow from the network as those of `swift` do. `docs/schemes/falcon.md` says where every value is
-//! from, and lists what was decided differently.
+//! 1.1). Delay targets follow from the network as those of `swift` do. `docs/schemes/falcon.md` says where every value
+//! is from, and lists what was decided differently.
 //!
 //! A connection carries one message, as with the other transports here, so that what a message meets does not depend on
 //! what its hosts have sent before; it begins with the windows of a new connection. A packet of the message is a push
 //! transaction.
 //!
-//! Deliberately absent: pull transactions, and so the request window; errors, resynchronization and RNR of upper layers;
-//! ordered connections; piggybacked acknowledgements (data goes one way); out-of-window notification (a window never
-//! exceeds what receivers take); encryption; the rate of the engine's events; CSIG; backpressure to the upper layer.
+//! Deliberately absent: pull transactions, and so the request window; errors, resynchronization and RNR of upper
+//! layers; ordered connections; piggybacked acknowledgements (data goes one way); out-of-window notification (a window
+//! never exceeds what receivers take); encryption; the rate of the engine's events; CSIG; backpressure to the upper
+//! layer.
 
 pub mod header;
 
@@ -91,8 +92,8 @@ pub struct Config {
     pub early_retransmission: EarlyRetransmission,
     /// RACK: time for reordered packets to arrive, in smoothed round trips. Default: 0.25.
     pub rack_time_window_rtt_factor: f64,
-    /// TLP: silence after which a packet is sent as a probe, in smoothed round trips, beside the time for which receivers
-    /// hold acknowledgements. Default: 2.
+    /// TLP: silence after which a packet is sent as a probe, in smoothed round trips, beside the time for which
+    /// receivers hold acknowledgements. Default: 2.
     pub tlp_timeout_rtt_factor: f64,
     /// TLP: the shortest such silence. Default: two target delays of a large window, without switches.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -115,8 +116,8 @@ pub struct Config {
     pub plb_congestion_threshold: f64,
     /// PLB: number of congested round trips in a row that change the path. Default: 5.
     pub plb_attempt_threshold: u32,
-    /// The receive buffer and the NIC window, for hosts whose upper layer takes packets at a limited rate. Default: none,
-    /// it takes them at once.
+    /// The receive buffer and the NIC window, for hosts whose upper layer takes packets at a limited rate. Default:
+    /// none, it takes them at once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub receive_buffer: Option<ReceiveBuffer>,
     /// Priority class of data. Default: 1.
@@ -367,7 +368,7 @@ impl Scheme for Config {
         About {
             title: "Falcon",
             source: "Singhvi et al., SIGCOMM 2025; Open Compute Project: Falcon Transport Protocol 0.9, 2024",
-            summary: "A window by delay for each of several paths, and one by the receive buffer; finds losses by time.",
+            summary: "A window by delay for each of several paths, one by the receive buffer; finds losses by time.",
             needs: "switches: ECMP over a flow label; hosts: timestamps at the wire, data in any order, selective \
                     acknowledgement",
         }

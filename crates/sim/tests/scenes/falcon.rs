@@ -74,7 +74,8 @@ fn resting_queue_bytes() -> f64 {
 
 #[test]
 fn the_queue_stands_where_the_delay_is_at_its_target() {
-    // Chosen before the first run: within a quarter. Each acknowledgement adds to the window, and a step is of a packet.
+    // Chosen before the first run: within a quarter. Each acknowledgement adds to the window, and a step is of a
+    // packet.
     let result = star(2, "20MB", "1MB", "paths = 1, ack_coalescing_packets = 1, plb = false", "2us");
     let queues = table(&result, "queues");
     let (times, longest) = (column(queues, "time_ps"), column(queues, "longest_bytes"));

@@ -2,8 +2,8 @@
 
 use crate::{counter, of_flows, of_links, run_both};
 
-/// Four messages of 20 MB from rack to rack over four spines, by Swift: the slowest, in times of line rate, and how many
-/// packets went again though none was lost.
+/// Four messages of 20 MB from rack to rack over four spines, by Swift: the slowest, in times of line rate, and how
+/// many packets went again though none was lost.
 fn slowest(balancing: &str, tcp: &str) -> (f64, u64) {
     let result = run_both(&format!(
         "transport.swift = {{ {tcp} }}\nmeasure.interval = '0s'\nswitch.balancing = '{balancing}'\n\
@@ -22,8 +22,8 @@ fn slowest(balancing: &str, tcp: &str) -> (f64, u64) {
 
 #[test]
 fn reordering_looks_like_loss_to_it_unless_it_is_told() {
-    // Chosen before the first run: a network that spraying fills is used to 80% at least, and to half at most by a sender
-    // that takes each reordered packet for a loss.
+    // Chosen before the first run: a network that spraying fills is used to 80% at least, and to half at most by a
+    // sender that takes each reordered packet for a loss.
     for balancing in ["spray", "round_robin"] {
         let (slow, again) = slowest(balancing, "reordering = 256");
         assert!(slow < 1.25 && again == 0, "{balancing}: {slow}, {again}");

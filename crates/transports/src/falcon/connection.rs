@@ -284,8 +284,8 @@ impl Connection {
         self.outstanding > 0 && self.lost.is_empty()
     }
 
-    /// The oldest departure that RACK may find lost: a packet that left later has arrived, acknowledgements would tell of
-    /// this one (Isekai's scan limit), and it has not been tried too often.
+    /// The oldest departure that RACK may find lost: a packet that left later has arrived, acknowledgements would tell
+    /// of this one (Isekai's scan limit), and it has not been tried too often.
     fn overtaken_first(&self) -> Option<(Time, u32)> {
         let earlier = self.order.iter().take_while(|(at, psn)| *at < self.newest && *psn < self.una + BITMAP);
         let waits = |&&(at, psn): &&(Time, u32)| {

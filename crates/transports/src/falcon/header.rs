@@ -2,8 +2,8 @@
 //!
 //! Here are the fields that a simulation of push transactions needs, 32 bytes in all. Connection, function and protocol
 //! are the packet's flow. Of the bitmaps of an EACK one is left, that of received packets. What a slow upper layer has
-//! acknowledged beyond the first packet that it has not is learnt when that is; there are no pull requests. Timestamps are in nanoseconds, not in
-//! 131.072 ns, which would be a fortieth of a round trip of 5 us.
+//! acknowledged beyond the first packet that it has not is learnt when that is; there are no pull requests. Timestamps
+//! are in nanoseconds, not in 131.072 ns, which would be a fortieth of a round trip of 5 us.
 
 use bytemuck::{Pod, Zeroable};
 use node::layout::{BOOL, Bits, Field, Layout, Message};

@@ -1,8 +1,8 @@
 //! The receive buffer: the upper layer takes packets from it one after the other, at a rate.
 //!
 //! Its mean occupancy, which half of the newest value makes (Isekai's default for section 10.2), is told to senders in
-//! 32 equal levels of its size. A packet is acknowledged when the upper layer has taken it (section 6.1.2), so what is in
-//! the buffer counts towards the NIC window.
+//! 32 equal levels of its size. A packet is acknowledged when the upper layer has taken it (section 6.1.2), so what is
+//! in the buffer counts towards the NIC window.
 
 use std::collections::VecDeque;
 

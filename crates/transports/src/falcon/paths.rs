@@ -1,7 +1,8 @@
 //! Which path a packet takes: the flow label of one of the connection's paths, which switches hash.
 //!
-//! New packets take paths in turn, each as often in a round as its fabric window is large (weighted round robin; Isekai,
-//! `gen2/reliability_manager.cc`). A packet that goes again takes its path again, by the label that this has now.
+//! New packets take paths in turn, each as often in a round as its fabric window is large (weighted round robin;
+//! Isekai, `gen2/reliability_manager.cc`). A packet that goes again takes its path again, by the label that this has
+//! now.
 
 use units::{Stream, Time};
 

@@ -133,8 +133,8 @@ impl Receiver {
         }
     }
 
-    /// The upper layer has taken a packet, so it is acknowledged: with others, or at once if that was asked for. A whole
-    /// message is acknowledged at once.
+    /// The upper layer has taken a packet, so it is acknowledged: with others, or at once if that was asked for. A
+    /// whole message is acknowledged at once.
     fn taken(&mut self, cx: &mut Cx<'_>, packet: Taken, params: &Params) {
         let Some(slot) = self.flows.slot(packet.flow) else { return };
         let Some((_, flow)) = self.flows.get_mut(slot) else { return };

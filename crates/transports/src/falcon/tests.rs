@@ -66,8 +66,8 @@ fn lose_once(scene: &mut Scene, lost: &'static [u32]) {
     });
 }
 
-/// Whether `time` is `expected`, or up to `late` after it. Round trips are measured in whole nanoseconds, so what follows
-/// from several may be a few early.
+/// Whether `time` is `expected`, or up to `late` after it. Round trips are measured in whole nanoseconds, so what
+/// follows from several may be a few early.
 fn soon(time: Time, expected: Time, late: Duration) -> bool {
     time + Duration::from_ns(5) >= expected && time <= expected + late
 }
@@ -316,8 +316,8 @@ fn a_path_that_fails_gets_another_label_after_a_timeout() {
     let flow = scene.send(Time::ZERO, 0, 1, packets(2_000));
     scene.run_until(ms(2));
     // The window is closed after 32 packets, 8 of them over path 2. The first is probed for; the others time out 250 us
-    // after they went again: when the rest of the window was acknowledged, or the few by which it has grown since, each a
-    // round trip and 8 us of coalescing. Then all goes at line rate.
+    // after they went again: when the rest of the window was acknowledged, or the few by which it has grown since, each
+    // a round trip and 8 us of coalescing. Then all goes at line rate.
     let sent = sent!(scene, Header::Data(data) => data.path);
     let labels: BTreeSet<u32> = sent.iter().filter(|sent| sent.2 == 2).map(|sent| sent.1.flow_label()).collect();
     assert_eq!((labels.len(), count(&scene, 0, "path_changes")), (2, 1));
@@ -483,12 +483,18 @@ proptest! {
     /// Whatever the wire does: each message is delivered once and complete, windows are within their bounds, and no
     /// packet leaves whose number is a window or more beyond the first that its sender knows to be missing.
     #[test]
-    fn all_is_delivered_once_within_the_window(config in configs(), fates: u64, sizes in prop::collection::vec(1u64..200_000, 1..4)) {
+    fn all_is_delivered_once_within_the_window(
+        config in configs(),
+        fates: u64,
+        sizes in prop::collection::vec(1u64..200_000, 1..4),
+    ) {
         let (least, most) = (config.min_fcwnd, config.max_fcwnd);
         let mut scene = scene_of(3, Wire::default(), config);
         scene.spoil_for_a_millisecond(fates, |_| false);
-        let flows: Vec<FlowId> =
-            sizes.iter().enumerate().map(|(index, &bytes)| scene.send(Time::from_us(index as u64 * 7), 0, 1 + index as u32 % 2, bytes)).collect();
+        let send = |(index, &bytes): (usize, &u64)| {
+            scene.send(Time::from_us(index as u64 * 7), 0, 1 + index as u32 % 2, bytes)
+        };
+        let flows: Vec<FlowId> = sizes.iter().enumerate().map(send).collect();
         for step in 1..1_000u64 {
             scene.run_until(Time::from_us(2 * step));
             for &flow in &flows {
@@ -498,12 +504,15 @@ proptest! {
         }
         scene.run_until(ms(4_000));
         for (&flow, &bytes) in flows.iter().zip(&sizes) {
-            let events = |wanted: fn(&Event, FlowId) -> bool| scene.events.iter().filter(|event| wanted(&event.2, flow)).count();
+            let events = |wanted: fn(&Event, FlowId) -> bool| {
+                scene.events.iter().filter(|event| wanted(&event.2, flow)).count()
+            };
             prop_assert_eq!(events(|event, flow| *event == Event::Delivered { flow }), 1);
             prop_assert_eq!(events(|event, flow| matches!(event, Event::Completed { flow: of, .. } if *of == flow)), 1);
             // Every packet has left, and each is as long as it should be.
             let mut payload = BTreeMap::new();
-            for (_, packet, data) in sent!(scene, Header::Data(data) => data).iter().filter(|sent| sent.1.flow == flow) {
+            let all = sent!(scene, Header::Data(data) => data);
+            for (_, packet, data) in all.iter().filter(|sent| sent.1.flow == flow) {
                 prop_assert!(packet.payload_bytes > 0 && data.offset == u64::from(data.psn) * 1_460);
                 payload.insert(data.psn, u64::from(packet.payload_bytes));
             }

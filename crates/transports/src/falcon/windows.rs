@@ -198,8 +198,8 @@ impl Nic {
             _ => {}
         }
         self.ncwnd = self.ncwnd.clamp(of.min, of.max);
-        // The specification (10.3.6) also moves the marker, to now, while the window is at its greatest. Then answers that
-        // come more often than once a round trip would keep it from ever shrinking again.
+        // The specification (10.3.6) also moves the marker, to now, while the window is at its greatest. Then answers
+        // that come more often than once a round trip would keep it from ever shrinking again.
         if self.ncwnd != before {
             self.changed = Some(now);
         }

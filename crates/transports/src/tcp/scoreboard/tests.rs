@@ -37,8 +37,10 @@ impl Model {
 
 proptest::proptest! {
     #[test]
-    fn edges_and_pipe_are_those_of_the_rfc(dup_thresh in 1u32..8, steps in proptest::collection::vec((0u8..8, 0u64..12, 1u64..5),
-        1..150)) {
+    fn edges_and_pipe_are_those_of_the_rfc(
+        dup_thresh in 1u32..8,
+        steps in proptest::collection::vec((0u8..8, 0u64..12, 1u64..5), 1..150),
+    ) {
         let mut board = Scoreboard::new(dup_thresh);
         let mut model = Model { dup_thresh: dup_thresh.into(), ..Model::default() };
         let now = Time::ZERO;
