@@ -14,7 +14,7 @@ fn slowest(balancing: &str, tcp: &str) -> (f64, u64) {
     ));
     assert_eq!(of_links(&result, "overflow_packets"), 0);
     let line_ps = 20e6 / 1_460.0 * 120_000.0;
-    let slowest = of_flows(&result, "fct_ps").into_iter().max().unwrap() as f64 / line_ps;
+    let slowest = *of_flows(&result, "fct_ps").iter().max().expect("four flows") as f64 / line_ps;
     let again = counter(&result, "fast_retransmissions");
     println!("swift, {balancing}, {{ {tcp} }}: {slowest:.2} times line rate, {again} sent again");
     (slowest, again)
