@@ -128,6 +128,7 @@ def tshark(lua: Path, file: Path, *fields: str) -> list[list[str]]:
 SCHEMES: dict[str, dict[str, object]] = {
     "ndp": {},
     "uet": {"transport": {"uet": {"congestion_control": "both"}}},
+    "falcon": {"transport": "falcon"},
     "r2c2": {"transport": "r2c2"},
     "dcpim": {"transport": {"dcpim": {"short_flow": "1B"}}},
     "homa_aeolus": {"transport": "homa_aeolus"},

@@ -34,6 +34,7 @@ list! {
     "ndp" Ndp(transports::ndp::Config),
     "uet" Uet(transports::uet::Config),
     "udp" Udp(transports::udp::Config),
+    "falcon" Falcon(transports::falcon::Config),
     needing settings: "custom" Custom(transports::tcp::custom::Config),
     others: Registered,
 }

@@ -501,7 +501,7 @@ fn transports_that_bring_queues_stand_alone_at_switches() {
 #[test]
 fn no_aq_is_asked_for_what_bears_no_tags() {
     let shared = shared().replacen("traffic = [\"web\", \"burst\"]", "transports = [\"NAME\"]", 1);
-    for name in ["harmony", "rsvp", "fastpass", "r2c2", "ndp", "uet"] {
+    for name in ["harmony", "rsvp", "fastpass", "r2c2", "ndp", "uet", "falcon"] {
         let text = shared.replacen("\"udp\"", &format!("\"{name}\""), 1).replacen("NAME", name, 1);
         let error = problem(&text, &[]);
         assert_eq!(error.key, "entity[0].request", "{error}");

@@ -5,6 +5,7 @@
 //! it.
 
 pub mod dcpim;
+pub mod falcon;
 pub mod fastpass;
 pub mod harmony;
 pub mod homa;
@@ -19,4 +20,5 @@ pub mod uet;
 
 mod bits;
 mod finished;
+mod target_delay;
 mod trimming;

@@ -22,7 +22,7 @@ use units::{Duration, FlowId, Problem, Time};
 
 use contract::{About, Family, HeaderFormat, Nature, NetworkView, Scheme, SwitchRequirements, headers_of};
 use control::{Algorithm, Ecn, Start};
-use header::Header;
+use header::{Header, WINDOW_SEGMENTS};
 use plb::Plb;
 use receiver::Receiver;
 use rtt::Bounds;
@@ -63,6 +63,10 @@ pub struct Config<A> {
     pub rto_max: Duration,
     /// Granularity of the clock that measures round trips: RFC 6298's G. Default: 1us.
     pub clock_granularity: Duration,
+    /// How many later segments must have arrived before one counts as lost (RFC 6675's DupThresh). More than 3 for
+    /// switches that choose a path for each packet: so many may overtake a segment. A loss among a message's last ones
+    /// then waits for the timeout. Default: 3.
+    pub reordering: u32,
     /// Priority class of data. Default: 1.
     pub class: u8,
     /// Priority class of acknowledgements. Default: that of data.
@@ -104,6 +108,7 @@ impl<A: Algorithm> Default for Config<A> {
             rto_min: Duration::from_ms(1),
             rto_max: Duration::from_ms(60_000),
             clock_granularity: Duration::from_us(1),
+            reordering: scoreboard::DUP_THRESH,
             class: 1,
             ack_class: None,
             plb: None,
@@ -132,6 +137,10 @@ impl<A: Algorithm> Scheme for Config<A> {
         if self.rto_min == Duration::ZERO || self.rto_min > self.rto_max {
             let message = format!("{} is not above 0 and at most rto_max, {}", self.rto_min, self.rto_max);
             return Err(Problem::new("rto_min", message));
+        }
+        if !(1..=WINDOW_SEGMENTS).contains(&u64::from(self.reordering)) {
+            let message = format!("{} is not from 1 to 65535, the largest window", self.reordering);
+            return Err(Problem::new("reordering", message));
         }
         for (key, class) in [("class", Some(self.class)), ("ack_class", self.ack_class)] {
             if let Some(class) = class.filter(|&class| class > 7) {
@@ -173,6 +182,7 @@ impl<A: Algorithm> Scheme for Config<A> {
             rto: Bounds { min: self.rto_min, max: self.rto_max, granularity: self.clock_granularity },
             class: self.class,
             plb: self.plb,
+            reordering: self.reordering,
         };
         let receiver = receiver::Settings {
             ecn: self.control.ecn(),

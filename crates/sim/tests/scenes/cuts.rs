@@ -33,7 +33,7 @@ proptest! {
         delays in proptest::collection::vec(0u64..900, 2..9),
         chords in proptest::collection::vec((0usize..9, 0usize..9, 0u64..900), 0..6),
         homes in proptest::collection::vec(0usize..9, 4..14),
-        transport in select(vec!["dcpim", "dctcp", "ndp", "uet", "r2c2", "rdma", "homa"]),
+        transport in select(vec!["dcpim", "dctcp", "ndp", "uet", "falcon", "r2c2", "rdma", "homa"]),
         parts in 2usize..16,
         threads in 1usize..6,
         seed in 1u64..1000,

@@ -19,6 +19,7 @@ mod estimate;
 mod events;
 mod fabrics;
 mod failures;
+mod falcon;
 mod fastpass;
 mod faults;
 mod flaps;
@@ -49,6 +50,7 @@ mod reference;
 mod resubmit;
 mod roce;
 mod samples;
+mod spraying;
 mod states;
 mod uet;
 

@@ -178,6 +178,7 @@ fn what_follows_flows_changes_nothing_and_who_follows_none_has_no_table() {
         "r2c2",
         "ndp",
         "uet",
+        "falcon",
         "udp",
     ] {
         let text = format!("transport = \"{transport}\"");

@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 use units::{Duration, FlowId, Problem, Rate, Time};
 
 use super::custom::contract::Sent;
+use crate::target_delay::unloaded;
 use contract::{About, CongestionSignal};
 
 /// The settings of a congestion control, which make the [`Control`] of each flow.
@@ -101,7 +102,7 @@ impl Start {
     /// What flows of this host know at their start.
     pub(crate) fn at(site: &Site, initial_window: u16) -> Start {
         let mss_bytes = u64::from(site.payload_max());
-        let (base_rtt, hop_rtt) = line_above(&site.data_rtts).unwrap_or((site.data_rtt, Duration::ZERO));
+        let (base_rtt, hop_rtt) = unloaded(site);
         Start {
             flow: FlowId(0),
             now: Time::ZERO,
@@ -115,15 +116,6 @@ impl Start {
             seed: 0,
         }
     }
-}
-
-/// The lowest line above all points with the slope from the first to the last: its value at 0, and its slope.
-fn line_above(points: &[(u8, Duration)]) -> Option<(Duration, Duration)> {
-    let (&(first, low), &(last, high)) = (points.first()?, points.last()?);
-    let slope = high.saturating_sub(low) / u64::from(last - first).max(1);
-    let rise = |at: u8| Duration::from_ps(slope.ps().saturating_mul(u64::from(at)));
-    let height = points.iter().map(|&(at, rtt)| rtt.saturating_sub(rise(at))).max()?;
-    Some((height, slope))
 }
 
 /// The congestion control of one flow. It decides how much may be in flight; loss recovery is separate.
@@ -314,6 +306,3 @@ impl Congestion {
         Congestion { now: Time::ZERO, signal, flight_bytes }
     }
 }
-
-#[cfg(test)]
-mod tests;

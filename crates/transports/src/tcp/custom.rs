@@ -96,6 +96,8 @@ pub struct Tcp {
     pub rto_max: Duration,
     /// Granularity of the clock that measures round trips: RFC 6298's G. Default: 1us.
     pub clock_granularity: Duration,
+    /// How many later segments must have arrived before one counts as lost (RFC 6675's DupThresh). Default: 3.
+    pub reordering: u32,
     /// Priority class of data. Default: 1.
     pub class: u8,
     /// Priority class of acknowledgements. Default: that of data.
@@ -117,6 +119,7 @@ impl Default for Tcp {
             rto_min: usual.rto_min,
             rto_max: usual.rto_max,
             clock_granularity: usual.clock_granularity,
+            reordering: usual.reordering,
             class: usual.class,
             ack_class: usual.ack_class,
             plb: usual.plb,
@@ -182,8 +185,18 @@ impl Config {
 
     /// TCP with this control.
     fn over_tcp(&self) -> super::Config<Config> {
-        let Tcp { initial_window, handshake, delayed_ack, rto_min, rto_max, clock_granularity, class, ack_class, plb } =
-            self.tcp;
+        let Tcp {
+            initial_window,
+            handshake,
+            delayed_ack,
+            rto_min,
+            rto_max,
+            clock_granularity,
+            reordering,
+            class,
+            ack_class,
+            plb,
+        } = self.tcp;
         super::Config {
             initial_window,
             handshake,
@@ -191,6 +204,7 @@ impl Config {
             rto_min,
             rto_max,
             clock_granularity,
+            reordering,
             class,
             ack_class,
             plb,

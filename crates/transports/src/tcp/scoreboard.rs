@@ -3,8 +3,8 @@ use std::collections::VecDeque;
 use node::Walk;
 use units::{Duration, FlowId, Time};
 
-/// How many segments must have arrived beyond one before it counts as lost (RFC 6675 section 2).
-pub(crate) const DUP_THRESH: u64 = 3;
+/// How many segments must have arrived beyond one before it counts as lost (RFC 6675 section 2), unless it is set.
+pub(crate) const DUP_THRESH: u32 = 3;
 
 /// The segments of a flow in flight: the scoreboard of RFC 6675.
 ///
@@ -13,8 +13,10 @@ pub(crate) const DUP_THRESH: u64 = 3;
 /// `lost_below` is lost, everything not SACKed below `high_rxt` has been sent again. The two edges only rise (but for a
 /// timeout), so `pipe` is updated in constant time for each segment. While nothing is lost there is only a queue of
 /// sending times.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Scoreboard {
+    /// DupThresh.
+    dup_thresh: u64,
     una: u64,
     /// One entry for each of `una..next`.
     sent: VecDeque<Sent>,
@@ -70,6 +72,18 @@ impl Progress {
 }
 
 impl Scoreboard {
+    pub fn new(dup_thresh: u32) -> Scoreboard {
+        Scoreboard {
+            dup_thresh: dup_thresh.into(),
+            una: 0,
+            sent: VecDeque::new(),
+            sacked: Vec::new(),
+            high_rxt: 0,
+            lost_below: 0,
+            pipe: 0,
+        }
+    }
+
     /// The first segment not acknowledged: SND.UNA.
     #[inline]
     pub fn una(&self) -> u64 {
@@ -231,7 +245,7 @@ impl Scoreboard {
     /// Raises `lost_below` to the DupThresh-th highest segment that has arrived; returns the number of segments that
     /// are lost by that.
     fn find_lost(&mut self) -> u64 {
-        let mut left = DUP_THRESH;
+        let mut left = self.dup_thresh;
         for &(first, end) in self.sacked.iter().rev() {
             if end - first < left {
                 left -= end - first;

@@ -37,6 +37,7 @@ pub(crate) struct Settings {
     pub rto: Bounds,
     pub class: u8,
     pub plb: Option<Plb>,
+    pub reordering: u32,
 }
 
 /// What a sender counts.
@@ -129,7 +130,7 @@ impl<A: Algorithm> Sender<A> {
             dst: message.dst,
             bytes: message.bytes,
             segments: message.bytes.div_ceil(self.settings.start.mss_bytes),
-            board: Scoreboard::default(),
+            board: Scoreboard::new(self.settings.reordering),
             control: self.algorithm.start(start),
             path: Path::default(),
             sampler: self.algorithm.samples_rate().then(|| Box::new(Sampler::new())),

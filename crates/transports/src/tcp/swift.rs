@@ -34,6 +34,7 @@ use units::{Duration, Problem, Rate, Time};
 
 use super::control::{Ack, Algorithm, Congestion, Control, Ecn, Signal, Start};
 use super::header::WINDOW_SEGMENTS;
+use crate::target_delay::{Gains, Target, Wanted};
 use contract::{About, CongestionSignal};
 
 /// Configuration of Swift, by the paper's names. Windows are in packets.
@@ -137,7 +138,8 @@ impl Algorithm for Config {
 
     fn start(&self, start: Start) -> Swift {
         Swift {
-            target: Target::new(self, &start),
+            target: self.target(&start),
+            gains: self.gains(),
             cwnd: (start.window_bytes as f64 / start.mss_bytes as f64).clamp(self.min_cwnd, self.max_cwnd),
             rtt: start.rtt,
             own: None,
@@ -150,12 +152,38 @@ impl Algorithm for Config {
     }
 }
 
+impl Config {
+    /// On the network of a flow's AQ's rate (above): virtual delay is never less than a packet's own time there.
+    fn target(&self, start: &Start) -> Target {
+        let full = start.virtual_serialisation.ps() as f64;
+        let wanted = Wanted {
+            base: self.base_target,
+            hop: self.hop_target,
+            range: self.fs_range,
+            min_window: self.fs_min_cwnd,
+            max_window: self.fs_max_cwnd,
+        };
+        wanted.on(start.rtt.ps() as f64 + full, start.base_rtt.ps() as f64 + full, start.hop_rtt.ps() as f64)
+    }
+
+    fn gains(&self) -> Gains {
+        Gains {
+            increase: self.ai,
+            decrease: self.beta,
+            decrease_max: self.max_mdf,
+            window_min: self.min_cwnd,
+            window_max: self.max_cwnd,
+        }
+    }
+}
+
 /// A flow's window.
 #[derive(Clone, Debug)]
 pub struct Swift {
     config: Config,
     start: Start,
     target: Target,
+    gains: Gains,
     /// In packets.
     cwnd: f64,
     /// The newest round trip.
@@ -181,11 +209,10 @@ impl Control for Swift {
         let delay = self.own.unwrap_or(rtt).ps() as f64;
         let target = self.target.ps(self.cwnd, ack.hops);
         if delay >= target {
-            let excess = (delay - target) / delay;
-            self.decrease(ack.now, self.config.beta * excess);
+            self.decrease(ack.now, self.gains.excess(delay, target));
         } else if ack.limited {
             let acked = (ack.delivered_bytes / self.start.mss_bytes) as f64;
-            self.cwnd = (self.cwnd + self.config.ai * acked / self.cwnd.max(1.0)).min(self.config.max_cwnd);
+            self.cwnd = self.gains.grown(self.cwnd, acked);
         }
     }
 
@@ -228,42 +255,8 @@ impl Swift {
         if self.decreased.is_some_and(|at| now.since(at) < self.rtt) {
             return;
         }
-        self.cwnd = (self.cwnd * (1.0 - share.min(self.config.max_mdf))).max(self.config.min_cwnd);
+        self.cwnd = self.gains.shrunk(self.cwnd, share);
         self.decreased = Some(now);
-    }
-}
-
-/// The target delay, in picoseconds (section 3.5).
-#[derive(Clone, Copy, Debug)]
-struct Target {
-    base: f64,
-    hop: f64,
-    alpha: f64,
-    beta: f64,
-    range: f64,
-}
-
-impl Target {
-    fn new(config: &Config, start: &Start) -> Target {
-        // On the network of its AQ's rate (above): virtual delay is never less than a packet's own time there.
-        let full = start.virtual_serialisation.ps() as f64;
-        let unloaded = start.rtt.ps() as f64 + full;
-        let or = |set: Option<Duration>, default: f64| set.map_or(default, |set| set.ps() as f64);
-        let range = or(config.fs_range, 3.0 * unloaded);
-        let alpha = range / (1.0 / config.fs_min_cwnd.sqrt() - 1.0 / config.fs_max_cwnd.sqrt());
-        Target {
-            base: or(config.base_target, start.base_rtt.ps() as f64 + full + unloaded / 4.0),
-            hop: or(config.hop_target, start.hop_rtt.ps() as f64),
-            alpha,
-            beta: -alpha / config.fs_max_cwnd.sqrt(),
-            range,
-        }
-    }
-
-    #[inline]
-    fn ps(&self, cwnd: f64, hops: u8) -> f64 {
-        let flow = (self.alpha / cwnd.sqrt() + self.beta).min(self.range).max(0.0);
-        self.base + self.hop * f64::from(hops) + flow
     }
 }
 

@@ -26,7 +26,7 @@ const BROKEN: [(&str, &str, &str); LINKS.len()] = [
 
 const BROKEN_TRANSPORTS: [(&[&str], &str, &str); LINKS_TRANSPORTS.len()] = [
     (&["r2c2", "harmony", "fastpass", "ndp"], "transport", "in the whole network"),
-    (&["uet", "{ dctcp = { plb = {} } }"], "transport", "a path of its own"),
+    (&["uet", "falcon", "{ dctcp = { plb = {} } }"], "transport", "a path of its own"),
 ];
 
 fn scenario(settings: &str) -> Scenario {

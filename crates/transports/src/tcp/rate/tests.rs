@@ -9,7 +9,7 @@ struct Path {
 
 impl Path {
     fn new() -> Path {
-        Path { board: Scoreboard::default(), sampler: Sampler::new() }
+        Path { board: Scoreboard::new(3), sampler: Sampler::new() }
     }
 
     fn send(&mut self, at_us: u64) {

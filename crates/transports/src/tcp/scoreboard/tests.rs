@@ -3,6 +3,7 @@ use super::*;
 /// RFC 6675 section 4, segment by segment.
 #[derive(Default)]
 struct Model {
+    dup_thresh: u64,
     una: u64,
     next: u64,
     high_rxt: u64,
@@ -13,7 +14,7 @@ struct Model {
 impl Model {
     fn is_lost(&self, segment: u64) -> bool {
         let above = self.sacked.iter().filter(|&&sacked| sacked > segment).count() as u64;
-        above >= DUP_THRESH || segment < self.given_up_below
+        above >= self.dup_thresh || segment < self.given_up_below
     }
 
     fn open(&self) -> impl Iterator<Item = u64> + '_ {
@@ -36,9 +37,12 @@ impl Model {
 
 proptest::proptest! {
     #[test]
-    fn edges_and_pipe_are_those_of_the_rfc(steps in proptest::collection::vec((0u8..8, 0u64..12, 1u64..5),
-        1..150)) {
-        let (mut board, mut model) = (Scoreboard::default(), Model::default());
+    fn edges_and_pipe_are_those_of_the_rfc(
+        dup_thresh in 1u32..8,
+        steps in proptest::collection::vec((0u8..8, 0u64..12, 1u64..5), 1..150),
+    ) {
+        let mut board = Scoreboard::new(dup_thresh);
+        let mut model = Model { dup_thresh: dup_thresh.into(), ..Model::default() };
         let now = Time::ZERO;
         for (kind, offset, count) in steps {
             match kind {
@@ -94,7 +98,7 @@ proptest::proptest! {
 
 #[test]
 fn karn_samples_no_segment_that_was_sent_twice() {
-    let mut board = Scoreboard::default();
+    let mut board = Scoreboard::new(DUP_THRESH);
     for at in 0..4 {
         board.send(Time::from_us(at));
     }
