@@ -176,6 +176,8 @@ def _warnings(results: Sequence[Result]) -> str:
             said.append(SAID["flow_level"].format(name=escape(result.name)))
         if result.level == "links":
             said.append(SAID["links_level"].format(name=escape(result.name)))
+        if result.approximate:
+            said.append(SAID["approximate"].format(name=escape(result.name)))
         if not len(result.flows):
             said.append(SAID["no_flows"].format(name=escape(result.name)))
         if result.interrupted:

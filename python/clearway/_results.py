@@ -85,6 +85,10 @@ class Table:
         return f"Table({len(self)} rows: {', '.join(self.columns)})"
 
 
+APPROXIMATE = " (approximate)"
+"""What the name of a result ends in of which a part was skipped by average rates."""
+
+
 class Result:
     """The result of a run: tables, a summary, and the scenario with every default filled in.
 
@@ -98,9 +102,10 @@ class Result:
     """
 
     def __init__(self, name: str, tables: dict[str, pa.Table], info: dict[str, Any], scenario_toml: str) -> None:
-        self.name = name
         self.tables = tables
         self.info = info
+        # So that every table and picture says it.
+        self.name = f"{name}{APPROXIMATE}" if self.approximate and not name.endswith(APPROXIMATE) else name
         self.scenario_toml = scenario_toml
 
     def __getattr__(self, name: str) -> Table:
@@ -246,6 +251,13 @@ class Result:
     def estimated(self) -> bool:
         """Whether this is an estimate: not every packet was simulated on its whole way."""
         return self.level != "packet"
+
+    @property
+    def approximate(self) -> bool:
+        """Whether a part of the run was skipped by average rates, with `fast_forward = "approximate"`; the name then
+        ends in " (approximate)".
+        """
+        return bool((self.info.get("skipped") or {}).get("estimated_ps"))
 
     @property
     def interrupted(self) -> bool:

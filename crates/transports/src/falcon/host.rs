@@ -66,6 +66,7 @@ impl Endpoint for Falcon {
             ("nacks", received.nacks),
             ("duplicates", received.duplicates),
             ("out_of_order", received.out_of_order),
+            ("trimmed", received.trimmed),
             ("malformed", sent.malformed + received.malformed),
         ]
     }

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use node::packet::flags;
 use node::{Cx, Event, FlowMap, Packet, Timers};
 use units::{HostId, Time};
 
@@ -33,6 +34,7 @@ pub(super) struct Counts {
     pub duplicates: u64,
     pub out_of_order: u64,
     pub malformed: u64,
+    pub trimmed: u64,
 }
 
 /// An incomplete message.
@@ -83,6 +85,11 @@ impl Receiver {
     /// A data packet.
     pub fn receive(&mut self, cx: &mut Cx<'_>, packet: &Packet, data: Data, params: &Params) {
         self.drain(cx, params);
+        // The specification knows no trimming: what has lost its payload is a loss, which later packets show.
+        if packet.has(flags::TRIMMED) {
+            self.counts.trimmed += 1;
+            return;
+        }
         let (now, id) = (cx.now, packet.flow);
         if usize::from(data.path) >= params.paths || data.psn >= params.packets(data.message_bytes) {
             self.counts.malformed += 1;

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use node::packet::flags;
 use node::{Event, FlowState, Packet};
 use proptest::prelude::*;
 use testing::{PacketFate, Scene, Wire, sent};
@@ -397,6 +398,21 @@ fn what_finds_no_room_is_refused_and_goes_again() {
     let whole = Rate::from_gbps(25).transmit(packets(5_000));
     assert!(soon(scene.delivered_at(flow).unwrap(), Time::ZERO + whole + DATA_WAY, whole));
     assert_eq!(count(&scene, 0, "timeouts"), 0);
+}
+
+#[test]
+fn what_has_lost_its_payload_is_lost() {
+    let mut scene = scene(plain());
+    scene.touch(|now, packet| {
+        if now < Time::from_us(5) && data(packet).is_some_and(|data| data.psn % 7 == 3) {
+            packet.flags |= flags::TRIMMED;
+        }
+    });
+    let flow = scene.send(Time::ZERO, 0, 1, packets(100));
+    scene.run_until(ms(5));
+    let cut = count(&scene, 1, "trimmed");
+    assert!(cut > 0 && count(&scene, 0, "retransmissions") >= cut);
+    assert!(scene.completed_at(flow).is_some());
 }
 
 #[test]
