@@ -114,6 +114,11 @@ fn brings_queues(transport: &str) -> bool {
     plan_of(transport).queueing.is_some()
 }
 
+/// Whether it chooses paths by flow labels, which only a hash reads.
+fn labels_paths(transport: &str) -> bool {
+    plan_of(transport).requirements[0].flow_labels
+}
+
 /// The audit is clean, no flow is faster than alone, and where its time went is its whole time.
 fn check(result: &RunResult) {
     for finding in &result.info.audit {
