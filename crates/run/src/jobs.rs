@@ -256,6 +256,7 @@ impl HostJobs {
 
     /// Which flows are leaving, by connection, and how many of their bytes have not left.
     fn all_leaving(&self) -> Vec<(FlowId, u64)> {
+        #[expect(clippy::disallowed_methods, reason = "they are put in order")]
         let mut leaving: Vec<_> = self.leaving.iter().map(|(&flow, &left)| (flow, left)).collect();
         leaving.sort_unstable_by_key(|&(flow, _)| {
             let of = self.jobs.of(flow);

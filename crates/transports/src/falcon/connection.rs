@@ -287,12 +287,12 @@ impl Connection {
     /// The oldest departure that RACK may find lost: a packet that left later has arrived, acknowledgements would tell
     /// of this one (Isekai's scan limit), and it has not been tried too often.
     fn overtaken_first(&self) -> Option<(Time, u32)> {
-        let earlier = self.order.iter().take_while(|(at, psn)| *at < self.newest && *psn < self.una + BITMAP);
+        let mut earlier = self.order.iter().take_while(|(at, psn)| *at < self.newest && *psn < self.una + BITMAP);
         let waits = |&&(at, psn): &&(Time, u32)| {
             let sent = psn.checked_sub(self.una).and_then(|index| self.sent.get(index as usize));
             sent.is_some_and(|sent| sent.state == State::InFlight && sent.at == at && sent.early < EARLY_MAX)
         };
-        earlier.filter(waits).next().copied()
+        earlier.find(waits).copied()
     }
 
     /// Does what is due.

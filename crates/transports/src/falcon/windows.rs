@@ -181,10 +181,8 @@ impl Nic {
         let before = self.ncwnd;
         let elapsed = elapsed(self.changed, now, rtt);
         match level {
-            Some(level) if level < of.target_level => {
-                if !self.grew || elapsed {
-                    (self.ncwnd, self.grew) = (before + of.increase, true);
-                }
+            Some(level) if level < of.target_level && (!self.grew || elapsed) => {
+                (self.ncwnd, self.grew) = (before + of.increase, true);
             }
             Some(level) if elapsed => {
                 let excess = f64::from(level - of.target_level) / f64::from(level);
