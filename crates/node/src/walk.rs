@@ -270,8 +270,8 @@ impl Walk {
         }
     }
 
-    /// A value of a flow that does not matter as long as the flow goes on, but that another flow in its place must have,
-    /// too.
+    /// A value of a flow that does not matter as long as the flow goes on, but that another flow in its place must
+    /// have, too.
     #[inline]
     pub fn inherited(&mut self, flow: FlowId, value: u64) {
         let mut stays = value;

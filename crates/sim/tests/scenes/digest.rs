@@ -101,8 +101,8 @@ fn threads_change_nothing() {
             let threads = if (row + column) % 2 == 0 { 2 } else { 4 };
             let scene = scene(transport, &settings);
             // What would break a guarantee is refused beside it: too little memory, what holds packets back, repeats
-            // them, and links less than a slot. So is what queues that a transport brings have no use for, and what does
-            // not read flow labels.
+            // them, and links less than a slot. So is what queues that a transport brings have no use for, and what
+            // does not read flow labels.
             if (crate::reserves(transport) || crate::brings_queues(transport) || crate::labels_paths(transport))
                 && let Err(problem) = run::Plan::new(&scenario(&scene))
             {

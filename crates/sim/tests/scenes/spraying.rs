@@ -22,8 +22,8 @@ fn slowest(balancing: &str, tcp: &str) -> (f64, u64) {
 
 #[test]
 fn reordering_looks_like_loss_to_it_unless_it_is_told() {
-    // A network that spraying fills is used to 80% at least. A sender that takes reordered packets for losses sends them
-    // again and halves its window; by how much that slows it down has no closed form.
+    // A network that spraying fills is used to 80% at least. A sender that takes reordered packets for losses sends
+    // them again and halves its window; by how much that slows it down has no closed form.
     for balancing in ["spray", "round_robin"] {
         let (slow, again) = slowest(balancing, "reordering = 256");
         assert!(slow < 1.25 && again == 0, "{balancing}: {slow}, {again}");

@@ -20,6 +20,10 @@ pub trait Algorithm:
     /// Title, source and summary.
     const ABOUT: About;
 
+    /// Whether its controls say how their state moves (`Control::walk`). Over the others nothing is skipped, not even
+    /// between messages, when there is no control that could refuse.
+    const WALKS: bool = false;
+
     /// Whether its data gathers in-band telemetry, for which each packet has room beside its headers.
     const TELEMETRY: bool = false;
 

@@ -82,6 +82,8 @@ impl Algorithm for Config {
         needs: "RED marking at switches; a lossless network, or IRN",
     };
 
+    const WALKS: bool = true;
+
     fn check(&self) -> Result<(), Problem> {
         if !(self.g > 0.0 && self.g <= 1.0) {
             return Err(Problem::new("g", format!("{} is not above 0 and at most 1", self.g)));

@@ -24,6 +24,8 @@ impl Algorithm for Config {
         needs: "a lossless network, or little loss",
     };
 
+    const WALKS: bool = true;
+
     fn signal(&self, _: &Site) -> CongestionSignal {
         CongestionSignal::Drop
     }

@@ -250,6 +250,7 @@ impl<A: Algorithm> Sender<A> {
 
     /// Goes over its state.
     pub fn walk(&mut self, walk: &mut Walk) {
+        walk.refuse_if(!A::WALKS, "a rate control does not say what of its state moves");
         let mss = self.settings.mss;
         self.pairs.walk(walk, |walk, flow, pair| {
             walk.same((pair.dst, pair.bytes, pair.queued, pair.last.1));

@@ -65,6 +65,8 @@ impl Algorithm for Config {
         needs: "a lossless network, or IRN",
     };
 
+    const WALKS: bool = true;
+
     fn check(&self) -> Result<(), Problem> {
         if self.t_low > self.t_high {
             return Err(Problem::new("t_low", format!("{} is above t_high, {}", self.t_low, self.t_high)));

@@ -25,8 +25,12 @@ pub trait Algorithm:
     /// Whether its controls are a user's own: they are called for packets that leave, have a timer, and may fail.
     const OWN: bool = false;
 
-    /// Whether its controls draw random numbers: [`Start::seed`] is 0 for the others. A host from whose stream nothing is
-    /// drawn is what it was when its flows are as they were.
+    /// Whether its controls say how their state moves (`Control::walk`). Over the others nothing is skipped, not even
+    /// between messages, when there is no control that could refuse.
+    const WALKS: bool = false;
+
+    /// Whether its controls draw random numbers: [`Start::seed`] is 0 for the others. A host from whose stream nothing
+    /// is drawn is what it was when its flows are as they were.
     const DRAWS: bool = false;
 
     /// Whether acknowledgements bring it samples of the delivery rate, for which the sender keeps a record of each

@@ -48,6 +48,8 @@ impl Algorithm for Config {
         needs: "nothing; ECN if its marks are to be used",
     };
 
+    const WALKS: bool = true;
+
     fn check(&self) -> Result<(), Problem> {
         if !(self.c > 0.0 && self.c.is_finite()) {
             return Err(Problem::new("c", format!("{} is not a positive number", self.c)));

@@ -30,6 +30,8 @@ impl Algorithm for Config {
         needs: "nothing; ECN if its marks are to be used",
     };
 
+    const WALKS: bool = true;
+
     fn check(&self) -> Result<(), Problem> {
         Ok(())
     }

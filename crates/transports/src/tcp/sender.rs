@@ -231,6 +231,7 @@ impl<A: Algorithm> Sender<A> {
     /// Goes over its state.
     pub fn walk(&mut self, walk: &mut Walk) {
         walk.refuse_if(self.settings.plb.is_some(), "flows change their paths (plb)");
+        walk.refuse_if(!A::WALKS, "a congestion control does not say what of its state moves");
         let mss = self.settings.start.mss_bytes;
         self.flows.walk(walk, |walk, id, flow| flow.walk(walk, id, mss));
         walk.same(self.ready.len());
