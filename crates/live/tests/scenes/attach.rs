@@ -341,8 +341,16 @@ fn the_kernels_tcp_obeys_augmented_queues() {
 #[test]
 fn the_kernels_tcp_over_pfc_loses_nothing() {
     let buffer = ("switch.buffer.shared.bytes", "300KB");
-    let Some((lossy, _)) = filled("lossy", &[buffer], &[2, 2]) else { return };
-    assert!(of_links(&lossy, "overflow_packets") > 0, "TCP fills the buffer");
+    // When TCP leaves slow start is up to the kernel's clock: now and then it does not fill the buffer in time.
+    let mut lost = 0;
+    for _ in 0..4 {
+        let Some((lossy, _)) = filled("lossy", &[buffer], &[2, 2]) else { return };
+        lost += of_links(&lossy, "overflow_packets");
+        if lost > 0 {
+            break;
+        }
+    }
+    assert!(lost > 0, "TCP fills the buffer");
     let Some((result, bytes)) = filled("pfc", &[buffer, ("flow_control", "pfc")], &[2, 2]) else { return };
     assert_eq!(of_links(&result, "overflow_packets"), 0);
     assert!(of_links(&result, "pauses") > 0);
