@@ -81,8 +81,6 @@ pub struct Notes {
     counts: Vec<u64>,
     /// Counters of single flows.
     counts_of: Vec<(FlowId, u64)>,
-    /// Why no flow may stand in another's place, if somebody has said so.
-    numbers_matter: Option<&'static str>,
 }
 
 /// What becomes of a value.
@@ -108,7 +106,7 @@ impl Walk {
     /// A walk that notes every value at the time `now`. `headers` has one entry for each transport.
     pub fn note(now: Time, headers: Arc<[HeaderWalk]>) -> Walk {
         let (parts, same, moving, counts) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        let notes = Notes { now, parts, same, moving, counts, counts_of: Vec::new(), numbers_matter: None };
+        let notes = Notes { now, parts, same, moving, counts, counts_of: Vec::new() };
         Walk { now, task: Task::Note(notes), headers, node: 0, refusal: None }
     }
 
@@ -263,11 +261,6 @@ impl Walk {
         {
             *flow = *name;
         }
-        if let Task::Shift { amounts, .. } = &self.task
-            && let Some(name) = amounts.names.get(flow)
-        {
-            *flow = *name;
-        }
     }
 
     /// A value of a flow that does not matter as long as the flow goes on, but that another flow in its place must
@@ -276,14 +269,6 @@ impl Walk {
     pub fn inherited(&mut self, flow: FlowId, value: u64) {
         let mut stays = value;
         self.moving(Kind::Inherited(flow), &mut stays);
-    }
-
-    /// Whether behaviour depends on the numbers of flows, as where they are hashed: then no flow can stand in another's
-    /// place.
-    pub fn numbers_matter(&mut self, why: &'static str) {
-        if let Task::Note(notes) = &mut self.task {
-            notes.numbers_matter.get_or_insert(why);
-        }
     }
 
     /// A value that changes only when flows begin or end. Who repeats these sets it.

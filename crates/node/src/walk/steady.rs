@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use units::{Duration, FlowId, Time};
 
-use super::{Kind, Notes, Renamed};
+use super::{Kind, Notes};
 
 /// Flows that are steady: a state that has not recurred, but may be moved ahead by what flows do on average.
 ///
@@ -30,8 +30,6 @@ pub struct Steady {
 /// By how much everything is moved ahead at once.
 #[derive(Debug)]
 pub struct Amounts {
-    /// What flows are called.
-    pub(super) names: Arc<Renamed>,
     pub(super) time: Duration,
     pub(super) flows: BTreeMap<FlowId, u64>,
     pub(super) turns: BTreeMap<(u32, &'static str), u64>,
@@ -140,7 +138,6 @@ impl Steady {
             turns: self.turns.iter().map(|(&of, &by)| (of, more(by, 1))).collect(),
             counts: self.counts.iter().map(|&by| more(by, 1)).collect(),
             counts_of: self.counts_of.iter().map(|&by| more(by, 1)).collect(),
-            names: Arc::default(),
         })
     }
 }
