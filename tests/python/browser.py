@@ -20,6 +20,17 @@ CHROMIUM = next(
     (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None
 )
 
+# Keys that tests press: Chromium's code and number, and what they write.
+KEYS = {
+    "Tab": ("Tab", 9, ""),
+    "Enter": ("Enter", 13, "\r"),
+    "End": ("End", 35, ""),
+    " ": ("Space", 32, " "),
+}
+# As WebDriver names them (https://w3c.github.io/webdriver/#keyboard-actions).
+_FIREFOX_KEYS = {"Tab": "\ue004", "Enter": "\ue006", "End": "\ue010"}
+_CONTROL = "\ue009"
+
 FIREFOX = next((found for name in ("firefox-esr", "firefox") if (found := shutil.which(name))), None)
 # Nothing of its own to ask for, and no way to ask.
 _FIREFOX_SET = {"network.proxy.type": 1, "network.proxy.socks": "127.0.0.1", "network.proxy.socks_port": 9}
@@ -83,6 +94,26 @@ class Page:
         await asyncio.sleep(0.3)
         return await self.until(script)
 
+    async def press(self, key: str, control: bool = False) -> None:
+        """Presses a key of `KEYS`, with Control if asked to."""
+        code, number, text = KEYS[key]
+        more: dict[str, Any] = {"code": code, "windowsVirtualKeyCode": number, "modifiers": 2 if control else 0}
+        if text and not control:
+            more["text"] = text
+        for kind in ("keyDown" if "text" in more else "rawKeyDown", "keyUp"):
+            await self.ask("Input.dispatchKeyEvent", type=kind, key=key, **more)
+
+    async def write(self, text: str) -> None:
+        """Writes a text where the focus is."""
+        await self.ask("Input.insertText", text=text)
+
+    async def small(self, width: int, height: int) -> None:
+        """A phone with a screen of that size, in CSS pixels; the page is loaded again."""
+        await self.ask(
+            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=2, mobile=True
+        )
+        await self.ask("Page.reload")
+
     async def mouse(self, x: float, y: float, click: bool = False) -> None:
         """Moves the mouse, and clicks if asked to."""
         await self.ask("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
@@ -115,7 +146,8 @@ class FirefoxPage(Page):
         """Begins, and goes to an address."""
         await self.ask("session.new", capabilities={})
         await self.ask("session.subscribe", events=["log.entryAdded", "network.beforeRequestSent"])
-        self.context = (await self.ask("browsingContext.getTree"))["contexts"][0]["context"]
+        # Not the first tab, which has no focus: keys would press no button there.
+        self.context = (await self.ask("browsingContext.create", type="tab"))["context"]
         await self.ask("browsingContext.navigate", context=self.context, url=address, wait="complete")
 
     async def evaluate(self, script: str) -> Any:
@@ -129,17 +161,49 @@ class FirefoxPage(Page):
         assert answer["type"] == "success", answer
         return json.loads(answer["result"]["value"])
 
+    async def _act(self, kind: str, *actions: dict[str, Any], **more: Any) -> None:
+        sources = [{"type": kind, "id": kind, "actions": list(actions), **more}]
+        await self.ask("input.performActions", context=self.context, actions=sources)
+
+    async def press(self, key: str, control: bool = False) -> None:
+        """Presses a key of `KEYS`, with Control if asked to."""
+        held = [_CONTROL] if control else []
+        pressed = [*held, _FIREFOX_KEYS.get(key, key)]
+        down = [{"type": "keyDown", "value": one} for one in pressed]
+        await self._act("key", *down, *({"type": "keyUp", "value": one} for one in reversed(pressed)))
+
+    async def write(self, text: str) -> None:
+        """Writes a text where the focus is."""
+        for one in text:
+            value = _FIREFOX_KEYS["Enter"] if one == "\n" else one
+            await self._act("key", {"type": "keyDown", "value": value}, {"type": "keyUp", "value": value})
+
+    async def small(self, width: int, height: int) -> None:
+        """A screen of that size, in CSS pixels; the page is loaded again."""
+        size = {"width": width, "height": height}
+        await self.ask("browsingContext.setViewport", context=self.context, viewport=size, devicePixelRatio=2)
+        await self.ask("browsingContext.reload", context=self.context, wait="complete")
+
+    async def mouse(self, x: float, y: float, click: bool = False) -> None:
+        """Moves the mouse, and clicks if asked to."""
+        actions: list[dict[str, Any]] = [{"type": "pointerMove", "x": int(x), "y": int(y)}]
+        if click:
+            actions += [{"type": "pointerDown", "button": 0}, {"type": "pointerUp", "button": 0}]
+        await self._act("pointer", *actions, parameters={"pointerType": "mouse"})
+
     async def picture(self, path: Path) -> None:
         """Writes what is to be seen as a PNG."""
         answer = await self.ask("browsingContext.captureScreenshot", context=self.context)
         path.write_bytes(base64.b64decode(answer["data"]))
 
 
-def look_at_in_firefox(path: Path, then: Callable[[FirefoxPage], Awaitable[Any]]) -> Any:
-    """Opens a file in Firefox and gives the page to `then`; what that returns."""
+def look_at_in_firefox(path: Path, then: Callable[[FirefoxPage], Awaitable[Any]], dark: bool = False) -> Any:
+    """Opens a file in Firefox, where the reader prefers dark pages or light ones, and gives the page to `then`; what
+    that returns."""
     assert FIREFOX is not None
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
-        given = "".join(f"user_pref({json.dumps(key)}, {json.dumps(value)});\n" for key, value in _FIREFOX_SET.items())
+        settings = {**_FIREFOX_SET, "layout.css.prefers-color-scheme.content-override": 0 if dark else 1}
+        given = "".join(f"user_pref({json.dumps(key)}, {json.dumps(value)});\n" for key, value in settings.items())
         Path(profile, "user.js").write_text(given)
         words = [FIREFOX, "--headless", "--no-remote", "--profile", profile, "--remote-debugging-port=0"]
         words.append("about:blank")
@@ -162,11 +226,15 @@ async def _with_firefox(address: str, path: Path, then: Callable[[FirefoxPage], 
         return await then(page)
     finally:
         socket.close()
+        while await socket.read_message() is not None:
+            pass
 
 
-def look_at(path: Path, then: Callable[[Page], Awaitable[Any]], *options: str) -> Any:
-    """Opens a file in Chromium and gives the page to `then`; what that returns."""
+def look_at(path: Path, then: Callable[[Page], Awaitable[Any]], dark: bool = False) -> Any:
+    """Opens a file in Chromium, where the reader prefers dark pages or light ones, and gives the page to `then`; what
+    that returns."""
     assert CHROMIUM is not None
+    options = [f"--blink-settings=preferredColorScheme={0 if dark else 1}"]
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         words = [CHROMIUM, "--headless=new", "--no-sandbox", "--disable-gpu", "--remote-debugging-port=0", *options]
         words += [f"--user-data-dir={profile}", "--window-size=1200,1000", "--host-resolver-rules=MAP * ~NOTFOUND"]

@@ -93,7 +93,7 @@ def test_a_browser_shows_a_sweep_and_the_runs_of_a_point(how: str, swept: cw.Swe
         await page.evaluate("document.querySelector(\"[data-all='']\").click()")
         assert page.complaints == []
 
-    browser.look_at(path, then, *(["--blink-settings=preferredColorScheme=0"] if how == "dark" else []))
+    browser.look_at(path, then, dark=how == "dark")
 
 
 @in_browser

@@ -301,7 +301,7 @@ def test_a_browser_shows_the_page_and_explains_a_flow(how: str, comparison: cw.C
         await page.picture(tmp_path / "page.png")
         assert page.complaints == []
 
-    browser.look_at(path, then, *(["--blink-settings=preferredColorScheme=0"] if how == "dark" else []))
+    browser.look_at(path, then, dark=how == "dark")
 
 
 # Where the first point of a line of a chart is, in pixels of the window.

@@ -12,6 +12,7 @@ import re
 import shutil
 import subprocess
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -36,19 +37,36 @@ MARKUP = '<img src=x onerror="window.hurt=1"><script>window.hurt=1</script>'
 built = pytest.mark.skipif(not PAGE.exists(), reason="the playground is not built: make web")
 seen = pytest.mark.skipif(browser.CHROMIUM is None, reason="no Chromium is installed")
 seen_in_firefox = pytest.mark.skipif(browser.FIREFOX is None, reason="no Firefox is installed")
+in_both = pytest.mark.parametrize(
+    "look_at",
+    [
+        pytest.param(browser.look_at, id="chromium", marks=seen),
+        pytest.param(browser.look_at_in_firefox, id="firefox", marks=seen_in_firefox),
+    ],
+)
+LookAt = Callable[..., Any]
+# What tests have seen, for people to look at.
+PICTURES = ROOT / "target/playground/pictures"
 
 
-@built
-@pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
-def test_the_engine_in_node_gives_the_native_digests() -> None:
+@pytest.fixture(scope="module")
+def shortened() -> dict[str, tuple[str, str]]:
+    """Every example and scene, as long as `digests.csv` has it: the scenario, with paths as in its file, and the
+    digest."""
     kept, now = digests.kept(), digests.scenarios()
     names = [name for name in kept if name.startswith(("examples/", "crates/web/"))]
     names.append(COUNTEREXAMPLE.relative_to(ROOT).as_posix())
     assert len(names) >= 9 + len(SCENES)
+    return {name: (_cut(now[name], kept[name][0]), kept[name][1]) for name in names}
+
+
+@built
+@pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
+def test_the_engine_in_node_gives_the_native_digests(shortened: dict[str, tuple[str, str]]) -> None:
     asked = {
+        # The page has files by these names.
         "files": {"counterexample.csv": COUNTEREXAMPLE.with_suffix(".csv").read_text()},
-        # With paths as in the file: the page has files by these names.
-        "scenarios": {name: _cut(name, now[name], kept[name][0]) for name in names},
+        "scenarios": {name: text for name, (text, _) in shortened.items()},
     }
     command = ["node", str(Path(__file__).with_name("web_engine.mjs")), str(ENGINE)]
     done = subprocess.run(command, input=json.dumps(asked), capture_output=True, text=True, timeout=300, check=False)
@@ -57,7 +75,40 @@ def test_the_engine_in_node_gives_the_native_digests() -> None:
     refused = {name: run["refused"] for name, run in ran.items() if "refused" in run}
     assert set(refused) == TOO_LARGE and all("the run will need about" in why for why in refused.values()), refused
     found = {name: run["digest"] for name, run in ran.items() if "digest" in run}
-    assert found == {name: kept[name][1] for name in names if name not in TOO_LARGE}
+    assert found == {name: digest for name, (_, digest) in shortened.items() if name not in TOO_LARGE}
+
+
+@built
+@in_both
+def test_a_page_runs_every_example_and_gives_the_native_digest(
+    look_at: LookAt, shortened: dict[str, tuple[str, str]]
+) -> None:
+    said = look_at(PAGE, lambda page: _each_example(page, {name: text for name, (text, _) in shortened.items()}))
+    refused = {name for name, (status, _) in said.items() if "the run will need about" in status}
+    assert refused == TOO_LARGE, said
+    found = {name: digest for name, (_, digest) in said.items() if name not in TOO_LARGE}
+    assert found == {name: digest for name, (_, digest) in shortened.items() if name not in TOO_LARGE}
+
+
+async def _each_example(page: browser.Page, texts: dict[str, str]) -> dict[str, tuple[str, str]]:
+    await page.until(DONE)
+    said = {}
+    for name, text in texts.items():
+        await page.evaluate(f"location.hash = {json.dumps(packed(text))}")
+        await page.until("document.querySelector('#title').textContent.includes('link')")
+        await page.until("!document.querySelector('#run').disabled")
+        # A page that records draws each run, which takes longer than the run.
+        await page.evaluate("document.querySelector('#record').checked = false")
+        await page.evaluate("document.querySelector('#run').click()")
+        ended = await page.until(f"{DONE} || document.querySelector('#status').className === 'wrong'")
+        assert ended
+        said[name] = (
+            await page.evaluate("document.querySelector('#status').textContent"),
+            await page.evaluate("document.querySelector('#digest').textContent"),
+        )
+        await page.evaluate("document.querySelector('[data-id=\"dcpim\"]').click()")
+    assert page.complaints == []
+    return said
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
@@ -80,7 +131,7 @@ def test_the_page_draws_with_the_version_that_reports_draw_with() -> None:
     assert asked in re.findall(r"^bokeh==([\d.]+)", (ROOT / "requirements.txt").read_text(), re.M)
 
 
-def _cut(name: str, scenario: cw.Scenario, us: int) -> str:
+def _cut(scenario: cw.Scenario, us: int) -> str:
     text = digests.cut(scenario, us).to_toml()
     return re.sub(r'(path = )"[^"]*/', r'\1"', text)
 
@@ -195,22 +246,11 @@ def events(result: cw.Result) -> dict[str, Any]:
 
 
 @built
-@seen
+@in_both
 def test_each_scene_runs_to_its_end_and_gives_the_native_report(
-    native: dict[str, cw.Result], reports: dict[str, Any]
+    look_at: LookAt, native: dict[str, cw.Result], reports: dict[str, Any]
 ) -> None:
-    _compare(native, reports, *browser.look_at(PAGE, _each_scene))
-
-
-@built
-@seen_in_firefox
-def test_firefox_runs_each_scene_and_gives_the_native_report(
-    native: dict[str, cw.Result], reports: dict[str, Any]
-) -> None:
-    _compare(native, reports, *browser.look_at_in_firefox(PAGE, _each_scene))
-
-
-def _compare(native: dict[str, cw.Result], reports: dict[str, Any], found: dict[str, Any], page: browser.Page) -> None:
+    found, page = look_at(PAGE, _each_scene)
     assert {name: said["digest"] for name, said in found.items()} == {name: of.digest for name, of in native.items()}
     for name, said in found.items():
         # Every number of the text is the run's own.
@@ -220,6 +260,7 @@ def _compare(native: dict[str, cw.Result], reports: dict[str, Any], found: dict[
         assert "checks hold" in said["facts"], said
         assert said["events"] == events(native[name]), name
         assert said["moved"], name
+        assert said["command"] == f"clearway run {SHOWN[name].relative_to(ROOT)}", said["command"]
     assert page.complaints == []
     assert all(address.startswith(("file:", "data:", "blob:")) for address in page.asked), page.asked
 
@@ -236,12 +277,24 @@ async def _each_scene(page: browser.Page) -> tuple[dict[str, Any], browser.Page]
             digest: document.querySelector('#digest').textContent,
             steps: document.querySelector('#steps').textContent,
             facts: document.querySelector('#facts').textContent,
+            command: document.querySelector('#command').textContent,
         })""")
         await page.until("document.querySelector('#report #slowest tbody tr') !== null")
         found[name]["report"] = await page.evaluate(REPORT)
         found[name]["moved"] = await page.until(f"{VIEWER}.time > {VIEWER}.history.begin")
         found[name]["events"] = await page.evaluate(EVENTS)
+        await page.evaluate("scrollTo(0, 0)")
+        await _seen(page, name)
     return found, page
+
+
+async def _seen(page: browser.Page, name: str) -> None:
+    """Takes a picture."""
+    PICTURES.mkdir(exist_ok=True)
+    kind = "firefox" if isinstance(page, browser.FirefoxPage) else "chromium"
+    path = PICTURES / f"{name}-{kind}.png"
+    await page.picture(path)
+    assert path.stat().st_size > 20_000, f"{path} shows nothing"
 
 
 @built
@@ -297,8 +350,8 @@ async def _too_large(page: browser.Page, fragment: str) -> dict[str, str]:
 
 
 @built
-@seen
-def test_a_link_brings_a_scenario_its_error_and_nothing_else() -> None:
+@in_both
+def test_a_link_brings_a_scenario_its_error_and_nothing_else(look_at: LookAt) -> None:
     tiny = (ROOT / "examples/tiny.toml").read_text()
     name = json.dumps(MARKUP)
     # Two classes, so that tables and charts name them.
@@ -315,7 +368,7 @@ def test_a_link_brings_a_scenario_its_error_and_nothing_else() -> None:
         "too large": packed(" " * 2_000_000),
         "no scene": "#scene=none",
     }
-    said = browser.look_at(PAGE, lambda page: _each_link(page, links))
+    said = look_at(PAGE, lambda page: _each_link(page, links))
     assert "scenario.toml:2" in said["wrong key"] and "transprt" in said["wrong key"]
     assert "scenario.toml:1" in said["no TOML"]
     assert "more than 1,000,000 bytes" in said["too large"]
@@ -324,6 +377,7 @@ def test_a_link_brings_a_scenario_its_error_and_nothing_else() -> None:
     assert "not here" in said["no scene"]
     assert "<script>" in said["markup in an error"]
     assert MARKUP in said["markup run"] and MARKUP in said["markup's packet"]
+    assert "clearway run scenario.toml" in said["markup run"], "what is shipped in no file is saved first"
 
 
 async def _each_link(page: browser.Page, links: dict[str, str]) -> dict[str, str]:
@@ -336,6 +390,7 @@ async def _each_link(page: browser.Page, links: dict[str, str]) -> dict[str, str
             await page.until("!document.querySelector('#run').disabled")
             await page.evaluate("document.querySelector('#run').click()")
             await page.until(DONE)
+            await page.until("document.querySelector('#report').textContent.includes('onerror')")
             await page.evaluate(f"{VIEWER}.choose(0)")
             said["markup run"] = await page.evaluate("document.querySelector('#results').textContent")
             said["markup's packet"] = await page.evaluate("document.querySelector('.cw-story').textContent")
@@ -353,9 +408,9 @@ REPORTED = "performance.getEntriesByName('clearway-report').length"
 
 
 @built
-@seen
-def test_a_point_says_its_values_and_a_click_explains_a_flow(native: dict[str, cw.Result]) -> None:
-    said = browser.look_at(PAGE, _pointed)
+@in_both
+def test_a_point_says_its_values_and_a_click_explains_a_flow(look_at: LookAt, native: dict[str, cw.Result]) -> None:
+    said = look_at(PAGE, _pointed)
     of = native["dcpim"].slowdown()
     assert f"{of.loc['all', 'mean']:.2f}" in said["tip"] and "flows of" in said["tip"] and "36" in said["tip"], said
     worst = native["dcpim"].flows.to_pandas().nlargest(1, "slowdown").iloc[0]
@@ -379,9 +434,9 @@ async def _pointed(page: browser.Page) -> dict[str, Any]:
 
 
 @built
-@seen
-def test_all_is_reached_by_the_keyboard_alone() -> None:
-    said = browser.look_at(PAGE, _typed)
+@in_both
+def test_all_is_reached_by_the_keyboard_alone(look_at: LookAt) -> None:
+    said = look_at(PAGE, _typed)
     order = ("Harmony's slots", "Play", "canvas", "Time", "Scenario, in TOML", "Run", "Copy link", "flow")
     places = [next(place for place, one in enumerate(said["order"]) if one.startswith(word)) for word in order]
     assert places == sorted(places), said["order"]
@@ -390,51 +445,56 @@ def test_all_is_reached_by_the_keyboard_alone() -> None:
 
 
 async def _typed(page: browser.Page) -> dict[str, Any]:
-    async def press(key: str, **more: Any) -> None:
-        for kind in ("keyDown" if "text" in more else "rawKeyDown", "keyUp"):
-            await page.ask("Input.dispatchKeyEvent", type=kind, key=key, **more)
-
     async def tab() -> str:
-        await press("Tab", code="Tab", windowsVirtualKeyCode=9)
+        await page.press("Tab")
         name: str = await page.evaluate("""(() => {
             const at = document.activeElement, label = at.closest("label")?.textContent;
             return at.getAttribute("aria-label")?.replace("Pause", "Play")?.replace(/^The fabric.*/, "canvas")
-                ?? (label || at.textContent || at.tagName).trim();
+                ?? (document.hasFocus() ? (label || at.textContent || at.tagName).trim() : "the browser");
         })()""")
         return name
 
     await page.until(REPORTED)
     order: list[str] = []
-    # Nothing keeps the focus: it comes to the first scene again.
-    while order.count("dcPIM's matching rounds") < 2 and len(order) < 300:
+    # Nothing keeps the focus: it leaves the page, or comes to the first scene again.
+    while order.count("dcPIM's matching rounds") < 2 and "the browser" not in order and len(order) < 300:
         order.append(await tab())
     assert len(order) < 300, order
-    while await tab() != "Harmony's slots":
-        pass
-    await press("Enter", code="Enter", windowsVirtualKeyCode=13, text="\r")
+
+    async def reach(name: str) -> None:
+        for _ in order:
+            if await tab() == name:
+                return
+        raise AssertionError(f"{name} is not reached")
+
+    if "the browser" in order:  # back into the page
+        await tab()
+    await page.evaluate("document.querySelector('[data-id=dcpim]').focus()")
+    await reach("Harmony's slots")
+    await page.press("Enter")
+    await page.until("document.querySelector('#title').textContent !== \"dcPIM's matching rounds\"")
     found: dict[str, Any] = {
         "order": order,
         "title": await page.evaluate("document.querySelector('#title').textContent"),
     }
-    while await tab() != "Scenario, in TOML":
-        pass
+    await reach("Scenario, in TOML")
     await page.until("!document.querySelector('#run').disabled")
-    await press("Enter", code="Enter", windowsVirtualKeyCode=13, modifiers=2)
+    await page.press("Enter", control=True)
     await page.until(DONE)
     found["ran"] = await page.evaluate("document.querySelector('#status').textContent")
     # Completion: at the end of the text, from a new line on.
-    await press("End", code="End", windowsVirtualKeyCode=35, modifiers=2)
-    await page.ask("Input.insertText", text="\n[fabric.")
-    await press(" ", code="Space", windowsVirtualKeyCode=32, modifiers=2)
+    await page.press("End", control=True)
+    await page.write("\n[fabric.")
+    await page.press(" ", control=True)
     found["completed"] = await page.until("document.querySelectorAll('.cm-tooltip-autocomplete li').length")
     return found | {"complaints": page.complaints}
 
 
 @built
-@seen
+@in_both
 @pytest.mark.parametrize("how", ["light", "dark"])
-def test_it_fits_a_phone(how: str, tmp_path: Path) -> None:
-    said = browser.look_at(PAGE, lambda page: _narrow(page, how))
+def test_it_fits_a_phone(look_at: LookAt, how: str) -> None:
+    said = look_at(PAGE, lambda page: _narrow(page, how), dark=how == "dark")
     assert said["ground"] == ("rgb(20, 25, 27)" if how == "dark" else "rgb(255, 255, 255)")
     assert said["wide"] <= 420 and said["charts"] and max(said["charts"]) <= 420, said
     assert min(said["targets"]) >= 28, "fingers are wide"
@@ -442,10 +502,7 @@ def test_it_fits_a_phone(how: str, tmp_path: Path) -> None:
 
 
 async def _narrow(page: browser.Page, how: str) -> dict[str, Any]:
-    await page.ask("Emulation.setDeviceMetricsOverride", width=420, height=850, deviceScaleFactor=2, mobile=True)
-    features = [{"name": "prefers-color-scheme", "value": how}]
-    await page.ask("Emulation.setEmulatedMedia", features=features)
-    await page.ask("Page.reload")
+    await page.small(420, 850)
     await page.until(f"document.readyState === 'complete' && {REPORTED}")
     found: dict[str, Any] = await page.evaluate("""({
         ground: getComputedStyle(document.body).backgroundColor,
@@ -455,16 +512,17 @@ async def _narrow(page: browser.Page, how: str) -> dict[str, Any]:
         targets: [...document.querySelectorAll("main button, main select")]
             .map((one) => one.offsetHeight).filter(Boolean),
     })""")
+    await _seen(page, f"phone-{how}")
     return found | {"complaints": page.complaints}
 
 
 @built
-@seen
-def test_a_long_run_is_drawn_while_it_goes_on() -> None:
+@in_both
+def test_a_long_run_is_drawn_while_it_goes_on(look_at: LookAt) -> None:
     text = (ROOT / "examples/dcpim-vs-tcp.toml").read_text()
     longer = re.sub(r"^flows = \d+", "flows = 20_000", text, flags=re.M)
     assert longer != text
-    said = browser.look_at(PAGE, lambda page: _long(page, packed(longer)))
+    said = look_at(PAGE, lambda page: _long(page, packed(longer)))
     assert said["rows"] == _view.ROWS_MAX and said["playing"] and said["report"] == 0, said
     # It stays where the reader was, and the digest is of no whole run.
     assert said["then"] == said["now"] and said["digest"] == "none, since the run was stopped", said

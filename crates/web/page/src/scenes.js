@@ -104,7 +104,7 @@ export const SCENES = [
 
 // Shipped scenarios that a page can run: each is small, and names no file.
 export const EXAMPLES = [
-  "tiny", "dcpim-vs-tcp", "congestion-trees", "training", "dragonfly", "dual-homed", "faults", "rails", "sustain",
+  "tiny", "dcpim-vs-tcp", "congestion-trees", "training", "gpt", "dragonfly", "dual-homed", "faults", "rails", "sustain",
   "live",
 ].map((name) => ({ id: name, title: `${name}.toml`, file: `examples/${name}.toml`, steps: [] }));
 
