@@ -251,6 +251,9 @@ def sustain(
     low: Annotated[float, typer.Option(help="Lowest load.")] = 0.05,
     high: Annotated[float, typer.Option(help="Highest load.")] = 1.0,
     resolution: Annotated[float, typer.Option(help="Step between loads.")] = 0.01,
+    near: Annotated[
+        float | None, typer.Option(help="A load close to the answer, if one is known: the search begins there.")
+    ] = None,
     slowdown: Annotated[float | None, typer.Option(help="No completed message may have a higher slowdown.")] = None,
     delay_us: Annotated[float | None, typer.Option(help="No completed message may take longer.")] = None,
     keeps_up: KeepsUp = KEEPS_UP,
@@ -289,6 +292,7 @@ def sustain(
             high=high,
             resolution=resolution,
             seeds=seed or (),
+            near=near,
             slowdown=slowdown,
             delay_us=delay_us,
             keeps_up=None if all_complete else keeps_up,

@@ -69,6 +69,7 @@ def sustain(
     high: float = 1.0,
     resolution: float = 0.01,
     seeds: Sequence[int] = (),
+    near: float | None = None,
     slowdown: float | None = None,
     delay_us: float | None = None,
     keeps_up: float | None = KEEPS_UP,
@@ -96,6 +97,8 @@ def sustain(
 
     Unfinished work fluctuates, the more so the more sizes differ, so that a load can hold with one seed and fail with
     another. If that matters, give several `seeds` and more flows. A load below one that holds is assumed to hold.
+    `near` is a load close to the answer, if one is known: the search begins there, and needs only two loads if that is
+    the answer.
     `told` is called with the row of each run as it ends. Ctrl-C ends the search: the result so far is returned, with
     `interrupted` set. `folder` and `keep` are as for `compare`: an interrupted search resumes.
 
@@ -133,7 +136,9 @@ def sustain(
                 return False
         return True
 
-    search, interrupted = Bisection(loads), False
+    if near is not None and not loads[0] <= near <= loads[-1]:
+        raise ValueError(f"near={near}: it must be among the loads that are searched, {loads[0]:g} to {loads[-1]:g}")
+    search, interrupted = Bisection(loads, near), False
     try:
         while (load := search.next) is not None:
             search.tell(load, holds(load))
@@ -159,17 +164,30 @@ def _loads(low: float, high: float, resolution: float) -> list[float]:
 
 
 class Bisection:
-    """Bisection for the highest of some ascending loads that holds, one run at a time."""
+    """Bisection for the highest of some ascending loads that holds, one run at a time. With a load `near` the answer
+    it tries that one first, and goes from there in steps that double until the answer is between two loads."""
 
-    def __init__(self, loads: Sequence[float]) -> None:
+    def __init__(self, loads: Sequence[float], near: float | None = None) -> None:
         self._loads = loads
         # The highest load known to hold and the lowest known to fail: none yet.
         self._best, self._worst = -1, len(loads)
+        self._first = None if near is None else min(range(len(loads)), key=lambda index: abs(loads[index] - near))
 
     @property
     def next(self) -> float | None:
         """The load to try; `None` if the answer is known."""
-        return self._loads[(self._best + self._worst) // 2] if self._worst - self._best > 1 else None
+        if self._worst - self._best <= 1:
+            return None
+        middle = (self._best + self._worst) // 2
+        if self._first is None:
+            return self._loads[middle]
+        if self._best < 0 and self._worst == len(self._loads):
+            return self._loads[self._first]
+        if self._worst == len(self._loads):
+            return self._loads[min(self._best + max(1, self._best - self._first), self._worst - 1)]
+        if self._best < 0:
+            return self._loads[max(self._worst - max(1, self._first - self._worst), 0)]
+        return self._loads[middle]
 
     def tell(self, load: float, holds: bool) -> None:
         """Reports whether that load holds."""

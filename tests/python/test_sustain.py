@@ -189,6 +189,23 @@ def test_bisection_finds_the_highest_step_below_capacity_in_four_runs(capacity: 
     assert search.load == (held[-1] if held else None)
 
 
+@pytest.mark.parametrize("near", SUSTAINED_LOADS)
+@pytest.mark.parametrize("holding", range(len(SUSTAINED_LOADS) + 1))
+def test_a_search_that_begins_near_finds_the_same_and_is_short_where_that_is_right(near: float, holding: int) -> None:
+    search, runs = Bisection(SUSTAINED_LOADS, near), 0
+    while (load := search.next) is not None:
+        search.tell(load, SUSTAINED_LOADS.index(load) < holding)
+        runs += 1
+    assert search.load == (SUSTAINED_LOADS[holding - 1] if holding else None)
+    off = abs(SUSTAINED_LOADS.index(near) - (holding - 1))
+    assert runs <= 2 * (off.bit_length() + 1), f"{runs} runs, {off} steps off"
+
+
+def test_a_load_near_the_answer_lies_among_those_searched() -> None:
+    with pytest.raises(ValueError, match=r"near=1\.5: it must be among the loads that are searched, 0\.5 to 0\.9"):
+        cw.sustain(cw.Scenario.from_toml(PAIRS), near=1.5, low=0.5, high=0.9)
+
+
 def test_where_nothing_holds_there_is_no_load() -> None:
     search = Bisection(SUSTAINED_LOADS)
     while (load := search.next) is not None:

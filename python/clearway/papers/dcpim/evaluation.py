@@ -280,7 +280,7 @@ def figure_6a() -> Shown:
                 "name": f"figure-6a r {rounds}, k {channels}",
             }
             wanted_here = base.with_({**keys, **lasting})
-            found = figures.sustain(wanted_here, setting.OUT, low=0.4, high=0.94, resolution=STEP)
+            found = figures.sustain(wanted_here, setting.OUT, low=0.4, high=0.94, resolution=STEP, near=theirs / 100)
             sustained = 100 * (found.load or 0.0)
             rows[rounds, channels] = {"ours": sustained, "paper": theirs}
             held.append(
