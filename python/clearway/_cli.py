@@ -40,6 +40,7 @@ from clearway._cli_options import (
     Json,
     KeepsUp,
     Load,
+    Near,
     Out,
     Pcap,
     PcapPackets,
@@ -251,9 +252,7 @@ def sustain(
     low: Annotated[float, typer.Option(help="Lowest load.")] = 0.05,
     high: Annotated[float, typer.Option(help="Highest load.")] = 1.0,
     resolution: Annotated[float, typer.Option(help="Step between loads.")] = 0.01,
-    near: Annotated[
-        float | None, typer.Option(help="A load close to the answer, if one is known: the search begins there.")
-    ] = None,
+    near: Near = None,
     slowdown: Annotated[float | None, typer.Option(help="No completed message may have a higher slowdown.")] = None,
     delay_us: Annotated[float | None, typer.Option(help="No completed message may take longer.")] = None,
     keeps_up: KeepsUp = KEEPS_UP,

@@ -55,6 +55,9 @@ FlowControls = Annotated[
     list[str] | None,
     typer.Option(help="A flow control to run each of them with (repeatable).", autocompletion=names("flow control")),
 ]
+Near = Annotated[
+    float | None, typer.Option(help="A load close to the answer, if one is known: the search begins there.")
+]
 KeepsUp = Annotated[
     float,
     typer.Option(

@@ -4,6 +4,7 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -96,11 +97,10 @@ def sustain(
     - with `slowdown` or `delay_us`, no completed message is slower than that either.
 
     Unfinished work fluctuates, the more so the more sizes differ, so that a load can hold with one seed and fail with
-    another. If that matters, give several `seeds` and more flows. A load below one that holds is assumed to hold.
-    `near` is a load close to the answer, if one is known: the search begins there, and needs only two loads if that is
-    the answer.
-    `told` is called with the row of each run as it ends. Ctrl-C ends the search: the result so far is returned, with
-    `interrupted` set. `folder` and `keep` are as for `compare`: an interrupted search resumes.
+    another. If that matters, give several `seeds` and more flows. A load below one that holds is assumed to hold. The
+    search begins at the load `near`, if given, and needs only two loads if that is the answer. `told` is called with
+    the row of each run as it ends. Ctrl-C ends the search: the result so far is returned, with `interrupted` set.
+    `folder` and `keep` are as for `compare`: an interrupted search resumes.
 
     >>> import clearway as cw
     >>> s = cw.Scenario.from_toml('''
@@ -120,11 +120,7 @@ def sustain(
     rule = _Rule(name, slowdown, delay_us, keeps_up, lengthen)
     rows: list[pd.Series[Any]] = []
 
-    def run(variant: Scenario) -> Result:
-        [result] = compare(variant, threads=threads, progress=progress, folder=folder, keep=keep).results
-        if result.interrupted:
-            raise KeyboardInterrupt
-        return result
+    run = partial(_whole, threads=threads, progress=progress, folder=folder, keep=keep)
 
     def holds(load: float) -> bool:
         for seed in list(seeds) or [scenario.to_dict()["seed"]]:
@@ -136,8 +132,6 @@ def sustain(
                 return False
         return True
 
-    if near is not None and not loads[0] <= near <= loads[-1]:
-        raise ValueError(f"near={near}: it must be among the loads that are searched, {loads[0]:g} to {loads[-1]:g}")
     search, interrupted = Bisection(loads, near), False
     try:
         while (load := search.next) is not None:
@@ -146,6 +140,14 @@ def sustain(
         interrupted = True
     runs = pd.DataFrame(rows, columns=COLUMNS).reset_index(drop=True).convert_dtypes()
     return Sustained(search.load, search.fails, runs, loads[0], loads[-1], interrupted)
+
+
+def _whole(variant: Scenario, **how: Any) -> Result:
+    """The result of a run that nobody has ended."""
+    [result] = compare(variant, **how).results
+    if result.interrupted:
+        raise KeyboardInterrupt
+    return result
 
 
 def _loads(low: float, high: float, resolution: float) -> list[float]:
@@ -168,6 +170,10 @@ class Bisection:
     it tries that one first, and goes from there in steps that double until the answer is between two loads."""
 
     def __init__(self, loads: Sequence[float], near: float | None = None) -> None:
+        if near is not None and not loads[0] <= near <= loads[-1]:
+            raise ValueError(
+                f"near={near}: it must be among the loads that are searched, {loads[0]:g} to {loads[-1]:g}"
+            )
         self._loads = loads
         # The highest load known to hold and the lowest known to fail: none yet.
         self._best, self._worst = -1, len(loads)
