@@ -45,7 +45,8 @@ pub struct Skipped {
     pub estimated_ps: u64,
     /// Packets that passed a link in that time, each link once.
     pub packet_hops: u64,
-    /// The last reason for which nothing was skipped, if there was one.
+    /// Why nothing was skipped, or not more, if there was a reason: what does not say how its state moves, or else the
+    /// last thing that did not repeat.
     pub reason: Option<String>,
 }
 
@@ -59,6 +60,10 @@ const EAGER: u32 = 4;
 const HOPE: u64 = 64;
 /// Where it does not pay, it pauses for so many times as long.
 const PAUSE: u64 = 8;
+/// Each time that it has listened so often in vain, the pause grows by as much again ...
+const IN_VAIN: u64 = 32;
+/// ... up to so many times that: then it listens for less than a hundredth of the time.
+const MOST_PAUSES: u64 = 16;
 /// In approximate mode, flows are observed for so many spans of time, less one.
 const OBSERVED: usize = 5;
 /// They are steady if what they do in these differs by no more than this share (Wormhole, NSDI 2026, takes 5%).
@@ -99,6 +104,10 @@ struct Run<'a, P: Probe, W: FnMut(Time, u64) -> bool> {
     values: u64,
     /// How often it has listened.
     listened: u64,
+    /// How often of late, without a skip.
+    in_vain: u64,
+    /// Whether something did not say how its state moves.
+    refused: bool,
     /// How many flows the busiest host must have started before somebody looks for a period in that.
     starts_wanted: usize,
     alike: Arc<turnover::Alike<'a>>,
@@ -127,6 +136,8 @@ pub(crate) fn run<P: Probe>(
         trusted: None,
         values: 0,
         listened: 0,
+        in_vain: 0,
+        refused: false,
         starts_wanted: turnover::FIRST_STARTS,
         alike: Arc::new(turnover::Alike::new(plan)),
         skipped,
@@ -177,9 +188,11 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Run<'_, P, W> {
             }
             told = tells;
             self.listened += 1;
+            self.in_vain = if skipped { 0 } else { self.in_vain + 1 };
             if !skipped && !self.pays() {
                 // Nobody listens for most of the time.
-                if let Err(Over { end, ended }) = self.go(span * PAUSE) {
+                let pauses = (1 + self.in_vain / IN_VAIN).min(MOST_PAUSES);
+                if let Err(Over { end, ended }) = self.go(span * PAUSE * pauses) {
                     return (end, ended);
                 }
             }
@@ -229,13 +242,13 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Run<'_, P, W> {
         for log in &logs {
             for arrivals in by_node(log, since) {
                 let Some(of_node) = period_of(&arrivals) else {
-                    self.skipped.reason = Some("no period was found in what comes to nodes".to_owned());
+                    self.because("no period was found in what comes to nodes");
                     return Ok(None);
                 };
                 period = match lcm(period, of_node).filter(|&period| period <= 4 * span.ps()) {
                     Some(period) => period,
                     None => {
-                        self.skipped.reason = Some("nodes have periods without a short common multiple".to_owned());
+                        self.because("nodes have periods without a short common multiple");
                         return Ok(None);
                     }
                 };
@@ -247,8 +260,7 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Run<'_, P, W> {
     /// Goes on until the state has recurred, for some multiple of the time after which packets recur, and skips as many
     /// periods as it can. Returns whether it has skipped any; if so, `period` is the one of the state.
     fn skip(&mut self, period: &mut Duration, most_multiples: u32) -> Result<bool, Over> {
-        let before = self.note();
-        let Some(before) = self.or_reason(before) else { return Ok(false) };
+        let Some(before) = self.note() else { return Ok(false) };
         let ranks = self.ranks_act_at();
         let hops_before = self.packet_hops();
         let mut logs: Vec<Log> = self.parts.iter().map(|_| Log::default()).collect();
@@ -258,14 +270,13 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Run<'_, P, W> {
             for (all, more) in logs.iter_mut().zip(self.log(*period)?) {
                 all.extend(more);
             }
-            let after = self.note();
-            let Some(after) = self.or_reason(after) else { return Ok(false) };
+            let Some(after) = self.note() else { return Ok(false) };
             match recurrence(&before, &after) {
                 Ok(found) => break found,
                 Err(_) if multiple < most_multiples => {}
                 Err(differs) => {
-                    let reason = format!("{} {}: {} differs", differs.part, differs.node, differs.what);
-                    return Ok(self.or_reason(Err(reason)).unwrap_or(false));
+                    self.because(&format!("{} {}: {} differs", differs.part, differs.node, differs.what));
+                    return Ok(false);
                 }
             }
         };
@@ -302,18 +313,22 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Run<'_, P, W> {
     fn skip_steady(&mut self, span: Duration) -> Result<bool, Over> {
         let mut notes = Vec::new();
         for _ in 0..OBSERVED {
-            let of = self.note();
-            let Some(of) = self.or_reason(of) else { return Ok(false) };
+            let Some(of) = self.note() else { return Ok(false) };
             notes.push(of);
             if notes.len() < OBSERVED {
                 self.go(span)?;
             }
         }
-        let steady = Steady::of(&notes, THETA, LEAST_PACKETS).map_err(|unsteady| match unsteady {
-            Unsteady::Slow => "a flow sends too little to say how fast it is".to_owned(),
-            Unsteady::Unsteady => "flows are not steady".to_owned(),
-        });
-        let Some(mut steady) = self.or_reason(steady) else { return Ok(false) };
+        let mut steady = match Steady::of(&notes, THETA, LEAST_PACKETS) {
+            Ok(steady) => steady,
+            Err(unsteady) => {
+                self.because(match unsteady {
+                    Unsteady::Slow => "a flow sends too little to say how fast it is",
+                    Unsteady::Unsteady => "flows are not steady",
+                });
+                return Ok(false);
+            }
+        };
         let hops = self.packet_hops();
         let until = steady.until.min(self.bounds.horizon);
         let left = 2 * u64::from(self.plan.sites[0].mtu_bytes);
@@ -372,21 +387,33 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Run<'_, P, W> {
         self.skipped.packet_hops += period.hops * times;
     }
 
-    fn or_reason<T>(&mut self, found: Result<T, String>) -> Option<T> {
-        found.map_err(|reason| self.skipped.reason = Some(reason)).ok()
+    /// This did not repeat.
+    fn because(&mut self, why: &str) {
+        if !self.refused {
+            self.skipped.reason = Some(why.to_owned());
+        }
     }
 
     fn packet_hops(&self) -> u64 {
         self.parts.iter().map(|part| part.0.packet_hops).sum()
     }
 
-    /// Notes the whole state.
-    fn note(&mut self) -> Result<Notes, String> {
+    /// Notes the whole state, if all that has some says how it moves.
+    fn note(&mut self) -> Option<Notes> {
         let mut walk = Walk::note(self.now, self.headers.clone());
         self.parts.iter_mut().for_each(|part| part.0.walk(&mut walk));
-        let notes = walk.finish()?.expect("notes are taken");
-        self.values = notes.len() as u64;
-        Ok(notes)
+        match walk.finish() {
+            Ok(notes) => {
+                let notes = notes.expect("notes are taken");
+                self.values = notes.len() as u64;
+                Some(notes)
+            }
+            Err(refusal) => {
+                self.refused = true;
+                self.skipped.reason = Some(refusal);
+                None
+            }
+        }
     }
 
     /// How many periods there are before a flow nears its end.

@@ -110,7 +110,7 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Run<'_, P, W> {
         let mut again = match Again::new(self.alike.clone(), self.parts, found, period, ranks) {
             Ok(again) => again,
             Err(reason) => {
-                self.skipped.reason = Some(reason);
+                self.because(&reason);
                 return false;
             }
         };
@@ -131,7 +131,7 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Run<'_, P, W> {
             }
         }
         if again.times < most {
-            self.skipped.reason = Some("ranks do not go on as they did".to_owned());
+            self.because("ranks do not go on as they did");
         }
         again.times > 0
     }

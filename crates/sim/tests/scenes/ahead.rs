@@ -133,6 +133,26 @@ fn who_refuses_is_simulated_whole() {
     assert_eq!((skipped.skips, skipped.packet_hops), (0, 0));
 }
 
+/// What cannot be skipped at all outweighs what just did not repeat, whichever was found last.
+#[test]
+fn the_reason_is_who_refuses_and_not_what_did_not_repeat() {
+    let later = r#"
+        [[traffic]]
+        name = "later"
+        sizes = "websearch"
+        arrivals.poisson = { load = 0.4 }
+        start = "1500us"
+        flows = 20
+    "#;
+    for (more, reason) in [
+        ("", "no period was found in what comes to nodes"),
+        ("measure.packets = {}", "measure.packets follows each packet"),
+    ] {
+        let skipped = skipped(&format!("{}{later}", ring("rdma", &format!("flow_control = \"pfc\"\n{more}"))));
+        assert_eq!((skipped.skips > 0, skipped.reason.as_deref()), (more.is_empty(), Some(reason)));
+    }
+}
+
 /// A failure in the middle: nothing is skipped past it.
 #[test]
 fn nothing_is_skipped_past_a_failure() {
