@@ -26,6 +26,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         flow_control: &flow_control,
         sharing: &sharing,
         retry: false,
+        outside: None,
         hosts: 8,
         links: 16,
     };

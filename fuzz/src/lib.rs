@@ -275,6 +275,7 @@ fn with_codec(read: impl FnOnce(&Codec<'_>) -> bool) -> bool {
         flow_control: &flow_control,
         sharing: &sharing,
         retry: false,
+        outside: Some(transports.len() as u8 + 1),
         hosts: 8,
         links: 16,
     })

@@ -29,7 +29,7 @@ use node::wire::{Malformed, Reader, Writer};
 use node::{Header, Packet};
 use run::{Came, Plan};
 use scenario::Networks;
-use units::{FlowId, HostId, Problem, Time};
+use units::{FlowId, HostId, NodeId, Problem, Time};
 
 use crate::wires::Wires;
 use coalesce::Coalescing;
@@ -64,11 +64,14 @@ impl Header for Place {
         Place { frame, index, sealed: sealed != 0 }
     }
 
-    /// It takes no bytes on a wire: an IP packet has headers of its own.
-    fn emit(self, _: &mut Writer<'_>) {}
+    /// On a wire it takes no bytes, since an IP packet has headers of its own. To another process goes whether its
+    /// checksums are right; its bytes go with it.
+    fn emit(self, to: &mut Writer<'_>) {
+        to.u8(self.sealed.into());
+    }
 
-    fn parse(_: &mut Reader<'_>) -> Result<Place, Malformed> {
-        Ok(Place { frame: 0, index: 0, sealed: false })
+    fn parse(from: &mut Reader<'_>) -> Result<Place, Malformed> {
+        Ok(Place { frame: 0, index: 0, sealed: from.u8()? != 0 })
     }
 }
 
@@ -110,11 +113,15 @@ pub(crate) struct Count {
     pub bytes: u64,
 }
 
+impl Count {
+    pub fn counts(&mut self) -> [&mut u64; 3] {
+        [&mut self.frames, &mut self.packets, &mut self.bytes]
+    }
+}
+
 /// An attached host.
 pub(crate) struct Port {
     pub host: HostId,
-    /// What the scenario calls it.
-    pub name: String,
     device: Device,
     /// Its place among the hosts of its worker.
     index: usize,
@@ -153,8 +160,8 @@ pub(crate) struct Setting {
     pub mtu: u16,
 }
 
-/// Opens the devices of all attached hosts.
-pub(crate) fn open(plan: &Plan) -> Result<Vec<Port>, Problem> {
+/// Opens the devices of those attached hosts that are in this process.
+pub(crate) fn open(plan: &Plan, has: impl Fn(NodeId) -> bool) -> Result<Vec<Port>, Problem> {
     let networks = plan.scenario.live.networks()?;
     let open = |(&host, what): (&HostId, &String)| {
         let setting = Setting { networks, host, mtu: plan.scenario.host.mtu.get() as u16 };
@@ -163,10 +170,9 @@ pub(crate) fn open(plan: &Plan) -> Result<Vec<Port>, Problem> {
         let coalescing = Coalescing::default();
         let waiting = VecDeque::new();
         let unread = plan.scenario.host.intake_rate.map(|_| VecDeque::new());
-        let name = what.clone();
-        Ok(Port { host, name, device, index: 0, waiting, coalescing, unread, sent, received, marked: 0 })
+        Ok(Port { host, device, index: 0, waiting, coalescing, unread, sent, received, marked: 0 })
     };
-    plan.attached.iter().map(open).collect()
+    plan.attached.iter().filter(|(host, _)| has(plan.fabric.host_node(**host))).map(open).collect()
 }
 
 impl Attached {

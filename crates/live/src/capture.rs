@@ -2,12 +2,15 @@
 //! them.
 //!
 //! A file always ends with a whole block. Packets are on the disk a moment later (`DELAY`). The worker with a link's
-//! sending end writes its packets; the worker with the receiving end reports losses to it. The links of one file may
-//! belong to several workers, which write in turn: each what it has noted since it wrote last. So packets of two
-//! workers are in order to `DELAY` (Wireshark's `reordercap` sorts them).
+//! sending end writes its packets; the worker with the receiving end reports losses to it, or writes them itself if it
+//! is in another process. The links of one file may belong to several workers, which write in turn: each what it has
+//! noted since it wrote last. So packets of two workers are in order to `DELAY` (Wireshark's `reordercap` sorts them).
+//! Several processes of a machine append whole blocks to the same file, which the first of them has begun. Each of
+//! several machines has a file of its own ([`numbered`]), with the same interfaces.
 
-use std::fs::File;
-use std::io::Write;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::path::Path;
 use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration as Span;
@@ -16,7 +19,9 @@ use driver::capture::{Encoder, Noted, wanted};
 use driver::{Lost, TellsLosses};
 use node::Packet;
 use run::Plan;
-use units::{LinkId, Problem, Time};
+use units::{LinkId, NodeId, Problem, Time};
+
+use crate::outside::Share;
 
 /// After so long by the machine's clock what has been captured is written, while nothing else is to be done.
 const DELAY: Span = Span::from_millis(20);
@@ -57,18 +62,31 @@ struct Captured {
 
 const KEY: &str = "live.capture";
 
-/// Opens the files of all links that are to be captured, and gives what tells them of losses; none if there are none.
-pub(crate) fn open(plan: &Plan) -> Result<(Vec<Capture>, Option<TellsLosses>), Problem> {
+/// Opens the files of captured links that have an end in this part of the run, and gives what tells them of losses;
+/// none if there are none.
+pub(crate) fn open(
+    plan: &Plan,
+    share: Share,
+    has: impl Fn(NodeId) -> bool,
+) -> Result<(Vec<Capture>, Option<TellsLosses>), Problem> {
     let (mut files, mut losses) = (Vec::new(), TellsLosses::default());
-    for wanted in wanted(plan, &plan.scenario.live.capture, KEY)? {
-        let file = File::create(&wanted.path).map_err(|error| wanted.refused(KEY, &error))?;
-        let blocks = wanted.begin(plan);
+    for mut wanted in wanted(plan, &plan.scenario.live.capture, KEY)? {
+        let is_here = |link: LinkId| has(plan.fabric.link(link).from) || has(plan.fabric.link(link).to);
+        let begins = matches!(share, Share::Whole | Share::Process(0, _) | Share::Machine(0, _));
+        if !begins && !wanted.links.iter().any(|&link| is_here(link)) {
+            continue;
+        }
+        if let Share::Machine(machine, _) = share {
+            wanted.path = numbered(&wanted.path, machine);
+        }
+        let file = open_file(&wanted.path, share).map_err(|error| wanted.refused(KEY, &error))?;
+        let blocks = if matches!(share, Share::Process(1.., _)) { Vec::new() } else { wanted.begin(plan) };
         let captured = |(number, &link): (u32, &LinkId)| {
             let (told, lost) = mpsc::channel();
             losses.tell(plan, link, number, told);
             Captured { link, number, lost }
         };
-        let links = (0..).zip(&wanted.links).map(captured).collect();
+        let links = (0..).zip(&wanted.links).filter(|(_, link)| is_here(**link)).map(captured).collect();
         let file = Arc::new(Mutex::new(file));
         let mut file = Capture { links, path: wanted.path, file, blocks, failed: None };
         file.write();
@@ -78,14 +96,39 @@ pub(crate) fn open(plan: &Plan) -> Result<(Vec<Capture>, Option<TellsLosses>), P
     Ok((files, losses))
 }
 
+/// Opens a file of this part of a run.
+fn open_file(path: &str, share: Share) -> io::Result<File> {
+    match share {
+        Share::Whole | Share::Machine(..) => File::create(path),
+        Share::Process(0, _) => {
+            let begun = File::create(path)?;
+            let file = OpenOptions::new().append(true).open(path);
+            drop(begun); // a pipe's reader would see the end of it if nobody had it open meanwhile
+            file
+        }
+        Share::Process(..) => OpenOptions::new().append(true).open(path),
+    }
+}
+
+/// The file of a machine: of the first, as it was asked for; of machine 2, out.2.pcapng for out.pcapng.
+fn numbered(path: &str, machine: usize) -> String {
+    let name = Path::new(path);
+    match (machine, name.extension().and_then(|end| end.to_str())) {
+        (0, _) => path.to_owned(),
+        (_, None) => format!("{path}.{machine}"),
+        (_, Some(end)) => name.with_extension(format!("{machine}.{end}")).to_string_lossy().into_owned(),
+    }
+}
+
 impl Captures {
     /// Those of a worker; none if it has none. `outlet` is a link's sending end, if it is here.
-    pub fn new(plan: &Plan, files: Vec<Capture>, outlet: impl Fn(LinkId) -> u32) -> Option<Captures> {
+    pub fn new(plan: &Plan, files: Vec<Capture>, outlet: impl Fn(LinkId) -> Option<u32>) -> Option<Captures> {
         let encoder = Encoder::new(plan).ok().filter(|_| !files.is_empty())?;
         let mut of = Vec::new();
         for (file, capture) in files.iter().enumerate() {
             for (place, captured) in capture.links.iter().enumerate() {
-                let outlet = outlet(captured.link) as usize;
+                let Some(outlet) = outlet(captured.link) else { continue };
+                let outlet = outlet as usize;
                 of.resize(of.len().max(outlet + 1), Vec::new());
                 of[outlet].push((file, place));
             }

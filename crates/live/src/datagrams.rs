@@ -93,6 +93,7 @@ pub(crate) fn codec(plan: &Plan) -> Codec<'_> {
         flow_control: &plan.scenario.flow_control,
         sharing: &plan.scenario.sharing,
         retry: plan.scenario.link.llr.is_some(),
+        outside: plan.outside,
         hosts: plan.fabric.hosts,
         links: plan.fabric.links.len() as u32,
     }

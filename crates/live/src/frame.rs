@@ -10,12 +10,15 @@
 //! panics.
 
 use catalogue::{LinkControl, Sharing, Transport};
-use node::packet::flags::{LINK_FRAME, TELEMETRY};
+use node::packet::flags::{LINK_FRAME, TELEMETRY, TRIMMED};
 use node::retry::RetryMessage;
 use node::wire::{Malformed, Reader, Writer};
 use node::{Header, Packet, Telemetry};
 use run::Journey;
 use units::{Duration, FlowId, HostId, LinkId, Time};
+
+use crate::attach::Place;
+use crate::attach::ip::is_packet;
 
 /// What every frame begins with.
 pub const MAGIC: [u8; 4] = *b"CLWY";
@@ -130,6 +133,8 @@ pub struct Codec<'a> {
     pub sharing: &'a Sharing,
     /// Whether links repeat what is damaged, and have messages for that.
     pub retry: bool,
+    /// The number that packets of attached hosts have for a transport, if hosts are attached.
+    pub outside: Option<u8>,
     /// Hosts of the fabric.
     pub hosts: u32,
     /// Directed links of the fabric.
@@ -173,6 +178,8 @@ impl Codec<'_> {
             message.emit(to);
         } else if packet.has(LINK_FRAME) {
             self.flow_control.emit_frame(packet, to);
+        } else if self.outside == Some(packet.transport) {
+            packet.header::<Place>().emit(to);
         } else if let Some(transport) = self.transports.get(usize::from(packet.transport)) {
             transport.emit_header(packet, frame.content, to);
         } else if let Some(limiters) = self.sharing.as_scheme() {
@@ -203,7 +210,8 @@ impl Codec<'_> {
         Ok(frame)
     }
 
-    /// Reads what is between version and checksum. The content is there whole, or missing.
+    /// Reads what is between version and checksum. The content is there whole, or missing. That of an attached host's
+    /// packet is an IP packet, unless a switch has trimmed it.
     pub fn parse_body<'a>(&self, body: &'a [u8]) -> Result<Frame<'a>, Refusal> {
         let mut from = Reader::new(body, "frame");
         let mut frame = parse_fields(&mut from).map_err(|_| Refusal::Length)?;
@@ -212,6 +220,8 @@ impl Codec<'_> {
             RetryMessage::parse(&mut from).map(|message| frame.packet.set_header(message))
         } else if frame.packet.has(LINK_FRAME) {
             self.flow_control.parse_frame(&mut from, &mut frame.packet)
+        } else if self.outside == Some(frame.packet.transport) {
+            Place::parse(&mut from).map(|place| frame.packet.set_header(place))
         } else if let Some(transport) = self.transports.get(usize::from(frame.packet.transport)) {
             transport.parse_header(&mut from, &mut frame.packet)
         } else {
@@ -226,6 +236,11 @@ impl Codec<'_> {
         if !frame.content.is_empty() && frame.content.len() != usize::from(frame.packet.payload_bytes) {
             return Err(Refusal::Length);
         }
+        let packet = &frame.packet;
+        let outside = self.outside == Some(packet.transport) && !packet.has(LINK_FRAME) && !packet.has(TRIMMED);
+        if outside && !is_packet(frame.content) {
+            return Err(Refusal::Packet);
+        }
         Ok(frame)
     }
 
@@ -233,7 +248,8 @@ impl Codec<'_> {
     fn check(&self, frame: &Frame<'_>) -> Result<(), Refusal> {
         let packet = &frame.packet;
         let limiters = self.sharing.as_scheme().is_some_and(|scheme| scheme.requirements().is_some());
-        let known = usize::from(packet.transport) < self.transports.len() + usize::from(limiters);
+        let known = usize::from(packet.transport) < self.transports.len() + usize::from(limiters)
+            || self.outside == Some(packet.transport);
         if !known && !is_retry(packet) || !self.retry && (is_retry(packet) || frame.retry != 0) {
             return Err(Refusal::Transport);
         }

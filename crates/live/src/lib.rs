@@ -26,6 +26,7 @@ pub mod frame;
 pub mod machines;
 pub mod maze;
 mod network;
+mod outside;
 mod pages;
 mod processes;
 mod results;

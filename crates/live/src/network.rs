@@ -7,14 +7,15 @@ use std::time::Duration as Span;
 use driver::{Cut, Driver, Probe, TellsLosses, drivers};
 use run::Plan;
 use scenario::LiveLinks;
-use units::{Duration, LinkId, Problem, Time};
+use units::{Duration, LinkId, NodeId, Problem, Time};
 
-use crate::attach::{self, Attached};
+use crate::attach::Attached;
 use crate::board::{Board, Ended};
-use crate::capture::{self, Captures};
+use crate::capture::Captures;
 use crate::clock::{Clock, Lateness, Punctual};
 use crate::datagrams::{Datagrams, Read, Sent};
 use crate::maze::Exchange;
+use crate::outside::{Outside, Share};
 use crate::results::Noted;
 use crate::shared::Lines;
 use crate::sockets::Sockets;
@@ -31,12 +32,7 @@ pub(crate) struct Network {
     pub board: Board,
     sockets: Option<Sockets>,
     far: FarEnds,
-    /// Devices of attached hosts.
-    ports: Vec<attach::Port>,
-    /// Files of captured links.
-    captures: Vec<capture::Capture>,
-    /// Tells them of losses.
-    losses: Option<TellsLosses>,
+    outside: Outside,
 }
 
 /// By worker of this process and other worker, the ends of rings to another process.
@@ -63,17 +59,23 @@ impl Network {
         };
         let board = Board::new(delays(plan, &cut), plan.scenario.live.wait == scenario::Wait::Sleep);
         let far = (0..cut.parts()).map(|_| (0..cut.parts()).map(|_| None).collect()).collect();
-        let ports = attach::open(plan)?;
-        let (captures, losses) = capture::open(plan)?;
+        let outside = Outside::open(plan, &cut, Share::Whole)?;
         let clock = Arc::new(clock);
-        Ok(Network { board, cut, clock, sockets, far, ports, captures, losses })
+        Ok(Network { board, cut, clock, sockets, far, outside })
     }
 
-    /// Of one process of several, over what each says, and with what its workers have between them and others'.
-    pub fn far(plan: &Plan, clock: Clock, cut: Cut, me: usize, regions: Vec<Arc<Lines>>, far: FarEnds) -> Network {
+    /// Of one process of several, with what it has open: over what each says, and with what its workers have between
+    /// them and others'.
+    pub fn far(
+        plan: &Plan,
+        cut: Cut,
+        me: usize,
+        outside: Outside,
+        (regions, far): (Vec<Arc<Lines>>, FarEnds),
+    ) -> Network {
         let board = Board::over(regions, me, delays(plan, &cut), plan.scenario.live.wait == scenario::Wait::Sleep);
-        let clock = Arc::new(clock);
-        Network { board, cut, clock, sockets: None, far, ports: Vec::new(), captures: Vec::new(), losses: None }
+        let clock = Arc::new(Clock::new(plan.scenario.live.dilation, plan.lookahead));
+        Network { board, cut, clock, sockets: None, far, outside }
     }
 
     /// What programs share with its workers. The calling thread is the one that will watch them.
@@ -88,7 +90,7 @@ impl Network {
 
     /// What tells the files of captured links of losses, if there are any.
     pub fn losses(&self) -> Option<TellsLosses> {
-        self.losses.clone()
+        self.outside.losses.clone()
     }
 
     /// The workers, before anything has happened.
@@ -100,8 +102,7 @@ impl Network {
     ) -> Vec<Worker<'a, P>> {
         let mut datagrams = self.sockets.take().map(Datagrams::new);
         let mut far = std::mem::take(&mut self.far).into_iter();
-        let mut ports = std::mem::take(&mut self.ports);
-        let mut captures = std::mem::take(&mut self.captures);
+        let Outside { mut ports, mut captures, .. } = std::mem::take(&mut self.outside);
         let Network { cut, clock, board, .. } = &*self;
         let sockets = datagrams.is_some();
         let sender = |link: LinkId| {
@@ -135,9 +136,15 @@ impl Network {
             ports = others;
             let attached = Attached::new(plan, here, |host| place(host).unwrap_or(0));
             driver.links.carrier.attached = attached.map(Box::new);
-            let is_here = |link: LinkId| cut.part_of(plan.fabric.link(link).from) == me;
-            let here = captures.iter_mut().filter_map(|file| file.part(is_here)).collect();
-            driver.links.carrier.captures = Captures::new(plan, here, |link| cut.outlet_of(link)).map(Box::new);
+            let has = |node: NodeId| cut.part_of(node) == me;
+            // Of a link that begins in another process, the worker with its other end writes what is lost there.
+            let writes = |link: LinkId| {
+                let ends = plan.fabric.link(link);
+                has(ends.from) || has(ends.to) && !board.own().contains(&cut.part_of(ends.from))
+            };
+            let here = captures.iter_mut().filter_map(|file| file.part(writes)).collect();
+            let outlet = |link: LinkId| has(plan.fabric.link(link).from).then(|| cut.outlet_of(link));
+            driver.links.carrier.captures = Captures::new(plan, here, outlet).map(Box::new);
             Worker::new(me, driver, board, crosses, step, goal)
         };
         // The nodes of other processes are there too until here, as they begin; they are not needed any more.

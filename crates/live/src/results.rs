@@ -3,9 +3,9 @@
 use driver::{Driver, Probe, Summary, Whole};
 use node::wire::{Malformed, Reader, Writer};
 use run::{Column, Data, Finding, Flows, Plan, Table};
-use units::{Duration, FlowId, LinkId, Time};
+use units::{Duration, FlowId, HostId, LinkId, Time};
 
-use crate::attach::Port;
+use crate::attach::Count;
 use crate::attach::ip::Refused;
 use crate::board::Ended;
 use crate::clock::{CREDIT, Lateness, LinkLateness};
@@ -43,11 +43,46 @@ pub(crate) struct Said {
     pub refused: [u64; Refusal::ALL.len()],
     /// How late flows' receivers were told, in picoseconds.
     pub late_ps: Vec<(FlowId, u64)>,
+    /// What went through the devices of attached hosts.
+    pub devices: Vec<Through>,
+    /// What came from them and was dropped, by [`Refused`].
+    pub refused_frames: [u64; Refused::ALL.len()],
+    /// Which captures end early, and why.
+    pub cut_off: Vec<String>,
+}
+
+/// What went through the device of an attached host.
+#[derive(Clone, Copy)]
+pub(crate) struct Through {
+    host: HostId,
+    /// From the device into the fabric, and out of it.
+    sent: Count,
+    received: Count,
+    /// Packets that came out marked.
+    marked: u64,
+}
+
+impl Through {
+    fn counts(&mut self) -> [&mut u64; 7] {
+        let Through { sent, received, marked, .. } = self;
+        let [a, b, c] = sent.counts();
+        let [d, e, f] = received.counts();
+        [a, b, c, d, e, f, marked]
+    }
 }
 
 impl Said {
-    pub fn of<P: Probe>(part: &Driver<Wires<'_>, P>) -> Said {
-        let Wires { inbox, datagrams, late_ps, .. } = &part.links.carrier;
+    /// What a worker counted in a run that is over; the rest of what it has captured is written.
+    pub fn of<P: Probe>(plan: &Plan, part: &mut Driver<Wires<'_>, P>) -> Said {
+        let cut_off = part.links.carrier.captures.as_mut().map(|captures| captures.end(plan)).unwrap_or_default();
+        let Wires { inbox, datagrams, late_ps, attached, .. } = &part.links.carrier;
+        let ports = attached.iter().flat_map(|attached| &attached.ports);
+        let devices = ports.map(|port| {
+            let (sent, received) = (port.sent, port.received);
+            Through { host: port.host, sent, received, marked: port.marked }
+        });
+        let devices = devices.collect();
+        let refused_frames = attached.as_ref().map(|attached| attached.refused).unwrap_or_default();
         let mut refused = part.links.carrier.refused;
         for (sum, more) in refused.iter_mut().zip(datagrams.iter().flat_map(|of| &of.refused)) {
             *sum += more;
@@ -57,6 +92,9 @@ impl Said {
             inbox: [inbox.right_bytes, inbox.wrong_packets, inbox.delivered, inbox.incomplete],
             refused,
             late_ps: late.map(|(flow, &late)| (FlowId::from(flow), late)).collect(),
+            devices,
+            refused_frames,
+            cut_off,
         }
     }
 }
@@ -68,6 +106,17 @@ pub(crate) fn pack(noted: &Noted, said: &Said, to: &mut Writer<'_>) {
     for (flow, late) in &said.late_ps {
         to.u32(flow.0);
         to.u64(*late);
+    }
+    to.u64(said.devices.len() as u64);
+    for mut through in said.devices.iter().copied() {
+        to.u32(through.host.0);
+        through.counts().into_iter().for_each(|count| to.u64(*count));
+    }
+    said.refused_frames.into_iter().for_each(|count| to.u64(count));
+    to.u64(said.cut_off.len() as u64);
+    for why in &said.cut_off {
+        to.u32(why.len() as u32);
+        to.bytes(why.as_bytes());
     }
     to.u64(noted.slips);
     to.u64(noted.away.ps());
@@ -89,7 +138,14 @@ pub(crate) fn parse(plan: &Plan, from: &mut Reader<'_>) -> Result<(Noted, Said),
     from.begin("words of a worker");
     let wrong = Malformed { what: "words of a worker" };
     let number = |from: &mut Reader<'_>| from.u64().and_then(|number| (number <= MOST).then_some(number).ok_or(wrong));
-    let mut said = Said { inbox: [0; 4], refused: [0; Refusal::ALL.len()], late_ps: Vec::new() };
+    let mut said = Said {
+        inbox: [0; 4],
+        refused: [0; Refusal::ALL.len()],
+        late_ps: Vec::new(),
+        devices: Vec::new(),
+        refused_frames: [0; Refused::ALL.len()],
+        cut_off: Vec::new(),
+    };
     for count in said.inbox.iter_mut().chain(&mut said.refused) {
         *count = number(from)?;
     }
@@ -99,6 +155,24 @@ pub(crate) fn parse(plan: &Plan, from: &mut Reader<'_>) -> Result<(Noted, Said),
             return Err(wrong);
         }
         said.late_ps.push((flow, number(from)?));
+    }
+    for _ in 0..from.u64()? {
+        let host = HostId(from.u32()?);
+        if !plan.attached.contains_key(&host) {
+            return Err(wrong);
+        }
+        let mut through = Through { host, sent: Count::default(), received: Count::default(), marked: 0 };
+        for count in through.counts() {
+            *count = number(from)?;
+        }
+        said.devices.push(through);
+    }
+    for count in &mut said.refused_frames {
+        *count = number(from)?;
+    }
+    for _ in 0..from.u64()? {
+        let length = from.u32()? as usize;
+        said.cut_off.push(String::from_utf8_lossy(from.bytes(length)?).into_owned());
     }
     let (slips, away) = (number(from)?, Duration::from_ps(number(from)?));
     let mut noted = Noted { lateness: Default::default(), of_links: Vec::new(), slips, away };
@@ -136,8 +210,8 @@ pub(crate) fn tables<P: Probe>(
             _ => {}
         }
     }
-    tables.extend([lateness_table(noted), refused_table(said, parts)]);
-    tables.extend(attached_table(whole.plan, parts));
+    tables.extend([lateness_table(noted), refused_table(whole.plan, said)]);
+    tables.extend(attached_table(whole.plan, said));
     tables
 }
 
@@ -288,16 +362,14 @@ fn lateness_table(noted: &[Noted]) -> Table {
 }
 
 /// What was refused of what came by sockets or from other processes, and of what came from devices if there are any.
-fn refused_table<P: Probe>(said: &[Said], parts: &[Driver<Wires<'_>, P>]) -> Table {
+fn refused_table(plan: &Plan, said: &[Said]) -> Table {
     let mut names: Vec<String> = Refusal::ALL.iter().map(Refusal::to_string).collect();
     let mut counts: Vec<u64> =
         (0..names.len()).map(|refusal| said.iter().map(|of| of.refused[refusal]).sum()).collect();
-    let mut devices = parts.iter().filter_map(|part| part.links.carrier.attached.as_ref()).peekable();
-    if devices.peek().is_some() {
+    if !plan.attached.is_empty() {
         names.extend(Refused::ALL.iter().map(Refused::to_string));
-        counts.resize(names.len(), 0);
-        let own = &mut counts[Refusal::ALL.len()..];
-        devices.for_each(|of| own.iter_mut().zip(of.refused).for_each(|(sum, count)| *sum += count));
+        let sum = |refused: usize| said.iter().map(|of| of.refused_frames[refused]).sum();
+        counts.extend((0..Refused::ALL.len()).map(sum).collect::<Vec<u64>>());
     }
     let index = (0..names.len() as u32).collect();
     Table {
@@ -315,15 +387,14 @@ fn refused_table<P: Probe>(said: &[Said], parts: &[Driver<Wires<'_>, P>]) -> Tab
 }
 
 /// What went through the devices of attached hosts, if there are any.
-fn attached_table<P: Probe>(plan: &Plan, parts: &[Driver<Wires<'_>, P>]) -> Option<Table> {
-    let attached = parts.iter().filter_map(|part| part.links.carrier.attached.as_ref());
-    let mut ports: Vec<&Port> = attached.flat_map(|attached| &attached.ports).collect();
+fn attached_table(plan: &Plan, said: &[Said]) -> Option<Table> {
+    let mut ports: Vec<&Through> = said.iter().flat_map(|of| &of.devices).collect();
     ports.sort_by_key(|port| port.host);
-    let names = |of: fn(&Plan, &Port) -> String| {
+    let names = |of: fn(&Plan, &Through) -> String| {
         let names = ports.iter().map(|port| of(plan, port)).collect();
         Data::Names { index: (0..ports.len() as u32).collect(), names }
     };
-    let each = |of: fn(&Port) -> u64| Data::U64(ports.iter().map(|port| of(port)).collect());
+    let each = |of: fn(&Through) -> u64| Data::U64(ports.iter().map(|port| of(port)).collect());
     (!ports.is_empty()).then(|| Table {
         name: "attached",
         columns: vec![
@@ -333,7 +404,12 @@ fn attached_table<P: Probe>(plan: &Plan, parts: &[Driver<Wires<'_>, P>]) -> Opti
                 "an attached host",
                 names(|plan, port| plan.fabric.names[port.host.index()].clone()),
             ),
-            Column::new("device", "", "what it is on this machine", names(|_, port| port.name.clone())),
+            Column::new(
+                "device",
+                "",
+                "what it is on this machine",
+                names(|plan, port| plan.attached[&port.host].clone()),
+            ),
             Column::new("sent_frames", "", "frames that its device handed over", each(|port| port.sent.frames)),
             Column::new("sent_packets", "", "packets into which they were cut", each(|port| port.sent.packets)),
             Column::new("sent_bytes", "bytes", "bytes of these, from the IP header on", each(|port| port.sent.bytes)),

@@ -185,13 +185,24 @@ impl Drop for End<'_> {
     }
 }
 
-/// Works a scenario out, and builds its network.
-fn prepare(scenario: &Scenario, programs: bool) -> Result<(Plan, Network), Problem> {
+/// Works a scenario out. Where hosts are attached, or programs send, it lasts until somebody ends it, unless it says
+/// for how long.
+pub(crate) fn plan_of(scenario: &Scenario, programs: bool) -> Result<Plan, Problem> {
     let mut plan = Plan::new(scenario)?;
     if (plan.outside.is_some() || programs) && plan.scenario.measure.end.is_none() {
         plan.horizon = ENDLESS;
     }
-    let plan = plan;
+    Ok(plan)
+}
+
+/// After how many flows a run is over. Where hosts are attached, or programs send, no flow is the last.
+pub(crate) fn goal_of(plan: &Plan, programs: bool) -> u64 {
+    if plan.outside.is_some() || programs { u64::MAX } else { plan.goal() }
+}
+
+/// Works a scenario out, and builds its network.
+fn prepare(scenario: &Scenario, programs: bool) -> Result<(Plan, Network), Problem> {
+    let plan = plan_of(scenario, programs)?;
     let live = &plan.scenario.live;
     let clock = Clock::new(live.dilation, plan.lookahead);
     let network = Network::new(&plan, clock, live.links, live.workers as usize)?;
@@ -206,9 +217,7 @@ fn run_watched<P: Probe>(
     probe: impl FnMut() -> P,
     watch: impl FnMut(Progress) -> bool,
 ) -> RunResult {
-    // Where hosts are attached, or programs send, no flow is the last.
-    let goal = if plan.outside.is_some() || exchange.is_some() { u64::MAX } else { plan.goal() };
-    run_goal(plan, network, exchange, goal, probe, watch)
+    run_goal(plan, network, exchange, goal_of(plan, exchange.is_some()), probe, watch)
 }
 
 /// The same, until so many flows have ended.
@@ -253,9 +262,7 @@ pub(crate) fn conclude<P: Probe>(
 ) -> RunResult {
     let (mut parts, mut noted): (Vec<Driver<Wires<'_>, P>>, Vec<_>) =
         workers.into_iter().map(Worker::take_apart).unzip();
-    let captures = parts.iter_mut().filter_map(|part| part.links.carrier.captures.as_mut());
-    let cut_off: Vec<String> = captures.flat_map(|captures| captures.end(plan)).collect();
-    let mut said: Vec<Said> = parts.iter().map(Said::of).collect();
+    let mut said: Vec<Said> = parts.iter_mut().map(|part| Said::of(plan, part)).collect();
     let stood = others.iter().map(|other| other.stood).fold(clock.stood(), Duration::max);
     let processes = 1 + others.len();
     let (others, words): (Vec<_>, Vec<_>) = others.into_iter().map(|other| (other.summary, other.workers)).unzip();
@@ -273,6 +280,7 @@ pub(crate) fn conclude<P: Probe>(
     let switches = parts.iter().flat_map(|part| &part.switches);
     let digest = driver::digest(switches, parts.iter().flat_map(|part| &part.hosts));
     let heard = Heard { parts: &parts, others: &others, said: &said, noted: &noted };
+    let cut_off = said.iter().flat_map(|of| &of.cut_off).cloned();
     let notes = driver::notes(&whole, &parts, &others).into_iter().chain(cut_off);
     let info = RunInfo {
         version: env!("CARGO_PKG_VERSION"),

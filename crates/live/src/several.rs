@@ -3,13 +3,13 @@
 use ::run::{Finding, Plan, Progress};
 use driver::{Cut, Driver, Probe, Summary};
 use node::wire::{Malformed, Reader, Writer};
-use scenario::LiveLinks;
+use scenario::{LiveLinks, Scenario};
 use units::{Duration, NodeId, Problem, Time};
 
 use crate::board::{Board, Ended, workers_of};
 use crate::clock::Clock;
 use crate::results::{self, Said};
-use crate::run::Other;
+use crate::run::{Other, goal_of, plan_of};
 use crate::wires::Wires;
 use crate::worker::Worker;
 use crate::{RunResult, network};
@@ -17,19 +17,14 @@ use crate::{RunResult, network};
 /// After this many looks whoever watches is asked.
 const ASK: u32 = 50;
 
-/// What one process alone can do.
-pub(crate) fn check(plan: &Plan) -> Result<(), Problem> {
-    if plan.scenario.live.links == LiveLinks::Datagrams {
+/// Works a scenario out for a run that may have several processes. What one alone can do is refused to `several`.
+pub(crate) fn plan(scenario: &Scenario, several: bool) -> Result<Plan, Problem> {
+    let plan = plan_of(scenario, false)?;
+    if several && plan.scenario.live.links == LiveLinks::Datagrams {
         let message = "one process reads all sockets: run it in one, or write live.links = \"memory\"";
         return Err(Problem::new("live.links", message));
     }
-    if !plan.attached.is_empty() {
-        return Err(Problem::new("live.attach", "devices of attached hosts belong to one process: run it in one"));
-    }
-    if !plan.scenario.live.capture.is_empty() {
-        return Err(Problem::new("live.capture", "one process writes all captures: run it in one"));
-    }
-    Ok(())
+    Ok(plan)
 }
 
 /// The nodes of processes, by their numbers.
@@ -64,7 +59,7 @@ pub(crate) fn look<'a>(
     mut gone: impl FnMut(usize) -> bool + 'a,
     mut watch: impl FnMut(Progress) -> bool + 'a,
 ) -> impl FnMut() + 'a {
-    let flows = plan.goal();
+    let (flows, goal) = (plan.goal(), goal_of(plan, false));
     let mut looks = 0;
     move || {
         for process in 1..board.processes() {
@@ -73,7 +68,7 @@ pub(crate) fn look<'a>(
             }
         }
         let done = board.ended_flows().min(flows);
-        if flows > 0 && done >= flows {
+        if flows > 0 && done >= goal {
             board.stop(Ended::Goal, board.ended_at().min(plan.horizon), Duration::ZERO);
         }
         looks += 1;
@@ -85,13 +80,14 @@ pub(crate) fn look<'a>(
 
 /// A run is over: what a process says of it.
 pub(crate) fn speak<P: Probe>(plan: &Plan, clock: &Clock, workers: Vec<Worker<'_, P>>, end: Time) -> Vec<u8> {
-    let (parts, noted): (Vec<Driver<Wires<'_>, P>>, Vec<_>) = workers.into_iter().map(Worker::take_apart).unzip();
+    let (mut parts, noted): (Vec<Driver<Wires<'_>, P>>, Vec<_>) = workers.into_iter().map(Worker::take_apart).unzip();
+    let said: Vec<Said> = parts.iter_mut().map(|part| Said::of(plan, part)).collect();
     let mut words = Vec::new();
     let mut to = Writer::new(&mut words);
     to.u64(clock.stood().ps());
     driver::pack(plan, &parts, end, &mut to);
     to.u64(parts.len() as u64);
-    parts.iter().zip(&noted).for_each(|(part, noted)| results::pack(noted, &Said::of(part), &mut to));
+    said.iter().zip(&noted).for_each(|(said, noted)| results::pack(noted, said, &mut to));
     words
 }
 

@@ -311,6 +311,10 @@ impl<'a> Wires<'a> {
         if (cut.part_of(ends.from), cut.part_of(ends.to)) != (worker, *me) {
             return Err(Refusal::Link);
         }
+        let outside = plan.outside == Some(packet.transport) && !packet.has(flags::LINK_FRAME);
+        if outside && !plan.attached.contains_key(&packet.dst) {
+            return Err(Refusal::Host);
+        }
         let pipe = cut.pipe_of(link);
         let end = &mut links.pipes[pipe as usize];
         // What comes out of a link comes out in order.

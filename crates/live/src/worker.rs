@@ -417,6 +417,8 @@ impl<'a, P: Probe> Worker<'a, P> {
         }
         if next >= self.horizon && limit >= self.horizon && !std::mem::replace(&mut self.is_done, true) {
             self.promise(Time::MAX);
+            // While it rested, something could still have come from outside; now nothing can.
+            self.stir();
             if self.board.add_done() {
                 self.end_at_horizon();
             }

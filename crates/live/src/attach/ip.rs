@@ -56,6 +56,18 @@ pub enum Refused {
     NotTaken,
 }
 
+/// Whether bytes from another process are an IP packet, as far as whoever writes it to a device relies on that.
+pub fn is_packet(bytes: &[u8]) -> bool {
+    match bytes.first().map(|first| first >> 4) {
+        Some(4) => {
+            let header = 4 * usize::from(bytes[0] & 15);
+            header >= 20 && bytes.len() >= header
+        }
+        Some(6) => bytes.len() >= 40,
+        _ => false,
+    }
+}
+
 impl Refused {
     /// All of them, in order.
     pub const ALL: [Refused; 8] = [

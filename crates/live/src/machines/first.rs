@@ -24,7 +24,8 @@ use crate::board::{Board, PROCESSES_MAX};
 use crate::clock::{Clock, instant_ns};
 use crate::frame::Refusal;
 use crate::network::{self, Network, Outcome};
-use crate::run::{conclude, run_alone};
+use crate::outside::{Outside, Share};
+use crate::run::{conclude, goal_of, run_alone};
 use crate::several::{self, Nodes};
 use crate::worker::Worker;
 
@@ -80,8 +81,7 @@ pub fn run_machines(
     mut watch: impl FnMut(Progress) -> bool,
 ) -> Result<RunResult, Problem> {
     let wrong = |error: String| Problem::new(KEY, error);
-    let plan = Plan::new(scenario)?;
-    several::check(&plan)?;
+    let plan = several::plan(scenario, true)?;
     let cut = Cut::new(&plan, plan.scenario.live.workers as usize * machines);
     if !(2..=PROCESSES_MAX).contains(&machines) || cut.parts() < machines {
         let most = Cut::new(&plan, PROCESSES_MAX).parts();
@@ -89,6 +89,7 @@ pub fn run_machines(
             if most < 2 { "it is one group of nodes, for one machine".to_owned() } else { format!("2 to {most}") };
         return Err(wrong(format!("{machines} machines can't share the nodes of this fabric: {right}")));
     }
+    let outside = Outside::open(&plan, &cut, Share::Machine(0, machines))?;
     let bind = |error: io::Error| {
         wrong(format!("can't listen at {listen}: {error}; name an address of this machine, such as 0.0.0.0:7770"))
     };
@@ -111,9 +112,11 @@ pub fn run_machines(
     let nodes = Nodes::new(&plan, &cut, machines);
     tell(News::Part(0, machines, nodes.count(0)));
     let first = First { plan: &plan, machines, token: member, session, members, nodes };
-    let mut result = match Probes::new(&plan).is_empty() {
-        true => first.run(cut, socket, || (), &mut watch),
-        false => first.run(cut, socket, || Probes::new(&plan), &mut watch),
+    let losses = outside.losses.clone();
+    let probes = || Probes::new(&plan).telling(losses.as_ref());
+    let mut result = match probes().is_empty() {
+        true => first.run(cut, outside, socket, || (), &mut watch),
+        false => first.run(cut, outside, socket, probes, &mut watch),
     }
     .map_err(|error| wrong(error.to_string()))?;
     run_alone(&plan, &mut result, watch);
@@ -261,15 +264,15 @@ impl First<'_> {
     fn run<P: Probe>(
         &self,
         cut: Cut,
+        outside: Outside,
         socket: UdpSocket,
         mut probe: impl FnMut() -> P,
         watch: impl FnMut(Progress) -> bool,
     ) -> io::Result<RunResult> {
         let plan = self.plan;
-        let clock = Clock::new(plan.scenario.live.dilation, plan.lookahead);
         let (ends, far) = Ends::new(plan, &cut, 0, self.machines);
-        let mut network = Network::far(plan, clock, cut, 0, ends.regions.clone(), far);
-        let mut workers = network.workers(plan, plan.goal(), &mut probe);
+        let mut network = Network::far(plan, cut, 0, outside, (ends.regions.clone(), far));
+        let mut workers = network.workers(plan, goal_of(plan, false), &mut probe);
         let Some((clock, board)) = workers.first().map(Worker::shared) else {
             return Err(io::Error::other("there is nothing to do"));
         };

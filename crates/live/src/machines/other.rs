@@ -21,6 +21,7 @@ use super::{Membership, News};
 use crate::board::Board;
 use crate::clock::{Clock, instant_ns};
 use crate::network::{self, Network};
+use crate::outside::{Outside, Share};
 use crate::several::{self, Nodes};
 use crate::worker::Worker;
 
@@ -71,8 +72,14 @@ pub fn join(
     let setup = wait_for_all(&mut control, &mut interrupted).map_err(wrong)?;
     let read = scenario::read(&setup.scenario, "the first machine's scenario", &[]);
     let read = read.map_err(|error| Problem::new(error.key, error.message));
-    let plan = read.and_then(|read| Plan::new(&read)).inspect_err(|why| refuse(&mut control, &why.to_string()))?;
     let (machine, machines) = (setup.machine as usize, setup.machines as usize);
+    let prepared = read.and_then(|read| {
+        let plan = several::plan(&read, true)?;
+        let cut = Cut::new(&plan, plan.scenario.live.workers as usize * machines);
+        let outside = Outside::open(&plan, &cut, Share::Machine(machine, machines))?;
+        Ok((plan, cut, outside))
+    });
+    let (plan, cut, outside) = prepared.inspect_err(|why| refuse(&mut control, &why.to_string()))?;
     say(&mut control, &agreement::digest(&plan)).map_err(wrong)?;
     let go = answer(&mut control).and_then(|words| Go::parse(&words).map_err(io::Error::other)).map_err(wrong)?;
     if go.others.len() + 1 != machines {
@@ -80,14 +87,15 @@ pub fn join(
     }
     let mut addresses = vec![SocketAddr::new(first.ip(), go.port)];
     addresses.extend(&go.others);
-    let cut = Cut::new(&plan, plan.scenario.live.workers as usize * machines);
     let nodes = Nodes::new(&plan, &cut, machines).count(machine);
     tell(News::Part(machine, machines, nodes));
     let control = RefCell::new(control);
     let part = Part { plan: &plan, me: machine, machines, control, addresses, session: go.session, member };
-    let end = match Probes::new(&plan).is_empty() {
-        true => part.live(cut, socket, || (), watch),
-        false => part.live(cut, socket, || Probes::new(&plan), watch),
+    let losses = outside.losses.clone();
+    let probes = || Probes::new(&plan).telling(losses.as_ref());
+    let end = match probes().is_empty() {
+        true => part.live(cut, outside, socket, || (), watch),
+        false => part.live(cut, outside, socket, probes, watch),
     }
     .map_err(wrong)?;
     Ok(Joined { machine, machines, nodes, end })
@@ -145,14 +153,14 @@ impl Part<'_> {
     fn live<P: Probe>(
         &self,
         cut: Cut,
+        outside: Outside,
         socket: UdpSocket,
         probe: impl FnMut() -> P,
         mut watch: impl FnMut(Progress) -> bool,
     ) -> io::Result<Time> {
         let (plan, me, machines) = (self.plan, self.me, self.machines);
-        let clock = Clock::new(plan.scenario.live.dilation, plan.lookahead);
         let (ends, far) = Ends::new(plan, &cut, me, machines);
-        let mut network = Network::far(plan, clock, cut, me, ends.regions.clone(), far);
+        let mut network = Network::far(plan, cut, me, outside, (ends.regions.clone(), far));
         let mut workers = network.workers(plan, u64::MAX, probe);
         let Some((clock, board)) = workers.first().map(Worker::shared) else {
             return Err(io::Error::other("there is nothing to do"));

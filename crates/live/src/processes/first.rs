@@ -19,7 +19,8 @@ use super::socket;
 use crate::board::PROCESSES_MAX;
 use crate::clock::{Clock, instant_ns};
 use crate::network::{self, Network, Outcome};
-use crate::run::{conclude, run_alone};
+use crate::outside::{Outside, Share};
+use crate::run::{conclude, goal_of, run_alone};
 use crate::several::{self, Nodes, listen, tell_of_lost};
 use crate::shared::{self, Lines, Shared};
 use crate::worker::Worker;
@@ -30,6 +31,9 @@ const LOOK: Span = Span::from_millis(1);
 
 /// So long it waits for a word of another process.
 const PATIENCE: Span = Span::from_secs(30);
+
+/// What a process says when it has all that it needs; otherwise it says what is wrong.
+pub(super) const READY: &[u8] = b"ready";
 
 /// Another process, which ends with this at the latest.
 struct Peer {
@@ -57,10 +61,7 @@ pub fn run_processes(
     command: impl FnMut() -> Command,
     mut watch: impl FnMut(Progress) -> bool,
 ) -> Result<RunResult, Problem> {
-    let plan = Plan::new(scenario)?;
-    if processes > 1 {
-        several::check(&plan)?;
-    }
+    let plan = several::plan(scenario, processes > 1)?;
     let cut = Cut::new(&plan, plan.scenario.live.workers as usize * processes);
     let processes = processes.min(cut.parts()).min(PROCESSES_MAX);
     if processes <= 1 {
@@ -68,10 +69,13 @@ pub fn run_processes(
     }
     // All processes cut alike.
     let cut = Cut::new(&plan, plan.scenario.live.workers as usize * processes);
+    let outside = Outside::open(&plan, &cut, Share::Process(0, processes))?;
+    let losses = outside.losses.clone();
+    let probes = || Probes::new(&plan).telling(losses.as_ref());
     let first = First { plan: &plan, scenario, processes };
-    let mut result = match Probes::new(&plan).is_empty() {
-        true => first.run(cut, command, || (), &mut watch),
-        false => first.run(cut, command, || Probes::new(&plan), &mut watch),
+    let mut result = match probes().is_empty() {
+        true => first.run(cut, outside, command, || (), &mut watch),
+        false => first.run(cut, outside, command, probes, &mut watch),
     }
     .map_err(|error| Problem::new("live.processes", format!("{processes} processes: {error}")))?;
     run_alone(&plan, &mut result, watch);
@@ -88,6 +92,7 @@ impl First<'_> {
     fn run<P: Probe>(
         &self,
         cut: Cut,
+        outside: Outside,
         command: impl FnMut() -> Command,
         mut probe: impl FnMut() -> P,
         watch: impl FnMut(Progress) -> bool,
@@ -100,10 +105,8 @@ impl First<'_> {
             io::ErrorKind::BrokenPipe => io::Error::other("one ended before the run began"),
             _ => error,
         })?;
-        let clock = Clock::new(plan.scenario.live.dilation, plan.lookahead);
-        let flows = plan.goal();
-        let mut network = Network::far(plan, clock, cut, 0, regions, shape.far(0, &files)?);
-        let mut workers = network.workers(plan, flows, &mut probe);
+        let mut network = Network::far(plan, cut, 0, outside, (regions, shape.far(0, &files)?));
+        let mut workers = network.workers(plan, goal_of(plan, false), &mut probe);
         let Some((clock, board)) = workers.first().map(Worker::shared) else {
             return Err(io::Error::other("there is nothing to do"));
         };
@@ -204,7 +207,10 @@ impl First<'_> {
 fn begin(clock: &Clock, peers: &[Option<Peer>]) -> io::Result<()> {
     for peer in peers.iter().flatten() {
         let ready = socket::receive(&peer.stream);
-        ready.map_err(|error| io::Error::other(format!("one ended before the run began ({error})")))?;
+        let ready = ready.map_err(|error| io::Error::other(format!("one ended before the run began ({error})")))?;
+        if ready != READY {
+            return Err(io::Error::other(String::from_utf8_lossy(&ready).into_owned()));
+        }
     }
     let began = instant_ns();
     for peer in peers.iter().flatten() {

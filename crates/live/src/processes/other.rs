@@ -13,9 +13,10 @@ use run::Plan;
 use units::Problem;
 
 use super::ends::Shape;
+use super::first::READY;
 use super::socket;
-use crate::clock::Clock;
-use crate::network::{self, Network};
+use crate::network::{self, FarEnds, Network};
+use crate::outside::{Outside, Share};
 use crate::several;
 use crate::shared::{Lines, Shared};
 use crate::worker::Worker;
@@ -36,24 +37,27 @@ pub fn take_part(socket: OwnedFd) -> Result<(), Problem> {
     let (me, processes) = numbers.map_err(|error| wrong(io::Error::other(error)))?;
     let text = std::str::from_utf8(from.rest()).map_err(|error| wrong(io::Error::other(error)))?;
     let scenario = scenario::read(text, "scenario", &[]).map_err(|error| Problem::new(error.key, error.message))?;
-    let plan = Plan::new(&scenario)?;
+    let plan = several::plan(&scenario, true)?;
     let cut = Cut::new(&plan, plan.scenario.live.workers as usize * processes);
-    match Probes::new(&plan).is_empty() {
-        true => live(&plan, cut, me, processes, &stream, || ()),
-        false => live(&plan, cut, me, processes, &stream, || Probes::new(&plan)),
+    let given = receive_memory(&plan, &cut, me, processes, &stream).map_err(wrong)?;
+    let outside = Outside::open(&plan, &cut, Share::Process(me, processes)).inspect_err(|problem| {
+        // Whoever can't be told is gone, and ends this one, too.
+        let _ = socket::send(&stream, problem.to_string().as_bytes());
+    })?;
+    let losses = outside.losses.clone();
+    let probes = || Probes::new(&plan).telling(losses.as_ref());
+    match probes().is_empty() {
+        true => live(&plan, cut, me, outside, given, &stream, || ()),
+        false => live(&plan, cut, me, outside, given, &stream, probes),
     }
     .map_err(wrong)
 }
 
-fn live<P: Probe>(
-    plan: &Plan,
-    cut: Cut,
-    me: usize,
-    processes: usize,
-    stream: &UnixStream,
-    probe: impl FnMut() -> P,
-) -> io::Result<()> {
-    let shape = Shape::of(plan, &cut, processes);
+/// Memory of the run: what each process says on the board, and the ends of rings.
+type Given = (Vec<Arc<Lines>>, FarEnds);
+
+fn receive_memory(plan: &Plan, cut: &Cut, me: usize, processes: usize, stream: &UnixStream) -> io::Result<Given> {
+    let shape = Shape::of(plan, cut, processes);
     let mut regions = Vec::new();
     for process in 0..processes {
         let file = socket::receive_file(stream)?;
@@ -65,14 +69,25 @@ fn live<P: Probe>(
         let both = || Ok::<_, io::Error>((socket::receive_file(stream)?, socket::receive_file(stream)?));
         files.push(if other == me { None } else { Some(both()?) });
     }
-    let clock = Clock::new(plan.scenario.live.dilation, plan.lookahead);
-    let mut network = Network::far(plan, clock, cut, me, regions, shape.far(me, &files)?);
+    Ok((regions, shape.far(me, &files)?))
+}
+
+fn live<P: Probe>(
+    plan: &Plan,
+    cut: Cut,
+    me: usize,
+    outside: Outside,
+    given: Given,
+    stream: &UnixStream,
+    probe: impl FnMut() -> P,
+) -> io::Result<()> {
+    let mut network = Network::far(plan, cut, me, outside, given);
     let mut workers = network.workers(plan, u64::MAX, probe);
     let Some((clock, board)) = workers.first().map(Worker::shared) else {
         return Err(io::Error::other("there is nothing to do"));
     };
     let begin = || -> io::Result<()> {
-        socket::send(stream, b"ready")?;
+        socket::send(stream, READY)?;
         let began = socket::receive(stream)?;
         let began = began.as_slice().try_into().map_err(|_| io::Error::other("no time to begin at"))?;
         clock.start_at(u64::from_le_bytes(began));

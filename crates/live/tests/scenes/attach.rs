@@ -8,9 +8,10 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use clearway_live::{RunResult, run};
+use clearway_live::{RunResult, run, run_processes};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
+use crate::processes::command;
 use crate::run::{column, finding, read};
 
 /// Namespaces, deleted when this goes.
@@ -56,15 +57,20 @@ fn address(host: u8) -> Ipv4Addr {
     Ipv4Addr::new(10, 77, 0, host + 1)
 }
 
-/// Lets a scenario live while `programs` run in a thread of their own.
+/// Lets a scenario live, in one process, while `programs` run in a thread of their own.
 fn live_with(text: &str, sets: &[(String, String)], programs: impl FnOnce() + Send) -> RunResult {
+    live_in(1, text, sets, programs)
+}
+
+/// The same, in several.
+fn live_in(processes: usize, text: &str, sets: &[(String, String)], programs: impl FnOnce() + Send) -> RunResult {
     let sets: Vec<(&str, &str)> = sets.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
     let scenario = read(text, &sets);
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let mut programs = Some(programs);
         let mut running = None;
-        run(&scenario, |_| {
+        run_processes(&scenario, processes, command, |_| {
             // The first look is when the network lives.
             if let Some(programs) = programs.take() {
                 let over = &over;
@@ -112,17 +118,30 @@ end = "60s"
 
 #[test]
 fn tcp_and_udp_cross_the_fabric_between_namespaces() {
-    cross(TWO, "one");
+    cross(TWO, "one", 1);
 }
 
 #[test]
 fn they_do_so_between_workers() {
-    cross(RACKS, "racks");
+    cross(RACKS, "racks", 1);
+}
+
+#[test]
+fn they_do_so_between_processes() {
+    cross(RACKS, "processes", 2);
+}
+
+/// Each process opens the devices of its own hosts; what it can't open it says, and nothing has run.
+#[test]
+fn what_another_process_cannot_attach_is_said() {
+    let scenario = read(RACKS, &[("live.attach.host3", "netns:no-such-namespace")]);
+    let problem = run_processes(&scenario, 2, command, |_| false).expect_err("there is none").to_string();
+    assert!(problem.contains("live.attach.host3: there is no network namespace \"no-such-namespace\""), "{problem}");
 }
 
 /// Bytes arrive as they were sent, and take as long as the links say.
 #[expect(clippy::disallowed_methods, reason = "the real clock, by which programs live")]
-fn cross(text: &str, test: &str) {
+fn cross(text: &str, test: &str, processes: usize) {
     let spaces = match Namespaces::new(2, test) {
         Ok(spaces) => spaces,
         Err(why) => {
@@ -136,7 +155,7 @@ fn cross(text: &str, test: &str) {
     let content: Vec<u8> = (0..3_000_000u32).map(|byte| (byte / 3) as u8).collect();
     let spaces = &spaces;
     let content = &content;
-    let result = live_with(text, &sets, || {
+    let result = live_in(processes, text, &sets, || {
         std::thread::scope(|scope| {
             let (told, ready) = std::sync::mpsc::channel();
             scope.spawn(move || {
@@ -169,6 +188,7 @@ fn cross(text: &str, test: &str) {
         });
     });
     assert_eq!((result.info.ended, &result.info.digest[..4]), ("interrupted", "none"));
+    assert_eq!((result.info.processes, result.info.lost_processes.len()), (processes, 0));
     for name in ["bytes conserved", "content right"] {
         assert!(finding(&result, name), "{:#?}", result.info.audit);
     }

@@ -2,13 +2,13 @@
 
 use catalogue::{LinkControl, Sharing, Transport};
 use clearway_live::frame::{Codec, Frame, Refusal};
-use node::packet::flags::TELEMETRY;
+use node::packet::flags::{TELEMETRY, TRIMMED};
 use node::retry::RetryMessage;
 use node::telemetry::HopRecord;
 use node::{Packet, Telemetry};
 use proptest::prelude::*;
 use run::{Journey, Plan};
-use units::{Duration, HostId, LinkId, Rate, SwitchId, Time};
+use units::{Duration, FlowId, HostId, LinkId, Rate, SwitchId, Time};
 
 const HOSTS: u32 = 8;
 const LINKS: u32 = 16;
@@ -19,6 +19,7 @@ fn codec(transports: &[Transport]) -> Codec<'_> {
         flow_control: &LinkControl::None,
         sharing: &Sharing::PhysicalQueue,
         retry: true,
+        outside: None,
         hosts: HOSTS,
         links: LINKS,
     }
@@ -215,6 +216,36 @@ fn messages_of_link_level_retry_are_read_back() {
         assert_eq!(read, Ok(Some(message)));
         assert_eq!(Codec { retry: false, ..codec }.parse(&bytes).map(|_| ()), Err(Refusal::Transport));
     }
+}
+
+/// Packets of attached hosts travel between processes with their bytes, which a device is to get.
+#[test]
+fn packets_of_attached_hosts_are_read_back_if_they_are_ip_packets() {
+    let transports = transports();
+    let outside = transports.len() as u8;
+    let codec = Codec { outside: Some(outside), ..codec(&transports) };
+    let read = |content: &[u8], flags: u8| {
+        let mut packet = Packet::bare(FlowId(7), HostId(1), HostId(2));
+        (packet.transport, packet.flags, packet.wire_bytes) = (outside, flags, 60);
+        packet.payload_bytes = content.len() as u16;
+        let journey = Journey { sent: Time::ZERO, queued: [Duration::ZERO; 3], serialised: Duration::ZERO };
+        let (link, number, gone, tail_lag_ps) = (LinkId(3), 1, Time::from_us(1), 0);
+        let (queue, retry, telemetry) = (0, 0, Telemetry::default());
+        let frame = Frame { link, number, gone, tail_lag_ps, packet, journey, queue, retry, telemetry, content };
+        let mut bytes = Vec::new();
+        codec.emit(&frame, &mut bytes);
+        assert_eq!(Codec { outside: None, ..codec }.parse(&bytes).map(|_| ()), Err(Refusal::Transport));
+        codec.parse(&bytes).map(|frame| (frame.packet, frame.content.to_vec()))
+    };
+    for (first, length) in [(0x45, 20), (0x46, 24), (0x60, 40)] {
+        let content = [&[first][..], &vec![1; length - 1]].concat();
+        let (packet, got) = read(&content, 0).expect("an IP packet");
+        assert_eq!((got, packet.flow, packet.dst), (content.clone(), FlowId(7), HostId(2)));
+        assert_eq!(read(&content[..length - 1], 0), Err(Refusal::Packet));
+    }
+    assert_eq!(read(&[], 0), Err(Refusal::Packet));
+    assert_eq!(read(&[0x44; 40], 0), Err(Refusal::Packet));
+    assert!(read(&[], TRIMMED).is_ok());
 }
 
 #[test]

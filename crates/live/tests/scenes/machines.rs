@@ -13,7 +13,7 @@ use units::Problem;
 
 use crate::attach::Namespaces;
 use crate::processes::alike;
-use crate::run::{column, finding, read, sound};
+use crate::run::{blocks, column, finding, read, sound};
 
 const AT: &str = "CLEARWAY_TEST_JOIN";
 const LISTEN: &str = "CLEARWAY_TEST_LISTEN";
@@ -114,6 +114,86 @@ fn the_history_is_the_simulators_on_any_number_of_machines() {
         assert_eq!(column(&result.tables, "machines", "nodes").iter().sum::<u64>(), 14);
         assert!(matches!(news.last(), Some(News::Part(0, ..))), "{news:?}");
     }
+}
+
+/// Each machine opens the device of its own host; what has been sent through both is in one table.
+#[test]
+fn attached_hosts_of_two_machines_reach_each_other() {
+    let spaces = match Namespaces::new(2, "far") {
+        Ok(spaces) => spaces,
+        Err(why) => {
+            // By the stream itself: what a test that passes prints is not shown.
+            let _ = writeln!(std::io::stderr(), "skipped, attached hosts: {why}");
+            return;
+        }
+    };
+    let names = [0, 1].map(|space| format!("netns:{}", spaces.0[space]));
+    let more = [("live.attach.host0", &names[0][..]), ("live.attach.host7", &names[1]), ("measure.end", "4ms")];
+    let scenario = read(RACKS, &more);
+    let (result, _) = first(&scenario, 2, "127.0.0.1:0", |port, lives| {
+        std::thread::scope(|scope| {
+            scope.spawn(move || joins(port, None, &token(), "this").expect("it is let in"));
+            while !lives.load(Ordering::SeqCst) {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            let spaces = &spaces;
+            scope.spawn(move || {
+                spaces.enter(1);
+                let udp = UdpSocket::bind("10.77.0.8:5002").expect("its own address");
+                udp.set_read_timeout(Some(Duration::from_secs(5))).expect("a timeout");
+                let mut buffer = [0; 100];
+                for _ in 0..3 {
+                    let (count, from) = udp.recv_from(&mut buffer).expect("a datagram");
+                    udp.send_to(&buffer[..count], from).expect("an answer");
+                }
+            });
+            spaces.enter(0);
+            let udp = UdpSocket::bind("10.77.0.1:0").expect("its own address");
+            udp.set_read_timeout(Some(Duration::from_millis(300))).expect("a timeout");
+            let mut answers = 0;
+            // The other may not listen yet.
+            for _ in 0..10 {
+                udp.send_to(b"there?", "10.77.0.8:5002").expect("a question");
+                answers += usize::from(udp.recv_from(&mut [0; 100]).is_ok());
+                if answers == 3 {
+                    break;
+                }
+            }
+            assert_eq!(answers, 3);
+        });
+    });
+    let result = result.expect("it can be run");
+    assert_eq!((result.info.ended, result.info.machines, &result.info.digest[..4]), ("horizon", 2, "none"));
+    assert_eq!(column(&result.tables, "attached", "received_packets").iter().filter(|&&count| count >= 3).count(), 2);
+}
+
+/// Each machine captures what its nodes send, and what is lost at them, in a file of its own.
+#[test]
+fn machines_capture_what_is_theirs() {
+    let folder = std::env::temp_dir().join(format!("clearway-machines-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let path = |name: &str| folder.join(name).display().to_string();
+    let scenario = read(RACKS, &[("live.capture.spine0", path("spine.pcapng").as_str())]);
+    let (result, _) = first(&scenario, 2, "127.0.0.1:0", |port, _| {
+        joins(port, None, &token(), "this").expect("it is let in");
+    });
+    sound(&result.expect("it can be run"));
+    let written = ["spine.pcapng", "spine.1.pcapng"].map(|name| std::fs::read(path(name)).expect("the file"));
+    std::fs::remove_dir_all(&folder).expect("it is ours");
+    let [one, other] = [blocks(&written[0]), blocks(&written[1])];
+    // A section and eight interfaces, both ways of four links; then packets.
+    let kind = |block: &[u8]| u32::from_le_bytes(block[..4].try_into().expect("four bytes"));
+    let packets = |of: &[&[u8]]| of.iter().filter(|block| kind(block) == 6).count();
+    assert!(packets(&one) > 50 && packets(&other) > 50, "{} and {}", packets(&one), packets(&other));
+    let plan = ::run::Plan::new(&read(RACKS, &[])).expect("a plan");
+    let places = std::collections::BTreeMap::from([("spine0".to_owned(), "spine.pcapng".to_owned())]);
+    let links = sim::Capturing::new(&plan, sim::capture::wanted(&plan, &places, "pcap").expect("it is there"), 1 << 24);
+    sim::run_captured(&plan, sim::Execution { threads: 1, parts: None }, Some(&links), |_| false);
+    let content = links.contents(&plan).expect("the default network").remove(0);
+    let simulated = blocks(&content.blocks);
+    assert_eq!(packets(&one) + packets(&other), packets(&simulated));
+    let begin = simulated.len() - packets(&simulated);
+    assert_eq!((one.len() - packets(&one), other.len() - packets(&other)), (begin, begin));
 }
 
 /// Nothing of this stops the others, and all of it is said or counted.

@@ -9,7 +9,7 @@ use crate::run::{INCAST, NOISY, finding, read, sound};
 
 const PART: &str = "CLEARWAY_TEST_PART";
 
-fn command() -> Command {
+pub(crate) fn command() -> Command {
     let mut command = Command::new(std::env::current_exe().expect("this is a program"));
     command.args(["--exact", "processes::part", "--ignored"]).env(PART, "1");
     command

@@ -7,10 +7,12 @@ use std::time::Duration;
 
 use catalogue::Transport;
 use clearway_live::frame::{Codec, Frame, Refusal};
-use clearway_live::{RunResult, run, run_at};
+use clearway_live::{RunResult, run, run_at, run_processes};
 use run::{Data, Journey, Plan, Table};
 use scenario::Scenario;
 use units::{HostId, LinkId, Time};
+
+use crate::processes;
 
 /// 8 hosts on a switch at 50 Mbps; every host sends one message and gets one, so no queue grows.
 const PERMUTATION: &str = r#"
@@ -401,7 +403,7 @@ fn hostile_bytes_are_counted_and_dropped() {
     host.wake(Time::ZERO);
     let packet = host.pull(Time::ZERO).expect("it has something to say");
     let (transports, flow_control, sharing) = (&*plan.transports, &plan.scenario.flow_control, &plan.scenario.sharing);
-    let codec = Codec { transports, flow_control, sharing, retry: false, hosts: 8, links: 16 };
+    let codec = Codec { transports, flow_control, sharing, retry: false, outside: None, hosts: 8, links: 16 };
     let content = vec![7; packet.payload_bytes.into()];
     let stop = AtomicBool::new(false);
     let result = std::thread::scope(|scope| {
@@ -531,7 +533,8 @@ fn a_simulated_link_is_captured_as_a_live_one() {
 }
 
 /// What is lost at the end of a captured link is in its file, with the reason, as in a simulation's: for want of room
-/// in the switch there, or on the link itself. Only the order may differ, since another worker says it.
+/// in the switch there, or on the link itself. Only the order may differ, since another worker says it, or another
+/// process.
 #[test]
 fn a_live_capture_has_what_was_lost_and_why() {
     let folder = std::env::temp_dir().join(format!("clearway-losses-{}", std::process::id()));
@@ -558,24 +561,28 @@ fn a_live_capture_has_what_was_lost_and_why() {
             flows = 7
             "#
         );
-        let live = run(&read(&text, &[(&format!("live.capture.{name}"), path.as_str())]), |_| false);
-        sound(&live.expect("it can be run"));
-        let written = std::fs::read(&path).expect("the file");
         let plan = Plan::new(&read(&text, &[])).expect("a plan");
         let places = std::collections::BTreeMap::from([(name.to_owned(), path.clone())]);
         let wanted = sim::capture::wanted(&plan, &places, "pcap").expect("it is there");
         let links = sim::Capturing::new(&plan, wanted, 1 << 20);
         sim::run_captured(&plan, sim::Execution { threads: 1, parts: None }, Some(&links), |_| false);
         let content = links.contents(&plan).expect("the default network").remove(0);
-        assert_eq!(blocks(&written), blocks(&content.blocks), "{name}, {setting}");
         let says = |block: &&[u8]| String::from_utf8_lossy(block).contains(&format!("lost: {why}"));
-        assert!(blocks(&written).iter().any(says), "{name}: nothing was {why}");
+        assert!(blocks(&content.blocks).iter().any(says), "{name}: nothing was {why}");
+        for processes in [1, 2] {
+            let scenario = read(&text, &[(&format!("live.capture.{name}"), path.as_str())]);
+            let live = run_processes(&scenario, processes, processes::command, |_| false).expect("it can be run");
+            sound(&live);
+            assert_eq!(live.info.processes, processes);
+            let written = std::fs::read(&path).expect("the file");
+            assert_eq!(blocks(&written), blocks(&content.blocks), "{name}, {setting}, {processes} processes");
+        }
     }
     std::fs::remove_dir_all(&folder).expect("it is ours");
 }
 
 /// The blocks of a pcapng file, sorted.
-fn blocks(mut bytes: &[u8]) -> Vec<&[u8]> {
+pub(crate) fn blocks(mut bytes: &[u8]) -> Vec<&[u8]> {
     let mut blocks = Vec::new();
     while let Some(length) = bytes.get(4..8) {
         let length = u32::from_le_bytes(length.try_into().expect("four bytes")) as usize;
