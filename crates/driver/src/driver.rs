@@ -12,21 +12,21 @@ use crate::{Carrier, End, HostSlot, Leaving, Links, Place, Probe, SwitchSlot, Vi
 
 /// One part of a network: some of its nodes and the ends of their links.
 pub struct Driver<C: Carrier, P: Probe> {
-    /// Links, packets, and what is due when.
+    /// Links, packets, and the agenda of events.
     pub links: Links<C>,
     /// Its switches, in the order of their ids.
     pub switches: Vec<SwitchSlot>,
     /// Its hosts, in the order of their ids.
     pub hosts: Vec<HostSlot>,
-    /// What is observed.
+    /// The probe that observes this part.
     pub probe: P,
     /// Packets that came out of links: each link once.
     pub packet_hops: u64,
     /// Payload that hosts have received, what was sent again included.
     pub delivered_bytes: u64,
-    /// Things that were due and done.
+    /// Events that were processed.
     pub events: u64,
-    /// What happens, for who looks for a period in it; only with a probe.
+    /// A log of events for the search for a period; only with a probe.
     pub log: Option<Box<Log>>,
     pub(crate) timeline: Timeline,
     /// Whether there are other parts, which have had the cache since its last window.
@@ -89,7 +89,7 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
         self.links.agenda.set(TIMELINE, self.timeline.next_at());
     }
 
-    /// Does all that is due before `end`.
+    /// Processes all events that are due before `end`.
     pub fn advance(&mut self, end: Time) {
         let firsts = self.firsts();
         let events_before = self.events;
@@ -106,7 +106,7 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
         self.busy = self.events - events_before > self.links.pipes.len() as u64 / 4;
     }
 
-    /// Asks for what a busy part will need before `end`.
+    /// Prefetches the memory that a busy part will touch before `end`.
     fn warm_up(&self, end: Time) {
         for pipe in &self.links.pipes {
             if pipe.packets.next_at() < end {
@@ -117,7 +117,7 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
         self.switches.iter().for_each(|slot| slot.switch.prefetch_ports());
     }
 
-    /// A packet comes from outside to a host, which is attached to something.
+    /// A packet from outside enters the network at an attached host.
     pub fn offer(&mut self, host: usize, packet: Packet) {
         self.hosts[host].host.offer(packet);
     }

@@ -37,7 +37,7 @@ pub struct HostPort {
     pub lost: (u64, u64),
 }
 
-/// A switch, and the history of what came to it.
+/// A switch, and a digest of the packets that arrived at it.
 pub struct SwitchSlot {
     /// Its id in the fabric.
     pub id: u32,
@@ -55,19 +55,19 @@ pub(crate) fn hash_arrival(digest: u64, now: Time, packet: &Packet) -> u64 {
     hash_what(digest, now, what(packet))
 }
 
-/// What of a packet goes into a digest.
+/// The fields of a packet that go into a digest.
 #[inline]
 fn what(packet: &Packet) -> u64 {
     what_of(packet.flow, size_of(packet))
 }
 
-/// What of it is not its flow.
+/// Those fields, except the flow.
 #[inline]
 pub(crate) fn size_of(packet: &Packet) -> u64 {
     u64::from(packet.wire_bytes) << 16 | u64::from(packet.class) << 8 | u64::from(packet.flags)
 }
 
-/// The same, of a packet of this size and flow.
+/// The digest's fields of a packet of this size and flow.
 #[inline]
 pub(crate) fn what_of(flow: FlowId, size: u64) -> u64 {
     (u64::from(flow.0) << 32 ^ size).rotate_left(17)

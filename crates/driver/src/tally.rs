@@ -34,7 +34,7 @@ impl Tally {
         tally
     }
 
-    /// Both together.
+    /// The sum of two parts' bytes.
     pub fn and(self, other: Tally) -> Tally {
         Tally {
             sent: self.sent + other.sent,

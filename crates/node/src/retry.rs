@@ -77,9 +77,9 @@ impl RetrySpec {
 /// A message of the receiving end of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RetryMessage {
-    /// All up to this number have come.
+    /// All packets up to this number have arrived.
     Ack(u16),
-    /// All up to this number have come, and those behind it must come again.
+    /// All packets up to this number have arrived, and the packets after it must be sent again.
     Nack(u16),
 }
 
@@ -255,14 +255,15 @@ impl<K> RetrySender<K> {
 /// The receiving end of a link.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RetryReceiver {
-    /// Number of the packet that is to come.
+    /// The number of the next packet.
     expected: u16,
-    /// Whether it was asked for since the last that came.
+    /// Whether a repetition was asked for since the last packet that arrived in order.
     asked: bool,
 }
 
 impl RetryReceiver {
-    /// A packet has come with this number, damaged or not. Returns whether it goes on, and what is to be said.
+    /// A packet with this number has arrived, damaged or not. Returns whether it is passed on, and the message to the
+    /// sender.
     pub fn comes(&mut self, number: u16, damaged: bool) -> (bool, Option<RetryMessage>) {
         let last = self.expected.wrapping_sub(1);
         let ahead = number.wrapping_sub(self.expected);
@@ -286,7 +287,7 @@ impl RetryReceiver {
     }
 }
 
-/// What the receiving end of a link has to say, by the link back.
+/// The messages that the receiving end of a link sends on the link back.
 pub struct RetrySpeaker {
     spacing: Duration,
     /// The next message. One that asks is not replaced by one that does not.

@@ -39,15 +39,15 @@ pub struct Entities {
 /// A request of one member of an entity.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Asked {
-    /// Whose.
+    /// The entity.
     pub entity: u16,
     /// Which of the entity's requests.
     pub index: usize,
-    /// Which part of the entity, over all entities.
+    /// The part's number, counted over all entities.
     member: u32,
-    /// Which part of it.
+    /// Which part of the entity it is for.
     pub part: Part,
-    /// Whether what it asks for is its cap, whatever others leave.
+    /// Whether the requested rate is also its cap, even when others leave bandwidth unused.
     pub capped: bool,
     /// Whether the threshold of marks follows from the AQ's rate: the entity sets none.
     pub derive_threshold: bool,
@@ -71,14 +71,14 @@ pub struct Asked {
     pub receivers: Vec<HostId>,
 }
 
-/// What an AQ is for.
+/// Which part of an entity an AQ is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Part {
     /// All of an entity.
     Whole,
-    /// A host of it, by its number.
+    /// One host of the entity.
     Host(HostId),
-    /// A flow of it.
+    /// One flow of the entity.
     Flow(FlowId),
 }
 
@@ -172,7 +172,7 @@ impl Entities {
         [self.of_class[usize::from(flow.class)], host(flow.src), host(flow.dst)]
     }
 
-    /// The same of a packet from outside, which belongs to its hosts alone.
+    /// The same for a packet from outside, which has the tags of its two hosts and of no flow.
     #[inline]
     pub fn of_outside(&self, packet: &Packet) -> [Option<u16>; 3] {
         [None, self.of_host[packet.src.index()], self.of_host[packet.dst.index()]]

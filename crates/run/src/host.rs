@@ -65,7 +65,7 @@ pub struct Host {
     /// Flows of this host that have ended: completed, rejected or failed; and parts of jobs here whose ranks have done
     /// everything.
     pub ended: u64,
-    /// Digest of what came in, for a driver that keeps one.
+    /// Digest of the packets that arrived, for a driver that keeps one.
     pub digest: u64,
 }
 
@@ -75,7 +75,7 @@ enum Link {
     Open,
     /// By one link, whose switch may tell it to hold something back.
     Controlled(Nic),
-    /// By several.
+    /// By several links.
     Several(Box<Homes>),
 }
 
@@ -109,17 +109,17 @@ impl Link {
     }
 }
 
-/// Packets from outside the run: of a host that is a device of the machine.
+/// Packets of an attached host: they come from a device of the machine, and not from a transport.
 struct Outside {
-    /// The transport that they name.
+    /// The number that these packets have for a transport.
     transport: u8,
     /// Their class.
     class: u8,
-    /// Those that wait for the NIC.
+    /// Packets that wait for the NIC.
     packets: VecDeque<Packet>,
-    /// Those that the NIC has taken and holds, because their flow is paused.
+    /// Packets that the NIC has taken and holds, because their flow is paused.
     held: usize,
-    /// What has become of those that came to it, until the driver asks.
+    /// What became of packets that arrived for it since the driver last asked.
     came: Came,
 }
 
@@ -260,7 +260,7 @@ impl Host {
         self.outside.as_ref().map_or(0, |outside| outside.packets.len() + outside.held)
     }
 
-    /// Whether packets that come wait until the host has taken in those before them.
+    /// Whether arriving packets wait until the host has taken in those before them (`host.intake_rate`).
     pub fn limits_intake(&self) -> bool {
         self.receive_limit.is_some()
     }
@@ -282,7 +282,7 @@ impl Host {
         self.id
     }
 
-    /// When something happens here though no packet comes.
+    /// The time of the host's next own event: a flow's start or a deadline.
     #[inline]
     pub fn next_at(&self) -> Time {
         let start = self.starts.peek().map_or(Time::MAX, |start| start.0.0);
@@ -357,7 +357,7 @@ impl Host {
         }
     }
 
-    /// A start or a deadline has come.
+    /// The time of a flow's start or of a deadline has come.
     pub fn wake(&mut self, now: Time) {
         if self.receive_limit.is_some() {
             self.drain_received(now);

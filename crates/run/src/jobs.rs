@@ -95,22 +95,22 @@ pub struct HostJobs {
     out: Vec<MessageId>,
     /// By flow on a connection that is leaving: how many of its bytes have not left.
     leaving: FxHashMap<FlowId, u64>,
-    /// What they are told and start, for who tells them again what is alike.
+    /// The log of what these ranks were told and started, while a period is searched for (`sim/src/ahead/turnover.rs`).
     log: Option<Vec<(Time, Told)>>,
 }
 
-/// What ranks of a host are told, and what they do.
+/// An event at the ranks of a host: something that they were told, or a flow that they started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Told {
-    /// It is time to act by themselves.
+    /// The time came at which a rank acts by itself, such as the end of a computation.
     Woken,
-    /// A flow has come whole.
+    /// A flow has been delivered whole.
     Delivered(FlowId),
-    /// The sender of a flow, here, knows that it has.
+    /// The sender of a flow, at this host, knows that it has been delivered.
     Completed(FlowId),
     /// The last byte of a flow has left.
     Left(FlowId),
-    /// They start a flow.
+    /// A rank started a flow.
     Starts(FlowId),
 }
 
@@ -208,7 +208,7 @@ impl HostJobs {
         ended
     }
 
-    /// Bytes of a flow leave this host. Tells what starts when those were its last.
+    /// Bytes of a flow leave this host. If they were the last of the flow, the ranks may start others: says which.
     pub fn leaving(&mut self, now: Time, flow: FlowId, bytes: u64, start: impl FnMut(FlowId)) -> u64 {
         let Some(left) = self.leaving.get_mut(&flow) else { return 0 };
         *left = left.saturating_sub(bytes);
@@ -232,12 +232,12 @@ impl HostJobs {
         }
     }
 
-    /// From now on, what ranks are told and start is noted.
+    /// Begins the log of what ranks are told and start.
     pub fn begin_log(&mut self) {
         self.log = Some(Vec::new());
     }
 
-    /// What has been noted; nothing more is.
+    /// Ends the log, and returns it.
     pub fn take_log(&mut self) -> Vec<(Time, Told)> {
         self.log.take().unwrap_or_default()
     }
@@ -271,8 +271,8 @@ impl HostJobs {
         self.leaving.clone_from(&other.leaving);
     }
 
-    /// Goes over where the ranks stand. What they are told when flows begin and end moves them: who repeats a time in
-    /// which that happens tells them again.
+    /// Goes over the ranks' progress. Only beginnings and ends of flows move it: whoever skips a period with such
+    /// events tells them to the ranks again ([`HostJobs::tell_again`]).
     pub fn walk(&mut self, walk: &mut Walk, flows: &FlowTable) {
         for part in &self.parts {
             let (waiting, behind) = part.progress.waiting();

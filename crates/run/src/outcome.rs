@@ -12,11 +12,11 @@ use scenario::{Completion, Scenario};
 pub struct FlowRecord {
     /// The flow.
     pub flow: FlowId,
-    /// When an application was told.
+    /// When the application was notified.
     pub at: Time,
     /// When it happened in the network. Earlier than `at` where a machine is late, in a live run.
     pub due: Time,
-    /// What.
+    /// The event.
     pub fate: FlowEvent,
 }
 
@@ -25,7 +25,7 @@ pub struct FlowRecord {
 pub struct Measured {
     /// The flow.
     pub flow: FlowId,
-    /// What; ends in its unit.
+    /// The name of the quantity; ends in its unit.
     pub what: &'static str,
     /// How much.
     pub value: u64,
@@ -40,16 +40,16 @@ pub enum FlowEvent {
     Resubmitted,
     /// The receiver has its last byte.
     Delivered {
-        /// What the packet went through that it came in.
+        /// How the packet with that last byte spent its time.
         journey: Journey,
         /// Index of the transport that brought it.
         transport: u8,
     },
-    /// The sender knows.
+    /// The sender knows that all has been delivered.
     Completed {
         /// Data packets sent for it.
         sent_packets: u64,
-        /// Those that had been sent before.
+        /// Retransmissions among these packets.
         resent_packets: u64,
     },
     /// The network refused it.
@@ -111,7 +111,7 @@ pub struct Flows {
     pub started: Vec<u64>,
     /// When its receiver had its last byte.
     pub delivered: Vec<u64>,
-    /// When its sender knew.
+    /// When its sender knew that.
     pub completed: Vec<u64>,
     /// The same three by the network's time, where a machine was late.
     by_network: Option<[Vec<u64>; 3]>,
@@ -121,11 +121,11 @@ pub struct Flows {
     delivered_over: Vec<u32>,
     sent_packets: Vec<u64>,
     resent_packets: Vec<u64>,
-    /// How it stands.
+    /// Its status at the end of the run.
     pub status: Vec<Status>,
     reason: Vec<u32>,
     reasons: Vec<String>,
-    /// Flows of which a host said the same twice.
+    /// Flows for which a host reported the same event twice: a fault.
     pub said_twice: u64,
 }
 
@@ -133,9 +133,9 @@ pub struct Flows {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Status {
-    /// Its sender knows that it is there.
+    /// It was delivered, and its sender knows.
     Completed,
-    /// It is there; its sender does not know yet.
+    /// It was delivered; its sender does not know yet.
     Delivered,
     /// The network refused it.
     Rejected,

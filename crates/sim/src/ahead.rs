@@ -37,11 +37,11 @@ use crate::part::Part;
 /// What was skipped.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Skipped {
-    /// How often.
+    /// How many times periods were skipped.
     pub skips: u64,
     /// Simulated time, in picoseconds.
     pub time_ps: u64,
-    /// Of it, what was skipped by average rates, though the state had not recurred.
+    /// The part of that time that was skipped by average rates, though the state had not recurred.
     pub estimated_ps: u64,
     /// Packets that passed a link in that time, each link once.
     pub packet_hops: u64,
@@ -52,13 +52,13 @@ pub struct Skipped {
 
 /// Listening begins with the time that so many full packets take on a host's link.
 const FIRST_PACKETS: u64 = 24;
-/// It never takes longer than so many packets do.
+/// The longest time of listening, in full packets.
 const MOST_PACKETS: u64 = 24 << 9;
-/// As long as it has been in vain less often than this, it does not take longer.
+/// Listening takes longer only after it has found nothing this many times.
 const EAGER: u32 = 4;
-/// So many times it does not ask whether it pays.
+/// For the first so many times nobody asks whether listening pays.
 const HOPE: u64 = 64;
-/// Where it does not pay, it pauses for so many times as long.
+/// Where listening does not pay, nobody listens for so many times as long.
 const PAUSE: u64 = 8;
 /// Each time that it has listened so often in vain, the pause grows by as much again ...
 const IN_VAIN: u64 = 32;
@@ -66,9 +66,9 @@ const IN_VAIN: u64 = 32;
 const MOST_PAUSES: u64 = 16;
 /// In approximate mode, flows are observed for so many spans of time, less one.
 const OBSERVED: usize = 5;
-/// They are steady if what they do in these differs by no more than this share (Wormhole, NSDI 2026, takes 5%).
+/// Flows are steady if their rates in these spans differ by no more than this share (Wormhole, NSDI 2026, takes 5%) ...
 const THETA: f64 = 0.05;
-/// And if each has come further by so many packets in each.
+/// ... and if each flow has sent at least so many packets in each span.
 const LEAST_PACKETS: u64 = 16;
 /// Two observations agree if they differ by no more than this share.
 const AGREES: f64 = 0.02;
@@ -94,7 +94,7 @@ struct Run<'a, P: Probe, W: FnMut(Time, u64) -> bool> {
     bounds: Bounds,
     watch: W,
     headers: Arc<[HeaderWalk]>,
-    /// All that was due before has happened.
+    /// All events before this time have been processed.
     now: Time,
     windows: u64,
     /// What flows did when they were first observed to be steady, and for how many times as long the next observation
@@ -102,9 +102,9 @@ struct Run<'a, P: Probe, W: FnMut(Time, u64) -> bool> {
     trusted: Option<(Steady, u64)>,
     /// How many values the last notes had.
     values: u64,
-    /// How often it has listened.
+    /// How many times it has listened.
     listened: u64,
-    /// How often of late, without a skip.
+    /// How many times it has listened since the last skip.
     in_vain: u64,
     /// Whether something did not say how its state moves.
     refused: bool,
@@ -453,7 +453,7 @@ type Renamed = FxHashMap<FlowId, FlowId>;
 /// What happens in a period.
 struct Period {
     length: Duration,
-    /// When the one ended that was logged.
+    /// When the logged period ended.
     end: Time,
     /// By part.
     logs: Vec<Log>,
@@ -473,7 +473,7 @@ impl Period {
     }
 }
 
-/// What has come to each node since then: the time since what came before it, and what it was.
+/// By node, what arrived since then: the time since the arrival before, and the digest of the packet.
 fn by_node(log: &Log, since: Time) -> Vec<Vec<(u64, u64)>> {
     let nodes = log.arrivals.iter().map(|of| of.node as usize + 1).max().unwrap_or(0);
     let mut last = vec![None; nodes];

@@ -10,13 +10,13 @@ use units::{FlowId, HostId, Time};
 
 use crate::{HostSlot, Probe, Wants, Whole};
 
-/// What has come to the hosts of a part that are asked about.
+/// The data packets that arrived at the part's hosts of `measure.arrivals`.
 pub(crate) struct Arrivals {
     hosts: BTreeSet<HostId>,
     noted: Vec<Arrival>,
 }
 
-/// In the order of a host's time; hosts in that of their ids.
+/// Sorted by host, then by time.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Arrival {
     at: Time,
@@ -26,7 +26,7 @@ struct Arrival {
 }
 
 impl Arrivals {
-    /// None if no host is asked about.
+    /// None if `measure.arrivals` names no host.
     pub fn new(plan: &Plan) -> Option<Arrivals> {
         (!plan.arrivals.is_empty()).then(|| Arrivals { hosts: plan.arrivals.clone(), noted: Vec::new() })
     }

@@ -38,7 +38,7 @@ struct Noting {
     file: usize,
     sent: Vec<Row>,
     lost: Vec<Row>,
-    /// There was no room for what came after.
+    /// The limit was reached, and later packets are missing.
     full: bool,
 }
 
@@ -74,7 +74,7 @@ pub struct Lost {
 /// Tells of packets that are lost at the receiving ends of captured links, while a run goes on.
 #[derive(Clone, Default)]
 pub struct TellsLosses {
-    /// By receiving end: which link of its file, and who writes that.
+    /// By receiving end: the interface of the link in its file, and where its losses are sent.
     ends: BTreeMap<Place, Vec<(u32, Sender<Lost>)>>,
 }
 
@@ -84,7 +84,7 @@ impl TellsLosses {
         None
     }
 
-    /// Of a link, which is this interface of its file, `to` is told.
+    /// Losses of this link, which is interface `interface` of its file, are sent to `to`.
     pub fn tell(&mut self, plan: &Plan, link: LinkId, interface: u32, to: Sender<Lost>) {
         self.ends.entry(receiver(plan, link)).or_default().push((interface, to));
     }
@@ -171,7 +171,7 @@ impl Captured {
         None
     }
 
-    /// A part's share of what is to be captured.
+    /// The captured links of a part.
     pub fn of(of: Arc<Capturing>) -> Captured {
         let noting = (0..of.files.len()).map(|file| Noting { file, ..Noting::default() }).collect();
         Captured { of, noting }

@@ -75,12 +75,12 @@ struct Row {
     waiting: Range<usize>,
 }
 
-/// How a promise was kept.
+/// How often a flow control's promise was kept and broken.
 #[derive(Clone, Copy, Default)]
 struct Kept {
     /// Packets in queues that a root holds, a packet once an event.
     held_packets: u64,
-    /// Those whose path does not meet that root.
+    /// Packets among them whose path does not pass that root.
     wrong_packets: u64,
     /// The same for queues that several roots share because none was free, which the promise does not cover.
     shared_packets: u64,
@@ -397,7 +397,7 @@ fn root_node(fabric: &Fabric, node: u32) -> NodeId {
     NodeId(node.checked_sub(fabric.switches).unwrap_or(node + fabric.hosts))
 }
 
-/// What a queue can be for in this fabric.
+/// The causes that a queue can have in this fabric.
 fn cause_in(fabric: &Fabric, from: &mut Reader<'_>) -> Result<Cause, Malformed> {
     let what = "queue of congestion";
     let cause = parse_cause(from, what)?;

@@ -67,7 +67,7 @@ impl Last {
     }
 }
 
-/// What there was when the guarantee ended, if it did.
+/// The breaches counted when the guarantee ended, if it did.
 #[derive(Clone, Copy)]
 struct End {
     at: Time,
@@ -369,7 +369,7 @@ fn lost<'a>(switches: impl Iterator<Item = &'a SwitchSlot>) -> [u64; CLASSES] {
     switches.fold([0; CLASSES], add)
 }
 
-/// Where the distribution of waits is told.
+/// The quantiles of waits that the table has.
 const QUANTILES: [f64; 17] =
     [0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 0.999, 0.9999, 0.99999, 1.0];
 

@@ -28,7 +28,7 @@ pub(crate) struct Packets {
     /// Ports of links that are recorded, none if all are: ends that send, and ends that receive.
     ports: Option<(BTreeSet<Place>, BTreeSet<Place>)>,
     rows: Vec<Row>,
-    /// There was no room for what came after.
+    /// The limit was reached, and later packets are missing.
     full: bool,
 }
 
@@ -56,7 +56,7 @@ impl Schemes {
         self.transports.get(usize::from(packet.transport)).filter(|_| !packet.has(flags::LINK_FRAME))
     }
 
-    /// What it says.
+    /// What its header says, in words.
     fn says(&self, packet: &Packet) -> String {
         match self.transport(packet) {
             _ if packet.has(flags::LINK_FRAME) => self.flow_control.says(packet),
@@ -73,7 +73,7 @@ impl Schemes {
     }
 }
 
-/// In the order of a node's time.
+/// Sorted by node, then by time.
 #[derive(Clone)]
 struct Row {
     at: Time,

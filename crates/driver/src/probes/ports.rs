@@ -35,7 +35,7 @@ struct Watched {
     sent_bytes: u64,
 }
 
-/// A port from then on, until the next row.
+/// The state of a port from a time on, until the next row.
 #[derive(Clone, Copy)]
 struct Row {
     at: Time,
@@ -43,7 +43,7 @@ struct Row {
     /// The most since the row before.
     queue_bytes_max: u32,
     sent_bytes: u64,
-    /// When the last bit of what it has sent leaves.
+    /// When the last bit of the packet that it sends leaves.
     free_at: Time,
 }
 
@@ -62,7 +62,7 @@ impl Ports {
 }
 
 impl Watched {
-    /// The port is like this from now on.
+    /// Records the state of a port from now on.
     fn change(&mut self, now: Time, queue_bytes: u32, free_at: Option<Time>, rows_max: usize) {
         let free_at = free_at.or(self.rows.last().map(|row| row.free_at)).unwrap_or(now);
         let new = Row { at: now, queue_bytes, queue_bytes_max: queue_bytes, sent_bytes: self.sent_bytes, free_at };
@@ -91,7 +91,7 @@ impl Watched {
 }
 
 impl Row {
-    /// This and the one behind it as one.
+    /// Merges a row with the one after it.
     fn and(self, next: Row) -> Row {
         Row { queue_bytes_max: self.queue_bytes_max.max(next.queue_bytes_max), ..next }
     }

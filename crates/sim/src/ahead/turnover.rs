@@ -20,9 +20,9 @@ use units::{Duration, FlowId, HostId, NodeId, PortId, Time};
 
 use super::{Over, Part, Period, Renamed, Run};
 
-/// Nobody looks for a period before the busiest host has started so many flows.
+/// The search for a period begins when the busiest host has started so many flows.
 pub(super) const FIRST_STARTS: usize = 6;
-/// Where that was in vain, it has started this share more before somebody looks again.
+/// Where the search found nothing, it is repeated once that host has started a quarter more.
 const MORE_STARTS: usize = 4;
 /// The state may recur after several periods of what one host starts.
 const MULTIPLES: u32 = 2;
@@ -142,7 +142,7 @@ fn ranks<P: Probe>(part: &Part<P>) -> impl Iterator<Item = &HostJobs> {
     part.0.hosts.iter().filter_map(|slot| slot.host.jobs())
 }
 
-/// These ranks are where they would be.
+/// Puts the ranks into the state that they have after the periods that were told again.
 fn settle<P: Probe>(parts: &mut [Part<P>], hosts: Vec<HostJobs>) {
     let slots = parts.iter_mut().flat_map(|part| &mut part.0.hosts);
     for (jobs, mut told) in slots.filter_map(|slot| slot.host.jobs_mut()).zip(hosts) {
@@ -183,7 +183,7 @@ fn matches<T: PartialEq>(of: &[T]) -> Vec<usize> {
 /// Which flows the network treats alike.
 pub(super) struct Alike<'a> {
     plan: &'a Plan,
-    /// Where a hash chooses paths.
+    /// The paths, where a hash chooses them.
     paths: Option<Downstream>,
 }
 
@@ -222,12 +222,12 @@ impl<'a> Alike<'a> {
     }
 }
 
-/// A period that is told again.
+/// A logged period whose events are told to the ranks again, under other names of flows.
 struct Again<'a> {
     alike: Arc<Alike<'a>>,
     /// What ranks were told and did, in order of time: where (among hosts with ranks), when and what.
     told: Vec<(usize, Time, Told)>,
-    /// What flows were called in the period, and where each is in that.
+    /// The flows of the logged period, and the place of each in that list.
     first: Vec<FlowId>,
     place: FxHashMap<FlowId, usize>,
     /// By flow at the period's beginning: the place of the one that stood there at its end.

@@ -11,22 +11,22 @@ use run::{FlowTable, Plan};
 use rustc_hash::FxHashSet;
 use units::FlowId;
 
-/// What has come to the hosts of a part.
+/// The payload that the hosts of a part have received.
 pub(super) struct FirstTime {
     transports: Vec<Transport>,
     table: Arc<FlowTable>,
-    /// Flows of which something has come, and not all.
+    /// Flows that have arrived in part.
     flows: FlowMap<Came>,
-    /// Flows that are whole.
+    /// Flows that have arrived whole.
     whole: FxHashSet<FlowId>,
-    /// Bytes on the wire since they were last taken.
+    /// Bytes on the wire since this counter was last read.
     bytes: u64,
 }
 
 /// Which bytes of a message have come: all below `until`, and beyond it the ranges of `later`, in order and apart.
 #[derive(Default)]
 struct Came {
-    /// Those of the message.
+    /// Bytes of the message.
     bytes: u64,
     until: u64,
     later: Vec<(u64, u64)>,
@@ -98,7 +98,7 @@ impl FirstTime {
 }
 
 impl Came {
-    /// Adds a range, and says how many bytes of it had not come.
+    /// Adds a range of bytes. Returns how many of them had not arrived before.
     fn add(&mut self, from: u64, to: u64) -> u64 {
         let from = from.max(self.until);
         if from >= to {
