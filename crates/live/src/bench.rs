@@ -24,7 +24,7 @@ const TOO_FAST_GBPS: u32 = 400;
 /// The delay of a link in the measurement of latency.
 const DELAY_NS: u64 = 100;
 
-/// What all measurements together gave.
+/// The results of all measurements.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
     /// Threads that the machine runs at a time.
@@ -61,9 +61,9 @@ pub struct Latency {
     pub workers: usize,
     /// Processes that they are in.
     pub processes: usize,
-    /// What half of the hops did not exceed.
+    /// The median time of a hop.
     pub median_ns: f64,
-    /// What 99% of them did not.
+    /// The 99th percentile.
     pub p99_ns: f64,
     /// For how much of the time the machine had taken the workers' cores away, in percent.
     pub away_percent: f64,
@@ -74,9 +74,9 @@ pub struct Latency {
 pub struct Shared {
     /// Flows, each over two links of its own.
     pub flows: u32,
-    /// What they had together.
+    /// Their throughput together.
     pub gbps: f64,
-    /// What the one with the least had, of its part.
+    /// The share of its rate that the slowest flow had.
     pub least: f64,
     /// Whether the finding "in time" passed.
     pub in_time: bool,

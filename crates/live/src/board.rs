@@ -27,7 +27,7 @@ use units::{Duration, Time};
 
 use crate::shared::{Lines, WORDS};
 
-/// What all workers of a run see.
+/// The board that all workers of a run read.
 pub(crate) struct Board {
     /// By process, what it says: a header, and the posts of its workers.
     regions: Vec<Arc<Lines>>,
@@ -90,7 +90,7 @@ const fn post_lines(workers: usize) -> usize {
     1 + (2 * workers).div_ceil(WORDS)
 }
 
-/// Lines that a process needs to say what it has to.
+/// How many lines of the board a process needs.
 pub(crate) fn board_lines(process: usize, processes: usize, workers: usize) -> usize {
     1 + workers_of(process, processes, workers).len() * post_lines(workers)
 }
@@ -329,7 +329,7 @@ impl Board {
         self.header(self.me, header::SUSPECTS).fetch_or(processes, Ordering::SeqCst);
     }
 
-    /// Whom a process can't hear, as it says.
+    /// The processes that a process says it can't hear.
     pub fn suspects(&self, process: usize) -> u64 {
         self.header(process, header::SUSPECTS).load(Ordering::Relaxed)
     }

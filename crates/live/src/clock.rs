@@ -238,7 +238,7 @@ impl Lateness {
         self.0.saturating_record_n(late_ps, times);
     }
 
-    /// What the given share of all things did not exceed.
+    /// The lateness that the given share of all events did not exceed.
     pub fn quantile(&self, share: f64) -> Duration {
         Duration::from_ps(self.0.value_at_quantile(share)).min(self.max())
     }

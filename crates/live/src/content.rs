@@ -103,7 +103,7 @@ pub(crate) fn is_carried(check: ContentCheck, flow: FlowId, offset: u64) -> bool
 /// What has arrived of every flow, and how much of it was wrong.
 pub(crate) struct Inbox {
     flows: Vec<Pieces>,
-    /// Bytes that were what they must be.
+    /// Bytes that were correct.
     pub right_bytes: u64,
     /// Packets with a byte that was not, or that is no byte of any message.
     pub wrong_packets: u64,
@@ -132,7 +132,7 @@ impl Inbox {
         self.flows[flow.index()].add(offset, end);
     }
 
-    /// A packet has come whose content is gone.
+    /// A packet has arrived without its content.
     pub fn lacks(&mut self) {
         self.wrong_packets += 1;
     }
@@ -144,7 +144,7 @@ impl Inbox {
     }
 }
 
-/// Which bytes of a message are there: disjoint spans in order, never touching.
+/// The bytes of a message that have arrived: disjoint spans in order, never touching.
 #[derive(Clone, Default)]
 pub(crate) struct Pieces(Vec<(u64, u64)>);
 

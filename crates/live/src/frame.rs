@@ -58,7 +58,7 @@ pub struct Frame<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[repr(usize)]
 pub enum Refusal {
-    /// Shorter or longer than what it says.
+    /// Shorter or longer than its fields say.
     #[error("length")]
     Length,
     /// Not ours at all.

@@ -50,7 +50,7 @@ pub struct Membership<'a> {
     pub build: &'a str,
 }
 
-/// What happens before machines live together.
+/// Events while machines join, before the run begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum News {
     /// The first machine waits there for this many others.

@@ -78,7 +78,7 @@ impl Network {
         Network { board, cut, clock, sockets: None, far, outside }
     }
 
-    /// What programs share with its workers. The calling thread is the one that will watch them.
+    /// The exchange of messages between programs and workers. The calling thread will watch the workers.
     pub fn exchange(&self, plan: &Plan) -> Arc<Exchange> {
         Arc::new(Exchange::new(plan, self.clock.clone(), self.cut.parts(), |node| self.cut.part_of(node)))
     }
@@ -88,7 +88,7 @@ impl Network {
         self.sockets.as_ref().map_or(&[], Sockets::addresses)
     }
 
-    /// What tells the files of captured links of losses, if there are any.
+    /// The probe that reports losses to the files of captured links, if links are captured.
     pub fn losses(&self) -> Option<TellsLosses> {
         self.outside.losses.clone()
     }
@@ -231,12 +231,12 @@ pub(crate) fn drive<P: Probe>(
     });
 }
 
-/// The run is over: what is in rings comes to its links' ends.
+/// The run is over: packets in rings are delivered to their links' ends.
 pub(crate) fn take_in<P: Probe>(workers: &mut [Worker<'_, P>]) {
     workers.iter_mut().for_each(|worker| Wires::take_in(&mut worker.driver.links));
 }
 
-/// And so does what found no room in them.
+/// The same for packets that found no room in rings.
 pub(crate) fn settle<P: Probe>(workers: &mut [Worker<'_, P>]) {
     let Some(first) = workers.first().map(Worker::number) else { return };
     for from in 0..workers.len() {

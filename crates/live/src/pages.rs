@@ -35,9 +35,9 @@ pub(crate) struct Pages {
     room: usize,
     /// By place in the pool.
     of: Vec<Page>,
-    /// Its own that no packet has, the one that became free last at the end: it may still be in the cache.
+    /// Free pages of this worker. The one that became free last is at the end: it may still be in the cache.
     spare: Vec<Page>,
-    /// Those of others that are free, until they are taken from here.
+    /// Free pages of other workers, until they are returned.
     foreign: Vec<Page>,
 }
 
@@ -92,7 +92,7 @@ impl Pages {
         self.of.get_mut(id.index()).map(std::mem::take).unwrap_or_default()
     }
 
-    /// A packet has come with a page.
+    /// A packet has arrived with its page.
     #[inline]
     pub fn come(&mut self, id: PacketId, page: Page) {
         self.clear(id);

@@ -132,7 +132,7 @@ pub(crate) fn pack(noted: &Noted, said: &Said, to: &mut Writer<'_>) {
     }
 }
 
-/// Reads that. Nothing of it is trusted.
+/// Reads the words of a worker of another process. Nothing of them is trusted.
 pub(crate) fn parse(plan: &Plan, from: &mut Reader<'_>) -> Result<(Noted, Said), Malformed> {
     const MOST: u64 = 1 << 56;
     from.begin("words of a worker");
@@ -312,7 +312,7 @@ fn late_column(plan: &Plan, said: &[Said]) -> Column {
     )
 }
 
-/// How late what came out of each link was.
+/// How late packets came out of each link.
 fn late_columns(plan: &Plan, noted: &[Noted]) -> [Column; 3] {
     let mut late = vec![LinkLateness::default(); plan.fabric.links.len()];
     for (link, of) in noted.iter().flat_map(|noted| &noted.of_links) {

@@ -78,7 +78,7 @@ pub(crate) fn look<'a>(
     }
 }
 
-/// A run is over: what a process says of it.
+/// Packs the results of a process's nodes for the first process, when the run is over.
 pub(crate) fn speak<P: Probe>(plan: &Plan, clock: &Clock, workers: Vec<Worker<'_, P>>, end: Time) -> Vec<u8> {
     let (mut parts, noted): (Vec<Driver<Wires<'_>, P>>, Vec<_>) = workers.into_iter().map(Worker::take_apart).unzip();
     let said: Vec<Said> = parts.iter_mut().map(|part| Said::of(plan, part)).collect();
@@ -91,7 +91,7 @@ pub(crate) fn speak<P: Probe>(plan: &Plan, clock: &Clock, workers: Vec<Worker<'_
     words
 }
 
-/// Reads that, of which nothing is trusted.
+/// Reads the results of another process. Nothing of them is trusted.
 pub(crate) fn listen<P: Probe>(
     plan: &Plan,
     has: impl Fn(NodeId) -> bool,
@@ -107,13 +107,13 @@ pub(crate) fn listen<P: Probe>(
     Ok(Other { summary, workers, stood })
 }
 
-/// What is between nothing more being sent and all having come: packets that found no room go into rings.
+/// Nothing new is sent any more: packets that found no room before go into rings. Whether some still wait.
 pub(crate) fn push_held<P: Probe>(workers: &mut [Worker<'_, P>]) -> bool {
     network::take_in(workers);
     workers.iter_mut().fold(false, |held, worker| worker.driver.links.carrier.is_held_up() | held)
 }
 
-/// The result says what is not in it. `what`: "process" or "machine".
+/// Adds to a result which processes were lost, and with them which nodes. `what`: "process" or "machine".
 pub(crate) fn tell_of_lost(plan: &Plan, result: &mut RunResult, what: &'static str, mut lost: Vec<usize>, of: &Nodes) {
     const NAMED: usize = 6;
     lost.sort_unstable();

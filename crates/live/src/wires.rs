@@ -53,7 +53,7 @@ pub(crate) struct Wires<'a> {
     /// By other worker, packets that went there, and that came from there.
     pub sent: Vec<u64>,
     pub taken: Vec<u64>,
-    /// What came from other processes and was dropped, by [`Refusal`].
+    /// Packets from other processes that were dropped, by [`Refusal`].
     pub refused: [u64; Refusal::ALL.len()],
     /// A packet from or for another process, as it lies in a ring.
     entry: Vec<u8>,
@@ -99,7 +99,7 @@ impl Sender {
     }
 }
 
-/// What two workers have between them: one end.
+/// One end of the rings between two workers.
 pub(crate) struct Trunk {
     to: Producer<Crossing>,
     from: Consumer<Crossing>,
@@ -108,7 +108,7 @@ pub(crate) struct Trunk {
     back: Consumer<Page>,
 }
 
-/// What a worker has between it and one of another process.
+/// The rings between a worker and one of another process.
 pub(crate) struct Far {
     pub to: Ring,
     pub from: Ring,
@@ -566,7 +566,7 @@ impl Carrier for Wires<'_> {
         }
     }
 
-    /// What happened to flows is noted by the clock.
+    /// Records events of flows with the time of the machine's clock.
     #[inline]
     fn acted(links: &mut Links<Self>, now: Time, host: &mut Host) {
         let wires = &mut links.carrier;

@@ -40,7 +40,7 @@ const SLEEP_MAX: std::time::Duration = std::time::Duration::from_millis(50);
 /// The same where other processes send: they wake nobody.
 const SLEEP_FAR: std::time::Duration = std::time::Duration::from_micros(200);
 
-/// For what is due sooner it does not sleep: waking up takes about as long.
+/// It does not sleep if an event is due sooner than this: waking up takes about as long.
 const SLEEP_MIN: std::time::Duration = std::time::Duration::from_micros(20);
 
 /// With attached hosts and without being woken by others, the longest sleep.
@@ -218,7 +218,7 @@ impl<'a, P: Probe> Worker<'a, P> {
         self.now = at;
     }
 
-    /// What devices of attached hosts have, and what programs send, comes into the network at this worker's present.
+    /// Frames of attached hosts' devices and messages of programs enter the network at this worker's present.
     #[inline]
     fn take_outside(&mut self, limit: Time) {
         if self.present == Time::MAX {
@@ -246,7 +246,7 @@ impl<'a, P: Probe> Worker<'a, P> {
         }
     }
 
-    /// Attached hosts' devices get what has come for them.
+    /// Writes the packets that have arrived for attached hosts to their devices.
     fn give_frames(&mut self) {
         if let Some(attached) = &mut self.driver.links.carrier.attached {
             attached.flush();

@@ -24,7 +24,7 @@ pub struct Pauses {
     pub resumes: u64,
 }
 
-/// What arrived by one port.
+/// Counters of the packets that arrived by one port, by upstream queue.
 #[derive(Default)]
 struct Upstream {
     /// Number of changes of its link's state.

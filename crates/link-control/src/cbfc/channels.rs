@@ -47,7 +47,7 @@ struct Sender {
     consumed: u16,
     /// The credits freed, by the receiver's last update (CF).
     freed: u16,
-    /// Of `consumed`, what the receiver was told.
+    /// The part of `consumed` that the receiver has been told.
     told: u16,
 }
 
@@ -58,7 +58,7 @@ struct Receiver {
     freed: u16,
     /// Of these, what the sender was told.
     told: u16,
-    /// Credits of packets that have come, and of those that are known to be lost.
+    /// Credits of packets that have arrived, and of packets that are known to be lost.
     seen: u16,
     /// Credits of packets that are still here.
     held: u16,

@@ -46,7 +46,7 @@ const RECORD_BYTES_MAX: usize = 1 << 18;
 /// Nothing more is taken out of rings while this much is to be sent.
 const WAITING_BYTES: usize = 1 << 20;
 
-/// Who says nothing for so long is lost, in microseconds.
+/// A machine from which nothing comes for so long, in microseconds, is lost.
 const SILENCE_US: u64 = 10_000_000;
 
 /// The longest datagram, or several that the kernel has put together.
@@ -115,7 +115,7 @@ pub(crate) struct Peer {
     pub address: SocketAddr,
     pub trunk: Trunk,
     pub workers: Range<usize>,
-    /// What stands here for its board.
+    /// The copy of its board on this machine.
     pub region: Arc<Lines>,
     /// What has been said to it of this machine's board; its own is written by the same.
     pub told: Mirror,

@@ -26,7 +26,7 @@ use crate::worker::Worker;
 /// So long a machine waits until the trunks to all others work: they make their nodes meanwhile.
 const UP: Span = Span::from_secs(30);
 
-/// So long it waits at the end for what is still under way.
+/// The longest wait, at the end, for packets that are still under way.
 const LAST: Span = Span::from_secs(20);
 
 /// What the buffer of a socket is asked to hold; the system may give less.
@@ -46,7 +46,7 @@ pub(crate) struct Ends {
 }
 
 impl Ends {
-    /// And those that the machine's workers have.
+    /// The machine's ends, and those of its workers.
     pub fn new(plan: &Plan, cut: &Cut, me: usize, machines: usize) -> (Ends, FarEnds) {
         let (workers, room) = (cut.parts(), plan.scenario.host.mtu.get() as usize);
         let own = workers_of(me, machines, workers);

@@ -45,7 +45,7 @@ pub(crate) const PATIENCE: Span = Span::from_secs(60);
 /// All begin so long after all are ready: longer than a message takes.
 const AHEAD: Span = Span::from_millis(50);
 
-/// What everything that goes wrong here is about.
+/// The key that errors of this module name.
 const KEY: &str = "live.machines";
 
 /// Another machine.
@@ -56,7 +56,7 @@ struct Member {
     offset: Offset,
 }
 
-/// What a machine says of itself at the end.
+/// A machine's own measurements, sent at the end.
 #[derive(Clone, Copy, Debug, Default)]
 struct Facts {
     trip_ns: u64,
@@ -128,7 +128,7 @@ fn part(members: &mut [Member], why: &str) {
     members.iter_mut().for_each(|member| refuse(member.control.get_mut(), why));
 }
 
-/// Whom it waits for.
+/// The machines that are to join.
 struct Party<'a> {
     machines: usize,
     member: &'a Membership<'a>,
@@ -332,7 +332,7 @@ impl First<'_> {
         Ok(())
     }
 
-    /// All has come: hears what others have seen, and makes the result of it.
+    /// All packets have been delivered: receives the others' results, and makes the tables.
     #[expect(clippy::too_many_arguments, reason = "all that a run has left")]
     fn end<P: Probe>(
         &self,

@@ -32,7 +32,7 @@ const LOOK: Span = Span::from_millis(20);
 const TRIES: Span = Span::from_secs(60);
 const AGAIN: Span = Span::from_millis(100);
 
-/// What everything that goes wrong here is about.
+/// The key that errors of this module name.
 const KEY: &str = "join";
 
 /// What a machine has taken part in.

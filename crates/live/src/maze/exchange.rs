@@ -164,7 +164,7 @@ pub(crate) struct Ticket {
     pub bytes: usize,
     /// Whose memory it takes.
     pub account: Option<Arc<Account>>,
-    /// Where its end is told.
+    /// The queue that is told of its end.
     queue: Option<Arc<Ends>>,
     /// There its delivery is told, too, which may be earlier.
     tells_delivery: bool,
@@ -172,7 +172,7 @@ pub(crate) struct Ticket {
     changed: Condvar,
 }
 
-/// What has become of a message so far.
+/// The state of a message so far.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct State {
     pub started: Option<Time>,
@@ -397,7 +397,7 @@ impl Exchange {
         &self.inlets[self.worker_of[host.index()]]
     }
 
-    /// A message has come: whether there is a socket for it.
+    /// A message has arrived. Returns whether a socket is open for it.
     pub fn deliver(&self, message: Message, account: Option<Arc<Account>>) -> bool {
         let mailbox = lock(&self.ports).get(&(message.to.host, message.to.port)).map(|port| port.mailbox.clone());
         let Some(mailbox) = mailbox else { return false };
@@ -587,7 +587,7 @@ impl<T> Mailbox<T> {
         self.changed.notify_all();
     }
 
-    /// All that nobody has taken.
+    /// All messages that no program has taken.
     pub fn clear(&self) -> VecDeque<T> {
         std::mem::take(&mut lock(&self.state).waiting)
     }
@@ -643,7 +643,7 @@ impl Ticket {
         Ticket { flow, from, to, class, bytes, account: None, queue, tells_delivery: false, state, changed }
     }
 
-    /// What has become of it so far.
+    /// Its state so far.
     pub fn state(&self) -> State {
         lock(&self.state).clone()
     }
@@ -667,7 +667,7 @@ impl Ticket {
         ended
     }
 
-    /// The run is over, and with it what has not come.
+    /// The run is over: messages that have not arrived fail.
     pub fn abandon(self: &Arc<Ticket>, over: &MazeError) {
         let mut state = lock(&self.state);
         if state.delivered.is_none() {

@@ -61,7 +61,7 @@ struct Pending {
     message: Option<Posted>,
 }
 
-/// What the Maze says to a request.
+/// The Maze's answer to a request.
 enum Answer {
     Opened(Address, Arc<Mailbox<Arrived>>),
     Accepted(Arc<Ticket>),
@@ -158,7 +158,7 @@ impl Drop for Remote {
     }
 }
 
-/// Says which version it speaks, and hears what there is.
+/// Sends its protocol version, and receives the hosts and classes of the Maze.
 fn greet(mut stream: &UnixStream) -> Result<Directory, String> {
     let said = |error: io::Error| error.to_string();
     stream.set_read_timeout(Some(PATIENCE)).map_err(said)?;

@@ -34,7 +34,7 @@ use super::wire::{self, Ask, Broken, Fate, Tell};
 use super::{Address, Counterpart, MazeError, with_class};
 use crate::RunResult;
 
-/// What the messages of one client may take.
+/// The most memory that the messages of one client may take.
 const CLIENT_BYTES_MAX: usize = wire::MESSAGE_BYTES_MAX;
 
 /// The most clients at a time, and the most ports of one.
@@ -75,7 +75,7 @@ enum Ended {
     Note,
     /// It was silent in the middle of a note, or instead of its greeting.
     Silent,
-    /// It did not read what it was sent.
+    /// It did not read its messages.
     Stalled,
     /// There were too many.
     TooMany,
@@ -411,7 +411,7 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// Does what it asks for.
+    /// Executes a request.
     fn obey(&self) -> Ended {
         let mut note = Vec::new();
         loop {
@@ -547,7 +547,7 @@ impl<'a> Client<'a> {
         self.tell(&Tell::Refused { ask, why });
     }
 
-    /// Writes what comes for it.
+    /// Writes messages and answers to the client.
     fn bring(&self) {
         while let Some(coming) = self.mailbox.take_any() {
             let arrived = match coming {

@@ -53,7 +53,7 @@ pub enum Ask<'a> {
         /// The port; 0 for any.
         port: u16,
     },
-    /// It wants no more of what comes to a port.
+    /// It wants no more messages of a port.
     Close {
         /// Which one.
         at: Address,
@@ -107,7 +107,7 @@ pub struct Fate {
     pub failure: Option<MazeError>,
     /// Its sender has given it up.
     pub given_up: bool,
-    /// Nothing more becomes of it.
+    /// This state is final.
     pub ended: bool,
 }
 

@@ -91,7 +91,7 @@ pub struct SwitchPart {
 /// Counters of an AQ.
 #[derive(Clone, Copy, Debug, Default)]
 struct Count {
-    /// Whether rates depend on what arrives of it.
+    /// Whether the AQ's rate depends on its arrivals.
     measured: bool,
     /// Bytes that arrived in this period.
     arrived: u64,
