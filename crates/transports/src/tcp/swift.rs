@@ -27,10 +27,10 @@
 //! every target when nothing waits, and its window falls for good. R is what the entity is granted while nobody is idle
 //! ([`Start::virtual_serialisation`]): an AQ with more for a while only has a smaller delay, and grows.
 
-use node::Site;
+use node::{Site, Walk};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use units::{Duration, Problem, Rate, Time};
+use units::{Duration, FlowId, Problem, Rate, Time};
 
 use super::control::{Ack, Algorithm, Congestion, Control, Ecn, Signal, Start};
 use super::header::WINDOW_SEGMENTS;
@@ -142,6 +142,7 @@ impl Algorithm for Config {
             gains: self.gains(),
             cwnd: (start.window_bytes as f64 / start.mss_bytes as f64).clamp(self.min_cwnd, self.max_cwnd),
             rtt: start.rtt,
+            rtt_most: start.rtt,
             own: None,
             rtt_least: None,
             decreased: None,
@@ -188,6 +189,8 @@ pub struct Swift {
     cwnd: f64,
     /// The newest round trip.
     rtt: Duration,
+    /// The longest so far. A decrease that is longer ago than this no longer prevents the next one.
+    rtt_most: Duration,
     /// What it would be on a network with its AQ's rate, if it has an AQ.
     own: Option<Duration>,
     rtt_least: Option<Duration>,
@@ -203,7 +206,7 @@ impl Control for Swift {
         self.retransmit_count = 0;
         self.rtt_least = ack.rtt.into_iter().chain(self.rtt_least).min();
         let Some(rtt) = ack.delay else { return };
-        self.rtt = rtt;
+        (self.rtt, self.rtt_most) = (rtt, self.rtt_most.max(rtt));
         let own = |queued| self.rtt_least.unwrap_or(rtt) + queued;
         self.own = ack.virtual_delay.map(own);
         let delay = self.own.unwrap_or(rtt).ps() as f64;
@@ -242,6 +245,17 @@ impl Control for Swift {
         let bits = self.start.packet_bytes as f64 * 8.0;
         let rate = bits * self.cwnd * 1e12 / self.own.unwrap_or(self.rtt).ps().max(1) as f64;
         Some(Rate::from_bps((rate as u64).max(1)))
+    }
+
+    fn walk(&mut self, _: FlowId, _: u64, walk: &mut Walk) {
+        walk.same((self.cwnd, self.retransmit_count, self.decreased.is_some()));
+        walk.same([self.rtt, self.rtt_most]);
+        walk.same([self.own, self.rtt_least]);
+        if let Some(decreased) = &mut self.decreased {
+            let mut until = *decreased + self.rtt_most;
+            walk.expired(&mut until);
+            *decreased = until - self.rtt_most;
+        }
     }
 }
 
