@@ -11,7 +11,43 @@ use crate::{Probe, View, Wants, Whole};
 pub(crate) struct Queues {
     /// In the fabric.
     switches: u32,
-    samples: Vec<Sample>,
+    samples: Samples,
+}
+
+/// Samples, first to last. They are in pieces, because one long list is copied, into fresh memory, each time it grows:
+/// with 512 switches that took an eighth of a run.
+#[derive(Default)]
+struct Samples {
+    pieces: Vec<Vec<Sample>>,
+}
+
+impl Samples {
+    /// Samples of a piece.
+    const PIECE: usize = 1 << 14;
+
+    fn push(&mut self, sample: Sample) {
+        match self.pieces.last_mut() {
+            Some(last) if last.len() < Samples::PIECE => last.push(sample),
+            _ => {
+                let mut next = Vec::with_capacity(Samples::PIECE);
+                next.push(sample);
+                self.pieces.push(next);
+            }
+        }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &Sample> {
+        self.pieces.iter().flatten()
+    }
+
+    fn len(&self) -> usize {
+        self.pieces.iter().map(Vec::len).sum()
+    }
+
+    fn retain(&mut self, keep: impl Fn(&Sample) -> bool) {
+        self.pieces.iter_mut().for_each(|piece| piece.retain(&keep));
+        self.pieces.retain(|piece| !piece.is_empty());
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -28,7 +64,7 @@ impl Queues {
     /// None if nothing is sampled.
     pub fn new(plan: &Plan) -> Option<Queues> {
         let switches = plan.fabric.switches;
-        (plan.scenario.measure.interval != Duration::ZERO).then(|| Queues { switches, samples: Vec::new() })
+        (plan.scenario.measure.interval != Duration::ZERO).then(|| Queues { switches, samples: Samples::default() })
     }
 }
 
@@ -59,7 +95,7 @@ impl Probe for Queues {
 
     fn pack(&self, to: &mut Writer<'_>) {
         to.u64(self.samples.len() as u64);
-        for Sample { at, switch, used_bytes, longest_bytes, waiting_bytes: [up, down, last] } in &self.samples {
+        for Sample { at, switch, used_bytes, longest_bytes, waiting_bytes: [up, down, last] } in self.samples.iter() {
             [at.ps(), *used_bytes, *up, *down, *last].into_iter().for_each(|number| to.u64(number));
             to.u32(*switch);
             to.u32(*longest_bytes);
@@ -83,14 +119,14 @@ impl Probe for Queues {
 
     /// The table `queues`; empty without samples.
     fn tables(seen: &[&Queues], whole: &Whole<'_>) -> Vec<Table> {
-        let mut samples: Vec<Sample> = seen.iter().flat_map(|seen| seen.samples.iter().copied()).collect();
-        samples.sort_by_key(|sample| (sample.at, sample.switch));
+        let mut samples: Vec<&Sample> = seen.iter().flat_map(|seen| seen.samples.iter()).collect();
+        samples.sort_unstable_by_key(|sample| (sample.at, sample.switch));
         let plan = whole.plan;
         let switch = Data::Names {
             index: samples.iter().map(|sample| sample.switch).collect(),
             names: plan.fabric.names[plan.fabric.hosts as usize..].to_vec(),
         };
-        let number = |value: &dyn Fn(&Sample) -> u64| Data::U64(samples.iter().map(value).collect());
+        let number = |value: &dyn Fn(&Sample) -> u64| Data::U64(samples.iter().map(|sample| value(sample)).collect());
         let columns = vec![
             Column::new("time_ps", "ps", "when", number(&|sample| sample.at.ps())),
             Column::new("switch", "", "where", switch),
