@@ -233,7 +233,7 @@ AQ = "dctcp under aq"
 
 
 def _beside() -> list[Contender]:
-    """Who is not in the catalogue as a contender: two jobs as tenants of Augmented Queue, and a job over DCTCP beside
+    """Contenders that the catalogue does not have: two jobs as tenants of Augmented Queue, and a job over DCTCP beside
     calls over Harmony.
     """
     # At each of its hosts a job asks for its share of the link out of it.
@@ -297,7 +297,7 @@ class Training:
     def table(self) -> pd.DataFrame:
         """A row for each scheme and number of ranks: the time of each job in ms, how fairly two jobs share."""
         times = self.runs.pivot_table("time ms", ["scheme", "ranks"], "work", sort=False, dropna=False)
-        # Whom it has no runs of would be there with every number of ranks.
+        # Otherwise a scheme without runs would have a row for every number of ranks.
         times = times.reindex(list(dict.fromkeys(zip(self.runs["scheme"], self.runs["ranks"]))))
         times.index.names = ["scheme", "ranks"]
         two = self.runs[self.runs["work"] == "two jobs"].set_index(["scheme", "ranks"])["fairness"]

@@ -22,9 +22,9 @@ ADVICE = (
     'record them: `clearway run RESULT/scenario.toml --set "measure.packets={}" --out OUT`, RESULT being its folder; '
     'or fewer: `--set \'measure.packets={links=["leaf0-host0"],from="1ms",until="2ms"}\'`'
 )
-# So many messages of a flow are written out.
+# The most messages of a flow that are written out.
 MESSAGES = 8
-# So many pauses at a node are written out.
+# The most pauses at a node that are written out.
 PAUSES = 6
 _UNITS = {"s": 1e12, "ms": 1e9, "us": 1e6, "µs": 1e6, "ns": 1e3, "ps": 1.0}
 

@@ -122,7 +122,7 @@ def _target_of(manifest: Path) -> Path | None:
 
 
 def _made_of(program: Path) -> list[Path]:
-    """The files that cargo has built a program from: it notes them beside it."""
+    """The files that cargo has built a program from, as it lists them in a file beside the program."""
     try:
         noted = program.with_name(f"{program.name}.d").read_text(encoding="utf-8")
     except (OSError, ValueError):
@@ -198,7 +198,7 @@ class Program:
         self._reap()
 
     def _reap(self) -> int:
-        """Waits for its end: its exit status."""
+        """Waits until the program has ended; returns its exit status."""
         if self._process.returncode is None:
             _, status, usage = os.wait4(self._process.pid, 0)
             self._process.returncode = os.waitstatus_to_exitcode(status)
@@ -209,13 +209,13 @@ class Program:
         return int(self._process.returncode)
 
     def send(self, request: Any) -> None:
-        """Asks it."""
+        """Sends a request to the program."""
         # If it is gone, reading says so.
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             self._socket.sendall(json.dumps(request).encode() + b"\n")
 
     def answer(self, progress: Callable[..., object] | None) -> dict[str, Any]:
-        """What it answers. Ctrl-C ends its run, and a second one the program."""
+        """The program's answer. Ctrl-C ends its run; a second Ctrl-C ends the program."""
         with self._heeded():
             while True:
                 said = self._line()
@@ -243,7 +243,7 @@ class Program:
 
     @contextlib.contextmanager
     def _heeded(self) -> Iterator[None]:
-        """Ctrl-C and requests to terminate stop the run, whose results so far come then."""
+        """Ctrl-C and requests to terminate stop the run; the program then sends the results so far."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return

@@ -64,7 +64,7 @@ def at_host(result: Result, flow: int, host: int) -> pd.DataFrame:
 
 
 def of_host(rows: pd.DataFrame, host: int) -> pd.DataFrame:
-    """Of a flow's states in columns those of one host."""
+    """The states of one host, from a flow's states in columns."""
     return rows[rows["host"] == host].drop(columns="host").dropna(axis="columns", how="all").reset_index(drop=True)
 
 

@@ -360,7 +360,7 @@ class _Trace:
 
 
 class _Spans:
-    """Spans of time, as few as they are: those that overlap or meet are one."""
+    """Spans of time, merged: those that overlap or meet are one."""
 
     def __init__(self, spans: list[tuple[float, float]]) -> None:
         whole: list[tuple[float, float]] = []

@@ -66,7 +66,7 @@ class Unchanged:
 
 
 def unchanged(runs: Iterable[Ran]) -> list[Unchanged]:
-    """What of these runs should have differed and did not.
+    """Those of these runs that should have differed and did not.
 
     >>> toml = "[fabric.star]\\nhosts = 2\\n[[traffic]]\\nname = 'a'\\n"
     >>> runs = [Ran(name, "00ff", "packet", f"transport = '{name}'\\n" + toml) for name in ("udp", "dctcp")]
@@ -97,7 +97,7 @@ def of_results(results: Iterable[Result]) -> list[Unchanged]:
 
 
 def same_as(found: Iterable[Unchanged]) -> dict[str, str]:
-    """By run, from which it does not differ though it should."""
+    """For each run: the run from which it should differ and does not."""
     return {other: one.first for one in found for other in one.others}
 
 

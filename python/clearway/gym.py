@@ -363,7 +363,7 @@ class ControlEnv(_Env):
         return self._seen.observation(), float(self._reward(self._seen)), False, False, dict(vars(self._seen))
 
     def _go_on(self) -> bool:
-        """To the next decision. Whether there is none."""
+        """Runs to the next decision. Returns whether there is none."""
         assert self._steps is not None and self._episode is not None
         while not self._episode.waiting:
             if self._steps.advance():

@@ -80,8 +80,9 @@ pub struct Grants {
     pub warnings: Vec<String>,
 }
 
-/// The limit of an AQ of `rate`. A derived one may be more than the physical queue, as a switch's never is: a kernel's
-/// senders wait 200 ms for a timer, and what an AQ lets run ahead in that time need not be queued anywhere.
+/// The limit of an AQ of `rate`. A derived limit may exceed the physical queue, as it never does in a switch: a
+/// kernel's senders wait 200 ms for a timer, and the bytes by which an AQ runs ahead in that time need not be queued
+/// anywhere.
 fn limit(tenants: &Tenants, link: &LinkSpec, rate: Rate) -> Bytes {
     let config = tenants.config();
     let link = link_at(link, rate);
@@ -91,7 +92,7 @@ fn limit(tenants: &Tenants, link: &LinkSpec, rate: Rate) -> Bytes {
     }
 }
 
-/// The link as an AQ of `rate` sees it: the same, but for the most bytes that arrive at once.
+/// The link as an AQ of `rate` sees it: only the most bytes that arrive at once differ.
 ///
 /// A packet of several segments is part of a window, and no window that keeps to its rate is more than what the rate
 /// delivers in a round trip through a full queue behind the device. A Linux sender makes packets of two segments even

@@ -100,7 +100,7 @@ impl Word {
     }
 }
 
-/// What a limit and a threshold have added, so that the rounding of a thousand packets doesn't eat into them: 0.5 ns.
+/// Ticks added to a limit and a threshold, 0.5 ns, so that the rounding of a thousand packets does not use them up.
 const SLACK: u64 = 512;
 
 fn ahead(when_empty: u64, now: u64) -> u64 {

@@ -43,10 +43,10 @@ macro_rules! list {
         }
 
         impl $list {
-            /// All names that say all by themselves, in the order of the list.
+            /// Names that are complete without settings, in the order of the list.
             pub const NAMES: &[&str] = &[$($none_name,)? $($name),*];
 
-            /// Those that don't: their settings have no default.
+            /// Names that need settings, which have no defaults.
             pub const NEEDING_SETTINGS: &[&str] = &[$($own_name)?];
 
             /// The entry of this name, with its defaults.
@@ -57,7 +57,7 @@ macro_rules! list {
                 $list::listed(name)
             }
 
-            /// The same of those in the list alone.
+            /// The same, without the entries that programs have added.
             fn listed(name: &str) -> Option<$list> {
                 match name {
                     $($none_name => Some($list::$none),)?

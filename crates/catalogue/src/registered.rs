@@ -21,12 +21,12 @@ use crate::Transport;
 #[derive(Clone)]
 pub struct Registered {
     name: &'static str,
-    /// With its defaults where its settings can't be read.
+    /// The defaults, if its settings can't be read.
     made: Made,
     misread: Option<Problem>,
 }
 
-/// What has been made of settings.
+/// A scheme, with the settings that it was made from.
 #[derive(Clone)]
 struct Made {
     scheme: Arc<dyn Scheme + Send + Sync>,
@@ -34,7 +34,7 @@ struct Made {
     settings: toml::Value,
 }
 
-/// How the settings of a registered transport become one.
+/// How to make a registered transport from its settings.
 #[derive(Clone, Copy)]
 struct Entry {
     name: &'static str,
@@ -119,7 +119,7 @@ impl Made {
 }
 
 impl Registered {
-    /// The one of this name, with its defaults.
+    /// The registered transport of this name, with its defaults.
     pub(crate) fn named(name: &str) -> Option<Registered> {
         let entry = entry(name)?;
         Some(Registered { name: entry.name, made: (entry.default)().ok()?, misread: None })
@@ -140,7 +140,7 @@ impl Registered {
         &*self.made.scheme
     }
 
-    /// The form of each as a table.
+    /// The JSON Schema of each registered transport, as a table with its name.
     pub(crate) fn schemas(generator: &mut SchemaGenerator) -> Vec<Schema> {
         let entries = ENTRIES.read().unwrap_or_else(PoisonError::into_inner).clone();
         let form = |entry: &Entry| {

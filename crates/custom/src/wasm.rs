@@ -245,7 +245,7 @@ struct Running {
     event: usize,
     verdict: usize,
     state: usize,
-    /// A new flow's.
+    /// The state of a new flow.
     first_state: Box<[u8]>,
 }
 
@@ -332,8 +332,8 @@ impl Running {
         Ok(())
     }
 
-    /// Calls a function with the flow's state and its last answer in place, which holds unless the module writes
-    /// another. Nothing of what another flow was told or has answered is left there.
+    /// Calls a function with the flow's state and last answer in the module's memory. The answer stays valid unless the
+    /// module writes another one. Nothing of any other flow is left in this memory.
     fn call(
         &mut self,
         call: Call,

@@ -194,8 +194,8 @@ impl Config {
 
     /// Credits of a virtual channel with which a link is never idle, in either direction.
     fn busy_credits(&self, view: &LinkView<'_>, node: NodeId, port: PortId) -> u64 {
-        // Until a packet's credits come back it has itself to leave, then its update does, behind a packet that has
-        // begun; and a third must have room all the while.
+        // Before a packet's credits come back, the packet itself has to leave, and the update waits for another packet
+        // that has begun. Meanwhile a third packet needs room.
         let params = self.params(view);
         let round_trip = view.hop_bdp_bytes(node, port) + u64::from(frame::UPDATE_BYTES);
         (round_trip.div_ceil(view.mtu_bytes) + 3) * u64::from(params.full_packet) + params.update

@@ -93,7 +93,8 @@ const QUANTA: [(u64, u64); 7] = [(10, 67), (25, 80), (40, 118), (50, 147), (100,
 const SHORTEST_BYTES: u64 = 64;
 
 impl Headroom {
-    /// Of a link of this rate whose delay both ways is `round_trip`, between nodes with packets of `mtu_bytes`.
+    /// The headroom, in bytes, for a link of this rate whose delay both ways is `round_trip`, between nodes with
+    /// packets of `mtu_bytes`.
     pub fn bytes(&self, rate: Rate, round_trip: Duration, mtu_bytes: u64) -> u64 {
         let mtu = self.mtu.map_or(mtu_bytes, Bytes::get);
         let on_cable = match self.cable_m {

@@ -40,11 +40,11 @@ use neighbours::{ETHERNET_BYTES, Ethernet};
 /// The most packets that a host may have to send before its device is read again.
 const OFFERED: usize = 64;
 
-/// Frames that are kept for packets which have not left: beyond these the oldest are forgotten, with packets that were
-/// lost before they left.
+/// The most frames that are kept because some of their packets have not left. Beyond that the oldest are forgotten;
+/// their missing packets were lost before they left.
 const KEPT: usize = 4096;
 
-/// What an attached host's packet says in memory: where its bytes are until it leaves.
+/// The header, in memory only, of an attached host's packet: where its bytes are until it leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     frame: u32,
@@ -125,10 +125,10 @@ pub(crate) struct Port {
     device: Device,
     /// Its place among the hosts of its worker.
     index: usize,
-    /// Packets that have come by the clock, before the worker had done what was due until then.
+    /// Packets from the device with the time at which they came. They wait until all events due before it are done.
     waiting: VecDeque<(Time, Packet)>,
     coalescing: Coalescing,
-    /// Where the host takes packets in at `host.intake_rate`: those that have come and wait for that.
+    /// If the host takes packets in at `host.intake_rate`: packets that have arrived and wait to be taken in.
     unread: Option<VecDeque<(Packet, Vec<u8>)>>,
     /// From the device into the fabric, and out of it.
     pub sent: Count,
@@ -198,8 +198,8 @@ impl Attached {
         packet.transport == self.transport
     }
 
-    /// Takes what devices have for the fabric at `clock`, and lets in what had come by `present`: up to there all that
-    /// was due has been done. So nothing is in the network before it has come. Whether anything was let in.
+    /// Reads the devices at time `clock`, and lets in the packets that had come by `present`. All events due before
+    /// `present` are done, so no packet enters the network before it has come. Returns whether any was let in.
     pub fn take_in<P: Probe>(driver: &mut Driver<Wires<'_>, P>, clock: Time, present: Time) -> bool {
         let mut any = false;
         let Some(mut attached) = driver.links.carrier.attached.take() else { return false };
@@ -304,7 +304,7 @@ impl Attached {
         }
     }
 
-    /// A host that takes packets in at its own rate has done so with some of those that wait.
+    /// A host that takes packets in at its own rate has taken some: they go to its device.
     pub fn taken_in(&mut self, host: HostId, Came { taken, lost }: Came) {
         let Some(place) = self.ports.iter().position(|port| port.host == host) else { return };
         if lost && let Some(unread) = &mut self.ports[place].unread {
@@ -318,7 +318,7 @@ impl Attached {
         }
     }
 
-    /// A packet goes to the device of its host, with others that follow it.
+    /// Appends a packet to the frame for its host's device, or begins a new frame with it.
     fn give(&mut self, packet: &Packet, content: Option<&mut [u8]>) {
         let Some(port) = self.ports.iter_mut().find(|port| port.host == packet.dst) else { return };
         let Some(content) = content.filter(|_| !packet.has(flags::TRIMMED)) else {

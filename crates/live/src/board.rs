@@ -61,7 +61,7 @@ mod header {
     pub const ENDED_AT: usize = 5;
     /// Workers that have nothing left to do before the horizon.
     pub const DONE: usize = 6;
-    /// Machines of which the process has heard nothing for long, or what can't be, as bits.
+    /// Machines from which the process has heard nothing for long, or only impossible messages, as bits.
     pub const SUSPECTS: usize = 7;
     /// The last of them.
     pub const LAST: usize = SUSPECTS;
@@ -72,7 +72,7 @@ mod header {
 mod post {
     /// It will do nothing more that is due before this.
     pub const PROMISE: usize = 0;
-    /// Even while it rests. It changes whenever that does.
+    /// Counts changes between moving and resting: odd while the worker moves, even while it rests.
     pub const TURNS: usize = 1;
     /// While it rests: when its next event is.
     pub const NEXT_AT: usize = 2;
@@ -262,7 +262,7 @@ impl Board {
         }
     }
 
-    /// More flows have ended, the last of them at `at`. Gives how many in all.
+    /// Counts flows that have ended, the last of them at `at`. Returns the total of all processes.
     pub fn add_ended(&self, flows: u64, at: Time) -> u64 {
         self.header(self.me, header::ENDED_AT).fetch_max(at.ps(), Ordering::Relaxed);
         self.header(self.me, header::ENDED_FLOWS).fetch_add(flows, Ordering::SeqCst);
@@ -280,14 +280,15 @@ impl Board {
         Time::from_ps((0..self.processes()).map(of).max().unwrap_or(0))
     }
 
-    /// A worker has nothing left to do before the horizon. Whether that is so for all.
+    /// Notes that a worker has nothing left to do before the horizon. Returns whether that is so for all workers; false
+    /// if there are several processes.
     pub fn add_done(&self) -> bool {
         let done = self.header(self.me, header::DONE).fetch_add(1, Ordering::SeqCst) + 1;
         self.processes() == 1 && done == self.workers() as u64
     }
 
-    /// The run is over: why, when, and how late that was noticed. The first to say so is right, and it has to be in the
-    /// first process.
+    /// The run is over: why, at what time, and how late that was noticed. The first call counts; only the first process
+    /// may call it.
     pub fn stop(&self, ended: Ended, at: Time, late: Duration) {
         if self.me == 0 && !self.stops.swap(true, Ordering::SeqCst) {
             self.header(0, header::END).store(at.ps(), Ordering::SeqCst);

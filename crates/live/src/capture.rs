@@ -23,10 +23,11 @@ use units::{LinkId, NodeId, Problem, Time};
 
 use crate::outside::Share;
 
-/// After so long by the machine's clock what has been captured is written, while nothing else is to be done.
+/// How long captured packets wait before they are written while the worker has nothing else to do, by the machine's
+/// clock.
 const DELAY: Span = Span::from_millis(20);
 
-/// So many bytes are written at once, whatever is to be done.
+/// As soon as there are this many bytes, they are written even if the worker is busy.
 const FULL: usize = 1 << 18;
 
 /// The files of a worker's links.
@@ -186,7 +187,7 @@ impl Captures {
 }
 
 impl Capture {
-    /// The part of it that has the links of which `is_here` says so; none if it has none. They are this one's no more.
+    /// Splits off the links for which `is_here` is true, with the same file; none if there are none.
     pub fn part(&mut self, is_here: impl Fn(LinkId) -> bool) -> Option<Capture> {
         let (links, others): (Vec<_>, Vec<_>) = self.links.drain(..).partition(|captured| is_here(captured.link));
         self.links = others;

@@ -30,7 +30,7 @@ impl Away {
         Away { began: read(ClockId::Monotonic), used: read(ClockId::ThreadCPUTime) }
     }
 
-    /// So long it had none, in the machine's time; the same thread asks.
+    /// How long the calling thread has had no core, in the machine's time. Call it on the thread that began.
     pub fn so_far(&self) -> Duration {
         let wall = read(ClockId::Monotonic).saturating_sub(self.began);
         let used = read(ClockId::ThreadCPUTime).saturating_sub(self.used);
@@ -47,7 +47,7 @@ pub(crate) struct Clock {
     source: Source,
     /// Times the machine's time is slowed down.
     dilation: u64,
-    /// [`CREDIT`] in the network's time, and with what may pass until a neighbour has heard of something.
+    /// [`CREDIT`] in the network's time; `slack` adds the time until another worker has heard of an event.
     credit: Duration,
     slack: Duration,
     /// How long the network has stood still, in the machine's nanoseconds.
@@ -117,8 +117,8 @@ impl Clock {
         }
     }
 
-    /// The time at which an application learns of an event that was due at `due`: lateness counts, the clock's stops do
-    /// not.
+    /// The time at which an application learns of an event that was due at `due`: later by the event's lateness, but
+    /// not by the time for which the clock was stopped.
     pub fn told_at(&self, due: Time) -> Time {
         match &self.source {
             Source::Machine { .. } => self.now().clamp(due, due + self.credit),
@@ -126,7 +126,7 @@ impl Clock {
         }
     }
 
-    /// What the clock shows if it has come to `due`. A clock that jumps has always.
+    /// The clock's time, if it has reached `due`. A clock that jumps always has.
     #[inline(always)]
     pub fn come_to(&self, due: Time) -> Option<Time> {
         match &self.source {
@@ -149,7 +149,7 @@ impl Clock {
         }
     }
 
-    /// Something was due at `due` and is about to be done. If that is too late, the clock is set back. Gives by how
+    /// An event that was due at `due` is about to be processed. If it is too late, sets the clock back. Returns by how
     /// much, in the network's time.
     #[inline]
     pub fn forgive(&self, due: Time, wall: Time) -> Duration {
@@ -174,7 +174,7 @@ impl Clock {
         Duration::from_ps(self.stood_ns.load(Ordering::SeqCst) * 1_000 / self.dilation)
     }
 
-    /// How long the run has gone on by the machine's clock; not at all by one that jumps.
+    /// How long the run has lasted by the machine's clock; zero with a clock that jumps.
     pub fn machine(&self) -> std::time::Duration {
         match &self.source {
             Source::Machine { made, began_ns } => {
@@ -197,7 +197,7 @@ pub(crate) fn instant_ns() -> u64 {
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
-/// What is later counts as this late: 18 minutes.
+/// The largest lateness that is recorded, 18 minutes; anything later counts as this.
 const LATE_PS_MAX: u64 = 1 << 50;
 
 /// How late things were, to 1%.
@@ -244,7 +244,7 @@ impl Lateness {
     }
 }
 
-/// How late what came out of one link was.
+/// The lateness of the packets that came out of one link.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct LinkLateness {
     /// Whether it leads from another worker.

@@ -67,14 +67,14 @@ impl Count {
 }
 
 impl Sent {
-    /// On a link on which nothing has been sent.
+    /// For a link on which nothing has been sent.
     pub fn new(link: LinkId) -> Sent {
         Sent { link, count: Count::default() }
     }
 }
 
 impl Read {
-    /// From a link from which nothing has been read, whose sending end is there.
+    /// For a link from which nothing has been read; `outlet` is its sending end.
     pub fn new(outlet: u32) -> Read {
         Read { outlet, ..Read::default() }
     }

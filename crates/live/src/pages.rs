@@ -9,11 +9,11 @@
 
 use node::pool::PacketId;
 
-/// Room for the content of one packet. Without room, where a packet has no content.
+/// Room for the content of one packet; empty for a packet without content.
 #[derive(Debug, Default)]
 pub(crate) struct Page {
     bytes: Box<[u8]>,
-    /// The worker whose it is.
+    /// The worker that owns the page.
     home: u32,
 }
 
@@ -22,7 +22,7 @@ impl Page {
         self.bytes.is_empty()
     }
 
-    /// The content on it, if it has so much.
+    /// The first `bytes` of its content; none if the page is shorter.
     pub fn content(&self, bytes: usize) -> Option<&[u8]> {
         self.bytes.get(..bytes)
     }
@@ -33,7 +33,7 @@ pub(crate) struct Pages {
     me: u32,
     /// Room in a page, in bytes.
     room: usize,
-    /// By place in the pool.
+    /// By the packet's slot in the pool.
     of: Vec<Page>,
     /// Free pages of this worker. The one that became free last is at the end: it may still be in the cache.
     spare: Vec<Page>,
@@ -74,7 +74,8 @@ impl Pages {
         &mut self.of[id.index()].bytes[..bytes]
     }
 
-    /// The content that a packet came with, if it has so much. Its place in the pool may be free already.
+    /// The content of a packet, if its page has that many bytes. The packet's slot in the pool may have been freed
+    /// already.
     #[inline]
     pub fn content(&self, id: PacketId, bytes: usize) -> Option<&[u8]> {
         self.of.get(id.index())?.bytes.get(..bytes)
@@ -130,7 +131,7 @@ impl Pages {
         }
     }
 
-    /// The next free page of another worker, and whose it is.
+    /// The next free page that another worker owns, and that worker.
     #[inline]
     pub fn next_foreign(&mut self) -> Option<(usize, Page)> {
         self.foreign.pop().map(|page| (page.home as usize, page))

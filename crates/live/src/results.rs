@@ -99,7 +99,7 @@ impl Said {
     }
 }
 
-/// A worker's words for another process.
+/// Writes what a worker noted and counted, for another process.
 pub(crate) fn pack(noted: &Noted, said: &Said, to: &mut Writer<'_>) {
     said.inbox.into_iter().chain(said.refused).for_each(|count| to.u64(count));
     to.u64(said.late_ps.len() as u64);

@@ -14,7 +14,7 @@ use crate::wires::Wires;
 use crate::worker::Worker;
 use crate::{RunResult, network};
 
-/// After this many looks whoever watches is asked.
+/// `watch` is called once in this many looks.
 const ASK: u32 = 50;
 
 /// Works a scenario out for a run that may have several processes. What one alone can do is refused to `several`.

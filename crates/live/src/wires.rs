@@ -33,8 +33,8 @@ use crate::maze::Counter;
 use crate::pages::{Page, Pages};
 use crate::ring::Ring;
 
-/// Packets that may be under way from one worker to another, beside those that the other has taken. So few in tests
-/// that rings are full time and again.
+/// Packets that may be on their way from one worker to another, besides those that the receiver has taken. Tests use so
+/// few that rings are often full.
 const RING: usize = if cfg!(test) { 4 } else { 1024 };
 
 /// Carries packets of one worker.
@@ -62,12 +62,12 @@ pub(crate) struct Wires<'a> {
     /// Packets that found their ring full: to whom, and what.
     held: VecDeque<(u32, Crossing)>,
     pub inbox: Inbox,
-    /// Per flow, how far the clock was past its delivery when that was done, in picoseconds.
+    /// By flow: how late its delivery was processed, by the clock, in picoseconds.
     pub late_ps: Vec<u64>,
     pub ended_flows: u64,
     /// By host, how many of its records have been seen, and how many of its flows had ended.
     seen: Vec<(usize, u64)>,
-    /// Where links are sockets.
+    /// Present if links are sockets.
     pub datagrams: Option<Datagrams>,
     /// Hosts of this worker that are devices of the machine.
     pub attached: Option<Box<Attached>>,
@@ -90,7 +90,7 @@ pub(crate) enum Sender {
 }
 
 impl Sender {
-    /// What has been sent, if it is a socket.
+    /// The frames sent so far, if the link is a socket.
     pub fn sent(&self) -> Option<Count> {
         match self {
             Sender::Socket(sent) => Some(sent.count),
@@ -103,7 +103,7 @@ impl Sender {
 pub(crate) struct Trunk {
     to: Producer<Crossing>,
     from: Consumer<Crossing>,
-    /// Pages that have been read go home.
+    /// Pages whose content has been read return to the worker that owns them.
     home: Producer<Page>,
     back: Consumer<Page>,
 }
@@ -112,14 +112,14 @@ pub(crate) struct Trunk {
 pub(crate) struct Far {
     pub to: Ring,
     pub from: Ring,
-    /// The other process is lost, or has said what can't be: nothing more goes there.
+    /// The other process is lost or has written something impossible: no more packets are sent to it.
     pub lost: bool,
 }
 
-/// A worker's ends of what leads to others: of this process, of others.
+/// A worker's ends of the rings to all others: to workers of this process, to workers of other processes.
 pub(crate) type Ends = (Vec<Option<Trunk>>, Vec<Option<Far>>);
 
-/// So long a worker waits for another process to read, and then does without it.
+/// How long a worker waits for another process to read before it stops sending to that process.
 const STALL: std::time::Duration = std::time::Duration::from_secs(10);
 
 /// A packet that goes from one worker to another.
@@ -128,7 +128,7 @@ struct Crossing {
     transit: Transit,
     /// When it comes out of its link.
     at: Time,
-    /// The link's end there; to another process, the link.
+    /// The receiving end of the link, at the other worker; for a worker of another process, the link itself.
     pipe: u32,
     page: Page,
     telemetry: Option<Box<Telemetry>>,
@@ -208,7 +208,7 @@ impl<'a> Wires<'a> {
         false
     }
 
-    /// A process that has read nothing for long is done without.
+    /// Stops sending to a process that has read nothing for longer than [`STALL`].
     fn note_stall(&mut self, worker: u32) {
         let Some(far) = &mut self.far[worker as usize] else { return };
         let now = self.clock.machine();
@@ -218,7 +218,7 @@ impl<'a> Wires<'a> {
         }
     }
 
-    /// Gives back what finds no room.
+    /// Sends a packet to another worker. Returns the packet if the ring is full.
     #[inline]
     fn push(&mut self, worker: u32, crossing: Crossing) -> Option<Crossing> {
         if self.far[worker as usize].is_some() {
@@ -235,7 +235,7 @@ impl<'a> Wires<'a> {
         }
     }
 
-    /// To another process goes a copy.
+    /// The same for a worker of another process, which gets a copy of the packet.
     fn push_far(&mut self, worker: usize, crossing: Crossing) -> Option<Crossing> {
         let far = self.far[worker].as_mut().filter(|far| !far.lost);
         let pushed = far.map(|far| {
@@ -286,7 +286,7 @@ impl<'a> Wires<'a> {
             || self.far.iter().flatten().any(|far| !far.lost && far.from.has_some())
     }
 
-    /// Takes in what a worker of another process has sent. Nothing of it is trusted.
+    /// Delivers the packets that a worker of another process has sent. Nothing that it writes is trusted.
     fn take_in_far(links: &mut Links<Self>, worker: usize) {
         let mut entry = std::mem::take(&mut links.carrier.entry);
         while let Some(far) = links.carrier.far[worker].as_mut().filter(|far| !far.lost) {
@@ -374,7 +374,7 @@ impl<'a> Wires<'a> {
         (pipes, outlets, Arc::new(Routes::compute(fabric, &failures)))
     }
 
-    /// Takes in what other workers have sent, and sends their pages home.
+    /// Delivers the packets that other workers have sent, and returns their pages.
     pub fn take_in(links: &mut Links<Self>) {
         for worker in 0..links.carrier.trunks.len() {
             while let Some(crossing) = links.carrier.trunks[worker].as_mut().and_then(|trunk| trunk.from.pop().ok()) {
@@ -388,7 +388,8 @@ impl<'a> Wires<'a> {
         links.carrier.return_pages();
     }
 
-    /// The run is over: what this worker could not send any more to others of this process, by worker.
+    /// The run is over: the packets that found no room in the rings to other workers of this process, with the receiver
+    /// of each.
     pub fn take_held(&mut self) -> Vec<(usize, Held)> {
         let held = std::mem::take(&mut self.held).into_iter();
         let (far, near): (VecDeque<_>, VecDeque<_>) =
@@ -397,7 +398,7 @@ impl<'a> Wires<'a> {
         near.into_iter().map(|(worker, crossing)| (worker as usize, Held(crossing))).collect()
     }
 
-    /// The run is over: takes what another worker could not send.
+    /// The run is over: delivers a packet for which another worker found no room in the ring.
     pub fn put_held(links: &mut Links<Self>, Held(crossing): Held) {
         Self::put(links, crossing);
     }
@@ -417,7 +418,8 @@ impl<'a> Wires<'a> {
         links.put(pipe, id, at);
     }
 
-    /// Pages of others go home; where a ring has no room, to the allocator, which is as good. Own pages come back.
+    /// Returns pages to the workers that own them, and takes back own pages. A page for which a ring has no room is
+    /// freed, which does no harm.
     pub fn return_pages(&mut self) {
         while let Some((home, page)) = self.pages.next_foreign() {
             if let Some(trunk) = self.trunks.get_mut(home).and_then(Option::as_mut) {
@@ -461,7 +463,7 @@ impl<'a> Wires<'a> {
         content::is_carried(self.content, flow, offset) || self.plan.flows.place_added(flow).is_some()
     }
 
-    /// The content that a packet should have, by its place in the pool: where in its message it begins.
+    /// Where in its message the content of a packet begins, in bytes; none if the packet has no content.
     #[inline]
     fn offset_of_content(&self, packet: &Packet) -> Option<u64> {
         let transport = self.plan.transports.get(usize::from(packet.transport))?;
@@ -469,7 +471,7 @@ impl<'a> Wires<'a> {
     }
 }
 
-/// Under link-level retry, a packet on a link has its number where it otherwise has the port by which it came.
+/// The number of a packet under link-level retry. It is in the field that otherwise has the packet's ingress port.
 pub(crate) fn retry_number(plan: &Plan, transit: &Transit) -> u16 {
     if plan.scenario.link.llr.is_some() { transit.in_port } else { 0 }
 }

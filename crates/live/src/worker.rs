@@ -21,38 +21,38 @@ use crate::maze::{Counter, Exchange};
 use crate::results::Noted;
 use crate::wires::Wires;
 
-/// Things that are done before others' packets are looked for.
+/// Events that a worker processes before it looks for packets from other workers.
 const BURST: u32 = 32;
 
-/// Events that are processed before the clock is read again. The time that they take is missing from their lateness: a
-/// microsecond.
+/// Events that are processed before the clock is read again. Their lateness leaves out the time that these events take,
+/// about a microsecond.
 const READ: u32 = 8;
 
-/// So often a worker looks in vain before it says that it rests.
+/// How many turns in a row a worker finds nothing to do before it publishes that it rests.
 const SPINS: u32 = 8;
 
-/// So often a worker looks in vain for another before it lets the system run that, which may have no core.
+/// How many turns in a row a worker waits for another one before it yields its core: the other may have none.
 const YIELDS: u32 = 512;
 
 /// The longest sleep: whatever goes wrong, the worker looks again.
 const SLEEP_MAX: std::time::Duration = std::time::Duration::from_millis(50);
 
-/// The same where other processes send: they wake nobody.
+/// The longest sleep where other processes send: they can't wake this thread.
 const SLEEP_FAR: std::time::Duration = std::time::Duration::from_micros(200);
 
 /// It does not sleep if an event is due sooner than this: waking up takes about as long.
 const SLEEP_MIN: std::time::Duration = std::time::Duration::from_micros(20);
 
-/// With attached hosts and without being woken by others, the longest sleep.
+/// The longest sleep of a worker with attached hosts or programs, where other workers send packets without waking it.
 const LOOK: std::time::Duration = std::time::Duration::from_micros(50);
 
-/// While it has always something to do, devices of attached hosts get what has come after this many turns.
+/// A worker that is always busy writes arrived packets to the devices of attached hosts once in this many turns.
 const FLUSH: u32 = 4;
 
-/// While it has always something to do, it looks so seldom whether captures are to be written.
+/// A worker that is always busy checks once in this many turns whether captures are to be written.
 const WRITE: u32 = 256;
 
-/// Where the lateness of arrivals from other workers stands, behind that of each [`Due`].
+/// Index of the lateness of arrivals from other workers, after one entry for each [`Due`].
 pub(crate) const CROSSING: usize = 3;
 
 /// A thread's nodes, and how late they are.
@@ -66,7 +66,7 @@ pub(crate) struct Worker<'a, P: Probe> {
     /// The run ends when this many flows have ended in all workers.
     goal: u64,
     ended_flows: u64,
-    /// What it did last was due then.
+    /// When the event that it processed last was due.
     now: Time,
     /// Where hosts are attached, or programs send: up to then it has done all that was due, and frames and messages
     /// come in. Otherwise never.

@@ -33,8 +33,8 @@ macro_rules! sent {
     };
 }
 
-/// Checks that a header survives its packet and the wire, that nothing less than all its bytes is read as one, and that
-/// whatever `noise` is read as survives too. Gives its bytes.
+/// Checks that a header survives its packet and the wire, that no shorter prefix of its bytes is read as a header, and
+/// that any header that `noise` is read as survives too. Returns the header's bytes.
 pub fn check_header<H: Header + PartialEq + std::fmt::Debug + 'static>(header: H, noise: &[u8]) -> Vec<u8> {
     let bytes = check_whole(header);
     for cut in 0..bytes.len() {
@@ -60,7 +60,7 @@ fn check_whole<H: Header + PartialEq + std::fmt::Debug + 'static>(header: H) -> 
     bytes
 }
 
-/// A packet's layout says of its bytes what its header says, if they are what can be read back.
+/// Checks that a packet's layout describes its bytes as its header does, if these bytes can be read back.
 pub fn check_layout<H: Header + 'static>(packet: &Packet, content: &[u8]) {
     let (mut bytes, mut read) = (Vec::new(), *packet);
     H::emit_with(packet, content, &mut Writer::new(&mut bytes));

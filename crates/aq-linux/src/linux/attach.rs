@@ -275,7 +275,7 @@ fn named<'a>(tenants: &'a Tenants, name: &str) -> Option<&'a Tenant> {
     tenants.entity.iter().find(|tenant| tenant.name == name)
 }
 
-/// Room for what is there and as much again, so that tenants can join.
+/// Room in the maps for what is there and as much again, so that tenants can join.
 fn rooms(tenants: &Tenants, held: &[Held]) -> Rooms {
     let ample = |used: usize| u32::try_from((2 * used).max(1_024)).unwrap_or(u32::MAX);
     let sum = |count: fn(&Tenant) -> usize| tenants.entity.iter().map(count).sum::<usize>();
@@ -296,7 +296,7 @@ fn hold(rows: &[Row], before: &[Held]) -> Result<Vec<Held>, String> {
     let kept: BTreeMap<&str, &Held> = before.iter().map(|held| (held.name.as_str(), held)).collect();
     let stays = |row: &&Row| kept.get(row.name.as_str()).is_some_and(|held| held.flows == row.flows);
     let mut entities = BTreeSet::new();
-    // By first AQ: how many from there on are taken.
+    // By first AQ: number of AQs in the range that begins there.
     let mut taken = BTreeMap::new();
     for row in rows.iter().filter(stays) {
         let held = kept[row.name.as_str()];
@@ -313,7 +313,7 @@ fn hold(rows: &[Row], before: &[Held]) -> Result<Vec<Held>, String> {
         while !entities.insert(next_entity) {
             next_entity += 1;
         }
-        // Singles fill gaps; a range goes behind all.
+        // A single AQ takes the first gap; a range goes after all others.
         let first = if row.flows == 1 {
             while let Some((&start, &flows)) = taken.range(..=next_single).next_back()
                 && next_single < start + flows

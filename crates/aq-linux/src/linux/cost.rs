@@ -9,7 +9,7 @@ use super::place::{Held, Rooms};
 use crate::matching::{Kind, Matches};
 use crate::word::Word;
 
-/// How often a packet is run for one number, and of how many numbers the least is taken.
+/// How often a packet is run for one measurement, and the number of measurements of which the least counts.
 const REPEAT: u32 = 1_000_000;
 const TRIES: u32 = 5;
 

@@ -105,7 +105,7 @@ impl Channels {
         let credits = self.params.credits(packet);
         let sender = &mut self.out[usize::from(vc)];
         sender.consumed = sum(sender.consumed, credits);
-        // Lost credits hurt when none are left. Fewer than these, lost, leave enough for a packet.
+        // Lost credits matter once the rest is too small for a packet. It takes at least this many of them.
         let given = self.credits[0];
         let many = (given / 2).min(given.saturating_sub(self.params.full_packet) + 1);
         let left = given.saturating_sub(since(sender.consumed, sender.freed));

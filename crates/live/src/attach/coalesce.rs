@@ -13,8 +13,8 @@ const LONGEST: usize = 65_535;
 const ACK: u8 = 0x10;
 const PSH: u8 = 0x08;
 
-/// A frame that is being put together. All bytes: a virtio header, what the device wants in front of an IP packet, and
-/// that.
+/// A frame that is being put together: a virtio header, what the device wants in front of an IP packet, and the IP
+/// packet.
 #[derive(Debug, Default)]
 pub(crate) struct Coalescing {
     bytes: Vec<u8>,
@@ -49,8 +49,8 @@ fn sequence(tcp: &[u8]) -> u32 {
 }
 
 impl Coalescing {
-    /// Begins with a packet; `link` is what the device wants in front of it. Nothing can follow if the packet's
-    /// checksum is not known to be right.
+    /// Begins a frame with a packet; `link` is what the device wants in front of it. No packet can follow if the
+    /// checksum of this one is not known to be right.
     pub fn begin(&mut self, link: &[u8], packet: &[u8], is_sealed: bool) {
         self.bytes.clear();
         self.bytes.extend([0; OFFLOAD_BYTES]);
@@ -139,7 +139,7 @@ impl Coalescing {
         self.bytes[..OFFLOAD_BYTES].copy_from_slice(&offload);
     }
 
-    /// The frame, as the device takes it. Afterwards there is nothing.
+    /// The finished frame, as the device takes it. Afterwards there is no frame.
     pub fn take(&mut self) -> &[u8] {
         if self.each > 0 {
             self.finish();
@@ -149,7 +149,7 @@ impl Coalescing {
     }
 }
 
-/// Whether the identification of an IPv4 packet is by so much beyond that of the first, as in one that was cut.
+/// Whether the identification of an IPv4 packet is `by` above that of the first, as in packets cut from one frame.
 fn follows(first: &[u8], packet: &[u8], by: u32) -> bool {
     let id = |packet: &[u8]| u16::from_be_bytes([packet[4], packet[5]]);
     id(first).wrapping_add(by as u16) == id(packet)

@@ -105,7 +105,7 @@ pub struct Packets {
     count: u32,
     /// Whether its checksums are known to be right, since they are made here.
     sealed: bool,
-    /// A number of its flow: of addresses, protocol and ports.
+    /// A number that identifies its flow by addresses, protocol and ports.
     pub flow: u32,
     /// Where it goes.
     pub destination: Destination,
@@ -275,7 +275,7 @@ impl Network {
     }
 }
 
-/// The length that an IP packet says it has; it is as long as its header.
+/// The length that an IP packet's header gives. The packet must have its whole header.
 fn said_length(packet: &[u8]) -> usize {
     match packet[0] >> 4 {
         4 => usize::from(u16::from_be_bytes([packet[2], packet[3]])),
@@ -283,8 +283,8 @@ fn said_length(packet: &[u8]) -> usize {
     }
 }
 
-/// Completes a checksum that the kernel has left to the device: of all from `start` on, `offset` bytes behind that. The
-/// sum of what is not in there, addresses and length, stands in its place already.
+/// Completes a checksum that the kernel has left to the device. It covers everything from `start` on and is `offset`
+/// bytes after `start`, where the kernel has already put the sum of the addresses and the length.
 fn complete(packet: &mut [u8], start: usize, offset: usize) -> Option<()> {
     let at = start.checked_add(offset)?;
     let sum = checksum(0, packet.get(start..)?);
@@ -294,7 +294,7 @@ fn complete(packet: &mut [u8], start: usize, offset: usize) -> Option<()> {
     Some(())
 }
 
-/// The sum of a packet's addresses, of a length and a protocol: what TCP's checksum has in it beside its own bytes.
+/// The sum of the pseudo-header, which TCP's checksum covers too: a packet's addresses, a length and a protocol.
 pub(crate) fn pseudo(packet: &[u8], network: usize, length: u32, protocol: u8) -> u64 {
     let addresses = if packet[0] >> 4 == 4 { 12..20 } else { 8..40 };
     debug_assert!(addresses.end <= network);

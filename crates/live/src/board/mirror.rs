@@ -13,10 +13,10 @@ use crate::shared::{Lines, WORDS};
 /// A number on the board of a process that has changed: which, and what it is now.
 pub(crate) type Change = (u32, u64);
 
-/// So often a post is read again that changed meanwhile; then it waits for the next time.
+/// How often a post is read again that changes while it is read. Then it waits for the next round.
 const TRIES: u32 = 4;
 
-/// What has been said of a process's board.
+/// What this machine has already sent of a process's board.
 pub(crate) struct Mirror {
     said: Vec<u64>,
     /// Lines of a post.

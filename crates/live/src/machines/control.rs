@@ -60,7 +60,7 @@ fn greeting(nonce: &[u8; 32]) -> Vec<u8> {
     [&MAGIC[..], &[VERSION], nonce].concat()
 }
 
-/// What a greeting has drawn.
+/// The random number in a greeting.
 fn drawn(greeting: &[u8]) -> Result<[u8; 32], Denial> {
     let (magic, rest) = greeting.split_first_chunk::<8>().ok_or(Denial::Nonsense)?;
     let (version, rest) = rest.split_first().ok_or(Denial::Nonsense)?;
@@ -137,7 +137,7 @@ impl Control {
     /// Joins at the other end of a connection.
     ///
     /// # Errors
-    /// Where that is no such machine, or does not take the token or has not got it.
+    /// If it is no such machine, refuses the token, or does not have the token itself.
     pub fn join(mut stream: TcpStream, token: &Token, patience: Span) -> io::Result<Control> {
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(patience))?;
@@ -160,7 +160,7 @@ impl Control {
         }
     }
 
-    /// So long it waits for a message to come or go.
+    /// Sets how long it waits for a message to be sent or to come.
     pub fn set_patience(&self, patience: Span) -> io::Result<()> {
         self.stream.set_read_timeout(Some(patience))?;
         self.stream.set_write_timeout(Some(patience))

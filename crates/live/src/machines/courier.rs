@@ -55,7 +55,7 @@ const BUFFER_BYTES: usize = 1 << 16;
 /// The most bytes that are handed to the kernel at once.
 const BATCH_BYTES: usize = 60_000;
 
-/// So often it reads before it does something else.
+/// How many reads of the socket in a row, before anything else is done.
 const READS: u32 = 8;
 
 /// The longest sleep: nobody wakes it but the other machines.
@@ -64,9 +64,9 @@ const SLEEP_NS: i64 = 50_000;
 /// What the thread and the one that runs the machine tell each other.
 #[derive(Default)]
 pub(crate) struct Status {
-    /// Machines to which the trunk works, both ways, as bits.
+    /// Machines to which the trunk works in both directions, as bits.
     up: AtomicU64,
-    /// Machines of which all has come, and that have all of this one.
+    /// Machines that have sent everything and have received everything from this one, as bits.
     done: AtomicU64,
     /// No worker sends any more; nothing is to be done any more.
     closes: AtomicBool,
@@ -117,7 +117,7 @@ pub(crate) struct Peer {
     pub workers: Range<usize>,
     /// The copy of its board on this machine.
     pub region: Arc<Lines>,
-    /// What has been said to it of this machine's board; its own is written by the same.
+    /// The changes of this machine's board that were sent to it; `theirs` does the same for its board here.
     pub told: Mirror,
     pub theirs: Mirror,
     /// Rings to and from its workers: by worker here, then worker there.
@@ -175,7 +175,7 @@ impl Courier<'_> {
         }
     }
 
-    /// What others may know of it.
+    /// Publishes the state of the trunks for the thread that runs the machine.
     fn say(&mut self, closes: bool) {
         let bits =
             |is: fn(&Peer) -> bool| self.peers.iter().filter(|of| is(of)).fold(0, |bits, of| bits | 1 << of.machine);
@@ -199,7 +199,7 @@ impl Courier<'_> {
         self.status.done.store(done, Ordering::SeqCst);
     }
 
-    /// Takes in all that the socket has.
+    /// Reads the datagrams that have come by the socket. Returns whether there were any.
     fn receive(&mut self, now_us: u64, buffers: &mut [Vec<u8>]) -> bool {
         let mut metas = [RecvMeta::default(); BATCH_SIZE];
         let mut some = false;
@@ -292,7 +292,7 @@ impl Peer {
         self.trunk.write(&[0; DATA_BYTES - RECORD_BYTES]);
     }
 
-    /// Tells it what is in rings and on the board; whether that was anything.
+    /// Writes the packets from the rings and the changes of the board into the trunk. Returns whether there were any.
     fn tell(&mut self, region: &Lines, closes: bool, changes: &mut Vec<Change>) -> bool {
         if self.trunk.unread() > WAITING_BYTES {
             return false;
@@ -335,7 +335,8 @@ impl Peer {
         some || !changes.is_empty()
     }
 
-    /// Hears what has come, as long as there is room for it; whether that was anything.
+    /// Processes the records that have come, as long as rings have room for their packets. Returns whether there were
+    /// any.
     fn hear(&mut self, own: &Range<usize>, board: &Board) -> bool {
         let mut inbox = std::mem::take(&mut self.trunk.inbox);
         let bytes = inbox.make_contiguous();
@@ -355,7 +356,7 @@ impl Peer {
         heard > 0
     }
 
-    /// Hears a record: its length, or 0 if it is not whole, or there is no room for it.
+    /// Processes a record. Returns its length, or 0 if it is incomplete or a ring has no room for its packet.
     fn hear_record(&mut self, bytes: &[u8], own: &Range<usize>, board: &Board) -> Result<usize, Malformed> {
         let wrong = Malformed { what: "record of a trunk" };
         if bytes.len() < RECORD_BYTES {

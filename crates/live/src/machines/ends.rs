@@ -71,7 +71,7 @@ impl Ends {
         (Ends { me, machines, workers, regions: (0..machines).map(lines).collect(), rings }, far)
     }
 
-    /// The thread that makes them one with those of others, which are at these addresses.
+    /// Makes the courier, which carries between these rings and boards and those of the machines at these addresses.
     pub fn courier<'a>(
         self,
         socket: UdpSocket,
@@ -147,8 +147,8 @@ pub(crate) fn wait_until_up(status: &Status, others: u64, addresses: &[SocketAdd
     Ok(())
 }
 
-/// The run is over: what is under way comes to where it goes, unless `gives_up` says that it can't. Gives the machines,
-/// as bits, of which it did not.
+/// The run is over: waits until everything on its way has arrived, unless `gives_up` returns true. Returns the
+/// machines, as bits, from which something is still missing.
 pub(crate) fn drain<P: Probe>(
     workers: &mut [Worker<'_, P>],
     board: &Board,
@@ -158,7 +158,7 @@ pub(crate) fn drain<P: Probe>(
 ) -> u64 {
     let began = instant_ns();
     loop {
-        // Whoever has all of ours and has told us all sends nothing more: what it told is taken in by what follows.
+        // A machine that is done sends nothing more. What it has sent is delivered by the call below.
         let missing = others & !status.done() & !board.dead();
         if !several::push_held(workers) {
             status.close();
@@ -170,7 +170,7 @@ pub(crate) fn drain<P: Probe>(
     }
 }
 
-/// How long a trunk's one way may take, and what the least delay of links between machines makes of it.
+/// A warning if a trunk's one-way delay is too long for the least delay of links between machines; none otherwise.
 pub(crate) fn slow_trunk(plan: &Plan, seen: &Seen) -> Option<String> {
     let way = Duration::from_ns(u64::from(seen.trip_us) * 1_000 / 2);
     let dilation = u64::from(plan.scenario.live.dilation);

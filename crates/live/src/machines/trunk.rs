@@ -40,14 +40,15 @@ pub(crate) const SEGMENT_BYTES: usize = HEADER_BYTES + DATA_BYTES + TAG_BYTES;
 /// What a receiver keeps that has not been read: more than the longest record.
 const KEPT_BYTES: u64 = 1 << 20;
 
-/// Segments under way.
+/// The most segments on their way.
 const FLIGHT: usize = 256;
 
-/// So long nothing is sent again, at first and at most, in microseconds: longer than a turn of a busy machine.
+/// How long a sender waits for an acknowledgement before it sends again, in microseconds: at first, and after doublings
+/// at most. The least is longer than a busy machine's time slice.
 const AGAIN_MIN_US: u64 = 20_000;
 const AGAIN_MAX_US: u64 = 320_000;
 
-/// After so long something is said, whatever there is to say.
+/// The longest silence: after it a segment is sent even without data, in microseconds.
 const ALIVE_US: u64 = 100_000;
 
 /// What has been sent and received, for the result.
@@ -58,7 +59,7 @@ pub(crate) struct Counts {
     /// Segments that were sent again.
     pub again: u64,
     pub received: u64,
-    /// Segments without anything new, that had something.
+    /// Segments with data that brought nothing new.
     pub repeated: u64,
 }
 
@@ -70,15 +71,15 @@ pub(crate) struct Trunk {
     /// The stream to the other: from `acked` on, what has not been acknowledged.
     out: VecDeque<u8>,
     acked: u64,
-    /// What is sent next, the furthest that has been sent, and how far the other lets us go.
+    /// Where the next segment begins, the end of what was ever sent, and how far the receiver lets us go.
     next: u64,
     furthest: u64,
     granted: u64,
-    /// The most bytes under way, for the buffers of the other's socket.
+    /// The most bytes on their way, so that they fit into the receiver's socket buffer.
     most: u64,
-    /// Ends of the segments under way.
+    /// The ends of the segments on their way.
     flight: VecDeque<u64>,
-    /// Times that the same was acknowledged; up to where all had been sent when something was found to be lost.
+    /// How often the last acknowledgement was repeated; and `furthest` when a loss was last found.
     same: u32,
     recovers: u64,
     again_us: u64,
@@ -90,7 +91,7 @@ pub(crate) struct Trunk {
     pub inbox: VecDeque<u8>,
     expected: u64,
     early: BTreeMap<u64, Vec<u8>>,
-    /// Something came that must be answered.
+    /// Data came that must be acknowledged.
     answers: bool,
     echo: u32,
     /// The least round trip, in microseconds.
@@ -206,11 +207,11 @@ impl Trunk {
         self.acked
     }
 
-    /// So many bytes of it have been read.
+    /// Removes bytes that were read from the inbox.
     pub fn read(&mut self, bytes: usize) {
         let before = self.inbox.len() as u64;
         self.inbox.drain(..bytes);
-        // Whoever was told that there is little room hears when there is more.
+        // A sender that was told of little room learns when there is more.
         self.answers |= before > KEPT_BYTES / 2 && (self.inbox.len() as u64) <= KEPT_BYTES / 2;
     }
 
@@ -220,8 +221,7 @@ impl Trunk {
 
     /// Takes in a datagram.
     ///
-    /// # Errors
-    /// Where it is none of this trunk; it has changed nothing.
+    /// Why the datagram is refused. Nothing has changed then.
     pub fn take(&mut self, now_us: u64, datagram: &[u8]) -> Result<(), Refusal> {
         let header = Header::parse(datagram)?;
         let (bytes, tag) = datagram.split_last_chunk::<TAG_BYTES>().ok_or(Refusal::Length)?;
@@ -244,7 +244,7 @@ impl Trunk {
     }
 
     fn take_answer(&mut self, now_us: u64, header: &Header, bare: bool) {
-        // A segment that was overtaken says nothing new.
+        // A segment that arrives after a later one must not lower the grant.
         self.granted = self.granted.max(header.granted);
         self.echo = header.stamp;
         if header.echo != 0 {
@@ -281,7 +281,7 @@ impl Trunk {
             return;
         }
         if at > self.expected {
-            // No sender that means well has more under way.
+            // An honest sender never has more segments on their way.
             if self.early.len() < FLIGHT {
                 self.early.insert(at, data.to_vec());
             }

@@ -13,14 +13,14 @@ use units::Time;
 use super::Address;
 use super::exchange::{Arrived, Mailbox, lock};
 
-/// What a worker's hosts' programs wait for.
+/// The times for which programs wait, at hosts of one worker.
 pub(crate) struct Alarms {
     /// The first, in picoseconds; `u64::MAX` without any.
     first: AtomicU64,
     set: Mutex<Set>,
 }
 
-/// Where it is told that nothing more comes to a port that was delivered before a time.
+/// Mailboxes to tell that all messages delivered before a time have come to a port.
 type Set = BTreeMap<(Time, Address), Weak<Mailbox<Arrived>>>;
 
 impl Default for Alarms {
@@ -30,27 +30,28 @@ impl Default for Alarms {
 }
 
 impl Alarms {
-    /// When the first rings; never: [`Time::MAX`].
+    /// When the first alarm rings; [`Time::MAX`] without any.
     #[inline]
     pub fn first(&self) -> Time {
         Time::from_ps(self.first.load(Ordering::Relaxed))
     }
 
-    /// Sets one; set twice it rings once.
+    /// Sets an alarm. One that is set twice rings once.
     pub fn set(&self, at: Time, of: Address, mailbox: &Arc<Mailbox<Arrived>>) {
         let mut set = lock(&self.set);
         set.insert((at, of), Arc::downgrade(mailbox));
         self.note_first(&set);
     }
 
-    /// It need not ring.
+    /// Removes an alarm.
     pub fn forget(&self, at: Time, of: Address) {
         let mut set = lock(&self.set);
         set.remove(&(at, of));
         self.note_first(&set);
     }
 
-    /// The worker has done all that was due before `present`, and put all that came into its mailbox.
+    /// Rings the alarms up to `present`. The worker has done all that was due before it, and every message that came is
+    /// in its mailbox.
     #[cold]
     pub fn ring(&self, present: Time) {
         let mut set = lock(&self.set);

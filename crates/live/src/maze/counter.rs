@@ -13,19 +13,19 @@ use super::{MazeError, Message};
 use crate::content::{Inbox, Pieces};
 use crate::wires::Wires;
 
-/// Contents that are kept though their sender has given them up, as packets of theirs may still wait in its host:
-/// beyond these the oldest are forgotten. What was completed is forgotten at once: its receiver has all of it, and what
-/// comes once more changes nothing.
+/// The most messages whose content is kept although their sender has given them up: packets of theirs may still wait in
+/// its host. Beyond that, the oldest is forgotten. A completed message is forgotten at once: its receiver has all of
+/// it, and further packets of it change nothing.
 const KEPT: usize = 64;
 
 /// The messages of a worker's hosts.
 pub(crate) struct Counter {
     exchange: Arc<Exchange>,
     me: usize,
-    /// By host, its place among those of this worker.
+    /// By host: its index among the hosts of this worker, if it is one of them.
     places: Vec<Option<usize>>,
     outgoing: FxHashMap<FlowId, Outgoing>,
-    /// Messages that their sender has given up, in that order.
+    /// Messages that their senders have given up, in the order in which they did.
     given_up: VecDeque<FlowId>,
     incoming: FxHashMap<FlowId, Incoming>,
 }
@@ -59,7 +59,7 @@ impl Counter {
         self.exchange.inlet(self.me).has_mail()
     }
 
-    /// Who waits for the network's time to come to `present`, which it has, is told.
+    /// Tells every program that waited for a time of the network up to `present`.
     #[inline]
     pub fn ring(&self, present: Time) {
         let alarms = &self.exchange.inlet(self.me).alarms;
@@ -96,13 +96,13 @@ impl Counter {
         }
     }
 
-    /// So many bytes of a message, for a packet; none where the message is forgotten.
+    /// The bytes of a message that a packet carries; none if the message was forgotten.
     pub fn part(&self, flow: FlowId, offset: u64, bytes: usize) -> Option<&[u8]> {
         let begin = offset as usize;
         self.outgoing.get(&flow)?.bytes.get(begin..begin + bytes)
     }
 
-    /// A part of a message has come. Without content it is of one that its sender has given up and forgotten.
+    /// A packet of a message has come. It has no content if its sender has given up and forgotten the message.
     pub fn take(&mut self, table: &FlowTable, flow: FlowId, offset: u64, content: Option<&[u8]>, inbox: &mut Inbox) {
         let (Some(info), Some(content)) = (table.try_get(flow), content) else { return };
         let fresh = || Incoming::Partial { bytes: vec![0; info.bytes as usize], pieces: Pieces::default() };
@@ -115,7 +115,7 @@ impl Counter {
         pieces.add(offset, offset + content.len() as u64);
     }
 
-    /// Something has become of a message at a host of this worker.
+    /// Something has happened to a message at a host of this worker.
     pub fn note(&mut self, place: usize, record: &FlowRecord, inbox: &mut Inbox) {
         let exchange = self.exchange.clone();
         let Some(ticket) = exchange.ticket(place) else { return };
@@ -160,7 +160,7 @@ impl Counter {
         }
     }
 
-    /// The sender has given a message up, but packets of it may wait in its host.
+    /// The sender has given up a message, but packets of it may still wait in its host: keep the content for now.
     fn forget_later(&mut self, flow: FlowId) {
         self.given_up.push_back(flow);
         if self.given_up.len() > KEPT

@@ -18,11 +18,12 @@ use crate::clock::Clock;
 /// Before the content of each message are the ports of both ends and a checksum of these and the content.
 pub(crate) const HEADER_BYTES: usize = 8;
 
-/// The longest content, and the most that is kept for programs at a time: what is under way, at its sender, and what
-/// has come that nobody has taken. A program that sends faster than the network, or takes nothing, is told.
+/// The longest content of a message, and the most that is kept for programs at a time: messages on their way, and
+/// messages that have come and that no program has taken. A program that sends faster than the network, or takes
+/// nothing, gets an error.
 pub(crate) const CONTENT_MAX: usize = 1 << 30;
 
-/// What a message takes beside its content.
+/// Memory that a message takes beside its content, in bytes.
 const RECORD_BYTES: usize = 512;
 
 /// The first port that is given to whoever asks for none (RFC 6335, section 6).
@@ -50,12 +51,12 @@ impl Account {
         Arc::new(Account { most, held: Mutex::new(0) })
     }
 
-    /// The longest content of a message, and the most of all together.
+    /// The memory that the account may take, and so the longest content of a message, in bytes.
     pub fn most(&self) -> usize {
         self.most
     }
 
-    /// Room for one more message.
+    /// Takes memory for one more message. Returns an error if there is not enough.
     fn hold(&self, bytes: usize) -> Result<(), MazeError> {
         let mut held = lock(&self.held);
         // One that is alone always has room.
@@ -70,12 +71,12 @@ impl Account {
         Ok(())
     }
 
-    /// The same, where it has been asked before.
+    /// Takes memory without asking whether there is enough.
     fn hold_more(&self, bytes: usize) {
         *lock(&self.held) += bytes + RECORD_BYTES;
     }
 
-    /// A message of this many bytes takes no memory any more.
+    /// Gives back the memory of a message of this many bytes.
     pub fn release(&self, bytes: usize) {
         *lock(&self.held) -= bytes + RECORD_BYTES;
     }
@@ -85,14 +86,14 @@ impl Account {
 #[derive(Debug)]
 pub(crate) struct Arrived {
     pub message: Message,
-    /// Whose memory it takes until it is taken: its sender's.
+    /// The account of its sender, which holds its memory until a program takes it.
     pub account: Option<Arc<Account>>,
 }
 
 /// A port that is open.
 struct Port {
     mailbox: Arc<Mailbox<Arrived>>,
-    /// Other ports have the same mailbox.
+    /// Whether other ports have the same mailbox.
     is_shared: bool,
 }
 
@@ -102,7 +103,7 @@ pub(crate) struct Exchange {
     pub classes: Vec<Class>,
     directory: Directory,
     clock: Arc<Clock>,
-    /// Of the program that has the Maze.
+    /// The account of the program that started the Maze.
     own: Arc<Account>,
     flows: Arc<FlowTable>,
     /// By host.
@@ -114,7 +115,7 @@ pub(crate) struct Exchange {
     queues: Mutex<Vec<Weak<Ends>>>,
     /// By place among the flows that were added.
     tickets: boxcar::Vec<Arc<Ticket>>,
-    /// Messages that have not ended, while messages can be sent.
+    /// Messages that have not ended, and whether more can be sent.
     under_way: Mutex<UnderWay>,
     settled: Condvar,
     closes: AtomicBool,
@@ -125,14 +126,14 @@ pub(crate) struct Exchange {
 /// Open ports, by host and number.
 type Ports = BTreeMap<(HostId, u16), Port>;
 
-/// Where the ends of messages are told.
+/// A queue of messages that have been delivered or have ended.
 pub(crate) type Ends = Mailbox<Arc<Ticket>>;
 
 struct UnderWay {
     messages: usize,
-    /// Why none can be sent any more.
+    /// Why no message can be sent any more.
     over: Option<MazeError>,
-    /// The run has its result.
+    /// Whether the run has its result.
     finished: bool,
 }
 
@@ -158,15 +159,15 @@ pub(crate) struct Ticket {
     pub flow: FlowId,
     pub from: Address,
     pub to: Address,
-    /// Among the exchange's classes.
+    /// Its class, as an index of the exchange's classes.
     pub class: usize,
-    /// Of its content.
+    /// Bytes of its content.
     pub bytes: usize,
-    /// Whose memory it takes.
+    /// The account that holds its memory.
     pub account: Option<Arc<Account>>,
     /// The queue that is told of its end.
     queue: Option<Arc<Ends>>,
-    /// There its delivery is told, too, which may be earlier.
+    /// Whether the queue gets it already when it is delivered.
     tells_delivery: bool,
     state: Mutex<State>,
     changed: Condvar,
@@ -179,14 +180,14 @@ pub(crate) struct State {
     pub delivered: Option<Time>,
     pub completed: Option<Time>,
     pub failure: Option<MazeError>,
-    /// Its sender has given it up; it may have been delivered all the same, and then it has not failed.
+    /// Its sender has given it up. If it was delivered all the same, it has not failed.
     pub given_up: bool,
     /// It can change no more.
     pub ended: bool,
 }
 
 impl State {
-    /// Whether whoever waits for it has an answer.
+    /// Whether a program that waits for the message can be answered.
     fn is_decided(&self) -> bool {
         self.delivered.is_some() || self.failure.is_some()
     }
@@ -202,7 +203,8 @@ pub(crate) struct Mailbox<T> {
 #[derive(Debug)]
 struct Mail<T> {
     waiting: VecDeque<T>,
-    /// Of ports for which somebody waited until then: what was delivered before has been put here.
+    /// Ports for which a program waits, and a time of each: every message that was delivered before it is in this
+    /// mailbox.
     passed: BTreeMap<Address, Time>,
     /// Why nothing comes any more.
     over: Option<MazeError>,
@@ -215,7 +217,7 @@ impl<T> Default for Mailbox<T> {
     }
 }
 
-/// What one thread left when it panicked is as good as what it would have left a moment before.
+/// Locks a mutex even if a thread panicked while it held it: the data is then as it was a moment before.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -240,7 +242,8 @@ pub(crate) fn wait_for<T, R>(
 }
 
 impl Exchange {
-    /// Of a run by this clock whose nodes are on these workers. The calling thread is the one that watches the run.
+    /// The exchange of a run on this clock, with nodes on these workers. Create it on the thread that will watch the
+    /// run.
     pub fn new(plan: &Plan, clock: Arc<Clock>, workers: usize, worker_of: impl Fn(NodeId) -> usize) -> Exchange {
         let carriers = plan.scenario.carriers();
         let first = plan.scenario.first_socket_class();
@@ -330,8 +333,8 @@ impl Exchange {
         queue
     }
 
-    /// Hands a message to the worker of its host, on this account. Its end is told in the queue, if there is one, and
-    /// its delivery if that `tells_delivery`.
+    /// Hands a message to the worker of its host and books its memory on the account. `queue`, if there is one, gets
+    /// the message when it ends, or when it is delivered if `tells_delivery`.
     pub fn submit(
         &self,
         [from, to]: [Address; 2],
@@ -366,6 +369,7 @@ impl Exchange {
             return Err(over.clone()); // and what it holds matters no more
         }
         let flow = self.flows.add(info).ok_or_else(|| {
+            account.release(content.len());
             MazeError::Full("2^31 messages have been sent in this run; close it and start another".to_owned())
         })?;
         let mut ticket = Ticket::new(flow, [from, to], class, content.len(), queue);
@@ -381,14 +385,15 @@ impl Exchange {
         Ok(ticket)
     }
 
-    /// Lets a port's mailbox know when all has come that was delivered before `at`.
+    /// Asks the worker of a port's host to tell `mailbox` when every message delivered before `at` has come to the
+    /// port.
     pub fn set_alarm(&self, of: Address, at: Time, mailbox: &Arc<Mailbox<Arrived>>) {
         let inlet = self.inlet_of(of.host);
         inlet.alarms.set(at, of, mailbox);
         inlet.wake();
     }
 
-    /// Nobody waits for that any more.
+    /// Withdraws that request.
     pub fn forget_alarm(&self, of: Address, at: Time) {
         self.inlet_of(of.host).alarms.forget(at, of);
     }
@@ -402,7 +407,7 @@ impl Exchange {
         let mailbox = lock(&self.ports).get(&(message.to.host, message.to.port)).map(|port| port.mailbox.clone());
         let Some(mailbox) = mailbox else { return false };
         let bytes = message.content.len();
-        // It has come: whether there is room for it was asked when it was sent.
+        // It has come, and must be kept: room was checked when it was sent.
         account.iter().for_each(|account| account.hold_more(bytes));
         let is_open = mailbox.put(Arrived { message, account: account.clone() });
         if !is_open {
@@ -411,7 +416,7 @@ impl Exchange {
         is_open
     }
 
-    /// Something has become of a message.
+    /// Changes the state of a message, and counts it if it ends.
     pub fn note(&self, ticket: &Arc<Ticket>, change: impl FnOnce(&mut State)) {
         if ticket.change(change) {
             lock(&self.under_way).messages -= 1;
@@ -419,7 +424,7 @@ impl Exchange {
         }
     }
 
-    /// The run has to end.
+    /// Asks the run to end.
     pub fn close(&self) {
         self.closes.store(true, Ordering::SeqCst);
         self.watcher.unpark();
@@ -429,7 +434,7 @@ impl Exchange {
         self.closes.load(Ordering::SeqCst)
     }
 
-    /// The run has to end, and what follows it, as nobody wants its result.
+    /// Asks the run to end without a result, since nobody wants it.
     pub fn abandon(&self) {
         self.abandoned.store(true, Ordering::SeqCst);
         self.close();
@@ -459,7 +464,7 @@ impl Exchange {
         }
     }
 
-    /// The run is over, and whoever waits for something is told.
+    /// The run is over: everyone who waits for something learns why.
     pub fn end(&self, why: &str) {
         let over = MazeError::Over(why.to_owned());
         lock(&self.under_way).over.get_or_insert(over.clone());
@@ -606,8 +611,8 @@ pub(crate) enum Coming {
 }
 
 impl Mailbox<Arrived> {
-    /// The next message that was delivered before `at`. Nothing, if all of these have come to the port and were taken.
-    /// None if it takes longer.
+    /// The next message that was delivered before `at`. `Nothing` if all of these have come to the port and were taken;
+    /// none at the time limit.
     pub fn take_before(
         &self,
         at: Time,

@@ -41,16 +41,16 @@ const CLIENT_BYTES_MAX: usize = wire::MESSAGE_BYTES_MAX;
 const CLIENTS_MAX: usize = 64;
 const PORTS_MAX: usize = 1_024;
 
-/// The most times of the network for which one waits.
+/// The most times of the network for which one client waits.
 const WAKES_MAX: usize = 4_096;
 
 /// The most clients that have a row in the result; others are counted together.
 const ROWS_MAX: usize = 4_096;
 
-/// So long a greeting, the rest of a note, or a client that does not read, may take.
+/// How long a client may take for its greeting, for the rest of a note, or to read what it is sent.
 const PATIENCE: Span = Span::from_secs(5);
 
-/// How often whoever waits for clients looks whether the run is over.
+/// How often the server checks whether the run is over, while it waits for clients.
 const LOOK: Span = Span::from_millis(50);
 
 /// How long clients may take to read that the run is over.
@@ -71,7 +71,7 @@ enum Ended {
     Version,
     /// A note was longer than any.
     Length,
-    /// It said what is no note.
+    /// It sent bytes that are no note.
     Note,
     /// It was silent in the middle of a note, or instead of its greeting.
     Silent,
@@ -93,7 +93,7 @@ impl Ended {
         (Ended::TooMany, "too many"),
     ];
 
-    /// What its client is told.
+    /// What the server tells the client at the end of its connection.
     fn advice(self) -> String {
         match self {
             Ended::Version => {
@@ -189,7 +189,7 @@ impl Server {
         let Some(thread) = self.thread.take() else { return };
         self.shared.stops.store(true, Ordering::SeqCst);
         let _ = std::fs::remove_file(&self.path);
-        // A thread that panics has told so.
+        // A thread that panicked has already said so.
         let _ = thread.join();
     }
 }
@@ -249,7 +249,7 @@ fn accept(shared: &Arc<Shared>, listener: &UnixListener) {
             }
         }
     }
-    // They are told by their own threads; who does not listen is not waited for.
+    // Their own threads tell clients that the run is over. The server does not wait for those that don't read.
     let mut left = FAREWELL.as_millis() / LOOK.as_millis();
     while left > 0 && threads.iter().any(|thread| !thread.is_finished()) {
         std::thread::park_timeout(LOOK);
@@ -259,7 +259,7 @@ fn accept(shared: &Arc<Shared>, listener: &UnixListener) {
     threads.into_iter().for_each(|thread| _ = thread.join());
 }
 
-/// One too many is told so, if it listens.
+/// Tells a client that there are too many, if it reads.
 fn turn_away(shared: &Shared, stream: &UnixStream) {
     shared.others[Ended::TooMany as usize].fetch_add(1, Ordering::Relaxed);
     let _ = stream.set_nonblocking(true);
@@ -350,17 +350,17 @@ struct Client<'a> {
     stream: &'a UnixStream,
     row: &'a Row,
     account: Arc<Account>,
-    /// Whoever writes holds it.
+    /// A thread that writes to the client holds this lock.
     writes: Mutex<Vec<u8>>,
-    /// What comes for its ports.
+    /// Messages for its ports.
     mailbox: Arc<Mailbox<Arrived>>,
-    /// What becomes of its messages.
+    /// What happens to messages that it sent.
     fates: Arc<Ends>,
     /// Its open ports.
     ports: Mutex<BTreeSet<(HostId, u16)>>,
-    /// Messages that it has been given and whose content its program has not taken, by flow.
+    /// Messages that were sent to the client and that its program has not taken, by flow.
     untaken: Mutex<BTreeMap<u32, Arrived>>,
-    /// What it waits for: a time, at a port.
+    /// Times for which the client waits, with the port of each.
     wakes: Mutex<BTreeSet<(Address, Time)>>,
     stalled: AtomicBool,
     /// It was told that the run is over.
@@ -385,7 +385,7 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// Until it goes or the run is over.
+    /// Serves the client until it goes or the run is over.
     fn attend(&self) -> Ended {
         let ended = std::thread::scope(|scope| {
             scope.spawn(|| self.bring());
@@ -446,7 +446,7 @@ impl<'a> Client<'a> {
 
     fn open(&self, ask: u32, host: u32, port: u16) {
         let hosts = self.exchange.directory().hosts.len();
-        // What comes there at once finds it among its ports.
+        // Locked until the port is in the set: a message may come at once.
         let mut ports = lock(&self.ports);
         let opened = if host as usize >= hosts {
             Err(MazeError::Wrong(format!("there is no host number {host}; there are {hosts}, from 0 on")))
@@ -468,7 +468,7 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// What has come for a port that is closed is not waited for.
+    /// Closes a port. What the client waited for there is forgotten.
     fn close(&self, at: Address) {
         if lock(&self.ports).remove(&(at.host, at.port)) {
             self.exchange.shut(at);
@@ -526,7 +526,7 @@ impl<'a> Client<'a> {
         if let Some(wrong) = wrong {
             return self.refuse(ask, MazeError::Wrong(wrong));
         }
-        // Nothing that becomes of it is told before its number.
+        // The lock keeps what happens to the message from being told before its number.
         let mut writes = lock(&self.writes);
         let sent = self.exchange.submit(ends, class.into(), content, &self.account, (Some(self.fates.clone()), true));
         match sent {
@@ -586,7 +586,7 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// Writes what becomes of its messages, and at last that the run is over.
+    /// Writes what happens to the client's messages, and finally that the run is over.
     fn tell_fates(&self) {
         let over = loop {
             match self.fates.take(None) {
@@ -598,7 +598,7 @@ impl<'a> Client<'a> {
         if over != gone() {
             self.told_over.store(true, Ordering::SeqCst);
             self.tell(&Tell::Over { why: &over.to_string() });
-            // Nothing more is asked for, either.
+            // The client can't ask for anything any more.
             let _ = self.stream.shutdown(Shutdown::Both);
         }
     }
@@ -613,7 +613,7 @@ impl<'a> Client<'a> {
         self.flush(writes);
     }
 
-    /// Who does not read is disconnected.
+    /// Sends what was written. Disconnects a client that does not read.
     fn flush(&self, writes: &mut Vec<u8>) {
         if self.stalled.load(Ordering::SeqCst) {
             return;

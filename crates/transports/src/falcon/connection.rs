@@ -32,8 +32,8 @@ pub(super) struct Connection {
     again: u32,
     pub windows: Windows,
     pub paths: Paths,
-    /// RACK (RFC 8985, section 6.2): when the packet left that left last of those that have arrived, and how long after
-    /// its own departure another that left before it is lost.
+    /// RACK (RFC 8985, section 6.2): the latest departure among the packets that have arrived; and how long after its
+    /// own departure a packet that left earlier counts as lost.
     newest: Time,
     rack: Duration,
     /// When to probe for a lost tail.
@@ -44,7 +44,7 @@ pub(super) struct Connection {
     left_at: Option<Time>,
     pub sent_packets: u64,
     pub resent_packets: u64,
-    /// It waits for its turn.
+    /// Whether it waits for its turn to send.
     pub listed: bool,
 }
 
@@ -137,7 +137,7 @@ impl Connection {
         Some(self.left_at? + self.windows.gap(params)?)
     }
 
-    /// Notes that a packet leaves; whether for the first time, and its path.
+    /// Notes that a packet leaves. Returns whether this is its first departure, and its path.
     pub fn leaves(&mut self, psn: u32, now: Time, params: &Params) -> (bool, u8) {
         let first = psn == self.next();
         let path = if first {
@@ -206,7 +206,7 @@ impl Connection {
         }
     }
 
-    /// A packet in the network is to go again. False if it is none.
+    /// Marks a packet in the network to be sent again. Returns false if it is not in the network.
     pub fn lose(&mut self, psn: u32) -> bool {
         let Some(sent) = self.of(psn).filter(|sent| sent.state == State::InFlight) else { return false };
         sent.state = State::Lost;
@@ -216,7 +216,7 @@ impl Connection {
         true
     }
 
-    /// The same before it has timed out; not if that has often been in vain.
+    /// The same for a packet that has not timed out. Returns false if that has happened too often to this packet.
     fn lose_early(&mut self, psn: u32) -> bool {
         if self.of(psn).is_none_or(|sent| sent.early >= EARLY_MAX) || !self.lose(psn) {
             return false;
@@ -227,12 +227,12 @@ impl Connection {
         true
     }
 
-    /// Packet `psn` departed at `at`, and nothing has been heard of it since.
+    /// Whether packet `psn`, which departed at `at`, is still unanswered.
     fn waits(&mut self, at: Time, psn: u32) -> bool {
         self.of(psn).is_some_and(|sent| sent.state == State::InFlight && sent.at == at)
     }
 
-    /// The oldest departure of which nothing has been heard.
+    /// The oldest unanswered departure.
     fn oldest(&mut self) -> Option<(Time, u32)> {
         while let Some(&(at, psn)) = self.order.front() {
             if self.waits(at, psn) {
@@ -243,7 +243,7 @@ impl Connection {
         None
     }
 
-    /// An answer tells that a packet which left at `t1` was there.
+    /// An answer shows that a packet that left at `t1` has arrived.
     pub fn heard(&mut self, now: Time, t1: Time, params: &Params) {
         self.heard_at = now;
         self.arm_probe(now, params);
@@ -254,8 +254,8 @@ impl Connection {
         }
     }
 
-    /// Loses what has not arrived though packets with numbers higher by more than the threshold have, and was not sent
-    /// within the last round trip (section 9.1.4).
+    /// Marks packets as lost that have not arrived although a packet with a number higher by more than the threshold
+    /// has, unless they were sent within the last round trip (section 9.1.4). Returns how many.
     pub fn overtaken(&mut self, ack: &Ack, now: Time, rtt: Duration, params: &Params) -> u64 {
         let Early::OooDistance(threshold) = params.early else { return 0 };
         let received = u128::from(ack.received_beyond) << 64 | u128::from(ack.received);
@@ -271,7 +271,7 @@ impl Connection {
         found
     }
 
-    /// When a packet is lost, or a tail is to be probed for, if nothing is heard.
+    /// The time of the next timeout, RACK loss or probe, if no answer arrives before it.
     pub fn deadline(&mut self, params: &Params) -> Option<Time> {
         let Some((at, _)) = self.oldest() else { return self.is_stuck().then(|| self.heard_at + UPPER_TIMEOUT) };
         let timeout = at.saturating_add(self.windows.timeout(params));
@@ -295,7 +295,7 @@ impl Connection {
         earlier.find(waits).copied()
     }
 
-    /// Does what is due.
+    /// Handles the timeouts, RACK losses and probes that are due at `now`.
     pub fn expire(&mut self, now: Time, params: &Params) -> Found {
         let mut found = Found { early: self.scan(now), ..Found::default() };
         if self.oldest().is_none() && self.is_stuck() && self.heard_at + UPPER_TIMEOUT <= now {
@@ -315,14 +315,14 @@ impl Connection {
             sent.timeouts += 1;
             let (path, times) = (sent.path, sent.timeouts);
             self.windows.timed_out(usize::from(path), times, now, params);
-            // What left before the path was changed says nothing of what it is now.
+            // A packet that left before the path changed says nothing about the new path.
             if at >= self.paths.changed_at(path) {
                 found.paths |= 1 << path;
             }
         }
         if self.probe_at.is_some_and(|at| at <= now) {
             self.probe_at = None;
-            // The first that has not arrived. If it is to go again anyway, that is the probe.
+            // Probe with the first packet that has not arrived. If it is to go again anyway, it serves as the probe.
             let first =
                 (self.una..self.next()).find(|psn| self.sent[(psn - self.una) as usize].state != State::Arrived);
             found.probes += first.map_or(0, |psn| u64::from(self.lose_early(psn)));
@@ -330,7 +330,7 @@ impl Connection {
         found
     }
 
-    /// Loses what RACK finds lost.
+    /// Marks the packets as lost that RACK finds lost. Returns how many.
     pub fn scan(&mut self, now: Time) -> u64 {
         let mut found = 0;
         while let Some((at, psn)) = self.overtaken_first() {
