@@ -25,9 +25,10 @@ PFC = {"flow_control": "pfc"}
 # Transports that say how their states move, each with what it needs; then some that do not.
 WHO: dict[str, dict[str, Any]] = {
     "rdma": PFC, "timely": PFC, "dcqcn": PFC, "dctcp": {}, "newreno": {}, "cubic": {},
-    "swift": {}, "bbr": {}, "ndp": {}, "homa": {}, "dcpim": {}, "r2c2": {}, "uet": {}, "falcon": {}, "hpcc": PFC,
+    "swift": {}, "illinois": {}, "bbr": {}, "ndp": {}, "homa": {}, "dcpim": {}, "r2c2": {}, "uet": {}, "falcon": {},
+    "hpcc": PFC,
 }  # fmt: skip
-ABLE = ("rdma", "timely", "dcqcn", "dctcp", "newreno", "cubic")
+ABLE = ("rdma", "timely", "dcqcn", "dctcp", "newreno", "cubic", "swift", "illinois")
 BASE = """
 switch.buffer.shared = { bytes = "16MB" }
 measure.interval = "0s"

@@ -283,6 +283,11 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Run<'_, P, W> {
         *period = found.period;
         let hops = self.packet_hops() - hops_before;
         let period = Period::new(logs, hops, found.period, self.now);
+        if period.events.is_empty() {
+            // Nothing is under way, so that nothing is gained; and windows follow from events.
+            self.because("nothing happened in a period");
+            return Ok(false);
+        }
         if found.turnover {
             return Ok(self.repeat_turnover(&found, &period, &ranks));
         }

@@ -9,10 +9,10 @@
 //!
 //! Absent: ECN, which the paper leaves out; marks at a shallow queue would hide the delay.
 
-use node::Site;
+use node::{Site, Walk};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use units::{Duration, Problem};
+use units::{Duration, FlowId, Problem};
 
 use super::control::{Ack, Algorithm, Congestion, Control, Ecn, Phase, Signal, Start};
 use super::newreno::slow_start;
@@ -64,6 +64,8 @@ impl Default for Config {
 
 impl Algorithm for Config {
     type Control = Illinois;
+
+    const WALKS: bool = true;
 
     const ABOUT: About = About {
         title: "TCP-Illinois",
@@ -229,6 +231,13 @@ impl Control for Illinois {
 
     fn window_bytes(&self) -> u64 {
         (self.window * self.mss as f64) as u64
+    }
+
+    fn walk(&mut self, flow: FlowId, una: u64, walk: &mut Walk) {
+        walk.same([self.window, self.threshold, self.alpha, self.beta]);
+        walk.same([self.t_min, self.t_max, self.sum]);
+        walk.same((self.samples, self.calm));
+        walk.passed(flow, 1, &mut self.window_end, una);
     }
 }
 

@@ -93,6 +93,8 @@ impl Default for Config {
 impl Algorithm for Config {
     type Control = Swift;
 
+    const WALKS: bool = true;
+
     const ABOUT: About = About {
         title: "Swift",
         source: "Kumar et al., SIGCOMM 2020",
