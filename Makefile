@@ -188,8 +188,8 @@ $(VENV)/.built: $(VENV)/.packages $(RUST)
 	touch $@
 
 $(VENV)/.release: $(VENV)/.packages $(RUST)
-	@echo "Building the extension module, optimised as a whole: about five minutes on two cores, the first time;"
-	@echo "cargo says nothing for most of them while it compiles the last crate, clearway-python"
+	@echo "Building the extension module, optimised as a whole: about seven minutes on two cores, the first time;"
+	@echo "cargo says nothing for the last of them, while it links"
 	rm -f $(VENV)/.built
 	MATURIN_PEP517_ARGS="--locked --profile release" $(INSTALL)
 	touch $@
