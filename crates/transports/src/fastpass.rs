@@ -227,10 +227,9 @@ impl Scheme for Config {
         SwitchRequirements { own_routes: true, reserved_classes: 2, ..SwitchRequirements::only(Balancing::Spray) }
     }
 
-    /// Under the schedule nothing waits. A packet is late only because another packet was in transmission when its turn
-    /// came, at its host's NIC or at a switch on its path: a control packet or one of a lower-priority transport. A
-    /// queue never does less work than the schedule, whatever the order, so lateness only adds up over the links of a
-    /// path.
+    /// Under the schedule nothing waits. A packet is late only because of a packet that was in transmission when its
+    /// turn came, or the turn of a packet before it: a control packet or one of a lower-priority transport. By how much
+    /// is the function `lateness`.
     fn guarantee(&self, network_view: &NetworkView) -> Option<Guarantee> {
         if self.clocks == Clocks::Own {
             return None;
@@ -243,15 +242,22 @@ impl Scheme for Config {
     }
 }
 
-/// The greatest lateness of a data packet at its last link, if a packet of `bytes` was in transmission at every link of
-/// the longest path, on the slowest links.
+/// The greatest lateness of a data packet at its last link, if a packet of `bytes` may be in transmission at every link
+/// of the longest path, on the slowest links: (2^n - 1) p over n equal links, where p is the time of such a packet.
+///
+/// Packets come to a link at most L late, and are served in the order in which they come. Let b be the time since which
+/// data has waited there when a packet comes at r. Those that came before it since b were due in [b - L, r]. In the
+/// schedule their transmissions do not overlap, so that they take r - b + L at most. The link has served them since b,
+/// after one other packet at most, which takes p. So the packet waits for L + p at most, and is 2 L + p late.
 fn lateness(network_view: &NetworkView, bytes: u64) -> Duration {
     let switches = network_view.site.data_rtts.iter().map(|of| u64::from(of.0)).max().unwrap_or(1);
     let slowest = |of_hosts: bool| {
         let at_host = |link: &&fabric::Link| matches!(link.tier, Tier::FromHost | Tier::ToHost) == of_hosts;
         network_view.fabric.links.iter().filter(at_host).map(|link| link.rate.transmit(bytes).ps()).max().unwrap_or(0)
     };
-    Duration::from_ps(2 * slowest(true) + switches.saturating_sub(1) * slowest(false))
+    let between = (1..switches).map(|_| slowest(false));
+    let links = std::iter::once(slowest(true)).chain(between).chain([slowest(true)]);
+    Duration::from_ps(links.fold(0, |late, other| 2 * late + other))
 }
 
 /// Most switches on a path, so that their ports fit into an allocation.

@@ -169,3 +169,28 @@ fn every_other_message_of_the_arbiter_s_host_leaves_room_for_control() {
     assert!(began < 5_000_000, "{began}");
     assert_eq!(of_link(&result, "host0", "switch0", "sent_packets"), 1_000);
 }
+
+/// Rejected messages go over DCTCP, whose packets are in the way. A packet that they make late may find one before it
+/// that is on time: one waits for longer than a packet a link of its path, and for no longer than is guaranteed.
+#[test]
+fn a_late_packet_may_wait_for_one_that_is_on_time() {
+    let text = r#"
+        seed = 10
+        transport = "fastpass"
+        measure = { drain = "150ms", interval = "20us", completion = "acknowledged" }
+        host.delay = "225ns"
+        switch.buffer.per_port.bytes = "500KB"
+        fabric.fat_tree = { k = 8 }
+        [[traffic]]
+        name = "all"
+        sizes = "imc10"
+        duration = "1ms"
+        arrivals.poisson.load = 0.9
+        resubmit = [{ times = 2, after = "100us" }, { after = "0s", over = "dctcp" }]
+    "#;
+    let result = run_alone(text);
+    let waited = *column(table(&result, "guaranteed_waits"), "wait_ps").iter().max().unwrap();
+    assert!(waited > 6 * 120_000, "{waited} ps");
+    let finding = result.info.audit.iter().find(|finding| finding.name == "waits are within what is guaranteed");
+    assert!(finding.is_some_and(|finding| finding.ok), "{:#?}", result.info.audit);
+}

@@ -213,11 +213,11 @@ fn hosts_with_clocks_of_their_own_send_by_them() {
 #[test]
 fn nothing_waits_for_more_than_what_is_being_sent() {
     let guarantee = Config::default().guarantee(&network(FabricSpec::default())).unwrap();
-    // Of another transport, a full packet on two links of 100 Gbps and two of 400.
-    assert_eq!(guarantee.wait, Duration::from_ns(2 * 120 + 2 * 30));
-    assert!(guarantee.queue_bytes.iter().all(|&bytes| bytes == 10 * 1500 || bytes == 3 * 1500));
+    // Of another transport, a full packet on a link of 100 Gbps, two of 400, and one of 100: each doubles what was.
+    assert_eq!(guarantee.wait, Duration::from_ns(2 * (2 * (2 * 120 + 30) + 30) + 120));
+    assert!(guarantee.queue_bytes.iter().all(|&bytes| bytes == 42 * 1500 || bytes == 11 * 1500));
     // Of its own, control packets.
-    assert_eq!(lateness(&network(FabricSpec::default()), 40), Duration::from_ps(2 * 3_200 + 2 * 800));
+    assert_eq!(lateness(&network(FabricSpec::default()), 40), Duration::from_ps(33_600));
 }
 
 #[test]
