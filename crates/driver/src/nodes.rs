@@ -55,25 +55,25 @@ pub(crate) fn hash_arrival(digest: u64, now: Time, packet: &Packet) -> u64 {
     hash_what(digest, now, what(packet))
 }
 
-/// What of a packet goes into a digest.
+/// The word of a packet that goes into a digest.
 #[inline]
 fn what(packet: &Packet) -> u64 {
     what_of(packet.flow, size_of(packet))
 }
 
-/// What of it is not its flow.
+/// The part of that word that does not depend on the flow: size, class and flags.
 #[inline]
 pub(crate) fn size_of(packet: &Packet) -> u64 {
     u64::from(packet.wire_bytes) << 16 | u64::from(packet.class) << 8 | u64::from(packet.flags)
 }
 
-/// The same, of a packet of this size and flow.
+/// That word for a packet of this flow, whose [`size_of`] is `size`.
 #[inline]
 pub(crate) fn what_of(flow: FlowId, size: u64) -> u64 {
     (u64::from(flow.0) << 32 ^ size).rotate_left(17)
 }
 
-/// Takes the arrival of such a packet into a node's digest.
+/// Takes the arrival of a packet with this word into a node's digest.
 #[inline]
 pub(crate) fn hash_what(digest: u64, now: Time, what: u64) -> u64 {
     (digest.rotate_left(23) ^ now.ps() ^ what).wrapping_mul(0x9E37_79B9_7F4A_7C15)

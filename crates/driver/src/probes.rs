@@ -25,18 +25,18 @@ use crate::{HostSlot, Leaving, Place, Probe, SwitchSlot, Upcoming, View, Wants, 
 
 macro_rules! probes {
     ($($name:ident: $kind:ty,)*) => {
-        /// Those of a run that look at something.
+        /// The active probes of a run.
         pub struct Probes {
             $($name: Option<Box<$kind>>,)*
         }
 
         impl Probes {
-            /// Those that a scenario asks for.
+            /// The probes that the plan's scenario asks for.
             pub fn new(plan: &Plan) -> Probes {
                 Probes { $($name: <$kind>::new(plan).map(Box::new),)* }
             }
 
-            /// Whether it asks for none.
+            /// Whether no probe is active.
             pub fn is_empty(&self) -> bool {
                 true $(&& self.$name.is_none())*
             }
@@ -135,13 +135,13 @@ macro_rules! probes {
 }
 
 impl Probes {
-    /// With the links that are captured.
+    /// Adds a probe that captures these links.
     pub fn capturing(mut self, links: Option<&Arc<Capturing>>) -> Probes {
         self.captured = links.map(|links| Box::new(captured::Captured::of(links.clone())));
         self
     }
 
-    /// And with what tells of losses at the ends of captured links.
+    /// Adds a probe that reports losses at the ends of captured links while the run goes on.
     pub fn telling(mut self, losses: Option<&TellsLosses>) -> Probes {
         self.losses = losses.map(|losses| Box::new(losses.clone()));
         self

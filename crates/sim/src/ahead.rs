@@ -49,36 +49,36 @@ pub struct Skipped {
     pub reason: Option<String>,
 }
 
-/// Listening begins with the time that so many full packets take on a host's link.
+/// The first span of listening is the time that so many full packets take on a host's link.
 const FIRST_PACKETS: u64 = 24;
-/// It never takes longer than so many packets do.
+/// The longest span of listening, in the same unit.
 const MOST_PACKETS: u64 = 24 << 9;
-/// As long as it has been in vain less often than this, it does not take longer.
+/// Spans do not get longer before so many in a row were in vain.
 const EAGER: u32 = 4;
-/// So many times it does not ask whether it pays.
+/// Before the run has listened so often, it does not ask whether skipping pays.
 const HOPE: u64 = 64;
-/// Where it does not pay, it pauses for so many times as long.
+/// Where skipping does not pay, the run goes on for so many spans without listening.
 const PAUSE: u64 = 8;
-/// In approximate mode, flows are observed for so many spans of time, less one.
+/// In approximate mode the state is noted so many times, with a span of time between two notes.
 const OBSERVED: usize = 5;
-/// They are steady if what they do in these differs by no more than this share (Wormhole, NSDI 2026, takes 5%).
+/// Flows are steady if their progress differs between spans by no more than this share (Wormhole, NSDI 2026, takes 5%).
 const THETA: f64 = 0.05;
-/// And if each has come further by so many packets in each.
+/// Each flow must also advance by so many packets in each span.
 const LEAST_PACKETS: u64 = 16;
 /// Two observations agree if they differ by no more than this share.
 const AGREES: f64 = 0.02;
 /// The first observation is trusted for so many times as long as it took.
 const TRUST: u64 = 2;
-/// Notes of a state with more values than so many for each hop of a span would cost more than what they may save: a hop
-/// takes as long as a hundred of them.
+/// If a state has more values than this for each packet-hop of a span, noting it costs more than skipping may save: a
+/// hop takes as long as a hundred values.
 const VALUES_A_HOP: u64 = 64;
-/// A node whose arrivals do not repeat so often has no period.
+/// A node has a period only if its arrivals repeat at least so often.
 const REPEATS: usize = 2;
-/// The state may recur after several periods of what comes to nodes, as where a sender counts the packets of a window.
-/// So many are tried at first, and twice as many whenever that was in vain: most states that do not recur at once are
+/// The state may recur only after several periods of the arrivals, as where a sender counts the packets of a window. At
+/// first so many periods are tried, and twice as many after each failure: most states that do not recur at once are
 /// still settling.
 const FIRST_MULTIPLES: u32 = 2;
-/// No more than so many are ever tried.
+/// The most periods that are ever tried.
 const MOST_MULTIPLES: u32 = 128;
 
 /// A run under way.
@@ -89,7 +89,7 @@ struct Run<'a, P: Probe, W: FnMut(Time, u64) -> bool> {
     bounds: Bounds,
     watch: W,
     headers: Arc<[HeaderWalk]>,
-    /// All that was due before has happened.
+    /// All events before this time have happened.
     now: Time,
     windows: u64,
     /// What flows did when they were first observed to be steady, and for how many times as long the next observation
@@ -99,7 +99,7 @@ struct Run<'a, P: Probe, W: FnMut(Time, u64) -> bool> {
     values: u64,
     /// How often it has listened.
     listened: u64,
-    /// How many flows the busiest host must have started before somebody looks for a period in that.
+    /// How many flows the busiest host must have started before its starts are searched for a period.
     starts_wanted: usize,
     alike: Arc<turnover::Alike<'a>>,
     skipped: Skipped,
@@ -135,7 +135,7 @@ pub(crate) fn run<P: Probe>(
     (Outcome { end, ended, windows: run.windows, open_until: None }, run.skipped)
 }
 
-/// The run is over.
+/// The run is over: when it ended, and why.
 struct Over {
     end: Time,
     ended: Ended,
@@ -178,7 +178,7 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Run<'_, P, W> {
             told = tells;
             self.listened += 1;
             if !skipped && !self.pays() {
-                // Nobody listens for most of the time.
+                // Skipping does not pay: go on for a while without listening.
                 if let Err(Over { end, ended }) = self.go(span * PAUSE) {
                     return (end, ended);
                 }
@@ -186,17 +186,17 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Run<'_, P, W> {
         }
     }
 
-    /// Whether at least as much has been skipped as has not; at first there is hope.
+    /// Whether skipping pays: at least half of all packet-hops were skipped. At first it is taken to pay.
     fn pays(&self) -> bool {
         self.listened < HOPE || 2 * self.skipped.packet_hops >= self.packet_hops()
     }
 
-    /// How much hosts have recorded of flows.
+    /// The number of records of flows at all hosts.
     fn tells(&self) -> usize {
         self.parts.iter().flat_map(|part| &part.0.hosts).map(|slot| slot.host.records.len()).sum()
     }
 
-    /// Goes on for some time.
+    /// Simulates a span of time. The error is that the run ended within it.
     fn go(&mut self, span: Duration) -> Result<(), Over> {
         let pause = self.now.saturating_add(span);
         let bounds = Bounds { pause, ..self.bounds };
@@ -205,7 +205,7 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Run<'_, P, W> {
         self.windows += windows;
         self.bounds.open_until = open_until;
         if ended != Ended::Paused {
-            // The end of no window is not the end of time that has passed.
+            // If no window began, the engine's end is zero, and not the time that the run had come to.
             let end = if end == Time::ZERO { self.now } else { end };
             return Err(Over { end, ended });
         }
@@ -213,7 +213,7 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Run<'_, P, W> {
         Ok(())
     }
 
-    /// The same, and logs what happens.
+    /// As `go`, and logs what happens.
     fn log(&mut self, span: Duration) -> Result<Vec<Log>, Over> {
         self.parts.iter_mut().for_each(|part| part.0.begin_log());
         let over = self.go(span);
@@ -221,7 +221,7 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Run<'_, P, W> {
         over.map(|()| logs)
     }
 
-    /// Listens for some time for a period of the whole network.
+    /// Simulates a span of time and looks for a period of the whole network in the arrivals at its nodes.
     fn listen(&mut self, span: Duration) -> Result<Option<Duration>, Over> {
         let since = self.now.saturating_add(span / 2);
         let logs = self.log(span)?;
@@ -244,8 +244,8 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Run<'_, P, W> {
         Ok((period > 1).then(|| Duration::from_ps(period)))
     }
 
-    /// Goes on until the state has recurred, for some multiple of the time after which packets recur, and skips as many
-    /// periods as it can. Returns whether it has skipped any; if so, `period` is the one of the state.
+    /// Simulates up to `most_multiples` times `period` until the state has recurred, then skips as many periods as it
+    /// can. Returns whether it has skipped any; if so, `period` is now the period of the state.
     fn skip(&mut self, period: &mut Duration, most_multiples: u32) -> Result<bool, Over> {
         let before = self.note();
         let Some(before) = self.or_reason(before) else { return Ok(false) };
@@ -326,7 +326,7 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Run<'_, P, W> {
         };
         let end = self.now.saturating_add(before_ends.min(steady.observed() * times)).min(until);
         self.trusted = Some((first, times));
-        // What is due up to a sample is moved behind it, but for the sample itself, which is taken in between.
+        // Each step ends at the next sample or before it. It moves all events behind its end; then the sample is taken.
         let mut any = false;
         while self.now < end {
             let sample = self.parts[0].0.next_sample_at();
@@ -356,8 +356,8 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Run<'_, P, W> {
         self.skipped.estimated_ps += time.ps();
     }
 
-    /// Moves everything ahead by so many periods. Flows were called as `names` say in each, and are `renamed` to what
-    /// they are called at the end.
+    /// Moves everything ahead by so many periods. `names` are the names of flows in each period, and `renamed` gives
+    /// each flow its name after the last one.
     fn move_ahead(&mut self, found: &Recurrence, period: &Period, times: u64, names: &Names, renamed: Arc<Renamed>) {
         let mut walk = Walk::ahead(self.now, self.headers.clone(), found.moves.clone(), renamed, times);
         self.parts.iter_mut().for_each(|part| part.0.walk(&mut walk));
@@ -399,8 +399,8 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Run<'_, P, W> {
         found.flows.iter().map(of).min().unwrap_or(u64::MAX)
     }
 
-    /// The windows that would have begun in the time that is skipped, since decisions are taken at their ends. They
-    /// follow from the times of events alone.
+    /// Counts the windows that would have begun in the skipped time, because a run may end only at the end of a window.
+    /// Windows follow from the times of events alone.
     fn skip_windows(&mut self, period: &Period, times: u64) {
         let (length, from, events) = (period.length.ps(), self.now.ps(), &period.events);
         let end = from + length * times;
@@ -420,13 +420,13 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Run<'_, P, W> {
     }
 }
 
-/// By flow: what it is called now.
+/// By flow: its new name.
 type Renamed = FxHashMap<FlowId, FlowId>;
 
 /// What happens in a period.
 struct Period {
     length: Duration,
-    /// When the one ended that was logged.
+    /// When the logged period ended.
     end: Time,
     /// By part.
     logs: Vec<Log>,
@@ -446,7 +446,7 @@ impl Period {
     }
 }
 
-/// What has come to each node since then: the time since what came before it, and what it was.
+/// By node, its arrivals from `since` on: the time since the arrival before it, and a word for the packet.
 fn by_node(log: &Log, since: Time) -> Vec<Vec<(u64, u64)>> {
     let nodes = log.arrivals.iter().map(|of| of.node as usize + 1).max().unwrap_or(0);
     let mut last = vec![None; nodes];
@@ -463,7 +463,7 @@ fn by_node(log: &Log, since: Time) -> Vec<Vec<(u64, u64)>> {
 
 /// The shortest time after which arrivals repeat, in picoseconds, if they do so often enough.
 fn period_of(arrivals: &[(u64, u64)]) -> Option<u64> {
-    // How long a beginning ends where the first so many end (Knuth, Morris and Pratt).
+    // By arrival: how many up to it are the same as the first ones (the failure function of Knuth, Morris and Pratt).
     let mut matched = vec![0; arrivals.len()];
     for end in 1..arrivals.len() {
         let mut of: usize = matched[end - 1];

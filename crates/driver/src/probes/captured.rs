@@ -17,7 +17,7 @@ use crate::{Leaving, Place, Probe, View, Wants};
 /// Links that are captured, and what they have carried once a run is over.
 pub struct Capturing {
     files: Vec<Wanted>,
-    /// By file and direction, most packets.
+    /// Most packets of a file. Each part notes as many that left, and as many that were lost.
     packets_max: u64,
     /// The ends of all links, by place: file, interface, link.
     senders: BTreeMap<Place, Vec<Interface>>,
@@ -79,12 +79,12 @@ pub struct TellsLosses {
 }
 
 impl TellsLosses {
-    /// A scenario asks for none.
+    /// None: a scenario cannot ask for this probe, only the caller of a run can.
     pub(crate) fn new(_: &Plan) -> Option<TellsLosses> {
         None
     }
 
-    /// Of a link, which is this interface of its file, `to` is told.
+    /// From now on reports losses at the receiving end of a link to `to`. `interface` is the link's number in its file.
     pub fn tell(&mut self, plan: &Plan, link: LinkId, interface: u32, to: Sender<Lost>) {
         self.ends.entry(receiver(plan, link)).or_default().push((interface, to));
     }
@@ -166,7 +166,7 @@ impl Capturing {
 }
 
 impl Captured {
-    /// A scenario asks for none.
+    /// None: a scenario cannot ask for this probe, only the caller of a run can.
     pub fn new(_: &Plan) -> Option<Captured> {
         None
     }
