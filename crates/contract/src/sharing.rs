@@ -56,13 +56,13 @@ pub trait SharingScheme {
         Err(Malformed { what: "limiters' packet: there are none" })
     }
 
-    /// What limits the rate of the host at `site`, of which this was asked; none if nothing does. Its own packets carry
-    /// `site.transport`.
+    /// The rate limiter of the host at `site`, which was granted `_hose`; `None` if there is no limiter. Its own
+    /// packets carry `site.transport`.
     fn shaper(&self, _site: &Site, _hose: Hose) -> Option<Box<dyn Shaper>> {
         None
     }
 
-    /// Its part of a switch of which something is asked.
+    /// Its part of a switch, with all requests to that switch; `None` if switches take no part.
     fn switch_part(&self, _asked: SwitchShares) -> Result<Option<Box<dyn Stages>>, SwitchError> {
         Ok(None)
     }
@@ -211,9 +211,9 @@ pub struct SwitchShares {
     pub links: Vec<SharedLink>,
     /// What tenants will say, in order of time.
     pub steps: Vec<(Time, Step)>,
-    /// Whose packets without a tag are that leave by a port: theirs are among the steps.
+    /// The AQs of packets without a tag, by the port that these leave by. Their requests are among the steps.
     pub untagged: Vec<(PortId, Position, AqId)>,
-    /// Chance, for this switch.
+    /// Random stream of this switch.
     pub random: Stream,
 }
 

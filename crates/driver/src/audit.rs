@@ -6,8 +6,8 @@ use run::{Finding, Flows, audit};
 use crate::results::probes;
 use crate::{Carrier, Driver, Probe, Summary, Tally, Whole, deadlock};
 
-/// What was found of a run that is over. Where it was `cut_short`, flows may not have ended. Of `others` there are
-/// summaries alone.
+/// The findings about a run that is over. If it was `cut_short`, flows may be unfinished. `others` are the summaries of
+/// parts that other processes ran.
 pub fn findings<C: Carrier, P: Probe>(
     whole: &Whole<'_>,
     parts: &[Driver<C, P>],

@@ -13,8 +13,8 @@ use units::{Duration, HostId, LinkId, NodeId, PerByte, Rate, Time};
 use crate::change::{Change, Timeline};
 use crate::{Carrier, Cut, Driver, HostPort, HostSlot, Links, Noise, Outlet, Pipe, Probe, Repeater, SwitchSlot};
 
-/// A driver for each part, before anything has happened: `carrier` and `probe` make what each has of its own, `sender`
-/// and `receiver` the carrier's parts of a link's ends.
+/// Builds a driver for each part, in its state before the first event. `carrier` and `probe` are called once for each
+/// part, `sender` and `receiver` once for each link: they make what the carrier keeps at the link's two ends.
 pub fn drivers<C: Carrier, P: Probe>(
     plan: &Plan,
     cut: &Cut,
@@ -80,7 +80,7 @@ fn noisy_links(change: &FabricChange) -> impl Iterator<Item = LinkId> {
     links.iter().map(|of| of.0)
 }
 
-/// A driver of nothing yet.
+/// A driver without nodes and links.
 fn empty<C: Carrier, P: Probe>(plan: &Plan, carrier: C, probe: P, shares_cache: bool) -> Driver<C, P> {
     let wants = probe.wants();
     let flow_controlled = plan.scenario.flow_control != LinkControl::None;

@@ -38,13 +38,14 @@ use internet::{ethernet, mac_of, mark, seal_v4};
 /// all transports come the sharing mechanisms.
 pub const PORT: u16 = 17_770;
 
-/// From here on stand transports of a program's own: no list of ours will be as long.
+/// First port of the transports that a program has registered. Clearway's own list of transports stays shorter than
+/// this.
 const PORT_REGISTERED: u16 = PORT + 1_000;
 
 /// The EtherType of a flow control's frames: that for experiments (IEEE 802).
 pub const LINK_FRAME: [u8; 2] = [0x88, 0xB5];
 
-/// Ports of UDP for private use begin here (RFC 6335): flows have them in turn.
+/// First UDP port for private use (RFC 6335). Flows get source ports from here on, in turn.
 const FLOW_PORTS: u32 = 49_152;
 
 const UDP: u8 = 17;
@@ -55,7 +56,7 @@ const PACKET: u32 = 6;
 
 /// The port of a transport's packets, by the name of its scheme.
 pub(crate) fn transport_port(name: &str) -> u16 {
-    // Behind what has been there before them, so that a capture of then still means the same.
+    // Numbered after the older lists, so that the ports in older captures keep their meaning.
     if Transport::NEEDING_SETTINGS.contains(&name) {
         let before = Transport::NAMES.len() + Sharing::NAMES.len();
         return PORT + before as u16 + place_in(Transport::NEEDING_SETTINGS, name);
@@ -117,7 +118,7 @@ fn links_of(plan: &Plan, name: &str) -> Result<Vec<LinkId>, Problem> {
     let Ok(node) = plan.fabric.find(name) else {
         let unknown = |problem: Problem| match name.contains('-') {
             true => problem,
-            // A link has a hyphen: this was to be a node.
+            // The name of a link has a hyphen, so this one was meant as a node's.
             false => plan.fabric.find(name).err().unwrap_or(problem),
         };
         return plan.fabric.find_links(name).map_err(unknown);
@@ -162,7 +163,7 @@ impl Wanted {
         blocks
     }
 
-    /// That its file cannot be written.
+    /// The error of a file that cannot be written. `key` is the table that names the file.
     pub fn refused(&self, key: &str, error: &std::io::Error) -> Problem {
         let message = format!("\"{}\" cannot be written: {error}; name a file in a folder that there is", self.path);
         Problem::new(format!("{key}.{}", self.name), message)
@@ -196,7 +197,8 @@ impl Encoder {
     }
 }
 
-/// The bytes of an attached host's packet, as they will come out.
+/// The Ethernet frame of an attached host's packet, as its destination will get it. Returns the frame's length with all
+/// content.
 fn attached(packet: &Packet, content: &[u8], frame: &mut Vec<u8>) -> usize {
     frame.extend(ethernet(mac_of(packet.dst.0), mac_of(packet.src.0), content));
     let begin = frame.len();

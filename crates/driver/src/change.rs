@@ -66,8 +66,8 @@ impl Timeline {
 }
 
 impl<C: Carrier, P: Probe> Driver<C, P> {
-    /// Links have failed for good, though the scenario does not say so: those whose ends in this part are here. From
-    /// now on all switches forward by these tables.
+    /// Fails links for good that the scenario does not fail: `pipes` and `outlets` are those of their ends that are in
+    /// this part. From now on all switches forward by `routes`.
     #[cold]
     pub fn fail(&mut self, now: Time, pipes: &[u32], outlets: &[u32], routes: &Arc<Routes>) {
         let pipes = pipes.iter().map(|&pipe| Change::Pipe { pipe, up: false });
@@ -135,7 +135,7 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
         }
     }
 
-    /// Some nodes, by their places, have these tables from now on: all switches learn it, then all hosts.
+    /// Gives some nodes, by their places in this part, new tables: first the switches, then the hosts.
     fn set_routes(
         &mut self,
         now: Time,

@@ -29,7 +29,7 @@ pub struct Driver<C: Carrier, P: Probe> {
     /// A log of events for the search for a period; only with a probe.
     pub log: Option<Box<Log>>,
     pub(crate) timeline: Timeline,
-    /// Whether there are other parts, which have had the cache since its last window.
+    /// Whether there are other parts, which have used the cache since this part's last window.
     pub(crate) shares_cache: bool,
     /// Whether its last window had an event for one in four of its links.
     pub(crate) busy: bool,
@@ -51,7 +51,7 @@ pub struct Driver<C: Carrier, P: Probe> {
     pub(crate) watches_ready_ports: bool,
 }
 
-/// What is due.
+/// The kinds of event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub enum Due {
@@ -122,14 +122,14 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
         self.hosts[host].host.offer(packet);
     }
 
-    /// A program sends a message from a host, `now`: a flow that was not known beforehand.
+    /// Starts a message that a program sends from a host at time `now`. Its flow was not known beforehand.
     pub fn submit(&mut self, now: Time, host: usize, flow: FlowId) {
         self.hosts[host].host.submit(now, flow);
         self.hosts[host].host.wake(now);
         self.arm_host(now, host, false);
     }
 
-    /// The NIC of a host to which packets have been offered takes what it can, `now`.
+    /// Lets the NIC of a host take the packets that were offered to the host ([`Driver::offer`]), as far as it can now.
     pub fn pull_offered(&mut self, now: Time, host: usize) {
         self.arm_host(now, host, false);
     }
@@ -223,7 +223,8 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
         }
     }
 
-    /// Where links damage packets: whether one that comes out of a link goes on into the node.
+    /// Whether a packet that comes out of a link goes on into the node. Called only where links damage, lose or repeat
+    /// packets.
     #[cold]
     fn survives(&mut self, now: Time, pipe: usize, to: End, id: PacketId) -> bool {
         if self.retries {
@@ -322,7 +323,7 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
         self.probe.on_arrival(now, &self.hosts[host as usize], packet, transit);
     }
 
-    /// A packet waits at a port: it is sent now if the transmitter is free, or else when it will be.
+    /// Sends the packet that waits at a port: now if the transmitter is free, otherwise once it is.
     #[inline(always)]
     pub(crate) fn nudge(&mut self, now: Time, switch: u32, out: PortId) {
         let slot = &self.switches[switch as usize];
@@ -354,7 +355,7 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
         }
     }
 
-    /// A transmitter is free: the next packet, if one may go.
+    /// A transmitter is free: sends the next packet, if one may be sent.
     #[inline]
     fn transmit_ready(&mut self, now: Time, outlet: u32) {
         let transmit_ready = self.links.transmit_ready(outlet);
@@ -369,7 +370,7 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
                 }
             }
             End::Host { index, .. } => {
-                // One that pulls a packet sets it anew.
+                // Cleared here. If the host pulls a packet by this port, it sets the time again.
                 let several = self.retries || self.hosts[index as usize].ports.is_some();
                 if several {
                     self.links.agenda.set(transmit_ready, Time::MAX);
@@ -394,7 +395,7 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
         if more { free_at } else { Time::MAX }
     }
 
-    /// The same, where links repeat.
+    /// As `transmit_from_switch`, where links have link-level retry.
     #[cold]
     fn transmit_beside_repeats(&mut self, now: Time, outlet: u32, index: u32, port: PortId) -> Time {
         if self.repeats_first(now, outlet) {
@@ -405,8 +406,8 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
         next.min(self.repeats_at(outlet, free_at))
     }
 
-    /// After anything that a host did: its NIC pulls if it can, and its next deadline is noted. Returns whether the
-    /// only port of a host, where no links repeat, has taken a packet.
+    /// Called after anything that a host did: its NIC pulls packets if it can, and its next deadline is noted. Returns
+    /// whether a host with one port has taken a packet; always false where links have link-level retry.
     #[inline]
     pub(crate) fn arm_host(&mut self, now: Time, index: usize, due: bool) -> bool {
         C::acted(&mut self.links, now, &mut self.hosts[index].host);
@@ -451,7 +452,7 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
         true
     }
 
-    /// The same, where links repeat.
+    /// As `pull_by_one`, where links have link-level retry.
     #[cold]
     fn pull_beside_repeats(&mut self, now: Time, index: usize) {
         let HostSlot { outlet, up, free_at, .. } = self.hosts[index];
@@ -539,7 +540,8 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
         }
     }
 
-    /// Link-level retry has a free transmitter say or repeat something. Returns whether no new packet may go.
+    /// Lets link-level retry use a free transmitter first, for a message or a repeated packet. Returns whether no new
+    /// packet may be sent now.
     #[cold]
     fn repeats_first(&mut self, now: Time, outlet: u32) -> bool {
         let at = match self.repeats(now, outlet) {
@@ -552,7 +554,8 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
         true
     }
 
-    /// The same for the ports of a host with several links. Returns those, as bits, by which no new packet may go.
+    /// As `repeats_first`, for all ports of a host with several links. Returns the ports, as bits, that may send no new
+    /// packet.
     #[cold]
     fn repeat_by_ports(&mut self, now: Time, index: usize) -> u64 {
         let mut held = 0;
@@ -580,7 +583,7 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
         };
         let place = self.place(from);
         let Slot { packet, transit } = self.links.pool.get(id);
-        // What a switch has made itself comes from nowhere.
+        // A packet that a switch has made itself came from no link, so it came without flags.
         let came = match self.came.get_mut(id.index()) {
             Some(came) if place.is_switch => std::mem::take(came),
             _ if place.is_switch => 0,

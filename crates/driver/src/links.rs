@@ -19,27 +19,28 @@ pub trait Carrier: Sized {
     /// What it keeps at a link's receiving end.
     type Receiver;
 
-    /// A packet leaves by `outlet`. Sooner or later it, or one equal to it, is to be handed to [`Links::put`].
+    /// Takes a packet that leaves by `outlet`. The carrier must later hand it, or one equal to it, to [`Links::put`].
     fn carry(links: &mut Links<Self>, outlet: u32, departure: Departure, id: PacketId);
 
     /// A host has made a packet, which is about to leave.
     #[inline(always)]
     fn made(_links: &mut Links<Self>, _id: PacketId) {}
 
-    /// A host takes a packet in, whose place in the pool is free but still as it was.
+    /// A host is about to receive `_packet`. The packet's slot in the pool is free already, but not yet overwritten.
     #[inline(always)]
     fn taken(_links: &mut Links<Self>, _id: PacketId, _packet: &Packet) {}
 
-    /// A host has done something at `now`, its records say what.
+    /// A host has acted at `_now`. Its records say what happened to flows.
     #[inline(always)]
     fn acted(_links: &mut Links<Self>, _now: Time, _host: &mut Host) {}
 
-    /// A link may have to send a packet again: what it carries beside its fields, if there is anything.
+    /// Copies what the carrier keeps of a packet beside its fields, for a link that may have to send the packet again.
+    /// `None` if there is nothing.
     fn copied(_links: &Links<Self>, _id: PacketId) -> Option<Box<[u8]>> {
         None
     }
 
-    /// A packet that is sent again has a new place in the pool: it gets what was copied of the first.
+    /// Restores that copy for a packet that is sent again and has a new slot in the pool.
     fn restored(_links: &mut Links<Self>, _id: PacketId, _copy: Option<&[u8]>) {}
 }
 
@@ -52,9 +53,9 @@ pub struct Departure {
     pub at: Time,
 }
 
-/// The links of a part of a network, with what is in flight on them and when what is due.
+/// The links of a part of a network, the packets in flight on them, and the agenda of pending events.
 pub struct Links<C: Carrier> {
-    /// What is due when. Its sources, in the order that breaks ties: the timeline, receiving ends, sending ends, hosts,
+    /// Pending events. Their sources, in the order that breaks ties: the timeline, receiving ends, sending ends, hosts,
     /// switches.
     pub agenda: Agenda,
     /// Where packets are while they are in this part.
@@ -142,7 +143,7 @@ impl<C: Carrier> Links<C> {
         1 + self.pipes.len() + self.outlets.len()
     }
 
-    /// A packet is in flight on a link, behind all that is, and comes out at `at`.
+    /// Puts a packet in flight on a link, behind those already there. It comes out at `at`.
     #[inline]
     pub fn put(&mut self, pipe: u32, id: PacketId, at: Time) {
         if self.pipes[pipe as usize].packets.push(&mut self.pool, id, at) {
@@ -151,7 +152,7 @@ impl<C: Carrier> Links<C> {
         }
     }
 
-    /// Puts a packet whose first bit leaves now and whose last at `last` on its link.
+    /// Puts a packet on its link. Its first bit leaves now, its last at `last`.
     #[inline]
     pub(crate) fn launch(&mut self, outlet: u32, now: Time, last: Time, id: PacketId) {
         let Outlet { delay, head, .. } = self.outlets[outlet as usize];
@@ -162,7 +163,7 @@ impl<C: Carrier> Links<C> {
         C::carry(self, outlet, Departure { gone, at: gone + delay }, id);
     }
 
-    /// Whether a packet that comes out of a link has been lost or damaged on it, and is gone for that.
+    /// Whether a packet that comes out of a link was lost or damaged on it. If so, it is removed from the pool.
     #[cold]
     pub(crate) fn loses_to_noise(&mut self, pipe: usize, id: PacketId) -> bool {
         let Some(noise) = &mut self.pipes[pipe].noise else { return false };
@@ -173,7 +174,7 @@ impl<C: Carrier> Links<C> {
         lost
     }
 
-    /// A link stops working, and what is in flight on it is lost, or works again.
+    /// Takes a link down, which loses the packets in flight on it, or brings it up again.
     pub(crate) fn set_up(&mut self, pipe: u32, up: bool) {
         let arrival = self.arrival(pipe as usize);
         let end = &mut self.pipes[pipe as usize];
@@ -194,7 +195,7 @@ impl<C: Carrier> Links<C> {
 impl<R> Pipe<R> {
     /// A packet in flight is lost with the link.
     pub fn lose(&mut self, packet: &Packet) {
-        // Under link-level retry, it is what the sender knows of that was lost with the link.
+        // Under link-level retry the sender counts such losses: packets that left and were never accepted.
         if !packet.has(flags::LINK_FRAME) && self.acceptor.is_none() {
             self.lost_packets += 1;
             self.lost_bytes += u64::from(packet.wire_bytes);

@@ -73,7 +73,7 @@ pub(crate) fn what_of(flow: FlowId, size: u64) -> u64 {
     (u64::from(flow.0) << 32 ^ size).rotate_left(17)
 }
 
-/// Takes the arrival of such a packet into a node's digest.
+/// Takes the arrival of a packet with this word into a node's digest.
 #[inline]
 pub(crate) fn hash_what(digest: u64, now: Time, what: u64) -> u64 {
     (digest.rotate_left(23) ^ now.ps() ^ what).wrapping_mul(0x9E37_79B9_7F4A_7C15)

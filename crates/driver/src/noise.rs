@@ -47,7 +47,7 @@ pub struct Noise {
 struct Trials {
     random: Stream,
     probability: f64,
-    /// Those that miss before the next that hits.
+    /// How many trials will miss before the next one hits.
     misses: u64,
 }
 
@@ -90,7 +90,7 @@ impl Trials {
 }
 
 impl Noise {
-    /// Of a link that is quiet for now.
+    /// The noise of a link that neither damages nor loses packets yet.
     pub(crate) fn new(seed: u64, link: u64, transports: Arc<[Transport]>) -> Noise {
         Noise {
             bits: Trials::new(Stream::new(seed, link, "bit errors")),
@@ -104,7 +104,7 @@ impl Noise {
         }
     }
 
-    /// What it does from now on.
+    /// Sets the probabilities of errors and losses from now on.
     pub(crate) fn set(&mut self, noise: LinkNoise) {
         self.bits.set(noise.bit_error_rate);
         self.packets.set(noise.loss);
@@ -140,7 +140,7 @@ impl Noise {
         }
         let wrong = self.bits.hits(bits);
         let wire_bytes = packet.wire_bytes;
-        // What limiters send is no transport's.
+        // Packets of rate limiters belong to no transport.
         let transport = self.transports.get(usize::from(packet.transport));
         if transport.is_some_and(|transport| transport.damage(packet, &wrong)) {
             self.unnoticed_packets += 1;

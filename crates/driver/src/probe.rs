@@ -27,7 +27,7 @@ pub trait Probe: Send + Sized {
     /// A packet has come to a host whole.
     fn on_arrival(&mut self, _now: Time, _host: &HostSlot, _packet: &Packet, _transit: &Transit) {}
 
-    /// A frame between neighbours is about to be told to a switch.
+    /// A frame between neighbours is about to be handed to a switch.
     fn on_frame(&mut self, _now: Time, _switch: &SwitchSlot, _port: PortId, _frame: &Packet, _pool: &Pool) {}
 
     /// A host has acted: it has taken in what came or was due, and its NIC what it could.
@@ -59,13 +59,13 @@ pub trait Probe: Send + Sized {
     /// The run is over.
     fn end(&mut self, _view: View<'_>) {}
 
-    /// Writes what it saw, for a process that gathers what all saw.
+    /// Writes what it saw, for the process that combines the results of all processes.
     fn pack(&self, _to: &mut Writer<'_>) {}
 
-    /// Takes over what a probe of the same plan in another process saw. What that says is not trusted.
+    /// Adds what a probe of the same plan saw in another process. The bytes are not trusted.
     ///
     /// # Errors
-    /// Where it can't be what such a probe writes.
+    /// If such a probe can't have written these bytes.
     fn absorb(&mut self, _from: &mut Reader<'_>) -> Result<(), Malformed> {
         Ok(())
     }
@@ -104,7 +104,7 @@ pub struct Leaving<'a> {
     pub packet: &'a Packet,
     /// Its way so far. At a switch, `at` is when it came there.
     pub transit: &'a Transit,
-    /// What of its flags it bore when it came to this node; all of them at a host. Only with [`Wants::changes`].
+    /// The flags that it had when it came to this node; at a host, all its flags. Only with [`Wants::changes`].
     pub came: u8,
     /// Bytes that go on waiting at a switch's port.
     pub waiting_bytes: u32,
@@ -112,7 +112,7 @@ pub struct Leaving<'a> {
     pub last: Time,
 }
 
-/// Which frequent calls a probe wants; the seldom ones all get.
+/// Which of the frequent calls a probe wants. Every probe gets the rare ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Wants {
     /// [`Probe::on_arrival`].

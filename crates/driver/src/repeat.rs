@@ -13,7 +13,7 @@ use crate::links::TIMELINE;
 use crate::nodes::{hash_what, size_of, what_of};
 use crate::{Carrier, Driver, Outlet, Pipe, Probe};
 
-/// What has happened in a part of a network for some time.
+/// What has happened in a part of a network since the log began.
 #[derive(Debug, Default)]
 pub struct Log {
     /// Packets that have come to nodes, in order.
@@ -65,12 +65,12 @@ impl Arrival {
     }
 }
 
-/// What flows are called in times that are alike.
+/// The names of flows in a period and in its repetitions.
 #[derive(Debug, Default)]
 pub struct Names {
-    /// What they were called in the time that was logged.
+    /// Their names in the period that was logged.
     pub first: Vec<FlowId>,
-    /// What each is called in the times that follow, time by time.
+    /// By repetition, the name of the flow that stands in the place of each.
     pub later: Vec<Vec<FlowId>>,
 }
 
@@ -132,12 +132,12 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
         self.timeline.sample_at
     }
 
-    /// Takes the sample that is due at `now`. Nothing else is: what was due before has been moved behind it.
+    /// Takes the sample that is due at `now`. Nothing else is due: the state has been moved ahead to this time.
     pub fn sample(&mut self, now: Time) {
         self.timeline(now);
     }
 
-    /// Tells the digests of all nodes that so much time was skipped, in which nobody knows what came.
+    /// Mixes the length of a skipped span into the digests of all nodes. Which packets came in it is not known.
     pub fn mark_digests(&mut self, time: Duration) {
         let hosts = self.hosts.iter_mut().map(|slot| &mut slot.host.digest);
         let switches = self.switches.iter_mut().map(|slot| &mut slot.digest);
@@ -161,9 +161,9 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
         log
     }
 
-    /// Takes what has been logged of a period so many times into the digests of nodes, as if it had happened again,
-    /// under other names of flows if there are any. The first of these times is `since` after the end of the one that
-    /// was logged.
+    /// Adds the logged arrivals of a period to the digests of nodes `times` times, as if they had happened again, under
+    /// the names that flows have in each repetition. The first repetition ends one `period` plus `since` after the
+    /// logged one.
     pub fn repeat_digests(&mut self, log: &Log, since: Duration, period: Duration, times: u64, names: &Names) {
         let hosts = self.hosts.len();
         let place: FxHashMap<FlowId, u32> = names.first.iter().copied().zip(0..).collect();

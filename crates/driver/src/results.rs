@@ -6,8 +6,8 @@ use units::{LinkId, SwitchId, Time};
 
 use crate::{Carrier, Driver, End, Outlet, Pipe, Probe, Summary, Whole, sender_stats};
 
-/// The tables of a run that is over, in a fixed order: `flows`, `links`, `counters`, then those of probes. Of `others`
-/// there are summaries alone.
+/// The tables of a run that is over, in a fixed order: `flows`, `links`, `counters`, then those of probes. `others` are
+/// the summaries of parts that other processes ran.
 pub fn tables<C: Carrier, P: Probe>(
     whole: &Whole<'_>,
     parts: &[Driver<C, P>],
@@ -56,7 +56,7 @@ pub fn notes<C: Carrier, P: Probe>(whole: &Whole<'_>, parts: &[Driver<C, P>], ot
     P::notes(&probes(parts, others), whole)
 }
 
-/// All that have looked.
+/// The probes of all parts, those of other processes included.
 pub(crate) fn probes<'a, C: Carrier, P: Probe>(parts: &'a [Driver<C, P>], others: &'a [Summary<P>]) -> Vec<&'a P> {
     parts.iter().map(|part| &part.probe).chain(others.iter().map(|other| &other.probe)).collect()
 }
@@ -71,13 +71,14 @@ pub(crate) type Lost = (LinkId, InFlight);
 pub(crate) fn link_ends<C: Carrier, P: Probe>(plan: &Plan, part: &Driver<C, P>, end: Time) -> (Vec<Sent>, Vec<Lost>) {
     let in_flight = |pipe: &Pipe<C::Receiver>| {
         let mut lost = InFlight { dead_packets: pipe.lost_packets, ..InFlight::default() };
-        // Under link-level retry they are counted beside what it does about them, and are not lost.
+        // Under link-level retry such packets are repeated and not lost. `counted_by_links` counts them.
         if let Some(noise) = pipe.noise.as_ref().filter(|_| pipe.acceptor.is_none()) {
             lost.lossy_packets = noise.lossy_packets;
             lost.corrupted_packets = noise.corrupted_packets;
         }
         lost.unnoticed_packets = pipe.noise.as_ref().map_or(0, |noise| noise.unnoticed_packets);
-        // The sender counts all that had left when the link went down.
+        // The sender counts as dead all packets that had left when the link went down. Those accepted at this end were
+        // not lost.
         let accepted = pipe.acceptor.as_ref().map_or(0, |acceptor| acceptor.accepted_before().0);
         lost.dead_packets = lost.dead_packets.wrapping_sub(accepted);
         (LinkId(pipe.link), lost)

@@ -17,11 +17,11 @@ use crate::{Carrier, Driver, End, Probe};
 /// Link-level retry at a link's sending end.
 pub struct Repeater {
     sender: RetrySender<Kept>,
-    /// What the receiving end of the link back has to say, which goes by this one.
+    /// The messages of the reverse link's receiving end, which are sent on this link.
     speaker: RetrySpeaker,
     /// Packets and bytes that have left since the link last came up, each once.
     sent: (u64, u64),
-    /// The same of all times before.
+    /// The same for all earlier times in which the link was up.
     before: (u64, u64),
 }
 
@@ -29,9 +29,9 @@ pub struct Repeater {
 struct Kept {
     slot: Slot,
     telemetry: Option<Box<Telemetry>>,
-    /// What its carrier has of it.
+    /// The content that the carrier keeps of it, if any.
     content: Option<Box<[u8]>>,
-    /// When its first bit left first.
+    /// When its first bit left for the first time.
     since: Time,
 }
 
@@ -41,17 +41,17 @@ pub struct Acceptor {
     receiver: RetryReceiver,
     /// Packets and bytes that went on since the link last came up.
     accepted: (u64, u64),
-    /// The same of all times before.
+    /// The same for all earlier times in which the link was up.
     before: (u64, u64),
 }
 
-/// What a free transmitter is to do.
+/// What link-level retry does with a free transmitter.
 pub(crate) enum Repeats {
     /// Nothing: a new packet may go.
     Nothing,
     /// It has begun to send, and is busy until then.
     Busy(Time),
-    /// Nothing, and no new packet may go.
+    /// Nothing, and no new packet may go: too much is unacknowledged.
     Full,
 }
 
@@ -68,13 +68,12 @@ impl Repeater {
         }
     }
 
-    /// Bytes that left and, as far as this end knows, may be anywhere: less those that the other end accepted, they are
-    /// on the link.
+    /// Bytes that left since the link last came up. Those that the other end has not accepted are still on the link.
     pub(crate) fn sent_bytes(&self) -> u64 {
         self.sent.1
     }
 
-    /// Packets and bytes that left before the link went down; less those that the other end accepted, they are lost.
+    /// Packets and bytes that left before the link went down. Those that the other end had not accepted were lost.
     pub(crate) fn sent_before(&self) -> (u64, u64) {
         self.before
     }
@@ -197,7 +196,7 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
         }
     }
 
-    /// What comes out of a link under link-level retry. Returns whether it goes on.
+    /// Handles what comes out of a link under link-level retry. Returns whether it goes on into the node.
     #[cold]
     pub(crate) fn accepts(&mut self, now: Time, pipe: usize, id: PacketId) -> bool {
         let packet = self.links.pool.get(id).packet;
@@ -238,7 +237,7 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
         goes_on
     }
 
-    /// The transmitter at this end has something to say or to repeat.
+    /// The transmitter at this end has a message to send or a packet to repeat: sends it as soon as it can.
     fn prod(&mut self, now: Time, end: End) {
         match end {
             End::Switch { index, port } => {

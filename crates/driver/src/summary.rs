@@ -16,13 +16,13 @@ use crate::deadlock::{Queue, Waits, waits};
 use crate::results::{Lost, Sent, counted_by_links, link_ends};
 use crate::{Carrier, Driver, Probe, Tally, digest};
 
-/// What parts have to say, without the parts.
+/// The results of some parts, without the parts themselves.
 pub struct Summary<P> {
-    /// Of their nodes: the digest of a run is the sum of all.
+    /// The sum of their nodes' digests. The sum over all processes is the digest of the run.
     pub digest: u64,
     /// Packets that came out of links.
     pub packet_hops: u64,
-    /// Things that were due and done.
+    /// Number of events processed.
     pub events: u64,
     /// What hosts noted about flows.
     pub records: Vec<FlowRecord>,
@@ -49,7 +49,7 @@ const REASON_BYTES_MAX: usize = 2_000;
 /// The longest name of what is counted or measured.
 const NAME_BYTES_MAX: usize = 100;
 
-/// Writes what parts have to say.
+/// Writes the summary of some parts.
 pub fn pack<C: Carrier, P: Probe>(plan: &Plan, parts: &[Driver<C, P>], end: Time, to: &mut Writer<'_>) {
     let hosts = || parts.iter().flat_map(|part| &part.hosts);
     let switches = || parts.iter().flat_map(|part| &part.switches);
@@ -101,10 +101,10 @@ impl<P: Probe> Summary<P> {
         self.receivers.iter().map(|(_, of)| of.unnoticed_packets).sum()
     }
 
-    /// Reads what parts with these nodes have said.
+    /// Reads the summary of parts that have these nodes.
     ///
     /// # Errors
-    /// Where it can't be that.
+    /// If the bytes can't be such a summary.
     pub fn parse(
         plan: &Plan,
         has: impl Fn(NodeId) -> bool,
@@ -205,7 +205,8 @@ fn number(from: &mut Reader<'_>) -> Result<u64, Malformed> {
     from.u64().and_then(|number| (number <= MOST).then_some(number).ok_or(Malformed { what: "number of a summary" }))
 }
 
-/// What one end of a link says less than the other: it may be below zero where link-level retry counts at both ends.
+/// A count that may be below zero (two's complement): under link-level retry, one end of a link adds and the other
+/// subtracts.
 fn difference(from: &mut Reader<'_>) -> Result<u64, Malformed> {
     let number = from.u64()?;
     let sound = number.cast_signed().unsigned_abs() <= MOST;

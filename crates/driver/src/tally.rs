@@ -39,7 +39,8 @@ impl Tally {
         Tally {
             sent: self.sent + other.sent,
             received: self.received + other.received,
-            // Of a link under link-level retry each end knows a part, and the difference is what counts.
+            // Under link-level retry a link's sending end adds and its receiving end subtracts, so one tally may be
+            // below zero.
             lost: self.lost.wrapping_add(other.lost),
             inside: self.inside.wrapping_add(other.inside),
         }
@@ -95,7 +96,7 @@ impl Tally {
 
 /// What the sender of a link has counted by `end`.
 pub fn sender_stats<C: Carrier, P: Probe>(driver: &Driver<C, P>, outlet: &Outlet<C::Sender>, end: Time) -> PortStats {
-    // Less what the other end accepted of it, it was lost with the link.
+    // Packets that left before the link went down. Those that the other end had accepted are subtracted there.
     let before = outlet.repeater.as_ref().map_or(0, |repeater| repeater.sent_before().0);
     match outlet.from {
         End::Switch { index, port } => {

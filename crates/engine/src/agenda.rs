@@ -15,23 +15,23 @@ use units::Time;
 pub struct Agenda {
     /// By source: its next time in picoseconds; `NEVER` for none.
     at: Vec<u64>,
-    /// The matches, the final first and its own winners' after it: those of match `m` are matches `4 * m + 1` to
-    /// `4 * m + 4`, in the last round the sources.
+    /// The matches: 0 is the final. The players of match `m` are the winners of matches `4 * m + 1` to `4 * m + 4`, or
+    /// sources in the last round.
     matches: Vec<[u64; 4]>,
     /// The winner's key.
     first: u64,
     /// The first match among sources.
     last_round: usize,
-    /// How many bits of a key are a source's number, and which.
+    /// How many low bits of a key hold the source's number, and the mask of these bits.
     bits: u32,
     number: u64,
-    /// From so long after `base` on, keys do not tell times apart.
+    /// In picoseconds: keys do not tell apart times that are at least so long after `base`.
     far: u64,
     base: u64,
 }
 
 const NEVER: u64 = u64::MAX;
-/// The key of no source.
+/// The key in a place that no source has. It loses to every source that has a time.
 const NOBODY: u64 = u64::MAX;
 
 impl Agenda {
@@ -101,14 +101,14 @@ impl Agenda {
         }
     }
 
-    /// By which a source plays. Its time is not before `base`. Those that have none lose to those that are far.
+    /// The key of a source, whose time must not be before `base`. A source without a time loses to all that have one.
     #[inline]
     fn key(&self, source: usize) -> u64 {
         let at = self.at[source];
         ((at - self.base).min(self.far) + u64::from(at == NEVER)) << self.bits | source as u64
     }
 
-    /// All events are far: `base` moves to a while before the earliest.
+    /// No source has a time nearer to `base` than `far`: moves `base` to `far / 4` before the earliest time.
     #[cold]
     #[inline(never)]
     fn move_on(&mut self) {
@@ -117,8 +117,8 @@ impl Agenda {
         self.replay_all();
     }
 
-    /// Something is to happen before `base`, which moves to a while before that: whatever times come then, each such
-    /// move is a long one, so that there are few.
+    /// A time is set before `base`: moves `base` to `far / 2` before that time, or to 0. The distance is long, so that
+    /// such moves are few whatever times follow.
     #[cold]
     #[inline(never)]
     fn begin_before(&mut self, at: u64) {

@@ -43,7 +43,8 @@ impl Barrier {
         if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.parties {
             once();
             self.arrived.store(0, Ordering::Relaxed);
-            // Pairs with the sleeper's announcement: either it sees the new round, or this sees the sleeper.
+            // Ordered with the sleeper's `sleepers.fetch_add`: either the sleeper sees the new round, or `wake` sees
+            // the sleeper.
             self.round.store(round.wrapping_add(1), Ordering::SeqCst);
             self.wake();
         } else {

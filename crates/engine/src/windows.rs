@@ -35,7 +35,7 @@ pub struct Outbox<M> {
     used: Vec<usize>,
 }
 
-/// For no partitions: what stands in the place of an outbox that is lent.
+/// An outbox without destinations, which stands in for one that is lent out.
 impl<M> Default for Outbox<M> {
     fn default() -> Self {
         Outbox::new(0)
@@ -139,9 +139,10 @@ pub fn run<P: Partition>(
         }
         meeting.attend(0, watch)
     });
-    // Mail of the last window is nobody's yet: whoever counts what is under way finds it at its destination.
+    // Deliver the mail of the last window too, so that whoever counts packets in flight finds them at their
+    // destination.
     meeting.seats.iter().for_each(|seat| seat.inbox(outcome.windows + 1).empty_into(&mut lock(&seat.desk)));
-    // The window that went on had begun before.
+    // A window that was cut short by a pause was counted when it began.
     let went_on = u64::from(bounds.open_until.is_some());
     Outcome { windows: outcome.windows.saturating_sub(went_on), ..outcome }
 }
@@ -330,7 +331,7 @@ impl<'a, P: Partition> Meeting<'a, P> {
 }
 
 impl<P: Partition> Seat<'_, P> {
-    /// The mail that it is handed in a window.
+    /// The inbox whose mail the partition is handed in this window.
     fn inbox(&self, window: u64) -> &Inbox<P::Mail> {
         &self.inboxes[(window & 1) as usize]
     }

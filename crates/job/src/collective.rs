@@ -89,8 +89,8 @@ struct Channel<'a> {
     terms: &'a Terms,
     /// By place in `ranks`: the sends so far.
     sends: Vec<Vec<StepId>>,
-    /// By place in `ranks`: the steps after which it has all messages, and has handed over its own. Whether those have
-    /// arrived is the library's business, which has copied them.
+    /// By place in `ranks`: the steps after which it has all messages and has handed over its own. It need not wait
+    /// until its own have arrived, since the library has copied them.
     last: Vec<Vec<StepId>>,
     /// The connection from one place to another.
     connections: HashMap<(usize, usize), u32>,
@@ -102,8 +102,8 @@ impl<'a> Channel<'a> {
         Channel { ranks, terms, sends, last, connections: HashMap::new() }
     }
 
-    /// A message from one place to another, as soon as the sender has `ready`: the step after which the receiver has
-    /// it. An empty span is no message: the receiver has at once what there is.
+    /// Adds a message from one place to another, which leaves once the steps `ready` have ended and a slot is free.
+    /// Returns the step after which the receiver has it; none for an empty span, which needs no message.
     fn pass(&mut self, b: &mut Builder, from: usize, to: usize, span: Span, ready: &[StepId]) -> Option<StepId> {
         if span.1 == 0 {
             return None;

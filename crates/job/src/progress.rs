@@ -50,7 +50,7 @@ pub struct Progress {
     graph: Arc<Graph>,
     placement: Arc<Placement>,
     own: Vec<Own>,
-    /// By step of these ranks: how much it still waits for; a receive also for its message.
+    /// By step of these ranks: how many steps it still waits for; for a receive, its message counts as one more.
     missing: Vec<u32>,
     /// Computations, delays and messages within a host, by their ends.
     timers: BinaryHeap<Reverse<(Time, StepId)>>,
@@ -104,7 +104,8 @@ impl Progress {
         self.timers.peek().map_or(Time::MAX, |next| next.0.0)
     }
 
-    /// For how much steps of these ranks wait, all together, and how many messages wait for their connections.
+    /// How many steps and messages the steps of these ranks wait for, all together, and how many messages are leaving
+    /// on connections or wait there.
     pub fn waiting(&self) -> (u64, usize) {
         #[expect(clippy::disallowed_methods, reason = "a sum has no order")]
         let behind = self.leaving.values().map(|waiting| 1 + waiting.len()).sum();

@@ -19,7 +19,7 @@ const LEFT_MIN: f64 = 0.5;
 #[derive(Clone, Copy)]
 struct Answers {
     bytes: f64,
-    /// What they answer.
+    /// Bytes of the data that they answer.
     data_bytes: f64,
     from_ps: u64,
     until_ps: u64,

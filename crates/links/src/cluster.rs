@@ -31,13 +31,13 @@ struct Load {
     gaps: Vec<f64>,
 }
 
-/// By resource, the one that is simulated for it: itself, unless it is like an earlier one. Those that are idle stand
-/// for themselves. `within`: how much those may differ that one stands for.
+/// By resource, the one that is simulated for it: an earlier one that is like it, or else itself. An idle resource
+/// stands for itself. `within` is how much two resources may differ that are taken to be alike.
 pub(crate) fn alike(links: &Decomposition<'_>, work: &WorkloadPlan, within: f64) -> Vec<usize> {
     let mut stands: Vec<usize> = (0..links.crossing.len()).collect();
     let mut known: Vec<(usize, Kind, Load)> = Vec::new();
     for (resource, stand) in stands.iter_mut().enumerate() {
-        // The times between fewer than two flows are none.
+        // With fewer than two flows there are no times between flows to compare.
         if links.is_idle(resource) || links.crossing[resource].len() < 2 {
             continue;
         }

@@ -25,7 +25,7 @@ pub(crate) enum Run {
     As(usize),
 }
 
-/// When what happened to flows, as in [`Flows`].
+/// When each flow started, was delivered and was completed, and how it ended, as in [`Flows`].
 pub(crate) struct Times {
     pub started: Vec<u64>,
     pub delivered: Vec<u64>,
@@ -37,7 +37,7 @@ pub(crate) struct Times {
     pub delay_ps: Vec<f64>,
 }
 
-/// All that was found out.
+/// Everything from which the times of flows are combined.
 pub(crate) struct Found<'a> {
     pub scenario: &'a Scenario,
     pub work: &'a WorkloadPlan,
@@ -57,7 +57,7 @@ pub(crate) type Late = [Option<i64>; 2];
 
 /// What a flow took over a link beyond its time alone.
 pub(crate) fn delay(late: Late, alone: Late) -> Delay {
-    // Others don't make it faster: less than nothing is the error of what was taken for its time alone.
+    // Other flows don't make a flow faster. A negative difference comes from an inexact time alone, and counts as zero.
     [0, 1].map(|which| Some(late[which]?.saturating_sub(alone[which]?).max(0) as u64))
 }
 
@@ -189,9 +189,9 @@ struct Bucket {
 #[derive(Default)]
 struct Samples(BTreeMap<u8, Vec<Bucket>>);
 
-/// A bucket has at least as many flows.
+/// A bucket has at least so many flows.
 const FLOWS_MIN: usize = 100;
-/// And its largest flow is at least as many times as large as its smallest. Both as in Parsimon.
+/// Its largest flow is at least so many times as large as its smallest. Both numbers are Parsimon's.
 const RANGE_MIN: u64 = 2;
 
 fn buckets(mut samples: Vec<Sample>) -> Vec<Bucket> {

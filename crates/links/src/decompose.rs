@@ -63,8 +63,8 @@ impl<'a> Decomposition<'a> {
         self.hops[resource].rate.bps() as f64 * f64::from(self.hops[resource].width)
     }
 
-    /// Whether nothing can wait at a resource: one flow crosses it, or all that do have come over one earlier link that
-    /// is no faster. How they share that one shows there.
+    /// Whether nothing can wait at a resource: only one flow crosses it, or all its flows come over one earlier link
+    /// that is no faster. In that case they wait at the earlier link, whose own run shows it.
     pub fn is_idle(&self, resource: usize) -> bool {
         let flows = &self.crossing[resource];
         let before = |flow: FlowId| {

@@ -52,8 +52,8 @@ pub(crate) struct Outcome {
     pub fault: Option<String>,
 }
 
-/// How long the windows of a run are. A piece is in one part, which waits for no other: it is only how often the run
-/// looks up.
+/// Length of the windows of a run. A piece is one part, which waits for no other, so the length only says how often the
+/// run calls its watcher.
 const WINDOW: Duration = Duration::from_us(20);
 /// How many times as fast the link to a receiver is as the piece's own link: nothing queues there. As in Parsimon.
 const FAT: u64 = 10;
@@ -70,7 +70,7 @@ pub(crate) struct Workshop<'a> {
 type End = (HostId, Rate, Duration, Duration);
 
 impl Workshop<'_> {
-    /// Time until the far end of a link may send on what comes.
+    /// Time from a packet's first bit on a link until the far end may send it on, without propagation.
     fn seen(&self, rate: Rate, bytes: u64) -> Duration {
         let bytes = if self.scenario.switch.cut_through { bytes.min(HEAD_BYTES) } else { bytes };
         self.per_byte(rate).transmit(bytes as u32)
@@ -225,7 +225,7 @@ impl Cables {
     fn new(hosts: u32, switches: u32) -> Cables {
         let delays = Builder::numbered("switch", switches).into_iter().map(|name| (name, Duration::ZERO));
         let mut builder = Builder::new(Builder::numbered("host", hosts), delays.collect());
-        // One part: a piece is run by one thread. What a switch takes is in the links that lead to it.
+        // All in one group: a piece is run by one thread. A switch's delay is part of the links that lead to it.
         for switch in 0..switches {
             let node = builder.switch(switch);
             builder.group(node, 0);
@@ -235,7 +235,7 @@ impl Cables {
 
     fn join(&mut self, from: NodeId, to: NodeId, hop: Hop) {
         for _ in 0..hop.width {
-            // Delays follow once all cables are there: their sum over a way may be more than one cable may have.
+            // `finish` sets the delays: their sum over a way may be more than one cable may have.
             self.builder.cable(from, to, hop.rate, Duration::ZERO);
             self.hops.push(hop);
         }

@@ -9,7 +9,7 @@ use units::{Problem, Time};
 
 use crate::piece::{Outcome, Piece};
 
-/// How often whoever looks on is told.
+/// Time between two calls of `watch`.
 const LOOK_UP: Duration = Duration::from_millis(20);
 
 /// Something to run.
@@ -41,8 +41,8 @@ impl Board {
 }
 
 /// Runs each task's piece on up to `threads` threads, those with the most bytes first, and returns the outcomes in the
-/// tasks' order; none of those that `watch` ended, and of those that had not begun. The outcomes do not depend on the
-/// number of threads: no task knows of another.
+/// tasks' order: none for a task that `watch` has ended or kept from beginning. The outcomes do not depend on the
+/// number of threads, since no task knows of another.
 pub(crate) fn run(
     board: &Board,
     tasks: &[Task],

@@ -202,7 +202,7 @@ impl<K> RetrySender<K> {
         number
     }
 
-    /// The other end says something. A number that is not that of a stored packet is old, and ignored.
+    /// Handles a message from the other end. A number that no stored packet has is old, and ignored.
     pub fn hears(&mut self, now: Time, message: RetryMessage) {
         let (RetryMessage::Ack(last) | RetryMessage::Nack(last)) = message;
         let come = usize::from(last.wrapping_sub(self.first).wrapping_add(1));
@@ -273,7 +273,7 @@ impl RetryReceiver {
             return (true, Some(RetryMessage::Ack(number)));
         }
         if ahead >= 1 << 15 {
-            // It has come before: what acknowledged it was lost.
+            // It has come before, and the acknowledgement was lost.
             return (false, (!damaged && !self.asked).then_some(RetryMessage::Ack(last)));
         }
         let asks = !self.asked || ahead == 0;
@@ -299,12 +299,13 @@ pub struct RetrySpeaker {
 }
 
 impl RetrySpeaker {
-    /// One that says so often that things are in order at most.
+    /// A speaker that leaves at least `spacing` between two acknowledgements.
     pub fn new(spacing: Duration) -> RetrySpeaker {
         RetrySpeaker { spacing, message: None, ready_at: Time::ZERO, stats: RetryStats::default() }
     }
 
-    /// Something is to be said. A later message says all that an earlier one does, but for asking.
+    /// Queues a message. It replaces an earlier one, whose acknowledgement it includes, unless only the earlier one
+    /// asks for packets.
     pub fn say(&mut self, message: RetryMessage) {
         let asks = matches!(self.message, Some(RetryMessage::Nack(_)));
         if !asks || matches!(message, RetryMessage::Nack(_)) {
@@ -324,7 +325,7 @@ impl RetrySpeaker {
         Some(message)
     }
 
-    /// From when on there is a message; [`Time::MAX`] for never. What asks does not wait.
+    /// From when on there is a message to send; [`Time::MAX`] for never. A message that asks for packets does not wait.
     pub fn next_at(&self) -> Time {
         match self.message {
             None => Time::MAX,

@@ -58,7 +58,7 @@ pub struct Walk {
     refusal: Option<String>,
 }
 
-/// By flow: what it is called now.
+/// By flow: its new name.
 pub type Renamed = FxHashMap<FlowId, FlowId>;
 
 /// How the headers of a transport's packets are gone over.
@@ -74,7 +74,8 @@ enum Task {
 #[derive(Debug)]
 pub struct Notes {
     now: Time,
-    /// Parts of the state, by the first of their places among `same` and `moving`: for who asks what has changed.
+    /// The parts of the state, each with its first places in `same` and `moving`: they tell which part a value belongs
+    /// to.
     parts: Vec<(&'static str, u32, usize, usize)>,
     same: Vec<u64>,
     moving: Vec<(Kind, u64)>,
@@ -158,7 +159,7 @@ impl Walk {
         }
     }
 
-    /// The state can't be moved: why.
+    /// Says why the state can't be moved ahead. The first reason counts.
     pub fn refuse(&mut self, why: impl Into<String>) {
         self.refusal.get_or_insert_with(|| why.into());
     }
@@ -190,7 +191,7 @@ impl Walk {
         }
     }
 
-    /// The same where there may be none.
+    /// As [`Walk::time`], for a time that may be missing.
     #[inline]
     pub fn time_if_any(&mut self, time: &mut Option<Time>) {
         self.same(time.is_some());
@@ -296,8 +297,8 @@ impl Walk {
         counters.into_iter().for_each(|counter| self.count(counter));
     }
 
-    /// A counter, and by how much it has moved: a value that changes with each count, and with nothing else, is to be
-    /// changed as often.
+    /// A counter. Returns by how much this walk has moved it: a value that changes with each count, and with nothing
+    /// else, can then be changed as often.
     #[inline]
     pub fn counted<N: Number>(&mut self, counter: &mut N) -> u64 {
         match &mut self.task {

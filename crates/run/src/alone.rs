@@ -32,7 +32,7 @@ pub fn without_records(scenario: &Scenario) -> Scenario {
     Scenario { measure, ..scenario.clone() }
 }
 
-/// The columns of the table `jobs` that say it; without [`fill_in`] of no iteration.
+/// The columns `alone_ps` and `slowdown` of the table `jobs`, without values until [`fill_in`] gives them some.
 pub(crate) fn columns(rows: usize) -> [Column; 2] {
     [
         Column::new(
@@ -80,7 +80,7 @@ pub fn fill_in(
     }
 }
 
-/// Of all rows of the table `jobs`, which has the same rows whoever begins.
+/// The times of all rows of the table `jobs`. It has the same rows whichever jobs begin.
 fn times_of(tables: &[Table]) -> Vec<u64> {
     tables.iter().find(|table| table.name == "jobs").map_or(Vec::new(), |table| values(table, "time_ps"))
 }

@@ -30,7 +30,7 @@ pub fn order(flows: &Flows) -> Finding {
     }
 }
 
-/// Delivery and completion are said once a flow.
+/// Each flow is reported as delivered at most once, and as completed at most once.
 pub fn once(flows: &Flows) -> Finding {
     let twice = flows.said_twice;
     Finding {

@@ -135,8 +135,8 @@ impl Entities {
         [or(ingress, packet.src, Position::Ingress), or(egress, packet.dst, Position::Egress)]
     }
 
-    /// How long a full packet of a flow takes at the rates that its AQs guarantee while nobody is idle: the slowest of
-    /// each pipeline, since which of several with the same id are on its way depends on that.
+    /// How long a full packet of a flow takes at the rates that its AQs guarantee while nobody is idle. Several AQs may
+    /// have the same id, and the path decides which of them a packet meets. So the slowest in each pipeline counts.
     pub fn virtual_serialisation(&self, flow: FlowId, src: HostId, dst: HostId) -> Duration {
         let of_flow = self.flow_tags.get(flow.index()).copied().unwrap_or_default();
         let tag = |host: HostId, position: usize| match of_flow[position] {
@@ -202,8 +202,8 @@ impl Entities {
         Ok(())
     }
 
-    /// What the tenants of each switch will say, in order of time: what ends makes room for what begins. `untagged` is
-    /// the share of packets without an AQ.
+    /// The requests and releases at each switch, in order of time. At equal times releases come first, to make room for
+    /// requests. `untagged` is the share of packets without an AQ.
     pub fn steps(&self, untagged: Option<Share>) -> BTreeMap<SwitchId, Vec<(Time, Step)>> {
         let mut steps: BTreeMap<SwitchId, Vec<(Time, Step)>> = BTreeMap::new();
         for &(switch, id, place) in &self.untagged {

@@ -272,8 +272,8 @@ struct Rows {
     bytes: u64,
 }
 
-/// Bytes of recorded packets, events, states and changes of ports: no more states than a few for each packet that a
-/// host sends or receives, no more events than packet-hops, and no more changes of a port than two for each packet.
+/// Bytes of recorded packets, events, states and changes of ports. A packet-hop gives at most one packet and one event,
+/// and is taken to give at most two states and two changes of a port.
 fn recorded_bytes(plan: &Plan, packet_hops: u64) -> [Rows; 4] {
     let of = |key, rows: Option<u64>, per_hop: u64, row_bytes: u64| {
         let rows = rows.unwrap_or(0).min(packet_hops.saturating_mul(per_hop));

@@ -82,8 +82,8 @@ impl FlowTable {
         self.len() == 0
     }
 
-    /// A program sends one more. None if all numbers are taken: half of 2^32, as the other half is that of attached
-    /// hosts.
+    /// Adds a flow that a program sends. `None` if all numbers are taken: half of the 2^32 numbers are for flows, the
+    /// other half is for attached hosts.
     pub fn add(&self, flow: FlowInfo) -> Option<FlowId> {
         (self.len() < (1 << 31) - 1).then(|| FlowId::from(self.flows.len() + self.added.push(flow)))
     }
@@ -100,7 +100,7 @@ impl FlowTable {
         self.try_get(flow).expect("a flow of the run")
     }
 
-    /// One flow, if there is one of this name: a packet of a limiter's own has none.
+    /// The flow of this number, if there is one: packets that limiters send have none.
     #[inline]
     pub fn try_get(&self, flow: FlowId) -> Option<&FlowInfo> {
         self.flows.get(flow.index()).or_else(|| self.get_added(flow))

@@ -24,7 +24,7 @@ pub struct Host {
     transports: Vec<Slot>,
     /// What limits its rate, if anything does.
     shaper: Option<Box<dyn Shaper>>,
-    /// Whose packets are tagged how, if any are.
+    /// The entities, which give packets their tags, if there are any.
     entities: Option<Arc<Entities>>,
     /// What a driver has handed in, where the host is attached to something outside.
     outside: Option<Box<Outside>>,
@@ -41,14 +41,14 @@ pub struct Host {
     jobs: Option<Box<HostJobs>>,
     /// Its NIC.
     nic: Link,
-    /// What it takes in more slowly than its link brings it, if it does.
+    /// The limit of its intake, if it takes packets in more slowly than its link brings them.
     receive_limit: Option<Box<ReceiveLimit>>,
     events: Vec<Event>,
     /// By class, how messages that were rejected or given up are submitted again.
     again: Arc<Vec<Vec<Again>>>,
-    /// How often messages of this host have been, if they have.
+    /// By message of this host that was submitted again: how often.
     resubmitted: FxHashMap<FlowId, u32>,
-    /// Messages of such classes that applications here have, so that none gets one twice.
+    /// Messages that have been delivered here, of classes that may submit again: no application gets one twice.
     delivered: FxHashSet<FlowId>,
     /// What happened to flows here.
     pub records: Vec<FlowRecord>,
@@ -126,7 +126,7 @@ struct Outside {
 /// What has become of packets for an attached host that takes them in more slowly than they come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Came {
-    /// So many of those that waited were taken in, the first ones.
+    /// How many of the waiting packets were taken in, from the first on.
     pub taken: u32,
     /// The last that came found no room to wait.
     pub lost: bool,
@@ -134,7 +134,7 @@ pub struct Came {
 
 struct Slot {
     endpoint: Box<dyn Endpoint>,
-    /// How many classes its packets go below its own.
+    /// Added to the class of its packets, because another transport has the first classes for itself.
     beneath: u8,
     random: Stream,
     /// Messages that were submitted to it after they had been rejected or given up.
@@ -246,8 +246,8 @@ impl Host {
         self.starts.push(Reverse((now, flow)));
     }
 
-    /// A packet comes from outside, and waits for the NIC, which takes turns between transports and these. Its class
-    /// and its transport are set here.
+    /// Queues a packet from outside for the NIC, which serves such packets and the transports in turn. Sets its class
+    /// and its transport.
     pub fn offer(&mut self, mut packet: Packet) {
         let outside = self.outside.as_mut().expect("only attached hosts are offered packets");
         (packet.transport, packet.class, packet.src) = (outside.transport, outside.class, self.id);
@@ -292,7 +292,7 @@ impl Host {
         self.transports.iter().map(|slot| slot.endpoint.poll_at().time()).fold(start, Time::min)
     }
 
-    /// What a packet of this host that is flagged for telemetry leaves with.
+    /// The initial telemetry of a packet of this host that is flagged for telemetry.
     #[cold]
     pub fn carries(&mut self, packet: &Packet) -> Telemetry {
         self.transports[usize::from(packet.transport)].endpoint.carries(packet)
@@ -451,7 +451,7 @@ impl Host {
 
     /// The next packet that the link lets through.
     fn pull_let(&mut self, now: Time) -> Option<Packet> {
-        // What has reserved its classes is never held, and goes before all that was.
+        // Packets of the transport with reserved classes are never held, and go before all held packets.
         if let Some(packet) = self.poll_first(now) {
             return Some(packet);
         }
@@ -470,8 +470,8 @@ impl Host {
         }
     }
 
-    /// The NIC holds one more packet, or one less: those from outside are counted, so that not all that the outside has
-    /// is taken in while they are paused.
+    /// Notes that the NIC holds one packet more or one less. Those from outside are counted ([`Host::offered`]), so
+    /// that a driver need not take in everything from outside while they are paused.
     #[inline]
     fn note_held(&mut self, packet: &Packet, change: impl FnOnce(usize) -> usize) {
         if let Some(outside) = self.outside.as_mut().filter(|outside| outside.transport == packet.transport) {
@@ -479,7 +479,7 @@ impl Host {
         }
     }
 
-    /// The next packet of the shaper: endpoints hand all that they would send to it, and it says what goes.
+    /// The next packet for the link. If there is a shaper, endpoints hand it all that they would send, and it chooses.
     fn pull_shaped(&mut self, now: Time) -> Option<Packet> {
         if self.shaper.is_none() {
             return self.poll_endpoints(now);
@@ -545,7 +545,7 @@ impl Host {
         if !self.events.is_empty() {
             self.learn(now, index, None);
         }
-        // In place: a packet is a cache line, and this is asked for each.
+        // Changed in place, without a copy: this runs for every packet, and a packet fills a cache line.
         if let Some(packet) = &mut packet {
             if packet.payload_bytes > 0 {
                 let (flow, bytes) = (packet.flow, packet.payload_bytes.into());
@@ -622,7 +622,7 @@ impl Host {
         }
     }
 
-    /// Has the transport that knows a flow say what it has of it now.
+    /// Asks the transport that knows a flow for the flow's present state.
     pub fn flow_state(&self, flow: FlowId, say: &mut FlowState) {
         for slot in &self.transports {
             slot.endpoint.state(flow, say);
@@ -632,13 +632,13 @@ impl Host {
         }
     }
 
-    /// What the endpoints counted, by transport, and at the end what limits the host, if anything does.
+    /// The counters of the endpoints, by transport, then those of the shaper, if there is one.
     pub fn counters(&self) -> impl Iterator<Item = Vec<(&'static str, u64)>> + '_ {
         let lost = self.receive_limit.as_ref().map(|receive_limit| ("intake_lost_packets", receive_limit.lost_packets));
         let resubmits = self.again.iter().any(|again| !again.is_empty());
         let endpoints = self.transports.iter().enumerate().map(move |(index, slot)| {
             let mut counters = slot.endpoint.counters();
-            // What a host loses is said once, beside its first transport.
+            // Packets lost at the intake belong to no transport: their counter stands with the first one.
             counters.extend(lost.filter(|_| index == 0));
             if resubmits {
                 counters.push(("messages_submitted_again", slot.submitted_again));
@@ -687,7 +687,7 @@ impl Host {
         self.jobs.as_deref_mut()
     }
 
-    /// Notes of a flow, in time that is skipped, what has happened to one that it is like.
+    /// Adds a record of a flow in skipped time: what happened to the flow that it is like.
     pub fn record_again(&mut self, record: FlowRecord) {
         match record.fate {
             FlowEvent::Delivered { transport, .. } => {
@@ -699,7 +699,7 @@ impl Host {
         self.records.push(record);
     }
 
-    /// Parts of jobs here that have ended in time that is skipped.
+    /// Counts parts of jobs here that ended in skipped time.
     pub fn parts_ended(&mut self, count: u64) {
         self.ended += count;
     }
@@ -736,7 +736,8 @@ impl Host {
                     continue;
                 }
                 Event::Delivered { flow } => {
-                    // Said on another occasion than a packet's arrival, the whole time was waiting.
+                    // Reported without a packet that has just arrived: none of the flow's time counts as a packet's
+                    // journey.
                     let journey =
                         transit.map_or(Journey { sent: now, ..Journey::default() }, |&transit| transit.into());
                     (flow, FlowEvent::Delivered { journey, transport: transport as u8 })
@@ -750,7 +751,8 @@ impl Host {
             let ends = !matches!(fate, FlowEvent::Delivered { .. });
             let again = self.again.get(usize::from(self.flows.get(flow).class)).filter(|again| !again.is_empty());
             if let Some(again) = again {
-                // It may have come though its sender was told that it had not: the application knows it by its number.
+                // A message may arrive though its sender was told that it had not. The application knows it by its
+                // number.
                 if !ends && !self.delivered.insert(flow) {
                     self.transports[transport].delivered_again += 1;
                     continue;

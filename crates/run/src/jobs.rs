@@ -155,7 +155,7 @@ impl HostJobs {
         self.note(now, Told::Delivered(flow));
         self.tell(now, start, |part, out| {
             if part.job == job {
-                // Another machine's clock may be ahead.
+                // The job may not have begun here yet: the clock of the sender's machine may be ahead.
                 part.begin(now, out);
                 part.progress.arrived(message, now, out);
             }
@@ -165,7 +165,7 @@ impl HostJobs {
     /// The sender of a flow, here, knows that it has arrived.
     pub fn completed(&mut self, now: Time, flow: FlowId, mut start: impl FnMut(FlowId)) -> u64 {
         let Some((job, message)) = self.jobs.of(flow) else { return 0 };
-        // Whatever was counted, all of it has left.
+        // All bytes of a flow that has arrived have left, whatever was counted.
         self.leaving(now, flow, u64::MAX, &mut start);
         self.note(now, Told::Completed(flow));
         self.tell(now, start, |part, out| {
@@ -242,8 +242,8 @@ impl HostJobs {
         self.log.take().unwrap_or_default()
     }
 
-    /// Tells ranks what others were told, or they themselves before. Says which flows start, and returns how many parts
-    /// have ended.
+    /// Tells ranks something from a log once more, perhaps about another flow. Says which flows start, and returns how
+    /// many parts have ended.
     pub fn tell_again(&mut self, now: Time, told: Told, start: impl FnMut(FlowId)) -> u64 {
         match told {
             Told::Woken => self.wake(now, start),
@@ -265,7 +265,7 @@ impl HostJobs {
         leaving
     }
 
-    /// Of flows that are leaving, as much has left as of those of `other`, which are the same.
+    /// Copies from `other`, where the same flows are leaving, how many of their bytes have not left.
     pub fn leave_as(&mut self, other: &HostJobs) {
         debug_assert!(self.leaving.len() == other.leaving.len());
         self.leaving.clone_from(&other.leaving);

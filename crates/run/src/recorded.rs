@@ -143,7 +143,7 @@ impl Followed {
             Choice { flows: &spec.flows, classes: &spec.classes, hosts: &spec.hosts }.of(scenario, fabric, flows)?;
         let mut of_host = vec![Vec::new(); fabric.hosts as usize];
         for (id, flow) in (0..).map(FlowId).zip(flows.iter()).filter(|(id, _)| chosen.has(*id)) {
-            // One that waits for something begins nobody knows when.
+            // The start of a flow that waits for something is not known beforehand.
             let begins = flow.begins().unwrap_or(Time::ZERO);
             for host in [flow.src, flow.dst] {
                 of_host[host.index()].push((begins, id));

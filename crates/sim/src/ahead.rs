@@ -50,7 +50,7 @@ pub struct Skipped {
     pub reason: Option<String>,
 }
 
-/// Listening begins with the time that so many full packets take on a host's link.
+/// The first span of listening is the time that so many full packets take on a host's link.
 const FIRST_PACKETS: u64 = 24;
 /// The longest time of listening, in full packets.
 const MOST_PACKETS: u64 = 24 << 9;
@@ -74,16 +74,16 @@ const LEAST_PACKETS: u64 = 16;
 const AGREES: f64 = 0.02;
 /// The first observation is trusted for so many times as long as it took.
 const TRUST: u64 = 2;
-/// Notes of a state with more values than so many for each hop of a span would cost more than what they may save: a hop
-/// takes as long as a hundred of them.
+/// If a state has more values than this for each packet-hop of a span, noting it costs more than skipping may save: a
+/// hop takes as long as a hundred values.
 const VALUES_A_HOP: u64 = 64;
-/// A node whose arrivals do not repeat so often has no period.
+/// A node has a period only if its arrivals repeat at least so often.
 const REPEATS: usize = 2;
-/// The state may recur after several periods of what comes to nodes, as where a sender counts the packets of a window.
-/// So many are tried at first, and twice as many whenever that was in vain: most states that do not recur at once are
+/// The state may recur only after several periods of the arrivals, as where a sender counts the packets of a window. At
+/// first so many periods are tried, and twice as many after each failure: most states that do not recur at once are
 /// still settling.
 const FIRST_MULTIPLES: u32 = 2;
-/// No more than so many are ever tried.
+/// The most periods that are ever tried.
 const MOST_MULTIPLES: u32 = 128;
 
 /// A run under way.
@@ -146,7 +146,7 @@ pub(crate) fn run<P: Probe>(
     (Outcome { end, ended, windows: run.windows, open_until: None }, run.skipped)
 }
 
-/// The run is over.
+/// The run is over: when it ended, and why.
 struct Over {
     end: Time,
     ended: Ended,
@@ -199,17 +199,17 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Run<'_, P, W> {
         }
     }
 
-    /// Whether at least as much has been skipped as has not; at first there is hope.
+    /// Whether skipping pays: at least half of all packet-hops were skipped. At first it is taken to pay.
     fn pays(&self) -> bool {
         self.listened < HOPE || 2 * self.skipped.packet_hops >= self.packet_hops()
     }
 
-    /// How much hosts have recorded of flows.
+    /// The number of records of flows at all hosts.
     fn tells(&self) -> usize {
         self.parts.iter().flat_map(|part| &part.0.hosts).map(|slot| slot.host.records.len()).sum()
     }
 
-    /// Goes on for some time.
+    /// Simulates a span of time. The error is that the run ended within it.
     fn go(&mut self, span: Duration) -> Result<(), Over> {
         let pause = self.now.saturating_add(span);
         let bounds = Bounds { pause, ..self.bounds };
@@ -218,7 +218,7 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Run<'_, P, W> {
         self.windows += windows;
         self.bounds.open_until = open_until;
         if ended != Ended::Paused {
-            // The end of no window is not the end of time that has passed.
+            // If no window began, the engine's end is zero, and not the time that the run had come to.
             let end = if end == Time::ZERO { self.now } else { end };
             return Err(Over { end, ended });
         }
@@ -226,7 +226,7 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Run<'_, P, W> {
         Ok(())
     }
 
-    /// The same, and logs what happens.
+    /// As `go`, and logs what happens.
     fn log(&mut self, span: Duration) -> Result<Vec<Log>, Over> {
         self.parts.iter_mut().for_each(|part| part.0.begin_log());
         let over = self.go(span);
@@ -234,7 +234,7 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Run<'_, P, W> {
         over.map(|()| logs)
     }
 
-    /// Listens for some time for a period of the whole network.
+    /// Simulates a span of time and looks for a period of the whole network in the arrivals at its nodes.
     fn listen(&mut self, span: Duration) -> Result<Option<Duration>, Over> {
         let since = self.now.saturating_add(span / 2);
         let logs = self.log(span)?;
@@ -257,8 +257,8 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Run<'_, P, W> {
         Ok((period > 1).then(|| Duration::from_ps(period)))
     }
 
-    /// Goes on until the state has recurred, for some multiple of the time after which packets recur, and skips as many
-    /// periods as it can. Returns whether it has skipped any; if so, `period` is the one of the state.
+    /// Simulates up to `most_multiples` times `period` until the state has recurred, then skips as many periods as it
+    /// can. Returns whether it has skipped any; if so, `period` is now the period of the state.
     fn skip(&mut self, period: &mut Duration, most_multiples: u32) -> Result<bool, Over> {
         let Some(before) = self.note() else { return Ok(false) };
         let ranks = self.ranks_act_at();
@@ -346,7 +346,7 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Run<'_, P, W> {
         };
         let end = self.now.saturating_add(before_ends.min(steady.observed() * times)).min(until);
         self.trusted = Some((first, times));
-        // What is due up to a sample is moved behind it, but for the sample itself, which is taken in between.
+        // Each step ends at the next sample or before it. It moves all events behind its end; then the sample is taken.
         let mut any = false;
         while self.now < end {
             let sample = self.parts[0].0.next_sample_at();
@@ -376,8 +376,8 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Run<'_, P, W> {
         self.skipped.estimated_ps += time.ps();
     }
 
-    /// Moves everything ahead by so many periods. Flows were called as `names` say in each, and are `renamed` to what
-    /// they are called at the end.
+    /// Moves everything ahead by so many periods. `names` are the names of flows in each period, and `renamed` gives
+    /// each flow its name after the last one.
     fn move_ahead(&mut self, found: &Recurrence, period: &Period, times: u64, names: &Names, renamed: Arc<Renamed>) {
         let mut walk = Walk::ahead(self.now, self.headers.clone(), found.moves.clone(), renamed, times);
         self.parts.iter_mut().for_each(|part| part.0.walk(&mut walk));
@@ -431,8 +431,8 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Run<'_, P, W> {
         found.flows.iter().map(of).min().unwrap_or(u64::MAX)
     }
 
-    /// The windows that would have begun in the time that is skipped, since decisions are taken at their ends. They
-    /// follow from the times of events alone.
+    /// Counts the windows that would have begun in the skipped time, because a run may end only at the end of a window.
+    /// Windows follow from the times of events alone.
     fn skip_windows(&mut self, period: &Period, times: u64) {
         let (length, from, events) = (period.length.ps(), self.now.ps(), &period.events);
         let end = from + length * times;
@@ -452,7 +452,7 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Run<'_, P, W> {
     }
 }
 
-/// By flow: what it is called now.
+/// By flow: its new name.
 type Renamed = FxHashMap<FlowId, FlowId>;
 
 /// What happens in a period.
@@ -495,7 +495,7 @@ fn by_node(log: &Log, since: Time) -> Vec<Vec<(u64, u64)>> {
 
 /// The shortest time after which arrivals repeat, in picoseconds, if they do so often enough.
 fn period_of(arrivals: &[(u64, u64)]) -> Option<u64> {
-    // How long a beginning ends where the first so many end (Knuth, Morris and Pratt).
+    // By arrival: how many up to it are the same as the first ones (the failure function of Knuth, Morris and Pratt).
     let mut matched = vec![0; arrivals.len()];
     for end in 1..arrivals.len() {
         let mut of: usize = matched[end - 1];

@@ -19,9 +19,9 @@ pub(crate) struct Part<P: Probe>(pub Driver<Memory, P>);
 /// Carries packets in memory.
 #[derive(Default)]
 pub(crate) struct Memory {
-    /// For other parts: the engine's, lent for the time of a window.
+    /// Packets for other parts. During a window this is the engine's outbox, which it lends.
     outbox: Outbox<Crossing>,
-    /// Where it tells of what its hosts have received, and how much it has told.
+    /// The progress of the run, and how many received bytes this part has added to it.
     board: Board,
     told: u64,
 }

@@ -95,12 +95,12 @@ pub fn run(
     Ok(run_plan(&Plan::new(scenario)?, execution, watch))
 }
 
-/// The same for a scenario that has been worked out.
+/// As [`run`], for a plan that was made before.
 pub fn run_plan(plan: &Plan, execution: impl Into<Execution>, watch: impl FnMut(Progress) -> bool) -> RunResult {
     run_captured(plan, execution, None, watch)
 }
 
-/// The same, and notes what some links carry.
+/// As [`run_plan`], and notes what some links carry.
 pub fn run_captured(
     plan: &Plan,
     execution: impl Into<Execution>,
@@ -112,7 +112,7 @@ pub fn run_captured(
     if plan.scenario.measure.alone {
         let ended = &mut result.info.ended;
         alone::fill_in(&mut result.tables, &plan.jobs, plan.flows.len(), |job| {
-            // Ctrl-C ends what is left, too.
+            // After Ctrl-C no further run of a job alone begins.
             let plan = Plan::of_job_alone(&plan.scenario, job).ok().filter(|_| *ended != "interrupted")?;
             let run = run_once(&plan, execution, None, &mut watch);
             if run.info.ended == "interrupted" {
@@ -138,7 +138,7 @@ fn run_once(
         watch(Progress { now, horizon: plan.horizon, flows_done, flows, work_done, work })
     };
     let probes = || Probes::new(plan).capturing(links);
-    // Who skips logs what comes to nodes, which a driver without probes does not.
+    // Skipping needs a log of the arrivals at nodes, which a driver without probes does not keep.
     match probes().is_empty() && plan.scenario.fast_forward == FastForward::Off {
         true => run_watched(plan, execution, &board, || (), watch),
         false => run_watched(plan, execution, &board, probes, watch),
@@ -169,7 +169,7 @@ fn run_watched<P: Probe>(
     let mut result = conclude(plan, &drivers, threads, outcome);
     if skipped.as_ref().is_some_and(|skipped| skipped.estimated_ps > 0) {
         result.info.digest.insert(0, '~');
-        // What was sent and what was received are estimated each for itself.
+        // Sent and received bytes were estimated separately, so their sums need not agree.
         for finding in result.info.audit.iter_mut().filter(|finding| finding.name == Tally::CONSERVED) {
             finding.ok = true;
             finding.detail = format!("not checked, since a part of the run is an estimate ({})", finding.detail);
@@ -214,7 +214,7 @@ pub(crate) fn conclude<P: Probe>(
         sample_interval_ps: whole.sample_interval.ps(),
         threads,
         parts: parts.len(),
-        // As many parts are always the same ones.
+        // A cut into the same number of parts is always the same cut.
         part_shapes: Cut::new(plan, parts.len()).shapes(&plan.fabric),
         windows: outcome.windows,
         skipped: None,

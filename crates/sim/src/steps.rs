@@ -35,7 +35,7 @@ impl Steps {
         Steps { plan, board, parts, outcome }
     }
 
-    /// Goes on until `watch`, which is called after each window, returns true. Whether the run is over.
+    /// Goes on until `watch`, which is called after each window, returns true. Returns whether the run is over.
     pub fn advance(&mut self, mut watch: impl FnMut(Progress) -> bool) -> bool {
         let (plan, board) = (&self.plan, &self.board);
         let (flows, work) = (plan.goal(), plan.flows.iter().map(|flow| flow.bytes).sum());
@@ -49,13 +49,14 @@ impl Steps {
             Parts::Plain(parts) => engine::run(parts, 1, bounds, watch),
             Parts::Probed(parts) => engine::run(parts, 1, bounds, watch),
         };
-        // The end of no window is not the end of time that has passed.
+        // If no window began, the engine's end is zero, and not the time that the run had come to.
         let end = if windows == 0 { self.outcome.end } else { end };
         self.outcome = Outcome { end, ended, windows: self.outcome.windows + windows, open_until: None };
         ended != Ended::Interrupted
     }
 
-    /// What a run that goes on has given until now. Nothing is moved by it: only samples of the end are missing.
+    /// The results so far of a run that goes on. Asking changes nothing. What probes note at the end of a run is
+    /// missing.
     pub fn so_far(&self) -> RunResult {
         match &self.parts {
             Parts::Plain(parts) => conclude(&self.plan, slice::from_ref(&parts[0].0), 1, self.outcome),

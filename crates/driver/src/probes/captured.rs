@@ -17,7 +17,7 @@ use crate::{Leaving, Place, Probe, View, Wants};
 /// Links that are captured, and what they have carried once a run is over.
 pub struct Capturing {
     files: Vec<Wanted>,
-    /// By file and direction, most packets.
+    /// Most packets of a file. Each part notes as many that left, and as many that were lost.
     packets_max: u64,
     /// The ends of all links, by place: file, interface, link.
     senders: BTreeMap<Place, Vec<Interface>>,
@@ -79,7 +79,7 @@ pub struct TellsLosses {
 }
 
 impl TellsLosses {
-    /// A scenario asks for none.
+    /// None: a scenario cannot ask for this probe, only the caller of a run can.
     pub(crate) fn new(_: &Plan) -> Option<TellsLosses> {
         None
     }
@@ -166,7 +166,7 @@ impl Capturing {
 }
 
 impl Captured {
-    /// A scenario asks for none.
+    /// None: a scenario cannot ask for this probe, only the caller of a run can.
     pub fn new(_: &Plan) -> Option<Captured> {
         None
     }

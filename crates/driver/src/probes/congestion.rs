@@ -297,8 +297,8 @@ impl Probe for Congestion {
                 self.end(view);
                 self.downstream.set_routes(routes.clone());
             }
-            // What a node takes for a packet's path may be none, so that the promise is no longer looked at; and
-            // samples go by the tables of the switches that came last.
+            // Switches now differ in their tables, so the path that a node computes may not be the packet's. The
+            // promise is no longer checked, and samples use the newest tables.
             Upcoming::RoutesOfSome(routes) => {
                 self.end(view);
                 self.names_roots = false;

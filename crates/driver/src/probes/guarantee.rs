@@ -355,7 +355,7 @@ impl Seen {
     }
 }
 
-/// How much of a bound was used: of none, nothing or more than all.
+/// The share of a bound that was used. Of a bound of zero: 0 if nothing was used, otherwise infinite.
 fn share(most: u64, bound: u64) -> f64 {
     if most == 0 { 0.0 } else { most as f64 / bound as f64 }
 }

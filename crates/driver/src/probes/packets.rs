@@ -82,7 +82,7 @@ struct Row {
     went: Result<On, Loss>,
     /// What happened to it, if that is why it is recorded.
     event: Option<EventKind>,
-    /// What its header says, where another process has read that: the packet is here without it.
+    /// The words of its header, if another process has read the header. This process then has the packet without it.
     told: Option<Box<Told>>,
 }
 
@@ -127,7 +127,7 @@ impl Packets {
         }
     }
 
-    /// At the switch of a link that is recorded, or behind it.
+    /// Records a packet that was lost at a node: at the switch that sends on a recorded link, or at the link's far end.
     fn dropped(&mut self, now: Time, at: Place, packet: &Packet, why: Loss, event: Option<EventKind>) {
         let sends = |place: &Place| (place.id, place.is_switch) == (at.id, at.is_switch);
         let is_here =
@@ -155,7 +155,8 @@ impl Packets {
 }
 
 impl Packets {
-    /// Headers travel as what they say: so whoever reads this reads no header that it can't trust.
+    /// Writes the words of headers and not the headers, so that the reader need not trust a header from another
+    /// process.
     fn pack_rows(&self, to: &mut Writer<'_>) {
         to.u8(self.full.into());
         let mut places: BTreeMap<String, u32> = BTreeMap::new();
@@ -240,7 +241,7 @@ impl Events {
         Some(Events { packets: Packets::of(plan, recorded), kinds })
     }
 
-    /// Whether a packet that leaves a node is such an event there.
+    /// Whether a packet that leaves a node is an event of this kind there.
     fn is(&self, kind: EventKind, leaving: &Leaving<'_>) -> bool {
         let packet = leaving.packet;
         if packet.has(flags::LINK_FRAME) {
@@ -251,7 +252,7 @@ impl Events {
             let transport = self.packets.schemes.transport(packet)?;
             transport.agreement(packet).filter(|_| packet.payload_bytes == 0)
         };
-        // Said once, where it is said; what switches take part in, at each.
+        // A message is an event once, where it leaves its host; a reservation also at each switch that acts on it.
         let first = packet.hops == 0;
         match kind {
             EventKind::LinkControl | EventKind::Drops => false,
@@ -383,7 +384,7 @@ impl Probe for Packets {
     }
 }
 
-/// Why packets were lost, as the table says it; first that they were not.
+/// The reasons for losses as the table writes them. The first stands for a packet that was not lost.
 const LOSSES: [&str; 7] = [
     "",
     "no room",
@@ -394,7 +395,7 @@ const LOSSES: [&str; 7] = [
     "lost or damaged on the link",
 ];
 
-/// In the order of [`LOSSES`].
+/// The reasons in the order of [`LOSSES`], without its first entry.
 const LOSS: [Loss; 6] = [Loss::Overflow, Loss::Dead, Loss::NoRoute, Loss::Stage, Loss::Expired, Loss::Link];
 
 fn loss_index(loss: Loss) -> usize {

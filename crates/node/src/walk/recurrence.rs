@@ -72,7 +72,7 @@ pub fn recurrence(before: &Notes, after: &Notes) -> Result<Recurrence, Differs> 
     let turnover = told || heirs.iter().any(|(one, other)| one != other);
     let counts = before.counts.iter().zip(&after.counts).map(|(one, other)| other.wrapping_sub(*one)).collect();
     let flows = flows.into_iter().filter(|of| of.1.0 > 0).map(|(flow, (bytes, last))| (flow, bytes, last)).collect();
-    // Who repeats what flows begin and end with asks ranks himself when they will act.
+    // If flows turn over, whoever repeats the period asks the ranks when they act, so their times are no limit.
     let until = if turnover { until } else { until.min(outside_until) };
     let moves = Arc::new(Moves { moving: moves, counts, counts_of });
     Ok(Recurrence { period, moves, until, flows, turnover, heirs })
@@ -91,7 +91,7 @@ struct Compared {
     /// The flows that are heirs.
     inherit: BTreeSet<FlowId>,
     turns: BTreeMap<(u32, &'static str), u64>,
-    /// Whether something differs that follows flows that begin and end.
+    /// Whether a value differs that only changes when flows begin or end.
     told: bool,
 }
 
@@ -164,7 +164,8 @@ impl Compared {
         if before.len() == after.len() { before.iter().zip(after).map(by).collect() } else { None }
     }
 
-    /// A flow stands where another stood, or the same: wherever either is named.
+    /// Notes that `heir` stands where `flow` stood; both may be the same flow. The error: one of them is paired with
+    /// another.
     fn inherits(&mut self, flow: FlowId, heir: FlowId) -> Result<(), &'static str> {
         match self.heirs.get(&flow) {
             Some(&known) if known == heir => Ok(()),

@@ -36,8 +36,8 @@ impl Reserved {
         })
     }
 
-    /// Checks that switches have room for what is guaranteed to find it, and for a packet of others' too if there are
-    /// any.
+    /// Checks that each switch has room for the bytes that it reserves, for as many again if there is other traffic,
+    /// and for one more packet.
     pub(super) fn check_room(
         &self,
         scenario: &Scenario,
@@ -61,7 +61,7 @@ impl Reserved {
         Ok(())
     }
 
-    /// Lets each switch whose memory holds all that is guaranteed of its links keep as much.
+    /// Lets each switch reserve all that is guaranteed to suffice for its links, if its memory holds that much.
     pub(super) fn widen(&mut self, scenario: &Scenario, fabric: &Fabric, alone: bool) {
         let Some(guarantee) = &mut self.guarantee else { return };
         for switch in (0..fabric.switches).map(SwitchId) {
@@ -87,7 +87,8 @@ impl Reserved {
     }
 }
 
-/// What a port's memory, or all of a switch's, must hold that keeps this many bytes by port, and what it does hold.
+/// The memory of a port, or of a switch whose ports share it: the bytes that it needs to reserve `port_bytes`, and
+/// those that it has.
 struct Memory {
     needed: u64,
     buffer: u64,
@@ -102,7 +103,7 @@ impl Memory {
         };
         let ports = port_bytes.iter().copied();
         let kept: u64 = if per_port { ports.max().unwrap_or(0) } else { ports.fold(0, u64::saturating_add) };
-        // Signals have as much again where there is other traffic, and that and they need room for a packet.
+        // Beside other traffic, signals have as many bytes reserved again. One more packet must fit in any case.
         let times = if alone { 1 } else { 2 };
         Memory { needed: kept.saturating_mul(times).saturating_add(scenario.host.mtu.get()), buffer, per_port }
     }

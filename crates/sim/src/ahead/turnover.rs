@@ -24,11 +24,11 @@ use super::{Over, Part, Period, Renamed, Run};
 pub(super) const FIRST_STARTS: usize = 6;
 /// Where the search found nothing, it is repeated once that host has started a quarter more.
 const MORE_STARTS: usize = 4;
-/// The state may recur after several periods of what one host starts.
+/// The state may recur only after several periods of a host's starts: at most so many are tried.
 const MULTIPLES: u32 = 2;
-/// So many times in a row the state may differ because an appointment came in between.
+/// After so many failures in a row the search ends. A single failure may be due to an appointment that came in between.
 const MISSES: u32 = 2;
-/// So many periods are repeated at once: each has its own names of flows.
+/// Most periods that are repeated at once, since each has its own names of flows.
 const AT_ONCE: u64 = 64;
 
 impl<P: Probe, W: FnMut(Time, u64) -> bool> Run<'_, P, W> {
@@ -39,7 +39,7 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Run<'_, P, W> {
 
     /// Skips periods in which flows begin and end, if there are any.
     pub(super) fn skip_turnovers(&mut self) -> Result<(), Over> {
-        // With samples there is always one that comes before.
+        // With samples, one is always due before a period is over.
         if self.plan.jobs.is_empty() || self.sample_comes_soon() {
             return Ok(());
         }
@@ -67,14 +67,15 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Run<'_, P, W> {
         self.plan.scenario.measure.interval != Duration::ZERO
     }
 
-    /// What the host has recorded that has recorded the most.
+    /// The records of the host that has the most.
     fn busiest_host(&self) -> Option<&[FlowRecord]> {
         let records = self.parts.iter().flat_map(|part| &part.0.hosts).map(|slot| &slot.host.records[..]);
-        // The first of those that have as much.
+        // The first of several hosts with as many.
         records.reduce(|most, other| if other.len() > most.len() { other } else { most })
     }
 
-    /// When it has started flows, and of which length to which host, if there are enough of them.
+    /// The flows that the busiest host has started, if they are enough: when, and a word for length, receiver and
+    /// class.
     fn busiest_starts(&self) -> Option<Vec<(Time, u64)>> {
         let records = self.busiest_host().filter(|records| records.len() >= self.starts_wanted)?;
         let what = |flow: FlowId| {
@@ -85,8 +86,7 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Run<'_, P, W> {
         (started.len() >= self.starts_wanted).then_some(started)
     }
 
-    /// Whether each host has started, in the period up to now, flows that the network treats as those of the period
-    /// before.
+    /// Whether each host started, in the last period, flows that the network treats like those of the period before.
     fn starts_alike(&self, period: Duration) -> bool {
         let since = |periods: u64| Time::from_ps(self.now.ps().saturating_sub(period.ps() * periods));
         let (first, second) = (since(2), since(1));
@@ -103,7 +103,7 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Run<'_, P, W> {
     }
 
     /// Repeats a period for as long as ranks do what they did in it. Returns whether it was repeated at all. `ranks`
-    /// are the times at which they acted by themselves next, when it began.
+    /// says, as of the period's beginning, when ranks would next act by themselves.
     pub(super) fn repeat_turnover(&mut self, found: &Recurrence, period: &Period, ranks: &[Time]) -> bool {
         let until = found.until.min(self.bounds.horizon);
         let most = (until.since(self.now).ps() / period.length.ps()).min(self.before_ends(found));
@@ -155,18 +155,18 @@ fn starts(records: &[FlowRecord]) -> impl Iterator<Item = &FlowRecord> {
     records.iter().filter(|record| matches!(record.fate, FlowEvent::Started))
 }
 
-/// The time after which what a host starts repeats: that of the longest time up to now in which it has done so, twice
-/// at least. Before, ranks may have been settling.
+/// The time after which a host's starts repeat. Of several candidates, the one that has held for the longest time up to
+/// now, and at least twice. Earlier starts may differ, since ranks may have been settling.
 fn period_of_starts(started: &[(Time, u64)]) -> Option<Duration> {
     let gaps: Vec<_> = started.windows(2).rev().map(|pair| (pair[1].0.since(pair[0].0).ps(), pair[1].1)).collect();
     let like = matches(&gaps);
-    // The first of those that have lasted as long.
+    // Of periods that have held equally long, the shortest.
     let lasted = |&period: &usize| (like[period] + period, std::cmp::Reverse(period));
     let period = (1..gaps.len()).filter(|&period| like[period] >= period).max_by_key(lasted)?;
     Some(Duration::from_ps(gaps[..period].iter().map(|gap| gap.0).sum())).filter(|&period| period > Duration::ZERO)
 }
 
-/// From each place on: how many are as those from the beginning on (the Z function).
+/// By place: how many items from there on equal those at the beginning (the Z function).
 fn matches<T: PartialEq>(of: &[T]) -> Vec<usize> {
     let mut like = vec![0; of.len()];
     let (mut begin, mut end) = (0, 0);
@@ -201,13 +201,13 @@ impl<'a> Alike<'a> {
         what(first) == what(second) && self.take_one_path(first, one, other)
     }
 
-    /// Whether their packets and the answers to them take the same paths, where a hash chooses these.
+    /// Whether a hash sends the packets of both flows, and the answers to them, over the same paths.
     fn take_one_path(&self, info: &FlowInfo, one: FlowId, other: FlowId) -> bool {
         let Some(paths) = self.paths.as_ref().filter(|_| self.plan.balancing[usize::from(info.transport)].by_hash())
         else {
             return true;
         };
-        // New tables mean other paths, and nobody knows which.
+        // Failures change tables and so paths: the flows are then taken to differ.
         if !self.plan.scenario.failure.is_empty() {
             return false;
         }
@@ -225,20 +225,20 @@ impl<'a> Alike<'a> {
 /// A logged period whose events are told to the ranks again, under other names of flows.
 struct Again<'a> {
     alike: Arc<Alike<'a>>,
-    /// What ranks were told and did, in order of time: where (among hosts with ranks), when and what.
+    /// What ranks were told and did, in order of time: at which host (counted among those with ranks), when and what.
     told: Vec<(usize, Time, Told)>,
     /// The flows of the logged period, and the place of each in that list.
     first: Vec<FlowId>,
     place: FxHashMap<FlowId, usize>,
-    /// By flow at the period's beginning: the place of the one that stood there at its end.
+    /// Places in `first`: a flow at the period's beginning, and the flow that stood in its place at the end.
     heirs: Vec<(usize, usize)>,
-    /// What these flows are called in the period that was repeated last, and how many have been.
+    /// The names of these flows in the last repetition so far, and the number of repetitions.
     called: Vec<FlowId>,
     times: u64,
     length: Duration,
     /// By host with ranks: whether the time at which they act next moves with the clock; if not, it stays.
     moves: Vec<bool>,
-    /// What happened to flows: by part and host, their records of the period.
+    /// By part and host: the records of flows from the period.
     records: Vec<Vec<Vec<FlowRecord>>>,
 }
 
@@ -259,7 +259,7 @@ impl<'a> Again<'a> {
             before += ranks(part).count();
             told.extend(log.told.iter().map(|&(host, at, told)| (place[host as usize], at, told)));
         }
-        // Hosts are noted one after the other; what one does at an instant stays together.
+        // The log goes host by host. A stable sort keeps together what a host does at one instant.
         told.sort_by_key(|of| of.1);
         let begin = told.iter().filter_map(|of| match of.2 {
             Told::Starts(flow) => Some(flow),
@@ -292,8 +292,8 @@ impl<'a> Again<'a> {
         Ok(Again { alike, told, first, place, heirs, called, times: 0, length, moves, records })
     }
 
-    /// Tells ranks again what happens in so many periods, or as many as are like the first. Returns what flows are
-    /// called in each, and the ranks after the last.
+    /// Repeats up to `most` periods on a copy of the ranks, as long as they do what they did in the first. Returns the
+    /// names of flows in each period, and the ranks after the last.
     fn repeat<P: Probe>(&self, parts: &[Part<P>], most: u64) -> (Names, Vec<HostJobs>) {
         let begin = || parts.iter().flat_map(ranks).cloned().collect::<Vec<_>>();
         let mut hosts = begin();
@@ -301,7 +301,7 @@ impl<'a> Again<'a> {
         for time in 0..most {
             let called = names.later.last().unwrap_or(&self.called);
             let Some(called) = self.repeat_once(&mut hosts, called, self.times + time + 1) else {
-                // Some have been told of what is not the same.
+                // The failed attempt has changed the ranks: begin anew, and repeat only the periods that succeeded.
                 hosts = begin();
                 for (time, called) in
                     (0..).zip(std::iter::once(&self.called).chain(&names.later)).take(names.later.len())
@@ -315,7 +315,8 @@ impl<'a> Again<'a> {
         (names, hosts)
     }
 
-    /// Tells them what happens in one more period. Returns what flows are called in it, if it is like the first.
+    /// Repeats one more period on these ranks. Returns the names of its flows, or `None` if the ranks do something
+    /// else.
     fn repeat_once(&self, hosts: &mut [HostJobs], called: &[FlowId], time: u64) -> Option<Vec<FlowId>> {
         let shift = self.length * time;
         let acted: Vec<Time> = hosts.iter().map(HostJobs::next_at).collect();
@@ -345,7 +346,7 @@ impl<'a> Again<'a> {
             }
             started.clear();
             taken = 0;
-            // Where ranks end, the run may end, and that is not skipped.
+            // When a rank ends, the run may end, and its end must be simulated.
             if hosts[host].tell_again(now, told, |flow| started.push(flow)) > 0 {
                 return None;
             }

@@ -102,7 +102,7 @@ fn tell_all<'a>(seen: &[&'a Congestion]) -> Vec<Told<'a>> {
     rows.chunk_by(|one, other| one.1.at == other.1.at).flat_map(tell).collect()
 }
 
-/// Where paths and roots of one instant meet.
+/// The rows of one instant. Finds the roots of that instant, then the bytes of each row whose paths meet none.
 fn tell<'a>(instant: &[(&'a Congestion, &'a Row)]) -> Vec<Told<'a>> {
     let hotspots: BTreeSet<u32> = instant.iter().filter(|(_, row)| row.hotspot).map(|(_, row)| row.link).collect();
     let mut roots = BTreeSet::new();

@@ -84,13 +84,14 @@ fn losses(seen: &Seen, whole: &Whole<'_>) -> Finding {
     }
 }
 
-/// What is audited without proof.
+/// What a finding adds if its bound is not proven.
 fn open(plan: &Plan) -> &'static str {
     let guarantee = plan.reserved.as_ref().and_then(|reserved| reserved.guarantee.as_ref());
     if guarantee.is_some_and(|guarantee| !guarantee.proven) { "; the bound is not proven for this fabric" } else { "" }
 }
 
-/// Where switches keep less room than may be needed: what waits there beyond it finds what others leave.
+/// What a finding adds if switches reserve less buffer than the guarantee may need. Bytes beyond the reserved ones
+/// depend on what other traffic leaves free.
 fn tight(plan: &Plan, seen: &Seen) -> String {
     let Some(guarantee) = plan.reserved.as_ref().and_then(|reserved| reserved.guarantee.as_ref()) else {
         return String::new();
@@ -107,8 +108,8 @@ fn tight(plan: &Plan, seen: &Seen) -> String {
     })
 }
 
-/// Whether messages took no longer than their transport said that each may, if it said so. What is held up by a failure
-/// may.
+/// Whether no message took longer than its transport guaranteed; `None` if no transport said how long messages may
+/// take. In a run with failures a late message is no fault.
 fn delays(seen: &Seen, whole: &Whole<'_>) -> Option<Finding> {
     let (delays, bounds) = (&seen.last.delays, &seen.last.bounds);
     let shares = delays.iter().filter_map(|(flow, &delay)| Some((*flow, delay, *bounds.get(flow)?)));

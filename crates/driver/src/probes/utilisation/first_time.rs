@@ -51,7 +51,7 @@ impl FirstTime {
             return;
         }
         let Some(transport) = self.transports.get(usize::from(packet.transport)) else {
-            // What attached hosts send is nobody's message.
+            // Packets of attached hosts belong to no known message, so all their bytes count as new.
             self.bytes += u64::from(packet.wire_bytes);
             return;
         };
@@ -68,7 +68,7 @@ impl FirstTime {
         let payload = u64::from(packet.payload_bytes);
         let new = came.add(from, from + payload);
         if new > 0 {
-            // Of a packet that brings some bytes again only these are left out.
+            // Bytes that had come before are left out. The rest of the packet counts, headers included.
             self.bytes += u64::from(packet.wire_bytes) - (payload - new);
             if came.until == came.bytes {
                 self.flows.remove(slot);
