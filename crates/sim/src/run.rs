@@ -95,7 +95,7 @@ pub fn run(
     Ok(run_plan(&Plan::new(scenario)?, execution, watch))
 }
 
-/// As [`run`], for a plan that was made before.
+/// As [`run()`], for a plan that was made before.
 pub fn run_plan(plan: &Plan, execution: impl Into<Execution>, watch: impl FnMut(Progress) -> bool) -> RunResult {
     run_captured(plan, execution, None, watch)
 }
