@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Barrier};
 use std::time::Duration as Span;
 
-use driver::{Cut, Driver, Probe, TellsLosses, drivers};
+use driver::{Cut, Driver, Probe, Probes, drivers};
 use run::Plan;
 use scenario::LiveLinks;
 use units::{Duration, LinkId, NodeId, Problem, Time};
@@ -88,9 +88,9 @@ impl Network {
         self.sockets.as_ref().map_or(&[], Sockets::addresses)
     }
 
-    /// The probe that reports losses to the files of captured links, if links are captured.
-    pub fn losses(&self) -> Option<TellsLosses> {
-        self.outside.losses.clone()
+    /// What makes the probes of a worker ([`Outside::probes`]).
+    pub fn probes<'a>(&self, plan: &'a Plan) -> impl Fn() -> Probes + use<'a> {
+        self.outside.probes(plan)
     }
 
     /// The workers, before anything has happened.

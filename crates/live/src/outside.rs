@@ -1,6 +1,6 @@
 //! What a process has open of its machine, beside the network: devices of attached hosts and files of captured links.
 
-use driver::{Cut, TellsLosses};
+use driver::{Cut, Probes, TellsLosses};
 use run::Plan;
 use units::{NodeId, Problem};
 
@@ -39,7 +39,7 @@ pub(crate) struct Outside {
     /// Files of captured links.
     pub captures: Vec<Capture>,
     /// Tells them of losses.
-    pub losses: Option<TellsLosses>,
+    losses: Option<TellsLosses>,
 }
 
 impl Outside {
@@ -53,5 +53,11 @@ impl Outside {
         let ports = attach::open(plan, has)?;
         let (captures, losses) = capture::open(plan, share, has)?;
         Ok(Outside { ports, captures, losses })
+    }
+
+    /// What makes the probes of a worker: those that the scenario asks for, and the one that tells files of losses.
+    pub fn probes<'a>(&self, plan: &'a Plan) -> impl Fn() -> Probes + use<'a> {
+        let losses = self.losses.clone();
+        move || Probes::new(plan).telling(losses.as_ref())
     }
 }

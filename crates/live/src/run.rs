@@ -1,7 +1,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use driver::{Driver, Probe, Probes, Summary, Whole};
+use driver::{Driver, Probe, Summary, Whole};
 use run::{Finding, Flows, Plan, Progress, Table, alone};
 use scenario::Scenario;
 use serde::Serialize;
@@ -111,8 +111,7 @@ pub fn run_at(
 ) -> Result<RunResult, Problem> {
     let (plan, mut network) = prepare(scenario, false)?;
     bound(network.addresses());
-    let losses = network.losses();
-    let probes = || Probes::new(&plan).telling(losses.as_ref());
+    let probes = network.probes(&plan);
     let mut result = match probes().is_empty() {
         true => run_watched(&plan, &mut network, None, || (), &mut watch),
         false => run_watched(&plan, &mut network, None, probes, &mut watch),
@@ -162,8 +161,7 @@ pub(crate) fn run_open(
     let exchange = network.exchange(&plan);
     opened(&exchange)?;
     let _end = End(&exchange);
-    let losses = network.losses();
-    let probes = || Probes::new(&plan).telling(losses.as_ref());
+    let probes = network.probes(&plan);
     let mut watch = |progress| watch(&exchange, progress);
     let mut result = match probes().is_empty() {
         true => run_watched(&plan, &mut network, Some(&exchange), || (), &mut watch),

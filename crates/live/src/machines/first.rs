@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::time::Duration as Span;
 
 use ::run::{Column, Data, Plan, Progress, Table};
-use driver::{Cut, Probe, Probes};
+use driver::{Cut, Probe};
 use node::wire::{Malformed, Reader, Writer};
 use scenario::Scenario;
 use units::{Problem, Time};
@@ -112,8 +112,7 @@ pub fn run_machines(
     let nodes = Nodes::new(&plan, &cut, machines);
     tell(News::Part(0, machines, nodes.count(0)));
     let first = First { plan: &plan, machines, token: member, session, members, nodes };
-    let losses = outside.losses.clone();
-    let probes = || Probes::new(&plan).telling(losses.as_ref());
+    let probes = outside.probes(&plan);
     let mut result = match probes().is_empty() {
         true => first.run(cut, outside, socket, || (), &mut watch),
         false => first.run(cut, outside, socket, probes, &mut watch),

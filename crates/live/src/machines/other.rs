@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpStream, ToSocketAddrs, UdpSocket};
 use std::time::Duration as Span;
 
 use ::run::{Plan, Progress};
-use driver::{Cut, Probe, Probes};
+use driver::{Cut, Probe};
 use node::wire::Writer;
 use scenario::Scenario;
 use units::{Problem, Time};
@@ -91,8 +91,7 @@ pub fn join(
     tell(News::Part(machine, machines, nodes));
     let control = RefCell::new(control);
     let part = Part { plan: &plan, me: machine, machines, control, addresses, session: go.session, member };
-    let losses = outside.losses.clone();
-    let probes = || Probes::new(&plan).telling(losses.as_ref());
+    let probes = outside.probes(&plan);
     let end = match probes().is_empty() {
         true => part.live(cut, outside, socket, || (), watch),
         false => part.live(cut, outside, socket, probes, watch),

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration as Span;
 
 use ::run::{Plan, Progress};
-use driver::{Cut, Probe, Probes};
+use driver::{Cut, Probe};
 use node::wire::{Reader, Writer};
 use scenario::Scenario;
 use units::{NodeId, Problem};
@@ -70,8 +70,7 @@ pub fn run_processes(
     // All processes cut alike.
     let cut = Cut::new(&plan, plan.scenario.live.workers as usize * processes);
     let outside = Outside::open(&plan, &cut, Share::Process(0, processes))?;
-    let losses = outside.losses.clone();
-    let probes = || Probes::new(&plan).telling(losses.as_ref());
+    let probes = outside.probes(&plan);
     let first = First { plan: &plan, scenario, processes };
     let mut result = match probes().is_empty() {
         true => first.run(cut, outside, command, || (), &mut watch),

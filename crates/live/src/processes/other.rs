@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Duration as Span;
 
-use driver::{Cut, Probe, Probes};
+use driver::{Cut, Probe};
 use node::wire::Reader;
 use run::Plan;
 use units::Problem;
@@ -44,8 +44,7 @@ pub fn take_part(socket: OwnedFd) -> Result<(), Problem> {
         // Whoever can't be told is gone, and ends this one, too.
         let _ = socket::send(&stream, problem.to_string().as_bytes());
     })?;
-    let losses = outside.losses.clone();
-    let probes = || Probes::new(&plan).telling(losses.as_ref());
+    let probes = outside.probes(&plan);
     match probes().is_empty() {
         true => live(&plan, cut, me, outside, given, &stream, || ()),
         false => live(&plan, cut, me, outside, given, &stream, probes),

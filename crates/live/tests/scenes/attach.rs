@@ -39,6 +39,13 @@ impl Namespaces {
         Ok(made)
     }
 
+    /// The same; where there can be none, says so on standard error.
+    pub fn or_skip(count: usize, test: &str) -> Option<Namespaces> {
+        let made = Namespaces::new(count, test);
+        // By the stream itself: what a test that passes prints is not shown.
+        made.inspect_err(|why| drop(writeln!(std::io::stderr(), "skipped, attached hosts: {why}"))).ok()
+    }
+
     pub fn enter(&self, index: usize) {
         let place = File::open(format!("/var/run/netns/{}", self.0[index])).expect("it was made");
         move_into_link_name_space(place.as_fd(), Some(LinkNameSpaceType::Network)).expect("root may");
@@ -142,14 +149,7 @@ fn what_another_process_cannot_attach_is_said() {
 /// Bytes arrive as they were sent, and take as long as the links say.
 #[expect(clippy::disallowed_methods, reason = "the real clock, by which programs live")]
 fn cross(text: &str, test: &str, processes: usize) {
-    let spaces = match Namespaces::new(2, test) {
-        Ok(spaces) => spaces,
-        Err(why) => {
-            // By the stream itself: what a test that passes prints is not shown.
-            let _ = writeln!(std::io::stderr(), "skipped, attached hosts: {why}");
-            return;
-        }
-    };
+    let Some(spaces) = Namespaces::or_skip(2, test) else { return };
     let sets = [("live.attach.host0", &spaces.0[0]), ("live.attach.host3", &spaces.0[1])];
     let sets = sets.map(|(key, name)| (key.to_owned(), format!("netns:{name}")));
     let content: Vec<u8> = (0..3_000_000u32).map(|byte| (byte / 3) as u8).collect();
@@ -204,13 +204,7 @@ fn cross(text: &str, test: &str, processes: usize) {
 #[test]
 #[expect(clippy::disallowed_methods, reason = "the real clock, by which programs live")]
 fn an_attached_host_takes_in_no_more_than_its_intake_rate() {
-    let spaces = match Namespaces::new(2, "intake") {
-        Ok(spaces) => spaces,
-        Err(why) => {
-            let _ = writeln!(std::io::stderr(), "skipped, attached hosts: {why}");
-            return;
-        }
-    };
+    let Some(spaces) = Namespaces::or_skip(2, "intake") else { return };
     let sets = [("live.attach.host0", &spaces.0[0]), ("live.attach.host3", &spaces.0[1])];
     let mut sets: Vec<_> = sets.map(|(key, name)| (key.to_owned(), format!("netns:{name}"))).into();
     sets.push(("host.intake_rate".to_owned(), "100Mbps".to_owned()));
@@ -309,13 +303,7 @@ fn streams(spaces: &Namespaces, connections: &[usize]) -> Vec<u64> {
 
 /// Lets TCP fill the link of the last of four attached hosts; none if this machine can't.
 fn filled(test: &str, sets: &[(&str, &str)], connections: &[usize]) -> Option<(RunResult, Vec<u64>)> {
-    let spaces = match Namespaces::new(connections.len() + 1, test) {
-        Ok(spaces) => spaces,
-        Err(why) => {
-            let _ = writeln!(std::io::stderr(), "skipped, attached hosts: {why}");
-            return None;
-        }
-    };
+    let spaces = Namespaces::or_skip(connections.len() + 1, test)?;
     let attached = spaces.0.iter().enumerate().map(|(host, name)| (format!("live.attach.host{host}"), name));
     let mut all: Vec<_> = attached.map(|(key, name)| (key, format!("netns:{name}"))).collect();
     all.extend(sets.iter().map(|&(key, value)| (key.to_owned(), value.to_owned())));
