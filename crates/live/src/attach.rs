@@ -31,6 +31,7 @@ use run::{Came, Plan};
 use scenario::Networks;
 use units::{FlowId, HostId, NodeId, Problem, Time};
 
+use crate::clock::Clock;
 use crate::wires::Wires;
 use coalesce::Coalescing;
 use device::Device;
@@ -198,22 +199,29 @@ impl Attached {
         packet.transport == self.transport
     }
 
-    /// Reads the devices at time `clock`, and lets in the packets that had come by `present`. All events due before
-    /// `present` are done, so no packet enters the network before it has come. Returns whether any was let in.
-    pub fn take_in<P: Probe>(driver: &mut Driver<Wires<'_>, P>, clock: Time, present: Time) -> bool {
-        let mut any = false;
-        let Some(mut attached) = driver.links.carrier.attached.take() else { return false };
+    /// Reads the devices. The clock is read after each frame: a thread may lose its core before it reads a frame, and a
+    /// packet must not enter the network before it has come.
+    pub fn read_devices<P: Probe>(driver: &mut Driver<Wires<'_>, P>, clock: &Clock) {
+        let Some(attached) = &mut driver.links.carrier.attached else { return };
         let mut offered = Vec::new();
         for port in 0..attached.ports.len() {
-            let index = attached.ports[port].index;
-            let offered_before = driver.hosts[index].host.offered();
+            let offered_before = driver.hosts[attached.ports[port].index].host.offered();
             while offered_before + attached.ports[port].waiting.len() < OFFERED && attached.read(port, &mut offered) {
-                attached.ports[port].waiting.extend(offered.drain(..).map(|packet| (clock, packet)));
+                let came = clock.now();
+                attached.ports[port].waiting.extend(offered.drain(..).map(|packet| (came, packet)));
             }
-            let waiting = &mut attached.ports[port].waiting;
+        }
+    }
+
+    /// Lets in the packets that had come by `present`. All events due before that are done. Returns whether there was
+    /// any.
+    pub fn let_in<P: Probe>(driver: &mut Driver<Wires<'_>, P>, present: Time) -> bool {
+        let mut any = false;
+        let Some(mut attached) = driver.links.carrier.attached.take() else { return false };
+        for Port { index, waiting, .. } in &mut attached.ports {
             while waiting.front().is_some_and(|(at, _)| *at <= present) {
                 any = true;
-                waiting.pop_front().into_iter().for_each(|(_, packet)| driver.offer(index, packet));
+                waiting.pop_front().into_iter().for_each(|(_, packet)| driver.offer(*index, packet));
             }
         }
         let ready: Vec<usize> = attached.ports.iter().map(|port| port.index).collect();

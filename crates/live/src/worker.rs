@@ -224,12 +224,15 @@ impl<'a, P: Probe> Worker<'a, P> {
         if self.present == Time::MAX {
             return;
         }
+        let is_held_up = self.driver.links.carrier.is_held_up();
+        if !is_held_up {
+            Attached::read_devices(&mut self.driver, self.clock);
+        }
         let due = self.driver.links.agenda.first().0;
-        let clock = self.clock.now();
-        let present = clock.min(limit).min(due).max(self.now).max(self.promised);
+        let present = self.clock.now().min(limit).min(due).max(self.now).max(self.promised);
         self.present = present;
         self.driver.links.carrier.counter.iter().for_each(|counter| counter.ring(present));
-        if self.driver.links.carrier.is_held_up() || present >= self.horizon {
+        if is_held_up || present >= self.horizon {
             return;
         }
         let rested = self.rests;
@@ -238,7 +241,7 @@ impl<'a, P: Probe> Worker<'a, P> {
             self.board.stir(self.me);
         }
         let messages = Counter::take_in(&mut self.driver, present);
-        if Attached::take_in(&mut self.driver, clock, present) || messages {
+        if Attached::let_in(&mut self.driver, present) || messages {
             self.now = present;
             self.idle = 0;
         } else if rested {

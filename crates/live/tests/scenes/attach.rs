@@ -5,10 +5,12 @@ use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::AsFd;
 use std::process::Command;
+use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use clearway_live::{RunResult, run, run_processes};
+use rustix::net::sockopt::set_socket_recv_buffer_size;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use crate::processes::command;
@@ -162,6 +164,8 @@ fn cross(text: &str, test: &str, processes: usize) {
                 spaces.enter(1);
                 let (tcp, udp) = (TcpListener::bind((address(3), 5001)), UdpSocket::bind((address(3), 5002)));
                 let (tcp, udp) = (tcp.expect("its own address"), udp.expect("its own address"));
+                // Where a question never comes, the test ends, too.
+                udp.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout");
                 told.send(()).expect("somebody waits");
                 let mut buffer = [0; 100];
                 for _ in 0..5 {
@@ -253,14 +257,14 @@ propagation = "100us"
 const WARM_UP: Duration = Duration::from_secs(1);
 const MEASURED: Duration = Duration::from_secs(3);
 
-/// Bytes that TCP brings from each sender to the last host, by this many connections each, while it is measured. Host n
-/// is in namespace n.
+/// Mbps of content that TCP brings from each sender to the last host, by this many connections each, while it is
+/// measured. Host n is in namespace n.
 #[expect(clippy::disallowed_methods, reason = "the real clock, by which programs live")]
-fn streams(spaces: &Namespaces, connections: &[usize]) -> Vec<u64> {
-    let (last, ended) = (spaces.0.len() - 1, AtomicBool::new(false));
+fn streams(spaces: &Namespaces, connections: &[usize]) -> Vec<f64> {
+    let (last, ended, connected) = (spaces.0.len() - 1, AtomicBool::new(false), Barrier::new(connections.len()));
     let (told, ready) = std::sync::mpsc::channel();
     std::thread::scope(|scope| {
-        let ended = &ended;
+        let (ended, connected) = (&ended, &connected);
         let mut counts = Vec::new();
         for (sender, &many) in connections.iter().enumerate() {
             let at = (address(last as u8), 5_100 + sender as u16);
@@ -268,20 +272,23 @@ fn streams(spaces: &Namespaces, connections: &[usize]) -> Vec<u64> {
             counts.push(scope.spawn(move || {
                 spaces.enter(last);
                 let listener = TcpListener::bind(at).expect("its own address");
+                set_socket_recv_buffer_size(&listener, WINDOW).expect("a socket can");
                 told.send(()).expect("somebody waits");
                 let streams: Vec<TcpStream> = (0..many).map(|_| listener.accept().expect("a connection").0).collect();
-                let began = Instant::now();
-                let mut count = 0;
-                let mut buffer = vec![0; 1 << 16];
-                streams.iter().for_each(|of| of.set_read_timeout(Some(Duration::from_millis(5))).expect("a timeout"));
-                while began.elapsed() < WARM_UP + MEASURED {
-                    for mut stream in &streams {
-                        let got = stream.read(&mut buffer).unwrap_or(0) as u64;
-                        count += if began.elapsed() > WARM_UP { got } else { 0 };
-                    }
+                streams.iter().for_each(|stream| stream.set_nonblocking(true).expect("a socket can"));
+                connected.wait();
+                let warm_up = Instant::now();
+                while warm_up.elapsed() < WARM_UP {
+                    take(&streams);
                 }
+                // All that came is taken by now and at the end, so a machine that is late measures longer, and no more.
+                let (began, mut count) = (Instant::now(), 0);
+                while began.elapsed() < MEASURED {
+                    count += take(&streams);
+                }
+                let took = began.elapsed();
                 ended.store(true, Ordering::SeqCst);
-                count
+                count as f64 * 8e-6 / took.as_secs_f64()
             }));
         }
         connections.iter().for_each(|_| ready.recv().expect("it listens"));
@@ -301,27 +308,40 @@ fn streams(spaces: &Namespaces, connections: &[usize]) -> Vec<u64> {
     })
 }
 
-/// Lets TCP fill the link of the last of four attached hosts; none if this machine can't.
-fn filled(test: &str, sets: &[(&str, &str)], connections: &[usize]) -> Option<(RunResult, Vec<u64>)> {
+/// A connection's window is no larger, so that what link control holds back fits into the queue of the sender's device
+/// (500 packets). What is dropped there is TCP's to send again, and a stream that waits for it gets much at once.
+const WINDOW: usize = 32_000;
+
+/// Bytes that have come by these streams since they were asked before, or within the next millisecond.
+fn take(streams: &[TcpStream]) -> u64 {
+    std::thread::sleep(Duration::from_millis(1));
+    let mut buffer = [0; 1 << 14];
+    let mut count = 0;
+    for mut stream in streams {
+        while let Ok(got @ 1..) = stream.read(&mut buffer) {
+            count += got as u64;
+        }
+    }
+    count
+}
+
+/// Lets TCP fill the link of the last of four attached hosts, and says how many Mbps each sender had; none if this
+/// machine can't.
+fn filled(test: &str, sets: &[(&str, &str)], connections: &[usize]) -> Option<(RunResult, Vec<f64>)> {
     let spaces = Namespaces::or_skip(connections.len() + 1, test)?;
     let attached = spaces.0.iter().enumerate().map(|(host, name)| (format!("live.attach.host{host}"), name));
     let mut all: Vec<_> = attached.map(|(key, name)| (key, format!("netns:{name}"))).collect();
     all.extend(sets.iter().map(|&(key, value)| (key.to_owned(), value.to_owned())));
-    let mut bytes = Vec::new();
-    let result = live_with(SLOW, &all, || bytes = streams(&spaces, connections));
+    let mut mbps = Vec::new();
+    let result = live_with(SLOW, &all, || mbps = streams(&spaces, connections));
     for name in ["bytes conserved", "content right"] {
         assert!(finding(&result, name), "{:#?}", result.info.audit);
     }
-    Some((result, bytes))
+    Some((result, mbps))
 }
 
 fn of_links(result: &RunResult, name: &str) -> u64 {
     column(&result.tables, "links", name).iter().sum()
-}
-
-/// Mbps of TCP's content, less what its headers take of a full packet.
-fn mbps(bytes: u64) -> f64 {
-    bytes as f64 * 8e-6 / MEASURED.as_secs_f64()
 }
 
 /// Two tenants of the last host's link, with weights of 1 and 3; the first has three connections, the other one.
@@ -336,8 +356,8 @@ fn the_kernels_tcp_obeys_augmented_queues() {
         request(3)
     );
     let sets = [("sharing", "aq"), ("entity", entities.as_str())];
-    let Some((result, bytes)) = filled("aq", &sets, &[3, 1]) else { return };
-    let (one, three) = (mbps(bytes[0]), mbps(bytes[1]));
+    let Some((result, mbps)) = filled("aq", &sets, &[3, 1]) else { return };
+    let (one, three) = (mbps[0], mbps[1]);
     // 10 and 30 Mbps, of which a packet of 1,500 B carries 1,448 B; a drop halves, or lowers by 30%, what TCP has.
     assert!((6.0..10.0).contains(&one) && (20.0..29.5).contains(&three), "{one:.1} and {three:.1} Mbps");
     assert!((2.2..4.0).contains(&(three / one)), "{one:.1} and {three:.1} Mbps");
@@ -345,38 +365,43 @@ fn the_kernels_tcp_obeys_augmented_queues() {
     assert!(dropped > 0, "what is over its share is dropped by its AQ");
 }
 
+/// The senders' Mbps are those of a link of 40 Mbps, less headers. A machine that has too little time for the fabric
+/// gives less, and the audit says that it was late.
+fn assert_full(result: &RunResult, mbps: &[f64]) {
+    let sum: f64 = mbps.iter().sum();
+    assert!(sum < 39.0, "{sum:.1} Mbps");
+    if finding(result, "in time") {
+        assert!(sum > 37.0, "{sum:.1} Mbps");
+    } else {
+        drop(writeln!(std::io::stderr(), "not asserted: {sum:.1} Mbps, for this machine was late"));
+    }
+}
+
+/// Connections from each of two senders that fill a buffer of 300 KB at any time: when a connection leaves slow start is
+/// up to the kernel's clock, but the first window of each, 10 packets of 1,500 B, makes 480 KB together.
+const MANY: [usize; 2] = [16, 16];
+
 /// The same buffer loses packets of TCP without PFC, and none with it.
 #[test]
 fn the_kernels_tcp_over_pfc_loses_nothing() {
     let buffer = ("switch.buffer.shared.bytes", "300KB");
-    // When TCP leaves slow start is up to the kernel's clock: now and then it does not fill the buffer in time.
-    let mut lost = 0;
-    for _ in 0..4 {
-        let Some((lossy, _)) = filled("lossy", &[buffer], &[2, 2]) else { return };
-        lost += of_links(&lossy, "overflow_packets");
-        if lost > 0 {
-            break;
-        }
-    }
-    assert!(lost > 0, "TCP fills the buffer");
-    let Some((result, bytes)) = filled("pfc", &[buffer, ("flow_control", "pfc")], &[2, 2]) else { return };
+    let Some((lossy, _)) = filled("lossy", &[buffer], &MANY) else { return };
+    assert!(of_links(&lossy, "overflow_packets") > 0, "TCP fills the buffer");
+    let Some((result, mbps)) = filled("pfc", &[buffer, ("flow_control", "pfc")], &MANY) else { return };
     assert_eq!(of_links(&result, "overflow_packets"), 0);
     assert!(of_links(&result, "pauses") > 0);
-    let sum = mbps(bytes.iter().sum());
-    // 40 Mbps less headers.
-    assert!((34.0..39.0).contains(&sum), "{sum:.1} Mbps");
+    assert_full(&result, &mbps);
 }
 
 /// Pyrrha holds back what passes a root, and that alone; nothing is lost.
 #[test]
 fn the_kernels_tcp_over_pyrrha_loses_nothing() {
     let sets = [("switch.buffer.shared.bytes", "1MB"), ("flow_control", "pyrrha")];
-    let Some((result, bytes)) = filled("pyrrha", &sets, &[2, 2]) else { return };
+    let Some((result, mbps)) = filled("pyrrha", &sets, &MANY) else { return };
     assert_eq!(of_links(&result, "overflow_packets"), 0);
     assert!(of_links(&result, "pauses") > 0);
     assert!(finding(&result, "flows are held only by roots on their own onward path"), "{:#?}", result.info.audit);
-    let sum = mbps(bytes.iter().sum());
-    assert!((34.0..39.0).contains(&sum), "{sum:.1} Mbps");
+    assert_full(&result, &mbps);
 }
 
 #[test]
