@@ -9,7 +9,8 @@ use crate::part::{self, Board, Part};
 use crate::run::{RunResult, conclude};
 
 /// A run on the calling thread, for callers that have to do other things in between: a browser's worker can't receive a
-/// message to stop while it computes. Its results are those of [`run_plan`](crate::run_plan), however long its steps.
+/// message to stop while it computes. Its results are those of [`run_plan`](crate::run_plan), however long its steps,
+/// but for two settings: with `fast_forward` nothing is skipped, and with `measure.alone` no job runs alone afterwards.
 pub struct Steps {
     plan: Plan,
     board: Board,

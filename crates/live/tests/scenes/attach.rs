@@ -377,8 +377,8 @@ fn assert_full(result: &RunResult, mbps: &[f64]) {
     }
 }
 
-/// Connections from each of two senders that fill a buffer of 300 KB at any time: when a connection leaves slow start is
-/// up to the kernel's clock, but the first window of each, 10 packets of 1,500 B, makes 480 KB together.
+/// Connections from each of two senders that fill a buffer of 300 KB at any time. When a connection leaves slow start
+/// is up to the kernel's clock, but the first windows, 10 packets of 1,500 B each, make 480 KB together.
 const MANY: [usize; 2] = [16, 16];
 
 /// The same buffer loses packets of TCP without PFC, and none with it.
