@@ -224,13 +224,12 @@ impl Attached {
                 waiting.pop_front().into_iter().for_each(|(_, packet)| driver.offer(*index, packet));
             }
         }
-        let ready: Vec<usize> = attached.ports.iter().map(|port| port.index).collect();
+        // Most turns of a worker let nothing in: those need no list.
+        let ready = if any { attached.ports.iter().map(|port| port.index).collect() } else { Vec::new() };
         driver.links.carrier.attached = Some(attached);
-        if any {
-            for index in ready {
-                if driver.hosts[index].host.offered() > 0 {
-                    driver.pull_offered(present, index);
-                }
+        for index in ready {
+            if driver.hosts[index].host.offered() > 0 {
+                driver.pull_offered(present, index);
             }
         }
         any
