@@ -27,7 +27,7 @@
 //! and ends with flows is repeated by who has a record of it.
 //!
 //! A state that does not recur, though its flows are steady, can be moved ahead approximately: times by the time, and
-//! positions by what flows do on average ([`Steady`]).
+//! positions by what flows do on average ([`History`]).
 //!
 //! A scheme that leaves out a value on which its behaviour depends makes skipping wrong. Whoever has no walk of his own
 //! refuses ([`Walk::refuse`]), and such a run is simulated packet by packet.
@@ -44,7 +44,7 @@ use units::{FlowId, Stream, Time};
 use crate::{Header, Packet};
 
 pub use recurrence::{Differs, Moves, Recurrence, recurrence};
-pub use steady::{Amounts, Steady, Unsteady};
+pub use steady::{Amounts, History, Steady, Unsteady};
 pub use values::{Number, Plain};
 
 /// Goes over the state of a network: see the [module](self).
@@ -121,6 +121,12 @@ impl Walk {
     /// A walk that moves a state ahead though it has not recurred, at the time `now`: see [`Steady`].
     pub fn shift(now: Time, headers: Arc<[HeaderWalk]>, amounts: Arc<Amounts>) -> Walk {
         Walk { now, task: Task::Shift { amounts, count: 0, count_of: 0 }, headers, node: 0, refusal: None }
+    }
+
+    /// How many values of links and nodes have been noted: it does not depend on how the network is divided among
+    /// threads.
+    pub fn noted(&self) -> usize {
+        if let Task::Note(notes) = &self.task { notes.of_network() } else { 0 }
     }
 
     /// The notes, or why somebody has refused.
@@ -404,10 +410,11 @@ pub fn walk_header<H: Header>(packet: &mut Packet, walk: &mut Walk) {
 }
 
 impl Notes {
-    /// How many values were noted.
-    #[expect(clippy::len_without_is_empty, reason = "a state is never empty")]
-    pub fn len(&self) -> usize {
-        self.same.len() + self.moving.len() + self.counts.len() + self.counts_of.len()
+    /// How many values of links and nodes there are.
+    fn of_network(&self) -> usize {
+        let ends = self.parts.iter().skip(1).map(|part| part.2 + part.3).chain([self.same.len() + self.moving.len()]);
+        let parts = self.parts.iter().zip(ends).filter(|(part, _)| matches!(part.0, "link" | "switch" | "host"));
+        parts.map(|(&(_, _, same, moving), end)| end - same - moving).sum()
     }
 
     /// The part of the state to which a place among the values that must be the same belongs, or among those that

@@ -7,17 +7,18 @@
 //! skipped again. Digests are those of the whole run: what was logged of the period goes into them once for each
 //! period that is skipped. So the results are those of a run without skips, to the last bit.
 //!
-//! In approximate mode a state that has not recurred is observed for some spans of time. If its flows are steady, it
-//! is moved ahead by what they do on average ([`Steady`]), from sample to sample, until a flow nears its end.
+//! In approximate mode the state is observed from time to time. If its flows are steady though it has not recurred, it
+//! is moved ahead by what they do on average ([`History`]), from sample to sample, until a flow nears its end.
 //!
 //! Where messages of a job follow each other, the state recurs under other names of flows: see [`turnover`].
 //!
 //! The period is that of the whole network, and not of its parts that share no flow, though those may recur sooner.
 //! What a flow's end brings about elsewhere is then never missed, and nothing has to be taken back.
 //!
-//! Listening gets longer while it finds nothing, and begins anew when a flow starts or ends. Where it has mostly been
-//! in vain, it pauses in between, so that traffic that never repeats costs little more than in an ordinary run.
+//! Listening gets longer while it finds nothing, and begins anew when a flow starts or ends. What it may cost is
+//! limited ([`budget`]), so that traffic that never repeats costs little more than in an ordinary run.
 
+mod budget;
 mod turnover;
 
 use std::sync::Arc;
@@ -25,7 +26,7 @@ use std::sync::Arc;
 use driver::{Log, Names, Probe, header_walks};
 use engine::{Bounds, Ended, Outcome};
 use node::Walk;
-use node::walk::{Amounts, HeaderWalk, Notes, Recurrence, Steady, Unsteady, recurrence};
+use node::walk::{Amounts, HeaderWalk, History, Notes, Recurrence, Unsteady, recurrence};
 use run::Plan;
 use rustc_hash::FxHashMap;
 use scenario::FastForward;
@@ -33,6 +34,7 @@ use serde::Serialize;
 use units::{Duration, FlowId, Time};
 
 use crate::part::Part;
+use budget::Budget;
 
 /// What was skipped.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -56,27 +58,9 @@ const FIRST_PACKETS: u64 = 24;
 const MOST_PACKETS: u64 = 24 << 9;
 /// Listening takes longer only after it has found nothing this many times.
 const EAGER: u32 = 4;
-/// For the first so many times nobody asks whether listening pays.
-const HOPE: u64 = 64;
-/// Where listening does not pay, nobody listens for so many times as long.
-const PAUSE: u64 = 8;
-/// Each time that it has listened so often in vain, the pause grows by as much again ...
-const IN_VAIN: u64 = 32;
-/// ... up to so many times that: then it listens for less than a hundredth of the time.
-const MOST_PAUSES: u64 = 16;
-/// In approximate mode, flows are observed for so many spans of time, less one.
-const OBSERVED: usize = 5;
-/// Flows are steady if their rates in these spans differ by no more than this share (Wormhole, NSDI 2026, takes 5%) ...
-const THETA: f64 = 0.05;
-/// ... and if each flow has sent at least so many packets in each span.
-const LEAST_PACKETS: u64 = 16;
-/// Two observations agree if they differ by no more than this share.
-const AGREES: f64 = 0.02;
-/// The first observation is trusted for so many times as long as it took.
-const TRUST: u64 = 2;
-/// If a state has more values than this for each packet-hop of a span, noting it costs more than skipping may save: a
-/// hop takes as long as a hundred values.
-const VALUES_A_HOP: u64 = 64;
+/// Where looking has cost enough, the run goes on for at most so many times the time of listening before that is asked
+/// again.
+const MOST_PAUSE: u64 = 16;
 /// A node has a period only if its arrivals repeat at least so often.
 const REPEATS: usize = 2;
 /// The state may recur only after several periods of the arrivals, as where a sender counts the packets of a window. At
@@ -97,15 +81,9 @@ struct Run<'a, P: Probe, W: FnMut(Time, u64) -> bool> {
     /// All events before this time have been processed.
     now: Time,
     windows: u64,
-    /// What flows did when they were first observed to be steady, and for how many times as long the next observation
-    /// is trusted, if it agrees.
-    trusted: Option<(Steady, u64)>,
-    /// How many values the last notes had.
-    values: u64,
-    /// How many times it has listened.
-    listened: u64,
-    /// How many times it has listened since the last skip.
-    in_vain: u64,
+    /// In approximate mode: what flows have done since the last of them began or ended.
+    history: History,
+    budget: Budget,
     /// Whether something did not say how its state moves.
     refused: bool,
     /// How many flows the busiest host must have started before somebody looks for a period in that.
@@ -133,10 +111,8 @@ pub(crate) fn run<P: Probe>(
         headers,
         now: Time::ZERO,
         windows: 0,
-        trusted: None,
-        values: 0,
-        listened: 0,
-        in_vain: 0,
+        history: History::default(),
+        budget: Budget::default(),
         refused: false,
         starts_wanted: turnover::FIRST_STARTS,
         alike: Arc::new(turnover::Alike::new(plan)),
@@ -144,6 +120,18 @@ pub(crate) fn run<P: Probe>(
     };
     let (end, ended) = run.until_over();
     (Outcome { end, ended, windows: run.windows, open_until: None }, run.skipped)
+}
+
+/// How long to listen.
+struct Listening {
+    /// At first.
+    first: Duration,
+    /// The next time.
+    span: Duration,
+    /// How many times nothing was found since a flow began or ended.
+    vain: u32,
+    /// How many records of flows there were then.
+    told: usize,
 }
 
 /// The run is over: when it ended, and why.
@@ -156,52 +144,67 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Run<'_, P, W> {
     fn until_over(&mut self) -> (Time, Ended) {
         // There is a host, or nothing would be sent.
         let packet = self.plan.sites[0].nic_rate.transmit(u64::from(self.plan.sites[0].mtu_bytes));
-        let first = packet * FIRST_PACKETS;
-        let (mut span, mut told, mut vain) = (first, 0, 0u32);
+        let mut listening = Listening { first: packet * FIRST_PACKETS, span: packet * FIRST_PACKETS, vain: 0, told: 0 };
         loop {
-            if let Err(Over { end, ended }) = self.skip_turnovers() {
+            let over = self.look(&mut listening);
+            listening.span = listening.span.min(packet * MOST_PACKETS);
+            if let Err(Over { end, ended }) = over.and_then(|()| self.pause(listening.span)) {
                 return (end, ended);
-            }
-            let hops = self.packet_hops();
-            let step = self.listen(span).and_then(|found| {
-                let Some(mut period) = found else { return Ok(false) };
-                let multiples = (FIRST_MULTIPLES << vain.min(31)).min(MOST_MULTIPLES);
-                let any = self.skip(&mut period, multiples)?;
-                while any && self.skip(&mut period, 1)? {}
-                Ok(any)
-            });
-            let step = match step {
-                Ok(false) if self.values > VALUES_A_HOP * (self.packet_hops() - hops) => Ok(false),
-                Ok(false) if self.plan.scenario.fast_forward == FastForward::Approximate => self.skip_steady(span),
-                step => step,
-            };
-            let tells = self.tells();
-            let skipped = match step {
-                Err(Over { end, ended }) => return (end, ended),
-                Ok(skipped) => skipped,
-            };
-            if skipped || tells != told {
-                (span, vain) = (first, 0);
-            } else {
-                vain += 1;
-                span = if vain < EAGER { first } else { (span * 2).min(packet * MOST_PACKETS) };
-            }
-            told = tells;
-            self.listened += 1;
-            self.in_vain = if skipped { 0 } else { self.in_vain + 1 };
-            if !skipped && !self.pays() {
-                // Nobody listens for most of the time.
-                let pauses = (1 + self.in_vain / IN_VAIN).min(MOST_PAUSES);
-                if let Err(Over { end, ended }) = self.go(span * PAUSE * pauses) {
-                    return (end, ended);
-                }
             }
         }
     }
 
-    /// Whether skipping pays: at least half of all packet-hops were skipped. At first it is taken to pay.
-    fn pays(&self) -> bool {
-        self.listened < HOPE || 2 * self.skipped.packet_hops >= self.packet_hops()
+    /// Looks for something to skip, and skips it.
+    fn look(&mut self, listening: &mut Listening) -> Result<(), Over> {
+        self.skip_turnovers()?;
+        let recurs = match self.listen(listening.span)? {
+            None => false,
+            Some(mut period) => {
+                let multiples = (FIRST_MULTIPLES << listening.vain.min(31)).min(MOST_MULTIPLES);
+                let any = self.skip(&mut period, multiples)?;
+                while any && self.skip(&mut period, 1)? {}
+                any
+            }
+        };
+        let tells = self.tells();
+        if tells != listening.told {
+            (listening.span, listening.vain, listening.told) = (listening.first, 0, tells);
+            self.history.clear();
+            return Ok(());
+        }
+        listening.vain = if recurs { 0 } else { listening.vain + 1 };
+        if self.plan.scenario.fast_forward == FastForward::Approximate {
+            // What was skipped because it recurred is as good an observation as what was simulated.
+            if self.skip_steady(listening.span) {
+                listening.span = listening.span * 2;
+            }
+        } else if recurs {
+            listening.span = listening.first;
+        } else if listening.vain >= EAGER {
+            listening.span = listening.span * 2;
+        }
+        Ok(())
+    }
+
+    /// Goes on without looking while that has cost enough.
+    fn pause(&mut self, span: Duration) -> Result<(), Over> {
+        let mut step = span;
+        loop {
+            let (short, before) = (self.short(), self.packet_hops());
+            if short == 0 {
+                return Ok(());
+            }
+            self.go(step)?;
+            if self.packet_hops() - before < short / 2 {
+                step = (step * 2).min(span * MOST_PAUSE);
+            }
+        }
+    }
+
+    /// How many packet-hops must be simulated before looking may cost more.
+    fn short(&self) -> u64 {
+        let skipped = self.skipped.packet_hops;
+        self.budget.short_of(self.packet_hops() - skipped, skipped)
     }
 
     /// The number of records of flows at all hosts.
@@ -229,7 +232,9 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Run<'_, P, W> {
     /// As `go`, and logs what happens.
     fn log(&mut self, span: Duration) -> Result<Vec<Log>, Over> {
         self.parts.iter_mut().for_each(|part| part.0.begin_log());
+        let before = self.packet_hops();
         let over = self.go(span);
+        self.budget.logged(self.packet_hops() - before);
         let logs = self.parts.iter_mut().map(|part| part.0.take_log()).collect();
         over.map(|()| logs)
     }
@@ -273,7 +278,7 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Run<'_, P, W> {
             let Some(after) = self.note() else { return Ok(false) };
             match recurrence(&before, &after) {
                 Ok(found) => break found,
-                Err(_) if multiple < most_multiples => {}
+                Err(_) if multiple < most_multiples && self.short() == 0 => {}
                 Err(differs) => {
                     self.because(&format!("{} {}: {} differs", differs.part, differs.node, differs.what));
                     return Ok(false);
@@ -313,54 +318,44 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Run<'_, P, W> {
         }
     }
 
-    /// Observes whether flows are steady, for several spans of time. If so, moves everything ahead by what they do on
-    /// average until one nears its end. Returns whether it has.
-    fn skip_steady(&mut self, span: Duration) -> Result<bool, Over> {
-        let mut notes = Vec::new();
-        for _ in 0..OBSERVED {
-            let Some(of) = self.note() else { return Ok(false) };
-            notes.push(of);
-            if notes.len() < OBSERVED {
-                self.go(span)?;
-            }
-        }
-        let mut steady = match Steady::of(&notes, THETA, LEAST_PACKETS) {
+    /// Observes what flows have done. If they are steady, moves everything ahead by what they do on average, until one
+    /// nears its end. Returns whether the next observation should take longer.
+    fn skip_steady(&mut self, span: Duration) -> bool {
+        let Some(notes) = self.note() else { return true };
+        let longer = self.history.add(&notes);
+        let mut steady = match self.history.steady() {
             Ok(steady) => steady,
-            Err(unsteady) => {
-                self.because(match unsteady {
-                    Unsteady::Slow => "a flow sends too little to say how fast it is",
-                    Unsteady::Unsteady => "flows are not steady",
-                });
-                return Ok(false);
+            Err(Unsteady::Slow) => {
+                self.because("a flow sends too little to say how fast it is");
+                return self.history.is_slow();
+            }
+            Err(Unsteady::Unsteady) => {
+                self.because("flows are not steady");
+                return longer;
             }
         };
-        let hops = self.packet_hops();
-        let until = steady.until.min(self.bounds.horizon);
         let left = 2 * u64::from(self.plan.sites[0].mtu_bytes);
         let before_ends = steady.before_ends(|flow| self.plan.flows.get(flow).bytes, left, span);
-        // A control that changes its rate slowly looks steady for a while: how far ahead observations are trusted
-        // doubles as long as they agree with the first.
-        let (first, times) = match self.trusted.take() {
-            Some((first, times)) if steady.agrees(&first, AGREES) => (first, times.saturating_mul(2)),
-            _ => (steady.clone(), TRUST),
-        };
-        let end = self.now.saturating_add(before_ends.min(steady.observed() * times)).min(until);
-        self.trusted = Some((first, times));
+        let until = notes.appointment().min(self.bounds.horizon);
+        let end = self.now.saturating_add(before_ends.min(steady.trusted())).min(until);
+        if end < self.now + span {
+            self.because("flows are steady for a short time only");
+            return longer;
+        }
+        let hops = self.packet_hops();
         // Each step ends at the next sample or before it. It moves all events behind its end; then the sample is taken.
-        let mut any = false;
         while self.now < end {
             let sample = self.parts[0].0.next_sample_at();
             let time = end.min(sample).since(self.now);
             if time > Duration::ZERO {
                 self.shift(&steady.next(time), time);
-                any = true;
             }
             if self.now == sample && self.now < end {
                 self.parts.iter_mut().for_each(|part| part.0.sample(sample));
             }
         }
         self.skipped.packet_hops += self.packet_hops() - hops;
-        Ok(any)
+        longer
     }
 
     /// Moves everything ahead by so much time.
@@ -368,6 +363,7 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Run<'_, P, W> {
         let mut walk = Walk::shift(self.now, self.headers.clone(), amounts.clone());
         self.parts.iter_mut().for_each(|part| part.0.walk(&mut walk));
         walk.finish().expect("the same walk was possible just before");
+        self.history.moved(amounts);
         self.parts.iter_mut().for_each(|part| part.0.mark_digests(time));
         self.bounds.open_until = self.bounds.open_until.map(|until| until + time);
         self.now += time;
@@ -407,12 +403,9 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Run<'_, P, W> {
     fn note(&mut self) -> Option<Notes> {
         let mut walk = Walk::note(self.now, self.headers.clone());
         self.parts.iter_mut().for_each(|part| part.0.walk(&mut walk));
+        self.budget.noted(walk.noted() as u64);
         match walk.finish() {
-            Ok(notes) => {
-                let notes = notes.expect("notes are taken");
-                self.values = notes.len() as u64;
-                Some(notes)
-            }
+            Ok(notes) => notes,
             Err(refusal) => {
                 self.refused = true;
                 self.skipped.reason = Some(refusal);

@@ -7,6 +7,39 @@ use units::{Duration, FlowId, Time};
 
 use super::{Kind, Notes};
 
+/// Most observations that are kept. When there are more, every other one is forgotten.
+const MOST: usize = 9;
+/// Flows are steady only if so many observations, the last ones, say so, or more.
+const ASKED: usize = 5;
+/// Flows are steady if their rates between these differ by no more than this share (Wormhole, NSDI 2026, takes 5%) ...
+const THETA: f64 = 0.05;
+/// ... and if each flow has sent at least so many packets in between.
+const LEAST_PACKETS: u64 = 32;
+/// The observation is trusted until the rate of a flow may have moved by this share.
+const DRIFT: f64 = 0.02;
+
+/// What flows have done since the last of them began or ended: observations of a state.
+///
+/// Time that was skipped does not count: earlier observations are moved along with the state.
+#[derive(Debug, Default)]
+pub struct History {
+    seen: Vec<Seen>,
+    /// How far apart they are, but for the last one.
+    apart: Duration,
+    /// How much time was skipped.
+    skipped: Duration,
+}
+
+/// An observation.
+#[derive(Debug)]
+struct Seen {
+    at: Time,
+    flows: BTreeMap<FlowId, Places>,
+    turns: BTreeMap<(u32, &'static str), u64>,
+    counts: Vec<u64>,
+    counts_of: Vec<u64>,
+}
+
 /// Flows that are steady: a state that has not recurred, but may be moved ahead by what flows do on average.
 ///
 /// Everything stays as it is but time and positions: queues, packets in flight and what schemes have learned are those
@@ -21,10 +54,10 @@ pub struct Steady {
     counts: Vec<u64>,
     /// Those of single flows.
     counts_of: Vec<u64>,
+    /// For how long the observation is trusted.
+    trusted: Duration,
     /// By how much the state has been moved ahead.
     moved: Duration,
-    /// The first time that is set from outside.
-    pub until: Time,
 }
 
 /// By how much everything is moved ahead at once.
@@ -37,63 +70,143 @@ pub struct Amounts {
     pub(super) counts_of: Vec<u64>,
 }
 
-impl Steady {
-    /// The flows of notes that were taken at equal distances, if they are steady. Each has been received further by at
-    /// least `least` packets from each note to the next. How far differs from step to step by at most the share `theta`
-    /// of the mean, but for a packet at each end. And what is under way of it has not changed by more.
+/// Why flows are not steady.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unsteady {
+    /// There are too few observations, or a flow has come too little further in between to say.
+    Slow,
+    /// Flows have begun, ended, or changed their rates.
+    Unsteady,
+}
+
+impl History {
+    /// Forgets everything: flows have begun or ended.
+    pub fn clear(&mut self) {
+        *self = History::default();
+    }
+
+    /// Whether there are enough observations to know that flows are too slow for them.
+    pub fn is_slow(&self) -> bool {
+        self.seen.len() >= ASKED
+    }
+
+    /// Adds an observation, and forgets every other one if there are too many. Returns whether it did, so that the next
+    /// ones should be twice as far apart.
+    pub fn add(&mut self, notes: &Notes) -> bool {
+        let seen = Seen::of(notes);
+        if self.seen.last().is_some_and(|last| !last.is_like(&seen)) {
+            self.clear();
+        }
+        let thinned = self.seen.len() == MOST;
+        if thinned {
+            let mut index = 0;
+            self.seen.retain(|_| {
+                index += 1;
+                index % 2 == 1
+            });
+            self.apart = self.apart * 2;
+        }
+        match &mut self.seen[..] {
+            // The last one is replaced until it is far enough from the one before.
+            [.., before, last] if last.at - before.at < self.apart => *last = seen,
+            [first] => {
+                self.apart = seen.at - first.at;
+                self.seen.push(seen);
+            }
+            _ => self.seen.push(seen),
+        }
+        thinned
+    }
+
+    /// The flows, if the last observations say that they are steady. How far each has come differs from step to step by
+    /// no more than 5% of the mean, but for a packet at each end. And what is under way of it has not changed by more.
+    ///
+    /// A control that changes its rate slowly looks steady for a while. So the observation is trusted only until a rate
+    /// would have moved by 2% in all that was skipped, if it moves on as it did from the first half of the observation
+    /// to the second. The less it has moved in a longer time, the longer that is.
     ///
     /// # Errors
     /// Why they are not.
-    pub fn of(notes: &[Notes], theta: f64, least: u64) -> Result<Steady, Unsteady> {
-        let [first, .., last] = notes else { return Err(Unsteady::Slow) };
-        if notes.iter().any(|of| of.counts.len() != first.counts.len() || of.counts_of.len() != first.counts_of.len()) {
+    pub fn steady(&self) -> Result<Steady, Unsteady> {
+        let least = self.seen.len().checked_sub(ASKED).ok_or(Unsteady::Slow)?;
+        let longest = (0..least).find_map(|from| Steady::of(&self.seen[from..]).ok());
+        let mut steady = longest.map_or_else(|| Steady::of(&self.seen[least..]), Ok)?;
+        steady.trusted = steady.trusted.saturating_sub(self.skipped);
+        Ok(steady)
+    }
+
+    /// The state has been moved ahead by so much.
+    pub fn moved(&mut self, amounts: &Amounts) {
+        self.skipped += amounts.time;
+        for seen in &mut self.seen {
+            seen.at += amounts.time;
+            for (flow, places) in &mut seen.flows {
+                let by = amounts.flows.get(flow).map_or(0, |bytes| bytes / places.unit * places.unit);
+                (places.from, places.until) = (places.from.wrapping_add(by), places.until.wrapping_add(by));
+            }
+            for (of, turn) in &mut seen.turns {
+                *turn = turn.wrapping_add(amounts.turns.get(of).copied().unwrap_or(0));
+            }
+            let add =
+                |to: &mut [u64], by: &[u64]| to.iter_mut().zip(by).for_each(|(to, by)| *to = to.wrapping_add(*by));
+            add(&mut seen.counts, &amounts.counts);
+            add(&mut seen.counts_of, &amounts.counts_of);
+        }
+    }
+}
+
+impl Seen {
+    fn of(notes: &Notes) -> Seen {
+        let counts_of = notes.counts_of.iter().map(|of| of.1).collect();
+        Seen { at: notes.now, flows: notes.places(), turns: notes.turns(), counts: notes.counts.clone(), counts_of }
+    }
+
+    /// Whether the same flows were there.
+    fn is_like(&self, other: &Seen) -> bool {
+        self.counts.len() == other.counts.len()
+            && self.counts_of.len() == other.counts_of.len()
+            && self.flows.keys().eq(other.flows.keys())
+    }
+}
+
+impl Steady {
+    fn of(seen: &[Seen]) -> Result<Steady, Unsteady> {
+        let [first, .., last] = seen else { return Err(Unsteady::Slow) };
+        if last.flows.is_empty() {
             return Err(Unsteady::Unsteady);
         }
-        let places: Vec<_> = notes.iter().map(Notes::places).collect();
-        let (begin, end) = (&places[0], &places[places.len() - 1]);
-        if end.is_empty() || begin.len() != end.len() {
-            return Err(Unsteady::Unsteady);
-        }
+        let observed = last.at - first.at;
         let mut flows = BTreeMap::new();
-        for (&flow, &Places { from, until, unit }) in end {
-            let steps = places.windows(2).map(|pair| {
-                let (one, other) = (pair[0].get(&flow)?, pair[1].get(&flow)?);
-                Some(other.from.saturating_sub(one.from))
-            });
-            let steps: Option<Vec<u64>> = steps.collect();
-            let (Some(steps), Some(was)) = (steps, begin.get(&flow)) else { return Err(Unsteady::Unsteady) };
-            let (min, max) = steps.iter().fold((u64::MAX, 0), |(min, max), &step| (step.min(min), step.max(max)));
-            if min < least * unit {
+        let mut trusted = Duration::MAX;
+        for (flow, &Places { from, until, unit }) in &last.flows {
+            let of_flow: Vec<(Time, Places)> = seen.iter().map(|seen| (seen.at, seen.flows[flow])).collect();
+            let was = of_flow[0].1;
+            let (come, quantum) = (from.saturating_sub(was.from), 2.0 * unit as f64);
+            if of_flow.windows(2).any(|pair| pair[1].1.from.saturating_sub(pair[0].1.from) < LEAST_PACKETS * unit) {
                 return Err(Unsteady::Slow);
             }
-            let (come, quantum) = (from - was.from, 2.0 * unit as f64);
             let under_way = (until - from).abs_diff(was.until - was.from);
-            let differs = (max - min) as f64 > theta * come as f64 / steps.len() as f64 + quantum;
-            if differs || under_way as f64 > theta * come as f64 + quantum {
+            let rates = Rates::new(&of_flow);
+            if !rates.are_alike() || under_way as f64 > THETA * come as f64 + quantum {
                 return Err(Unsteady::Unsteady);
             }
-            flows.insert(flow, (come, unit, until));
+            trusted = trusted.min(Duration::from_ps((observed.ps() as f64 * rates.times_trusted()) as u64));
+            flows.insert(*flow, (come, unit, until));
         }
-        let turns = first.turns();
-        let turns =
-            last.turns().into_iter().map(|(of, to)| (of, to.wrapping_sub(turns.get(&of).copied().unwrap_or(to))));
-        let counts = first.counts.iter().zip(&last.counts).map(|(one, other)| other.wrapping_sub(*one)).collect();
-        let counts_of =
-            first.counts_of.iter().zip(&last.counts_of).map(|(one, other)| other.1.wrapping_sub(one.1)).collect();
-        let until = last
-            .moving
-            .iter()
-            .filter(|of| matches!(of.0, Kind::Outside | Kind::RankActs))
-            .map(|of| Time::from_ps(of.1))
-            .min();
+        let turns = last.turns.iter().map(|(of, to)| {
+            let from = first.turns.get(of).unwrap_or(to);
+            (*of, to.wrapping_sub(*from))
+        });
+        let less =
+            |one: &[u64], other: &[u64]| one.iter().zip(other).map(|(to, from)| to.wrapping_sub(*from)).collect();
         Ok(Steady {
-            observed: last.now - first.now,
+            observed,
             flows,
             turns: turns.collect(),
-            counts,
-            counts_of,
+            counts: less(&last.counts, &first.counts),
+            counts_of: less(&last.counts_of, &first.counts_of),
+            trusted,
             moved: Duration::ZERO,
-            until: until.unwrap_or(Time::MAX),
         })
     }
 
@@ -102,19 +215,13 @@ impl Steady {
         self.observed
     }
 
-    /// Whether the same flows were observed before, and each was as fast but for the share `theta`, and for a packet at
-    /// each end.
-    pub fn agrees(&self, before: &Steady, theta: f64) -> bool {
-        let rate = |of: &Steady, by: u64| by as f64 / of.observed.ps() as f64;
-        self.flows.len() == before.flows.len()
-            && self.flows.iter().zip(&before.flows).all(|((flow, (by, unit, _)), (other, (was, ..)))| {
-                let (now, then, packets) = (rate(self, *by), rate(before, *was), rate(self, 2 * unit));
-                flow == other && (now - then).abs() <= theta * then + packets
-            })
+    /// For how long the observation is trusted.
+    pub fn trusted(&self) -> Duration {
+        self.trusted
     }
 
     /// For how long the state may be moved ahead before a flow nears its end: until `left` bytes of it are left, where
-    /// `bytes` says how many it has, and then less by a step between notes.
+    /// `bytes` says how many it has, and then less by `step`.
     pub fn before_ends(&self, bytes: impl Fn(FlowId) -> u64, left: u64, step: Duration) -> Duration {
         let of = |(&flow, &(by, _, last)): (&FlowId, &(u64, u64, u64))| {
             let more = bytes(flow).saturating_sub(last + left);
@@ -142,6 +249,50 @@ impl Steady {
     }
 }
 
+/// How fast a flow was from each observation to the next.
+struct Rates {
+    /// Bytes a picosecond.
+    of: Vec<f64>,
+    mean: f64,
+    /// What a packet at each end of a step may account for, on average.
+    packets: f64,
+}
+
+impl Rates {
+    fn new(of_flow: &[(Time, Places)]) -> Rates {
+        let time = |one: Time, other: Time| (other - one).ps() as f64;
+        let come = |one: Places, other: Places| other.from.saturating_sub(one.from) as f64;
+        let of: Vec<f64> =
+            of_flow.windows(2).map(|pair| come(pair[0].1, pair[1].1) / time(pair[0].0, pair[1].0)).collect();
+        let (begin, end) = (of_flow[0], of_flow[of_flow.len() - 1]);
+        let whole = time(begin.0, end.0);
+        let packets = 2.0 * end.1.unit as f64 * of.len() as f64 / whole;
+        Rates { of, mean: come(begin.1, end.1) / whole, packets }
+    }
+
+    /// Whether they differ by no more than the share [`THETA`], and a packet at each end.
+    fn are_alike(&self) -> bool {
+        let (least, most) = self.of.iter().fold((f64::MAX, 0.0), |(least, most), &of| (of.min(least), of.max(most)));
+        most - least <= THETA * self.mean + self.packets
+    }
+
+    /// For how many times as long as they were observed rates will not have moved by the share [`DRIFT`], if they go on
+    /// to move as they did from the first half of the observation to the second. What they differ by within the halves
+    /// is no movement. Less than a packet in each half can't be seen, so that they may always have moved by that.
+    fn times_trusted(&self) -> f64 {
+        let (first, second) = self.of.split_at(self.of.len() / 2);
+        let mean = |of: &[f64]| of.iter().sum::<f64>() / of.len() as f64;
+        let scatter = |of: &[f64]| of.iter().map(|rate| (rate - mean(of)).powi(2)).sum::<f64>();
+        let moved = (mean(second) - mean(first)).abs();
+        let (half, freedom) = (self.of.len() as f64 / 2.0, (self.of.len() - 2) as f64);
+        // Twice the standard error of the difference of two means.
+        let chance = 2.0 * ((scatter(first) + scatter(second)) / freedom * 2.0 / half).sqrt();
+        let unseen = self.packets / half / 2.0;
+        let moves = if moved > chance + unseen { moved } else { unseen };
+        DRIFT * self.mean / moves / 2.0
+    }
+}
+
 /// `value * times / of`.
 fn scaled(value: u64, times: u64, of: u64) -> u64 {
     u64::try_from(u128::from(value) * u128::from(times) / u128::from(of.max(1))).unwrap_or(u64::MAX)
@@ -155,27 +306,42 @@ struct Places {
     unit: u64,
 }
 
-/// Why flows are not steady.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unsteady {
-    /// A flow has come too little further to say.
-    Slow,
-    /// Flows have begun, ended, or changed their rates.
-    Unsteady,
+impl Places {
+    fn with(self, other: Places) -> Places {
+        let Places { from, until, unit } = other;
+        Places { from: self.from.min(from), until: self.until.max(until), unit: self.unit.max(unit) }
+    }
 }
 
 impl Notes {
+    /// The first time that is set from outside; [`Time::MAX`] for none.
+    pub fn appointment(&self) -> Time {
+        let times = self.moving.iter().filter(|of| matches!(of.0, Kind::Outside | Kind::RankActs));
+        times.map(|of| Time::from_ps(of.1)).min().unwrap_or(Time::MAX)
+    }
+
     /// The positions of each flow.
     fn places(&self) -> BTreeMap<FlowId, Places> {
         let mut places = BTreeMap::new();
+        // Positions of one flow mostly stand together.
+        let mut last: Option<(FlowId, Places)> = None;
+        let mut put = |(flow, of): (FlowId, Places)| {
+            places.entry(flow).and_modify(|all: &mut Places| *all = all.with(of)).or_insert(of);
+        };
         for &(kind, value) in &self.moving {
-            if let Kind::Sequence(flow, unit) = kind {
-                let at = value.wrapping_mul(unit);
-                let places = places.entry(flow).or_insert(Places { from: at, until: at, unit });
-                *places =
-                    Places { from: places.from.min(at), until: places.until.max(at), unit: places.unit.max(unit) };
-            }
+            let Kind::Sequence(flow, unit) = kind else { continue };
+            let at = value.wrapping_mul(unit);
+            let here = Places { from: at, until: at, unit };
+            last = match last {
+                Some((of, places)) if of == flow => Some((of, places.with(here))),
+                Some(other) => {
+                    put(other);
+                    Some((flow, here))
+                }
+                None => Some((flow, here)),
+            };
         }
+        last.into_iter().for_each(put);
         places
     }
 

@@ -127,3 +127,65 @@ fn who_refuses_is_asked_why() {
     walk.refuse("second");
     assert_eq!(walk.finish().expect_err("refused"), "first");
 }
+
+/// A flow's position when it was observed, in packets of 1,000 bytes, at these times.
+fn history(of: impl IntoIterator<Item = (u64, u64)>) -> History {
+    let mut history = History::default();
+    for (at, packets) in of {
+        let mut walk = Walk::note(Time::from_ps(at), Arc::default());
+        walk.sequence(FlowId(1), 1_000, &mut { packets });
+        history.add(&walk.finish().expect("nobody refuses").expect("notes are taken"));
+    }
+    history
+}
+
+/// A rate that does not change is trusted for the longer the longer it was observed: until it may have moved by 2%, if
+/// it has moved by less than a packet in each half.
+#[test]
+fn what_is_steady_for_longer_is_trusted_for_longer() {
+    let trusted = |steps: u64| {
+        let steady = history((0..=4).map(|step| (step * steps * 10, step * steps))).steady().expect("it is steady");
+        steady.trusted().ps() as f64 / (4 * steps * 10) as f64
+    };
+    // 2% of half the time, divided by a packet in each half.
+    for steps in [50, 500] {
+        let times = 0.02 * (4 * steps) as f64 / 4.0;
+        assert!((trusted(steps) / times - 1.0).abs() < 0.01, "{} instead of {times}", trusted(steps));
+    }
+}
+
+/// A rate that moves by 1% from half to half is trusted for as long as it takes to move by 2%, in all.
+#[test]
+fn what_was_skipped_while_a_rate_moves_counts_once() {
+    let mut history = history([(0, 0), (1_000, 1_000), (2_000, 2_000), (3_000, 3_010), (4_000, 4_020)]);
+    let mut steady = history.steady().expect("it is steady");
+    let trusted = steady.trusted().ps();
+    assert!((3_900..=4_100).contains(&trusted), "{trusted}");
+    history.moved(&steady.next(Duration::from_ps(trusted - 100)));
+    let again = history.steady().expect("what was moved along is as steady").trusted().ps();
+    assert!((90..=110).contains(&again), "{again}");
+}
+
+#[test]
+fn what_changes_is_not_steady() {
+    let of = |steps: [u64; 4]| {
+        let mut at = 0;
+        let later = steps.into_iter().enumerate().map(|(step, by)| {
+            at += by;
+            (1_000 * (step as u64 + 1), at)
+        });
+        history([(0, 0)].into_iter().chain(later)).steady().map(|_| ())
+    };
+    assert_eq!(of([100, 100, 100, 100]), Ok(()));
+    assert_eq!(of([100, 100, 100, 120]), Err(Unsteady::Unsteady));
+    assert_eq!(of([100, 100, 100, 20]), Err(Unsteady::Slow));
+    assert_eq!(history([(0, 0), (1_000, 100)]).steady().map(|_| ()), Err(Unsteady::Slow));
+}
+
+/// When there are many observations, every other one is forgotten, but neither the first nor the last.
+#[test]
+fn observations_reach_back_to_the_first() {
+    let history = history((0..1_000).map(|step| (step * 1_000, step * 100)));
+    let observed = history.steady().expect("it is steady").observed();
+    assert!(observed >= Duration::from_ps(900_000), "{observed:?}");
+}

@@ -101,39 +101,47 @@ fn estimate(toml: &str) -> [RunResult; 2] {
     [run_alone(toml), one]
 }
 
-/// Chosen before the first run: the issue asks for 1% of the mean, Wormhole's authors report as much.
+/// Chosen before the first run: the issue asks for 1% of the mean and 3% of the 99th percentile, and Wormhole's authors
+/// report as much.
 const WITHIN: f64 = 0.01;
+const EACH_WITHIN: f64 = 0.03;
 
 #[test]
 fn flows_that_share_a_link_are_moved_ahead_by_their_rates() {
-    // NewReno fills a large buffer and empties it again, so it is seldom steady.
-    for (transport, more, least) in
-        [("dctcp", "", 0.25), ("newreno", "", 0.0), ("dcqcn", "flow_control = \"pfc\"", 0.25)]
+    // NewReno fills a large buffer and empties it again, so it is seldom steady. Three flows over DCQCN still settle
+    // when they end.
+    for (transport, flows, least) in
+        [("dctcp", 2, 0.5), ("newreno", 2, 0.0), ("timely", 3, 0.75), ("dcqcn", 2, 0.5), ("dcqcn", 3, 0.0)]
     {
         let toml = format!(
             r#"
             transport = "{transport}"
             switch.buffer.shared = {{ bytes = "12MB" }}
             fabric.leaf_spine = {{ racks = 2, hosts_per_rack = 4, spines = 4 }}
-            {more}
+            {}
             [[traffic]]
             name = "incast"
-            senders = "1-3"
+            senders = "1-{flows}"
             receivers = "0"
             pattern = "dense"
-            sizes.constant = "40MB"
+            sizes.constant = "100MB"
             arrivals = "all_at_once"
-            flows = 3
-            "#
+            flows = {flows}
+            "#,
+            if ["timely", "dcqcn"].contains(&transport) { "flow_control = \"pfc\"" } else { "" }
         );
         let [whole, ahead] = estimate(&toml);
         let skipped = ahead.info.skipped.as_ref().expect("it was asked for");
         assert_eq!(skipped.estimated_ps > 0, ahead.info.digest.starts_with('~'));
         let share = skipped.packet_hops as f64 / whole.info.packet_hops as f64;
-        assert!(share >= least, "{transport}: {share} {:?}", skipped.reason);
-        let mean = |run: &RunResult| of_flows(run, "fct_ps").iter().sum::<u64>() as f64;
-        let off = mean(&ahead) / mean(&whole) - 1.0;
-        assert!(off.abs() <= WITHIN, "{transport}: {:+.2}%", 100.0 * off);
+        assert!(share >= least, "{transport}, {flows}: {share} {:?}", skipped.reason);
+        let (one, other) = (of_flows(&whole, "fct_ps"), of_flows(&ahead, "fct_ps"));
+        let off = |one: u64, other: u64| other as f64 / one as f64 - 1.0;
+        let mean = off(one.iter().sum(), other.iter().sum());
+        assert!(mean.abs() <= WITHIN, "{transport}, {flows}: {:+.2}%", 100.0 * mean);
+        for (&one, &other) in one.iter().zip(other) {
+            assert!(off(one, other).abs() <= EACH_WITHIN, "{transport}, {flows}: {:+.2}%", 100.0 * off(one, other));
+        }
     }
 }
 
