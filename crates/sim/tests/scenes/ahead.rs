@@ -253,3 +253,70 @@ fn over_each_transport_a_run_that_skips_is_the_whole_run() {
     }
     assert!(carried > 15, "{carried}");
 }
+
+/// Messages that share a link: three senders into one receiver, all at once.
+fn incast(transport: &str, more: &str) -> String {
+    format!(
+        r#"
+        transport = "{transport}"
+        measure.interval = "0s"
+        switch.buffer.shared = {{ bytes = "12MB" }}
+        fabric.leaf_spine = {{ racks = 2, hosts_per_rack = 4, spines = 1 }}
+        {more}
+        [[traffic]]
+        name = "incast"
+        senders = "4-6"
+        receivers = "0"
+        pattern = "dense"
+        sizes.constant = "40MB"
+        arrivals = "all_at_once"
+        flows = 3
+        [[traffic]]
+        name = "beside it"
+        senders = "7"
+        receivers = "1"
+        sizes.constant = "40MB"
+        arrivals = "all_at_once"
+        flows = 1
+        "#
+    )
+}
+
+/// Iterations of a job whose messages share the link between two racks, so that flow controls act in each of them.
+fn all_to_all(transport: &str, count: u32, more: &str) -> String {
+    let ring = iterations(transport, count, more);
+    let steps = ring.replace("library = { all_reduce = \"ring\" }", "").replace("all_reduce", "all_to_all");
+    steps.replace("120KB", "1200KB").replace("spines = 1", "spines = 1, spine_rate = \"100Gbps\"")
+}
+
+/// The share of all packets that is skipped, and what the whole run counted under a name that ends so.
+fn share(toml: &str, counter: &str) -> (f64, u64) {
+    let whole = run_alone(toml);
+    let counters = table(&whole, "counters");
+    let rows = crate::names(counters, "counter").into_iter().zip(crate::column(counters, "value"));
+    let counted = rows.filter(|row| row.0.ends_with(counter)).map(|row| *row.1).sum();
+    let skipped = skipped(toml);
+    (skipped.packet_hops as f64 / whole.info.packet_hops as f64, counted)
+}
+
+/// Ports nominate themselves and flows are held in each iteration, under other names.
+#[test]
+fn jobs_that_pyrrha_holds_back_are_skipped() {
+    let (share, acted) = share(&all_to_all("rdma", 30, "flow_control = \"pyrrha\""), "pyrrha_pauses");
+    assert!(acted > 0 && share > 0.6, "{acted} {share}");
+}
+
+/// While they hold flows back, again and again: the counter that says so, and the least share that is skipped.
+#[test]
+fn flow_controls_that_act_are_skipped() {
+    for (control, counter, least) in [
+        ("pfc = { alpha = 0.01 }", "pfc_pauses", 0.6),
+        ("pyrrha = {}", "pyrrha_pauses", 0.6),
+        ("pyrrha = { departures = \"published\" }", "pyrrha_pauses", 0.6),
+        ("pyrrha = { tiers = \"single\" }", "pyrrha_pauses", 0.6),
+        ("pyrrha = { k_pause = 0.5, k_resume = 0.2, departures = \"published\" }", "pyrrha_pauses", 0.3),
+    ] {
+        let (share, acted) = share(&incast("rdma", &format!("flow_control = {{ {control} }}")), counter);
+        assert!(acted > 0 && share >= least, "{control}: {acted} {share}");
+    }
+}
