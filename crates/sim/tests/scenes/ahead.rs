@@ -299,6 +299,33 @@ fn share(toml: &str, counter: &str) -> (f64, u64) {
     (skipped.packet_hops as f64 / whole.info.packet_hops as f64, counted)
 }
 
+/// The least shares that are skipped of a ring, of iterations of a job, and of iterations whose messages share links.
+#[test]
+fn over_each_flow_control_what_repeats_is_skipped() {
+    for control in catalogue::LinkControl::NAMES {
+        let more = format!("flow_control = \"{control}\"");
+        let least = match *control {
+            // Flows' virtual ids are hashes of their numbers, so that no flow takes another's place.
+            "bfc" => [0.8, 0.0, 0.0],
+            // What it notes of flows stays when they have ended.
+            "congestion_isolation" => [0.8, 0.6, 0.0],
+            // A flow's share of turns, and with it the order of messages, changes from one iteration to the next.
+            "per_flow_queues" => [0.8, 0.6, 0.0],
+            "cbfc" => [0.8, 0.6, 0.4],
+            _ => [0.8, 0.6, 0.6],
+        };
+        let scenes = [
+            ring("rdma", &format!("measure.interval = \"0s\"\n{more}")),
+            iterations("rdma", 60, &more),
+            all_to_all("rdma", 30, &more),
+        ];
+        for (toml, least) in scenes.iter().zip(least) {
+            let (share, _) = share(toml, "");
+            assert!(share >= least, "{control}: {share}");
+        }
+    }
+}
+
 /// Ports nominate themselves and flows are held in each iteration, under other names.
 #[test]
 fn jobs_that_pyrrha_holds_back_are_skipped() {
@@ -311,12 +338,28 @@ fn jobs_that_pyrrha_holds_back_are_skipped() {
 fn flow_controls_that_act_are_skipped() {
     for (control, counter, least) in [
         ("pfc = { alpha = 0.01 }", "pfc_pauses", 0.6),
+        ("bfc = {}", "bfc_pauses", 0.3),
+        ("bfc = { departures = \"published\" }", "bfc_pauses", 0.6),
+        ("bfc = { queues = \"ideal\" }", "bfc_pauses", 0.0),
+        ("per_flow_queues = {}", "flow_pauses", 0.6),
+        ("per_flow_queues = { pause = 0.5, resume = 0.2 }", "flow_pauses", 0.6),
+        ("congestion_isolation = {}", "ci_isolated", 0.6),
         ("pyrrha = {}", "pyrrha_pauses", 0.6),
         ("pyrrha = { departures = \"published\" }", "pyrrha_pauses", 0.6),
         ("pyrrha = { tiers = \"single\" }", "pyrrha_pauses", 0.6),
         ("pyrrha = { k_pause = 0.5, k_resume = 0.2, departures = \"published\" }", "pyrrha_pauses", 0.3),
+        ("cbfc = {}", "cbfc_updates", 0.6),
     ] {
         let (share, acted) = share(&incast("rdma", &format!("flow_control = {{ {control} }}")), counter);
         assert!(acted > 0 && share >= least, "{control}: {acted} {share}");
+    }
+}
+
+/// DCTCP's endpoints do not ask which flows are held, so that NICs hold packets of theirs.
+#[test]
+fn flow_controls_hold_packets_in_nics() {
+    for control in ["per_flow_queues", "pyrrha"] {
+        let toml = all_to_all("dctcp", 20, &format!("flow_control = \"{control}\""));
+        assert!(share(&toml, "_pauses").0 < 0.5);
     }
 }
