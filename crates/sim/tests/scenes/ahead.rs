@@ -363,3 +363,18 @@ fn flow_controls_hold_packets_in_nics() {
         assert!(share(&toml, "_pauses").0 < 0.5);
     }
 }
+
+/// A flow at a constant rate repeats itself. Where its packets are lost it does not: what is missing stays so.
+#[test]
+fn flows_at_a_constant_rate_are_skipped() {
+    let rate = |toml: String| toml.replace("\"udp\"", "{ udp = { rate = \"30Gbps\" } }");
+    let still = "measure.interval = \"0s\"";
+    for (toml, least) in
+        [(ring("udp", still), 0.8), (rate(ring("udp", still)), 0.8), (rate(iterations("udp", 60, "")), 0.8)]
+    {
+        let (share, _) = share(&toml, "");
+        assert!(share >= least, "{share}\n{toml}");
+    }
+    let lost = incast("udp", "").replace("40MB", "8MB");
+    assert!(share(&lost, "flows_failed").1 > 0);
+}
