@@ -462,3 +462,28 @@ fn augmented_queues_are_skipped_where_they_round_alike() {
         assert!(share < 0.5, "{transport}: {share}");
     }
 }
+
+#[test]
+fn rate_limiters_are_skipped() {
+    let (share, _) = share(&tenants("\"rdma\"", "rate_limiter", "{ absolute = \"50Gbps\" }"), "");
+    assert!(share > 0.8, "{share}");
+}
+
+/// Racks in pairs: each host has two links, and takes them in turn.
+#[test]
+fn hosts_with_several_links_are_skipped() {
+    let homes = |toml: String, balancing: &str| {
+        let racks = "homes = 2, spine_rate = \"100Gbps\", racks";
+        format!("switch.balancing = \"{balancing}\"\n{}", toml.replace("racks", racks))
+    };
+    let udp = |toml: String| toml.replace("\"udp\"", "{ udp = { rate = \"30Gbps\" } }");
+    for (toml, least) in [
+        (homes(udp(iterations("udp", 60, "")), "round_robin"), 0.8),
+        (homes(iterations("dctcp", 60, "flow_control = \"pfc\""), "round_robin"), 0.5),
+        // By a hash of their numbers, flows take other links.
+        (homes(udp(iterations("udp", 60, "")), "ecmp"), 0.0),
+    ] {
+        let (share, _) = share(&toml, "");
+        assert!(share >= least, "{share}\n{toml}");
+    }
+}
