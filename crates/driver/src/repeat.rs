@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use node::packet::flags;
-use node::walk::HeaderWalk;
+use node::walk::{HeaderWalk, walk_words};
 use node::{Packet, Walk};
 use run::{HostJobs, Plan, Told};
 use rustc_hash::FxHashMap;
 use units::{Duration, FlowId, Time, mix};
 
 use crate::links::TIMELINE;
-use crate::nodes::{hash_what, size_of, what_of};
+use crate::nodes::{HostPort, hash_what, size_of, what_of};
 use crate::{Carrier, Driver, Outlet, Pipe, Probe};
 
 /// What has happened in a part of a network since the log began.
@@ -74,9 +74,11 @@ pub struct Names {
     pub later: Vec<Vec<FlowId>>,
 }
 
-/// How headers of the transports of a run are gone over.
+/// How headers of the transports of a run are gone over, and at the end, how frames between neighbours are.
 pub fn header_walks(plan: &Plan) -> Arc<[HeaderWalk]> {
-    plan.transports.iter().map(|transport| transport.as_scheme().headers().walk()).collect()
+    let frames = plan.scenario.flow_control.as_scheme().map_or(walk_words as HeaderWalk, |of| of.frames().walk());
+    let of_transports = plan.transports.iter().map(|transport| transport.as_scheme().headers().walk());
+    of_transports.chain([frames]).collect()
 }
 
 impl<C: Carrier, P: Probe> Driver<C, P> {
@@ -118,8 +120,12 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
             walk.part("host", slot.host.id().0);
             walk.expired(&mut slot.free_at);
             walk.same((slot.up, slot.ports.is_some()));
-            walk.count(&mut slot.lost.0);
-            walk.count(&mut slot.lost.1);
+            walk.counts([&mut slot.lost.0, &mut slot.lost.1]);
+            for HostPort { free_at, up, sent, lost, .. } in slot.ports.iter_mut().flatten() {
+                walk.expired(free_at);
+                walk.same(*up);
+                walk.counts([&mut sent.0, &mut sent.1, &mut lost.0, &mut lost.1]);
+            }
             slot.host.walk(walk);
         }
         walk.part("totals", 0);

@@ -27,7 +27,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{HostId, PortId, Problem, SwitchId};
 
-use crate::queue_frame::{Name, NicPart};
+use crate::queue_frame::{FlowFrame, Frame, Name, NicPart};
 use contract::link_control::{LinkScheme, LinkView};
 use contract::{About, Compared, HeaderFormat, headers_of};
 pub use departures::{Departure, Departures};
@@ -80,7 +80,10 @@ impl LinkScheme for Config {
     }
 
     fn frames(&self) -> &'static dyn HeaderFormat {
-        headers_of::<crate::queue_frame::Frame>()
+        match self.queues {
+            Queues::Physical(_) => headers_of::<Frame>(),
+            Queues::Ideal => headers_of::<FlowFrame>(),
+        }
     }
 
     fn check(&self) -> Result<(), Problem> {

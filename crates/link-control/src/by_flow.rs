@@ -1,5 +1,5 @@
-use node::FlowMap;
 use node::link::{Cause, LinkCx};
+use node::{FlowMap, Walk};
 use units::{FlowId, PortId};
 
 use node::flow_queues::FlowQueues;
@@ -39,6 +39,11 @@ impl<T: Default> ByFlow<T> {
     #[inline]
     pub fn of(&self, flow: FlowId) -> Option<&T> {
         self.flows.slot(flow).and_then(|slot| self.flows.get(slot)).map(|(_, noted)| noted)
+    }
+
+    /// Goes over which flows have queues, and over the data of each.
+    pub fn walk(&mut self, walk: &mut Walk, mut each: impl FnMut(&mut Walk, &T)) {
+        self.flows.walk(walk, |walk, _, noted| each(walk, noted));
     }
 
     /// Frees the queue of a flow if it is empty and not paused.

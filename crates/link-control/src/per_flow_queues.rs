@@ -10,14 +10,14 @@
 //! what they pause and not in when. Deliberately absent: a limit of the number of queues, which makes this an ideal.
 
 use node::link::{Cause, Dequeued, LinkCx, NicControl, QueueDiscipline, QueueView};
-use node::pool::{PacketId, Slot};
-use node::{Packet, Port};
+use node::pool::{PacketId, Pool, Slot};
+use node::{Packet, Port, Walk};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, FlowId, HostId, PortId, Problem, SwitchId};
 
 use crate::by_flow::ByFlow;
-use crate::queue_frame::{Frame, Name, NicPart};
+use crate::queue_frame::{FlowFrame, Frame, Name, NicPart};
 use contract::link_control::{LinkScheme, LinkView, Shares};
 use contract::{About, Compared, HeaderFormat, headers_of};
 use node::flow_queues::{FlowQueues, HELD_CLASSES, Order, Taken, push_control};
@@ -57,7 +57,7 @@ impl LinkScheme for Config {
     }
 
     fn frames(&self) -> &'static dyn HeaderFormat {
-        headers_of::<Frame>()
+        headers_of::<FlowFrame>()
     }
 
     fn check(&self) -> Result<(), Problem> {
@@ -234,6 +234,18 @@ impl QueueDiscipline for SwitchPart {
 
     fn holds_back(&self, slot: &Slot, _: Cause) -> Option<Cause> {
         Some(Cause::Flow(slot.packet.flow))
+    }
+
+    fn walk(&mut self, walk: &mut Walk, pool: &mut Pool) {
+        for Egress { queues, flows } in &mut self.ports {
+            queues.walk(walk, pool);
+            flows.walk(walk, |walk, told| {
+                walk.same(told.len());
+                told.iter().for_each(|told| walk.same((told.port, told.epoch)));
+            });
+        }
+        walk.same(&self.epochs[..]);
+        walk.counts([&mut self.pauses, &mut self.resumes]);
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {

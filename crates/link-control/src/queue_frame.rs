@@ -1,11 +1,12 @@
 //! Frames that pause and resume single queues of a neighbour, and how a NIC obeys them.
 
 use std::collections::BTreeSet;
+use std::fmt;
 
 use node::layout::{BOOL, Bits, Field, Layout, Message};
 use node::link::Cause;
 use node::wire::{Malformed, Reader, Writer};
-use node::{Header, NicControl, Packet};
+use node::{Header, NicControl, Packet, Walk};
 use units::{FlowId, HostId, Time, mix};
 
 use node::flow_queues::HELD_CLASSES;
@@ -78,6 +79,46 @@ const LAYOUT: &[Message] = &[Message::new(
     &[Field::number("queue", Bits::u32(0)), Field::new("pause", Bits::u8(4), BOOL)],
 )];
 
+/// The same, where each flow has a queue of its own: a frame names a flow.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FlowFrame(Frame);
+
+impl fmt::Debug for FlowFrame {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(to)
+    }
+}
+
+impl Header for FlowFrame {
+    type Packed = [u32; 2];
+
+    const LAYOUT: Layout = Frame::LAYOUT;
+
+    fn pack(self) -> [u32; 2] {
+        self.0.pack()
+    }
+
+    fn unpack(packed: [u32; 2]) -> FlowFrame {
+        FlowFrame(Frame::unpack(packed))
+    }
+
+    fn emit(self, to: &mut Writer<'_>) {
+        self.0.emit(to);
+    }
+
+    fn parse(from: &mut Reader<'_>) -> Result<FlowFrame, Malformed> {
+        Frame::parse(from).map(FlowFrame)
+    }
+
+    fn walk(self, _: FlowId, walk: &mut Walk) -> FlowFrame {
+        let Frame { queue, pause } = self.0;
+        walk.same(pause);
+        let mut flow = FlowId(queue);
+        walk.flow(&mut flow);
+        FlowFrame(Frame { queue: flow.0, pause })
+    }
+}
+
 /// A NIC with a queue a flow that pauses flows one by one.
 pub(crate) struct NicPart {
     name: Name,
@@ -137,6 +178,19 @@ impl NicControl for NicPart {
 
     fn epoch(&self) -> u32 {
         self.epoch
+    }
+
+    fn walk(&mut self, walk: &mut Walk) {
+        walk.same(self.paused.len());
+        match self.name {
+            Name::Number { .. } => self.paused.iter().for_each(|queue| walk.same(queue)),
+            Name::Flow => {
+                let mut flows: Vec<FlowId> = self.paused.iter().map(|&flow| FlowId(flow)).collect();
+                flows.iter_mut().for_each(|flow| walk.flow(flow));
+                self.paused = flows.into_iter().map(|flow| flow.0).collect();
+            }
+        }
+        walk.turn("epoch", &mut self.epoch);
     }
 
     #[inline]

@@ -80,9 +80,32 @@ impl<T> FlowMap<T> {
             }
         }
         if renamed {
-            let named = |(slot, of): (u32, &Option<(FlowId, T)>)| of.as_ref().map(|of| (of.0, slot));
-            self.by_flow = (0..).zip(&self.slots).filter_map(named).collect();
+            self.find_again();
         }
+    }
+
+    /// Goes over the state of each flow, in the order of their numbers: for those to whom it makes no difference in
+    /// which slots flows are. Which slots are reused may repeat only after several rounds of the same flows.
+    pub fn walk_flows(&mut self, walk: &mut Walk, mut each: impl FnMut(&mut Walk, FlowId, &mut T)) {
+        let mut flows: Vec<&mut (FlowId, T)> = self.slots.iter_mut().flatten().collect();
+        flows.sort_unstable_by_key(|of| of.0);
+        walk.same(flows.len());
+        let mut renamed = false;
+        for (flow, state) in flows {
+            let was = *flow;
+            walk.flow(flow);
+            renamed |= *flow != was;
+            each(walk, *flow, state);
+        }
+        if renamed {
+            self.find_again();
+        }
+    }
+
+    /// Flows have got other names.
+    fn find_again(&mut self) {
+        let named = |(slot, of): (u32, &Option<(FlowId, T)>)| of.as_ref().map(|of| (of.0, slot));
+        self.by_flow = (0..).zip(&self.slots).filter_map(named).collect();
     }
 
     /// Number of live flows.

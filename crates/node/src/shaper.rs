@@ -1,6 +1,6 @@
 use units::Time;
 
-use crate::Packet;
+use crate::{Packet, Walk};
 
 /// A rate limiter of a hypervisor, between a host's endpoints and its NIC.
 ///
@@ -23,6 +23,11 @@ pub trait Shaper: Send {
 
     /// The time named by [`Shaper::poll_at`] has come. May also be called early.
     fn wake(&mut self, now: Time);
+
+    /// Goes over its state, so that a run whose state recurs may be moved ahead.
+    fn walk(&mut self, walk: &mut Walk) {
+        walk.refuse("hosts have rate limiters that do not say what of their state moves");
+    }
 
     /// Counters for the result, by name.
     fn counters(&self) -> Vec<(&'static str, u64)>;

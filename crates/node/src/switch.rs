@@ -48,6 +48,11 @@ pub trait Stages: Send {
     /// The time named by [`Stages::poll_at`] has come.
     fn wake(&mut self, _now: Time) {}
 
+    /// Goes over its state, so that a run whose state recurs may be moved ahead.
+    fn walk(&mut self, walk: &mut Walk) {
+        walk.refuse("switches have stages that do not say what of their state moves");
+    }
+
     /// Counters by tag, for the result.
     fn tag_stats(&self) -> BTreeMap<u32, TagStats> {
         BTreeMap::new()
@@ -292,7 +297,9 @@ impl Switch {
         if let Some(kept) = &mut self.kept {
             walk.counts(&mut kept.overflow_packets);
         }
-        walk.refuse_if(self.stages.is_some(), "switches have Augmented Queues or other stages");
+        if let Some(stages) = &mut self.stages {
+            stages.walk(walk);
+        }
         walk.refuse_if(self.losses.as_ref().is_some_and(|losses| !losses.is_empty()), "a probe is to hear of losses");
         if let Some(control) = &mut self.flow_control {
             control.walk(walk, pool);

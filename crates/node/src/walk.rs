@@ -6,7 +6,7 @@
 //!
 //! Every piece of state has a `walk`, which names each of its values by what becomes of it in a period:
 //!
-//! - [`Walk::same`]: it must be what it was.
+//! - [`Walk::same`], [`Walk::same_of`]: it must be what it was.
 //! - [`Walk::time`]: it moves with the clock. If it stands still instead, it is an appointment, before which the
 //!   skipping must end.
 //! - [`Walk::expired`]: a time that matters only while it lies ahead.
@@ -14,8 +14,10 @@
 //! - [`Walk::outside`]: a time that is set from outside, and never moves.
 //! - [`Walk::sequence`]: how far a flow has come. All positions of a flow must move by the same number of bytes.
 //! - [`Walk::passed`]: a position that matters only until the flow has come past it.
+//! - [`Walk::unused`]: a number that moves as long as nobody uses it.
 //! - [`Walk::turn`]: a number whose distance from others of its name alone matters.
 //! - [`Walk::flow`]: which flow it is. Another may stand in its place: see below.
+//! - [`Walk::numbered`]: another must not stand in its place.
 //! - [`Walk::told`], [`Walk::rank_acts`]: what follows the beginnings and ends of flows.
 //! - [`Walk::count`]: a counter for the results, which nothing depends on.
 //!
@@ -51,15 +53,20 @@ pub use values::{Number, Plain};
 pub struct Walk {
     now: Time,
     task: Task,
-    /// By transport: how its headers are gone over.
+    /// By transport: how its headers are gone over; and at the end, how frames between neighbours are.
     headers: Arc<[HeaderWalk]>,
     /// The node that is gone over now: turns of one name at different nodes have nothing to do with each other.
     node: u32,
+    /// The same for a port of it, from 1 on; 0 for the node as a whole.
+    port: u32,
     refusal: Option<String>,
 }
 
 /// By flow: its new name.
 pub type Renamed = FxHashMap<FlowId, FlowId>;
+
+/// From this bit on, a port stands in the number of its node. So many nodes with several ports there are not.
+const PORT: u32 = 25;
 
 /// How the headers of a transport's packets are gone over.
 pub type HeaderWalk = fn(&mut Packet, &mut Walk);
@@ -82,11 +89,17 @@ pub struct Notes {
     counts: Vec<u64>,
     /// Counters of single flows.
     counts_of: Vec<(FlowId, u64)>,
+    /// Where the number of a flow makes a difference, so that no other flow can take its place.
+    numbered: Option<Differs>,
 }
 
 /// What becomes of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
+    /// A value that must be the same, by its name.
+    Same(&'static str),
+    /// A value that must be the same if it was used, by how often it was.
+    Unused(u64),
     Time,
     Past,
     Outside,
@@ -104,23 +117,24 @@ enum Kind {
 }
 
 impl Walk {
-    /// A walk that notes every value at the time `now`. `headers` has one entry for each transport.
+    /// A walk that notes every value at the time `now`. `headers` has one entry for each transport, and one for frames
+    /// between neighbours.
     pub fn note(now: Time, headers: Arc<[HeaderWalk]>) -> Walk {
         let (parts, same, moving, counts) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        let notes = Notes { now, parts, same, moving, counts, counts_of: Vec::new() };
-        Walk { now, task: Task::Note(notes), headers, node: 0, refusal: None }
+        let notes = Notes { now, parts, same, moving, counts, counts_of: Vec::new(), numbered: None };
+        Walk { now, task: Task::Note(notes), headers, node: 0, port: 0, refusal: None }
     }
 
     /// A walk that moves a state ahead by so many periods. The state must be the one whose notes were compared last,
     /// at the time `now`. Flows get these `names`; those that have none keep theirs.
     pub fn ahead(now: Time, headers: Arc<[HeaderWalk]>, moves: Arc<Moves>, names: Arc<Renamed>, times: u64) -> Walk {
         let task = Task::Ahead { moves, names, times, place: 0, count: 0, count_of: 0 };
-        Walk { now, task, headers, node: 0, refusal: None }
+        Walk { now, task, headers, node: 0, port: 0, refusal: None }
     }
 
     /// A walk that moves a state ahead though it has not recurred, at the time `now`: see [`Steady`].
     pub fn shift(now: Time, headers: Arc<[HeaderWalk]>, amounts: Arc<Amounts>) -> Walk {
-        Walk { now, task: Task::Shift { amounts, count: 0, count_of: 0 }, headers, node: 0, refusal: None }
+        Walk { now, task: Task::Shift { amounts, count: 0, count_of: 0 }, headers, node: 0, port: 0, refusal: None }
     }
 
     /// How many values of links and nodes have been noted: it does not depend on how the network is divided among
@@ -159,10 +173,16 @@ impl Walk {
 
     /// A part of the state of a node begins.
     pub fn part(&mut self, name: &'static str, node: u32) {
-        self.node = node;
+        (self.node, self.port) = (node, 0);
         if let Task::Note(notes) = &mut self.task {
             notes.parts.push((name, node, notes.same.len(), notes.moving.len()));
         }
+    }
+
+    /// What follows is of one port of the node, or of the whole node again: turns of one name at different ports have
+    /// nothing to do with each other.
+    pub fn port(&mut self, port: Option<u32>) {
+        self.port = port.map_or(0, |port| port + 1);
     }
 
     /// Says why the state can't be moved ahead. The first reason counts.
@@ -254,7 +274,7 @@ impl Walk {
     #[inline]
     pub fn turn<N: Number>(&mut self, name: &'static str, turn: &mut N) {
         let mut number = turn.get();
-        self.moving(Kind::Turn(self.node, name), &mut number);
+        self.moving(Kind::Turn(self.node ^ self.port << PORT, name), &mut number);
         turn.set(number);
     }
 
@@ -270,12 +290,36 @@ impl Walk {
         }
     }
 
+    /// What follows depends on the numbers of flows, in the way that `what` says: no flow can take another's place.
+    pub fn numbered(&mut self, what: &'static str) {
+        if let Task::Note(notes) = &mut self.task {
+            let differs = notes.differs(None, None, what);
+            notes.numbered.get_or_insert(differs);
+        }
+    }
+
     /// A value of a flow that does not matter as long as the flow goes on, but that another flow in its place must
     /// have, too.
     #[inline]
     pub fn inherited(&mut self, flow: FlowId, value: u64) {
         let mut stays = value;
         self.moving(Kind::Inherited(flow), &mut stays);
+    }
+
+    /// A number that may move freely as long as nobody uses it: `used` counts how often somebody has. It moves modulo
+    /// a power of two; who has fewer bits than 64 takes the low ones.
+    #[inline]
+    pub fn unused<N: Number>(&mut self, number: &mut N, used: u64) {
+        let mut value = number.get();
+        self.moving(Kind::Unused(used), &mut value);
+        number.set(value);
+    }
+
+    /// A value that must be what it was a period ago, and that has a name of its own where it is not.
+    #[inline]
+    pub fn same_of(&mut self, what: &'static str, value: u64) {
+        let mut stays = value;
+        self.moving(Kind::Same(what), &mut stays);
     }
 
     /// A value that changes only when flows begin or end. Who repeats these sets it.
@@ -364,15 +408,18 @@ impl Walk {
             self.flow(&mut packet.flow);
         }
         self.same((packet.src.0, packet.dst.0, packet.label));
-        self.same((packet.virtual_delay_ns, packet.wire_bytes, packet.payload_bytes, packet.class));
-        self.same((packet.flags, packet.transport, packet.hops));
-        if packet.has(crate::packet::flags::LINK_FRAME) {
-            return self.same(packet.words());
+        self.same((packet.wire_bytes, packet.payload_bytes, packet.class));
+        match packet.tags() {
+            [0, 0] => self.same(packet.virtual_delay_ns),
+            _ => self.same_of("how long a packet waited in Augmented Queues", packet.virtual_delay_ns.into()),
         }
+        self.same((packet.flags, packet.transport, packet.hops));
         if packet.has(crate::packet::flags::TELEMETRY) {
             self.refuse("packets gather telemetry, which has counters of switches in it");
         }
-        let walk = self.headers[usize::from(packet.transport)];
+        let frame = packet.has(crate::packet::flags::LINK_FRAME);
+        let walk = if frame { self.headers.len() - 1 } else { usize::from(packet.transport) };
+        let walk = self.headers[walk];
         walk(packet, self);
     }
 
@@ -393,7 +440,13 @@ impl Walk {
             Task::Shift { amounts, .. } => {
                 let by = match kind {
                     Kind::Time | Kind::Past => amounts.time.ps(),
-                    Kind::Outside | Kind::Flow | Kind::Told | Kind::RankActs | Kind::Inherited(_) => 0,
+                    Kind::Same(_)
+                    | Kind::Unused(_)
+                    | Kind::Outside
+                    | Kind::Flow
+                    | Kind::Told
+                    | Kind::RankActs
+                    | Kind::Inherited(_) => 0,
                     Kind::Sequence(flow, unit) => amounts.flows.get(&flow).map_or(0, |bytes| bytes / unit),
                     Kind::Turn(node, name) => amounts.turns.get(&(node, name)).copied().unwrap_or(0),
                 };
@@ -407,6 +460,11 @@ impl Walk {
 pub fn walk_header<H: Header>(packet: &mut Packet, walk: &mut Walk) {
     let header = packet.header::<H>().walk(packet.flow, walk);
     packet.set_header(header);
+}
+
+/// Goes over a header of any type, in which nothing may change.
+pub fn walk_words(packet: &mut Packet, walk: &mut Walk) {
+    walk.same(packet.words());
 }
 
 impl Notes {

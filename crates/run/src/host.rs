@@ -664,9 +664,11 @@ impl Host {
         match &mut self.nic {
             Link::Open => {}
             Link::Controlled(nic) => nic.walk(walk),
-            Link::Several(_) => walk.refuse("hosts have several links"),
+            Link::Several(homes) => homes.walk(walk),
         }
-        walk.refuse_if(self.shaper.is_some(), "hosts have rate limiters");
+        if let Some(shaper) = &mut self.shaper {
+            shaper.walk(walk);
+        }
         walk.refuse_if(self.receive_limit.is_some(), "hosts take packets in more slowly than they come");
         walk.refuse_if(self.outside.is_some(), "a host is attached to something outside");
         for slot in &mut self.transports {

@@ -1,3 +1,6 @@
+use node::Walk;
+use units::FlowId;
+
 /// A set of packet numbers that grows on demand.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Bits {
@@ -24,6 +27,22 @@ impl Bits {
             self.first_missing = self.next_missing(number);
         }
         true
+    }
+
+    /// Goes over the set of the packets of a flow that have come, full ones of so many bytes. Who has holes refuses:
+    /// what is missing does not move with the flow.
+    pub fn walk(&mut self, walk: &mut Walk, flow: FlowId, packet_bytes: u64) {
+        walk.refuse_if(self.count != self.first_missing, "packets of a flow are missing, for good or for now");
+        let mut first_missing = u64::from(self.first_missing);
+        walk.sequence(flow, packet_bytes, &mut first_missing);
+        let first_missing = first_missing as u32;
+        if first_missing != self.first_missing {
+            let (words, bits) = (first_missing as usize / 64, first_missing % 64);
+            self.words.clear();
+            self.words.resize(words, u64::MAX);
+            self.words.push((1 << bits) - 1);
+            (self.count, self.first_missing) = (first_missing, first_missing);
+        }
     }
 
     /// The smallest number from `number` on that is not in the set.

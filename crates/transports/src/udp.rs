@@ -9,10 +9,10 @@ use std::collections::VecDeque;
 
 use node::layout::{self, Field, Layout, Message};
 use node::wire::{Malformed, Reader, Writer};
-use node::{Balancing, Cx, Endpoint, Event, FlowMap, Input, Packet, PollAt, Site, Timers};
+use node::{Balancing, Cx, Endpoint, Event, FlowMap, Input, Packet, PollAt, Site, Timers, Walk};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use units::{Duration, HostId, PerByte, Problem, Rate};
+use units::{Duration, FlowId, HostId, PerByte, Problem, Rate};
 
 use crate::bits::Bits;
 use contract::{
@@ -147,6 +147,17 @@ impl node::Header for Header {
         Ok(Header::unpack([from.u64()?, from.u64()?]))
     }
 
+    fn walk(mut self, flow: FlowId, walk: &mut Walk) -> Header {
+        match &mut self {
+            Header::Data(Data { message_bytes, offset }) => {
+                walk.same(*message_bytes);
+                walk.sequence(flow, 1, offset);
+            }
+            Header::Answer => walk.same(0u64),
+        }
+        self
+    }
+
     fn payload_offset(self) -> u64 {
         if let Header::Data(data) = self { data.offset } else { 0 }
     }
@@ -239,6 +250,29 @@ impl Endpoint for Udp {
 
     fn poll_at(&self) -> PollAt {
         self.pacing.next().into_iter().chain(self.giving_up.next()).min().into()
+    }
+
+    fn walk(&mut self, walk: &mut Walk) {
+        let payload = u64::from(self.site.payload_max());
+        self.sending.walk(walk, |walk, flow, Sending { dst, bytes, next, packets }| {
+            walk.same((*dst, *bytes));
+            walk.sequence(flow, 1, next);
+            walk.counted_of(flow, packets);
+        });
+        self.receiving.walk_flows(walk, |walk, flow, Receiving { missing_bytes, packets }| {
+            // How long the message is.
+            walk.same(*missing_bytes + u64::from(packets.count) * payload);
+            let before = packets.count;
+            packets.walk(walk, flow, payload);
+            *missing_bytes -= u64::from(packets.count - before) * payload;
+        });
+        walk.same(self.due.len());
+        self.due.iter().for_each(|slot| walk.same(slot));
+        self.pacing.walk(walk);
+        self.giving_up.walk(walk);
+        walk.same(self.answers.len());
+        self.answers.iter_mut().for_each(|answer| walk.packet(answer));
+        walk.count(&mut self.failed);
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {

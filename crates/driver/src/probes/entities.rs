@@ -71,7 +71,20 @@ impl Probe for EntityProbe {
     }
 
     fn walk(&mut self, walk: &mut Walk) {
-        walk.refuse("entities are watched");
+        walk.same(self.samples.len());
+        self.now.iter_mut().for_each(|Arrived { delivered, received }| walk.counts([delivered, received]));
+        for waits in self.waits.iter_mut().flatten() {
+            let recorded: Vec<(u64, u64)> =
+                waits.iter_recorded().map(|of| (of.value_iterated_to(), of.count_at_value())).collect();
+            walk.same(recorded.len());
+            for (value, mut count) in recorded {
+                walk.same(value);
+                let more = walk.counted(&mut count);
+                if more > 0 {
+                    waits.record_n(waits.lowest_equivalent(value), more).expect("this value was recorded before");
+                }
+            }
+        }
     }
 
     #[inline]

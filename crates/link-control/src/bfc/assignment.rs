@@ -1,5 +1,6 @@
 //! The assignment of flows to the physical queues of a port.
 
+use node::Walk;
 use rustc_hash::FxHashMap;
 use units::{Duration, Stream, Time};
 
@@ -97,6 +98,25 @@ impl Assignment {
     /// Resumes all queues.
     pub fn resume_all(&mut self) {
         self.paused = 0;
+    }
+
+    /// Goes over its state. Flows at this port keep their queues for one of these times after their last packets.
+    pub fn walk(&mut self, walk: &mut Walk, sticky: &[Duration]) {
+        // A flow's virtual id is a hash of its number, and ids of other flows may meet in other ways.
+        walk.numbered("what virtual ids flows have");
+        walk.same((self.busy as u64, (self.busy >> 64) as u64, self.paused as u64, (self.paused >> 64) as u64));
+        walk.same((self.turn, &self.owners[..], self.flows.len()));
+        let mut flows: Vec<(&u16, &mut Entry)> = self.flows.iter_mut().collect();
+        flows.sort_unstable_by_key(|of| *of.0);
+        for (vfid, Entry { queue, packets, seen }) in flows {
+            walk.same((*vfid, *queue, *packets));
+            // While it has packets here, nobody asks when it was seen.
+            for &sticky in sticky.iter().filter(|_| *packets == 0) {
+                walk.expired(&mut (*seen + sticky + Duration::from_ps(1)));
+            }
+            walk.past(seen);
+        }
+        walk.counts([&mut self.alone, &mut self.shared]);
     }
 
     /// The queue for a flow that has none.

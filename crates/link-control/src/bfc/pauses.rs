@@ -1,5 +1,6 @@
 //! The pause counters: how many packets here are counted against each upstream queue.
 
+use node::Walk;
 use node::link::{Cause, LinkCx};
 use node::pool::{PacketId, Slot};
 use rustc_hash::FxHashMap;
@@ -110,6 +111,29 @@ impl Pauses {
                 cx.send(PortId(u32::from(port)), Frame { queue, pause: false });
             }
         }
+    }
+
+    /// Goes over its state.
+    pub fn walk(&mut self, walk: &mut Walk) {
+        for (upstream, by_flow) in self.upstream.iter_mut().zip(&self.hosts_by_flow) {
+            let names_flows = *by_flow || self.name == Name::Flow;
+            #[expect(clippy::disallowed_methods, reason = "they are put in order")]
+            let mut counts: Vec<(u32, Count)> = upstream.counts.drain().collect();
+            counts.sort_unstable_by_key(|of| of.0);
+            walk.same((upstream.epoch, counts.len()));
+            for (queue, Count { packets, told }) in &mut counts {
+                walk.same((*packets, *told));
+                if names_flows {
+                    let mut flow = FlowId(*queue);
+                    walk.flow(&mut flow);
+                    *queue = flow.0;
+                } else {
+                    walk.same(*queue);
+                }
+            }
+            upstream.counts.extend(counts);
+        }
+        walk.counts([&mut self.pauses, &mut self.resumes]);
     }
 
     /// The link at `port` has gone down or come up: no queue at its other end is paused any more.

@@ -2,8 +2,8 @@
 
 use fabric::Tier;
 use node::link::{Cause, Dequeued, LinkCx, QueueDiscipline, QueueView};
-use node::pool::{PacketId, Slot};
-use node::{Packet, Port};
+use node::pool::{PacketId, Pool, Slot};
+use node::{Packet, Port, Walk};
 use units::{Duration, PortId, SwitchId};
 
 use super::assignment::Assignment;
@@ -165,6 +165,22 @@ impl QueueDiscipline for SwitchPart {
 
     fn holds_back(&self, slot: &Slot, _: Cause) -> Option<Cause> {
         self.pauses.holds_back(slot)
+    }
+
+    fn walk(&mut self, walk: &mut Walk, pool: &mut Pool) {
+        for (Egress { queues, flows }, own) in self.ports.iter_mut().zip(&self.sticky) {
+            queues.walk(walk, pool);
+            match flows {
+                Flows::Physical(assignment) => {
+                    let mut sticky: Vec<Duration> = self.sticky.iter().map(|of| *of.max(own)).collect();
+                    sticky.sort_unstable();
+                    sticky.dedup();
+                    assignment.walk(walk, &sticky);
+                }
+                Flows::Ideal(flows) => flows.walk(walk, |_, ()| {}),
+            }
+        }
+        self.pauses.walk(walk);
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {

@@ -1,7 +1,8 @@
 //! The counters of one port, for packets that it sends and for packets that it receives.
 
-use node::Packet;
 use node::packet::{CLASSES, flags};
+
+use node::{Packet, Walk};
 
 use super::frame::{COUNT, Frame};
 
@@ -47,8 +48,11 @@ struct Sender {
     consumed: u16,
     /// The credits freed, by the receiver's last update (CF).
     freed: u16,
-    /// The part of `consumed` that the receiver has been told.
+    /// The part of `consumed` that the receiver has been told, now and before it was last told.
     told: u16,
+    before: u16,
+    /// How often it has had too few credits for a full-size packet, so that it mattered what was told.
+    short: u32,
 }
 
 /// The receiving end.
@@ -56,8 +60,9 @@ struct Sender {
 struct Receiver {
     /// Credits freed (CF).
     freed: u16,
-    /// Of these, what the sender was told.
+    /// Of these, what the sender was told, now and before it was last told.
     told: u16,
+    before: u16,
     /// Credits of packets that have arrived, and of packets that are known to be lost.
     seen: u16,
     /// Credits of packets that are still here.
@@ -109,9 +114,11 @@ impl Channels {
         let given = self.credits[0];
         let many = (given / 2).min(given.saturating_sub(self.params.full_packet) + 1);
         let left = given.saturating_sub(since(sender.consumed, sender.freed));
-        let due = left < self.params.full_packet && since(sender.consumed, sender.told) >= many;
+        let short = left < self.params.full_packet;
+        sender.short = sender.short.wrapping_add(u32::from(short));
+        let due = short && since(sender.consumed, sender.told) >= many;
         let message = due.then(|| {
-            sender.told = sender.consumed;
+            (sender.before, sender.told) = (sender.told, sender.consumed);
             Frame::Consumed { vc, count: sender.consumed }
         });
         (u16::from(vc) + 1, message)
@@ -158,17 +165,47 @@ impl Channels {
         }
     }
 
+    /// A message that was just due, as a packet. Its label says by how much its counters have grown since the message
+    /// before, which nobody on the link reads: see [`Channels::walk`].
+    pub fn packet(&self, message: Frame) -> Packet {
+        let [one, other] = match message {
+            Frame::Freed { vcs, .. } => vcs.map(|vc| self.into[usize::from(vc)]).map(|of| since(of.told, of.before)),
+            Frame::Consumed { vc, .. } => [since(self.out[usize::from(vc)].told, self.out[usize::from(vc)].before), 0],
+        };
+        let mut packet = message.packet();
+        packet.label = u64::from(one) << 16 | u64::from(other);
+        packet
+    }
+
+    /// Goes over its state. Counters matter only by their distances: if all of a channel, at both ends of a link and in
+    /// messages between them, went round by as much more, nothing would be otherwise. So they stay where they are when
+    /// a state is moved ahead. What has been sent and has not come is given by the packets on the link, and what the
+    /// last message said by the growth that each message between has in its label.
+    pub fn walk(&mut self, walk: &mut Walk) {
+        walk.same(self.up);
+        for Sender { consumed, freed, told, short, .. } in &mut self.out {
+            walk.same(since(*consumed, *freed));
+            let mut untold = since(*consumed, *told);
+            walk.unused(&mut untold, u64::from(*short));
+            *told = since(*consumed, untold & COUNT);
+        }
+        for &Receiver { freed, told, seen, held, .. } in &self.into {
+            walk.same((since(freed, told), since(seen, freed), held));
+        }
+        walk.count(&mut self.lost_credits);
+    }
+
     /// The link has gone down or come up. A sender has no credits until an update arrives. Packets that came before and
     /// are still here reduce them. Returns what is to be told.
     pub fn reset(&mut self, up: bool) -> Vec<Frame> {
         self.up = up;
         let [given, gives] = self.credits;
         for sender in &mut self.out {
-            *sender = Sender { consumed: given, freed: 0, told: given };
+            *sender = Sender { consumed: given, freed: 0, told: given, before: given, ..*sender };
         }
         for receiver in &mut self.into {
             let free = gives.saturating_sub(receiver.held);
-            *receiver = Receiver { freed: free, told: free, seen: gives, held: receiver.held };
+            *receiver = Receiver { freed: free, told: free, before: free, seen: gives, held: receiver.held };
         }
         let told = |vc: usize| Frame::Freed { vcs: [vc as u8; 2], counts: [self.into[vc].freed; 2] };
         if up { (0..self.into.len()).map(told).collect() } else { Vec::new() }
@@ -187,7 +224,10 @@ impl Channels {
         let others = (0..self.into.len()).filter(|&other| other != vc && untold(&self.into[other]) > 0);
         let other = others.max_by_key(|&other| untold(&self.into[other])).unwrap_or(vc);
         let both = [vc, other];
-        both.iter().for_each(|&vc| self.into[vc].told = self.into[vc].freed);
+        for vc in [Some(vc), (other != vc).then_some(other)].into_iter().flatten() {
+            let receiver = &mut self.into[vc];
+            (receiver.before, receiver.told) = (receiver.told, receiver.freed);
+        }
         Some(Frame::Freed { vcs: both.map(|vc| vc as u8), counts: both.map(|vc| self.into[vc].freed) })
     }
 }

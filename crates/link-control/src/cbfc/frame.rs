@@ -2,7 +2,8 @@
 
 use node::layout::{Bits, Field, Layout, Message};
 use node::wire::{Malformed, Reader, Writer};
-use node::{Header, Packet};
+use node::{Header, Packet, Walk};
+use units::FlowId;
 
 use node::link::{ordered_frame, sized_frame};
 
@@ -82,6 +83,15 @@ impl Header for Frame {
             FREED => Frame::Freed { vcs: [vc, other], counts: [count, other_count] },
             _ => Frame::Consumed { vc, count },
         }
+    }
+
+    /// Counters are not gone over: see `Channels::walk`.
+    fn walk(self, _: FlowId, walk: &mut Walk) -> Frame {
+        match self {
+            Frame::Freed { vcs, .. } => walk.same((0u8, vcs)),
+            Frame::Consumed { vc, .. } => walk.same((1u8, vc)),
+        }
+        self
     }
 
     /// The type, and 20 bits a counter: the fields of UE's messages, without the characters of the coding around them.

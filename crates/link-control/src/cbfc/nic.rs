@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use node::{NicControl, Packet};
+use node::{NicControl, Packet, Walk};
 use units::Time;
 
 use super::channels::Channels;
@@ -22,7 +22,7 @@ impl NicPart {
     }
 
     fn say(&mut self, message: Option<Frame>) {
-        self.messages.extend(message.map(Frame::packet));
+        self.messages.extend(message.map(|message| self.channels.packet(message)));
     }
 }
 
@@ -35,7 +35,8 @@ impl NicControl for NicPart {
     }
 
     fn reset(&mut self, up: bool) {
-        self.messages = self.channels.reset(up).into_iter().map(Frame::packet).collect();
+        let messages = self.channels.reset(up);
+        self.messages = messages.into_iter().map(|message| self.channels.packet(message)).collect();
     }
 
     fn paused_classes(&self) -> u8 {
@@ -63,6 +64,13 @@ impl NicControl for NicPart {
     fn taken(&mut self, packet: &Packet, mark: u16) {
         let message = self.channels.freed(mark, packet);
         self.say(message);
+    }
+
+    fn walk(&mut self, walk: &mut Walk) {
+        self.channels.walk(walk);
+        walk.same(self.messages.len());
+        self.messages.iter_mut().for_each(|message| walk.packet(message));
+        walk.turn("epoch", &mut self.epoch);
     }
 
     fn says(&mut self) -> Option<Packet> {

@@ -2,8 +2,8 @@
 
 use node::link::{Admission, Cause, Dequeued, LinkCx, QueueDiscipline, QueueView};
 use node::packet::CLASSES;
-use node::pool::{PacketId, Slot};
-use node::{Packet, Port};
+use node::pool::{PacketId, Pool, Slot};
+use node::{Packet, Port, Walk};
 use units::PortId;
 
 use super::channels::Channels;
@@ -30,7 +30,7 @@ impl SwitchPart {
     fn say(&mut self, cx: &mut LinkCx<'_>, port: PortId, message: Option<Frame>) {
         if let Some(message) = message {
             self.updates += 1;
-            cx.send_packet(port, message.packet());
+            cx.send_packet(port, self.channels[port.index()].packet(message));
         }
     }
 
@@ -129,6 +129,12 @@ impl QueueDiscipline for SwitchPart {
 
     fn holds_back(&self, slot: &Slot, _: Cause) -> Option<Cause> {
         slot.transit.queue.checked_sub(1).map(|vc| Cause::Queue(u32::from(vc)))
+    }
+
+    fn walk(&mut self, walk: &mut Walk, _: &mut Pool) {
+        self.channels.iter_mut().for_each(|channels| channels.walk(walk));
+        walk.same(self.used_bytes);
+        walk.count(&mut self.updates);
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {

@@ -1,8 +1,8 @@
 //! Congestion isolation in a switch.
 
 use node::link::{Cause, Dequeued, LinkCx, QueueDiscipline, QueueView};
-use node::pool::{PacketId, Slot};
-use node::{Packet, Port};
+use node::pool::{PacketId, Pool, Slot};
+use node::{Packet, Port, Walk};
 use rustc_hash::FxHashMap;
 use units::{Duration, FlowId, PortId, SwitchId, Time};
 
@@ -181,6 +181,29 @@ impl QueueDiscipline for SwitchPart {
 
     fn holds_back(&self, slot: &Slot, _: Cause) -> Option<Cause> {
         self.ingress.holds_back(slot.transit.queue as u8)
+    }
+
+    fn walk(&mut self, walk: &mut Walk, _: &mut Pool) {
+        // An entry is repeated to a neighbour only when more than half its time has passed.
+        let silence = self.age / 2 + Duration::from_ps(1);
+        for table in &mut self.tables {
+            #[expect(clippy::disallowed_methods, reason = "they are put in order")]
+            let mut entries: Vec<(FlowId, Entry)> = table.drain().collect();
+            entries.sort_unstable_by_key(|of| of.0);
+            walk.same(entries.len());
+            for (flow, Entry { waiting, until, told }) in &mut entries {
+                walk.flow(flow);
+                walk.same((*waiting, told.map(|told| told.0)));
+                walk.expired(until);
+                if let Some((_, at)) = told {
+                    walk.expired(&mut (*at + silence));
+                    walk.past(at);
+                }
+            }
+            table.extend(entries);
+        }
+        self.ingress.walk(walk);
+        walk.counts([&mut self.isolated, &mut self.messages]);
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use node::Walk;
 use node::pool::{Fifo, PacketId, Pool};
 use units::{Duration, PortId, Time};
 
@@ -62,6 +63,14 @@ impl Queue {
 
     pub fn serves(&self, root: RootId) -> bool {
         self.roots().any(|other| other == root)
+    }
+
+    /// Goes over its state, packets included, but for order marks.
+    fn walk(&mut self, walk: &mut Walk, pool: &mut Pool) {
+        self.packets.walk(walk, pool);
+        walk.same((self.bytes, &self.by_ingress[..], self.distance, self.open, self.in_turn));
+        walk.same(self.sets.len());
+        self.sets.iter().for_each(|set| walk.same(&set[..]));
     }
 }
 
@@ -430,6 +439,46 @@ impl Egress {
     #[inline]
     pub fn nomination_bytes(&self) -> u32 {
         self.floor_bytes.map_or(self.pause_bytes, |floor| floor.saturating_add(self.pause_bytes))
+    }
+
+    /// Goes over its state, packets included.
+    pub fn walk(&mut self, walk: &mut Walk, pool: &mut Pool) {
+        walk.same((self.output_bytes, self.floor_bytes, self.claim.as_ref().map(|claim| claim.is_false)));
+        self.claim.iter().for_each(|claim| claim.upstream.walk(walk));
+        walk.same(self.table.len());
+        for Entry { root, distance, state, upstream } in &self.table {
+            walk.same((*root, *distance, *state as u8));
+            upstream.walk(walk);
+        }
+        walk.same((self.queues.len(), &self.assigned[..], &self.free[..], self.has_marks, self.queues_max));
+        self.queues.iter_mut().for_each(|queue| queue.walk(walk, pool));
+        self.walk_marks(walk);
+        self.turn.iter().for_each(|&queue| walk.same((true, queue)));
+        // At most all queues wait for a turn: how much more often packets were taken makes no difference.
+        let most = self.assigned.len() + self.free.len();
+        walk.same((false, self.since_output.min(most)));
+        walk.expired(&mut self.next_hand_on);
+    }
+
+    /// Goes over how many packets have come and gone, as order marks count them. Only the distances matter: from a
+    /// queue's last packet and from each mark to the next packet that leaves.
+    fn walk_marks(&mut self, walk: &mut Walk) {
+        let popped: Vec<u64> = self.queues.iter().map(|queue| queue.popped).collect();
+        for queue in &self.queues {
+            walk.same((queue.pushed.wrapping_sub(queue.popped), queue.marks.len()));
+            for &Mark { after, other, until } in &queue.marks {
+                let left = until.wrapping_sub(popped[usize::from(other)]);
+                walk.same((after.wrapping_sub(queue.popped), other, left));
+            }
+        }
+        let more: Vec<u64> = self.queues.iter_mut().map(|queue| walk.counted(&mut queue.popped)).collect();
+        for (queue, by) in self.queues.iter_mut().zip(&more) {
+            queue.pushed = queue.pushed.wrapping_add(*by);
+            for mark in &mut queue.marks {
+                mark.after = mark.after.wrapping_add(*by);
+                mark.until = mark.until.wrapping_add(more[usize::from(mark.other)]);
+            }
+        }
     }
 
     /// The upstream neighbours of its queues for a root, and of its output queue if that claims to be a root.

@@ -4,6 +4,7 @@ use bytemuck::Zeroable;
 use node::Header;
 use node::layout::{Bits, Field, Layout, Message};
 use node::link::Cause;
+use node::walk::Plain;
 use node::wire::{Malformed, Reader, Writer};
 
 /// The id of a congestion root: a port of a node (switch-id:port-id, section 4.4). A host is the node after the
@@ -20,6 +21,12 @@ impl RootId {
     /// As samples and audits name it.
     pub const fn cause(self) -> Cause {
         Cause::Root { node: self.node, port: self.port }
+    }
+}
+
+impl Plain for RootId {
+    fn write(&self, to: &mut Vec<u64>) {
+        (self.node, self.port).write(to);
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use fabric::Routes;
 use node::link::{Cause, frame_packet};
-use node::{NicControl, Packet};
+use node::{NicControl, Packet, Walk};
 use units::{FlowId, HostId, NodeId, PortId, Time};
 
 use super::frame::{Frame, RootId};
@@ -92,6 +92,11 @@ impl NicControl for NicPart {
 
     fn causes(&self, see: &mut dyn FnMut(Cause)) {
         self.paused.iter().for_each(|root| see(root.cause()));
+    }
+
+    fn walk(&mut self, walk: &mut Walk) {
+        walk.same((&self.paused[..], self.is_root));
+        walk.turn("epoch", &mut self.epoch);
     }
 
     fn set_routes(&mut self, routes: &Arc<Routes>) {

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use fabric::Routes;
 use node::link::{Cause, Dequeued, Held, LinkCx, QueueDiscipline, QueueView};
 use node::packet::CLASSES;
-use node::pool::PacketId;
-use node::{Packet, Port};
+use node::pool::{PacketId, Pool};
+use node::{Packet, Port, Walk};
 use units::{NodeId, PortId, SwitchId};
 
 use super::egress::{Claim, Egress};
@@ -579,6 +579,14 @@ impl QueueDiscipline for SwitchPart {
             let paused = shut.is_some();
             see(QueueView { cause, paused, root: false, bytes: queue.bytes, packets: queue.packets });
         }
+    }
+
+    fn walk(&mut self, walk: &mut Walk, pool: &mut Pool) {
+        self.ports.iter_mut().for_each(|port| port.walk(walk, pool));
+        self.holding.iter().for_each(|(&(root, ingress), &count)| walk.same((true, root, ingress, count)));
+        walk.same(false);
+        let Counts { pauses, resumes, merges, nominations, abdications, secessions, ignored } = &mut self.counts;
+        walk.counts([pauses, resumes, merges, nominations, abdications, secessions, ignored]);
     }
 
     fn about(&self, frame: &Packet) -> Option<Cause> {

@@ -1,5 +1,6 @@
 //! Upstream neighbours, and the frames that they have been sent.
 
+use node::Walk;
 use node::link::LinkCx;
 use units::PortId;
 
@@ -48,6 +49,12 @@ impl PortSet {
         (0..self.0.len() * 64).map(PortId::from).filter(|port| self.has(*port))
     }
 
+    /// Goes over it.
+    pub fn walk(&self, walk: &mut Walk) {
+        self.iter().for_each(|port| walk.same((true, port)));
+        walk.same(false);
+    }
+
     /// Removes and returns all ports, lowest first.
     pub fn drain(&mut self) -> impl Iterator<Item = PortId> + use<> {
         let words = std::mem::take(&mut self.0);
@@ -75,6 +82,12 @@ impl Upstream {
             self.children.insert(port);
         }
         new
+    }
+
+    /// Goes over them.
+    pub fn walk(&self, walk: &mut Walk) {
+        self.held.walk(walk);
+        self.children.walk(walk);
     }
 
     /// Forgets a port, whose link has gone down.

@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use crate::balance::{Balancer, hashed_choice, switch_seed};
 use crate::link::Cause;
-use crate::{Balancing, NicControl, Packet};
+use crate::{Balancing, NicControl, Packet, Walk};
 use fabric::Routes;
 use units::{Duration, FlowId, HostId, PortId, Stream, SwitchId, Time};
 
@@ -191,6 +191,27 @@ impl Homes {
             }
             port.settle();
         }
+    }
+
+    /// Goes over its state, packets included.
+    pub fn walk(&mut self, walk: &mut Walk) {
+        // Endpoints see the sum of all epochs.
+        walk.turn("epoch", &mut NicControl::epoch(self));
+        walk.count(&mut self.epoch);
+        walk.same(self.up);
+        if self.balancing.iter().any(|balancing| balancing.by_hash()) {
+            walk.numbered("which link a flow takes from its host");
+        }
+        self.balancers.iter_mut().for_each(|balancer| balancer.walk(walk));
+        for (index, Port { nic, ring, parked, crowded }) in (0..).zip(&mut self.ports) {
+            walk.port(Some(index));
+            if let Some(nic) = nic {
+                nic.walk(walk);
+            }
+            walk.same((*crowded, ring.len(), parked.len()));
+            ring.iter_mut().chain(parked).for_each(|packet| walk.packet(packet));
+        }
+        walk.port(None);
     }
 
     /// The number of the queue by which a packet leaves a port.

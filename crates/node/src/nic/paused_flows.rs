@@ -46,9 +46,19 @@ impl PausedFlows {
         }
     }
 
-    /// Goes over its state; a NIC that holds packets refuses.
+    /// Goes over its state, packets included.
     pub(crate) fn walk(&mut self, walk: &mut Walk) {
-        walk.refuse_if(!self.queues.is_empty(), "a NIC holds packets of paused flows");
+        walk.same((self.waiting.len(), self.ready.len()));
+        let mut queues = FxHashMap::default();
+        for flow in self.waiting.iter_mut().chain(&mut self.ready) {
+            let mut queue = self.queues.remove(flow).expect("a flow that waits has a queue");
+            walk.flow(flow);
+            walk.same(queue.len());
+            queue.iter_mut().for_each(|packet| walk.packet(packet));
+            queues.insert(*flow, queue);
+        }
+        debug_assert!(self.queues.is_empty(), "each queue's flow waits or is ready");
+        self.queues = queues;
         walk.turn("epoch", &mut self.epoch);
     }
 

@@ -70,6 +70,9 @@ pub fn recurrence(before: &Notes, after: &Notes) -> Result<Recurrence, Differs> 
     let counts_of = counts_of.ok_or_else(|| after.differs(None, None, "what was counted of a flow"))?;
     let Compared { period, until, outside_until, flows, heirs, told, .. } = compared;
     let turnover = told || heirs.iter().any(|(one, other)| one != other);
+    if turnover && let Some(differs) = &after.numbered {
+        return Err(differs.clone());
+    }
     let counts = before.counts.iter().zip(&after.counts).map(|(one, other)| other.wrapping_sub(*one)).collect();
     let flows = flows.into_iter().filter(|of| of.1.0 > 0).map(|(flow, (bytes, last))| (flow, bytes, last)).collect();
     // If flows turn over, whoever repeats the period asks the ranks when they act, so their times are no limit.
@@ -128,7 +131,22 @@ impl Compared {
                 self.inherits(flow, heir)?;
                 if flow == heir || by == 0 { Ok(0) } else { Err("what a flow has from before") }
             }
+            (Kind::Unused(used), Kind::Unused(again)) => {
+                if by == 0 || used == again {
+                    Ok(by)
+                } else {
+                    Err("a value that is used")
+                }
+            }
+            (Kind::Unused(_), _) => Err("the kind of a value"),
             _ if kind != other_kind => Err("the kind of a value"),
+            (Kind::Same(what), _) => {
+                if by == 0 {
+                    Ok(0)
+                } else {
+                    Err(what)
+                }
+            }
             (Kind::Flow, _) => self.inherits(FlowId(was as u32), FlowId(is as u32)).map(|()| 0),
             (Kind::Told, _) => {
                 self.told |= by != 0;

@@ -26,7 +26,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use node::Marking;
+use node::{Marking, Walk};
 use units::{Bytes, Duration, Problem, Rate};
 
 use super::derive::Path;
@@ -298,6 +298,17 @@ impl Controller {
     pub fn rate(&self, id: AqId) -> Option<Rate> {
         let link = self.links.get(self.places.get(&id)?)?;
         Some(link.rate(link.grants.get(&id)?, self.counts_all()))
+    }
+
+    /// Goes over what measurements have changed. All else follows from the requests.
+    pub fn walk(&mut self, walk: &mut Walk) {
+        walk.same((self.stale.len(), self.orders.len()));
+        for link in self.links.values() {
+            walk.same((link.active_weights, link.reallocated, link.grants.len()));
+            for (id, Grant { active, quiet, reallocated, deployed, .. }) in &link.grants {
+                walk.same((id.tag(), *active, *quiet, *reallocated, deployed.map(|deployed| deployed.0.code())));
+            }
+        }
     }
 
     /// Whether weights of idle entities count.

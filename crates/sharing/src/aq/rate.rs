@@ -91,6 +91,14 @@ impl AqRate {
         (((m * to) >> FRACTION) - ((m * from as u64) >> FRACTION)) as u32
     }
 
+    /// What is rounded away at `now`: the part of a tick, and the part of a byte of what has drained in all. Two times
+    /// that agree in this are alike for a gap.
+    pub(crate) const fn rounding(self, now: Time) -> u64 {
+        let tick = now.ps() & ((1 << self.exponent()) - 1);
+        let byte = (self.mantissa() * self.clock(now) as u64) & ((1 << FRACTION) - 1);
+        tick << FRACTION | byte
+    }
+
     /// Time to drain `bytes`, rounded down to a tick.
     #[inline]
     pub(crate) const fn delay(self, bytes: u32) -> Duration {

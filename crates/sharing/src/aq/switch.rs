@@ -10,7 +10,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use node::packet::flags;
-use node::{Packet, Port, Stages, TagStats};
+use node::{Packet, Port, Stages, TagStats, Walk};
 use rustc_hash::FxHashMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -292,6 +292,27 @@ impl Stages for SwitchPart {
         for table in self.tables.iter().filter(|table| !table.is_empty()) {
             self.sweep_at = self.sweep_at.min(now + table.sweep_period());
         }
+    }
+
+    fn walk(&mut self, walk: &mut Walk) {
+        self.controller.walk(walk);
+        self.tables.iter_mut().for_each(|table| table.walk(walk));
+        walk.outside(self.steps.front().map_or(Time::MAX, |step| step.0));
+        walk.same((self.steps.len(), self.measured));
+        walk.time(&mut self.sweep_at);
+        if self.measured > 0 {
+            walk.time(&mut self.measure_at);
+        }
+        let mut counts: Vec<(u32, &mut Count)> = self.counts.iter_mut().map(|(&tag, count)| (tag, count)).collect();
+        counts.sort_unstable_by_key(|of| of.0);
+        walk.same(counts.len());
+        for (tag, Count { measured, arrived, stats }) in counts {
+            walk.same((tag, *measured));
+            let TagStats { passed_packets, passed_bytes, dropped_packets, dropped_bytes, marked_packets } = stats;
+            // What has arrived matters at the next measurement, which is an appointment.
+            walk.counts([arrived, passed_packets, passed_bytes, dropped_packets, dropped_bytes, marked_packets]);
+        }
+        walk.random(&self.random);
     }
 
     // The map sorts them, so their order does not matter.

@@ -7,6 +7,7 @@
 //! cheaper hash than [`units::mix`] is not safe: Fibonacci hashing takes a third of the time for dense ids, but 31
 //! probes for a hit with a hundred ids that are 144 apart, as they are if requests go round 144 switches.
 
+use node::Walk;
 use rustc_hash::FxHashMap;
 use units::{Bytes, Duration, Stream, Time, mix};
 
@@ -157,6 +158,27 @@ impl Table {
             let mut gap = row.gap();
             gap.drain(row.rate(), now);
             row.set_gap(gap);
+        }
+    }
+
+    /// Goes over its AQs, each drained until now, as [`Table::sweep`] does; that changes nothing of what follows. How
+    /// much drains until a later packet follows from two roundings: of the time to ticks, and of what has drained in
+    /// all to bytes. So an AQ behaves as it did a period ago only if it comes to both at the same point.
+    pub fn walk(&mut self, walk: &mut Walk) {
+        self.sweep(walk.now());
+        let mut then = walk.now();
+        walk.time(&mut then);
+        walk.same((self.rows.len(), self.fastest.code()));
+        for row in &mut self.rows {
+            walk.same(row.tag());
+            if row.tag() != 0 {
+                let (rate, mut gap) = (row.rate(), row.gap());
+                walk.same((rate.code(), row.policy()));
+                walk.same_of("the gap of an Augmented Queue", gap.bytes.into());
+                walk.same_of("how an Augmented Queue rounds its clock", rate.rounding(walk.now()));
+                gap.last = rate.clock(then);
+                row.set_gap(gap);
+            }
         }
     }
 

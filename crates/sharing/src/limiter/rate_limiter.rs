@@ -10,7 +10,7 @@
 
 use std::collections::VecDeque;
 
-use node::{Packet, Shaper, Site};
+use node::{Packet, Shaper, Site, Walk};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Problem, Rate, Time};
@@ -132,6 +132,15 @@ impl Shaper for RateLimiter {
 
     fn wake(&mut self, now: Time) {
         self.seen = now;
+    }
+
+    fn walk(&mut self, walk: &mut Walk) {
+        self.bucket.walk(walk);
+        walk.same(self.queue.len());
+        self.queue.iter_mut().for_each(|packet| walk.packet(packet));
+        // Only told from the time of a wake-up that is still to come.
+        walk.past(&mut self.seen);
+        walk.counts([&mut self.passed, &mut self.dropped]);
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {

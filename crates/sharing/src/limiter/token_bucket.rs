@@ -4,6 +4,7 @@
 //! picosecond. Only the time at which enough tokens are there is rounded, up to the next picosecond. In any interval of
 //! length t at most r * t plus the burst pass, and a sender that always has a packet sends at r for any length of time.
 
+use node::Walk;
 use units::{Bytes, Rate, Time};
 
 /// Tokens that a byte takes.
@@ -57,6 +58,18 @@ impl TokenBucket {
         }
         let wait = missing.div_ceil(u128::from(self.rate.bps()));
         Time::from_ps(u64::try_from(wait + u128::from(self.filled.ps())).unwrap_or(u64::MAX))
+    }
+
+    /// Goes over its state. Of a full one nobody asks since when it has been full.
+    pub fn walk(&mut self, walk: &mut Walk) {
+        let mut filled = self.clone();
+        filled.fill(walk.now());
+        let full = filled.tokens == self.burst;
+        walk.same((full, self.rate));
+        if !full {
+            walk.same((self.tokens as u64, (self.tokens >> 64) as u64));
+            walk.time(&mut self.filled);
+        }
     }
 
     fn fill(&mut self, now: Time) {

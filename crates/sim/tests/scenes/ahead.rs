@@ -261,3 +261,237 @@ fn over_each_transport_a_run_that_skips_is_the_whole_run() {
     }
     assert!(carried > 15, "{carried}");
 }
+
+/// Messages that share a link: three senders into one receiver, all at once.
+fn incast(transport: &str, more: &str) -> String {
+    format!(
+        r#"
+        transport = "{transport}"
+        measure.interval = "0s"
+        switch.buffer.shared = {{ bytes = "12MB" }}
+        fabric.leaf_spine = {{ racks = 2, hosts_per_rack = 4, spines = 1 }}
+        {more}
+        [[traffic]]
+        name = "incast"
+        senders = "4-6"
+        receivers = "0"
+        pattern = "dense"
+        sizes.constant = "40MB"
+        arrivals = "all_at_once"
+        flows = 3
+        [[traffic]]
+        name = "beside it"
+        senders = "7"
+        receivers = "1"
+        sizes.constant = "40MB"
+        arrivals = "all_at_once"
+        flows = 1
+        "#
+    )
+}
+
+/// Iterations of a job whose messages share the link between two racks, so that flow controls act in each of them.
+fn all_to_all(transport: &str, count: u32, more: &str) -> String {
+    let ring = iterations(transport, count, more);
+    let steps = ring.replace("library = { all_reduce = \"ring\" }", "").replace("all_reduce", "all_to_all");
+    steps.replace("120KB", "1200KB").replace("spines = 1", "spines = 1, spine_rate = \"100Gbps\"")
+}
+
+/// The share of all packets that is skipped, and what the whole run counted under a name that ends so.
+fn share(toml: &str, counter: &str) -> (f64, u64) {
+    let whole = run_alone(toml);
+    let counters = table(&whole, "counters");
+    let rows = crate::names(counters, "counter").into_iter().zip(crate::column(counters, "value"));
+    let counted = rows.filter(|row| row.0.ends_with(counter)).map(|row| *row.1).sum();
+    let skipped = skipped(toml);
+    (skipped.packet_hops as f64 / whole.info.packet_hops as f64, counted)
+}
+
+/// The least shares that are skipped of a ring, of iterations of a job, and of iterations whose messages share links.
+#[test]
+fn over_each_flow_control_what_repeats_is_skipped() {
+    for control in catalogue::LinkControl::NAMES {
+        let more = format!("flow_control = \"{control}\"");
+        let least = match *control {
+            // Flows' virtual ids are hashes of their numbers, so that no flow takes another's place.
+            "bfc" => [0.8, 0.0, 0.0],
+            // What it notes of flows stays when they have ended.
+            "congestion_isolation" => [0.8, 0.6, 0.0],
+            // A flow's share of turns, and with it the order of messages, changes from one iteration to the next.
+            "per_flow_queues" => [0.8, 0.6, 0.0],
+            "cbfc" => [0.8, 0.6, 0.4],
+            _ => [0.8, 0.6, 0.6],
+        };
+        let scenes = [
+            ring("rdma", &format!("measure.interval = \"0s\"\n{more}")),
+            iterations("rdma", 60, &more),
+            all_to_all("rdma", 30, &more),
+        ];
+        for (toml, least) in scenes.iter().zip(least) {
+            let (share, _) = share(toml, "");
+            assert!(share >= least, "{control}: {share}");
+        }
+    }
+}
+
+/// Ports nominate themselves and flows are held in each iteration, under other names.
+#[test]
+fn jobs_that_pyrrha_holds_back_are_skipped() {
+    let (share, acted) = share(&all_to_all("rdma", 30, "flow_control = \"pyrrha\""), "pyrrha_pauses");
+    assert!(acted > 0 && share > 0.6, "{acted} {share}");
+}
+
+/// While they hold flows back, again and again: the counter that says so, and the least share that is skipped.
+#[test]
+fn flow_controls_that_act_are_skipped() {
+    for (control, counter, least) in [
+        ("pfc = { alpha = 0.01 }", "pfc_pauses", 0.6),
+        ("bfc = {}", "bfc_pauses", 0.3),
+        ("bfc = { departures = \"published\" }", "bfc_pauses", 0.6),
+        ("bfc = { queues = \"ideal\" }", "bfc_pauses", 0.0),
+        ("per_flow_queues = {}", "flow_pauses", 0.6),
+        ("per_flow_queues = { pause = 0.5, resume = 0.2 }", "flow_pauses", 0.6),
+        ("congestion_isolation = {}", "ci_isolated", 0.6),
+        ("pyrrha = {}", "pyrrha_pauses", 0.6),
+        ("pyrrha = { departures = \"published\" }", "pyrrha_pauses", 0.6),
+        ("pyrrha = { tiers = \"single\" }", "pyrrha_pauses", 0.6),
+        ("pyrrha = { k_pause = 0.5, k_resume = 0.2, departures = \"published\" }", "pyrrha_pauses", 0.3),
+        ("cbfc = {}", "cbfc_updates", 0.6),
+    ] {
+        let (share, acted) = share(&incast("rdma", &format!("flow_control = {{ {control} }}")), counter);
+        assert!(acted > 0 && share >= least, "{control}: {acted} {share}");
+    }
+}
+
+/// DCTCP's endpoints do not ask which flows are held, so that NICs hold packets of theirs.
+#[test]
+fn flow_controls_hold_packets_in_nics() {
+    for control in ["per_flow_queues", "pyrrha"] {
+        let toml = all_to_all("dctcp", 20, &format!("flow_control = \"{control}\""));
+        assert!(share(&toml, "_pauses").0 < 0.5);
+    }
+}
+
+/// A flow at a constant rate repeats itself. Where its packets are lost it does not: what is missing stays so.
+#[test]
+fn flows_at_a_constant_rate_are_skipped() {
+    let rate = |toml: String| toml.replace("\"udp\"", "{ udp = { rate = \"30Gbps\" } }");
+    let still = "measure.interval = \"0s\"";
+    for (toml, least) in
+        [(ring("udp", still), 0.8), (rate(ring("udp", still)), 0.8), (rate(iterations("udp", 60, "")), 0.8)]
+    {
+        let (share, _) = share(&toml, "");
+        assert!(share >= least, "{share}\n{toml}");
+    }
+    let lost = incast("udp", "").replace("40MB", "8MB");
+    assert!(share(&lost, "flows_failed").1 > 0);
+}
+
+/// Two jobs that share the links between two racks, each a tenant with this share of them. Delays and times are such
+/// that whole packets at 31.25 Gbps take whole ticks of the clock of an Augmented Queue of 62.5 Gbps.
+fn tenants(transport: &str, sharing: &str, share: &str) -> String {
+    let job = |name: &str, hosts: &str| {
+        format!(
+            r#"
+            [[job]]
+            name = "{name}"
+            hosts = "{hosts}"
+            iterations = 60
+            library = {{ all_reduce = "ring" }}
+            steps = [{{ compute = "20480ns" }}, {{ all_reduce = {{ bytes = "240KB" }} }}]
+            [[entity]]
+            name = "{name}"
+            hosts = "{hosts}"
+            request = [
+                {{ share = {share}, link = ["leaf0", "spine0"], position = "ingress" }},
+                {{ share = {share}, link = ["leaf1", "spine0"], position = "ingress" }},
+            ]
+            "#
+        )
+    };
+    let (one, other) = (job("one", "0,1,4,5"), job("other", "2,3,6,7"));
+    format!(
+        r#"
+        transport = {transport}
+        sharing = "{sharing}"
+        measure.interval = "0s"
+        switch.buffer.shared = {{ bytes = "12MB" }}
+        [fabric.leaf_spine]
+        racks = 2
+        hosts_per_rack = 4
+        spines = 1
+        host_rate = "125Gbps"
+        spine_rate = "125Gbps"
+        propagation = "256ns"
+        switch_delay = "512ns"
+        {one}
+        {other}
+        "#
+    )
+}
+
+/// The same network with a flow of each host to its counterpart in the other rack.
+fn tenants_flows(share: &str) -> String {
+    let of = |name: &str, hosts: &str| {
+        format!(
+            r#"
+            [[traffic]]
+            name = "{name}"
+            senders = "{hosts}"
+            pattern.stride.by = 4
+            sizes.constant = "4MB"
+            arrivals = "all_at_once"
+            [[entity]]
+            name = "{name}"
+            traffic = ["{name}"]
+            request = [{{ share = {share}, link = ["leaf0", "spine0"], position = "ingress" }}]
+            "#
+        )
+    };
+    let toml = tenants(r#"{ udp = { rate = "31250Mbps" } }"#, "aq", share);
+    let network = toml.find("[[job]]").expect("it has jobs");
+    format!("{}{}{}", &toml[..network], of("one", "0,1"), of("other", "2,3"))
+}
+
+/// An A-Gap is drained by a clock with ticks, in bytes: what is rounded must be the same, too.
+#[test]
+fn augmented_queues_are_skipped_where_they_round_alike() {
+    let (alike, _) = share(&tenants_flows("{ absolute = \"62500Mbps\" }"), "");
+    assert!(alike > 0.8, "{alike}");
+    // What does not repeat first depends on the number of threads.
+    let other = tenants_flows("{ absolute = \"50Gbps\" }");
+    let ahead = run_alone(&format!("fast_forward = \"exact\"\n{other}"));
+    same(&run_alone(&other), &ahead);
+    let skipped = ahead.info.skipped.expect("it was asked for");
+    assert_eq!(skipped.packet_hops, 0, "{:?}", skipped.reason);
+    // Gaps of half a link that are full decide over each packet.
+    for transport in ["\"rdma\"", "\"dctcp\""] {
+        let (share, _) = share(&tenants(transport, "aq", "{ weight = 1 }"), "");
+        assert!(share < 0.5, "{transport}: {share}");
+    }
+}
+
+#[test]
+fn rate_limiters_are_skipped() {
+    let (share, _) = share(&tenants("\"rdma\"", "rate_limiter", "{ absolute = \"50Gbps\" }"), "");
+    assert!(share > 0.8, "{share}");
+}
+
+/// Racks in pairs: each host has two links, and takes them in turn.
+#[test]
+fn hosts_with_several_links_are_skipped() {
+    let homes = |toml: String, balancing: &str| {
+        let racks = "homes = 2, spine_rate = \"100Gbps\", racks";
+        format!("switch.balancing = \"{balancing}\"\n{}", toml.replace("racks", racks))
+    };
+    let udp = |toml: String| toml.replace("\"udp\"", "{ udp = { rate = \"30Gbps\" } }");
+    for (toml, least) in [
+        (homes(udp(iterations("udp", 60, "")), "round_robin"), 0.8),
+        (homes(iterations("dctcp", 60, "flow_control = \"pfc\""), "round_robin"), 0.5),
+        // By a hash of their numbers, flows take other links.
+        (homes(udp(iterations("udp", 60, "")), "ecmp"), 0.0),
+    ] {
+        let (share, _) = share(&toml, "");
+        assert!(share >= least, "{share}\n{toml}");
+    }
+}

@@ -177,7 +177,7 @@ impl Receiver {
     /// Goes over its state.
     pub fn walk(&mut self, walk: &mut Walk) {
         let mss = self.mss;
-        self.flows.walk(walk, |walk, flow, of| {
+        self.flows.walk_flows(walk, |walk, flow, of| {
             walk.same((of.bytes, of.marked, of.nacked.is_some(), of.ahead.len()));
             of.ahead.iter().for_each(|&ahead| walk.same(ahead));
             walk.sequence(flow, mss, &mut of.next);
