@@ -5,7 +5,7 @@ use std::sync::Arc;
 use node::packet::flags;
 use node::walk::HeaderWalk;
 use node::{Packet, Walk};
-use run::{HostJobs, Plan, Told};
+use run::{Host, HostJobs, Plan, Told};
 use rustc_hash::FxHashMap;
 use units::{Duration, FlowId, Time, mix};
 
@@ -122,9 +122,28 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
             walk.count(&mut slot.lost.1);
             slot.host.walk(walk);
         }
+        self.look_ahead(Host::transports_at);
         walk.part("totals", 0);
         walk.counts([&mut self.packet_hops, &mut self.delivered_bytes, &mut self.events]);
         self.probe.walk(walk);
+    }
+
+    /// What is next at a node is the first of several times. If one of them has moved and another has not, this may now
+    /// be that one. `next_at` says when a host acts.
+    fn look_ahead(&mut self, next_at: fn(&Host) -> Time) {
+        let hosts = self.hosts.iter().enumerate().map(|(index, slot)| (self.deadline(index), next_at(&slot.host)));
+        let switches = self.switches.iter().enumerate();
+        let switches = switches.map(|(index, slot)| (self.switch_timer(index), slot.switch.next_at()));
+        for (source, at) in hosts.chain(switches).collect::<Vec<_>>() {
+            if at < self.links.agenda.get(source) {
+                self.links.agenda.set(source, at);
+            }
+        }
+    }
+
+    /// The ranks have been told of skipped time: what is next at a host may be an act of theirs that has not moved.
+    pub fn ranks_settled(&mut self) {
+        self.look_ahead(Host::next_at);
     }
 
     /// When the next sample is taken; [`Time::MAX`] for never.

@@ -289,7 +289,13 @@ impl Host {
         let start = self.jobs.as_ref().map_or(start, |jobs| jobs.next_at().min(start));
         let start = self.shaper.as_ref().map_or(start, |shaper| shaper.poll_at().min(start));
         let start = self.receive_limit.as_ref().map_or(start, |receive_limit| receive_limit.next_at().min(start));
-        self.transports.iter().map(|slot| slot.endpoint.poll_at().time()).fold(start, Time::min)
+        self.transports_at().min(start)
+    }
+
+    /// The first of its transports' deadlines.
+    #[inline]
+    pub fn transports_at(&self) -> Time {
+        self.transports.iter().map(|slot| slot.endpoint.poll_at().time()).fold(Time::MAX, Time::min)
     }
 
     /// The initial telemetry of a packet of this host that is flagged for telemetry.

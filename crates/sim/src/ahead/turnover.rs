@@ -149,6 +149,7 @@ fn settle<P: Probe>(parts: &mut [Part<P>], hosts: Vec<HostJobs>) {
         told.leave_as(jobs);
         *jobs = told;
     }
+    parts.iter_mut().for_each(|part| part.0.ranks_settled());
 }
 
 fn starts(records: &[FlowRecord]) -> impl Iterator<Item = &FlowRecord> {
