@@ -24,6 +24,8 @@ pub struct Log {
     pub told: Vec<(u32, Time, Told)>,
     /// By host: how much it had recorded of flows when the log began.
     pub records: Vec<usize>,
+    /// By host: how much its transports had measured of flows.
+    pub measures: Vec<usize>,
 }
 
 impl Log {
@@ -33,7 +35,7 @@ impl Log {
         self.events.extend(more.events);
         self.told.extend(more.told);
         if self.records.is_empty() {
-            self.records = more.records;
+            (self.records, self.measures) = (more.records, more.measures);
         }
     }
 }
@@ -166,7 +168,8 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
     /// From now on, what happens is logged.
     pub fn begin_log(&mut self) {
         let records = self.hosts.iter().map(|slot| slot.host.records.len()).collect();
-        self.log = Some(Box::new(Log { records, ..Log::default() }));
+        let measures = self.hosts.iter().map(|slot| slot.host.measures.len()).collect();
+        self.log = Some(Box::new(Log { records, measures, ..Log::default() }));
         self.hosts.iter_mut().filter_map(|slot| slot.host.jobs_mut()).for_each(HostJobs::begin_log);
     }
 
