@@ -1,6 +1,6 @@
 //! Runs over transports that ask receivers, or compute rates, give what whole runs give when what repeats is skipped.
 
-use super::ahead::{ring, skipped};
+use super::ahead::{iterations, ring, skipped};
 use crate::run_alone;
 
 /// Messages of this length, of traffic on a fabric.
@@ -18,19 +18,26 @@ fn messages(transport: &str, bytes: &str, fabric_and_pattern: &str) -> String {
 }
 
 /// Long flows, each alone on its links.
-fn apart(transport: &str) -> String {
+pub(super) fn apart(transport: &str) -> String {
     messages(transport, "20MB", "fabric.star = { hosts = 4 }\n[[traffic]]\npattern.stride.by = 1")
 }
 
+/// Long flows into one link.
+pub(super) fn incast(transport: &str) -> String {
+    let fabric = "fabric.leaf_spine = { racks = 2, hosts_per_rack = 4, spines = 4 }";
+    let traffic = "[[traffic]]\nsenders = \"1-3\"\nreceivers = \"0\"\npattern = \"dense\"\nflows = 3";
+    messages(transport, "40MB", &format!("{fabric}\n{traffic}"))
+}
+
 /// A job's ring on a ring of switches: each path is the only shortest one.
-fn neighbours(transport: &str) -> String {
+pub(super) fn neighbours(transport: &str) -> String {
     let more = "measure.interval = \"0s\"";
     let racks = "fabric.leaf_spine = { racks = 2, hosts_per_rack = 4, spines = 4 }";
     ring(transport, more).replace(racks, "fabric.torus = { dims = [8] }")
 }
 
 /// The share of all packets that is skipped.
-fn share(toml: &str) -> f64 {
+pub(super) fn share(toml: &str) -> f64 {
     let hops = run_alone(toml).info.packet_hops;
     let skipped = skipped(toml);
     let share = skipped.packet_hops as f64 / hops as f64;
@@ -53,4 +60,16 @@ fn long_flows_over_r2c2_are_skipped() {
 #[test]
 fn draws_from_one_route_do_not_matter() {
     skips(&neighbours("r2c2"), 0.3);
+}
+
+#[test]
+fn long_messages_over_homa_are_skipped() {
+    skips(&apart("homa"), 0.9);
+    skips(&incast("homa"), 0.9);
+}
+
+/// Its levels follow the lengths of messages, which are all alike.
+#[test]
+fn messages_over_homa_that_follow_each_other_are_skipped() {
+    skips(&iterations("homa", 150, ""), 0.3);
 }
