@@ -73,3 +73,12 @@ fn long_messages_over_homa_are_skipped() {
 fn messages_over_homa_that_follow_each_other_are_skipped() {
     skips(&iterations("homa", 150, ""), 0.3);
 }
+
+/// Switches serve packets by what is left of their flows, which falls.
+#[test]
+fn messages_over_pfabric_are_skipped() {
+    skips(&apart("pfabric"), 0.4);
+    skips(&incast("pfabric"), 0.1);
+    skips(&neighbours("pfabric"), 0.4);
+    skips(&iterations("pfabric", 150, ""), 0.8);
+}
