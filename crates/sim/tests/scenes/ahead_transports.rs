@@ -82,3 +82,24 @@ fn messages_over_pfabric_are_skipped() {
     skips(&neighbours("pfabric"), 0.4);
     skips(&iterations("pfabric", 150, ""), 0.8);
 }
+
+#[test]
+fn messages_over_phost_are_skipped() {
+    skips(&apart("phost"), 0.5);
+    skips(&incast("phost"), 0.1);
+    skips(&neighbours("phost"), 0.5);
+    skips(&iterations("phost", 150, ""), 0.4);
+}
+
+/// Flows that take turns have another order, and unlike messages move levels.
+#[test]
+fn other_settings_are_the_whole_run_too() {
+    let fair = "phost = { policy = \"flow_fairness\" }";
+    for toml in [incast(fair), incast("homa_aeolus"), iterations("homa_aeolus", 40, "")] {
+        share(&toml.replace(&format!("\"{fair}\""), &format!("{{ {fair} }}")));
+    }
+    let small = "[[traffic]]\nname = \"small\"\nsizes = \"websearch\"\narrivals.poisson = { load = 0.1 }\nflows = 40";
+    for transport in ["homa", "pfabric", "phost"] {
+        share(&format!("{}{small}", apart(transport)));
+    }
+}
