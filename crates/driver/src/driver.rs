@@ -197,11 +197,11 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
         self.hosts.iter().map(|slot| slot.host.ended).sum()
     }
 
-    fn deadline(&self, host: usize) -> usize {
+    pub(crate) fn deadline(&self, host: usize) -> usize {
         self.links.first_host() + host
     }
 
-    fn switch_timer(&self, switch: usize) -> usize {
+    pub(crate) fn switch_timer(&self, switch: usize) -> usize {
         self.deadline(self.hosts.len()) + switch
     }
 

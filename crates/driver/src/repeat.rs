@@ -5,7 +5,7 @@ use std::sync::Arc;
 use node::packet::flags;
 use node::walk::{HeaderWalk, walk_words};
 use node::{Packet, Walk};
-use run::{HostJobs, Plan, Told};
+use run::{Host, HostJobs, Plan, Told};
 use rustc_hash::FxHashMap;
 use units::{Duration, FlowId, Time, mix};
 
@@ -24,6 +24,8 @@ pub struct Log {
     pub told: Vec<(u32, Time, Told)>,
     /// By host: how much it had recorded of flows when the log began.
     pub records: Vec<usize>,
+    /// By host: how much its transports had measured of flows.
+    pub measures: Vec<usize>,
 }
 
 impl Log {
@@ -33,7 +35,7 @@ impl Log {
         self.events.extend(more.events);
         self.told.extend(more.told);
         if self.records.is_empty() {
-            self.records = more.records;
+            (self.records, self.measures) = (more.records, more.measures);
         }
     }
 }
@@ -128,9 +130,28 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
             }
             slot.host.walk(walk);
         }
+        self.look_ahead(Host::transports_at);
         walk.part("totals", 0);
         walk.counts([&mut self.packet_hops, &mut self.delivered_bytes, &mut self.events]);
         self.probe.walk(walk);
+    }
+
+    /// What is next at a node is the first of several times. If one of them has moved and another has not, this may now
+    /// be that one. `next_at` says when a host acts.
+    fn look_ahead(&mut self, next_at: fn(&Host) -> Time) {
+        let hosts = self.hosts.iter().enumerate().map(|(index, slot)| (self.deadline(index), next_at(&slot.host)));
+        let switches = self.switches.iter().enumerate();
+        let switches = switches.map(|(index, slot)| (self.switch_timer(index), slot.switch.next_at()));
+        for (source, at) in hosts.chain(switches).collect::<Vec<_>>() {
+            if at < self.links.agenda.get(source) {
+                self.links.agenda.set(source, at);
+            }
+        }
+    }
+
+    /// The ranks have been told of skipped time: what is next at a host may be an act of theirs that has not moved.
+    pub fn ranks_settled(&mut self) {
+        self.look_ahead(Host::next_at);
     }
 
     /// When the next sample is taken; [`Time::MAX`] for never.
@@ -153,7 +174,8 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
     /// From now on, what happens is logged.
     pub fn begin_log(&mut self) {
         let records = self.hosts.iter().map(|slot| slot.host.records.len()).collect();
-        self.log = Some(Box::new(Log { records, ..Log::default() }));
+        let measures = self.hosts.iter().map(|slot| slot.host.measures.len()).collect();
+        self.log = Some(Box::new(Log { records, measures, ..Log::default() }));
         self.hosts.iter_mut().filter_map(|slot| slot.host.jobs_mut()).for_each(HostJobs::begin_log);
     }
 

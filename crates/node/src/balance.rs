@@ -104,7 +104,7 @@ impl Balancer {
 
     /// Goes over its state.
     pub fn walk(&mut self, walk: &mut Walk) {
-        walk.random(&self.random);
+        walk.random(&mut self.random);
         walk.same((&self.turns[..], self.best.len()));
         self.best.iter().for_each(|best| walk.same(&best[..]));
         walk.refuse_if(!self.flowlets.is_empty(), "a switch keeps flowlets, for which it compares times");

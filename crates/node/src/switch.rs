@@ -288,7 +288,7 @@ impl Switch {
             port.walk(walk, pool);
         }
         self.balancers.iter_mut().for_each(|balancer| balancer.walk(walk));
-        walk.random(&self.random);
+        walk.random(&mut self.random);
         walk.same((self.used_bytes, self.used_bytes_max, self.ready_ports.len()));
         let (packets, bytes) = &mut self.staged_out;
         for count in [&mut self.unroutable_packets, &mut self.unroutable_bytes, packets, bytes] {
@@ -305,7 +305,12 @@ impl Switch {
             control.walk(walk, pool);
         }
         if let Some(agents) = &mut self.agents {
-            walk.refuse_if(agents.of.iter().any(Option::is_some), "a transport has agents in switches");
+            for (agent, random) in agents.of.iter_mut().flatten() {
+                walk.random(random);
+                agent.walk(walk);
+            }
+            let (sent, consumed) = &mut agents.bytes;
+            walk.counts([sent, consumed]);
         }
     }
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use fabric::Routes;
 use units::{PortId, Stream, SwitchId, Time};
 
-use crate::{Packet, Port};
+use crate::{Packet, Port, Walk};
 
 /// A transport's part of a switch.
 pub trait SwitchAgent: Send {
@@ -27,6 +27,11 @@ pub trait SwitchAgent: Send {
 
     /// The link at `port` has gone down or come up.
     fn set_up(&mut self, _cx: &mut AgentCx<'_>, _port: PortId, _up: bool) {}
+
+    /// Goes over its whole state, so that a run whose state recurs may be moved ahead. Who does not refuses.
+    fn walk(&mut self, walk: &mut Walk) {
+        walk.refuse("a transport has agents in switches");
+    }
 
     /// Counters for the result, by name.
     fn counters(&self) -> Vec<(&'static str, u64)> {

@@ -13,12 +13,15 @@
 //! - [`Walk::past`]: a time that was noted, and that nothing compares with a limit.
 //! - [`Walk::outside`]: a time that is set from outside, and never moves.
 //! - [`Walk::sequence`]: how far a flow has come. All positions of a flow must move by the same number of bytes.
+//! - [`Walk::steps`]: the same in packets, where nobody knows how many bytes they carry.
 //! - [`Walk::passed`]: a position that matters only until the flow has come past it.
 //! - [`Walk::unused`]: a number that moves as long as nobody uses it.
 //! - [`Walk::turn`]: a number whose distance from others of its name alone matters.
 //! - [`Walk::flow`]: which flow it is. Another may stand in its place: see below.
 //! - [`Walk::numbered`]: another must not stand in its place.
 //! - [`Walk::told`], [`Walk::rank_acts`]: what follows the beginnings and ends of flows.
+//! - [`Walk::lead`]: by how much a value exceeds another, where their order matters.
+//! - [`Walk::random`]: a random stream.
 //! - [`Walk::count`]: a counter for the results, which nothing depends on.
 //!
 //! The same walk first notes the values ([`Walk::note`]), twice, a period apart. [`recurrence`] compares the two notes.
@@ -73,8 +76,20 @@ pub type HeaderWalk = fn(&mut Packet, &mut Walk);
 
 enum Task {
     Note(Notes),
-    Ahead { moves: Arc<Moves>, names: Arc<Renamed>, times: u64, place: usize, count: usize, count_of: usize },
-    Shift { amounts: Arc<Amounts>, count: usize, count_of: usize },
+    Ahead {
+        moves: Arc<Moves>,
+        names: Arc<Renamed>,
+        times: u64,
+        place: usize,
+        count: usize,
+        count_of: usize,
+        stream: usize,
+    },
+    Shift {
+        amounts: Arc<Amounts>,
+        count: usize,
+        count_of: usize,
+    },
 }
 
 /// The values of a state.
@@ -91,6 +106,10 @@ pub struct Notes {
     counts_of: Vec<(FlowId, u64)>,
     /// Where the number of a flow makes a difference, so that no other flow can take its place.
     numbered: Option<Differs>,
+    /// Random streams, each with its part of the state.
+    streams: Vec<(usize, Stream)>,
+    /// Whether something goes by the order of flows' numbers.
+    by_number: bool,
 }
 
 /// What becomes of a value.
@@ -114,6 +133,10 @@ enum Kind {
     RankActs,
     /// A value that only another flow in a flow's place must have, too.
     Inherited(FlowId),
+    /// A distance between two values whose order matters.
+    Lead,
+    /// A position in a flow, in packets.
+    Steps(FlowId),
 }
 
 impl Walk {
@@ -121,14 +144,15 @@ impl Walk {
     /// between neighbours.
     pub fn note(now: Time, headers: Arc<[HeaderWalk]>) -> Walk {
         let (parts, same, moving, counts) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        let notes = Notes { now, parts, same, moving, counts, counts_of: Vec::new(), numbered: None };
+        let (counts_of, streams, by_number) = (Vec::new(), Vec::new(), false);
+        let notes = Notes { now, parts, same, moving, counts, counts_of, streams, numbered: None, by_number };
         Walk { now, task: Task::Note(notes), headers, node: 0, port: 0, refusal: None }
     }
 
     /// A walk that moves a state ahead by so many periods. The state must be the one whose notes were compared last,
     /// at the time `now`. Flows get these `names`; those that have none keep theirs.
     pub fn ahead(now: Time, headers: Arc<[HeaderWalk]>, moves: Arc<Moves>, names: Arc<Renamed>, times: u64) -> Walk {
-        let task = Task::Ahead { moves, names, times, place: 0, count: 0, count_of: 0 };
+        let task = Task::Ahead { moves, names, times, place: 0, count: 0, count_of: 0, stream: 0 };
         Walk { now, task, headers, node: 0, port: 0, refusal: None }
     }
 
@@ -151,10 +175,10 @@ impl Walk {
         match (self.refusal, self.task) {
             (Some(why), _) => Err(why),
             (None, Task::Note(notes)) => Ok(Some(notes)),
-            (None, Task::Ahead { moves, place, count, count_of, .. }) => {
-                let all = (moves.moving.len(), moves.counts.len(), moves.counts_of.len());
+            (None, Task::Ahead { moves, place, count, count_of, stream, .. }) => {
+                let all = (moves.moving.len(), moves.counts.len(), moves.counts_of.len(), moves.draws.len());
                 assert!(
-                    (place, count, count_of) == all,
+                    (place, count, count_of, stream) == all,
                     "a state was moved that is not the one whose notes were taken"
                 );
                 Ok(None)
@@ -255,15 +279,26 @@ impl Walk {
 
     /// How far a flow has come, in units of so many bytes.
     #[inline]
-    pub fn sequence(&mut self, flow: FlowId, unit_bytes: u64, place: &mut u64) {
-        self.moving(Kind::Sequence(flow, unit_bytes), place);
+    pub fn sequence<N: Number>(&mut self, flow: FlowId, unit_bytes: u64, place: &mut N) {
+        let mut number = place.get();
+        self.moving(Kind::Sequence(flow, unit_bytes), &mut number);
+        place.set(number);
+    }
+
+    /// How far a flow has come, in packets, by who does not know how many bytes they carry. Who knows names the same
+    /// position both ways.
+    #[inline]
+    pub fn steps<N: Number>(&mut self, flow: FlowId, place: &mut N) {
+        let mut number = place.get();
+        self.moving(Kind::Steps(flow), &mut number);
+        place.set(number);
     }
 
     /// A position in a flow that matters only until the flow has come past it, in the same units: `by` is how far it
     /// has come.
     #[inline]
-    pub fn passed(&mut self, flow: FlowId, unit_bytes: u64, place: &mut u64, by: u64) {
-        let lies_ahead = *place >= by;
+    pub fn passed<N: Number>(&mut self, flow: FlowId, unit_bytes: u64, place: &mut N, by: u64) {
+        let lies_ahead = place.get() >= by;
         self.same(lies_ahead);
         if lies_ahead {
             self.sequence(flow, unit_bytes, place);
@@ -329,6 +364,20 @@ impl Walk {
         self.moving(Kind::Told, &mut stays);
     }
 
+    /// By how much one value exceeds another, of which only the order matters: the distance may grow, but not shrink.
+    #[inline]
+    pub fn lead(&mut self, by: u64) {
+        let mut stays = by;
+        self.moving(Kind::Lead, &mut stays);
+    }
+
+    /// Something goes by the order of flows' numbers: flows that stand in others' places must have the same order.
+    pub fn by_number(&mut self) {
+        if let Task::Note(notes) = &mut self.task {
+            notes.by_number = true;
+        }
+    }
+
     /// When a rank acts by itself, if nothing comes to it; [`Time::MAX`] for never.
     #[inline]
     pub fn rank_acts(&mut self, at: Time) {
@@ -392,11 +441,15 @@ impl Walk {
         by
     }
 
-    /// A random stream: it must not have been drawn from.
-    pub fn random(&mut self, stream: &Stream) {
-        if let Task::Note(_) = self.task {
-            let mut copy = stream.clone();
-            self.same((copy.bits(), copy.bits()));
+    /// A random stream: it must not have been drawn from, but where only one thing could come out.
+    pub fn random(&mut self, random: &mut Stream) {
+        match &mut self.task {
+            Task::Note(notes) => notes.streams.push((notes.parts.len().saturating_sub(1), random.clone())),
+            Task::Ahead { moves, times, stream, .. } => {
+                (0..moves.draws[*stream] * *times).for_each(|_| random.draw_idly());
+                *stream += 1;
+            }
+            Task::Shift { .. } => {}
         }
     }
 
@@ -446,7 +499,10 @@ impl Walk {
                     | Kind::Flow
                     | Kind::Told
                     | Kind::RankActs
-                    | Kind::Inherited(_) => 0,
+                    | Kind::Inherited(_)
+                    | Kind::Lead => 0,
+                    // What an old packet says of its flow counts no more when a newer one has come.
+                    Kind::Steps(_) => 0,
                     Kind::Sequence(flow, unit) => amounts.flows.get(&flow).map_or(0, |bytes| bytes / unit),
                     Kind::Turn(node, name) => amounts.turns.get(&(node, name)).copied().unwrap_or(0),
                 };

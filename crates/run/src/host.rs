@@ -289,7 +289,13 @@ impl Host {
         let start = self.jobs.as_ref().map_or(start, |jobs| jobs.next_at().min(start));
         let start = self.shaper.as_ref().map_or(start, |shaper| shaper.poll_at().min(start));
         let start = self.receive_limit.as_ref().map_or(start, |receive_limit| receive_limit.next_at().min(start));
-        self.transports.iter().map(|slot| slot.endpoint.poll_at().time()).fold(start, Time::min)
+        self.transports_at().min(start)
+    }
+
+    /// The first of its transports' deadlines.
+    #[inline]
+    pub fn transports_at(&self) -> Time {
+        self.transports.iter().map(|slot| slot.endpoint.poll_at().time()).fold(Time::MAX, Time::min)
     }
 
     /// The initial telemetry of a packet of this host that is flagged for telemetry.
@@ -651,7 +657,8 @@ impl Host {
 
     /// Goes over its state, so that a run whose state recurs may be moved ahead.
     pub fn walk(&mut self, walk: &mut Walk) {
-        walk.same((self.turn, self.measures.len()));
+        walk.same(self.turn);
+        walk.told(self.measures.len() as u64);
         walk.told(self.records.len() as u64);
         walk.told(self.ended);
         walk.same((self.starts.len(), self.waiting.len(), self.resubmitted.len(), self.delivered.len()));
@@ -672,7 +679,7 @@ impl Host {
         walk.refuse_if(self.receive_limit.is_some(), "hosts take packets in more slowly than they come");
         walk.refuse_if(self.outside.is_some(), "a host is attached to something outside");
         for slot in &mut self.transports {
-            walk.random(&slot.random);
+            walk.random(&mut slot.random);
             walk.count(&mut slot.submitted_again);
             walk.count(&mut slot.delivered_again);
             slot.endpoint.walk(walk);
@@ -699,6 +706,11 @@ impl Host {
             FlowEvent::Started | FlowEvent::Resubmitted => {}
         }
         self.records.push(record);
+    }
+
+    /// Adds what was measured of a flow in skipped time: what was measured of the flow that it is like.
+    pub fn measure_again(&mut self, measured: Measured) {
+        self.measures.push(measured);
     }
 
     /// Counts parts of jobs here that ended in skipped time.

@@ -311,6 +311,7 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Run<'_, P, W> {
                 (left, any) = (left - times, true);
             }
             if left == 0 || self.now + period.length > until {
+                self.parts.iter_mut().for_each(|part| part.0.ranks_settled());
                 return Ok(any);
             }
             self.go(period.length)?;

@@ -29,20 +29,43 @@ impl Bits {
         true
     }
 
-    /// Goes over the set of the packets of a flow that have come, full ones of so many bytes. Who has holes refuses:
-    /// what is missing does not move with the flow.
+    /// Goes over the set: packets of a flow, each with so many bytes, which has come to the first missing one.
     pub fn walk(&mut self, walk: &mut Walk, flow: FlowId, packet_bytes: u64) {
-        walk.refuse_if(self.count != self.first_missing, "packets of a flow are missing, for good or for now");
-        let mut first_missing = u64::from(self.first_missing);
-        walk.sequence(flow, packet_bytes, &mut first_missing);
-        let first_missing = first_missing as u32;
-        if first_missing != self.first_missing {
-            let (words, bits) = (first_missing as usize / 64, first_missing % 64);
-            self.words.clear();
-            self.words.resize(words, u64::MAX);
-            self.words.push((1 << bits) - 1);
-            (self.count, self.first_missing) = (first_missing, first_missing);
+        let ahead = self.count - self.first_missing;
+        walk.same(ahead);
+        let mut number = self.first_missing;
+        let mut numbers: Vec<u32> = Vec::new();
+        while numbers.len() < ahead as usize {
+            number += 1;
+            if self.contains(number) {
+                numbers.push(number);
+            }
         }
+        let before = self.first_missing;
+        walk.sequence(flow, packet_bytes, &mut self.first_missing);
+        numbers.iter_mut().for_each(|number| walk.sequence(flow, packet_bytes, number));
+        if self.first_missing != before {
+            self.fill(&numbers);
+        }
+    }
+
+    /// Makes it the set of all numbers up to the first missing one, and of these.
+    fn fill(&mut self, others: &[u32]) {
+        self.count = self.first_missing + others.len() as u32;
+        let last = others.last().map_or(self.first_missing, |&last| last + 1);
+        self.words.clear();
+        self.words.resize(self.first_missing as usize / 64, u64::MAX);
+        self.words.resize(last.div_ceil(64) as usize, 0);
+        if let Some(word) = self.words.get_mut(self.first_missing as usize / 64) {
+            *word = (1 << (self.first_missing % 64)) - 1;
+        }
+        for &number in others {
+            self.words[number as usize / 64] |= 1 << (number % 64);
+        }
+    }
+
+    fn contains(&self, number: u32) -> bool {
+        self.words.get(number as usize / 64).is_some_and(|word| word >> (number % 64) & 1 == 1)
     }
 
     /// The smallest number from `number` on that is not in the set.

@@ -41,5 +41,31 @@ impl Finished {
     }
 }
 
+/// Flows that are complete, remembered for ever.
+#[derive(Debug, Default)]
+pub(crate) struct Ended {
+    flows: FxHashSet<FlowId>,
+    /// How often a flow was remembered when somebody asked.
+    hits: u64,
+}
+
+impl Ended {
+    pub fn add(&mut self, flow: FlowId) {
+        self.flows.insert(flow);
+    }
+
+    pub fn knows(&mut self, flow: FlowId) -> bool {
+        let known = self.flows.contains(&flow);
+        self.hits += u64::from(known);
+        known
+    }
+
+    /// Goes over what is remembered, as [`Finished::walk`].
+    pub fn walk(&self, walk: &mut Walk) {
+        walk.same(self.hits);
+        walk.told(self.flows.len() as u64);
+    }
+}
+
 #[cfg(test)]
 mod tests;

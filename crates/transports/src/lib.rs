@@ -20,5 +20,6 @@ pub mod uet;
 
 mod bits;
 mod finished;
+mod srpt;
 mod target_delay;
 mod trimming;

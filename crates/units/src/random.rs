@@ -16,26 +16,44 @@ pub const fn mix(a: u64, b: u64) -> u64 {
 /// A random stream (xoshiro256++) that depends on (seed, entity, purpose) alone.
 ///
 /// Draws use integer arithmetic and `libm`, so they are equal on every machine.
-#[derive(Clone, Debug)]
-pub struct Stream(Xoshiro256PlusPlus);
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stream {
+    random: Xoshiro256PlusPlus,
+    /// How often it was drawn from where only one thing could come out.
+    idle: u64,
+}
 
 impl Stream {
     /// The stream of `entity` for `purpose` (a short name, such as "spray") under the run's `seed`.
     pub fn new(seed: u64, entity: u64, purpose: &str) -> Stream {
         let purpose = purpose.bytes().fold(0u64, |hash, byte| mix(hash, u64::from(byte)));
-        Stream(Xoshiro256PlusPlus::seed_from_u64(mix(mix(seed, entity), purpose)))
+        Stream { random: Xoshiro256PlusPlus::seed_from_u64(mix(mix(seed, entity), purpose)), idle: 0 }
     }
 
     /// 64 random bits.
     #[inline]
     pub fn bits(&mut self) -> u64 {
-        self.0.random()
+        self.random.random()
     }
 
     /// Uniform in `0..n`, by multiply-shift: bias below n / 2^64. `n` must not be zero.
     #[inline]
     pub fn below(&mut self, n: u64) -> u64 {
+        if n == 1 {
+            self.idle += 1;
+        }
         ((u128::from(self.bits()) * u128::from(n)) >> 64) as u64
+    }
+
+    /// Draws 64 bits that nothing depends on.
+    pub fn draw_idly(&mut self) {
+        self.bits();
+        self.idle += 1;
+    }
+
+    /// How many draws there were of which nothing depended on what came out: from one thing only.
+    pub fn idle_draws(&self) -> u64 {
+        self.idle
     }
 
     /// Uniform in [0, 1), 53 bits.

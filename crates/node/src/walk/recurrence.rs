@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use units::{Duration, FlowId, Time};
+use units::{Duration, FlowId, Stream, Time};
 
 use super::{Kind, Notes};
 
@@ -13,6 +13,8 @@ pub struct Moves {
     pub(super) moving: Vec<u64>,
     pub(super) counts: Vec<u64>,
     pub(super) counts_of: Vec<u64>,
+    /// How often each random stream is drawn from in vain.
+    pub(super) draws: Vec<u64>,
 }
 
 /// A state that is what it was a period ago.
@@ -30,6 +32,8 @@ pub struct Recurrence {
     pub turnover: bool,
     /// By flow that stood somewhere at the beginning of the period: the one that stands there at its end.
     pub heirs: BTreeMap<FlowId, FlowId>,
+    /// Whether something goes by the order of flows' numbers.
+    pub by_number: bool,
 }
 
 /// Why a state is not what it was.
@@ -58,6 +62,7 @@ pub fn recurrence(before: &Notes, after: &Notes) -> Result<Recurrence, Differs> 
     if before.moving.len() != after.moving.len() {
         return Err(after.differs(None, None, "the number of times and positions"));
     }
+    let draws = draws(before, after)?;
     let mut compared = Compared { period: after.now - before.now, now: after.now, ..Compared::default() };
     let mut moves = Vec::with_capacity(after.moving.len());
     for (at, (&one, &other)) in before.moving.iter().zip(&after.moving).enumerate() {
@@ -69,6 +74,10 @@ pub fn recurrence(before: &Notes, after: &Notes) -> Result<Recurrence, Differs> 
     let counts_of = compared.count_of(&before.counts_of, &after.counts_of);
     let counts_of = counts_of.ok_or_else(|| after.differs(None, None, "what was counted of a flow"))?;
     let Compared { period, until, outside_until, flows, heirs, told, .. } = compared;
+    let by_number = before.by_number || after.by_number;
+    if by_number && !heirs.values().is_sorted() {
+        return Err(after.differs(None, None, "the order of flows' numbers"));
+    }
     let turnover = told || heirs.iter().any(|(one, other)| one != other);
     if turnover && let Some(differs) = &after.numbered {
         return Err(differs.clone());
@@ -77,8 +86,24 @@ pub fn recurrence(before: &Notes, after: &Notes) -> Result<Recurrence, Differs> 
     let flows = flows.into_iter().filter(|of| of.1.0 > 0).map(|(flow, (bytes, last))| (flow, bytes, last)).collect();
     // If flows turn over, whoever repeats the period asks the ranks when they act, so their times are no limit.
     let until = if turnover { until } else { until.min(outside_until) };
-    let moves = Arc::new(Moves { moving: moves, counts, counts_of });
-    Ok(Recurrence { period, moves, until, flows, turnover, heirs })
+    let moves = Arc::new(Moves { moving: moves, counts, counts_of, draws });
+    Ok(Recurrence { period, moves, until, flows, turnover, heirs, by_number })
+}
+
+/// How often random streams were drawn from, if nothing depended on what came out.
+fn draws(before: &Notes, after: &Notes) -> Result<Vec<u64>, Differs> {
+    let draws = |((_, one), (part, other)): (&(usize, Stream), &(usize, Stream))| {
+        let times = other.idle_draws().wrapping_sub(one.idle_draws());
+        let mut copy = one.clone();
+        // If it was drawn from otherwise, too, it is now elsewhere.
+        (0..times).for_each(|_| copy.draw_idly());
+        let (name, node, ..) = after.parts.get(*part).copied().unwrap_or(("nothing", 0, 0, 0));
+        if copy == *other { Ok(times) } else { Err(Differs { part: name, node, what: "a random stream" }) }
+    };
+    if before.streams.len() != after.streams.len() {
+        return Err(after.differs(None, None, "the number of random streams"));
+    }
+    before.streams.iter().zip(&after.streams).map(draws).collect()
 }
 
 /// What has been found so far.
@@ -90,6 +115,8 @@ struct Compared {
     outside_until: Time,
     /// By flow that is where it was: by how many bytes it has come further, and the last byte that anything names.
     flows: BTreeMap<FlowId, (u64, u64)>,
+    /// The same in packets, where somebody counts them.
+    steps: BTreeMap<FlowId, u64>,
     heirs: BTreeMap<FlowId, FlowId>,
     /// The flows that are heirs.
     inherit: BTreeSet<FlowId>,
@@ -106,6 +133,7 @@ impl Default for Compared {
             until: Time::MAX,
             outside_until: Time::MAX,
             flows: BTreeMap::new(),
+            steps: BTreeMap::new(),
             heirs: BTreeMap::new(),
             inherit: BTreeSet::new(),
             turns: BTreeMap::new(),
@@ -126,6 +154,11 @@ impl Compared {
                     return self.comes_further(flow, by.wrapping_mul(unit), is.wrapping_mul(unit)).map(|()| by);
                 }
                 if by == 0 { Ok(0) } else { Err("how far a flow has come") }
+            }
+            (Kind::Steps(flow), Kind::Steps(heir)) => {
+                self.inherits(flow, heir)?;
+                let known = if flow == heir { *self.steps.entry(flow).or_insert(by) } else { 0 };
+                if by == known { Ok(by) } else { Err("how many packets a flow has come further") }
             }
             (Kind::Inherited(flow), Kind::Inherited(heir)) => {
                 self.inherits(flow, heir)?;
@@ -167,9 +200,11 @@ impl Compared {
                 Ok(0)
             }
             (Kind::Outside, _) => Err("what is to happen from outside"),
+            (Kind::Lead, _) if is >= was => Ok(0),
+            (Kind::Lead, _) => Err("an order that will change"),
             (Kind::Turn(node, name), _) if *self.turns.entry((node, name)).or_insert(by) == by => Ok(by),
             (Kind::Turn(_, name), _) => Err(name),
-            (Kind::Time | Kind::Past | Kind::Sequence(..) | Kind::Inherited(_), _) => Err("a time"),
+            (Kind::Time | Kind::Past | Kind::Sequence(..) | Kind::Steps(_) | Kind::Inherited(_), _) => Err("a time"),
         }
     }
 

@@ -14,7 +14,7 @@ const ASKED: usize = 5;
 /// Flows are steady if their rates between these differ by no more than this share (Wormhole, NSDI 2026, takes 5%) ...
 const THETA: f64 = 0.05;
 /// ... and if each flow has sent at least so many packets in between.
-const LEAST_PACKETS: u64 = 32;
+const LEAST_PACKETS: u64 = 125;
 /// The observation is trusted until the rate of a flow may have moved by this share.
 const DRIFT: f64 = 0.02;
 

@@ -312,7 +312,7 @@ impl Stages for SwitchPart {
             // What has arrived matters at the next measurement, which is an appointment.
             walk.counts([arrived, passed_packets, passed_bytes, dropped_packets, dropped_bytes, marked_packets]);
         }
-        walk.random(&self.random);
+        walk.random(&mut self.random);
     }
 
     // The map sorts them, so their order does not matter.

@@ -11,7 +11,7 @@ const SHARE: u64 = 33;
 /// Looking may take a share of what was saved, too: one part in so many.
 const OF_SAVED: u64 = 4;
 /// What looking may cost at the beginning, before anything was simulated: as much as so many packet-hops.
-const FIRST: u64 = 20_000;
+const FIRST: u64 = 200_000;
 
 /// The cost of looking so far.
 #[derive(Debug, Default)]

@@ -14,7 +14,7 @@ use driver::{Names, Probe};
 use node::Packet;
 use node::onward_path::Downstream;
 use node::walk::Recurrence;
-use run::{FlowEvent, FlowInfo, FlowRecord, HostJobs, Plan, Told};
+use run::{FlowEvent, FlowInfo, FlowRecord, HostJobs, Measured, Plan, Told};
 use rustc_hash::FxHashMap;
 use units::{Duration, FlowId, HostId, NodeId, PortId, Time};
 
@@ -149,6 +149,7 @@ fn settle<P: Probe>(parts: &mut [Part<P>], hosts: Vec<HostJobs>) {
         told.leave_as(jobs);
         *jobs = told;
     }
+    parts.iter_mut().for_each(|part| part.0.ranks_settled());
 }
 
 fn starts(records: &[FlowRecord]) -> impl Iterator<Item = &FlowRecord> {
@@ -236,10 +237,15 @@ struct Again<'a> {
     called: Vec<FlowId>,
     times: u64,
     length: Duration,
+    /// When the logged period ended.
+    end: Time,
     /// By host with ranks: whether the time at which they act next moves with the clock; if not, it stays.
     moves: Vec<bool>,
-    /// By part and host: the records of flows from the period.
+    /// By part and host: the records of flows from the period, and what was measured of them.
     records: Vec<Vec<Vec<FlowRecord>>>,
+    measures: Vec<Vec<Vec<Measured>>>,
+    /// If something goes by the order of flows' numbers: their places in this order.
+    in_order: Option<Vec<usize>>,
 }
 
 impl<'a> Again<'a> {
@@ -282,14 +288,43 @@ impl<'a> Again<'a> {
                 hosts.map(|(slot, &from)| slot.host.records[from..].to_vec()).collect()
             })
             .collect();
-        if records.iter().flatten().flatten().any(|record| !place.contains_key(&record.flow)) {
+        let measures: Vec<Vec<Vec<Measured>>> = parts
+            .iter()
+            .zip(&period.logs)
+            .map(|(part, log)| {
+                let hosts = part.0.hosts.iter().zip(&log.measures);
+                hosts.map(|(slot, &from)| slot.host.measures[from..].to_vec()).collect()
+            })
+            .collect();
+        let recorded = records.iter().flatten().flatten().map(|record| record.flow);
+        let measured = measures.iter().flatten().flatten().map(|measured| measured.flow);
+        if recorded.chain(measured).any(|flow| !place.contains_key(&flow)) {
             return Err("something happened to a flow of no job".to_owned());
         }
         let moves =
             (parts.iter().flat_map(ranks).zip(ranks_before)).map(|(jobs, &was)| jobs.next_at() != was).collect();
+        let in_order = found.by_number.then(|| {
+            let mut places: Vec<usize> = (0..first.len()).collect();
+            places.sort_unstable_by_key(|&place| first[place]);
+            places
+        });
         let called = first.clone();
-        let length = period.length;
-        Ok(Again { alike, told, first, place, heirs, called, times: 0, length, moves, records })
+        let (length, end) = (period.length, period.end);
+        Ok(Again {
+            alike,
+            told,
+            first,
+            place,
+            heirs,
+            called,
+            times: 0,
+            length,
+            end,
+            moves,
+            records,
+            measures,
+            in_order,
+        })
     }
 
     /// Repeats up to `most` periods on a copy of the ranks, as long as they do what they did in the first. Returns the
@@ -352,12 +387,30 @@ impl<'a> Again<'a> {
             }
         }
         let acts = hosts.iter().zip(acted).zip(&self.moves);
-        let same = acts.map(|((jobs, was), &moves)| jobs.next_at() == if moves { was + self.length } else { was });
-        (taken == started.len() && same.fold(true, |all, same| all & same)).then(|| names.into_iter().collect())?
+        let same = acts.map(|((jobs, was), &moves)| {
+            let acts_at = if moves { was + self.length } else { was };
+            jobs.next_at() == acts_at && acts_at >= self.end + shift
+        });
+        if taken < started.len() || !same.fold(true, |all, same| all & same) {
+            return None;
+        }
+        let names = names.into_iter().collect::<Option<Vec<_>>>()?;
+        let ordered = |places: &Vec<usize>| places.iter().map(|&place| names[place]).is_sorted();
+        self.in_order.as_ref().is_none_or(ordered).then_some(names)
     }
 
-    /// Notes what happened to flows in the periods that were repeated.
+    /// Notes what happened to flows, and what was measured of them, in the periods that were repeated.
     fn record<P: Probe>(&self, parts: &mut [Part<P>], names: &Names) {
+        for (part, measures) in parts.iter_mut().zip(&self.measures) {
+            for (slot, measures) in part.0.hosts.iter_mut().zip(measures) {
+                for called in &names.later {
+                    for measured in measures {
+                        let flow = called[self.place[&measured.flow]];
+                        slot.host.measure_again(Measured { flow, ..*measured });
+                    }
+                }
+            }
+        }
         for (part, records) in parts.iter_mut().zip(&self.records) {
             for (slot, records) in part.0.hosts.iter_mut().zip(records) {
                 for (time, called) in (self.times + 1..).zip(&names.later) {

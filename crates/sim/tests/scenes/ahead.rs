@@ -5,7 +5,7 @@ use clearway_sim::Skipped;
 use crate::{RunResult, of_flows, run_alone, run_on, table};
 
 /// A ring of 8 ranks on two racks, each flow of its own link.
-fn ring(transport: &str, more: &str) -> String {
+pub(super) fn ring(transport: &str, more: &str) -> String {
     format!(
         r#"
         transport = "{transport}"
@@ -21,7 +21,7 @@ fn ring(transport: &str, more: &str) -> String {
 }
 
 /// The same scenario, simulated whole and with what repeats skipped, on one thread and on two. Says what was skipped.
-fn skipped(toml: &str) -> Skipped {
+pub(super) fn skipped(toml: &str) -> Skipped {
     let [one, two] = [1, 2].map(|threads| {
         let ahead = run_on(threads, &format!("fast_forward = \"exact\"\n{toml}"));
         same(&run_on(threads, toml), &ahead);
@@ -191,7 +191,7 @@ fn nothing_is_skipped_past_a_failure() {
 
 /// Iterations of a job on racks with one spine, so that there is one path. Messages are too short for a flow to repeat
 /// itself for long.
-fn iterations(transport: &str, count: u32, more: &str) -> String {
+pub(super) fn iterations(transport: &str, count: u32, more: &str) -> String {
     format!(
         r#"
         transport = "{transport}"

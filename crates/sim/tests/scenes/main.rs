@@ -3,6 +3,7 @@
 
 mod adversary;
 mod ahead;
+mod ahead_transports;
 mod any;
 mod aq;
 mod aq_beyond;

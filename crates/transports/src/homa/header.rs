@@ -1,9 +1,11 @@
 //! What Homa's packets carry.
 
 use bytemuck::{Pod, Zeroable};
-use node::Agreement;
 use node::layout::{Bits, Field, Layout, Message, Shown, Test};
 use node::wire::{Malformed, Reader, Writer};
+use node::{Agreement, Walk};
+
+use units::FlowId;
 
 use super::traffic::{LEVELS_MAX, Levels};
 
@@ -136,10 +138,43 @@ impl Answer {
     }
 }
 
+impl Granted {
+    fn walk(&mut self, flow: FlowId, walk: &mut Walk) {
+        walk.same(self.class);
+        walk.steps(flow, &mut self.allowed);
+    }
+}
+
 impl node::Header for Header {
     type Packed = Packed;
 
     const LAYOUT: Layout = Layout { messages: LAYOUT };
+
+    fn walk(mut self, flow: FlowId, walk: &mut Walk) -> Header {
+        walk.same(self.pack().kind);
+        match &mut self {
+            Header::Unscheduled(Data { message, offset }) | Header::Scheduled(Data { message, offset }) => {
+                walk.same((message.unscheduled, message.length));
+                walk.sequence(flow, 1, offset);
+            }
+            Header::Probe(message) => walk.same((message.unscheduled, message.length)),
+            Header::Busy => {}
+            Header::Answer { levels, of } => {
+                walk.same(levels.map(|Levels { count, cutoffs }| (count, cutoffs)));
+                match of {
+                    Answer::Grant(granted) | Answer::Probed(granted) => granted.walk(flow, walk),
+                    Answer::Resend { granted, offset, length } => {
+                        granted.walk(flow, walk);
+                        walk.same(*length);
+                        walk.sequence(flow, 1, offset);
+                    }
+                    Answer::Ack { offset } => walk.sequence(flow, 1, offset),
+                    Answer::Done => {}
+                }
+            }
+        }
+        self
+    }
 
     #[inline]
     fn pack(self) -> Packed {

@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-use node::{Cx, Endpoint, FlowState, Input, Packet, PollAt};
-use units::FlowId;
+use node::{Cx, Endpoint, FlowState, Input, Packet, PollAt, Walk};
+use units::{FlowId, Time};
 
 use super::Header;
 use super::params::Params;
@@ -49,6 +49,18 @@ impl Endpoint for Homa {
 
     fn poll_at(&self) -> PollAt {
         PollAt::At(self.sender.next_deadline().min(self.receiver.next_deadline()))
+    }
+
+    fn walk(&mut self, walk: &mut Walk) {
+        walk.refuse_if(self.params.graduated, "Homa's levels follow what is left of a message");
+        self.sender.walk(walk, &self.params);
+        self.receiver.walk(walk, &self.params);
+        walk.same(self.control.len());
+        self.control.iter_mut().for_each(|packet| walk.packet(packet));
+    }
+
+    fn came_again(&mut self, _: Time, flow: FlowId) {
+        self.receiver.came_again(flow);
     }
 
     fn state(&self, flow: FlowId, say: &mut FlowState) {

@@ -4,8 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use node::packet::flags;
-use node::{Cx, Event, FlowMap, FlowState, Packet, Timers};
-use rustc_hash::FxHashSet;
+use node::{Cx, Event, FlowMap, FlowState, Packet, Timers, Walk};
 use units::{FlowId, HostId, Time};
 
 use super::Header;
@@ -13,6 +12,8 @@ use super::header::{Announced, Answer, Data, Granted};
 use super::params::Params;
 use super::traffic::{Levels, Traffic};
 use crate::bits::Bits;
+use crate::finished::Ended;
+use crate::srpt::walk_order;
 
 pub(super) struct Receiver {
     flows: FlowMap<Incoming>,
@@ -20,7 +21,7 @@ pub(super) struct Receiver {
     peers: BTreeMap<HostId, BTreeSet<(u64, FlowId, u32)>>,
     /// For each sender the message with the fewest missing bytes, in the same order.
     order: BTreeSet<(u64, FlowId, u32)>,
-    finished: FxHashSet<FlowId>,
+    finished: Ended,
     /// One timer for each message with packets in flight.
     timers: Timers,
     traffic: Traffic,
@@ -81,6 +82,21 @@ impl Incoming {
         self.in_flight().min(self.allowed)
     }
 
+    fn walk(&mut self, walk: &mut Walk, flow: FlowId, params: &Params) {
+        let unit = params.bytes(1);
+        walk.same((self.src, self.bytes, self.packets, self.unscheduled, self.base));
+        walk.same((self.class, self.probed, self.counted, self.listed.is_some()));
+        self.received.walk(walk, flow, unit);
+        // It is granted all of its rest at once.
+        walk.sequence(flow, unit, &mut (self.received.count + params.rtt_packets));
+        let mut granted = self.base + self.allowed;
+        walk.sequence(flow, unit, &mut granted);
+        walk.steps(flow, &mut self.allowed);
+        if self.listed.is_some() {
+            self.listed = Some(self.bytes_missing(params));
+        }
+    }
+
     fn bytes_missing(&self, params: &Params) -> u64 {
         self.bytes.saturating_sub(params.bytes(self.received.count))
     }
@@ -92,7 +108,7 @@ impl Receiver {
             flows: FlowMap::default(),
             peers: BTreeMap::new(),
             order: BTreeSet::new(),
-            finished: FxHashSet::default(),
+            finished: Ended::default(),
             timers: Timers::default(),
             traffic: params.traffic(),
             probes: VecDeque::new(),
@@ -126,7 +142,7 @@ impl Receiver {
         if packet.has(flags::TRIMMED) {
             return; // its payload is lost as any other
         }
-        if self.finished.contains(&packet.flow) {
+        if self.finished.knows(packet.flow) {
             self.counts.duplicates += u64::from(packet.payload_bytes > 0);
             control.push_back(self.answer(packet.flow, packet.src, Answer::Done, params));
             return;
@@ -266,7 +282,7 @@ impl Receiver {
         self.list(slot, params);
         self.flows.remove(slot);
         self.timers.clear(slot);
-        self.finished.insert(id);
+        self.finished.add(id);
         cx.events.push(Event::Delivered { flow: id });
         control.push_back(self.answer(id, src, Answer::Done, params));
         self.grant(cx.now, params, control);
@@ -386,6 +402,41 @@ impl Receiver {
                 self.arm(slot, now, params);
             }
         }
+    }
+
+    /// A message has come whole in time that is skipped.
+    pub fn came_again(&mut self, flow: FlowId) {
+        self.finished.add(flow);
+    }
+
+    /// Goes over its state.
+    pub fn walk(&mut self, walk: &mut Walk, params: &Params) {
+        let mut missing = Vec::new();
+        self.flows.walk(walk, |walk, flow, incoming| {
+            incoming.walk(walk, flow, params);
+            missing.push((incoming.bytes_missing(params), flow));
+        });
+        walk_order(walk, missing);
+        let flows = &self.flows;
+        let known = |&(_, _, slot): &(u64, FlowId, u32)| {
+            flows.get(slot).and_then(|(flow, incoming)| Some((incoming.listed?, flow, slot)))
+        };
+        for (host, messages) in &mut self.peers {
+            walk.same((*host, messages.len()));
+            *messages = messages.iter().filter_map(known).collect();
+        }
+        self.order = self.order.iter().filter_map(known).collect();
+        self.order.iter().for_each(|&(_, _, slot)| walk.same(slot));
+        self.finished.walk(walk);
+        self.timers.walk(walk);
+        self.traffic.walk(walk);
+        walk.same((self.probes.len(), self.scheduled, self.peers.len()));
+        for (at, flow) in &mut self.probes {
+            walk.time(at);
+            walk.flow(flow);
+        }
+        let Counts { grants, resends, duplicates } = &mut self.counts;
+        walk.counts([grants, resends, duplicates]);
     }
 
     pub fn next_deadline(&self) -> Time {

@@ -7,7 +7,7 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use node::packet::flags;
-use node::{Cx, Event, FlowMap, FlowState, Message, Packet, Timers};
+use node::{Cx, Event, FlowMap, FlowState, Message, Packet, Timers, Walk};
 use rustc_hash::FxHashMap;
 use units::{FlowId, HostId, Time};
 
@@ -16,6 +16,7 @@ use super::header::{Announced, Answer, Data, Granted};
 use super::params::Params;
 use super::traffic::Levels;
 use crate::bits::Bits;
+use crate::srpt::walk_order;
 
 #[derive(Default)]
 pub(super) struct Sender {
@@ -93,6 +94,26 @@ impl Outgoing {
     fn grant(&mut self, granted: Granted) {
         self.allow(granted);
         self.class = granted.class;
+    }
+
+    fn walk(&mut self, walk: &mut Walk, flow: FlowId, params: &Params) {
+        let unit = params.bytes(1);
+        walk.same((self.dst, self.bytes, self.packets, self.unscheduled, self.class));
+        walk.same((self.probed, self.ready.is_some(), self.again.len(), self.lost.len()));
+        walk.same(self.next < self.unscheduled);
+        walk.sequence(flow, unit, &mut self.next);
+        // Of all packets, grants concern those behind the unscheduled ones.
+        let mut granted = self.unscheduled + self.allowed;
+        walk.sequence(flow, unit, &mut granted);
+        walk.steps(flow, &mut self.allowed);
+        walk.sequence(flow, unit, &mut self.spent);
+        self.again.iter().chain(&self.lost).for_each(|number| walk.same(*number));
+        // What has arrived is known of unscheduled packets only.
+        walk.same((self.acked.count, self.acked.first_missing));
+        walk.counted_of(flow, &mut self.sent_packets);
+        if self.ready.is_some() {
+            self.ready = Some(self.bytes_left(params));
+        }
     }
 
     fn bytes_left(&self, params: &Params) -> u64 {
@@ -304,6 +325,28 @@ impl Sender {
             }
             self.timers.set(slot, now + params.ask_after);
         }
+    }
+
+    /// Goes over its state.
+    pub fn walk(&mut self, walk: &mut Walk, params: &Params) {
+        let mut left = Vec::new();
+        self.flows.walk(walk, |walk, flow, outgoing| {
+            outgoing.walk(walk, flow, params);
+            left.push((outgoing.bytes_left(params), flow));
+        });
+        walk_order(walk, left);
+        let known = |slot| self.flows.get(slot).and_then(|(flow, of)| Some((of.ready?, flow, slot)));
+        self.ready = self.ready.iter().filter_map(|&(_, _, slot)| known(slot)).collect();
+        self.ready.iter().for_each(|&(_, _, slot)| walk.same(slot));
+        #[expect(clippy::disallowed_methods, reason = "they are put in order")]
+        let mut told: Vec<_> =
+            self.told.iter().map(|(&host, &Levels { count, cutoffs })| (host, count, cutoffs)).collect();
+        told.sort_unstable();
+        walk.same(told.len());
+        told.into_iter().for_each(|of| walk.same(of));
+        self.timers.walk(walk);
+        let Counts { unscheduled, scheduled, resent, lost, busy, probes } = &mut self.counts;
+        walk.counts([unscheduled, scheduled, resent, lost, busy, probes]);
     }
 
     pub fn next_deadline(&self) -> Time {

@@ -1,6 +1,9 @@
 //! How a receiver divides priorities by recent traffic (section 3.4): the number of unscheduled levels follows the
 //! share of unscheduled bytes, and cutoffs between them give each level the same bytes.
 
+use node::Walk;
+use units::mix;
+
 /// Most unscheduled levels: one level is left to scheduled packets.
 pub(super) const LEVELS_MAX: usize = 7;
 
@@ -37,6 +40,10 @@ fn bucket(bytes: u64) -> u8 {
 
 /// Recent messages by size.
 pub(super) struct Traffic {
+    /// How many messages have ever been seen, and the bytes of each, and how many of them are unscheduled; none if not
+    /// all are alike.
+    seen: u64,
+    alike: Option<(u64, u64)>,
     /// By size bucket: bytes sent at unscheduled levels.
     unscheduled_bytes: [u64; BUCKETS],
     bytes: u64,
@@ -57,7 +64,8 @@ impl Traffic {
     /// Before any traffic all unscheduled packets share one level above all scheduled ones.
     pub fn new(priorities: u8, fixed: Option<u8>) -> Traffic {
         let levels = Levels { count: fixed.unwrap_or(1), cutoffs: [0; LEVELS_MAX - 1] };
-        Traffic { unscheduled_bytes: [0; BUCKETS], bytes: 0, messages: 0, priorities, fixed, levels }
+        let (seen, alike) = (0, None);
+        Traffic { seen, alike, unscheduled_bytes: [0; BUCKETS], bytes: 0, messages: 0, priorities, fixed, levels }
     }
 
     pub fn levels(&self) -> Levels {
@@ -75,11 +83,32 @@ impl Traffic {
         }
         // A longer message only shows that nearly all bytes are scheduled.
         self.bytes += bytes.min(1 << 48);
+        let mut first = 0;
         for (of, bytes) in unscheduled {
             self.unscheduled_bytes[usize::from(bucket(of))] += bytes;
+            first += bytes;
         }
+        self.alike = (self.seen == 0 || self.alike == Some((bytes, first))).then_some((bytes, first));
+        self.seen += 1;
         if self.messages < EVERY || self.messages.is_multiple_of(EVERY) {
             self.levels = self.divide();
+        }
+    }
+
+    /// Goes over its state. While all messages are alike, levels do not depend on their number.
+    pub fn walk(&mut self, walk: &mut Walk) {
+        walk.same((self.levels.count, self.levels.cutoffs, self.alike.is_some()));
+        let Some((bytes, unscheduled)) = self.alike else {
+            let buckets = self.unscheduled_bytes.iter().fold(0, |hash, &bytes| mix(hash, bytes));
+            return walk.same((self.seen, self.messages, self.bytes, buckets));
+        };
+        walk.same((bytes, unscheduled));
+        if walk.counted(&mut self.seen) > 0 {
+            let (half, seen) = (u64::from(HALF_LIFE), self.seen);
+            let messages = if seen < 2 * half { seen } else { half + seen % half };
+            self.messages = messages as u32;
+            self.bytes = messages * bytes.min(1 << 48);
+            self.unscheduled_bytes[usize::from(bucket(bytes))] = messages * unscheduled;
         }
     }
 

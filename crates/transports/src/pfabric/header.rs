@@ -1,8 +1,10 @@
 //! What pFabric's packets carry.
 
 use bytemuck::{Pod, Zeroable};
+use node::Walk;
 use node::layout::{Bits, Field, Layout, Message, Shown};
 use node::wire::{Malformed, Reader, Writer};
+use units::FlowId;
 
 /// What a packet says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,6 +79,26 @@ impl node::Header for Header {
     type Packed = Packed;
 
     const LAYOUT: Layout = Layout { messages: LAYOUT };
+
+    fn walk(mut self, flow: FlowId, walk: &mut Walk) -> Header {
+        match &mut self {
+            Header::Data(Data { packet, packets, remaining, offset }) => {
+                // What remains falls by as much as the offset rises.
+                let sum = *remaining + *offset;
+                walk.same((DATA, *packets, sum));
+                walk.steps(flow, packet);
+                walk.sequence(flow, 1, offset);
+                *remaining = sum - *offset;
+            }
+            Header::Probe { packets, remaining } => walk.same((PROBE, *packets, *remaining)),
+            Header::Ack(Ack { packet, acked }) => {
+                walk.same((ACK, packet.is_some()));
+                packet.iter_mut().for_each(|packet| walk.steps(flow, packet));
+                walk.steps(flow, acked);
+            }
+        }
+        self
+    }
 
     #[inline]
     fn pack(self) -> Packed {

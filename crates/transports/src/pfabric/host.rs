@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-use node::{Cx, Endpoint, FlowState, Input, Packet, PollAt};
-use units::FlowId;
+use node::{Cx, Endpoint, FlowState, Input, Packet, PollAt, Walk};
+use units::{FlowId, Time};
 
 use super::Header;
 use super::params::Params;
@@ -48,6 +48,17 @@ impl Endpoint for Pfabric {
 
     fn poll_at(&self) -> PollAt {
         self.sender.next_deadline().into()
+    }
+
+    fn walk(&mut self, walk: &mut Walk) {
+        self.sender.walk(walk, &self.params);
+        self.receiver.walk(walk, &self.params);
+        walk.same(self.acks.len());
+        self.acks.iter_mut().for_each(|ack| walk.packet(ack));
+    }
+
+    fn came_again(&mut self, _: Time, flow: FlowId) {
+        self.receiver.came_again(flow);
     }
 
     fn state(&self, flow: FlowId, say: &mut FlowState) {

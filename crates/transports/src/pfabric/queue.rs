@@ -4,8 +4,8 @@
 //! tree; here a list in the order of arrival is searched.
 
 use node::link::{Admission, Cause, Dequeued, LinkCx, QueueView};
-use node::pool::{Fifo, PacketId};
-use node::{Packet, Port, QueueDiscipline};
+use node::pool::{Fifo, PacketId, Pool};
+use node::{Packet, Port, QueueDiscipline, Walk};
 use units::{FlowId, HostId, PortId};
 
 use super::Header;
@@ -126,6 +126,16 @@ impl SwitchPart {
     }
 }
 
+/// Goes over the order of packets by priority. What remains of a flow falls, but never to that of acknowledgements.
+fn walk_priorities(walk: &mut Walk, labels: &[Label]) {
+    let mut order: Vec<(u64, usize)> = labels.iter().map(|label| label.priority).zip(0..).collect();
+    order.sort_unstable();
+    order.iter().for_each(|&(_, place)| walk.same(place));
+    for pair in order.windows(2).filter(|pair| pair[0].0 > 0) {
+        walk.lead(pair[1].0 - pair[0].0);
+    }
+}
+
 impl QueueDiscipline for SwitchPart {
     fn admit(&mut self, cx: &mut LinkCx<'_>, out: PortId, id: PacketId) -> Admission {
         let label = self.label(&cx.pool.get(id).packet);
@@ -172,6 +182,18 @@ impl QueueDiscipline for SwitchPart {
         if bytes > 0 {
             see(QueueView { cause: Cause::Class(0), paused: false, root: false, bytes, packets });
         }
+    }
+
+    fn walk(&mut self, walk: &mut Walk, pool: &mut Pool) {
+        for port in 0..self.ports.len() {
+            self.shown[port].walk(walk, pool);
+            let ids: Vec<PacketId> = self.ports[port].packets.iter().map(|&(_, id)| id).collect();
+            let labels: Vec<Label> = ids.iter().map(|&id| self.label(&pool.get(id).packet)).collect();
+            walk.same((labels.len(), self.ports[port].bytes));
+            walk_priorities(walk, &labels);
+            self.ports[port].packets = labels.into_iter().zip(ids).collect();
+        }
+        walk.count(&mut self.evicted);
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {

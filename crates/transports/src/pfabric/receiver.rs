@@ -1,19 +1,19 @@
 //! The receiver's side: one acknowledgement for each packet.
 
 use node::packet::flags;
-use node::{Cx, Event, FlowMap, Packet};
-use rustc_hash::FxHashSet;
+use node::{Cx, Event, FlowMap, Packet, Walk};
 use units::{FlowId, HostId};
 
 use super::Header;
 use super::header::{Ack, Data};
 use super::params::Params;
 use crate::bits::Bits;
+use crate::finished::Ended;
 
 #[derive(Default)]
 pub(super) struct Receiver {
     flows: FlowMap<Incoming>,
-    finished: FxHashSet<FlowId>,
+    finished: Ended,
     /// Data packets received again.
     pub duplicates: u64,
 }
@@ -32,7 +32,7 @@ impl Receiver {
     pub fn probed(&mut self, packet: &Packet, packets: u32, params: &Params) -> Packet {
         let known = self.flows.slot(packet.flow).and_then(|slot| self.flows.get(slot));
         let first_missing = known.map_or(0, |(_, flow)| flow.received.first_missing);
-        let acked = if self.finished.contains(&packet.flow) { packets } else { first_missing };
+        let acked = if self.finished.knows(packet.flow) { packets } else { first_missing };
         answer(packet, Ack { packet: None, acked }, params)
     }
 
@@ -40,7 +40,7 @@ impl Receiver {
     pub fn data(&mut self, cx: &mut Cx<'_>, packet: &Packet, data: Data, params: &Params) -> Option<Packet> {
         let trimmed = packet.has(flags::TRIMMED); // its payload is lost as any other
         let known = self.flows.slot(packet.flow);
-        if self.finished.contains(&packet.flow) {
+        if self.finished.knows(packet.flow) {
             self.duplicates += 1;
             return Some(answer(packet, Ack { packet: None, acked: data.packets }, params));
         }
@@ -62,10 +62,27 @@ impl Receiver {
         let acked = flow.received.first_missing;
         if acked == flow.packets {
             self.flows.remove(slot);
-            self.finished.insert(packet.flow);
+            self.finished.add(packet.flow);
             cx.events.push(Event::Delivered { flow: packet.flow });
         }
         Some(answer(packet, Ack { packet: Some(data.packet), acked }, params))
+    }
+
+    /// A flow has come whole in time that is skipped.
+    pub fn came_again(&mut self, flow: FlowId) {
+        self.finished.add(flow);
+    }
+
+    /// Goes over its state.
+    pub fn walk(&mut self, walk: &mut Walk, params: &Params) {
+        let unit = u64::from(params.site.payload_max());
+        self.flows.walk(walk, |walk, flow, incoming| {
+            walk.same((incoming.src, incoming.packets));
+            incoming.received.walk(walk, flow, unit);
+            walk.steps(flow, &mut { incoming.received.first_missing });
+        });
+        self.finished.walk(walk);
+        walk.count(&mut self.duplicates);
     }
 }
 

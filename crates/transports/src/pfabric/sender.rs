@@ -1,12 +1,13 @@
 //! The sender's side: minimal rate control (section 4.3), and the flow with the least remaining first (section 4.2).
 
-use node::{Cx, Event, FlowMap, FlowState, Message, Packet, Timers};
+use node::{Cx, Event, FlowMap, FlowState, Message, Packet, Timers, Walk};
 use units::{FlowId, HostId, Time};
 
 use super::Header;
 use super::header::{Ack, Data};
 use super::params::Params;
 use crate::bits::Bits;
+use crate::srpt::walk_order;
 
 #[derive(Default)]
 pub(super) struct Sender {
@@ -156,6 +157,19 @@ impl Sender {
         self.timers.next()
     }
 
+    /// Goes over its state.
+    pub fn walk(&mut self, walk: &mut Walk, params: &Params) {
+        let mut left = Vec::new();
+        self.flows.walk(walk, |walk, flow, outgoing| {
+            outgoing.walk(walk, flow, u64::from(params.site.payload_max()));
+            left.push((outgoing.remaining, flow));
+        });
+        walk_order(walk, left);
+        walk.same(&self.ready[..]);
+        self.timers.walk(walk);
+        walk.counts([&mut self.counts.timeouts, &mut self.counts.probes]);
+    }
+
     fn list(&mut self, slot: u32) {
         let (_, flow) = self.flows.get_mut(slot).expect("the caller has it");
         if !std::mem::replace(&mut flow.listed, true) {
@@ -169,6 +183,20 @@ impl Outgoing {
         let payload_max = u64::from(params.site.payload_max());
         let offset = u64::from(number) * payload_max;
         (offset, (self.bytes - offset).min(payload_max) as u16)
+    }
+
+    fn walk(&mut self, walk: &mut Walk, flow: FlowId, unit: u64) {
+        walk.same((self.dst, self.bytes, self.packets));
+        let sum = self.remaining + u64::from(self.acked.count) * unit;
+        walk.same(sum);
+        self.acked.walk(walk, flow, unit);
+        self.remaining = sum - u64::from(self.acked.count) * unit;
+        self.sent.walk(walk, flow, unit);
+        walk.sequence(flow, unit, &mut self.next);
+        walk.steps(flow, &mut { self.next });
+        walk.same((self.on_the_way, self.window, self.threshold, self.credit));
+        walk.same((self.timeouts, self.probe, self.listed));
+        walk.counted_of(flow, &mut self.sent_packets);
     }
 
     fn acknowledge(&mut self, number: u32, params: &Params) {

@@ -1,9 +1,10 @@
 //! What pHost's packets carry.
 
 use bytemuck::{Pod, Zeroable};
-use node::Agreement;
 use node::layout::{Bits, Field, Layout, Message};
 use node::wire::{Malformed, Reader, Writer};
+use node::{Agreement, Walk};
+use units::FlowId;
 
 /// What a packet says. All but data are control packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,6 +89,33 @@ impl node::Header for Header {
     type Packed = Packed;
 
     const LAYOUT: Layout = Layout { messages: LAYOUT };
+
+    fn walk(mut self, flow: FlowId, walk: &mut Walk) -> Header {
+        let announced = |walk: &mut Walk, Announced { tenant, packets, free }| walk.same((tenant, packets, free));
+        match &mut self {
+            Header::Rts(of) => {
+                walk.same(RTS);
+                announced(walk, *of);
+            }
+            Header::Token(Token { class, packet, token, remaining }) => {
+                // What is lacking falls by as much as the packet's number rises.
+                let sum = *remaining + *packet;
+                walk.same((TOKEN, *class, sum));
+                walk.steps(flow, packet);
+                walk.steps(flow, token);
+                *remaining = sum - *packet;
+            }
+            Header::Data(Data { flow: of, packet, token, offset }) => {
+                walk.same(DATA);
+                announced(walk, *of);
+                walk.steps(flow, packet);
+                walk.steps(flow, token);
+                walk.sequence(flow, 1, offset);
+            }
+            Header::Ack => walk.same(ACK),
+        }
+        self
+    }
 
     #[inline]
     fn pack(self) -> Packed {

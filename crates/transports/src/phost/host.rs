@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-use node::{Cx, Endpoint, FlowState, Input, Packet, PollAt};
-use units::FlowId;
+use node::{Cx, Endpoint, FlowState, Input, Packet, PollAt, Walk};
+use units::{FlowId, Time};
 
 use super::Header;
 use super::params::{CONTROL, Params};
@@ -53,6 +53,17 @@ impl Endpoint for Phost {
 
     fn poll_at(&self) -> PollAt {
         PollAt::At(self.receiver.next_token().min(self.sender.next_deadline()))
+    }
+
+    fn walk(&mut self, walk: &mut Walk) {
+        self.sender.walk(walk, &self.params);
+        self.receiver.walk(walk, &self.params);
+        walk.same(self.control.len());
+        self.control.iter_mut().for_each(|packet| walk.packet(packet));
+    }
+
+    fn came_again(&mut self, _: Time, flow: FlowId) {
+        self.receiver.came_again(flow);
     }
 
     fn state(&self, flow: FlowId, say: &mut FlowState) {

@@ -1,3 +1,4 @@
+use node::Walk;
 use rustc_hash::FxHashMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -32,6 +33,22 @@ impl Turns {
             Policy::Srpt => 0,
             Policy::FlowFairness => last,
             Policy::TenantFairness => self.tenants.get(&tenant).copied().unwrap_or(0),
+        }
+    }
+
+    /// Goes over its state.
+    pub fn walk(&mut self, walk: &mut Walk, policy: Policy) {
+        match policy {
+            Policy::Srpt => drop(walk.counted(&mut self.count)),
+            Policy::FlowFairness => walk.turn("turn", &mut self.count),
+            Policy::TenantFairness => walk.refuse("tenants take turns"),
+        }
+    }
+
+    /// Goes over a flow's last turn, where turns matter.
+    pub fn walk_last(walk: &mut Walk, policy: Policy, last: &mut u64) {
+        if policy == Policy::FlowFairness {
+            walk.turn("turn", last);
         }
     }
 

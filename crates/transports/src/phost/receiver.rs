@@ -3,8 +3,7 @@
 use std::collections::VecDeque;
 
 use node::packet::flags;
-use node::{Cx, Event, FlowMap, FlowState, Packet};
-use rustc_hash::FxHashSet;
+use node::{Cx, Event, FlowMap, FlowState, Packet, Walk};
 use units::{FlowId, HostId, Time};
 
 use super::Header;
@@ -12,13 +11,15 @@ use super::header::{Announced, Data, Token};
 use super::params::Params;
 use super::policy::Turns;
 use crate::bits::Bits;
+use crate::finished::Ended;
+use crate::srpt::walk_order;
 
 #[derive(Default)]
 pub(super) struct Receiver {
     flows: FlowMap<Incoming>,
     /// Incomplete flows.
     pending: Vec<u32>,
-    finished: FxHashSet<FlowId>,
+    finished: Ended,
     turns: Turns,
     /// Until when this host's link is reserved: when the last admitted packet will have arrived completely.
     booked: Time,
@@ -82,6 +83,26 @@ impl Incoming {
         upgraded_at.max(silent_at.max(self.due_at) + params.lifetime)
     }
 
+    fn walk(&mut self, walk: &mut Walk, flow: FlowId, params: &Params) {
+        let unit = u64::from(params.site.payload_max());
+        walk.same((self.src, self.tenant, self.packets, self.anew));
+        self.received.walk(walk, flow, unit);
+        for place in [&mut self.admitted, &mut self.next, &mut self.tokens, &mut self.answered] {
+            walk.sequence(flow, unit, place);
+            walk.steps(flow, &mut { *place });
+        }
+        Turns::walk_last(walk, params.policy, &mut self.last_turn);
+        // The two times say when it may have a token.
+        walk.expired(&mut self.eligible_at(params));
+        walk.same(self.due_at > walk.now());
+        if self.due_at > walk.now() {
+            walk.time(&mut self.due_at);
+        } else {
+            walk.past(&mut self.due_at);
+        }
+        walk.past(&mut self.heard_at);
+    }
+
     /// Gives a token and returns its packet.
     fn give(&mut self, now: Time, params: &Params) -> u32 {
         let packet = self.received.next_missing(self.next);
@@ -120,7 +141,7 @@ impl Receiver {
         if packet.has(flags::TRIMMED) || flow.packets == 0 {
             return;
         }
-        if self.finished.contains(&packet.flow) {
+        if self.finished.knows(packet.flow) {
             control.push_back(params.control(packet.flow, packet.src, Header::Ack));
             return;
         }
@@ -140,7 +161,7 @@ impl Receiver {
         if trimmed || data.flow.packets == 0 {
             return;
         }
-        if self.finished.contains(&packet.flow) {
+        if self.finished.knows(packet.flow) {
             self.counts.duplicates += 1;
             return;
         }
@@ -159,7 +180,7 @@ impl Receiver {
             control.push_back(params.control(packet.flow, packet.src, Header::Ack));
             self.pending.retain(|&pending| pending != slot);
             self.flows.remove(slot);
-            self.finished.insert(packet.flow);
+            self.finished.add(packet.flow);
             cx.events.push(Event::Delivered { flow: packet.flow });
         } else {
             flow.go_round();
@@ -260,6 +281,32 @@ impl Receiver {
             best = Some(best.map_or(key, |best| best.min(key)));
         }
         best.map(|(_, _, _, slot)| slot).ok_or(retry_at)
+    }
+
+    /// A flow has come whole in time that is skipped.
+    pub fn came_again(&mut self, flow: FlowId) {
+        self.finished.add(flow);
+    }
+
+    /// Goes over its state.
+    pub fn walk(&mut self, walk: &mut Walk, params: &Params) {
+        let mut missing = Vec::new();
+        self.flows.walk(walk, |walk, flow, incoming| {
+            incoming.walk(walk, flow, params);
+            missing.push((u64::from(incoming.missing()), flow));
+        });
+        walk_order(walk, missing);
+        walk.same(&self.pending[..]);
+        self.finished.walk(walk);
+        self.turns.walk(walk, params.policy);
+        // A link that is reserved for less than a packet more is free.
+        let mut booked = self.booked + params.packet_time;
+        walk.expired(&mut booked);
+        self.booked = booked - params.packet_time;
+        walk.time_if_any(&mut self.next_at);
+        walk.same(self.stalled);
+        let Counts { tokens, tokens_again, downgrades, duplicates } = &mut self.counts;
+        walk.counts([tokens, tokens_again, downgrades, duplicates]);
     }
 
     /// When a token may be due.

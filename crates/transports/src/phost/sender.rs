@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use node::{Cx, Event, FlowMap, FlowState, Message, Packet, Timers};
+use node::{Cx, Event, FlowMap, FlowState, Message, Packet, Timers, Walk};
 use units::{FlowId, HostId, Time};
 
 use super::Header;
@@ -10,6 +10,7 @@ use super::header::{self, Announced, Data};
 use super::params::Params;
 use super::policy::Turns;
 use crate::bits::Bits;
+use crate::srpt::walk_order;
 
 #[derive(Default)]
 pub(super) struct Sender {
@@ -177,6 +178,20 @@ impl Sender {
         }
     }
 
+    /// Goes over its state.
+    pub fn walk(&mut self, walk: &mut Walk, params: &Params) {
+        let mut remaining = Vec::new();
+        self.flows.walk(walk, |walk, flow, outgoing| {
+            outgoing.walk(walk, flow, params);
+            remaining.push((u64::from(outgoing.remaining), flow));
+        });
+        walk_order(walk, remaining);
+        walk.same(&self.admitted[..]);
+        self.turns.walk(walk, params.policy);
+        self.timers.walk(walk);
+        walk.counts([&mut self.counts.tokens_expired, &mut self.counts.requests_resent]);
+    }
+
     pub fn next_deadline(&self) -> Time {
         self.timers.next().unwrap_or(Time::MAX)
     }
@@ -189,6 +204,26 @@ impl Outgoing {
 
     fn announced(&self) -> Announced {
         Announced { tenant: self.tenant, packets: self.packets, free: self.free }
+    }
+
+    fn walk(&mut self, walk: &mut Walk, flow: FlowId, params: &Params) {
+        let unit = u64::from(params.site.payload_max());
+        walk.same((self.dst, self.tenant, self.bytes, self.packets, self.free));
+        walk.same((self.next_free < self.free, self.tokens.len(), self.listed, self.repeated));
+        walk.passed(flow, unit, &mut self.next_free, u64::from(self.sent.first_missing));
+        self.sent.walk(walk, flow, unit);
+        for Token { packet, number, class, expires } in &mut self.tokens {
+            walk.same(*class);
+            walk.sequence(flow, unit, packet);
+            walk.sequence(flow, unit, number);
+            walk.time(expires);
+        }
+        let mut come = self.packets - self.remaining;
+        walk.sequence(flow, unit, &mut come);
+        walk.steps(flow, &mut { come });
+        self.remaining = self.packets - come;
+        Turns::walk_last(walk, params.policy, &mut self.last_turn);
+        walk.counted_of(flow, &mut self.sent_packets);
     }
 
     /// Drops void tokens, and returns how many had expired.

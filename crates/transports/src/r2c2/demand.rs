@@ -6,7 +6,8 @@
 //! A flow can't send faster than its host's link, so no estimate exceeds that: the backlog q grows while others use the
 //! network, but is no unbounded demand. And an estimate is announced only if others' rates depend on it ([`is_news`]).
 
-use units::{Duration, Time};
+use node::Walk;
+use units::{Duration, FlowId, Time};
 
 /// Whether a flow with rate `rate_bps` has to announce that it could use `demand_bps`, if it last announced
 /// `announced_bps` (infinite: nothing yet).
@@ -33,6 +34,13 @@ impl Demand {
     /// Starts a period, and discards the estimate.
     pub fn restart(&mut self, now: Time, sent_bytes: u64) {
         *self = Demand { from: now, sent_bytes, smoothed_bps: None };
+    }
+
+    /// Goes over its state, on which nothing depends where applications limit no flow.
+    pub fn walk(&mut self, walk: &mut Walk, flow: FlowId) {
+        walk.same(self.smoothed_bps);
+        walk.past(&mut self.from);
+        walk.inherited(flow, self.sent_bytes);
     }
 
     /// The estimate at the end of a period, in bits per second on the wire, if there has been a period. `queued`

@@ -2,10 +2,10 @@
 //! ([`wire`](super::wire)), or what stands for them ([`travel`](super::travel)).
 
 use bytemuck::{Pod, Zeroable};
-use node::Packet;
 use node::layout::{Bits, Field, Layout, Message, Shown};
 use node::wire::{Malformed, Reader, Writer};
-use units::HostId;
+use node::{Packet, Walk};
+use units::{FlowId, HostId};
 
 use super::route::COMPACT_MAX;
 use super::travel::{self, OWN_BYTES};
@@ -176,6 +176,16 @@ impl node::Header for Header {
     type Packed = Packed;
 
     const LAYOUT: Layout = Layout { messages: LAYOUT };
+
+    fn walk(mut self, flow: FlowId, walk: &mut Walk) -> Header {
+        if let Header::Data(Data { last, rlen, route, seq, full }) = &mut self {
+            walk.same((kind::DATA, *last, *rlen, *route, *full));
+            walk.sequence(flow, u64::from(*full), seq);
+        } else {
+            walk.same(bytemuck::cast::<Packed, [u64; 4]>(self.pack()));
+        }
+        self
+    }
 
     #[inline]
     fn pack(self) -> Packed {

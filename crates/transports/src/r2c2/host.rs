@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use fabric::{Fabric, Routes, Routing};
-use node::{Cx, Endpoint, Input, Packet, PollAt};
+use node::{Cx, Endpoint, Input, Packet, PollAt, Walk};
 use units::{Duration, FlowId, HostId, Time};
 
 use super::adapt::Turn;
@@ -280,6 +280,23 @@ impl Endpoint for R2c2 {
         self.sender.announce_all(cx.now, &mut self.plane);
         self.recompute(cx.now);
         self.follow(cx.now);
+    }
+
+    fn walk(&mut self, walk: &mut Walk) {
+        let payload_bytes = u64::from(self.plane.payload_max());
+        self.plane.walk(walk);
+        self.sender.walk(walk, payload_bytes);
+        self.receiver.walk(walk, payload_bytes);
+        // Rates are computed at fixed times of the clock, for any flow that is there then. A clock that drifts rounds
+        // them.
+        walk.refuse_if(self.plane.site.clock.drift_ppb != 0, "clocks drift");
+        walk.same(self.tick.is_some());
+        match &mut self.tick {
+            Some(tick) => walk.time(tick),
+            None => walk.time(&mut self.next_tick(walk.now())),
+        }
+        let Counts { recomputed, rate_messages, assigned_again, malformed } = &mut self.counts;
+        walk.counts([recomputed, rate_messages, assigned_again, malformed]);
     }
 
     fn state(&self, flow: FlowId, say: &mut node::FlowState) {

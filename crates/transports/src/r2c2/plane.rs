@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use fabric::Routing;
-use node::{Packet, Site};
+use node::{Packet, Site, Walk};
 use units::{Duration, FlowId, HostId, Rate, Time};
 
 use super::header::{Batch, FlowState};
@@ -60,7 +60,25 @@ impl Plane {
     /// Forgets flows of other nodes that nobody has announced for three and a half refresh intervals, and those that
     /// `gone` selects.
     pub fn forget(&mut self, now: Time, gone: impl Fn(&Key) -> bool) {
-        self.view.forget(self.site.host, now, self.config.refresh * 7 / 2, gone);
+        self.view.forget(self.site.host, now, self.silent(), gone);
+    }
+
+    /// A flow of another node that has not been announced for so long is forgotten.
+    fn silent(&self) -> Duration {
+        self.config.refresh * 7 / 2
+    }
+
+    /// Goes over its state.
+    pub fn walk(&mut self, walk: &mut Walk) {
+        // Assignments refer to batches in a list of the whole run.
+        walk.refuse_if(self.config.adapt.is_some(), "R2C2 selects routes (adapt)");
+        let central = self.config.control != Control::Decentralised;
+        walk.refuse_if(central, "R2C2 has a controller, whose packets belong to no flow");
+        let silent = self.silent();
+        self.view.walk(walk, self.site.host, silent);
+        walk.same(self.control.len());
+        self.control.iter_mut().for_each(|packet| walk.packet(packet));
+        walk.counts([&mut self.broadcasts, &mut self.unicast_bytes]);
     }
 
     /// Message bytes in a full data packet with Figure 6's header.

@@ -1,7 +1,7 @@
 //! The receiver's side: the re-order buffer, and the report of missing packets when the sender asks.
 
 use node::packet::flags;
-use node::{Cx, Event, FlowMap, Packet};
+use node::{Cx, Event, FlowMap, Packet, Walk};
 use units::{Duration, HostId};
 
 use super::Header;
@@ -77,6 +77,16 @@ impl Receiver {
             next = incoming.have.next_missing(next + 1);
         }
         plane.send(packet.flow, packet.src, Header::Status(Missing { first, packets: missing }));
+    }
+
+    /// Goes over its state. Full packets carry so many bytes.
+    pub fn walk(&mut self, walk: &mut Walk, payload_bytes: u64) {
+        self.flows.walk(walk, |walk, flow, incoming| {
+            walk.same((incoming.src, incoming.packets, incoming.reordered_max));
+            incoming.have.walk(walk, flow, payload_bytes);
+        });
+        self.finished.walk(walk);
+        walk.count(&mut self.duplicates);
     }
 
     /// The flow, known or new; `None` if it is complete, which its sender is told again.

@@ -18,7 +18,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use fabric::Routing;
-use node::{Cx, Event, FlowMap, Message, Packet, Timers};
+use node::{Cx, Event, FlowMap, Message, Packet, Timers, Walk};
 use units::{Duration, FlowId, HostId, PortId, Rate, Time};
 
 use super::demand::{self, Demand};
@@ -100,10 +100,12 @@ struct Outgoing {
     /// Whether it waits for a path to its receiver.
     stranded: bool,
     rate_bps: f64,
-    /// What the bucket owed at `settled`, and what it has earned by then.
+    /// What the bucket owed at `settled`.
     owed_bits: f64,
     settled: Time,
+    /// What it has earned at earlier rates, and for how long it has earned at this one by `settled`.
     earned_bits: f64,
+    at_rate: Duration,
     active_time: Duration,
     demand: Demand,
     sent_bytes: u64,
@@ -148,22 +150,67 @@ impl Outgoing {
     /// Brings what the bucket owes up to now.
     fn settle(&mut self, now: Time) {
         let span = now.since(self.settled);
-        let bits = self.rate_bps * seconds(span);
-        self.owed_bits = (self.owed_bits - bits).max(0.0);
+        self.owed_bits = (self.owed_bits - self.rate_bps * seconds(span)).max(0.0);
         if self.active && !self.stranded {
-            self.earned_bits += bits;
+            self.at_rate += span;
             self.active_time += span;
         }
         self.settled = now;
     }
 
-    /// When its next packet may go: the bucket has it, and the application has produced it.
-    fn due(&self, payload: u64) -> Time {
-        let paid = match self.owed_bits {
+    /// What it has earned by `settled`.
+    fn earned_bits(&self) -> f64 {
+        self.earned_bits + self.rate_bps * seconds(self.at_rate)
+    }
+
+    /// It is settled, and has another rate from now on.
+    fn set_rate(&mut self, rate_bps: f64) {
+        if rate_bps != self.rate_bps {
+            (self.earned_bits, self.at_rate) = (self.earned_bits(), Duration::ZERO);
+            self.rate_bps = rate_bps;
+        }
+    }
+
+    /// When the bucket has what it owes.
+    fn paid(&self) -> Time {
+        match self.owed_bits {
             0.0 => self.settled,
             owed if self.rate_bps > 0.0 => later(self.settled, owed / self.rate_bps),
-            _ => return Time::MAX,
-        };
+            _ => Time::MAX,
+        }
+    }
+
+    fn walk(&mut self, walk: &mut Walk, flow: FlowId, payload_bytes: u64) {
+        walk.refuse_if(self.source.is_some(), "R2C2's messages are produced at a rate");
+        self.key.walk(walk);
+        self.params.walk(walk);
+        walk.same((self.version, self.tree, self.bytes, self.packets, self.probes));
+        walk.sequence(flow, payload_bytes, &mut self.next);
+        walk.same(self.repairs.len());
+        self.repairs.iter().for_each(|number| walk.same(*number));
+        walk.same((self.active, self.stranded));
+        walk.same([self.rate_bps, self.owed_bits, self.earned_bits]);
+        // Once an idle bucket is full, it stays so.
+        let full = !self.active && self.paid() <= walk.now();
+        walk.same(full);
+        if full {
+            walk.past(&mut self.settled);
+        } else {
+            walk.time(&mut self.settled);
+        }
+        walk.past(&mut self.started);
+        self.demand.walk(walk, flow);
+        for span in [&mut self.at_rate, &mut self.active_time] {
+            walk.counted_of(flow, span);
+        }
+        for count in [&mut self.sent_bytes, &mut self.sent_packets, &mut self.resent_packets] {
+            walk.counted_of(flow, count);
+        }
+    }
+
+    /// When its next packet may go: the bucket has it, and the application has produced it.
+    fn due(&self, payload: u64) -> Time {
+        let paid = self.paid();
         let fresh = self.source.filter(|_| self.repairs.is_empty());
         let produced = (u64::from(self.next) + 1).saturating_mul(payload).min(self.bytes);
         fresh.map_or(paid, |source| paid.max(self.started + source.transmit(produced)))
@@ -222,6 +269,7 @@ impl Sender {
             owed_bits: 0.0,
             settled: now,
             earned_bits: 0.0,
+            at_rate: Duration::ZERO,
             active_time: Duration::ZERO,
             demand: Demand::default(),
             sent_bytes: 0,
@@ -252,7 +300,7 @@ impl Sender {
                 plane.calculator.rates(&plane.view).of(src)[place]
             }
         };
-        outgoing.rate_bps = first.min(plane.site.nic_rate.bps() as f64);
+        outgoing.set_rate(first.min(plane.site.nic_rate.bps() as f64));
         self.refreshing.set(slot, now + plane.config.refresh);
         self.arm(now, slot, plane);
     }
@@ -403,7 +451,7 @@ impl Sender {
             return; // its timer is not its bucket's
         }
         outgoing.settle(now);
-        outgoing.rate_bps = rate_bps.min(plane.site.nic_rate.bps() as f64);
+        outgoing.set_rate(rate_bps.min(plane.site.nic_rate.bps() as f64));
         let due = outgoing.due(u64::from(plane.payload_max()));
         // A packet that is already due stays due, and has its turn.
         if self.pacing.get(slot).is_some() || due > now && !self.due.contains(&slot) {
@@ -546,7 +594,7 @@ impl Sender {
         let outgoing = self.flows.remove(slot)?;
         let (Key { dst, number, .. }, version) = (outgoing.key, outgoing.version);
         if outgoing.active_time > Duration::ZERO {
-            let value = (outgoing.earned_bits / seconds(outgoing.active_time)) as u64;
+            let value = (outgoing.earned_bits() / seconds(outgoing.active_time)) as u64;
             cx.events.push(Event::Measured { flow, what: "rate_mean_bps", value });
         }
         if let Some(numbers) = self.numbers.get_mut(&dst) {
@@ -578,6 +626,28 @@ impl Sender {
             self.answers.set(slot, cx.now + plane.patience(outgoing.probes));
             plane.send(flow, dst, Header::Probe { packets });
         }
+    }
+
+    /// Goes over its state. Full packets carry so many bytes.
+    pub fn walk(&mut self, walk: &mut Walk, payload_bytes: u64) {
+        self.flows.walk(walk, |walk, flow, outgoing| outgoing.walk(walk, flow, payload_bytes));
+        walk.same((self.active.len(), self.numbers.len(), self.waiting.len(), self.due.len(), self.tree));
+        for (key, slot) in &self.active {
+            key.walk(walk);
+            walk.same(*slot);
+        }
+        for (host, Numbers { next, used, versions }) in &self.numbers {
+            walk.same((*host, *next, *used, &versions[..]));
+        }
+        for Message { flow, src, dst, bytes, class, .. } in &mut self.waiting {
+            walk.flow(flow);
+            walk.same((*src, *dst, *bytes, *class));
+        }
+        self.due.iter().for_each(|slot| walk.same(*slot));
+        [&mut self.pacing, &mut self.refreshing, &mut self.answers].into_iter().for_each(|of| of.walk(walk));
+        let Counts { probes, failed, demands, rerouted, announced_again, computed, redrawn, shortened } =
+            &mut self.counts;
+        walk.counts([probes, failed, demands, rerouted, announced_again, computed, redrawn, shortened]);
     }
 
     /// Whether any flow is active.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use fabric::{Fabric, Routes};
 use node::packet::flags;
-use node::{AgentCx, Packet, SwitchAgent};
+use node::{AgentCx, Packet, SwitchAgent, Walk};
 use units::{HostId, PortId};
 
 use super::header::{Batch, FlowState};
@@ -97,6 +97,11 @@ impl SwitchAgent for SwitchPart {
 
     fn set_routes(&mut self, _: &mut AgentCx<'_>, routes: &Arc<Routes>) {
         self.network = self.networks.of(&self.fabric, routes);
+    }
+
+    fn walk(&mut self, walk: &mut Walk) {
+        let Counts { copies, copied_bytes, dropped, malformed } = &mut self.counts;
+        walk.counts([copies, copied_bytes, dropped, malformed]);
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {

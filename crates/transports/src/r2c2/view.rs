@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use fabric::Routing;
+use node::Walk;
 use units::{Duration, HostId, Time, mix};
 
 use super::header::UNLIMITED;
@@ -33,6 +34,10 @@ impl Key {
         fits.then_some(self.src.0 << 20 | self.dst.0 << 8 | u32::from(self.number))
     }
 
+    pub(super) fn walk(self, walk: &mut Walk) {
+        walk.same((self.src, self.dst, self.number));
+    }
+
     /// The flow with this identifier.
     pub fn identified(identifier: u32) -> Key {
         let node = |shift: u32| HostId(identifier >> shift & (IDENTIFIED_NODES_MAX - 1));
@@ -54,6 +59,10 @@ pub struct Params {
 }
 
 impl Params {
+    pub(super) fn walk(self, walk: &mut Walk) {
+        walk.same((self.weight, self.priority, self.demand_kbps, self.routing.code()));
+    }
+
     /// The demand in bits per second, infinite without one.
     pub fn demand_bps(&self) -> f64 {
         if self.demand_kbps == UNLIMITED { f64::INFINITY } else { f64::from(self.demand_kbps) * 1_000.0 }
@@ -134,6 +143,25 @@ impl View {
         let lost = self.flows.iter().filter(|(key, known)| key.src != own && (old(known) || gone(key)));
         for key in lost.map(|(key, _)| *key).collect::<Vec<_>>() {
             self.remove(key);
+        }
+    }
+
+    /// Goes over it. Flows of others that have not been heard of for this long may be forgotten.
+    pub fn walk(&mut self, walk: &mut Walk, own: HostId, silent: Duration) {
+        walk.same(self.flows.len());
+        for (key, known) in &mut self.flows {
+            let Known { params, since, heard, version } = known;
+            key.walk(walk);
+            params.walk(walk);
+            walk.same(*version);
+            walk.past(since);
+            if key.src == own {
+                walk.past(heard);
+            } else {
+                let mut forgotten = *heard + silent;
+                walk.time(&mut forgotten);
+                *heard = forgotten - silent;
+            }
         }
     }
 

@@ -1,0 +1,105 @@
+//! Runs over transports that ask receivers, or compute rates, give what whole runs give when what repeats is skipped.
+
+use super::ahead::{iterations, ring, skipped};
+use crate::run_alone;
+
+/// Messages of this length, of traffic on a fabric.
+fn messages(transport: &str, bytes: &str, fabric_and_pattern: &str) -> String {
+    format!(
+        r#"
+        transport = "{transport}"
+        measure.interval = "0s"
+        switch.buffer.shared = {{ bytes = "12MB" }}
+        {fabric_and_pattern}
+        sizes.constant = "{bytes}"
+        arrivals = "all_at_once"
+        "#
+    )
+}
+
+/// Long flows, each alone on its links.
+pub(super) fn apart(transport: &str) -> String {
+    messages(transport, "20MB", "fabric.star = { hosts = 4 }\n[[traffic]]\npattern.stride.by = 1")
+}
+
+/// Long flows into one link.
+pub(super) fn incast(transport: &str) -> String {
+    let fabric = "fabric.leaf_spine = { racks = 2, hosts_per_rack = 4, spines = 4 }";
+    let traffic = "[[traffic]]\nsenders = \"1-3\"\nreceivers = \"0\"\npattern = \"dense\"\nflows = 3";
+    messages(transport, "40MB", &format!("{fabric}\n{traffic}"))
+}
+
+/// A job's ring on a ring of switches: each path is the only shortest one.
+pub(super) fn neighbours(transport: &str) -> String {
+    let more = "measure.interval = \"0s\"";
+    let racks = "fabric.leaf_spine = { racks = 2, hosts_per_rack = 4, spines = 4 }";
+    ring(transport, more).replace(racks, "fabric.torus = { dims = [8] }")
+}
+
+/// The share of all packets that is skipped.
+pub(super) fn share(toml: &str) -> f64 {
+    let hops = run_alone(toml).info.packet_hops;
+    let skipped = skipped(toml);
+    let share = skipped.packet_hops as f64 / hops as f64;
+    eprintln!("{share:.3} of {hops} in {} skips, {:?}", skipped.skips, skipped.reason);
+    share
+}
+
+fn skips(toml: &str, least: f64) {
+    let share = share(toml);
+    assert!(share > least, "{share}\n{toml}");
+}
+
+/// Its rates are computed at fixed times, and nothing is skipped past these.
+#[test]
+fn long_flows_over_r2c2_are_skipped() {
+    skips(&apart("r2c2"), 0.9);
+}
+
+/// A route is drawn for each packet, though there is only one.
+#[test]
+fn draws_from_one_route_do_not_matter() {
+    skips(&neighbours("r2c2"), 0.3);
+}
+
+#[test]
+fn long_messages_over_homa_are_skipped() {
+    skips(&apart("homa"), 0.9);
+    skips(&incast("homa"), 0.9);
+}
+
+/// Its levels follow the lengths of messages, which are all alike.
+#[test]
+fn messages_over_homa_that_follow_each_other_are_skipped() {
+    skips(&iterations("homa", 150, ""), 0.3);
+}
+
+/// Switches serve packets by what is left of their flows, which falls.
+#[test]
+fn messages_over_pfabric_are_skipped() {
+    skips(&apart("pfabric"), 0.4);
+    skips(&incast("pfabric"), 0.1);
+    skips(&neighbours("pfabric"), 0.4);
+    skips(&iterations("pfabric", 150, ""), 0.8);
+}
+
+#[test]
+fn messages_over_phost_are_skipped() {
+    skips(&apart("phost"), 0.5);
+    skips(&incast("phost"), 0.1);
+    skips(&neighbours("phost"), 0.5);
+    skips(&iterations("phost", 150, ""), 0.4);
+}
+
+/// Flows that take turns have another order, and unlike messages move levels.
+#[test]
+fn other_settings_are_the_whole_run_too() {
+    let fair = "phost = { policy = \"flow_fairness\" }";
+    for toml in [incast(fair), incast("homa_aeolus"), iterations("homa_aeolus", 40, "")] {
+        share(&toml.replace(&format!("\"{fair}\""), &format!("{{ {fair} }}")));
+    }
+    let small = "[[traffic]]\nname = \"small\"\nsizes = \"websearch\"\narrivals.poisson = { load = 0.1 }\nflows = 40";
+    for transport in ["homa", "pfabric", "phost"] {
+        share(&format!("{}{small}", apart(transport)));
+    }
+}
