@@ -673,9 +673,7 @@ impl Host {
             Link::Controlled(nic) => nic.walk(walk),
             Link::Several(homes) => homes.walk(walk),
         }
-        if let Some(shaper) = &mut self.shaper {
-            shaper.walk(walk);
-        }
+        self.shaper.iter_mut().for_each(|shaper| shaper.walk(walk));
         walk.refuse_if(self.receive_limit.is_some(), "hosts take packets in more slowly than they come");
         walk.refuse_if(self.outside.is_some(), "a host is attached to something outside");
         for slot in &mut self.transports {
