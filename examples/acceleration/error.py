@@ -166,7 +166,7 @@ def exact() -> tuple[list[str], list[dict[str, Any]]]:
     points = []
     for what, (toml, over) in JOBS.items():
         for who in over:
-            whole, ahead = both(toml, f"{what}, {who}", "exact", **over(who))
+            whole, ahead = both(toml, f"{what}, {who}", "exact", **keys_of(who))
             share = ahead.info["skipped"]["packet_hops"] / whole.info["packet_hops"]
             times = seconds(whole) / seconds(ahead)
             same = "equal" if whole.digest == ahead.digest else "**differ**"
@@ -180,7 +180,7 @@ def exact() -> tuple[list[str], list[dict[str, Any]]]:
 def who_can() -> list[str]:
     """Every scheme, in three scenes: what of them is skipped, or why not."""
     lines = [f"| scheme | {' | '.join(SCENES)} | what does not repeat |", f"| --- |{' ---: |' * len(SCENES)} --- |"]
-    every = {who: over(who) for who in WHO}
+    every = {who: keys_of(who) for who in WHO}
     every |= {f"rdma, {control}": {"transport": "rdma", "flow_control": control} for control in CONTROLS}
     for who, keys in every.items():
         shares, reasons = [], []
@@ -222,7 +222,7 @@ def approximate_jobs() -> tuple[list[str], list[dict[str, Any]]]:
     for what, toml in LONG_JOBS.items():
         for who in LONG_JOBS_OVER:
             times, share, (one, other) = estimated(what, toml, who)
-            whole, ahead = (job_seconds(run) for run in both(toml, f"{what}, {who}", "approximate", **over(who)))
+            whole, ahead = (job_seconds(run) for run in both(toml, f"{what}, {who}", "approximate", **keys_of(who)))
             job_off, mean = ahead / whole - 1, other.mean() / one.mean() - 1
             furthest = (other / one - 1).abs().max()
             errors = f"{job_off:+.2%} | {mean:+.2%} | {furthest:.2%}"
@@ -231,14 +231,14 @@ def approximate_jobs() -> tuple[list[str], list[dict[str, Any]]]:
     return lines, points
 
 
-def over(who: str) -> dict[str, Any]:
+def keys_of(who: str) -> dict[str, Any]:
     """The keys of a transport."""
     return {"transport": who, **WHO[who]}
 
 
 def estimated(what: str, toml: str, who: str) -> tuple[float, float, tuple[pd.Series, pd.Series]]:
     """How many times as fast it is to skip approximately, what share of packets is skipped, and completion times."""
-    whole, ahead = both(toml, f"{what}, {who}", "approximate", **over(who))
+    whole, ahead = both(toml, f"{what}, {who}", "approximate", **keys_of(who))
     share = ahead.info["skipped"]["packet_hops"] / ahead.info["packet_hops"]
     one, other = (run.flows.to_pandas()["fct_ps"].astype(float) for run in (whole, ahead))
     return seconds(whole) / seconds(ahead), share, (one, other)
