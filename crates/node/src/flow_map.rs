@@ -67,45 +67,29 @@ impl<T> FlowMap<T> {
     }
 
     /// Goes over its slots, and the state of each flow.
-    pub fn walk(&mut self, walk: &mut Walk, mut each: impl FnMut(&mut Walk, FlowId, &mut T)) {
+    pub fn walk(&mut self, walk: &mut Walk, each: impl FnMut(&mut Walk, FlowId, &mut T)) {
         walk.same((self.slots.len(), &self.free[..]));
-        let mut renamed = false;
-        for slot in &mut self.slots {
-            walk.same(slot.is_some());
-            if let Some((flow, state)) = slot {
-                let was = *flow;
-                walk.flow(flow);
-                renamed |= *flow != was;
-                each(walk, *flow, state);
-            }
-        }
-        if renamed {
-            self.find_again();
-        }
+        self.slots.iter().for_each(|slot| walk.same(slot.is_some()));
+        let renamed = walk_each(walk, self.slots.iter_mut().flatten(), each);
+        self.find_again(renamed);
     }
 
     /// Goes over the state of each flow, in the order of their numbers: for those to whom it makes no difference in
     /// which slots flows are. Which slots are reused may repeat only after several rounds of the same flows.
-    pub fn walk_flows(&mut self, walk: &mut Walk, mut each: impl FnMut(&mut Walk, FlowId, &mut T)) {
+    pub fn walk_flows(&mut self, walk: &mut Walk, each: impl FnMut(&mut Walk, FlowId, &mut T)) {
         let mut flows: Vec<&mut (FlowId, T)> = self.slots.iter_mut().flatten().collect();
         flows.sort_unstable_by_key(|of| of.0);
         walk.same(flows.len());
-        let mut renamed = false;
-        for (flow, state) in flows {
-            let was = *flow;
-            walk.flow(flow);
-            renamed |= *flow != was;
-            each(walk, *flow, state);
-        }
-        if renamed {
-            self.find_again();
-        }
+        let renamed = walk_each(walk, flows, each);
+        self.find_again(renamed);
     }
 
-    /// Flows have got other names.
-    fn find_again(&mut self) {
-        let named = |(slot, of): (u32, &Option<(FlowId, T)>)| of.as_ref().map(|of| (of.0, slot));
-        self.by_flow = (0..).zip(&self.slots).filter_map(named).collect();
+    /// Finds flows by the names that they have now, if they were renamed.
+    fn find_again(&mut self, renamed: bool) {
+        if renamed {
+            let named = |(slot, of): (u32, &Option<(FlowId, T)>)| of.as_ref().map(|of| (of.0, slot));
+            self.by_flow = (0..).zip(&self.slots).filter_map(named).collect();
+        }
     }
 
     /// Number of live flows.
@@ -117,6 +101,22 @@ impl<T> FlowMap<T> {
     pub fn is_empty(&self) -> bool {
         self.by_flow.is_empty()
     }
+}
+
+/// Goes over these flows and the state of each. Returns whether any has got another name.
+fn walk_each<'a, T: 'a>(
+    walk: &mut Walk,
+    flows: impl IntoIterator<Item = &'a mut (FlowId, T)>,
+    mut each: impl FnMut(&mut Walk, FlowId, &mut T),
+) -> bool {
+    let mut renamed = false;
+    for (flow, state) in flows {
+        let was = *flow;
+        walk.flow(flow);
+        renamed |= *flow != was;
+        each(walk, *flow, state);
+    }
+    renamed
 }
 
 #[cfg(test)]

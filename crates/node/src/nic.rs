@@ -94,8 +94,7 @@ impl Nic {
     pub fn walk(&mut self, walk: &mut Walk) {
         self.control.walk(walk);
         self.hold.walk(walk);
-        walk.same(self.frames.len());
-        self.frames.iter_mut().for_each(|frame| walk.packet(frame));
+        walk.packets(&mut self.frames);
         walk.same(self.paused_since.is_some());
         if let Some(since) = &mut self.paused_since {
             walk.past(since);

@@ -476,6 +476,13 @@ impl Walk {
         walk(packet, self);
     }
 
+    /// Packets that wait one behind the other.
+    pub fn packets<'a>(&mut self, packets: impl IntoIterator<Item = &'a mut Packet, IntoIter: ExactSizeIterator>) {
+        let packets = packets.into_iter();
+        self.same(packets.len());
+        packets.for_each(|packet| self.packet(packet));
+    }
+
     fn moment(&mut self, kind: Kind, time: &mut Time) {
         let mut ps = time.ps();
         self.moving(kind, &mut ps);

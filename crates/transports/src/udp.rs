@@ -270,8 +270,7 @@ impl Endpoint for Udp {
         self.due.iter().for_each(|slot| walk.same(slot));
         self.pacing.walk(walk);
         self.giving_up.walk(walk);
-        walk.same(self.answers.len());
-        self.answers.iter_mut().for_each(|answer| walk.packet(answer));
+        walk.packets(&mut self.answers);
         walk.count(&mut self.failed);
     }
 

@@ -68,8 +68,7 @@ impl NicControl for NicPart {
 
     fn walk(&mut self, walk: &mut Walk) {
         self.channels.walk(walk);
-        walk.same(self.messages.len());
-        self.messages.iter_mut().for_each(|message| walk.packet(message));
+        walk.packets(&mut self.messages);
         walk.turn("epoch", &mut self.epoch);
     }
 

@@ -53,8 +53,7 @@ impl PausedFlows {
         for flow in self.waiting.iter_mut().chain(&mut self.ready) {
             let mut queue = self.queues.remove(flow).expect("a flow that waits has a queue");
             walk.flow(flow);
-            walk.same(queue.len());
-            queue.iter_mut().for_each(|packet| walk.packet(packet));
+            walk.packets(&mut queue);
             queues.insert(*flow, queue);
         }
         debug_assert!(self.queues.is_empty(), "each queue's flow waits or is ready");

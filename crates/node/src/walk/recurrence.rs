@@ -164,22 +164,12 @@ impl Compared {
                 self.inherits(flow, heir)?;
                 if flow == heir || by == 0 { Ok(0) } else { Err("what a flow has from before") }
             }
-            (Kind::Unused(used), Kind::Unused(again)) => {
-                if by == 0 || used == again {
-                    Ok(by)
-                } else {
-                    Err("a value that is used")
-                }
-            }
+            (Kind::Unused(used), Kind::Unused(again)) if by == 0 || used == again => Ok(by),
+            (Kind::Unused(_), Kind::Unused(_)) => Err("a value that is used"),
             (Kind::Unused(_), _) => Err("the kind of a value"),
             _ if kind != other_kind => Err("the kind of a value"),
-            (Kind::Same(what), _) => {
-                if by == 0 {
-                    Ok(0)
-                } else {
-                    Err(what)
-                }
-            }
+            (Kind::Same(_), _) if by == 0 => Ok(0),
+            (Kind::Same(what), _) => Err(what),
             (Kind::Flow, _) => self.inherits(FlowId(was as u32), FlowId(is as u32)).map(|()| 0),
             (Kind::Told, _) => {
                 self.told |= by != 0;

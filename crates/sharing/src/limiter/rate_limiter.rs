@@ -136,8 +136,7 @@ impl Shaper for RateLimiter {
 
     fn walk(&mut self, walk: &mut Walk) {
         self.bucket.walk(walk);
-        walk.same(self.queue.len());
-        self.queue.iter_mut().for_each(|packet| walk.packet(packet));
+        walk.packets(&mut self.queue);
         // Only told from the time of a wake-up that is still to come.
         walk.past(&mut self.seen);
         walk.counts([&mut self.passed, &mut self.dropped]);

@@ -55,8 +55,7 @@ impl Endpoint for Homa {
         walk.refuse_if(self.params.graduated, "Homa's levels follow what is left of a message");
         self.sender.walk(walk, &self.params);
         self.receiver.walk(walk, &self.params);
-        walk.same(self.control.len());
-        self.control.iter_mut().for_each(|packet| walk.packet(packet));
+        walk.packets(&mut self.control);
     }
 
     fn came_again(&mut self, _: Time, flow: FlowId) {

@@ -53,8 +53,7 @@ impl Endpoint for Pfabric {
     fn walk(&mut self, walk: &mut Walk) {
         self.sender.walk(walk, &self.params);
         self.receiver.walk(walk, &self.params);
-        walk.same(self.acks.len());
-        self.acks.iter_mut().for_each(|ack| walk.packet(ack));
+        walk.packets(&mut self.acks);
     }
 
     fn came_again(&mut self, _: Time, flow: FlowId) {

@@ -58,8 +58,7 @@ impl Endpoint for Phost {
     fn walk(&mut self, walk: &mut Walk) {
         self.sender.walk(walk, &self.params);
         self.receiver.walk(walk, &self.params);
-        walk.same(self.control.len());
-        self.control.iter_mut().for_each(|packet| walk.packet(packet));
+        walk.packets(&mut self.control);
     }
 
     fn came_again(&mut self, _: Time, flow: FlowId) {

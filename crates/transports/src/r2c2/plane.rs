@@ -76,8 +76,7 @@ impl Plane {
         walk.refuse_if(central, "R2C2 has a controller, whose packets belong to no flow");
         let silent = self.silent();
         self.view.walk(walk, self.site.host, silent);
-        walk.same(self.control.len());
-        self.control.iter_mut().for_each(|packet| walk.packet(packet));
+        walk.packets(&mut self.control);
         walk.counts([&mut self.broadcasts, &mut self.unicast_bytes]);
     }
 

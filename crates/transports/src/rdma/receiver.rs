@@ -191,8 +191,7 @@ impl Receiver {
             walk.expired(&mut of.notified);
         });
         self.finished.walk(walk);
-        walk.same(self.answers.len());
-        self.answers.iter_mut().for_each(|answer| walk.packet(answer));
+        walk.packets(&mut self.answers);
         walk.refuse_if(!self.echoes.is_empty(), "acknowledgements carry telemetry");
         let Counts { acks, nacks, cnps, out_of_order, duplicates, trimmed, malformed } = &mut self.counts;
         let counts = [acks, nacks, cnps, out_of_order, duplicates, trimmed, malformed];

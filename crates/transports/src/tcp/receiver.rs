@@ -204,8 +204,7 @@ impl Receiver {
             runs.for_each(|at| walk.sequence(id, mss, at));
         });
         self.finished.walk(walk);
-        walk.same(self.acks.len());
-        self.acks.iter_mut().for_each(|ack| walk.packet(ack));
+        walk.packets(&mut self.acks);
         self.delayed.walk(walk);
         let Counts { acks, duplicates, trimmed, malformed } = &mut self.counts;
         walk.counts([acks, duplicates, trimmed, malformed]);
