@@ -10,11 +10,11 @@
 
 use std::sync::Arc;
 
-use driver::{Names, Probe};
+use driver::{Log, Names, Probe};
 use node::Packet;
 use node::onward_path::Downstream;
 use node::walk::Recurrence;
-use run::{FlowEvent, FlowInfo, FlowRecord, HostJobs, Measured, Plan, Told};
+use run::{FlowEvent, FlowInfo, FlowRecord, Host, HostJobs, Measured, Plan, Told};
 use rustc_hash::FxHashMap;
 use units::{Duration, FlowId, HostId, NodeId, PortId, Time};
 
@@ -241,9 +241,8 @@ struct Again<'a> {
     end: Time,
     /// By host with ranks: whether the time at which they act next moves with the clock; if not, it stays.
     moves: Vec<bool>,
-    /// By part and host: the records of flows from the period, and what was measured of them.
-    records: Vec<Vec<Vec<FlowRecord>>>,
-    measures: Vec<Vec<Vec<Measured>>>,
+    /// By part and host: what was recorded in the period.
+    records: Vec<Vec<Recorded>>,
     /// If something goes by the order of flows' numbers: their places in this order.
     in_order: Option<Vec<usize>>,
 }
@@ -280,25 +279,12 @@ impl<'a> Again<'a> {
                 None => return Err("a flow of no job has come".to_owned()),
             }
         }
-        let records: Vec<Vec<Vec<FlowRecord>>> = parts
-            .iter()
-            .zip(&period.logs)
-            .map(|(part, log)| {
-                let hosts = part.0.hosts.iter().zip(&log.records);
-                hosts.map(|(slot, &from)| slot.host.records[from..].to_vec()).collect()
-            })
-            .collect();
-        let measures: Vec<Vec<Vec<Measured>>> = parts
-            .iter()
-            .zip(&period.logs)
-            .map(|(part, log)| {
-                let hosts = part.0.hosts.iter().zip(&log.measures);
-                hosts.map(|(slot, &from)| slot.host.measures[from..].to_vec()).collect()
-            })
-            .collect();
-        let recorded = records.iter().flatten().flatten().map(|record| record.flow);
-        let measured = measures.iter().flatten().flatten().map(|measured| measured.flow);
-        if recorded.chain(measured).any(|flow| !place.contains_key(&flow)) {
+        let recorded = |(part, log): (&Part<P>, &Log)| {
+            let hosts = part.0.hosts.iter().zip(log.records.iter().zip(&log.measures));
+            hosts.map(|(slot, (&from, &also))| Recorded::since(&slot.host, from, also)).collect()
+        };
+        let records: Vec<Vec<Recorded>> = parts.iter().zip(&period.logs).map(recorded).collect();
+        if records.iter().flatten().flat_map(Recorded::flows).any(|flow| !place.contains_key(&flow)) {
             return Err("something happened to a flow of no job".to_owned());
         }
         let moves =
@@ -310,21 +296,7 @@ impl<'a> Again<'a> {
         });
         let called = first.clone();
         let (length, end) = (period.length, period.end);
-        Ok(Again {
-            alike,
-            told,
-            first,
-            place,
-            heirs,
-            called,
-            times: 0,
-            length,
-            end,
-            moves,
-            records,
-            measures,
-            in_order,
-        })
+        Ok(Again { alike, told, first, place, heirs, called, times: 0, length, end, moves, records, in_order })
     }
 
     /// Repeats up to `most` periods on a copy of the ranks, as long as they do what they did in the first. Returns the
@@ -401,34 +373,49 @@ impl<'a> Again<'a> {
 
     /// Notes what happened to flows, and what was measured of them, in the periods that were repeated.
     fn record<P: Probe>(&self, parts: &mut [Part<P>], names: &Names) {
-        for (part, measures) in parts.iter_mut().zip(&self.measures) {
-            for (slot, measures) in part.0.hosts.iter_mut().zip(measures) {
-                for called in &names.later {
-                    for measured in measures {
-                        let flow = called[self.place[&measured.flow]];
-                        slot.host.measure_again(Measured { flow, ..*measured });
-                    }
+        for (part, records) in parts.iter_mut().zip(&self.records) {
+            for (slot, recorded) in part.0.hosts.iter_mut().zip(records) {
+                for (time, called) in (self.times + 1..).zip(&names.later) {
+                    let name = |flow: FlowId| called[self.place[&flow]];
+                    recorded.repeat(&mut slot.host, self.length * time, name);
                 }
             }
         }
-        for (part, records) in parts.iter_mut().zip(&self.records) {
-            for (slot, records) in part.0.hosts.iter_mut().zip(records) {
-                for (time, called) in (self.times + 1..).zip(&names.later) {
-                    let shift = self.length * time;
-                    for record in records {
-                        let fate = match record.fate {
-                            FlowEvent::Delivered { mut journey, transport } => {
-                                journey.sent += shift;
-                                FlowEvent::Delivered { journey, transport }
-                            }
-                            other => other,
-                        };
-                        let flow = called[self.place[&record.flow]];
-                        let (at, due) = (record.at + shift, record.due + shift);
-                        slot.host.record_again(FlowRecord { flow, at, due, fate });
-                    }
+    }
+}
+
+/// What a host has recorded of flows in the logged period, and what its transports have measured of them.
+struct Recorded {
+    records: Vec<FlowRecord>,
+    measures: Vec<Measured>,
+}
+
+impl Recorded {
+    /// Since the host had so many records and so many measurements.
+    fn since(host: &Host, records: usize, measures: usize) -> Recorded {
+        Recorded { records: host.records[records..].to_vec(), measures: host.measures[measures..].to_vec() }
+    }
+
+    fn flows(&self) -> impl Iterator<Item = FlowId> {
+        let measured = self.measures.iter().map(|measured| measured.flow);
+        self.records.iter().map(|record| record.flow).chain(measured)
+    }
+
+    /// Notes the same so much later, under the names that flows have then.
+    fn repeat(&self, host: &mut Host, shift: Duration, name: impl Fn(FlowId) -> FlowId) {
+        for measured in &self.measures {
+            host.measure_again(Measured { flow: name(measured.flow), ..*measured });
+        }
+        for record in &self.records {
+            let fate = match record.fate {
+                FlowEvent::Delivered { mut journey, transport } => {
+                    journey.sent += shift;
+                    FlowEvent::Delivered { journey, transport }
                 }
-            }
+                other => other,
+            };
+            let (at, due) = (record.at + shift, record.due + shift);
+            host.record_again(FlowRecord { flow: name(record.flow), at, due, fate });
         }
     }
 }
