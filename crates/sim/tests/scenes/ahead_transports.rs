@@ -1,7 +1,6 @@
 //! Runs over transports that ask receivers, or compute rates, give what whole runs give when what repeats is skipped.
 
-use super::ahead::{iterations, ring, skipped};
-use crate::run_alone;
+use super::ahead::{iterations, ring, share};
 
 /// Messages of this length, of traffic on a fabric.
 fn messages(transport: &str, bytes: &str, fabric_and_pattern: &str) -> String {
@@ -18,31 +17,22 @@ fn messages(transport: &str, bytes: &str, fabric_and_pattern: &str) -> String {
 }
 
 /// Long flows, each alone on its links.
-pub(super) fn apart(transport: &str) -> String {
+fn apart(transport: &str) -> String {
     messages(transport, "20MB", "fabric.star = { hosts = 4 }\n[[traffic]]\npattern.stride.by = 1")
 }
 
 /// Long flows into one link.
-pub(super) fn incast(transport: &str) -> String {
+fn incast(transport: &str) -> String {
     let fabric = "fabric.leaf_spine = { racks = 2, hosts_per_rack = 4, spines = 4 }";
     let traffic = "[[traffic]]\nsenders = \"1-3\"\nreceivers = \"0\"\npattern = \"dense\"\nflows = 3";
     messages(transport, "40MB", &format!("{fabric}\n{traffic}"))
 }
 
 /// A job's ring on a ring of switches: each path is the only shortest one.
-pub(super) fn neighbours(transport: &str) -> String {
+fn neighbours(transport: &str) -> String {
     let more = "measure.interval = \"0s\"";
     let racks = "fabric.leaf_spine = { racks = 2, hosts_per_rack = 4, spines = 4 }";
     ring(transport, more).replace(racks, "fabric.torus = { dims = [8] }")
-}
-
-/// The share of all packets that is skipped.
-pub(super) fn share(toml: &str) -> f64 {
-    let hops = run_alone(toml).info.packet_hops;
-    let skipped = skipped(toml);
-    let share = skipped.packet_hops as f64 / hops as f64;
-    eprintln!("{share:.3} of {hops} in {} skips, {:?}", skipped.skips, skipped.reason);
-    share
 }
 
 fn skips(toml: &str, least: f64) {
