@@ -202,7 +202,8 @@ def approximate() -> tuple[list[str], list[dict[str, Any]]]:
     points = []
     for what, toml in STEADY.items():
         for who in STEADY_OVER:
-            times, share, (one, other) = estimated(what, toml, who)
+            whole, ahead = both(toml, f"{what}, {who}", "approximate", **keys_of(who))
+            (times, share), (one, other) = gain(whole, ahead), (completion(run) for run in (whole, ahead))
             off = [
                 other.mean() / one.mean() - 1,
                 other.quantile(0.99) / one.quantile(0.99) - 1,
@@ -221,9 +222,9 @@ def approximate_jobs() -> tuple[list[str], list[dict[str, Any]]]:
     points = []
     for what, toml in LONG_JOBS.items():
         for who in LONG_JOBS_OVER:
-            times, share, (one, other) = estimated(what, toml, who)
-            whole, ahead = (job_seconds(run) for run in both(toml, f"{what}, {who}", "approximate", **keys_of(who)))
-            job_off, mean = ahead / whole - 1, other.mean() / one.mean() - 1
+            whole, ahead = both(toml, f"{what}, {who}", "approximate", **keys_of(who))
+            (times, share), (one, other) = gain(whole, ahead), (completion(run) for run in (whole, ahead))
+            job_off, mean = job_seconds(ahead) / job_seconds(whole) - 1, other.mean() / one.mean() - 1
             furthest = (other / one - 1).abs().max()
             errors = f"{job_off:+.2%} | {mean:+.2%} | {furthest:.2%}"
             lines.append(f"| {what} | {who} | {times:.1f} | {share:.1%} | {errors} |")
@@ -236,12 +237,14 @@ def keys_of(who: str) -> dict[str, Any]:
     return {"transport": who, **WHO[who]}
 
 
-def estimated(what: str, toml: str, who: str) -> tuple[float, float, tuple[pd.Series, pd.Series]]:
-    """How many times as fast it is to skip approximately, what share of packets is skipped, and completion times."""
-    whole, ahead = both(toml, f"{what}, {who}", "approximate", **keys_of(who))
-    share = ahead.info["skipped"]["packet_hops"] / ahead.info["packet_hops"]
-    one, other = (run.flows.to_pandas()["fct_ps"].astype(float) for run in (whole, ahead))
-    return seconds(whole) / seconds(ahead), share, (one, other)
+def gain(whole: cw.Result, ahead: cw.Result) -> tuple[float, float]:
+    """How many times as fast it is to skip approximately, and what share of packets is skipped."""
+    return seconds(whole) / seconds(ahead), ahead.info["skipped"]["packet_hops"] / ahead.info["packet_hops"]
+
+
+def completion(result: cw.Result) -> pd.Series:
+    """Completion times of its flows."""
+    return result.flows.to_pandas()["fct_ps"].astype(float)
 
 
 def job_seconds(result: cw.Result) -> float:
