@@ -279,9 +279,10 @@ impl Connection {
         [Some(timeout), rack, self.probe_at].into_iter().flatten().min()
     }
 
-    /// All has arrived, and not all is acknowledged: the upper layer is slow, or an acknowledgement was lost.
+    /// The first packet without an acknowledgement has arrived: the upper layer is slow, or an acknowledgement was lost.
+    /// The packets after it may be lost and wait for a window that opens only with that acknowledgement.
     fn is_stuck(&self) -> bool {
-        self.outstanding > 0 && self.lost.is_empty()
+        self.sent.front().is_some_and(|first| first.state == State::Arrived)
     }
 
     /// The oldest departure that RACK may find lost: a packet that left later has arrived, acknowledgements would tell

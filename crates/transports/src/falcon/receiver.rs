@@ -129,12 +129,10 @@ impl Receiver {
         self.counts.duplicates += u64::from(known);
         self.counts.out_of_order += u64::from(!known && psn != flow.received.first_missing);
         flow.received.insert(psn);
-        if self.coalescing.get(key(slot, path)).is_none() {
-            self.coalescing.set(key(slot, path), now + params.ack_timeout);
-        }
+        self.coalesce(now, slot, path, params);
         if known {
             // What came twice asks for nothing (section 9.2.2.4), and counts.
-            self.owe(slot, path, false, params);
+            self.owe(now, slot, path, false, params);
         } else if self.intake.is_none() {
             self.taken(cx, came, params);
         }
@@ -147,7 +145,7 @@ impl Receiver {
         let Some((_, flow)) = self.flows.get_mut(slot) else { return };
         flow.taken.insert(packet.psn);
         let whole = flow.taken.count == flow.packets;
-        self.owe(slot, packet.path, packet.ack_request || whole, params);
+        self.owe(cx.now, slot, packet.path, packet.ack_request || whole, params);
         if whole {
             (0..PATHS as u8).for_each(|path| self.coalescing.clear(key(slot, path)));
             self.flows.remove(slot);
@@ -157,12 +155,22 @@ impl Receiver {
     }
 
     /// One more packet of a path is to be acknowledged.
-    fn owe(&mut self, slot: u32, path: u8, at_once: bool, params: &Params) {
+    fn owe(&mut self, now: Time, slot: u32, path: u8, at_once: bool, params: &Params) {
         let Some((_, flow)) = self.flows.get_mut(slot) else { return };
         let owed = &mut flow.paths[usize::from(path)];
         owed.packets += 1;
         if at_once || owed.packets >= params.ack_packets {
             self.ack(slot, path, params);
+        } else {
+            // An acknowledgement may have left while this packet was in the receive buffer.
+            self.coalesce(now, slot, path, params);
+        }
+    }
+
+    /// Waits for more packets of a path, but not for long.
+    fn coalesce(&mut self, now: Time, slot: u32, path: u8, params: &Params) {
+        if self.coalescing.get(key(slot, path)).is_none() {
+            self.coalescing.set(key(slot, path), now + params.ack_timeout);
         }
     }
 

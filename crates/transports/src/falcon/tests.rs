@@ -352,6 +352,41 @@ fn a_lost_acknowledgement_of_the_upper_layer_is_asked_for_again() {
     assert!(asked > ms(5) && asked < ms(5) + Duration::from_us(40), "{asked}");
 }
 
+/// A sender whose window has shrunk below the packets that have arrived and wait for the upper layer's acknowledgement
+/// must wait for that. Its tenth packet is lost; the acknowledgements from 280 us on are, too, if `lost` says so.
+fn completed_with_a_closed_window(lost: bool) -> Option<Time> {
+    let mut scene = scene(Config {
+        paths: 1,
+        plb: false,
+        initial_fcwnd: 1.5,
+        ack_coalescing_packets: 3,
+        early_retransmission: EarlyRetransmission::OooDistance,
+        receive_buffer: Some(buffer(Rate::from_gbps(40), 30_000)),
+        ..Config::default()
+    });
+    let us = Time::from_us;
+    scene.spoil(move |now, packet| match packet.header() {
+        Header::Data(data) if data.psn == 3 && now < us(100) || data.psn == 9 && now < us(500) => PacketFate::Drop,
+        Header::Ack(_) if lost && now > us(278) && now < us(600) => PacketFate::Drop,
+        _ => PacketFate::Pass,
+    });
+    let flow = scene.send(Time::ZERO, 0, 1, packets(10));
+    scene.run_until(ms(100));
+    scene.completed_at(flow)
+}
+
+#[test]
+fn what_the_upper_layer_takes_after_an_acknowledgement_is_acknowledged_too() {
+    let completed = completed_with_a_closed_window(false);
+    assert!(completed.is_some_and(|at| at > Time::from_us(500) && at < Time::from_us(600)), "{completed:?}");
+}
+
+#[test]
+fn a_lost_acknowledgement_of_the_upper_layer_is_asked_for_while_others_are_lost() {
+    let completed = completed_with_a_closed_window(true);
+    assert!(completed.is_some_and(|at| at > ms(5) && at < ms(6)), "{completed:?}");
+}
+
 #[test]
 fn a_slow_path_gets_the_smallest_share() {
     let mut scene = scene(Config { plb: false, ..Config::default() });
