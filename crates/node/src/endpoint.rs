@@ -51,7 +51,7 @@ pub trait Endpoint: Send {
 
     /// A message has come whole here, in a time that was skipped since it is like one before. Only a transport that
     /// remembers such flows when they have ended does anything.
-    fn came_again(&mut self, _now: Time, _flow: FlowId) {}
+    fn came_again(&mut self, _flow: FlowId) {}
 
     /// Counters for the result, by name: retransmissions by cause, control packets by kind.
     fn counters(&self) -> Vec<(&'static str, u64)> {

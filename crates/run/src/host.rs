@@ -698,7 +698,7 @@ impl Host {
     pub fn record_again(&mut self, record: FlowRecord) {
         match record.fate {
             FlowEvent::Delivered { transport, .. } => {
-                self.transports[usize::from(transport)].endpoint.came_again(record.due, record.flow);
+                self.transports[usize::from(transport)].endpoint.came_again(record.flow);
             }
             FlowEvent::Completed { .. } | FlowEvent::Rejected | FlowEvent::Failed(_) => self.ended += 1,
             FlowEvent::Started | FlowEvent::Resubmitted => {}

@@ -19,7 +19,7 @@ use node::telemetry::{BASE_BYTES, HOP_BYTES, HOPS_MAX};
 use node::{Balancing, Cx, Endpoint, FlowState, Input, Packet, PollAt, Site, Telemetry, Walk};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
-use units::{Bytes, Duration, FlowId, Problem, Time};
+use units::{Bytes, Duration, FlowId, Problem};
 
 use contract::name_or_table;
 use contract::{About, Compared, Family, HeaderFormat, Nature, NetworkView, Scheme, SwitchRequirements, headers_of};
@@ -211,7 +211,6 @@ impl<A: Algorithm> Scheme for Config<A> {
             cnp: self.control.cnp(),
             class: self.ack_class,
             ack_bytes: self.ack_bytes.map_or(header_bytes, |bytes| bytes.get() as u16),
-            remember: Duration::from_ps(timeout.high.ps().saturating_mul(2)),
         };
         Box::new(Rdma {
             class: self.class,
@@ -354,8 +353,8 @@ impl<A: Algorithm> Endpoint for Rdma<A> {
         self.receiver.walk(walk);
     }
 
-    fn came_again(&mut self, now: Time, flow: FlowId) {
-        self.receiver.came_again(now, flow);
+    fn came_again(&mut self, flow: FlowId) {
+        self.receiver.came_again(flow);
     }
 
     fn state(&self, flow: FlowId, say: &mut FlowState) {

@@ -18,7 +18,7 @@
 use node::{Balancing, Cx, Endpoint, FlowState, Input, Packet, PollAt, Site, Walk};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use units::{Duration, FlowId, Problem, Time};
+use units::{Duration, FlowId, Problem};
 
 use contract::{About, Family, HeaderFormat, Nature, NetworkView, Scheme, SwitchRequirements, headers_of};
 use control::{Algorithm, Ecn, Start};
@@ -188,7 +188,6 @@ impl<A: Algorithm> Scheme for Config<A> {
             ecn: self.control.ecn(),
             delayed_ack: self.delayed_ack,
             ack_class: self.ack_class.unwrap_or(self.class),
-            remember: Duration::from_ps(self.rto_max.ps().saturating_mul(2)),
         };
         Box::new(Tcp {
             class: self.class,
@@ -249,8 +248,8 @@ impl<A: Algorithm> Endpoint for Tcp<A> {
         self.receiver.walk(walk);
     }
 
-    fn came_again(&mut self, now: Time, flow: FlowId) {
-        self.receiver.came_again(now, flow);
+    fn came_again(&mut self, flow: FlowId) {
+        self.receiver.came_again(flow);
     }
 
     fn state(&self, flow: FlowId, say: &mut FlowState) {

@@ -12,7 +12,6 @@ use std::collections::{BTreeMap, VecDeque};
 
 use node::packet::flags;
 use node::{Cx, Event, FlowMap, FlowState, Packet};
-use rustc_hash::FxHashSet;
 use units::{Duration, FlowId, HostId, Stream, Time};
 
 use super::header::{Accept, Data, Proposal, Token};
@@ -20,13 +19,14 @@ use super::matching::{Offer, Offers};
 use super::params::Params;
 use super::{Departure, Header};
 use crate::bits::Bits;
+use crate::finished::Finished;
 
 #[derive(Default)]
 pub(super) struct Receiver {
     flows: FlowMap<Incoming>,
     /// Senders with incomplete flows, and these flows.
     peers: BTreeMap<HostId, Vec<u32>>,
-    finished: FxHashSet<FlowId>,
+    finished: Finished,
     /// Matched senders of this data phase.
     links: Vec<Link>,
     /// Matching phase that made them, and when the data phase began.
@@ -162,7 +162,7 @@ impl Receiver {
         if !params.departs(Departure::NoHandshakes) {
             control.push_back(params.control(packet.flow, packet.src, Header::Ack));
         }
-        if self.finished.contains(&packet.flow) {
+        if self.finished.knows(packet.flow) {
             control.push_back(params.control(packet.flow, packet.src, Header::ReceiverFinish));
         } else {
             self.learn(now, packet, packets, on_the_way, params);
@@ -178,7 +178,7 @@ impl Receiver {
         params: &Params,
         control: &mut VecDeque<Packet>,
     ) {
-        if self.finished.contains(&packet.flow) {
+        if self.finished.knows(packet.flow) {
             control.push_back(params.control(packet.flow, packet.src, Header::ReceiverFinish));
             return;
         }
@@ -250,7 +250,7 @@ impl Receiver {
         if packet.has(flags::TRIMMED) {
             return; // its payload is lost as any other
         }
-        if self.finished.contains(&packet.flow) {
+        if self.finished.knows(packet.flow) {
             self.counts.duplicates += 1;
             return;
         }
@@ -288,7 +288,7 @@ impl Receiver {
         if peers.is_empty() {
             self.peers.remove(&flow.src);
         }
-        self.finished.insert(id);
+        self.finished.add(id);
         cx.events.push(Event::Delivered { flow: id });
     }
 

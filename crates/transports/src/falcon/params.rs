@@ -6,8 +6,6 @@ use crate::target_delay::{Gains, Target, Wanted, unloaded};
 
 /// The most paths of a connection: the two low bits of a flow label name one.
 pub(super) const PATHS: usize = 4;
-/// How long a receiver remembers a complete message: much longer than a sender waits before it asks again.
-pub(super) const REMEMBER: Duration = Duration::from_ms(1_000);
 
 /// Values derived from configuration and site, computed once.
 pub(super) struct Params {

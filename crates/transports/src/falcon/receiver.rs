@@ -9,7 +9,7 @@ use units::{HostId, Time};
 use super::Header;
 use super::header::{Ack, BITMAP, Data, Echo, Nack};
 use super::intake::{Intake, Taken};
-use super::params::{PATHS, Params, REMEMBER};
+use super::params::{PATHS, Params};
 use crate::bits::Bits;
 use crate::finished::Finished;
 
@@ -95,7 +95,7 @@ impl Receiver {
             self.counts.malformed += 1;
             return;
         }
-        if self.finished.knows(id, now, REMEMBER) {
+        if self.finished.knows(id) {
             self.counts.duplicates += 1;
             let base = params.packets(data.message_bytes);
             let owed = Owed::of(packet, &data, now, 0);
@@ -149,7 +149,7 @@ impl Receiver {
         if whole {
             (0..PATHS as u8).for_each(|path| self.coalescing.clear(key(slot, path)));
             self.flows.remove(slot);
-            self.finished.add(packet.flow, cx.now, REMEMBER);
+            self.finished.add(packet.flow);
             cx.events.push(Event::Delivered { flow: packet.flow });
         }
     }

@@ -39,9 +39,9 @@ impl Fastpass {
     fn receive(&mut self, cx: &mut Cx<'_>, packet: &Packet, out: &mut Outbox) {
         let params = &self.params;
         match packet.header() {
-            Header::Data(data) => self.receiver.receive(cx.now, packet, data, params, out, cx.events),
+            Header::Data(data) => self.receiver.receive(packet, data, out, cx.events),
             Header::Request(request) => self.asked(cx.now, packet.flow, packet.src, request),
-            Header::Probe { attempt, .. } => self.receiver.probed(cx.now, packet, attempt, params, out),
+            Header::Probe { attempt, .. } => self.receiver.probed(packet, attempt, out),
             answer => self.sender.hear(cx, packet.flow, packet.src, answer, params, out),
         }
     }

@@ -1,11 +1,9 @@
 //! The receiver's side: assembles messages and reports completion.
 
 use node::{Event, FlowMap, Packet};
-use units::Time;
 
 use super::Header;
 use super::header::Data;
-use super::params::Params;
 use super::sender::Outbox;
 use crate::bits::Bits;
 use crate::finished::Finished;
@@ -19,26 +17,18 @@ pub(super) struct Receiver {
 
 impl Receiver {
     /// The question what is missing.
-    pub fn probed(&mut self, now: Time, packet: &Packet, attempt: u16, params: &Params, out: &mut Outbox) {
+    pub fn probed(&mut self, packet: &Packet, attempt: u16, out: &mut Outbox) {
         let id = packet.flow;
-        let done = self.finished.knows(id, now, params.patience);
+        let done = self.finished.knows(id);
         let missing = self.flows.slot(id).and_then(|slot| self.flows.get(slot)).map_or(0, |of| of.1.first_missing);
         let state = Header::State { attempt, missing };
         out.push((id, packet.src, if done { Header::Complete { attempt } } else { state }));
     }
 
     /// A part of a message.
-    pub fn receive(
-        &mut self,
-        now: Time,
-        packet: &Packet,
-        data: Data,
-        params: &Params,
-        out: &mut Outbox,
-        events: &mut Vec<Event>,
-    ) {
+    pub fn receive(&mut self, packet: &Packet, data: Data, out: &mut Outbox, events: &mut Vec<Event>) {
         let (id, attempt) = (packet.flow, data.attempt);
-        let done = self.finished.knows(id, now, params.patience);
+        let done = self.finished.knows(id);
         if done || data.packet >= data.packets {
             self.duplicates += u64::from(done);
             return;
@@ -48,7 +38,7 @@ impl Receiver {
         self.duplicates += u64::from(!bits.insert(data.packet));
         if bits.count == data.packets {
             self.flows.remove(slot);
-            self.finished.add(id, now, params.patience);
+            self.finished.add(id);
             out.push((id, packet.src, Header::Complete { attempt }));
             events.push(Event::Delivered { flow: id });
         }

@@ -171,7 +171,7 @@ impl Receiver {
             self.counts.malformed += 1;
             return;
         };
-        if self.finished.knows(flow, now, params.bounds.patience()) {
+        if self.finished.knows(flow) {
             // The virtual links of its path may belong to another message by now, so this packet is routed by tables.
             return control.push(params.control(flow, packet.src, Header::Delivered));
         }
@@ -379,7 +379,7 @@ impl Receiver {
     ) {
         self.retire_slots(key);
         self.remove(key);
-        self.finished.add(packet.flow, cx.now, params.bounds.patience());
+        self.finished.add(packet.flow);
         control.push(params.routed(packet.flow, packet.src, Header::Delivered, back));
         cx.events.push(Event::Delivered { flow: packet.flow });
         self.assign(cx.now, params, control);

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use node::{Cx, Endpoint, FlowState, Input, Packet, PollAt, Walk};
-use units::{FlowId, Time};
+use units::FlowId;
 
 use super::Header;
 use super::params::Params;
@@ -58,7 +58,7 @@ impl Endpoint for Homa {
         walk.packets(&mut self.control);
     }
 
-    fn came_again(&mut self, _: Time, flow: FlowId) {
+    fn came_again(&mut self, flow: FlowId) {
         self.receiver.came_again(flow);
     }
 

@@ -12,7 +12,7 @@ use super::header::{Announced, Answer, Data, Granted};
 use super::params::Params;
 use super::traffic::{Levels, Traffic};
 use crate::bits::Bits;
-use crate::finished::Ended;
+use crate::finished::Finished;
 use crate::srpt::walk_order;
 
 pub(super) struct Receiver {
@@ -21,7 +21,7 @@ pub(super) struct Receiver {
     peers: BTreeMap<HostId, BTreeSet<(u64, FlowId, u32)>>,
     /// For each sender the message with the fewest missing bytes, in the same order.
     order: BTreeSet<(u64, FlowId, u32)>,
-    finished: Ended,
+    finished: Finished,
     /// One timer for each message with packets in flight.
     timers: Timers,
     traffic: Traffic,
@@ -108,7 +108,7 @@ impl Receiver {
             flows: FlowMap::default(),
             peers: BTreeMap::new(),
             order: BTreeSet::new(),
-            finished: Ended::default(),
+            finished: Finished::default(),
             timers: Timers::default(),
             traffic: params.traffic(),
             probes: VecDeque::new(),

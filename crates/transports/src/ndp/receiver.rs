@@ -5,19 +5,19 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use node::packet::flags;
 use node::{Cx, Event, FlowMap, FlowState, Packet};
-use rustc_hash::FxHashSet;
 use units::{FlowId, HostId, Time};
 
 use super::Header;
 use super::header::{Answer, Data, Progress};
 use super::params::Params;
 use crate::bits::Bits;
+use crate::finished::Finished;
 
 #[derive(Default)]
 pub(super) struct Receiver {
     flows: FlowMap<Incoming>,
     /// Complete messages (section 3.2.2: no connection is processed twice).
-    finished: FxHashSet<FlowId>,
+    finished: Finished,
     /// The pull queue: by class, flows that have pulls in it, in turn. A flow may have lost its pulls meanwhile, or
     /// have ended.
     turns: BTreeMap<u16, VecDeque<FlowId>>,
@@ -72,7 +72,7 @@ impl Receiver {
             let header = if whole { Header::Ack(answer) } else { Header::Nack(answer) };
             params.control(packet.flow, packet.src, header)
         };
-        if self.finished.contains(&packet.flow) {
+        if self.finished.knows(packet.flow) {
             self.counts.duplicates += 1;
             control.push_back(answer(true, 0, packets));
             return;
@@ -120,7 +120,7 @@ impl Receiver {
             control.push_back(answer(whole, flow.pulls, packets));
             self.keep(slot, 0);
             self.flows.remove(slot);
-            self.finished.insert(packet.flow);
+            self.finished.add(packet.flow);
             cx.events.push(Event::Delivered { flow: packet.flow });
             return;
         }

@@ -8,12 +8,12 @@ use super::Header;
 use super::header::{Ack, Data};
 use super::params::Params;
 use crate::bits::Bits;
-use crate::finished::Ended;
+use crate::finished::Finished;
 
 #[derive(Default)]
 pub(super) struct Receiver {
     flows: FlowMap<Incoming>,
-    finished: Ended,
+    finished: Finished,
     /// Data packets received again.
     pub duplicates: u64,
 }

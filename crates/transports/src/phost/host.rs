@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use node::{Cx, Endpoint, FlowState, Input, Packet, PollAt, Walk};
-use units::{FlowId, Time};
+use units::FlowId;
 
 use super::Header;
 use super::params::{CONTROL, Params};
@@ -61,7 +61,7 @@ impl Endpoint for Phost {
         walk.packets(&mut self.control);
     }
 
-    fn came_again(&mut self, _: Time, flow: FlowId) {
+    fn came_again(&mut self, flow: FlowId) {
         self.receiver.came_again(flow);
     }
 

@@ -11,7 +11,7 @@ use super::header::{Announced, Data, Token};
 use super::params::Params;
 use super::policy::Turns;
 use crate::bits::Bits;
-use crate::finished::Ended;
+use crate::finished::Finished;
 use crate::srpt::walk_order;
 
 #[derive(Default)]
@@ -19,7 +19,7 @@ pub(super) struct Receiver {
     flows: FlowMap<Incoming>,
     /// Incomplete flows.
     pending: Vec<u32>,
-    finished: Ended,
+    finished: Finished,
     turns: Turns,
     /// Until when this host's link is reserved: when the last admitted packet will have arrived completely.
     booked: Time,

@@ -80,7 +80,7 @@ impl R2c2 {
             Header::Assign(batch) => self.assigned(packet, batch),
             Header::DroppedAssign(batch) => self.counts.assigned_again += u64::from(plane.assign_again(batch)),
             Header::Rate(rate) => self.rate(cx.now, packet, rate),
-            Header::Probe { packets } => self.receiver.probe(cx, packet, packets, plane),
+            Header::Probe { packets } => self.receiver.probe(packet, packets, plane),
             Header::Status(missing) => self.sender.status(cx, packet, missing, plane),
             Header::Done => self.sender.done(cx, packet, plane),
         }
@@ -280,6 +280,10 @@ impl Endpoint for R2c2 {
         self.sender.announce_all(cx.now, &mut self.plane);
         self.recompute(cx.now);
         self.follow(cx.now);
+    }
+
+    fn came_again(&mut self, flow: FlowId) {
+        self.receiver.came_again(flow);
     }
 
     fn walk(&mut self, walk: &mut Walk) {

@@ -2,7 +2,7 @@
 
 use node::packet::flags;
 use node::{Cx, Event, FlowMap, Packet, Walk};
-use units::{Duration, HostId};
+use units::{FlowId, HostId};
 
 use super::Header;
 use super::header::{Data, Missing};
@@ -26,9 +26,6 @@ struct Incoming {
     reordered_max: u32,
 }
 
-/// How long senders of complete flows may still ask.
-const REMEMBERED: Duration = Duration::from_ms(100);
-
 impl Receiver {
     pub fn data(&mut self, cx: &mut Cx<'_>, packet: &Packet, data: Data, plane: &mut Plane) {
         // A switch may have cut the payload off, which counts as a loss.
@@ -37,7 +34,7 @@ impl Receiver {
         if !whole || packet.has(flags::TRIMMED) {
             return;
         }
-        let Some(slot) = self.slot(cx, packet, plane) else { return };
+        let Some(slot) = self.slot(packet, plane) else { return };
         let Some((_, incoming)) = self.flows.get_mut(slot) else { return };
         if incoming.packets.is_some_and(|packets| seq >= packets) || seq == u32::MAX {
             return; // no flow has such a packet
@@ -54,7 +51,7 @@ impl Receiver {
         if incoming.packets == Some(incoming.have.first_missing) {
             let value = u64::from(incoming.reordered_max);
             self.flows.remove(slot);
-            self.finished.add(packet.flow, cx.now, REMEMBERED);
+            self.finished.add(packet.flow);
             cx.events.push(Event::Measured { flow: packet.flow, what: "reordered_max_packets", value });
             cx.events.push(Event::Delivered { flow: packet.flow });
             plane.send(packet.flow, packet.src, Header::Done);
@@ -62,8 +59,8 @@ impl Receiver {
     }
 
     /// The sender has sent everything: reports what is missing.
-    pub fn probe(&mut self, cx: &mut Cx<'_>, packet: &Packet, packets: u32, plane: &mut Plane) {
-        let Some(slot) = self.slot(cx, packet, plane) else { return };
+    pub fn probe(&mut self, packet: &Packet, packets: u32, plane: &mut Plane) {
+        let Some(slot) = self.slot(packet, plane) else { return };
         let Some((_, incoming)) = self.flows.get_mut(slot) else { return };
         if incoming.packets.is_none() && packets > 0 {
             incoming.packets = Some(packets);
@@ -79,6 +76,11 @@ impl Receiver {
         plane.send(packet.flow, packet.src, Header::Status(Missing { first, packets: missing }));
     }
 
+    /// A flow has come whole in time that is skipped.
+    pub fn came_again(&mut self, flow: FlowId) {
+        self.finished.add(flow);
+    }
+
     /// Goes over its state. Full packets carry so many bytes.
     pub fn walk(&mut self, walk: &mut Walk, payload_bytes: u64) {
         self.flows.walk(walk, |walk, flow, incoming| {
@@ -90,11 +92,11 @@ impl Receiver {
     }
 
     /// The flow, known or new; `None` if it is complete, which its sender is told again.
-    fn slot(&mut self, cx: &Cx<'_>, packet: &Packet, plane: &mut Plane) -> Option<u32> {
+    fn slot(&mut self, packet: &Packet, plane: &mut Plane) -> Option<u32> {
         if let Some(slot) = self.flows.slot(packet.flow) {
             return self.flows.get(slot).is_some_and(|(_, known)| known.src == packet.src).then_some(slot);
         }
-        if self.finished.knows(packet.flow, cx.now, REMEMBERED) {
+        if self.finished.knows(packet.flow) {
             self.duplicates += 1;
             plane.send(packet.flow, packet.src, Header::Done);
             return None;

@@ -33,8 +33,6 @@ pub(crate) struct Settings {
     pub class: u8,
     /// Bytes of an acknowledgement with all that it carries.
     pub ack_bytes: u16,
-    /// How long a finished flow is remembered at least, since its sender may send again for that long.
-    pub remember: Duration,
 }
 
 /// What a receiver does with out-of-order packets.
@@ -114,7 +112,7 @@ impl Receiver {
         }
         let slot = match self.flows.slot(packet.flow) {
             Some(slot) => slot,
-            None if self.finished.knows(packet.flow, cx.now, self.settings.remember) => {
+            None if self.finished.knows(packet.flow) => {
                 self.counts.duplicates += 1;
                 self.counts.acks += 1;
                 let answer = answer(packet, data, bytes);
@@ -148,7 +146,7 @@ impl Receiver {
         if flow.next == flow.packets {
             cx.events.push(Event::Delivered { flow: packet.flow });
             self.flows.remove(slot);
-            self.finished.add(packet.flow, cx.now, self.settings.remember);
+            self.finished.add(packet.flow);
         }
         self.counts.duplicates += u64::from(place == Place::Again);
         self.counts.out_of_order += u64::from(place == Place::Ahead);
@@ -170,8 +168,8 @@ impl Receiver {
     }
 
     /// A flow has come whole in time that is skipped.
-    pub fn came_again(&mut self, now: Time, flow: FlowId) {
-        self.finished.add(flow, now, self.settings.remember);
+    pub fn came_again(&mut self, flow: FlowId) {
+        self.finished.add(flow);
     }
 
     /// Goes over its state.

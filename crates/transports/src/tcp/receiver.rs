@@ -2,7 +2,7 @@ use std::collections::VecDeque;
 
 use node::packet::flags;
 use node::{Cx, Event, FlowMap, Packet, Site, Timers, Walk};
-use units::{Duration, FlowId, HostId, Time};
+use units::{FlowId, HostId, Time};
 
 use super::DelayedAck;
 use super::control::Ecn;
@@ -27,8 +27,6 @@ pub(crate) struct Settings {
     pub ecn: Ecn,
     pub delayed_ack: Option<DelayedAck>,
     pub ack_class: u8,
-    /// How long a finished flow is remembered at least, since its sender may send again for that long.
-    pub remember: Duration,
 }
 
 /// What a receiver counts.
@@ -114,7 +112,7 @@ impl Receiver {
         let ce = packet.has(flags::CE);
         let slot = match self.flows.slot(packet.flow) {
             Some(slot) => slot,
-            None if self.finished.knows(packet.flow, cx.now, self.settings.remember) => {
+            None if self.finished.knows(packet.flow) => {
                 self.counts.duplicates += 1;
                 let ece = ce && self.settings.ecn != Ecn::Off;
                 let ack = Acknowledgement { sequence: data.bytes, ece, ..Acknowledgement::default() };
@@ -156,7 +154,7 @@ impl Receiver {
             cx.events.push(Event::Delivered { flow: packet.flow });
             self.acknowledge(slot);
             self.flows.remove(slot);
-            self.finished.add(packet.flow, cx.now, self.settings.remember);
+            self.finished.add(packet.flow);
             return;
         }
         match self.settings.delayed_ack {
@@ -190,8 +188,8 @@ impl Receiver {
     }
 
     /// A flow has come whole in time that is skipped.
-    pub fn came_again(&mut self, now: Time, flow: FlowId) {
-        self.finished.add(flow, now, self.settings.remember);
+    pub fn came_again(&mut self, flow: FlowId) {
+        self.finished.add(flow);
     }
 
     /// Goes over its state.

@@ -4,7 +4,6 @@ use std::collections::VecDeque;
 
 use node::packet::flags;
 use node::{Cx, Event, FlowMap, FlowState, Packet};
-use rustc_hash::FxHashSet;
 use units::{FlowId, HostId, Time};
 
 use super::Header;
@@ -12,11 +11,12 @@ use super::credits::{Account, Credits};
 use super::header::{Ack, CREDIT_UNIT, Data, Nack, Pull, Rts};
 use super::params::{Params, REACH};
 use crate::bits::Bits;
+use crate::finished::Finished;
 
 pub(super) struct Receiver {
     flows: FlowMap<Incoming>,
     /// Complete messages: their senders may not know yet.
-    finished: FxHashSet<FlowId>,
+    finished: Finished,
     /// None if senders alone decide.
     credits: Option<Credits>,
     pub counts: Counts,
@@ -60,7 +60,7 @@ struct Cause {
 
 impl Receiver {
     pub fn new(credits: Option<Credits>) -> Receiver {
-        Receiver { flows: FlowMap::default(), finished: FxHashSet::default(), credits, counts: Counts::default() }
+        Receiver { flows: FlowMap::default(), finished: Finished::default(), credits, counts: Counts::default() }
     }
 
     /// Handles a data packet or its headers.
@@ -103,7 +103,7 @@ impl Receiver {
         }
         if self.flows.get(slot).is_some_and(|(_, flow)| flow.received.count == flow.packets) {
             self.flows.remove(slot);
-            self.finished.insert(packet.flow);
+            self.finished.add(packet.flow);
             cx.events.push(Event::Delivered { flow: packet.flow });
         }
     }
@@ -147,7 +147,7 @@ impl Receiver {
         params: &Params,
         control: &mut VecDeque<Packet>,
     ) -> Option<u32> {
-        if self.finished.contains(&packet.flow) {
+        if self.finished.knows(packet.flow) {
             self.counts.duplicates += 1;
             self.counts.acks += 1;
             let packets = params.packets(bytes);

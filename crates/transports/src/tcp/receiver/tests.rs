@@ -1,3 +1,5 @@
+use units::Duration;
+
 use super::*;
 
 proptest::proptest! {
@@ -24,7 +26,7 @@ proptest::proptest! {
 
 fn receiver(ecn: Ecn, delayed_ack: Option<DelayedAck>) -> Receiver {
     let rtt = Duration::from_us(5);
-    let settings = Settings { ecn, delayed_ack, ack_class: 1, remember: Duration::from_ms(1) };
+    let settings = Settings { ecn, delayed_ack, ack_class: 1 };
     let site = Site {
         host: HostId(1),
         hosts: 2,
