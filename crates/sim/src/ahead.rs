@@ -207,6 +207,13 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Run<'_, P, W> {
         self.budget.short_of(self.packet_hops() - skipped, skipped)
     }
 
+    /// Whether looking may cost as much as a log of a span of time that is like the time up to now.
+    fn affords_log(&self, span: Duration) -> bool {
+        let (hops, skipped) = (self.packet_hops(), self.skipped.packet_hops);
+        let in_span = u128::from(hops) * u128::from(span.ps()) / u128::from(self.now.ps().max(1));
+        self.budget.affords_log(in_span as u64, hops - skipped, skipped)
+    }
+
     /// The number of records of flows at all hosts.
     fn tells(&self) -> usize {
         self.parts.iter().flat_map(|part| &part.0.hosts).map(|slot| slot.host.records.len()).sum()
@@ -280,7 +287,7 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Run<'_, P, W> {
                 Ok(found) => break found,
                 Err(_) if multiple < most_multiples && self.short() == 0 => {}
                 Err(differs) => {
-                    self.because(&format!("{} {}: {} differs", differs.part, differs.node, differs.what));
+                    self.because(&differs.to_string());
                     return Ok(false);
                 }
             }

@@ -1,6 +1,7 @@
 //! Whether a state has recurred.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::sync::Arc;
 
 use units::{Duration, FlowId, Stream, Time};
@@ -45,6 +46,12 @@ pub struct Differs {
     pub node: u32,
     /// What kind of value.
     pub what: &'static str,
+}
+
+impl fmt::Display for Differs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}: {} differs", self.part, self.node, self.what)
+    }
 }
 
 /// Whether a state is what it was at an earlier time, and what moves.

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use driver::{Log, Names, Probe};
 use node::Packet;
 use node::onward_path::Downstream;
-use node::walk::Recurrence;
+use node::walk::{Recurrence, recurrence};
 use run::{FlowEvent, FlowInfo, FlowRecord, Host, HostJobs, Measured, Plan, Told};
 use rustc_hash::FxHashMap;
 use units::{Duration, FlowId, HostId, NodeId, PortId, Time};
@@ -22,8 +22,8 @@ use super::{Over, Part, Period, Renamed, Run};
 
 /// The search for a period begins when the busiest host has started so many flows.
 pub(super) const FIRST_STARTS: usize = 6;
-/// Where the search found nothing, it is repeated once that host has started a quarter more.
-const MORE_STARTS: usize = 4;
+/// The search is repeated once that host has started so many more: one part in so many.
+const MORE_STARTS: usize = 16;
 /// The state may recur only after several periods of a host's starts: at most so many are tried.
 const MULTIPLES: u32 = 2;
 /// After so many failures in a row the search ends. A single failure may be due to an appointment that came in between.
@@ -50,16 +50,35 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Run<'_, P, W> {
             return Ok(());
         };
         let mut misses = 0;
-        let mut multiples = MULTIPLES;
         while misses < MISSES {
-            match self.skip(&mut period, multiples)? {
-                true => (misses, multiples) = (0, 1),
-                false => misses += 1,
+            misses += 1;
+            let mut multiples = MULTIPLES;
+            if !self.affords_log(period * u64::from(MULTIPLES)) {
+                let Some(found) = self.recurs_after(period)? else { continue };
+                (period, multiples) = (found, 1);
+            }
+            while self.skip(&mut period, multiples)? {
+                (misses, multiples) = (0, 1);
             }
         }
         let started = self.busiest_host().map_or(0, |records| starts(records).count());
         self.starts_wanted = started + started / MORE_STARTS + 1;
         Ok(())
+    }
+
+    /// Simulates some periods of what a host starts, until the state has recurred. Returns the time after which it has,
+    /// if it has. Nothing is logged, so that this costs little where the state does not recur.
+    fn recurs_after(&mut self, period: Duration) -> Result<Option<Duration>, Over> {
+        let Some(before) = self.note() else { return Ok(None) };
+        for _ in 0..MULTIPLES {
+            self.go(period)?;
+            let Some(after) = self.note() else { return Ok(None) };
+            match recurrence(&before, &after) {
+                Ok(found) => return Ok(Some(found.period)),
+                Err(differs) => self.because(&differs.to_string()),
+            }
+        }
+        Ok(None)
     }
 
     /// Whether a sample is due before two messages could follow each other.

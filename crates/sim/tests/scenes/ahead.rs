@@ -244,6 +244,28 @@ fn messages_that_follow_each_other_are_skipped() {
     }
 }
 
+/// The state of 128 ranks recurs after every second message. By then the search within messages has cost all that it
+/// may.
+#[test]
+fn periods_of_jobs_are_found_when_looking_within_messages_has_cost_enough() {
+    let ahead = crate::run_alone(
+        r#"
+        transport = "timely"
+        flow_control = "pfc"
+        fast_forward = "exact"
+        measure.interval = "0s"
+        fabric.star = { hosts = 128 }
+        switch.buffer.shared = { bytes = "16MB" }
+        [[job]]
+        name = "train"
+        library = { all_reduce = "ring" }
+        steps = [{ all_reduce = { bytes = "32MB" } }]
+        "#,
+    );
+    let share = share_of(&ahead, ahead.info.skipped.as_ref().expect("it was asked for"));
+    assert!(share > 0.9, "{share}");
+}
+
 /// A straggler, ranks that share hosts, two jobs that do not end together, a failure in the middle.
 #[test]
 fn jobs_of_every_kind_end_as_they_would() {

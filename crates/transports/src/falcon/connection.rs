@@ -279,8 +279,8 @@ impl Connection {
         [Some(timeout), rack, self.probe_at].into_iter().flatten().min()
     }
 
-    /// The first packet without an acknowledgement has arrived: the upper layer is slow, or an acknowledgement was lost.
-    /// The packets after it may be lost and wait for a window that opens only with that acknowledgement.
+    /// The first packet without an acknowledgement has arrived: the upper layer is slow, or an acknowledgement was
+    /// lost. The packets after it may be lost and wait for a window that opens only with that acknowledgement.
     fn is_stuck(&self) -> bool {
         self.sent.front().is_some_and(|first| first.state == State::Arrived)
     }
