@@ -179,7 +179,7 @@ impl How {
             (Kind::AllReduce, AllReduce::HalvingDoubling) => (2 * n * halvings, 2 * n * bytes, 2 * n * halvings + n),
             (Kind::AllReduce, AllReduce::Rails(local)) => {
                 let local = u128::from(local.max(1));
-                (2 * n * (local + n / local), 4 * n * bytes, n)
+                (2 * n * (local + n / local), 4 * n * bytes, 3 * n)
             }
             (Kind::Broadcast, _) => (2 * n, n * bytes, n),
             _ => (n * (n - 1), n * bytes, n),

@@ -22,51 +22,42 @@ pub fn rails(
     }
     Some(in_channels(b, ranks, bytes, terms, entry, |b, number, span| {
         let backwards = number % 2 == 1;
-        let mut all: Vec<Vec<StepId>> = vec![Vec::new(); ranks.len()];
-        let scattered = in_nodes(b, ranks, local, terms, span, entry, (backwards, Phases::ReduceScatter), &mut all);
-        let mut reduced = scattered.clone();
-        for (rail, part) in split(span, local as u64).enumerate() {
-            let of_rail = |at: usize| at * local + rail;
-            let nodes = ranks.len() / local;
-            let members: Vec<Rank> = (0..nodes).map(|node| ranks[of_rail(node)]).collect();
-            let enter: Vec<Vec<StepId>> = (0..nodes).map(|node| scattered[of_rail(node)].clone()).collect();
-            if nodes > 1 {
-                let mut channel = Channel::new(&members, terms);
-                ring(b, &mut channel, backwards, part, &enter, Phases::Both);
-                for (node, ends) in channel.ends().into_iter().enumerate() {
-                    reduced[of_rail(node)].extend(ends);
-                }
+        // A ring in each node: its ends at each rank.
+        let in_nodes = |b: &mut Builder, entry: Entry<'_>, phases: Phases| {
+            let mut ends = Vec::with_capacity(ranks.len());
+            for (members, entry) in ranks.chunks(local).zip(entry.chunks(local)) {
+                let mut channel = Channel::new(members, terms);
+                ring(b, &mut channel, backwards, span, entry, phases);
+                ends.extend(channel.ends());
             }
+            ends
+        };
+        let scattered = in_nodes(b, entry, Phases::ReduceScatter);
+        let scattered = joined(b, ranks, entry, scattered);
+        let nodes = ranks.len() / local;
+        let mut reduced = vec![Vec::new(); ranks.len()];
+        for (rail, part) in split(span, local as u64).enumerate() {
+            let places = || (0..nodes).map(|node| node * local + rail);
+            let members: Vec<Rank> = places().map(|at| ranks[at]).collect();
+            let enter: Vec<Vec<StepId>> = places().map(|at| scattered[at].clone()).collect();
+            let mut channel = Channel::new(&members, terms);
+            ring(b, &mut channel, backwards, part, &enter, Phases::Both);
+            places().zip(channel.ends()).for_each(|(at, ends)| reduced[at] = ends);
         }
-        in_nodes(b, ranks, local, terms, span, &reduced, (backwards, Phases::AllGather), &mut all);
+        let reduced = joined(b, ranks, &scattered, reduced);
+        let mut all = in_nodes(b, &reduced, Phases::AllGather);
         all.iter_mut().zip(reduced).for_each(|(all, reduced)| all.extend(reduced));
         all
     }))
 }
 
-/// A ring in each node: what each rank has to wait for after it. All ends are added to `all`.
-#[allow(clippy::too_many_arguments)]
-fn in_nodes(
-    b: &mut Builder,
-    ranks: &[Rank],
-    local: usize,
-    terms: &Terms,
-    span: Span,
-    entry: Entry<'_>,
-    (backwards, phases): (bool, Phases),
-    all: &mut [Vec<StepId>],
-) -> Vec<Vec<StepId>> {
-    let mut after = entry.to_vec();
-    if local < 2 {
-        return after;
-    }
-    for (node, members) in ranks.chunks(local).enumerate() {
-        let mut channel = Channel::new(members, terms);
-        ring(b, &mut channel, backwards, span, &entry[node * local..][..local], phases);
-        for (place, ends) in channel.ends().into_iter().enumerate() {
-            after[node * local + place].extend(&ends);
-            all[node * local + place].extend(ends);
-        }
-    }
-    after
+/// What each rank has to wait for after a phase: one step, if it had any in that. Otherwise each message of the next
+/// phase would wait for each of this one.
+fn joined(b: &mut Builder, ranks: &[Rank], before: Entry<'_>, ends: Vec<Vec<StepId>>) -> Vec<Vec<StepId>> {
+    let all = ranks.iter().zip(before).zip(ends);
+    all.map(|((&rank, before), ends)| match ends.is_empty() {
+        true => before.clone(),
+        false => vec![b.join(rank, &[&before[..], &ends].concat())],
+    })
+    .collect()
 }

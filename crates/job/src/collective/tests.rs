@@ -192,7 +192,7 @@ proptest! {
 
 proptest! {
     #[test]
-    fn no_collective_has_more_steps_than_was_said_before(
+    fn no_collective_has_more_steps_than_was_said_before_nor_more_waits(
         n in 1usize..20, bytes in 0u64..5_000, terms in terms(), which in 0usize..5, other in 0..4, tree: bool
     ) {
         let kinds = [Kind::AllReduce, Kind::ReduceScatter, Kind::AllGather, Kind::AllToAll, Kind::Broadcast];
@@ -213,6 +213,9 @@ proptest! {
         let most = how.steps_most(kind, n, bytes);
         prop_assert!(b.steps() <= most.max(n as u64), "{} and {}", b.steps(), most);
         let graph = b.build().expect("sound");
+        // As many waits as steps, but for a small factor: of a phase that many chunks part, no step waits for each.
+        let waits: u64 = (0..graph.steps().len() as u32).map(|step| u64::from(graph.needs(StepId(step)))).sum();
+        prop_assert!(waits <= 6 * graph.steps().len() as u64, "{} and {}", waits, graph.steps().len());
         let named = graph.collectives().iter().all(|c| c.kind == kind.name() && c.algorithm == how.algorithm(kind));
         prop_assert!(named && graph.collectives().len() == usize::from(n > 1));
     }
