@@ -101,6 +101,8 @@ STEADY = {
     "permutation, 2:1, 100 MB": permutation("100MB"),
     "permutation, 2:1, 1 GB": permutation("1GB"),
 }
+LATER = ("50ns", "100ns", "150ns")
+"""Whole runs are repeated with flows that begin at random by so much later: how far apart are their means?"""
 STEADY_OVER = ("dctcp", "dcqcn", "timely", "cubic", "newreno")
 LONG_JOBS = {
     "ring, 500 MB": NARROW + job('{ all_reduce = { bytes = "500MB" } }'),
@@ -197,8 +199,8 @@ def who_can() -> list[str]:
 
 def approximate() -> tuple[list[str], list[dict[str, Any]]]:
     """Long flows that share links: speed, and errors of completion times."""
-    lines = ["| scenario | transport | times as fast | of all packets skipped | mean | 99th percentile | longest |"]
-    lines += ["| --- | --- | ---: | ---: | ---: | ---: | ---: |"]
+    head = "| scenario | transport | times as fast | of all packets skipped | mean | 99th percentile | longest |"
+    lines = [f"{head} means of whole runs |", "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |"]
     points = []
     for what, toml in STEADY.items():
         for who in STEADY_OVER:
@@ -210,9 +212,20 @@ def approximate() -> tuple[list[str], list[dict[str, Any]]]:
                 other.max() / one.max() - 1,
             ]
             errors = " | ".join(f"{error:+.2%}" for error in off)
-            lines.append(f"| {what} | {who} | {times:.1f} | {share:.1%} | {errors} |")
+            apart = f"{spread(what, toml, who, one.mean()):.2%} apart"
+            lines.append(f"| {what} | {who} | {times:.1f} | {share:.1%} | {errors} | {apart} |")
             points.append({"way": "approximate", "times": times, "error": 100 * abs(off[0])})
     return lines, points
+
+
+def spread(what: str, toml: str, who: str, mean: float) -> float:
+    """How far apart the means of whole runs are whose flows begin at slightly other times, as a share of `mean`."""
+    means = [mean]
+    for later in LATER:
+        begins = f'arrivals.periodic = {{ every = "1000s", jitter = "{later}" }}'
+        changed = toml.replace('arrivals = "all_at_once"', begins)
+        means.append(completion(of(changed, f"{what}, {who}, {later} later", **keys_of(who))).mean())
+    return (max(means) - min(means)) / mean
 
 
 def approximate_jobs() -> tuple[list[str], list[dict[str, Any]]]:

@@ -186,9 +186,11 @@ def training(
     said: Said,
 ) -> None:
     """`compare --all --work training`: jobs over each scheme, alone and beside others."""
+    from clearway._compare_training import RANKS, marks
+
     folder = out or Path("out") / "training"
     check_folder(folder)
-    _check_written(write, "training-all")
+    _check_written(write, marks(ranks or RANKS))
     check_page(folder / "report.html")
     chosen: dict[str, Any] = {"ranks": ranks, "jobs": jobs, "scale": scale, "seed": seed}
     found = cw.compare_training(

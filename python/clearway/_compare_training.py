@@ -38,7 +38,6 @@ ALONE = ("all-reduce", "all-to-all", "experts", "pipeline")
 TORUS = ("torus all-reduce", "torus all-to-all")
 RPCS = "beside rpcs"
 JOBS = (*ALONE, "two jobs", RPCS, *TORUS)
-MARKS = "training-all"
 TWO_JOBS_ON = 32
 """The hosts of two jobs at once."""
 _ACCELERATOR = {"teraflops": 312.0, "efficiency": 0.5}
@@ -147,6 +146,15 @@ def measure(result: Result) -> dict[str, Any]:
         # A job that stops is a result, which the table tells.
         "audit": float(all(of["ok"] or of["name"] == "every flow ended" for of in result.info["audit"])),
     }
+
+
+def marks(ranks: Sequence[int] = RANKS) -> str:
+    """The name of the place in a page for a comparison of so many ranks: each has its own.
+
+    >>> marks([128, 1024])
+    'training-1024'
+    """
+    return f"training-{max(ranks)}"
 
 
 def compare_training(
@@ -303,6 +311,15 @@ class Training:
         two = self.runs[self.runs["work"] == "two jobs"].set_index(["scheme", "ranks"])["fairness"]
         return times.rename(columns=lambda name: f"{name} ms").assign(fairness=two).rename_axis(columns=None)
 
+    def costs(self) -> pd.DataFrame:
+        """A row for each scheme and number of ranks, of the jobs that are alone on the leaf-spine: the mean exposed
+        time in ms, the longest queue in KB, the largest shares of packets that were lost and sent again, in percent.
+        """
+        runs = self.runs[self.runs["work"].isin(ALONE)].groupby(["scheme", "ranks"], sort=False)
+        shares = runs[["lost", "sent again"]].max() * 100
+        costs = runs[["exposed ms"]].mean().join(runs["longest queue KB"].max())
+        return costs.join(shares.rename(columns=lambda name: f"{name} %"))
+
     def said(self) -> list[str]:
         """What the comparison says of the most ranks that it has, in sentences with their numbers."""
         from clearway._training_said import sentences
@@ -311,12 +328,14 @@ class Training:
 
     def markdown(self) -> str:
         """The sentences and the table of times as a page has them."""
-        table = self.table()
-        head = ["scheme", "ranks", *(name.replace(" ms", " (ms)") for name in table.columns)]
         lines = [f"{number}. {said}" for number, said in enumerate(self.said(), 1)]
-        lines += ["", f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
-        for (name, ranks), row in zip(table.index, table.to_numpy()):
-            lines.append(f"| {name} | {ranks:,} | {' | '.join(f'{x:.3g}' if x == x else '–' for x in row)} |")
+        lines += ["", *_lines(self.table())]
+        if len(costs := self.costs()):
+            lines += [
+                "",
+                "What jobs cost that are alone on the leaf-spine: the mean of the exposed time, the longest queue,",
+            ]
+            lines += ["and the largest shares of packets that were lost and sent again.", "", *_lines(costs)]
         lines += ["", f"With {self.setting}, at commit {_core.COMMIT}. –: does not take part, or never ends."]
         if missing := _marked.absent(self.absent):
             lines += ["", *missing]
@@ -324,7 +343,7 @@ class Training:
 
     def write(self, page: str | Path) -> Path:
         """Puts them into a page in Markdown, between its marks."""
-        return _marked.put(page, MARKS, self.markdown())
+        return _marked.put(page, marks(self.runs["ranks"]), self.markdown())
 
     def report(self, path: str | Path) -> Path:
         """Writes the page."""
@@ -333,8 +352,7 @@ class Training:
         head = ["scheme", "ranks", *self.table().columns]
         rows = [[name, f"{ranks:,}", *map(_html.number, row)] for (name, ranks), row in
                 zip(self.table().index, self.table().to_numpy())]  # fmt: skip
-        costs = self.runs.groupby(["scheme", "ranks"], sort=False)[["exposed ms", "longest queue KB"]].mean()
-        costs = costs.join(self.runs.groupby(["scheme", "ranks"], sort=False)[["lost", "sent again"]].max() * 100)
+        costs = self.costs()
         more = [[name, f"{ranks:,}", *map(_html.number, row)] for (name, ranks), row in
                 zip(costs.index, costs.to_numpy())]  # fmt: skip
         parts = [
@@ -346,8 +364,7 @@ class Training:
             ),
             _html.section(
                 "What it costs",
-                _html.table(["scheme", "ranks", "exposed (ms)", "longest queue (KB)", "lost (%)", "sent again (%)"],
-                            more, text=1),
+                _html.table(["scheme", "ranks", *map(_with_unit, costs.columns)], more, text=1),
             ),
         ]  # fmt: skip
         calls = self.runs[self.runs["work"] == RPCS]
@@ -364,3 +381,23 @@ class Training:
             absent = [[name, why] for name, why in self.absent.items()]
             parts.append(_html.section("Did not take part", _html.table(["", "why"], absent, text=2)))
         return _html.write("Every scheme under training", parts, Path(path), "")
+
+
+def _with_unit(column: str) -> str:
+    """A column's name, with its unit in brackets if it has one."""
+    name, _, unit = column.rpartition(" ")
+    return f"{name} ({unit})" if unit in ("ms", "KB", "%") else column
+
+
+def _lines(table: pd.DataFrame) -> list[str]:
+    """A table by scheme and number of ranks, in Markdown."""
+    head = ["scheme", "ranks", *map(_with_unit, table.columns)]
+
+    def number(value: float) -> str:
+        return "–" if np.isnan(value) else f"{value:,.0f}" if value >= 1_000 else f"{value:.3g}"
+
+    rows = [
+        f"| {name} | {ranks:,} | {' | '.join(map(number, row))} |"
+        for (name, ranks), row in zip(table.index, table.to_numpy())
+    ]
+    return [f"| {' | '.join(head)} |", "|" + "---|" * len(head), *rows]

@@ -157,10 +157,13 @@ def test_schemes_are_compared_under_training(tmp_path: Path) -> None:
     assert found.ok
     assert "What it says" in found.report(tmp_path / "report.html").read_text()
     page = tmp_path / "page.md"
-    page.write_text("<!-- training-all: begin -->\n<!-- training-all: end -->\n")
+    page.write_text("<!-- training-32: begin -->\n<!-- training-32: end -->\n")
     text = found.write(page).read_text()
     assert text.splitlines()[1].startswith("1. all-to-all, 32 ranks: dctcp is the fastest with ")
     assert f"| dctcp | 32 | {table['all-to-all ms'].iloc[0]:.3g} | – |\n" in text and "With seed 1, at commit " in text
+    costs = found.costs().iloc[0]
+    assert 0 < costs["exposed ms"] <= table["all-to-all ms"].iloc[0] and costs["longest queue KB"] > 0
+    assert f"| dctcp | 32 | {costs['exposed ms']:.3g} | {costs['longest queue KB']:.3g} | " in text
 
 
 def test_calls_and_a_torus_are_part_of_the_comparison(tmp_path: Path) -> None:
