@@ -1,7 +1,7 @@
 //! Rails: ranks of one node over their own links, ranks of the same place in all nodes over a network of their own.
 
 use super::ring::{Phases, ring};
-use super::{Channel, Entry, Span, Terms, in_channels, split};
+use super::{Channel, Entry, Terms, in_channels, split};
 use crate::{Builder, Rank, StepId};
 
 /// An all-reduce of ranks that are nodes of `local` ranks each, in order: a reduce-scatter in each node, an all-reduce

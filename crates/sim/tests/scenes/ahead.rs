@@ -93,22 +93,37 @@ fn a_ring_over_tcp_is_skipped() {
     pays("newreno", "");
 }
 
-/// A window that the link fills grows no more, and when it last shrank matters for one round trip. It grows by a packet
-/// a round trip until then, so that messages of a megabyte end before.
-#[test]
-fn long_flows_over_swift_are_skipped() {
-    let skipped = skipped(
+/// Four flows of 20 MB, each alone on its links.
+fn apart(transport: &str) -> String {
+    format!(
         r#"
-        transport = "swift"
+        transport = {transport}
         measure.interval = "0s"
-        fabric.star = { hosts = 4 }
+        fabric.star = {{ hosts = 4 }}
         [[traffic]]
         pattern.stride.by = 1
         sizes.constant = "20MB"
         arrivals = "all_at_once"
-        "#,
-    );
+        "#
+    )
+}
+
+/// A window that the link fills grows no more, and when it last shrank matters for one round trip. It grows by a packet
+/// a round trip until then, so that messages of a megabyte end before.
+#[test]
+fn long_flows_over_swift_are_skipped() {
+    let skipped = skipped(&apart("\"swift\""));
     assert!(skipped.skips > 0, "{:?}", skipped.reason);
+}
+
+/// Its cycle of gains repeats. When it has to measure the round trip again, it sends little for a while and draws where
+/// in the cycle it goes on.
+#[test]
+fn long_flows_over_bbr_are_skipped_until_they_measure_the_round_trip() {
+    let share_over = |transport: &str| share(&apart(transport));
+    assert!(share_over("\"bbr\"") > 0.9);
+    let often = share_over("{ bbr.control = { rtprop_filter_len = \"800us\", probe_rtt_duration = \"50us\" } }");
+    assert!(often > 0.3, "{often}");
 }
 
 /// The window that it observes is another for each flow, and its share of marks decays all the time.

@@ -17,10 +17,10 @@
 
 use std::collections::VecDeque;
 
-use node::Site;
+use node::{Site, Walk};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use units::{Duration, Problem, Rate, Stream, Time};
+use units::{Duration, FlowId, Problem, Rate, Stream, Time};
 
 use super::control::{Ack, Algorithm, Congestion, Control, Ecn, Phase, Signal, Start};
 use contract::{About, CongestionSignal};
@@ -70,6 +70,7 @@ impl Algorithm for Config {
     };
 
     const DRAWS: bool = true;
+    const WALKS: bool = true;
 
     fn samples_rate(&self) -> bool {
         true
@@ -247,6 +248,46 @@ impl Control for Bbr {
 
     fn holds_back(&self) -> bool {
         matches!(self.state, State::ProbeRtt { .. })
+    }
+
+    fn walk(&mut self, flow: FlowId, _: u64, walk: &mut Walk) {
+        walk.random(&mut self.random);
+        self.state.walk(walk);
+        // Of rounds only the distance from the present one matters, and neither moves.
+        walk.same(self.btlbw.0.len());
+        self.btlbw.0.iter().for_each(|&(round, rate)| walk.same((self.round.count - round, rate)));
+        walk.same((self.rtprop_expired, self.rtprop.is_some()));
+        if let Some((rtprop, stamp)) = &mut self.rtprop {
+            walk.same(*rtprop);
+            // What follows from it when it is out of date repeats nothing.
+            let mut until = *stamp + self.config.rtprop_filter_len;
+            walk.time(&mut until);
+            *stamp = until - self.config.rtprop_filter_len;
+        }
+        walk.same(self.round.start);
+        [&mut self.delivered, &mut self.round.next_delivered].into_iter().for_each(|at| walk.sequence(flow, 1, at));
+        walk.same((self.full_pipe.filled, self.full_pipe.full_bw, self.full_pipe.full_bw_count));
+        walk.same((self.pacing_rate, self.cwnd, self.prior_cwnd));
+        walk.same((self.recovering, self.packet_conservation));
+        walk.same((self.arrived.in_flight, self.arrived.delivered));
+    }
+}
+
+impl State {
+    /// Goes over it.
+    fn walk(&mut self, walk: &mut Walk) {
+        match self {
+            State::Startup => walk.same(0u8),
+            State::Drain => walk.same(1u8),
+            State::ProbeBw { cycle_index, cycle_stamp } => {
+                walk.same((2u8, *cycle_index));
+                walk.past(cycle_stamp);
+            }
+            State::ProbeRtt { done_stamp, round_done } => {
+                walk.same((3u8, *round_done));
+                walk.time_if_any(done_stamp);
+            }
+        }
     }
 }
 

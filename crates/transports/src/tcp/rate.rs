@@ -1,6 +1,7 @@
 use std::collections::VecDeque;
 
-use units::{Duration, Rate, Time};
+use node::Walk;
+use units::{Duration, FlowId, Rate, Time};
 
 use super::control::RateSample;
 use super::scoreboard::Progress;
@@ -64,6 +65,21 @@ impl Sampler {
         match self.sent.get_mut(beyond as usize) {
             Some(entry) => *entry = sent,
             None => self.sent.push_back(sent),
+        }
+    }
+
+    /// Goes over its state: that of a flow with segments of `mss` bytes.
+    pub fn walk(&mut self, walk: &mut Walk, flow: FlowId, mss: u64) {
+        walk.same((self.limited_until > 0, self.rtt_min, self.sent.len()));
+        if self.limited_until > 0 {
+            walk.sequence(flow, mss, &mut self.limited_until);
+        }
+        walk.sequence(flow, mss, &mut self.delivered);
+        [&mut self.delivered_at, &mut self.first_sent].into_iter().for_each(|at| walk.past(at));
+        for Sent { at, first_sent, delivered, delivered_at, limited } in &mut self.sent {
+            walk.same(*limited);
+            walk.sequence(flow, mss, delivered);
+            [at, first_sent, delivered_at].into_iter().for_each(|at| walk.past(at));
         }
     }
 

@@ -232,6 +232,9 @@ impl<A: Algorithm> Sender<A> {
     pub fn walk(&mut self, walk: &mut Walk) {
         walk.refuse_if(self.settings.plb.is_some(), "flows change their paths (plb)");
         walk.refuse_if(!A::WALKS, "a congestion control does not say what of its state moves");
+        if A::DRAWS {
+            walk.numbered("a congestion control draws by the number of its flow");
+        }
         let mss = self.settings.start.mss_bytes;
         self.flows.walk(walk, |walk, id, flow| flow.walk(walk, id, mss));
         walk.same(self.ready.len());
@@ -460,13 +463,13 @@ impl<C: Control> Flow<C> {
         walk.same((self.dst, self.bytes, self.urgent, self.cwr, self.queued));
         walk.same((self.hello == Hello::Done, self.phase as u8, self.last.1));
         walk.refuse_if(self.hello != Hello::Done, "a connection is being opened");
-        walk.refuse_if(self.sampler.is_some(), "a congestion control measures delivery rates");
         walk.past(&mut self.last.0);
         let una = self.board.una();
         let points = [&mut self.recovery_point, &mut self.rescue_point, &mut self.reduced_at, &mut self.full_at];
         points.into_iter().chain(&mut self.timed_out).for_each(|point| walk.passed(id, mss, point, una));
         self.board.walk(walk, id, mss);
         self.rtt.walk(walk);
+        self.sampler.iter_mut().for_each(|sampler| sampler.walk(walk, id, mss));
         self.control.walk(id, una * mss, walk);
         walk.counted_of(id, &mut self.sent_packets);
         walk.counted_of(id, &mut self.resent_packets);
