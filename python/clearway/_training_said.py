@@ -40,8 +40,9 @@ def _exposed(runs: pd.DataFrame, ranks: int) -> str:
     shares = (rows["exposed ms"] / rows["time ms"]).groupby(rows["scheme"], sort=False).mean().dropna().sort_values()
     if not len(shares):
         return ""
+    names = " and ".join(dict.fromkeys(rows["work"]))
     return (
-        f"Of the iterations of the two models, {ranks:,} ranks, {shares.iloc[0]:.1%} of the time are exposed "
+        f"Of the iterations of {names}, {ranks:,} ranks, {shares.iloc[0]:.1%} of the time are exposed "
         f"communication and waiting over {shares.index[0]}, and {shares.iloc[-1]:.1%} over {shares.index[-1]}."
     )
 
@@ -101,7 +102,7 @@ def _ends(runs: pd.DataFrame) -> str:
     if not len(rows):
         return ""
     if not len(stopped):
-        return f"All {len(rows)} runs of the four jobs end."
+        return f"All {len(rows)} runs of these jobs end."
     names = ", ".join(dict.fromkeys(stopped["scheme"]))
     ends = "one never ends: that" if len(stopped) == 1 else f"{len(stopped)} never end: those"
-    return f"Of {len(rows)} runs of the four jobs {ends} over {names}."
+    return f"Of {len(rows)} runs of these jobs {ends} over {names}."
