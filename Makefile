@@ -41,6 +41,7 @@ test: test-rust test-python
 # Examples are left to the lint, and no documentation has code that runs.
 test-rust: lint
 	PROPTEST_RNG_SEED=1 cargo test --workspace --locked --lib --bins --tests
+	cargo test -p clearway-live --locked --doc
 
 test-python: $(VENV)/.packages
 	$(BIN)/ruff check

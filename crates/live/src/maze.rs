@@ -103,7 +103,9 @@ pub struct Times {
 /// A scenario that lives, until it is closed or comes to `measure.end`.
 ///
 /// ```
-/// use clearway_live::maze::{Maze, Span};
+/// use std::time::Duration as Span;
+///
+/// use clearway_live::maze::Maze;
 ///
 /// let text = "transport = 'dctcp'\nfabric.star = { hosts = 4, rate = '1Gbps' }\nlive.wait = 'sleep'";
 /// let scenario = scenario::read(&format!("{text}\nlive.sockets.rpc = {{}}"), "mine", &[])?;
@@ -402,11 +404,14 @@ impl Socket {
     /// late the machine is. Waits for either, for `limit` of the machine's time at most.
     ///
     /// ```
-    /// use clearway_live::maze::{Maze, Span};
-    /// use units::{Duration, Time};
+    /// use std::time::Duration as Span;
+    ///
+    /// use clearway_live::maze::Maze;
+    /// use units::Duration;
     ///
     /// let text = "transport = 'dctcp'\nfabric.star = { hosts = 4, rate = '1Gbps' }\nlive.wait = 'sleep'";
-    /// let maze = Maze::start(&scenario::read(text, "mine", &[])?)?;
+    /// let scenario = scenario::read(&format!("{text}\nlive.sockets.rpc = {{}}"), "mine", &[])?;
+    /// let maze = Maze::start(&scenario)?;
     /// let (client, server) = (maze.socket("host0", None)?, maze.socket("host3", Some(7))?);
     /// client.send(server.address(), None, b"one")?;
     /// let first = server.receive(Some(Span::from_secs(10)))?;
