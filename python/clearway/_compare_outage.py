@@ -125,11 +125,9 @@ class Outage:
     def markdown(self) -> str:
         """The table as a page has it."""
         head = ["scheme", "no failure (ms)", "half of the planes die (ms)", "doubled (ms)", "one link dies (ms)"]
-        lines = [f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
-        for name, row in self.table().iterrows():
-            said = [_said(row[key]) for key in ("whole ms", "half of the planes ms", "doubled ms", "one link ms")]
-            lines.append(f"| {name} | {' | '.join(said)} |")
-        lines += ["", f"With {self.setting}, at commit {_core.COMMIT}."]
+        times = ("whole ms", "half of the planes ms", "doubled ms", "one link ms")
+        rows = [[str(name), *(_said(row[key]) for key in times)] for name, row in self.table().iterrows()]
+        lines = [*_marked.table(head, rows), "", f"With {self.setting}, at commit {_core.COMMIT}."]
         if missing := _marked.absent(self.absent):
             lines += ["", *missing]
         return "\n".join(lines) + "\n"

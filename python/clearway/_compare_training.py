@@ -343,7 +343,7 @@ class Training:
 
     def write(self, page: str | Path) -> Path:
         """Puts them into a page in Markdown, between its marks."""
-        return _marked.put(page, marks(self.runs["ranks"]), self.markdown())
+        return _marked.put(page, marks(self.runs["ranks"].tolist()), self.markdown())
 
     def report(self, path: str | Path) -> Path:
         """Writes the page."""
@@ -396,8 +396,5 @@ def _lines(table: pd.DataFrame) -> list[str]:
     def number(value: float) -> str:
         return "–" if np.isnan(value) else f"{value:,.0f}" if value >= 1_000 else f"{value:.3g}"
 
-    rows = [
-        f"| {name} | {ranks:,} | {' | '.join(map(number, row))} |"
-        for (name, ranks), row in zip(table.index, table.to_numpy())
-    ]
-    return [f"| {' | '.join(head)} |", "|" + "---|" * len(head), *rows]
+    rows = [[name, f"{ranks:,}", *map(number, row)] for (name, ranks), row in zip(table.index, table.to_numpy())]
+    return _marked.table(head, rows)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 
@@ -38,6 +38,15 @@ def check(page: str | Path, name: str) -> str:
 def marks(name: str) -> tuple[str, str]:
     """The two lines that a part of this name is between."""
     return f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """A table in Markdown, in lines.
+
+    >>> table(["scheme", "ms"], [["dctcp", "1.5"]])
+    ['| scheme | ms |', '|---|---|', '| dctcp | 1.5 |']
+    """
+    return [f"| {' | '.join(head)} |", "|" + "---|" * len(head), *(f"| {' | '.join(row)} |" for row in rows)]
 
 
 def absent(reasons: Mapping[str, str]) -> list[str]:

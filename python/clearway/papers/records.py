@@ -17,7 +17,7 @@ from typing import Any
 
 import pandas as pd
 
-from clearway import _core
+from clearway import _core, _marked
 from clearway.papers import PAPERS, RIVALS, paper
 from clearway.papers._paper import Options, Paper, title
 from clearway.papers.figures import Ran, Shown
@@ -197,9 +197,8 @@ def _rendered_checks(found: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def _rendered_table(of: Mapping[str, Any]) -> str:
-    heads = [*of["index"], *of["columns"]]
-    lines = [f"| {' | '.join(number(head) for head in heads)} |", "|" + "---|" * len(heads)]
-    lines += [f"| {' | '.join(number(cell) for cell in row)} |" for row in of["rows"]]
+    heads = [number(head) for head in (*of["index"], *of["columns"])]
+    lines = _marked.table(heads, ([number(cell) for cell in row] for row in of["rows"]))
     count = len(of["rows"])
     what = "The table" if count == of["of"] else f"{count} of the table's {of['of']} rows"
     return f"<details><summary>{what}</summary>\n\n" + "\n".join(lines) + "\n\n</details>"
