@@ -129,12 +129,13 @@ impl Receiver {
         self.counts.duplicates += u64::from(known);
         self.counts.out_of_order += u64::from(!known && psn != flow.received.first_missing);
         flow.received.insert(psn);
-        self.coalesce(now, slot, path, params);
         if known {
             // What came twice asks for nothing (section 9.2.2.4), and counts.
             self.owe(now, slot, path, false, params);
         } else if self.intake.is_none() {
             self.taken(cx, came, params);
+        } else {
+            self.coalesce(now, slot, path, params);
         }
     }
 
