@@ -1,6 +1,6 @@
 //! Runs over transports that ask receivers, or compute rates, give what whole runs give when what repeats is skipped.
 
-use super::ahead::{iterations, ring, share};
+use super::ahead::{apart, iterations, ring, share};
 
 /// Messages of this length, of traffic on a fabric.
 fn messages(transport: &str, bytes: &str, fabric_and_pattern: &str) -> String {
@@ -14,11 +14,6 @@ fn messages(transport: &str, bytes: &str, fabric_and_pattern: &str) -> String {
         arrivals = "all_at_once"
         "#
     )
-}
-
-/// Long flows, each alone on its links.
-fn apart(transport: &str) -> String {
-    messages(transport, "20MB", "fabric.star = { hosts = 4 }\n[[traffic]]\npattern.stride.by = 1")
 }
 
 /// Long flows into one link.

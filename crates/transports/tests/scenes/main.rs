@@ -6,7 +6,7 @@ mod tcp;
 use std::collections::BTreeSet;
 
 use contract::{NetworkView, Scheme};
-use node::{Header, Packet};
+use node::{Event, Header, Packet};
 use testing::{PacketFate, Scene, Wire};
 use units::{Duration, FlowId, Time};
 
@@ -61,4 +61,20 @@ fn lose<H: Header>(scene: &mut Scene, losses: &[(u64, u32)]) {
             None => PacketFate::Pass,
         }
     });
+}
+
+/// All answers to flow 0 are lost for a second, while other messages come to its receiver.
+fn a_second_without_answers(config: impl Scheme + 'static) {
+    let mut scene = scene(3, Wire::default(), config);
+    scene.spoil(|now, packet| {
+        let delivers = packet.payload_bytes > 0 && now < Time::from_us(20);
+        let lost = packet.flow == FlowId(0) && now < Time::from_ms(1_000) && !delivers;
+        if lost { PacketFate::Drop } else { PacketFate::Pass }
+    });
+    let flow = scene.send(Time::ZERO, 0, 1, 10 * MSS);
+    (0..10).for_each(|others| _ = scene.send(Time::from_ms(100 * others), 2, 1, MSS));
+    scene.run_until(Time::from_ms(2_000));
+    assert!(scene.delivered_at(flow) < Some(Time::from_us(20)));
+    assert!(scene.completed_at(flow) > Some(Time::from_ms(1_000)));
+    assert_eq!(scene.events.iter().filter(|event| event.2 == Event::Delivered { flow }).count(), 1);
 }

@@ -12,7 +12,7 @@ use node::{Event, Packet};
 use testing::{PacketFate, Scene, Wire};
 use units::{Bytes, Duration, FlowId, HostId, Time};
 
-use crate::{MSS, PACKET, RTT, counter, data, lose, resent, scene};
+use crate::{MSS, PACKET, RTT, a_second_without_answers, counter, data, lose, resent, scene};
 
 type Hpcc = Config<hpcc::Config>;
 type LineRate = Config<line_rate::Config>;

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use testing::{PacketFate, Scene, Wire, sent};
 use units::{Duration, FlowId, HostId, Problem, Rate, Time};
 
-use crate::{MSS, PACKET, RTT, counter, data, lose, resent, scene};
+use crate::{MSS, PACKET, RTT, a_second_without_answers, counter, data, lose, resent, scene};
 
 type Bbr = Config<tcp::bbr::Config>;
 type NewReno = Config<newreno::Config>;

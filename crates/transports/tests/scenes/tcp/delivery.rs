@@ -174,22 +174,6 @@ fn a_host_without_work_asks_for_no_wake() {
     assert!((0..2).all(|host| scene.endpoint(host).poll_at() == node::PollAt::OnArrival));
 }
 
-/// All answers to flow 0 are lost for a second, while other messages come to its receiver.
-fn a_second_without_answers<A: Algorithm>(config: Config<A>) {
-    let mut scene = scene(3, Wire::default(), config);
-    scene.spoil(|now, packet| {
-        let delivers = packet.payload_bytes > 0 && now < Time::from_us(20);
-        let lost = packet.flow == FlowId(0) && now < Time::from_ms(1_000) && !delivers;
-        if lost { PacketFate::Drop } else { PacketFate::Pass }
-    });
-    let flow = scene.send(Time::ZERO, 0, 1, 10 * MSS);
-    (0..10).for_each(|others| _ = scene.send(Time::from_ms(100 * others), 2, 1, MSS));
-    scene.run_until(Time::from_ms(2_000));
-    assert!(scene.delivered_at(flow) < Some(Time::from_us(20)));
-    assert!(scene.completed_at(flow) > Some(Time::from_ms(1_000)));
-    assert_eq!(scene.events.iter().filter(|event| event.2 == Event::Delivered { flow }).count(), 1);
-}
-
 #[test]
 fn a_message_that_was_delivered_completes_after_a_second_without_answers() {
     a_second_without_answers(NewReno { rto_max: Duration::from_ms(20), ..NewReno::default() });
