@@ -111,6 +111,7 @@ impl Datagrams {
     }
 
     /// Reads the frames that this process has sent itself: on loopback they are there as soon as they are sent.
+    #[inline]
     pub fn read_sent(links: &mut Links<Wires<'_>>) {
         while let Some(node) = links.carrier.datagrams.as_mut().and_then(|of| of.unread.pop()) {
             Self::take(links, node, |taken| taken != Taken::Frame);
@@ -236,6 +237,9 @@ fn admit<'d>(
     if ends.to != node {
         return Err(Refusal::Link);
     }
+    if !is_attached_if_outside(plan, &frame.packet) {
+        return Err(Refusal::Host);
+    }
     if from != Some(ends.from) {
         return Err(Refusal::Stranger);
     }
@@ -248,6 +252,12 @@ fn admit<'d>(
         return Err(Refusal::Times);
     }
     Ok(frame)
+}
+
+/// Whether the packet's destination is an attached host, if the packet is from one: those send to each other alone.
+pub(crate) fn is_attached_if_outside(plan: &Plan, packet: &Packet) -> bool {
+    let outside = plan.outside == Some(packet.transport) && !packet.has(flags::LINK_FRAME);
+    !outside || plan.attached.contains_key(&packet.dst)
 }
 
 #[cfg(test)]

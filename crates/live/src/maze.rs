@@ -26,7 +26,7 @@ use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::Duration as Span;
 
-use scenario::{LiveLinks, Scenario, SocketSpec};
+use scenario::{Scenario, SocketSpec};
 use units::{HostId, Problem, Time};
 
 use crate::RunResult;
@@ -234,10 +234,6 @@ fn with_class(scenario: &Scenario) -> Scenario {
 impl Maze {
     /// Lets a scenario live. Returns when it does.
     pub fn start(scenario: &Scenario) -> Result<Maze, Problem> {
-        if scenario.live.links == LiveLinks::Datagrams {
-            let message = "programs' messages need links = \"memory\", the default";
-            return Err(Problem::new("live.links", message));
-        }
         let scenario = with_class(scenario);
         let (tell, told) = mpsc::channel();
         let opened = move |exchange: &Arc<Exchange>| {

@@ -27,7 +27,7 @@ use crate::board::Board;
 use crate::capture::Captures;
 use crate::clock::Clock;
 use crate::content::{self, Inbox};
-use crate::datagrams::{Count, Datagrams, Read, Sent, codec};
+use crate::datagrams::{Count, Datagrams, Read, Sent, codec, is_attached_if_outside};
 use crate::frame::{Frame, Refusal};
 use crate::maze::Counter;
 use crate::pages::{Page, Pages};
@@ -311,8 +311,7 @@ impl<'a> Wires<'a> {
         if (cut.part_of(ends.from), cut.part_of(ends.to)) != (worker, *me) {
             return Err(Refusal::Link);
         }
-        let outside = plan.outside == Some(packet.transport) && !packet.has(flags::LINK_FRAME);
-        if outside && !plan.attached.contains_key(&packet.dst) {
+        if !is_attached_if_outside(plan, &packet) {
             return Err(Refusal::Host);
         }
         let pipe = cut.pipe_of(link);
@@ -517,8 +516,12 @@ impl Carrier for Wires<'_> {
         }
         let Some(offset) = wires.offset_of_content(&packet) else { return };
         if let Some(counter) = wires.counter.as_ref().filter(|_| wires.plan.flows.place_added(packet.flow).is_some()) {
-            if let Some(part) = counter.part(packet.flow, offset, usize::from(packet.payload_bytes)) {
-                wires.pages.fresh(id, part.len()).copy_from_slice(part);
+            let bytes = usize::from(packet.payload_bytes);
+            match counter.part(packet.flow, offset, bytes) {
+                Some(part) => wires.pages.fresh(id, bytes).copy_from_slice(part),
+                // A message that is forgotten; a datagram has all its bytes, and the message's checksum is wrong then.
+                None if wires.datagrams.is_some() => wires.pages.fresh(id, bytes).fill(0),
+                None => {}
             }
         } else if content::is_carried(wires.content, packet.flow, offset) {
             content::write(packet.flow, offset, wires.pages.fresh(id, usize::from(packet.payload_bytes)));

@@ -43,7 +43,7 @@ const SLEEP_FAR: std::time::Duration = std::time::Duration::from_micros(200);
 /// It does not sleep if an event is due sooner than this: waking up takes about as long.
 const SLEEP_MIN: std::time::Duration = std::time::Duration::from_micros(20);
 
-/// The longest sleep of a worker with attached hosts or programs, where other workers send packets without waking it.
+/// The longest sleep of a worker with attached hosts or programs, where packets come that do not wake it.
 const LOOK: std::time::Duration = std::time::Duration::from_micros(50);
 
 /// A worker that is always busy writes arrived packets to the devices of attached hosts once in this many turns.
@@ -244,6 +244,7 @@ impl<'a, P: Probe> Worker<'a, P> {
         if Attached::let_in(&mut self.driver, present) || messages {
             self.now = present;
             self.idle = 0;
+            Datagrams::read_sent(&mut self.driver.links);
         } else if rested {
             self.rest();
         }
@@ -277,8 +278,13 @@ impl<'a, P: Probe> Worker<'a, P> {
                 self.quiet = self.quiet.max(self.board.heard(self.me, quiet));
             }
         }
+        let datagrams = self.driver.links.carrier.datagrams.is_some();
+        if datagrams {
+            Datagrams::read_ready(&mut self.driver.links, std::time::Duration::ZERO);
+        }
         if self.wait == Wait::Sleep && self.idle > SPINS {
-            let most = if alone { SLEEP_MAX } else { LOOK };
+            // Neither other workers nor datagrams wake who waits for devices and programs.
+            let most = if alone && !datagrams { SLEEP_MAX } else { LOOK };
             let alarm = self.driver.links.carrier.counter.as_ref().map_or(Time::MAX, |counter| counter.next_alarm());
             let span = self.clock.until(at.min(alarm)).min(most);
             match (&self.driver.links.carrier.attached, &self.driver.links.carrier.counter) {
@@ -344,9 +350,7 @@ impl<'a, P: Probe> Worker<'a, P> {
                 self.lateness[CROSSING].note(late);
             }
         }
-        if self.driver.links.carrier.datagrams.is_some() {
-            Datagrams::read_sent(&mut self.driver.links);
-        }
+        Datagrams::read_sent(&mut self.driver.links);
         let ended = self.driver.links.carrier.ended_flows;
         if ended != self.ended_flows {
             let more = ended - std::mem::replace(&mut self.ended_flows, ended);

@@ -173,11 +173,6 @@ impl LiveSpec {
             return Err(Problem::new("live.workers", message));
         }
         self.networks()?;
-        if self.links == LiveLinks::Datagrams && !self.attach.is_empty() {
-            let message =
-                "attached hosts need links = \"memory\", the default: sockets carry transports' packets alone";
-            return Err(Problem::new("live.links", message));
-        }
         for (host, device) in &self.attach {
             let key = format!("live.attach.{host}");
             let name = device.strip_prefix("netns:");

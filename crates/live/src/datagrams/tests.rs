@@ -1,8 +1,11 @@
 use scenario::LiveLinks;
+use units::{FlowId, HostId};
 
 use super::*;
 use crate::clock::Clock;
 use crate::network::Network;
+
+const TEXT: &str = "fabric.star = {}\n[[traffic]]\nsizes.constant = '50KB'\narrivals = 'all_at_once'\n";
 
 fn datagrams<'l>(links: &'l mut Links<Wires<'_>>) -> &'l mut Datagrams {
     links.carrier.datagrams.as_mut().expect("links are sockets")
@@ -10,8 +13,7 @@ fn datagrams<'l>(links: &'l mut Links<Wires<'_>>) -> &'l mut Datagrams {
 
 #[test]
 fn a_frame_counts_once_and_only_from_its_neighbour() {
-    let text = "fabric.star = {}\n[[traffic]]\nsizes.constant = '50KB'\narrivals = 'all_at_once'\n";
-    let plan = Plan::new(&scenario::read(text, "test", &[]).expect("a scenario")).expect("it can be planned");
+    let plan = Plan::new(&scenario::read(TEXT, "test", &[]).expect("a scenario")).expect("it can be planned");
     let mut network = Network::new(&plan, Clock::new(1, plan.lookahead), LiveLinks::Datagrams, 1).expect("sockets");
     let mut workers = network.workers(&plan, 1, || ());
     let driver = &mut workers[0].driver;
@@ -38,4 +40,19 @@ fn a_frame_counts_once_and_only_from_its_neighbour() {
     assert!(datagrams(links).sockets.send(host, switch, &bytes));
     assert!(take(links, switch) == Taken::Refused && datagrams(links).refused[Refusal::Times as usize] == 1);
     assert_eq!(links.pipes.iter().map(|pipe| pipe.receiver.count.frames).sum::<u64>(), 1);
+}
+
+/// A packet of an attached host says where it goes, and whoever sends it may lie.
+#[test]
+fn an_attached_hosts_packet_goes_to_attached_hosts_alone() {
+    let text = format!("live.attach = {{ host0 = 'tap0', host1 = 'tap1' }}\n{TEXT}");
+    let plan = Plan::new(&scenario::read(&text, "test", &[]).expect("a scenario")).expect("it can be planned");
+    let mut packet = Packet::bare(FlowId(0), HostId(0), HostId(1));
+    packet.transport = plan.outside.expect("hosts are attached");
+    (packet.wire_bytes, packet.payload_bytes) = (20, 20);
+    assert!(is_attached_if_outside(&plan, &packet));
+    packet.dst = HostId(2);
+    assert!(!is_attached_if_outside(&plan, &packet));
+    packet.transport = 0;
+    assert!(is_attached_if_outside(&plan, &packet), "a transport's packets go to all hosts");
 }

@@ -109,10 +109,12 @@ impl Counter {
         let Incoming::Partial { bytes, pieces } = self.incoming.entry(flow).or_insert_with(fresh) else {
             return; // what comes once more changes nothing
         };
-        let begin = offset as usize;
-        let Some(place) = bytes.get_mut(begin..begin + content.len()) else { return inbox.lacks() };
+        // A frame from elsewhere may say any offset.
+        let end = offset.checked_add(content.len() as u64);
+        let place = end.and_then(|end| bytes.get_mut(offset as usize..end as usize));
+        let (Some(place), Some(end)) = (place, end) else { return inbox.lacks() };
         place.copy_from_slice(content);
-        pieces.add(offset, offset + content.len() as u64);
+        pieces.add(offset, end);
     }
 
     /// Something has happened to a message at a host of this worker.

@@ -131,6 +131,11 @@ fn tcp_and_udp_cross_the_fabric_between_namespaces() {
 }
 
 #[test]
+fn they_do_so_over_datagrams() {
+    cross(&format!("live.links = 'datagrams'\n{TWO}"), "datagrams", 1);
+}
+
+#[test]
 fn they_do_so_between_workers() {
     cross(RACKS, "racks", 1);
 }

@@ -51,8 +51,8 @@ fn names(result: &clearway_live::RunResult, table: &str, name: &str) -> Vec<Stri
 #[test]
 fn messages_are_whole_and_unchanged_over_every_transport() {
     const SIZES: [usize; 6] = [0, 1, 1_452, 1_453, 20_001, 300_000];
-    for name in Transport::NAMES {
-        let maze = start(LOSSY, &[("transport", name)]);
+    for (name, links) in Transport::NAMES.iter().flat_map(|name| [(name, "memory"), (name, "datagrams")]) {
+        let maze = start(LOSSY, &[("transport", name), ("live.links", links)]);
         let (one, other) = (maze.socket("host1", None).unwrap(), maze.socket("host6", None).unwrap());
         for (seed, bytes) in (0..).zip(SIZES) {
             let contents = [content(seed, bytes), content(seed + 100, bytes)];
@@ -105,8 +105,9 @@ sizes.constant = "100KB"
 arrivals.poisson.load = 0.2
 duration = "20ms"
 "#;
-    for workers in ["1", "2"] {
-        let maze = start(&format!("{CLASSES}{LOSSY}{TRAFFIC}"), &[("live.workers", workers), ("failure", "[]")]);
+    for (links, workers) in [("memory", "1"), ("memory", "2"), ("datagrams", "1")] {
+        let sets = [("live.links", links), ("live.workers", workers), ("failure", "[]")];
+        let maze = start(&format!("{CLASSES}{LOSSY}{TRAFFIC}"), &sets);
         assert_eq!(maze.classes().collect::<Vec<_>>(), [("large", "dctcp"), ("small", "dcpim"), ("socket", "dctcp")]);
         let server = Arc::new(maze.socket("host7", Some(80)).unwrap());
         std::thread::scope(|scope| {
