@@ -16,7 +16,7 @@ def test_a_distance_is_the_greatest_difference_of_distribution_functions() -> No
     assert live.distance(one, one + 10) == 1
 
 
-@pytest.mark.parametrize("figure", ["figure-7", "cross-validation"])
+@pytest.mark.parametrize("figure", ["figure-7", "cross-validation", "testbeds"])
 def test_live_is_the_simulator_packet_for_packet(figure: str) -> None:
     shown = papers.run("maze", figure, Options(scale=0.01))
     assert len(shown.table) >= 2 and shown.table["same history"].all(), shown.table.T
