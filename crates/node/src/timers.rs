@@ -35,6 +35,24 @@ impl Timers {
     pub fn clear(&mut self, key: u32) {
         if let Some((deadline, _)) = self.keys.get_mut(key as usize) {
             *deadline = Time::MAX;
+            self.drop_dead();
+        }
+    }
+
+    /// Drops entries at the top of the heap that no deadline needs any more. So a flow that has ended wakes nobody, and
+    /// flows that follow each other leave the same state behind, which is what skipping looks for. Dead entries further
+    /// down stay until they come up: a key that is armed again can still use them.
+    fn drop_dead(&mut self) {
+        while let Some(&Reverse((at, key))) = self.heap.peek() {
+            let (deadline, entry) = &mut self.keys[key as usize];
+            if at == *entry {
+                if *deadline != Time::MAX {
+                    return;
+                }
+                *entry = Time::MAX;
+            }
+            // Otherwise it is an older entry of a key that was moved earlier since.
+            self.heap.pop();
         }
     }
 
@@ -67,26 +85,21 @@ impl Timers {
 
     /// Takes one key whose deadline is not later than `now`, the earliest first, ties by key.
     pub fn expire(&mut self, now: Time) -> Option<u32> {
-        while let Some(&Reverse((at, key))) = self.heap.peek() {
+        loop {
+            self.drop_dead();
+            let &Reverse((at, key)) = self.heap.peek()?;
             if at > now {
                 return None;
             }
             self.heap.pop();
             let (deadline, entry) = &mut self.keys[key as usize];
-            if at != *entry {
-                continue; // an older entry of a key that was moved earlier since
-            }
-            *entry = Time::MAX;
             if *deadline <= now {
-                *deadline = Time::MAX;
+                (*deadline, *entry) = (Time::MAX, Time::MAX);
                 return Some(key);
             }
-            if *deadline != Time::MAX {
-                *entry = *deadline;
-                self.heap.push(Reverse((*deadline, key)));
-            }
+            *entry = *deadline;
+            self.heap.push(Reverse((*deadline, key)));
         }
-        None
     }
 }
 

@@ -28,6 +28,8 @@ proptest::proptest! {
             }
             let earliest = model.values().min().copied().unwrap_or(u64::MAX);
             proptest::prop_assert!(timers.next().map_or(u64::MAX, Time::ps) <= earliest);
+            // What has ended leaves nothing behind that would wake anyone.
+            proptest::prop_assert!(!model.is_empty() || timers.next().is_none());
         }
     }
 }

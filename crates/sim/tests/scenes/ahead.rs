@@ -260,6 +260,28 @@ fn messages_that_follow_each_other_are_skipped() {
     }
 }
 
+/// A message's timer is set for later than the message's end. It must not stay behind and wake the host then: messages
+/// that follow each other would never find the state that the ones before them found.
+#[test]
+fn timers_of_messages_that_have_ended_stop_no_skip() {
+    for transport in ["dctcp", "newreno"] {
+        let (whole, skipped) = both(&format!(
+            r#"
+            transport = "{transport}"
+            measure.interval = "0s"
+            fabric.star = {{ hosts = 16 }}
+            switch.buffer.shared = {{ bytes = "16MB" }}
+            [[job]]
+            name = "train"
+            library = {{ all_reduce = "ring" }}
+            steps = [{{ all_reduce = {{ bytes = "48MB" }} }}]
+            "#
+        ));
+        let share = share_of(&whole, &skipped);
+        assert!(share > 0.75, "{transport}: {share} {:?}", skipped.reason);
+    }
+}
+
 /// The state of 128 ranks recurs after every second message. By then the search within messages has cost all that it
 /// may.
 #[test]
