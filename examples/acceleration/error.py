@@ -53,10 +53,13 @@ def job(steps: str, iterations: int = 1, algorithm: str = "ring") -> str:
 
 
 SUM = '{ all_reduce = { bytes = "32MB" } }'
+LONG_SUM = '{ all_reduce = { bytes = "512MB" } }'
 ITERATION = '{ compute = "100us" }, { all_reduce = { bytes = "1MB" } }'
 JOBS = {
     "ring, 32 MB, racks": (RACKS + job(SUM), ("rdma", "dctcp")),
+    "ring, 512 MB, racks": (RACKS + job(LONG_SUM), ("rdma",)),
     "ring, 32 MB, one switch": (SWITCH + job(SUM), ABLE),
+    "ring, 512 MB, one switch": (SWITCH + job(LONG_SUM), ("rdma", "timely", "dctcp", "newreno", "swift")),
     "halving and doubling, 40 x 1 MB, one switch": (
         SWITCH + job(ITERATION, 40, "halving_doubling"),
         ("rdma", "dctcp", "newreno"),
