@@ -88,3 +88,32 @@ fn other_settings_are_the_whole_run_too() {
         share(&format!("{}{small}", apart(transport)));
     }
 }
+
+/// Falcon over one path, where nothing is drawn but its label: no packet asks for an acknowledgement at once, and the
+/// window is soon at its greatest. A packet and an acknowledgement take whole nanoseconds, as packets carry times.
+fn falcon(toml: &str, more: &str) -> String {
+    let settings = "ack_request_percent = 0.0, paths = 1, max_fcwnd = 64.0, plb = false";
+    let toml = toml.replace("\"falcon\"", &format!("{{ falcon = {{ {settings}, {more} }} }}"));
+    format!("host.header = \"50B\"\n{toml}")
+}
+
+#[test]
+fn long_messages_over_falcon_are_skipped() {
+    for (more, least) in [
+        ("", 0.2),
+        ("early_retransmission = \"ooo_distance\"", 0.2),
+        ("ack_coalescing_packets = 1, initial_fcwnd = 60.0", 0.2),
+        ("receive_buffer = { rate = \"50Gbps\", max_ncwnd = 64.0 }", 0.2),
+    ] {
+        skips(&falcon(&apart("falcon"), more), least);
+    }
+    share(&falcon(&incast("falcon"), "early_retransmission = \"ooo_distance\""));
+}
+
+/// By default a packet in ten, drawn at random, asks for an acknowledgement at once; and a message draws its labels.
+#[test]
+fn what_falcon_draws_does_not_repeat() {
+    for toml in [apart("falcon"), incast("falcon"), falcon(&iterations("falcon", 40, ""), "")] {
+        assert_eq!(share(&toml), 0.0);
+    }
+}

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use node::Message;
-use units::{Duration, HostId, Stream, Time};
+use node::{Message, Walk};
+use units::{Duration, FlowId, HostId, Stream, Time};
 
 use super::header::{Ack, BITMAP};
 use super::params::{Early, Params};
@@ -69,6 +69,20 @@ enum State {
     Arrived,
 }
 
+impl Sent {
+    fn walk(&mut self, walk: &mut Walk) {
+        let Sent { state, at, path, times, timeouts, early, acknowledged } = self;
+        walk.same((*state as u8, *path, *acknowledged));
+        walk.same((*times, *timeouts, *early));
+        // When it left matters while it is in the network.
+        if *state == State::InFlight {
+            walk.time(at);
+        } else {
+            walk.past(at);
+        }
+    }
+}
+
 /// What there is to be done at a time, and what has come of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Found {
@@ -115,6 +129,38 @@ impl Connection {
 
     pub fn lost(&self) -> usize {
         self.lost.len()
+    }
+
+    /// Goes over its state.
+    pub fn walk(&mut self, walk: &mut Walk, flow: FlowId, params: &Params) {
+        // Departures at the front that nobody waits for are forgotten anyway.
+        let oldest = self.oldest().map_or(walk.now(), |(at, _)| at);
+        let unit = u64::from(params.site.payload_max());
+        walk.same((self.dst, self.bytes, self.packets, self.outstanding, self.again));
+        walk.same((self.rack, self.listed));
+        walk.sequence(flow, unit, &mut self.una);
+        walk.steps(flow, &mut { self.una });
+        walk.same(self.order.len());
+        for (at, psn) in &mut self.order {
+            walk.time(at);
+            walk.sequence(flow, unit, psn);
+        }
+        walk.same(self.sent.len());
+        self.sent.iter_mut().for_each(|sent| sent.walk(walk));
+        let lost = (self.una..).zip(&self.sent).filter(|of| of.1.state == State::Lost);
+        self.lost = lost.map(|of| of.0).collect();
+        self.windows.walk(walk);
+        self.paths.walk(walk, oldest);
+        for at in [&mut self.newest, &mut self.heard_at] {
+            walk.same(*at == Time::ZERO);
+            if *at != Time::ZERO {
+                walk.time(at);
+            }
+        }
+        walk.time_if_any(&mut self.probe_at);
+        walk.time_if_any(&mut self.left_at);
+        walk.counted_of(flow, &mut self.sent_packets);
+        walk.counted_of(flow, &mut self.resent_packets);
     }
 
     fn of(&mut self, psn: u32) -> Option<&mut Sent> {

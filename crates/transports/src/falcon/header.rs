@@ -6,8 +6,10 @@
 //! are in nanoseconds, not in 131.072 ns, which would be a fortieth of a round trip of 5 us.
 
 use bytemuck::{Pod, Zeroable};
+use node::Walk;
 use node::layout::{BOOL, Bits, Field, Layout, Message};
 use node::wire::{Malformed, Reader, Writer};
+use units::{Duration, FlowId, Time};
 
 /// What a packet says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,7 +103,28 @@ const DATA: u8 = 1;
 const ACK: u8 = 2;
 const NACK: u8 = 3;
 
+/// A time in nanoseconds modulo 2^32, as packets carry it.
+pub(super) fn stamp(at: Time) -> u32 {
+    (at.ps() / 1_000) as u32
+}
+
+/// Goes over such a time, of something that moves with the clock. It is rounded, so it moves by whole nanoseconds only
+/// where the clock does: the walk of a host sees to that.
+pub(super) fn walk_stamp(walk: &mut Walk, stamp_ns: &mut u32) {
+    let age = stamp(walk.now()).wrapping_sub(*stamp_ns);
+    walk.same(age);
+    let before = Time::from_ps(walk.now().ps().saturating_sub(Duration::from_ns(age.into()).ps()));
+    let mut at = before;
+    walk.time(&mut at);
+    *stamp_ns = stamp_ns.wrapping_add(((at - before).ps() / 1_000) as u32);
+}
+
 impl Echo {
+    fn walk(&mut self, walk: &mut Walk) {
+        walk.same((self.path, self.hops, self.buffer_level, self.held_ns));
+        walk_stamp(walk, &mut self.t1_ns);
+    }
+
     fn of(packed: Packed) -> Echo {
         let Packed { path, hops, small, t1_ns, held_ns, .. } = packed;
         Echo { path, hops, buffer_level: small, t1_ns, held_ns }
@@ -117,6 +140,29 @@ impl node::Header for Header {
     type Packed = Packed;
 
     const LAYOUT: Layout = Layout { messages: LAYOUT };
+
+    fn walk(mut self, flow: FlowId, walk: &mut Walk) -> Header {
+        match &mut self {
+            Header::Data(Data { psn, path, ack_request, t1_ns, message_bytes, offset }) => {
+                walk.same((DATA, *path, *ack_request, *message_bytes));
+                walk.steps(flow, psn);
+                walk_stamp(walk, t1_ns);
+                walk.sequence(flow, 1, offset);
+            }
+            Header::Ack(Ack { base, received, received_beyond, echo }) => {
+                walk.same((ACK, *received, *received_beyond));
+                walk.steps(flow, base);
+                echo.walk(walk);
+            }
+            Header::Nack(Nack { base, psn, echo }) => {
+                walk.same(NACK);
+                walk.steps(flow, base);
+                walk.steps(flow, psn);
+                echo.walk(walk);
+            }
+        }
+        self
+    }
 
     #[inline]
     fn pack(self) -> Packed {

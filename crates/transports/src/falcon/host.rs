@@ -1,6 +1,6 @@
 //! A host of Falcon: both sides on one NIC.
 
-use node::{Cx, Endpoint, FlowState, Input, Packet, PollAt};
+use node::{Cx, Endpoint, FlowState, Input, Packet, PollAt, Walk};
 use units::FlowId;
 
 use super::Header;
@@ -48,6 +48,17 @@ impl Endpoint for Falcon {
 
     fn poll_at(&self) -> PollAt {
         PollAt::At(self.sender.next_deadline().min(self.receiver.next_deadline()))
+    }
+
+    fn walk(&mut self, walk: &mut Walk) {
+        // Packets carry times in nanoseconds: they are rounded alike only at the same place within one.
+        walk.same_of("the part of a nanosecond that has passed", walk.now().ps() % 1_000);
+        self.sender.walk(walk, &self.params);
+        self.receiver.walk(walk, &self.params);
+    }
+
+    fn came_again(&mut self, flow: FlowId) {
+        self.receiver.came_again(flow);
     }
 
     fn state(&self, flow: FlowId, say: &mut FlowState) {

@@ -6,6 +6,7 @@
 
 use std::collections::VecDeque;
 
+use node::Walk;
 use units::{FlowId, Time};
 
 use super::header::LEVELS;
@@ -38,6 +39,17 @@ impl Intake {
     fn changes_to(&mut self, bytes: u64) {
         self.bytes = bytes;
         self.mean_bytes = (self.mean_bytes + bytes as f64) / 2.0;
+    }
+
+    /// Goes over its state: that of packets with so many bytes each.
+    pub fn walk(&mut self, walk: &mut Walk, packet_bytes: u64) {
+        walk.same((self.queue.len(), self.bytes, self.mean_bytes));
+        for (at, Taken { flow, psn, path, ack_request, bytes }) in &mut self.queue {
+            walk.time(at);
+            walk.flow(flow);
+            walk.same((*path, *ack_request, *bytes));
+            walk.sequence(*flow, packet_bytes, psn);
+        }
     }
 
     /// The next packet that the upper layer has taken by now.

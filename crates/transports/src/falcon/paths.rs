@@ -4,6 +4,7 @@
 //! Isekai, `gen2/reliability_manager.cc`). A packet that goes again takes its path again, by the label that this has
 //! now.
 
+use node::Walk;
 use units::{Stream, Time};
 
 use super::params::{PATHS, Params};
@@ -36,6 +37,21 @@ impl Paths {
             credits: [0; PATHS],
             turn: 0,
             changed_at: [Time::ZERO; PATHS],
+        }
+    }
+
+    /// Goes over its state. Labels are drawn, so a state in which one has changed does not recur. When that was matters
+    /// to packets that left before; `oldest` is when the first of those in the network left.
+    pub fn walk(&mut self, walk: &mut Walk, oldest: Time) {
+        walk.same((self.labels, self.credits, self.turn));
+        for changed_at in &mut self.changed_at {
+            let matters = *changed_at > oldest;
+            walk.same(matters);
+            if matters {
+                walk.time(changed_at);
+            } else {
+                walk.past(changed_at);
+            }
         }
     }
 

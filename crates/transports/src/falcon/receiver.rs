@@ -3,11 +3,11 @@
 use std::collections::VecDeque;
 
 use node::packet::flags;
-use node::{Cx, Event, FlowMap, Packet, Timers};
-use units::{HostId, Time};
+use node::{Cx, Event, FlowMap, Packet, Timers, Walk};
+use units::{FlowId, HostId, Time};
 
 use super::Header;
-use super::header::{Ack, BITMAP, Data, Echo, Nack};
+use super::header::{Ack, BITMAP, Data, Echo, Nack, walk_stamp};
 use super::intake::{Intake, Taken};
 use super::params::{PATHS, Params};
 use crate::bits::Bits;
@@ -62,6 +62,15 @@ struct Owed {
 impl Owed {
     fn of(packet: &Packet, data: &Data, now: Time, packets: u32) -> Owed {
         Owed { packets, at: now, hops: packet.hops, t1_ns: data.t1_ns, label: packet.flow_label() }
+    }
+
+    fn walk(&mut self, walk: &mut Walk) {
+        walk.same((self.packets, self.hops, self.label));
+        // Where nothing has come, there is no label.
+        if self.label != 0 {
+            walk.time(&mut self.at);
+            walk_stamp(walk, &mut self.t1_ns);
+        }
     }
 
     fn echo(&self, path: u8, buffer_level: u8) -> Echo {
@@ -221,6 +230,33 @@ impl Receiver {
             Header::Data(data) => Header::Data(data),
         });
         Some(packet)
+    }
+
+    /// A flow has come whole in time that is skipped.
+    pub fn came_again(&mut self, flow: FlowId) {
+        self.finished.add(flow);
+    }
+
+    /// Goes over its state.
+    pub fn walk(&mut self, walk: &mut Walk, params: &Params) {
+        let unit = u64::from(params.site.payload_max());
+        self.flows.walk(walk, |walk, flow, Incoming { src, bytes, packets, received, taken, paths }| {
+            walk.same((*src, *bytes, *packets));
+            received.walk(walk, flow, unit);
+            taken.walk(walk, flow, unit);
+            walk.steps(flow, &mut { taken.first_missing });
+            paths.iter_mut().for_each(|owed| owed.walk(walk));
+        });
+        self.finished.walk(walk);
+        self.intake.iter_mut().for_each(|intake| intake.walk(walk, unit));
+        self.coalescing.walk(walk);
+        walk.same(self.answers.len());
+        for (packet, came) in &mut self.answers {
+            walk.packet(packet);
+            walk.time(came);
+        }
+        let Counts { acks, nacks, duplicates, out_of_order, malformed, trimmed } = &mut self.counts;
+        walk.counts([acks, nacks, duplicates, out_of_order, malformed, trimmed]);
     }
 
     pub fn next_deadline(&self) -> Time {

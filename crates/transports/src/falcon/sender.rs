@@ -2,12 +2,12 @@
 
 use std::collections::VecDeque;
 
-use node::{Cx, Event, FlowMap, FlowState, Message, Packet, Timers};
+use node::{Cx, Event, FlowMap, FlowState, Message, Packet, Timers, Walk};
 use units::{Duration, FlowId, Time};
 
 use super::Header;
 use super::connection::{Connection, Found};
-use super::header::{Ack, Data, Echo, Nack};
+use super::header::{Ack, Data, Echo, Nack, stamp};
 use super::params::{PATHS, Params};
 use super::windows::Answer;
 
@@ -38,11 +38,6 @@ impl Counts {
         self.timeouts += found.timeouts;
         self.probes += found.probes;
     }
-}
-
-/// A time in nanoseconds modulo 2^32, as packets carry it.
-pub(super) fn stamp(at: Time) -> u32 {
-    (at.ps() / 1_000) as u32
 }
 
 impl Sender {
@@ -196,6 +191,19 @@ impl Sender {
             Some(at) => self.timers.set(slot, at),
             None => self.timers.clear(slot),
         }
+    }
+
+    /// Goes over its state.
+    pub fn walk(&mut self, walk: &mut Walk, params: &Params) {
+        self.flows.walk(walk, |walk, flow, connection| connection.walk(walk, flow, params));
+        walk.same(self.ready.len());
+        for (flow, slot) in &mut self.ready {
+            walk.flow(flow);
+            walk.same(*slot);
+        }
+        self.timers.walk(walk);
+        let Counts { retransmissions, early, timeouts, probes, path_changes, malformed } = &mut self.counts;
+        walk.counts([retransmissions, early, timeouts, probes, path_changes, malformed]);
     }
 
     pub fn next_deadline(&self) -> Time {

@@ -5,6 +5,7 @@
 //! NIC window (ncwnd) follows the receive buffer. A connection may have as many packets in the network as the smaller
 //! of the two says.
 
+use node::Walk;
 use units::{Duration, Time};
 
 use super::header::Echo;
@@ -25,7 +26,7 @@ struct Path {
     fcwnd: f64,
     rtt: Duration,
     /// When the window last shrank (`fabric_window_time_marker`).
-    decreased: Option<Time>,
+    decreased: Marker,
     /// Packets of this path that were acknowledged, by whatever path, since an acknowledgement came over this one.
     acked: u32,
     plb: Plb,
@@ -46,7 +47,7 @@ struct Nic {
     /// In packets.
     ncwnd: f64,
     /// When it last changed (`nic_window_time_marker`), and how.
-    changed: Option<Time>,
+    changed: Marker,
     grew: bool,
 }
 
@@ -63,8 +64,33 @@ pub(super) struct Answer {
     pub exhausted: bool,
 }
 
-fn elapsed(marker: Option<Time>, now: Time, rtt: Duration) -> bool {
-    marker.is_none_or(|at| now.since(at) >= rtt)
+/// When a window last changed.
+#[derive(Clone, Copy, Debug, Default)]
+struct Marker {
+    at: Option<Time>,
+    /// How often somebody was told that less than a round trip had passed since.
+    held: u64,
+}
+
+impl Marker {
+    fn set(&mut self, now: Time) {
+        self.at = Some(now);
+    }
+
+    fn elapsed(&mut self, now: Time, rtt: Duration) -> bool {
+        let elapsed = self.at.is_none_or(|at| now.since(at) >= rtt);
+        self.held += u64::from(!elapsed);
+        elapsed
+    }
+
+    /// Goes over it. It may stand still if that has held nobody: then it will not either when it is longer ago.
+    fn walk(&mut self, walk: &mut Walk) {
+        walk.same(self.at.is_some());
+        if let Some(at) = &mut self.at {
+            walk.unused(&mut walk.now().since(*at), self.held);
+            walk.past(at);
+        }
+    }
 }
 
 impl Windows {
@@ -73,7 +99,7 @@ impl Windows {
         Windows {
             paths: [Path { fcwnd, rtt: params.site.data_rtt, ..Path::default() }; PATHS],
             count: params.paths,
-            nic: params.nic.as_ref().map(|nic| Nic { ncwnd: nic.initial, changed: None, grew: true }),
+            nic: params.nic.as_ref().map(|nic| Nic { ncwnd: nic.initial, changed: Marker::default(), grew: true }),
         }
     }
 
@@ -140,11 +166,11 @@ impl Windows {
         let (delay, target) = (delay.ps() as f64, params.target.ps(before, echo.hops));
         if delay < target {
             path.fcwnd = params.gains.grown(before, f64::from(acked));
-        } else if elapsed(path.decreased, now, rtt) {
+        } else if path.decreased.elapsed(now, rtt) {
             path.fcwnd = params.gains.shrunk(before, params.gains.excess(delay, target));
         }
         if path.fcwnd < before || path.fcwnd == params.gains.window_min {
-            path.decreased = Some(now);
+            path.decreased.set(now);
         }
         let allowed = before.min(self.nic.map_or(f64::INFINITY, |nic| nic.ncwnd));
         if let (Some(nic), Some(of)) = (&mut self.nic, &params.nic) {
@@ -157,7 +183,7 @@ impl Windows {
     /// A packet of this path was not acknowledged in time, for the `times`-th time: ProcessRetransmit.
     pub fn timed_out(&mut self, path: usize, times: u32, now: Time, params: &Params) {
         let path = &mut self.paths[path];
-        if !elapsed(path.decreased, now, path.rtt) {
+        if !path.decreased.elapsed(now, path.rtt) {
             return;
         }
         if times == 1 {
@@ -167,7 +193,20 @@ impl Windows {
         } else {
             return;
         }
-        path.decreased = Some(now);
+        path.decreased.set(now);
+    }
+
+    /// Goes over its state.
+    pub fn walk(&mut self, walk: &mut Walk) {
+        for Path { fcwnd, rtt, decreased, acked, plb: Plb { acked: of_round, congested, rounds } } in &mut self.paths {
+            walk.same((*fcwnd, *rtt, *acked));
+            walk.same((*of_round, *congested, *rounds));
+            decreased.walk(walk);
+        }
+        if let Some(Nic { ncwnd, changed, grew }) = &mut self.nic {
+            walk.same((*ncwnd, *grew));
+            changed.walk(walk);
+        }
     }
 }
 
@@ -179,7 +218,7 @@ impl Nic {
     /// ComputeAckNICCongestionWindow; with no level ProcessNackResourceExhaustion.
     fn answered(&mut self, now: Time, rtt: Duration, level: Option<u8>, of: &super::params::Nic) {
         let before = self.ncwnd;
-        let elapsed = elapsed(self.changed, now, rtt);
+        let elapsed = self.changed.elapsed(now, rtt);
         match level {
             Some(level) if level < of.target_level && (!self.grew || elapsed) => {
                 (self.ncwnd, self.grew) = (before + of.increase, true);
@@ -199,7 +238,7 @@ impl Nic {
         // The specification (10.3.6) also moves the marker, to now, while the window is at its greatest. Then answers
         // that come more often than once a round trip would keep it from ever shrinking again.
         if self.ncwnd != before {
-            self.changed = Some(now);
+            self.changed.set(now);
         }
     }
 }
