@@ -5,6 +5,7 @@
 
 use units::{Duration, Time};
 
+use crate::packet::flags;
 use crate::{Packet, Telemetry, Walk, prefetch};
 
 /// The id of a packet in its [`Pool`].
@@ -147,6 +148,9 @@ impl Pool {
         let Transit { sent, queued, serialised, tail_lag_ps, in_port, queue, .. } = transit;
         walk.past(sent);
         walk.same((*queued, *serialised, *tail_lag_ps, *in_port, *queue));
+        if packet.has(flags::TELEMETRY) {
+            self.telemetry_mut(id).walk(walk);
+        }
     }
 
     /// Number of packets.

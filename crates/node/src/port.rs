@@ -4,7 +4,7 @@ use units::{Duration, PerByte, Rate, Time};
 
 use crate::packet::CLASSES;
 use crate::pool::{Fifo, Hop, PacketId, Pool};
-use crate::telemetry::HopRecord;
+use crate::telemetry::{HopRecord, SENT, SENT_UNIT};
 use crate::{Walk, prefetch};
 
 /// An output port of a switch. The fields that every packet touches come first and take two cache lines: up to the
@@ -30,6 +30,8 @@ pub struct Port {
     pub stats: PortStats,
     paused_since: Time,
     rate: Rate,
+    /// Whether packets have gathered telemetry here.
+    told: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -141,6 +143,7 @@ impl Port {
             round_robin: RoundRobin::new(levels),
             paused_since: Time::ZERO,
             rate,
+            told: false,
             stats: PortStats::default(),
         }
     }
@@ -240,7 +243,8 @@ impl Port {
     }
 
     /// The port's telemetry for a packet that begins to leave now and leaves `left_bytes` behind in its queue.
-    pub(crate) fn tell(&self, now: Time, left_bytes: u32) -> HopRecord {
+    pub(crate) fn tell(&mut self, now: Time, left_bytes: u32) -> HopRecord {
+        self.told = true;
         HopRecord::new(self.rate, now, self.stats.sent_bytes, left_bytes)
     }
 
@@ -259,8 +263,8 @@ impl Port {
         self.queued_bytes -= u32::from(pool.get(id).packet.wire_bytes);
     }
 
-    /// Goes over its state, packets included.
-    pub(crate) fn walk(&mut self, walk: &mut Walk, pool: &mut Pool) {
+    /// Goes over its state, packets included. It is at this place ([`Walk::place`]).
+    pub(crate) fn walk(&mut self, walk: &mut Walk, pool: &mut Pool, place: u32) {
         walk.expired(&mut self.free_at);
         walk.same((self.queued_bytes, self.backlog, self.paused, self.up));
         self.frames.walk(walk, pool);
@@ -272,6 +276,14 @@ impl Port {
         }
         if self.paused != 0 {
             walk.past(&mut self.paused_since);
+        }
+        walk.same(self.told);
+        if self.told {
+            // What it tells is rounded: alike only at the same places between two units. And what packets and senders
+            // know of its counter must have moved by as much as the counter has.
+            walk.same_of("the part of a nanosecond that has passed", walk.now().ps() % 1_000);
+            walk.same_of("the part of a unit that a port has sent", self.stats.sent_bytes % SENT_UNIT);
+            walk.turn_at(place, SENT, &mut { self.stats.sent_bytes });
         }
         self.stats.walk(walk);
     }

@@ -284,8 +284,8 @@ impl Switch {
 
     /// Goes over its state, packets included.
     pub fn walk(&mut self, walk: &mut Walk, pool: &mut Pool) {
-        for port in &mut self.ports {
-            port.walk(walk, pool);
+        for (index, port) in (0..).zip(&mut self.ports) {
+            port.walk(walk, pool, Walk::place(self.id.0, Some(index)));
         }
         self.balancers.iter_mut().for_each(|balancer| balancer.walk(walk));
         walk.random(&mut self.random);
@@ -521,7 +521,7 @@ impl Switch {
             }
             if packet.has(flags::TELEMETRY) {
                 let left_bytes = left_bytes.unwrap_or_else(|| port.class_bytes(packet.class));
-                pool.telemetry_mut(id).push(self.id, port.tell(now, left_bytes));
+                pool.telemetry_mut(id).push(self.id, port.tell(now, left_bytes).of(self.id, out));
             }
             port.transmit(now, pool, id);
             return Some(id);

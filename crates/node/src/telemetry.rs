@@ -5,8 +5,9 @@
 //! pool's slots and costs nothing where no packet asks. An answer carries the record of the packet that it answers
 //! under the same flag, and switches leave it as it is.
 
-use units::{Rate, SwitchId, Time};
+use units::{PortId, Rate, SwitchId, Time};
 
+use crate::Walk;
 use crate::wire::{Malformed, Reader, Writer};
 
 /// Most hops of a record. Later hops report nothing.
@@ -38,7 +39,15 @@ pub struct HopRecord {
     pub sent_bytes: u64,
     /// Bytes that it left behind in its queue.
     pub queue_bytes: u32,
+    /// Whose report it is, for who goes over the state of a network ([`Walk::place`]). It is in no wire format, and 0
+    /// where it is not known.
+    pub place: u32,
 }
+
+/// The name of what ports tell: bytes sent.
+pub(crate) const SENT: &str = "what a port tells of its bytes";
+/// To how many bytes they are rounded.
+pub(crate) const SENT_UNIT: u64 = 128;
 
 impl HopRecord {
     /// A report in the units of the wire format.
@@ -46,9 +55,15 @@ impl HopRecord {
         HopRecord {
             rate,
             at: Time::from_ns(at.ps() / 1_000),
-            sent_bytes: sent_bytes / 128 * 128,
+            sent_bytes: sent_bytes / SENT_UNIT * SENT_UNIT,
             queue_bytes: queue_bytes / 80 * 80,
+            place: 0,
         }
+    }
+
+    /// The same, of this port.
+    pub(crate) fn of(self, switch: SwitchId, port: PortId) -> HopRecord {
+        HopRecord { place: Walk::place(switch.0, Some(port.0)), ..self }
     }
 }
 
@@ -72,6 +87,17 @@ impl Telemetry {
         if let Some(place) = self.hops.get_mut(usize::from(self.count)) {
             *place = hop;
             self.count += 1;
+        }
+    }
+
+    /// Goes over it. Only the difference to a later record of the same port is ever used, so times and counters may
+    /// move: times by the clock, and the counter of a port by as much as the port's own.
+    pub fn walk(&mut self, walk: &mut Walk) {
+        walk.same((self.count, self.path, self.echo));
+        for HopRecord { rate, at, sent_bytes, queue_bytes, place } in &mut self.hops[..usize::from(self.count)] {
+            walk.same((*rate, *queue_bytes, *place));
+            walk.time(at);
+            walk.turn_at(*place, SENT, sent_bytes);
         }
     }
 
@@ -108,7 +134,7 @@ impl Telemetry {
             let (rate, at, sent_bytes) = (Rate::from_bps(from.u64()?), Time::from_ps(from.u64()?), from.u64()?);
             let queue_bytes =
                 u32::try_from(from.u64()?).map_err(|_| Malformed { what: "telemetry: bytes in a queue" })?;
-            *hop = HopRecord { rate, at, sent_bytes, queue_bytes };
+            *hop = HopRecord { rate, at, sent_bytes, queue_bytes, place: 0 };
         }
         Ok(telemetry)
     }

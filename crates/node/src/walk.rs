@@ -16,7 +16,7 @@
 //! - [`Walk::steps`]: the same in packets, where nobody knows how many bytes they carry.
 //! - [`Walk::passed`]: a position that matters only until the flow has come past it.
 //! - [`Walk::unused`]: a number that moves as long as nobody uses it.
-//! - [`Walk::turn`]: a number whose distance from others of its name alone matters.
+//! - [`Walk::turn`], [`Walk::turn_at`]: a number whose distance from others of its name alone matters.
 //! - [`Walk::flow`]: which flow it is. Another may stand in its place: see below.
 //! - [`Walk::numbered`]: another must not stand in its place.
 //! - [`Walk::told`], [`Walk::rank_acts`]: what follows the beginnings and ends of flows.
@@ -309,8 +309,21 @@ impl Walk {
     #[inline]
     pub fn turn<N: Number>(&mut self, name: &'static str, turn: &mut N) {
         let mut number = turn.get();
-        self.moving(Kind::Turn(self.node ^ self.port << PORT, name), &mut number);
+        self.moving(Kind::Turn(Walk::place(self.node, self.port.checked_sub(1)), name), &mut number);
         turn.set(number);
+    }
+
+    /// The same, of a node or of one of its ports ([`Walk::place`]), wherever the number is: in packets or at hosts.
+    #[inline]
+    pub fn turn_at<N: Number>(&mut self, place: u32, name: &'static str, turn: &mut N) {
+        let mut number = turn.get();
+        self.moving(Kind::Turn(place, name), &mut number);
+        turn.set(number);
+    }
+
+    /// A node, or a port of it, as [`Walk::turn_at`] names it. Two that get one name are only taken for one.
+    pub fn place(node: u32, port: Option<u32>) -> u32 {
+        node ^ port.map_or(0, |port| port + 1) << PORT
     }
 
     /// Which flow it is.
@@ -467,9 +480,6 @@ impl Walk {
             _ => self.same_of("how long a packet waited in Augmented Queues", packet.virtual_delay_ns.into()),
         }
         self.same((packet.flags, packet.transport, packet.hops));
-        if packet.has(crate::packet::flags::TELEMETRY) {
-            self.refuse("packets gather telemetry, which has counters of switches in it");
-        }
         let frame = packet.has(crate::packet::flags::LINK_FRAME);
         let walk = if frame { self.headers.len() - 1 } else { usize::from(packet.transport) };
         let walk = self.headers[walk];

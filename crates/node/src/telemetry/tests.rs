@@ -1,4 +1,7 @@
+use std::sync::Arc;
+
 use super::*;
+use crate::walk::recurrence;
 
 #[test]
 fn a_record_keeps_what_the_wire_can_tell_of_the_first_eight_hops() {
@@ -17,7 +20,7 @@ fn a_record_s_bytes_stay_what_they_are() {
     let mut telemetry = Telemetry::default();
     telemetry.push(
         SwitchId(0x123),
-        HopRecord { rate: Rate::from_bps(1), at: Time::from_ps(2), sent_bytes: 3, queue_bytes: 4 },
+        HopRecord { rate: Rate::from_bps(1), at: Time::from_ps(2), sent_bytes: 3, queue_bytes: 4, place: 0 },
     );
     let mut bytes = Vec::new();
     telemetry.echo().emit(&mut Writer::new(&mut bytes));
@@ -50,4 +53,23 @@ proptest::proptest! {
         }
         let _ = Telemetry::parse(&mut Reader::new(&noise, ""));
     }
+}
+
+/// A port's counter moves for all who know of it, and what another port tells moves by itself.
+#[test]
+fn what_is_known_of_a_port_moves_with_it() {
+    let notes = |now: u64, sent: [u64; 3]| {
+        let mut walk = Walk::note(Time::from_ns(now), Arc::default());
+        for (port, sent) in [0, 0, 1].into_iter().zip(sent) {
+            let mut telemetry = Telemetry::default();
+            let hop = HopRecord::new(Rate::from_gbps(100), Time::from_ns(now - 50), sent, 0);
+            telemetry.push(SwitchId(3), hop.of(SwitchId(3), PortId(port)));
+            telemetry.walk(&mut walk);
+        }
+        walk.finish().expect("nobody refuses").expect("notes are taken")
+    };
+    let before = notes(100, [1_280, 2_560, 0]);
+    assert!(recurrence(&before, &notes(200, [2_560, 3_840, 128])).is_ok());
+    let apart = recurrence(&before, &notes(200, [2_560, 3_968, 128])).expect_err("one port, two counters");
+    assert_eq!(apart.what, SENT);
 }

@@ -328,7 +328,7 @@ fn messages_on_other_paths_are_not_alike() {
 }
 
 /// Between iterations no flow is under way that could refuse. So a transport that does not say how its state moves
-/// refuses as a whole: HPCC's telemetry is rounded to nanoseconds of the clock, and its digests differed.
+/// refuses as a whole.
 #[test]
 fn over_each_transport_a_run_that_skips_is_the_whole_run() {
     let mut carried = 0;

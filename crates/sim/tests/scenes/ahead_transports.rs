@@ -117,3 +117,30 @@ fn what_falcon_draws_does_not_repeat() {
         assert_eq!(share(&toml), 0.0);
     }
 }
+
+/// HPCC where what switches tell is not rounded: packets and acknowledgements are whole units of 128 bytes, each of which
+/// takes 10 ns. At a target of all of a link, a flow alone stays at its rate.
+fn hpcc(toml: &str, control: &str) -> String {
+    let transport = format!("{{ hpcc = {{ ack_bytes = \"192B\", control = {{ {control} }} }} }}");
+    let toml = toml.replace("\"hpcc\"", &transport).replace("hosts = 4", "hosts = 4, rate = \"102.4Gbps\"");
+    let rates = "spines = 1, host_rate = \"102.4Gbps\", spine_rate = \"102.4Gbps\"";
+    // 64 packets in each message.
+    format!("host.mtu = \"1600B\"\n{}", toml.replace("spines = 1", rates).replace("120KB", "388608B"))
+}
+
+#[test]
+fn messages_over_hpcc_are_skipped_where_telemetry_repeats() {
+    for control in ["target = 1.0", "target = 1.0, multi_rate = false, fast_react = false"] {
+        skips(&hpcc(&apart("hpcc"), control), 0.9);
+        skips(&hpcc(&iterations("hpcc", 40, ""), control), 0.5);
+        share(&hpcc(&incast("hpcc"), control));
+    }
+}
+
+/// Telemetry is rounded to nanoseconds and 128 bytes, and rates follow it: they never stand still.
+#[test]
+fn over_hpcc_what_is_rounded_does_not_repeat() {
+    for toml in [apart("hpcc"), iterations("hpcc", 40, ""), iterations("hpcc", 40, "").replace("20us", "20001ps")] {
+        assert_eq!(share(&toml), 0.0);
+    }
+}

@@ -10,10 +10,10 @@
 //! As in the simulator of HPCC's authors the state is a rate R, and the window of the queue pair is R T. With
 //! `multi_rate` there is a reference rate for each hop, of which the least counts.
 
-use node::{Site, Telemetry};
+use node::{Site, Telemetry, Walk};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use units::{Duration, Problem, Rate};
+use units::{Duration, FlowId, Problem, Rate};
 
 use super::control::{Ack, Algorithm, Control, Start};
 use contract::{About, CongestionSignal};
@@ -64,6 +64,8 @@ impl Algorithm for Config {
     };
 
     const TELEMETRY: bool = true;
+
+    const WALKS: bool = true;
 
     fn telemetry_beyond_mtu(&self) -> bool {
         self.telemetry_beyond_mtu
@@ -179,6 +181,15 @@ impl Hpcc {
 impl Control for Hpcc {
     fn rate(&self) -> Rate {
         Rate::from_bps((self.rate + 0.5) as u64)
+    }
+
+    fn walk(&mut self, flow: FlowId, walk: &mut Walk) {
+        walk.same((self.rate, self.last.is_some()));
+        for Reference { rate, load, stage } in &self.references {
+            walk.same((*rate, *load, *stage));
+        }
+        walk.sequence(flow, 1, &mut self.after);
+        self.last.iter_mut().for_each(|last| last.walk(walk));
     }
 
     fn on_ack(&mut self, ack: &Ack<'_>) {

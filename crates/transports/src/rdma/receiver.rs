@@ -190,10 +190,23 @@ impl Receiver {
         });
         self.finished.walk(walk);
         walk.packets(&mut self.answers);
-        walk.refuse_if(!self.echoes.is_empty(), "acknowledgements carry telemetry");
+        self.walk_echoes(walk);
         let Counts { acks, nacks, cnps, out_of_order, duplicates, trimmed, malformed } = &mut self.counts;
         let counts = [acks, nacks, cnps, out_of_order, duplicates, trimmed, malformed];
         walk.counts(counts);
+    }
+
+    fn walk_echoes(&mut self, walk: &mut Walk) {
+        #[expect(clippy::disallowed_methods, reason = "they are put in order")]
+        let mut echoes: Vec<_> = self.echoes.drain().collect();
+        echoes.sort_unstable_by_key(|of| of.0);
+        walk.same(echoes.len());
+        for ((flow, packet), telemetry) in &mut echoes {
+            walk.flow(flow);
+            walk.sequence(*flow, 1, packet);
+            telemetry.walk(walk);
+        }
+        self.echoes.extend(echoes);
     }
 
     /// Answers a data packet, with what that has gathered.
