@@ -14,7 +14,7 @@
 use node::link::{Admission, Cause, Dequeued, LinkCx, QueueDiscipline, QueueView};
 use node::packet::flags;
 use node::pool::{Fifo, PacketId, Pool};
-use node::{Packet, Port};
+use node::{Packet, Port, Walk};
 use units::PortId;
 
 /// The trimming queues of a switch.
@@ -216,6 +216,15 @@ impl QueueDiscipline for TrimmingQueues {
         [(0, headers), (1, data)].into_iter().filter(|(_, queue)| queue.bytes > 0).for_each(|(class, queue)| {
             see(TrimmingQueues::view(class, queue));
         });
+    }
+
+    fn walk(&mut self, walk: &mut Walk, pool: &mut Pool) {
+        for Queues { data, headers, turn, .. } in &self.ports {
+            walk.same((data.bytes, headers.bytes, *turn));
+            data.packets.walk(walk, pool);
+            headers.packets.walk(walk, pool);
+        }
+        walk.counts([&mut self.returned, &mut self.headers_lost]);
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {

@@ -118,8 +118,8 @@ fn what_falcon_draws_does_not_repeat() {
     }
 }
 
-/// HPCC where what switches tell is not rounded: packets and acknowledgements are whole units of 128 bytes, each of which
-/// takes 10 ns. At a target of all of a link, a flow alone stays at its rate.
+/// HPCC where what switches tell is not rounded: packets and acknowledgements are whole units of 128 bytes, each of
+/// which takes 10 ns. At a target of all of a link, a flow alone stays at its rate.
 fn hpcc(toml: &str, control: &str) -> String {
     let transport = format!("{{ hpcc = {{ ack_bytes = \"192B\", control = {{ {control} }} }} }}");
     let toml = toml.replace("\"hpcc\"", &transport).replace("hosts = 4", "hosts = 4, rate = \"102.4Gbps\"");
@@ -143,4 +143,33 @@ fn over_hpcc_what_is_rounded_does_not_repeat() {
     for toml in [apart("hpcc"), iterations("hpcc", 40, ""), iterations("hpcc", 40, "").replace("20us", "20001ps")] {
         assert_eq!(share(&toml), 0.0);
     }
+}
+
+/// With one path to each host nothing is drawn but which packet is trimmed.
+#[test]
+fn long_messages_over_ndp_are_skipped() {
+    let with = |toml: String, more: &str| toml.replace("\"ndp\"", &format!("{{ ndp = {{ {more} }} }}"));
+    for (more, least) in [
+        ("", [0.3, 0.2]),
+        ("initial_window = \"15KB\"", [0.9, 0.9]),
+        ("initial_window = \"15KB\", headers_per_packet = 2", [0.1, 0.7]),
+        ("queue_packets = 200, pulls = \"by_class\"", [0.9, 0.8]),
+        ("paths = \"switches\", departures = \"published\"", [0.3, 0.0]),
+    ] {
+        let star = apart("ndp");
+        let three = "senders = \"1-3\"\nreceivers = \"0\"\npattern = \"dense\"\nflows = 3";
+        let incast = star.replace("pattern.stride.by = 1", three);
+        for (toml, least) in [star, incast].into_iter().zip(least) {
+            let toml = with(toml, more);
+            let share = share(&toml);
+            assert!(share >= least, "{share}\n{toml}");
+        }
+    }
+    for more in ["", "initial_window = \"15KB\""] {
+        share(&with(iterations("ndp", 20, ""), more));
+    }
+    // How late a pull was matters to the next ones, when more come.
+    let later = "[[traffic]]\nname = \"later\"\nsenders = \"3\"\nreceivers = \"1\"\nsizes.constant = \"100KB\"";
+    let later = format!("{later}\nstart = \"1111111ns\"\narrivals = \"all_at_once\"\nflows = 1");
+    skips(&format!("{}{later}", apart("ndp")), 0.2);
 }

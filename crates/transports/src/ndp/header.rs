@@ -1,9 +1,10 @@
 //! What NDP's packets carry.
 
 use bytemuck::{Pod, Zeroable};
-use node::Agreement;
 use node::layout::{BOOL, Bits, Field, Layout, Message};
 use node::wire::{Malformed, Reader, Writer};
+use node::{Agreement, Walk};
+use units::FlowId;
 
 /// What a packet says (section 3.2). All but data are control packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,6 +79,14 @@ const PULL: u8 = 4;
 const LAST: u8 = 1;
 const RETURNED: u8 = 2;
 
+impl Progress {
+    /// While a flow repeats itself, there is a pull for each packet.
+    fn walk(&mut self, flow: FlowId, walk: &mut Walk) {
+        walk.steps(flow, &mut self.pull);
+        walk.steps(flow, &mut self.acked);
+    }
+}
+
 impl Answer {
     #[inline]
     fn pack(self, kind: u8) -> Packed {
@@ -90,6 +99,24 @@ impl node::Header for Header {
     type Packed = Packed;
 
     const LAYOUT: Layout = Layout { messages: LAYOUT };
+
+    fn walk(mut self, flow: FlowId, walk: &mut Walk) -> Header {
+        let Packed { kind, marks, .. } = self.pack();
+        walk.same((kind, marks));
+        match &mut self {
+            Header::Data(Data { packet, class, message_bytes, offset, .. }) => {
+                walk.same((*class, *message_bytes));
+                walk.steps(flow, packet);
+                walk.sequence(flow, 1, offset);
+            }
+            Header::Ack(answer) | Header::Nack(answer) => {
+                walk.steps(flow, &mut answer.packet);
+                answer.progress.walk(flow, walk);
+            }
+            Header::Pull(progress) => progress.walk(flow, walk),
+        }
+        self
+    }
 
     #[inline]
     fn pack(self) -> Packed {

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use fabric::Routes;
-use node::{Cx, Endpoint, FlowState, Input, Packet, PollAt};
+use node::{Cx, Endpoint, FlowState, Input, Packet, PollAt, Walk};
 use units::FlowId;
 
 use super::Header;
@@ -70,6 +70,17 @@ impl Endpoint for Ndp {
         if let Some(paths) = &mut self.paths {
             paths.set_routes(routes);
         }
+    }
+
+    fn walk(&mut self, walk: &mut Walk) {
+        self.sender.walk(walk, &self.params);
+        self.receiver.walk(walk, &self.params);
+        self.paths.iter_mut().for_each(|paths| paths.walk(walk));
+        walk.packets(&mut self.control);
+    }
+
+    fn came_again(&mut self, flow: FlowId) {
+        self.receiver.came_again(flow);
     }
 
     fn state(&self, flow: FlowId, say: &mut FlowState) {

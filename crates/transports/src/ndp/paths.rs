@@ -43,6 +43,12 @@ pub(super) struct PathId {
     index: u16,
 }
 
+impl PathId {
+    pub fn walk(self, walk: &mut node::Walk) {
+        walk.same((self.era, self.index));
+    }
+}
+
 /// The fate of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
@@ -169,6 +175,16 @@ impl Paths {
         Some(PathId { era: self.era, index })
     }
 
+    /// Goes over its state.
+    pub fn walk(&mut self, walk: &mut node::Walk) {
+        #[expect(clippy::disallowed_methods, reason = "they are put in order")]
+        let mut boards: Vec<_> = self.boards.iter().collect();
+        boards.sort_unstable_by_key(|of| of.0.0);
+        walk.same((self.era, boards.len()));
+        boards.into_iter().for_each(|(rack, board)| board.walk(*rack, walk));
+        walk.count(&mut self.left_out);
+    }
+
     /// Records the fate of a packet to `dst`.
     pub fn count(&mut self, dst: HostId, path: PathId, outcome: Outcome) {
         if path.era != self.era {
@@ -203,6 +219,21 @@ impl Board {
             switches,
             orders: Default::default(),
             total: Counts::default(),
+        }
+    }
+
+    /// Goes over its state. One path is never worse than all of them, so that nobody asks how good it is.
+    fn walk(&self, rack: SwitchId, walk: &mut node::Walk) {
+        walk.same((rack.0, self.port_bits, self.switches, self.routes.len()));
+        for Permutation { order, next } in &self.orders {
+            walk.same((order.len(), *next));
+            order.iter().for_each(|&index| walk.same(index));
+        }
+        for Score { route, counts: Counts { acks, nacks, losses } } in &self.routes {
+            walk.same(*route);
+            if self.routes.len() > 1 {
+                walk.same((*acks, *nacks, *losses));
+            }
         }
     }
 

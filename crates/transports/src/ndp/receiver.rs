@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use node::packet::flags;
-use node::{Cx, Event, FlowMap, FlowState, Packet};
-use units::{FlowId, HostId, Time};
+use node::{Cx, Event, FlowMap, FlowState, Packet, Walk};
+use units::{Duration, FlowId, HostId, Time};
 
 use super::Header;
 use super::header::{Answer, Data, Progress};
@@ -25,7 +25,26 @@ pub(super) struct Receiver {
     queued: u64,
     /// Earliest time of the next pull.
     pull_at: Time,
+    spacing: Spacing,
     pub counts: Counts,
+}
+
+/// How far pulls have been apart, for who goes over the state.
+#[derive(Default)]
+struct Spacing {
+    last: Time,
+    /// Between the last two pulls.
+    apart: Duration,
+    /// How many pulls had to wait, or were not as far apart as those before.
+    others: u64,
+}
+
+impl Spacing {
+    fn pull(&mut self, now: Time, waited: bool) {
+        let apart = now.since(self.last);
+        self.others += u64::from(waited || apart != self.apart);
+        (self.last, self.apart) = (now, apart);
+    }
 }
 
 /// Counters for the result.
@@ -54,6 +73,20 @@ struct Incoming {
     listed: bool,
     /// The sender had nothing more to send: data then in flight causes no pulls.
     last_seen: bool,
+}
+
+impl Incoming {
+    fn walk(&mut self, walk: &mut Walk, flow: FlowId, unit: u64) {
+        walk.same((self.src, self.class, self.packets));
+        walk.same((self.queued, self.listed, self.last_seen, self.trimmed.len()));
+        self.received.walk(walk, flow, unit);
+        walk.steps(flow, &mut { self.received.first_missing });
+        for mut packet in std::mem::take(&mut self.trimmed) {
+            walk.sequence(flow, unit, &mut packet);
+            self.trimmed.insert(packet);
+        }
+        walk.steps(flow, &mut self.pulls);
+    }
 }
 
 impl Receiver {
@@ -182,6 +215,7 @@ impl Receiver {
     /// Sends a pull; the next follows when its packet has arrived. A pull late by less than that does not delay the
     /// others.
     fn pace(&mut self, now: Time, params: &Params) {
+        self.spacing.pull(now, now == self.pull_at);
         let due = if now < self.pull_at + params.packet_time { self.pull_at } else { now };
         self.pull_at = due + params.packet_time;
         self.counts.pulls += 1;
@@ -218,6 +252,51 @@ impl Receiver {
                 self.queued -= 1;
                 return (id, slot);
             }
+        }
+    }
+
+    /// A flow has come whole in time that is skipped.
+    pub fn came_again(&mut self, flow: FlowId) {
+        self.finished.add(flow);
+    }
+
+    /// Goes over its state.
+    pub fn walk(&mut self, walk: &mut Walk, params: &Params) {
+        let unit = u64::from(params.site.payload_max());
+        self.flows.walk(walk, |walk, flow, incoming| incoming.walk(walk, flow, unit));
+        self.finished.walk(walk);
+        walk.same((self.turns.len(), self.queued));
+        for (class, flows) in &mut self.turns {
+            walk.same((*class, flows.len()));
+            flows.iter_mut().for_each(|flow| walk.flow(flow));
+        }
+        self.walk_pace(walk, params);
+        let Counts { acks, nacks, pulls: _, pulls_with_answers, pulls_removed, duplicates } = &mut self.counts;
+        walk.counts([acks, nacks, pulls_with_answers, pulls_removed, duplicates]);
+    }
+
+    /// Goes over when the next pull may leave. Where all pulls come equally far apart, and farther than they must be,
+    /// none waits, however late the last one was; how late that is changes from pull to pull.
+    fn walk_pace(&mut self, walk: &mut Walk, params: &Params) {
+        let Spacing { last, apart, others } = &mut self.spacing;
+        // A pull that is later than this begins anew.
+        let mut begins_anew = self.pull_at + params.packet_time;
+        let apart_enough = self.queued == 0 && *apart > params.packet_time && begins_anew > walk.now();
+        walk.same(apart_enough);
+        if apart_enough {
+            let mut left = self.pull_at - *last;
+            walk.same((*apart, *others));
+            walk.past(last);
+            for _ in 0..walk.counted(&mut self.counts.pulls) {
+                let late = *apart - left;
+                left = if late < params.packet_time { params.packet_time - late } else { params.packet_time };
+            }
+            self.pull_at = *last + left;
+        } else {
+            walk.past(last);
+            walk.count(&mut self.counts.pulls);
+            walk.expired(&mut begins_anew);
+            self.pull_at = begins_anew - params.packet_time;
         }
     }
 

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use node::{Cx, Event, FlowMap, FlowState, Message, Packet, Timers};
+use node::{Cx, Event, FlowMap, FlowState, Message, Packet, Timers, Walk};
 use units::{Duration, FlowId, HostId, Time};
 
 use super::Header;
@@ -162,6 +162,31 @@ impl Outgoing {
         let stuck = self.credit == 0 && self.in_flight.is_empty() && self.expected() == 0 && self.has_work();
         self.credit += u32::from(stuck);
         stuck
+    }
+
+    fn walk(&mut self, walk: &mut Walk, flow: FlowId, unit: u64) {
+        walk.same((self.dst, self.class, self.bytes, self.packets, self.credit));
+        walk.same((self.recent, self.timeouts, self.listed));
+        walk.sequence(flow, unit, &mut self.next);
+        walk.steps(flow, &mut { self.next });
+        walk.steps(flow, &mut self.pulled);
+        walk.steps(flow, &mut self.answered);
+        walk.same((self.again.len(), self.in_flight.len()));
+        for (mut number, again) in std::mem::take(&mut self.again) {
+            walk.sequence(flow, unit, &mut number);
+            walk.same((again.trimmed, again.avoid.is_some()));
+            again.avoid.iter().for_each(|path| path.walk(walk));
+            self.again.insert(number, again);
+        }
+        for Sent { packet, path, last, at } in &mut self.in_flight {
+            walk.sequence(flow, unit, packet);
+            walk.same((*last, path.is_some()));
+            path.iter().for_each(|path| path.walk(walk));
+            walk.time(at);
+        }
+        self.acked.walk(walk, flow, unit);
+        walk.time(&mut self.heard_at);
+        walk.counted_of(flow, &mut self.sent_packets);
     }
 
     fn timeout(&self, params: &Params) -> Option<Time> {
@@ -379,6 +404,21 @@ impl Sender {
             Some(at) => self.timers.set(slot, at),
             None => self.timers.clear(slot),
         }
+    }
+
+    /// Goes over its state.
+    pub fn walk(&mut self, walk: &mut Walk, params: &Params) {
+        let unit = u64::from(params.site.payload_max());
+        self.flows.walk(walk, |walk, flow, outgoing| outgoing.walk(walk, flow, unit));
+        let Ready { ahead, queue } = &mut self.ready;
+        walk.same((ahead.len(), queue.len()));
+        for Place { flow, slot, packets } in ahead.iter_mut().chain(queue) {
+            walk.flow(flow);
+            walk.same((*slot, *packets));
+        }
+        self.timers.walk(walk);
+        let Counts { returned, returned_resent, timeouts, pulls_missed } = &mut self.counts;
+        walk.counts([returned, returned_resent, timeouts, pulls_missed]);
     }
 
     pub fn next_deadline(&self) -> Time {
