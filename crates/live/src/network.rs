@@ -14,6 +14,8 @@ use crate::board::{Board, Ended};
 use crate::capture::Captures;
 use crate::clock::{Clock, Lateness, Punctual};
 use crate::datagrams::{Datagrams, Read, Sent};
+#[cfg(target_os = "linux")]
+use crate::maze::Branch;
 use crate::maze::Exchange;
 use crate::outside::{Outside, Share};
 use crate::results::Noted;
@@ -80,7 +82,14 @@ impl Network {
 
     /// The exchange of messages between programs and workers. The calling thread will watch the workers.
     pub fn exchange(&self, plan: &Plan) -> Arc<Exchange> {
-        Arc::new(Exchange::new(plan, self.clock.clone(), self.cut.parts(), |node| self.cut.part_of(node)))
+        let processes = (self.board.processes(), |worker| self.board.process_of(worker));
+        Arc::new(Exchange::new(plan, self.clock.clone(), self.cut.parts(), |node| self.cut.part_of(node), processes))
+    }
+
+    /// The part of the exchange that another process has.
+    #[cfg(target_os = "linux")]
+    pub fn branch(&self, plan: &Plan) -> Arc<Branch> {
+        Arc::new(Branch::new(plan, &self.cut, self.board.own()))
     }
 
     /// Where each node's socket is, if nodes have any.

@@ -9,16 +9,23 @@
 //! worker treats the links to them as failed and routes around them. When the run is over, each process sends its
 //! nodes' results ([`driver::Summary`]), and the first one makes tables of them.
 //!
+//! Where programs send messages, there is a second stream to each process for these (`mail.rs`), and the first process
+//! has the exchange ([`maze`](crate::maze)).
+//!
 //! Absent on purpose: a remedy for a process that lives but makes no progress. It delays the others, since they wait
 //! for what it may send. If the run is interrupted, the results are written without it.
 
 #[cfg(target_os = "linux")]
 mod first;
 #[cfg(target_os = "linux")]
+mod mail;
+#[cfg(target_os = "linux")]
 mod other;
 #[cfg(target_os = "linux")]
 mod socket;
 
+#[cfg(target_os = "linux")]
+pub(crate) use first::run_open;
 #[cfg(target_os = "linux")]
 pub use first::run_processes;
 #[cfg(target_os = "linux")]
@@ -102,6 +109,18 @@ pub fn run_processes(
     _: impl FnMut(run::Progress) -> bool,
 ) -> Result<crate::RunResult, units::Problem> {
     Err(units::Problem::new("live.processes", "several processes need Linux, whose memory they share"))
+}
+
+/// The same where programs send messages.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn run_open(
+    scenario: &scenario::Scenario,
+    processes: usize,
+    command: impl FnMut() -> std::process::Command,
+    _: impl FnOnce(&std::sync::Arc<crate::maze::Exchange>) -> Result<(), units::Problem>,
+    watch: impl FnMut(run::Progress) -> bool,
+) -> Result<crate::RunResult, units::Problem> {
+    run_processes(scenario, processes, command, watch)
 }
 
 /// Takes part in a run of several processes: here they need Linux.

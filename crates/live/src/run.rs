@@ -174,7 +174,7 @@ pub(crate) fn run_open(
 }
 
 /// Whoever waits for something is told that the run is over, however it ends.
-struct End<'a>(&'a Exchange);
+pub(crate) struct End<'a>(pub &'a Exchange);
 
 impl Drop for End<'_> {
     fn drop(&mut self) {

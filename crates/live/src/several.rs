@@ -9,7 +9,7 @@ use units::{Duration, NodeId, Problem, Time};
 use crate::board::{Board, Ended, workers_of};
 use crate::clock::Clock;
 use crate::results::{self, Said};
-use crate::run::{Other, goal_of, plan_of};
+use crate::run::{Other, plan_of};
 use crate::wires::Wires;
 use crate::worker::Worker;
 use crate::{RunResult, network};
@@ -18,8 +18,9 @@ use crate::{RunResult, network};
 const ASK: u32 = 50;
 
 /// Works a scenario out for a run that may have several processes. What one alone can do is refused to `several`.
-pub(crate) fn plan(scenario: &Scenario, several: bool) -> Result<Plan, Problem> {
-    let plan = plan_of(scenario, false)?;
+/// `programs`: whether any send messages.
+pub(crate) fn plan(scenario: &Scenario, several: bool, programs: bool) -> Result<Plan, Problem> {
+    let plan = plan_of(scenario, programs)?;
     if several && plan.scenario.live.links == LiveLinks::Datagrams {
         let message = "one process reads all sockets: run it in one, or write live.links = \"memory\"";
         return Err(Problem::new("live.links", message));
@@ -51,15 +52,17 @@ impl Nodes {
     }
 }
 
-/// What the first process looks at while the run goes on: `gone` says of each other one whether it is gone.
+/// What the first process looks at while the run goes on, until so many flows have ended: `gone` says of each other one
+/// whether it is gone.
 pub(crate) fn look<'a>(
     plan: &'a Plan,
     clock: &'a Clock,
     board: &'a Board,
+    goal: u64,
     mut gone: impl FnMut(usize) -> bool + 'a,
     mut watch: impl FnMut(Progress) -> bool + 'a,
 ) -> impl FnMut() + 'a {
-    let (flows, goal) = (plan.goal(), goal_of(plan, false));
+    let flows = plan.goal();
     let mut looks = 0;
     move || {
         for process in 1..board.processes() {

@@ -357,6 +357,9 @@ impl<'a> Wires<'a> {
             }
         }
         let fabric = &self.plan.fabric;
+        if let Some(counter) = &mut self.counter {
+            counter.bury(&self.plan.flows, |host| is_dead(fabric.host_node(host)));
+        }
         let (mut pipes, mut outlets, mut failures) = (Vec::new(), Vec::new(), Failures::default());
         for (id, link) in fabric.links.iter().enumerate() {
             let (id, from, to) = (LinkId::from(id), is_dead(link.from), is_dead(link.to));
@@ -599,8 +602,8 @@ impl Wires<'_> {
                 // It begins when the scenario, or a program, says.
                 record.at = self.clock.told_at(now);
             }
-            if let (Some(place), Some(counter)) = (self.plan.flows.place_added(record.flow), &mut self.counter) {
-                counter.note(place, record, &mut self.inbox);
+            if let (Some(_), Some(counter)) = (self.plan.flows.place_added(record.flow), &mut self.counter) {
+                counter.note(record, &mut self.inbox);
             } else if let FlowEvent::Delivered { .. } = record.fate {
                 self.inbox.delivered(&self.plan.flows, record.flow);
             }

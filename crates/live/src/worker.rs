@@ -17,7 +17,7 @@ use crate::attach::Attached;
 use crate::board::{Board, Ended};
 use crate::clock::{Away, Clock, Lateness, LinkLateness};
 use crate::datagrams::Datagrams;
-use crate::maze::{Counter, Exchange};
+use crate::maze::{Counter, Desk};
 use crate::results::Noted;
 use crate::wires::Wires;
 
@@ -144,9 +144,10 @@ impl<'a, P: Probe> Worker<'a, P> {
     }
 
     /// Programs may send messages from its hosts.
-    pub fn open(&mut self, exchange: Arc<Exchange>) {
+    pub fn open(&mut self, desk: Arc<dyn Desk>) {
         let hosts = self.driver.hosts.iter().map(|slot| slot.host.id());
-        self.driver.links.carrier.counter = Some(Box::new(Counter::new(exchange, self.me, hosts)));
+        let all = self.driver.links.carrier.plan.fabric.hosts;
+        self.driver.links.carrier.counter = Some(Box::new(Counter::new(desk, self.me, all, hosts)));
         self.present = Time::ZERO;
     }
 

@@ -81,7 +81,7 @@ pub fn run_machines(
     mut watch: impl FnMut(Progress) -> bool,
 ) -> Result<RunResult, Problem> {
     let wrong = |error: String| Problem::new(KEY, error);
-    let plan = several::plan(scenario, true)?;
+    let plan = several::plan(scenario, true, false)?;
     let cut = Cut::new(&plan, plan.scenario.live.workers as usize * machines);
     if !(2..=PROCESSES_MAX).contains(&machines) || cut.parts() < machines {
         let most = Cut::new(&plan, PROCESSES_MAX).parts();
@@ -271,7 +271,8 @@ impl First<'_> {
         let plan = self.plan;
         let (ends, far) = Ends::new(plan, &cut, 0, self.machines);
         let mut network = Network::far(plan, cut, 0, outside, (ends.regions.clone(), far));
-        let mut workers = network.workers(plan, goal_of(plan, false), &mut probe);
+        let goal = goal_of(plan, false);
+        let mut workers = network.workers(plan, goal, &mut probe);
         let Some((clock, board)) = workers.first().map(Worker::shared) else {
             return Err(io::Error::other("there is nothing to do"));
         };
@@ -292,7 +293,7 @@ impl First<'_> {
                     board.quit();
                 }
             };
-            let look = several::look(plan, clock, board, |machine| is_gone(members, board, machine), watch);
+            let look = several::look(plan, clock, board, goal, |machine| is_gone(members, board, machine), watch);
             network::drive(&mut workers, board, start, LOOK, look);
             begun?;
             let machine = clock.machine();

@@ -74,7 +74,7 @@ pub fn join(
     let read = read.map_err(|error| Problem::new(error.key, error.message));
     let (machine, machines) = (setup.machine as usize, setup.machines as usize);
     let prepared = read.and_then(|read| {
-        let plan = several::plan(&read, true)?;
+        let plan = several::plan(&read, true, false)?;
         let cut = Cut::new(&plan, plan.scenario.live.workers as usize * machines);
         let outside = Outside::open(&plan, &cut, Share::Machine(machine, machines))?;
         Ok((plan, cut, outside))

@@ -6,12 +6,13 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Mutex, Weak};
 
 use units::Time;
 
 use super::Address;
-use super::exchange::{Arrived, Mailbox, lock};
+use super::mailbox::{Mailbox, lock};
+use super::ticket::Arrived;
 
 /// The times for which programs wait, at hosts of one worker.
 pub(crate) struct Alarms {
@@ -37,9 +38,9 @@ impl Alarms {
     }
 
     /// Sets an alarm. One that is set twice rings once.
-    pub fn set(&self, at: Time, of: Address, mailbox: &Arc<Mailbox<Arrived>>) {
+    pub fn set(&self, at: Time, of: Address, mailbox: Weak<Mailbox<Arrived>>) {
         let mut set = lock(&self.set);
-        set.insert((at, of), Arc::downgrade(mailbox));
+        set.insert((at, of), mailbox);
         self.note_first(&set);
     }
 
@@ -50,14 +51,14 @@ impl Alarms {
         self.note_first(&set);
     }
 
-    /// Rings the alarms up to `present`. The worker has done all that was due before it, and every message that came is
-    /// in its mailbox.
+    /// Tells of the alarms up to `present`. The worker has done all that was due before it, and has told of every
+    /// message that came.
     #[cold]
-    pub fn ring(&self, present: Time) {
+    pub fn ring(&self, present: Time, mut tell: impl FnMut(Address, Time, &Weak<Mailbox<Arrived>>)) {
         let mut set = lock(&self.set);
         while let Some(first) = set.first_entry().filter(|first| first.key().0 <= present) {
             let ((at, of), mailbox) = first.remove_entry();
-            mailbox.upgrade().iter().for_each(|mailbox| mailbox.pass(of, at));
+            tell(of, at, &mailbox);
         }
         self.note_first(&set);
     }

@@ -8,8 +8,8 @@ use run::{FlowEvent, FlowRecord, FlowTable};
 use rustc_hash::FxHashMap;
 use units::{FlowId, HostId, Time};
 
-use super::exchange::{Exchange, HEADER_BYTES, Outgoing, Ticket, ports_of};
-use super::{MazeError, Message};
+use super::desk::{Desk, Event, Outgoing};
+use super::ticket::{HEADER_BYTES, ports_of};
 use crate::content::{Inbox, Pieces};
 use crate::wires::Wires;
 
@@ -20,14 +20,17 @@ const KEPT: usize = 64;
 
 /// The messages of a worker's hosts.
 pub(crate) struct Counter {
-    exchange: Arc<Exchange>,
+    desk: Arc<dyn Desk>,
     me: usize,
     /// By host: its index among the hosts of this worker, if it is one of them.
     places: Vec<Option<usize>>,
-    outgoing: FxHashMap<FlowId, Outgoing>,
+    /// Messages that its hosts send, each with its header.
+    outgoing: FxHashMap<FlowId, Vec<u8>>,
     /// Messages that their senders have given up, in the order in which they did.
     given_up: VecDeque<FlowId>,
     incoming: FxHashMap<FlowId, Incoming>,
+    /// By host, whether it is lost with its process; empty if none is.
+    lost: Vec<bool>,
 }
 
 /// A message that comes to a host of this worker.
@@ -41,36 +44,36 @@ enum Incoming {
 }
 
 impl Counter {
-    /// Of a worker with these hosts, in their order there.
-    pub fn new(exchange: Arc<Exchange>, me: usize, hosts: impl Iterator<Item = HostId>) -> Counter {
-        let mut places = vec![None; exchange.fabric.hosts as usize];
+    /// Of a worker with these hosts of all, in their order there.
+    pub fn new(desk: Arc<dyn Desk>, me: usize, all: u32, hosts: impl Iterator<Item = HostId>) -> Counter {
+        let mut places = vec![None; all as usize];
         hosts.enumerate().for_each(|(place, host)| places[host.index()] = Some(place));
-        let (outgoing, incoming) = Default::default();
-        Counter { exchange, me, places, outgoing, given_up: VecDeque::new(), incoming }
+        let (outgoing, incoming, given_up, lost) = Default::default();
+        Counter { desk, me, places, outgoing, given_up, incoming, lost }
     }
 
     /// The worker's thread begins.
     pub fn begin(&self) {
-        self.exchange.inlet(self.me).begin();
+        self.desk.inlet(self.me).begin();
     }
 
     #[inline]
     pub fn has_mail(&self) -> bool {
-        self.exchange.inlet(self.me).has_mail()
+        self.desk.inlet(self.me).has_mail()
     }
 
     /// Tells every program that waited for a time of the network up to `present`.
     #[inline]
     pub fn ring(&self, present: Time) {
-        let alarms = &self.exchange.inlet(self.me).alarms;
+        let alarms = &self.desk.inlet(self.me).alarms;
         if alarms.first() <= present {
-            alarms.ring(present);
+            alarms.ring(present, |of, at, mailbox| self.desk.passed(of, at, mailbox));
         }
     }
 
     /// When a program wants to be told next.
     pub fn next_alarm(&self) -> Time {
-        self.exchange.inlet(self.me).alarms.first()
+        self.desk.inlet(self.me).alarms.first()
     }
 
     /// Hosts start to send what programs have handed over, at `present`. Whether there was anything.
@@ -86,20 +89,38 @@ impl Counter {
     #[cold]
     fn submit<P: Probe>(driver: &mut Driver<Wires<'_>, P>, present: Time) {
         let Some(counter) = &driver.links.carrier.counter else { return };
-        let mail = counter.exchange.inlet(counter.me).take();
-        for outgoing in mail {
-            let Some(counter) = &mut driver.links.carrier.counter else { return };
-            let (flow, host) = (outgoing.ticket.flow, outgoing.ticket.from.host);
+        let mail = counter.desk.inlet(counter.me).take();
+        for Outgoing { flow, host, bytes } in mail {
+            let Wires { counter: Some(counter), plan, .. } = &mut driver.links.carrier else { return };
+            if counter.is_to_lost(&plan.flows, flow) {
+                counter.desk.happened(flow, Event::Forgotten);
+                continue;
+            }
             let place = counter.places[host.index()].expect("its host is on this worker");
-            counter.outgoing.insert(flow, outgoing);
+            counter.outgoing.insert(flow, bytes);
             driver.submit(present, place, flow);
         }
+    }
+
+    /// Hosts are lost with their processes. What goes to them is not kept any more, since it can't arrive.
+    #[cold]
+    #[expect(clippy::disallowed_methods, reason = "put in order below")]
+    pub fn bury(&mut self, table: &FlowTable, is_lost: impl Fn(HostId) -> bool) {
+        self.lost = (0..self.places.len() as u32).map(|host| is_lost(HostId(host))).collect();
+        let mut gone: Vec<FlowId> =
+            self.outgoing.keys().copied().filter(|&flow| self.is_to_lost(table, flow)).collect();
+        gone.sort_unstable();
+        gone.into_iter().for_each(|flow| self.forget(flow));
+    }
+
+    fn is_to_lost(&self, table: &FlowTable, flow: FlowId) -> bool {
+        !self.lost.is_empty() && table.try_get(flow).is_some_and(|info| self.lost[info.dst.index()])
     }
 
     /// The bytes of a message that a packet carries; none if the message was forgotten.
     pub fn part(&self, flow: FlowId, offset: u64, bytes: usize) -> Option<&[u8]> {
         let begin = offset as usize;
-        self.outgoing.get(&flow)?.bytes.get(begin..begin + bytes)
+        self.outgoing.get(&flow)?.get(begin..begin + bytes)
     }
 
     /// A packet of a message has come. It has no content if its sender has given up and forgotten the message.
@@ -118,52 +139,24 @@ impl Counter {
     }
 
     /// Something has happened to a message at a host of this worker.
-    pub fn note(&mut self, place: usize, record: &FlowRecord, inbox: &mut Inbox) {
-        let exchange = self.exchange.clone();
-        let Some(ticket) = exchange.ticket(place) else { return };
+    pub fn note(&mut self, record: &FlowRecord, inbox: &mut Inbox) {
+        let flow = record.flow;
         match record.fate {
-            FlowEvent::Started => exchange.note(ticket, |state| state.started = Some(record.at)),
+            FlowEvent::Started => self.desk.happened(flow, Event::Started(record.at)),
             FlowEvent::Resubmitted => {}
-            FlowEvent::Delivered { .. } => self.deliver(ticket, record.at, inbox),
+            FlowEvent::Delivered { .. } => self.deliver(flow, record.at, inbox),
             FlowEvent::Completed { .. } => {
-                self.forget(ticket.flow);
-                exchange.note(ticket, |state| state.completed = Some(record.at));
+                self.forget(flow);
+                self.desk.happened(flow, Event::Completed(record.at));
             }
-            FlowEvent::Rejected => {
-                let reason = "the network has no room for it now and rejected it";
-                self.fail(ticket, reason, MazeError::Rejected);
-            }
-            FlowEvent::Failed(reason) => self.fail(ticket, reason, MazeError::Undelivered),
-        }
-    }
-
-    fn fail(&mut self, ticket: &Arc<Ticket>, reason: &str, error: fn(String) -> MazeError) {
-        self.forget_later(ticket.flow);
-        let class = &self.exchange.classes[ticket.class];
-        let message = format!(
-            "{} has not delivered a message of {} bytes from {} to {}: {reason}; send it again later, or in a class \
-             over another transport",
-            class.transport_name,
-            ticket.bytes,
-            self.exchange.words(ticket.from),
-            self.exchange.words(ticket.to),
-        );
-        self.exchange.note(ticket, |state| {
-            state.given_up = true;
-            if state.delivered.is_none() {
-                state.failure.get_or_insert(error(message));
-            }
-        });
-    }
-
-    fn forget(&mut self, flow: FlowId) {
-        if let Some(Outgoing { ticket, .. }) = self.outgoing.remove(&flow) {
-            ticket.account.iter().for_each(|account| account.release(ticket.bytes));
+            FlowEvent::Rejected => self.give_up(flow, true, "the network has no room for it now and rejected it"),
+            FlowEvent::Failed(reason) => self.give_up(flow, false, reason),
         }
     }
 
     /// The sender has given up a message, but packets of it may still wait in its host: keep the content for now.
-    fn forget_later(&mut self, flow: FlowId) {
+    fn give_up(&mut self, flow: FlowId, is_rejected: bool, reason: &'static str) {
+        self.desk.happened(flow, Event::GivenUp { is_rejected, reason: reason.into() });
         self.given_up.push_back(flow);
         if self.given_up.len() > KEPT
             && let Some(oldest) = self.given_up.pop_front()
@@ -172,40 +165,27 @@ impl Counter {
         }
     }
 
+    fn forget(&mut self, flow: FlowId) {
+        if self.outgoing.remove(&flow).is_some() {
+            self.desk.happened(flow, Event::Forgotten);
+        }
+    }
+
     /// The receiving host has all of a message.
-    fn deliver(&mut self, ticket: &Arc<Ticket>, at: Time, inbox: &mut Inbox) {
-        let incoming = self.incoming.insert(ticket.flow, Incoming::Over);
+    fn deliver(&mut self, flow: FlowId, at: Time, inbox: &mut Inbox) {
+        let incoming = self.incoming.insert(flow, Incoming::Over);
         let whole = match incoming {
             Some(Incoming::Partial { bytes, pieces }) if pieces.is_whole(bytes.len() as u64) => Some(bytes),
             _ => None,
         };
         let read = whole.and_then(|bytes| Some((ports_of(&bytes)?, bytes)));
         inbox.delivered += 1;
-        let Some(((from, to), mut bytes)) = read else {
+        let Some((ports, mut bytes)) = read else {
             inbox.incomplete += 1;
-            let message = format!(
-                "a message of {} bytes came to {} changed or with parts missing; the finding \"content right\" of the \
-                 result says more",
-                ticket.bytes,
-                self.exchange.words(ticket.to)
-            );
-            return self.exchange.note(ticket, |state| state.failure = Some(MazeError::Undelivered(message)));
+            return self.desk.happened(flow, Event::Damaged);
         };
         inbox.right_bytes += bytes.len() as u64;
         bytes.drain(..HEADER_BYTES);
-        let message = Message {
-            flow: ticket.flow.0,
-            from: super::Address { port: from, ..ticket.from },
-            to: super::Address { port: to, ..ticket.to },
-            class: ticket.class,
-            content: bytes,
-            delivered: at,
-        };
-        if self.exchange.deliver(message, ticket.account.clone()) {
-            return self.exchange.note(ticket, |state| state.delivered = Some(at));
-        }
-        let address = self.exchange.words(ticket.to);
-        let message = format!("nobody listens at {address}; open a socket there before messages are sent to it");
-        self.exchange.note(ticket, |state| state.failure = Some(MazeError::Undelivered(message)));
+        self.desk.happened(flow, Event::Delivered { at, ports, content: bytes });
     }
 }

@@ -1,9 +1,9 @@
 //! The data that programs and the workers of a Maze share: which socket has which port, and which messages are under
 //! way.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Condvar, Mutex, Weak};
 use std::thread::Thread;
 use std::time::Duration as Span;
 
@@ -11,83 +11,28 @@ use fabric::Fabric;
 use run::{FlowInfo, FlowTable, Plan};
 use units::{FlowId, HostId, NodeId, Time};
 
-use super::alarms::Alarms;
+use super::branches::Branches;
+use super::desk::{Desk, Event, Inlet, Outgoing};
+use super::mailbox::{Mailbox, lock, wait_for};
+use super::notes::Report;
+use super::ticket::{Account, Arrived, Ends, State, Ticket, with_header};
 use super::{Address, Counterpart, Directory, MazeError, Message};
 use crate::clock::Clock;
-
-/// Before the content of each message are the ports of both ends and a checksum of these and the content.
-pub(crate) const HEADER_BYTES: usize = 8;
 
 /// The longest content of a message, and the most that is kept for programs at a time: messages on their way, and
 /// messages that have come and that no program has taken. A program that sends faster than the network, or takes
 /// nothing, gets an error.
 pub(crate) const CONTENT_MAX: usize = 1 << 30;
 
-/// Memory that a message takes beside its content, in bytes.
-const RECORD_BYTES: usize = 512;
-
 /// The first port that is given to whoever asks for none (RFC 6335, section 6).
 const EPHEMERAL: u16 = 49_152;
 
 /// A class of messages that programs send.
-pub(crate) struct Class {
-    pub name: String,
+struct Class {
+    name: String,
     number: u16,
     transport: u8,
-    pub transport_name: &'static str,
-}
-
-/// What one program may have of the machine's memory: for messages under way, and for those of its messages that have
-/// come and that nobody has taken. So a program that sends faster than the network, or whose messages nobody takes,
-/// runs out of its own room alone.
-#[derive(Debug)]
-pub(crate) struct Account {
-    most: usize,
-    held: Mutex<usize>,
-}
-
-impl Account {
-    pub fn new(most: usize) -> Arc<Account> {
-        Arc::new(Account { most, held: Mutex::new(0) })
-    }
-
-    /// The memory that the account may take, and so the longest content of a message, in bytes.
-    pub fn most(&self) -> usize {
-        self.most
-    }
-
-    /// Takes memory for one more message. Returns an error if there is not enough.
-    fn hold(&self, bytes: usize) -> Result<(), MazeError> {
-        let mut held = lock(&self.held);
-        // One that is alone always has room.
-        if *held > 0 && *held + bytes + RECORD_BYTES > self.most {
-            return Err(MazeError::Full(format!(
-                "no room for {bytes} bytes more: messages that are under way or that nobody has received take {held} \
-                 of {}; wait until some are delivered, and receive what comes",
-                self.most
-            )));
-        }
-        *held += bytes + RECORD_BYTES;
-        Ok(())
-    }
-
-    /// Takes memory without asking whether there is enough.
-    fn hold_more(&self, bytes: usize) {
-        *lock(&self.held) += bytes + RECORD_BYTES;
-    }
-
-    /// Gives back the memory of a message of this many bytes.
-    pub fn release(&self, bytes: usize) {
-        *lock(&self.held) -= bytes + RECORD_BYTES;
-    }
-}
-
-/// A message that has come.
-#[derive(Debug)]
-pub(crate) struct Arrived {
-    pub message: Message,
-    /// The account of its sender, which holds its memory until a program takes it.
-    pub account: Option<Arc<Account>>,
+    transport_name: &'static str,
 }
 
 /// A port that is open.
@@ -99,8 +44,8 @@ struct Port {
 
 /// All that programs share with the workers of a run.
 pub(crate) struct Exchange {
-    pub fabric: Arc<Fabric>,
-    pub classes: Vec<Class>,
+    fabric: Arc<Fabric>,
+    classes: Vec<Class>,
     directory: Directory,
     clock: Arc<Clock>,
     /// The account of the program that started the Maze.
@@ -110,6 +55,7 @@ pub(crate) struct Exchange {
     worker_of: Vec<usize>,
     /// By worker.
     inlets: Vec<Inlet>,
+    branches: Branches,
     ports: Mutex<Ports>,
     /// Where programs wait for messages to end.
     queues: Mutex<Vec<Weak<Ends>>>,
@@ -126,9 +72,6 @@ pub(crate) struct Exchange {
 /// Open ports, by host and number.
 type Ports = BTreeMap<(HostId, u16), Port>;
 
-/// A queue of messages that have been delivered or have ended.
-pub(crate) type Ends = Mailbox<Arc<Ticket>>;
-
 struct UnderWay {
     messages: usize,
     /// Why no message can be sent any more.
@@ -137,114 +80,16 @@ struct UnderWay {
     finished: bool,
 }
 
-/// What a worker gets from programs.
-#[derive(Default)]
-pub(crate) struct Inlet {
-    has_mail: AtomicBool,
-    mail: Mutex<VecDeque<Outgoing>>,
-    pub alarms: Alarms,
-    thread: OnceLock<Thread>,
-}
-
-/// A message that its host has to send.
-pub(crate) struct Outgoing {
-    pub ticket: Arc<Ticket>,
-    /// With its header.
-    pub bytes: Vec<u8>,
-}
-
-/// A message's way through the network, as its sender sees it.
-#[derive(Debug)]
-pub(crate) struct Ticket {
-    pub flow: FlowId,
-    pub from: Address,
-    pub to: Address,
-    /// Its class, as an index of the exchange's classes.
-    pub class: usize,
-    /// Bytes of its content.
-    pub bytes: usize,
-    /// The account that holds its memory.
-    pub account: Option<Arc<Account>>,
-    /// The queue that is told of its end.
-    queue: Option<Arc<Ends>>,
-    /// Whether the queue gets it already when it is delivered.
-    tells_delivery: bool,
-    state: Mutex<State>,
-    changed: Condvar,
-}
-
-/// The state of a message so far.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct State {
-    pub started: Option<Time>,
-    pub delivered: Option<Time>,
-    pub completed: Option<Time>,
-    pub failure: Option<MazeError>,
-    /// Its sender has given it up. If it was delivered all the same, it has not failed.
-    pub given_up: bool,
-    /// It can change no more.
-    pub ended: bool,
-}
-
-impl State {
-    /// Whether a program that waits for the message can be answered.
-    fn is_decided(&self) -> bool {
-        self.delivered.is_some() || self.failure.is_some()
-    }
-}
-
-/// What has come, such as messages for a socket, until somebody takes it.
-#[derive(Debug)]
-pub(crate) struct Mailbox<T> {
-    state: Mutex<Mail<T>>,
-    changed: Condvar,
-}
-
-#[derive(Debug)]
-struct Mail<T> {
-    waiting: VecDeque<T>,
-    /// Ports for which a program waits, and a time of each: every message that was delivered before it is in this
-    /// mailbox.
-    passed: BTreeMap<Address, Time>,
-    /// Why nothing comes any more.
-    over: Option<MazeError>,
-}
-
-impl<T> Default for Mailbox<T> {
-    fn default() -> Mailbox<T> {
-        let mail = Mail { waiting: VecDeque::new(), passed: BTreeMap::new(), over: None };
-        Mailbox { state: Mutex::new(mail), changed: Condvar::new() }
-    }
-}
-
-/// Locks a mutex even if a thread panicked while it held it: the data is then as it was a moment before.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Waits until something is there, or for so long at most.
-pub(crate) fn wait_for<T, R>(
-    guard: MutexGuard<'_, T>,
-    changed: &Condvar,
-    limit: Option<Span>,
-    mut look: impl FnMut(&mut T) -> Option<R>,
-) -> Option<R> {
-    let mut found = None;
-    let mut missing = |of: &mut T| {
-        found = look(of);
-        found.is_none()
-    };
-    match limit {
-        None => drop(changed.wait_while(guard, &mut missing)),
-        Some(limit) => drop(changed.wait_timeout_while(guard, limit, &mut missing)),
-    }
-    found
-}
-
 impl Exchange {
-    /// The exchange of a run on this clock, with nodes on these workers. Create it on the thread that will watch the
-    /// run.
-    pub fn new(plan: &Plan, clock: Arc<Clock>, workers: usize, worker_of: impl Fn(NodeId) -> usize) -> Exchange {
+    /// The exchange of a run on this clock, with nodes on these workers, of processes of which this is the first.
+    /// Create it on the thread that will watch the run.
+    pub fn new(
+        plan: &Plan,
+        clock: Arc<Clock>,
+        workers: usize,
+        worker_of: impl Fn(NodeId) -> usize,
+        (processes, process_of): (usize, impl Fn(usize) -> usize),
+    ) -> Exchange {
         let carriers = plan.scenario.carriers();
         let first = plan.scenario.first_socket_class();
         let class = |(number, class): (usize, scenario::Class<'_>)| Class {
@@ -259,13 +104,16 @@ impl Exchange {
             classes: classes.iter().map(|class| (class.name.clone(), class.transport_name.to_owned())).collect(),
             dilation: plan.scenario.live.dilation,
         };
+        let worker_of: Vec<usize> =
+            (0..plan.fabric.hosts).map(|host| worker_of(plan.fabric.host_node(HostId(host)))).collect();
         Exchange {
+            branches: Branches::new(worker_of.iter().map(|&worker| process_of(worker)).collect(), processes),
             classes,
             directory,
             clock,
             own: Account::new(CONTENT_MAX),
             flows: plan.flows.clone(),
-            worker_of: (0..plan.fabric.hosts).map(|host| worker_of(plan.fabric.host_node(HostId(host)))).collect(),
+            worker_of,
             fabric: plan.fabric.clone(),
             inlets: (0..workers).map(|_| Inlet::default()).collect(),
             ports: Mutex::default(),
@@ -280,17 +128,13 @@ impl Exchange {
     }
 
     /// An address in words.
-    pub fn words(&self, address: Address) -> String {
+    fn words(&self, address: Address) -> String {
         self.directory.words(address)
     }
 
-    pub fn inlet(&self, worker: usize) -> &Inlet {
-        &self.inlets[worker]
-    }
-
-    /// The ticket of a flow, by its place among those that were added.
-    pub fn ticket(&self, place: usize) -> Option<&Arc<Ticket>> {
-        self.tickets.get(place)
+    /// The other processes.
+    pub fn branches(&self) -> &Branches {
+        &self.branches
     }
 
     /// Opens a port of a host, this one or any that is free. What comes there goes into `shared`, or a mailbox of its
@@ -304,6 +148,9 @@ impl Exchange {
         let mut ports = lock(&self.ports);
         if let Some(over) = self.over() {
             return Err(over);
+        }
+        if let Some(lost) = self.branches.lost(host, &self.directory) {
+            return Err(MazeError::Wrong(format!("{lost}; open the socket at another host")));
         }
         let name = self.directory.name(host);
         let port = match port {
@@ -375,35 +222,172 @@ impl Exchange {
         let mut ticket = Ticket::new(flow, [from, to], class, content.len(), queue);
         (ticket.account, ticket.tells_delivery) = (Some(account.clone()), tells_delivery);
         let ticket = Arc::new(ticket);
-        self.tickets.push(ticket.clone());
+        let place = self.tickets.push(ticket.clone());
         under_way.messages += 1;
-        let inlet = self.inlet_of(src);
-        lock(&inlet.mail).push_back(Outgoing { ticket: ticket.clone(), bytes });
+        self.branches.announce(place, dst, class, Outgoing { flow, host: src, bytes });
         drop(under_way);
-        inlet.has_mail.store(true, Ordering::Release);
-        inlet.wake();
+        if let Some(lost) = [src, dst].iter().find_map(|&host| self.branches.lost(host, &self.directory)) {
+            self.lose(&ticket, &lost);
+        }
+        self.advance();
         Ok(ticket)
     }
 
-    /// Asks the worker of a port's host to tell `mailbox` when every message delivered before `at` has come to the
-    /// port.
+    /// A message from or to a host that is lost is neither sent nor received any more.
+    fn lose(&self, ticket: &Arc<Ticket>, lost: &str) {
+        let message = format!("{lost}; send the message from and to other hosts");
+        self.note(ticket, |state| state.give_up(MazeError::Undelivered(message)));
+        // Where its sender lives, its worker gives the memory back.
+        if self.branches.lost(ticket.from.host, &self.directory).is_some() {
+            ticket.release();
+        }
+    }
+
+    /// A process is lost, with all of its hosts.
+    pub fn lose_process(&self, process: usize, why: &str) {
+        let under_way = lock(&self.under_way);
+        let alarms = self.branches.lose(process, why);
+        // Whoever sends after this sees that it is lost.
+        drop(under_way);
+        let Some(alarms) = alarms else { return };
+        for (_, ticket) in &self.tickets {
+            let host =
+                [ticket.from.host, ticket.to.host].into_iter().find(|&of| self.branches.process_of(of) == process);
+            if let Some(lost) = host.and_then(|host| self.branches.lost(host, &self.directory)) {
+                self.lose(ticket, &lost);
+            }
+        }
+        // Nothing comes from its hosts' workers any more, and any worker knows when the network has come to a time.
+        for (at, of, mailbox) in alarms {
+            self.inlets[0].alarms.set(at, of, mailbox);
+        }
+        self.inlets[0].wake();
+        self.advance();
+    }
+
+    /// Messages that all processes know by now may start.
+    fn advance(&self) {
+        self.branches.advance(|outgoing| {
+            let ticket = self.flows.place_added(outgoing.flow).and_then(|place| self.tickets.get(place));
+            match ticket.filter(|ticket| ticket.state().ended) {
+                Some(ended) => ended.release(),
+                None => self.inlet_of(outgoing.host).put(outgoing),
+            }
+        });
+    }
+
+    /// Takes in what another process reports. Nothing of it is trusted: it can change what becomes of messages at its
+    /// own hosts, and nothing else.
+    ///
+    /// # Errors
+    /// Where it can't be.
+    pub fn hear(&self, process: usize, note: &[u8]) -> Result<(), String> {
+        match Report::parse(note).map_err(|error| error.to_string())? {
+            Report::Knows { count } => {
+                self.branches.knows(process, count)?;
+                self.advance();
+            }
+            Report::Passed { of, at } => {
+                if of.host.index() >= self.worker_of.len() {
+                    return Err(format!("there is no host {}; there are {}", of.host.0, self.worker_of.len()));
+                }
+                // Nobody may want to know any more.
+                self.branches.passed(process, of, at).iter().for_each(|mailbox| mailbox.pass(of, at));
+            }
+            Report::Happened { flow, what } => {
+                let Some(ticket) = self.flows.place_added(flow).and_then(|place| self.tickets.get(place)) else {
+                    return Err(format!("there is no message with flow {}", flow.0));
+                };
+                let host = if what.is_receivers() { ticket.to.host } else { ticket.from.host };
+                if self.branches.process_of(host) != process {
+                    return Err(format!("{} is in another process", self.directory.name(host)));
+                }
+                if matches!(&what, Event::Delivered { content, .. } if content.len() != ticket.bytes) {
+                    return Err(format!("the message with flow {} has {} bytes", flow.0, ticket.bytes));
+                }
+                if what.is_receivers() && !ticket.come() {
+                    return Err(format!("the message with flow {} came twice", flow.0));
+                }
+                self.happens(ticket, what);
+            }
+        }
+        Ok(())
+    }
+
+    /// Something happens to a message.
+    fn happens(&self, ticket: &Arc<Ticket>, what: Event) {
+        match what {
+            Event::Started(at) => self.note(ticket, |state| state.started = Some(at)),
+            Event::Completed(at) => self.note(ticket, |state| state.completed = Some(at)),
+            Event::GivenUp { is_rejected, reason } => {
+                let message = format!(
+                    "{} has not delivered a message of {} bytes from {} to {}: {reason}; send it again later, or in a \
+                     class over another transport",
+                    self.classes[ticket.class].transport_name,
+                    ticket.bytes,
+                    self.words(ticket.from),
+                    self.words(ticket.to),
+                );
+                let error = if is_rejected { MazeError::Rejected } else { MazeError::Undelivered };
+                self.note(ticket, |state| state.give_up(error(message)));
+            }
+            Event::Forgotten => ticket.release(),
+            Event::Delivered { at, ports, content } => self.take(ticket, at, ports, content),
+            Event::Damaged => {
+                let message = format!(
+                    "a message of {} bytes came to {} changed or with parts missing; the finding \"content right\" \
+                     of the result says more",
+                    ticket.bytes,
+                    self.words(ticket.to)
+                );
+                self.note(ticket, |state| state.failure = Some(MazeError::Undelivered(message)));
+            }
+        }
+    }
+
+    /// A message is there, as it was sent.
+    fn take(&self, ticket: &Arc<Ticket>, at: Time, (from, to): (u16, u16), content: Vec<u8>) {
+        let message = Message {
+            flow: ticket.flow.0,
+            from: Address { port: from, ..ticket.from },
+            to: Address { port: to, ..ticket.to },
+            class: ticket.class,
+            content,
+            delivered: at,
+        };
+        if self.deliver(message, ticket.account.clone()) {
+            return self.note(ticket, |state| state.arrived = Some(at));
+        }
+        let address = self.words(ticket.to);
+        let message = format!("nobody listens at {address}; open a socket there before messages are sent to it");
+        self.note(ticket, |state| state.failure = Some(MazeError::Undelivered(message)));
+    }
+
+    /// Has the worker of a port's host tell `mailbox` when every message delivered before `at` has come to the port.
     pub fn set_alarm(&self, of: Address, at: Time, mailbox: &Arc<Mailbox<Arrived>>) {
-        let inlet = self.inlet_of(of.host);
-        inlet.alarms.set(at, of, mailbox);
-        inlet.wake();
+        if self.branches.process_of(of.host) == 0 || !self.branches.set_alarm(of, at, mailbox) {
+            let inlet = self.inlet_of(of.host);
+            inlet.alarms.set(at, of, Arc::downgrade(mailbox));
+            inlet.wake();
+        }
     }
 
     /// Withdraws that request.
     pub fn forget_alarm(&self, of: Address, at: Time) {
+        if self.branches.process_of(of.host) != 0 {
+            self.branches.forget_alarm(of, at);
+        }
         self.inlet_of(of.host).alarms.forget(at, of);
     }
 
+    /// Of a host's worker. If that is in another process, which is lost: of one that knows the network's time.
     fn inlet_of(&self, host: HostId) -> &Inlet {
-        &self.inlets[self.worker_of[host.index()]]
+        let is_here = self.branches.process_of(host) == 0;
+        &self.inlets[if is_here { self.worker_of[host.index()] } else { 0 }]
     }
 
     /// A message has arrived. Returns whether a socket is open for it.
-    pub fn deliver(&self, message: Message, account: Option<Arc<Account>>) -> bool {
+    fn deliver(&self, message: Message, account: Option<Arc<Account>>) -> bool {
         let mailbox = lock(&self.ports).get(&(message.to.host, message.to.port)).map(|port| port.mailbox.clone());
         let Some(mailbox) = mailbox else { return false };
         let bytes = message.content.len();
@@ -417,7 +401,7 @@ impl Exchange {
     }
 
     /// Changes the state of a message, and counts it if it ends.
-    pub fn note(&self, ticket: &Arc<Ticket>, change: impl FnOnce(&mut State)) {
+    fn note(&self, ticket: &Arc<Ticket>, change: impl FnOnce(&mut State)) {
         if ticket.change(change) {
             lock(&self.under_way).messages -= 1;
             self.settled.notify_all();
@@ -464,11 +448,17 @@ impl Exchange {
         }
     }
 
-    /// The run is over: everyone who waits for something learns why.
-    pub fn end(&self, why: &str) {
+    /// No message is sent from now on.
+    pub fn stop(&self, why: &str) -> MazeError {
         let over = MazeError::Over(why.to_owned());
         lock(&self.under_way).over.get_or_insert(over.clone());
         self.settled.notify_all();
+        over
+    }
+
+    /// The run is over: everyone who waits for something learns why.
+    pub fn end(&self, why: &str) {
+        let over = self.stop(why);
         for (_, ticket) in &self.tickets {
             ticket.abandon(&over);
         }
@@ -539,183 +529,21 @@ impl Counterpart for Exchange {
     }
 }
 
-impl Inlet {
-    /// The worker's thread begins.
-    pub fn begin(&self) {
-        let _ = self.thread.set(std::thread::current());
+impl Desk for Exchange {
+    fn inlet(&self, worker: usize) -> &Inlet {
+        &self.inlets[worker]
     }
 
-    /// If it sleeps, it looks.
-    fn wake(&self) {
-        self.thread.get().into_iter().for_each(Thread::unpark);
-    }
-
-    #[inline]
-    pub fn has_mail(&self) -> bool {
-        self.has_mail.load(Ordering::Acquire)
-    }
-
-    /// All that programs have handed over.
-    pub fn take(&self) -> VecDeque<Outgoing> {
-        self.has_mail.store(false, Ordering::SeqCst);
-        std::mem::take(&mut *lock(&self.mail))
-    }
-}
-
-impl<T> Mailbox<T> {
-    pub fn put(&self, one: T) -> bool {
-        let mut state = lock(&self.state);
-        if state.over.is_some() {
-            return false;
-        }
-        state.waiting.push_back(one);
-        drop(state);
-        // All look, as what comes may be too late for one of them.
-        self.changed.notify_all();
-        true
-    }
-
-    /// The next one, or why there is none any more; none if it takes longer.
-    pub fn take(&self, limit: Option<Span>) -> Option<Result<T, MazeError>> {
-        wait_for(lock(&self.state), &self.changed, limit, |mail| match mail.waiting.pop_front() {
-            Some(one) => Some(Ok(one)),
-            None => mail.over.clone().map(Err),
-        })
-    }
-
-    /// All has come to a port that was delivered before `at`.
-    pub fn pass(&self, port: Address, at: Time) {
-        let mut state = lock(&self.state);
-        let passed = state.passed.entry(port).or_default();
-        *passed = at.max(*passed);
-        drop(state);
-        self.changed.notify_all();
-    }
-
-    /// All messages that no program has taken.
-    pub fn clear(&self) -> VecDeque<T> {
-        std::mem::take(&mut lock(&self.state).waiting)
-    }
-
-    pub fn end(&self, why: MazeError) {
-        lock(&self.state).over.get_or_insert(why);
-        self.changed.notify_all();
-    }
-}
-
-/// What a mailbox of several ports has.
-pub(crate) enum Coming {
-    Message(Arrived),
-    /// All has come to this port that was delivered before.
-    Passed(Address, Time),
-}
-
-impl Mailbox<Arrived> {
-    /// The next message that was delivered before `at`. `Nothing` if all of these have come to the port and were taken;
-    /// none at the time limit.
-    pub fn take_before(
-        &self,
-        at: Time,
-        port: Address,
-        limit: Option<Span>,
-    ) -> Option<Result<Option<Arrived>, MazeError>> {
-        wait_for(lock(&self.state), &self.changed, limit, |mail| {
-            match mail.waiting.iter().position(|arrived| arrived.message.delivered < at) {
-                Some(place) => Some(Ok(mail.waiting.remove(place))),
-                None if mail.passed.get(&port).is_some_and(|&passed| passed >= at) => Some(Ok(None)),
-                None => mail.over.clone().map(Err),
-            }
-        })
-    }
-
-    /// Whatever comes next to one of the ports.
-    pub fn take_any(&self) -> Option<Coming> {
-        wait_for(lock(&self.state), &self.changed, None, |mail| match mail.waiting.pop_front() {
-            Some(one) => Some(Some(Coming::Message(one))),
-            None => match mail.passed.pop_first() {
-                Some((port, at)) => Some(Some(Coming::Passed(port, at))),
-                None => mail.over.is_some().then_some(None),
-            },
-        })
-        .flatten()
-    }
-}
-
-impl Ticket {
-    /// Of a message that nothing has become of.
-    pub fn new(flow: FlowId, [from, to]: [Address; 2], class: usize, bytes: usize, queue: Option<Arc<Ends>>) -> Ticket {
-        let (state, changed) = (Mutex::default(), Condvar::new());
-        Ticket { flow, from, to, class, bytes, account: None, queue, tells_delivery: false, state, changed }
-    }
-
-    /// Its state so far.
-    pub fn state(&self) -> State {
-        lock(&self.state).clone()
-    }
-
-    /// Something has become of it. Whether nothing more will.
-    pub fn change(self: &Arc<Ticket>, change: impl FnOnce(&mut State)) -> bool {
-        let mut state = lock(&self.state);
-        let (was_decided, had_ended) = (state.is_decided(), state.ended);
-        change(&mut state);
-        state.ended |=
-            state.failure.is_some() || (state.delivered.is_some() && (state.completed.is_some() || state.given_up));
-        let ended = state.ended && !had_ended;
-        let decided = !was_decided && state.is_decided();
-        drop(state);
-        self.changed.notify_all();
-        if let Some(queue) = &self.queue
-            && (ended || decided && self.tells_delivery)
-        {
-            queue.put(self.clone());
-        }
-        ended
-    }
-
-    /// The run is over: messages that have not arrived fail.
-    pub fn abandon(self: &Arc<Ticket>, over: &MazeError) {
-        let mut state = lock(&self.state);
-        if state.delivered.is_none() {
-            state.failure.get_or_insert(over.clone());
-        }
-        let ended = std::mem::replace(&mut state.ended, true);
-        drop(state);
-        self.changed.notify_all();
-        if let Some(queue) = self.queue.as_ref().filter(|_| !ended) {
-            queue.put(self.clone());
+    fn happened(&self, flow: FlowId, what: Event) {
+        if let Some(ticket) = self.flows.place_added(flow).and_then(|place| self.tickets.get(place)) {
+            self.happens(ticket, what);
         }
     }
 
-    /// What has become of the message, once it is delivered or has failed; none if that takes longer.
-    pub fn wait(&self, limit: Option<Span>) -> Option<State> {
-        wait_for(lock(&self.state), &self.changed, limit, |state| {
-            (state.delivered.is_some() || state.failure.is_some()).then(|| state.clone())
-        })
+    fn passed(&self, of: Address, at: Time, mailbox: &Weak<Mailbox<Arrived>>) {
+        mailbox.upgrade().iter().for_each(|mailbox| mailbox.pass(of, at));
     }
 }
 
-/// None where the machine has no memory for it.
-fn with_header(from: u16, to: u16, content: &[u8]) -> Option<Vec<u8>> {
-    let mut bytes = Vec::new();
-    bytes.try_reserve_exact(HEADER_BYTES + content.len()).ok()?;
-    bytes.extend_from_slice(&from.to_be_bytes());
-    bytes.extend_from_slice(&to.to_be_bytes());
-    bytes.extend_from_slice(&checksum(&bytes, content).to_be_bytes());
-    bytes.extend_from_slice(content);
-    Some(bytes)
-}
-
-fn checksum(ports: &[u8], content: &[u8]) -> u32 {
-    let mut hash = crc32fast::Hasher::new();
-    hash.update(ports);
-    hash.update(content);
-    hash.finalize()
-}
-
-/// The ports of a message that is whole and unchanged; its content is behind the header.
-pub(crate) fn ports_of(bytes: &[u8]) -> Option<(u16, u16)> {
-    let (header, content) = bytes.split_first_chunk::<HEADER_BYTES>()?;
-    let [from0, from1, to0, to1, sum @ ..] = *header;
-    let right = checksum(&header[..4], content) == u32::from_be_bytes(sum);
-    right.then_some((u16::from_be_bytes([from0, from1]), u16::from_be_bytes([to0, to1])))
-}
+#[cfg(test)]
+mod tests;

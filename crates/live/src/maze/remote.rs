@@ -13,7 +13,8 @@ use std::time::Duration as Span;
 
 use units::{FlowId, HostId, Time};
 
-use super::exchange::{Arrived, Ends, Mailbox, Ticket, lock, wait_for};
+use super::mailbox::{Mailbox, lock, wait_for};
+use super::ticket::{Arrived, Ends, Ticket};
 use super::wire::{self, Ask, Broken, Fate, Tell};
 use super::{Address, Completions, Counterpart, Directory, MazeError, Message, Socket};
 

@@ -17,6 +17,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -29,10 +30,13 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, bind, listen, socke
 use scenario::{LiveLinks, Scenario};
 use units::{HostId, Problem, Time};
 
-use super::exchange::{Account, Arrived, Coming, Ends, Exchange, Mailbox, State, Ticket, lock};
+use super::exchange::Exchange;
+use super::mailbox::{Coming, Mailbox, lock};
+use super::ticket::{Account, Arrived, Ends, State, Ticket};
 use super::wire::{self, Ask, Broken, Fate, Tell};
 use super::{Address, Counterpart, MazeError, with_class};
 use crate::RunResult;
+use crate::processes::run_open;
 
 /// The most memory that the messages of one client may take.
 const CLIENT_BYTES_MAX: usize = wire::MESSAGE_BYTES_MAX;
@@ -144,17 +148,43 @@ pub(crate) struct Server {
 /// # Errors
 /// Where the scenario can't be run so, or the socket can't be made.
 pub fn serve(scenario: &Scenario, path: &Path, mut watch: impl FnMut(Progress) -> bool) -> Result<RunResult, Problem> {
+    serve_with(scenario, path, |scenario, opened| crate::run::run_open(scenario, opened, |_, progress| watch(progress)))
+}
+
+/// The same in several processes of this machine, as [`run_processes`](crate::run_processes) runs it.
+///
+/// # Errors
+/// Where the scenario can't be run so, the socket can't be made, or a process does not start.
+pub fn serve_processes(
+    scenario: &Scenario,
+    path: &Path,
+    processes: usize,
+    command: impl FnMut() -> Command,
+    watch: impl FnMut(Progress) -> bool,
+) -> Result<RunResult, Problem> {
+    serve_with(scenario, path, |scenario, opened| run_open(scenario, processes, command, opened, watch))
+}
+
+/// Tells that programs can send messages.
+type Opened<'a> = &'a mut dyn FnMut(&Arc<Exchange>) -> Result<(), Problem>;
+
+/// The same, where `run` runs the scenario.
+fn serve_with(
+    scenario: &Scenario,
+    path: &Path,
+    run: impl FnOnce(&Scenario, Opened<'_>) -> Result<RunResult, Problem>,
+) -> Result<RunResult, Problem> {
     if scenario.live.links == LiveLinks::Datagrams {
         let message = "programs' messages need links = \"memory\", the default";
         return Err(Problem::new("live.links", message));
     }
     let scenario = with_class(scenario);
     let mut server = None;
-    let opened = |exchange: &Arc<Exchange>| {
+    let mut opened = |exchange: &Arc<Exchange>| {
         server = Some(Server::start(exchange.clone(), path)?);
         Ok(())
     };
-    let mut result = crate::run::run_open(&scenario, opened, |_, progress| watch(progress))?;
+    let mut result = run(&scenario, &mut opened)?;
     let table = server.map(|server| server.finish());
     result.tables.extend(table);
     Ok(result)
@@ -634,7 +664,7 @@ fn gone() -> MazeError {
 }
 
 fn fate_of(ticket: &Ticket) -> Fate {
-    let State { started, delivered, completed, failure, given_up, ended } = ticket.state();
+    let State { started, delivered, completed, failure, given_up, ended, .. } = ticket.state();
     let [started, delivered, completed] = [started, delivered, completed].map(|at| at.map(|at| at.ps()));
     Fate { flow: ticket.flow.0, started, delivered, completed, failure, given_up, ended }
 }

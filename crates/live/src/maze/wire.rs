@@ -419,7 +419,7 @@ fn fill(from: &mut impl Read, bytes: &mut [u8], gone: Broken) -> Result<(), Brok
 }
 
 /// A note with its length before it.
-fn note(out: &mut Vec<u8>, emit: impl FnOnce(&mut Writer<'_>)) {
+pub(super) fn note(out: &mut Vec<u8>, emit: impl FnOnce(&mut Writer<'_>)) {
     let begin = out.len();
     out.extend([0; 4]);
     emit(&mut Writer::new(out));
@@ -428,20 +428,20 @@ fn note(out: &mut Vec<u8>, emit: impl FnOnce(&mut Writer<'_>)) {
 }
 
 /// Nothing is behind it.
-fn whole<T>(from: &Reader<'_>, read: T) -> Result<T, Malformed> {
+pub(super) fn whole<T>(from: &Reader<'_>, read: T) -> Result<T, Malformed> {
     if from.rest().is_empty() { Ok(read) } else { Err(Malformed { what: "note: longer than what it says" }) }
 }
 
-fn emit_address(Address { host, port }: Address, to: &mut Writer<'_>) {
+pub(super) fn emit_address(Address { host, port }: Address, to: &mut Writer<'_>) {
     to.u32(host.0);
     to.u16(port);
 }
 
-fn address(from: &mut Reader<'_>) -> Result<Address, Malformed> {
+pub(super) fn address(from: &mut Reader<'_>) -> Result<Address, Malformed> {
     Ok(Address { host: HostId(from.u32()?), port: from.u16()? })
 }
 
-fn emit_text(text: &str, to: &mut Writer<'_>) {
+pub(super) fn emit_text(text: &str, to: &mut Writer<'_>) {
     let mut end = text.len().min(TEXT_BYTES_MAX);
     while !text.is_char_boundary(end) {
         end -= 1;
@@ -450,7 +450,7 @@ fn emit_text(text: &str, to: &mut Writer<'_>) {
     to.bytes(&text.as_bytes()[..end]);
 }
 
-fn text<'a>(from: &mut Reader<'a>) -> Result<&'a str, Malformed> {
+pub(super) fn text<'a>(from: &mut Reader<'a>) -> Result<&'a str, Malformed> {
     let wrong = Malformed { what: "text of a note" };
     let bytes = usize::from(from.u16()?);
     if bytes > TEXT_BYTES_MAX {

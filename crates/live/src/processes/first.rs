@@ -1,5 +1,6 @@
 //! The process that begins a run of several, and writes its result.
 
+use std::cell::RefCell;
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -15,12 +16,14 @@ use scenario::Scenario;
 use units::{NodeId, Problem};
 
 use super::ends::Shape;
+use super::mail::Mail;
 use super::socket;
 use crate::board::PROCESSES_MAX;
 use crate::clock::{Clock, instant_ns};
+use crate::maze::Exchange;
 use crate::network::{self, Network, Outcome};
 use crate::outside::{Outside, Share};
-use crate::run::{conclude, goal_of, run_alone};
+use crate::run::{End, Other, conclude, goal_of, run_alone};
 use crate::several::{self, Nodes, listen, tell_of_lost};
 use crate::shared::{self, Lines, Shared};
 use crate::worker::Worker;
@@ -37,15 +40,23 @@ pub(super) const READY: &[u8] = b"ready";
 
 /// Another process, which ends with this at the latest.
 struct Peer {
-    child: Child,
+    child: RefCell<Child>,
     stream: UnixStream,
+    /// For programs' messages, until its threads have it.
+    mail: Option<UnixStream>,
 }
 
 impl Drop for Peer {
     fn drop(&mut self) {
+        self.kill();
+        let _ = self.child.get_mut().wait();
+    }
+}
+
+impl Peer {
+    fn kill(&self) {
         // It may have ended by itself.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        let _ = self.child.borrow_mut().kill();
     }
 }
 
@@ -59,13 +70,37 @@ pub fn run_processes(
     scenario: &Scenario,
     processes: usize,
     command: impl FnMut() -> Command,
+    watch: impl FnMut(Progress) -> bool,
+) -> Result<RunResult, Problem> {
+    run_with(scenario, processes, command, None::<fn(&Arc<Exchange>) -> Result<(), Problem>>, watch)
+}
+
+/// The same, where programs send messages. `opened` is told when they can.
+pub(crate) fn run_open(
+    scenario: &Scenario,
+    processes: usize,
+    command: impl FnMut() -> Command,
+    opened: impl FnOnce(&Arc<Exchange>) -> Result<(), Problem>,
+    watch: impl FnMut(Progress) -> bool,
+) -> Result<RunResult, Problem> {
+    run_with(scenario, processes, command, Some(opened), watch)
+}
+
+fn run_with(
+    scenario: &Scenario,
+    processes: usize,
+    command: impl FnMut() -> Command,
+    opened: Option<impl FnOnce(&Arc<Exchange>) -> Result<(), Problem>>,
     mut watch: impl FnMut(Progress) -> bool,
 ) -> Result<RunResult, Problem> {
-    let plan = several::plan(scenario, processes > 1)?;
+    let plan = several::plan(scenario, processes > 1, opened.is_some())?;
     let cut = Cut::new(&plan, plan.scenario.live.workers as usize * processes);
     let processes = processes.min(cut.parts()).min(PROCESSES_MAX);
     if processes <= 1 {
-        return run(scenario, watch);
+        return match opened {
+            Some(opened) => crate::run::run_open(scenario, opened, |_, progress| watch(progress)),
+            None => run(scenario, watch),
+        };
     }
     // All processes cut alike.
     let cut = Cut::new(&plan, plan.scenario.live.workers as usize * processes);
@@ -73,10 +108,13 @@ pub fn run_processes(
     let probes = outside.probes(&plan);
     let first = First { plan: &plan, scenario, processes };
     let mut result = match probes().is_empty() {
-        true => first.run(cut, outside, command, || (), &mut watch),
-        false => first.run(cut, outside, command, probes, &mut watch),
+        true => first.run(cut, outside, command, opened, || (), &mut watch),
+        false => first.run(cut, outside, command, opened, probes, &mut watch),
     }
-    .map_err(|error| Problem::new("live.processes", format!("{processes} processes: {error}")))?;
+    .map_err(|error| match error.downcast::<Problem>() {
+        Ok(problem) => problem,
+        Err(error) => Problem::new("live.processes", format!("{processes} processes: {error}")),
+    })?;
     run_alone(&plan, &mut result, watch);
     Ok(result)
 }
@@ -93,61 +131,103 @@ impl First<'_> {
         cut: Cut,
         outside: Outside,
         command: impl FnMut() -> Command,
+        opened: Option<impl FnOnce(&Arc<Exchange>) -> Result<(), Problem>>,
         mut probe: impl FnMut() -> P,
         watch: impl FnMut(Progress) -> bool,
     ) -> io::Result<RunResult> {
         let plan = self.plan;
         let shape = Shape::of(plan, &cut, self.processes);
         let nodes = Nodes::new(plan, &cut, self.processes);
-        let started = self.start(shape, command);
+        let started = self.start(shape, command, opened.is_some());
         let (mut peers, regions, files) = started.map_err(|error| match error.kind() {
             io::ErrorKind::BrokenPipe => io::Error::other("one ended before the run began"),
             _ => error,
         })?;
         let mut network = Network::far(plan, cut, 0, outside, (regions, shape.far(0, &files)?));
-        let mut workers = network.workers(plan, goal_of(plan, false), &mut probe);
+        let exchange = opened.is_some().then(|| network.exchange(plan));
+        let _end = exchange.as_deref().map(End);
+        let goal = goal_of(plan, exchange.is_some());
+        let mut workers = network.workers(plan, goal, &mut probe);
+        for (worker, exchange) in workers.iter_mut().zip(exchange.iter().cycle()) {
+            worker.open(exchange.clone());
+        }
         let Some((clock, board)) = workers.first().map(Worker::shared) else {
             return Err(io::Error::other("there is nothing to do"));
         };
+        let streams = peers.iter_mut().map(|peer| peer.as_mut()?.mail.take()).collect();
+        let mut mail = exchange.as_ref().map(|exchange| Mail::start(exchange, streams)).transpose()?;
         let mut begun = Ok(());
         let start = || {
-            begun = begin(clock, &peers);
+            let open = |exchange| opened.map_or(Ok(()), |opened| opened(exchange).map_err(io::Error::other));
+            begun = begin(clock, &peers).and_then(|()| exchange.as_ref().map_or(Ok(()), open));
             if begun.is_err() {
                 board.quit();
             }
         };
-        let gone = |process: usize| peers[process].as_ref().is_some_and(|peer: &Peer| socket::is_gone(&peer.stream));
-        network::drive(&mut workers, board, start, LOOK, several::look(plan, clock, board, gone, watch));
+        let mut ended_why = Vec::new();
+        let gone = |process: usize| {
+            let Some(peer) = &peers[process] else { return false };
+            let why = mail.as_ref().and_then(|mail| mail.why_lost(process));
+            let is_gone = why.is_some() || socket::is_gone(&peer.stream);
+            if let Some(exchange) = exchange.as_ref().filter(|_| is_gone) {
+                let why = why.unwrap_or_else(|| "it has ended".to_owned());
+                exchange.lose_process(process, &why);
+                // It may live, and what it said was wrong.
+                peer.kill();
+                ended_why.push(format!("process {process}: {why}"));
+            }
+            is_gone
+        };
+        network::drive(&mut workers, board, start, LOOK, several::look(plan, clock, board, goal, gone, watch));
         begun?;
         let machine = clock.machine();
         let mut lost: Vec<usize> = (1..self.processes).filter(|process| board.dead() >> process & 1 != 0).collect();
         for process in &lost {
             peers[*process] = None;
         }
-        meet(&mut peers, &mut lost);
-        network::take_in(&mut workers);
-        meet(&mut peers, &mut lost);
-        workers.iter_mut().for_each(|worker| _ = worker.driver.links.carrier.is_held_up());
-        meet(&mut peers, &mut lost);
-        network::take_in(&mut workers);
-        network::settle(&mut workers);
+        mail.iter_mut().for_each(Mail::finish);
+        if let Some(exchange) = &exchange {
+            // From here on no message is sent: tables are made of all flows that there are.
+            exchange.end(exchange.why_over());
+        }
+        let others = self.gather(&mut peers, &mut lost, &mut workers, &mut probe, &nodes);
+        drop(peers);
         let (ended, end, late) = board.outcome();
+        let mut result = conclude(plan, clock, workers, others, Outcome { ended, end, late, machine });
+        result.info.warnings.extend(ended_why);
+        if !lost.is_empty() {
+            tell_of_lost(plan, &mut result, "process", lost, &nodes);
+        }
+        Ok(result)
+    }
+
+    /// The run is over: all processes take in what is under way, and the others say what their nodes have counted.
+    fn gather<P: Probe>(
+        &self,
+        peers: &mut [Option<Peer>],
+        lost: &mut Vec<usize>,
+        workers: &mut [Worker<'_, P>],
+        mut probe: impl FnMut() -> P,
+        nodes: &Nodes,
+    ) -> Vec<Other<P>> {
+        meet(peers, lost);
+        network::take_in(workers);
+        meet(peers, lost);
+        workers.iter_mut().for_each(|worker| _ = worker.driver.links.carrier.is_held_up());
+        meet(peers, lost);
+        network::take_in(workers);
+        network::settle(workers);
         let mut others = Vec::new();
         for (process, peer) in peers.iter().enumerate() {
             let Some(peer) = peer else { continue };
             let words = socket::receive(&peer.stream);
             let has = |node: NodeId| nodes.is_in(node, process);
-            match words.map(|words| listen(plan, has, probe(), &mut Reader::new(&words, "words of a process"))) {
+            match words.map(|words| listen(self.plan, has, probe(), &mut Reader::new(&words, "words of a process"))) {
                 Ok(Ok(other)) => others.push(other),
                 Ok(Err(_)) | Err(_) => lost.push(process),
             }
         }
-        drop(peers);
-        let mut result = conclude(plan, clock, workers, others, Outcome { ended, end, late, machine });
-        if !lost.is_empty() {
-            tell_of_lost(plan, &mut result, "process", lost, &nodes);
-        }
-        Ok(result)
+        others
     }
 
     /// Makes memory, starts the other processes and tells them what to do. By process: itself (none for the first),
@@ -157,6 +237,7 @@ impl First<'_> {
         &self,
         shape: Shape,
         mut command: impl FnMut() -> Command,
+        programs: bool,
     ) -> io::Result<(Vec<Option<Peer>>, Vec<Arc<Lines>>, Vec<Option<(File, File)>>)> {
         let boards: Vec<File> =
             (0..self.processes).map(|process| shared::create(shape.board_lines(process))).collect::<Result<_, _>>()?;
@@ -171,11 +252,12 @@ impl First<'_> {
             let child = command().stdin(OwnedFd::from(theirs)).stdout(Stdio::null()).spawn()?;
             stream.set_read_timeout(Some(PATIENCE))?;
             stream.set_write_timeout(Some(PATIENCE))?;
-            let peer = Peer { child, stream };
+            let mut peer = Peer { child: RefCell::new(child), stream, mail: None };
             let mut setup = Vec::new();
             let mut to = Writer::new(&mut setup);
             to.u32(process as u32);
             to.u32(self.processes as u32);
+            to.u8(programs.into());
             to.bytes(self.scenario.to_toml().as_bytes());
             socket::send(&peer.stream, &setup)?;
             for (of, board) in boards.iter().enumerate() {
@@ -187,6 +269,11 @@ impl First<'_> {
             for other in (0..self.processes).filter(|&other| other != process) {
                 socket::send_file(&peer.stream, &to_others[other])?;
                 socket::send_file(&peer.stream, &rings[other][process])?;
+            }
+            if programs {
+                let (mail, theirs) = UnixStream::pair()?;
+                socket::send_file(&peer.stream, &File::from(OwnedFd::from(theirs)))?;
+                peer.mail = Some(mail);
             }
             peers.push(Some(peer));
         }

@@ -14,6 +14,7 @@ use units::Problem;
 
 use super::ends::Shape;
 use super::first::READY;
+use super::mail::BranchMail;
 use super::socket;
 use crate::network::{self, FarEnds, Network};
 use crate::outside::{Outside, Share};
@@ -33,21 +34,23 @@ pub fn take_part(socket: OwnedFd) -> Result<(), Problem> {
     let wrong = |error: io::Error| Problem::new("live.processes", format!("the first process: {error}"));
     let message = socket::receive(&stream).map_err(wrong)?;
     let mut from = Reader::new(&message, "setup");
-    let numbers = (|| Ok::<_, node::wire::Malformed>((from.u32()? as usize, from.u32()? as usize)))();
-    let (me, processes) = numbers.map_err(|error| wrong(io::Error::other(error)))?;
+    let numbers = (|| Ok::<_, node::wire::Malformed>((from.u32()? as usize, from.u32()? as usize, from.u8()? != 0)))();
+    let (me, processes, programs) = numbers.map_err(|error| wrong(io::Error::other(error)))?;
     let text = std::str::from_utf8(from.rest()).map_err(|error| wrong(io::Error::other(error)))?;
     let scenario = scenario::read(text, "scenario", &[]).map_err(|error| Problem::new(error.key, error.message))?;
-    let plan = several::plan(&scenario, true)?;
+    let plan = several::plan(&scenario, true, programs)?;
     let cut = Cut::new(&plan, plan.scenario.live.workers as usize * processes);
     let given = receive_memory(&plan, &cut, me, processes, &stream).map_err(wrong)?;
+    let mail = if programs { Some(socket::receive_file(&stream).map_err(wrong)?) } else { None };
+    let mail = mail.map(|file| UnixStream::from(OwnedFd::from(file)));
     let outside = Outside::open(&plan, &cut, Share::Process(me, processes)).inspect_err(|problem| {
         // Whoever can't be told is gone, and ends this one, too.
         let _ = socket::send(&stream, problem.to_string().as_bytes());
     })?;
     let probes = outside.probes(&plan);
     match probes().is_empty() {
-        true => live(&plan, cut, me, outside, given, &stream, || ()),
-        false => live(&plan, cut, me, outside, given, &stream, probes),
+        true => live(&plan, cut, me, outside, given, (&stream, mail), || ()),
+        false => live(&plan, cut, me, outside, given, (&stream, mail), probes),
     }
     .map_err(wrong)
 }
@@ -77,11 +80,16 @@ fn live<P: Probe>(
     me: usize,
     outside: Outside,
     given: Given,
-    stream: &UnixStream,
+    (stream, mail): (&UnixStream, Option<UnixStream>),
     probe: impl FnMut() -> P,
 ) -> io::Result<()> {
     let mut network = Network::far(plan, cut, me, outside, given);
+    let branch = mail.is_some().then(|| network.branch(plan));
     let mut workers = network.workers(plan, u64::MAX, probe);
+    for (worker, branch) in workers.iter_mut().zip(branch.iter().cycle()) {
+        worker.open(branch.clone());
+    }
+    let mut mail = mail.zip(branch).map(|(stream, branch)| BranchMail::start(&branch, stream)).transpose()?;
     let Some((clock, board)) = workers.first().map(Worker::shared) else {
         return Err(io::Error::other("there is nothing to do"));
     };
@@ -100,11 +108,15 @@ fn live<P: Probe>(
         }
     };
     network::drive(&mut workers, board, start, LOOK, || {
-        if socket::is_gone(stream) {
+        if socket::is_gone(stream) || mail.as_ref().is_some_and(|mail| mail.wrong().is_some()) {
             board.quit();
         }
     });
     begun?;
+    if let Some(wrong) = mail.as_ref().and_then(BranchMail::wrong) {
+        return Err(io::Error::other(format!("it said of messages what can't be: {wrong}")));
+    }
+    mail.iter_mut().for_each(BranchMail::finish);
     let meet = || socket::send(stream, b"here").and_then(|()| socket::receive(stream)).map(drop);
     meet()?;
     network::take_in(&mut workers);

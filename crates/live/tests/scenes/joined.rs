@@ -32,12 +32,12 @@ host_rate = "1Gbps"
 spine_rate = "1Gbps"
 "#;
 
-fn content(seed: u64, bytes: usize) -> Vec<u8> {
+pub(crate) fn content(seed: u64, bytes: usize) -> Vec<u8> {
     (0..bytes.div_ceil(8)).flat_map(|word| mix(seed, word as u64).to_le_bytes()).take(bytes).collect()
 }
 
 /// A path of a test's own, which is not there yet.
-fn path_of(test: &str) -> PathBuf {
+pub(crate) fn path_of(test: &str) -> PathBuf {
     let path = std::env::temp_dir().join(format!("clearway-{test}-{}.socket", std::process::id()));
     let _ = std::fs::remove_file(&path);
     path

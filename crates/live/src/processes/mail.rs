@@ -1,0 +1,197 @@
+//! The threads that carry what processes say to each other of programs' messages: for each stream one that reads and
+//! one that writes. The one that reads never waits for the one that writes, so that no two processes wait for each
+//! other.
+
+use std::io::{self, BufReader};
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+use std::sync::{Arc, OnceLock};
+use std::thread::JoinHandle;
+use std::time::Duration as Span;
+
+use crate::clock::instant_ns;
+use crate::maze::notes::NOTE_BYTES_MAX;
+use crate::maze::wire::{self, Broken};
+use crate::maze::{Branch, Exchange, Outbox};
+
+/// How long the other end may take for its last notes when the run is over.
+const FAREWELL_NS: u64 = 10_000_000_000;
+
+/// How often it is looked whether they have come.
+const LOOK: Span = Span::from_millis(1);
+
+/// A stream to another process, with its threads.
+struct Line {
+    stream: UnixStream,
+    reader: JoinHandle<()>,
+    writer: JoinHandle<()>,
+    /// Why nothing more is read.
+    over: Arc<OnceLock<Over>>,
+}
+
+/// Why nothing more is read.
+#[derive(Clone, Debug)]
+enum Over {
+    /// The other end has closed the stream.
+    Closed,
+    /// It says what can't be.
+    Wrong(String),
+}
+
+impl Line {
+    /// Writes what comes into `outbox`, and gives `take` each note that comes, with whether more lies there already.
+    fn start(
+        stream: UnixStream,
+        outbox: impl Fn() -> Arc<Outbox>,
+        mut take: impl FnMut(&[u8], bool) -> Result<(), String> + Send + 'static,
+    ) -> io::Result<Line> {
+        let (reading, writing) = (stream.try_clone()?, stream.try_clone()?);
+        let over = Arc::new(OnceLock::new());
+        let tells = over.clone();
+        let thread = |name: &str| std::thread::Builder::new().name(name.to_owned());
+        let reader = thread("reports").spawn(move || {
+            let (mut from, mut note) = (BufReader::new(&reading), Vec::new());
+            let why = loop {
+                match wire::read(&mut from, NOTE_BYTES_MAX, &mut note, || ()) {
+                    Ok(()) => {}
+                    Err(Broken::Gone) => break Over::Closed,
+                    Err(broken) => break Over::Wrong(broken.to_string()),
+                }
+                if let Err(wrong) = take(&note, !from.buffer().is_empty()) {
+                    break Over::Wrong(wrong);
+                }
+                if note.capacity() > 1 << 20 {
+                    note = Vec::new();
+                }
+            };
+            let _ = tells.set(why);
+        })?;
+        let outbox = outbox();
+        let writer = thread("orders").spawn(move || write(&writing, &outbox))?;
+        Ok(Line { stream, reader, writer, over })
+    }
+
+    /// The outbox has ended: waits for the last notes of both ends.
+    fn finish(self) {
+        let began = instant_ns();
+        while !(self.reader.is_finished() && self.writer.is_finished()) && instant_ns() - began < FAREWELL_NS {
+            std::thread::park_timeout(LOOK);
+        }
+        let _ = self.stream.shutdown(Shutdown::Both);
+        // A thread that panicked has already said so.
+        let _ = self.reader.join();
+        let _ = self.writer.join();
+    }
+}
+
+/// Writes notes until there are no more, and says so to the other end.
+fn write(mut stream: &UnixStream, outbox: &Outbox) {
+    loop {
+        match outbox.take(None) {
+            Some(Ok(note)) if wire::write(&mut stream, &note).is_ok() => {}
+            None => {}
+            Some(_) => break,
+        }
+    }
+    outbox.clear();
+    let _ = stream.shutdown(Shutdown::Write);
+}
+
+/// What the first process has of the others.
+pub struct Mail {
+    exchange: Arc<Exchange>,
+    /// By process; none for the first.
+    lines: Vec<Option<Line>>,
+}
+
+impl Mail {
+    /// Takes in what other processes report, which are at the other ends of these streams, by process.
+    pub fn start(exchange: &Arc<Exchange>, streams: Vec<Option<UnixStream>>) -> io::Result<Mail> {
+        let mut mail = Mail { exchange: exchange.clone(), lines: Vec::new() };
+        for (process, stream) in streams.into_iter().enumerate() {
+            let line = stream.map(|stream| {
+                let hears = exchange.clone();
+                let outbox = || exchange.branches().outbox(process).unwrap_or_default();
+                Line::start(stream, outbox, move |note, _| hears.hear(process, note))
+            });
+            mail.lines.push(line.transpose()?);
+        }
+        Ok(mail)
+    }
+
+    /// Why a process is lost, if it is: it has ended, or does not say what it should.
+    pub fn why_lost(&self, process: usize) -> Option<String> {
+        match self.lines.get(process)?.as_ref()?.over.get() {
+            Some(Over::Closed) => Some("it has ended".to_owned()),
+            Some(Over::Wrong(why)) => Some(format!("it was ended, as it said what can't be: {why}")),
+            None if self.exchange.branches().is_stalled(process) => {
+                Some("it was ended, as it took no notice of new messages".to_owned())
+            }
+            None => None,
+        }
+    }
+
+    /// The run is over: says so to the others, and takes in the last that they report.
+    pub fn finish(&mut self) {
+        let over = self.exchange.stop(self.exchange.why_over());
+        for process in 0..self.lines.len() {
+            self.exchange.branches().outbox(process).iter().for_each(|outbox| outbox.end(over.clone()));
+        }
+        std::mem::take(&mut self.lines).into_iter().flatten().for_each(Line::finish);
+    }
+}
+
+impl Drop for Mail {
+    fn drop(&mut self) {
+        // If it is not finished, nobody waits for what the others say.
+        for line in self.lines.iter().flatten() {
+            let _ = line.stream.shutdown(Shutdown::Both);
+        }
+        self.finish();
+    }
+}
+
+/// What another process has of the first.
+pub struct BranchMail {
+    branch: Arc<Branch>,
+    line: Option<Line>,
+}
+
+impl BranchMail {
+    /// Obeys the process at the other end of a stream.
+    pub fn start(branch: &Arc<Branch>, stream: UnixStream) -> io::Result<BranchMail> {
+        let obeys = branch.clone();
+        let take = move |note: &[u8], more: bool| obeys.obey(note, more);
+        let line = Line::start(stream, || branch.outbox.clone(), take)?;
+        Ok(BranchMail { branch: branch.clone(), line: Some(line) })
+    }
+
+    /// What the first process has said that can't be.
+    pub fn wrong(&self) -> Option<String> {
+        match self.line.as_ref()?.over.get()? {
+            Over::Wrong(why) => Some(why.clone()),
+            Over::Closed => None,
+        }
+    }
+
+    /// The run is over, and all that happened was reported. Waits until the first process knows.
+    pub fn finish(&mut self) {
+        let Some(line) = self.line.take() else { return };
+        // All flows have to be known before tables are made: the first process closes its end behind them.
+        let began = instant_ns();
+        while !line.reader.is_finished() && instant_ns() - began < FAREWELL_NS {
+            std::thread::park_timeout(LOOK);
+        }
+        self.branch.end();
+        line.finish();
+    }
+}
+
+impl Drop for BranchMail {
+    fn drop(&mut self) {
+        if let Some(line) = &self.line {
+            let _ = line.stream.shutdown(Shutdown::Both);
+        }
+        self.finish();
+    }
+}
