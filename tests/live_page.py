@@ -106,12 +106,13 @@ def _bench(report: Mapping[str, Any]) -> Iterator[str]:
         ],
     )
     yield _table(
-        ["workers", "a hop, median", "p99", "paper", "cores away", "packet-hops a second", "cores away"],
+        ["workers", "a hop, median", "p99", "idle, p99", "paper", "cores away", "packet-hops a second", "cores away"],
         [
             [
                 _workers(row),
                 f"{row['median_ns']:,.0f} ns",
                 f"{row['p99_ns']:,.0f} ns",
+                f"{row['machine_p99_ns']:,.0f} ns",
                 PAPER_HOP,
                 _percent(row),
                 f"{hops['million_per_second']:.2f} M",
@@ -139,6 +140,18 @@ def _bench(report: Mapping[str, Any]) -> Iterator[str]:
             lambda row: row["workers"] == 2 and row["processes"] == 1,
             lambda row: row["processes"] == 2,
         )
+    )
+    yield _table(
+        ["packets", "over a trunk between two machines, both this one", "datagrams sent again", "cores away"],
+        [
+            [
+                f"{row['packet_bytes']:,} B",
+                f"{row['gbps']:.1f} Gbps",
+                f"{row['sent_again_percent']:.2f}%",
+                _percent(row),
+            ]
+            for row in report["trunk"]
+        ],
     )
     yield f"![Throughput by packet size, latency of a hop, flows on one worker, packet-hops a second]({PICTURE.name})"
     yield _wrapped(f"Two processes of one worker each move {two / one:.2f} times what two workers of one process do.")
@@ -197,7 +210,7 @@ def _measured_bench() -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         said = json.loads(_clearway("live", "--bench", "--json", "--out", folder))
         PICTURE.write_bytes((Path(folder) / "bench.png").read_bytes())
-    return {"report": {name: said[name] for name in ("throughput", "latency", "sharing", "hops")}}
+    return {"report": {name: said[name] for name in ("throughput", "latency", "sharing", "hops", "trunk")}}
 
 
 def _measured_attached() -> dict[str, Any]:

@@ -17,12 +17,16 @@ from clearway._part import PART
 from clearway._places import check_folder
 from clearway._plots import STYLE, Picture
 
-AWAY = "away_percent: how much of the time other programs, or other virtual machines, had the workers' cores"
+AWAY = (
+    "away_percent: how much of the time other programs, or other virtual machines, had the workers' cores; "
+    "machine_p99_ns: of as many threads that only read the clock"
+)
 TITLES = {
     "throughput": "one flow over two hops: Gbps",
     "latency": "a hop: a small packet's departure until the next node sees it",
     "sharing": "flows over links of their own, on one worker",
     "hops": "packet-hops a second, 1,500 B",
+    "trunk": "one flow between two machines, both of which are this one: Gbps",
 }
 
 # R2C2, section 4.1.
@@ -80,6 +84,8 @@ def _latency(axes: Axes, rows: list[dict[str, Any]]) -> None:
         axes.bar(
             [at + shift for at in places], [row[f"{name}_ns"] / 1e3 for row in rows], 0.38, color=colour, label=name
         )
+    machine = [row["machine_p99_ns"] / 1e3 for row in rows]
+    axes.plot([at + 0.2 for at in places], machine, "_", color=PAPER, markersize=24, label="p99 of an idle thread")
     axes.axhline(PAPER_HOP_NS / 1e3, color=PAPER, linestyle=":", label="paper")
     axes.set_yscale("log")
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.7g}"))

@@ -12,6 +12,8 @@ use scenario::Scenario;
 use serde::Serialize;
 use units::Problem;
 
+use crate::clock::instant_ns;
+use crate::machines::{Membership, News, Token, join, run_machines};
 use crate::worker::CROSSING;
 use crate::{RunResult, run, run_processes};
 
@@ -37,6 +39,8 @@ pub struct Report {
     pub sharing: Vec<Shared>,
     /// Four racks, all hosts to all.
     pub hops: Vec<Hops>,
+    /// One flow over the trunk between two machines, by packet size.
+    pub trunk: Vec<Trunk>,
 }
 
 /// One flow from a host over a switch to another, all on one worker.
@@ -65,6 +69,9 @@ pub struct Latency {
     pub median_ns: f64,
     /// The 99th percentile.
     pub p99_ns: f64,
+    /// The 99th percentile for as many threads that do nothing but read the clock: what interrupts, other programs and
+    /// other virtual machines leave. No worker can have less.
+    pub machine_p99_ns: f64,
     /// For how much of the time the machine had taken the workers' cores away, in percent.
     pub away_percent: f64,
 }
@@ -97,6 +104,20 @@ pub struct Hops {
     pub away_percent: f64,
 }
 
+/// One flow from a host of one machine to a host of another. Both machines are this one, and the trunk goes over
+/// loopback: so this is what the trunk costs, without a network card.
+#[derive(Clone, Debug, Serialize)]
+pub struct Trunk {
+    /// Size of the packets.
+    pub packet_bytes: u32,
+    /// Packets that crossed the trunk, in Gbps of the machine's time, over links that are faster than the machine.
+    pub gbps: f64,
+    /// Datagrams of the trunk that were sent again, in percent.
+    pub sent_again_percent: f64,
+    /// For how much of the time the machine had taken the workers' cores away, in percent.
+    pub away_percent: f64,
+}
+
 /// Measures everything: some ten seconds. `look` is asked now and then whether to stop, which is an error. Two
 /// processes are measured where `start` can start another, which calls [`take_part`](crate::take_part).
 pub fn measure(mut start: Option<impl FnMut() -> Command>, mut look: impl FnMut() -> bool) -> Result<Report, Problem> {
@@ -108,10 +129,7 @@ pub fn measure(mut start: Option<impl FnMut() -> Command>, mut look: impl FnMut(
             Some(start) if processes > 1 => run_processes(&scenario, processes, start, |_| look())?,
             _ => run(&scenario, |_| look())?,
         };
-        match result.info.ended {
-            "interrupted" => Err(Problem::new("bench", "was interrupted")),
-            _ => Ok(result),
-        }
+        whole(result)
     };
     let sizes = [256, 512, 1024, 1500, 2048, 4096, 8192];
     let throughput: Result<_, _> = sizes.into_iter().map(|bytes| throughput(&mut live, bytes)).collect();
@@ -119,8 +137,17 @@ pub fn measure(mut start: Option<impl FnMut() -> Command>, mut look: impl FnMut(
         [(1, 1), (1, 2)].into_iter().chain(apart).map(|shape| latency(&mut live, shape)).collect();
     let sharing: Result<_, _> = [1, 2, 4, 8, 16].into_iter().map(|flows| sharing(&mut live, flows)).collect();
     let hops: Result<_, _> = [(1, 1), (1, 2)].into_iter().chain(apart).map(|shape| hops(&mut live, shape)).collect();
+    let trunk: Result<_, _> = [1500, 8192].into_iter().map(|bytes| trunk(bytes, &mut look)).collect();
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    Ok(Report { cores, throughput: throughput?, latency: latency?, sharing: sharing?, hops: hops? })
+    Ok(Report { cores, throughput: throughput?, latency: latency?, sharing: sharing?, hops: hops?, trunk: trunk? })
+}
+
+/// A run that was not interrupted.
+fn whole(result: RunResult) -> Result<RunResult, Problem> {
+    match result.info.ended {
+        "interrupted" => Err(Problem::new("bench", "was interrupted")),
+        _ => Ok(result),
+    }
 }
 
 /// `flows` pairs of hosts on a switch, each with a message of this many bytes, in packets of this many.
@@ -180,8 +207,45 @@ fn latency(
         processes: result.info.processes,
         median_ns: taken("median_ps"),
         p99_ns: taken("p99_ps"),
+        machine_p99_ns: DELAY_NS as f64 + machine_p99_ns(result.info.workers),
         away_percent: away_percent(&[&result]),
     })
+}
+
+/// How long it takes, after a random instant, until a thread that reads the clock again and again does so next: the
+/// 99th percentile, in ns, over so many threads at once.
+fn machine_p99_ns(threads: usize) -> f64 {
+    const SPAN_NS: u64 = 500_000_000;
+    let spin = || {
+        let began = instant_ns();
+        let (mut last, mut gaps) = (began, Vec::new());
+        while last < began + SPAN_NS {
+            let now = instant_ns();
+            // Shorter ones are the reading itself.
+            if now - last > 200 {
+                gaps.push(now - last);
+            }
+            last = now;
+        }
+        gaps
+    };
+    let gaps: Vec<u64> = std::thread::scope(|scope| {
+        let others: Vec<_> = (1..threads).map(|_| scope.spawn(spin)).collect();
+        let own = spin();
+        own.into_iter().chain(others.into_iter().flat_map(|of| of.join().unwrap_or_default())).collect()
+    });
+    longer_than(&gaps, 0.01 * SPAN_NS as f64 * threads as f64)
+}
+
+/// The wait that is exceeded at instants that are `share_ns` together, where each of `gaps` is a time without a look.
+fn longer_than(gaps: &[u64], share_ns: f64) -> f64 {
+    let beyond = |wait: f64| gaps.iter().map(|&gap| (gap as f64 - wait).max(0.0)).sum::<f64>();
+    let (mut low, mut high) = (0.0, gaps.iter().max().map_or(0.0, |&gap| gap as f64));
+    for _ in 0..50 {
+        let middle = (low + high) / 2.0;
+        if beyond(middle) > share_ns { low = middle } else { high = middle }
+    }
+    high
 }
 
 fn sharing(live: &mut impl FnMut(String, usize) -> Result<RunResult, Problem>, flows: u32) -> Result<Shared, Problem> {
@@ -219,7 +283,40 @@ fn hops(
     })
 }
 
-/// Bits on the wire of the hosts' own links, a second of the machine's time.
+fn trunk(bytes: u32, look: &mut impl FnMut() -> bool) -> Result<Trunk, Problem> {
+    // Links are long, so that the promises of a machine reach the other before it needs them.
+    let text = format!(
+        "transport = 'udp'\nhost.mtu = '{bytes}B'\nmeasure = {{ interval = '0s', end = '20s' }}\n\
+         [fabric.leaf_spine]\nracks = 2\nhosts_per_rack = 1\nspines = 1\nhost_rate = '{TOO_FAST_GBPS}Gbps'\n\
+         spine_rate = '{TOO_FAST_GBPS}Gbps'\npropagation = '1ms'\nswitch_delay = '0s'\n\
+         [[traffic]]\nsizes.constant = '{}B'\narrivals = 'all_at_once'\nflows = 1\nsenders = '0'\nreceivers = '1'\n",
+        200_000 * u64::from(bytes),
+    );
+    let read = scenario::read(&text, "bench", &[]);
+    let scenario: Scenario = read.map_err(|error| Problem::new(error.key, error.message))?;
+    let token = Token::new(&format!("of a bench by process {:016}", std::process::id()))?;
+    let member = Membership { token: &token, build: "bench" };
+    let result = std::thread::scope(|scope| {
+        let member = &member;
+        let tell = |news: News| {
+            if let News::Listening(at, _) = news {
+                scope.spawn(move || join(&at.to_string(), None, member, |_| (), |_| false));
+            }
+        };
+        run_machines(&scenario, 2, "127.0.0.1:0", member, tell, |_| look())
+    })?;
+    let result = whole(result)?;
+    let sum = |name| column(&result.tables, "machines", name).iter().sum::<f64>();
+    Ok(Trunk {
+        packet_bytes: bytes,
+        // Each packet passes four links.
+        gbps: gbps(&result) / 2.0,
+        sent_again_percent: 100.0 * sum("resent_datagrams") / sum("sent_datagrams").max(1.0),
+        away_percent: away_percent(&[&result]),
+    })
+}
+
+/// Bits on the wire of packets that pass two links, a second of the machine's time.
 fn gbps(result: &RunResult) -> f64 {
     column(&result.tables, "links", "sent_bytes").iter().sum::<f64>() / 2.0 * 8.0 / result.info.machine_s * 1e-9
 }
@@ -238,5 +335,20 @@ fn column(tables: &[Table], table: &str, name: &str) -> Vec<f64> {
     match column.map(|column| &column.data) {
         Some(Data::U64(values) | Data::OptU64(values)) => values.iter().map(|&value| value as f64).collect(),
         _ => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::longer_than;
+
+    /// One gap of 2 us and one of 10 us: waits are beyond w at (2 - w) + (10 - w) us of the time.
+    #[test]
+    fn the_wait_that_is_exceeded_for_a_share_of_the_time() {
+        for (share_us, wait_us) in [(12.0, 0.0), (10.0, 1.0), (8.0, 2.0), (3.0, 7.0)] {
+            let wait = longer_than(&[2_000, 10_000], share_us * 1e3) * 1e-3;
+            assert!((wait - wait_us).abs() < 1e-6, "{share_us}: {wait}");
+        }
+        assert_eq!(longer_than(&[], 5.0), 0.0);
     }
 }
