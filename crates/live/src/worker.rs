@@ -228,6 +228,7 @@ impl<'a, P: Probe> Worker<'a, P> {
         let is_held_up = self.driver.links.carrier.is_held_up();
         if !is_held_up {
             Attached::read_devices(&mut self.driver, self.clock);
+            self.driver.links.carrier.counter.iter_mut().for_each(|counter| counter.read_mail(self.clock));
         }
         let due = self.driver.links.agenda.first().0;
         let present = self.clock.now().min(limit).min(due).max(self.now).max(self.promised);

@@ -10,6 +10,7 @@ use units::{FlowId, HostId, Time};
 
 use super::desk::{Desk, Event, Outgoing};
 use super::ticket::{HEADER_BYTES, ports_of};
+use crate::clock::Clock;
 use crate::content::{Inbox, Pieces};
 use crate::wires::Wires;
 
@@ -24,6 +25,8 @@ pub(crate) struct Counter {
     me: usize,
     /// By host: its index among the hosts of this worker, if it is one of them.
     places: Vec<Option<usize>>,
+    /// Messages of programs with the time at which they came. They wait until all events due before it are done.
+    mail: VecDeque<(Time, Outgoing)>,
     /// Messages that its hosts send, each with its header.
     outgoing: FxHashMap<FlowId, Vec<u8>>,
     /// Messages that their senders have given up, in the order in which they did.
@@ -48,8 +51,8 @@ impl Counter {
     pub fn new(desk: Arc<dyn Desk>, me: usize, all: u32, hosts: impl Iterator<Item = HostId>) -> Counter {
         let mut places = vec![None; all as usize];
         hosts.enumerate().for_each(|(place, host)| places[host.index()] = Some(place));
-        let (outgoing, incoming, given_up, lost) = Default::default();
-        Counter { desk, me, places, outgoing, given_up, incoming, lost }
+        let (mail, outgoing, incoming, given_up, lost) = Default::default();
+        Counter { desk, me, places, mail, outgoing, given_up, incoming, lost }
     }
 
     /// The worker's thread begins.
@@ -57,9 +60,22 @@ impl Counter {
         self.desk.inlet(self.me).begin();
     }
 
+    /// Whether messages of programs wait.
     #[inline]
     pub fn has_mail(&self) -> bool {
-        self.desk.inlet(self.me).has_mail()
+        !self.mail.is_empty() || self.desk.inlet(self.me).has_mail()
+    }
+
+    /// Takes what programs have handed over. The clock is read after that: no message enters the network before it has
+    /// come.
+    #[inline]
+    pub fn read_mail(&mut self, clock: &Clock) {
+        let inlet = self.desk.inlet(self.me);
+        if inlet.has_mail() {
+            let mail = inlet.take();
+            let came = clock.now();
+            self.mail.extend(mail.into_iter().map(|outgoing| (came, outgoing)));
+        }
     }
 
     /// Tells every program that waited for a time of the network up to `present`.
@@ -76,22 +92,23 @@ impl Counter {
         self.desk.inlet(self.me).alarms.first()
     }
 
-    /// Hosts start to send what programs have handed over, at `present`. Whether there was anything.
+    /// Hosts start to send the messages that had come by `present`. Whether there were any.
     #[inline]
     pub fn take_in<P: Probe>(driver: &mut Driver<Wires<'_>, P>, present: Time) -> bool {
-        let has_mail = driver.links.carrier.counter.as_ref().is_some_and(|counter| counter.has_mail());
-        if has_mail {
+        let first = driver.links.carrier.counter.as_ref().and_then(|counter| counter.mail.front());
+        let any = first.is_some_and(|(came, _)| *came <= present);
+        if any {
             Counter::submit(driver, present);
         }
-        has_mail
+        any
     }
 
     #[cold]
     fn submit<P: Probe>(driver: &mut Driver<Wires<'_>, P>, present: Time) {
-        let Some(counter) = &driver.links.carrier.counter else { return };
-        let mail = counter.desk.inlet(counter.me).take();
-        for Outgoing { flow, host, bytes } in mail {
+        loop {
             let Wires { counter: Some(counter), plan, .. } = &mut driver.links.carrier else { return };
+            let next = counter.mail.pop_front_if(|(came, _)| *came <= present);
+            let Some((_, Outgoing { flow, host, bytes })) = next else { return };
             if counter.is_to_lost(&plan.flows, flow) {
                 counter.desk.happened(flow, Event::Forgotten);
                 continue;
