@@ -50,6 +50,7 @@ pub const TARGETS: &[(&str, Reader)] = &[
     ("ring", ring),
     ("trunk", trunk),
     ("client", client),
+    ("between", maze::is_note),
     ("tenants", tenants),
     ("device", device),
     ("module", modules::module),

@@ -161,13 +161,13 @@ def live(
         raise ValueError('machines and listen go together: machines=2, listen="0.0.0.0:7770"')
     if machines > 1 and processes > 1:
         raise ValueError("on several machines each is one process: set live.workers for more threads")
-    if sockets is not None and processes * machines > 1:
-        raise ValueError("programs join a run of one process: leave out processes and machines, or sockets")
+    if sockets is not None and machines > 1:
+        raise ValueError("programs join a run of one machine: leave out machines, or sockets")
     scenario = scenario_of(scenario)
     label = name if name is not None else f"{scenario.name}, live"
     core = _outside.native(scenario._core, "live runs")
     if sockets is not None:
-        return _run(label, progress, lambda listen: _core.live_sockets(core, sockets, listen))
+        return _run(label, progress, lambda listen: _core.live_sockets(core, sockets, listen, processes, PART))
     if listen is not None:
         at, secret = listen, the_token(token)
         return _run(label, progress, lambda listen: _core.live_machines(core, machines, at, secret, tell, listen))

@@ -24,8 +24,10 @@ from test_sockets import LIMIT, RACKS
 
 
 @contextmanager
-def rack(folder: Path, *more: str) -> Iterator[Path]:
-    """A rack of another process, until the block or `measure.end` ends it; its results are in `folder` then."""
+def rack(folder: Path, *more: str, ends: bool = False) -> Iterator[Path]:
+    """A rack of another process, until the block or `measure.end` ends it; its results are in `folder` then. `ends`:
+    the block, whatever `more` says.
+    """
     scenario, path = folder / "racks.toml", folder / "s"
     scenario.write_text(RACKS)
     command = [*PROGRAM, "live", str(scenario), "--sockets", str(path), "--out", str(folder / "out"), *more]
@@ -37,7 +39,7 @@ def rack(folder: Path, *more: str) -> Iterator[Path]:
             time.sleep(0.05)
         yield path
     finally:
-        if not more:
+        if ends or not more:
             running.send_signal(signal.SIGINT)
         out, err = running.communicate(timeout=LIMIT)
     assert running.returncode in (0, 1), (out, err)  # 1: whether the machine was in time is its own affair
@@ -108,6 +110,25 @@ def test_harmonys_calls_go_over_a_joined_rack(tmp_path: Path) -> None:
         server.close()
 
 
+def test_programs_join_a_rack_in_two_processes(tmp_path: Path) -> None:
+    with (
+        rack(tmp_path, "--processes", "2", ends=True) as path,
+        cw.Maze.connect(path) as maze,
+        maze.socket("host0", 7) as client,
+        maze.socket("host7", 80) as server,
+    ):
+        for sender, receiver in ((client, server), (server, client)):
+            content = os.urandom(30_000)
+            sent = sender.send(receiver.address, content, "bulk")
+            assert receiver.receive(LIMIT).content == content
+            delivery = sent.wait(LIMIT)
+            assert delivery.started_ps < delivery.delivered_ps
+    result = clients(tmp_path)
+    assert result.info["processes"] == 2
+    assert result.info["flows_completed"] == 2
+    assert result.clients.to_pandas().sent_messages.tolist() == [2]
+
+
 def test_the_racks_end_is_told(tmp_path: Path) -> None:
     with rack(tmp_path, "--set", "measure.end=50ms") as path:
         maze = cw.Maze.connect(path)
@@ -129,8 +150,8 @@ def test_what_can_not_be_joined_says_so(tmp_path: Path) -> None:
     assert there.read_text() == "mine"
     with pytest.raises(cw.ScenarioError, match="too long for a socket"):
         cw.live(cw.Scenario.from_toml(RACKS), sockets=tmp_path / ("s" * 200))
-    with pytest.raises(ValueError, match="one process"):
-        cw.live(cw.Scenario.from_toml(RACKS), sockets=there, processes=2)
+    with pytest.raises(ValueError, match="one machine"):
+        cw.live(cw.Scenario.from_toml(RACKS), sockets=there, machines=2, listen="127.0.0.1:0")
 
 
 def test_garbage_is_counted(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use units::Time;
 
-use crate::run::{Run, give, watched};
+use crate::run::{Run, give, starting, watched};
 use crate::{Scenario, scenario_error};
 
 /// How often whoever waits looks for a signal.
@@ -194,16 +194,22 @@ impl Socket {
     }
 }
 
-/// Runs a scenario by the machine's clock, over which programs send messages that connect to a socket at `path`.
+/// Runs a scenario by the machine's clock, in this many processes, over which programs send messages that connect to a
+/// socket at `path`. `command` starts a process that calls `live_part`.
 #[pyfunction]
-#[pyo3(signature = (scenario, path, progress=None))]
+#[pyo3(signature = (scenario, path, progress=None, processes=1, command=Vec::new()))]
 pub(crate) fn live_sockets<'py>(
     py: Python<'py>,
     scenario: &Scenario,
     path: PathBuf,
     progress: Option<Py<PyAny>>,
+    processes: usize,
+    command: Vec<String>,
 ) -> PyResult<Run<'py>> {
-    let result = watched(py, scenario, progress, |watch| maze::serve(&scenario.read, &path, watch))?;
+    let result = watched(py, scenario, progress, |watch| match (processes, starting(&command)) {
+        (2.., Some(start)) => maze::serve_processes(&scenario.read, &path, processes, start, watch),
+        _ => maze::serve(&scenario.read, &path, watch),
+    })?;
     give(py, &result.info, result.scenario_toml, result.tables)
 }
 

@@ -99,18 +99,21 @@ pub(crate) fn run_live<'py>(
     processes: usize,
     command: Vec<String>,
 ) -> PyResult<Run<'py>> {
-    let result = watched(py, scenario, progress, |watch| match (processes, command.split_first()) {
-        (2.., Some((program, arguments))) => {
-            let start = || {
-                let mut command = Command::new(program);
-                command.args(arguments);
-                command
-            };
-            live::run_processes(&scenario.read, processes, start, watch)
-        }
+    let result = watched(py, scenario, progress, |watch| match (processes, starting(&command)) {
+        (2.., Some(start)) => live::run_processes(&scenario.read, processes, start, watch),
         _ => live::run(&scenario.read, watch),
     })?;
     give(py, &result.info, result.scenario_toml, result.tables)
+}
+
+/// What gives a command line as a command, again and again; none if the line is empty.
+pub(crate) fn starting(line: &[String]) -> Option<impl FnMut() -> Command> {
+    let (program, arguments) = line.split_first()?;
+    Some(move || {
+        let mut command = Command::new(program);
+        command.args(arguments);
+        command
+    })
 }
 
 /// Takes part in a live run of several processes, of which the first is at the other end of standard input.
