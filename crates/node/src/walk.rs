@@ -22,7 +22,7 @@
 //! - [`Walk::told`], [`Walk::rank_acts`]: what follows the beginnings and ends of flows.
 //! - [`Walk::lead`]: by how much a value exceeds another, where their order matters.
 //! - [`Walk::random`]: a random stream.
-//! - [`Walk::count`]: a counter for the results, which nothing depends on.
+//! - [`Walk::count`], [`Walk::tallied`]: a counter for the results, which nothing depends on.
 //!
 //! The same walk first notes the values ([`Walk::note`]), twice, a period apart. [`recurrence`] compares the two notes.
 //! Then the walk moves the state ahead ([`Walk::ahead`]): each value that has moved in a period moves so often again.
@@ -44,7 +44,7 @@ mod values;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
-use units::{FlowId, Stream, Time};
+use units::{FlowId, HostId, Stream, Time};
 
 use crate::{Header, Packet};
 
@@ -62,8 +62,12 @@ pub struct Walk {
     node: u32,
     /// The same for a port of it, from 1 on; 0 for the node as a whole.
     port: u32,
+    /// The source and the destination of the packet that is gone over now.
+    ends: (HostId, HostId),
     refusal: Option<String>,
 }
+
+const NO_ENDS: (HostId, HostId) = (HostId(u32::MAX), HostId(u32::MAX));
 
 /// By flow: its new name.
 pub type Renamed = FxHashMap<FlowId, FlowId>;
@@ -84,6 +88,7 @@ enum Task {
         count: usize,
         count_of: usize,
         stream: usize,
+        tally: usize,
     },
     Shift {
         amounts: Arc<Amounts>,
@@ -104,6 +109,10 @@ pub struct Notes {
     counts: Vec<u64>,
     /// Counters of single flows.
     counts_of: Vec<(FlowId, u64)>,
+    /// Counters that may be new, each by the number of parts before it and its name there.
+    tallies: Vec<((usize, u64), u64)>,
+    /// Why the state must not be moved ahead by averages.
+    exact_only: Option<&'static str>,
     /// Where the number of a flow makes a difference, so that no other flow can take its place.
     numbered: Option<Differs>,
     /// Random streams, each with its part of the state.
@@ -145,20 +154,30 @@ impl Walk {
     pub fn note(now: Time, headers: Arc<[HeaderWalk]>) -> Walk {
         let (parts, same, moving, counts) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let (counts_of, streams, by_number) = (Vec::new(), Vec::new(), false);
-        let notes = Notes { now, parts, same, moving, counts, counts_of, streams, numbered: None, by_number };
-        Walk { now, task: Task::Note(notes), headers, node: 0, port: 0, refusal: None }
+        let (numbered, tallies, exact_only) = (None, Vec::new(), None);
+        let notes =
+            Notes { now, parts, same, moving, counts, counts_of, tallies, exact_only, streams, numbered, by_number };
+        Walk { now, task: Task::Note(notes), headers, node: 0, port: 0, ends: NO_ENDS, refusal: None }
     }
 
     /// A walk that moves a state ahead by so many periods. The state must be the one whose notes were compared last,
     /// at the time `now`. Flows get these `names`; those that have none keep theirs.
     pub fn ahead(now: Time, headers: Arc<[HeaderWalk]>, moves: Arc<Moves>, names: Arc<Renamed>, times: u64) -> Walk {
-        let task = Task::Ahead { moves, names, times, place: 0, count: 0, count_of: 0, stream: 0 };
-        Walk { now, task, headers, node: 0, port: 0, refusal: None }
+        let task = Task::Ahead { moves, names, times, place: 0, count: 0, count_of: 0, stream: 0, tally: 0 };
+        Walk { now, task, headers, node: 0, port: 0, ends: NO_ENDS, refusal: None }
     }
 
     /// A walk that moves a state ahead though it has not recurred, at the time `now`: see [`Steady`].
     pub fn shift(now: Time, headers: Arc<[HeaderWalk]>, amounts: Arc<Amounts>) -> Walk {
-        Walk { now, task: Task::Shift { amounts, count: 0, count_of: 0 }, headers, node: 0, port: 0, refusal: None }
+        Walk {
+            now,
+            task: Task::Shift { amounts, count: 0, count_of: 0 },
+            headers,
+            node: 0,
+            port: 0,
+            ends: NO_ENDS,
+            refusal: None,
+        }
     }
 
     /// How many values of links and nodes have been noted: it does not depend on how the network is divided among
@@ -175,10 +194,11 @@ impl Walk {
         match (self.refusal, self.task) {
             (Some(why), _) => Err(why),
             (None, Task::Note(notes)) => Ok(Some(notes)),
-            (None, Task::Ahead { moves, place, count, count_of, stream, .. }) => {
-                let all = (moves.moving.len(), moves.counts.len(), moves.counts_of.len(), moves.draws.len());
+            (None, Task::Ahead { moves, place, count, count_of, stream, tally, .. }) => {
+                let Moves { moving, counts, counts_of, tallies, draws } = &*moves;
+                let all = (moving.len(), counts.len(), counts_of.len(), draws.len(), tallies.len());
                 assert!(
-                    (place, count, count_of, stream) == all,
+                    (place, count, count_of, stream, tally) == all,
                     "a state was moved that is not the one whose notes were taken"
                 );
                 Ok(None)
@@ -326,6 +346,11 @@ impl Walk {
         node ^ port.map_or(0, |port| port + 1) << PORT
     }
 
+    /// The source and the destination of the packet that is gone over now.
+    pub fn ends(&self) -> (HostId, HostId) {
+        self.ends
+    }
+
     /// Which flow it is.
     #[inline]
     pub fn flow(&mut self, flow: &mut FlowId) {
@@ -454,6 +479,31 @@ impl Walk {
         by
     }
 
+    /// A counter by name (within its part of the state) that may not have been there a period ago, and by how much it
+    /// has moved, as [`Walk::counted`].
+    pub fn tallied(&mut self, name: u64, counter: &mut u64) -> u64 {
+        match &mut self.task {
+            Task::Note(notes) => {
+                notes.tallies.push(((notes.parts.len(), name), *counter));
+                0
+            }
+            Task::Ahead { moves, times, tally, .. } => {
+                *tally += 1;
+                let by = moves.tallies[*tally - 1].wrapping_mul(*times);
+                *counter += by;
+                by
+            }
+            Task::Shift { .. } => 0,
+        }
+    }
+
+    /// The state may be moved ahead where it recurs, but not by averages.
+    pub fn exact_only(&mut self, why: &'static str) {
+        if let Task::Note(notes) = &mut self.task {
+            notes.exact_only = Some(why);
+        }
+    }
+
     /// A random stream: it must not have been drawn from, but where only one thing could come out.
     pub fn random(&mut self, random: &mut Stream) {
         match &mut self.task {
@@ -480,6 +530,7 @@ impl Walk {
             _ => self.same_of("how long a packet waited in Augmented Queues", packet.virtual_delay_ns.into()),
         }
         self.same((packet.flags, packet.transport, packet.hops));
+        self.ends = (packet.src, packet.dst);
         let frame = packet.has(crate::packet::flags::LINK_FRAME);
         let walk = if frame { self.headers.len() - 1 } else { usize::from(packet.transport) };
         let walk = self.headers[walk];
@@ -541,6 +592,11 @@ pub fn walk_words(packet: &mut Packet, walk: &mut Walk) {
 }
 
 impl Notes {
+    /// Why the state must not be moved ahead by averages, if somebody has said so.
+    pub fn exact_only(&self) -> Option<&'static str> {
+        self.exact_only
+    }
+
     /// How many values of links and nodes there are.
     fn of_network(&self) -> usize {
         let ends = self.parts.iter().skip(1).map(|part| part.2 + part.3).chain([self.same.len() + self.moving.len()]);

@@ -330,6 +330,10 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Run<'_, P, W> {
     /// nears its end. Returns whether the next observation should take longer.
     fn skip_steady(&mut self, span: Duration) -> bool {
         let Some(notes) = self.note() else { return true };
+        if let Some(why) = notes.exact_only() {
+            self.because(why);
+            return true;
+        }
         let longer = self.history.add(&notes);
         let mut steady = match self.history.steady() {
             Ok(steady) => steady,

@@ -160,7 +160,14 @@ impl Probe for Watch {
     }
 
     fn walk(&mut self, walk: &mut Walk) {
-        walk.refuse("a guarantee is watched");
+        // What comes again is as long as it was: the longest need not be repeated.
+        walk.same((self.queue_breaches.count, self.wait_breaches.count, self.end.is_some()));
+        let waits: Vec<_> =
+            self.waits.iter_recorded().map(|of| (of.value_iterated_to(), of.count_at_value())).collect();
+        for (wait, mut times) in waits {
+            let more = walk.tallied(wait, &mut times);
+            self.waits.record_n(wait, more).expect("a histogram that resizes takes 2^62 ps");
+        }
     }
 
     /// From some change on nothing is guaranteed.

@@ -14,6 +14,7 @@ pub struct Moves {
     pub(super) moving: Vec<u64>,
     pub(super) counts: Vec<u64>,
     pub(super) counts_of: Vec<u64>,
+    pub(super) tallies: Vec<u64>,
     /// How often each random stream is drawn from in vain.
     pub(super) draws: Vec<u64>,
 }
@@ -93,8 +94,14 @@ pub fn recurrence(before: &Notes, after: &Notes) -> Result<Recurrence, Differs> 
     let flows = flows.into_iter().filter(|of| of.1.0 > 0).map(|(flow, (bytes, last))| (flow, bytes, last)).collect();
     // If flows turn over, whoever repeats the period asks the ranks when they act, so their times are no limit.
     let until = if turnover { until } else { until.min(outside_until) };
-    let moves = Arc::new(Moves { moving: moves, counts, counts_of, draws });
+    let moves = Arc::new(Moves { moving: moves, counts, counts_of, tallies: tallies(before, after), draws });
     Ok(Recurrence { period, moves, until, flows, turnover, heirs, by_number })
+}
+
+/// By how much counters have moved that may be new.
+fn tallies(before: &Notes, after: &Notes) -> Vec<u64> {
+    let known: BTreeMap<_, _> = before.tallies.iter().copied().collect();
+    after.tallies.iter().map(|(name, count)| count - known.get(name).copied().unwrap_or(0)).collect()
 }
 
 /// How often random streams were drawn from, if nothing depended on what came out.

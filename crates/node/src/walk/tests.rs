@@ -189,3 +189,25 @@ fn observations_reach_back_to_the_first() {
     let observed = history.steady().expect("it is steady").observed();
     assert!(observed >= Duration::from_ps(900_000), "{observed:?}");
 }
+
+/// A counter that was not there a period ago moves by all that it has counted.
+#[test]
+fn counters_may_be_new() {
+    let walk_all = |walk: &mut Walk, counts: &mut [(u64, u64)]| {
+        walk.part("waits", 0);
+        for (name, count) in counts {
+            walk.tallied(*name, count);
+        }
+    };
+    let notes = |now: u64, counts: &mut [(u64, u64)]| {
+        let mut walk = Walk::note(Time::from_ps(now), Arc::default());
+        walk_all(&mut walk, counts);
+        walk.finish().expect("nobody refuses").expect("notes are taken")
+    };
+    let mut after = [(3, 4), (5, 9), (7, 1)];
+    let found = recurrence(&notes(0, &mut [(3, 4), (7, 0)]), &notes(100, &mut after)).expect("nothing differs");
+    let mut walk = Walk::ahead(Time::from_ps(100), Arc::default(), found.moves, Arc::default(), 10);
+    walk_all(&mut walk, &mut after);
+    assert!(walk.finish().is_ok());
+    assert_eq!(after, [(3, 4), (5, 99), (7, 11)]);
+}

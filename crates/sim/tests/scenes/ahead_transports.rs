@@ -173,3 +173,19 @@ fn long_messages_over_ndp_are_skipped() {
     let later = format!("{later}\nstart = \"1111111ns\"\narrivals = \"all_at_once\"\nflows = 1");
     skips(&format!("{}{later}", apart("ndp")), 0.2);
 }
+
+/// Slots of long messages send in turn. Which virtual link of a port is reserved is drawn, though it makes no
+/// difference; among several ports it does.
+#[test]
+fn long_messages_over_harmony_are_skipped() {
+    let long = apart("harmony").replace("20MB", "100MB");
+    skips(&long, 0.3);
+    let three = "senders = \"1-3\"\nreceivers = \"0\"\npattern = \"dense\"\nflows = 3";
+    skips(&apart("harmony").replace("pattern.stride.by = 1", three), 0.05);
+    // Others come while slots are in use, and find fewer.
+    let later = "[[traffic]]\nname = \"later\"\nsenders = \"3\"\nreceivers = \"1\"\nsizes.constant = \"300KB\"";
+    let later = format!("{later}\nstart = \"5111111ns\"\narrivals = \"all_at_once\"\nflows = 3");
+    skips(&format!("{long}{later}"), 0.1);
+    share(&incast("harmony"));
+    share(&incast("harmony").replace("\"harmony\"", "{ harmony = { slots = 4, additional = \"0B\" } }"));
+}

@@ -1,9 +1,12 @@
 //! The header of Harmony's packets.
 
 use bytemuck::{Pod, Zeroable};
-use node::Agreement;
 use node::layout::{Bits, Field, Layout, Message, Shown};
 use node::wire::{Malformed, Reader, Writer};
+use node::{Agreement, Walk};
+use units::{FlowId, HostId};
+
+use super::SLOTS_MAX;
 
 /// What a packet says (section 3.1, failures 3.2). All but data are control packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -139,7 +142,37 @@ const ADDITIONAL: u8 = 2;
 /// Of rejects of a message.
 const ENDED: u8 = 2;
 
+/// Names of what a receiver counts, by slot. From some slot on they share one.
+const SLOTS: [&str; 16] = [
+    "slot 0", "slot 1", "slot 2", "slot 3", "slot 4", "slot 5", "slot 6", "slot 7", "slot 8", "slot 9", "slot 10",
+    "slot 11", "slot 12", "slot 13", "slot 14", "slot 15",
+];
+
+/// Goes over the number of a sender's attempt.
+pub(super) fn walk_attempt(walk: &mut Walk, sender: HostId, attempt: &mut u16) {
+    walk.turn_at(sender.0, "attempt", attempt);
+}
+
+/// Goes over a receiver's number of a reservation.
+pub(super) fn walk_id(walk: &mut Walk, receiver: HostId, id: &mut u32) {
+    let name = SLOTS.get((*id % SLOTS_MAX) as usize).copied().unwrap_or("slots");
+    walk.turn_at(receiver.0, name, id);
+}
+
+/// Goes over what is missing of a message from an offset on.
+pub(super) fn walk_missing(walk: &mut Walk, flow: FlowId, offset: &mut u64, missing: &mut u64) {
+    let end = *offset + *missing;
+    walk.same(end);
+    walk.sequence(flow, 1, offset);
+    *missing = end - *offset;
+}
+
 impl Reservation {
+    fn walk(&mut self, walk: &mut Walk, sender: HostId, receiver: HostId) {
+        walk_attempt(walk, sender, &mut self.attempt);
+        walk_id(walk, receiver, &mut self.id);
+    }
+
     #[inline]
     fn pack(self, kind: u8) -> Packed {
         let Reservation { attempt, id } = self;
@@ -174,6 +207,40 @@ impl node::Header for Header {
     type Packed = Packed;
 
     const LAYOUT: Layout = Layout { messages: LAYOUT };
+
+    fn walk(mut self, flow: FlowId, walk: &mut Walk) -> Header {
+        let Packed { kind, conclusive, .. } = self.pack();
+        walk.same((kind, conclusive));
+        let (from, to) = walk.ends();
+        match &mut self {
+            Header::Request { attempt, length } => {
+                walk.same(*length);
+                walk_attempt(walk, from, attempt);
+            }
+            Header::Rsvp(Rsvp { reservation, slot, missing, offset, back }) => {
+                reservation.walk(walk, to, from);
+                walk.same(*back);
+                match slot {
+                    Slot::Main { .. } => walk.same((*offset, *missing)),
+                    Slot::Additional => walk_missing(walk, flow, offset, missing),
+                }
+            }
+            Header::Data(Data { reservation, offset, back }) => {
+                reservation.walk(walk, from, to);
+                walk.same(*back);
+                walk.sequence(flow, 1, offset);
+            }
+            Header::Complete { reservation, sent, .. } => {
+                reservation.walk(walk, from, to);
+                walk.same(*sent);
+            }
+            Header::Reject { reservation, .. } => reservation.walk(walk, from, to),
+            Header::Refusal { attempt, .. } => walk_attempt(walk, to, attempt),
+            Header::Failure(reservation) => reservation.walk(walk, to, from),
+            Header::Delivered => {}
+        }
+        self
+    }
 
     #[inline]
     fn pack(self) -> Packed {

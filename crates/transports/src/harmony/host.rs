@@ -1,6 +1,6 @@
 //! A host of Harmony: both sides on one NIC.
 
-use node::{Cx, Endpoint, FlowState, Input, Packet, PollAt};
+use node::{Cx, Endpoint, FlowState, Input, Packet, PollAt, Walk};
 use units::FlowId;
 
 use super::params::Params;
@@ -78,6 +78,21 @@ impl Endpoint for Harmony {
 
     fn poll_at(&self) -> PollAt {
         PollAt::At(self.sender.next_deadline().min(self.receiver.next_deadline()))
+    }
+
+    fn walk(&mut self, walk: &mut Walk) {
+        // What a slot has sent and what has come of it must agree to the byte, or its message has failed.
+        walk.exact_only("slots are counted to the byte");
+        self.sender.walk(walk, &self.params);
+        self.receiver.walk(walk, &self.params);
+        let Control { urgent, signals } = &mut self.control;
+        walk.packets(urgent);
+        walk.packets(signals);
+        walk.count(&mut self.strangers);
+    }
+
+    fn came_again(&mut self, flow: FlowId) {
+        self.receiver.came_again(flow);
     }
 
     fn state(&self, flow: FlowId, say: &mut FlowState) {

@@ -15,10 +15,10 @@
 
 use std::collections::BTreeSet;
 
-use node::{Cx, Event, FlowMap, Packet, Timers};
+use node::{Cx, Event, FlowMap, Packet, Timers, Walk};
 use units::{FlowId, HostId, Time};
 
-use super::header::{Data, Rejected, Reservation, Rsvp, Slot as Purpose};
+use super::header::{Data, Rejected, Reservation, Rsvp, Slot as Purpose, walk_attempt, walk_id, walk_missing};
 use super::params::Params;
 use super::{Control, Header, SLOTS_MAX};
 use crate::bits::Bits;
@@ -71,6 +71,10 @@ struct Held {
     id: u32,
     attempt: u16,
     given: Time,
+    /// What its rsvp says: whether it is additional, the first byte that is missing, and how many.
+    additional: bool,
+    offset: u64,
+    missing: u64,
     /// The latest time at which its sender may use it; [`NEVER`] until the rsvp has left.
     until: Time,
     main: bool,
@@ -107,7 +111,57 @@ enum State {
     Lost,
 }
 
+impl Held {
+    fn walk(&mut self, walk: &mut Walk, own: HostId, params: &Params) {
+        walk.flow(&mut self.flow);
+        walk.same((self.src, self.main, self.draining, self.began, self.back));
+        walk_id(walk, own, &mut self.id);
+        walk_attempt(walk, self.src, &mut self.attempt);
+        let mut again = self.given + params.retry_after;
+        walk.expired(&mut again);
+        self.given = again - params.retry_after;
+        walk.same((self.until == NEVER, self.additional));
+        if self.additional {
+            // It is held the longer the more is missing of its message.
+            let hold = params.bounds.hold(self.missing);
+            let mut left = if self.until == NEVER || self.draining { NEVER } else { self.until - hold };
+            walk.time(&mut left);
+            walk_missing(walk, self.flow, &mut self.offset, &mut self.missing);
+            if left == NEVER {
+                walk.time(&mut self.until);
+            } else {
+                self.until = left + params.bounds.hold(self.missing);
+            }
+        } else {
+            walk.same((self.offset, self.missing));
+            walk.time(&mut self.until);
+        }
+        if self.main {
+            walk.counted_of(self.flow, &mut self.got_bytes);
+        } else {
+            walk.same(self.got_bytes);
+        }
+    }
+}
+
 impl Incoming {
+    fn walk(&mut self, walk: &mut Walk, flow: FlowId, own: HostId, params: &Params) {
+        let payload = u64::from(params.site.payload_max());
+        walk.same((self.src, self.bytes, self.packets, self.slots, self.flowing));
+        walk.same((self.state as u8, self.all_sent, self.not_before == NEVER));
+        self.have.walk(walk, flow, payload);
+        // What is missing decides about additional slots when it is no more than its slots send in a round trip.
+        let reach = params.additional + params.slot_bdp_bytes.max(payload) * u64::from(self.slots + 1);
+        walk.sequence(flow, 1, &mut (u64::from(self.have.count) * payload + reach));
+        walk_attempt(walk, self.src, &mut self.attempt);
+        walk.turn_at(own.0, "arrival", &mut self.order);
+        walk.expired(&mut params.admits_until(self.arrived));
+        walk.past(&mut self.arrived);
+        if self.not_before != NEVER {
+            walk.expired(&mut self.not_before);
+        }
+    }
+
     fn place(&self, key: u32) -> (Time, u64, u32) {
         (self.arrived, self.order, key)
     }
@@ -291,12 +345,17 @@ impl Receiver {
         // A slot's number and how often it was assigned identify the reservation.
         let id = slot.count.wrapping_mul(SLOTS_MAX) | index;
         let attempt = message.attempt;
+        let offset = u64::from(message.have.first_missing) * u64::from(params.site.payload_max());
+        let missing = message.bytes.saturating_sub(offset).max(1);
         slot.held = Some(Held {
             flow,
             src: message.src,
             id,
             attempt,
             given: now,
+            additional: !main,
+            offset,
+            missing,
             until: NEVER,
             main,
             draining: false,
@@ -305,8 +364,6 @@ impl Receiver {
             back: 0,
         });
         message.slots += 1;
-        let offset = u64::from(message.have.first_missing) * u64::from(params.site.payload_max());
-        let missing = message.bytes.saturating_sub(offset).max(1);
         let conclusive = params.gives_up && message.slots == 1;
         let slot = if main { Purpose::Main { conclusive } } else { Purpose::Additional };
         let rsvp = Rsvp { reservation: Reservation { attempt, id }, slot, missing, offset, back: 0 };
@@ -560,6 +617,52 @@ impl Receiver {
             }
         }
         self.assign(now, params, control);
+    }
+
+    /// A message has come whole in time that is skipped.
+    pub fn came_again(&mut self, flow: FlowId) {
+        self.finished.add(flow);
+    }
+
+    /// Goes over its state.
+    pub fn walk(&mut self, walk: &mut Walk, params: &Params) {
+        walk.refuse_if(params.site.clock.drift_ppb != 0, "clocks drift");
+        let own = params.site.host;
+        self.messages.walk(walk, |walk, flow, message| message.walk(walk, flow, own, params));
+        for list in [&mut self.pending, &mut self.active] {
+            list.iter().for_each(|&(_, _, key)| walk.same(key));
+            walk.same(list.len());
+            let place = |key| self.messages.get(key).map(|(_, message)| message.place(key));
+            *list = list.iter().filter_map(|&(_, _, key)| place(key)).collect();
+        }
+        for (index, slot) in (0..).zip(&mut self.slots) {
+            let mut id = slot.count.wrapping_mul(SLOTS_MAX) | index;
+            walk_id(walk, own, &mut id);
+            slot.count = id / SLOTS_MAX;
+            walk.same(slot.held.is_some());
+            if let Some(held) = &mut slot.held {
+                held.walk(walk, own, params);
+            }
+        }
+        walk.same(&self.free[..]);
+        walk.turn_at(own.0, "arrival", &mut self.arrivals);
+        self.timers.walk(walk);
+        self.expected.walk(walk);
+        self.finished.walk(walk);
+        let Counts {
+            rsvps,
+            rsvps_additional,
+            promoted,
+            refused,
+            rejected,
+            rejected_begun,
+            failures_seen,
+            completes_missed,
+            duplicates,
+            malformed,
+        } = &mut self.counts;
+        walk.counts([rsvps, rsvps_additional, promoted, refused, rejected, rejected_begun, failures_seen]);
+        walk.counts([completes_missed, duplicates, malformed]);
     }
 
     /// Whether it holds no state of any message.

@@ -15,10 +15,10 @@
 use std::collections::VecDeque;
 
 use node::packet::flags;
-use node::{Cx, Event, FlowMap, FlowState, Message, Packet, Timers};
+use node::{Cx, Event, FlowMap, FlowState, Message, Packet, Timers, Walk};
 use units::{FlowId, HostId, Time};
 
-use super::header::{Data, Rejected, Reservation, Rsvp, Slot as Purpose};
+use super::header::{Data, Rejected, Reservation, Rsvp, Slot as Purpose, walk_attempt, walk_id};
 use super::params::Params;
 use super::{Control, Header, URGENT};
 use contract::Guarantee;
@@ -103,9 +103,53 @@ struct Outgoing {
 }
 
 impl Outgoing {
+    fn walk(&mut self, walk: &mut Walk, flow: FlowId, own: HostId) {
+        walk.same((self.dst, self.bytes, self.tries, self.begun, self.slots));
+        walk.same(self.began_bytes);
+        walk.sequence(flow, 1, &mut self.next);
+        walk.sequence(flow, 1, &mut self.fresh);
+        walk_attempt(walk, own, &mut self.attempt);
+        // How long it takes is measured.
+        let age = if self.begun { walk.now().since(self.began).ps() } else { 0 };
+        walk.inherited(flow, age);
+        walk.past(&mut self.began);
+        walk.counted_of(flow, &mut self.sent_packets);
+        walk.counted_of(flow, &mut self.resent_packets);
+    }
+
     /// Message bytes in its next packet.
     fn next_payload(&self, params: &Params) -> u16 {
         (self.bytes - self.next).min(u64::from(params.site.payload_max())) as u16
+    }
+}
+
+impl Slot {
+    /// `to` is the message that it is assigned to, and the message's receiver.
+    fn walk(&mut self, walk: &mut Walk, to: Option<(FlowId, HostId)>) {
+        let ahead = self.due > walk.now();
+        walk.same((self.wire_bytes, self.assigned.is_some(), ahead));
+        match (&mut self.assigned, to) {
+            (Some(assigned), Some((flow, receiver))) => {
+                let Assignment { message, id, given, label, back, main, granted, sent } = assigned;
+                walk.same((*message, *label, *back, *main, *granted));
+                walk_id(walk, receiver, id);
+                // A packet that is due may be late since its slot was given late.
+                walk.same(*given > self.due);
+                if *given > self.due {
+                    walk.time(given);
+                } else {
+                    walk.past(given);
+                }
+                walk.time(&mut self.due);
+                if *main {
+                    walk.counted_of(flow, sent);
+                } else {
+                    walk.same(*sent);
+                }
+            }
+            _ if ahead => walk.time(&mut self.due),
+            _ => walk.past(&mut self.due),
+        }
     }
 }
 
@@ -472,6 +516,40 @@ impl Sender {
                 self.request(key, params, control);
             }
         }
+    }
+
+    /// Goes over its state.
+    pub fn walk(&mut self, walk: &mut Walk, params: &Params) {
+        let own = params.site.host;
+        self.messages.walk(walk, |walk, flow, message| message.walk(walk, flow, own));
+        walk.same(self.waiting);
+        walk_attempt(walk, own, &mut self.attempts);
+        // A message gets the slot that may send first.
+        let mut order: Vec<(Time, usize)> = self.slots.iter().map(|slot| slot.due).zip(0..).collect();
+        order.sort_unstable();
+        order.iter().for_each(|&(_, slot)| walk.same(slot));
+        order.windows(2).for_each(|pair| walk.lead((pair[1].0 - pair[0].0).ps()));
+        for slot in &mut self.slots {
+            let message = slot.assigned.and_then(|assigned| self.messages.get(assigned.message));
+            slot.walk(walk, message.map(|(flow, message)| (flow, message.dst)));
+        }
+        walk.same(self.due.len());
+        self.due.iter().for_each(|slot| walk.same(*slot));
+        self.pacing.walk(walk);
+        self.answers.walk(walk);
+        let Counts {
+            requests,
+            requests_again,
+            rsvps_used,
+            rsvps_refused,
+            rsvps_stale,
+            refusals_heard,
+            rejected,
+            attempts_failed,
+            malformed,
+        } = &mut self.counts;
+        walk.counts([requests, requests_again, rsvps_used, rsvps_refused, rsvps_stale, refusals_heard, rejected]);
+        walk.counts([attempts_failed, malformed]);
     }
 
     /// Whether it holds nothing of any message.

@@ -26,12 +26,12 @@
 //! This happens where a path around a failure in a fat-tree goes down and up again.
 
 use node::packet::flags;
-use node::{AgentCx, Packet, SwitchAgent};
-use units::{HostId, PortId, Time};
+use node::{AgentCx, Packet, SwitchAgent, Walk};
+use units::{FlowId, HostId, PortId, Time};
 
 use super::bounds::{Bounds, PORTS_MAX, PortLateness, SWITCHES_MAX};
-use super::header::{Rejected, Rsvp, Slot};
-use super::{Header, SIGNALS};
+use super::header::{Rejected, Rsvp, Slot, walk_id, walk_missing};
+use super::{Header, SIGNALS, SLOTS_MAX};
 
 /// Harmony's part of a switch.
 pub struct SwitchPart {
@@ -66,6 +66,29 @@ struct Reservation {
     receiver: HostId,
     id: u32,
     until: Time,
+    /// What its rsvp says: of which flow, whether it is additional, the first byte that is missing, and how many.
+    flow: FlowId,
+    additional: bool,
+    offset: u64,
+    missing: u64,
+}
+
+impl Reservation {
+    fn walk(&mut self, walk: &mut Walk, bounds: &Bounds) {
+        walk.same((self.receiver, self.additional));
+        walk.flow(&mut self.flow);
+        walk_id(walk, self.receiver, &mut self.id);
+        if self.additional {
+            // It lasts the longer the more is missing of its message.
+            let mut passed = self.until - bounds.hold(self.missing);
+            walk.time(&mut passed);
+            walk_missing(walk, self.flow, &mut self.offset, &mut self.missing);
+            self.until = passed + bounds.hold(self.missing);
+        } else {
+            walk.same((self.offset, self.missing));
+            walk.time(&mut self.until);
+        }
+    }
 }
 
 impl Reservations {
@@ -84,10 +107,18 @@ impl Reservations {
         self.held.iter().position(|held| held.receiver == receiver && held.id == id)
     }
 
-    fn take(&mut self, receiver: HostId, id: u32, until: Time) {
+    fn take(&mut self, reservation: Reservation) {
         debug_assert!(self.held.len() < self.links as usize, "only free ones are taken");
-        self.oldest = self.oldest.min(until);
-        self.held.push(Reservation { receiver, id, until });
+        self.oldest = self.oldest.min(reservation.until);
+        self.held.push(reservation);
+    }
+
+    /// Goes over them. Their order, and a time that is too early for the oldest, are of no interest.
+    fn walk(&mut self, walk: &mut Walk, bounds: &Bounds) {
+        self.held.sort_unstable_by_key(|held| (held.receiver, held.id % SLOTS_MAX, held.id));
+        walk.same((self.links, self.held.len()));
+        self.held.iter_mut().for_each(|held| held.walk(walk, bounds));
+        self.oldest = self.held.iter().map(|held| held.until).min().unwrap_or(Time::MAX);
     }
 
     fn give_back(&mut self, receiver: HostId, id: u32) {
@@ -131,7 +162,15 @@ impl SwitchPart {
         };
         let port = &mut self.ports[out.index()];
         if port.find(receiver, id).is_none() {
-            port.take(receiver, id, cx.now.saturating_add(self.bounds.hold(rsvp.missing)));
+            port.take(Reservation {
+                receiver,
+                id,
+                until: cx.now.saturating_add(self.bounds.hold(rsvp.missing)),
+                flow: packet.flow,
+                additional: rsvp.slot == Slot::Additional,
+                offset: rsvp.offset,
+                missing: rsvp.missing,
+            });
         }
         // The label is the route of the data, which pass this switch before those that the rsvp has passed. `back` is
         // the route of the rsvp itself, for the receiver's complete.
@@ -157,8 +196,9 @@ impl SwitchPart {
             let next = routes.next(cx.switch, sender).iter().copied();
             next.filter(|&port| port.index() < PORTS_MAX && ports[port.index()].is_up() && may_turn(port))
         };
-        let mut free = 0;
+        let (mut free, mut ports) = (0, 0);
         for port in candidates() {
+            ports += 1;
             let reservations = &mut self.ports[port.index()];
             if reservations.find(receiver, id).is_some() {
                 return Some(port);
@@ -168,7 +208,13 @@ impl SwitchPart {
         if free == 0 {
             return None;
         }
-        let mut chosen = cx.random.below(free);
+        // Which of the virtual links of one port it is makes no difference.
+        let mut chosen = if ports == 1 {
+            cx.random.draw_idly();
+            0
+        } else {
+            cx.random.below(free)
+        };
         candidates().find(|port| {
             let free = u64::from(self.ports[port.index()].free(cx.now, &mut self.counts));
             let here = chosen < free;
@@ -239,6 +285,15 @@ impl SwitchAgent for SwitchPart {
             }
         }
         out
+    }
+
+    fn walk(&mut self, walk: &mut Walk) {
+        let SwitchPart { bounds, ports, counts, .. } = self;
+        walk.same(ports.len());
+        ports.iter_mut().for_each(|port| port.walk(walk, bounds));
+        let Counts { rsvps, refused, reclaimed, malformed } = counts;
+        walk.counts([rsvps, refused, malformed]);
+        walk.same(*reclaimed);
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
