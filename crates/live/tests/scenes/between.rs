@@ -80,7 +80,7 @@ fn talk(client: &Socket, server: &Socket, lengths: &[usize]) {
 fn messages_go_between_hosts_of_all_processes() {
     for (transport, processes, workers) in [("dctcp", 2, "1"), ("harmony", 3, "1"), ("dcpim", 3, "1"), ("ndp", 2, "2")]
     {
-        // Harmony sends nothing again, and gives such messages up.
+        // Harmony keeps its promises where nothing is lost.
         let lossy = "[{ at = '0s', link = ['leaf0', 'spine0'], loss = 0.01 }]";
         let failure = if transport == "harmony" { "[]" } else { lossy };
         let sets = [("live.sockets.rpc.transport", transport), ("live.workers", workers), ("failure", failure)];
