@@ -107,8 +107,10 @@ impl Counter {
     fn submit<P: Probe>(driver: &mut Driver<Wires<'_>, P>, present: Time) {
         loop {
             let Wires { counter: Some(counter), plan, .. } = &mut driver.links.carrier else { return };
-            let next = counter.mail.pop_front_if(|(came, _)| *came <= present);
-            let Some((_, Outgoing { flow, host, bytes })) = next else { return };
+            if counter.mail.front().is_none_or(|(came, _)| *came > present) {
+                return;
+            }
+            let Some((_, Outgoing { flow, host, bytes })) = counter.mail.pop_front() else { return };
             if counter.is_to_lost(&plan.flows, flow) {
                 counter.desk.happened(flow, Event::Forgotten);
                 continue;
