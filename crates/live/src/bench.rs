@@ -123,8 +123,7 @@ pub struct Trunk {
 pub fn measure(mut start: Option<impl FnMut() -> Command>, mut look: impl FnMut() -> bool) -> Result<Report, Problem> {
     let apart = start.as_ref().map(|_| (2, 1));
     let mut live = |text: String, processes: usize| -> Result<RunResult, Problem> {
-        let read = scenario::read(&text, "bench", &[]);
-        let scenario: Scenario = read.map_err(|error| Problem::new(error.key, error.message))?;
+        let scenario = scenario_of(&text)?;
         let result = match &mut start {
             Some(start) if processes > 1 => run_processes(&scenario, processes, start, |_| look())?,
             _ => run(&scenario, |_| look())?,
@@ -140,6 +139,10 @@ pub fn measure(mut start: Option<impl FnMut() -> Command>, mut look: impl FnMut(
     let trunk: Result<_, _> = [1500, 8192].into_iter().map(|bytes| trunk(bytes, &mut look)).collect();
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     Ok(Report { cores, throughput: throughput?, latency: latency?, sharing: sharing?, hops: hops?, trunk: trunk? })
+}
+
+fn scenario_of(text: &str) -> Result<Scenario, Problem> {
+    scenario::read(text, "bench", &[]).map_err(|error| Problem::new(error.key, error.message))
 }
 
 /// A run that was not interrupted.
@@ -292,8 +295,7 @@ fn trunk(bytes: u32, look: &mut impl FnMut() -> bool) -> Result<Trunk, Problem> 
          [[traffic]]\nsizes.constant = '{}B'\narrivals = 'all_at_once'\nflows = 1\nsenders = '0'\nreceivers = '1'\n",
         200_000 * u64::from(bytes),
     );
-    let read = scenario::read(&text, "bench", &[]);
-    let scenario: Scenario = read.map_err(|error| Problem::new(error.key, error.message))?;
+    let scenario = scenario_of(&text)?;
     let token = Token::new(&format!("of a bench by process {:016}", std::process::id()))?;
     let member = Membership { token: &token, build: "bench" };
     let result = std::thread::scope(|scope| {

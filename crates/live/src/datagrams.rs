@@ -254,10 +254,14 @@ fn admit<'d>(
     Ok(frame)
 }
 
+/// Whether a packet is from an attached host.
+pub(crate) fn is_outside(plan: &Plan, packet: &Packet) -> bool {
+    plan.outside == Some(packet.transport) && !packet.has(flags::LINK_FRAME)
+}
+
 /// Whether the packet's destination is an attached host, if the packet is from one: those send to each other alone.
 pub(crate) fn is_attached_if_outside(plan: &Plan, packet: &Packet) -> bool {
-    let outside = plan.outside == Some(packet.transport) && !packet.has(flags::LINK_FRAME);
-    !outside || plan.attached.contains_key(&packet.dst)
+    !is_outside(plan, packet) || plan.attached.contains_key(&packet.dst)
 }
 
 #[cfg(test)]

@@ -27,7 +27,7 @@ use crate::board::Board;
 use crate::capture::Captures;
 use crate::clock::Clock;
 use crate::content::{self, Inbox};
-use crate::datagrams::{Count, Datagrams, Read, Sent, codec, is_attached_if_outside};
+use crate::datagrams::{Count, Datagrams, Read, Sent, codec, is_attached_if_outside, is_outside};
 use crate::frame::{Frame, Refusal};
 use crate::maze::Counter;
 use crate::pages::{Page, Pages};
@@ -455,7 +455,7 @@ impl<'a> Wires<'a> {
     fn has_content(&self, packet: &Packet) -> bool {
         match self.offset_of_content(packet) {
             Some(offset) => self.datagrams.is_some() || self.is_carried(packet.flow, offset),
-            None => self.plan.outside == Some(packet.transport) && !packet.has(flags::LINK_FRAME),
+            None => is_outside(self.plan, packet),
         }
     }
 

@@ -281,9 +281,7 @@ impl<'a, P: Probe> Worker<'a, P> {
             }
         }
         let datagrams = self.driver.links.carrier.datagrams.is_some();
-        if datagrams {
-            Datagrams::read_ready(&mut self.driver.links, std::time::Duration::ZERO);
-        }
+        Datagrams::read_ready(&mut self.driver.links, std::time::Duration::ZERO);
         if self.wait == Wait::Sleep && self.idle > SPINS {
             // Neither other workers nor datagrams wake who waits for devices and programs.
             let most = if alone && !datagrams { SLEEP_MAX } else { LOOK };

@@ -14,7 +14,7 @@ use rustix::net::sockopt::set_socket_recv_buffer_size;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use crate::processes::command;
-use crate::run::{assert_if_in_time, column, finding, read};
+use crate::run::{Watch, assert_if_in_time, column, finding, live_while, read};
 
 /// Namespaces, deleted when this goes.
 pub(crate) struct Namespaces(pub Vec<String>);
@@ -75,29 +75,8 @@ fn live_with(text: &str, sets: &[(String, String)], programs: impl FnOnce() + Se
 fn live_in(processes: usize, text: &str, sets: &[(String, String)], programs: impl FnOnce() + Send) -> RunResult {
     let sets: Vec<(&str, &str)> = sets.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
     let scenario = read(text, &sets);
-    let over = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        let mut programs = Some(programs);
-        let mut running = None;
-        run_processes(&scenario, processes, command, |_| {
-            // The first look is when the network lives.
-            if let Some(programs) = programs.take() {
-                let over = &over;
-                running = Some(scope.spawn(move || {
-                    struct Says<'a>(&'a AtomicBool);
-                    impl Drop for Says<'_> {
-                        fn drop(&mut self) {
-                            self.0.store(true, Ordering::SeqCst);
-                        }
-                    }
-                    let _says = Says(over);
-                    programs();
-                }));
-            }
-            over.load(Ordering::SeqCst)
-        })
-        .expect("it can be run")
-    })
+    let live = |watch: Watch<'_>| run_processes(&scenario, processes, command, watch);
+    live_while(programs, live).expect("it can be run")
 }
 
 const TWO: &str = r#"

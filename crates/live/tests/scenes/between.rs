@@ -3,7 +3,6 @@
 
 use std::path::Path;
 use std::process::Command;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use clearway_live::RunResult;
@@ -11,7 +10,7 @@ use clearway_live::maze::{MazeError, Remote, Socket, serve_processes};
 
 use crate::joined::{content, path_of};
 use crate::processes::command;
-use crate::run::{column, finding, read, sound};
+use crate::run::{Watch, column, finding, live_while, read, sound};
 
 /// Longer than any machine takes.
 const LIMIT: Option<Duration> = Some(Duration::from_secs(60));
@@ -37,26 +36,8 @@ fn live_between(
     programs: impl FnOnce(&Path) + Send,
 ) -> RunResult {
     let path = path_of(test);
-    let over = AtomicBool::new(false);
-    let result = std::thread::scope(|scope| {
-        let (over, path) = (&over, &path);
-        let mut programs = Some(programs);
-        serve_processes(&read(RACKS, sets), path, processes, command, |_| {
-            if let Some(programs) = programs.take() {
-                scope.spawn(move || {
-                    struct Says<'a>(&'a AtomicBool);
-                    impl Drop for Says<'_> {
-                        fn drop(&mut self) {
-                            self.0.store(true, Ordering::SeqCst);
-                        }
-                    }
-                    let _says = Says(over);
-                    programs(path);
-                });
-            }
-            over.load(Ordering::SeqCst)
-        })
-    });
+    let live = |watch: Watch<'_>| serve_processes(&read(RACKS, sets), &path, processes, command, watch);
+    let result = live_while(|| programs(&path), live);
     assert!(!path.exists(), "the socket is removed");
     result.unwrap_or_else(|problem| panic!("{problem}"))
 }

@@ -5,7 +5,6 @@ use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use clearway_live::RunResult;
@@ -14,7 +13,7 @@ use clearway_live::maze::{Address, MazeError, Remote, serve};
 use run::Data;
 use units::{HostId, Time, mix};
 
-use crate::run::{column, finding, read, sound};
+use crate::run::{Watch, column, finding, live_while, read, sound};
 
 /// Longer than any machine takes.
 const LIMIT: Option<Duration> = Some(Duration::from_secs(60));
@@ -46,26 +45,7 @@ pub(crate) fn path_of(test: &str) -> PathBuf {
 /// Lets a scenario live while `programs` join it.
 fn live_with(test: &str, sets: &[(&str, &str)], programs: impl FnOnce(&Path) + Send) -> RunResult {
     let path = path_of(test);
-    let over = AtomicBool::new(false);
-    let result = std::thread::scope(|scope| {
-        let (over, path) = (&over, &path);
-        let mut programs = Some(programs);
-        serve(&read(RACKS, sets), path, |_| {
-            if let Some(programs) = programs.take() {
-                scope.spawn(move || {
-                    struct Says<'a>(&'a AtomicBool);
-                    impl Drop for Says<'_> {
-                        fn drop(&mut self) {
-                            self.0.store(true, Ordering::SeqCst);
-                        }
-                    }
-                    let _says = Says(over);
-                    programs(path);
-                });
-            }
-            over.load(Ordering::SeqCst)
-        })
-    });
+    let result = live_while(|| programs(&path), |watch: Watch<'_>| serve(&read(RACKS, sets), &path, watch));
     let result = result.unwrap_or_else(|problem| panic!("{problem}"));
     assert!(!path.exists(), "the socket is removed");
     sound(&result);

@@ -8,7 +8,7 @@ use std::time::Duration;
 use catalogue::Transport;
 use clearway_live::frame::{Codec, Frame, Refusal};
 use clearway_live::{RunResult, run, run_at, run_processes};
-use run::{Data, Journey, Plan, Table};
+use run::{Data, Journey, Plan, Progress, Table};
 use scenario::Scenario;
 use units::{HostId, LinkId, Time};
 
@@ -33,6 +33,34 @@ pattern = "permutation"
 pub(crate) fn read(text: &str, sets: &[(&str, &str)]) -> Scenario {
     let sets: Vec<(String, String)> = sets.iter().map(|&(key, value)| (key.to_owned(), value.to_owned())).collect();
     scenario::read(text, "test", &sets).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// What is asked now and then whether a run is to stop.
+pub(crate) type Watch<'a> = &'a mut dyn FnMut(Progress) -> bool;
+
+/// Lets a network live while `programs` run in a thread of their own. They begin when it lives, and it is stopped when
+/// they are done, or have failed.
+pub(crate) fn live_while<R>(programs: impl FnOnce() + Send, live: impl FnOnce(Watch<'_>) -> R) -> R {
+    struct Says<'a>(&'a AtomicBool);
+    impl Drop for Says<'_> {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::SeqCst);
+        }
+    }
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let (over, mut programs) = (&over, Some(programs));
+        live(&mut |_| {
+            // The first look is when the network lives.
+            if let Some(programs) = programs.take() {
+                scope.spawn(move || {
+                    let _says = Says(over);
+                    programs();
+                });
+            }
+            over.load(Ordering::SeqCst)
+        })
+    })
 }
 
 pub(crate) fn column<'a>(tables: &'a [Table], table: &str, name: &str) -> &'a [u64] {
