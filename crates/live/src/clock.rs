@@ -54,8 +54,11 @@ pub(crate) struct Clock {
     stood_ns: AtomicU64,
 }
 
+/// When a run began that has not begun: so far in the future that its time is zero.
+const NEVER: u64 = u64::MAX / 2;
+
 enum Source {
-    /// The machine's clock, and when the run began by it, in nanoseconds.
+    /// The machine's clock, and when the run began by it, in nanoseconds; [`NEVER`] before that.
     Machine { made: Instant, began_ns: AtomicU64 },
     /// A clock that jumps to the next event, so that a run is the same every time. In picoseconds.
     #[cfg_attr(not(test), expect(dead_code, reason = "tests alone run by it"))]
@@ -67,7 +70,7 @@ impl Clock {
     /// in one worker takes to reach another.
     #[expect(clippy::disallowed_methods, reason = "this is the one place of the project that reads the real clock")]
     pub fn new(dilation: u32, lookahead: Duration) -> Clock {
-        let source = Source::Machine { made: Instant::now(), began_ns: AtomicU64::new(0) };
+        let source = Source::Machine { made: Instant::now(), began_ns: AtomicU64::new(NEVER) };
         Clock::of(source, dilation, lookahead)
     }
 
@@ -104,7 +107,7 @@ impl Clock {
         self.start_at(began);
     }
 
-    /// Now, in the network's time.
+    /// Now, in the network's time; zero before the run has begun.
     #[inline]
     pub fn now(&self) -> Time {
         match &self.source {

@@ -17,6 +17,8 @@ fn quantiles_are_those_of_what_was_noted() {
 #[test]
 fn a_dilated_clock_is_slow_and_one_that_is_too_late_is_set_back() {
     let (real, slow) = (Clock::new(1, Duration::ZERO), Clock::new(1_000, Duration::ZERO));
+    std::thread::sleep(std::time::Duration::from_millis(1));
+    assert_eq!((real.now(), real.machine()), (Time::ZERO, std::time::Duration::ZERO), "it has not begun");
     real.start();
     slow.start();
     std::thread::sleep(std::time::Duration::from_millis(30));

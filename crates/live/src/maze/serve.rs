@@ -27,7 +27,7 @@ use ::run::{Column, Data, Progress, Table};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::Mode;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, bind, listen, socket};
-use scenario::{LiveLinks, Scenario};
+use scenario::Scenario;
 use units::{HostId, Problem, Time};
 
 use super::exchange::Exchange;
@@ -174,10 +174,6 @@ fn serve_with(
     path: &Path,
     run: impl FnOnce(&Scenario, Opened<'_>) -> Result<RunResult, Problem>,
 ) -> Result<RunResult, Problem> {
-    if scenario.live.links == LiveLinks::Datagrams {
-        let message = "programs' messages need links = \"memory\", the default";
-        return Err(Problem::new("live.links", message));
-    }
     let scenario = with_class(scenario);
     let mut server = None;
     let mut opened = |exchange: &Arc<Exchange>| {

@@ -62,8 +62,9 @@ fn ends(result: &RunResult) -> Vec<&str> {
 
 #[test]
 fn two_programs_talk_over_a_maze_of_a_third() {
-    for transport in ["dcpim", "dctcp"] {
-        let result = live_with(transport, &[("live.sockets.rpc.transport", transport)], |path| {
+    for (transport, links) in [("dcpim", "memory"), ("dctcp", "memory"), ("dctcp", "datagrams")] {
+        let sets = [("live.sockets.rpc.transport", transport), ("live.links", links)];
+        let result = live_with(transport, &sets, |path| {
             let mode = std::fs::metadata(path).expect("it is there").permissions().mode();
             assert_eq!(mode & 0o777, 0o600);
             let (one, other) = (Remote::connect(path).unwrap(), Remote::connect(path).unwrap());

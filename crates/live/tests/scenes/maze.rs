@@ -91,6 +91,27 @@ fn messages_are_whole_and_unchanged_over_every_transport() {
     }
 }
 
+/// A message starts when its program has sent it, or later, even while the host's worker has much else to do.
+#[test]
+fn no_message_starts_before_it_is_sent() {
+    let traffic = "[[traffic]]\nname = 'load'\nsizes.constant = '20KB'\narrivals.poisson.load = 0.5\n";
+    let maze = start(&format!("{LOSSY}{traffic}duration = '1s'\n"), &[("transport", "dctcp"), ("failure", "[]")]);
+    let (one, other) = (maze.socket("host1", None).unwrap(), maze.socket("host6", None).unwrap());
+    let mut sent = Vec::new();
+    for _ in 0..300 {
+        let before = maze.now().unwrap();
+        sent.push((before, one.send(other.address(), None, b"now").unwrap()));
+        std::thread::yield_now();
+    }
+    let started: Vec<_> = sent.into_iter().map(|(before, sent)| (before, sent.wait(LIMIT).unwrap().started)).collect();
+    let result = maze.close(Duration::ZERO).unwrap();
+    // The clock may have been set back where the machine was busy.
+    let stood = units::Duration::from_ps(result.info.lost_ps);
+    for (before, started) in started {
+        assert!(started + stood >= before, "{before:?} {started:?} {stood:?}");
+    }
+}
+
 /// Beside the scenario's own traffic, in classes over different transports, between workers.
 #[test]
 fn classes_have_their_transports_and_traffic_goes_on() {
