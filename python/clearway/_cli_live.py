@@ -121,8 +121,6 @@ def live(
         )
     if bench == (scenario is not None):
         raise typer.BadParameter("give a scenario, or --bench, which needs none", param_hint="SCENARIO.toml")
-    if sockets is not None and machines > 1:
-        raise typer.BadParameter("programs join a run of one machine: leave one out", param_hint="--sockets")
     if scenario is None:
         from clearway._live_bench import bench as measure
 

@@ -366,6 +366,7 @@ def live_machines(
     token: str,
     tell: Callable[[str], object],
     progress: _Progress | None = None,
+    sockets: str | PathLike[str] | None = None,
 ) -> _Run: ...
 def live_join(
     address: str, token: str, tell: Callable[[str], object], scenario: Scenario | None = None

@@ -151,7 +151,7 @@ def live(
     the environment variable CLEARWAY_TOKEN). `tell` is called with messages about what happens until then.
 
     With `sockets`, other programs send messages over the network while the run lasts: they join it by the Unix socket
-    at that path, with `cw.Maze.connect`.
+    at that path, with `cw.Maze.connect`. On several machines they join at the first.
     """
     if processes < 1:
         raise ValueError(f"processes: {processes} is not at least 1")
@@ -161,16 +161,16 @@ def live(
         raise ValueError('machines and listen go together: machines=2, listen="0.0.0.0:7770"')
     if machines > 1 and processes > 1:
         raise ValueError("on several machines each is one process: set live.workers for more threads")
-    if sockets is not None and machines > 1:
-        raise ValueError("programs join a run of one machine: leave out machines, or sockets")
     scenario = scenario_of(scenario)
     label = name if name is not None else f"{scenario.name}, live"
     core = _outside.native(scenario._core, "live runs")
-    if sockets is not None:
-        return _run(label, progress, lambda listen: _core.live_sockets(core, sockets, listen, processes, PART))
     if listen is not None:
         at, secret = listen, the_token(token)
-        return _run(label, progress, lambda listen: _core.live_machines(core, machines, at, secret, tell, listen))
+        return _run(
+            label, progress, lambda listen: _core.live_machines(core, machines, at, secret, tell, listen, sockets)
+        )
+    if sockets is not None:
+        return _run(label, progress, lambda listen: _core.live_sockets(core, sockets, listen, processes, PART))
     return _run(label, progress, lambda listen: _core.live(core, listen, processes, PART))
 
 

@@ -110,9 +110,27 @@ def test_harmonys_calls_go_over_a_joined_rack(tmp_path: Path) -> None:
         server.close()
 
 
-def test_programs_join_a_rack_in_two_processes(tmp_path: Path) -> None:
+@contextmanager
+def machines(folder: Path) -> Iterator[Path]:
+    """A rack on two machines, which are two programs here."""
+    with sockets.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        at = f"127.0.0.1:{free.getsockname()[1]}"
+    token = folder / "token"
+    token.write_text("a token of these tests")
+    command = [*PROGRAM, "live", "--join", at, "--token-file", str(token)]
+    other = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    with rack(folder, "--machines", "2", "--listen", at, "--token-file", str(token), ends=True) as path:
+        yield path
+    out, err = other.communicate(timeout=LIMIT)
+    assert other.returncode == 0, err
+    assert "machine 1 of 0 to 1" in out
+
+
+@pytest.mark.parametrize("several", ["processes", "machines"])
+def test_programs_join_a_rack_in_two_parts(several: str, tmp_path: Path) -> None:
     with (
-        rack(tmp_path, "--processes", "2", ends=True) as path,
+        machines(tmp_path) if several == "machines" else rack(tmp_path, "--processes", "2", ends=True) as path,
         cw.Maze.connect(path) as maze,
         maze.socket("host0", 7) as client,
         maze.socket("host7", 80) as server,
@@ -124,8 +142,7 @@ def test_programs_join_a_rack_in_two_processes(tmp_path: Path) -> None:
             delivery = sent.wait(LIMIT)
             assert delivery.started_ps < delivery.delivered_ps
     result = clients(tmp_path)
-    assert result.info["processes"] == 2
-    assert result.info["flows_completed"] == 2
+    assert (result.info[several], result.info["flows_completed"]) == (2, 2)
     assert result.clients.to_pandas().sent_messages.tolist() == [2]
 
 
@@ -150,8 +167,10 @@ def test_what_can_not_be_joined_says_so(tmp_path: Path) -> None:
     assert there.read_text() == "mine"
     with pytest.raises(cw.ScenarioError, match="too long for a socket"):
         cw.live(cw.Scenario.from_toml(RACKS), sockets=tmp_path / ("s" * 200))
-    with pytest.raises(ValueError, match="one machine"):
-        cw.live(cw.Scenario.from_toml(RACKS), sockets=there, machines=2, listen="127.0.0.1:0")
+    # Before it waits for other machines.
+    with pytest.raises(cw.ScenarioError, match="no such folder"):
+        path = tmp_path / "none" / "s"
+        cw.live(cw.Scenario.from_toml(RACKS), sockets=path, machines=2, listen="127.0.0.1:0", token="of these tests, a")
 
 
 def test_garbage_is_counted(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ pub mod content;
 mod datagrams;
 pub mod frame;
 pub mod machines;
+mod mail;
 pub mod maze;
 mod network;
 mod outside;

@@ -36,6 +36,7 @@ mod trunk;
 
 pub use courier::read_any;
 pub use first::run_machines;
+pub(crate) use first::run_open;
 pub use other::{Joined, join};
 pub use token::Token;
 

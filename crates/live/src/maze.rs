@@ -14,21 +14,15 @@
 //! programs send, and such a run has no digest.
 
 mod alarms;
-#[cfg(target_os = "linux")]
 mod branch;
-#[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only on Linux runs have other processes"))]
 mod branches;
 mod counter;
-#[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only on Linux runs have other processes"))]
 mod desk;
-#[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only on Linux runs have other processes"))]
 mod exchange;
 mod mailbox;
-#[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only on Linux runs have other processes"))]
 pub(crate) mod notes;
 mod remote;
 mod serve;
-#[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only on Linux runs have other processes"))]
 mod ticket;
 pub mod wire;
 
@@ -45,16 +39,15 @@ use crate::RunResult;
 use mailbox::Mailbox;
 use ticket::{Arrived, Ends, Ticket};
 
-#[cfg(target_os = "linux")]
 pub(crate) use branch::Branch;
-#[cfg(target_os = "linux")]
 pub(crate) use branches::Outbox;
 pub(crate) use counter::Counter;
 pub(crate) use desk::Desk;
 pub(crate) use exchange::Exchange;
+pub(crate) use mailbox::lock;
 pub use notes::is_note;
 pub use remote::Remote;
-pub use serve::{serve, serve_processes};
+pub use serve::{serve, serve_machines, serve_processes};
 
 /// The class of messages in a scenario without `live.sockets`.
 const CLASS: &str = "socket";

@@ -14,9 +14,7 @@ use crate::board::{Board, Ended};
 use crate::capture::Captures;
 use crate::clock::{Clock, Lateness, Punctual};
 use crate::datagrams::{Datagrams, Read, Sent};
-#[cfg(target_os = "linux")]
-use crate::maze::Branch;
-use crate::maze::Exchange;
+use crate::maze::{Branch, Exchange};
 use crate::outside::{Outside, Share};
 use crate::results::Noted;
 use crate::shared::Lines;
@@ -80,14 +78,14 @@ impl Network {
         Network { board, cut, clock, sockets: None, far, outside }
     }
 
-    /// The exchange of messages between programs and workers. The calling thread will watch the workers.
-    pub fn exchange(&self, plan: &Plan) -> Arc<Exchange> {
-        let processes = (self.board.processes(), |worker| self.board.process_of(worker));
+    /// The exchange of messages between programs and workers. The calling thread will watch the workers. `what` the
+    /// run has several of: "process" or "machine".
+    pub fn exchange(&self, plan: &Plan, what: &'static str) -> Arc<Exchange> {
+        let processes = (what, self.board.processes(), |worker| self.board.process_of(worker));
         Arc::new(Exchange::new(plan, self.clock.clone(), self.cut.parts(), |node| self.cut.part_of(node), processes))
     }
 
     /// The part of the exchange that another process has.
-    #[cfg(target_os = "linux")]
     pub fn branch(&self, plan: &Plan) -> Arc<Branch> {
         Arc::new(Branch::new(plan, &self.cut, self.board.own()))
     }

@@ -9,16 +9,14 @@
 //! worker treats the links to them as failed and routes around them. When the run is over, each process sends its
 //! nodes' results ([`driver::Summary`]), and the first one makes tables of them.
 //!
-//! Where programs send messages, there is a second stream to each process for these (`mail.rs`), and the first process
-//! has the exchange ([`maze`](crate::maze)).
+//! Where programs send messages, there is a second stream to each process for these ([`mail`](crate::mail)), and the
+//! first process has the exchange ([`maze`](crate::maze)).
 //!
 //! Absent on purpose: a remedy for a process that lives but makes no progress. It delays the others, since they wait
 //! for what it may send. If the run is interrupted, the results are written without it.
 
 #[cfg(target_os = "linux")]
 mod first;
-#[cfg(target_os = "linux")]
-mod mail;
 #[cfg(target_os = "linux")]
 mod other;
 #[cfg(target_os = "linux")]

@@ -158,7 +158,7 @@ pub(crate) fn run_open(
     mut watch: impl FnMut(&Exchange, Progress) -> bool,
 ) -> Result<RunResult, Problem> {
     let (plan, mut network) = prepare(scenario, true)?;
-    let exchange = network.exchange(&plan);
+    let exchange = network.exchange(&plan, "process");
     opened(&exchange)?;
     let _end = End(&exchange);
     let probes = network.probes(&plan);

@@ -1,5 +1,7 @@
 //! Live runs on several machines.
 
+use std::path::PathBuf;
+
 use live::machines::{Joined, Membership, News, Token};
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
@@ -16,9 +18,11 @@ const BUILD: &str = concat!("version ", env!("CARGO_PKG_VERSION"), ", commit ", 
 type Part = (usize, usize, usize, u64);
 
 /// Runs a scenario in real time on several machines, of which this is the first: it waits at `listen` until the others
-/// have joined. `tell` is called with what happens until then.
+/// have joined. `tell` is called with what happens until then. With `sockets`, programs send messages over it that
+/// connect to a socket at that path.
 #[pyfunction]
-#[pyo3(signature = (scenario, machines, listen, token, tell, progress=None))]
+#[pyo3(signature = (scenario, machines, listen, token, tell, progress=None, sockets=None))]
+#[expect(clippy::too_many_arguments, reason = "the arguments of a function of Python")]
 pub(crate) fn live_machines<'py>(
     py: Python<'py>,
     scenario: &Scenario,
@@ -27,10 +31,16 @@ pub(crate) fn live_machines<'py>(
     token: &str,
     tell: Py<PyAny>,
     progress: Option<Py<PyAny>>,
+    sockets: Option<PathBuf>,
 ) -> PyResult<Run<'py>> {
     let run = |watch: &mut dyn FnMut(::run::Progress) -> bool| {
         let member = Membership { token: &Token::new(token)?, build: BUILD };
-        live::run_machines(&scenario.read, machines, listen, &member, teller(tell), watch)
+        match &sockets {
+            Some(path) => {
+                live::maze::serve_machines(&scenario.read, path, machines, listen, &member, teller(tell), watch)
+            }
+            None => live::run_machines(&scenario.read, machines, listen, &member, teller(tell), watch),
+        }
     };
     let result = watched(py, scenario, progress, run)?;
     give(py, &result.info, result.scenario_toml, result.tables)

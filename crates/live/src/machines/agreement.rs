@@ -32,6 +32,8 @@ pub(crate) struct Intro {
 pub(crate) struct Setup {
     pub machine: u32,
     pub machines: u32,
+    /// Whether programs send messages.
+    pub programs: bool,
     pub scenario: String,
 }
 
@@ -50,17 +52,17 @@ pub(crate) fn build(build: &str) -> String {
 }
 
 /// Says what is expected.
-pub(crate) fn say(control: &mut Control, words: &[u8]) -> io::Result<()> {
+pub(crate) fn say(control: &Control, words: &[u8]) -> io::Result<()> {
     control.send(&[&[1], words].concat())
 }
 
 /// Says why it can't go on, if the other still hears it.
-pub(crate) fn refuse(control: &mut Control, why: &str) {
+pub(crate) fn refuse(control: &Control, why: &str) {
     let _ = control.send(&[&[0], why.as_bytes()].concat());
 }
 
 /// Hears what is expected.
-pub(crate) fn hear(control: &mut Control) -> io::Result<Vec<u8>> {
+pub(crate) fn hear(control: &Control) -> io::Result<Vec<u8>> {
     let mut words = control.receive()?;
     match words.first() {
         Some(1) => Ok(words.split_off(1)),
@@ -127,13 +129,15 @@ impl Setup {
         let mut to = Writer::new(&mut words);
         to.u32(self.machine);
         to.u32(self.machines);
+        to.u8(self.programs.into());
         put_text(&mut to, &self.scenario);
         words
     }
 
     pub fn parse(words: &[u8]) -> Result<Setup, Malformed> {
         let mut from = Reader::new(words, "words of the first machine");
-        let setup = Setup { machine: from.u32()?, machines: from.u32()?, scenario: text(&mut from)? };
+        let (machine, machines, programs) = (from.u32()?, from.u32()?, from.u8()? != 0);
+        let setup = Setup { machine, machines, programs, scenario: text(&mut from)? };
         let possible = 0 < setup.machine && setup.machine < setup.machines && setup.machines <= 64;
         if possible { ended(&from, setup) } else { Err(Malformed { what: "number of machines" }) }
     }

@@ -38,7 +38,7 @@ impl Offset {
 }
 
 /// Measures another machine's clock; it [answers](answer).
-pub(crate) fn measure(control: &mut Control, rounds: u32) -> io::Result<Offset> {
+pub(crate) fn measure(control: &Control, rounds: u32) -> io::Result<Offset> {
     let mut best: Option<Offset> = None;
     for _ in 0..rounds {
         let before = instant_ns();
@@ -55,7 +55,7 @@ pub(crate) fn measure(control: &mut Control, rounds: u32) -> io::Result<Offset> 
 }
 
 /// Says what this machine's clock shows as often as it is asked. Gives what is said then.
-pub(crate) fn answer(control: &mut Control) -> io::Result<Vec<u8>> {
+pub(crate) fn answer(control: &Control) -> io::Result<Vec<u8>> {
     loop {
         let words = hear(control)?;
         if !words.is_empty() {

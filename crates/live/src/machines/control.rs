@@ -5,17 +5,24 @@
 //! greeting is long.
 
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::TcpStream;
+use std::net::{Shutdown, TcpStream};
+use std::sync::{Arc, Mutex};
 use std::time::Duration as Span;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, recv};
 
 use super::token::{Key, TAG_BYTES, Token, nonce};
+use crate::mail::{Connection, Over};
+use crate::maze::lock;
+use crate::maze::notes::NOTE_BYTES_MAX;
+use crate::maze::wire::LENGTH_BYTES;
 
 /// What every connection begins with, on both sides.
 const MAGIC: [u8; 8] = *b"CLWYLIVE";
 /// The version of what is said there.
-pub(crate) const VERSION: u8 = 1;
+pub(crate) const VERSION: u8 = 2;
 
 /// What the listening side says first, and what the other answers.
 const GREETING_BYTES: usize = 8 + 1 + 32;
@@ -23,6 +30,9 @@ const ANSWER_BYTES: usize = GREETING_BYTES + TAG_BYTES;
 
 /// What the listening side says to that.
 const VERDICT_BYTES: usize = 1 + TAG_BYTES;
+
+/// How often whoever waits for a note looks whether the other is gone.
+const LOOK: Span = Span::from_millis(50);
 
 /// The longest message: the words of a machine on a very long run.
 const MESSAGE_BYTES_MAX: u64 = 16 << 30;
@@ -40,13 +50,17 @@ pub(crate) enum Denial {
     Silence,
 }
 
-/// A connection to another machine that has the token.
+/// A connection to another machine that has the token. One thread may send while another one receives.
 pub(crate) struct Control {
     stream: TcpStream,
-    to: Key,
-    from: Key,
-    sent: u64,
-    received: u64,
+    to: Mutex<Way>,
+    from: Mutex<Way>,
+}
+
+/// One direction: the key of its tags, and how many messages went there.
+struct Way {
+    key: Key,
+    messages: u64,
 }
 
 /// Somebody who has come to the listening side and not shown the token yet.
@@ -131,7 +145,8 @@ impl Control {
         let of = |purpose: &str| token.key(purpose, &[&nonces[0], &nonces[1]]);
         let [joins, listens_to] = [of("said to who joins"), of("said to who listens")];
         let (to, from) = if listens { (joins, listens_to) } else { (listens_to, joins) };
-        Control { stream, to, from, sent: 0, received: 0 }
+        let [to, from] = [to, from].map(|key| Mutex::new(Way { key, messages: 0 }));
+        Control { stream, to, from }
     }
 
     /// Joins at the other end of a connection.
@@ -167,40 +182,47 @@ impl Control {
     }
 
     /// Says something.
-    pub fn send(&mut self, message: &[u8]) -> io::Result<()> {
+    pub fn send(&self, message: &[u8]) -> io::Result<()> {
+        let mut to = lock(&self.to);
         let length = (message.len() as u64).to_be_bytes();
-        let head_tag = self.to.tag(&head(self.sent, &length, b"length"));
-        let tag = self.to.tag(&head(self.sent, &length, message));
-        self.sent += 1;
-        self.stream.write_all(&[&length[..], &head_tag, &tag].concat())?;
-        self.stream.write_all(message)
+        let head_tag = to.key.tag(&head(to.messages, &length, b"length"));
+        let tag = to.key.tag(&head(to.messages, &length, message));
+        to.messages += 1;
+        (&self.stream).write_all(&[&length[..], &head_tag, &tag].concat())?;
+        (&self.stream).write_all(message)
     }
 
     /// Hears what the other says next.
-    pub fn receive(&mut self) -> io::Result<Vec<u8>> {
+    pub fn receive(&self) -> io::Result<Vec<u8>> {
+        self.receive_up_to(MESSAGE_BYTES_MAX)
+    }
+
+    /// The same, of a message that has at most so many bytes.
+    pub fn receive_up_to(&self, most: u64) -> io::Result<Vec<u8>> {
+        let mut from = lock(&self.from);
         let mut front = [0; 8 + 2 * TAG_BYTES];
-        self.stream.read_exact(&mut front)?;
+        (&self.stream).read_exact(&mut front)?;
         let (length, tags) = front.split_at(8);
         let (head_tag, tag) = tags.split_at(TAG_BYTES);
         let wrong = || io::Error::new(ErrorKind::InvalidData, "a message that is not the other machine's");
         let right = |key: &Key, bytes: &[u8], tag: &[u8]| tag.first_chunk().is_some_and(|tag| key.is_right(bytes, tag));
         // Nothing is waited for, or kept, of a length that the other has not said.
-        if !right(&self.from, &head(self.received, length, b"length"), head_tag) {
+        if !right(&from.key, &head(from.messages, length, b"length"), head_tag) {
             return Err(wrong());
         }
         let length = u64::from_be_bytes(length.try_into().map_err(|_| wrong())?);
-        if length > MESSAGE_BYTES_MAX {
+        if length > most {
             return Err(wrong());
         }
         let mut message = Vec::new();
-        (&mut self.stream).take(length).read_to_end(&mut message)?;
+        (&self.stream).take(length).read_to_end(&mut message)?;
         if message.len() as u64 != length {
             return Err(ErrorKind::UnexpectedEof.into());
         }
-        if !right(&self.from, &head(self.received, &length.to_be_bytes(), &message), tag) {
+        if !right(&from.key, &head(from.messages, &length.to_be_bytes(), &message), tag) {
             return Err(wrong());
         }
-        self.received += 1;
+        from.messages += 1;
         Ok(message)
     }
 
@@ -210,15 +232,41 @@ impl Control {
         let span = Timespec { tv_sec: span.as_secs() as i64, tv_nsec: span.subsec_nanos().into() };
         match poll(&mut polled, Some(&span)) {
             Ok(_) => Ok(!polled[0].revents().is_empty()),
-            Err(rustix::io::Errno::INTR) => Ok(false),
+            Err(Errno::INTR) => Ok(false),
             Err(error) => Err(error.into()),
         }
     }
 
-    /// Whether the other is gone.
+    /// Whether the other is gone, and all that it said has been read. It does not wait, also where another thread reads.
     pub fn is_gone(&self) -> bool {
-        // Words that have not been read are there before the end is.
-        self.has_some(Span::ZERO).unwrap_or(true) && !self.stream.peek(&mut [0]).is_ok_and(|bytes| bytes > 0)
+        match recv(&self.stream, &mut [0; 1][..], RecvFlags::PEEK | RecvFlags::DONTWAIT) {
+            Ok((_, bytes)) => bytes == 0,
+            Err(error) => !matches!(error, Errno::WOULDBLOCK | Errno::INTR),
+        }
+    }
+
+    /// The connection as one for notes of programs' messages. Each note is a message of its own, without its length,
+    /// and an empty message is behind the last one: after that the connection is for other words again.
+    pub fn notes(self: &Arc<Control>) -> Connection {
+        let (hears, says, shuts) = (self.clone(), self.clone(), self.clone());
+        Connection {
+            hear: Box::new(move |note| {
+                while !hears.has_some(LOOK).map_err(|_| Over::Closed)? {}
+                *note = hears.receive_up_to(NOTE_BYTES_MAX as u64).map_err(|error| match error.kind() {
+                    ErrorKind::InvalidData => Over::Wrong(error.to_string()),
+                    _ => Over::Closed,
+                })?;
+                if note.is_empty() { Err(Over::Closed) } else { Ok(hears.has_some(Span::ZERO).unwrap_or(false)) }
+            }),
+            say: Box::new(move |note| says.send(note.map_or(&[], |note| &note[LENGTH_BYTES..]))),
+            shut: Box::new(move || shuts.shut()),
+        }
+    }
+
+    /// Nothing is said or heard any more.
+    pub fn shut(&self) {
+        // If that can't be, it is shut.
+        let _ = self.stream.shutdown(Shutdown::Both);
     }
 }
 

@@ -1,8 +1,9 @@
 //! The machine that others join, and that writes the result.
 
-use std::cell::RefCell;
+use std::cell::OnceCell;
 use std::io;
 use std::net::{SocketAddr, TcpListener, UdpSocket};
+use std::sync::Arc;
 use std::time::Duration as Span;
 
 use ::run::{Column, Data, Plan, Progress, Table};
@@ -23,9 +24,11 @@ use crate::RunResult;
 use crate::board::{Board, PROCESSES_MAX};
 use crate::clock::{Clock, instant_ns};
 use crate::frame::Refusal;
+use crate::mail::Mail;
+use crate::maze::Exchange;
 use crate::network::{self, Network, Outcome};
 use crate::outside::{Outside, Share};
-use crate::run::{conclude, goal_of, run_alone};
+use crate::run::{End, conclude, goal_of, run_alone};
 use crate::several::{self, Nodes};
 use crate::worker::Worker;
 
@@ -50,7 +53,7 @@ const KEY: &str = "live.machines";
 
 /// Another machine.
 struct Member {
-    control: RefCell<Control>,
+    control: Arc<Control>,
     /// Where its trunks end.
     address: SocketAddr,
     offset: Offset,
@@ -77,11 +80,37 @@ pub fn run_machines(
     machines: usize,
     listen: &str,
     member: &Membership<'_>,
+    tell: impl FnMut(News),
+    watch: impl FnMut(Progress) -> bool,
+) -> Result<RunResult, Problem> {
+    run_with([scenario; 2], machines, listen, member, None::<fn(&Arc<Exchange>) -> Result<(), Problem>>, tell, watch)
+}
+
+/// The same, where programs send messages. `opened` is told when they can. Of the two scenarios, the first is the one
+/// that was given, and which another machine may have been given too; the second has a class for messages.
+pub(crate) fn run_open(
+    scenarios: [&Scenario; 2],
+    machines: usize,
+    listen: &str,
+    member: &Membership<'_>,
+    opened: impl FnOnce(&Arc<Exchange>) -> Result<(), Problem>,
+    tell: impl FnMut(News),
+    watch: impl FnMut(Progress) -> bool,
+) -> Result<RunResult, Problem> {
+    run_with(scenarios, machines, listen, member, Some(opened), tell, watch)
+}
+
+fn run_with(
+    [given, scenario]: [&Scenario; 2],
+    machines: usize,
+    listen: &str,
+    member: &Membership<'_>,
+    opened: Option<impl FnOnce(&Arc<Exchange>) -> Result<(), Problem>>,
     mut tell: impl FnMut(News),
     mut watch: impl FnMut(Progress) -> bool,
 ) -> Result<RunResult, Problem> {
     let wrong = |error: String| Problem::new(KEY, error);
-    let plan = several::plan(scenario, true, false)?;
+    let plan = several::plan(scenario, true, opened.is_some())?;
     let cut = Cut::new(&plan, plan.scenario.live.workers as usize * machines);
     if !(2..=PROCESSES_MAX).contains(&machines) || cut.parts() < machines {
         let most = Cut::new(&plan, PROCESSES_MAX).parts();
@@ -103,28 +132,30 @@ pub fn run_machines(
     tell(News::Listening(at, machines - 1));
     let flows = plan.goal();
     let mut interrupted = || watch(Progress::by_flows(Time::ZERO, plan.horizon, 0, flows));
-    let text = scenario.to_toml();
-    let party = Party { machines, member, build: agreement::build(member.build), scenario: &text };
+    let party = Party { machines, member, build: agreement::build(member.build), scenario: &given.to_toml() };
     let mut members = party.gather(&listener, &mut tell, &mut interrupted).map_err(wrong)?;
     drop(listener);
-    let agreed = agree(&plan, &text, &mut members, at_udp.port());
-    let session = agreed.inspect_err(|why| part(&mut members, why)).map_err(wrong)?;
+    let agreed = agree(&plan, opened.is_some(), &mut members, at_udp.port());
+    let session = agreed.inspect_err(|why| part(&members, why)).map_err(wrong)?;
     let nodes = Nodes::new(&plan, &cut, machines);
     tell(News::Part(0, machines, nodes.count(0)));
     let first = First { plan: &plan, machines, token: member, session, members, nodes };
     let probes = outside.probes(&plan);
     let mut result = match probes().is_empty() {
-        true => first.run(cut, outside, socket, || (), &mut watch),
-        false => first.run(cut, outside, socket, probes, &mut watch),
+        true => first.run(cut, outside, socket, opened, || (), &mut watch),
+        false => first.run(cut, outside, socket, opened, probes, &mut watch),
     }
-    .map_err(|error| wrong(error.to_string()))?;
+    .map_err(|error| match error.downcast::<Problem>() {
+        Ok(problem) => problem,
+        Err(error) => wrong(error.to_string()),
+    })?;
     run_alone(&plan, &mut result, watch);
     Ok(result)
 }
 
 /// Tells all why it does not begin.
-fn part(members: &mut [Member], why: &str) {
-    members.iter_mut().for_each(|member| refuse(member.control.get_mut(), why));
+fn part(members: &[Member], why: &str) {
+    members.iter().for_each(|member| refuse(&member.control, why));
 }
 
 /// The machines that are to join.
@@ -156,7 +187,7 @@ impl Party<'_> {
                 let denied = match guest.listen() {
                     Ok(true) if members.len() + 1 < self.machines => match guest.judge(self.member.token) {
                         Ok(control) => {
-                            if let Some(member) = self.admit(control, from, &mut members)? {
+                            if let Some(member) = self.admit(control, from, &members)? {
                                 members.push(member);
                                 tell(News::Joined(from, self.machines - 1 - members.len()));
                             }
@@ -180,7 +211,7 @@ impl Party<'_> {
                 tell(News::Denied(from, denied.to_string()));
             }
             members.retain(|member| {
-                let stays = !member.control.borrow().is_gone();
+                let stays = !member.control.is_gone();
                 if !stays {
                     tell(News::Left(member.address));
                 }
@@ -188,7 +219,7 @@ impl Party<'_> {
             });
             if interrupted() {
                 let why = format!("interrupted while {} of {} machines had joined", members.len() + 1, self.machines);
-                part(&mut members, &why);
+                part(&members, &why);
                 return Err(why);
             }
             std::thread::sleep(WAIT);
@@ -197,9 +228,8 @@ impl Party<'_> {
     }
 
     /// Hears what a machine is that has the token. None if it has gone again.
-    fn admit(&self, control: Control, from: SocketAddr, members: &mut [Member]) -> Result<Option<Member>, String> {
-        let mut control = control;
-        let Ok(words) = control.set_patience(GUEST).and_then(|()| hear(&mut control)) else { return Ok(None) };
+    fn admit(&self, control: Control, from: SocketAddr, members: &[Member]) -> Result<Option<Member>, String> {
+        let Ok(words) = control.set_patience(GUEST).and_then(|()| hear(&control)) else { return Ok(None) };
         let checked = match Intro::parse(&words) {
             Ok(intro) => intro.check(&self.build, self.scenario).map(|()| intro.port),
             Err(error) => Err(error.to_string()),
@@ -208,10 +238,10 @@ impl Party<'_> {
             Ok(port) => {
                 let address = SocketAddr::new(from.ip(), port);
                 let offset = Offset { ahead_ns: 0, trip_ns: 0 };
-                Ok(Some(Member { control: control.into(), address, offset }))
+                Ok(Some(Member { control: Arc::new(control), address, offset }))
             }
             Err(why) => {
-                refuse(&mut control, &why);
+                refuse(&control, &why);
                 part(members, &why);
                 Err(format!("{from}: {why}"))
             }
@@ -220,32 +250,32 @@ impl Party<'_> {
 }
 
 /// All work the same out, clocks are measured, and everybody hears where the others are. Gives the run's session.
-fn agree(plan: &Plan, scenario: &str, members: &mut [Member], port: u16) -> Result<[u8; 32], String> {
+fn agree(plan: &Plan, programs: bool, members: &mut [Member], port: u16) -> Result<[u8; 32], String> {
     let named = |machine: usize, of: &Member, error: io::Error| {
         format!("machine {} at {}: {error}", machine + 1, of.address.ip())
     };
     let machines = members.len() as u32 + 1;
-    for (machine, member) in members.iter_mut().enumerate() {
-        let setup = Setup { machine: machine as u32 + 1, machines, scenario: scenario.to_owned() };
-        let control = member.control.get_mut();
+    for (machine, member) in members.iter().enumerate() {
+        let setup = Setup { machine: machine as u32 + 1, machines, programs, scenario: plan.scenario.to_toml() };
+        let control = &member.control;
         let told = control.set_patience(PATIENCE).and_then(|()| say(control, &setup.emit()));
         told.map_err(|error| named(machine, member, error))?;
     }
     let digest = agreement::digest(plan);
     for (machine, member) in members.iter_mut().enumerate() {
-        let theirs = hear(member.control.get_mut()).map_err(|error| named(machine, member, error))?;
+        let theirs = hear(&member.control).map_err(|error| named(machine, member, error))?;
         if theirs != digest {
             let why = "it has worked another network or other flows out of the same scenario: files that the scenario \
                        names differ";
             return Err(named(machine, member, io::Error::other(why)));
         }
-        let offset = measure(member.control.get_mut(), ROUNDS);
+        let offset = measure(&member.control, ROUNDS);
         member.offset = offset.map_err(|error| named(machine, member, error))?;
     }
     let session = nonce().map_err(|error| error.to_string())?;
     let go = Go { session, port, others: members.iter().map(|member| member.address).collect() };
-    for (machine, member) in members.iter_mut().enumerate() {
-        say(member.control.get_mut(), &go.emit()).map_err(|error| named(machine, member, error))?;
+    for (machine, member) in members.iter().enumerate() {
+        say(&member.control, &go.emit()).map_err(|error| named(machine, member, error))?;
     }
     Ok(session)
 }
@@ -265,14 +295,20 @@ impl First<'_> {
         cut: Cut,
         outside: Outside,
         socket: UdpSocket,
+        opened: Option<impl FnOnce(&Arc<Exchange>) -> Result<(), Problem>>,
         mut probe: impl FnMut() -> P,
         watch: impl FnMut(Progress) -> bool,
     ) -> io::Result<RunResult> {
         let plan = self.plan;
         let (ends, far) = Ends::new(plan, &cut, 0, self.machines);
         let mut network = Network::far(plan, cut, 0, outside, (ends.regions.clone(), far));
-        let goal = goal_of(plan, false);
+        let exchange = opened.is_some().then(|| network.exchange(plan, "machine"));
+        let _end = exchange.as_deref().map(End);
+        let goal = goal_of(plan, exchange.is_some());
         let mut workers = network.workers(plan, goal, &mut probe);
+        for (worker, exchange) in workers.iter_mut().zip(exchange.iter().cycle()) {
+            worker.open(exchange.clone());
+        }
         let Some((clock, board)) = workers.first().map(Worker::shared) else {
             return Err(io::Error::other("there is nothing to do"));
         };
@@ -286,47 +322,90 @@ impl First<'_> {
             let _ending = Ending(&status);
             scope.spawn(|| courier.live());
             let mut begun = Ok(());
-            let members = &self.members;
+            let mail = OnceCell::new();
             let start = || {
-                begun = self.begin(clock, &status, &addresses);
+                let open = |exchange| self.open(exchange, &mail, opened);
+                let both = self.begin(clock, &status, &addresses);
+                begun = both.and_then(|()| exchange.as_ref().map_or(Ok(()), open));
                 if begun.is_err() {
                     board.quit();
                 }
             };
-            let look = several::look(plan, clock, board, goal, |machine| is_gone(members, board, machine), watch);
-            network::drive(&mut workers, board, start, LOOK, look);
+            let mut ended_why = Vec::new();
+            let mut gone = |machine| {
+                let why = self.why_gone(board, mail.get(), machine);
+                if let Some((exchange, why)) = exchange.as_ref().zip(why.as_ref()) {
+                    exchange.lose_process(machine, why);
+                    // It may live, and what it said was wrong.
+                    self.members[machine - 1].control.shut();
+                    ended_why.push(format!("machine {machine}: {why}"));
+                }
+                why.is_some()
+            };
+            network::drive(&mut workers, board, start, LOOK, several::look(plan, clock, board, goal, &mut gone, watch));
             begun?;
             let machine = clock.machine();
             let bury = || {
-                for machine in (1..self.machines).filter(|machine| board.dead() >> machine & 1 == 0) {
-                    if is_gone(members, board, machine) {
-                        board.bury(machine);
-                    }
-                }
+                let alive: Vec<usize> = (1..self.machines).filter(|machine| board.dead() >> machine & 1 == 0).collect();
+                alive.into_iter().filter(|&machine| gone(machine)).for_each(|machine| board.bury(machine));
                 false
             };
             let missing = ends::drain(&mut workers, board, &status, ends::others(0, self.machines), bury);
-            self.end(clock, board, workers, missing, machine, &status, probe)
+            mail.into_inner().iter_mut().for_each(Mail::finish);
+            if let Some(exchange) = &exchange {
+                // From here on no message is sent: tables are made of all flows that there are.
+                exchange.end(exchange.why_over());
+            }
+            let mut result = self.end(clock, board, workers, missing, machine, &status, probe)?;
+            result.info.warnings.extend(ended_why);
+            Ok(result)
         })
+    }
+
+    /// Programs can send messages, of which the other machines hear from now on.
+    fn open(
+        &self,
+        exchange: &Arc<Exchange>,
+        mail: &OnceCell<Mail>,
+        opened: Option<impl FnOnce(&Arc<Exchange>) -> Result<(), Problem>>,
+    ) -> io::Result<()> {
+        let connections = self.members.iter().map(|member| Some(member.control.notes()));
+        let started = Mail::start(exchange, std::iter::once(None).chain(connections).collect())?;
+        // It is the only one.
+        let _ = mail.set(started);
+        opened.map_or(Ok(()), |opened| opened(exchange).map_err(io::Error::other))
+    }
+
+    /// Why a machine does not take part any more, if that is so.
+    fn why_gone(&self, board: &Board, mail: Option<&Mail>, machine: usize) -> Option<String> {
+        let alive = |other: &usize| board.dead() >> other & 1 == 0;
+        let deaf =
+            |other: usize| board.suspects(other) >> machine & 1 != 0 || board.suspects(machine) >> other & 1 != 0;
+        mail.and_then(|mail| mail.why_lost(machine))
+            .or_else(|| self.members[machine - 1].control.is_gone().then(|| "it has ended".to_owned()))
+            .or_else(|| {
+                let other = (0..machine).filter(alive).find(|&other| deaf(other))?;
+                Some(format!("it and machine {other} can't hear each other"))
+            })
     }
 
     /// When all trunks work all begin.
     fn begin(&self, clock: &Clock, status: &Status, addresses: &[SocketAddr]) -> io::Result<()> {
-        let controls = || self.members.iter().map(|member| member.control.borrow_mut());
+        let controls = || self.members.iter().map(|member| &member.control);
         let up = ends::wait_until_up(status, ends::others(0, self.machines), addresses);
         let heard = up.map_err(|why| io::Error::other(format!("machine 0: {why}"))).and_then(|()| {
-            (1..).zip(controls()).try_for_each(|(machine, mut control)| {
-                let up = hear(&mut control);
+            (1..).zip(controls()).try_for_each(|(machine, control)| {
+                let up = hear(control);
                 up.map(drop).map_err(|error| io::Error::other(format!("machine {machine}: {error}")))
             })
         });
         if let Err(why) = heard {
-            controls().for_each(|mut control| refuse(&mut control, &why.to_string()));
+            controls().for_each(|control| refuse(control, &why.to_string()));
             return Err(why);
         }
         let began = instant_ns() + AHEAD.as_nanos() as u64;
         for member in &self.members {
-            say(&mut member.control.borrow_mut(), &member.offset.there(began).to_be_bytes())?;
+            say(&member.control, &member.offset.there(began).to_be_bytes())?;
         }
         clock.begin_at(began);
         Ok(())
@@ -349,19 +428,19 @@ impl First<'_> {
         let (mut others, mut lost) = (Vec::new(), Vec::new());
         let mut facts = vec![Facts::default(); self.machines];
         for (number, member) in (1..).zip(&self.members) {
-            let mut control = member.control.borrow_mut();
+            let control = &member.control;
             if (board.dead() | missing) >> number & 1 != 0 {
-                refuse(&mut control, "the first machine had lost this one, and went on without it");
+                refuse(control, "the first machine had lost this one, and went on without it");
                 lost.push(number);
                 continue;
             }
-            let words = hear(&mut control);
+            let words = hear(control);
             let has = |node| self.nodes.is_in(node, number);
             let read = words.and_then(|words| {
                 let mut from = Reader::new(&words, "words of a machine");
                 let counts = read_counts(&mut from).map_err(io::Error::other)?;
                 let other = several::listen(self.plan, has, probe(), &mut from).map_err(io::Error::other)?;
-                Ok((counts, other, measure(&mut control, ROUNDS)?))
+                Ok((counts, other, measure(control, ROUNDS)?))
             });
             match read {
                 Ok((counts, other, after)) => {
@@ -377,7 +456,7 @@ impl First<'_> {
         for (number, member) in (1..).zip(&self.members) {
             if !lost.contains(&number) {
                 // Who is gone now has said all.
-                let _ = say(&mut member.control.borrow_mut(), b"over");
+                let _ = say(&member.control, b"over");
             }
         }
         let seen = status.seen();
@@ -450,13 +529,6 @@ impl First<'_> {
             ],
         }
     }
-}
-
-/// Whether a machine is gone, or it and one before it can't hear each other.
-fn is_gone(members: &[Member], board: &Board, machine: usize) -> bool {
-    let alive = |other: &usize| board.dead() >> other & 1 == 0;
-    let deaf = |other: usize| board.suspects(other) >> machine & 1 != 0 || board.suspects(machine) >> other & 1 != 0;
-    members[machine - 1].control.borrow().is_gone() || (0..machine).filter(alive).any(deaf)
 }
 
 /// What was dropped at the socket stands beside what was dropped of what came by it.

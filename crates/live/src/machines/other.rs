@@ -1,8 +1,9 @@
 //! Every machine but the first.
 
-use std::cell::RefCell;
+use std::cell::OnceCell;
 use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs, UdpSocket};
+use std::sync::Arc;
 use std::time::Duration as Span;
 
 use ::run::{Plan, Progress};
@@ -20,6 +21,7 @@ use super::first::{PATIENCE, add_refused, write_counts};
 use super::{Membership, News};
 use crate::board::Board;
 use crate::clock::{Clock, instant_ns};
+use crate::mail::BranchMail;
 use crate::network::{self, Network};
 use crate::outside::{Outside, Share};
 use crate::several::{self, Nodes};
@@ -64,24 +66,24 @@ pub fn join(
     let mut interrupted = || watch(Progress::by_flows(Time::ZERO, Time::MAX, 0, 0));
     let stream = reach(at, &mut tell, &mut interrupted).map_err(wrong)?;
     let (own, first) = (stream.local_addr().map_err(wrong)?, stream.peer_addr().map_err(wrong)?);
-    let mut control = Control::join(stream, member.token, PATIENCE).map_err(wrong)?;
+    let control = Control::join(stream, member.token, PATIENCE).map_err(wrong)?;
     let socket = UdpSocket::bind((own.ip(), 0)).map_err(wrong)?;
     let port = socket.local_addr().map_err(wrong)?.port();
     let intro = Intro { build: agreement::build(member.build), port, scenario: scenario.map(Scenario::to_toml) };
-    say(&mut control, &intro.emit()).map_err(wrong)?;
-    let setup = wait_for_all(&mut control, &mut interrupted).map_err(wrong)?;
+    say(&control, &intro.emit()).map_err(wrong)?;
+    let setup = wait_for_all(&control, &mut interrupted).map_err(wrong)?;
     let read = scenario::read(&setup.scenario, "the first machine's scenario", &[]);
     let read = read.map_err(|error| Problem::new(error.key, error.message));
     let (machine, machines) = (setup.machine as usize, setup.machines as usize);
     let prepared = read.and_then(|read| {
-        let plan = several::plan(&read, true, false)?;
+        let plan = several::plan(&read, true, setup.programs)?;
         let cut = Cut::new(&plan, plan.scenario.live.workers as usize * machines);
         let outside = Outside::open(&plan, &cut, Share::Machine(machine, machines))?;
         Ok((plan, cut, outside))
     });
-    let (plan, cut, outside) = prepared.inspect_err(|why| refuse(&mut control, &why.to_string()))?;
-    say(&mut control, &agreement::digest(&plan)).map_err(wrong)?;
-    let go = answer(&mut control).and_then(|words| Go::parse(&words).map_err(io::Error::other)).map_err(wrong)?;
+    let (plan, cut, outside) = prepared.inspect_err(|why| refuse(&control, &why.to_string()))?;
+    say(&control, &agreement::digest(&plan)).map_err(wrong)?;
+    let go = answer(&control).and_then(|words| Go::parse(&words).map_err(io::Error::other)).map_err(wrong)?;
     if go.others.len() + 1 != machines {
         return Err(wrong(io::Error::other("it says nothing that makes sense")));
     }
@@ -89,8 +91,9 @@ pub fn join(
     addresses.extend(&go.others);
     let nodes = Nodes::new(&plan, &cut, machines).count(machine);
     tell(News::Part(machine, machines, nodes));
-    let control = RefCell::new(control);
-    let part = Part { plan: &plan, me: machine, machines, control, addresses, session: go.session, member };
+    let control = Arc::new(control);
+    let programs = setup.programs;
+    let part = Part { plan: &plan, me: machine, machines, programs, control, addresses, session: go.session, member };
     let probes = outside.probes(&plan);
     let end = match probes().is_empty() {
         true => part.live(cut, outside, socket, || (), watch),
@@ -129,7 +132,7 @@ fn reach(at: &str, tell: &mut impl FnMut(News), interrupted: &mut impl FnMut() -
 }
 
 /// Waits until all machines are there: as long as that takes.
-fn wait_for_all(control: &mut Control, interrupted: &mut impl FnMut() -> bool) -> io::Result<Setup> {
+fn wait_for_all(control: &Control, interrupted: &mut impl FnMut() -> bool) -> io::Result<Setup> {
     while !control.has_some(AGAIN)? {
         if interrupted() {
             return Err(io::Error::other("interrupted"));
@@ -142,7 +145,9 @@ struct Part<'a> {
     plan: &'a Plan,
     me: usize,
     machines: usize,
-    control: RefCell<Control>,
+    /// Whether programs send messages.
+    programs: bool,
+    control: Arc<Control>,
     addresses: Vec<SocketAddr>,
     session: [u8; 32],
     member: &'a Membership<'a>,
@@ -160,7 +165,11 @@ impl Part<'_> {
         let (plan, me, machines) = (self.plan, self.me, self.machines);
         let (ends, far) = Ends::new(plan, &cut, me, machines);
         let mut network = Network::far(plan, cut, me, outside, (ends.regions.clone(), far));
+        let branch = self.programs.then(|| network.branch(plan));
         let mut workers = network.workers(plan, u64::MAX, probe);
+        for (worker, branch) in workers.iter_mut().zip(branch.iter().cycle()) {
+            worker.open(branch.clone());
+        }
         let Some((clock, board)) = workers.first().map(Worker::shared) else {
             return Err(io::Error::other("there is nothing to do"));
         };
@@ -173,8 +182,13 @@ impl Part<'_> {
             let _ending = Ending(&status);
             scope.spawn(|| courier.live());
             let (mut begun, mut left) = (Ok(()), None);
+            let mail = OnceCell::new();
             let start = || {
-                begun = self.begin(clock, &status);
+                begun = self.begin(clock, &status).and_then(|()| {
+                    let started = branch.as_ref().map(|branch| BranchMail::start(branch, self.control.notes()));
+                    // It is the only one.
+                    started.transpose().map(|started| _ = started.map(|started| mail.set(started)))
+                });
                 if begun.is_err() {
                     board.quit();
                 }
@@ -182,7 +196,7 @@ impl Part<'_> {
             let mut leaves = || {
                 let at = Progress::by_flows(clock.now(), plan.horizon, board.ended_flows(), flows);
                 let asked = watch(at).then_some("interrupted: the others go on without it");
-                self.why_it_leaves(board).or(asked)
+                self.why_it_leaves(board, mail.get()).or(asked)
             };
             network::drive(&mut workers, board, start, LOOK, || {
                 left = leaves();
@@ -193,12 +207,13 @@ impl Part<'_> {
             begun?;
             let all = ends::others(me, machines);
             ends::drain(&mut workers, board, &status, all, || {
-                left = left.or_else(|| self.why_it_leaves(board));
+                left = left.or_else(|| self.why_it_leaves(board, mail.get()));
                 left.is_some()
             });
             if let Some(why) = left {
                 return Err(io::Error::other(why));
             }
+            mail.into_inner().iter_mut().for_each(BranchMail::finish);
             network::settle(&mut workers);
             let (_, end, _) = board.outcome();
             let seen = status.seen();
@@ -206,31 +221,32 @@ impl Part<'_> {
             let mut words = Vec::new();
             write_counts(&seen.counts, &mut Writer::new(&mut words));
             words.extend(several::speak(plan, clock, workers, end));
-            let mut control = self.control.borrow_mut();
-            say(&mut control, &words)?;
-            answer(&mut control)?;
+            say(&self.control, &words)?;
+            answer(&self.control)?;
             Ok(end)
         })
     }
 
     /// Begins when the first machine says so.
     fn begin(&self, clock: &Clock, status: &Status) -> io::Result<()> {
-        let mut control = self.control.borrow_mut();
+        let control = &self.control;
         let up = ends::wait_until_up(status, ends::others(self.me, self.machines), &self.addresses);
         if let Err(why) = up {
-            refuse(&mut control, &why);
+            refuse(control, &why);
             return Err(io::Error::other(why));
         }
-        say(&mut control, b"up")?;
-        let began = hear(&mut control)?;
+        say(control, b"up")?;
+        let began = hear(control)?;
         let began = began.try_into().map_err(|_| io::Error::other("no time to begin at"))?;
         clock.begin_at(u64::from_be_bytes(began));
         Ok(())
     }
 
     /// Why this machine can't go on, if it can't.
-    fn why_it_leaves(&self, board: &Board) -> Option<&'static str> {
-        if self.control.borrow().is_gone() {
+    fn why_it_leaves(&self, board: &Board, mail: Option<&BranchMail>) -> Option<&'static str> {
+        if mail.is_some_and(|mail| mail.wrong().is_some()) {
+            Some("the first machine said of messages what can't be")
+        } else if self.control.is_gone() {
             Some("the first machine has ended, or goes on without this one")
         } else if board.suspects(self.me) & 1 != 0 {
             Some("nothing has come from the first machine for 10 s")

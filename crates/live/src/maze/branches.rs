@@ -1,4 +1,4 @@
-//! What the exchange has with the other processes of a run.
+//! What the exchange has with the other processes of a run. Each of several machines is one of them.
 //!
 //! Every process has a flow list of its own, and all of them have to grow in the same order. So the exchange announces
 //! each flow to every other process, in the order of their numbers, and the process of the sender gets the content,
@@ -29,6 +29,8 @@ const STALL_NS: u64 = 10_000_000_000;
 
 /// The other processes, as the exchange knows them.
 pub(crate) struct Branches {
+    /// What they are: "process" or "machine".
+    what: &'static str,
     /// By host.
     process_of: Vec<usize>,
     known: Mutex<Known>,
@@ -66,15 +68,15 @@ struct Branch {
 }
 
 impl Branches {
-    /// Of a run in which hosts are in these processes, of so many.
-    pub fn new(process_of: Vec<usize>, processes: usize) -> Branches {
+    /// Of a run in which hosts are in these processes, of so many. `what` they are, in words.
+    pub fn new(what: &'static str, process_of: Vec<usize>, processes: usize) -> Branches {
         let branch = |process: usize| {
             let new =
                 || Branch { outbox: Arc::default(), known: 0, behind_since: None, may_start: 0, end: 0, lost: None };
             (process > 0).then(new)
         };
         let known = Known { branches: (0..processes).map(branch).collect(), ..Known::default() };
-        Branches { process_of, known: Mutex::new(known) }
+        Branches { what, process_of, known: Mutex::new(known) }
     }
 
     /// Which process has a host.
@@ -92,7 +94,7 @@ impl Branches {
         let process = self.process_of(host);
         let known = lock(&self.known);
         let why = known.branches.get(process)?.as_ref()?.lost.as_ref()?;
-        Some(format!("{} is lost with process {process} of the run: {why}", directory.name(host)))
+        Some(format!("{} is lost with {} {process} of the run: {why}", directory.name(host), self.what))
     }
 
     /// Tells all other processes of a flow: its place, both hosts, and the class of its message by place. Its content

@@ -88,7 +88,7 @@ impl Exchange {
         clock: Arc<Clock>,
         workers: usize,
         worker_of: impl Fn(NodeId) -> usize,
-        (processes, process_of): (usize, impl Fn(usize) -> usize),
+        (what, processes, process_of): (&'static str, usize, impl Fn(usize) -> usize),
     ) -> Exchange {
         let carriers = plan.scenario.carriers();
         let first = plan.scenario.first_socket_class();
@@ -107,7 +107,7 @@ impl Exchange {
         let worker_of: Vec<usize> =
             (0..plan.fabric.hosts).map(|host| worker_of(plan.fabric.host_node(HostId(host)))).collect();
         Exchange {
-            branches: Branches::new(worker_of.iter().map(|&worker| process_of(worker)).collect(), processes),
+            branches: Branches::new(what, worker_of.iter().map(|&worker| process_of(worker)).collect(), processes),
             classes,
             directory,
             clock,

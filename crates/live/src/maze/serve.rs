@@ -35,8 +35,8 @@ use super::mailbox::{Coming, Mailbox, lock};
 use super::ticket::{Account, Arrived, Ends, State, Ticket};
 use super::wire::{self, Ask, Broken, Fate, Tell};
 use super::{Address, Counterpart, MazeError, with_class};
-use crate::RunResult;
-use crate::processes::run_open;
+use crate::machines::{self, Membership, News};
+use crate::{RunResult, processes};
 
 /// The most memory that the messages of one client may take.
 const CLIENT_BYTES_MAX: usize = wire::MESSAGE_BYTES_MAX;
@@ -162,7 +162,26 @@ pub fn serve_processes(
     command: impl FnMut() -> Command,
     watch: impl FnMut(Progress) -> bool,
 ) -> Result<RunResult, Problem> {
-    serve_with(scenario, path, |scenario, opened| run_open(scenario, processes, command, opened, watch))
+    serve_with(scenario, path, |scenario, opened| processes::run_open(scenario, processes, command, opened, watch))
+}
+
+/// The same on several machines, as [`run_machines`](crate::run_machines) runs it. Programs join at the first, which is
+/// this one.
+///
+/// # Errors
+/// Where the scenario can't be run so, the socket can't be made, or a machine goes before the run begins.
+pub fn serve_machines(
+    scenario: &Scenario,
+    path: &Path,
+    machines: usize,
+    listen: &str,
+    member: &Membership<'_>,
+    tell: impl FnMut(News),
+    watch: impl FnMut(Progress) -> bool,
+) -> Result<RunResult, Problem> {
+    serve_with(scenario, path, |with_class, opened| {
+        machines::run_open([scenario, with_class], machines, listen, member, opened, tell, watch)
+    })
 }
 
 /// Tells that programs can send messages.
@@ -174,6 +193,8 @@ fn serve_with(
     path: &Path,
     run: impl FnOnce(&Scenario, Opened<'_>) -> Result<RunResult, Problem>,
 ) -> Result<RunResult, Problem> {
+    // Nobody shall wait for a run that programs can't join.
+    check(path).map_err(|error| wrong(path, &error))?;
     let scenario = with_class(scenario);
     let mut server = None;
     let mut opened = |exchange: &Arc<Exchange>| {
@@ -189,8 +210,7 @@ fn serve_with(
 impl Server {
     /// Waits for clients at `path` from now on.
     pub fn start(exchange: Arc<Exchange>, path: &Path) -> Result<Server, Problem> {
-        let wrong = |message: String| Problem::new("sockets", message);
-        let listener = listen_at(path).map_err(|error| wrong(format!("{}: {error}", path.display())))?;
+        let listener = listen_at(path).map_err(|error| wrong(path, &error))?;
         let shared = Arc::new(Shared {
             exchange,
             stops: AtomicBool::new(false),
@@ -201,7 +221,9 @@ impl Server {
         let (path, of_thread) = (path.to_owned(), shared.clone());
         let thread = std::thread::Builder::new().name("sockets".to_owned());
         let thread = thread.spawn(move || accept(&of_thread, &listener));
-        let thread = thread.map_err(|error| wrong(format!("the machine gives no thread: {error}")))?;
+        let thread = thread.map_err(|error| {
+            Problem::new("sockets", format!("the machine gives no thread: {error}; end other programs"))
+        })?;
         Ok(Server { path, shared, thread: Some(thread) })
     }
 
@@ -226,20 +248,37 @@ impl Drop for Server {
     }
 }
 
+fn wrong(path: &Path, error: &io::Error) -> Problem {
+    Problem::new("sockets", format!("{}: {error}", path.display()))
+}
+
+/// Whether a socket can be made at this path: its address, and whether an old one is there.
+fn check(path: &Path) -> io::Result<(SocketAddrUnix, bool)> {
+    let long = |_| io::Error::other(format!("{} bytes are too long for a socket's path", path.as_os_str().len()));
+    let address = SocketAddrUnix::new(path.as_os_str().as_bytes()).map_err(long)?;
+    let Ok(there) = std::fs::symlink_metadata(path) else {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        return match folder.is_none_or(Path::is_dir) {
+            true => Ok((address, false)),
+            false => Err(io::Error::other("there is no such folder: make it, or name another path")),
+        };
+    };
+    if !there.file_type().is_socket() {
+        return Err(io::Error::other("is there already, and is no socket: name another path"));
+    }
+    if UnixStream::connect(path).is_ok() {
+        return Err(io::Error::other("another program listens there: name another path"));
+    }
+    Ok((address, true))
+}
+
 /// A socket that only this user may open. One that a program left behind when it was killed is replaced; anything else
 /// that is there is not.
 fn listen_at(path: &Path) -> io::Result<UnixListener> {
-    if let Ok(there) = std::fs::symlink_metadata(path) {
-        if !there.file_type().is_socket() {
-            return Err(io::Error::other("is there already, and is no socket: name another path"));
-        }
-        if UnixStream::connect(path).is_ok() {
-            return Err(io::Error::other("another program listens there: name another path"));
-        }
+    let (address, is_old) = check(path)?;
+    if is_old {
         std::fs::remove_file(path)?;
     }
-    let long = |_| io::Error::other(format!("{} bytes are too long for a socket's path", path.as_os_str().len()));
-    let address = SocketAddrUnix::new(path.as_os_str().as_bytes()).map_err(long)?;
     let fd = socket(AddressFamily::UNIX, SocketType::STREAM, None)?;
     rustix::io::fcntl_setfd(&fd, rustix::io::FdFlags::CLOEXEC)?;
     // Linux makes the file with the socket's own rights: it is never open to others.

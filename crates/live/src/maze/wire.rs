@@ -418,13 +418,16 @@ fn fill(from: &mut impl Read, bytes: &mut [u8], gone: Broken) -> Result<(), Brok
     })
 }
 
+/// The length before a note.
+pub(crate) const LENGTH_BYTES: usize = 4;
+
 /// A note with its length before it.
 pub(super) fn note(out: &mut Vec<u8>, emit: impl FnOnce(&mut Writer<'_>)) {
     let begin = out.len();
-    out.extend([0; 4]);
+    out.extend([0; LENGTH_BYTES]);
     emit(&mut Writer::new(out));
-    let length = (out.len() - begin - 4) as u32;
-    out[begin..begin + 4].copy_from_slice(&length.to_be_bytes());
+    let length = (out.len() - begin - LENGTH_BYTES) as u32;
+    out[begin..begin + LENGTH_BYTES].copy_from_slice(&length.to_be_bytes());
 }
 
 /// Nothing is behind it.

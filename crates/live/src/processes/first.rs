@@ -16,10 +16,10 @@ use scenario::Scenario;
 use units::{NodeId, Problem};
 
 use super::ends::Shape;
-use super::mail::Mail;
 use super::socket;
 use crate::board::PROCESSES_MAX;
 use crate::clock::{Clock, instant_ns};
+use crate::mail::Mail;
 use crate::maze::Exchange;
 use crate::network::{self, Network, Outcome};
 use crate::outside::{Outside, Share};
@@ -144,7 +144,7 @@ impl First<'_> {
             _ => error,
         })?;
         let mut network = Network::far(plan, cut, 0, outside, (regions, shape.far(0, &files)?));
-        let exchange = opened.is_some().then(|| network.exchange(plan));
+        let exchange = opened.is_some().then(|| network.exchange(plan, "process"));
         let _end = exchange.as_deref().map(End);
         let goal = goal_of(plan, exchange.is_some());
         let mut workers = network.workers(plan, goal, &mut probe);
@@ -154,8 +154,10 @@ impl First<'_> {
         let Some((clock, board)) = workers.first().map(Worker::shared) else {
             return Err(io::Error::other("there is nothing to do"));
         };
-        let streams = peers.iter_mut().map(|peer| peer.as_mut()?.mail.take()).collect();
-        let mut mail = exchange.as_ref().map(|exchange| Mail::start(exchange, streams)).transpose()?;
+        let streams = peers.iter_mut().map(|peer| peer.as_mut()?.mail.take());
+        let connections: Result<_, _> = streams.map(|stream| stream.map(socket::connection).transpose()).collect();
+        let connections = connections?;
+        let mut mail = exchange.as_ref().map(|exchange| Mail::start(exchange, connections)).transpose()?;
         let mut begun = Ok(());
         let start = || {
             let open = |exchange| opened.map_or(Ok(()), |opened| opened(exchange).map_err(io::Error::other));

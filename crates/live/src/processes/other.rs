@@ -14,8 +14,8 @@ use units::Problem;
 
 use super::ends::Shape;
 use super::first::READY;
-use super::mail::BranchMail;
 use super::socket;
+use crate::mail::BranchMail;
 use crate::network::{self, FarEnds, Network};
 use crate::outside::{Outside, Share};
 use crate::several;
@@ -89,7 +89,8 @@ fn live<P: Probe>(
     for (worker, branch) in workers.iter_mut().zip(branch.iter().cycle()) {
         worker.open(branch.clone());
     }
-    let mut mail = mail.zip(branch).map(|(stream, branch)| BranchMail::start(&branch, stream)).transpose()?;
+    let start = |(stream, branch)| BranchMail::start(&branch, socket::connection(stream)?);
+    let mut mail = mail.zip(branch).map(start).transpose()?;
     let Some((clock, board)) = workers.first().map(Worker::shared) else {
         return Err(io::Error::other("there is nothing to do"));
     };

@@ -1,8 +1,9 @@
 //! The messages of processes over a Unix socket: each with its length in front, and file descriptors.
 
 use std::fs::File;
-use std::io::{self, IoSlice, IoSliceMut, Read, Write};
+use std::io::{self, BufReader, IoSlice, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
+use std::net::Shutdown;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 
@@ -11,6 +12,10 @@ use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
     recvmsg, sendmsg,
 };
+
+use crate::mail::{Connection, Over};
+use crate::maze::notes::NOTE_BYTES_MAX;
+use crate::maze::wire::{self, Broken};
 
 /// The longest message: the words of a process on a very long run.
 const MESSAGE_BYTES_MAX: u64 = 16 << 30;
@@ -58,4 +63,22 @@ pub fn is_gone(stream: &UnixStream) -> bool {
     let mut polled = [PollFd::new(stream, PollFlags::RDHUP)];
     let now = Timespec { tv_sec: 0, tv_nsec: 0 };
     poll(&mut polled, Some(&now)).is_ok() && polled[0].revents().intersects(PollFlags::HUP | PollFlags::RDHUP)
+}
+
+/// The stream as a connection for notes.
+pub fn connection(stream: UnixStream) -> io::Result<Connection> {
+    let (mut from, mut to) = (BufReader::new(stream.try_clone()?), stream.try_clone()?);
+    Ok(Connection {
+        hear: Box::new(move |note| match wire::read(&mut from, NOTE_BYTES_MAX, note, || ()) {
+            Ok(()) => Ok(!from.buffer().is_empty()),
+            Err(Broken::Gone) => Err(Over::Closed),
+            Err(broken) => Err(Over::Wrong(broken.to_string())),
+        }),
+        say: Box::new(move |note| match note {
+            Some(note) => wire::write(&mut to, note),
+            None => to.shutdown(Shutdown::Write),
+        }),
+        // If that can't be, it is shut.
+        shut: Box::new(move || _ = stream.shutdown(Shutdown::Both)),
+    })
 }

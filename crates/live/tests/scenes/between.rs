@@ -1,12 +1,16 @@
-//! Programs that join a Maze in several processes: messages go between hosts of all of them, and a process that ends is
-//! a failure of its hosts alone.
+//! Programs that join a Maze in several processes, or on several machines: messages go between hosts of all of them,
+//! and one that ends is a failure of its hosts alone. Machines are threads of this program here.
 
 use std::path::Path;
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use clearway_live::RunResult;
-use clearway_live::maze::{MazeError, Remote, Socket, serve_processes};
+use clearway_live::machines::{Membership, News, Token};
+use clearway_live::maze::{MazeError, Remote, Socket, serve_machines, serve_processes};
+use clearway_live::{RunResult, join};
+use scenario::Scenario;
+use units::Problem;
 
 use crate::joined::{content, path_of};
 use crate::processes::command;
@@ -42,11 +46,11 @@ fn live_between(
     result.unwrap_or_else(|problem| panic!("{problem}"))
 }
 
-/// A message there and one back, of each of these lengths.
-fn talk(client: &Socket, server: &Socket, lengths: &[usize]) {
+/// A message there, of this class, and one back, of each of these lengths.
+fn talk(client: &Socket, server: &Socket, class: Option<&str>, lengths: &[usize]) {
     for (seed, &bytes) in (u64::from(client.address().host.0) << 8..).zip(lengths) {
         let said = content(seed, bytes);
-        let sent = client.send(server.address(), Some("rpc"), &said).unwrap();
+        let sent = client.send(server.address(), class, &said).unwrap();
         let times = sent.wait(LIMIT).unwrap();
         let came = server.receive(LIMIT).unwrap();
         assert!(came.content == said && came.from == client.address(), "{bytes} bytes");
@@ -61,6 +65,9 @@ fn talk(client: &Socket, server: &Socket, lengths: &[usize]) {
 fn messages_go_between_hosts_of_all_processes() {
     for (transport, processes, workers) in [("dctcp", 2, "1"), ("harmony", 3, "1"), ("dcpim", 3, "1"), ("ndp", 2, "2")]
     {
+        // A long time of a network over dcPIM, which matches all the time, is much work.
+        let lengths: &[usize] = if transport == "dcpim" { &[0, 1_453] } else { &[0, 1, 1_453, 20_001, 300_000] };
+        let messages = 10 * lengths.len() as u64;
         // Harmony keeps its promises where nothing is lost.
         let lossy = "[{ at = '0s', link = ['leaf0', 'spine0'], loss = 0.01 }]";
         let failure = if transport == "harmony" { "[]" } else { lossy };
@@ -72,7 +79,7 @@ fn messages_go_between_hosts_of_all_processes() {
                 for (number, (from, to)) in [(0, 1), (0, 3), (2, 5), (4, 1), (5, 4)].into_iter().enumerate() {
                     let client = one.socket(&format!("host{from}"), None).unwrap();
                     let server = other.socket(&format!("host{to}"), Some(7 + number as u16)).unwrap();
-                    let talks = scope.spawn(move || talk(&client, &server, &[0, 1, 1_453, 20_001, 300_000]));
+                    let talks = scope.spawn(move || talk(&client, &server, Some("rpc"), lengths));
                     // Harmony rejects what has to wait for others.
                     if transport == "harmony" {
                         talks.join().unwrap();
@@ -83,13 +90,18 @@ fn messages_go_between_hosts_of_all_processes() {
         });
         sound(&result);
         assert!(finding(&result, "content right") && result.info.digest.starts_with("none"));
-        assert_eq!((result.info.processes, result.info.flows, result.info.flows_completed), (processes, 50, 50));
-        for (name, sum) in [("sent_messages", 50), ("received_messages", 50), ("sockets", 10), ("refused", 0)] {
+        assert_eq!(
+            (result.info.processes, result.info.flows, result.info.flows_completed),
+            (processes, messages, messages)
+        );
+        for (name, sum) in
+            [("sent_messages", messages), ("received_messages", messages), ("sockets", 10), ("refused", 0)]
+        {
             assert_eq!(column(&result.tables, "clients", name).iter().sum::<u64>(), sum, "{name}");
         }
         let mut bytes = column(&result.tables, "flows", "bytes").to_vec();
         bytes.sort_unstable();
-        let expected = [0u64, 1, 1_453, 20_001, 300_000].into_iter().flat_map(|bytes| [bytes + 8; 10]);
+        let expected = lengths.iter().flat_map(|&bytes| [bytes as u64 + 8; 10]);
         assert!(bytes.into_iter().eq(expected));
     }
 }
@@ -150,7 +162,7 @@ fn a_process_that_is_killed_takes_its_messages_with_it() {
         let (one, other) = (Remote::connect(path).unwrap(), Remote::connect(path).unwrap());
         let [first, second] = ["host0", "host2"].map(|host| one.socket(host, None).unwrap());
         let [living, lost] = ["host1", "host5"].map(|host| other.socket(host, Some(7)).unwrap());
-        talk(&first, &lost, &[1_000]);
+        talk(&first, &lost, None, &[1_000]);
         let large = content(1, 20 << 20);
         let to = [&first, &second].map(|socket| socket.send(lost.address(), None, &large).unwrap());
         let from = lost.send(living.address(), None, &large).unwrap();
@@ -163,7 +175,7 @@ fn a_process_that_is_killed_takes_its_messages_with_it() {
         assert!(wrong.contains("host4 is lost with process 2 of the run: it has ended; open"), "{wrong}");
         let until = one.now().unwrap() + units::Duration::from_us(500);
         assert_eq!(lost.receive_until(until, LIMIT).unwrap(), None, "nothing can come");
-        talk(&second, &living, &[0, 100_000]);
+        talk(&second, &living, None, &[0, 100_000]);
         // The room of what was under way is there again as soon as their workers know.
         let most = content(2, 64 << 20);
         let room = || first.send(lost.address(), None, &most).is_ok();
@@ -186,17 +198,159 @@ fn a_fabric_of_one_part_is_one_process() {
     let sets = [("fabric.leaf_spine.racks", "1"), ("fabric.leaf_spine.spines", "1")];
     let result = live_between("between-one", &sets, 2, command, |path| {
         let maze = Remote::connect(path).unwrap();
-        talk(&maze.socket("host0", None).unwrap(), &maze.socket("host1", Some(7)).unwrap(), &[1_000]);
+        talk(&maze.socket("host0", None).unwrap(), &maze.socket("host1", Some(7)).unwrap(), None, &[1_000]);
     });
     sound(&result);
     assert_eq!((result.info.processes, result.info.flows_completed), (1, 2));
 }
 
+/// It is said before anything is started, or waited for.
 #[test]
-fn a_path_that_is_taken_is_said() {
+fn a_path_where_no_socket_can_be_is_said() {
     let path = path_of("between-taken");
     std::fs::write(&path, "mine").unwrap();
-    let taken = serve_processes(&read(RACKS, &[]), &path, 2, command, |_| true).expect_err("it is a file").to_string();
-    assert!(taken.starts_with("sockets: ") && taken.contains("is no socket"), "{taken}");
+    let nobody = || -> Command { panic!("nothing is started") };
+    let token = token();
+    let member = Membership { token: &token, build: "this" };
+    let told = |news: News| panic!("{news}");
+    let scenario = read(RACKS, &[]);
+    for (path, why) in
+        [(path.clone(), "is no socket"), (path.with_extension("none").join("a.socket"), "no such folder")]
+    {
+        let said = [
+            serve_processes(&scenario, &path, 2, nobody, |_| true),
+            serve_machines(&scenario, &path, 2, "127.0.0.1:0", &member, told, |_| true),
+        ];
+        for problem in said {
+            let problem = problem.expect_err("it can't be").to_string();
+            assert!(problem.starts_with("sockets: ") && problem.contains(why), "{problem}");
+        }
+    }
     std::fs::remove_file(path).unwrap();
+}
+
+fn token() -> Token {
+    Token::new("a token of these tests").expect("long enough")
+}
+
+/// Lets a scenario live on several machines while `programs` join the first of them. `join` is what another machine
+/// does, by the address to join.
+fn live_on(
+    test: &str,
+    scenario: &Scenario,
+    machines: usize,
+    join: impl Fn(usize, &str) + Sync,
+    programs: impl FnOnce(&Path) + Send,
+) -> RunResult {
+    let (path, token) = (path_of(test), token());
+    let member = Membership { token: &token, build: "this" };
+    let result = std::thread::scope(|scope| {
+        let join = &join;
+        let tell = |news: News| {
+            if let News::Listening(at, _) = news {
+                for number in 1..machines {
+                    scope.spawn(move || join(number, &at.to_string()));
+                }
+            }
+        };
+        let live = |watch: Watch<'_>| serve_machines(scenario, &path, machines, "127.0.0.1:0", &member, tell, watch);
+        live_while(|| programs(&path), live)
+    });
+    assert!(!path.exists(), "the socket is removed");
+    result.unwrap_or_else(|problem| panic!("{problem}"))
+}
+
+/// Another machine takes part until `leaves` is true.
+fn take_part(at: &str, own: Option<&Scenario>, leaves: &AtomicBool) -> Result<(), Problem> {
+    let token = token();
+    let member = Membership { token: &token, build: "this" };
+    join(at, own, &member, |_| (), |_| leaves.load(Ordering::SeqCst)).map(drop)
+}
+
+/// Slow enough for the trunks of one machine.
+const SLOW: (&str, &str) = ("live.dilation", "200");
+
+#[test]
+fn messages_go_between_hosts_of_all_machines() {
+    for (transport, machines) in [("dctcp", 2), ("dcpim", 3)] {
+        // Without live.sockets there is a class all the same, and another machine may be given the same scenario.
+        let mut scenario = read(RACKS, &[SLOW, ("transport", transport)]);
+        scenario.live.sockets.clear();
+        let other = |number: usize, at: &str| {
+            let own = (number == 1).then_some(&scenario);
+            take_part(at, own, &AtomicBool::new(false)).expect("it is let in");
+        };
+        let result = live_on(&format!("machines-{transport}"), &scenario, machines, other, |path| {
+            let (one, other) = (Remote::connect(path).unwrap(), Remote::connect(path).unwrap());
+            assert_eq!(one.classes().collect::<Vec<_>>(), [("socket", transport)]);
+            std::thread::scope(|scope| {
+                for (number, (from, to)) in [(0, 1), (0, 3), (2, 5), (4, 1), (5, 4)].into_iter().enumerate() {
+                    let client = one.socket(&format!("host{from}"), None).unwrap();
+                    let server = other.socket(&format!("host{to}"), Some(7 + number as u16)).unwrap();
+                    scope.spawn(move || talk(&client, &server, None, &[0, 1_453, 100_000]));
+                }
+            });
+            let (client, server) = (one.socket("host2", None).unwrap(), other.socket("host5", Some(99)).unwrap());
+            client.send(server.address(), None, b"before").unwrap().wait(LIMIT).unwrap();
+            let until = one.now().unwrap() + units::Duration::from_us(200);
+            assert_eq!(server.receive_until(until, LIMIT).unwrap().expect("it has come").content, b"before");
+            assert_eq!(server.receive_until(until, LIMIT).unwrap(), None);
+            assert_eq!((one.settle(LIMIT.unwrap()), other.settle(LIMIT.unwrap())), (0, 0));
+        });
+        sound(&result);
+        assert!(finding(&result, "content right") && result.info.digest.starts_with("none"));
+        assert_eq!((result.info.machines, result.info.flows, result.info.flows_completed), (machines, 31, 31));
+        let mut bytes = column(&result.tables, "flows", "bytes").to_vec();
+        bytes.sort_unstable();
+        let expected = [0u64, 1_453, 100_000].into_iter().flat_map(|bytes| [bytes + 8; 10]);
+        assert!(bytes.into_iter().eq([8; 10].into_iter().chain([14]).chain(expected.skip(10))));
+        assert_eq!(column(&result.tables, "clients", "sent_messages").iter().sum::<u64>(), 31);
+    }
+}
+
+/// Messages from and to its hosts fail, and so do sockets there; all others go on.
+#[test]
+fn a_machine_that_leaves_takes_its_messages_with_it() {
+    let leaves = AtomicBool::new(false);
+    let stays = AtomicBool::new(false);
+    let scenario = read(RACKS, &[SLOW, ("live.sockets.rpc.transport", "dctcp")]);
+    // The first that joins is machine 1; which of the two that is is not known before.
+    let first_joined = AtomicBool::new(false);
+    let other = |_: usize, at: &str| match first_joined.swap(true, Ordering::SeqCst) {
+        false => assert!(take_part(at, None, &leaves).unwrap_err().to_string().contains("interrupted")),
+        true => take_part(at, None, &stays).expect("it stays"),
+    };
+    let result = live_on("machines-leaves", &scenario, 3, other, |path| {
+        let (one, other) = (Remote::connect(path).unwrap(), Remote::connect(path).unwrap());
+        let here = one.socket("host0", None).unwrap();
+        let there = [2, 4].map(|host| other.socket(&format!("host{host}"), Some(7)).unwrap());
+        there.iter().for_each(|there| talk(&here, there, None, &[1_000]));
+        let large = content(1, 20 << 20);
+        let sent = there.each_ref().map(|there| here.send(there.address(), None, &large).unwrap());
+        leaves.store(true, Ordering::SeqCst);
+        // One of the two is lost.
+        let lost = loop {
+            let state = |sent: &clearway_live::maze::Sent| match sent.wait(Some(Duration::from_millis(50))) {
+                Err(MazeError::Undelivered(why)) => Some(why),
+                Err(MazeError::Late(_)) => None,
+                other => panic!("{other:?}"),
+            };
+            if let Some(lost) = sent.iter().position(|sent| state(sent).is_some()) {
+                break lost;
+            }
+        };
+        let name = format!("host{} is lost with machine", 2 + 2 * lost);
+        let late = here.send(there[lost].address(), None, b"late").unwrap().wait(LIMIT).unwrap_err().to_string();
+        assert!(late.contains(&name) && late.contains("it has ended"), "{late}");
+        let wrong = other.socket(&format!("host{}", 3 + 2 * lost), None).expect_err("it is lost").to_string();
+        assert!(wrong.contains("open the socket at another host"), "{wrong}");
+        talk(&here, &there[1 - lost], None, &[0, 1_000]);
+    });
+    assert!(finding(&result, "content right"), "{:#?}", result.info.audit);
+    assert_eq!((result.info.lost_processes.len(), result.info.machines), (1, 2));
+    assert!(
+        result.info.warnings.iter().any(|warning| warning.ends_with(": it has ended")),
+        "{:?}",
+        result.info.warnings
+    );
 }

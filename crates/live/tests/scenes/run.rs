@@ -50,9 +50,11 @@ pub(crate) fn live_while<R>(programs: impl FnOnce() + Send, live: impl FnOnce(Wa
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let (over, mut programs) = (&over, Some(programs));
-        live(&mut |_| {
-            // The first look is when the network lives.
-            if let Some(programs) = programs.take() {
+        live(&mut |at| {
+            // Until all machines are there it does not live.
+            if at.now > units::Time::ZERO
+                && let Some(programs) = programs.take()
+            {
                 scope.spawn(move || {
                     let _says = Says(over);
                     programs();

@@ -9,7 +9,7 @@ fn what_is_said_is_understood() {
     for intro in [intro(), Intro { scenario: None, ..intro() }] {
         assert_eq!(Intro::parse(&intro.emit()), Ok(intro));
     }
-    let setup = Setup { machine: 2, machines: 3, scenario: "seed = 1".to_owned() };
+    let setup = Setup { machine: 2, machines: 3, programs: true, scenario: "seed = 1".to_owned() };
     assert_eq!(Setup::parse(&setup.emit()), Ok(setup.clone()));
     let others = ["10.0.0.2:5", "[::1]:6"].map(|text| text.parse().expect("an address")).to_vec();
     let go = Go { session: [7; 32], port: 9, others };

@@ -34,7 +34,7 @@ const TOKEN: &str = "a token of these tests";
 #[test]
 fn two_with_the_same_token_hear_each_other() {
     let (here, there) = meet(TOKEN, TOKEN);
-    let (mut here, mut there) = (here.expect("same"), there.expect("same"));
+    let (here, there) = (here.expect("same"), there.expect("same"));
     for words in [&b"one"[..], b"", &[7; 100_000]] {
         std::thread::scope(|scope| {
             scope.spawn(|| here.send(words).expect("it is read"));
@@ -46,6 +46,57 @@ fn two_with_the_same_token_hear_each_other() {
     assert!(!here.is_gone());
     drop(there);
     assert!(here.is_gone() && here.receive().is_err());
+}
+
+/// Notes go both ways at once; behind the last of each way the connection is for other words again.
+#[test]
+fn between_other_words_it_carries_notes() {
+    let (here, there) = meet(TOKEN, TOKEN);
+    let [here, there] = [here.expect("same"), there.expect("same")].map(Arc::new);
+    std::thread::scope(|scope| {
+        for (own, notes) in
+            [(&here, [&b"\0\0\0\x05there"[..], b"\0\0\0\x01!"]), (&there, [b"\0\0\0\x01?", b"\0\0\0\x02no"])]
+        {
+            let (mut say, mut hear) = (own.notes().say, own.notes().hear);
+            scope.spawn(move || {
+                notes.into_iter().for_each(|note| say(Some(note)).expect("it is heard"));
+                say(None).expect("it is heard");
+            });
+            let expected: [&[u8]; 2] = if Arc::ptr_eq(own, &here) { [b"?", b"no"] } else { [b"there", b"!"] };
+            scope.spawn(move || {
+                let mut note = Vec::new();
+                for expected in expected {
+                    hear(&mut note).expect("it is said");
+                    assert_eq!(note, expected);
+                }
+                assert!(matches!(hear(&mut note), Err(Over::Closed)));
+            });
+        }
+    });
+    there.send(b"over").expect("it is read");
+    assert_eq!(here.receive().expect("it is sent"), b"over");
+    std::thread::scope(|scope| {
+        // It need not be read to its end.
+        scope.spawn(|| there.send(&vec![0; NOTE_BYTES_MAX + 1]));
+        assert!(matches!((here.notes().hear)(&mut Vec::new()), Err(Over::Wrong(_))));
+        here.shut();
+    });
+}
+
+/// Whoever waits for a note learns at once that the connection was shut, on either side.
+#[test]
+fn a_connection_that_is_shut_says_nothing_more() {
+    for shuts_here in [true, false] {
+        let (here, there) = meet(TOKEN, TOKEN);
+        let [here, there] = [here.expect("same"), there.expect("same")].map(Arc::new);
+        let mut hear = here.notes().hear;
+        std::thread::scope(|scope| {
+            let hears = scope.spawn(move || hear(&mut Vec::new()));
+            (if shuts_here { &here } else { &there }).shut();
+            assert!(matches!(hears.join().expect("no panic"), Err(Over::Closed)));
+        });
+        assert!(here.is_gone() && there.is_gone());
+    }
 }
 
 #[test]
@@ -108,10 +159,10 @@ fn nonsense_is_sent_away_at_its_first_wrong_byte() {
 fn a_message_that_is_not_the_others_is_refused() {
     let speak = |change: &dyn Fn(&mut Vec<u8>)| {
         let (here, there) = meet(TOKEN, TOKEN);
-        let (here, mut there) = (here.expect("same"), there.expect("same"));
+        let (here, there) = (here.expect("same"), there.expect("same"));
         let mut words = b"words".to_vec();
         let length = (words.len() as u64).to_be_bytes();
-        let tags = [here.to.tag(&head(0, &length, b"length")), here.to.tag(&head(0, &length, &words))];
+        let tags = [&b"length"[..], &words].map(|bytes| lock(&here.to).key.tag(&head(0, &length, bytes)));
         words = [&length[..], tags.as_flattened(), &words].concat();
         change(&mut words);
         (&here.stream).write_all(&words).expect("it is read");

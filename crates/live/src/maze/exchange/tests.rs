@@ -15,7 +15,7 @@ fn exchange() -> Exchange {
     let plan = Plan::new(&scenario).expect("it can be planned");
     let cut = Cut::new(&plan, 3);
     let clock = Arc::new(Clock::new(1, plan.lookahead));
-    let exchange = Exchange::new(&plan, clock, 3, |node| cut.part_of(node), (3, |worker| worker));
+    let exchange = Exchange::new(&plan, clock, 3, |node| cut.part_of(node), ("process", 3, |worker| worker));
     let places: Vec<usize> = (0..6).map(|host| exchange.branches.process_of(HostId(host))).collect();
     assert_eq!(places, [0, 0, 1, 1, 2, 2]);
     exchange

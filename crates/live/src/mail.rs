@@ -1,28 +1,39 @@
-//! The threads that carry what processes say to each other of programs' messages: for each stream one that reads and
-//! one that writes. The one that reads never waits for the one that writes, so that no two processes wait for each
-//! other.
+//! The threads that carry what processes, or machines, say to each other of programs' messages: for each connection one
+//! that reads and one that writes. The one that reads never waits for the one that writes, so that no two processes
+//! wait for each other.
 
-use std::io::{self, BufReader};
-use std::net::Shutdown;
-use std::os::unix::net::UnixStream;
+use std::io;
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration as Span;
 
 use crate::clock::instant_ns;
-use crate::maze::notes::NOTE_BYTES_MAX;
-use crate::maze::wire::{self, Broken};
 use crate::maze::{Branch, Exchange, Outbox};
 
-/// How long the other end may take for its last notes when the run is over.
-const FAREWELL_NS: u64 = 10_000_000_000;
+/// How long the other end may take for its last notes when the run is over: longer than machines wait for packets that
+/// are still on their way.
+const FAREWELL_NS: u64 = 30_000_000_000;
 
 /// How often it is looked whether they have come.
 const LOOK: Span = Span::from_millis(1);
 
-/// A stream to another process, with its threads.
+type Hear = dyn FnMut(&mut Vec<u8>) -> Result<bool, Over> + Send;
+type Say = dyn FnMut(Option<&[u8]>) -> io::Result<()> + Send;
+type Shut = dyn Fn() + Send + Sync;
+
+/// A connection for notes.
+pub(crate) struct Connection {
+    /// Waits for the next note. Whether more has come already.
+    pub hear: Box<Hear>,
+    /// Sends a note with its length; none says that it was the last.
+    pub say: Box<Say>,
+    /// Ends the connection at once: whoever hears hears the end.
+    pub shut: Box<Shut>,
+}
+
+/// A connection with its threads.
 struct Line {
-    stream: UnixStream,
+    shut: Box<Shut>,
     reader: JoinHandle<()>,
     writer: JoinHandle<()>,
     /// Why nothing more is read.
@@ -31,8 +42,8 @@ struct Line {
 
 /// Why nothing more is read.
 #[derive(Clone, Debug)]
-enum Over {
-    /// The other end has closed the stream.
+pub(crate) enum Over {
+    /// The other end has said its last, or is gone.
     Closed,
     /// It says what can't be.
     Wrong(String),
@@ -41,24 +52,21 @@ enum Over {
 impl Line {
     /// Writes what comes into `outbox`, and gives `take` each note that comes, with whether more lies there already.
     fn start(
-        stream: UnixStream,
-        outbox: impl Fn() -> Arc<Outbox>,
+        connection: Connection,
+        outbox: Arc<Outbox>,
         mut take: impl FnMut(&[u8], bool) -> Result<(), String> + Send + 'static,
     ) -> io::Result<Line> {
-        let (reading, writing) = (stream.try_clone()?, stream.try_clone()?);
+        let Connection { mut hear, mut say, shut } = connection;
         let over = Arc::new(OnceLock::new());
         let tells = over.clone();
         let thread = |name: &str| std::thread::Builder::new().name(name.to_owned());
         let reader = thread("reports").spawn(move || {
-            let (mut from, mut note) = (BufReader::new(&reading), Vec::new());
+            let mut note = Vec::new();
             let why = loop {
-                match wire::read(&mut from, NOTE_BYTES_MAX, &mut note, || ()) {
-                    Ok(()) => {}
-                    Err(Broken::Gone) => break Over::Closed,
-                    Err(broken) => break Over::Wrong(broken.to_string()),
-                }
-                if let Err(wrong) = take(&note, !from.buffer().is_empty()) {
-                    break Over::Wrong(wrong);
+                match hear(&mut note).map(|more| take(&note, more)) {
+                    Ok(Ok(())) => {}
+                    Ok(Err(wrong)) => break Over::Wrong(wrong),
+                    Err(over) => break over,
                 }
                 if note.capacity() > 1 << 20 {
                     note = Vec::new();
@@ -66,18 +74,19 @@ impl Line {
             };
             let _ = tells.set(why);
         })?;
-        let outbox = outbox();
-        let writer = thread("orders").spawn(move || write(&writing, &outbox))?;
-        Ok(Line { stream, reader, writer, over })
+        let writer = thread("orders").spawn(move || write(&mut say, &outbox))?;
+        Ok(Line { shut, reader, writer, over })
     }
 
     /// The outbox has ended: waits for the last notes of both ends.
     fn finish(self) {
         let began = instant_ns();
-        while !(self.reader.is_finished() && self.writer.is_finished()) && instant_ns() - began < FAREWELL_NS {
+        while !(self.reader.is_finished() && self.writer.is_finished()) {
+            if instant_ns() - began > FAREWELL_NS {
+                (self.shut)();
+            }
             std::thread::park_timeout(LOOK);
         }
-        let _ = self.stream.shutdown(Shutdown::Both);
         // A thread that panicked has already said so.
         let _ = self.reader.join();
         let _ = self.writer.join();
@@ -85,34 +94,35 @@ impl Line {
 }
 
 /// Writes notes until there are no more, and says so to the other end.
-fn write(mut stream: &UnixStream, outbox: &Outbox) {
+fn write(say: &mut impl FnMut(Option<&[u8]>) -> io::Result<()>, outbox: &Outbox) {
     loop {
         match outbox.take(None) {
-            Some(Ok(note)) if wire::write(&mut stream, &note).is_ok() => {}
+            Some(Ok(note)) if say(Some(&note)).is_ok() => {}
             None => {}
             Some(_) => break,
         }
     }
     outbox.clear();
-    let _ = stream.shutdown(Shutdown::Write);
+    // Whoever can't be told is gone.
+    let _ = say(None);
 }
 
 /// What the first process has of the others.
-pub struct Mail {
+pub(crate) struct Mail {
     exchange: Arc<Exchange>,
     /// By process; none for the first.
     lines: Vec<Option<Line>>,
 }
 
 impl Mail {
-    /// Takes in what other processes report, which are at the other ends of these streams, by process.
-    pub fn start(exchange: &Arc<Exchange>, streams: Vec<Option<UnixStream>>) -> io::Result<Mail> {
+    /// Takes in what other processes report, to which these connections lead, by process.
+    pub fn start(exchange: &Arc<Exchange>, connections: Vec<Option<Connection>>) -> io::Result<Mail> {
         let mut mail = Mail { exchange: exchange.clone(), lines: Vec::new() };
-        for (process, stream) in streams.into_iter().enumerate() {
-            let line = stream.map(|stream| {
+        for (process, connection) in connections.into_iter().enumerate() {
+            let line = connection.map(|connection| {
                 let hears = exchange.clone();
-                let outbox = || exchange.branches().outbox(process).unwrap_or_default();
-                Line::start(stream, outbox, move |note, _| hears.hear(process, note))
+                let outbox = exchange.branches().outbox(process).unwrap_or_default();
+                Line::start(connection, outbox, move |note, _| hears.hear(process, note))
             });
             mail.lines.push(line.transpose()?);
         }
@@ -144,25 +154,23 @@ impl Mail {
 impl Drop for Mail {
     fn drop(&mut self) {
         // If it is not finished, nobody waits for what the others say.
-        for line in self.lines.iter().flatten() {
-            let _ = line.stream.shutdown(Shutdown::Both);
-        }
+        self.lines.iter().flatten().for_each(|line| (line.shut)());
         self.finish();
     }
 }
 
 /// What another process has of the first.
-pub struct BranchMail {
+pub(crate) struct BranchMail {
     branch: Arc<Branch>,
     line: Option<Line>,
 }
 
 impl BranchMail {
-    /// Obeys the process at the other end of a stream.
-    pub fn start(branch: &Arc<Branch>, stream: UnixStream) -> io::Result<BranchMail> {
+    /// Obeys the process to which this connection leads.
+    pub fn start(branch: &Arc<Branch>, connection: Connection) -> io::Result<BranchMail> {
         let obeys = branch.clone();
         let take = move |note: &[u8], more: bool| obeys.obey(note, more);
-        let line = Line::start(stream, || branch.outbox.clone(), take)?;
+        let line = Line::start(connection, branch.outbox.clone(), take)?;
         Ok(BranchMail { branch: branch.clone(), line: Some(line) })
     }
 
@@ -177,7 +185,7 @@ impl BranchMail {
     /// The run is over, and all that happened was reported. Waits until the first process knows.
     pub fn finish(&mut self) {
         let Some(line) = self.line.take() else { return };
-        // All flows have to be known before tables are made: the first process closes its end behind them.
+        // All flows have to be known before tables are made: the first process says its last behind them.
         let began = instant_ns();
         while !line.reader.is_finished() && instant_ns() - began < FAREWELL_NS {
             std::thread::park_timeout(LOOK);
@@ -189,9 +197,7 @@ impl BranchMail {
 
 impl Drop for BranchMail {
     fn drop(&mut self) {
-        if let Some(line) = &self.line {
-            let _ = line.stream.shutdown(Shutdown::Both);
-        }
+        self.line.iter().for_each(|line| (line.shut)());
         self.finish();
     }
 }
