@@ -237,7 +237,7 @@ impl Control {
         }
     }
 
-    /// Whether the other is gone, and all that it said has been read. It does not wait, also where another thread reads.
+    /// Whether the other is gone, and all that it said has been read. It does not wait, even if another thread reads.
     pub fn is_gone(&self) -> bool {
         match recv(&self.stream, &mut [0; 1][..], RecvFlags::PEEK | RecvFlags::DONTWAIT) {
             Ok((_, bytes)) => bytes == 0,
