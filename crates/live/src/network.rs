@@ -5,9 +5,9 @@ use std::sync::{Arc, Barrier};
 use std::time::Duration as Span;
 
 use driver::{Cut, Driver, Probe, Probes, drivers};
-use run::Plan;
+use run::{FlowEvent, FlowRecord, Plan};
 use scenario::LiveLinks;
-use units::{Duration, LinkId, NodeId, Problem, Time};
+use units::{Duration, FlowId, LinkId, NodeId, Problem, Time};
 
 use crate::attach::Attached;
 use crate::board::{Board, Ended};
@@ -24,6 +24,9 @@ use crate::worker::{CROSSING, Worker};
 
 /// How often whoever watches is asked.
 const LOOK: Span = Span::from_millis(50);
+
+/// The most records of flows for which a worker's memory is made ready: some 50 MB.
+const ROOM_MAX: usize = 1 << 20;
 
 /// A network, cut into what each worker has.
 pub(crate) struct Network {
@@ -137,7 +140,9 @@ impl Network {
             let ends = plan.fabric.link(link);
             cut.part_of(ends.from) != cut.part_of(ends.to)
         };
+        let records = records(plan);
         let worker = |(me, mut driver): (usize, Driver<Wires<'a>, P>)| {
+            make_room(&mut driver, &records);
             let place = |host| driver.hosts.iter().position(|slot| slot.host.id() == host);
             let (here, others) = std::mem::take(&mut ports).into_iter().partition(|port| place(port.host).is_some());
             ports = others;
@@ -156,6 +161,31 @@ impl Network {
         };
         // The nodes of other processes are there too until here, as they begin; they are not needed any more.
         built.into_iter().enumerate().filter(|(me, _)| board.own().contains(me)).map(worker).collect()
+    }
+}
+
+/// By host, how many records of planned flows it will make if each ends once: a sender notes the start and the end, a
+/// receiver the delivery.
+fn records(plan: &Plan) -> Vec<usize> {
+    let mut records = vec![0; plan.fabric.hosts as usize];
+    for flow in plan.flows.iter() {
+        records[flow.src.index()] += 2;
+        records[flow.dst.index()] += 1;
+    }
+    records
+}
+
+/// Gives a worker's hosts memory for these records, and writes to it. Otherwise the worker would wait for the machine in
+/// the middle of the run: some microseconds for each new page, and a millisecond when a long list is moved.
+fn make_room<P: Probe>(driver: &mut Driver<Wires<'_>, P>, records: &[usize]) {
+    let mut left = ROOM_MAX;
+    for slot in &mut driver.hosts {
+        let count = records[slot.host.id().index()].min(left);
+        left -= count;
+        let all = &mut slot.host.records;
+        all.reserve_exact(count);
+        let none = FlowRecord { flow: FlowId(0), at: Time::ZERO, due: Time::ZERO, fate: FlowEvent::Started };
+        all.spare_capacity_mut().iter_mut().for_each(|place| _ = place.write(none));
     }
 }
 
