@@ -175,8 +175,8 @@ fn records(plan: &Plan) -> Vec<usize> {
     records
 }
 
-/// Gives a worker's hosts memory for these records, and writes to it. Otherwise the worker would wait for the machine in
-/// the middle of the run: some microseconds for each new page, and a millisecond when a long list is moved.
+/// Gives a worker's hosts memory for these records, and writes to it. Otherwise the worker would wait for the machine
+/// during the run: some microseconds for each new page, and a millisecond when a long list is moved.
 fn make_room<P: Probe>(driver: &mut Driver<Wires<'_>, P>, records: &[usize]) {
     let mut left = ROOM_MAX;
     for slot in &mut driver.hosts {

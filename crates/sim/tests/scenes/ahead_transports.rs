@@ -189,3 +189,26 @@ fn long_messages_over_harmony_are_skipped() {
     share(&incast("harmony"));
     share(&incast("harmony").replace("\"harmony\"", "{ harmony = { slots = 4, additional = \"0B\" } }"));
 }
+
+/// Fastpass, with these settings.
+fn fastpass(toml: &str, settings: &str) -> String {
+    toml.replace("\"fastpass\"", &format!("{{ fastpass = {{ {settings} }} }}"))
+}
+
+/// A message has slots for all of its packets from the beginning. A job's messages go on in other slots.
+#[test]
+fn long_messages_over_fastpass_are_skipped() {
+    skips(&apart("fastpass"), 0.9);
+    skips(&incast("fastpass"), 0.9);
+    skips(&fastpass(&incast("fastpass"), "delta_admission = \"50ms\""), 0.9);
+    skips(&neighbours("fastpass"), 0.5);
+    share(&iterations("fastpass", 40, ""));
+}
+
+/// Each packet gets a slot of its own from the arbiter, whose own host leaves one of several to control.
+#[test]
+fn packets_over_fastpass_are_skipped() {
+    let packets = "granularity = \"packet\"";
+    skips(&fastpass(&incast("fastpass"), packets), 0.2);
+    skips(&fastpass(&incast("fastpass"), &format!("{packets}, arbiter = 3, control_slots = 5")), 0.4);
+}

@@ -12,7 +12,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use node::FlowMap;
+use node::{FlowMap, Walk};
 use rustc_hash::FxHashMap;
 use units::{Duration, FlowId, HostId, LinkId, PortId, SwitchId, Time};
 
@@ -297,6 +297,44 @@ impl Arbiter {
         Err(next.max(slot + 1))
     }
 
+    /// Goes over its state. What is computed once for each pair of hosts depends on nothing that changes.
+    pub fn walk(&mut self, walk: &mut Walk) {
+        let slot = self.params.slot;
+        // Slots are counted from the run's beginning.
+        walk.same(walk.now().ps() % self.params.cycle().ps());
+        self.calendars.iter_mut().for_each(|calendar| calendar.walk(walk));
+        // No link is avoided for longer.
+        if self.avoiding_until > walk.now() {
+            self.avoided.iter_mut().for_each(|until| walk.expired(until));
+        }
+        walk.expired(&mut self.avoiding_until);
+        walk.turn("arrival", &mut self.arrivals);
+        let delta_admission = self.params.delta_admission;
+        self.waiting.walk(walk, |walk, flow, Waiting { request, arrival, turn }| {
+            request.walk(walk, flow);
+            if request.admitted {
+                walk.past(arrival);
+            } else {
+                let mut rejected = *arrival + delta_admission;
+                walk.time(&mut rejected);
+                *arrival = rejected - delta_admission;
+            }
+            walk_turn(walk, slot, turn);
+        });
+        let mut agenda = std::mem::take(&mut self.agenda).into_vec();
+        agenda.sort_unstable_by_key(|Reverse(of)| *of);
+        walk.same(agenda.len());
+        for Reverse((at, turn, index)) in &mut agenda {
+            walk_slot(walk, slot, at);
+            walk_turn(walk, slot, turn);
+            walk.same(*index);
+        }
+        self.agenda = agenda.into();
+        self.answered.walk(walk, self.params.patience);
+        let Counts { allocations, rejects, path_blocked, duplicates } = &mut self.counts;
+        walk.counts([allocations, rejects, path_blocked, duplicates]);
+    }
+
     fn slot_at(&self, slot: u64) -> Time {
         Time::from_ps(slot * self.params.slot.ps())
     }
@@ -347,6 +385,56 @@ impl Arbiter {
         }
         self.avoiding_until = until;
     }
+}
+
+impl Request {
+    fn walk(&mut self, walk: &mut Walk, flow: FlowId) {
+        let Request { flow: own, src, dst, attempt, first, packets, admitted, lost } = self;
+        let end = u64::from(*first) + u64::from(*packets);
+        walk.same((src.0, dst.0, *attempt));
+        walk.same((end, *admitted, *lost));
+        walk.flow(own);
+        walk.steps(flow, first);
+        *packets = end.saturating_sub(u64::from(*first)) as u32;
+    }
+}
+
+impl Answer {
+    /// Goes over it.
+    pub fn walk(&mut self, walk: &mut Walk) {
+        match self {
+            Answer::Allocation(Allocation { flow, src, dst, attempt, first, packets, at, stride, path }) => {
+                walk.same((0u8, src.0, dst.0, *attempt, *packets));
+                walk.same((*stride, *path));
+                walk.steps(*flow, first);
+                walk.time(at);
+                walk.flow(flow);
+            }
+            Answer::Reject { flow, src, attempt } => {
+                walk.same((1u8, src.0, *attempt));
+                walk.flow(flow);
+            }
+            Answer::Wait { flow, src, attempt } => {
+                walk.same((2u8, src.0, *attempt));
+                walk.flow(flow);
+            }
+        }
+    }
+}
+
+/// The number of a slot moves with the clock.
+fn walk_slot(walk: &mut Walk, slot: Duration, number: &mut u64) {
+    let mut at = Time::from_ps(*number * slot.ps());
+    walk.time(&mut at);
+    *number = at.ps() / slot.ps();
+}
+
+fn walk_turn(walk: &mut Walk, slot: Duration, (last, arrival): &mut Turn) {
+    walk.same(*last == 0);
+    if *last > 0 {
+        walk_slot(walk, slot, last);
+    }
+    walk.turn("arrival", arrival);
 }
 
 impl Search<'_> {
@@ -416,6 +504,24 @@ impl Answered {
             self.turned = now;
         }
         self.young.insert(flow, said);
+    }
+
+    /// Goes over it.
+    #[expect(clippy::disallowed_methods, reason = "put in order at once")]
+    fn walk(&mut self, walk: &mut Walk, span: Duration) {
+        let mut turns = self.turned + span;
+        walk.expired(&mut turns);
+        self.turned = turns - span;
+        for said in [&mut self.young, &mut self.old] {
+            let mut all: Vec<(FlowId, Said)> = said.drain().collect();
+            all.sort_unstable_by_key(|of| of.0);
+            walk.same(all.len());
+            for (flow, Said { attempt, path }) in &mut all {
+                walk.same((*attempt, *path));
+                walk.flow(flow);
+            }
+            said.extend(all);
+        }
     }
 
     fn get(&self, flow: FlowId) -> Option<Said> {

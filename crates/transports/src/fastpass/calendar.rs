@@ -1,5 +1,6 @@
 //! The reservations of one link: trains of packets, one in each period.
 
+use node::Walk;
 use units::{Duration, Time};
 
 /// Packets that pass a link one in each `period`, from the first bit of the first to the last bit of the last.
@@ -41,6 +42,20 @@ impl Calendar {
     #[inline]
     pub fn blocked_until(&self, train: &Train) -> Option<Time> {
         self.trains.iter().filter(|other| other.clashes(train)).map(|other| other.until).max()
+    }
+
+    /// Goes over it. Trains that have passed matter no more.
+    pub fn walk(&mut self, walk: &mut Walk) {
+        let now = walk.now();
+        self.trains.retain(|train| train.until > now);
+        walk.same(self.trains.len());
+        for Train { begin, until, period, busy } in &mut self.trains {
+            // Whether two clash depends on their phases: a train that stays keeps its own only over whole periods.
+            let phase = (now.ps() + period.ps() - begin.ps() % period.ps()) % period.ps();
+            walk.same((*period, *busy, phase));
+            walk.past(begin);
+            walk.time(until);
+        }
     }
 
     /// Adds a train, and drops those that had passed before `now`.

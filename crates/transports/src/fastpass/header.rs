@@ -1,10 +1,10 @@
 //! The header of Fastpass's packets.
 
 use bytemuck::{Pod, Zeroable};
-use node::Agreement;
 use node::layout::{BOOL, Bits, Field, Layout, Message, TIME};
 use node::wire::{Malformed, Reader, Writer};
-use units::{HostId, Time};
+use node::{Agreement, Walk};
+use units::{FlowId, HostId, Time};
 
 /// What a packet says. All but data are control packets. Each says how often the sender had asked for slots when this
 /// was said, modulo 2^16, its `attempt`; answers repeat it.
@@ -130,6 +130,36 @@ impl node::Header for Header {
     type Packed = Packed;
 
     const LAYOUT: Layout = Layout { messages: LAYOUT };
+
+    fn walk(mut self, flow: FlowId, walk: &mut Walk) -> Header {
+        let Packed { kind, attempt, .. } = self.pack();
+        walk.same((kind, attempt));
+        match &mut self {
+            Header::Request(Request { first, packets, dst, admitted, lost, .. }) => {
+                let end = u64::from(*first) + u64::from(*packets);
+                walk.same((dst.0, *admitted, *lost, end));
+                walk.steps(flow, first);
+                *packets = end.saturating_sub(u64::from(*first)) as u32;
+            }
+            Header::Allocation(Allocation { first, packets, stride, at, path, .. }) => {
+                walk.same((*packets, *stride, *path));
+                walk.steps(flow, first);
+                walk.time(at);
+            }
+            Header::Data(Data { packet, packets, offset, .. }) => {
+                walk.same((*packets, *offset > 0));
+                match (*offset).checked_div(u64::from(*packet)) {
+                    Some(bytes) if bytes > 0 => walk.sequence(flow, bytes, packet),
+                    _ => walk.steps(flow, packet),
+                }
+                walk.sequence(flow, 1, offset);
+            }
+            Header::Probe { packets, .. } => walk.same(*packets),
+            Header::State { missing, .. } => walk.steps(flow, missing),
+            Header::Reject { .. } | Header::Wait { .. } | Header::Complete { .. } => {}
+        }
+        self
+    }
 
     #[inline]
     fn pack(self) -> Packed {

@@ -123,6 +123,16 @@ impl Params {
         index + (index + turn.saturating_sub(1)) / (self.control_slots - 1)
     }
 
+    /// After this time it is the same slots again that the arbiter's host leaves to control.
+    pub fn cycle(&self) -> Duration {
+        self.slot * self.control_slots
+    }
+
+    /// Whether hosts go by their own clocks.
+    pub fn has_own_clocks(&self) -> bool {
+        self.clocks == Clocks::Own
+    }
+
     fn leaves_slots(&self, src: HostId, dst: HostId, stride: u64) -> bool {
         stride == 1 && (src == self.arbiter || dst == self.arbiter)
     }

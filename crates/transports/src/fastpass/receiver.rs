@@ -1,6 +1,7 @@
 //! The receiver's side: assembles messages and reports completion.
 
-use node::{Event, FlowMap, Packet};
+use node::{Event, FlowMap, Packet, Walk};
+use units::FlowId;
 
 use super::Header;
 use super::header::Data;
@@ -23,6 +24,18 @@ impl Receiver {
         let missing = self.flows.slot(id).and_then(|slot| self.flows.get(slot)).map_or(0, |of| of.1.first_missing);
         let state = Header::State { attempt, missing };
         out.push((id, packet.src, if done { Header::Complete { attempt } } else { state }));
+    }
+
+    /// A flow has come whole in time that is skipped.
+    pub fn came_again(&mut self, flow: FlowId) {
+        self.finished.add(flow);
+    }
+
+    /// Goes over its state. Full packets carry so many bytes.
+    pub fn walk(&mut self, walk: &mut Walk, payload_bytes: u64) {
+        self.flows.walk(walk, |walk, flow, bits| bits.walk(walk, flow, payload_bytes));
+        self.finished.walk(walk);
+        walk.count(&mut self.duplicates);
     }
 
     /// A part of a message.

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use node::packet::flags;
-use node::{Cx, Event, FlowMap, FlowState, Message, Packet, Timers};
+use node::{Cx, Event, FlowMap, FlowState, Message, Packet, Timers, Walk};
 use units::{Duration, FlowId, HostId, Time};
 
 use super::Header;
@@ -275,6 +275,27 @@ impl Sender {
         self.timers.next().unwrap_or(Time::MAX).min(due)
     }
 
+    /// Goes over its state. Full packets carry so many bytes.
+    pub fn walk(&mut self, walk: &mut Walk, payload_bytes: u64) {
+        self.flows.walk(walk, |walk, flow, outgoing| outgoing.walk(walk, flow, payload_bytes));
+        let mut due = std::mem::take(&mut self.due).into_vec();
+        due.sort_unstable_by_key(|Reverse((at, slot, _))| (*at, *slot));
+        walk.same((due.len(), self.ready.len()));
+        for Reverse((at, slot, flow)) in &mut due {
+            walk.time(at);
+            walk.same(*slot);
+            walk.flow(flow);
+        }
+        self.due = due.into();
+        for (slot, flow) in &mut self.ready {
+            walk.same(*slot);
+            walk.flow(flow);
+        }
+        self.timers.walk(walk);
+        let Counts { requests, requests_again, probes, slots_missed } = &mut self.counts;
+        walk.counts([requests, requests_again, probes, slots_missed]);
+    }
+
     fn forget(&mut self, slot: u32) {
         self.timers.clear(slot);
         self.flows.remove(slot);
@@ -285,6 +306,38 @@ impl Outgoing {
     /// Whether parts of it have been sent or will be.
     fn is_admitted(&self) -> bool {
         self.distinct > 0 || !self.grants.is_empty()
+    }
+
+    fn walk(&mut self, walk: &mut Walk, flow: FlowId, payload_bytes: u64) {
+        let position = |walk: &mut Walk, place: &mut u32| {
+            walk.sequence(flow, payload_bytes, &mut place.clone());
+            walk.steps(flow, place);
+        };
+        walk.same((self.dst.0, self.bytes, self.packets, self.phase == Phase::Asking));
+        walk.same((self.attempt, self.silences, self.grants.len()));
+        // Slots for all of the rest stay what they are, and are used one by one; others give way to the next ones.
+        walk.same(self.granted == self.packets);
+        if self.granted < self.packets {
+            position(walk, &mut self.granted);
+        }
+        for Grant { first, packets, used, at, stride, path } in &mut self.grants {
+            let (mut next, of_all) = (*first + *used, *first + *packets == self.packets);
+            walk.same((*stride, *path, of_all));
+            position(walk, &mut next);
+            if of_all {
+                walk.same(*first);
+                *used = next - *first;
+            } else {
+                walk.same((*packets, *used));
+                *first = next - *used;
+            }
+            // When the next one is due is in the list of those.
+            walk.past(at);
+        }
+        walk.counted_of(flow, &mut self.sent_packets);
+        walk.passed(flow, payload_bytes, &mut self.missing, u64::from(self.distinct));
+        position(walk, &mut self.distinct);
+        walk.time(&mut self.give_up);
     }
 
     /// When the packet with this index in a grant leaves.
