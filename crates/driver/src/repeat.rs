@@ -7,7 +7,7 @@ use node::walk::{HeaderWalk, walk_words};
 use node::{Packet, Walk};
 use run::{Host, HostJobs, Plan, Told};
 use rustc_hash::FxHashMap;
-use units::{Duration, FlowId, Time, mix};
+use units::{Duration, FlowId, HostId, Stream, Time, mix};
 
 use crate::links::TIMELINE;
 use crate::nodes::{HostPort, hash_what, size_of, what_of};
@@ -102,9 +102,9 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
         }
         walk.refuse_if(self.retries, "links send damaged packets again (link.llr)");
         let links = &mut self.links;
-        for (index, pipe) in (0..).zip(&mut links.pipes) {
-            walk.part("link", index);
-            let Pipe { packets, up, lost_packets, lost_bytes, noise, .. } = pipe;
+        for pipe in &mut links.pipes {
+            let Pipe { link, packets, up, lost_packets, lost_bytes, noise, .. } = pipe;
+            walk.part("link", *link);
             walk.refuse_if(noise.is_some(), "links damage or lose packets at random");
             walk.same(*up);
             packets.walk(walk, &mut links.pool);
@@ -134,6 +134,11 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
         walk.part("totals", 0);
         walk.counts([&mut self.packet_hops, &mut self.delivered_bytes, &mut self.events]);
         self.probe.walk(walk);
+    }
+
+    /// The random streams of transports, host by host.
+    pub fn streams(&self) -> impl Iterator<Item = (HostId, &Stream)> {
+        self.hosts.iter().flat_map(|slot| slot.host.streams().map(|stream| (slot.host.id(), stream)))
     }
 
     /// What is next at a node is the first of several times. If one of them has moved and another has not, this may now

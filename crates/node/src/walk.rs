@@ -14,7 +14,9 @@
 //! - [`Walk::outside`]: a time that is set from outside, and never moves.
 //! - [`Walk::sequence`]: how far a flow has come. All positions of a flow must move by the same number of bytes.
 //! - [`Walk::steps`]: the same in packets, where nobody knows how many bytes they carry.
+//! - [`Walk::measured`]: the same in any other measure, of which only distances matter.
 //! - [`Walk::passed`]: a position that matters only until the flow has come past it.
+//! - [`Walk::below`]: a number that grows, and changes nothing before it has come to a limit.
 //! - [`Walk::unused`]: a number that moves as long as nobody uses it.
 //! - [`Walk::turn`], [`Walk::turn_at`]: a number whose distance from others of its name alone matters.
 //! - [`Walk::flow`]: which flow it is. Another may stand in its place: see below.
@@ -41,12 +43,15 @@ mod recurrence;
 mod steady;
 mod values;
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 use units::{FlowId, HostId, Stream, Time};
 
 use crate::{Header, Packet};
+
+use recurrence::rank;
 
 pub use recurrence::{Differs, Moves, Recurrence, recurrence};
 pub use steady::{Amounts, History, Steady, Unsteady};
@@ -64,7 +69,10 @@ pub struct Walk {
     port: u32,
     /// The source and the destination of the packet that is gone over now.
     ends: (HostId, HostId),
-    refusal: Option<String>,
+    /// The part of the state that is gone over now.
+    part: &'static str,
+    /// Why the state can't be moved ahead, by the place of the part that says so.
+    refusal: Option<((usize, u32), String)>,
 }
 
 const NO_ENDS: (HostId, HostId) = (HostId(u32::MAX), HostId(u32::MAX));
@@ -126,8 +134,8 @@ pub struct Notes {
 enum Kind {
     /// A value that must be the same, by its name.
     Same(&'static str),
-    /// A value that must be the same if it was used, by how often it was.
-    Unused(u64),
+    /// A value that must be the same if it was used: its name, and how often it was.
+    Unused(&'static str, u64),
     Time,
     Past,
     Outside,
@@ -146,6 +154,10 @@ enum Kind {
     Lead,
     /// A position in a flow, in packets.
     Steps(FlowId),
+    /// A position in a flow in a measure of this name.
+    Measured(FlowId, &'static str),
+    /// A number that changes nothing as long as it is below this.
+    Below(u64),
 }
 
 impl Walk {
@@ -157,14 +169,14 @@ impl Walk {
         let (numbered, tallies, exact_only) = (None, Vec::new(), None);
         let notes =
             Notes { now, parts, same, moving, counts, counts_of, tallies, exact_only, streams, numbered, by_number };
-        Walk { now, task: Task::Note(notes), headers, node: 0, port: 0, ends: NO_ENDS, refusal: None }
+        Walk { now, task: Task::Note(notes), headers, node: 0, port: 0, ends: NO_ENDS, part: "", refusal: None }
     }
 
     /// A walk that moves a state ahead by so many periods. The state must be the one whose notes were compared last,
     /// at the time `now`. Flows get these `names`; those that have none keep theirs.
     pub fn ahead(now: Time, headers: Arc<[HeaderWalk]>, moves: Arc<Moves>, names: Arc<Renamed>, times: u64) -> Walk {
         let task = Task::Ahead { moves, names, times, place: 0, count: 0, count_of: 0, stream: 0, tally: 0 };
-        Walk { now, task, headers, node: 0, port: 0, ends: NO_ENDS, refusal: None }
+        Walk { now, task, headers, node: 0, port: 0, ends: NO_ENDS, part: "", refusal: None }
     }
 
     /// A walk that moves a state ahead though it has not recurred, at the time `now`: see [`Steady`].
@@ -176,6 +188,7 @@ impl Walk {
             node: 0,
             port: 0,
             ends: NO_ENDS,
+            part: "",
             refusal: None,
         }
     }
@@ -192,7 +205,7 @@ impl Walk {
     /// What was refused, in words.
     pub fn finish(self) -> Result<Option<Notes>, String> {
         match (self.refusal, self.task) {
-            (Some(why), _) => Err(why),
+            (Some((_, why)), _) => Err(why),
             (None, Task::Note(notes)) => Ok(Some(notes)),
             (None, Task::Ahead { moves, place, count, count_of, stream, tally, .. }) => {
                 let Moves { moving, counts, counts_of, tallies, draws } = &*moves;
@@ -217,7 +230,7 @@ impl Walk {
 
     /// A part of the state of a node begins.
     pub fn part(&mut self, name: &'static str, node: u32) {
-        (self.node, self.port) = (node, 0);
+        (self.part, self.node, self.port) = (name, node, 0);
         if let Task::Note(notes) = &mut self.task {
             notes.parts.push((name, node, notes.same.len(), notes.moving.len()));
         }
@@ -229,9 +242,13 @@ impl Walk {
         self.port = port.map_or(0, |port| port + 1);
     }
 
-    /// Says why the state can't be moved ahead. The first reason counts.
+    /// Says why the state can't be moved ahead. The first reason counts: of what is said of the whole network, then of
+    /// links, switches and hosts in the order of their numbers.
     pub fn refuse(&mut self, why: impl Into<String>) {
-        self.refusal.get_or_insert_with(|| why.into());
+        let place = if self.part == "agenda" { (0, 0) } else { (1 + rank(self.part), self.node) };
+        if self.refusal.as_ref().is_none_or(|known| place < known.0) {
+            self.refusal = Some((place, why.into()));
+        }
     }
 
     /// Refuses if something is there.
@@ -314,6 +331,15 @@ impl Walk {
         place.set(number);
     }
 
+    /// A number of a flow that grows in a measure of its own, such as bytes with headers, or credit: all numbers of one
+    /// name must move by the same amount, and only the distance between them matters. Averages don't move it.
+    #[inline]
+    pub fn measured<N: Number>(&mut self, flow: FlowId, name: &'static str, place: &mut N) {
+        let mut number = place.get();
+        self.moving(Kind::Measured(flow, name), &mut number);
+        place.set(number);
+    }
+
     /// A position in a flow that matters only until the flow has come past it, in the same units: `by` is how far it
     /// has come.
     #[inline]
@@ -367,7 +393,10 @@ impl Walk {
     pub fn numbered(&mut self, what: &'static str) {
         if let Task::Note(notes) = &mut self.task {
             let differs = notes.differs(None, None, what);
-            notes.numbered.get_or_insert(differs);
+            let place = |of: &Differs| (rank(of.part), of.node);
+            if notes.numbered.as_ref().is_none_or(|known| place(&differs) < place(known)) {
+                notes.numbered = Some(differs);
+            }
         }
     }
 
@@ -383,8 +412,23 @@ impl Walk {
     /// a power of two; who has fewer bits than 64 takes the low ones.
     #[inline]
     pub fn unused<N: Number>(&mut self, number: &mut N, used: u64) {
+        self.unused_of("a value that is used", number, used);
+    }
+
+    /// The same, with a name of its own.
+    #[inline]
+    pub fn unused_of<N: Number>(&mut self, what: &'static str, number: &mut N, used: u64) {
         let mut value = number.get();
-        self.moving(Kind::Unused(used), &mut value);
+        self.moving(Kind::Unused(what, used), &mut value);
+        number.set(value);
+    }
+
+    /// A number that grows by as much in each period, and changes nothing as long as it stays below the limit: so many
+    /// periods repeat. Who sets it back says otherwise that this has happened.
+    #[inline]
+    pub fn below<N: Number>(&mut self, limit: u64, number: &mut N) {
+        let mut value = number.get();
+        self.moving(Kind::Below(limit), &mut value);
         number.set(value);
     }
 
@@ -562,7 +606,8 @@ impl Walk {
                 let by = match kind {
                     Kind::Time | Kind::Past => amounts.time.ps(),
                     Kind::Same(_)
-                    | Kind::Unused(_)
+                    | Kind::Unused(..)
+                    | Kind::Below(_)
                     | Kind::Outside
                     | Kind::Flow
                     | Kind::Told
@@ -570,7 +615,7 @@ impl Walk {
                     | Kind::Inherited(_)
                     | Kind::Lead => 0,
                     // What an old packet says of its flow counts no more when a newer one has come.
-                    Kind::Steps(_) => 0,
+                    Kind::Steps(_) | Kind::Measured(..) => 0,
                     Kind::Sequence(flow, unit) => amounts.flows.get(&flow).map_or(0, |bytes| bytes / unit),
                     Kind::Turn(node, name) => amounts.turns.get(&(node, name)).copied().unwrap_or(0),
                 };
@@ -613,7 +658,17 @@ impl Notes {
             (None, None) => true,
         };
         let (part, node, ..) = self.parts.iter().take_while(begun).last().copied().unwrap_or(("nothing", 0, 0, 0));
-        Differs { part, node, what }
+        Differs { part, node, what, drawn: false }
+    }
+
+    /// The values of a part that must be the same.
+    fn same_of(&self, part: usize) -> Range<usize> {
+        self.parts[part].2..self.parts.get(part + 1).map_or(self.same.len(), |next| next.2)
+    }
+
+    /// The values of a part that move.
+    fn moving_of(&self, part: usize) -> Range<usize> {
+        self.parts[part].3..self.parts.get(part + 1).map_or(self.moving.len(), |next| next.3)
     }
 }
 

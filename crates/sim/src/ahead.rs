@@ -26,12 +26,12 @@ use std::sync::Arc;
 use driver::{Log, Names, Probe, header_walks};
 use engine::{Bounds, Ended, Outcome};
 use node::Walk;
-use node::walk::{Amounts, HeaderWalk, History, Notes, Recurrence, Unsteady, recurrence};
+use node::walk::{Amounts, Differs, HeaderWalk, History, Notes, Recurrence, Unsteady, recurrence};
 use run::Plan;
 use rustc_hash::FxHashMap;
 use scenario::FastForward;
 use serde::Serialize;
-use units::{Duration, FlowId, Time};
+use units::{Duration, FlowId, HostId, Stream, Time};
 
 use crate::part::Part;
 use budget::Budget;
@@ -249,24 +249,30 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Run<'_, P, W> {
     /// Simulates a span of time and looks for a period of the whole network in the arrivals at its nodes.
     fn listen(&mut self, span: Duration) -> Result<Option<Duration>, Over> {
         let since = self.now.saturating_add(span / 2);
+        let streams: Vec<Stream> = self.streams().map(|of| of.1.clone()).collect();
         let logs = self.log(span)?;
-        let mut period = 1;
-        for log in &logs {
-            for arrivals in by_node(log, since) {
-                let Some(of_node) = period_of(&arrivals) else {
-                    self.because("no period was found in what comes to nodes");
-                    return Ok(None);
-                };
-                period = match lcm(period, of_node).filter(|&period| period <= 4 * span.ps()) {
-                    Some(period) => period,
-                    None => {
-                        self.because("nodes have periods without a short common multiple");
-                        return Ok(None);
-                    }
-                };
+        match period_of_all(logs.iter().flat_map(|log| by_node(log, since)), 4 * span.ps()) {
+            Ok(period) => Ok((period > 1).then(|| Duration::from_ps(period))),
+            Err(why) => {
+                let why = self.drawn_since(&streams).map_or(why.to_owned(), |drawn| drawn.to_string());
+                self.because(&why);
+                Ok(None)
             }
         }
-        Ok((period > 1).then(|| Duration::from_ps(period)))
+    }
+
+    /// The random streams of transports, host by host.
+    fn streams(&self) -> impl Iterator<Item = (HostId, &Stream)> {
+        self.parts.iter().flat_map(|part| part.0.streams())
+    }
+
+    /// What a transport has drawn at random since its streams were these, at the first host where one has, if what it
+    /// draws has a name.
+    fn drawn_since(&self, before: &[Stream]) -> Option<Differs> {
+        let drawn = self.streams().zip(before).filter(|((_, is), was)| is.idle_draws_since(was).is_none());
+        let named = drawn.filter_map(|((host, stream), _)| Some((host.0, stream.decided()?)));
+        let (node, what) = named.min_by_key(|of| of.0)?;
+        Some(Differs { part: "host", node, what, drawn: true })
     }
 
     /// Simulates up to `most_multiples` times `period` until the state has recurred, then skips as many periods as it
@@ -426,14 +432,14 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Run<'_, P, W> {
         }
     }
 
-    /// How many periods there are before a flow nears its end.
+    /// How many periods repeat before a flow nears its end, or a number its limit.
     fn before_ends(&self, found: &Recurrence) -> u64 {
         // The last packet of a flow may be shorter than those before it.
         let packet = u64::from(self.plan.sites[0].mtu_bytes);
         let of = |&(flow, bytes, last): &(_, u64, u64)| {
             self.plan.flows.get(flow).bytes.saturating_sub(last + 2 * packet) / bytes
         };
-        found.flows.iter().map(of).min().unwrap_or(u64::MAX)
+        found.flows.iter().map(of).min().unwrap_or(u64::MAX).min(found.most)
     }
 
     /// Counts the windows that would have begun in the skipped time, because a run may end only at the end of a window.
@@ -481,6 +487,17 @@ impl Period {
         events.dedup();
         Period { length, end, logs, events, hops }
     }
+}
+
+/// The shortest time after which what arrives at each node repeats, if it is no longer than `most`; 1 if nothing
+/// arrives. The error says why there is none; it does not depend on the order of nodes.
+fn period_of_all(nodes: impl Iterator<Item = Vec<(u64, u64)>>, most: u64) -> Result<u64, &'static str> {
+    let mut period = Some(1);
+    for arrivals in nodes {
+        let of_node = period_of(&arrivals).ok_or("no period was found in what comes to nodes")?;
+        period = period.and_then(|period| lcm(period, of_node)).filter(|&period| period <= most);
+    }
+    period.ok_or("nodes have periods without a short common multiple")
 }
 
 /// By node, what arrived since then: the time since the arrival before, and the digest of the packet.

@@ -6,6 +6,8 @@
 //! ([`Scene::with_agent`]). It is small on purpose and independent of the simulator, so that a scheme's tests test the
 //! scheme alone.
 
+pub mod walks;
+
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
@@ -116,6 +118,24 @@ impl Wire {
     fn down_rate(&self) -> Rate {
         self.down_rate.unwrap_or(self.rate)
     }
+
+    /// What a host knows of itself and this network, in which there are so many.
+    pub fn site(&self, host: HostId, hosts: u32) -> Site {
+        let way = |bytes| self.delay + self.rate.transmit(bytes) + self.down_rate().transmit(bytes);
+        let round_trip = |there, back| way(there) + way(back);
+        Site {
+            host,
+            hosts,
+            nic_rate: self.rate,
+            data_rtt: round_trip(1500, 40),
+            data_rtts: vec![(1, round_trip(1500, 40))],
+            control_rtt: round_trip(40, 40),
+            mtu_bytes: 1500,
+            header_bytes: 40,
+            clock: Clock::default(),
+            transport: 0,
+        }
+    }
 }
 
 type Spoil = Box<dyn FnMut(Time, &Packet) -> PacketFate>;
@@ -205,21 +225,8 @@ impl Scene {
 
     /// One endpoint for each clock.
     pub fn with_clocks(wire: Wire, clocks: &[Clock], make: impl Fn(&Site) -> Box<dyn Endpoint>) -> Scene {
-        let way = |bytes| wire.delay + wire.rate.transmit(bytes) + wire.down_rate().transmit(bytes);
-        let round_trip = |there, back| way(there) + way(back);
         let hosts = clocks.iter().enumerate().map(|(index, &clock)| Host {
-            endpoint: make(&Site {
-                host: HostId::from(index),
-                hosts: clocks.len() as u32,
-                nic_rate: wire.rate,
-                data_rtt: round_trip(1500, 40),
-                data_rtts: vec![(1, round_trip(1500, 40))],
-                control_rtt: round_trip(40, 40),
-                mtu_bytes: 1500,
-                header_bytes: 40,
-                clock,
-                transport: 0,
-            }),
+            endpoint: make(&Site { clock, ..wire.site(HostId::from(index), clocks.len() as u32) }),
             random: Stream::new(1, index as u64, "scene"),
             held: Held::default(),
             nic_free: Time::ZERO,

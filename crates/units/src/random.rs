@@ -16,18 +16,29 @@ pub const fn mix(a: u64, b: u64) -> u64 {
 /// A random stream (xoshiro256++) that depends on (seed, entity, purpose) alone.
 ///
 /// Draws use integer arithmetic and `libm`, so they are equal on every machine.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Stream {
     random: Xoshiro256PlusPlus,
     /// How often it was drawn from where only one thing could come out.
     idle: u64,
+    /// What was decided by the last draw that somebody named.
+    what: Option<&'static str>,
 }
+
+/// Streams are equal from which the same will be drawn.
+impl PartialEq for Stream {
+    fn eq(&self, other: &Stream) -> bool {
+        (&self.random, self.idle) == (&other.random, other.idle)
+    }
+}
+
+impl Eq for Stream {}
 
 impl Stream {
     /// The stream of `entity` for `purpose` (a short name, such as "spray") under the run's `seed`.
     pub fn new(seed: u64, entity: u64, purpose: &str) -> Stream {
         let purpose = purpose.bytes().fold(0u64, |hash, byte| mix(hash, u64::from(byte)));
-        Stream { random: Xoshiro256PlusPlus::seed_from_u64(mix(mix(seed, entity), purpose)), idle: 0 }
+        Stream { random: Xoshiro256PlusPlus::seed_from_u64(mix(mix(seed, entity), purpose)), idle: 0, what: None }
     }
 
     /// 64 random bits.
@@ -51,9 +62,25 @@ impl Stream {
         self.idle += 1;
     }
 
-    /// How many draws there were of which nothing depended on what came out: from one thing only.
-    pub fn idle_draws(&self) -> u64 {
-        self.idle
+    /// How often it was drawn from since it was `before`, if nothing depended on what came out.
+    pub fn idle_draws_since(&self, before: &Stream) -> Option<u64> {
+        let times = self.idle.wrapping_sub(before.idle);
+        let mut copy = before.clone();
+        // If it was drawn from otherwise, too, it is now elsewhere.
+        (0..times).for_each(|_| copy.draw_idly());
+        (copy == *self).then_some(times)
+    }
+
+    /// The stream, for a draw that decides what `what` says: a clause that tells a user what is random.
+    #[inline]
+    pub fn deciding(&mut self, what: &'static str) -> &mut Stream {
+        self.what = Some(what);
+        self
+    }
+
+    /// What was decided by the last draw with such a name.
+    pub fn decided(&self) -> Option<&'static str> {
+        self.what
     }
 
     /// Uniform in [0, 1), 53 bits.

@@ -26,6 +26,8 @@ pub struct Recurrence {
     pub period: Duration,
     /// What moves, and by how much.
     pub moves: Arc<Moves>,
+    /// So many periods repeat, by numbers that come to a limit ([`Walk::below`](super::Walk::below)).
+    pub most: u64,
     /// The first appointment: nothing at this time or later repeats.
     pub until: Time,
     /// The flows that have come further: by how many bytes in a period, and the last byte that anything names.
@@ -45,21 +47,30 @@ pub struct Differs {
     pub part: &'static str,
     /// The node.
     pub node: u32,
-    /// What kind of value.
+    /// What kind of value; or what was drawn at random.
     pub what: &'static str,
+    /// Whether it was drawn at random.
+    pub drawn: bool,
 }
 
 impl fmt::Display for Differs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}: {} differs", self.part, self.node, self.what)
+        let Differs { part, node, what, drawn } = self;
+        write!(f, "{part} {node}: {what} {}", if *drawn { "is drawn at random" } else { "differs" })
     }
 }
 
 /// Whether a state is what it was at an earlier time, and what moves.
 ///
 /// # Errors
-/// The first thing that is not what it was.
+/// The first thing that is not what it was. It is the same however the network is divided among threads: what is drawn
+/// at random and has a name, or else the first in the order of [`rank`] and of the numbers of nodes.
 pub fn recurrence(before: &Notes, after: &Notes) -> Result<Recurrence, Differs> {
+    compare(before, after).map_err(|differs| first_difference(before, after).unwrap_or(differs))
+}
+
+/// The same, but what is not as it was is the first thing in the order in which values were noted.
+fn compare(before: &Notes, after: &Notes) -> Result<Recurrence, Differs> {
     let other = before.same.iter().zip(&after.same).position(|(one, other)| one != other);
     if let Some(at) = other {
         return Err(after.differs(Some(at), None, "a value"));
@@ -71,7 +82,7 @@ pub fn recurrence(before: &Notes, after: &Notes) -> Result<Recurrence, Differs> 
         return Err(after.differs(None, None, "the number of times and positions"));
     }
     let draws = draws(before, after)?;
-    let mut compared = Compared { period: after.now - before.now, now: after.now, ..Compared::default() };
+    let mut compared = Compared::of(before, after);
     let mut moves = Vec::with_capacity(after.moving.len());
     for (at, (&one, &other)) in before.moving.iter().zip(&after.moving).enumerate() {
         match compared.moves_by(one, other) {
@@ -81,7 +92,7 @@ pub fn recurrence(before: &Notes, after: &Notes) -> Result<Recurrence, Differs> 
     }
     let counts_of = compared.count_of(&before.counts_of, &after.counts_of);
     let counts_of = counts_of.ok_or_else(|| after.differs(None, None, "what was counted of a flow"))?;
-    let Compared { period, until, outside_until, flows, heirs, told, .. } = compared;
+    let Compared { period, most, until, outside_until, flows, heirs, told, .. } = compared;
     let by_number = before.by_number || after.by_number;
     if by_number && !heirs.values().is_sorted() {
         return Err(after.differs(None, None, "the order of flows' numbers"));
@@ -95,7 +106,52 @@ pub fn recurrence(before: &Notes, after: &Notes) -> Result<Recurrence, Differs> 
     // If flows turn over, whoever repeats the period asks the ranks when they act, so their times are no limit.
     let until = if turnover { until } else { until.min(outside_until) };
     let moves = Arc::new(Moves { moving: moves, counts, counts_of, tallies: tallies(before, after), draws });
-    Ok(Recurrence { period, moves, until, flows, turnover, heirs, by_number })
+    Ok(Recurrence { period, moves, most, until, flows, turnover, heirs, by_number })
+}
+
+/// Where a part of a state stands among the others. What is next at a node comes last, since it follows from others.
+pub(super) fn rank(part: &str) -> usize {
+    let all = ["link", "switch", "host", "totals"];
+    all.iter().position(|&known| known == part).unwrap_or(all.len())
+}
+
+/// The first thing of a single part that is not what it was.
+fn first_difference(before: &Notes, after: &Notes) -> Option<Differs> {
+    let mut order: Vec<usize> = (0..after.parts.len()).collect();
+    order.sort_by_key(|&at| (rank(after.parts[at].0), after.parts[at].1));
+    let alike = before.parts.iter().map(|part| (part.0, part.1)).eq(after.parts.iter().map(|part| (part.0, part.1)));
+    if !alike || before.streams.len() != after.streams.len() {
+        return None;
+    }
+    let differs = |at: usize, what, drawn| {
+        let (part, node, ..) = after.parts[at];
+        Differs { part, node, what, drawn }
+    };
+    // By part with a stream that was drawn from: what was decided, if that has a name.
+    let mut drawn: BTreeMap<usize, Option<&'static str>> = BTreeMap::new();
+    for ((part, is), (_, was)) in after.streams.iter().zip(&before.streams) {
+        if is.idle_draws_since(was).is_none() {
+            let known = drawn.entry(*part).or_default();
+            *known = known.or(is.decided());
+        }
+    }
+    let named = |at: &usize| drawn.get(at).copied().flatten().map(|what| differs(*at, what, true));
+    let same = |&at: &usize| {
+        let (was, is) = (&before.same[before.same_of(at)], &after.same[after.same_of(at)]);
+        let other = was.iter().zip(is).any(|(one, other)| one != other);
+        let what = if other { "a value" } else { "the number of values" };
+        (was != is).then(|| differs(at, what, false))
+    };
+    let stream = |at: &usize| drawn.get(at).map(|_| differs(*at, "a random stream", false));
+    let mut compared = Compared::of(before, after);
+    let mut moving = |&at: &usize| {
+        let (was, is) = (&before.moving[before.moving_of(at)], &after.moving[after.moving_of(at)]);
+        let what = was.iter().zip(is).find_map(|(&one, &other)| compared.moves_by(one, other).err());
+        let more = (was.len() != is.len()).then_some("the number of times and positions");
+        what.or(more).map(|what| differs(at, what, false))
+    };
+    let first = order.iter().find_map(named).or_else(|| order.iter().find_map(same));
+    first.or_else(|| order.iter().find_map(stream)).or_else(|| order.iter().find_map(&mut moving))
 }
 
 /// By how much counters have moved that may be new.
@@ -107,12 +163,8 @@ fn tallies(before: &Notes, after: &Notes) -> Vec<u64> {
 /// How often random streams were drawn from, if nothing depended on what came out.
 fn draws(before: &Notes, after: &Notes) -> Result<Vec<u64>, Differs> {
     let draws = |((_, one), (part, other)): (&(usize, Stream), &(usize, Stream))| {
-        let times = other.idle_draws().wrapping_sub(one.idle_draws());
-        let mut copy = one.clone();
-        // If it was drawn from otherwise, too, it is now elsewhere.
-        (0..times).for_each(|_| copy.draw_idly());
-        let (name, node, ..) = after.parts.get(*part).copied().unwrap_or(("nothing", 0, 0, 0));
-        if copy == *other { Ok(times) } else { Err(Differs { part: name, node, what: "a random stream" }) }
+        let (part, node, ..) = after.parts.get(*part).copied().unwrap_or(("nothing", 0, 0, 0));
+        other.idle_draws_since(one).ok_or(Differs { part, node, what: "a random stream", drawn: false })
     };
     if before.streams.len() != after.streams.len() {
         return Err(after.differs(None, None, "the number of random streams"));
@@ -124,6 +176,7 @@ fn draws(before: &Notes, after: &Notes) -> Result<Vec<u64>, Differs> {
 struct Compared {
     period: Duration,
     now: Time,
+    most: u64,
     until: Time,
     /// The first time at which ranks act by themselves.
     outside_until: Time,
@@ -131,6 +184,8 @@ struct Compared {
     flows: BTreeMap<FlowId, (u64, u64)>,
     /// The same in packets, where somebody counts them.
     steps: BTreeMap<FlowId, u64>,
+    /// The same in other measures, by name.
+    measured: BTreeMap<(FlowId, &'static str), u64>,
     heirs: BTreeMap<FlowId, FlowId>,
     /// The flows that are heirs.
     inherit: BTreeSet<FlowId>,
@@ -144,10 +199,12 @@ impl Default for Compared {
         Compared {
             period: Duration::ZERO,
             now: Time::ZERO,
+            most: u64::MAX,
             until: Time::MAX,
             outside_until: Time::MAX,
             flows: BTreeMap::new(),
             steps: BTreeMap::new(),
+            measured: BTreeMap::new(),
             heirs: BTreeMap::new(),
             inherit: BTreeSet::new(),
             turns: BTreeMap::new(),
@@ -157,6 +214,10 @@ impl Default for Compared {
 }
 
 impl Compared {
+    fn of(before: &Notes, after: &Notes) -> Compared {
+        Compared { period: after.now - before.now, now: after.now, ..Compared::default() }
+    }
+
     /// By how much a value moves, or what of it is not as it was.
     fn moves_by(&mut self, one: (Kind, u64), other: (Kind, u64)) -> Result<u64, &'static str> {
         let ((kind, was), (other_kind, is)) = (one, other);
@@ -174,13 +235,24 @@ impl Compared {
                 let known = if flow == heir { *self.steps.entry(flow).or_insert(by) } else { 0 };
                 if by == known { Ok(by) } else { Err("how many packets a flow has come further") }
             }
+            (Kind::Measured(flow, name), Kind::Measured(heir, same_name)) if name == same_name => {
+                self.inherits(flow, heir)?;
+                let known = if flow == heir { *self.measured.entry((flow, name)).or_insert(by) } else { 0 };
+                if by == known { Ok(by) } else { Err(name) }
+            }
             (Kind::Inherited(flow), Kind::Inherited(heir)) => {
                 self.inherits(flow, heir)?;
                 if flow == heir || by == 0 { Ok(0) } else { Err("what a flow has from before") }
             }
-            (Kind::Unused(used), Kind::Unused(again)) if by == 0 || used == again => Ok(by),
-            (Kind::Unused(_), Kind::Unused(_)) => Err("a value that is used"),
-            (Kind::Unused(_), _) => Err("the kind of a value"),
+            (Kind::Unused(_, used), Kind::Unused(_, again)) if by == 0 || used == again => Ok(by),
+            (Kind::Unused(what, _), Kind::Unused(..)) => Err(what),
+            (Kind::Unused(..), _) => Err("the kind of a value"),
+            (Kind::Below(limit), Kind::Below(same)) if limit == same && is >= was && is < limit => {
+                // After so many periods it is still below.
+                self.most = self.most.min((limit - 1 - is).checked_div(by).unwrap_or(u64::MAX));
+                Ok(by)
+            }
+            (Kind::Below(_), Kind::Below(_)) => Err("a number that has a limit"),
             _ if kind != other_kind => Err("the kind of a value"),
             (Kind::Same(_), _) if by == 0 => Ok(0),
             (Kind::Same(what), _) => Err(what),
@@ -208,7 +280,8 @@ impl Compared {
             (Kind::Lead, _) => Err("an order that will change"),
             (Kind::Turn(node, name), _) if *self.turns.entry((node, name)).or_insert(by) == by => Ok(by),
             (Kind::Turn(_, name), _) => Err(name),
-            (Kind::Time | Kind::Past | Kind::Sequence(..) | Kind::Steps(_) | Kind::Inherited(_), _) => Err("a time"),
+            (Kind::Time | Kind::Past, _) => Err("a time"),
+            _ => Err("the kind of a value"),
         }
     }
 

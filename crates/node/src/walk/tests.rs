@@ -211,3 +211,109 @@ fn counters_may_be_new() {
     assert!(walk.finish().is_ok());
     assert_eq!(after, [(3, 4), (5, 99), (7, 11)]);
 }
+
+/// Notes of parts of a state, each with a value that must be the same, one that moves, and a stream if it draws.
+fn of_parts<'a>(now: u64, parts: impl IntoIterator<Item = &'a (&'static str, u32, u64, u64)>) -> Notes {
+    let mut walk = Walk::note(Time::from_ps(now), Arc::default());
+    for &(part, node, same, turn) in parts {
+        walk.part(part, node);
+        walk.same(same);
+        walk.turn_at(0, "an epoch", &mut { turn });
+    }
+    walk.finish().expect("nobody refuses").expect("notes are taken")
+}
+
+/// Parts of a network go over their states one after the other, and how it is divided depends on the threads.
+#[test]
+fn the_reason_does_not_depend_on_the_order_of_parts() {
+    let all = [("agenda", 0, 1, 1), ("host", 1, 1, 1), ("link", 4, 1, 1), ("switch", 0, 1, 1), ("link", 2, 1, 1)];
+    let reason = |change: fn(usize) -> (u64, u64), order: [usize; 5]| {
+        let before = order.map(|at| all[at]);
+        let after = order.map(|at| (all[at].0, all[at].1, all[at].2 + change(at).0, all[at].3 + change(at).1));
+        recurrence(&of_parts(0, &before), &of_parts(100, &after)).expect_err("it differs").to_string()
+    };
+    for order in [[0, 1, 2, 3, 4], [4, 3, 2, 1, 0], [2, 0, 4, 1, 3]] {
+        assert_eq!(reason(|_| (1, 0), order), "link 2: a value differs");
+        assert_eq!(reason(|at| (u64::from(at < 4), 0), order), "link 4: a value differs");
+        assert_eq!(reason(|at| (u64::from(at == 0 || at == 1), 0), order), "host 1: a value differs");
+        assert_eq!(reason(|at| (u64::from(at == 0), 0), order), "agenda 0: a value differs");
+        // What moves is measured by the first link.
+        assert_eq!(reason(|at| (0, u64::from(at == 4)), order), "link 4: an epoch differs");
+        assert_eq!(reason(|at| (0, u64::from(at == 3)), order), "switch 0: an epoch differs");
+    }
+}
+
+#[test]
+fn who_refuses_first_does_not_depend_on_the_order_of_parts() {
+    let refused = |parts: &[(&'static str, u32, &str)]| {
+        let mut walk = Walk::note(Time::ZERO, Arc::default());
+        for &(part, node, why) in parts {
+            walk.part(part, node);
+            walk.refuse(why);
+        }
+        walk.finish().expect_err("refused")
+    };
+    let [all, link, host] = [("agenda", 0, "all"), ("link", 7, "a link"), ("host", 2, "a host")];
+    assert_eq!((refused(&[link, host]), refused(&[host, link])), ("a link".to_owned(), "a link".to_owned()));
+    assert_eq!((refused(&[all, link]), refused(&[host, all])), ("all".to_owned(), "all".to_owned()));
+    assert_eq!(refused(&[host, ("host", 1, "another")]), "another");
+}
+
+#[test]
+fn what_is_drawn_is_named_before_what_differs() {
+    let notes = |now: u64, streams: &[(u32, Stream)]| {
+        let mut walk = Walk::note(Time::from_ps(now), Arc::default());
+        walk.part("link", 0);
+        walk.same(now);
+        for (host, stream) in streams {
+            walk.part("host", *host);
+            walk.random(&mut stream.clone());
+        }
+        walk.finish().expect("nobody refuses").expect("notes are taken")
+    };
+    let stream = |host: u32| (host, Stream::new(1, host.into(), "test"));
+    let reason = |draw: fn(&mut [(u32, Stream)])| {
+        let before = [stream(9), stream(3), stream(5)];
+        let mut after = before.clone();
+        draw(&mut after);
+        recurrence(&notes(0, &before), &notes(100, &after)).expect_err("it differs").to_string()
+    };
+    assert_eq!(reason(|_| ()), "link 0: a value differs");
+    // Nobody knows what was drawn, or nothing depended on it.
+    let unnamed = |streams: &mut [(u32, Stream)]| assert!(streams[0].1.unit() < 1.0);
+    let idle = |streams: &mut [(u32, Stream)]| assert!(streams[0].1.deciding("a path").below(1) == 0);
+    assert_eq!((reason(unnamed), reason(idle)), ("link 0: a value differs".into(), "link 0: a value differs".into()));
+    let both = |streams: &mut [(u32, Stream)]| {
+        let _ = (streams[0].1.deciding("a path").below(2), streams[2].1.deciding("a label").unit());
+    };
+    assert_eq!(reason(both), "host 5: a label is drawn at random");
+}
+
+#[test]
+fn measures_of_a_flow_move_alike_and_numbers_stay_below_their_limits() {
+    let of = |now: u64, flow: u32, measures: [u64; 2], number: u64| {
+        let (mut measures, mut number) = (measures, number);
+        let mut walk = Walk::note(Time::from_ps(now), Arc::default());
+        measures.iter_mut().for_each(|measure| walk.measured(FlowId(flow), "credit", measure));
+        walk.below(1_000, &mut number);
+        walk.finish().expect("nobody refuses").expect("notes are taken")
+    };
+    let found = |flow, measures, number| {
+        let found = recurrence(&of(0, 1, [70, 50], 100), &of(100, flow, measures, number));
+        found.map(|found| found.most).map_err(|differs| differs.what)
+    };
+    // From 300 by 200 to 900 at most: 1,000 is too much.
+    assert_eq!(found(1, [90, 70], 300), Ok(3));
+    assert_eq!((found(1, [90, 70], 100), found(1, [90, 71], 100)), (Ok(u64::MAX), Err("credit")));
+    assert_eq!((found(2, [70, 50], 100), found(2, [90, 70], 100)), (Ok(u64::MAX), Err("credit")));
+    assert_eq!(found(1, [90, 70], 99), Err("a number that has a limit"));
+    assert_eq!(found(1, [90, 70], 999), Ok(0));
+    // Each moves by as much as it did.
+    let mut after = [90, 70];
+    let moves = recurrence(&of(0, 1, [70, 50], 100), &of(100, 1, after, 300)).expect("it recurs").moves;
+    let (mut walk, mut number) = (Walk::ahead(Time::from_ps(100), Arc::default(), moves, Arc::default(), 3), 300u64);
+    after.iter_mut().for_each(|measure| walk.measured(FlowId(1), "credit", measure));
+    walk.below(1_000, &mut number);
+    assert!(walk.finish().is_ok());
+    assert_eq!((after, number), ([150, 130], 900));
+}
