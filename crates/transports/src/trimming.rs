@@ -55,6 +55,8 @@ struct Queues {
     headers: Queue,
     /// Headers sent since the last data packet, while both waited.
     turn: u16,
+    /// How often it was the turn of data while headers waited.
+    data_turns: u64,
 }
 
 #[derive(Default)]
@@ -151,7 +153,7 @@ impl QueueDiscipline for TrimmingQueues {
         });
         if headers_fit
             && gives_way
-            && cx.random.chance(0.5)
+            && cx.random.deciding("which packet is trimmed").chance(0.5)
             && let Some(victim) = data.pop_last(cx.pool)
         {
             let since = cx.pool.get(victim).transit.at;
@@ -178,11 +180,12 @@ impl QueueDiscipline for TrimmingQueues {
     }
 
     fn dequeue(&mut self, cx: &mut LinkCx<'_>, out: PortId) -> Option<Dequeued> {
-        let Queues { data, headers, turn, .. } = &mut self.ports[out.index()];
+        let Queues { data, headers, turn, data_turns, .. } = &mut self.ports[out.index()];
         let both = !data.packets.is_empty() && !headers.packets.is_empty();
         let headers_turn = if both { *turn < self.params.headers_per_packet } else { data.packets.is_empty() };
         if both {
             *turn = if headers_turn { *turn + 1 } else { 0 };
+            *data_turns += u64::from(!headers_turn);
         }
         let queue = if headers_turn { headers } else { data };
         let id = queue.pop(cx.pool)?;
@@ -219,8 +222,15 @@ impl QueueDiscipline for TrimmingQueues {
     }
 
     fn walk(&mut self, walk: &mut Walk, pool: &mut Pool) {
-        for Queues { data, headers, turn, .. } in &self.ports {
-            walk.same((data.bytes, headers.bytes, *turn));
+        for Queues { data, headers, turn, data_turns, .. } in &mut self.ports {
+            walk.same((data.bytes, headers.bytes));
+            if self.params.headers_per_packet == u16::MAX {
+                // Where headers go first, it is seldom the turn of data.
+                walk.same(*data_turns);
+                walk.below(u16::MAX.into(), turn);
+            } else {
+                walk.same(*turn);
+            }
             data.packets.walk(walk, pool);
             headers.packets.walk(walk, pool);
         }
@@ -231,3 +241,6 @@ impl QueueDiscipline for TrimmingQueues {
         vec![("headers_returned", self.returned), ("headers_lost", self.headers_lost)]
     }
 }
+
+#[cfg(test)]
+mod tests;

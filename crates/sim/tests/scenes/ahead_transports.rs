@@ -1,6 +1,7 @@
 //! Runs over transports that ask receivers, or compute rates, give what whole runs give when what repeats is skipped.
 
-use super::ahead::{apart, iterations, ring, share};
+use super::ahead::{apart, iterations, ring, share, skipped};
+use crate::run_on;
 
 /// Messages of this length, of traffic on a fabric.
 fn messages(transport: &str, bytes: &str, fabric_and_pattern: &str) -> String {
@@ -211,4 +212,91 @@ fn packets_over_fastpass_are_skipped() {
     let packets = "granularity = \"packet\"";
     skips(&fastpass(&incast("fastpass"), packets), 0.2);
     skips(&fastpass(&incast("fastpass"), &format!("{packets}, arbiter = 3, control_slots = 5")), 0.4);
+}
+
+/// UET with other settings.
+fn uet(toml: &str, more: &str) -> String {
+    toml.replace("\"uet\"", &format!("{{ uet = {{ {more} }} }}"))
+}
+
+/// The same where receivers give credit: a pull is for 3,840 bytes of packets of 1,024, so that four pulls are for
+/// fifteen packets.
+fn uet_credit(toml: &str, control: &str) -> String {
+    let toml = uet(toml, &format!("entropies = 1, congestion_control = \"{control}\""));
+    format!("host.mtu = \"1024B\"\nhost.header = \"64B\"\n{toml}")
+}
+
+/// UET over one path: nothing is drawn but which packet is trimmed. The mean queueing delay comes near its value for
+/// thousands of acknowledgements, so long messages recur late, and short ones that follow each other do at once.
+#[test]
+fn messages_over_uet_are_skipped_where_there_is_one_path() {
+    let (long, jobs) = (apart("uet").replace("20MB", "100MB"), iterations("uet", 60, ""));
+    for (toml, least) in [
+        (uet(&long, "entropies = 1"), 0.5),
+        (uet(&long, "spraying = \"switches\""), 0.5),
+        (uet(&jobs, "entropies = 1, initial_window = \"15KB\""), 0.8),
+        (uet(&jobs, "entropies = 1, ack_bytes = \"1B\""), 0.7),
+        (uet(&jobs, "spraying = \"switches\", quick_adapt = false"), 0.2),
+        (uet(&jobs, "entropies = 1, trimming = false"), 0.2),
+    ] {
+        skips(&toml, least);
+    }
+}
+
+#[test]
+fn messages_over_uet_with_credit_are_skipped() {
+    let three = "senders = \"1-3\"\nreceivers = \"0\"\npattern = \"dense\"\nflows = 3";
+    let star = apart("uet").replace("pattern.stride.by = 1", three);
+    skips(&uet_credit(&star, "rccc"), 0.7);
+    skips(&uet_credit(&incast("uet"), "rccc"), 0.7);
+    skips(&uet_credit(&iterations("uet", 60, ""), "rccc"), 0.7);
+    skips(&uet_credit(&iterations("uet", 60, ""), "both"), 0.7);
+}
+
+/// Packets are lost, sent again, trimmed and asked for, and messages come between.
+#[test]
+fn what_goes_wrong_over_uet_is_the_whole_run_too() {
+    let later = "[[traffic]]\nname = \"later\"\nsenders = \"4\"\nreceivers = \"0\"\nsizes.constant = \"300KB\"";
+    let later = format!("{later}\nstart = \"1111111ns\"\narrivals = \"all_at_once\"\nflows = 1");
+    for more in ["entropies = 1, trimming = false", "entropies = 1, queue = \"15KB\"", "spraying = \"switches\""] {
+        share(&uet(&incast("uet"), more));
+        share(&format!("{}{later}", uet(&incast("uet"), more)));
+    }
+    for control in ["rccc", "both"] {
+        share(&format!("{}{later}", uet_credit(&incast("uet"), control)));
+    }
+}
+
+/// What is drawn at random is named, on any number of threads.
+#[test]
+fn the_reason_names_what_is_drawn() {
+    let reasons = [
+        ("in which order a message's entropy values follow each other", apart("uet")),
+        ("an entropy value", uet(&apart("uet"), "spraying = \"reps\"")),
+        (
+            "when a receiver decides on the rate of its credit",
+            uet(&apart("uet"), "congestion_control = \"rccc\", entropies = 1, oversubscription = 2.0"),
+        ),
+        ("whether a packet asks for an acknowledgement", apart("falcon")),
+        ("the label of a path", falcon(&iterations("falcon", 40, ""), "")),
+    ];
+    for (what, toml) in reasons {
+        let skipped = skipped(&toml);
+        let reason = skipped.reason.expect("nothing is skipped");
+        assert!(reason.ends_with(&format!(": {what} is drawn at random")), "{what}: {reason}");
+        assert_eq!(skipped.skips, 0);
+    }
+}
+
+/// Iterations over Harmony differ at several links at once. Which of them is gone over first depends on the number of
+/// threads, and which is named does not.
+#[test]
+fn the_reason_is_the_same_on_any_number_of_threads() {
+    let toml = iterations("harmony", 150, "");
+    let of = |threads| run_on(threads, &format!("fast_forward = \"exact\"\n{toml}")).info.skipped;
+    let one = of(1).expect("it was asked for");
+    assert!(one.reason.as_ref().is_some_and(|reason| reason.starts_with("link ")), "{:?}", one.reason);
+    for threads in 2..=4 {
+        assert_eq!(of(threads).as_ref(), Some(&one), "{threads}");
+    }
 }

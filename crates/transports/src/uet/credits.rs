@@ -12,10 +12,10 @@
 
 use std::collections::VecDeque;
 
-use node::FlowMap;
+use node::{FlowMap, Walk};
 use units::{Duration, FlowId, Rate, Stream, Time};
 
-use super::header::CREDIT_UNIT;
+use super::header::{CREDIT_UNIT, walk_credit};
 use super::receiver::Incoming;
 
 /// Packets' worth of credit in one pull.
@@ -35,6 +35,16 @@ pub(super) struct Account {
     /// Whether it waits for credit that it wants, or for some ahead.
     wants: bool,
     ahead: bool,
+}
+
+impl Account {
+    /// Goes over it.
+    pub fn walk(&mut self, walk: &mut Walk, flow: FlowId) {
+        let Account { given, target, wants, ahead } = self;
+        walk.same((*wants, *ahead));
+        walk_credit(walk, flow, given);
+        walk_credit(walk, flow, target);
+    }
 }
 
 /// The credits of a host.
@@ -133,6 +143,22 @@ impl Credits {
         }
     }
 
+    /// Goes over its state.
+    pub fn walk(&mut self, walk: &mut Walk) {
+        let Credits { wanting, ahead, next_at, control, .. } = self;
+        for flows in [&mut *wanting, &mut *ahead] {
+            walk.same(flows.len());
+            flows.iter_mut().for_each(|flow| walk.flow(flow));
+        }
+        // A pull that is due now must still be due after this walk.
+        if wanting.is_empty() && ahead.is_empty() {
+            walk.expired(next_at);
+        } else {
+            walk.time(next_at);
+        }
+        control.iter_mut().for_each(|control| control.walk(walk));
+    }
+
     /// When a pull is due.
     pub fn next_at(&self) -> Time {
         if self.wanting.is_empty() && self.ahead.is_empty() { Time::MAX } else { self.next_at }
@@ -155,6 +181,9 @@ const INCREASE: f64 = 0.01;
 const DECREASE: f64 = 0.5;
 /// Round trips between two decisions, on average.
 const PERIOD_RTTS: f64 = 1.5;
+
+/// What is drawn at random.
+const DECIDES: &str = "when a receiver decides on the rate of its credit";
 
 /// The rate of a receiver's credits in an oversubscribed network.
 #[derive(Clone, Debug)]
@@ -207,7 +236,15 @@ impl RateControl {
 
     /// Receivers decide at random times, so that they do not all act at once.
     fn period(&self, random: &mut Stream) -> Duration {
-        Duration::from_ps((self.rtt.ps() as f64 * PERIOD_RTTS * (0.75 + 0.5 * random.unit())) as u64)
+        Duration::from_ps((self.rtt.ps() as f64 * PERIOD_RTTS * (0.75 + 0.5 * random.deciding(DECIDES).unit())) as u64)
+    }
+
+    /// Goes over its state.
+    fn walk(&mut self, walk: &mut Walk) {
+        let RateControl { rate, marked_share, step, decides_at, packets, marked, .. } = self;
+        walk.same((*rate, *marked_share, *step));
+        walk.same((*packets, *marked, self.trimmed_last_hop, self.trimmed_before));
+        walk.time_if_any(decides_at);
     }
 
     pub fn decides_at(&self) -> Time {

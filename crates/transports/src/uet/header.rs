@@ -6,7 +6,8 @@
 use bytemuck::{Pod, Zeroable};
 use node::layout::{BOOL, Bits, Field, Layout, Message};
 use node::wire::{Malformed, Reader, Writer};
-use node::{Agreement, Packet};
+use node::{Agreement, Packet, Walk};
+use units::FlowId;
 
 /// What a packet says. All but data are control packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,6 +135,16 @@ const LAST_HOP: u8 = 4;
 const MARKED: u8 = 8;
 const OF_REQUEST: u8 = 16;
 
+/// Goes over bytes that a receiver has of a flow, headers included, wherever they are written.
+pub(super) fn walk_received(walk: &mut Walk, flow: FlowId, bytes: &mut u64) {
+    walk.measured(flow, "how many bytes have been received", bytes);
+}
+
+/// Goes over a flow's credit, given or wanted.
+pub(super) fn walk_credit(walk: &mut Walk, flow: FlowId, units: &mut u32) {
+    walk.measured(flow, "credit", units);
+}
+
 fn marks(of: &[(bool, u8)]) -> u8 {
     of.iter().filter(|(set, _)| *set).fold(0, |marks, (_, bit)| marks | bit)
 }
@@ -142,6 +153,38 @@ impl node::Header for Header {
     type Packed = Packed;
 
     const LAYOUT: Layout = Layout { messages: LAYOUT };
+
+    fn walk(mut self, flow: FlowId, walk: &mut Walk) -> Header {
+        let Packed { kind, marks, entropy, .. } = self.pack();
+        walk.same((kind, marks, entropy));
+        match &mut self {
+            Header::Data(Data { psn, pull_target, message_bytes, offset, .. }) => {
+                walk.same(*message_bytes);
+                walk.steps(flow, psn);
+                walk.sequence(flow, 1, offset);
+                walk_credit(walk, flow, pull_target);
+            }
+            Header::Ack(Ack { psn, cumulative, base, bitmap, received_bytes, of_request, .. }) => {
+                walk.same(*bitmap);
+                // An answer to a request names no packet.
+                if *of_request {
+                    walk.same(*psn);
+                } else {
+                    walk.steps(flow, psn);
+                }
+                walk.steps(flow, cumulative);
+                walk.steps(flow, base);
+                walk_received(walk, flow, received_bytes);
+            }
+            Header::Nack(Nack { psn, .. }) => walk.steps(flow, psn),
+            Header::Pull(Pull { credit }) => walk_credit(walk, flow, credit),
+            Header::Rts(Rts { pull_target, message_bytes }) => {
+                walk.same(*message_bytes);
+                walk_credit(walk, flow, pull_target);
+            }
+        }
+        self
+    }
 
     #[inline]
     fn pack(self) -> Packed {

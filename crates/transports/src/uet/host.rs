@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use node::{Cx, Endpoint, FlowState, Input, Packet, PollAt};
+use node::{Cx, Endpoint, FlowState, Input, Packet, PollAt, Walk};
 use units::FlowId;
 
 use super::Header;
@@ -80,6 +80,19 @@ impl Endpoint for Uet {
         PollAt::At(self.sender.next_deadline().min(self.receiver.next_deadline()))
     }
 
+    fn walk(&mut self, walk: &mut Walk) {
+        // What is in flight names packets, and only hosts know how many bytes these have.
+        walk.exact_only("UET's packets are numbered");
+        self.sender.walk(walk, &self.params);
+        self.receiver.walk(walk, &self.params);
+        walk.packets(&mut self.control);
+        walk.same(self.turn);
+    }
+
+    fn came_again(&mut self, flow: FlowId) {
+        self.receiver.came_again(flow);
+    }
+
     fn state(&self, flow: FlowId, say: &mut FlowState) {
         self.sender.state(flow, &self.params, say);
         self.receiver.state(flow, say);
@@ -102,3 +115,6 @@ impl Endpoint for Uet {
         ]
     }
 }
+
+#[cfg(test)]
+mod tests;

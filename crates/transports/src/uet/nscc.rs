@@ -16,7 +16,8 @@
 //! they were chosen. They are those of `uet-htsim` (`UecSrc::initNsccParams`), in which the authors of the
 //! specification work.
 
-use units::{Duration, Rate, Time};
+use node::Walk;
+use units::{Duration, FlowId, Rate, Time};
 
 /// The network for which the constants are given.
 const REFERENCE_RTT: Duration = Duration::from_us(12);
@@ -96,7 +97,7 @@ pub(super) struct Window {
     max: u64,
     /// The shortest round trip that was seen, at first the network's longest unloaded one.
     base_rtt: Duration,
-    mean_delay_ps: f64,
+    mean_delay: Mean,
     /// Increase that is not applied yet, times the window.
     gained: f64,
     /// Bytes acknowledged since increases were applied.
@@ -107,6 +108,47 @@ pub(super) struct Window {
     undelayed: u64,
     fast: bool,
     quick: QuickAdapt,
+}
+
+/// The mean delay.
+#[derive(Clone, Copy, Debug, Default)]
+struct Mean {
+    ps: f64,
+    /// The last sample, and how many there have been: for who goes over the state.
+    last_ps: f64,
+    samples: u64,
+    /// How often a sample was another than the one before, or somebody asked for the mean.
+    others: u64,
+}
+
+impl Mean {
+    fn add(&mut self, ps: f64) {
+        self.others += u64::from(ps != self.last_ps);
+        (self.last_ps, self.samples) = (ps, self.samples + 1);
+        self.ps = Mean::with(self.ps, ps);
+    }
+
+    fn with(mean: f64, ps: f64) -> f64 {
+        MEAN_WEIGHT * ps + (1.0 - MEAN_WEIGHT) * mean
+    }
+
+    fn ask(&mut self) -> f64 {
+        self.others += 1;
+        self.ps
+    }
+
+    /// Goes over it. It comes near a delay that stays, and takes thousands of samples until it is there. So if all
+    /// samples are alike, and nobody asks, it need not be what it was: it is moved on by as many samples.
+    fn walk(&mut self, walk: &mut Walk, flow: FlowId) {
+        walk.same(self.last_ps);
+        walk.inherited(flow, self.ps.to_bits());
+        walk.unused_of("the mean queueing delay", &mut self.ps.to_bits(), self.others);
+        let others = walk.counted_of(flow, &mut self.others);
+        let samples = walk.counted_of(flow, &mut self.samples);
+        if others == 0 {
+            (0..samples).for_each(|_| self.ps = Mean::with(self.ps, self.last_ps));
+        }
+    }
 }
 
 /// Quick adapt.
@@ -122,6 +164,24 @@ struct QuickAdapt {
     ignored: u64,
 }
 
+impl QuickAdapt {
+    fn walk(&mut self, walk: &mut Walk, flow: FlowId, gains: &Gains) {
+        let QuickAdapt { achieved, ends_at, asked, ignore, ignored } = self;
+        walk.same((*asked, *ignore, *ignored < *ignore));
+        if *ignored < *ignore {
+            walk.same(*ignored);
+        } else {
+            walk.counted_of(flow, ignored);
+        }
+        if gains.quick_adapt {
+            walk.same(*achieved);
+        } else {
+            walk.counted_of(flow, achieved);
+        }
+        walk.time_if_any(ends_at);
+    }
+}
+
 impl Window {
     pub fn new(gains: &Gains, now: Time) -> Window {
         let max = gains.window_max(gains.network_rtt);
@@ -129,7 +189,7 @@ impl Window {
             bytes: gains.initial.map_or(max, |initial| initial.clamp(gains.mtu, max)),
             max,
             base_rtt: gains.network_rtt,
-            mean_delay_ps: 0.0,
+            mean_delay: Mean::default(),
             gained: 0.0,
             since_adjusted: 0,
             adjusted_at: now,
@@ -149,8 +209,27 @@ impl Window {
         rtt.saturating_sub(self.base_rtt)
     }
 
-    fn average(&mut self, delay_ps: f64) {
-        self.mean_delay_ps = MEAN_WEIGHT * delay_ps + (1.0 - MEAN_WEIGHT) * self.mean_delay_ps;
+    /// Goes over its state. A time that is longer ago than it is ever asked for is of no interest.
+    pub fn walk(&mut self, walk: &mut Walk, flow: FlowId, gains: &Gains) {
+        let Window { bytes, max, base_rtt, mean_delay, gained, since_adjusted, undelayed, fast, quick, .. } = self;
+        walk.same((*bytes, *max, *base_rtt));
+        mean_delay.walk(walk, flow);
+        walk.same((*gained, *since_adjusted, *fast));
+        // It only has to exceed the window, and then the window grows until it is reset.
+        if *fast {
+            walk.counted_of(flow, undelayed);
+        } else {
+            walk.same(*undelayed);
+        }
+        let moment = Duration::from_ps(1);
+        for (at, wait) in
+            [(&mut self.adjusted_at, gains.network_rtt + moment), (&mut self.decreased_at, self.base_rtt + moment)]
+        {
+            let mut over = *at + wait;
+            walk.expired(&mut over);
+            *at = over - wait;
+        }
+        quick.walk(walk, flow, gains);
     }
 
     /// An acknowledgement of so many more bytes, `in_flight` after it. `rtt` is that of the packet that caused it, if
@@ -164,10 +243,10 @@ impl Window {
                 let delay = self.delay(gains, rtt);
                 // A long delay without a mark is that of a queue which has drained since: it counts as little.
                 let stale = !marked && delay > gains.target;
-                self.average(if stale { self.base_rtt.ps() as f64 * 0.25 } else { delay.ps() as f64 });
+                self.mean_delay.add(if stale { self.base_rtt.ps() as f64 * 0.25 } else { delay.ps() as f64 });
                 delay
             }
-            None => Duration::from_ps(self.mean_delay_ps as u64),
+            None => Duration::from_ps(self.mean_delay.ask() as u64),
         };
         if self.quick_adapts(gains, now, false, marked, delay, in_flight) {
             return;
@@ -204,7 +283,7 @@ impl Window {
     fn decrease(&mut self, gains: &Gains, now: Time) {
         self.fast = false;
         self.undelayed = 0;
-        let (mean, target) = (self.mean_delay_ps, gains.target.ps() as f64);
+        let (mean, target) = (self.mean_delay.ask(), gains.target.ps() as f64);
         if mean > target && now.since(self.decreased_at) > self.base_rtt {
             let kept = (1.0 - GAMMA * (mean - target) / mean).max(DECREASE_MAX);
             self.bytes = ((self.bytes as f64 * kept) as u64).max(gains.mtu);
@@ -232,7 +311,7 @@ impl Window {
         self.delay(gains, rtt);
         self.quick.ignored += bytes;
         self.quick.asked = true;
-        self.average(gains.network_rtt.ps() as f64);
+        self.mean_delay.add(gains.network_rtt.ps() as f64);
         if !self.quick_adapts(gains, now, true, true, Duration::ZERO, in_flight) && !by_credit {
             self.bytes = self.bytes.saturating_sub(bytes);
             self.bound(gains);

@@ -56,6 +56,11 @@ impl Params {
         }
     }
 
+    /// A sender without credit asks for it no more often than once in so long.
+    pub fn asks_again(&self) -> Duration {
+        self.network_rtt.min(self.rto)
+    }
+
     /// Packets of a message.
     pub fn packets(&self, bytes: u64) -> u32 {
         bytes.div_ceil(u64::from(self.site.payload_max())).min(u64::from(u32::MAX)) as u32

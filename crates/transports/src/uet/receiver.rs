@@ -3,12 +3,12 @@
 use std::collections::VecDeque;
 
 use node::packet::flags;
-use node::{Cx, Event, FlowMap, FlowState, Packet};
+use node::{Cx, Event, FlowMap, FlowState, Packet, Walk};
 use units::{FlowId, HostId, Time};
 
 use super::Header;
 use super::credits::{Account, Credits};
-use super::header::{Ack, CREDIT_UNIT, Data, Nack, Pull, Rts};
+use super::header::{Ack, CREDIT_UNIT, Data, Nack, Pull, Rts, walk_received};
 use super::params::{Params, REACH};
 use crate::bits::Bits;
 use crate::finished::Finished;
@@ -218,6 +218,28 @@ impl Receiver {
         }
     }
 
+    /// A message has come whole in time that is skipped.
+    pub fn came_again(&mut self, flow: FlowId) {
+        self.finished.add(flow);
+    }
+
+    /// Goes over its state.
+    pub fn walk(&mut self, walk: &mut Walk, params: &Params) {
+        let unit = u64::from(params.site.payload_max());
+        self.flows.walk(walk, |walk, flow, incoming| {
+            let Incoming { src, bytes, packets, received, received_bytes, unacked_bytes, ack_owed, account } = incoming;
+            walk.same((*src, *bytes, *packets, *unacked_bytes, *ack_owed));
+            received.walk(walk, flow, unit);
+            walk.steps(flow, &mut { received.first_missing });
+            walk_received(walk, flow, received_bytes);
+            account.walk(walk, flow);
+        });
+        self.finished.walk(walk);
+        self.credits.iter_mut().for_each(|credits| credits.walk(walk));
+        let Counts { acks, nacks, pulls, duplicates, out_of_order, trimmed, malformed } = &mut self.counts;
+        walk.counts([acks, nacks, pulls, duplicates, out_of_order, trimmed, malformed]);
+    }
+
     /// What a flow has here: credit that it wants and that it was given, if receivers give any.
     pub fn state(&self, flow: FlowId, say: &mut FlowState) {
         let Some(incoming) = self.flows.of(flow) else { return };
@@ -237,3 +259,6 @@ impl Receiver {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

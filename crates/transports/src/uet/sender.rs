@@ -3,11 +3,11 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use node::packet::flags;
-use node::{Cx, Event, FlowMap, FlowState, Message, Packet, Timers};
-use units::{FlowId, HostId, Stream, Time};
+use node::{Cx, Event, FlowMap, FlowState, Message, Packet, Timers, Walk};
+use units::{Duration, FlowId, HostId, Stream, Time};
 
 use super::Header;
-use super::header::{Ack, CREDIT_UNIT, Data, Nack, Rts};
+use super::header::{Ack, CREDIT_UNIT, Data, Nack, Rts, walk_credit, walk_received};
 use super::nscc::Window;
 use super::params::{DATA, Params, REACH};
 use super::spraying::{Fate, Spray};
@@ -83,6 +83,33 @@ struct Credit {
     heard_at: Time,
 }
 
+impl Credit {
+    /// How long a sender without credit waits before it asks for it, if nothing is heard.
+    fn patience(&self, params: &Params) -> Duration {
+        params.rto * (PATIENCE << self.times.min(BACKOFF_MAX))
+    }
+
+    /// Goes over its state.
+    fn walk(&mut self, walk: &mut Walk, flow: FlowId, params: &Params) {
+        walk.same((self.bytes as u64, self.speculating, self.times, self.asked_at.is_some()));
+        walk_credit(walk, flow, &mut self.given);
+        if let Some(asked_at) = &mut self.asked_at {
+            let wait = params.asks_again();
+            let mut again = *asked_at + wait;
+            walk.expired(&mut again);
+            *asked_at = again - wait;
+        }
+        if params.rccc {
+            let patience = self.patience(params);
+            let mut asks = self.heard_at + patience;
+            walk.time(&mut asks);
+            self.heard_at = asks - patience;
+        } else {
+            walk.past(&mut self.heard_at);
+        }
+    }
+}
+
 /// A packet that was sent.
 #[derive(Clone, Copy)]
 struct Sent {
@@ -102,9 +129,26 @@ enum State {
     Arrived,
 }
 
+/// Goes over a place in the order in which packets of a flow leave.
+fn walk_place(walk: &mut Walk, flow: FlowId, place: &mut u32) {
+    walk.measured(flow, "how many packets have left", place);
+}
+
 impl Sent {
     fn deadline(&self, params: &Params) -> Time {
         self.at + params.rto * (1u64 << (self.times - 1).min(BACKOFF_MAX))
+    }
+
+    fn walk(&mut self, walk: &mut Walk, flow: FlowId) {
+        let Sent { state, at, entropy, times, place } = self;
+        walk.same((*state as u8, *entropy, *times));
+        walk_place(walk, flow, place);
+        // When it left matters while it is in flight.
+        if *state == State::InFlight {
+            walk.time(at);
+        } else {
+            walk.past(at);
+        }
     }
 
     /// Whether an answer that says whether its packet was sent before is one of this copy.
@@ -142,6 +186,43 @@ impl Outgoing {
             resent_packets: 0,
             listed: false,
         }
+    }
+
+    /// Goes over its state. What is lost, and when packets time out, is said by what is known of each.
+    fn walk(&mut self, walk: &mut Walk, flow: FlowId, params: &Params) {
+        let unit = u64::from(params.site.payload_max());
+        // More could not be counted in 32 bits.
+        walk.refuse_if(
+            params.rccc && params.all_wire_bytes(self.bytes) / CREDIT_UNIT > u64::from(u32::MAX) / 2,
+            "the credit of a long message has no number",
+        );
+        walk.same((self.dst, self.bytes, self.packets, self.in_flight as u64, self.listed));
+        walk.sequence(flow, unit, &mut self.una);
+        walk.steps(flow, &mut { self.una });
+        // What is left decides how much credit it wants when that is less than the greatest window.
+        let reach = if params.rccc { params.window_max } else { 0 };
+        walk.sequence(flow, 1, &mut (u64::from(self.next()) * unit + reach));
+        walk.same(self.sent.len());
+        self.sent.iter_mut().for_each(|sent| sent.walk(walk, flow));
+        let known = || (self.una..).zip(&self.sent);
+        let in_flight = known().filter(|of| of.1.state == State::InFlight);
+        self.deadlines = in_flight.map(|(psn, sent)| (sent.deadline(params), psn)).collect();
+        self.lost = known().filter(|of| of.1.state == State::Lost).map(|of| of.0).collect();
+        walk.same(self.order.len());
+        for (place, psn) in &mut self.order {
+            walk_place(walk, flow, place);
+            walk.sequence(flow, unit, psn);
+        }
+        walk_place(walk, flow, &mut self.next_place);
+        walk_place(walk, flow, &mut self.arrived_place);
+        walk_received(walk, flow, &mut self.received_bytes);
+        self.spray.walk(walk);
+        if let (Some(window), Some(gains)) = (&mut self.window, &params.nscc) {
+            window.walk(walk, flow, gains);
+        }
+        self.credit.walk(walk, flow, params);
+        walk.counted_of(flow, &mut self.sent_packets);
+        walk.counted_of(flow, &mut self.resent_packets);
     }
 
     /// The first packet that was never sent.
@@ -279,7 +360,7 @@ impl Outgoing {
 
     /// When a sender without credit asks for it, if nothing is heard.
     fn asks_at(&self, params: &Params) -> Time {
-        self.credit.heard_at + params.rto * (PATIENCE << self.credit.times.min(BACKOFF_MAX))
+        self.credit.heard_at + self.credit.patience(params)
     }
 
     /// When something must be done if nothing is heard.
@@ -477,7 +558,7 @@ impl Sender {
     /// Packets without an answer are lost. A sender without credit asks for it then, once a round trip, or when it has
     /// waited for long.
     pub fn deadline(&mut self, cx: &mut Cx<'_>, params: &Params, control: &mut VecDeque<Packet>) {
-        let again = params.network_rtt.min(params.rto);
+        let again = params.asks_again();
         while let Some(slot) = self.timers.expire(cx.now) {
             let others = self.ready.len();
             let Some((id, flow)) = self.flows.get_mut(slot) else { continue };
@@ -510,7 +591,23 @@ impl Sender {
         }
     }
 
+    /// Goes over its state.
+    pub fn walk(&mut self, walk: &mut Walk, params: &Params) {
+        self.flows.walk(walk, |walk, flow, outgoing| outgoing.walk(walk, flow, params));
+        walk.same(self.ready.len());
+        for (flow, slot) in &mut self.ready {
+            walk.flow(flow);
+            walk.same(*slot);
+        }
+        self.timers.walk(walk);
+        let Counts { retransmissions, timeouts, inferred_losses, requests, malformed } = &mut self.counts;
+        walk.counts([retransmissions, timeouts, inferred_losses, requests, malformed]);
+    }
+
     pub fn next_deadline(&self) -> Time {
         self.timers.next().unwrap_or(Time::MAX)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -16,6 +16,7 @@
 
 use std::collections::VecDeque;
 
+use node::Walk;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Duration, Stream, Time};
@@ -37,6 +38,13 @@ pub enum Spraying {
     Switches,
 }
 
+impl Spraying {
+    /// Whether values ever follow each other in an order.
+    fn takes_turns(self) -> bool {
+        matches!(self, Spraying::Oblivious | Spraying::Bitmap | Spraying::Mixed)
+    }
+}
+
 /// What has become of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
@@ -54,6 +62,19 @@ const CACHE: usize = 8;
 const FROZEN: Duration = Duration::from_ms(10);
 /// Random values that REPS tries after that.
 const EXPLORED: u32 = 16;
+
+/// What is drawn at random.
+const ORDER: &str = "in which order a message's entropy values follow each other";
+const VALUE: &str = "an entropy value";
+
+/// One of so many values, for `what`. Where there is one only, nothing is random.
+fn draw(values: u16, what: &'static str, random: &mut Stream) -> u16 {
+    if values == 1 {
+        random.draw_idly();
+        return 0;
+    }
+    random.deciding(what).below(u64::from(values)) as u16
+}
 
 /// The entropy values of one message.
 #[derive(Clone, Debug)]
@@ -83,7 +104,7 @@ impl Turn {
     fn step(&mut self, values: u16, random: &mut Stream) {
         self.next += 1;
         if self.next == values {
-            *self = Turn { next: 0, inverted: random.below(u64::from(values)) as u16 };
+            *self = Turn { next: 0, inverted: draw(values, ORDER, random) };
         }
     }
 }
@@ -104,12 +125,27 @@ struct Reps {
 }
 
 impl Spray {
+    /// Goes over its state.
+    pub fn walk(&mut self, walk: &mut Walk) {
+        let Spray { how: _, values: _, turn: Turn { next, inverted }, penalties, reps, good } = self;
+        walk.same((*next, *inverted, &penalties[..]));
+        reps.walk(walk);
+        walk.same(good.len());
+        good.iter().for_each(|value| walk.same(*value));
+    }
+
     pub fn new(how: Spraying, values: u16, random: &mut Stream) -> Spray {
         let bitmap = matches!(how, Spraying::Bitmap | Spraying::Mixed);
+        let inverted = if how.takes_turns() {
+            draw(values, ORDER, random)
+        } else {
+            random.draw_idly();
+            0
+        };
         Spray {
             how,
             values,
-            turn: Turn { next: 0, inverted: random.below(u64::from(values)) as u16 },
+            turn: Turn { next: 0, inverted },
             penalties: if bitmap { vec![0; usize::from(values)] } else { Vec::new() },
             reps: Reps::default(),
             good: VecDeque::new(),
@@ -178,8 +214,15 @@ impl Spray {
 }
 
 impl Reps {
+    fn walk(&mut self, walk: &mut Walk) {
+        let Reps { ring, head, fresh, frozen_until, round, explore } = self;
+        walk.same(&ring[..]);
+        walk.same((*head, *fresh, *round, *explore));
+        walk.time_if_any(frozen_until);
+    }
+
     fn next(&mut self, values: u16, random: &mut Stream) -> u16 {
-        let any = |random: &mut Stream| random.below(u64::from(values)) as u16;
+        let any = |random: &mut Stream| draw(values, VALUE, random);
         if self.explore > 0 {
             self.explore -= 1;
             return any(random);

@@ -69,3 +69,66 @@ fn bytes_stay_what_they_are() {
     let rts = Header::Rts(Rts { pull_target: 8, message_bytes: 9 });
     assert_eq!(check_header(rts, &[]), bytes([5, 0, 0, 0], [0, 8, 0], [9, 0]));
 }
+
+const FLOW: units::FlowId = units::FlowId(3);
+
+/// Checks that a walk tells a header from each of these, in a run in which others of its flow have positions, too.
+fn check_walk(header: Header, others: &[Header]) {
+    for &other in others {
+        let walk = |header: &mut Header, walk: &mut Walk| {
+            walk.steps(FLOW, &mut 7u32);
+            walk.sequence(FLOW, 1, &mut 7u64);
+            walk_received(walk, FLOW, &mut 7);
+            walk_credit(walk, FLOW, &mut 7);
+            *header = node::Header::walk(*header, FLOW, walk);
+        };
+        let notes = |mut header| testing::walks::notes(testing::walks::NOW, &[], &mut header, walk);
+        assert!(node::walk::recurrence(&notes(header), &notes(header)).is_ok(), "{header:?}");
+        assert!(node::walk::recurrence(&notes(header), &notes(other)).is_err(), "{other:?}");
+    }
+}
+
+#[test]
+fn a_walk_names_each_field() {
+    let (psn, entropy, pull_target, message_bytes, offset) = (10, 1, 20, 5_000, 300);
+    let (ack_request, resent, last_hop) = (false, false, false);
+    let data = Data { psn, entropy, pull_target, message_bytes, offset, ack_request, resent, last_hop };
+    let others = [
+        Data { psn: 11, ..data },
+        Data { entropy: 2, ..data },
+        Data { pull_target: 21, ..data },
+        Data { message_bytes: 5_001, ..data },
+        Data { offset: 301, ..data },
+        Data { ack_request: true, ..data },
+        Data { resent: true, ..data },
+        Data { last_hop: true, ..data },
+    ];
+    check_walk(Header::Data(data), &others.map(Header::Data));
+    let (cumulative, base, bitmap, received_bytes, marked, of_request) = (8, 9, 2, 12_000, false, false);
+    let ack = Ack { psn, entropy, cumulative, base, bitmap, received_bytes, marked, resent, of_request };
+    let others = [
+        Ack { psn: 11, ..ack },
+        Ack { entropy: 2, ..ack },
+        Ack { cumulative: 9, ..ack },
+        Ack { base: 10, ..ack },
+        Ack { bitmap: 3, ..ack },
+        Ack { received_bytes: 12_001, ..ack },
+        Ack { marked: true, ..ack },
+        Ack { resent: true, ..ack },
+        Ack { of_request: true, ..ack },
+    ];
+    check_walk(Header::Ack(ack), &others.map(Header::Ack));
+    let nack = Nack { psn, entropy, marked, resent, last_hop };
+    let others = [
+        Nack { psn: 11, ..nack },
+        Nack { entropy: 2, ..nack },
+        Nack { marked: true, ..nack },
+        Nack { resent: true, ..nack },
+        Nack { last_hop: true, ..nack },
+    ];
+    check_walk(Header::Nack(nack), &others.map(Header::Nack));
+    check_walk(Header::Pull(Pull { credit: 30 }), &[Header::Pull(Pull { credit: 31 })]);
+    let rts = Rts { pull_target, message_bytes };
+    let others = [Rts { pull_target: 21, ..rts }, Rts { message_bytes: 5_001, ..rts }];
+    check_walk(Header::Rts(rts), &others.map(Header::Rts));
+}

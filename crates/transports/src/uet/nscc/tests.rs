@@ -2,6 +2,7 @@
 //! packets of 4,000 B, all of it payload; a target of 9 us.
 
 use proptest::prelude::*;
+use testing::walks::{NOW, check_moved, check_told_apart};
 
 use super::*;
 
@@ -74,14 +75,14 @@ fn a_mark_above_the_target_shrinks_it_once_a_round_trip_by_the_mean_delay() {
     // The mean is behind: nothing yet, but for an eta a round trip, 0.15 of a packet.
     window.acked(&gains(), at(13), rtt(Duration::from_us(36)), true, MTU, 0);
     assert_eq!(window.bytes, 80_600);
-    window.mean_delay_ps = 18e6;
+    window.mean_delay.ps = 18e6;
     // Half of the mean is beyond the target, of which 0.8 count; the sample of 18 us changes no mean.
     window.acked(&gains(), at(14), rtt(Duration::from_us(18)), true, MTU, 0);
     assert_eq!(window.bytes, 48_360);
     window.acked(&gains(), at(26), rtt(Duration::from_us(18)), true, MTU, 0);
     // No second decrease within a round trip.
     assert_eq!(window.bytes, 48_360 + 600);
-    window.mean_delay_ps = 1e9;
+    window.mean_delay.ps = 1e9;
     window.acked(&gains(), at(27), rtt(Duration::from_us(1_000)), true, MTU, 0);
     // By half at the most.
     assert_eq!(window.bytes, 24_480);
@@ -159,4 +160,128 @@ proptest! {
             prop_assert!((MTU..=MAX).contains(&window.bytes), "{}", window.bytes);
         }
     }
+}
+
+const FLOW: FlowId = FlowId(3);
+
+/// A window in the middle of everything.
+fn busy() -> Window {
+    Window {
+        bytes: 100_000,
+        max: MAX,
+        base_rtt: RTT,
+        mean_delay: Mean { ps: 5e6, last_ps: 4e6, samples: 90, others: 3 },
+        gained: 7e5,
+        since_adjusted: 8_000,
+        adjusted_at: NOW - RTT / 2,
+        decreased_at: NOW - RTT / 3,
+        undelayed: 12_000,
+        fast: false,
+        quick: QuickAdapt {
+            achieved: 20_000,
+            ends_at: Some(NOW + RTT / 2),
+            asked: false,
+            ignore: 50_000,
+            ignored: 30_000,
+        },
+    }
+}
+
+impl Window {
+    /// The same, so much later.
+    pub fn later(mut self, by: Duration) -> Window {
+        (self.adjusted_at, self.decreased_at) = (self.adjusted_at + by, self.decreased_at + by);
+        self.quick.ends_at = self.quick.ends_at.map(|at| at + by);
+        self
+    }
+}
+
+#[test]
+fn its_walk_names_all_of_a_window() {
+    check_told_apart(
+        &[],
+        busy,
+        |window, walk| window.walk(walk, FLOW, &gains()),
+        &[
+            ("the window", |window| window.bytes += 1),
+            ("the greatest window", |window| window.max += 1),
+            ("the shortest round trip", |window| window.base_rtt = RTT / 2),
+            ("the mean delay, where somebody asked for it", |window| {
+                window.mean_delay.ps += 1.0;
+                window.mean_delay.others += 1;
+            }),
+            ("the last delay", |window| window.mean_delay.last_ps += 1.0),
+            ("what it has gained", |window| window.gained += 1.0),
+            ("since when it has", |window| window.since_adjusted += 1),
+            ("when it was adjusted", |window| window.adjusted_at = NOW),
+            ("that this is long ago", |window| window.adjusted_at = NOW - RTT * 2),
+            ("when it was decreased", |window| window.decreased_at = NOW),
+            ("what had no delay", |window| window.undelayed += 1),
+            ("that it grows fast", |window| window.fast = true),
+            ("what has arrived in this round trip", |window| window.quick.achieved += 1),
+            ("when the round trip ends", |window| window.quick.ends_at = Some(NOW)),
+            ("that there is a round trip", |window| window.quick.ends_at = None),
+            ("that a packet was trimmed", |window| window.quick.asked = true),
+            ("for how long signals are ignored", |window| window.quick.ignore += 1),
+            ("how many were ignored", |window| window.quick.ignored += 1),
+            ("that signals are ignored no more", |window| window.quick.ignored = window.quick.ignore),
+        ],
+        &[],
+    );
+    let long_ago = || Window { adjusted_at: Time::ZERO, decreased_at: Time::ZERO, fast: true, ..busy() };
+    check_told_apart(
+        &[],
+        long_ago,
+        |window, walk| window.walk(walk, FLOW, &gains()),
+        &[],
+        &[
+            ("when it was adjusted", |window| window.adjusted_at = at(1)),
+            ("when it was decreased", |window| window.decreased_at = at(1)),
+            ("what had no delay, if it grows fast", |window| window.undelayed += 1),
+        ],
+    );
+}
+
+/// What is not compared with anything goes on growing.
+#[test]
+fn its_walk_moves_times_and_what_grows() {
+    let period = Duration::from_us(1);
+    let make = || {
+        let mut window = Window { fast: true, ..busy() };
+        (window.quick.ignore, window.quick.ignored) = (0, 30_000);
+        window
+    };
+    let pass = |window: &mut Window, _| {
+        *window = window.clone().later(Duration::from_us(1));
+        (window.undelayed, window.quick.ignored) = (window.undelayed + MTU, window.quick.ignored + MTU);
+        window.quick.achieved += MTU;
+    };
+    let see = |window: &Window| format!("{window:?}");
+    let without = gains().with(None, false);
+    check_moved(&[], period, make, |window, walk| window.walk(walk, FLOW, &without), pass, see);
+}
+
+/// Delays that stay are added as often as they came; those that change have brought the mean back to where it was.
+#[test]
+fn its_walk_moves_the_mean() {
+    let (period, flow) = (Duration::from_us(1), FLOW);
+    let mean = || Mean { ps: 5e6, last_ps: 4e6, samples: 90, others: 3 };
+    let walk = move |mean: &mut Mean, walk: &mut Walk| mean.walk(walk, flow);
+    let see = |mean: &Mean| format!("{mean:?}");
+    let stays = |mean: &mut Mean, _| (0..3).for_each(|_| mean.add(4e6));
+    check_moved(&[], period, mean, walk, stays, see);
+    let changes = |mean: &mut Mean, _| {
+        let before = mean.ps;
+        mean.add(3e6);
+        mean.add(4e6);
+        mean.ps = before;
+    };
+    check_moved(&[], period, mean, walk, changes, see);
+    // Another flow in its place must have the same.
+    let notes = |flow: u32, mut mean: Mean| {
+        testing::walks::notes(NOW, &[], &mut mean, |mean, walk| mean.walk(walk, FlowId(flow)))
+    };
+    let other = Mean { ps: 6e6, ..mean() };
+    assert!(node::walk::recurrence(&notes(3, mean()), &notes(4, mean())).is_ok());
+    assert!(node::walk::recurrence(&notes(3, mean()), &notes(4, other)).is_err());
 }
