@@ -117,6 +117,24 @@ impl SwitchPart {
     }
 }
 
+/// Goes over the table of a port. A neighbour is told again only after this `silence`.
+fn walk_table(table: &mut FxHashMap<FlowId, Entry>, walk: &mut Walk, silence: Duration) {
+    #[expect(clippy::disallowed_methods, reason = "they are put in order")]
+    let mut entries: Vec<(FlowId, Entry)> = table.drain().collect();
+    entries.sort_unstable_by_key(|of| of.0);
+    walk.same(entries.len());
+    for (flow, Entry { waiting, until, told }) in &mut entries {
+        walk.flow(flow);
+        walk.same((*waiting, told.map(|told| told.0)));
+        walk.expired(until);
+        if let Some((_, at)) = told {
+            walk.expired(&mut (*at + silence));
+            walk.past(at);
+        }
+    }
+    table.extend(entries);
+}
+
 impl QueueDiscipline for SwitchPart {
     fn enqueue(&mut self, cx: &mut LinkCx<'_>, out: PortId, id: PacketId) -> u32 {
         let came_in = cx.pool.get(id).transit.queue as u8;
@@ -186,22 +204,7 @@ impl QueueDiscipline for SwitchPart {
     fn walk(&mut self, walk: &mut Walk, _: &mut Pool) {
         // An entry is repeated to a neighbour only when more than half its time has passed.
         let silence = self.age / 2 + Duration::from_ps(1);
-        for table in &mut self.tables {
-            #[expect(clippy::disallowed_methods, reason = "they are put in order")]
-            let mut entries: Vec<(FlowId, Entry)> = table.drain().collect();
-            entries.sort_unstable_by_key(|of| of.0);
-            walk.same(entries.len());
-            for (flow, Entry { waiting, until, told }) in &mut entries {
-                walk.flow(flow);
-                walk.same((*waiting, told.map(|told| told.0)));
-                walk.expired(until);
-                if let Some((_, at)) = told {
-                    walk.expired(&mut (*at + silence));
-                    walk.past(at);
-                }
-            }
-            table.extend(entries);
-        }
+        self.tables.iter_mut().for_each(|table| walk_table(table, walk, silence));
         self.ingress.walk(walk);
         walk.counts([&mut self.isolated, &mut self.messages]);
     }
@@ -212,3 +215,6 @@ impl QueueDiscipline for SwitchPart {
         counters
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -487,3 +487,6 @@ impl Egress {
         self.table.iter_mut().map(|entry| &mut entry.upstream).chain(claim)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -104,3 +104,6 @@ impl NicControl for NicPart {
         self.epoch += 1;
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -628,3 +628,6 @@ impl QueueDiscipline for SwitchPart {
         ]
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -688,3 +688,6 @@ fn held_for(slots: &mut [Slot], flow: FlowId) -> impl Iterator<Item = (u32, &mut
         .zip(slots)
         .filter_map(move |(index, slot)| Some((index, slot.held.as_mut().filter(|held| held.flow == flow)?)))
 }
+
+#[cfg(test)]
+mod tests;

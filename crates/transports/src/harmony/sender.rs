@@ -568,3 +568,6 @@ fn answer_rsvp(rsvp: &Packet, answer: Header, params: &Params, control: &mut Con
         control.push(params.routed(rsvp.flow, rsvp.src, answer, rsvp.label));
     }
 }
+
+#[cfg(test)]
+mod tests;

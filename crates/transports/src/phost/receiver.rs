@@ -314,3 +314,6 @@ impl Receiver {
         self.next_at.unwrap_or(Time::MAX)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -257,3 +257,6 @@ impl Outgoing {
         packet
     }
 }
+
+#[cfg(test)]
+mod tests;

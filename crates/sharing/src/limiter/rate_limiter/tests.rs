@@ -1,5 +1,6 @@
 use node::Clock;
 use proptest::prelude::*;
+use testing::walks::{NOW, check_moved, check_told_apart};
 use units::{Duration, FlowId, HostId};
 
 use super::*;
@@ -23,6 +24,43 @@ fn packet(number: u32, bytes: u16) -> Packet {
     let mut packet = Packet::bare(FlowId(number), HostId(0), HostId(1));
     packet.wire_bytes = bytes;
     packet
+}
+
+/// A limiter with two packets that wait for tokens.
+fn waiting() -> RateLimiter {
+    let mut bucket = TokenBucket::new(Rate::from_gbps(5), Bytes(1_500));
+    assert!(bucket.take(NOW, 1_500));
+    let queue = [packet(1, 1_500), packet(2, 1_500)].into();
+    RateLimiter { bucket, queue, queue_packets: 10, seen: NOW, passed: 4, dropped: 1 }
+}
+
+#[test]
+fn its_walk_names_tokens_and_packets() {
+    check_told_apart(
+        &[node::walk::walk_words],
+        waiting,
+        Shaper::walk,
+        &[
+            ("its tokens", |limiter| limiter.bucket = TokenBucket::new(Rate::from_gbps(5), Bytes(1_500))),
+            ("how many packets wait", |limiter| limiter.queue.truncate(1)),
+            ("which packets wait", |limiter| limiter.queue[1].wire_bytes = 40),
+        ],
+        &[("a counter", |limiter| limiter.passed += 1)],
+    );
+}
+
+/// In each period a packet passes and another comes.
+#[test]
+fn its_walk_moves_times_and_counters() {
+    let period = Duration::from_ns(2_400);
+    let pass = move |limiter: &mut RateLimiter, now| {
+        limiter.wake(now + period);
+        assert!(limiter.bucket.take(now + period, 1_500));
+        (limiter.passed, limiter.dropped) = (limiter.passed + 1, limiter.dropped + 2);
+    };
+    let see = |limiter: &RateLimiter| (limiter.bucket.clone(), limiter.seen, limiter.passed, limiter.dropped);
+    let walk = |limiter: &mut RateLimiter, walk: &mut Walk| Shaper::walk(limiter, walk);
+    check_moved(&[node::walk::walk_words], period, waiting, walk, pass, see);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use fabric::{Failures, LeafSpine, Routes};
 use node::pool::Hop;
 use node::{Port, Site};
+use testing::walks::{NOW, check_moved, check_told_apart};
 use units::{Duration, FlowId, Rate, Stream, SwitchId};
 
 use super::*;
@@ -280,4 +281,69 @@ fn data_take_no_turn_by_which_they_would_be_later_than_a_link_s_bound_has_it() {
     let mut packet = rsvp(1, 1);
     assert_eq!(leaf.handle(2, &mut packet), Some(2));
     assert!(is_reject(&packet));
+}
+
+/// A reservation that lasts, and one for what is missing of a flow.
+fn reserved() -> Reservations {
+    let held = |index: u32, additional| super::Reservation {
+        receiver: RECEIVER,
+        id: SLOTS_MAX + index,
+        until: NOW + Duration::from_us(5) + bounds().hold(if additional { 100_000 } else { 1_000_000 }),
+        flow: FlowId(3),
+        additional,
+        offset: if additional { 900_000 } else { 0 },
+        missing: if additional { 100_000 } else { 1_000_000 },
+    };
+    Reservations { links: 8, held: vec![held(0, false), held(1, true)], oldest: NOW }
+}
+
+#[test]
+fn its_walk_names_all_of_a_reservation() {
+    check_told_apart(
+        &[],
+        reserved,
+        |reserved, walk| {
+            reserved.walk(walk, &bounds());
+            // Numbers of reservations, and how far the flow has come, are told apart by others of the same name.
+            (0..2).for_each(|slot| walk_id(walk, RECEIVER, &mut (SLOTS_MAX + slot)));
+            walk.sequence(FlowId(3), 1, &mut 900_000u64);
+        },
+        &[
+            ("the number of virtual links", |reserved| reserved.links += 1),
+            ("the receiver", |reserved| reserved.held.iter_mut().for_each(|held| held.receiver = SENDER)),
+            ("the number", |reserved| reserved.held[0].id += SLOTS_MAX),
+            ("until when it is held", |reserved| reserved.held[0].until += Duration::from_ns(1)),
+            ("the same of an additional one", |reserved| reserved.held[1].until += Duration::from_ns(1)),
+            ("the flow", |reserved| reserved.held[0].flow = FlowId(4)),
+            ("that it is additional", |reserved| reserved.held[0].additional ^= true),
+            ("where a main one begins", |reserved| reserved.held[0].offset += 1),
+            ("what a main one is for", |reserved| reserved.held[0].missing += 1),
+            ("where an additional one begins", |reserved| reserved.held[1].offset += 1),
+            ("what an additional one is for", |reserved| reserved.held[1].missing += 1),
+        ],
+        &[("the order", |reserved| reserved.held.reverse()), ("the oldest", |reserved| reserved.oldest = Time::ZERO)],
+    );
+}
+
+/// In each period the slots are assigned anew, when more of the flow has come.
+#[test]
+fn its_walk_moves_reservations() {
+    let period = Duration::from_us(1);
+    let pass = move |reserved: &mut Reservations, _| {
+        for held in &mut reserved.held {
+            let before = bounds().hold(held.missing);
+            held.id += SLOTS_MAX;
+            if held.additional {
+                (held.offset, held.missing) = (held.offset + 1_460, held.missing - 1_460);
+            }
+            held.until = held.until + period + bounds().hold(held.missing) - before;
+        }
+        reserved.oldest = reserved.held.iter().map(|held| held.until).min().expect("there are two");
+    };
+    let see = |reserved: &Reservations| {
+        let all = reserved.held.iter().map(|held| (held.id, held.until, held.offset, held.missing));
+        (all.collect::<Vec<_>>(), reserved.oldest)
+    };
+    let walk = |reserved: &mut Reservations, walk: &mut Walk| reserved.walk(walk, &bounds());
+    check_moved(&[], period, reserved, walk, pass, see);
 }

@@ -1,0 +1,59 @@
+use testing::walks::{NOW, check_moved, check_told_apart};
+
+use super::*;
+
+type Table = FxHashMap<FlowId, Entry>;
+
+const FLOW: FlowId = FlowId(3);
+const SILENCE: Duration = Duration::from_us(10);
+const PERIOD: Duration = Duration::from_us(1);
+
+/// A flow that is congesting for a while, of which a neighbour was told lately.
+fn table() -> Table {
+    let told = Some((PortId(1), NOW - PERIOD));
+    [(FLOW, Entry { waiting: 2, until: NOW + PERIOD * 5, told })].into_iter().collect()
+}
+
+fn walk(table: &mut Table, walk: &mut Walk) {
+    walk_table(table, walk, SILENCE);
+    // Packets of the flow wait, too.
+    walk.flow(&mut FlowId(3));
+}
+
+fn entry(table: &mut Table) -> &mut Entry {
+    table.get_mut(&FLOW).expect("it is there")
+}
+
+#[test]
+fn its_walk_names_congesting_flows() {
+    check_told_apart(
+        &[],
+        table,
+        walk,
+        &[
+            ("that there is one", |table| table.clear()),
+            ("which it is", |table| {
+                let entry = table.remove(&FLOW).expect("it is there");
+                table.insert(FlowId(4), entry);
+            }),
+            ("how many packets wait", |table| entry(table).waiting += 1),
+            ("until when it is one", |table| entry(table).until += PERIOD),
+            ("that it is one no more", |table| entry(table).until = NOW),
+            ("who was told", |table| entry(table).told = Some((PortId(2), NOW - PERIOD))),
+            ("that somebody was told", |table| entry(table).told = None),
+            ("when it was told", |table| entry(table).told = Some((PortId(1), NOW))),
+        ],
+        &[],
+    );
+}
+
+/// In each period it is told again.
+#[test]
+fn its_walk_moves_times() {
+    let pass = |table: &mut Table, now: Time| {
+        let entry = entry(table);
+        (entry.until, entry.told) = (now + PERIOD * 6, Some((PortId(1), now)));
+    };
+    let see = |table: &Table| table.get(&FLOW).map(|entry| (entry.until, entry.told));
+    check_moved(&[], PERIOD, table, walk, pass, see);
+}

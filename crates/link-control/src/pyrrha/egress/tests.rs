@@ -1,0 +1,131 @@
+use testing::walks::{NOW, check_moved, check_told_apart};
+
+use super::*;
+
+const ROOT: RootId = RootId { node: 4, port: 1 };
+const OTHER: RootId = RootId { node: 5, port: 2 };
+const PERIOD: Duration = Duration::from_ns(120);
+
+/// A port that claims to be a root, with two isolation queues. The second has an order mark that waits for the first.
+fn egress() -> Egress {
+    let mut egress = Egress::new(Place {
+        pause_bytes: 10_000,
+        resume_bytes: 5_000,
+        nominates: true,
+        up: true,
+        ingresses: Some(4),
+        queues: 8,
+        packet_time: PERIOD,
+    });
+    egress.add(Tiers::Hierarchy, ROOT, 1);
+    egress.add(Tiers::Hierarchy, OTHER, 2);
+    let upstream = Upstream { held: ports(&[1]), children: ports(&[1, 2]) };
+    egress.table[0].upstream = upstream.clone();
+    egress.claim = Some(Claim { upstream, is_false: false });
+    (egress.output_bytes, egress.floor_bytes) = (7_000, Some(6_000));
+    (egress.has_marks, egress.since_output, egress.next_hand_on) = (true, 1, NOW + PERIOD);
+    egress.turn.push_back(0);
+    let one = &mut egress.queues[0];
+    (one.bytes, one.by_ingress, one.open, one.in_turn) = (3_000, vec![3_000, 0, 0, 0], true, true);
+    (one.pushed, one.popped) = (12, 10);
+    let other = &mut egress.queues[1];
+    (other.pushed, other.popped) = (23, 20);
+    other.marks.push(Mark { after: 21, other: 0, until: 12 });
+    egress
+}
+
+fn ports(of: &[u32]) -> super::super::upstream::PortSet {
+    let mut ports = super::super::upstream::PortSet::default();
+    of.iter().for_each(|&port| ports.insert(PortId(port)));
+    ports
+}
+
+fn walk(egress: &mut Egress, walk: &mut Walk) {
+    egress.walk(walk, &mut Pool::default());
+}
+
+fn claim(egress: &mut Egress) -> &mut Claim {
+    egress.claim.as_mut().expect("it claims")
+}
+
+#[test]
+fn its_walk_names_roots_and_neighbours() {
+    check_told_apart(
+        &[],
+        egress,
+        walk,
+        &[
+            ("the length of the output queue", |egress| egress.output_bytes += 1),
+            ("its shortest length", |egress| egress.floor_bytes = None),
+            ("that it claims to be a root", |egress| egress.claim = None),
+            ("that the claim is false", |egress| claim(egress).is_false = true),
+            ("whom the claim holds", |egress| claim(egress).upstream.held.insert(PortId(3))),
+            ("the claim's children", |egress| claim(egress).upstream.children.remove(PortId(2))),
+            ("a root", |egress| egress.table[0].root = OTHER),
+            ("how far a root is", |egress| egress.table[0].distance += 1),
+            ("the state of a root", |egress| egress.table[0].state = State::Resumed),
+            ("whom a root holds", |egress| egress.table[0].upstream.held.remove(PortId(1))),
+            ("a root's children", |egress| egress.table[0].upstream.children.insert(PortId(3))),
+            ("how many roots there are", |egress| drop(egress.table.pop())),
+        ],
+        &[],
+    );
+}
+
+#[test]
+fn its_walk_names_queues_and_marks() {
+    check_told_apart(
+        &[],
+        egress,
+        walk,
+        &[
+            ("which queues are assigned", |egress| egress.assigned.reverse()),
+            ("which queues are free", |egress| egress.free.reverse()),
+            ("that there are marks", |egress| egress.has_marks = false),
+            ("how many queues there have been", |egress| egress.queues_max += 1),
+            ("whose turn it is", |egress| egress.turn.push_back(1)),
+            ("when the output queue had its turn", |egress| egress.since_output += 1),
+            ("when queues hand on", |egress| egress.next_hand_on += PERIOD),
+            ("the length of a queue", |egress| egress.queues[0].bytes += 1),
+            ("the same by ingress", |egress| egress.queues[0].by_ingress.swap(0, 1)),
+            ("whom a queue serves", |egress| egress.queues[0].sets[0][0] = OTHER),
+            ("for how many sets", |egress| egress.queues[0].sets.push(vec![OTHER])),
+            ("the level of a queue", |egress| egress.queues[0].distance += 1),
+            ("whether a queue is open", |egress| egress.queues[0].open ^= true),
+            ("whether a queue is in turn", |egress| egress.queues[0].in_turn ^= true),
+            ("how many packets there are", |egress| egress.queues[0].pushed += 1),
+            ("how many packets have left", |egress| egress.queues[0].popped += 1),
+            ("what a mark holds", |egress| egress.queues[1].marks[0].after += 1),
+            ("for whom a mark waits", |egress| egress.queues[1].marks[0].other = 1),
+            ("for how many a mark waits", |egress| egress.queues[1].marks[0].until += 1),
+        ],
+        &[],
+    );
+}
+
+/// At most all queues wait for a turn: beyond that it makes no difference how many packets were taken.
+#[test]
+fn its_walk_does_not_name_for_how_long_only_other_queues_were_served() {
+    let long = || Egress { since_output: 100, ..egress() };
+    check_told_apart(&[], long, walk, &[], &[("for how long", |egress| egress.since_output += 1)]);
+}
+
+/// In each period a packet comes to each queue and one leaves, and marks are set anew.
+#[test]
+fn its_walk_moves_marks() {
+    let pass = |egress: &mut Egress, _| {
+        for queue in &mut egress.queues {
+            (queue.pushed, queue.popped) = (queue.pushed + 1, queue.popped + 1);
+            for mark in &mut queue.marks {
+                (mark.after, mark.until) = (mark.after + 1, mark.until + 1);
+            }
+        }
+        egress.next_hand_on += PERIOD;
+    };
+    let see = |egress: &Egress| {
+        let queues = egress.queues.iter().map(|queue| (queue.pushed, queue.popped));
+        let mark = egress.queues[1].marks[0];
+        (queues.collect::<Vec<_>>(), mark.after, mark.until, egress.next_hand_on)
+    };
+    check_moved(&[], PERIOD, egress, walk, pass, see);
+}

@@ -1,0 +1,110 @@
+use testing::Wire;
+use testing::walks::{NOW, check_moved, check_told_apart};
+use units::Duration;
+
+use super::super::Config;
+use super::super::policy::Policy;
+use super::*;
+
+const FLOW: FlowId = FlowId(3);
+const PACKET: Duration = Duration::from_ns(120);
+
+fn params() -> Params {
+    let config = Config { policy: Policy::FlowFairness, ..Config::default() };
+    Params::new(&config, &Wire::default().site(HostId(1), 2))
+}
+
+/// A flow of which some packets have come, and more have been asked for.
+fn receiver() -> Receiver {
+    let params = params();
+    let mut receiver = Receiver::default();
+    let packet = Packet::new(FLOW, HostId(0), HostId(1), Header::Ack);
+    let slot = receiver.begin(NOW, &packet, Announced { tenant: 0, packets: 10_000, free: 10 }, &params);
+    receiver.turns.take(params.policy, 0);
+    receiver.turns.take(params.policy, 0);
+    let (_, flow) = receiver.flows.get_mut(slot).expect("it has begun");
+    (0..300).for_each(|packet| assert!(flow.received.insert(packet)));
+    (flow.admitted, flow.next, flow.tokens, flow.answered) = (310, 310, 310, 300);
+    (flow.last_turn, flow.due_at, flow.heard_at) = (1, NOW + PACKET, NOW);
+    (receiver.booked, receiver.next_at, receiver.stalled) = (NOW + params.rtt, Some(NOW + PACKET), false);
+    receiver
+}
+
+fn walk(receiver: &mut Receiver, walk: &mut Walk) {
+    receiver.walk(walk, &params());
+}
+
+fn flow(receiver: &mut Receiver) -> &mut Incoming {
+    receiver.flows.get_mut(0).expect("it has begun").1
+}
+
+#[test]
+fn its_walk_names_all_of_a_flow() {
+    check_told_apart(
+        &[],
+        receiver,
+        walk,
+        &[
+            ("the sender", |receiver| flow(receiver).src = HostId(2)),
+            ("the tenant", |receiver| flow(receiver).tenant += 1),
+            ("the number of packets", |receiver| flow(receiver).packets += 1),
+            ("what has come", |receiver| assert!(flow(receiver).received.insert(310))),
+            ("what may come", |receiver| flow(receiver).admitted += 1),
+            ("what is asked for next", |receiver| flow(receiver).next += 1),
+            ("that all has been asked for", |receiver| flow(receiver).anew ^= true),
+            ("how many tokens were given", |receiver| flow(receiver).tokens += 1),
+            ("how many were answered", |receiver| flow(receiver).answered += 1),
+            ("when an answer is due", |receiver| flow(receiver).due_at += PACKET),
+            ("its last turn", |receiver| flow(receiver).last_turn -= 1),
+            ("which flows are incomplete", |receiver| receiver.pending.push(0)),
+            ("until when the link is reserved", |receiver| receiver.booked += PACKET),
+            ("when the next token is due", |receiver| receiver.next_at = Some(NOW + PACKET * 2)),
+            ("that no token is due", |receiver| receiver.next_at = None),
+            ("whether nobody may have a token", |receiver| receiver.stalled ^= true),
+        ],
+        &[("a counter", |receiver| receiver.counts.tokens += 1)],
+    );
+}
+
+/// When its tokens have all been given, the next one waits until answers have been silent for long enough.
+#[test]
+fn its_walk_names_when_a_flow_may_be_asked_again() {
+    let silent = || {
+        let mut receiver = receiver();
+        let flow = flow(&mut receiver);
+        (flow.anew, flow.due_at) = (true, NOW);
+        receiver
+    };
+    check_told_apart(
+        &[],
+        silent,
+        walk,
+        &[("when the last answer came", |receiver| flow(receiver).heard_at += PACKET)],
+        &[],
+    );
+}
+
+/// In each period a packet comes, and a token is given.
+#[test]
+fn its_walk_moves_all_of_a_flow() {
+    let pass = |receiver: &mut Receiver, now: Time| {
+        receiver.turns.take(Policy::FlowFairness, 0);
+        receiver.booked += PACKET;
+        receiver.next_at = Some(now + PACKET * 2);
+        receiver.counts.tokens += 1;
+        let flow = flow(receiver);
+        flow.received.insert(flow.received.first_missing);
+        for place in [&mut flow.admitted, &mut flow.next, &mut flow.tokens, &mut flow.answered] {
+            *place += 1;
+        }
+        flow.last_turn += 1;
+        (flow.due_at, flow.heard_at) = (now + PACKET * 2, now + PACKET);
+    };
+    let see = |receiver: &Receiver| {
+        let flow = receiver.flows.of(FLOW).expect("it has begun");
+        let places = (flow.received.first_missing, flow.admitted, flow.next, flow.tokens, flow.answered);
+        let times = (flow.due_at, flow.heard_at, receiver.booked, receiver.next_at);
+        (places, times, flow.last_turn, receiver.counts.tokens)
+    };
+    check_moved(&[], PACKET, receiver, walk, pass, see);
+}
