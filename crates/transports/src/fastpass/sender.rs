@@ -371,3 +371,6 @@ impl Outgoing {
         packet
     }
 }
+
+#[cfg(test)]
+mod tests;

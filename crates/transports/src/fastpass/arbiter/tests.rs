@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use fabric::{Dumbbell, FabricSpec, FatTree, Grid, LeafSpine, Star};
 use proptest::prelude::*;
+use testing::walks::{NOW, check_moved, check_told_apart, notes};
 use units::Rate;
 
 use super::super::Config;
@@ -333,4 +334,115 @@ proptest! {
             }
         }
     }
+}
+
+/// An arbiter that has answered a request, and to which two others have come, one of them of a message that has begun.
+fn busy() -> Arbiter {
+    let mut arbiter = star(4, &Config { granularity: Granularity::Packet, ..Config::default() });
+    arbiter.request(NOW, request(3, 1, 2, 1_000));
+    arbiter.request(NOW, Request { first: 20, packets: 900, admitted: true, ..request(4, 3, 2, 0) });
+    let said = Said { attempt: 1, path: Some(2) };
+    arbiter.answered.note(NOW - Duration::from_us(1), arbiter.params.patience, FlowId(1), said);
+    (arbiter.avoided[0], arbiter.avoiding_until) = (NOW + Duration::from_us(5), NOW + Duration::from_us(5));
+    arbiter
+}
+
+fn walk(arbiter: &mut Arbiter, walk: &mut Walk) {
+    (0..5).for_each(|flow| walk.flow(&mut FlowId(flow)));
+    arbiter.walk(walk);
+}
+
+/// What waits of the second request.
+fn begun(arbiter: &mut Arbiter) -> &mut Waiting {
+    arbiter.waiting.get_mut(1).expect("it waits").1
+}
+
+/// Changes the second entry of the agenda.
+fn put(arbiter: &mut Arbiter, change: impl FnOnce(&mut (u64, Turn, u32))) {
+    let mut agenda = std::mem::take(&mut arbiter.agenda).into_vec();
+    agenda.sort_unstable_by_key(|Reverse(of)| of.2);
+    change(&mut agenda[1].0);
+    arbiter.agenda = agenda.into();
+}
+
+#[test]
+fn its_walk_names_all_of_an_arbiter() {
+    check_told_apart(
+        &[],
+        busy,
+        walk,
+        &[
+            ("which flow waits", |arbiter| begun(arbiter).request.flow = FlowId(0)),
+            ("its sender", |arbiter| begun(arbiter).request.src = HostId(0)),
+            ("its receiver", |arbiter| begun(arbiter).request.dst = HostId(1)),
+            ("how often it has asked", |arbiter| begun(arbiter).request.attempt += 1),
+            ("how long it is", |arbiter| begun(arbiter).request.packets += 1),
+            ("that it has begun", |arbiter| begun(arbiter).request.admitted = false),
+            ("that packets were lost", |arbiter| begun(arbiter).request.lost = true),
+            ("its turn", |arbiter| begun(arbiter).turn.0 = 7),
+            ("when it came, among others", |arbiter| begun(arbiter).turn.1 += 1),
+            ("how many have come", |arbiter| arbiter.arrivals += 1),
+            ("until when it may wait", |arbiter| {
+                arbiter.waiting.get_mut(0).expect("it waits").1.arrival += Duration::from_ns(1);
+            }),
+            ("the slot in which it is looked at", |arbiter| put(arbiter, |of| of.0 += 1)),
+            ("its turn in the agenda", |arbiter| put(arbiter, |of| of.1.1 += 1)),
+            ("which is looked at", |arbiter| put(arbiter, |of| of.2 = 0)),
+            ("until when a link is avoided", |arbiter| arbiter.avoided[0] = NOW + Duration::from_us(4)),
+            ("until when any is", |arbiter| arbiter.avoiding_until += Duration::from_ns(1)),
+            ("which flow was answered", |arbiter| {
+                let said = arbiter.answered.young.remove(&FlowId(1)).expect("it was");
+                arbiter.answered.young.insert(FlowId(2), said);
+            }),
+            ("what was said", |arbiter| arbiter.answered.young.get_mut(&FlowId(1)).expect("it was").attempt += 1),
+            ("which path was given", |arbiter| {
+                arbiter.answered.young.get_mut(&FlowId(1)).expect("it was").path = None;
+            }),
+            ("when answers are forgotten", |arbiter| arbiter.answered.turned += Duration::from_ns(1)),
+        ],
+        &[
+            ("a counter", |arbiter| arbiter.counts.allocations += 1),
+            ("until when a link was avoided", |arbiter| arbiter.avoided[1] = NOW),
+        ],
+    );
+}
+
+/// In a round of slots, of which one is left to control, it gives seven to a message.
+#[test]
+fn its_walk_moves_all_of_an_arbiter() {
+    let cycle = busy().params.cycle();
+    let make = || {
+        let mut arbiter = busy();
+        // The other message would be rejected before long.
+        arbiter.waiting.get_mut(0).expect("it waits").1.request.admitted = true;
+        (arbiter.avoiding_until, arbiter.answered) = (NOW, Answered::default());
+        begun(&mut arbiter).turn.0 = NOW.ps() / arbiter.params.slot.ps();
+        arbiter
+    };
+    let pass = |arbiter: &mut Arbiter, _| {
+        let Waiting { request, turn, .. } = begun(arbiter);
+        (request.first, request.packets, turn.0) = (request.first + 7, request.packets - 7, turn.0 + 8);
+        let mut agenda = std::mem::take(&mut arbiter.agenda).into_vec();
+        agenda.iter_mut().for_each(|Reverse(of)| of.0 += 8);
+        arbiter.agenda = agenda.into();
+        arbiter.counts.allocations += 7;
+    };
+    let see = |arbiter: &Arbiter| {
+        let (_, Waiting { request, turn, .. }) = arbiter.waiting.get(1).expect("it waits");
+        let agenda: Vec<_> = arbiter.agenda.clone().into_sorted_vec();
+        (request.first, request.packets, *turn, agenda, arbiter.counts.allocations)
+    };
+    check_moved(&[], cycle, make, walk, pass, see);
+}
+
+/// Slots are counted from the run's beginning, and some of them are left to control.
+#[test]
+fn its_state_recurs_only_after_whole_rounds_of_slots() {
+    let mut idle = star(4, &Config::default());
+    let (slot, cycle) = (idle.params.slot, idle.params.cycle());
+    let mut recurs = |after: Duration| {
+        let [before, after] = [NOW, NOW + after].map(|now| notes(now, &[], &mut idle, walk));
+        node::walk::recurrence(&before, &after).is_ok()
+    };
+    assert!(recurs(cycle) && recurs(cycle * 3) && !recurs(slot) && !recurs(cycle + slot));
 }

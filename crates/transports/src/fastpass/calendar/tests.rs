@@ -1,4 +1,5 @@
 use proptest::prelude::*;
+use testing::walks::{NOW, check_told_apart, notes};
 
 use super::*;
 
@@ -28,4 +29,47 @@ proptest! {
             prop_assert_eq!(one.0.clashes(&other.0), meet);
         }
     }
+}
+
+const SLOT: Duration = Duration::from_ns(120);
+
+/// A train that has passed, and one that has not.
+fn calendar() -> Calendar {
+    let train = |begin: Time, until: Time| Train { begin, until, period: SLOT, busy: SLOT / 2 };
+    let trains = vec![train(Time::ZERO, NOW), train(NOW - SLOT * 3, NOW + SLOT * 50)];
+    Calendar { trains }
+}
+
+#[test]
+fn its_walk_names_all_of_a_train_that_has_not_passed() {
+    check_told_apart(
+        &[],
+        calendar,
+        Calendar::walk,
+        &[
+            ("its end", |calendar| calendar.trains[1].until += SLOT),
+            ("its phase", |calendar| calendar.trains[1].begin += SLOT / 4),
+            ("its period", |calendar| calendar.trains[1].period = SLOT * 3),
+            ("how long its packets take", |calendar| calendar.trains[1].busy = SLOT / 3),
+            ("how many there are", |calendar| calendar.trains.push(calendar.trains[1])),
+        ],
+        &[("a train that has passed", |calendar| _ = calendar.trains.remove(0))],
+    );
+}
+
+/// A train that stays is an appointment; one that is followed by another in each period moves. In both cases its phase
+/// stays what it is over whole periods of its own alone.
+#[test]
+fn its_walk_moves_trains_that_are_followed_by_others() {
+    let found = |by: Duration, after: Duration| {
+        let mut later = calendar();
+        let train = &mut later.trains[1];
+        (train.begin, train.until) = (train.begin + by, train.until + by);
+        let before = notes(NOW, &[], &mut calendar(), Calendar::walk);
+        let after = notes(NOW + after, &[], &mut later, Calendar::walk);
+        node::walk::recurrence(&before, &after).map(|found| found.until).ok()
+    };
+    assert_eq!(found(Duration::ZERO, SLOT * 2), Some(NOW + SLOT * 50));
+    assert_eq!(found(SLOT * 2, SLOT * 2), Some(Time::MAX));
+    assert_eq!(found(Duration::ZERO, SLOT / 2), None);
 }
