@@ -170,8 +170,10 @@ struct Seat<'a, P: Partition> {
 struct Desk<'a, P: Partition> {
     partition: &'a mut P,
     outbox: Outbox<P::Mail>,
-    /// Empty vectors, kept for their memory.
+    /// Empty vectors, kept for their memory: as many as it has ever sent in a window. Who gets more letters than it
+    /// sends would keep more and more of them.
     spare: Vec<Vec<P::Mail>>,
+    sent_most: usize,
 }
 
 struct Inbox<M> {
@@ -218,7 +220,7 @@ impl<'a, P: Partition> Meeting<'a, P> {
         let seat = |partition: &'a mut P| Seat {
             next_at: AtomicU64::new(partition.next_at().ps()),
             reached: AtomicU64::new(partition.reached()),
-            desk: Mutex::new(Desk { partition, outbox: Outbox::new(parts), spare: Vec::new() }),
+            desk: Mutex::new(Desk { partition, outbox: Outbox::new(parts), spare: Vec::new(), sent_most: 0 }),
             inboxes: [Inbox::new(), Inbox::new()],
         };
         Meeting {
@@ -317,6 +319,7 @@ impl<'a, P: Partition> Meeting<'a, P> {
         let desk = &mut *lock(&seat.desk);
         seat.inbox(windows).empty_into(desk);
         desk.partition.advance(end, &mut desk.outbox);
+        desk.sent_most = desk.sent_most.max(desk.outbox.used.len());
         for to in desk.outbox.used.drain(..) {
             let mail = std::mem::replace(&mut desk.outbox.letters[to], desk.spare.pop().unwrap_or_default());
             let earliest = mail.iter().map(|mail| P::effect_at(mail).ps()).min().unwrap_or(NEVER);
@@ -352,7 +355,9 @@ impl<M> Inbox<M> {
         for (_, mut mail) in letters.drain(..) {
             desk.partition.accept(&mut mail);
             mail.clear();
-            desk.spare.push(mail);
+            if desk.spare.len() < desk.sent_most {
+                desk.spare.push(mail);
+            }
         }
     }
 }

@@ -132,3 +132,42 @@ fn a_panic_in_one_thread_ends_the_run() {
     }
     run(&mut [Bomb(0), Bomb(1)], 2, bounds(u64::MAX), |_, _| false);
 }
+
+/// The first tells the others something in each window, and hears nothing.
+struct Teller {
+    tells: bool,
+    next_at: Time,
+}
+
+impl Partition for Teller {
+    type Mail = ();
+    fn next_at(&self) -> Time {
+        if self.tells { self.next_at } else { Time::MAX }
+    }
+    fn advance(&mut self, end: Time, outbox: &mut Outbox<()>) {
+        self.next_at = end;
+        (1..4).filter(|_| self.tells).for_each(|to| outbox.post(to, ()));
+    }
+    fn effect_at((): &()) -> Time {
+        Time::from_ps(NEVER - 1)
+    }
+    fn accept(&mut self, mail: &mut Vec<()>) {
+        mail.clear();
+    }
+    fn reached(&self) -> u64 {
+        0
+    }
+}
+
+/// Where more is told than answered, as by broadcasts, memory for mail does not grow with every window.
+#[test]
+fn who_only_hears_keeps_no_memory_for_mail() {
+    let mut tellers = [true, false, false, false].map(|tells| Teller { tells, next_at: Time::ZERO });
+    let meeting = Meeting::new(&mut tellers, 1, bounds(u64::MAX));
+    for windows in 0..100 {
+        let end = Time::from_ps((windows + 1) * LOOKAHEAD);
+        (0..4).for_each(|part| meeting.advance(part, Outcome { end, windows, ended: Ended::Goal, open_until: None }));
+    }
+    let spare: Vec<usize> = meeting.seats.iter().map(|seat| lock(&seat.desk).spare.len()).collect();
+    assert_eq!(spare, [0; 4]);
+}
