@@ -198,6 +198,7 @@ fn who_refuses_is_simulated_whole() {
     }
     let skipped = skipped(&ring("dcpim", ""));
     assert_eq!((skipped.skips, skipped.packet_hops), (0, 0));
+    assert!(skipped.reason.is_some_and(|reason| reason.starts_with("dcPIM draws at random")));
 }
 
 /// What cannot be skipped at all outweighs what just did not repeat, whichever was found last.

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use node::{Cx, Endpoint, FlowState, Input, Packet, PollAt};
+use node::{Cx, Endpoint, FlowState, Input, Packet, PollAt, Walk};
 use units::{FlowId, Time};
 
 use super::Header;
@@ -105,6 +105,11 @@ impl Dcpim {
 }
 
 impl Endpoint for Dcpim {
+    // Every phase of matching draws, so that no state is what an earlier one was.
+    fn walk(&mut self, walk: &mut Walk) {
+        walk.refuse("dcPIM draws at random whose request is granted and whose grant is accepted, in each phase");
+    }
+
     fn handle(&mut self, cx: &mut Cx<'_>, input: Input<'_>) {
         self.enter_stages(cx, matches!(input, Input::Deadline));
         match input {
