@@ -64,7 +64,7 @@ impl fmt::Display for Differs {
 ///
 /// # Errors
 /// The first thing that is not what it was. It is the same however the network is divided among threads: what is drawn
-/// at random and has a name, or else the first in the order of [`rank`] and of the numbers of nodes.
+/// at random and has a name, or else the first by kind of node and by its number.
 pub fn recurrence(before: &Notes, after: &Notes) -> Result<Recurrence, Differs> {
     compare(before, after).map_err(|differs| first_difference(before, after).unwrap_or(differs))
 }
