@@ -17,7 +17,9 @@
 //!    allow, so the slowest clock determines network time. How far clocks drifted apart is measured at the end.
 //! 6. A machine whose control connection ends, or that says nothing for 10 s, is a failure of its nodes, as a process
 //!    that ends is. If two can't hear each other, the later of them counts as lost.
-//! 7. When the run is over, each machine sends the packets that are still on their way, and then its nodes' results.
+//! 7. Where programs send messages, notes of these go over the control connection while the run lasts
+//!    (`mail.rs`), as between processes.
+//! 8. When the run is over, each machine sends the packets that are still on their way, and then its nodes' results.
 //!    The first machine makes tables of them. The others write nothing.
 //!
 //! Absent on purpose: encryption; congestion control, since the network between the machines should carry nothing else;
