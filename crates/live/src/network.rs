@@ -14,7 +14,7 @@ use crate::board::{Board, Ended};
 use crate::capture::Captures;
 use crate::clock::{Clock, Lateness, Punctual};
 use crate::datagrams::{Datagrams, Read, Sent};
-use crate::maze::{Branch, Exchange};
+use crate::maze::{Branch, Desk, Exchange};
 use crate::outside::{Outside, Share};
 use crate::results::Noted;
 use crate::shared::Lines;
@@ -208,6 +208,13 @@ fn delays(plan: &Plan, cut: &Cut) -> Vec<Vec<Duration>> {
         }
     }
     delays
+}
+
+/// Programs may send messages from the hosts of these workers, if there is a desk for that.
+pub(crate) fn open<P: Probe, D: Desk + 'static>(workers: &mut [Worker<'_, P>], desk: Option<&Arc<D>>) {
+    if let Some(desk) = desk {
+        workers.iter_mut().for_each(|worker| worker.open(desk.clone()));
+    }
 }
 
 /// Lets workers live, a thread each, until the run is over or `watch` returns true. The calling thread watches.

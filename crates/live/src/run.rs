@@ -229,9 +229,7 @@ fn run_goal<P: Probe>(
 ) -> RunResult {
     let flows = plan.goal();
     let mut workers = network.workers(plan, goal, probe);
-    if let Some(exchange) = exchange {
-        workers.iter_mut().for_each(|worker| worker.open(exchange.clone()));
-    }
+    network::open(&mut workers, exchange);
     let (clock, board) = workers[0].shared();
     let watch = |now, done| watch(Progress::by_flows(now, plan.horizon, done, flows));
     let mut outcome = network::live(&mut workers, clock, board, watch);

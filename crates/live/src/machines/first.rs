@@ -145,10 +145,7 @@ fn run_with(
         true => first.run(cut, outside, socket, opened, || (), &mut watch),
         false => first.run(cut, outside, socket, opened, probes, &mut watch),
     }
-    .map_err(|error| match error.downcast::<Problem>() {
-        Ok(problem) => problem,
-        Err(error) => wrong(error.to_string()),
-    })?;
+    .map_err(|error| error.downcast().unwrap_or_else(|error| wrong(error.to_string())))?;
     run_alone(&plan, &mut result, watch);
     Ok(result)
 }
@@ -306,9 +303,7 @@ impl First<'_> {
         let _end = exchange.as_deref().map(End);
         let goal = goal_of(plan, exchange.is_some());
         let mut workers = network.workers(plan, goal, &mut probe);
-        for (worker, exchange) in workers.iter_mut().zip(exchange.iter().cycle()) {
-            worker.open(exchange.clone());
-        }
+        network::open(&mut workers, exchange.as_ref());
         let Some((clock, board)) = workers.first().map(Worker::shared) else {
             return Err(io::Error::other("there is nothing to do"));
         };

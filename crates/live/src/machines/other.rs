@@ -167,9 +167,7 @@ impl Part<'_> {
         let mut network = Network::far(plan, cut, me, outside, (ends.regions.clone(), far));
         let branch = self.programs.then(|| network.branch(plan));
         let mut workers = network.workers(plan, u64::MAX, probe);
-        for (worker, branch) in workers.iter_mut().zip(branch.iter().cycle()) {
-            worker.open(branch.clone());
-        }
+        network::open(&mut workers, branch.as_ref());
         let Some((clock, board)) = workers.first().map(Worker::shared) else {
             return Err(io::Error::other("there is nothing to do"));
         };

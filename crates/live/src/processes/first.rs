@@ -111,9 +111,9 @@ fn run_with(
         true => first.run(cut, outside, command, opened, || (), &mut watch),
         false => first.run(cut, outside, command, opened, probes, &mut watch),
     }
-    .map_err(|error| match error.downcast::<Problem>() {
-        Ok(problem) => problem,
-        Err(error) => Problem::new("live.processes", format!("{processes} processes: {error}")),
+    .map_err(|error| {
+        let wrong = |error| Problem::new("live.processes", format!("{processes} processes: {error}"));
+        error.downcast().unwrap_or_else(wrong)
     })?;
     run_alone(&plan, &mut result, watch);
     Ok(result)
@@ -148,9 +148,7 @@ impl First<'_> {
         let _end = exchange.as_deref().map(End);
         let goal = goal_of(plan, exchange.is_some());
         let mut workers = network.workers(plan, goal, &mut probe);
-        for (worker, exchange) in workers.iter_mut().zip(exchange.iter().cycle()) {
-            worker.open(exchange.clone());
-        }
+        network::open(&mut workers, exchange.as_ref());
         let Some((clock, board)) = workers.first().map(Worker::shared) else {
             return Err(io::Error::other("there is nothing to do"));
         };

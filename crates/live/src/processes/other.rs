@@ -86,9 +86,7 @@ fn live<P: Probe>(
     let mut network = Network::far(plan, cut, me, outside, given);
     let branch = mail.is_some().then(|| network.branch(plan));
     let mut workers = network.workers(plan, u64::MAX, probe);
-    for (worker, branch) in workers.iter_mut().zip(branch.iter().cycle()) {
-        worker.open(branch.clone());
-    }
+    network::open(&mut workers, branch.as_ref());
     let start = |(stream, branch)| BranchMail::start(&branch, socket::connection(stream)?);
     let mut mail = mail.zip(branch).map(start).transpose()?;
     let Some((clock, board)) = workers.first().map(Worker::shared) else {
