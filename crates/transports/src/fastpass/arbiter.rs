@@ -18,6 +18,7 @@ use units::{Duration, FlowId, HostId, LinkId, PortId, SwitchId, Time};
 
 use super::Granularity;
 use super::calendar::{Calendar, Train};
+use super::header::walk_rest;
 use super::params::{Params, Passage};
 
 /// A sender's request.
@@ -390,12 +391,10 @@ impl Arbiter {
 impl Request {
     fn walk(&mut self, walk: &mut Walk, flow: FlowId) {
         let Request { flow: own, src, dst, attempt, first, packets, admitted, lost } = self;
-        let end = u64::from(*first) + u64::from(*packets);
         walk.same((src.0, dst.0, *attempt));
-        walk.same((end, *admitted, *lost));
+        walk.same((*admitted, *lost));
         walk.flow(own);
-        walk.steps(flow, first);
-        *packets = end.saturating_sub(u64::from(*first)) as u32;
+        walk_rest(walk, flow, first, packets);
     }
 }
 

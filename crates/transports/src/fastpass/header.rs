@@ -126,6 +126,14 @@ const STATE: u8 = 8;
 const ADMITTED: u8 = 1;
 const LOST: u8 = 2;
 
+/// Goes over packets that still need slots: the first comes further, and the end stays.
+pub(super) fn walk_rest(walk: &mut Walk, flow: FlowId, first: &mut u32, packets: &mut u32) {
+    let end = u64::from(*first) + u64::from(*packets);
+    walk.same(end);
+    walk.steps(flow, first);
+    *packets = end.saturating_sub(u64::from(*first)) as u32;
+}
+
 impl node::Header for Header {
     type Packed = Packed;
 
@@ -136,10 +144,8 @@ impl node::Header for Header {
         walk.same((kind, attempt));
         match &mut self {
             Header::Request(Request { first, packets, dst, admitted, lost, .. }) => {
-                let end = u64::from(*first) + u64::from(*packets);
-                walk.same((dst.0, *admitted, *lost, end));
-                walk.steps(flow, first);
-                *packets = end.saturating_sub(u64::from(*first)) as u32;
+                walk.same((dst.0, *admitted, *lost));
+                walk_rest(walk, flow, first, packets);
             }
             Header::Allocation(Allocation { first, packets, stride, at, path, .. }) => {
                 walk.same((*packets, *stride, *path));
