@@ -106,17 +106,17 @@ def _bench(report: Mapping[str, Any]) -> Iterator[str]:
         ],
     )
     yield _table(
-        ["workers", "a hop, median", "p99", "idle, p99", "paper", "cores away", "packet-hops a second", "cores away"],
+        ["workers", "a hop, median", "p99", "idle: p99", "stopped for", "paper", "packet-hops a second", "a word"],
         [
             [
                 _workers(row),
                 f"{row['median_ns']:,.0f} ns",
                 f"{row['p99_ns']:,.0f} ns",
                 f"{row['machine_p99_ns']:,.0f} ns",
+                f"{row['machine_stopped_percent']:.1f}%",
                 PAPER_HOP,
-                _percent(row),
                 f"{hops['million_per_second']:.2f} M",
-                _percent(hops),
+                f"{hops['word_ns']:.0f} ns" if hops["word_ns"] else "",
             ]
             for row, hops in zip(report["latency"], report["hops"], strict=True)
         ],

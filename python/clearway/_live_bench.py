@@ -19,7 +19,8 @@ from clearway._plots import STYLE, Picture
 
 AWAY = (
     "away_percent: how much of the time other programs, or other virtual machines, had the workers' cores; "
-    "machine_p99_ns: of as many threads that only read the clock"
+    "machine_p99_ns, machine_stopped_percent: of as many threads that only read the clock; "
+    "word_ns: until a thread sees what another has written"
 )
 TITLES = {
     "throughput": "one flow over two hops: Gbps",

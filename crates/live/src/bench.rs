@@ -6,6 +6,7 @@
 //! for which other programs, or other virtual machines, used the workers' cores.
 
 use std::process::Command;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use ::run::{Data, Table};
 use scenario::Scenario;
@@ -28,7 +29,7 @@ const DELAY_NS: u64 = 100;
 
 /// So often the latency is measured: a single moment in which the machine did something else would decide the 99th
 /// percentile of half a second.
-const LATENCY_RUNS: usize = 5;
+const LATENCY_RUNS: usize = 9;
 
 /// The results of all measurements.
 #[derive(Clone, Debug, Serialize)]
@@ -63,7 +64,7 @@ pub struct Throughput {
 }
 
 /// How long a packet takes from when its last bit has left a node until the next node sees it, on links of 100 ns. Each
-/// number is the median of five runs.
+/// number is the median of nine runs.
 #[derive(Clone, Debug, Serialize)]
 pub struct Latency {
     /// Threads: with two, the hops between them.
@@ -77,6 +78,11 @@ pub struct Latency {
     /// The 99th percentile for as many threads that do nothing but read the clock: what interrupts, other programs and
     /// other virtual machines leave. No worker can have less.
     pub machine_p99_ns: f64,
+    /// For how much of the time such threads stood still, in percent. Near 1, chance decides the 99th percentile.
+    pub machine_stopped_percent: f64,
+    /// With several workers: how long a word takes from a thread to another here. It is some 50 ns where their cores
+    /// share a cache, and several times as much elsewhere. A virtual machine may be moved from one to the other.
+    pub word_ns: Option<f64>,
     /// For how much of the time the machine had taken the workers' cores away, in percent.
     pub away_percent: f64,
 }
@@ -105,6 +111,8 @@ pub struct Hops {
     pub processes: usize,
     /// Packet-hops a second of the machine's time, in millions, of all threads together.
     pub million_per_second: f64,
+    /// With several workers: how long a word takes from a thread to another, as in [`Latency`].
+    pub word_ns: Option<f64>,
     /// For how much of the time the machine had taken the workers' cores away, in percent.
     pub away_percent: f64,
 }
@@ -123,8 +131,8 @@ pub struct Trunk {
     pub away_percent: f64,
 }
 
-/// Measures everything: half a minute. `look` is asked now and then whether to stop, which is an error. Two
-/// processes are measured where `start` can start another, which calls [`take_part`](crate::take_part).
+/// Measures everything: three quarters of a minute. `look` is asked now and then whether to stop, which is an error.
+/// Two processes are measured where `start` can start another, which calls [`take_part`](crate::take_part).
 pub fn measure(mut start: Option<impl FnMut() -> Command>, mut look: impl FnMut() -> bool) -> Result<Report, Problem> {
     let apart = start.as_ref().map(|_| (2, 1));
     let mut live = |text: String, processes: usize| -> Result<RunResult, Problem> {
@@ -211,6 +219,8 @@ fn latency(
         median_ns: median(|of| of.median_ns),
         p99_ns: median(|of| of.p99_ns),
         machine_p99_ns: median(|of| of.machine_p99_ns),
+        machine_stopped_percent: median(|of| of.machine_stopped_percent),
+        word_ns: runs[0].word_ns.map(|_| median(|of| of.word_ns.unwrap_or(f64::NAN))),
         away_percent: median(|of| of.away_percent),
     })
 }
@@ -228,6 +238,7 @@ fn latency_once(
         ),
         processes,
     )?;
+    let machine = machine(result.info.workers);
     // Of all arrivals, or of those from another thread.
     let row = if result.info.workers > 1 { CROSSING } else { 0 };
     let late = |name| column(&result.tables, "lateness", name).get(row).copied().unwrap_or_default() * 1e-3;
@@ -237,14 +248,16 @@ fn latency_once(
         processes: result.info.processes,
         median_ns: taken("median_ps"),
         p99_ns: taken("p99_ps"),
-        machine_p99_ns: DELAY_NS as f64 + machine_p99_ns(result.info.workers),
+        machine_p99_ns: DELAY_NS as f64 + machine.0,
+        machine_stopped_percent: machine.1,
+        word_ns: (result.info.workers > 1).then(word_ns),
         away_percent: away_percent(&[&result]),
     })
 }
 
 /// How long it takes, after a random instant, until a thread that reads the clock again and again does so next: the
-/// 99th percentile, in ns, over so many threads at once.
-fn machine_p99_ns(threads: usize) -> f64 {
+/// 99th percentile, in ns, over so many threads at once. And for what share of the time they did not, in percent.
+fn machine(threads: usize) -> (f64, f64) {
     const SPAN_NS: u64 = 500_000_000;
     let spin = || {
         let began = instant_ns();
@@ -264,7 +277,48 @@ fn machine_p99_ns(threads: usize) -> f64 {
         let own = spin();
         own.into_iter().chain(others.into_iter().flat_map(|of| of.join().unwrap_or_default())).collect()
     });
-    longer_than(&gaps, 0.01 * SPAN_NS as f64 * threads as f64)
+    let percent = 0.01 * SPAN_NS as f64 * threads as f64;
+    (longer_than(&gaps, percent), gaps.iter().sum::<u64>() as f64 / percent)
+}
+
+/// How long it takes until a thread sees what another has written, in ns: half of there and back.
+fn word_ns() -> f64 {
+    const SPAN_NS: u64 = 20_000_000;
+    const OVER: u64 = u64::MAX;
+    /// A cache line of its own.
+    #[repr(align(128))]
+    #[derive(Default)]
+    struct Word(AtomicU64);
+    let (there, back) = (Word::default(), Word::default());
+    std::thread::scope(|scope| {
+        let (there, back) = (&there.0, &back.0);
+        scope.spawn(move || {
+            loop {
+                match there.load(Ordering::Acquire) {
+                    OVER => break,
+                    word => back.store(word, Ordering::Release),
+                }
+                std::hint::spin_loop();
+            }
+        });
+        // The first time counts from when the other thread has begun.
+        let (mut word, mut began) = (0, 0);
+        let now = loop {
+            word += 1;
+            there.store(word, Ordering::Release);
+            while back.load(Ordering::Acquire) != word {
+                std::hint::spin_loop();
+            }
+            let now = instant_ns();
+            if word == 1 {
+                began = now;
+            } else if now > began + SPAN_NS {
+                break now;
+            }
+        };
+        there.store(OVER, Ordering::Release);
+        (now - began) as f64 / (word - 1) as f64 / 2.0
+    })
 }
 
 /// The wait that is exceeded at instants that are `share_ns` together, where each of `gaps` is a time without a look.
@@ -309,6 +363,7 @@ fn hops(
         workers: result.info.workers,
         processes: result.info.processes,
         million_per_second,
+        word_ns: (result.info.workers > 1).then(word_ns),
         away_percent: away_percent(&[&result]),
     })
 }

@@ -7,6 +7,7 @@
 
 use run::FlowTable;
 use scenario::ContentCheck;
+use smallvec::SmallVec;
 use units::{FlowId, mix};
 
 /// What each word of a flow adds to the one before it: odd, so that all of 2^64 words differ.
@@ -144,14 +145,15 @@ impl Inbox {
     }
 }
 
-/// The bytes of a message that have arrived: disjoint spans in order, never touching.
+/// The bytes of a message that have arrived: disjoint spans in order, never touching. The first span has its place from
+/// the beginning: a worker that asked the machine for memory with each message would wait for it.
 #[derive(Clone, Default)]
-pub(crate) struct Pieces(Vec<(u64, u64)>);
+pub(crate) struct Pieces(SmallVec<[(u64, u64); 1]>);
 
 impl Pieces {
     /// Whether this many bytes are there.
     pub fn is_whole(&self, bytes: u64) -> bool {
-        self.0 == [(0, bytes)]
+        *self.0 == [(0, bytes)]
     }
 
     pub fn add(&mut self, begin: u64, end: u64) {
@@ -166,11 +168,14 @@ impl Pieces {
         let first = self.0.partition_point(|span| span.1 < begin);
         let last = self.0.partition_point(|span| span.0 <= end);
         let (mut begin, mut end) = (begin, end);
-        if first < last {
-            begin = begin.min(self.0[first].0);
-            end = end.max(self.0[last - 1].1);
+        if first == last {
+            self.0.insert(first, (begin, end));
+            return;
         }
-        self.0.splice(first..last, [(begin, end)]);
+        begin = begin.min(self.0[first].0);
+        end = end.max(self.0[last - 1].1);
+        self.0[first] = (begin, end);
+        self.0.drain(first + 1..last);
     }
 }
 
