@@ -1,17 +1,20 @@
 //! How a network is cut into parts: which node is where.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use fabric::Fabric;
 use run::Plan;
 use serde::Serialize;
 use units::{LinkId, NodeId, PortId};
 
-use crate::End;
+use crate::{End, Islands};
 
 /// A network cut into parts: where everything is.
 pub struct Cut {
     parts: usize,
+    /// By island, its parts.
+    islands: Vec<Range<usize>>,
     /// By node, its part.
     part_of: Vec<u32>,
     /// By node, its place among the hosts or the switches of its part.
@@ -50,8 +53,14 @@ impl Cut {
 
     /// Into at most `parts` parts: no more than there are clumps with hosts, since a clump stays in one part.
     pub fn new(plan: &Plan, parts: usize) -> Cut {
+        Cut::of_islands(plan, parts, &Islands::one(&plan.fabric))
+    }
+
+    /// The same, but no part has nodes of two islands. So there may be more.
+    pub fn of_islands(plan: &Plan, parts: usize, islands: &Islands) -> Cut {
         let fabric = &plan.fabric;
-        let (part_of, parts) = part_of_nodes(plan, parts);
+        let (part_of, islands) = part_of_nodes(plan, parts, islands);
+        let parts = islands.last().map_or(0, |last| last.end);
         let numbered = |part: u32, count: &mut [u32]| {
             let next = &mut count[part as usize];
             *next += 1;
@@ -70,7 +79,7 @@ impl Cut {
                 outlet_of[link.index()] = numbered(part, &mut outlets);
             }
         }
-        Cut { parts, part_of, place_of, pipe_of, outlet_of }
+        Cut { parts, islands, part_of, place_of, pipe_of, outlet_of }
     }
 
     /// What each part holds.
@@ -89,6 +98,11 @@ impl Cut {
     /// How many parts.
     pub fn parts(&self) -> usize {
         self.parts
+    }
+
+    /// By island, its parts.
+    pub fn islands(&self) -> &[Range<usize>] {
+        &self.islands
     }
 
     /// The part of a node.
@@ -120,38 +134,44 @@ impl Cut {
     }
 }
 
-/// By node its part, and how many parts there are.
+/// By node its part, and by island its parts.
 ///
 /// What must stay together is a clump: a rack's switch with its hosts, and nodes whose links are shorter than the
 /// lookahead. Clumps are taken in the order of the fabric's groups (pods, racks, rows), so that neighbours share a
 /// part: those with hosts fill one part after the other, and switches without hosts are dealt out evenly over the parts
 /// that their group fills, since in a Clos network each of them is as near to one rack as to another.
-fn part_of_nodes(plan: &Plan, parts: usize) -> (Vec<u32>, usize) {
+fn part_of_nodes(plan: &Plan, parts: usize, islands: &Islands) -> (Vec<u32>, Vec<Range<usize>>) {
     let fabric = &plan.fabric;
     let clump_of = fabric.clumps(plan.lookahead);
     let mut clumps: BTreeMap<u32, Vec<NodeId>> = BTreeMap::new();
     for node in (0..fabric.nodes()).map(NodeId) {
         clumps.entry(clump_of[node.index()]).or_default().push(node);
     }
-    // By group: clumps with hosts, and others.
-    let mut groups: BTreeMap<u32, [Vec<Vec<NodeId>>; 2]> = BTreeMap::new();
+    // By island and group: clumps with hosts, and others.
+    let mut groups = vec![BTreeMap::<u32, [Vec<Vec<NodeId>>; 2]>::new(); islands.count()];
     for clump in clumps.into_values() {
         let bare = clump.iter().all(|&node| fabric.as_host(node).is_none());
+        let groups = &mut groups[islands.of(clump[0])];
         groups.entry(fabric.group_of[clump[0].index()]).or_default()[usize::from(bare)].push(clump);
     }
-    let hosted = groups.values().map(|[hosted, _]| hosted.len()).sum::<usize>();
-    let parts = parts.clamp(1, hosted);
-    let mut part_of = vec![0; fabric.nodes() as usize];
-    let mut done = 0;
-    for [hosted_here, bare] in groups.values() {
-        let part = |place: usize| ((done + place) * parts / hosted) as u32;
-        let count = hosted_here.len();
-        let placed = hosted_here.iter().enumerate();
-        let dealt = bare.iter().enumerate().map(|(place, clump)| (place * count.max(1) / bare.len(), clump));
-        for (place, clump) in placed.chain(dealt) {
-            clump.iter().for_each(|node| part_of[node.index()] = part(place).min(parts as u32 - 1));
+    let hosted = |groups: &BTreeMap<u32, [Vec<Vec<NodeId>>; 2]>| groups.values().map(|of| of[0].len()).sum::<usize>();
+    let all = groups.iter().map(hosted).sum::<usize>();
+    let (mut part_of, mut ranges) = (vec![0; fabric.nodes() as usize], Vec::new());
+    for groups in &groups {
+        let (hosted, mut done) = (hosted(groups), 0);
+        let (first, parts) = (ranges.last().map_or(0, |last: &Range<usize>| last.end), parts.min(all));
+        let parts = (parts * hosted / all).clamp(1, hosted);
+        for [hosted_here, bare] in groups.values() {
+            let part = |place: usize| ((done + place) * parts / hosted).min(parts - 1) + first;
+            let count = hosted_here.len();
+            let placed = hosted_here.iter().enumerate();
+            let dealt = bare.iter().enumerate().map(|(place, clump)| (place * count.max(1) / bare.len(), clump));
+            for (place, clump) in placed.chain(dealt) {
+                clump.iter().for_each(|node| part_of[node.index()] = part(place) as u32);
+            }
+            done += count;
         }
-        done += count;
+        ranges.push(first..first + parts);
     }
-    (part_of, parts)
+    (part_of, ranges)
 }

@@ -12,8 +12,10 @@
 //!
 //! Where messages of a job follow each other, the state recurs under other names of flows: see [`turnover`].
 //!
-//! The period is that of the whole network, and not of its parts that share no flow, though those may recur sooner.
-//! What a flow's end brings about elsewhere is then never missed, and nothing has to be taken back.
+//! In exact mode, islands of the network that share no flow ([`driver::Islands`]) are skipped apart: each has its own
+//! period, and sleeps for what was skipped of it while others are simulated. Then events of what was skipped echo in
+//! the engine ([`crate::part::Echo`]). A packet that goes from one island to another shows that they are none. If
+//! nothing was skipped before that, the run goes on without them, and otherwise it begins anew ([`Breach`]).
 //!
 //! Listening gets longer while it finds nothing, and begins anew when a flow starts or ends. What it may cost is
 //! limited ([`budget`]), so that traffic that never repeats costs little more than in an ordinary run.
@@ -21,6 +23,7 @@
 mod budget;
 mod turnover;
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use driver::{Log, Names, Probe, header_walks};
@@ -39,9 +42,11 @@ use budget::Budget;
 /// What was skipped.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Skipped {
+    /// Parts of the network that share no flow, and were skipped apart.
+    pub islands: usize,
     /// How many times periods were skipped.
     pub skips: u64,
-    /// Simulated time, in picoseconds.
+    /// Simulated time, in picoseconds, of all islands together.
     pub time_ps: u64,
     /// The part of that time that was skipped by average rates, though the state had not recurred.
     pub estimated_ps: u64,
@@ -70,6 +75,11 @@ const FIRST_MULTIPLES: u32 = 2;
 /// The most periods that are ever tried.
 const MOST_MULTIPLES: u32 = 128;
 
+/// A packet has gone from one island to another after something was skipped: what was taken for islands are none, and
+/// the run is void.
+#[derive(Debug)]
+pub(crate) struct Breach;
+
 /// A run under way.
 struct Run<'a, P: Probe, W: FnMut(Time, u64) -> bool> {
     plan: &'a Plan,
@@ -78,30 +88,56 @@ struct Run<'a, P: Probe, W: FnMut(Time, u64) -> bool> {
     bounds: Bounds,
     watch: W,
     headers: Arc<[HeaderWalk]>,
-    /// All events before this time have been processed.
+    /// All events before this time have been processed, but for those of islands that sleep.
     now: Time,
     windows: u64,
+    islands: Vec<Island>,
+    /// The island that is looked at.
+    at: usize,
     /// In approximate mode: what flows have done since the last of them began or ended.
     history: History,
     budget: Budget,
     /// Whether something did not say how its state moves.
     refused: bool,
-    /// How many flows the busiest host must have started before somebody looks for a period in that.
-    starts_wanted: usize,
     alike: Arc<turnover::Alike<'a>>,
     skipped: Skipped,
 }
 
-/// Runs to the end.
+/// A part of the network that shares no flow with others.
+struct Island {
+    /// Its parts.
+    parts: Range<usize>,
+    /// It sleeps until this time, to which its state has been moved ahead.
+    sleeps_until: Time,
+    /// When it wakes up, this period is tried first.
+    period: Option<Duration>,
+    listening: Listening,
+    /// How many flows its busiest host must have started before somebody looks for a period in that.
+    starts_wanted: usize,
+}
+
+/// Runs to the end. By island, `islands` has its parts.
+///
+/// # Errors
+/// The islands are none.
 pub(crate) fn run<P: Probe>(
     plan: &Plan,
     parts: &mut [Part<P>],
+    islands: &[Range<usize>],
     threads: usize,
     bounds: Bounds,
     watch: impl FnMut(Time, u64) -> bool,
-) -> (Outcome, Skipped) {
+) -> Result<(Outcome, Skipped), Breach> {
     let headers = header_walks(plan);
-    let skipped = Skipped::default();
+    // There is a host, or nothing would be sent.
+    let packet = plan.sites[0].nic_rate.transmit(u64::from(plan.sites[0].mtu_bytes));
+    let island = |parts: &Range<usize>| Island {
+        parts: parts.clone(),
+        sleeps_until: Time::ZERO,
+        period: None,
+        listening: Listening::new(packet),
+        starts_wanted: turnover::FIRST_STARTS,
+    };
     let mut run = Run {
         plan,
         parts,
@@ -111,21 +147,25 @@ pub(crate) fn run<P: Probe>(
         headers,
         now: Time::ZERO,
         windows: 0,
+        islands: islands.iter().map(island).collect(),
+        at: 0,
         history: History::default(),
         budget: Budget::default(),
         refused: false,
-        starts_wanted: turnover::FIRST_STARTS,
         alike: Arc::new(turnover::Alike::new(plan)),
-        skipped,
+        skipped: Skipped::default(),
     };
-    let (end, ended) = run.until_over();
-    (Outcome { end, ended, windows: run.windows, open_until: None }, run.skipped)
+    let over = run.until_over();
+    run.skipped.islands = run.islands.len();
+    over.map(|(end, ended)| (Outcome { end, ended, windows: run.windows, open_until: None }, run.skipped))
 }
 
 /// How long to listen.
+#[derive(Clone, Copy)]
 struct Listening {
-    /// At first.
+    /// At first, and at most.
     first: Duration,
+    most: Duration,
     /// The next time.
     span: Duration,
     /// How many times nothing was found since a flow began or ended.
@@ -134,68 +174,131 @@ struct Listening {
     told: usize,
 }
 
-/// The run is over: when it ended, and why.
-struct Over {
-    end: Time,
-    ended: Ended,
+impl Listening {
+    /// Where a full packet takes this long on a host's link.
+    fn new(packet: Duration) -> Listening {
+        let (first, most) = (packet * FIRST_PACKETS, packet * MOST_PACKETS);
+        Listening { first, most, span: first, vain: 0, told: 0 }
+    }
+}
+
+/// Why a run does not go on as it did.
+enum Over {
+    /// The run is over: when it ended, and why.
+    Ended { end: Time, ended: Ended },
+    /// A packet has gone from one island to another.
+    Breached,
 }
 
 impl<P: Probe, W: FnMut(Time, u64) -> bool> Run<'_, P, W> {
-    fn until_over(&mut self) -> (Time, Ended) {
-        // There is a host, or nothing would be sent.
-        let packet = self.plan.sites[0].nic_rate.transmit(u64::from(self.plan.sites[0].mtu_bytes));
-        let mut listening = Listening { first: packet * FIRST_PACKETS, span: packet * FIRST_PACKETS, vain: 0, told: 0 };
+    fn until_over(&mut self) -> Result<(Time, Ended), Breach> {
         loop {
-            let over = self.look(&mut listening);
-            listening.span = listening.span.min(packet * MOST_PACKETS);
-            if let Err(Over { end, ended }) = over.and_then(|()| self.pause(listening.span)) {
-                return (end, ended);
+            match self.look_around() {
+                Ok(()) => {}
+                Err(Over::Ended { end, ended }) => return Ok((end, ended)),
+                Err(Over::Breached) if self.skipped.skips == 0 => self.join(),
+                Err(Over::Breached) => return Err(Breach),
             }
         }
+    }
+
+    /// Looks at each island that is awake, and goes on.
+    fn look_around(&mut self) -> Result<(), Over> {
+        for at in 0..self.islands.len() {
+            self.at = at;
+            if !self.sleeps() {
+                self.look()?;
+            }
+        }
+        self.pause()
+    }
+
+    /// The island that is looked at.
+    fn island(&mut self) -> &mut Island {
+        &mut self.islands[self.at]
+    }
+
+    /// Its parts.
+    fn own(&self) -> &[Part<P>] {
+        &self.parts[self.islands[self.at].parts.clone()]
+    }
+
+    fn own_mut(&mut self) -> &mut [Part<P>] {
+        &mut self.parts[self.islands[self.at].parts.clone()]
+    }
+
+    /// Whether the island's state is ahead of the others'.
+    fn sleeps(&self) -> bool {
+        self.islands[self.at].sleeps_until > self.now
+    }
+
+    /// The time at which the island's state is.
+    fn own_now(&self) -> Time {
+        self.now.max(self.islands[self.at].sleeps_until)
     }
 
     /// Looks for something to skip, and skips it.
-    fn look(&mut self, listening: &mut Listening) -> Result<(), Over> {
+    fn look(&mut self) -> Result<(), Over> {
+        if let Some(mut period) = self.island().period.take()
+            && self.skip(&mut period, 1)?
+        {
+            return Ok(());
+        }
         self.skip_turnovers()?;
-        let recurs = match self.listen(listening.span)? {
+        if self.sleeps() {
+            return Ok(());
+        }
+        let Listening { span, vain, .. } = self.island().listening;
+        let recurs = match self.listen(span)? {
             None => false,
             Some(mut period) => {
-                let multiples = (FIRST_MULTIPLES << listening.vain.min(31)).min(MOST_MULTIPLES);
+                let multiples = (FIRST_MULTIPLES << vain.min(31)).min(MOST_MULTIPLES);
                 let any = self.skip(&mut period, multiples)?;
-                while any && self.skip(&mut period, 1)? {}
+                while any && !self.sleeps() && self.skip(&mut period, 1)? {}
                 any
             }
         };
-        let tells = self.tells();
-        if tells != listening.told {
-            (listening.span, listening.vain, listening.told) = (listening.first, 0, tells);
+        let (tells, mut listening) = (self.tells(), self.island().listening);
+        let longer = if tells != listening.told {
+            listening = Listening { span: listening.first, vain: 0, told: tells, ..listening };
             self.history.clear();
-            return Ok(());
-        }
-        listening.vain = if recurs { 0 } else { listening.vain + 1 };
-        if self.plan.scenario.fast_forward == FastForward::Approximate {
-            // What was skipped because it recurred is as good an observation as what was simulated.
-            if self.skip_steady(listening.span) {
-                listening.span = listening.span * 2;
+            false
+        } else {
+            listening.vain = if recurs { 0 } else { listening.vain + 1 };
+            if self.plan.scenario.fast_forward == FastForward::Approximate {
+                // What was skipped because it recurred is as good an observation as what was simulated.
+                self.skip_steady(listening.span)
+            } else {
+                !recurs && listening.vain >= EAGER
             }
-        } else if recurs {
+        };
+        if longer {
+            listening.span = (listening.span * 2).min(listening.most);
+        } else if recurs && self.plan.scenario.fast_forward == FastForward::Exact {
             listening.span = listening.first;
-        } else if listening.vain >= EAGER {
-            listening.span = listening.span * 2;
         }
+        self.island().listening = listening;
         Ok(())
     }
 
-    /// Goes on without looking while that has cost enough.
-    fn pause(&mut self, span: Duration) -> Result<(), Over> {
-        let mut step = span;
+    /// Goes on without looking while that has cost enough, or while all islands sleep.
+    fn pause(&mut self) -> Result<(), Over> {
+        let awake = self.islands.iter().filter(|island| island.sleeps_until <= self.now);
+        let span = awake.map(|island| island.listening.span).min();
+        let mut step = span.unwrap_or(Duration::MAX);
         loop {
+            let wakes = self.islands.iter().map(|island| island.sleeps_until).filter(|&until| until > self.now).min();
             let (short, before) = (self.short(), self.packet_hops());
-            if short == 0 {
+            if short == 0 && span.is_some() {
                 return Ok(());
             }
-            self.go(step)?;
-            if self.packet_hops() - before < short / 2 {
+            self.go(wakes.map_or(step, |wakes| step.min(wakes.since(self.now))))?;
+            if wakes.is_some_and(|wakes| wakes <= self.now) {
+                return Ok(());
+            }
+            if let Some(span) = span
+                && self.packet_hops() - before < short / 2
+            {
                 step = (step * 2).min(span * MOST_PAUSE);
             }
         }
@@ -210,13 +313,13 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Run<'_, P, W> {
     /// Whether looking may cost as much as a log of a span of time that is like the time up to now.
     fn affords_log(&self, span: Duration) -> bool {
         let (hops, skipped) = (self.packet_hops(), self.skipped.packet_hops);
-        let in_span = u128::from(hops) * u128::from(span.ps()) / u128::from(self.now.ps().max(1));
+        let in_span = u128::from(self.own_hops()) * u128::from(span.ps()) / u128::from(self.own_now().ps().max(1));
         self.budget.affords_log(in_span as u64, hops - skipped, skipped)
     }
 
-    /// The number of records of flows at all hosts.
+    /// The number of records of flows at all hosts of the island.
     fn tells(&self) -> usize {
-        self.parts.iter().flat_map(|part| &part.0.hosts).map(|slot| slot.host.records.len()).sum()
+        self.own().iter().flat_map(|part| &part.0.hosts).map(|slot| slot.host.records.len()).sum()
     }
 
     /// Simulates a span of time. The error is that the run ended within it.
@@ -227,26 +330,38 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Run<'_, P, W> {
             engine::run(self.parts, self.threads, bounds, &mut self.watch);
         self.windows += windows;
         self.bounds.open_until = open_until;
+        let breached = self.islands.len() > 1 && self.parts.iter().any(|part| part.0.links.carrier.breached);
+        if breached && self.skipped.skips > 0 {
+            return Err(Over::Breached);
+        }
         if ended != Ended::Paused {
             // If no window began, the engine's end is zero, and not the time that the run had come to.
             let end = if end == Time::ZERO { self.now } else { end };
-            return Err(Over { end, ended });
+            return Err(Over::Ended { end, ended });
         }
         self.now = pause;
-        Ok(())
+        if breached { Err(Over::Breached) } else { Ok(()) }
+    }
+
+    /// The islands are none: the whole network goes on as one. Nothing was skipped.
+    fn join(&mut self) {
+        self.parts.iter_mut().filter(|part| part.0.log.is_some()).for_each(|part| drop(part.0.take_log()));
+        let mut whole = self.islands.swap_remove(0);
+        whole.parts = 0..self.parts.len();
+        whole.listening.span = whole.listening.first;
+        (self.islands, self.at) = (vec![whole], 0);
     }
 
     /// As `go`, and logs what happens.
     fn log(&mut self, span: Duration) -> Result<Vec<Log>, Over> {
-        self.parts.iter_mut().for_each(|part| part.0.begin_log());
-        let before = self.packet_hops();
-        let over = self.go(span);
-        self.budget.logged(self.packet_hops() - before);
-        let logs = self.parts.iter_mut().map(|part| part.0.take_log()).collect();
-        over.map(|()| logs)
+        self.own_mut().iter_mut().for_each(|part| part.0.begin_log());
+        let before = self.own_hops();
+        self.go(span)?;
+        self.budget.logged(self.own_hops() - before);
+        Ok(self.own_mut().iter_mut().map(|part| part.0.take_log()).collect())
     }
 
-    /// Simulates a span of time and looks for a period of the whole network in the arrivals at its nodes.
+    /// Simulates a span of time and looks for a period of the island in the arrivals at its nodes.
     fn listen(&mut self, span: Duration) -> Result<Option<Duration>, Over> {
         let since = self.now.saturating_add(span / 2);
         let streams: Vec<Stream> = self.streams().map(|of| of.1.clone()).collect();
@@ -263,7 +378,7 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Run<'_, P, W> {
 
     /// The random streams of transports, host by host.
     fn streams(&self) -> impl Iterator<Item = (HostId, &Stream)> {
-        self.parts.iter().flat_map(|part| part.0.streams())
+        self.own().iter().flat_map(|part| part.0.streams())
     }
 
     /// What a transport has drawn at random since its streams were these, at the first host where one has, if what it
@@ -280,8 +395,8 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Run<'_, P, W> {
     fn skip(&mut self, period: &mut Duration, most_multiples: u32) -> Result<bool, Over> {
         let Some(before) = self.note() else { return Ok(false) };
         let ranks = self.ranks_act_at();
-        let hops_before = self.packet_hops();
-        let mut logs: Vec<Log> = self.parts.iter().map(|_| Log::default()).collect();
+        let hops_before = self.own_hops();
+        let mut logs: Vec<Log> = self.own().iter().map(|_| Log::default()).collect();
         let mut multiple = 0;
         let found = loop {
             multiple += 1;
@@ -299,32 +414,37 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Run<'_, P, W> {
             }
         };
         *period = found.period;
-        let hops = self.packet_hops() - hops_before;
+        let hops = self.own_hops() - hops_before;
         let period = Period::new(logs, hops, found.period, self.now);
         if period.events.is_empty() {
             // Nothing is under way, so that nothing is gained; and windows follow from events.
             self.because("nothing happened in a period");
             return Ok(false);
         }
-        if found.turnover {
-            return Ok(self.repeat_turnover(&found, &period, &ranks));
+        let any = match found.turnover {
+            true => self.repeat_turnover(&found, &period, &ranks),
+            false => self.skip_periods(&found, &period)?,
+        };
+        if self.sleeps() {
+            self.island().period = Some(found.period);
         }
-        self.skip_periods(&found, &period)
+        Ok(any)
     }
 
-    /// Skips as many periods as it can, and simulates those in which samples are taken.
+    /// Skips as many periods as it can, and simulates those in which samples are taken. An island among several is
+    /// looked at again after each sample.
     fn skip_periods(&mut self, found: &Recurrence, period: &Period) -> Result<bool, Over> {
         let until = found.until.min(self.bounds.horizon);
         let (mut left, mut any) = (self.before_ends(found), false);
         loop {
-            let sample = self.parts[0].0.next_sample_at();
+            let sample = self.own()[0].0.next_sample_at();
             let times = (until.min(sample).since(self.now).ps() / period.length.ps()).min(left);
             if times > 0 {
                 self.move_ahead(found, period, times, &Names::default(), Arc::default());
                 (left, any) = (left - times, true);
             }
-            if left == 0 || self.now + period.length > until {
-                self.parts.iter_mut().for_each(|part| part.0.ranks_settled());
+            if self.sleeps() || left == 0 || self.now + period.length > until {
+                self.own_mut().iter_mut().for_each(|part| part.0.ranks_settled());
                 return Ok(any);
             }
             self.go(period.length)?;
@@ -393,14 +513,20 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Run<'_, P, W> {
     /// Moves everything ahead by so many periods. `names` are the names of flows in each period, and `renamed` gives
     /// each flow its name after the last one.
     fn move_ahead(&mut self, found: &Recurrence, period: &Period, times: u64, names: &Names, renamed: Arc<Renamed>) {
-        let mut walk = Walk::ahead(self.now, self.headers.clone(), found.moves.clone(), renamed, times);
-        self.parts.iter_mut().for_each(|part| part.0.walk(&mut walk));
+        let now = self.own_now();
+        let mut walk = Walk::ahead(now, self.headers.clone(), found.moves.clone(), renamed, times);
+        self.own_mut().iter_mut().for_each(|part| part.0.walk(&mut walk));
         walk.finish().expect("the same walk was possible just before");
-        for (part, log) in self.parts.iter_mut().zip(&period.logs) {
-            part.0.repeat_digests(log, self.now - period.end, period.length, times, names);
+        for (part, log) in self.own_mut().iter_mut().zip(&period.logs) {
+            part.0.repeat_digests(log, now - period.end, period.length, times, names);
         }
-        self.skip_windows(period, times);
-        self.now += period.length * times;
+        if self.islands.len() > 1 {
+            self.own_mut()[0].1.extend(&period.events, period.length, now, times);
+            self.island().sleeps_until = now + period.length * times;
+        } else {
+            self.skip_windows(period, times);
+            self.now += period.length * times;
+        }
         self.skipped.skips += 1;
         self.skipped.time_ps += period.length.ps() * times;
         self.skipped.packet_hops += period.hops * times;
@@ -417,10 +543,15 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Run<'_, P, W> {
         self.parts.iter().map(|part| part.0.packet_hops).sum()
     }
 
-    /// Notes the whole state, if all that has some says how it moves.
+    /// Those of the island.
+    fn own_hops(&self) -> u64 {
+        self.own().iter().map(|part| part.0.packet_hops).sum()
+    }
+
+    /// Notes the whole state of the island, if all that has some says how it moves.
     fn note(&mut self) -> Option<Notes> {
         let mut walk = Walk::note(self.now, self.headers.clone());
-        self.parts.iter_mut().for_each(|part| part.0.walk(&mut walk));
+        self.own_mut().iter_mut().for_each(|part| part.0.walk(&mut walk));
         self.budget.noted(walk.noted() as u64);
         match walk.finish() {
             Ok(notes) => notes,

@@ -3,6 +3,8 @@
 //! A packet stays in its part's pool from the sending end of a link to the receiving one. What leaves for another part
 //! is handed over at the end of the engine's window, with all that it has gathered.
 
+mod echo;
+
 use driver::{Carrier, Cut, Departure, Driver, Links, Probe};
 use engine::{Outbox, Partition};
 use node::packet::flags;
@@ -13,8 +15,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use units::{LinkId, Time};
 
-/// A part of a network.
-pub(crate) struct Part<P: Probe>(pub Driver<Memory, P>);
+pub(crate) use echo::Echo;
+
+/// A part of a network, and what is skipped in its island while others are simulated.
+pub(crate) struct Part<P: Probe>(pub Driver<Memory, P>, pub Echo);
 
 /// Carries packets in memory.
 #[derive(Default)]
@@ -24,6 +28,8 @@ pub(crate) struct Memory {
     /// The progress of the run, and how many received bytes this part has added to it.
     board: Board,
     told: u64,
+    /// Whether a packet has left for another island.
+    pub breached: bool,
 }
 
 /// The progress that all parts of a run report: payload that hosts have received, retransmissions included.
@@ -31,6 +37,11 @@ pub(crate) struct Memory {
 pub(crate) struct Board(Arc<AtomicU64>);
 
 impl Board {
+    /// The run begins anew.
+    pub fn clear(&self) {
+        self.0.store(0, Ordering::Relaxed);
+    }
+
     pub fn delivered_bytes(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
@@ -51,7 +62,15 @@ pub(crate) struct Crossing {
 #[derive(Clone, Copy)]
 pub(crate) enum PipeRef {
     Here(u32),
-    There { part: u32, pipe: u32 },
+    There {
+        part: u32,
+        pipe: u32,
+    },
+    /// In another island.
+    Beyond {
+        part: u32,
+        pipe: u32,
+    },
 }
 
 impl Carrier for Memory {
@@ -62,7 +81,8 @@ impl Carrier for Memory {
     fn carry(links: &mut Links<Memory>, outlet: u32, Departure { at, .. }: Departure, id: PacketId) {
         match links.outlets[outlet as usize].sender {
             PipeRef::Here(pipe) => links.put(pipe, id, at),
-            PipeRef::There { part, pipe } => {
+            of @ (PipeRef::There { part, pipe } | PipeRef::Beyond { part, pipe }) => {
+                links.carrier.breached |= matches!(of, PipeRef::Beyond { .. });
                 let slot = links.pool.remove(id);
                 let telemetry = slot.packet.has(flags::TELEMETRY).then(|| Box::new(*links.pool.telemetry_mut(id)));
                 links.carrier.outbox.post(part as usize, Crossing { pipe, at, slot, telemetry });
@@ -71,30 +91,36 @@ impl Carrier for Memory {
     }
 }
 
-/// The network cut into at most `parts` parts, each with a probe of its own.
-pub(crate) fn parts<P: Probe>(plan: &Plan, parts: usize, board: &Board, probe: impl FnMut() -> P) -> Vec<Part<P>> {
+/// The network cut into parts, each with a probe of its own.
+pub(crate) fn parts<P: Probe>(plan: &Plan, cut: &Cut, board: &Board, probe: impl FnMut() -> P) -> Vec<Part<P>> {
     let fabric = &plan.fabric;
-    let cut = Cut::new(plan, parts);
+    let island = |part: usize| cut.islands().iter().position(|parts| parts.contains(&part));
     let sender = |link: LinkId| {
         let (ends, pipe) = (fabric.link(link), cut.pipe_of(link));
         let (here, there) = (cut.part_of(ends.from), cut.part_of(ends.to));
-        if here == there { PipeRef::Here(pipe) } else { PipeRef::There { part: there as u32, pipe } }
+        match (here == there, there as u32) {
+            (true, _) => PipeRef::Here(pipe),
+            (false, part) if island(here) == island(there) => PipeRef::There { part, pipe },
+            (false, part) => PipeRef::Beyond { part, pipe },
+        }
     };
     let memory = || Memory { board: board.clone(), ..Memory::default() };
-    driver::drivers(plan, &cut, memory, sender, |_| (), probe).into_iter().map(Part).collect()
+    let drivers = driver::drivers(plan, cut, memory, sender, |_| (), probe);
+    drivers.into_iter().map(|driver| Part(driver, Echo::default())).collect()
 }
 
 impl<P: Probe> Partition for Part<P> {
     type Mail = Crossing;
 
     fn next_at(&self) -> Time {
-        self.0.links.agenda.first().0
+        self.0.links.agenda.first().0.min(self.1.next_at())
     }
 
     fn advance(&mut self, end: Time, outbox: &mut Outbox<Crossing>) {
         std::mem::swap(&mut self.0.links.carrier.outbox, outbox);
         self.0.advance(end);
         std::mem::swap(&mut self.0.links.carrier.outbox, outbox);
+        self.1.advance(end);
         let (delivered, carrier) = (self.0.delivered_bytes, &mut self.0.links.carrier);
         if delivered > carrier.told {
             carrier.board.0.fetch_add(delivered - carrier.told, Ordering::Relaxed);

@@ -1,13 +1,13 @@
 use std::sync::Arc;
 
-use driver::{Capturing, Cut, Driver, Probe, Probes, Shape, Tally, Whole, digest};
+use driver::{Capturing, Cut, Driver, Islands, Probe, Probes, Shape, Tally, Whole, digest};
 use engine::{Bounds, Ended, Outcome};
 use run::{Finding, Flows, Plan, Progress, Table, alone};
 use scenario::{FastForward, Scenario};
 use serde::Serialize;
 use units::{Problem, Time};
 
-use crate::ahead::{self, Skipped};
+use crate::ahead::{self, Breach, Skipped};
 use crate::part::{self, Board, Memory, Part};
 
 /// What a run gives.
@@ -34,7 +34,7 @@ pub struct RunInfo {
     pub digest: String,
     /// Packets that passed a link, data and control, each link once.
     pub packet_hops: u64,
-    /// Events of the engine.
+    /// Events of the engine: arrivals of packets, transmissions, deadlines.
     pub events: u64,
     /// Why it ended: "goal" (all flows ended), "horizon", "quiet" (nothing left to happen), "interrupted".
     pub ended: &'static str,
@@ -140,33 +140,45 @@ fn run_once(
     let probes = || Probes::new(plan).capturing(links);
     // Skipping needs a log of the arrivals at nodes, which a driver without probes does not keep.
     match probes().is_empty() && plan.scenario.fast_forward == FastForward::Off {
-        true => run_watched(plan, execution, &board, || (), watch),
-        false => run_watched(plan, execution, &board, probes, watch),
+        true => run_watched(plan, execution, &board, false, || (), watch),
+        false => run_watched(plan, execution, &board, links.is_none(), probes, watch),
     }
 }
 
-/// Runs a plan under some kind of probe.
+/// Runs a plan under some kind of probe. `anew`: whether it may begin anew, since nothing outside has seen what it did.
 fn run_watched<P: Probe>(
     plan: &Plan,
     Execution { threads, parts }: Execution,
     board: &Board,
-    probe: impl FnMut() -> P,
-    watch: impl FnMut(Time, u64) -> bool,
+    anew: bool,
+    mut probe: impl FnMut() -> P,
+    mut watch: impl FnMut(Time, u64) -> bool,
 ) -> RunResult {
-    let parts = parts.unwrap_or_else(|| Cut::parts_for(plan, threads));
-    let mut parts = part::parts(plan, parts, board, probe);
-    let threads = threads.clamp(1, parts.len());
+    let most = parts.unwrap_or_else(|| Cut::parts_for(plan, threads));
     let bounds = Bounds::new(plan.lookahead, plan.horizon, plan.goal());
-    let (outcome, skipped) = match plan.scenario.fast_forward {
-        FastForward::Off => (engine::run(&mut parts, threads, bounds, watch), None),
-        FastForward::Exact | FastForward::Approximate => {
-            let (outcome, skipped) = ahead::run(plan, &mut parts, threads, bounds, watch);
-            (outcome, Some(skipped))
+    let mut islands = match plan.scenario.fast_forward {
+        FastForward::Exact if anew => Islands::of_flows(plan),
+        _ => Islands::one(&plan.fabric),
+    };
+    let (cut, parts, threads, outcome, skipped) = loop {
+        let cut = Cut::of_islands(plan, most, &islands);
+        let mut parts = part::parts(plan, &cut, board, &mut probe);
+        let threads = threads.clamp(1, parts.len());
+        if plan.scenario.fast_forward == FastForward::Off {
+            let outcome = engine::run(&mut parts, threads, bounds, &mut watch);
+            break (cut, parts, threads, outcome, None);
+        }
+        match ahead::run(plan, &mut parts, cut.islands(), threads, bounds, &mut watch) {
+            Ok((outcome, skipped)) => break (cut, parts, threads, outcome, Some(skipped)),
+            Err(Breach) => {
+                islands = Islands::one(&plan.fabric);
+                board.clear();
+            }
         }
     };
-    let mut drivers: Vec<_> = parts.into_iter().map(|Part(driver)| driver).collect();
+    let mut drivers: Vec<_> = parts.into_iter().map(|Part(driver, _)| driver).collect();
     drivers.iter_mut().for_each(Driver::end);
-    let mut result = conclude(plan, &drivers, threads, outcome);
+    let mut result = conclude(plan, &cut, &drivers, threads, outcome);
     if skipped.as_ref().is_some_and(|skipped| skipped.estimated_ps > 0) {
         result.info.digest.insert(0, '~');
         // Sent and received bytes were estimated separately, so their sums need not agree.
@@ -181,6 +193,7 @@ fn run_watched<P: Probe>(
 
 pub(crate) fn conclude<P: Probe>(
     plan: &Plan,
+    cut: &Cut,
     parts: &[Driver<Memory, P>],
     threads: usize,
     outcome: Outcome,
@@ -215,7 +228,7 @@ pub(crate) fn conclude<P: Probe>(
         threads,
         parts: parts.len(),
         // A cut into the same number of parts is always the same cut.
-        part_shapes: Cut::new(plan, parts.len()).shapes(&plan.fabric),
+        part_shapes: cut.shapes(&plan.fabric),
         windows: outcome.windows,
         skipped: None,
         hosts: plan.fabric.hosts,

@@ -1,6 +1,6 @@
 use std::slice;
 
-use driver::{Driver, Probe, Probes};
+use driver::{Cut, Driver, Probe, Probes};
 use engine::{Bounds, Ended, Outcome};
 use run::{Plan, Progress};
 use units::Time;
@@ -27,10 +27,10 @@ enum Parts {
 impl Steps {
     /// The beginning of a run, in one part: several would share nothing with one thread but its cache.
     pub fn new(plan: Plan) -> Steps {
-        let board = Board::default();
+        let (board, cut) = (Board::default(), Cut::new(&plan, 1));
         let parts = match Probes::new(&plan).is_empty() {
-            true => Parts::Plain(part::parts(&plan, 1, &board, || ())),
-            false => Parts::Probed(part::parts(&plan, 1, &board, || Probes::new(&plan))),
+            true => Parts::Plain(part::parts(&plan, &cut, &board, || ())),
+            false => Parts::Probed(part::parts(&plan, &cut, &board, || Probes::new(&plan))),
         };
         let outcome = Outcome { end: Time::ZERO, ended: Ended::Interrupted, windows: 0, open_until: None };
         Steps { plan, board, parts, outcome }
@@ -59,9 +59,10 @@ impl Steps {
     /// The results so far of a run that goes on. Asking changes nothing. What probes note at the end of a run is
     /// missing.
     pub fn so_far(&self) -> RunResult {
+        let cut = Cut::new(&self.plan, 1);
         match &self.parts {
-            Parts::Plain(parts) => conclude(&self.plan, slice::from_ref(&parts[0].0), 1, self.outcome),
-            Parts::Probed(parts) => conclude(&self.plan, slice::from_ref(&parts[0].0), 1, self.outcome),
+            Parts::Plain(parts) => conclude(&self.plan, &cut, slice::from_ref(&parts[0].0), 1, self.outcome),
+            Parts::Probed(parts) => conclude(&self.plan, &cut, slice::from_ref(&parts[0].0), 1, self.outcome),
         }
     }
 
@@ -76,9 +77,9 @@ impl Steps {
 }
 
 fn end<P: Probe>(plan: &Plan, parts: Vec<Part<P>>, outcome: Outcome) -> RunResult {
-    let mut drivers: Vec<_> = parts.into_iter().map(|Part(driver)| driver).collect();
+    let mut drivers: Vec<_> = parts.into_iter().map(|Part(driver, _)| driver).collect();
     drivers.iter_mut().for_each(Driver::end);
-    conclude(plan, &drivers, 1, outcome)
+    conclude(plan, &Cut::new(plan, 1), &drivers, 1, outcome)
 }
 
 #[cfg(test)]

@@ -34,7 +34,7 @@ const AT_ONCE: u64 = 64;
 impl<P: Probe, W: FnMut(Time, u64) -> bool> Run<'_, P, W> {
     /// When ranks act by themselves, host by host.
     pub(super) fn ranks_act_at(&self) -> Vec<Time> {
-        self.parts.iter().flat_map(ranks).map(HostJobs::next_at).collect()
+        self.own().iter().flat_map(ranks).map(HostJobs::next_at).collect()
     }
 
     /// Skips periods in which flows begin and end, if there are any.
@@ -46,7 +46,7 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Run<'_, P, W> {
         let Some(started) = self.busiest_starts() else { return Ok(()) };
         let period = period_of_starts(&started).filter(|&period| self.starts_alike(period));
         let Some(mut period) = period else {
-            self.starts_wanted = started.len() + started.len() / MORE_STARTS + 1;
+            self.island().starts_wanted = started.len() + started.len() / MORE_STARTS + 1;
             return Ok(());
         };
         let mut misses = 0;
@@ -59,10 +59,16 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Run<'_, P, W> {
             }
             while self.skip(&mut period, multiples)? {
                 (misses, multiples) = (0, 1);
+                if self.sleeps() {
+                    break;
+                }
+            }
+            if self.sleeps() {
+                break;
             }
         }
         let started = self.busiest_host().map_or(0, |records| starts(records).count());
-        self.starts_wanted = started + started / MORE_STARTS + 1;
+        self.island().starts_wanted = started + started / MORE_STARTS + 1;
         Ok(())
     }
 
@@ -88,7 +94,7 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Run<'_, P, W> {
 
     /// The records of the host that has the most.
     fn busiest_host(&self) -> Option<&[FlowRecord]> {
-        let records = self.parts.iter().flat_map(|part| &part.0.hosts).map(|slot| &slot.host.records[..]);
+        let records = self.own().iter().flat_map(|part| &part.0.hosts).map(|slot| &slot.host.records[..]);
         // The first of several hosts with as many.
         records.reduce(|most, other| if other.len() > most.len() { other } else { most })
     }
@@ -96,13 +102,13 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Run<'_, P, W> {
     /// The flows that the busiest host has started, if they are enough: when, and a word for length, receiver and
     /// class.
     fn busiest_starts(&self) -> Option<Vec<(Time, u64)>> {
-        let records = self.busiest_host().filter(|records| records.len() >= self.starts_wanted)?;
+        let records = self.busiest_host().filter(|records| records.len() >= self.islands[self.at].starts_wanted)?;
         let what = |flow: FlowId| {
             let FlowInfo { dst, bytes, class, .. } = *self.plan.flows.get(flow);
             bytes ^ u64::from(dst.0) << 40 ^ u64::from(class) << 32
         };
         let started: Vec<_> = starts(records).map(|record| (record.due, what(record.flow))).collect();
-        (started.len() >= self.starts_wanted).then_some(started)
+        (started.len() >= self.islands[self.at].starts_wanted).then_some(started)
     }
 
     /// Whether each host started, in the last period, flows that the network treats like those of the period before.
@@ -114,7 +120,7 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Run<'_, P, W> {
             let started = last.filter(|record| record.due < until && matches!(record.fate, FlowEvent::Started));
             started.map(|record| record.flow).collect::<Vec<_>>()
         };
-        self.parts.iter().flat_map(|part| &part.0.hosts).all(|slot| {
+        self.own().iter().flat_map(|part| &part.0.hosts).all(|slot| {
             let records = &slot.host.records;
             let (before, after) = (flows(records, first, second), flows(records, second, self.now));
             before.len() == after.len() && before.iter().zip(after).all(|(&one, other)| self.alike.are(one, other))
@@ -126,7 +132,7 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Run<'_, P, W> {
     pub(super) fn repeat_turnover(&mut self, found: &Recurrence, period: &Period, ranks: &[Time]) -> bool {
         let until = found.until.min(self.bounds.horizon);
         let most = (until.since(self.now).ps() / period.length.ps()).min(self.before_ends(found));
-        let mut again = match Again::new(self.alike.clone(), self.parts, found, period, ranks) {
+        let mut again = match Again::new(self.alike.clone(), self.own(), found, period, ranks) {
             Ok(again) => again,
             Err(reason) => {
                 self.because(&reason);
@@ -135,13 +141,13 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Run<'_, P, W> {
         };
         let mut left = most;
         while left > 0 {
-            let (names, hosts) = again.repeat(self.parts, left.min(AT_ONCE));
+            let (names, hosts) = again.repeat(self.own(), left.min(AT_ONCE));
             let times = names.later.len() as u64;
             let Some(last) = names.later.last() else { break };
             let renamed: Renamed = again.called.iter().copied().zip(last.iter().copied()).collect();
             self.move_ahead(found, period, times, &names, Arc::new(renamed));
-            settle(self.parts, hosts);
-            again.record(self.parts, &names);
+            settle(self.own_mut(), hosts);
+            again.record(self.own_mut(), &names);
             again.called.clone_from(last);
             again.times += times;
             left -= times;

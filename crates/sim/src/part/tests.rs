@@ -44,10 +44,10 @@ fn a_probe_is_told_of_packets_that_links_lose_or_damage() {
         flows = 1
     "#;
     let plan = Plan::new(&scenario::read(text, "scene.toml", &[]).unwrap()).unwrap();
-    let mut parts = parts(&plan, 1, &Board::default(), Losses::default);
+    let mut parts = parts(&plan, &Cut::new(&plan, 1), &Board::default(), Losses::default);
     let bounds = engine::Bounds::new(plan.lookahead, plan.horizon, 1);
     engine::run(&mut parts, 1, bounds, |_, _| false);
-    let Part(driver) = &parts[0];
+    let Part(driver, _) = &parts[0];
     let lost = |to_host: bool| {
         let pipes = driver.links.pipes.iter().filter(|pipe| matches!(pipe.to, End::Host { .. }) == to_host);
         pipes.filter_map(|pipe| pipe.noise.as_deref()).map(|of| of.lossy_packets + of.corrupted_packets).sum()

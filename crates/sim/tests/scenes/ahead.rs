@@ -26,7 +26,7 @@ pub(super) fn skipped(toml: &str) -> Skipped {
 }
 
 /// The same, and the whole run.
-fn both(toml: &str) -> (RunResult, Skipped) {
+pub(super) fn both(toml: &str) -> (RunResult, Skipped) {
     let [(whole, one), (_, two)] = [1, 2].map(|threads| {
         let ahead = run_on(threads, &format!("fast_forward = \"exact\"\n{toml}"));
         let whole = run_on(threads, toml);
@@ -43,7 +43,7 @@ pub(super) fn share(toml: &str) -> f64 {
     share_of(&whole, &skipped)
 }
 
-fn share_of(whole: &RunResult, skipped: &Skipped) -> f64 {
+pub(super) fn share_of(whole: &RunResult, skipped: &Skipped) -> f64 {
     skipped.packet_hops as f64 / whole.info.packet_hops as f64
 }
 
@@ -56,7 +56,7 @@ fn share_and_count(toml: &str, counter: &str) -> (f64, u64) {
     (share_of(&whole, &skipped), counted)
 }
 
-fn same(whole: &RunResult, ahead: &RunResult) {
+pub(super) fn same(whole: &RunResult, ahead: &RunResult) {
     assert_eq!(whole.info.digest, ahead.info.digest);
     let of = |result: &RunResult| {
         let info = &result.info;

@@ -32,6 +32,7 @@ mod homes;
 mod ideal;
 mod intake;
 mod interrupt;
+mod islands;
 mod jobs;
 mod limiters;
 mod llr;

@@ -1,0 +1,88 @@
+use run::Plan;
+use units::HostId;
+
+use super::*;
+use crate::Cut;
+
+/// A fabric with one message for each pair of hosts.
+fn plan(fabric: &str, pairs: &[(u32, u32)]) -> Plan {
+    let message = |(place, &(from, to)): (usize, &(u32, u32))| {
+        format!(
+            "[[traffic]]\nname = \"message{place}\"\nsenders = \"{from}\"\nreceivers = \"{to}\"\n\
+             sizes.constant = \"1KB\"\narrivals = \"all_at_once\"\nflows = 1\n"
+        )
+    };
+    let messages: String = pairs.iter().enumerate().map(message).collect();
+    let text = format!("transport = \"udp\"\nfabric.{fabric}\n{messages}");
+    Plan::new(&scenario::read(&text, "islands.toml", &[]).unwrap()).unwrap()
+}
+
+const RACKS: &str = "leaf_spine = { racks = 6, hosts_per_rack = 2, spines = 2 }";
+
+fn of_hosts(islands: &Islands) -> Vec<usize> {
+    (0..12).map(|host| islands.of(NodeId(host))).collect()
+}
+
+#[test]
+fn racks_are_islands_unless_a_flow_goes_between_them() {
+    let within = [(0, 1), (3, 2), (6, 7), (10, 11)];
+    let islands = Islands::of_flows(&plan(RACKS, &within));
+    // The racks of hosts 4 and 8 are idle.
+    assert_eq!(of_hosts(&islands), [0, 0, 1, 1, 0, 0, 2, 2, 0, 0, 3, 3]);
+    // What goes between two racks may go over any spine.
+    let islands = Islands::of_flows(&plan(RACKS, &[(0, 1), (3, 2), (6, 7), (10, 11), (0, 10), (5, 9)]));
+    assert_eq!(of_hosts(&islands), [0, 0, 1, 1, 0, 0, 2, 2, 0, 0, 0, 0]);
+    assert_eq!(islands.count(), 3);
+}
+
+#[test]
+fn a_network_whose_links_fail_is_one_island() {
+    let plan = plan(&format!("{RACKS}\n[[failure]]\nlink = [\"leaf0\", \"host1\"]\nat = \"2ms\""), &[(0, 1), (2, 3)]);
+    assert_eq!(Islands::of_flows(&plan), Islands::one(&plan.fabric));
+}
+
+#[test]
+fn there_are_no_more_islands_than_parts_make_sense() {
+    let pairs: Vec<(u32, u32)> = (0..40).map(|rack| (2 * rack, 2 * rack + 1)).collect();
+    let islands = Islands::of_flows(&plan("leaf_spine = { racks = 40, hosts_per_rack = 2, spines = 2 }", &pairs));
+    assert_eq!(islands.count(), MOST);
+    let of: Vec<usize> = (0..80).map(|host| islands.of(NodeId(host))).collect();
+    assert!(of.is_sorted() && of[79] == MOST - 1);
+}
+
+proptest::proptest! {
+    /// All links of a path are in the island of its ends, and all nodes of a part are in one island.
+    #[test]
+    fn paths_and_parts_stay_in_an_island(
+        fabric in 0usize..3,
+        pairs in proptest::collection::vec((0u32..12, 0u32..11), 1..8),
+        parts in 1usize..9,
+    ) {
+        let fabric = [RACKS, "fat_tree = { k = 4 }", "torus = { dims = [4, 3] }"][fabric];
+        let pairs: Vec<(u32, u32)> = pairs.iter().map(|&(from, to)| (from, to + u32::from(to >= from))).collect();
+        let plan = plan(fabric, &pairs);
+        let islands = Islands::of_flows(&plan);
+        for &(from, to) in &pairs {
+            for (from, to) in [(from, to), (to, from)] {
+                let here = islands.of(NodeId(from));
+                for link in plan.routes.path(&plan.fabric, HostId(from), HostId(to)) {
+                    let link = plan.fabric.link(link);
+                    proptest::prop_assert_eq!((islands.of(link.from), islands.of(link.to)), (here, here));
+                }
+            }
+        }
+        let cut = Cut::of_islands(&plan, parts, &islands);
+        let ranges = cut.islands();
+        proptest::prop_assert_eq!(ranges.len(), islands.count());
+        proptest::prop_assert_eq!(ranges.last().map(|last| last.end), Some(cut.parts()));
+        proptest::prop_assert!(ranges.windows(2).all(|pair| pair[0].end == pair[1].start));
+        for node in (0..plan.fabric.nodes()).map(NodeId) {
+            proptest::prop_assert!(ranges[islands.of(node)].contains(&cut.part_of(node)));
+        }
+        if islands.count() == 1 {
+            let plain = Cut::new(&plan, parts);
+            let of = |cut: &Cut| (0..plan.fabric.nodes()).map(|node| cut.part_of(NodeId(node))).collect::<Vec<_>>();
+            proptest::prop_assert_eq!(of(&cut), of(&plain));
+        }
+    }
+}

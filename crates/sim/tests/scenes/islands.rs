@@ -1,0 +1,127 @@
+//! Parts of a network that share no flow are skipped apart.
+
+use crate::ahead::{both, same};
+use crate::{run_alone, scenario};
+
+/// Three racks: two jobs whose iterations have nothing in common, and messages that never repeat.
+fn racks(transport: &str, interval: &str, more: &str) -> String {
+    format!(
+        r#"
+        transport = "{transport}"
+        measure.interval = "{interval}"
+        switch.buffer.shared = {{ bytes = "12MB" }}
+        fabric.leaf_spine = {{ racks = 3, hosts_per_rack = 4, spines = 2 }}
+        {more}
+        [[job]]
+        name = "one"
+        hosts = "0-3"
+        iterations = 50
+        steps = [{{ compute = "11us" }}, {{ all_reduce = {{ bytes = "200KB" }} }}]
+        [[job]]
+        name = "other"
+        hosts = "8-11"
+        start = "37us"
+        iterations = 70
+        steps = [{{ compute = "7us" }}, {{ all_to_all = {{ bytes = "90KB" }} }}]
+        [[traffic]]
+        name = "beside"
+        senders = "4-7"
+        receivers = "4-7"
+        sizes = "websearch"
+        arrivals.poisson.load = 0.4
+        duration = "2ms"
+        "#
+    )
+}
+
+/// Together nothing would repeat.
+#[test]
+fn jobs_are_skipped_beside_others_that_do_not_repeat() {
+    for (transport, more) in [("rdma", "flow_control = \"pfc\""), ("newreno", ""), ("swift", "")] {
+        let (_, skipped) = both(&racks(transport, "0s", more));
+        assert_eq!(skipped.islands, 3, "{transport}");
+        assert!(skipped.skips >= 2 && skipped.packet_hops > 10_000, "{transport}: {skipped:?}");
+    }
+}
+
+/// A sample is taken everywhere at once, whoever sleeps.
+#[test]
+fn samples_are_taken_while_islands_sleep() {
+    let long = r#"
+        transport = "rdma"
+        flow_control = "pfc"
+        measure.interval = "200us"
+        fabric.leaf_spine = { racks = 2, hosts_per_rack = 3, spines = 1 }
+        [[traffic]]
+        name = "one"
+        senders = "0"
+        receivers = "1"
+        sizes.constant = "20MB"
+        arrivals = "all_at_once"
+        flows = 1
+        [[traffic]]
+        name = "three into one"
+        pattern.incast.degree = 2
+        senders = "3-4"
+        receivers = "5"
+        sizes.constant = "11MB"
+        arrivals = "all_at_once"
+        flows = 2
+    "#;
+    let (whole, skipped) = both(long);
+    assert_eq!(skipped.islands, 2);
+    let share = skipped.packet_hops as f64 / whole.info.packet_hops as f64;
+    assert!(skipped.skips > 10 && share > 0.5, "{share} {skipped:?}");
+}
+
+/// One island goes around another, so that its nodes do not follow each other.
+#[test]
+fn islands_may_lie_around_others() {
+    let around = racks("rdma", "0s", "flow_control = \"pfc\"").replace("\"8-11\"", "\"2,3,8,9\"");
+    let around = around
+        .replace("\"0-3\"", "\"4-7\"")
+        .replace("\"4-7\"\n        receivers = \"4-7\"", "\"0-1\"\n receivers = \"0-1\"");
+    let (_, skipped) = both(&around);
+    assert_eq!(skipped.islands, 2);
+    assert!(skipped.skips > 0, "{skipped:?}");
+}
+
+/// Whatever a scheme sends beyond an island: announcements to all hosts, requests to an arbiter, frames to neighbours.
+#[test]
+fn over_each_scheme_the_run_is_the_whole_run() {
+    let transports = catalogue::Transport::NAMES.iter().map(|name| (*name, String::new()));
+    let controls = catalogue::LinkControl::NAMES.iter().map(|name| ("rdma", format!("flow_control = \"{name}\"")));
+    let (mut apart, mut together) = (0, 0);
+    for (transport, more) in transports.chain(controls) {
+        let toml = racks(transport, "0s", &more);
+        if run::Plan::new(&scenario(&toml)).is_err() {
+            continue;
+        }
+        let (whole, ahead) = (run_alone(&toml), run_alone(&format!("fast_forward = \"exact\"\n{toml}")));
+        same(&whole, &ahead);
+        match ahead.info.skipped.expect("it was asked for").islands {
+            1 => together += 1,
+            _ => apart += 1,
+        }
+    }
+    assert!(apart > 20 && together > 1, "{apart} apart, {together} together");
+}
+
+/// The arbiter's rack is skipped before anybody else asks the arbiter. Then the run begins anew, as one.
+#[test]
+fn what_comes_to_an_island_late_is_not_missed() {
+    let message = |name: &str, senders: &str, receivers: &str, start: &str| {
+        format!(
+            "[[traffic]]\nname = \"{name}\"\nsenders = \"{senders}\"\nreceivers = \"{receivers}\"\n\
+             sizes.constant = \"20MB\"\narrivals = \"all_at_once\"\nflows = 1\nstart = \"{start}\"\n"
+        )
+    };
+    let (one, other) = (message("one", "0", "1", "0s"), message("other", "3", "4", "800us"));
+    let toml = format!(
+        "transport = \"fastpass\"\nmeasure.interval = \"0s\"\n\
+         fabric.leaf_spine = {{ racks = 2, hosts_per_rack = 3, spines = 1 }}\n{one}{other}"
+    );
+    let (_, skipped) = both(&toml);
+    assert_eq!(skipped.islands, 1);
+    assert!(skipped.skips > 0, "{skipped:?}");
+}
