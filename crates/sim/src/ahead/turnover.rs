@@ -13,12 +13,14 @@ use std::sync::Arc;
 use driver::{Log, Names, Probe};
 use node::Packet;
 use node::onward_path::Downstream;
-use node::walk::{Recurrence, recurrence};
+use node::walk::{Recurrence, Renamed, recurrence};
 use run::{FlowEvent, FlowInfo, FlowRecord, Host, HostJobs, Measured, Plan, Told};
 use rustc_hash::FxHashMap;
 use units::{Duration, FlowId, HostId, NodeId, PortId, Time};
 
-use super::{Over, Part, Period, Renamed, Run};
+use super::island::Island;
+use super::period::Period;
+use crate::part::Part;
 
 /// The search for a period begins when the busiest host has started so many flows.
 pub(super) const FIRST_STARTS: usize = 6;
@@ -31,60 +33,58 @@ const MISSES: u32 = 2;
 /// Most periods that are repeated at once, since each has its own names of flows.
 const AT_ONCE: u64 = 64;
 
-impl<P: Probe, W: FnMut(Time, u64) -> bool> Run<'_, P, W> {
+impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
     /// When ranks act by themselves, host by host.
     pub(super) fn ranks_act_at(&self) -> Vec<Time> {
         self.own().iter().flat_map(ranks).map(HostJobs::next_at).collect()
     }
 
     /// Skips periods in which flows begin and end, if there are any.
-    pub(super) fn skip_turnovers(&mut self) -> Result<(), Over> {
+    pub(super) async fn skip_turnovers(&mut self) {
         // With samples, one is always due before a period is over.
         if self.plan.jobs.is_empty() || self.sample_comes_soon() {
-            return Ok(());
+            return;
         }
-        let Some(started) = self.busiest_starts() else { return Ok(()) };
+        let Some(started) = self.busiest_starts() else { return };
         let period = period_of_starts(&started).filter(|&period| self.starts_alike(period));
         let Some(mut period) = period else {
-            self.island().starts_wanted = started.len() + started.len() / MORE_STARTS + 1;
-            return Ok(());
+            self.want_more_starts(started.len());
+            return;
         };
         let mut misses = 0;
         while misses < MISSES {
             misses += 1;
             let mut multiples = MULTIPLES;
             if !self.affords_log(period * u64::from(MULTIPLES)) {
-                let Some(found) = self.recurs_after(period)? else { continue };
+                let Some(found) = self.recurs_after(period).await else { continue };
                 (period, multiples) = (found, 1);
             }
-            while self.skip(&mut period, multiples)? {
+            while self.skip(&mut period, multiples).await {
                 (misses, multiples) = (0, 1);
-                if self.sleeps() {
-                    break;
-                }
-            }
-            if self.sleeps() {
-                break;
             }
         }
-        let started = self.busiest_host().map_or(0, |records| starts(records).count());
-        self.island().starts_wanted = started + started / MORE_STARTS + 1;
-        Ok(())
+        let started = busiest_host(&self.own()).map_or(0, |records| starts(records).count());
+        self.want_more_starts(started);
+    }
+
+    /// The search has failed when the busiest host had started so many flows.
+    fn want_more_starts(&mut self, started: usize) {
+        self.starts_wanted = started + started / MORE_STARTS + 1;
     }
 
     /// Simulates some periods of what a host starts, until the state has recurred. Returns the time after which it has,
     /// if it has. Nothing is logged, so that this costs little where the state does not recur.
-    fn recurs_after(&mut self, period: Duration) -> Result<Option<Duration>, Over> {
-        let Some(before) = self.note() else { return Ok(None) };
+    async fn recurs_after(&mut self, period: Duration) -> Option<Duration> {
+        let before = self.note()?;
         for _ in 0..MULTIPLES {
-            self.go(period)?;
-            let Some(after) = self.note() else { return Ok(None) };
+            self.go(period).await;
+            let after = self.note()?;
             match recurrence(&before, &after) {
-                Ok(found) => return Ok(Some(found.period)),
+                Ok(found) => return Some(found.period),
                 Err(differs) => self.because(&differs.to_string()),
             }
         }
-        Ok(None)
+        None
     }
 
     /// Whether a sample is due before two messages could follow each other.
@@ -92,23 +92,17 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Run<'_, P, W> {
         self.plan.scenario.measure.interval != Duration::ZERO
     }
 
-    /// The records of the host that has the most.
-    fn busiest_host(&self) -> Option<&[FlowRecord]> {
-        let records = self.own().iter().flat_map(|part| &part.0.hosts).map(|slot| &slot.host.records[..]);
-        // The first of several hosts with as many.
-        records.reduce(|most, other| if other.len() > most.len() { other } else { most })
-    }
-
     /// The flows that the busiest host has started, if they are enough: when, and a word for length, receiver and
     /// class.
     fn busiest_starts(&self) -> Option<Vec<(Time, u64)>> {
-        let records = self.busiest_host().filter(|records| records.len() >= self.islands[self.at].starts_wanted)?;
+        let own = self.own();
+        let records = busiest_host(&own).filter(|records| records.len() >= self.starts_wanted)?;
         let what = |flow: FlowId| {
             let FlowInfo { dst, bytes, class, .. } = *self.plan.flows.get(flow);
             bytes ^ u64::from(dst.0) << 40 ^ u64::from(class) << 32
         };
         let started: Vec<_> = starts(records).map(|record| (record.due, what(record.flow))).collect();
-        (started.len() >= self.islands[self.at].starts_wanted).then_some(started)
+        (started.len() >= self.starts_wanted).then_some(started)
     }
 
     /// Whether each host started, in the last period, flows that the network treats like those of the period before.
@@ -120,19 +114,22 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Run<'_, P, W> {
             let started = last.filter(|record| record.due < until && matches!(record.fate, FlowEvent::Started));
             started.map(|record| record.flow).collect::<Vec<_>>()
         };
+        let alike = self.run.borrow().alike.clone();
         self.own().iter().flat_map(|part| &part.0.hosts).all(|slot| {
             let records = &slot.host.records;
             let (before, after) = (flows(records, first, second), flows(records, second, self.now));
-            before.len() == after.len() && before.iter().zip(after).all(|(&one, other)| self.alike.are(one, other))
+            before.len() == after.len() && before.iter().zip(after).all(|(&one, other)| alike.are(one, other))
         })
     }
 
     /// Repeats a period for as long as ranks do what they did in it. Returns whether it was repeated at all. `ranks`
     /// says, as of the period's beginning, when ranks would next act by themselves.
     pub(super) fn repeat_turnover(&mut self, found: &Recurrence, period: &Period, ranks: &[Time]) -> bool {
-        let until = found.until.min(self.bounds.horizon);
+        let until = found.until.min(self.plan.horizon);
         let most = (until.since(self.now).ps() / period.length.ps()).min(self.before_ends(found));
-        let mut again = match Again::new(self.alike.clone(), self.own(), found, period, ranks) {
+        let alike = self.run.borrow().alike.clone();
+        let again = Again::new(alike, &self.own(), found, period, ranks);
+        let mut again = match again {
             Ok(again) => again,
             Err(reason) => {
                 self.because(&reason);
@@ -141,13 +138,13 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Run<'_, P, W> {
         };
         let mut left = most;
         while left > 0 {
-            let (names, hosts) = again.repeat(self.own(), left.min(AT_ONCE));
+            let (names, hosts) = again.repeat(&self.own(), left.min(AT_ONCE));
             let times = names.later.len() as u64;
             let Some(last) = names.later.last() else { break };
             let renamed: Renamed = again.called.iter().copied().zip(last.iter().copied()).collect();
             self.move_ahead(found, period, times, &names, Arc::new(renamed));
-            settle(self.own_mut(), hosts);
-            again.record(self.own_mut(), &names);
+            settle(&mut self.own_mut(), hosts);
+            again.record(&mut self.own_mut(), &names);
             again.called.clone_from(last);
             again.times += times;
             left -= times;
@@ -160,6 +157,13 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Run<'_, P, W> {
         }
         again.times > 0
     }
+}
+
+/// The records of the host that has the most.
+fn busiest_host<P: Probe>(parts: &[Part<P>]) -> Option<&[FlowRecord]> {
+    let records = parts.iter().flat_map(|part| &part.0.hosts).map(|slot| &slot.host.records[..]);
+    // The first of several hosts with as many.
+    records.reduce(|most, other| if other.len() > most.len() { other } else { most })
 }
 
 /// The ranks at each host of a part that has some.

@@ -1,0 +1,394 @@
+//! An island's search for what it can skip.
+//!
+//! It is a coroutine, since several islands search at a time, and each waits for the engine again and again.
+
+use std::cell::{Ref, RefCell, RefMut};
+use std::convert::Infallible;
+use std::ops::Range;
+use std::sync::Arc;
+use std::task::Poll;
+
+use driver::{Log, Names, Probe};
+use node::Walk;
+use node::walk::{Amounts, Differs, History, Notes, Recurrence, Renamed, Unsteady, recurrence};
+use run::Plan;
+use scenario::FastForward;
+use units::{Duration, HostId, Stream, Time};
+
+use super::period::{Period, by_node, period_of_all};
+use super::{Run, turnover};
+use crate::part::Part;
+
+/// The first span of listening is the time that so many full packets take on a host's link.
+const FIRST_PACKETS: u64 = 24;
+/// The longest time of listening, in full packets.
+const MOST_PACKETS: u64 = 24 << 9;
+/// Listening takes longer only after it has found nothing this many times.
+const EAGER: u32 = 4;
+/// Where looking has cost enough, the run goes on for at most so many times the time of listening before that is asked
+/// again.
+const MOST_PAUSE: u64 = 16;
+/// The state may recur only after several periods of the arrivals, as where a sender counts the packets of a window. At
+/// first so many periods are tried, and twice as many after each failure: most states that do not recur at once are
+/// still settling.
+const FIRST_MULTIPLES: u32 = 2;
+/// The most periods that are ever tried.
+const MOST_MULTIPLES: u32 = 128;
+
+/// A part of the network that shares no flow with others.
+pub(super) struct Island<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> {
+    pub run: &'r RefCell<Run<'a, P, W>>,
+    pub plan: &'a Plan,
+    /// Its place among the islands, and its parts.
+    place: usize,
+    parts: Range<usize>,
+    /// The time at which its state is: the engine's, or later if it has been moved ahead.
+    pub now: Time,
+    listening: Listening,
+    /// In approximate mode: what flows have done since the last of them began or ended.
+    history: History,
+    /// How many flows its busiest host must have started before somebody looks for a period in that.
+    pub starts_wanted: usize,
+}
+
+/// How long to listen.
+struct Listening {
+    /// At first, and at most.
+    first: Duration,
+    most: Duration,
+    /// The next time.
+    span: Duration,
+    /// How many times nothing was found since a flow began or ended.
+    vain: u32,
+    /// How many records of flows there were then.
+    told: usize,
+}
+
+impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
+    pub fn new(run: &'r RefCell<Run<'a, P, W>>, place: usize, parts: Range<usize>) -> Self {
+        let (plan, now) = (run.borrow().plan, run.borrow().now);
+        // There is a host, or nothing would be sent.
+        let packet = plan.sites[0].nic_rate.transmit(u64::from(plan.sites[0].mtu_bytes));
+        let (first, most) = (packet * FIRST_PACKETS, packet * MOST_PACKETS);
+        let listening = Listening { first, most, span: first, vain: 0, told: 0 };
+        let (history, starts_wanted) = (History::default(), turnover::FIRST_STARTS);
+        Island { run, plan, place, parts, now, listening, history, starts_wanted }
+    }
+
+    /// Looks for something to skip for as long as the run lasts.
+    pub async fn live(mut self) -> Infallible {
+        loop {
+            self.look().await;
+            self.pause().await;
+        }
+    }
+
+    /// Its parts. Nobody keeps them while waiting for the engine.
+    pub fn own(&self) -> Ref<'_, [Part<P>]> {
+        Ref::map(self.run.borrow(), |run| &run.parts[self.parts.clone()])
+    }
+
+    pub fn own_mut(&self) -> RefMut<'_, [Part<P>]> {
+        RefMut::map(self.run.borrow_mut(), |run| &mut run.parts[self.parts.clone()])
+    }
+
+    /// Waits until a span of time has been simulated.
+    pub async fn go(&mut self, span: Duration) {
+        self.now = self.now.saturating_add(span);
+        let (run, place, until) = (self.run, self.place, self.now);
+        std::future::poll_fn(|_| {
+            let run = &mut *run.borrow_mut();
+            run.waits[place] = until;
+            if run.now >= until { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .await;
+    }
+
+    /// Looks for something to skip, and skips it.
+    async fn look(&mut self) {
+        self.skip_turnovers().await;
+        let recurs = match self.listen(self.listening.span).await {
+            None => false,
+            Some(mut period) => {
+                let multiples = (FIRST_MULTIPLES << self.listening.vain.min(31)).min(MOST_MULTIPLES);
+                let any = self.skip(&mut period, multiples).await;
+                while any && self.skip(&mut period, 1).await {}
+                any
+            }
+        };
+        let tells = self.tells();
+        if tells != self.listening.told {
+            let Listening { first, most, .. } = self.listening;
+            self.listening = Listening { first, most, span: first, vain: 0, told: tells };
+            self.history.clear();
+            return;
+        }
+        self.listening.vain = if recurs { 0 } else { self.listening.vain + 1 };
+        if self.plan.scenario.fast_forward == FastForward::Approximate {
+            // What was skipped because it recurred is as good an observation as what was simulated.
+            if self.skip_steady(self.listening.span) {
+                self.listen_longer();
+            }
+        } else if recurs {
+            self.listening.span = self.listening.first;
+        } else if self.listening.vain >= EAGER {
+            self.listen_longer();
+        }
+    }
+
+    fn listen_longer(&mut self) {
+        self.listening.span = (self.listening.span * 2).min(self.listening.most);
+    }
+
+    /// Goes on without looking while that has cost enough.
+    async fn pause(&mut self) {
+        let span = self.listening.span;
+        let mut step = span;
+        loop {
+            let (short, before) = (self.run.borrow().short(), self.run.borrow().packet_hops());
+            if short == 0 {
+                return;
+            }
+            self.go(step).await;
+            if self.run.borrow().packet_hops() - before < short / 2 {
+                step = (step * 2).min(span * MOST_PAUSE);
+            }
+        }
+    }
+
+    /// Whether looking may cost as much as a log of a span of time that is like the time up to now.
+    pub fn affords_log(&self, span: Duration) -> bool {
+        let in_span = u128::from(self.own_hops()) * u128::from(span.ps()) / u128::from(self.now.ps().max(1));
+        let run = self.run.borrow();
+        let (hops, skipped) = (run.packet_hops(), run.skipped.packet_hops);
+        run.budget.affords_log(in_span as u64, hops - skipped, skipped)
+    }
+
+    /// The number of records of flows at all of its hosts.
+    fn tells(&self) -> usize {
+        self.own().iter().flat_map(|part| &part.0.hosts).map(|slot| slot.host.records.len()).sum()
+    }
+
+    /// Waits until a span of time has been simulated, and logs what happens in it.
+    async fn log(&mut self, span: Duration) -> Vec<Log> {
+        self.own_mut().iter_mut().for_each(|part| part.0.begin_log());
+        let before = self.own_hops();
+        self.go(span).await;
+        let hops = self.own_hops() - before;
+        self.run.borrow_mut().budget.logged(hops);
+        self.own_mut().iter_mut().map(|part| part.0.take_log()).collect()
+    }
+
+    /// Listens for a span of time and looks for a period in what comes to the nodes.
+    async fn listen(&mut self, span: Duration) -> Option<Duration> {
+        let since = self.now.saturating_add(span / 2);
+        let streams = self.streams();
+        let logs = self.log(span).await;
+        match period_of_all(logs.iter().flat_map(|log| by_node(log, since)), 4 * span.ps()) {
+            Ok(period) => (period > 1).then(|| Duration::from_ps(period)),
+            Err(why) => {
+                let why = self.drawn_since(&streams).map_or(why.to_owned(), |drawn| drawn.to_string());
+                self.because(&why);
+                None
+            }
+        }
+    }
+
+    /// The random streams of transports, host by host.
+    fn streams(&self) -> Vec<(HostId, Stream)> {
+        let own = self.own();
+        own.iter().flat_map(|part| part.0.streams()).map(|(host, stream)| (host, stream.clone())).collect()
+    }
+
+    /// What a transport has drawn at random since its streams were these, at the first host where one has, if what it
+    /// draws has a name.
+    fn drawn_since(&self, before: &[(HostId, Stream)]) -> Option<Differs> {
+        let own = self.own();
+        let streams = own.iter().flat_map(|part| part.0.streams());
+        let drawn = streams.zip(before).filter(|((_, is), (_, was))| is.idle_draws_since(was).is_none());
+        let named = drawn.filter_map(|((host, stream), _)| Some((host.0, stream.decided()?)));
+        let (node, what) = named.min_by_key(|of| of.0)?;
+        Some(Differs { part: "host", node, what, drawn: true })
+    }
+
+    /// Simulates up to `most_multiples` times `period` until the state has recurred, then skips as many periods as it
+    /// can. Returns whether it has skipped any; if so, `period` is now the period of the state.
+    pub async fn skip(&mut self, period: &mut Duration, most_multiples: u32) -> bool {
+        let Some(before) = self.note() else { return false };
+        let ranks = self.ranks_act_at();
+        let hops_before = self.own_hops();
+        let mut logs: Vec<Log> = self.parts.clone().map(|_| Log::default()).collect();
+        let mut multiple = 0;
+        let found = loop {
+            multiple += 1;
+            for (all, more) in logs.iter_mut().zip(self.log(*period).await) {
+                all.extend(more);
+            }
+            let Some(after) = self.note() else { return false };
+            match recurrence(&before, &after) {
+                Ok(found) => break found,
+                Err(_) if multiple < most_multiples && self.run.borrow().short() == 0 => {}
+                Err(differs) => {
+                    self.because(&differs.to_string());
+                    return false;
+                }
+            }
+        };
+        *period = found.period;
+        let hops = self.own_hops() - hops_before;
+        let period = Period::new(logs, hops, found.period, self.now);
+        if period.events.is_empty() {
+            // Nothing is under way, so that nothing is gained; and windows follow from events.
+            self.because("nothing happened in a period");
+            return false;
+        }
+        if found.turnover {
+            return self.repeat_turnover(&found, &period, &ranks);
+        }
+        self.skip_periods(&found, &period).await
+    }
+
+    /// Skips as many periods as it can, and simulates those in which samples are taken.
+    async fn skip_periods(&mut self, found: &Recurrence, period: &Period) -> bool {
+        let until = found.until.min(self.plan.horizon);
+        let (mut left, mut any) = (self.before_ends(found), false);
+        loop {
+            let sample = self.own()[0].0.next_sample_at();
+            let times = (until.min(sample).since(self.now).ps() / period.length.ps()).min(left);
+            if times > 0 {
+                self.move_ahead(found, period, times, &Names::default(), Arc::default());
+                (left, any) = (left - times, true);
+            }
+            if left == 0 || self.now + period.length > until {
+                self.own_mut().iter_mut().for_each(|part| part.0.ranks_settled());
+                return any;
+            }
+            self.go(period.length).await;
+            left -= 1;
+        }
+    }
+
+    /// Observes what flows have done. If they are steady, moves everything ahead by what they do on average, until one
+    /// nears its end. Returns whether the next observation should take longer.
+    fn skip_steady(&mut self, span: Duration) -> bool {
+        let Some(notes) = self.note() else { return true };
+        if let Some(why) = notes.exact_only() {
+            self.because(why);
+            return true;
+        }
+        let longer = self.history.add(&notes);
+        let mut steady = match self.history.steady() {
+            Ok(steady) => steady,
+            Err(Unsteady::Slow) => {
+                self.because("a flow sends too little to say how fast it is");
+                return self.history.is_slow();
+            }
+            Err(Unsteady::Unsteady) => {
+                self.because("flows are not steady");
+                return longer;
+            }
+        };
+        let left = 2 * u64::from(self.plan.sites[0].mtu_bytes);
+        let before_ends = steady.before_ends(|flow| self.plan.flows.get(flow).bytes, left, span);
+        let until = notes.appointment().min(self.plan.horizon);
+        let end = self.now.saturating_add(before_ends.min(steady.trusted())).min(until);
+        if end < self.now + span {
+            self.because("flows are steady for a short time only");
+            return longer;
+        }
+        let hops = self.own_hops();
+        // Each step ends at the next sample or before it. It moves all events behind its end; then the sample is taken.
+        while self.now < end {
+            let sample = self.own()[0].0.next_sample_at();
+            let time = end.min(sample).since(self.now);
+            if time > Duration::ZERO {
+                self.shift(&steady.next(time), time);
+            }
+            if self.now == sample && self.now < end {
+                self.own_mut().iter_mut().for_each(|part| part.0.sample(sample));
+            }
+        }
+        self.run.borrow_mut().skipped.packet_hops += self.own_hops() - hops;
+        longer
+    }
+
+    /// Moves the whole network ahead by so much time.
+    fn shift(&mut self, amounts: &Arc<Amounts>, time: Duration) {
+        let mut walk = Walk::shift(self.now, self.run.borrow().headers.clone(), amounts.clone());
+        self.own_mut().iter_mut().for_each(|part| part.0.walk(&mut walk));
+        walk.finish().expect("the same walk was possible just before");
+        self.history.moved(amounts);
+        self.own_mut().iter_mut().for_each(|part| part.0.mark_digests(time));
+        self.now += time;
+        let run = &mut *self.run.borrow_mut();
+        run.bounds.open_until = run.bounds.open_until.map(|until| until + time);
+        run.now = self.now;
+        run.skipped.skips += 1;
+        run.skipped.time_ps += time.ps();
+        run.skipped.estimated_ps += time.ps();
+    }
+
+    /// Moves everything ahead by so many periods. `names` are the names of flows in each period, and `renamed` gives
+    /// each flow its name after the last one.
+    pub fn move_ahead(
+        &mut self,
+        found: &Recurrence,
+        period: &Period,
+        times: u64,
+        names: &Names,
+        renamed: Arc<Renamed>,
+    ) {
+        let mut walk = Walk::ahead(self.now, self.run.borrow().headers.clone(), found.moves.clone(), renamed, times);
+        self.own_mut().iter_mut().for_each(|part| part.0.walk(&mut walk));
+        walk.finish().expect("the same walk was possible just before");
+        for (part, log) in self.own_mut().iter_mut().zip(&period.logs) {
+            part.0.repeat_digests(log, self.now - period.end, period.length, times, names);
+        }
+        if self.run.borrow().waits.len() > 1 {
+            self.own_mut()[0].1.extend(&period.events, period.length, self.now, times);
+        } else {
+            self.run.borrow_mut().skip_all(period, times);
+        }
+        self.now += period.length * times;
+        let skipped = &mut self.run.borrow_mut().skipped;
+        skipped.skips += 1;
+        skipped.time_ps += period.length.ps() * times;
+        skipped.packet_hops += period.hops * times;
+    }
+
+    /// This did not repeat.
+    pub fn because(&self, why: &str) {
+        self.run.borrow_mut().because(why);
+    }
+
+    /// The packet-hops of its nodes.
+    fn own_hops(&self) -> u64 {
+        self.own().iter().map(|part| part.0.packet_hops).sum()
+    }
+
+    /// Notes the whole state, if all that has some says how it moves.
+    pub fn note(&mut self) -> Option<Notes> {
+        let mut walk = Walk::note(self.now, self.run.borrow().headers.clone());
+        self.own_mut().iter_mut().for_each(|part| part.0.walk(&mut walk));
+        let run = &mut *self.run.borrow_mut();
+        run.budget.noted(walk.noted() as u64);
+        match walk.finish() {
+            Ok(notes) => notes,
+            Err(refusal) => {
+                run.refused = true;
+                run.skipped.reason = Some(refusal);
+                None
+            }
+        }
+    }
+
+    /// How many periods repeat before a flow nears its end, or a number its limit.
+    pub fn before_ends(&self, found: &Recurrence) -> u64 {
+        // The last packet of a flow may be shorter than those before it.
+        let packet = u64::from(self.plan.sites[0].mtu_bytes);
+        let of = |&(flow, bytes, last): &(_, u64, u64)| {
+            self.plan.flows.get(flow).bytes.saturating_sub(last + 2 * packet) / bytes
+        };
+        found.flows.iter().map(of).min().unwrap_or(u64::MAX).min(found.most)
+    }
+}

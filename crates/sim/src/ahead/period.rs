@@ -1,0 +1,112 @@
+//! What happens in a period, and how it is found in what comes to nodes.
+
+use driver::Log;
+use units::{Duration, Time};
+
+/// A node has a period only if its arrivals repeat at least so often.
+const REPEATS: usize = 2;
+
+/// What happens in a period.
+pub(super) struct Period {
+    pub length: Duration,
+    /// When the logged period ended.
+    pub end: Time,
+    /// By part.
+    pub logs: Vec<Log>,
+    /// When events take place, in picoseconds since its beginning.
+    pub events: Vec<u64>,
+    /// Packets that come out of links.
+    pub hops: u64,
+}
+
+impl Period {
+    pub fn new(logs: Vec<Log>, hops: u64, length: Duration, end: Time) -> Period {
+        let since = |at: &Time| at.ps() + length.ps() - end.ps();
+        let mut events: Vec<u64> = logs.iter().flat_map(|log| &log.events).map(since).collect();
+        events.sort_unstable();
+        events.dedup();
+        Period { length, end, logs, events, hops }
+    }
+
+    /// How many windows would have begun if so many periods had been simulated from `now` on, since a run may end only
+    /// at the end of a window; and where the last one ends, if after that. Windows follow from the times of events
+    /// alone: each begins with an event and is so long, or ends at the horizon. `open_until` is where one ends that has
+    /// begun before.
+    pub fn windows(
+        &self,
+        now: Time,
+        times: u64,
+        open_until: Option<Time>,
+        lookahead: Duration,
+        horizon: Time,
+    ) -> (u64, Option<Time>) {
+        let (length, from, events) = (self.length.ps(), now.ps(), &self.events);
+        let end = from + length * times;
+        let mut window_end = open_until.map_or(from, Time::ps);
+        let mut begun = 0;
+        while window_end < end {
+            let (round, within) = ((window_end - from) / length, (window_end - from) % length);
+            let next = events.partition_point(|&at| at < within);
+            let at = events.get(next).or(events.first()).expect("what recurs has events");
+            let begin = from + (round + u64::from(next == events.len())) * length + at;
+            if begin >= end {
+                break;
+            }
+            window_end = (begin + lookahead.ps()).min(horizon.ps());
+            begun += 1;
+        }
+        (begun, (window_end > end).then(|| Time::from_ps(window_end)))
+    }
+}
+
+/// The shortest time after which what arrives at each node repeats, if it is no longer than `most`; 1 if nothing
+/// arrives. The error says why there is none; it does not depend on the order of nodes.
+pub(super) fn period_of_all(nodes: impl Iterator<Item = Vec<(u64, u64)>>, most: u64) -> Result<u64, &'static str> {
+    let mut period = Some(1);
+    for arrivals in nodes {
+        let of_node = period_of(&arrivals).ok_or("no period was found in what comes to nodes")?;
+        period = period.and_then(|period| lcm(period, of_node)).filter(|&period| period <= most);
+    }
+    period.ok_or("nodes have periods without a short common multiple")
+}
+
+/// By node, what arrived since then: the time since the arrival before, and the digest of the packet.
+pub(super) fn by_node(log: &Log, since: Time) -> Vec<Vec<(u64, u64)>> {
+    let nodes = log.arrivals.iter().map(|of| of.node as usize + 1).max().unwrap_or(0);
+    let mut last = vec![None; nodes];
+    let mut arrivals = vec![Vec::new(); nodes];
+    for arrival in log.arrivals.iter().filter(|of| of.at >= since) {
+        let node = arrival.node as usize;
+        if let Some(last) = last[node].replace(arrival.at) {
+            arrivals[node].push(((arrival.at - last).ps(), arrival.what()));
+        }
+    }
+    arrivals.retain(|of| !of.is_empty());
+    arrivals
+}
+
+/// The shortest time after which arrivals repeat, in picoseconds, if they do so often enough.
+fn period_of(arrivals: &[(u64, u64)]) -> Option<u64> {
+    // By arrival: how many up to it are the same as the first ones (the failure function of Knuth, Morris and Pratt).
+    let mut matched = vec![0; arrivals.len()];
+    for end in 1..arrivals.len() {
+        let mut of: usize = matched[end - 1];
+        while of > 0 && arrivals[of] != arrivals[end] {
+            of = matched[of - 1];
+        }
+        matched[end] = of + usize::from(arrivals[of] == arrivals[end]);
+    }
+    let count = arrivals.len() - matched.last()?;
+    (count * REPEATS <= arrivals.len()).then(|| arrivals[..count].iter().map(|of| of.0).sum())
+}
+
+fn lcm(one: u64, other: u64) -> Option<u64> {
+    let (mut rest, mut divisor) = (one, other);
+    while rest > 0 {
+        (rest, divisor) = (divisor % rest, rest);
+    }
+    (one / divisor.max(1)).checked_mul(other)
+}
+
+#[cfg(test)]
+mod tests;
