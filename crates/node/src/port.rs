@@ -283,7 +283,14 @@ impl Port {
             // know of its counter must have moved by as much as the counter has.
             walk.same_of("the part of a nanosecond that has passed", walk.now().ps() % 1_000);
             walk.same_of("the part of a unit that a port has sent", self.stats.sent_bytes % SENT_UNIT);
-            walk.turn_at(place, SENT, &mut { self.stats.sent_bytes });
+            let mut sent = self.stats.sent_bytes;
+            walk.turn_at(place, SENT, &mut sent);
+            self.stats.walk(walk);
+            if walk.by_averages() {
+                // As much as packets and senders know, which is a whole number of units.
+                self.stats.sent_bytes = sent;
+            }
+            return;
         }
         self.stats.walk(walk);
     }

@@ -24,7 +24,8 @@
 //! - [`Walk::told`], [`Walk::rank_acts`]: what follows the beginnings and ends of flows.
 //! - [`Walk::lead`]: by how much a value exceeds another, where their order matters.
 //! - [`Walk::random`]: a random stream.
-//! - [`Walk::count`], [`Walk::tallied`]: a counter for the results, which nothing depends on.
+//! - [`Walk::count`], [`Walk::count_of`], [`Walk::tallied`]: a counter for the results, which nothing depends on.
+//! - [`Walk::counted`], [`Walk::counted_of`]: a counter with which other values change.
 //!
 //! The same walk first notes the values ([`Walk::note`]), twice, a period apart. [`recurrence`] compares the two notes.
 //! Then the walk moves the state ahead ([`Walk::ahead`]): each value that has moved in a period moves so often again.
@@ -467,48 +468,79 @@ impl Walk {
         self.moving(Kind::RankActs, &mut stays);
     }
 
-    /// A counter, which nothing depends on.
+    /// A counter for the results, which nothing depends on. Returns by how much this walk has moved it.
     #[inline]
-    pub fn count<N: Number>(&mut self, counter: &mut N) {
-        self.counted(counter);
+    pub fn count<N: Number>(&mut self, counter: &mut N) -> u64 {
+        let by = self.next_count(counter.get());
+        counter.set(counter.get().wrapping_add(by));
+        by
     }
 
     /// Several of them.
     pub fn counts<'a, N: Number + 'a>(&mut self, counters: impl IntoIterator<Item = &'a mut N>) {
-        counters.into_iter().for_each(|counter| self.count(counter));
+        for counter in counters {
+            self.count(counter);
+        }
     }
 
-    /// A counter. Returns by how much this walk has moved it: a value that changes with each count, and with nothing
-    /// else, can then be changed as often.
+    /// A counter for the results of one flow, as [`Walk::count`].
+    #[inline]
+    pub fn count_of<N: Number>(&mut self, flow: FlowId, counter: &mut N) -> u64 {
+        let by = self.next_count_of(flow, counter.get());
+        counter.set(counter.get().wrapping_add(by));
+        by
+    }
+
+    /// A counter on which something depends that changes with each count, and with nothing else: it can be changed as
+    /// often as this returns. Averages don't move it, since they don't say that all counts were alike.
     #[inline]
     pub fn counted<N: Number>(&mut self, counter: &mut N) -> u64 {
+        let by = self.next_count(counter.get());
+        let by = if self.by_averages() { 0 } else { by };
+        counter.set(counter.get().wrapping_add(by));
+        by
+    }
+
+    /// The same of one flow.
+    #[inline]
+    pub fn counted_of<N: Number>(&mut self, flow: FlowId, counter: &mut N) -> u64 {
+        let by = self.next_count_of(flow, counter.get());
+        let by = if self.by_averages() { 0 } else { by };
+        counter.set(counter.get().wrapping_add(by));
+        by
+    }
+
+    /// Whether the state is moved ahead by averages: what happens in that time is not known, only how much.
+    pub fn by_averages(&self) -> bool {
+        matches!(self.task, Task::Shift { .. })
+    }
+
+    /// Notes the next counter, or says by how much it moves.
+    #[inline]
+    fn next_count(&mut self, counter: u64) -> u64 {
         match &mut self.task {
             Task::Note(notes) => {
-                notes.counts.push(counter.get());
+                notes.counts.push(counter);
                 0
             }
             Task::Ahead { moves, times, count, .. } => {
-                let by = moves.counts[*count].wrapping_mul(*times);
-                counter.set(counter.get().wrapping_add(by));
                 *count += 1;
-                by
+                moves.counts[*count - 1].wrapping_mul(*times)
             }
             Task::Shift { amounts, count, .. } => {
-                let by = amounts.counts[*count];
-                counter.set(counter.get().wrapping_add(by));
                 *count += 1;
-                by
+                amounts.counts[*count - 1]
             }
         }
     }
 
-    /// A counter of one flow, and by how much it has moved, as [`Walk::counted`].
+    /// The same for the next counter of a flow.
     #[inline]
-    pub fn counted_of<N: Number>(&mut self, flow: FlowId, counter: &mut N) -> u64 {
-        let by = match &mut self.task {
+    fn next_count_of(&mut self, flow: FlowId, counter: u64) -> u64 {
+        match &mut self.task {
             Task::Note(notes) => {
-                notes.counts_of.push((flow, counter.get()));
-                return 0;
+                notes.counts_of.push((flow, counter));
+                0
             }
             Task::Ahead { moves, times, count_of, .. } => {
                 *count_of += 1;
@@ -518,13 +550,11 @@ impl Walk {
                 *count_of += 1;
                 amounts.counts_of.get(*count_of - 1).copied().unwrap_or(0)
             }
-        };
-        counter.set(counter.get().wrapping_add(by));
-        by
+        }
     }
 
     /// A counter by name (within its part of the state) that may not have been there a period ago, and by how much it
-    /// has moved, as [`Walk::counted`].
+    /// has moved, as [`Walk::count`].
     pub fn tallied(&mut self, name: u64, counter: &mut u64) -> u64 {
         match &mut self.task {
             Task::Note(notes) => {
@@ -615,8 +645,9 @@ impl Walk {
                     | Kind::Inherited(_)
                     | Kind::Lead => 0,
                     // What an old packet says of its flow counts no more when a newer one has come.
-                    Kind::Steps(_) | Kind::Measured(..) => 0,
-                    Kind::Sequence(flow, unit) => amounts.flows.get(&flow).map_or(0, |bytes| bytes / unit),
+                    Kind::Measured(..) => 0,
+                    Kind::Steps(flow) => amounts.flows.get(&flow).map_or(0, |of| of.1),
+                    Kind::Sequence(flow, unit) => amounts.flows.get(&flow).map_or(0, |of| of.0 / unit),
                     Kind::Turn(node, name) => amounts.turns.get(&(node, name)).copied().unwrap_or(0),
                 };
                 *value = value.wrapping_add(by);

@@ -257,7 +257,7 @@ impl Endpoint for Udp {
         self.sending.walk(walk, |walk, flow, Sending { dst, bytes, next, packets }| {
             walk.same((*dst, *bytes));
             walk.sequence(flow, 1, next);
-            walk.counted_of(flow, packets);
+            walk.count_of(flow, packets);
         });
         self.receiving.walk_flows(walk, |walk, flow, Receiving { missing_bytes, packets }| {
             // How long the message is.

@@ -79,7 +79,7 @@ impl Probe for EntityProbe {
             walk.same(recorded.len());
             for (value, mut count) in recorded {
                 walk.same(value);
-                let more = walk.counted(&mut count);
+                let more = walk.count(&mut count);
                 if more > 0 {
                     waits.record_n(waits.lowest_equivalent(value), more).expect("this value was recorded before");
                 }

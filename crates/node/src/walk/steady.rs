@@ -18,6 +18,9 @@ const LEAST_PACKETS: u64 = 125;
 /// The observation is trusted until the rate of a flow may have moved by this share.
 const DRIFT: f64 = 0.02;
 
+/// Turns move by a multiple of this, since some are told in coarser units: HPCC's switches tell bytes in units of 128.
+const TURNS: u64 = 1 << 12;
+
 /// What flows have done since the last of them began or ended: observations of a state.
 ///
 /// Time that was skipped does not count: earlier observations are moved along with the state.
@@ -64,7 +67,8 @@ pub struct Steady {
 #[derive(Debug)]
 pub struct Amounts {
     pub(super) time: Duration,
-    pub(super) flows: BTreeMap<FlowId, u64>,
+    /// By flow: bytes, and the same in its unit, which is a packet if it is more than a byte.
+    pub(super) flows: BTreeMap<FlowId, (u64, u64)>,
     pub(super) turns: BTreeMap<(u32, &'static str), u64>,
     pub(super) counts: Vec<u64>,
     pub(super) counts_of: Vec<u64>,
@@ -141,7 +145,7 @@ impl History {
         for seen in &mut self.seen {
             seen.at += amounts.time;
             for (flow, places) in &mut seen.flows {
-                let by = amounts.flows.get(flow).map_or(0, |bytes| bytes / places.unit * places.unit);
+                let by = amounts.flows.get(flow).map_or(0, |&(bytes, _)| bytes / places.unit * places.unit);
                 (places.from, places.until) = (places.from.wrapping_add(by), places.until.wrapping_add(by));
             }
             for (of, turn) in &mut seen.turns {
@@ -238,11 +242,12 @@ impl Steady {
             let until = |moved: u64| scaled(by, moved, observed) / unit * unit;
             until(after) - until(before)
         };
+        let in_units = |bytes: u64, unit: u64| (bytes, if unit > 1 { bytes / unit } else { 0 });
         self.moved += time;
         Arc::new(Amounts {
             time,
-            flows: self.flows.iter().map(|(&flow, &(by, unit, _))| (flow, more(by, unit))).collect(),
-            turns: self.turns.iter().map(|(&of, &by)| (of, more(by, 1))).collect(),
+            flows: self.flows.iter().map(|(&flow, &(by, unit, _))| (flow, in_units(more(by, unit), unit))).collect(),
+            turns: self.turns.iter().map(|(&of, &by)| (of, more(by, TURNS))).collect(),
             counts: self.counts.iter().map(|&by| more(by, 1)).collect(),
             counts_of: self.counts_of.iter().map(|&by| more(by, 1)).collect(),
         })

@@ -54,3 +54,58 @@ fn islands_that_are_none_from_the_beginning_are_joined() {
 fn a_packet_that_comes_to_an_island_later_makes_the_run_void() {
     assert!(run_racks("100us", true).is_err());
 }
+
+/// What comes to nodes in half a millisecond after flows have been steady for a while, as times since. Before that,
+/// the state is moved ahead by what they do on average, or not. `None` if they are not steady.
+fn arrivals_after(plan: &Plan, moved: bool) -> Option<Vec<(u64, u32)>> {
+    let cut = driver::Cut::new(plan, 1);
+    let mut parts = crate::part::parts(plan, &cut, &crate::part::Board::default(), || driver::Probes::new(plan));
+    let headers = header_walks(plan);
+    let mut bounds = Bounds::new(plan.lookahead, plan.horizon, plan.goal());
+    let mut history = node::walk::History::default();
+    for step in 0..9 {
+        bounds.pause = Time::from_us(1_000 + step * 300);
+        bounds.open_until = engine::run(&mut parts, 1, bounds, |_, _| false).open_until;
+        let mut walk = node::Walk::note(bounds.pause, headers.clone());
+        parts[0].0.walk(&mut walk);
+        let notes = walk.finish().ok()??;
+        notes.exact_only().is_none().then(|| history.add(&notes))?;
+    }
+    let amounts = |time| history.steady().ok().map(|mut steady| steady.next(time));
+    let time = units::Duration::from_us(if moved { 5_001 } else { 0 });
+    let mut walk = node::Walk::shift(bounds.pause, headers, amounts(time)?);
+    parts[0].0.walk(&mut walk);
+    walk.finish().expect("it was possible to note it");
+    let now = bounds.pause + time;
+    bounds = Bounds { pause: now + units::Duration::from_us(500), open_until: None, ..bounds };
+    parts[0].0.begin_log();
+    engine::run(&mut parts, 1, bounds, |_, _| false);
+    Some(parts[0].0.take_log().arrivals.iter().map(|of| ((of.at - now).ps(), of.node)).collect())
+}
+
+/// Nothing but times and positions is other than it was. So packets follow each other as they would have.
+#[test]
+fn a_state_that_is_moved_ahead_by_averages_goes_on_as_it_would_have() {
+    let two = "[[traffic]]\nsenders = \"1-2\"\nreceivers = \"0\"\npattern = \"dense\"\nflows = 2";
+    let apart = "[[traffic]]\npattern.stride.by = 1\nflows = 4";
+    let mut steady = 0;
+    for transport in catalogue::Transport::NAMES {
+        for traffic in [two, apart] {
+            for control in ["none", "pfc"] {
+                let text = format!(
+                    "transport = \"{transport}\"\nfast_forward = \"approximate\"\nflow_control = \"{control}\"\n\
+                     measure.interval = \"0s\"\nfabric.star = {{ hosts = 4 }}\n\
+                     {traffic}\nsizes.constant = \"1GB\"\narrivals = \"all_at_once\""
+                );
+                let plan = scenario::read(&text, "scene.toml", &[]).ok().and_then(|scenario| Plan::new(&scenario).ok());
+                let Some(plan) = plan else { continue };
+                let Some(stayed) = arrivals_after(&plan, false) else { continue };
+                let moved = arrivals_after(&plan, true).expect("they are as steady");
+                let differs = stayed.iter().zip(&moved).position(|(one, other)| one != other);
+                assert_eq!((differs, stayed.len()), (None, moved.len()), "{transport} over {control}: {traffic}");
+                steady += 1;
+            }
+        }
+    }
+    assert!(steady > 50, "{steady}");
+}

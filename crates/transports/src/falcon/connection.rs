@@ -159,8 +159,8 @@ impl Connection {
         }
         walk.time_if_any(&mut self.probe_at);
         walk.time_if_any(&mut self.left_at);
-        walk.counted_of(flow, &mut self.sent_packets);
-        walk.counted_of(flow, &mut self.resent_packets);
+        walk.count_of(flow, &mut self.sent_packets);
+        walk.count_of(flow, &mut self.resent_packets);
     }
 
     fn of(&mut self, psn: u32) -> Option<&mut Sent> {

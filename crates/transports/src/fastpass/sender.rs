@@ -334,7 +334,7 @@ impl Outgoing {
             // When the next one is due is in the list of those.
             walk.past(at);
         }
-        walk.counted_of(flow, &mut self.sent_packets);
+        walk.count_of(flow, &mut self.sent_packets);
         walk.passed(flow, payload_bytes, &mut self.missing, u64::from(self.distinct));
         position(walk, &mut self.distinct);
         walk.time(&mut self.give_up);

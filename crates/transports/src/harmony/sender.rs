@@ -113,8 +113,8 @@ impl Outgoing {
         let age = if self.begun { walk.now().since(self.began).ps() } else { 0 };
         walk.inherited(flow, age);
         walk.past(&mut self.began);
-        walk.counted_of(flow, &mut self.sent_packets);
-        walk.counted_of(flow, &mut self.resent_packets);
+        walk.count_of(flow, &mut self.sent_packets);
+        walk.count_of(flow, &mut self.resent_packets);
     }
 
     /// Message bytes in its next packet.

@@ -110,7 +110,7 @@ impl Outgoing {
         self.again.iter().chain(&self.lost).for_each(|number| walk.same(*number));
         // What has arrived is known of unscheduled packets only.
         walk.same((self.acked.count, self.acked.first_missing));
-        walk.counted_of(flow, &mut self.sent_packets);
+        walk.count_of(flow, &mut self.sent_packets);
         if self.ready.is_some() {
             self.ready = Some(self.bytes_left(params));
         }

@@ -287,7 +287,9 @@ impl Receiver {
             let mut left = self.pull_at - *last;
             walk.same((*apart, *others));
             walk.past(last);
-            for _ in 0..walk.counted(&mut self.counts.pulls) {
+            let pulls = walk.count(&mut self.counts.pulls);
+            // Averages don't say how the pulls were spaced.
+            for _ in 0..if walk.by_averages() { 0 } else { pulls } {
                 let late = *apart - left;
                 left = if late < params.packet_time { params.packet_time - late } else { params.packet_time };
             }

@@ -186,7 +186,7 @@ impl Outgoing {
         }
         self.acked.walk(walk, flow, unit);
         walk.time(&mut self.heard_at);
-        walk.counted_of(flow, &mut self.sent_packets);
+        walk.count_of(flow, &mut self.sent_packets);
     }
 
     fn timeout(&self, params: &Params) -> Option<Time> {

@@ -196,7 +196,7 @@ impl Outgoing {
         walk.steps(flow, &mut { self.next });
         walk.same((self.on_the_way, self.window, self.threshold, self.credit));
         walk.same((self.timeouts, self.probe, self.listed));
-        walk.counted_of(flow, &mut self.sent_packets);
+        walk.count_of(flow, &mut self.sent_packets);
     }
 
     fn acknowledge(&mut self, number: u32, params: &Params) {

@@ -223,7 +223,7 @@ impl Outgoing {
         walk.steps(flow, &mut { come });
         self.remaining = self.packets - come;
         Turns::walk_last(walk, params.policy, &mut self.last_turn);
-        walk.counted_of(flow, &mut self.sent_packets);
+        walk.count_of(flow, &mut self.sent_packets);
     }
 
     /// Drops void tokens, and returns how many had expired.

@@ -201,10 +201,10 @@ impl Outgoing {
         walk.past(&mut self.started);
         self.demand.walk(walk, flow);
         for span in [&mut self.at_rate, &mut self.active_time] {
-            walk.counted_of(flow, span);
+            walk.count_of(flow, span);
         }
         for count in [&mut self.sent_bytes, &mut self.sent_packets, &mut self.resent_packets] {
-            walk.counted_of(flow, count);
+            walk.count_of(flow, count);
         }
     }
 

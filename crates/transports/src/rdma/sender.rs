@@ -259,8 +259,8 @@ impl<A: Algorithm> Sender<A> {
             walk.past(&mut pair.silent_since);
             pair.outstanding.walk(walk, flow, mss);
             pair.control.walk(flow, walk);
-            walk.counted_of(flow, &mut pair.sent_packets);
-            walk.counted_of(flow, &mut pair.resent_packets);
+            walk.count_of(flow, &mut pair.sent_packets);
+            walk.count_of(flow, &mut pair.resent_packets);
         });
         walk.turn("number", &mut self.begun);
         walk.same(&self.held[..]);

@@ -174,7 +174,8 @@ impl Control for Dctcp {
         self.reno.walk(flow, una, walk);
         walk.same((self.marked, self.marked_windows));
         let acks = walk.counted_of(flow, &mut self.steady.acks);
-        if self.marked > 0 {
+        // Averages don't say that no window of data had marks.
+        if self.marked > 0 || walk.by_averages() {
             walk.same((self.acked, self.alpha));
             return walk.sequence(flow, 1, &mut self.window_end);
         }

@@ -471,8 +471,8 @@ impl<C: Control> Flow<C> {
         self.rtt.walk(walk);
         self.sampler.iter_mut().for_each(|sampler| sampler.walk(walk, id, mss));
         self.control.walk(id, una * mss, walk);
-        walk.counted_of(id, &mut self.sent_packets);
-        walk.counted_of(id, &mut self.resent_packets);
+        walk.count_of(id, &mut self.sent_packets);
+        walk.count_of(id, &mut self.resent_packets);
     }
 
     /// It could send more than it does, so that rates tell nothing for now.

@@ -221,8 +221,8 @@ impl Outgoing {
             window.walk(walk, flow, gains);
         }
         self.credit.walk(walk, flow, params);
-        walk.counted_of(flow, &mut self.sent_packets);
-        walk.counted_of(flow, &mut self.resent_packets);
+        walk.count_of(flow, &mut self.sent_packets);
+        walk.count_of(flow, &mut self.resent_packets);
     }
 
     /// The first packet that was never sent.
