@@ -34,6 +34,8 @@ const MOST_PAUSE: u64 = 16;
 const FIRST_MULTIPLES: u32 = 2;
 /// The most periods that are ever tried.
 const MOST_MULTIPLES: u32 = 128;
+/// The same where averages skip what does not recur.
+const FEW_MULTIPLES: u32 = 4;
 
 /// A part of the network that shares no flow with others.
 pub(super) struct Island<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> {
@@ -110,7 +112,8 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
         let recurs = match self.listen(self.listening.span).await {
             None => false,
             Some(mut period) => {
-                let multiples = (FIRST_MULTIPLES << self.listening.vain.min(31)).min(MOST_MULTIPLES);
+                let most = if self.is_exact() { MOST_MULTIPLES } else { FEW_MULTIPLES };
+                let multiples = (FIRST_MULTIPLES << self.listening.vain.min(31)).min(most);
                 let any = self.skip(&mut period, multiples).await;
                 while any && self.skip(&mut period, 1).await {}
                 any
@@ -124,7 +127,7 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
             return;
         }
         self.listening.vain = if recurs { 0 } else { self.listening.vain + 1 };
-        if self.plan.scenario.fast_forward == FastForward::Approximate {
+        if !self.is_exact() {
             // What was skipped because it recurred is as good an observation as what was simulated.
             if self.skip_steady(self.listening.span) {
                 self.listen_longer();
@@ -134,6 +137,10 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
         } else if self.listening.vain >= EAGER {
             self.listen_longer();
         }
+    }
+
+    fn is_exact(&self) -> bool {
+        self.plan.scenario.fast_forward == FastForward::Exact
     }
 
     fn listen_longer(&mut self) {
