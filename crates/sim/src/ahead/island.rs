@@ -32,10 +32,9 @@ const MOST_PAUSE: u64 = 16;
 /// first so many periods are tried, and twice as many after each failure: most states that do not recur at once are
 /// still settling.
 const FIRST_MULTIPLES: u32 = 2;
-/// The most periods that are ever tried.
+/// The most periods that are ever tried. Where averages skip what does not recur, no more after the first ones than it
+/// would ever listen for.
 const MOST_MULTIPLES: u32 = 128;
-/// The same where averages skip what does not recur.
-const FEW_MULTIPLES: u32 = 4;
 
 /// A part of the network that shares no flow with others.
 pub(super) struct Island<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> {
@@ -112,8 +111,7 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
         let recurs = match self.listen(self.listening.span).await {
             None => false,
             Some(mut period) => {
-                let most = if self.is_exact() { MOST_MULTIPLES } else { FEW_MULTIPLES };
-                let multiples = (FIRST_MULTIPLES << self.listening.vain.min(31)).min(most);
+                let multiples = (FIRST_MULTIPLES << self.listening.vain.min(31)).min(self.most_multiples(period));
                 let any = self.skip(&mut period, multiples).await;
                 while any && self.skip(&mut period, 1).await {}
                 any
@@ -137,6 +135,15 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
         } else if self.listening.vain >= EAGER {
             self.listen_longer();
         }
+    }
+
+    /// So many periods are tried at most.
+    fn most_multiples(&self, period: Duration) -> u32 {
+        if self.is_exact() {
+            return MOST_MULTIPLES;
+        }
+        let audible = self.listening.most.ps() / period.ps();
+        audible.clamp(FIRST_MULTIPLES.into(), MOST_MULTIPLES.into()) as u32
     }
 
     fn is_exact(&self) -> bool {
