@@ -79,6 +79,8 @@ struct Run<'a, P: Probe, W: FnMut(Time, u64) -> bool> {
     /// All events before this time have been processed.
     now: Time,
     windows: u64,
+    /// The latest time up to which an island was moved ahead.
+    ahead_until: Time,
     /// By island: it waits until all events before this time have been processed.
     waits: Vec<Time>,
     budget: Budget,
@@ -118,6 +120,7 @@ pub(crate) fn run<P: Probe>(
         headers,
         now: Time::ZERO,
         windows: 0,
+        ahead_until: Time::ZERO,
         waits: Vec::new(),
         budget: Budget::default(),
         refused: false,
@@ -181,7 +184,9 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Run<'_, P, W> {
         if ended != Ended::Paused {
             // If no window began, the engine's end is zero, and not the time that the run had come to.
             let end = if end == Time::ZERO { self.now } else { end };
-            return Some(Over::Ended(end, ended));
+            // Who stops a run gets what is known, and of some islands that is more than of others.
+            let known_until = if ended == Ended::Interrupted { self.ahead_until } else { Time::ZERO };
+            return Some(Over::Ended(end.max(known_until), ended));
         }
         self.now = pause;
         breached.then_some(Over::Breached)

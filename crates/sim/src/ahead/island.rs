@@ -366,7 +366,9 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
             self.run.borrow_mut().skip_all(period, times);
         }
         self.now += period.length * times;
-        let skipped = &mut self.run.borrow_mut().skipped;
+        let run = &mut *self.run.borrow_mut();
+        run.ahead_until = run.ahead_until.max(self.now);
+        let skipped = &mut run.skipped;
         skipped.skips += 1;
         skipped.time_ps += period.length.ps() * times;
         skipped.packet_hops += period.hops * times;

@@ -1,7 +1,7 @@
 //! Parts of a network that share no flow are skipped apart.
 
 use crate::ahead::{both, same};
-use crate::{run_alone, scenario};
+use crate::{NONE, column, run_alone, scenario, table};
 
 /// Three racks: two jobs whose iterations have nothing in common, and messages that never repeat.
 fn racks(transport: &str, interval: &str, more: &str) -> String {
@@ -124,4 +124,23 @@ fn what_comes_to_an_island_late_is_not_missed() {
     let (_, skipped) = both(&toml);
     assert_eq!(skipped.islands, 1);
     assert!(skipped.skips > 0, "{skipped:?}");
+}
+
+/// Nothing that is told lies after the end, though some islands have been moved far ahead.
+#[test]
+fn a_run_that_is_stopped_tells_what_it_knows() {
+    let scenario = scenario(&format!("fast_forward = \"exact\"\n{}", racks("rdma", "0s", "flow_control = \"pfc\"")));
+    for windows in [100, 1_000, 2_000] {
+        let mut left = windows;
+        let stop = |_| {
+            left -= 1;
+            left == 0
+        };
+        let result = clearway_sim::run(&scenario, 1, stop).unwrap();
+        assert_eq!(result.info.ended, "interrupted");
+        assert!(result.info.audit.iter().all(|finding| finding.ok), "{:?}", result.info.audit);
+        let ended = column(table(&result, "flows"), "completed_ps");
+        let last = ended.iter().filter(|&&at| at != NONE).max().copied().unwrap_or(0);
+        assert!(last <= result.info.end_ps, "{windows}: {last} after {}", result.info.end_ps);
+    }
 }
