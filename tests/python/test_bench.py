@@ -192,10 +192,16 @@ def test_the_page_of_live_runs_shows_what_was_measured() -> None:
     report = {
         "throughput": [{"packet_bytes": 8192, "most_gbps": 55.6, "at_40_gbps": 40.0, "in_time": True} | away],
         "latency": [
-            shape | {"median_ns": 540.0, "p99_ns": 2100.0, "machine_p99_ns": 1900.0} | away for shape in shapes
+            shape
+            | {"median_ns": 540.0, "p99_ns": 2100.0, "machine_p99_ns": 1900.0, "machine_stopped_percent": 0.75}
+            | away
+            for shape in shapes
         ],
         "sharing": [{"flows": 4, "gbps": 32.0, "least": 0.998, "in_time": False} | away],
-        "hops": [shape | {"million_per_second": 4.0 - at} | away for at, shape in enumerate(shapes)],
+        "hops": [
+            shape | {"million_per_second": 4.0 - at, "word_ns": 49.6 if at else None} | away
+            for at, shape in enumerate(shapes)
+        ],
         "trunk": [{"packet_bytes": 1500, "gbps": 5.25, "sent_again_percent": 0.125} | away],
     }
     place = {"commit": "abc", "date": "2026-11-24", "cores": 2, "cpu": "A CPU", "load": 0.5, "command": "it"}
@@ -203,7 +209,7 @@ def test_the_page_of_live_runs_shows_what_was_measured() -> None:
     record["attached"] = place | {"rows": [{"packets": "1,500 B", "gbps": 4.25, "lost_percent": 2.7}]}
     shown = page.render(record)
     assert "| 8,192 B | 55.6 Gbps | 40.0 Gbps | yes | 38 Gbps | 3% |\n" in shown
-    assert "| 2 processes | 540 ns | 2,100 ns | 1,900 ns | 3 us | 3% | 2.00 M | 3% |" in shown
+    assert "| 2 processes | 540 ns | 2,100 ns | 1,900 ns | 0.8% | 3 us | 2.00 M | 50 ns |" in shown
     assert "| 1,500 B | 5.2 Gbps | 0.12% | 3% |" in shown
     assert "| 4 | 32.0 Gbps | 99.8% | no | 3% |" in shown
     assert "Two processes of one worker each move 0.67 times" in shown

@@ -147,7 +147,8 @@ def test_programs_join_a_rack_in_two_parts(several: str, tmp_path: Path) -> None
 
 
 def test_the_racks_end_is_told(tmp_path: Path) -> None:
-    with rack(tmp_path, "--set", "measure.end=50ms") as path:
+    # So late that a busy machine has joined before.
+    with rack(tmp_path, "--set", "measure.end=1s") as path:
         maze = cw.Maze.connect(path)
         socket = maze.socket("host0")
         with pytest.raises(cw.MazeOver, match="the run is over"):
