@@ -3,6 +3,8 @@
 use driver::Log;
 use units::{Duration, Time};
 
+use crate::part::next_event;
+
 /// A node has a period only if its arrivals repeat at least so often.
 const REPEATS: usize = 2;
 
@@ -40,15 +42,13 @@ impl Period {
         lookahead: Duration,
         horizon: Time,
     ) -> (u64, Option<Time>) {
-        let (length, from, events) = (self.length.ps(), now.ps(), &self.events);
+        let (length, from) = (self.length.ps(), now.ps());
         let end = from + length * times;
         let mut window_end = open_until.map_or(from, Time::ps);
         let mut begun = 0;
         while window_end < end {
-            let (round, within) = ((window_end - from) / length, (window_end - from) % length);
-            let next = events.partition_point(|&at| at < within);
-            let at = events.get(next).or(events.first()).expect("what recurs has events");
-            let begin = from + (round + u64::from(next == events.len())) * length + at;
+            let next = next_event(&self.events, length, window_end - from).expect("what recurs has events");
+            let begin = from + next;
             if begin >= end {
                 break;
             }

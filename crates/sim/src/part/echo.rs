@@ -45,13 +45,18 @@ impl Echo {
 
     /// The first event at this time or later.
     fn first_from(&self, time: u64) -> Option<u64> {
-        let (round, within) = ((time - self.from) / self.length, (time - self.from) % self.length);
-        let place = self.events.partition_point(|&at| at < within);
-        let (round, at) = match self.events.get(place) {
-            Some(at) => (round, at),
-            None => (round + 1, self.events.first()?),
-        };
-        Some(self.from + round * self.length + at).filter(|&at| at < self.until)
+        let next = next_event(&self.events, self.length, time - self.from)?;
+        Some(self.from + next).filter(|&at| at < self.until)
+    }
+}
+
+/// When the first event comes at `since` or later, where events at these times of a period repeat without end. All are
+/// since the beginning of the first period. `None` if there is no event.
+pub(crate) fn next_event(events: &[u64], length: u64, since: u64) -> Option<u64> {
+    let (round, within) = (since / length, since % length);
+    match events.get(events.partition_point(|&at| at < within)) {
+        Some(at) => Some(round * length + at),
+        None => Some((round + 1) * length + events.first()?),
     }
 }
 
