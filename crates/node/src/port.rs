@@ -278,21 +278,19 @@ impl Port {
             walk.past(&mut self.paused_since);
         }
         walk.same(self.told);
+        let mut sent = self.stats.sent_bytes;
         if self.told {
             // What it tells is rounded: alike only at the same places between two units. And what packets and senders
             // know of its counter must have moved by as much as the counter has.
             walk.same_of("the part of a nanosecond that has passed", walk.now().ps() % 1_000);
             walk.same_of("the part of a unit that a port has sent", self.stats.sent_bytes % SENT_UNIT);
-            let mut sent = self.stats.sent_bytes;
             walk.turn_at(place, SENT, &mut sent);
-            self.stats.walk(walk);
-            if walk.by_averages() {
-                // As much as packets and senders know, which is a whole number of units.
-                self.stats.sent_bytes = sent;
-            }
-            return;
         }
         self.stats.walk(walk);
+        if self.told && walk.by_averages() {
+            // As much as packets and senders know, which is a whole number of units.
+            self.stats.sent_bytes = sent;
+        }
     }
 
     /// Appends a packet that was already waiting to the queue of its class. The start of its wait stays.

@@ -62,14 +62,11 @@ pub(crate) struct Crossing {
 #[derive(Clone, Copy)]
 pub(crate) enum PipeRef {
     Here(u32),
+    /// `beyond`: in another island.
     There {
         part: u32,
         pipe: u32,
-    },
-    /// In another island.
-    Beyond {
-        part: u32,
-        pipe: u32,
+        beyond: bool,
     },
 }
 
@@ -81,8 +78,8 @@ impl Carrier for Memory {
     fn carry(links: &mut Links<Memory>, outlet: u32, Departure { at, .. }: Departure, id: PacketId) {
         match links.outlets[outlet as usize].sender {
             PipeRef::Here(pipe) => links.put(pipe, id, at),
-            of @ (PipeRef::There { part, pipe } | PipeRef::Beyond { part, pipe }) => {
-                links.carrier.breached |= matches!(of, PipeRef::Beyond { .. });
+            PipeRef::There { part, pipe, beyond } => {
+                links.carrier.breached |= beyond;
                 let slot = links.pool.remove(id);
                 let telemetry = slot.packet.has(flags::TELEMETRY).then(|| Box::new(*links.pool.telemetry_mut(id)));
                 links.carrier.outbox.post(part as usize, Crossing { pipe, at, slot, telemetry });
@@ -98,11 +95,10 @@ pub(crate) fn parts<P: Probe>(plan: &Plan, cut: &Cut, board: &Board, probe: impl
     let sender = |link: LinkId| {
         let (ends, pipe) = (fabric.link(link), cut.pipe_of(link));
         let (here, there) = (cut.part_of(ends.from), cut.part_of(ends.to));
-        match (here == there, there as u32) {
-            (true, _) => PipeRef::Here(pipe),
-            (false, part) if island(here) == island(there) => PipeRef::There { part, pipe },
-            (false, part) => PipeRef::Beyond { part, pipe },
+        if here == there {
+            return PipeRef::Here(pipe);
         }
+        PipeRef::There { part: there as u32, pipe, beyond: island(here) != island(there) }
     };
     let memory = || Memory { board: board.clone(), ..Memory::default() };
     let drivers = driver::drivers(plan, cut, memory, sender, |_| (), probe);

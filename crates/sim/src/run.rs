@@ -227,7 +227,6 @@ pub(crate) fn conclude<P: Probe>(
         sample_interval_ps: whole.sample_interval.ps(),
         threads,
         parts: parts.len(),
-        // A cut into the same number of parts is always the same cut.
         part_shapes: cut.shapes(&plan.fabric),
         windows: outcome.windows,
         skipped: None,
