@@ -125,9 +125,31 @@ LONG_JOBS = {
     "all-to-all, 500 MB": NARROW + job('{ all_to_all = { bytes = "500MB" } }'),
 }
 LONG_JOBS_OVER = ("dctcp", "dcqcn", "timely", "swift")
+SHORT_ITERATION = '{ compute = "20us" }, { all_reduce = { bytes = "120KB" } }'
+ITERATIONS = {
+    "halving and doubling, 40 x 1 MB, one switch": (
+        SWITCH + job(ITERATION, 40, "halving_doubling"),
+        ("rdma", "dctcp", "newreno", "swift"),
+    ),
+    "halving and doubling, 400 x 1 MB, one switch": (
+        SWITCH + job(ITERATION, 400, "halving_doubling"),
+        ("rdma", "dctcp"),
+    ),
+    "halving and doubling, 300 x 1 MB, 16 ranks, 2:1": (
+        NARROW + job(ITERATION, 300, "halving_doubling"),
+        ("rdma", "dctcp", "swift", "ndp", "pfabric"),
+    ),
+    "ring, 300 x 1 MB, 16 ranks, 2:1": (
+        NARROW + job(ITERATION, 300),
+        ("rdma", "dctcp", "swift", "ndp", "homa"),
+    ),
+    "ring, 2,000 x 120 KB, four ranks": (SMALL + job(SHORT_ITERATION, 2_000), tuple(WHO)),
+    "ring, 20,000 x 120 KB, four ranks": (SMALL + job(SHORT_ITERATION, 20_000), ("dctcp", "ndp", "uet")),
+}
+"""Jobs of many iterations with short messages, over the transports that are named."""
 # Four ranks; four flows that share nothing; three that share a link.
 SCENES = {
-    "150 iterations": SMALL + job('{ compute = "20us" }, { all_reduce = { bytes = "120KB" } }', 150),
+    "150 iterations": SMALL + job(SHORT_ITERATION, 150),
     "a ring of long messages": """
 fabric.star = { hosts = 4 }
 [[traffic]]
@@ -293,6 +315,22 @@ def approximate_jobs() -> tuple[list[str], list[dict[str, Any]]]:
     return lines, points
 
 
+def approximate_iterations() -> tuple[list[str], list[dict[str, Any]]]:
+    """Jobs of many iterations: speed, and errors of the job's time and of messages'."""
+    lines = ["| job | transport | times as fast | of all packets skipped | job's time | mean | 99th percentile |"]
+    lines += ["| --- | --- | ---: | ---: | ---: | ---: | ---: |"]
+    points = []
+    for what, (toml, over) in ITERATIONS.items():
+        for who in over:
+            whole, ahead = both(toml, f"{what}, {who}", "approximate", **keys_of(who))
+            (times, share), (one, other) = gain(whole, ahead), (completion(run) for run in (whole, ahead))
+            job_off, mean = job_seconds(ahead) / job_seconds(whole) - 1, other.mean() / one.mean() - 1
+            errors = f"{job_off:+.2%} | {mean:+.2%} | {other.quantile(0.99) / one.quantile(0.99) - 1:+.2%}"
+            lines.append(f"| {what} | {who} | {times:.1f} | {share:.1%} | {errors} |")
+            points.append({"way": "approximate", "times": times, "error": 100 * abs(job_off)})
+    return lines, points
+
+
 def keys_of(who: str) -> dict[str, Any]:
     """The keys of a transport."""
     return {"transport": who, **WHO[who]}
@@ -351,6 +389,7 @@ def main() -> None:
     first = cw.Scenario.from_toml(BASE + STEADY["two into one link, 200 MB"])
     cw.run(first.with_(transport="cubic", fast_forward="approximate"), progress=False)
     (exactly, some), (approximately, more), (of_jobs, most) = exact(), approximate(), approximate_jobs()
+    of_iterations, even_more = approximate_iterations()
     lines = [
         "![Speed and error of runs that skip](acceleration.png)",
         "",
@@ -364,13 +403,14 @@ def main() -> None:
     lines += ["Exact, four hosts, what of all packets is skipped over each scheme:", "", *who_can(), "", *never(), ""]
     lines += ["Approximate, errors of completion times:", "", *approximately, ""]
     lines += ["Approximate, jobs of 16 ranks in four racks with half as much room between racks:", "", *of_jobs, ""]
+    lines += ["Approximate, jobs of many iterations, with 128 ranks if not said otherwise:", "", *of_iterations, ""]
     commits = ", ".join(f"{commit} ({runs} runs)" for commit, runs in COMMITS.most_common())
     lines += [
         f"`python examples/acceleration/error.py` at commit {commits}, seed 1, one thread, {platform.machine()}.",
         "",
     ]
     _marked.put(PAGE, "error", "\n".join(lines))
-    picture(pd.DataFrame([*some, *more, *most]))
+    picture(pd.DataFrame([*some, *more, *most, *even_more]))
 
 
 if __name__ == "__main__":

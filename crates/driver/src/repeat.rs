@@ -178,15 +178,26 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
 
     /// From now on, what happens is logged.
     pub fn begin_log(&mut self) {
-        let records = self.hosts.iter().map(|slot| slot.host.records.len()).collect();
-        let measures = self.hosts.iter().map(|slot| slot.host.measures.len()).collect();
-        self.log = Some(Box::new(Log { records, measures, ..Log::default() }));
-        self.hosts.iter_mut().filter_map(|slot| slot.host.jobs_mut()).for_each(HostJobs::begin_log);
+        self.log = Some(Box::new(self.begin_log_of_ranks()));
     }
 
     /// What has been logged; nothing more is.
     pub fn take_log(&mut self) -> Log {
-        let mut log = *self.log.take().expect("it was begun");
+        let log = *self.log.take().expect("it was begun");
+        self.take_log_of_ranks(log)
+    }
+
+    /// From now on, it is logged what ranks of jobs are told and do. Returns the log, which
+    /// [`Driver::take_log_of_ranks`] completes.
+    pub fn begin_log_of_ranks(&mut self) -> Log {
+        let records = self.hosts.iter().map(|slot| slot.host.records.len()).collect();
+        let measures = self.hosts.iter().map(|slot| slot.host.measures.len()).collect();
+        self.hosts.iter_mut().filter_map(|slot| slot.host.jobs_mut()).for_each(HostJobs::begin_log);
+        Log { records, measures, ..Log::default() }
+    }
+
+    /// The log with what ranks of jobs were told and did; nothing more is logged of them.
+    pub fn take_log_of_ranks(&mut self, mut log: Log) -> Log {
         for (host, slot) in (0..).zip(&mut self.hosts) {
             let told = slot.host.jobs_mut().map(HostJobs::take_log).unwrap_or_default();
             log.told.extend(told.into_iter().map(|(at, told)| (host, at, told)));

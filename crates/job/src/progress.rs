@@ -117,6 +117,12 @@ impl Progress {
         &self.done
     }
 
+    /// The computations among these, the last one first.
+    pub fn computed_back(&self) -> impl Iterator<Item = Done> {
+        let computed = |done: &&Done| matches!(self.graph.step(done.step).work, Work::Compute(_));
+        self.done.iter().rev().filter(computed).copied()
+    }
+
     /// The job begins.
     pub fn begin(&mut self, now: Time, out: &mut Vec<MessageId>) {
         for own in 0..self.own.len() {

@@ -35,12 +35,14 @@
 //! and ends with flows is repeated by who has a record of it.
 //!
 //! A state that does not recur, though its flows are steady, can be moved ahead approximately: times by the time, and
-//! positions by what flows do on average ([`History`]).
+//! positions by what flows do on average ([`History`]). So can one in which messages of a job follow each other again
+//! and again, but never in exactly the same way ([`Amounts::of_rounds`]).
 //!
 //! A scheme that leaves out a value on which its behaviour depends makes skipping wrong. Whoever has no walk of his own
 //! refuses ([`Walk::refuse`]), and such a run is simulated packet by packet.
 
 mod recurrence;
+mod rounds;
 mod steady;
 mod values;
 
@@ -101,18 +103,30 @@ enum Task {
     },
     Shift {
         amounts: Arc<Amounts>,
+        names: Arc<Renamed>,
         count: usize,
         count_of: usize,
+        tally: usize,
     },
+}
+
+/// Where a part of the state begins: its first places among the values that must be the same, among those that move,
+/// and among counters.
+#[derive(Clone, Copy, Debug)]
+struct Begins {
+    part: &'static str,
+    node: u32,
+    same: usize,
+    moving: usize,
+    counts: usize,
 }
 
 /// The values of a state.
 #[derive(Debug)]
 pub struct Notes {
     now: Time,
-    /// The parts of the state, each with its first places in `same` and `moving`: they tell which part a value belongs
-    /// to.
-    parts: Vec<(&'static str, u32, usize, usize)>,
+    /// The parts of the state: they tell which part a value belongs to.
+    parts: Vec<Begins>,
     same: Vec<u64>,
     moving: Vec<(Kind, u64)>,
     counts: Vec<u64>,
@@ -120,8 +134,8 @@ pub struct Notes {
     counts_of: Vec<(FlowId, u64)>,
     /// Counters that may be new, each by the number of parts before it and its name there.
     tallies: Vec<((usize, u64), u64)>,
-    /// Why the state must not be moved ahead by averages.
-    exact_only: Option<&'static str>,
+    /// Why positions of flows can't be moved by averages.
+    not_by_averages: Option<&'static str>,
     /// Where the number of a flow makes a difference, so that no other flow can take its place.
     numbered: Option<Differs>,
     /// Random streams, each with its part of the state.
@@ -167,9 +181,20 @@ impl Walk {
     pub fn note(now: Time, headers: Arc<[HeaderWalk]>) -> Walk {
         let (parts, same, moving, counts) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let (counts_of, streams, by_number) = (Vec::new(), Vec::new(), false);
-        let (numbered, tallies, exact_only) = (None, Vec::new(), None);
-        let notes =
-            Notes { now, parts, same, moving, counts, counts_of, tallies, exact_only, streams, numbered, by_number };
+        let (numbered, tallies, not_by_averages) = (None, Vec::new(), None);
+        let notes = Notes {
+            now,
+            parts,
+            same,
+            moving,
+            counts,
+            counts_of,
+            tallies,
+            not_by_averages,
+            streams,
+            numbered,
+            by_number,
+        };
         Walk { now, task: Task::Note(notes), headers, node: 0, port: 0, ends: NO_ENDS, part: "", refusal: None }
     }
 
@@ -180,18 +205,11 @@ impl Walk {
         Walk { now, task, headers, node: 0, port: 0, ends: NO_ENDS, part: "", refusal: None }
     }
 
-    /// A walk that moves a state ahead though it has not recurred, at the time `now`: see [`Steady`].
-    pub fn shift(now: Time, headers: Arc<[HeaderWalk]>, amounts: Arc<Amounts>) -> Walk {
-        Walk {
-            now,
-            task: Task::Shift { amounts, count: 0, count_of: 0 },
-            headers,
-            node: 0,
-            port: 0,
-            ends: NO_ENDS,
-            part: "",
-            refusal: None,
-        }
+    /// A walk that moves a state ahead though it has not recurred, at the time `now`: see [`Steady`] and
+    /// [`Amounts::of_rounds`]. Flows get these `names`; those that have none keep theirs.
+    pub fn shift(now: Time, headers: Arc<[HeaderWalk]>, amounts: Arc<Amounts>, names: Arc<Renamed>) -> Walk {
+        let task = Task::Shift { amounts, names, count: 0, count_of: 0, tally: 0 };
+        Walk { now, task, headers, node: 0, port: 0, ends: NO_ENDS, part: "", refusal: None }
     }
 
     /// How many values of links and nodes have been noted: it does not depend on how the network is divided among
@@ -233,7 +251,8 @@ impl Walk {
     pub fn part(&mut self, name: &'static str, node: u32) {
         (self.part, self.node, self.port) = (name, node, 0);
         if let Task::Note(notes) = &mut self.task {
-            notes.parts.push((name, node, notes.same.len(), notes.moving.len()));
+            let (same, moving, counts) = (notes.same.len(), notes.moving.len(), notes.counts.len());
+            notes.parts.push(Begins { part: name, node, same, moving, counts });
         }
     }
 
@@ -383,7 +402,7 @@ impl Walk {
     pub fn flow(&mut self, flow: &mut FlowId) {
         let mut number = u64::from(flow.0);
         self.moving(Kind::Flow, &mut number);
-        if let Task::Ahead { names, .. } = &self.task
+        if let Task::Ahead { names, .. } | Task::Shift { names, .. } = &self.task
             && let Some(name) = names.get(flow)
         {
             *flow = *name;
@@ -567,14 +586,20 @@ impl Walk {
                 *counter += by;
                 by
             }
-            Task::Shift { .. } => 0,
+            Task::Shift { amounts, tally, .. } => {
+                *tally += 1;
+                let by = amounts.tallies.get(*tally - 1).copied().unwrap_or(0);
+                *counter += by;
+                by
+            }
         }
     }
 
-    /// The state may be moved ahead where it recurs, but not by averages.
-    pub fn exact_only(&mut self, why: &'static str) {
+    /// Positions of flows can't be moved by averages. The state may still be moved ahead where it recurs, or where
+    /// rounds are alike.
+    pub fn not_by_averages(&mut self, why: &'static str) {
         if let Task::Note(notes) = &mut self.task {
-            notes.exact_only = Some(why);
+            notes.not_by_averages = Some(why);
         }
     }
 
@@ -668,38 +693,39 @@ pub fn walk_words(packet: &mut Packet, walk: &mut Walk) {
 }
 
 impl Notes {
-    /// Why the state must not be moved ahead by averages, if somebody has said so.
-    pub fn exact_only(&self) -> Option<&'static str> {
-        self.exact_only
+    /// Why positions of flows can't be moved by averages, if somebody has said so.
+    pub fn not_by_averages(&self) -> Option<&'static str> {
+        self.not_by_averages
     }
 
     /// How many values of links and nodes there are.
-    fn of_network(&self) -> usize {
-        let ends = self.parts.iter().skip(1).map(|part| part.2 + part.3).chain([self.same.len() + self.moving.len()]);
-        let parts = self.parts.iter().zip(ends).filter(|(part, _)| matches!(part.0, "link" | "switch" | "host"));
-        parts.map(|(&(_, _, same, moving), end)| end - same - moving).sum()
+    pub fn of_network(&self) -> usize {
+        let ends = self.parts.iter().skip(1).map(|next| next.same + next.moving);
+        let ends = ends.chain([self.same.len() + self.moving.len()]);
+        let parts = self.parts.iter().zip(ends).filter(|(of, _)| matches!(of.part, "link" | "switch" | "host"));
+        parts.map(|(of, end)| end - of.same - of.moving).sum()
     }
 
     /// The part of the state to which a place among the values that must be the same belongs, or among those that
     /// move.
     fn differs(&self, same: Option<usize>, moving: Option<usize>, what: &'static str) -> Differs {
-        let begun = |&&(_, _, first_same, first_moving): &&(_, _, usize, usize)| match (same, moving) {
-            (Some(at), _) => first_same <= at,
-            (None, Some(at)) => first_moving <= at,
+        let begun = |of: &&Begins| match (same, moving) {
+            (Some(at), _) => of.same <= at,
+            (None, Some(at)) => of.moving <= at,
             (None, None) => true,
         };
-        let (part, node, ..) = self.parts.iter().take_while(begun).last().copied().unwrap_or(("nothing", 0, 0, 0));
+        let (part, node) = self.parts.iter().take_while(begun).last().map_or(("nothing", 0), |of| (of.part, of.node));
         Differs { part, node, what, drawn: false }
     }
 
     /// The values of a part that must be the same.
     fn same_of(&self, part: usize) -> Range<usize> {
-        self.parts[part].2..self.parts.get(part + 1).map_or(self.same.len(), |next| next.2)
+        self.parts[part].same..self.parts.get(part + 1).map_or(self.same.len(), |next| next.same)
     }
 
     /// The values of a part that move.
     fn moving_of(&self, part: usize) -> Range<usize> {
-        self.parts[part].3..self.parts.get(part + 1).map_or(self.moving.len(), |next| next.3)
+        self.parts[part].moving..self.parts.get(part + 1).map_or(self.moving.len(), |next| next.moving)
     }
 }
 

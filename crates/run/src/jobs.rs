@@ -7,7 +7,7 @@ use std::sync::Arc;
 use job::{Message, MessageId, Progress, Rank};
 use node::Walk;
 use rustc_hash::FxHashMap;
-use units::{FlowId, HostId, Time};
+use units::{Duration, FlowId, HostId, Time};
 use workload::PlacedJob;
 
 use crate::FlowTable;
@@ -112,6 +112,16 @@ pub enum Told {
     Left(FlowId),
     /// A rank started a flow.
     Starts(FlowId),
+}
+
+impl Told {
+    /// The flow that it is about.
+    pub fn flow(self) -> Option<FlowId> {
+        match self {
+            Told::Woken => None,
+            Told::Delivered(flow) | Told::Completed(flow) | Told::Left(flow) | Told::Starts(flow) => Some(flow),
+        }
+    }
 }
 
 #[derive(Clone)]
@@ -255,7 +265,7 @@ impl HostJobs {
     }
 
     /// Which flows are leaving, by connection, and how many of their bytes have not left.
-    fn all_leaving(&self) -> Vec<(FlowId, u64)> {
+    pub fn all_leaving(&self) -> Vec<(FlowId, u64)> {
         #[expect(clippy::disallowed_methods, reason = "they are put in order")]
         let mut leaving: Vec<_> = self.leaving.iter().map(|(&flow, &left)| (flow, left)).collect();
         leaving.sort_unstable_by_key(|&(flow, _)| {
@@ -292,6 +302,16 @@ impl HostJobs {
             *left = bytes - gone;
         }
         self.leaving = leaving.into_iter().collect();
+    }
+
+    /// The computations that have ended here since then: when, and for how long each took. Job by job, the last one
+    /// first.
+    pub fn computed_since(&self, since: Time) -> impl Iterator<Item = (Time, Duration)> {
+        let computed = self.parts.iter().flat_map(move |part| {
+            let back = part.progress.computed_back();
+            back.take_while(move |done| done.end >= since)
+        });
+        computed.map(|done| (done.end, done.end - done.begin))
     }
 
     /// What was noted of computations and of messages within the host, with the job's number.

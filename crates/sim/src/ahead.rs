@@ -10,7 +10,8 @@
 //! In approximate mode the state is observed from time to time. If its flows are steady though it has not recurred, it
 //! is moved ahead by what they do on average ([`History`]), from sample to sample, until a flow nears its end.
 //!
-//! Where messages of a job follow each other, the state recurs under other names of flows: see [`turnover`].
+//! Where messages of a job follow each other, the state recurs under other names of flows: see [`turnover`]. If it never
+//! does, approximate mode repeats rounds that are alike: see [`rounds`].
 //!
 //! In exact mode, islands of the network that share no flow ([`driver::Islands`]) are skipped apart: each looks for its
 //! own period, and has its own time ([`island`]). While the engine comes to the time up to which an island was moved
@@ -21,9 +22,11 @@
 //! Listening gets longer while it finds nothing, and begins anew when a flow starts or ends. What it may cost is
 //! limited ([`budget`]), so that traffic that never repeats costs little more than in an ordinary run.
 
+mod again;
 mod budget;
 mod island;
 mod period;
+mod rounds;
 mod turnover;
 
 use std::cell::RefCell;
@@ -86,7 +89,7 @@ struct Run<'a, P: Probe, W: FnMut(Time, u64) -> bool> {
     budget: Budget,
     /// Whether something did not say how its state moves.
     refused: bool,
-    alike: Arc<turnover::Alike<'a>>,
+    alike: Arc<again::Alike<'a>>,
     skipped: Skipped,
 }
 
@@ -124,7 +127,7 @@ pub(crate) fn run<P: Probe>(
         waits: Vec::new(),
         budget: Budget::default(),
         refused: false,
-        alike: Arc::new(turnover::Alike::new(plan)),
+        alike: Arc::new(again::Alike::new(plan)),
         skipped: Skipped::default(),
     });
     let mut islands = islands;

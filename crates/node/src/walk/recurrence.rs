@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use units::{Duration, FlowId, Stream, Time};
 
-use super::{Kind, Notes};
+use super::{Begins, Kind, Notes};
 
 /// By how much each value moves in a period.
 #[derive(Debug)]
@@ -118,13 +118,12 @@ pub(super) fn rank(part: &str) -> usize {
 /// The first thing of a single part that is not what it was.
 fn first_difference(before: &Notes, after: &Notes) -> Option<Differs> {
     let mut order: Vec<usize> = (0..after.parts.len()).collect();
-    order.sort_by_key(|&at| (rank(after.parts[at].0), after.parts[at].1));
-    let alike = before.parts.iter().map(|part| (part.0, part.1)).eq(after.parts.iter().map(|part| (part.0, part.1)));
-    if !alike || before.streams.len() != after.streams.len() {
+    order.sort_by_key(|&at| (rank(after.parts[at].part), after.parts[at].node));
+    if !before.has_parts_of(after) || before.streams.len() != after.streams.len() {
         return None;
     }
     let differs = |at: usize, what, drawn| {
-        let (part, node, ..) = after.parts[at];
+        let Begins { part, node, .. } = after.parts[at];
         Differs { part, node, what, drawn }
     };
     // By part with a stream that was drawn from: what was decided, if that has a name.
@@ -155,7 +154,7 @@ fn first_difference(before: &Notes, after: &Notes) -> Option<Differs> {
 }
 
 /// By how much counters have moved that may be new.
-fn tallies(before: &Notes, after: &Notes) -> Vec<u64> {
+pub(super) fn tallies(before: &Notes, after: &Notes) -> Vec<u64> {
     let known: BTreeMap<_, _> = before.tallies.iter().copied().collect();
     after.tallies.iter().map(|(name, count)| count - known.get(name).copied().unwrap_or(0)).collect()
 }
@@ -163,7 +162,7 @@ fn tallies(before: &Notes, after: &Notes) -> Vec<u64> {
 /// How often random streams were drawn from, if nothing depended on what came out.
 fn draws(before: &Notes, after: &Notes) -> Result<Vec<u64>, Differs> {
     let draws = |((_, one), (part, other)): (&(usize, Stream), &(usize, Stream))| {
-        let (part, node, ..) = after.parts.get(*part).copied().unwrap_or(("nothing", 0, 0, 0));
+        let (part, node) = after.parts.get(*part).map_or(("nothing", 0), |of| (of.part, of.node));
         other.idle_draws_since(one).ok_or(Differs { part, node, what: "a random stream", drawn: false })
     };
     if before.streams.len() != after.streams.len() {

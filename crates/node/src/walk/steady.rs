@@ -72,6 +72,7 @@ pub struct Amounts {
     pub(super) turns: BTreeMap<(u32, &'static str), u64>,
     pub(super) counts: Vec<u64>,
     pub(super) counts_of: Vec<u64>,
+    pub(super) tallies: Vec<u64>,
 }
 
 /// Why flows are not steady.
@@ -250,6 +251,7 @@ impl Steady {
             turns: self.turns.iter().map(|(&of, &by)| (of, more(by, TURNS))).collect(),
             counts: self.counts.iter().map(|&by| more(by, 1)).collect(),
             counts_of: self.counts_of.iter().map(|&by| more(by, 1)).collect(),
+            tallies: Vec::new(),
         })
     }
 }

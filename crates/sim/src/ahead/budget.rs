@@ -6,6 +6,8 @@
 const HOP: u64 = 100;
 /// What it costs more to log a packet-hop, and to look for a period in the log.
 const LOGGED_HOP: u64 = 25;
+/// What it costs to look at something that has happened to a message or a rank.
+const EVENT: u64 = 30;
 /// A share of the cost of the whole run that looking may take: one part in so many.
 const SHARE: u64 = 33;
 /// Looking may take a share of what was saved, too: one part in so many.
@@ -23,6 +25,11 @@ impl Budget {
     /// The state was noted: so many values.
     pub fn noted(&mut self, values: u64) {
         self.spent += values;
+    }
+
+    /// So many events were looked at that have happened to messages and ranks.
+    pub fn looked_at(&mut self, events: usize) {
+        self.spent += events as u64 * EVENT;
     }
 
     /// So many packet-hops were logged.

@@ -16,7 +16,7 @@ use scenario::FastForward;
 use units::{Duration, HostId, Stream, Time};
 
 use super::period::{Period, by_node, period_of_all};
-use super::{Run, turnover};
+use super::{Run, rounds, turnover};
 use crate::part::Part;
 
 /// The first span of listening is the time that so many full packets take on a host's link.
@@ -50,6 +50,8 @@ pub(super) struct Island<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> {
     history: History,
     /// How many flows its busiest host must have started before somebody looks for a period in that.
     pub starts_wanted: usize,
+    /// How much its busiest host must have recorded of flows before somebody looks for rounds that are alike.
+    pub rounds_wanted: usize,
 }
 
 /// How long to listen.
@@ -72,8 +74,9 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
         let packet = plan.sites[0].nic_rate.transmit(u64::from(plan.sites[0].mtu_bytes));
         let (first, most) = (packet * FIRST_PACKETS, packet * MOST_PACKETS);
         let listening = Listening { first, most, span: first, vain: 0, told: 0 };
-        let (history, starts_wanted) = (History::default(), turnover::FIRST_STARTS);
-        Island { run, plan, place, parts, now, listening, history, starts_wanted }
+        let history = History::default();
+        let (starts_wanted, rounds_wanted) = (turnover::FIRST_STARTS, rounds::FIRST_RECORDS);
+        Island { run, plan, place, parts, now, listening, history, starts_wanted, rounds_wanted }
     }
 
     /// Looks for something to skip for as long as the run lasts.
@@ -108,6 +111,9 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
     /// Looks for something to skip, and skips it.
     async fn look(&mut self) {
         self.skip_turnovers().await;
+        if !self.is_exact() {
+            self.skip_rounds().await;
+        }
         let recurs = match self.listen(self.listening.span).await {
             None => false,
             Some(mut period) => {
@@ -286,11 +292,13 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
     /// nears its end. Returns whether the next observation should take longer.
     fn skip_steady(&mut self, span: Duration) -> bool {
         let Some(notes) = self.note() else { return true };
-        if let Some(why) = notes.exact_only() {
+        if let Some(why) = notes.not_by_averages() {
             self.because(why);
             return true;
         }
         let longer = self.history.add(&notes);
+        // It finds each position of each flow, which costs as much again.
+        self.run.borrow_mut().budget.noted(notes.of_network() as u64);
         let mut steady = match self.history.steady() {
             Ok(steady) => steady,
             Err(Unsteady::Slow) => {
@@ -318,7 +326,7 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
             let sample = self.own()[0].0.next_sample_at();
             let time = end.min(sample).since(self.now);
             if time > Duration::ZERO {
-                self.shift(&steady.next(time), time);
+                self.shift(&steady.next(time), Arc::default(), time);
             }
             if self.now == sample && self.now < end {
                 self.own_mut().iter_mut().for_each(|part| part.0.sample(sample));
@@ -328,9 +336,9 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
         longer
     }
 
-    /// Moves the whole network ahead by so much time.
-    fn shift(&mut self, amounts: &Arc<Amounts>, time: Duration) {
-        let mut walk = Walk::shift(self.now, self.run.borrow().headers.clone(), amounts.clone());
+    /// Moves the whole network ahead by so much time, under other names of flows.
+    pub fn shift(&mut self, amounts: &Arc<Amounts>, names: Arc<Renamed>, time: Duration) {
+        let mut walk = Walk::shift(self.now, self.run.borrow().headers.clone(), amounts.clone(), names);
         self.own_mut().iter_mut().for_each(|part| part.0.walk(&mut walk));
         walk.finish().expect("the same walk was possible just before");
         self.history.moved(amounts);
@@ -380,7 +388,7 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
     }
 
     /// The packet-hops of its nodes.
-    fn own_hops(&self) -> u64 {
+    pub fn own_hops(&self) -> u64 {
         self.own().iter().map(|part| part.0.packet_hops).sum()
     }
 

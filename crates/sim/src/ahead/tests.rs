@@ -69,11 +69,11 @@ fn arrivals_after(plan: &Plan, moved: bool) -> Option<Vec<(u64, u32)>> {
         let mut walk = node::Walk::note(bounds.pause, headers.clone());
         parts[0].0.walk(&mut walk);
         let notes = walk.finish().ok()??;
-        notes.exact_only().is_none().then(|| history.add(&notes))?;
+        notes.not_by_averages().is_none().then(|| history.add(&notes))?;
     }
     let amounts = |time| history.steady().ok().map(|mut steady| steady.next(time));
     let time = units::Duration::from_us(if moved { 5_001 } else { 0 });
-    let mut walk = node::Walk::shift(bounds.pause, headers, amounts(time)?);
+    let mut walk = node::Walk::shift(bounds.pause, headers, amounts(time)?, Arc::default());
     parts[0].0.walk(&mut walk);
     walk.finish().expect("it was possible to note it");
     let now = bounds.pause + time;

@@ -134,7 +134,7 @@ fn a_ring_over_dctcp_is_skipped() {
 }
 
 /// What a run that is moved ahead by average rates says, and what the whole run says.
-fn estimate(toml: &str) -> [RunResult; 2] {
+pub(super) fn estimate(toml: &str) -> [RunResult; 2] {
     let ahead = |threads: usize| run_on(threads, &format!("fast_forward = \"approximate\"\n{toml}"));
     let (one, two) = (ahead(1), ahead(2));
     assert_eq!((&one.info.digest, &one.info.skipped), (&two.info.digest, &two.info.skipped));

@@ -51,6 +51,7 @@ mod recovery;
 mod reference;
 mod resubmit;
 mod roce;
+mod rounds;
 mod samples;
 mod spraying;
 mod states;
@@ -140,7 +141,13 @@ fn check(result: &RunResult) {
         // In a grid, the ways around a failure may be wider together than the shortest ones were; R2C2 takes others by
         // itself.
         let detours = ["[[failure]]", "\"vlb\"", "\"wlb\""].iter().any(|cause| result.scenario_toml.contains(cause));
-        assert!(detours || *slowdown >= 1.0, "flow {flow} has slowdown {slowdown}\n{}", result.scenario_toml);
+        // Where rounds that are only alike meet, a message may end a little early.
+        let estimated = result.info.digest.starts_with('~');
+        assert!(
+            detours || estimated || *slowdown >= 1.0,
+            "flow {flow} has slowdown {slowdown}\n{}",
+            result.scenario_toml
+        );
     }
 }
 

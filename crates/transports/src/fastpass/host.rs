@@ -131,7 +131,7 @@ impl Endpoint for Fastpass {
 
     fn walk(&mut self, walk: &mut Walk) {
         walk.refuse_if(self.params.has_own_clocks(), "hosts of Fastpass go by clocks of their own");
-        walk.exact_only("Fastpass has a schedule of exact times, which averages do not keep");
+        walk.not_by_averages("Fastpass has a schedule of exact times, which averages do not keep");
         let payload_bytes = u64::from(self.params.site.payload_max());
         self.sender.walk(walk, payload_bytes);
         self.receiver.walk(walk, payload_bytes);

@@ -1,0 +1,312 @@
+//! What happened to flows and ranks in a period, once more: ranks are told it again, of the flows that stand in the
+//! places of those. See [`turnover`](super::turnover) and [`rounds`](super::rounds).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use driver::{Log, Names, Probe};
+use node::Packet;
+use node::onward_path::Downstream;
+use node::walk::Renamed;
+use run::{FlowEvent, FlowInfo, FlowRecord, Host, HostJobs, Measured, Plan, Told};
+use rustc_hash::FxHashMap;
+use units::{Duration, FlowId, HostId, NodeId, PortId, Time};
+
+use crate::part::Part;
+
+/// The ranks at each host of a part that has some.
+pub(super) fn ranks<P: Probe>(part: &Part<P>) -> impl Iterator<Item = &HostJobs> {
+    part.0.hosts.iter().filter_map(|slot| slot.host.jobs())
+}
+
+/// Puts the ranks into the state that they have after the periods that were told again.
+pub(super) fn settle<P: Probe>(parts: &mut [Part<P>], hosts: Vec<HostJobs>) {
+    let slots = parts.iter_mut().flat_map(|part| &mut part.0.hosts);
+    for (jobs, mut told) in slots.filter_map(|slot| slot.host.jobs_mut()).zip(hosts) {
+        told.leave_as(jobs);
+        *jobs = told;
+    }
+    parts.iter_mut().for_each(|part| part.0.ranks_settled());
+}
+
+/// Which flows the network treats alike.
+pub(super) struct Alike<'a> {
+    plan: &'a Plan,
+    /// The paths, where a hash chooses them.
+    paths: Option<Downstream>,
+}
+
+impl<'a> Alike<'a> {
+    pub fn new(plan: &'a Plan) -> Alike<'a> {
+        let hashed = !plan.jobs.is_empty() && plan.balancing.iter().any(|balancing| balancing.by_hash());
+        let of = || Downstream::new(&plan.fabric, plan.routes.clone(), plan.balancing.clone(), plan.scenario.seed);
+        Alike { plan, paths: hashed.then(of) }
+    }
+
+    /// Whether the network treats two flows alike.
+    pub fn are(&self, one: FlowId, other: FlowId) -> bool {
+        self.are_in_kind(one, other) && self.take_one_path(self.plan.flows.get(one), one, other)
+    }
+
+    /// The same, but their paths may differ.
+    pub fn are_in_kind(&self, one: FlowId, other: FlowId) -> bool {
+        let what = |of: &FlowInfo| (of.src, of.dst, of.bytes, of.class, of.transport);
+        what(self.plan.flows.get(one)) == what(self.plan.flows.get(other))
+    }
+
+    /// Whether a hash sends the packets of both flows, and the answers to them, over the same paths.
+    fn take_one_path(&self, info: &FlowInfo, one: FlowId, other: FlowId) -> bool {
+        let Some(paths) = self.paths.as_ref().filter(|_| self.plan.balancing[usize::from(info.transport)].by_hash())
+        else {
+            return true;
+        };
+        // Failures change tables and so paths: the flows are then taken to differ.
+        if !self.plan.scenario.failure.is_empty() {
+            return false;
+        }
+        let path = |flow: FlowId, from: HostId, to: HostId| {
+            let mut packet = Packet::bare(flow, from, to);
+            packet.transport = info.transport;
+            paths.onward(NodeId(from.0), PortId(0), &packet).map(|hop| (hop.switch, hop.port)).collect::<Vec<_>>()
+        };
+        [(info.src, info.dst), (info.dst, info.src)]
+            .iter()
+            .all(|&(from, to)| path(one, from, to) == path(other, from, to))
+    }
+}
+
+/// A period that was logged.
+pub(super) struct Logged<'l> {
+    /// By part.
+    pub logs: &'l [Log],
+    pub length: Duration,
+    /// When it ended.
+    pub end: Time,
+    /// By flow that stood somewhere at its beginning: the one that stood there at its end.
+    pub heirs: &'l BTreeMap<FlowId, FlowId>,
+    /// When ranks would next act by themselves, as of its beginning, if the state was the same at its end. `None` if it
+    /// was only like it.
+    pub ranks: Option<&'l [Time]>,
+    /// Which flows must keep their order by number.
+    pub ordered: &'l dyn Fn(FlowId) -> bool,
+    /// Which flows must keep their paths, since links or switches know them.
+    pub routed: &'l dyn Fn(FlowId) -> bool,
+}
+
+/// A logged period whose events are told to the ranks again, under other names of flows.
+pub(super) struct Again<'a> {
+    alike: Arc<Alike<'a>>,
+    /// What ranks were told and did, in order of time: at which host (counted among those with ranks), when and what.
+    told: Vec<(usize, Time, Told)>,
+    /// The flows of the logged period, and the place of each in that list.
+    first: Vec<FlowId>,
+    place: FxHashMap<FlowId, usize>,
+    /// Places in `first`: a flow at the period's beginning, and the flow that stood in its place at the end.
+    heirs: Vec<(usize, usize)>,
+    /// The names of these flows in the last repetition so far, and the number of repetitions.
+    pub called: Vec<FlowId>,
+    pub times: u64,
+    length: Duration,
+    /// When the logged period ended.
+    end: Time,
+    /// By host with ranks: whether the time at which they act next moves with the clock; if not, it stays. `None` if
+    /// the state is only like that a period ago: then ranks act a little earlier or later than they did.
+    moves: Option<Vec<bool>>,
+    /// By part and host: what was recorded in the period.
+    records: Vec<Vec<Recorded>>,
+    /// Places of flows that must keep their order by number, in this order.
+    in_order: Vec<usize>,
+    /// Places of flows that must keep their paths, if those of others may change.
+    routed: Vec<usize>,
+}
+
+impl<'a> Again<'a> {
+    /// # Errors
+    /// Why the period can't be repeated, in words.
+    pub fn new<P: Probe>(alike: Arc<Alike<'a>>, parts: &[Part<P>], logged: &Logged<'_>) -> Result<Again<'a>, String> {
+        let mut told = Vec::new();
+        let mut before = 0;
+        for (part, log) in parts.iter().zip(logged.logs) {
+            let mut place = vec![usize::MAX; part.0.hosts.len()];
+            let with_ranks = (0..).zip(&part.0.hosts).filter(|of: &(usize, _)| of.1.host.jobs().is_some());
+            with_ranks.zip(before..).for_each(|((host, _), at)| place[host] = at);
+            before += ranks(part).count();
+            told.extend(log.told.iter().map(|&(host, at, told)| (place[host as usize], at, told)));
+        }
+        // The log goes host by host. A stable sort keeps together what a host does at one instant.
+        told.sort_by_key(|of| of.1);
+        let begin = told.iter().filter_map(|of| match of.2 {
+            Told::Starts(flow) => Some(flow),
+            _ => None,
+        });
+        let first: Vec<FlowId> = logged.heirs.keys().copied().chain(begin).collect();
+        let place: FxHashMap<FlowId, usize> = first.iter().copied().zip(0..).collect();
+        let mut heirs = Vec::with_capacity(logged.heirs.len());
+        for (flow, heir) in logged.heirs {
+            match place.get(heir) {
+                Some(&heir) => heirs.push((place[flow], heir)),
+                None => return Err("a flow of no job has come".to_owned()),
+            }
+        }
+        let recorded = |(part, log): (&Part<P>, &Log)| {
+            let hosts = part.0.hosts.iter().zip(log.records.iter().zip(&log.measures));
+            hosts.map(|(slot, (&from, &also))| Recorded::since(&slot.host, from, also)).collect()
+        };
+        let records: Vec<Vec<Recorded>> = parts.iter().zip(logged.logs).map(recorded).collect();
+        let told_of = told.iter().filter_map(|of| of.2.flow());
+        if records.iter().flatten().flat_map(Recorded::flows).chain(told_of).any(|flow| !place.contains_key(&flow)) {
+            return Err("something happened to a flow of no job".to_owned());
+        }
+        let moves = logged.ranks.map(|before| {
+            (parts.iter().flat_map(ranks).zip(before)).map(|(jobs, &was)| jobs.next_at() != was).collect()
+        });
+        let mut in_order: Vec<usize> = (0..first.len()).filter(|&place| (logged.ordered)(first[place])).collect();
+        in_order.sort_unstable_by_key(|&place| first[place]);
+        let routed = (0..first.len()).filter(|&place| (logged.routed)(first[place])).collect();
+        let called = first.clone();
+        let Logged { length, end, .. } = *logged;
+        Ok(Again { alike, told, first, place, heirs, called, times: 0, length, end, moves, records, in_order, routed })
+    }
+
+    /// The flows of the period, and what each is called now.
+    pub fn renamed(&self, now: &[FlowId]) -> Renamed {
+        self.called.iter().copied().zip(now.iter().copied()).collect()
+    }
+
+    /// Repeats up to `most` periods on a copy of the ranks, as long as they do what they did in the first. Returns the
+    /// names of flows in each period, and the ranks after the last.
+    pub fn repeat<P: Probe>(&self, parts: &[Part<P>], most: u64) -> (Names, Vec<HostJobs>) {
+        let begin = || parts.iter().flat_map(ranks).cloned().collect::<Vec<_>>();
+        let mut hosts = begin();
+        let mut names = Names { first: self.first.clone(), later: Vec::new() };
+        for time in 0..most {
+            let called = names.later.last().unwrap_or(&self.called);
+            let Some(called) = self.repeat_once(&mut hosts, called, self.times + time + 1) else { break };
+            names.later.push(called);
+        }
+        let kept = names.later.iter().rposition(|called| self.keep_paths(called)).map_or(0, |last| last + 1);
+        if kept < most as usize {
+            // The failed attempt, or one too many, has changed the ranks: begin anew.
+            names.later.truncate(kept);
+            hosts = begin();
+            for (time, called) in (0..).zip(std::iter::once(&self.called).chain(&names.later)).take(kept) {
+                self.repeat_once(&mut hosts, called, self.times + time + 1).expect("it was possible before");
+            }
+        }
+        (names, hosts)
+    }
+
+    /// Whether flows that must keep their paths do, if they are called so.
+    fn keep_paths(&self, called: &[FlowId]) -> bool {
+        self.routed.iter().all(|&place| self.alike.are(self.called[place], called[place]))
+    }
+
+    /// Repeats one more period on these ranks. Returns the names of its flows, or `None` if the ranks do something
+    /// else.
+    fn repeat_once(&self, hosts: &mut [HostJobs], called: &[FlowId], time: u64) -> Option<Vec<FlowId>> {
+        let shift = self.length * time;
+        let acted: Vec<Time> = hosts.iter().map(HostJobs::next_at).collect();
+        let mut names: Vec<Option<FlowId>> = vec![None; self.first.len()];
+        for &(flow, heir) in &self.heirs {
+            names[flow] = Some(called[heir]);
+        }
+        let (mut started, mut taken) = (Vec::new(), 0);
+        for &(host, at, told) in &self.told {
+            let mut now = at + shift;
+            let name = |flow| names[self.place[&flow]];
+            let told = match told {
+                Told::Starts(flow) => {
+                    let heir = *started.get(taken)?;
+                    taken += 1;
+                    self.are_alike(flow, heir).then(|| names[self.place[&flow]] = Some(heir))?;
+                    continue;
+                }
+                Told::Woken => {
+                    let acts_at = hosts[host].next_at();
+                    if acts_at == Time::MAX || self.moves.is_some() && acts_at != now {
+                        return None;
+                    }
+                    now = acts_at;
+                    Told::Woken
+                }
+                Told::Delivered(flow) => Told::Delivered(name(flow)?),
+                Told::Completed(flow) => Told::Completed(name(flow)?),
+                Told::Left(flow) => Told::Left(name(flow)?),
+            };
+            if taken < started.len() {
+                return None;
+            }
+            started.clear();
+            taken = 0;
+            // When a rank ends, the run may end, and its end must be simulated.
+            if hosts[host].tell_again(now, told, |flow| started.push(flow)) > 0 {
+                return None;
+            }
+        }
+        let mut acts = (0..).zip(hosts.iter().zip(acted));
+        let as_before = acts.all(|(host, (jobs, was))| {
+            let acts_at = jobs.next_at();
+            let as_before = match &self.moves {
+                Some(moves) => acts_at == if moves[host] { was + self.length } else { was },
+                None => (acts_at == Time::MAX) == (was == Time::MAX),
+            };
+            as_before && acts_at >= self.end + shift
+        });
+        if taken < started.len() || !as_before {
+            return None;
+        }
+        let names = names.into_iter().collect::<Option<Vec<_>>>()?;
+        self.in_order.iter().map(|&place| names[place]).is_sorted().then_some(names)
+    }
+
+    fn are_alike(&self, one: FlowId, other: FlowId) -> bool {
+        if self.moves.is_some() { self.alike.are(one, other) } else { self.alike.are_in_kind(one, other) }
+    }
+
+    /// Notes what happened to flows, and what was measured of them, in the periods that were repeated.
+    pub fn record<P: Probe>(&self, parts: &mut [Part<P>], names: &Names) {
+        for (part, records) in parts.iter_mut().zip(&self.records) {
+            for (slot, recorded) in part.0.hosts.iter_mut().zip(records) {
+                for (time, called) in (self.times + 1..).zip(&names.later) {
+                    let name = |flow: FlowId| called[self.place[&flow]];
+                    recorded.repeat(&mut slot.host, self.length * time, name);
+                }
+            }
+        }
+    }
+}
+
+/// What a host has recorded of flows in the logged period, and what its transports have measured of them.
+struct Recorded {
+    records: Vec<FlowRecord>,
+    measures: Vec<Measured>,
+}
+
+impl Recorded {
+    /// Since the host had so many records and so many measurements.
+    fn since(host: &Host, records: usize, measures: usize) -> Recorded {
+        Recorded { records: host.records[records..].to_vec(), measures: host.measures[measures..].to_vec() }
+    }
+
+    fn flows(&self) -> impl Iterator<Item = FlowId> {
+        let measured = self.measures.iter().map(|measured| measured.flow);
+        self.records.iter().map(|record| record.flow).chain(measured)
+    }
+    /// Notes the same so much later, under the names that flows have then.
+    fn repeat(&self, host: &mut Host, shift: Duration, name: impl Fn(FlowId) -> FlowId) {
+        for measured in &self.measures {
+            host.measure_again(Measured { flow: name(measured.flow), ..*measured });
+        }
+        for record in &self.records {
+            let fate = match record.fate {
+                FlowEvent::Delivered { mut journey, transport } => {
+                    journey.sent += shift;
+                    FlowEvent::Delivered { journey, transport }
+                }
+                other => other,
+            };
+            let (at, due) = (record.at + shift, record.due + shift);
+            host.record_again(FlowRecord { flow: name(record.flow), at, due, fate });
+        }
+    }
+}
