@@ -52,6 +52,8 @@ pub struct Progress {
     own: Vec<Own>,
     /// By step of these ranks: how many steps it still waits for; for a receive, its message counts as one more.
     missing: Vec<u32>,
+    /// The sum of these.
+    all_missing: u64,
     /// Computations, delays and messages within a host, by their ends.
     timers: BinaryHeap<Reverse<(Time, StepId)>>,
     /// Steps that have just ended.
@@ -89,8 +91,9 @@ impl Progress {
             }));
         }
         let left = missing.len() as u64;
+        let all_missing = missing.iter().map(|&missing| u64::from(missing)).sum();
         let (timers, ended, done) = (BinaryHeap::new(), VecDeque::new(), Vec::new());
-        Progress { graph, placement, own, missing, timers, ended, left, done, leaving: HashMap::new() }
+        Progress { graph, placement, own, missing, all_missing, timers, ended, left, done, leaving: HashMap::new() }
     }
 
     /// How many steps of these ranks have not ended.
@@ -109,7 +112,7 @@ impl Progress {
     pub fn waiting(&self) -> (u64, usize) {
         #[expect(clippy::disallowed_methods, reason = "a sum has no order")]
         let behind = self.leaving.values().map(|waiting| 1 + waiting.len()).sum();
-        (self.missing.iter().map(|&missing| u64::from(missing)).sum(), behind)
+        (self.all_missing, behind)
     }
 
     /// What has ended of computations and of messages within a host. Messages are here before they have arrived.
@@ -188,7 +191,8 @@ impl Progress {
         let place = own.place + step.0 - own.first;
         let missing = &mut self.missing[place as usize];
         *missing -= 1;
-        if *missing == 0 {
+        self.all_missing -= 1;
+        if self.missing[place as usize] == 0 {
             self.start(step, now, out);
         }
     }

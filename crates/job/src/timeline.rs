@@ -1,6 +1,6 @@
 //! When each step of a job began and ended, and which steps made the job as long as it was.
 
-use units::{Duration, Time};
+use units::Time;
 
 use crate::{Done, Graph, MessageId, StepId, Work};
 
@@ -208,15 +208,11 @@ impl<'a> Timeline<'a> {
         }
     }
 
-    /// How long a rank computed between two times.
-    pub fn computing(&self, rank: crate::Rank, from: Time, until: Time) -> Duration {
-        let steps = self.graph.of(rank).map(StepId);
+    /// When computations began and ended, those that did.
+    pub fn computations(&self) -> impl Iterator<Item = (Time, Time)> {
+        let steps = (0..self.end.len() as u32).map(StepId);
         let computing = steps.filter(|step| matches!(self.graph.step(*step).work, Work::Compute(_)));
-        let within = computing.filter_map(|step| {
-            let (begin, end) = (self.begin(step)?.max(from), self.end(step)?.min(until));
-            (end > begin).then(|| end - begin)
-        });
-        within.fold(Duration::ZERO, |sum, of| sum + of)
+        computing.filter_map(|step| self.begin(step).zip(self.end(step)))
     }
 }
 

@@ -141,9 +141,9 @@ pub enum FastForward {
     /// All results are those of the whole run. It needs a transport that says how its state moves, and pays where
     /// traffic is steady, as in training jobs.
     Exact,
-    /// Besides, flows that are steady are moved ahead by what they do on average, though the state has not recurred, and
-    /// iterations of a job that are alike are repeated.
-    /// Results are then estimates, and the digest begins with "~": it tells two estimates apart and is no whole run's.
+    /// Besides, flows that are steady are moved ahead by what they do on average, though the state has not recurred,
+    /// and iterations of a job that are alike are repeated. Results are then estimates, and the digest begins with "~":
+    /// it tells two estimates apart and is no whole run's.
     Approximate,
 }
 

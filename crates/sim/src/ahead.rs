@@ -10,8 +10,8 @@
 //! In approximate mode the state is observed from time to time. If its flows are steady though it has not recurred, it
 //! is moved ahead by what they do on average ([`History`]), from sample to sample, until a flow nears its end.
 //!
-//! Where messages of a job follow each other, the state recurs under other names of flows: see [`turnover`]. If it never
-//! does, approximate mode repeats rounds that are alike: see [`rounds`].
+//! Where messages of a job follow each other, the state recurs under other names of flows: see [`turnover`]. If it
+//! never does, approximate mode repeats rounds that are alike: see [`rounds`].
 //!
 //! In exact mode, islands of the network that share no flow ([`driver::Islands`]) are skipped apart: each looks for its
 //! own period, and has its own time ([`island`]). While the engine comes to the time up to which an island was moved

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use units::{HostId, Rate};
+use units::{Duration, HostId, Rate};
 
 use super::*;
 use crate::collective::{Terms, all_reduce, all_to_all};
@@ -36,7 +36,8 @@ fn the_critical_path_goes_through_what_was_waited_for() {
     assert_eq!(end, Time::ZERO + us(16));
     let path: Vec<_> = line.critical_path(last).iter().map(|of| (of.part, (of.end - of.begin).us_f64())).collect();
     assert_eq!(path, [(Part::Compute, 9.0), (Part::Message, 4.0), (Part::Compute, 3.0)]);
-    assert_eq!(line.computing(Rank(1), Time::ZERO + us(1), end), us(4), "of 2 and 3 us, all but the first");
+    let computations: Vec<_> = line.computations().map(|(begin, end)| (begin.us_f64(), end.us_f64())).collect();
+    assert_eq!(computations, [(0.0, 9.0), (0.0, 2.0), (13.0, 16.0)]);
 }
 
 #[test]

@@ -101,14 +101,45 @@ impl One<'_> {
         }
         let path = self.line.last(all()).map_or(Vec::new(), |last| self.line.critical_path(last.0));
         let mut begin = Some(self.placed.start);
-        for (iteration, end) in (0..).zip(&last) {
-            let end = end.map(|end| end.1);
-            rows.jobs.push(self, iteration, begin, end, &path);
-            begin = begin.max(end).filter(|_| end.is_some());
+        let spans: Vec<_> = last
+            .iter()
+            .map(|end| {
+                let end = end.map(|end| end.1);
+                let span = (begin, end);
+                begin = begin.max(end).filter(|_| end.is_some());
+                span
+            })
+            .collect();
+        for ((iteration, &(begin, end)), took) in (0..).zip(&spans).zip(self.took(&spans, &path)) {
+            rows.jobs.push(self, iteration, begin, end, &took);
         }
         path.iter().for_each(|segment| rows.critical.push(self, segment));
         self.add_collectives(rows);
         self.add_computations(rows);
+    }
+
+    /// What iterations took, which follow each other. A job may have so many that whatever happened is looked at once.
+    fn took(&self, spans: &[(Option<Time>, Option<Time>)], path: &[Segment]) -> Vec<Took> {
+        let mut took: Vec<Took> = spans.iter().map(|_| Took::default()).collect();
+        let known = |(iteration, &(begin, end)): (usize, &(Option<Time>, Option<Time>))| {
+            let (from, until) = begin.zip(end)?;
+            Some((iteration, from, until.max(from)))
+        };
+        let known: Vec<_> = (0..).zip(spans).filter_map(known).collect();
+        let each = |begin: Time, end: Time, add: &mut dyn FnMut(usize, u64)| {
+            let first = known.partition_point(|of| of.2 <= begin);
+            for &(iteration, from, until) in known[first..].iter().take_while(|of| of.1 < end) {
+                add(iteration, end.min(until).since(begin.max(from)).ps());
+            }
+        };
+        for (begin, end) in self.line.computations() {
+            each(begin, end, &mut |iteration, ps| took[iteration].computing += u128::from(ps));
+        }
+        for segment in path {
+            let part = PARTS.iter().position(|part| *part == segment.part).expect("all parts are there");
+            each(segment.begin, segment.end, &mut |iteration, ps| took[iteration].critical[part] += ps);
+        }
+        took
     }
 
     /// Collectives as wholes, and by rank.
@@ -144,6 +175,15 @@ impl One<'_> {
             }
         }
     }
+}
+
+/// What an iteration took, in picoseconds.
+#[derive(Default)]
+struct Took {
+    /// All ranks together.
+    computing: u128,
+    /// By [`Part`], how much of the critical path it is.
+    critical: [u64; 5],
 }
 
 /// From when to when.
@@ -210,7 +250,7 @@ fn part_name(part: Part) -> &'static str {
 }
 
 impl JobRows {
-    fn push(&mut self, one: &One<'_>, iteration: u32, begin: Option<Time>, end: Option<Time>, path: &[Segment]) {
+    fn push(&mut self, one: &One<'_>, iteration: u32, begin: Option<Time>, end: Option<Time>, took: &Took) {
         let ranks = one.placed.graph.ranks();
         self.job.push(one.job);
         self.iteration.push(iteration);
@@ -222,20 +262,12 @@ impl JobRows {
             self.critical.iter_mut().for_each(|of| of.push(NONE));
             return;
         };
-        let until = until.max(from);
         let time = until.since(from);
-        let all: u128 = (0..ranks).map(|rank| u128::from(one.line.computing(Rank(rank), from, until).ps())).sum();
-        let computing = (all / u128::from(ranks)) as u64;
+        let computing = (took.computing / u128::from(ranks)) as u64;
         self.time.push(time.ps());
         self.computing.push(computing);
         self.exposed.push(time.ps() - computing);
-        for (part, column) in PARTS.iter().zip(&mut self.critical) {
-            let within = path.iter().filter(|of| of.part == *part).map(|of| {
-                let (begin, end) = (of.begin.max(from), of.end.min(until));
-                if end > begin { end.since(begin) } else { Duration::ZERO }
-            });
-            column.push(within.map(Duration::ps).sum());
-        }
+        self.critical.iter_mut().zip(took.critical).for_each(|(column, ps)| column.push(ps));
     }
 
     fn table(self, names: &[String]) -> Table {

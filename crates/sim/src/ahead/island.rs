@@ -48,9 +48,9 @@ pub(super) struct Island<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> {
     listening: Listening,
     /// In approximate mode: what flows have done since the last of them began or ended.
     history: History,
-    /// How many flows its busiest host must have started before somebody looks for a period in that.
-    pub starts_wanted: usize,
-    /// How much its busiest host must have recorded of flows before somebody looks for rounds that are alike.
+    /// How much its busiest host must have recorded of flows before somebody looks for a period in that.
+    pub turnovers_wanted: usize,
+    /// The same for rounds that are only alike.
     pub rounds_wanted: usize,
 }
 
@@ -75,8 +75,8 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
         let (first, most) = (packet * FIRST_PACKETS, packet * MOST_PACKETS);
         let listening = Listening { first, most, span: first, vain: 0, told: 0 };
         let history = History::default();
-        let (starts_wanted, rounds_wanted) = (turnover::FIRST_STARTS, rounds::FIRST_RECORDS);
-        Island { run, plan, place, parts, now, listening, history, starts_wanted, rounds_wanted }
+        let (turnovers_wanted, rounds_wanted) = (turnover::FIRST_RECORDS, rounds::FIRST_RECORDS);
+        Island { run, plan, place, parts, now, listening, history, turnovers_wanted, rounds_wanted }
     }
 
     /// Looks for something to skip for as long as the run lasts.

@@ -20,15 +20,17 @@ use super::island::Island;
 use super::period::Period;
 use crate::part::Part;
 
-/// The search for a period begins when the busiest host has started so many flows.
-pub(super) const FIRST_STARTS: usize = 6;
-/// The search is repeated once that host has started so many more: one part in so many.
-const MORE_STARTS: usize = 16;
+/// The search for a period begins when the busiest host has recorded so much of flows, such as their starts and ends.
+pub(super) const FIRST_RECORDS: usize = 18;
+/// The search is repeated once that host has recorded so much more: one part in so many.
+const MORE: usize = 16;
 /// The state may recur only after several periods of a host's starts: at most so many are tried.
 const MULTIPLES: u32 = 2;
 /// After so many failures in a row the search ends. A single failure may be due to an appointment that came in between.
 const MISSES: u32 = 2;
-/// Most periods that are repeated at once, since each has its own names of flows.
+/// Most names of flows that are kept at once, since each repetition has its own; but so many periods are repeated at
+/// once, since before and after that ranks are copied.
+const MOST_NAMES: usize = 1 << 22;
 const AT_ONCE: u64 = 64;
 
 impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
@@ -46,7 +48,7 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
         let Some(started) = self.busiest_starts() else { return };
         let period = period_of_starts(&started).filter(|&period| self.starts_alike(period));
         let Some(mut period) = period else {
-            self.want_more_starts(started.len());
+            self.want_more();
             return;
         };
         let mut misses = 0;
@@ -61,13 +63,13 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
                 (misses, multiples) = (0, 1);
             }
         }
-        let started = busiest_host(&self.own()).map_or(0, |host| starts(&host.records).count());
-        self.want_more_starts(started);
+        self.want_more();
     }
 
-    /// The search has failed when the busiest host had started so many flows.
-    fn want_more_starts(&mut self, started: usize) {
-        self.starts_wanted = started + started / MORE_STARTS + 1;
+    /// The search has failed.
+    fn want_more(&mut self) {
+        let recorded = busiest_host(&self.own()).map_or(0, |host| host.records.len());
+        self.turnovers_wanted = recorded + recorded / MORE + 1;
     }
 
     /// Simulates some periods of what a host starts, until the state has recurred. Returns the time after which it has,
@@ -94,13 +96,12 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
     /// class.
     fn busiest_starts(&self) -> Option<Vec<(Time, u64)>> {
         let own = self.own();
-        let records = busiest_host(&own).map(|host| &host.records).filter(|of| of.len() >= self.starts_wanted)?;
+        let records = busiest_host(&own).map(|host| &host.records).filter(|of| of.len() >= self.turnovers_wanted)?;
         let what = |flow: FlowId| {
             let FlowInfo { dst, bytes, class, .. } = *self.plan.flows.get(flow);
             bytes ^ u64::from(dst.0) << 40 ^ u64::from(class) << 32
         };
-        let started: Vec<_> = starts(records).map(|record| (record.due, what(record.flow))).collect();
-        (started.len() >= self.starts_wanted).then_some(started)
+        Some(starts(records).map(|record| (record.due, what(record.flow))).collect())
     }
 
     /// Whether each host started, in the last period, flows that the network treats like those of the period before.
@@ -153,9 +154,10 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
                 return 0;
             }
         };
+        let at_once = AT_ONCE.max((MOST_NAMES / again.called.len().max(1)) as u64);
         let mut left = most;
         while left > 0 {
-            let (names, hosts) = again.repeat(&self.own(), left.min(AT_ONCE));
+            let (names, hosts) = again.repeat(&self.own(), left.min(at_once));
             let times = names.later.len() as u64;
             let Some(last) = names.later.last() else { break };
             if !move_ahead(self, &names, Arc::new(again.renamed(last))) {
@@ -167,7 +169,7 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
             again.called.clone_from(last);
             again.times += times;
             left -= times;
-            if times < AT_ONCE {
+            if times < at_once {
                 break;
             }
         }
