@@ -52,6 +52,8 @@ pub(super) struct Island<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> {
     pub turnovers_wanted: usize,
     /// The same for rounds that are only alike.
     pub rounds_wanted: usize,
+    /// How much time was skipped in such rounds.
+    pub in_rounds: Duration,
 }
 
 /// How long to listen.
@@ -76,7 +78,8 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
         let listening = Listening { first, most, span: first, vain: 0, told: 0 };
         let history = History::default();
         let (turnovers_wanted, rounds_wanted) = (turnover::FIRST_RECORDS, rounds::FIRST_RECORDS);
-        Island { run, plan, place, parts, now, listening, history, turnovers_wanted, rounds_wanted }
+        let in_rounds = Duration::ZERO;
+        Island { run, plan, place, parts, now, listening, history, turnovers_wanted, rounds_wanted, in_rounds }
     }
 
     /// Looks for something to skip for as long as the run lasts.

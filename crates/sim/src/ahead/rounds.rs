@@ -14,6 +14,8 @@
 //! 4. If the last one is typical, it is repeated as turnovers are ([`turnover`](super::turnover)): ranks are told it
 //!    again, and what is under way gets other names. Windows, queues and random streams stay as they are.
 //!
+//! Where half of the time was skipped in other ways, as where messages are long, no rounds are searched for.
+//!
 //! How often a round is repeated is a question of trust. A job whose ranks begin together may run for ten or thirty
 //! rounds as if nothing could change. Then small differences between ranks have grown, ranks fall apart, and each round
 //! takes half as long again from then on. What was skipped does not let them grow. So ranks must keep their places in
@@ -243,6 +245,11 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
         let events = {
             let own = self.own();
             let host = busiest_host(&own).filter(|host| host.records.len() >= self.rounds_wanted)?;
+            // Messages are long: that most of each is skipped gains more.
+            let otherwise = self.run.borrow().skipped.time_ps - self.in_rounds.ps();
+            if 2 * otherwise > self.now.ps() - self.in_rounds.ps() {
+                return None;
+            }
             let first = &host.records[host.records.len().saturating_sub(MOST_RECORDS)];
             let own_acts = happened_at(self.plan, host, first.at).into_iter().filter(|event| event.own);
             let mut events: Vec<_> = own_acts.map(|event| (event.at, event.what)).collect();
@@ -302,6 +309,7 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
                 return any;
             }
             regime.skip(times, length);
+            self.in_rounds += length * times;
             (any, vain) = (true, 0);
         }
         any

@@ -105,3 +105,20 @@ fn ranks_that_fall_apart_are_simulated_until_they_have() {
     let share = skipped_of("rdma", toml);
     assert!(share > 0.2, "{share}");
 }
+
+/// Each step of a ring is a round. But its messages are long, so that most of each is skipped by average rates.
+#[test]
+fn long_messages_are_skipped_and_not_only_rounds() {
+    let toml = r#"
+        transport = "dctcp"
+        measure.interval = "0s"
+        switch.buffer.shared = { bytes = "16MB" }
+        fabric.leaf_spine = { racks = 2, hosts_per_rack = 4, spines = 2 }
+        [[job]]
+        name = "train"
+        library = { all_reduce = "ring" }
+        steps = [{ all_reduce = { bytes = "200MB" } }]
+    "#;
+    let share = skipped_of("dctcp", toml);
+    assert!(share > 0.6, "{share}");
+}
