@@ -42,15 +42,17 @@ pub(super) struct Island<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> {
     pub plan: &'a Plan,
     /// Its place among the islands, and its parts.
     place: usize,
-    parts: Range<usize>,
+    pub parts: Range<usize>,
     /// The time at which its state is: the engine's, or later if it has been moved ahead.
     pub now: Time,
     listening: Listening,
     /// In approximate mode: what flows have done since the last of them began or ended.
     history: History,
-    /// How much its busiest host must have recorded of flows before somebody looks for a period in that.
-    pub turnovers_wanted: usize,
-    /// The same for rounds that are only alike.
+    /// How many flows its busiest host must have started before somebody looks for a period in that, and how much it
+    /// must have recorded of flows before somebody counts them.
+    pub starts_wanted: usize,
+    pub records_wanted: usize,
+    /// How much its busiest host must have recorded of flows before somebody looks for rounds that are only alike.
     pub rounds_wanted: usize,
     /// How much time was skipped in such rounds.
     pub in_rounds: Duration,
@@ -76,10 +78,19 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
         let packet = plan.sites[0].nic_rate.transmit(u64::from(plan.sites[0].mtu_bytes));
         let (first, most) = (packet * FIRST_PACKETS, packet * MOST_PACKETS);
         let listening = Listening { first, most, span: first, vain: 0, told: 0 };
-        let history = History::default();
-        let (turnovers_wanted, rounds_wanted) = (turnover::FIRST_RECORDS, rounds::FIRST_RECORDS);
-        let in_rounds = Duration::ZERO;
-        Island { run, plan, place, parts, now, listening, history, turnovers_wanted, rounds_wanted, in_rounds }
+        Island {
+            run,
+            plan,
+            place,
+            parts,
+            now,
+            listening,
+            history: History::default(),
+            starts_wanted: turnover::FIRST_STARTS,
+            records_wanted: 0,
+            rounds_wanted: rounds::FIRST_RECORDS,
+            in_rounds: Duration::ZERO,
+        }
     }
 
     /// Looks for something to skip for as long as the run lasts.

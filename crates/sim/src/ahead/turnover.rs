@@ -20,10 +20,10 @@ use super::island::Island;
 use super::period::Period;
 use crate::part::Part;
 
-/// The search for a period begins when the busiest host has recorded so much of flows, such as their starts and ends.
-pub(super) const FIRST_RECORDS: usize = 18;
-/// The search is repeated once that host has recorded so much more: one part in so many.
-const MORE: usize = 16;
+/// The search for a period begins when the busiest host has started so many flows.
+pub(super) const FIRST_STARTS: usize = 6;
+/// The search is repeated once that host has started so many more: one part in so many.
+const MORE_STARTS: usize = 16;
 /// The state may recur only after several periods of a host's starts: at most so many are tried.
 const MULTIPLES: u32 = 2;
 /// After so many failures in a row the search ends. A single failure may be due to an appointment that came in between.
@@ -48,7 +48,7 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
         let Some(started) = self.busiest_starts() else { return };
         let period = period_of_starts(&started).filter(|&period| self.starts_alike(period));
         let Some(mut period) = period else {
-            self.want_more();
+            self.want_more_starts(started.len());
             return;
         };
         let mut misses = 0;
@@ -63,13 +63,13 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
                 (misses, multiples) = (0, 1);
             }
         }
-        self.want_more();
+        let started = busiest_host(&self.own()).map_or(0, |host| starts(&host.records).count());
+        self.want_more_starts(started);
     }
 
-    /// The search has failed.
-    fn want_more(&mut self) {
-        let recorded = busiest_host(&self.own()).map_or(0, |host| host.records.len());
-        self.turnovers_wanted = recorded + recorded / MORE + 1;
+    /// The search has failed when the busiest host had started so many flows.
+    fn want_more_starts(&mut self, started: usize) {
+        self.starts_wanted = started + started / MORE_STARTS + 1;
     }
 
     /// Simulates some periods of what a host starts, until the state has recurred. Returns the time after which it has,
@@ -94,14 +94,20 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
 
     /// The flows that the busiest host has started, if they are enough: when, and a word for length, receiver and
     /// class.
-    fn busiest_starts(&self) -> Option<Vec<(Time, u64)>> {
-        let own = self.own();
-        let records = busiest_host(&own).map(|host| &host.records).filter(|of| of.len() >= self.turnovers_wanted)?;
+    fn busiest_starts(&mut self) -> Option<Vec<(Time, u64)>> {
+        let run = self.run.borrow();
+        let records = &busiest_host(&run.parts[self.parts.clone()])?.records;
+        if records.len() < self.records_wanted {
+            return None;
+        }
         let what = |flow: FlowId| {
             let FlowInfo { dst, bytes, class, .. } = *self.plan.flows.get(flow);
             bytes ^ u64::from(dst.0) << 40 ^ u64::from(class) << 32
         };
-        Some(starts(records).map(|record| (record.due, what(record.flow))).collect())
+        let started: Vec<_> = starts(records).map(|record| (record.due, what(record.flow))).collect();
+        // Each start is recorded: nobody counts again before so much more can have started.
+        self.records_wanted = records.len() + self.starts_wanted.saturating_sub(started.len());
+        (started.len() >= self.starts_wanted).then_some(started)
     }
 
     /// Whether each host started, in the last period, flows that the network treats like those of the period before.
