@@ -68,3 +68,6 @@ fn flow_of(&(kind, value): &(Kind, u64)) -> Option<FlowId> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests;
