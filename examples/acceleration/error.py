@@ -10,6 +10,7 @@ from __future__ import annotations
 import platform
 import re
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -119,12 +120,13 @@ LONGER_OVER = ("dctcp", "dcqcn", "cubic")
 LATER = ("50ns", "100ns", "150ns")
 """Whole runs are repeated with flows that begin at random by so much later: how far apart are their means?"""
 STEADY_OVER = ("dctcp", "dcqcn", "timely", "cubic", "newreno")
-LONG_JOBS = {
-    "ring, 500 MB": NARROW + job('{ all_reduce = { bytes = "500MB" } }'),
-    "halving and doubling, 500 MB": NARROW + job('{ all_reduce = { bytes = "500MB" } }', 1, "halving_doubling"),
-    "all-to-all, 500 MB": NARROW + job('{ all_to_all = { bytes = "500MB" } }'),
-}
 LONG_JOBS_OVER = ("dctcp", "dcqcn", "timely", "swift")
+HUGE_SUM = '{ all_reduce = { bytes = "500MB" } }'
+LONG_JOBS = {
+    "ring, 500 MB": (NARROW + job(HUGE_SUM), LONG_JOBS_OVER),
+    "halving and doubling, 500 MB": (NARROW + job(HUGE_SUM, 1, "halving_doubling"), LONG_JOBS_OVER),
+    "all-to-all, 500 MB": (NARROW + job('{ all_to_all = { bytes = "500MB" } }'), LONG_JOBS_OVER),
+}
 SHORT_ITERATION = '{ compute = "20us" }, { all_reduce = { bytes = "120KB" } }'
 ITERATIONS = {
     "halving and doubling, 40 x 1 MB, one switch": (
@@ -298,37 +300,32 @@ def spread(what: str, toml: str, who: str, mean: float) -> float:
     return (max(means) - min(means)) / mean
 
 
-def approximate_jobs() -> tuple[list[str], list[dict[str, Any]]]:
-    """Jobs of 16 ranks with long messages: speed, and errors of the job's time and of messages'."""
-    lines = ["| job | transport | times as fast | of all packets skipped | job's time | mean message | furthest off |"]
+def approximate_jobs(
+    jobs: dict[str, tuple[str, tuple[str, ...]]], head: str, last: Callable[[pd.Series, pd.Series], str]
+) -> tuple[list[str], list[dict[str, Any]]]:
+    """Jobs: speed, and errors of the job's time and of messages'. `head` names the last columns, `last` fills one."""
+    lines = [f"| job | transport | times as fast | of all packets skipped | job's time | {head} |"]
     lines += ["| --- | --- | ---: | ---: | ---: | ---: | ---: |"]
     points = []
-    for what, toml in LONG_JOBS.items():
-        for who in LONG_JOBS_OVER:
-            whole, ahead = both(toml, f"{what}, {who}", "approximate", **keys_of(who))
-            (times, share), (one, other) = gain(whole, ahead), (completion(run) for run in (whole, ahead))
-            job_off, mean = job_seconds(ahead) / job_seconds(whole) - 1, other.mean() / one.mean() - 1
-            furthest = (other / one - 1).abs().max()
-            errors = f"{job_off:+.2%} | {mean:+.2%} | {furthest:.2%}"
-            lines.append(f"| {what} | {who} | {times:.1f} | {share:.1%} | {errors} |")
-            points.append({"way": "approximate", "times": times, "error": 100 * abs(job_off)})
-    return lines, points
-
-
-def approximate_iterations() -> tuple[list[str], list[dict[str, Any]]]:
-    """Jobs of many iterations: speed, and errors of the job's time and of messages'."""
-    lines = ["| job | transport | times as fast | of all packets skipped | job's time | mean | 99th percentile |"]
-    lines += ["| --- | --- | ---: | ---: | ---: | ---: | ---: |"]
-    points = []
-    for what, (toml, over) in ITERATIONS.items():
+    for what, (toml, over) in jobs.items():
         for who in over:
             whole, ahead = both(toml, f"{what}, {who}", "approximate", **keys_of(who))
             (times, share), (one, other) = gain(whole, ahead), (completion(run) for run in (whole, ahead))
             job_off, mean = job_seconds(ahead) / job_seconds(whole) - 1, other.mean() / one.mean() - 1
-            errors = f"{job_off:+.2%} | {mean:+.2%} | {other.quantile(0.99) / one.quantile(0.99) - 1:+.2%}"
+            errors = f"{job_off:+.2%} | {mean:+.2%} | {last(one, other)}"
             lines.append(f"| {what} | {who} | {times:.1f} | {share:.1%} | {errors} |")
             points.append({"way": "approximate", "times": times, "error": 100 * abs(job_off)})
     return lines, points
+
+
+def furthest(one: pd.Series, other: pd.Series) -> str:
+    """How far the message is off that is furthest off."""
+    return f"{(other / one - 1).abs().max():.2%}"
+
+
+def p99(one: pd.Series, other: pd.Series) -> str:
+    """By how much the 99th percentile is off."""
+    return f"{other.quantile(0.99) / one.quantile(0.99) - 1:+.2%}"
 
 
 def keys_of(who: str) -> dict[str, Any]:
@@ -388,8 +385,9 @@ def main() -> None:
     # A process waits for memory in its first run.
     first = cw.Scenario.from_toml(BASE + STEADY["two into one link, 200 MB"])
     cw.run(first.with_(transport="cubic", fast_forward="approximate"), progress=False)
-    (exactly, some), (approximately, more), (of_jobs, most) = exact(), approximate(), approximate_jobs()
-    of_iterations, even_more = approximate_iterations()
+    (exactly, some), (approximately, more) = exact(), approximate()
+    of_jobs, most = approximate_jobs(LONG_JOBS, "mean message | furthest off", furthest)
+    of_iterations, even_more = approximate_jobs(ITERATIONS, "mean | 99th percentile", p99)
     lines = [
         "![Speed and error of runs that skip](acceleration.png)",
         "",

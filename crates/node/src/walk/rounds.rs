@@ -29,8 +29,8 @@ impl Amounts {
 impl Notes {
     /// Whether they are of the same parts of a network.
     pub(super) fn has_parts_of(&self, other: &Notes) -> bool {
-        let of = |notes: &Notes| notes.parts.iter().map(|of| (of.part, of.node)).collect::<Vec<_>>();
-        of(self) == of(other)
+        let others = other.parts.iter().map(|of| (of.part, of.node));
+        self.parts.iter().map(|of| (of.part, of.node)).eq(others)
     }
 
     /// The first time that is set from outside, other than that at which a rank acts; [`Time::MAX`] for none.

@@ -10,7 +10,7 @@ use node::onward_path::Downstream;
 use node::walk::Renamed;
 use run::{FlowEvent, FlowInfo, FlowRecord, Host, HostJobs, Measured, Plan, Told};
 use rustc_hash::FxHashMap;
-use units::{Duration, FlowId, HostId, NodeId, PortId, Time};
+use units::{Duration, FlowId, HostId, NodeId, PortId, Time, mix};
 
 use crate::part::Part;
 
@@ -27,6 +27,12 @@ pub(super) fn settle<P: Probe>(parts: &mut [Part<P>], hosts: Vec<HostJobs>) {
         *jobs = told;
     }
     parts.iter_mut().for_each(|part| part.0.ranks_settled());
+}
+
+/// A word for all flows from one host to another that are as long and of one class.
+pub(super) fn kind(flow: &FlowInfo) -> u64 {
+    let FlowInfo { src, dst, bytes, class, .. } = *flow;
+    [src.0.into(), dst.0.into(), bytes].into_iter().fold(class.into(), mix)
 }
 
 /// Which flows the network treats alike.

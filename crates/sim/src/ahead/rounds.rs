@@ -29,11 +29,11 @@ use std::sync::Arc;
 
 use driver::{Log, Probe};
 use node::walk::{Amounts, Notes};
-use run::{FlowEvent, FlowInfo, FlowRecord, Host, Plan};
+use run::{FlowEvent, FlowRecord, Host, Plan};
 use rustc_hash::FxHashMap;
 use units::{Duration, FlowId, Time, mix};
 
-use super::again::{Logged, ranks};
+use super::again::{Logged, kind, ranks};
 use super::island::Island;
 use super::turnover::{busiest_host, matches};
 
@@ -118,11 +118,7 @@ impl Regime {
         let now = mean(&happened.last);
         let places = happened.last.iter().map(|last| last.map_or(0, |last| last - now)).collect();
         let round = Seen { length_ps: now - mean(&self.last), delays: happened.delays, places };
-        let near = |of: fn(&Seen) -> i128| {
-            let sum: i128 = self.seen.iter().map(of).sum();
-            (of(&round) * self.seen.len() as i128 - sum).abs() <= sum.abs() / ALIKE
-        };
-        if !near(|seen| seen.length_ps) || !near(|seen| seen.delays) {
+        if !round.is_like(&self.seen, ALIKE) {
             (self.seen, self.skipped) = (Vec::new(), 0);
         }
         self.last = happened.last;
@@ -137,24 +133,19 @@ impl Regime {
 
     /// How long a round takes on average, in whole nanoseconds, since some schemes tell times in these.
     fn length(&self) -> Duration {
-        let (sum, count) = self.lately(|seen| seen.length_ps);
-        let mean_ps = (sum / count.max(1)).max(0) as u64;
+        let sum: i128 = self.late().iter().map(|seen| seen.length_ps).sum();
+        let mean_ps = (sum / (self.late().len() as i128).max(1)).max(0) as u64;
         Duration::from_ns((mean_ps + 500) / 1_000)
     }
 
     /// Whether the last round is like the mean, but for a quarter of a percent: only such a one is repeated.
     fn is_typical(&self) -> bool {
-        let near = |of: fn(&Seen) -> i128| {
-            let (sum, count) = self.lately(of);
-            self.seen.last().is_some_and(|last| (of(last) * count - sum).abs() * 4 <= sum.abs() / ALIKE)
-        };
-        near(|seen| seen.length_ps) && near(|seen| seen.delays)
+        self.seen.last().is_some_and(|last| last.is_like(self.late(), 4 * ALIKE))
     }
 
-    /// The sum over the second half of all rounds, and their number. In the first half ranks may still have settled.
-    fn lately(&self, of: fn(&Seen) -> i128) -> (i128, i128) {
-        let late = &self.seen[self.seen.len() / 2..];
-        (late.iter().map(of).sum(), late.len() as i128)
+    /// The second half of all rounds. In the first half ranks may still have settled.
+    fn late(&self) -> &[Seen] {
+        &self.seen[self.seen.len() / 2..]
     }
 
     /// How many more rounds may be skipped.
@@ -182,6 +173,17 @@ impl Regime {
         };
         let [first, middle, last] = [0, half, self.seen.len() - 1].map(|at| &self.seen[at]);
         2 * mean(half) <= APART * mean(1) || 2 * apart(middle, last) <= apart(first, middle)
+    }
+}
+
+impl Seen {
+    /// Whether it took as long as the mean of others, and its messages did, but for one part in so many.
+    fn is_like(&self, others: &[Seen], parts: i128) -> bool {
+        let near = |of: fn(&Seen) -> i128| {
+            let sum: i128 = others.iter().map(of).sum();
+            (of(self) * others.len() as i128 - sum).abs() <= sum.abs() / parts
+        };
+        near(|seen| seen.length_ps) && near(|seen| seen.delays)
     }
 }
 
@@ -239,7 +241,7 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
 
     /// The time of a round, if the busiest host has one, and has started enough flows since somebody last looked.
     fn rhythm(&mut self) -> Option<Duration> {
-        if self.plan.jobs.is_empty() || self.sample_comes_soon() {
+        if !self.may_turn_over() {
             return None;
         }
         let events = {
@@ -251,7 +253,7 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
                 return None;
             }
             let first = &host.records[host.records.len().saturating_sub(MOST_RECORDS)];
-            let own_acts = happened_at(self.plan, host, first.at).into_iter().filter(|event| event.own);
+            let own_acts = happened_at(self.plan, host, first.at).filter(|event| event.own);
             let mut events: Vec<_> = own_acts.map(|event| (event.at, event.what)).collect();
             events.sort_unstable();
             events
@@ -291,6 +293,7 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
                 self.because("ranks do not stand where they stood a round ago");
                 return any;
             }
+            let delays = happened.delays;
             regime.add(happened);
             length = regime.length();
             let allowed = regime.allows();
@@ -299,11 +302,12 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
                 continue;
             }
             let heirs = self.heirs(began);
-            if !self.ends_as_it_begins(began, length, &heirs) {
+            if !self.ends_as_it_begins(began, length, delays, &heirs) {
                 self.because("messages between rounds would take more or less time");
                 continue;
             }
-            let Some((before, after)) = before.zip(self.note()) else { continue };
+            let Some(before) = before else { continue };
+            let Some(after) = self.note() else { return any };
             let times = self.repeat_round(&Round { length, heirs, logs, before, after }, allowed);
             if times == 0 {
                 return any;
@@ -384,26 +388,20 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
 
     /// Whether messages that were under way when a round of this length began would take as long in their places at
     /// the next beginning, where what comes before is of this round, and what comes after is of its repetition. All
-    /// together they may be off by 1% of what all messages of the round take, and each by a half.
-    fn ends_as_it_begins(&self, began: Time, length: Duration, heirs: &BTreeMap<FlowId, Heir>) -> bool {
+    /// together they may be off by 1% of the delays of all messages of the round, and each by a half.
+    fn ends_as_it_begins(&self, began: Time, length: Duration, delays: i128, heirs: &BTreeMap<FlowId, Heir>) -> bool {
         let own = self.own();
         let hosts = own.iter().flat_map(|part| &part.0.hosts);
         let records = hosts.flat_map(|slot| slot.host.records.iter().rev().take_while(|record| record.at >= began));
-        let (mut all_off, mut delays) = (0, 0);
-        for FlowRecord { flow, at, fate, .. } in records {
-            match fate {
-                FlowEvent::Started => delays -= i128::from(at.ps()),
-                FlowEvent::Delivered { .. } => {
-                    delays += i128::from(at.ps());
-                    let Some(heir) = heirs.get(flow) else { continue };
-                    let (took, off) = (at.since(heir.began).ps(), heir.later.ps().abs_diff(length.ps()));
-                    if 2 * off > took {
-                        return false;
-                    }
-                    all_off += i128::from(off);
-                }
-                _ => {}
+        let ended = records.filter(|record| matches!(record.fate, FlowEvent::Delivered { .. }));
+        let mut all_off = 0;
+        for record in ended {
+            let Some(heir) = heirs.get(&record.flow) else { continue };
+            let (took, off) = (record.at.since(heir.began).ps(), heir.later.ps().abs_diff(length.ps()));
+            if 2 * off > took {
+                return false;
             }
+            all_off += i128::from(off);
         }
         all_off * ALIKE <= delays
     }
@@ -450,13 +448,13 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
 }
 
 /// So much earlier, or the beginning.
-fn back(now: Time, by: Duration) -> Time {
+pub(super) fn back(now: Time, by: Duration) -> Time {
     Time::from_ps(now.ps().saturating_sub(by.ps()))
 }
 
 /// What has happened at a host since then.
-fn happened_at(plan: &Plan, host: &Host, since: Time) -> Vec<Event> {
-    let records = host.records.iter().rev().take_while(|record| record.at >= since).map(|record| {
+fn happened_at(plan: &Plan, host: &Host, since: Time) -> impl Iterator<Item = Event> {
+    let records = host.records.iter().rev().take_while(move |record| record.at >= since).map(move |record| {
         let (own, more) = match record.fate {
             FlowEvent::Started => (true, 1),
             FlowEvent::Delivered { .. } => (false, -1),
@@ -464,10 +462,10 @@ fn happened_at(plan: &Plan, host: &Host, since: Time) -> Vec<Event> {
         };
         Event { at: record.at, own, what: word(plan, record), more }
     });
-    let computed = host.jobs().into_iter().flat_map(|jobs| jobs.computed_since(since));
+    let computed = host.jobs().into_iter().flat_map(move |jobs| jobs.computed_since(since));
     let computed =
-        computed.map(|(at, time)| Event { at, own: true, what: mix(host.id().0.into(), time.ps()), more: 0 });
-    records.chain(computed).collect()
+        computed.map(move |(at, time)| Event { at, own: true, what: mix(host.id().0.into(), time.ps()), more: 0 });
+    records.chain(computed)
 }
 
 /// A word for what happened to a flow, whatever its number.
@@ -479,12 +477,6 @@ fn word(plan: &Plan, record: &FlowRecord) -> u64 {
         FlowEvent::Resubmitted | FlowEvent::Rejected | FlowEvent::Failed(_) => 4,
     };
     mix(kind(plan.flows.get(record.flow)), what)
-}
-
-/// A word for all flows that are alike.
-fn kind(flow: &FlowInfo) -> u64 {
-    let FlowInfo { src, dst, bytes, class, .. } = *flow;
-    [src.0.into(), dst.0.into(), bytes].into_iter().fold(class.into(), mix)
 }
 
 /// The time of a round, among what the ranks of a host did: so many events repeat, and took the same time each of the

@@ -12,12 +12,13 @@ use std::sync::Arc;
 
 use driver::{Names, Probe};
 use node::walk::{Recurrence, Renamed, recurrence};
-use run::{FlowEvent, FlowInfo, FlowRecord, Host, HostJobs};
-use units::{Duration, FlowId, Time};
+use run::{FlowEvent, FlowRecord, Host, HostJobs};
+use units::{Duration, Time};
 
-use super::again::{Again, Logged, ranks, settle};
+use super::again::{Again, Logged, kind, ranks, settle};
 use super::island::Island;
 use super::period::Period;
+use super::rounds::back;
 use crate::part::Part;
 
 /// The search for a period begins when the busiest host has started so many flows.
@@ -41,8 +42,7 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
 
     /// Skips periods in which flows begin and end, if there are any.
     pub(super) async fn skip_turnovers(&mut self) {
-        // With samples, one is always due before a period is over.
-        if self.plan.jobs.is_empty() || self.sample_comes_soon() {
+        if !self.may_turn_over() {
             return;
         }
         let Some(started) = self.busiest_starts() else { return };
@@ -87,9 +87,9 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
         None
     }
 
-    /// Whether a sample is due before two messages could follow each other.
-    pub(super) fn sample_comes_soon(&self) -> bool {
-        self.plan.scenario.measure.interval != Duration::ZERO
+    /// Whether messages follow each other before a sample is due: with samples, one always is before a period is over.
+    pub(super) fn may_turn_over(&self) -> bool {
+        !self.plan.jobs.is_empty() && self.plan.scenario.measure.interval == Duration::ZERO
     }
 
     /// The flows that the busiest host has started, if they are enough: when, and a word for length, receiver and
@@ -100,11 +100,8 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
         if records.len() < self.records_wanted {
             return None;
         }
-        let what = |flow: FlowId| {
-            let FlowInfo { dst, bytes, class, .. } = *self.plan.flows.get(flow);
-            bytes ^ u64::from(dst.0) << 40 ^ u64::from(class) << 32
-        };
-        let started: Vec<_> = starts(records).map(|record| (record.due, what(record.flow))).collect();
+        let what = |record: &FlowRecord| kind(self.plan.flows.get(record.flow));
+        let started: Vec<_> = starts(records).map(|record| (record.due, what(record))).collect();
         // Each start is recorded: nobody counts again before so much more can have started.
         self.records_wanted = records.len() + self.starts_wanted.saturating_sub(started.len());
         (started.len() >= self.starts_wanted).then_some(started)
@@ -112,8 +109,7 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
 
     /// Whether each host started, in the last period, flows that the network treats like those of the period before.
     fn starts_alike(&self, period: Duration) -> bool {
-        let since = |periods: u64| Time::from_ps(self.now.ps().saturating_sub(period.ps() * periods));
-        let (first, second) = (since(2), since(1));
+        let (first, second) = (back(self.now, period * 2), back(self.now, period));
         let flows = |records: &[FlowRecord], from: Time, until: Time| {
             let last = records.iter().rev().take_while(|record| record.due >= from);
             let started = last.filter(|record| record.due < until && matches!(record.fate, FlowEvent::Started));

@@ -87,38 +87,36 @@ fn jobs_of_every_kind_end_as_they_would_but_for_little() {
     }
 }
 
+/// A job on racks of four hosts, with half as much room between racks.
+fn narrow(transport: &str, racks: u32, iterations: u32, algorithm: &str, steps: &str) -> String {
+    format!(
+        r#"
+        transport = "{transport}"
+        measure.interval = "0s"
+        switch.buffer.shared = {{ bytes = "16MB" }}
+        fabric.leaf_spine = {{ racks = {racks}, hosts_per_rack = 4, spines = 2 }}
+        [[job]]
+        name = "train"
+        iterations = {iterations}
+        library = {{ all_reduce = "{algorithm}" }}
+        steps = [{steps}]
+        "#
+    )
+}
+
 /// For a dozen rounds ranks are in step, and small differences grow. Then they fall apart, and each round takes half as
 /// long again. Who skips what only looks steady is off by a third.
 #[test]
 fn ranks_that_fall_apart_are_simulated_until_they_have() {
-    let toml = r#"
-        transport = "rdma"
-        measure.interval = "0s"
-        switch.buffer.shared = { bytes = "16MB" }
-        fabric.leaf_spine = { racks = 4, hosts_per_rack = 4, spines = 2 }
-        [[job]]
-        name = "train"
-        iterations = 120
-        library = { all_reduce = "halving_doubling" }
-        steps = [{ compute = "100us" }, { all_reduce = { bytes = "1MB" } }]
-    "#;
-    let share = skipped_of("rdma", toml);
+    let steps = r#"{ compute = "100us" }, { all_reduce = { bytes = "1MB" } }"#;
+    let share = skipped_of("rdma", &narrow("rdma", 4, 120, "halving_doubling", steps));
     assert!(share > 0.2, "{share}");
 }
 
 /// Each step of a ring is a round. But its messages are long, so that most of each is skipped by average rates.
 #[test]
 fn long_messages_are_skipped_and_not_only_rounds() {
-    let toml = r#"
-        transport = "dctcp"
-        measure.interval = "0s"
-        switch.buffer.shared = { bytes = "16MB" }
-        fabric.leaf_spine = { racks = 2, hosts_per_rack = 4, spines = 2 }
-        [[job]]
-        name = "train"
-        library = { all_reduce = "ring" }
-        steps = [{ all_reduce = { bytes = "200MB" } }]
-    "#;
-    let share = skipped_of("dctcp", toml);
+    let steps = r#"{ all_reduce = { bytes = "200MB" } }"#;
+    let share = skipped_of("dctcp", &narrow("dctcp", 2, 1, "ring", steps));
     assert!(share > 0.6, "{share}");
 }
