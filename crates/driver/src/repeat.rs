@@ -29,14 +29,41 @@ pub struct Log {
 }
 
 impl Log {
-    /// Appends what has happened since.
-    pub fn extend(&mut self, more: Log) {
-        self.arrivals.extend(more.arrivals);
-        self.events.extend(more.events);
-        self.told.extend(more.told);
+    /// Only what has happened to messages and ranks.
+    pub fn of_ranks(&self) -> Log {
+        let mut of_ranks = Log::default();
+        of_ranks.extend_ranks(self);
+        of_ranks
+    }
+
+    /// Appends what ranks were told and did afterwards.
+    pub fn extend_ranks(&mut self, more: &Log) {
+        self.told.extend_from_slice(&more.told);
         if self.records.is_empty() {
-            (self.records, self.measures) = (more.records, more.measures);
+            (self.records, self.measures) = (more.records.clone(), more.measures.clone());
         }
+    }
+}
+
+/// What has happened in a span of time: what was logged one after the other, or the same again some times.
+#[derive(Debug, Default)]
+pub struct Stretch<'l> {
+    /// What was logged.
+    pub logs: Vec<&'l Log>,
+    /// How often it has happened once more after that, and did not happen in this stretch for the first time. Zero: the
+    /// stretch is that in which it was logged.
+    pub again: u64,
+    /// The first of these times comes so much later than it was logged, and another `period`.
+    pub since: Duration,
+    /// How much later it has happened again each time.
+    pub period: Duration,
+}
+
+impl Stretch<'_> {
+    /// How much later than it was logged it has happened, each time, in picoseconds.
+    fn later(&self) -> impl Iterator<Item = u64> {
+        let times = if self.again == 0 { 0..1 } else { 1..self.again + 1 };
+        times.map(|time| (self.since + self.period * time).ps())
     }
 }
 
@@ -132,7 +159,7 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
         }
         self.look_ahead(Host::transports_at);
         walk.part("totals", 0);
-        walk.counts([&mut self.packet_hops, &mut self.delivered_bytes, &mut self.events]);
+        walk.totals([&mut self.packet_hops, &mut self.delivered_bytes, &mut self.events]);
         self.probe.walk(walk);
     }
 
@@ -205,19 +232,25 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
         log
     }
 
-    /// Adds the logged arrivals of a period to the digests of nodes `times` times, as if they had happened again, under
-    /// the names that flows have in each repetition. The first repetition ends one `period` plus `since` after the
-    /// logged one.
-    pub fn repeat_digests(&mut self, log: &Log, since: Duration, period: Duration, times: u64, names: &Names) {
-        let hosts = self.hosts.len();
+    /// Adds the arrivals of a period to the digests of nodes `times` times, as if they had happened again, under the
+    /// names that flows have in each repetition. The first repetition ends one `period` plus `since` after the one that
+    /// is described.
+    pub fn repeat_digests(
+        &mut self,
+        course: &[Stretch<'_>],
+        since: Duration,
+        period: Duration,
+        times: u64,
+        names: &Names,
+    ) {
         let place: FxHashMap<FlowId, u32> = names.first.iter().copied().zip(0..).collect();
-        let mut by_node = vec![Vec::new(); hosts + self.switches.len()];
-        for arrival in &log.arrivals {
-            let renamed = arrival.flow().and_then(|flow| place.get(&flow).copied()).unwrap_or(u32::MAX);
-            let what = if renamed == u32::MAX { arrival.what() } else { arrival.size };
-            by_node[arrival.node as usize].push((arrival.at.ps(), what, renamed));
-        }
-        for (node, arrivals) in by_node.iter().enumerate().filter(|(_, arrivals)| !arrivals.is_empty()) {
+        let by_node: Vec<_> = course.iter().map(|stretch| self.by_node(stretch, &place)).collect();
+        let (hosts, nodes) = (self.hosts.len(), self.hosts.len() + self.switches.len());
+        for node in 0..nodes {
+            let arrivals = || course.iter().zip(&by_node).map(|(stretch, by_node)| (stretch, &by_node[node][..]));
+            if arrivals().all(|(_, arrivals)| arrivals.is_empty()) {
+                continue;
+            }
             let slot = match node.checked_sub(hosts) {
                 None => &mut self.hosts[node].host.digest,
                 Some(switch) => &mut self.switches[switch].digest,
@@ -226,12 +259,27 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
             for time in 0..times as usize {
                 shift += period.ps();
                 let names = names.later.get(time).map_or(&[][..], |names| names);
-                for &(at, what, renamed) in arrivals {
-                    let what = names.get(renamed as usize).map_or(what, |&name| what_of(name, what));
-                    digest = hash_what(digest, Time::from_ps(at + shift), what);
+                for (stretch, arrivals) in arrivals() {
+                    for later in stretch.later() {
+                        for &(at, what, renamed) in arrivals {
+                            let what = names.get(renamed as usize).map_or(what, |&name| what_of(name, what));
+                            digest = hash_what(digest, Time::from_ps(at + shift + later), what);
+                        }
+                    }
                 }
             }
             *slot = digest;
         }
+    }
+
+    /// By node, the arrivals that were logged: when, what, and which flow that has other names later.
+    fn by_node(&self, stretch: &Stretch<'_>, place: &FxHashMap<FlowId, u32>) -> Vec<Vec<(u64, u64, u32)>> {
+        let mut by_node = vec![Vec::new(); self.hosts.len() + self.switches.len()];
+        for arrival in stretch.logs.iter().flat_map(|log| &log.arrivals) {
+            let renamed = arrival.flow().and_then(|flow| place.get(&flow).copied()).unwrap_or(u32::MAX);
+            let what = if renamed == u32::MAX { arrival.what() } else { arrival.size };
+            by_node[arrival.node as usize].push((arrival.at.ps(), what, renamed));
+        }
+        by_node
     }
 }

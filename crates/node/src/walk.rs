@@ -100,6 +100,7 @@ enum Task {
         count_of: usize,
         stream: usize,
         tally: usize,
+        totals_given: bool,
     },
     Shift {
         amounts: Arc<Amounts>,
@@ -107,6 +108,7 @@ enum Task {
         count: usize,
         count_of: usize,
         tally: usize,
+        totals_given: bool,
     },
 }
 
@@ -130,6 +132,8 @@ pub struct Notes {
     same: Vec<u64>,
     moving: Vec<(Kind, u64)>,
     counts: Vec<u64>,
+    /// Sums over all that has been gone over.
+    totals: Vec<u64>,
     /// Counters of single flows.
     counts_of: Vec<(FlowId, u64)>,
     /// Counters that may be new, each by the number of parts before it and its name there.
@@ -180,7 +184,7 @@ impl Walk {
     /// between neighbours.
     pub fn note(now: Time, headers: Arc<[HeaderWalk]>) -> Walk {
         let (parts, same, moving, counts) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        let (counts_of, streams, by_number) = (Vec::new(), Vec::new(), false);
+        let (totals, counts_of, streams, by_number) = (Vec::new(), Vec::new(), Vec::new(), false);
         let (numbered, tallies, not_by_averages) = (None, Vec::new(), None);
         let notes = Notes {
             now,
@@ -188,6 +192,7 @@ impl Walk {
             same,
             moving,
             counts,
+            totals,
             counts_of,
             tallies,
             not_by_averages,
@@ -201,14 +206,15 @@ impl Walk {
     /// A walk that moves a state ahead by so many periods. The state must be the one whose notes were compared last,
     /// at the time `now`. Flows get these `names`; those that have none keep theirs.
     pub fn ahead(now: Time, headers: Arc<[HeaderWalk]>, moves: Arc<Moves>, names: Arc<Renamed>, times: u64) -> Walk {
-        let task = Task::Ahead { moves, names, times, place: 0, count: 0, count_of: 0, stream: 0, tally: 0 };
+        let (place, count, count_of, stream, tally, totals_given) = (0, 0, 0, 0, 0, false);
+        let task = Task::Ahead { moves, names, times, place, count, count_of, stream, tally, totals_given };
         Walk { now, task, headers, node: 0, port: 0, ends: NO_ENDS, part: "", refusal: None }
     }
 
     /// A walk that moves a state ahead though it has not recurred, at the time `now`: see [`Steady`] and
     /// [`Amounts::of_rounds`]. Flows get these `names`; those that have none keep theirs.
     pub fn shift(now: Time, headers: Arc<[HeaderWalk]>, amounts: Arc<Amounts>, names: Arc<Renamed>) -> Walk {
-        let task = Task::Shift { amounts, names, count: 0, count_of: 0, tally: 0 };
+        let task = Task::Shift { amounts, names, count: 0, count_of: 0, tally: 0, totals_given: false };
         Walk { now, task, headers, node: 0, port: 0, ends: NO_ENDS, part: "", refusal: None }
     }
 
@@ -227,7 +233,7 @@ impl Walk {
             (Some((_, why)), _) => Err(why),
             (None, Task::Note(notes)) => Ok(Some(notes)),
             (None, Task::Ahead { moves, place, count, count_of, stream, tally, .. }) => {
-                let Moves { moving, counts, counts_of, tallies, draws } = &*moves;
+                let Moves { moving, counts, counts_of, tallies, draws, .. } = &*moves;
                 let all = (moving.len(), counts.len(), counts_of.len(), draws.len(), tallies.len());
                 assert!(
                     (place, count, count_of, stream, tally) == all,
@@ -499,6 +505,25 @@ impl Walk {
     pub fn counts<'a, N: Number + 'a>(&mut self, counters: impl IntoIterator<Item = &'a mut N>) {
         for counter in counters {
             self.count(counter);
+        }
+    }
+
+    /// Counters of a part of a run, whose sums over all parts are results. How the network is divided among threads
+    /// does not matter for these sums. So the first part gets all by which they move.
+    pub fn totals<const N: usize>(&mut self, counters: [&mut u64; N]) {
+        match &mut self.task {
+            Task::Note(notes) => {
+                notes.totals.resize(N, 0);
+                notes.totals.iter_mut().zip(counters).for_each(|(total, counter)| *total += *counter);
+            }
+            Task::Ahead { moves, times, totals_given, .. } => {
+                let by = if std::mem::replace(totals_given, true) { &[][..] } else { &moves.totals };
+                counters.into_iter().zip(by).for_each(|(counter, by)| *counter += by * *times);
+            }
+            Task::Shift { amounts, totals_given, .. } => {
+                let by = if std::mem::replace(totals_given, true) { &[][..] } else { &amounts.totals };
+                counters.into_iter().zip(by).for_each(|(counter, by)| *counter += by);
+            }
         }
     }
 

@@ -24,6 +24,7 @@
 
 mod again;
 mod budget;
+mod course;
 mod island;
 mod period;
 mod rounds;

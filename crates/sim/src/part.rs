@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use units::{LinkId, Time};
 
-pub(crate) use echo::{Echo, next_event};
+pub(crate) use echo::{Echo, Events};
 
 /// A part of a network, and what is skipped in its island while others are simulated.
 pub(crate) struct Part<P: Probe>(pub Driver<Memory, P>, pub Echo);

@@ -14,6 +14,7 @@ pub struct Moves {
     pub(super) moving: Vec<u64>,
     pub(super) counts: Vec<u64>,
     pub(super) counts_of: Vec<u64>,
+    pub(super) totals: Vec<u64>,
     pub(super) tallies: Vec<u64>,
     /// How often each random stream is drawn from in vain.
     pub(super) draws: Vec<u64>,
@@ -101,11 +102,13 @@ fn compare(before: &Notes, after: &Notes) -> Result<Recurrence, Differs> {
     if turnover && let Some(differs) = &after.numbered {
         return Err(differs.clone());
     }
-    let counts = before.counts.iter().zip(&after.counts).map(|(one, other)| other.wrapping_sub(*one)).collect();
+    let less =
+        |one: &[u64], other: &[u64]| one.iter().zip(other).map(|(one, other)| other.wrapping_sub(*one)).collect();
+    let (counts, totals) = (less(&before.counts, &after.counts), less(&before.totals, &after.totals));
     let flows = flows.into_iter().filter(|of| of.1.0 > 0).map(|(flow, (bytes, last))| (flow, bytes, last)).collect();
     // If flows turn over, whoever repeats the period asks the ranks when they act, so their times are no limit.
     let until = if turnover { until } else { until.min(outside_until) };
-    let moves = Arc::new(Moves { moving: moves, counts, counts_of, tallies: tallies(before, after), draws });
+    let moves = Arc::new(Moves { moving: moves, counts, totals, counts_of, tallies: tallies(before, after), draws });
     Ok(Recurrence { period, moves, most, until, flows, turnover, heirs, by_number })
 }
 

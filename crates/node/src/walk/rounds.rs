@@ -14,12 +14,15 @@ impl Amounts {
         let places = |of: &Notes| of.parts.iter().map(|of| of.counts).collect::<Vec<_>>();
         let alike =
             before.has_parts_of(after) && places(before) == places(after) && before.counts.len() == after.counts.len();
-        let counts = before.counts.iter().zip(&after.counts).map(|(was, is)| Some(is.checked_sub(*was)? * times));
+        let more = |before: &[u64], after: &[u64]| {
+            before.iter().zip(after).map(|(was, is)| Some(is.checked_sub(*was)? * times)).collect::<Option<Vec<_>>>()
+        };
         Some(Amounts {
             time: length * times,
             flows: Default::default(),
             turns: Default::default(),
-            counts: alike.then(|| counts.collect::<Option<_>>())??,
+            counts: alike.then(|| more(&before.counts, &after.counts))??,
+            totals: more(&before.totals, &after.totals)?,
             counts_of: Vec::new(),
             tallies: tallies(before, after).into_iter().map(|by| by * times).collect(),
         })

@@ -40,6 +40,7 @@ struct Seen {
     flows: BTreeMap<FlowId, Places>,
     turns: BTreeMap<(u32, &'static str), u64>,
     counts: Vec<u64>,
+    totals: Vec<u64>,
     counts_of: Vec<u64>,
 }
 
@@ -55,6 +56,7 @@ pub struct Steady {
     flows: BTreeMap<FlowId, (u64, u64, u64)>,
     turns: BTreeMap<(u32, &'static str), u64>,
     counts: Vec<u64>,
+    totals: Vec<u64>,
     /// Those of single flows.
     counts_of: Vec<u64>,
     /// For how long the observation is trusted.
@@ -71,6 +73,7 @@ pub struct Amounts {
     pub(super) flows: BTreeMap<FlowId, (u64, u64)>,
     pub(super) turns: BTreeMap<(u32, &'static str), u64>,
     pub(super) counts: Vec<u64>,
+    pub(super) totals: Vec<u64>,
     pub(super) counts_of: Vec<u64>,
     pub(super) tallies: Vec<u64>,
 }
@@ -155,6 +158,7 @@ impl History {
             let add =
                 |to: &mut [u64], by: &[u64]| to.iter_mut().zip(by).for_each(|(to, by)| *to = to.wrapping_add(*by));
             add(&mut seen.counts, &amounts.counts);
+            add(&mut seen.totals, &amounts.totals);
             add(&mut seen.counts_of, &amounts.counts_of);
         }
     }
@@ -163,7 +167,8 @@ impl History {
 impl Seen {
     fn of(notes: &Notes) -> Seen {
         let counts_of = notes.counts_of.iter().map(|of| of.1).collect();
-        Seen { at: notes.now, flows: notes.places(), turns: notes.turns(), counts: notes.counts.clone(), counts_of }
+        let (counts, totals) = (notes.counts.clone(), notes.totals.clone());
+        Seen { at: notes.now, flows: notes.places(), turns: notes.turns(), counts, totals, counts_of }
     }
 
     /// Whether the same flows were there.
@@ -209,6 +214,7 @@ impl Steady {
             flows,
             turns: turns.collect(),
             counts: less(&last.counts, &first.counts),
+            totals: less(&last.totals, &first.totals),
             counts_of: less(&last.counts_of, &first.counts_of),
             trusted,
             moved: Duration::ZERO,
@@ -250,6 +256,7 @@ impl Steady {
             flows: self.flows.iter().map(|(&flow, &(by, unit, _))| (flow, in_units(more(by, unit), unit))).collect(),
             turns: self.turns.iter().map(|(&of, &by)| (of, more(by, TURNS))).collect(),
             counts: self.counts.iter().map(|&by| more(by, 1)).collect(),
+            totals: self.totals.iter().map(|&by| more(by, 1)).collect(),
             counts_of: self.counts_of.iter().map(|&by| more(by, 1)).collect(),
             tallies: Vec::new(),
         })

@@ -15,6 +15,7 @@ use run::Plan;
 use scenario::FastForward;
 use units::{Duration, HostId, Stream, Time};
 
+use super::course::Course;
 use super::period::{Period, by_node, period_of_all};
 use super::{Run, rounds, turnover};
 use crate::part::Part;
@@ -32,6 +33,9 @@ const MOST_PAUSE: u64 = 16;
 /// first so many periods are tried, and twice as many after each failure: most states that do not recur at once are
 /// still settling.
 const FIRST_MULTIPLES: u32 = 2;
+/// In approximate mode nothing is moved ahead by averages where all but one part of the time in so many is skipped because
+/// the state recurs.
+const ENOUGH: u64 = 10;
 /// The most periods that are ever tried. Where averages skip what does not recur, no more after the first ones than it
 /// would ever listen for.
 const MOST_MULTIPLES: u32 = 128;
@@ -54,8 +58,23 @@ pub(super) struct Island<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> {
     pub records_wanted: usize,
     /// How much its busiest host must have recorded of flows before somebody looks for rounds that are only alike.
     pub rounds_wanted: usize,
-    /// How much time was skipped in such rounds.
-    pub in_rounds: Duration,
+    pub under_way: rounds::UnderWay,
+    /// How much time was skipped within messages, and how much in periods or rounds in which messages follow each other.
+    within: Duration,
+    pub between: Duration,
+    /// Packet-hops that were skipped.
+    hops_skipped: u64,
+    /// What skips within messages goes no further than this.
+    bound: Time,
+    /// While a period is simulated in which messages follow each other.
+    recording: Option<Recording>,
+}
+
+/// What happens from its beginning on.
+struct Recording {
+    /// All of it, or else only what happens to messages and ranks.
+    all: bool,
+    course: Course,
 }
 
 /// How long to listen.
@@ -89,7 +108,12 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
             starts_wanted: turnover::FIRST_STARTS,
             records_wanted: 0,
             rounds_wanted: rounds::FIRST_RECORDS,
-            in_rounds: Duration::ZERO,
+            under_way: rounds::UnderWay::default(),
+            within: Duration::ZERO,
+            between: Duration::ZERO,
+            hops_skipped: 0,
+            bound: Time::MAX,
+            recording: None,
         }
     }
 
@@ -111,7 +135,7 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
     }
 
     /// Waits until a span of time has been simulated.
-    pub async fn go(&mut self, span: Duration) {
+    async fn wait(&mut self, span: Duration) {
         self.now = self.now.saturating_add(span);
         let (run, place, until) = (self.run, self.place, self.now);
         std::future::poll_fn(|_| {
@@ -122,18 +146,76 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
         .await;
     }
 
+    /// Simulates a span of time.
+    async fn go(&mut self, span: Duration) {
+        match &self.recording {
+            None => self.wait(span).await,
+            Some(Recording { all: true, .. }) => drop(self.log(span).await),
+            Some(_) => {
+                let begun: Vec<Log> = self.own_mut().iter_mut().map(|part| part.0.begin_log_of_ranks()).collect();
+                let from = self.now;
+                self.wait(span).await;
+                let logs =
+                    self.own_mut().iter_mut().zip(begun).map(|(part, log)| part.0.take_log_of_ranks(log)).collect();
+                self.record(from, &logs);
+            }
+        }
+    }
+
+    /// Simulates a span of time. If messages are so long that most of the time was skipped within them, more is skipped
+    /// there.
+    pub async fn go_on(&mut self, span: Duration) {
+        if !self.skips_within() {
+            return self.go(span).await;
+        }
+        self.bound = self.now.saturating_add(span);
+        while self.now < self.bound {
+            // Looking within messages never comes here, so that it ends; the compiler can't know that.
+            Box::pin(self.look_within()).await;
+            self.pause().await;
+        }
+        self.bound = Time::MAX;
+    }
+
+    /// The same, and says what has happened: all, or only what has happened to messages and ranks.
+    pub async fn go_on_recording(&mut self, span: Duration, all: bool) -> Course {
+        self.recording = Some(Recording { all, course: Course::default() });
+        self.go_on(span).await;
+        self.recording.take().expect("nobody else takes it").course
+    }
+
+    /// Whether at least half of the time was skipped within messages, but for that in which messages follow each other.
+    fn skips_within(&self) -> bool {
+        2 * self.within.ps() >= self.now.ps() - self.between.ps()
+    }
+
+    /// Whether a period is being simulated in which messages follow each other.
+    fn is_bound(&self) -> bool {
+        self.bound < Time::MAX
+    }
+
     /// Looks for something to skip, and skips it.
     async fn look(&mut self) {
         self.skip_turnovers().await;
         if !self.is_exact() {
             self.skip_rounds().await;
         }
-        let recurs = match self.listen(self.listening.span).await {
+        self.look_within().await;
+    }
+
+    /// Looks for something to skip within messages, and skips it.
+    async fn look_within(&mut self) {
+        let span = self.listening.span.min(self.bound.since(self.now));
+        if span < self.listening.first {
+            return self.go(span).await;
+        }
+        let (began, within) = (self.now, self.within);
+        let recurs = match self.listen(span).await {
             None => false,
             Some(mut period) => {
                 let multiples = (FIRST_MULTIPLES << self.listening.vain.min(31)).min(self.most_multiples(period));
-                let any = self.skip(&mut period, multiples).await;
-                while any && self.skip(&mut period, 1).await {}
+                let any = self.skip(&mut period, multiples, false).await;
+                while any && self.skip(&mut period, 1, false).await {}
                 any
             }
         };
@@ -145,9 +227,11 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
             return;
         }
         self.listening.vain = if recurs { 0 } else { self.listening.vain + 1 };
-        if !self.is_exact() {
+        // Where what recurs is skipped up to some appointment again and again, averages would save little more.
+        let enough = (self.within - within) * ENOUGH >= (self.now - began) * (ENOUGH - 1);
+        if !self.is_exact() && !enough {
             // What was skipped because it recurred is as good an observation as what was simulated.
-            if self.skip_steady(self.listening.span) {
+            if self.skip_steady(span) {
                 self.listen_longer();
             }
         } else if recurs {
@@ -178,12 +262,12 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
     async fn pause(&mut self) {
         let span = self.listening.span;
         let mut step = span;
-        loop {
+        while self.now < self.bound {
             let (short, before) = (self.run.borrow().short(), self.run.borrow().packet_hops());
             if short == 0 {
                 return;
             }
-            self.go(step).await;
+            self.go(step.min(self.bound.since(self.now))).await;
             if self.run.borrow().packet_hops() - before < short / 2 {
                 step = (step * 2).min(span * MOST_PAUSE);
             }
@@ -192,7 +276,8 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
 
     /// Whether looking may cost as much as a log of a span of time that is like the time up to now.
     pub fn affords_log(&self, span: Duration) -> bool {
-        let in_span = u128::from(self.own_hops()) * u128::from(span.ps()) / u128::from(self.now.ps().max(1));
+        let simulated = self.own_hops() - if self.skips_within() { self.hops_skipped } else { 0 };
+        let in_span = u128::from(simulated) * u128::from(span.ps()) / u128::from(self.now.ps().max(1));
         let run = self.run.borrow();
         let (hops, skipped) = (run.packet_hops(), run.skipped.packet_hops);
         run.budget.affords_log(in_span as u64, hops - skipped, skipped)
@@ -203,14 +288,23 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
         self.own().iter().flat_map(|part| &part.0.hosts).map(|slot| slot.host.records.len()).sum()
     }
 
-    /// Waits until a span of time has been simulated, and logs what happens in it.
-    async fn log(&mut self, span: Duration) -> Vec<Log> {
+    /// Simulates a span of time, and logs what happens in it, by part.
+    async fn log(&mut self, span: Duration) -> Arc<[Log]> {
         self.own_mut().iter_mut().for_each(|part| part.0.begin_log());
-        let before = self.own_hops();
-        self.go(span).await;
+        let (from, before) = (self.now, self.own_hops());
+        self.wait(span).await;
         let hops = self.own_hops() - before;
         self.run.borrow_mut().budget.logged(hops);
-        self.own_mut().iter_mut().map(|part| part.0.take_log()).collect()
+        let logs = self.own_mut().iter_mut().map(|part| part.0.take_log()).collect();
+        self.record(from, &logs);
+        logs
+    }
+
+    /// This has been logged since then.
+    fn record(&mut self, from: Time, logs: &Arc<[Log]>) {
+        let Some(Recording { all, course }) = &mut self.recording else { return };
+        let logs = if *all { logs.clone() } else { logs.iter().map(Log::of_ranks).collect() };
+        course.logged(from, self.now, logs);
     }
 
     /// Listens for a span of time and looks for a period in what comes to the nodes.
@@ -246,17 +340,24 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
     }
 
     /// Simulates up to `most_multiples` times `period` until the state has recurred, then skips as many periods as it
-    /// can. Returns whether it has skipped any; if so, `period` is now the period of the state.
-    pub async fn skip(&mut self, period: &mut Duration, most_multiples: u32) -> bool {
+    /// can. Returns whether it has skipped any; if so, `period` is now the period of the state. `between`: messages
+    /// follow each other in a period, so that it may itself be skipped in part.
+    pub async fn skip(&mut self, period: &mut Duration, most_multiples: u32, between: bool) -> bool {
         let Some(before) = self.note() else { return false };
         let ranks = self.ranks_act_at();
         let hops_before = self.own_hops();
-        let mut logs: Vec<Log> = self.parts.clone().map(|_| Log::default()).collect();
+        let mut course = Course::default();
         let mut multiple = 0;
         let found = loop {
             multiple += 1;
-            for (all, more) in logs.iter_mut().zip(self.log(*period).await) {
-                all.extend(more);
+            if between {
+                course.append(self.go_on_recording(*period, true).await);
+            } else if *period > self.bound.since(self.now) {
+                return false;
+            } else {
+                let from = self.now;
+                let logs = self.log(*period).await;
+                course.logged(from, self.now, logs);
             }
             let Some(after) = self.note() else { return false };
             match recurrence(&before, &after) {
@@ -270,27 +371,32 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
         };
         *period = found.period;
         let hops = self.own_hops() - hops_before;
-        let period = Period::new(logs, hops, found.period, self.now);
-        if period.events.is_empty() {
+        let period = Arc::new(Period::new(course, hops, found.period, self.now));
+        if period.events.are_none() {
             // Nothing is under way, so that nothing is gained; and windows follow from events.
             self.because("nothing happened in a period");
             return false;
         }
-        if found.turnover {
-            return self.repeat_turnover(&found, &period, &ranks);
+        if !found.turnover {
+            return self.skip_periods(&found, &period).await;
         }
-        self.skip_periods(&found, &period).await
+        // A period within another can't be repeated with it unless nothing happens to messages.
+        !self.is_bound() && self.repeat_turnover(&found, &period, &ranks)
     }
 
     /// Skips as many periods as it can, and simulates those in which samples are taken.
-    async fn skip_periods(&mut self, found: &Recurrence, period: &Period) -> bool {
-        let until = found.until.min(self.plan.horizon);
+    async fn skip_periods(&mut self, found: &Recurrence, period: &Arc<Period>) -> bool {
+        let until = found.until.min(self.plan.horizon).min(self.bound);
         let (mut left, mut any) = (self.before_ends(found), false);
         loop {
             let sample = self.own()[0].0.next_sample_at();
             let times = (until.min(sample).since(self.now).ps() / period.length.ps()).min(left);
             if times > 0 {
+                if let Some(Recording { all: true, course }) = &mut self.recording {
+                    course.repeated(self.now, period, times);
+                }
                 self.move_ahead(found, period, times, &Names::default(), Arc::default());
+                self.within += period.length * times;
                 (left, any) = (left - times, true);
             }
             if left == 0 || self.now + period.length > until {
@@ -326,7 +432,7 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
         };
         let left = 2 * u64::from(self.plan.sites[0].mtu_bytes);
         let before_ends = steady.before_ends(|flow| self.plan.flows.get(flow).bytes, left, span);
-        let until = notes.appointment().min(self.plan.horizon);
+        let until = notes.appointment().min(self.plan.horizon).min(self.bound);
         // Whole nanoseconds, since some schemes tell times in these.
         let time = before_ends.min(steady.trusted()).min(until.since(self.now));
         let end = self.now + Duration::from_ns(time.ps() / 1_000);
@@ -334,7 +440,7 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
             self.because("flows are steady for a short time only");
             return longer;
         }
-        let hops = self.own_hops();
+        let (from, hops) = (self.now, self.own_hops());
         // Each step ends at the next sample or before it. It moves all events behind its end; then the sample is taken.
         while self.now < end {
             let sample = self.own()[0].0.next_sample_at();
@@ -346,7 +452,8 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
                 self.own_mut().iter_mut().for_each(|part| part.0.sample(sample));
             }
         }
-        self.run.borrow_mut().skipped.packet_hops += self.own_hops() - hops;
+        self.within += self.now - from;
+        self.skipped_hops(self.own_hops() - hops);
         longer
     }
 
@@ -371,7 +478,7 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
     pub fn move_ahead(
         &mut self,
         found: &Recurrence,
-        period: &Period,
+        period: &Arc<Period>,
         times: u64,
         names: &Names,
         renamed: Arc<Renamed>,
@@ -379,21 +486,27 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
         let mut walk = Walk::ahead(self.now, self.run.borrow().headers.clone(), found.moves.clone(), renamed, times);
         self.own_mut().iter_mut().for_each(|part| part.0.walk(&mut walk));
         walk.finish().expect("the same walk was possible just before");
-        for (part, log) in self.own_mut().iter_mut().zip(&period.logs) {
-            part.0.repeat_digests(log, self.now - period.end, period.length, times, names);
+        for (place, part) in self.own_mut().iter_mut().enumerate() {
+            let course = period.course.of_part(place);
+            part.0.repeat_digests(&course, self.now - period.end, period.length, times, names);
         }
         if self.run.borrow().waits.len() > 1 {
-            self.own_mut()[0].1.extend(&period.events, period.length, self.now, times);
+            self.own_mut()[0].1.extend(&period.events, self.now, times);
         } else {
             self.run.borrow_mut().skip_all(period, times);
         }
         self.now += period.length * times;
+        self.skipped_hops(period.hops * times);
         let run = &mut *self.run.borrow_mut();
         run.ahead_until = run.ahead_until.max(self.now);
-        let skipped = &mut run.skipped;
-        skipped.skips += 1;
-        skipped.time_ps += period.length.ps() * times;
-        skipped.packet_hops += period.hops * times;
+        run.skipped.skips += 1;
+        run.skipped.time_ps += period.length.ps() * times;
+    }
+
+    /// So many packet-hops have been skipped.
+    pub fn skipped_hops(&mut self, hops: u64) {
+        self.hops_skipped += hops;
+        self.run.borrow_mut().skipped.packet_hops += hops;
     }
 
     /// This did not repeat.

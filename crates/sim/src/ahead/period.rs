@@ -1,9 +1,13 @@
 //! What happens in a period, and how it is found in what comes to nodes.
 
+use std::sync::Arc;
+
 use driver::Log;
 use units::{Duration, Time};
 
-use crate::part::next_event;
+use super::course::Course;
+use super::rounds::back;
+use crate::part::Events;
 
 /// A node has a period only if its arrivals repeat at least so often.
 const REPEATS: usize = 2;
@@ -11,23 +15,18 @@ const REPEATS: usize = 2;
 /// What happens in a period.
 pub(super) struct Period {
     pub length: Duration,
-    /// When the logged period ended.
+    /// When the period ended that is described.
     pub end: Time,
-    /// By part.
-    pub logs: Vec<Log>,
-    /// When events take place, in picoseconds since its beginning.
-    pub events: Vec<u64>,
+    pub course: Course,
+    pub events: Arc<Events>,
     /// Packets that come out of links.
     pub hops: u64,
 }
 
 impl Period {
-    pub fn new(logs: Vec<Log>, hops: u64, length: Duration, end: Time) -> Period {
-        let since = |at: &Time| at.ps() + length.ps() - end.ps();
-        let mut events: Vec<u64> = logs.iter().flat_map(|log| &log.events).map(since).collect();
-        events.sort_unstable();
-        events.dedup();
-        Period { length, end, logs, events, hops }
+    pub fn new(course: Course, hops: u64, length: Duration, end: Time) -> Period {
+        let events = Arc::new(course.events(back(end, length)));
+        Period { length, end, course, events, hops }
     }
 
     /// How many windows would have begun if so many periods had been simulated from `now` on, since a run may end only
@@ -42,12 +41,12 @@ impl Period {
         lookahead: Duration,
         horizon: Time,
     ) -> (u64, Option<Time>) {
-        let (length, from) = (self.length.ps(), now.ps());
-        let end = from + length * times;
+        let from = now.ps();
+        let end = from + self.length.ps() * times;
         let mut window_end = open_until.map_or(from, Time::ps);
         let mut begun = 0;
         while window_end < end {
-            let next = next_event(&self.events, length, window_end - from).expect("what recurs has events");
+            let next = self.events.next(window_end - from).expect("what recurs has events");
             let begin = from + next;
             if begin >= end {
                 break;

@@ -14,7 +14,7 @@
 //! 4. If the last one is typical, it is repeated as turnovers are ([`turnover`](super::turnover)): ranks are told it
 //!    again, and what is under way gets other names. Windows, queues and random streams stay as they are.
 //!
-//! Where half of the time was skipped in other ways, as where messages are long, no rounds are searched for.
+//! Where messages are long, most of each is skipped in other ways while a round is simulated ([`Island::go_on`]).
 //!
 //! How often a round is repeated is a question of trust. A job whose ranks begin together may run for ten or thirty
 //! rounds as if nothing could change. Then small differences between ranks have grown, ranks fall apart, and each round
@@ -35,7 +35,7 @@ use units::{Duration, FlowId, Time, mix};
 
 use super::again::{Logged, kind, ranks};
 use super::island::Island;
-use super::turnover::{busiest_host, matches};
+use super::turnover::{FIRST_STARTS, busiest_host, matches};
 
 /// So many rounds are compared at first.
 const ROUNDS: usize = 4;
@@ -82,8 +82,7 @@ struct Calm {
 struct Happened {
     /// The sum of all.
     what: u64,
-    /// The delays of all messages, in picoseconds: the sum of their ends less that of their beginnings. If as many are
-    /// under way at one moment as at the other, it does not matter when those began.
+    /// How long all messages together were under way, in picoseconds.
     delays: i128,
     /// By host: when the last of it happened, in picoseconds; none if nothing does.
     last: Vec<Option<i128>>,
@@ -204,6 +203,14 @@ struct Heir {
     later: Duration,
 }
 
+/// The messages that are under way.
+#[derive(Default)]
+pub(super) struct UnderWay {
+    /// By host: how many of its records are counted.
+    seen: Vec<usize>,
+    count: i64,
+}
+
 /// Something that happened at a host to a message or a rank.
 struct Event {
     at: Time,
@@ -225,11 +232,11 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
             let events = self.happened(back(self.now, length * SEARCHED / 10));
             let Some(calm) = calm(&events, self.now, length) else {
                 self.because("ranks do not stand where they stood a round ago");
-                self.go(length).await;
+                self.go_on(length).await;
                 continue;
             };
             let rounds = self.now.since(calm.at).ps() / length.ps() + 1;
-            self.go((calm.at + length * rounds).since(self.now)).await;
+            self.go_on((calm.at + length * rounds).since(self.now)).await;
             let regime = self.regime(calm.happens, length);
             if self.repeat_rounds(calm.happens, length, regime).await {
                 misses = 0;
@@ -241,17 +248,13 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
 
     /// The time of a round, if the busiest host has one, and has started enough flows since somebody last looked.
     fn rhythm(&mut self) -> Option<Duration> {
-        if !self.may_turn_over() {
+        // What recurs exactly is searched for first.
+        if !self.may_turn_over() || self.starts_wanted == FIRST_STARTS {
             return None;
         }
         let events = {
             let own = self.own();
             let host = busiest_host(&own).filter(|host| host.records.len() >= self.rounds_wanted)?;
-            // Messages are long: that most of each is skipped gains more.
-            let otherwise = self.run.borrow().skipped.time_ps - self.in_rounds.ps();
-            if 2 * otherwise > self.now.ps() - self.in_rounds.ps() {
-                return None;
-            }
             let first = &host.records[host.records.len().saturating_sub(MOST_RECORDS)];
             let own_acts = happened_at(self.plan, host, first.at).filter(|event| event.own);
             let mut events: Vec<_> = own_acts.map(|event| (event.at, event.what)).collect();
@@ -268,10 +271,11 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
     }
 
     /// The last rounds up to now, each about so long, in which `happens` happened.
-    fn regime(&self, happens: u64, length: Duration) -> Regime {
-        let moment = |rounds: usize| back(self.now, length * rounds as u64);
-        let up_to = |rounds: usize| self.happened_in(moment(rounds + 1), moment(rounds));
-        let mut rounds: Vec<_> = (0..=LEAST).map(up_to).take_while(|happened| happened.what == happens).collect();
+    fn regime(&mut self, happens: u64, length: Duration) -> Regime {
+        let now = self.now;
+        let moment = |rounds: usize| back(now, length * rounds as u64);
+        let mut up_to = |rounds: usize| self.happened_in(moment(rounds + 1), moment(rounds));
+        let mut rounds: Vec<_> = (0..=LEAST).map(&mut up_to).take_while(|happened| happened.what == happens).collect();
         let first = rounds.pop().unwrap_or_else(|| up_to(0));
         let mut regime = Regime::new(first);
         rounds.into_iter().rev().for_each(|happened| regime.add(happened));
@@ -287,7 +291,7 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
             let may_repeat = regime.seen.len() + 1 >= LEAST && regime.is_steady();
             let before = if may_repeat { self.note() } else { None };
             let (began, leaving) = (self.now, self.leaving());
-            let logs = self.log_ranks(length).await;
+            let logs = self.go_on_recording(length, false).await.of_ranks();
             let happened = self.happened_in(began, self.now);
             if happened.what != happens || self.leaving() != leaving {
                 self.because("ranks do not stand where they stood a round ago");
@@ -313,17 +317,10 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
                 return any;
             }
             regime.skip(times, length);
-            self.in_rounds += length * times;
+            self.between += length * times;
             (any, vain) = (true, 0);
         }
         any
-    }
-
-    /// Waits until a span of time has been simulated, and logs what ranks are told and do in it.
-    async fn log_ranks(&mut self, span: Duration) -> Vec<Log> {
-        let logs: Vec<Log> = self.own_mut().iter_mut().map(|part| part.0.begin_log_of_ranks()).collect();
-        self.go(span).await;
-        self.own_mut().iter_mut().zip(logs).map(|(part, log)| part.0.take_log_of_ranks(log)).collect()
     }
 
     /// Repeats a round that has just been logged, at most so often. Returns how often.
@@ -354,7 +351,7 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
             island.shift(&amounts, renamed, *length * times);
             true
         });
-        self.run.borrow_mut().skipped.packet_hops += self.own_hops() - hops;
+        self.skipped_hops(self.own_hops() - hops);
         times
     }
 
@@ -419,24 +416,43 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
     }
 
     /// What has happened from one moment to another, as a whole.
-    fn happened_in(&self, from: Time, until: Time) -> Happened {
+    fn happened_in(&mut self, from: Time, until: Time) -> Happened {
+        self.count_under_way();
         let own = self.own();
         let (mut all, mut events) = (Happened { what: 0, delays: 0, last: Vec::new() }, 0);
+        let (mut more_since, span) = (0, i128::from(until.since(from).ps()));
         for slot in own.iter().flat_map(|part| &part.0.hosts) {
             let mut last = None;
             for Event { at, what, more, .. } in happened_at(self.plan, &slot.host, from) {
                 events += 1;
+                more_since += more;
                 if at < until {
                     all.what = all.what.wrapping_add(what);
-                    all.delays -= i128::from(more) * i128::from(at.ps());
+                    all.delays += i128::from(more) * i128::from(until.since(at).ps());
                     last = last.max(Some(i128::from(at.ps())));
                 }
             }
             all.last.push(last);
         }
+        // Those that were under way when it began, and what others add.
+        all.delays += i128::from(self.under_way.count - more_since) * span;
         drop(own);
         self.run.borrow_mut().budget.looked_at(events);
         all
+    }
+
+    /// Counts the messages that are under way.
+    fn count_under_way(&mut self) {
+        let UnderWay { mut seen, mut count } = std::mem::take(&mut self.under_way);
+        let own = self.own();
+        let hosts = own.iter().flat_map(|part| &part.0.hosts).map(|slot| &slot.host.records);
+        seen.resize(hosts.clone().count(), 0);
+        for (records, seen) in hosts.zip(&mut seen) {
+            count += records[*seen..].iter().map(|record| more(&record.fate)).sum::<i64>();
+            *seen = records.len();
+        }
+        drop(own);
+        self.under_way = UnderWay { seen, count };
     }
 
     /// The sum of flows on connections whose last bytes have not left.
@@ -455,17 +471,22 @@ pub(super) fn back(now: Time, by: Duration) -> Time {
 /// What has happened at a host since then.
 fn happened_at(plan: &Plan, host: &Host, since: Time) -> impl Iterator<Item = Event> {
     let records = host.records.iter().rev().take_while(move |record| record.at >= since).map(move |record| {
-        let (own, more) = match record.fate {
-            FlowEvent::Started => (true, 1),
-            FlowEvent::Delivered { .. } => (false, -1),
-            _ => (false, 0),
-        };
-        Event { at: record.at, own, what: word(plan, record), more }
+        let own = matches!(record.fate, FlowEvent::Started);
+        Event { at: record.at, own, what: word(plan, record), more: more(&record.fate) }
     });
     let computed = host.jobs().into_iter().flat_map(move |jobs| jobs.computed_since(since));
     let computed =
         computed.map(move |(at, time)| Event { at, own: true, what: mix(host.id().0.into(), time.ps()), more: 0 });
     records.chain(computed)
+}
+
+/// How many messages more are under way.
+fn more(fate: &FlowEvent) -> i64 {
+    match fate {
+        FlowEvent::Started => 1,
+        FlowEvent::Delivered { .. } => -1,
+        _ => 0,
+    }
 }
 
 /// A word for what happened to a flow, whatever its number.

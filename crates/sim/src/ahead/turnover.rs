@@ -59,7 +59,7 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
                 let Some(found) = self.recurs_after(period).await else { continue };
                 (period, multiples) = (found, 1);
             }
-            while self.skip(&mut period, multiples).await {
+            while self.skip(&mut period, multiples, true).await {
                 (misses, multiples) = (0, 1);
             }
         }
@@ -77,7 +77,7 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
     async fn recurs_after(&mut self, period: Duration) -> Option<Duration> {
         let before = self.note()?;
         for _ in 0..MULTIPLES {
-            self.go(period).await;
+            self.go_on(period).await;
             let after = self.note()?;
             match recurrence(&before, &after) {
                 Ok(found) => return Some(found.period),
@@ -125,15 +125,16 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
 
     /// Repeats a period for as long as ranks do what they did in it. Returns whether it was repeated at all. `ranks`
     /// says, as of the period's beginning, when ranks would next act by themselves.
-    pub(super) fn repeat_turnover(&mut self, found: &Recurrence, period: &Period, ranks: &[Time]) -> bool {
+    pub(super) fn repeat_turnover(&mut self, found: &Recurrence, period: &Arc<Period>, ranks: &[Time]) -> bool {
         let until = found.until.min(self.plan.horizon);
         let most = (until.since(self.now).ps() / period.length.ps()).min(self.before_ends(found));
-        let (logs, heirs) = (&period.logs[..], &found.heirs);
+        let (logs, heirs) = (&period.course.of_ranks()[..], &found.heirs);
         let (length, end, ordered) = (period.length, period.end, |_| found.by_number);
         let logged = Logged { logs, length, end, heirs, ranks: Some(ranks), ordered: &ordered, routed: &|_| false };
         let times = self.repeat(&logged, most, |island, names, renamed| {
             let times = names.later.len() as u64;
             island.move_ahead(found, period, times, names, renamed);
+            island.between += period.length * times;
             true
         });
         times > 0

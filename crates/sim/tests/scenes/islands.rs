@@ -74,6 +74,27 @@ fn samples_are_taken_while_islands_sleep() {
     assert!(skipped.skips > 10 && share > 0.5, "{share} {skipped:?}");
 }
 
+/// What is skipped within a step of a ring echoes in the engine's windows as often as the step is repeated.
+#[test]
+fn long_messages_are_skipped_within_steps_of_each_island() {
+    let ring = |name: &str, hosts: &str, bytes: &str| {
+        format!(
+            "[[job]]\nname = \"{name}\"\nhosts = \"{hosts}\"\nlibrary = {{ all_reduce = \"ring\" }}\n\
+             steps = [{{ all_reduce = {{ bytes = \"{bytes}\" }} }}]\n"
+        )
+    };
+    let toml = format!(
+        "transport = \"dctcp\"\nmeasure.interval = \"0s\"\n\
+         fabric.leaf_spine = {{ racks = 2, hosts_per_rack = 8, spines = 1 }}\n{}{}",
+        ring("one", "0-7", "64MB"),
+        ring("other", "8-15", "83MB")
+    );
+    let (whole, skipped) = both(&toml);
+    assert_eq!(skipped.islands, 2);
+    let share = skipped.packet_hops as f64 / whole.info.packet_hops as f64;
+    assert!(share > 0.96, "{share}");
+}
+
 /// One island goes around another, so that its nodes do not follow each other.
 #[test]
 fn islands_may_lie_around_others() {
