@@ -11,13 +11,14 @@
 //! is moved ahead by what they do on average ([`History`]), from sample to sample, until a flow nears its end.
 //!
 //! Where messages of a job follow each other, the state recurs under other names of flows: see [`turnover`]. If it
-//! never does, approximate mode repeats rounds that are alike: see [`rounds`].
+//! never does, approximate mode repeats rounds that are alike: see [`rounds`]. Where messages are long, most of each
+//! is skipped even while such a period is simulated. So a period may have parts that were skipped: see [`course`].
 //!
-//! In exact mode, islands of the network that share no flow ([`driver::Islands`]) are skipped apart: each looks for its
-//! own period, and has its own time ([`island`]). While the engine comes to the time up to which an island was moved
-//! ahead, events of what was skipped echo in it ([`crate::part::Echo`]). A packet that goes from one island to another
-//! shows that they are none. If nothing was skipped before that, the run goes on without them, and otherwise it begins
-//! anew ([`Breach`]).
+//! Islands of the network that share no flow ([`driver::Islands`]) are skipped apart: each looks for its own period,
+//! and has its own time ([`island`]). While the engine comes to the time up to which an island was moved ahead, events
+//! of what was skipped because it recurred echo in it ([`crate::part::Echo`]). A packet that goes from one island to
+//! another shows that they are none. If nothing was skipped before that, the run goes on without them, and otherwise
+//! it begins anew ([`Breach`]).
 //!
 //! Listening gets longer while it finds nothing, and begins anew when a flow starts or ends. What it may cost is
 //! limited ([`budget`]), so that traffic that never repeats costs little more than in an ordinary run.

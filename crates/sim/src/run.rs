@@ -157,7 +157,7 @@ fn run_watched<P: Probe>(
     let most = parts.unwrap_or_else(|| Cut::parts_for(plan, threads));
     let bounds = Bounds::new(plan.lookahead, plan.horizon, plan.goal());
     let mut islands = match plan.scenario.fast_forward {
-        FastForward::Exact if anew => Islands::of_flows(plan),
+        FastForward::Exact | FastForward::Approximate if anew => Islands::of_flows(plan),
         _ => Islands::one(&plan.fabric),
     };
     let (cut, parts, threads, outcome, skipped) = loop {

@@ -33,8 +33,8 @@ const MOST_PAUSE: u64 = 16;
 /// first so many periods are tried, and twice as many after each failure: most states that do not recur at once are
 /// still settling.
 const FIRST_MULTIPLES: u32 = 2;
-/// In approximate mode nothing is moved ahead by averages where all but one part of the time in so many is skipped because
-/// the state recurs.
+/// In approximate mode nothing is moved ahead by averages where all but one part of the time in so many is skipped
+/// because the state recurs.
 const ENOUGH: u64 = 10;
 /// The most periods that are ever tried. Where averages skip what does not recur, no more after the first ones than it
 /// would ever listen for.
@@ -59,10 +59,12 @@ pub(super) struct Island<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> {
     /// How much its busiest host must have recorded of flows before somebody looks for rounds that are only alike.
     pub rounds_wanted: usize,
     pub under_way: rounds::UnderWay,
-    /// How much time was skipped within messages, and how much in periods or rounds in which messages follow each other.
+    /// How much time was skipped within messages, and how much in periods or rounds in which messages follow each
+    /// other.
     within: Duration,
     pub between: Duration,
-    /// Packet-hops that were skipped.
+    /// How much time was skipped by averages, and how many packet-hops in all.
+    estimated: Duration,
     hops_skipped: u64,
     /// What skips within messages goes no further than this.
     bound: Time,
@@ -111,6 +113,7 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
             under_way: rounds::UnderWay::default(),
             within: Duration::ZERO,
             between: Duration::ZERO,
+            estimated: Duration::ZERO,
             hops_skipped: 0,
             bound: Time::MAX,
             recording: None,
@@ -345,7 +348,7 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
     pub async fn skip(&mut self, period: &mut Duration, most_multiples: u32, between: bool) -> bool {
         let Some(before) = self.note() else { return false };
         let ranks = self.ranks_act_at();
-        let hops_before = self.own_hops();
+        let (hops_before, estimated_before) = (self.own_hops(), self.estimated);
         let mut course = Course::default();
         let mut multiple = 0;
         let found = loop {
@@ -370,8 +373,8 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
             }
         };
         *period = found.period;
-        let hops = self.own_hops() - hops_before;
-        let period = Arc::new(Period::new(course, hops, found.period, self.now));
+        let (hops, estimated) = (self.own_hops() - hops_before, self.estimated - estimated_before);
+        let period = Arc::new(Period::new(course, hops, estimated, found.period, self.now));
         if period.events.are_none() {
             // Nothing is under way, so that nothing is gained; and windows follow from events.
             self.because("nothing happened in a period");
@@ -465,9 +468,13 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
         self.history.moved(amounts);
         self.own_mut().iter_mut().for_each(|part| part.0.mark_digests(time));
         self.now += time;
+        self.estimated += time;
         let run = &mut *self.run.borrow_mut();
-        run.bounds.open_until = run.bounds.open_until.map(|until| until + time);
-        run.now = self.now;
+        if run.waits.len() == 1 {
+            run.bounds.open_until = run.bounds.open_until.map(|until| until + time);
+            run.now = self.now;
+        }
+        run.ahead_until = run.ahead_until.max(self.now);
         run.skipped.skips += 1;
         run.skipped.time_ps += time.ps();
         run.skipped.estimated_ps += time.ps();
@@ -501,6 +508,7 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
         run.ahead_until = run.ahead_until.max(self.now);
         run.skipped.skips += 1;
         run.skipped.time_ps += period.length.ps() * times;
+        run.skipped.estimated_ps += period.estimated.ps() * times;
     }
 
     /// So many packet-hops have been skipped.

@@ -21,12 +21,14 @@ pub(super) struct Period {
     pub events: Arc<Events>,
     /// Packets that come out of links.
     pub hops: u64,
+    /// How much of it was itself skipped by averages.
+    pub estimated: Duration,
 }
 
 impl Period {
-    pub fn new(course: Course, hops: u64, length: Duration, end: Time) -> Period {
+    pub fn new(course: Course, hops: u64, estimated: Duration, length: Duration, end: Time) -> Period {
         let events = Arc::new(course.events(back(end, length)));
-        Period { length, end, course, events, hops }
+        Period { length, end, course, events, hops, estimated }
     }
 
     /// How many windows would have begun if so many periods had been simulated from `now` on, since a run may end only

@@ -109,8 +109,8 @@ fn long_ring(transport: &str, more: &str) -> String {
     )
 }
 
-/// Step follows step as message follows message, and within each, packet follows packet. While a step is simulated to be
-/// repeated, most of it is skipped itself. Without that, a third of these 14 steps is simulated.
+/// Step follows step as message follows message, and within each, packet follows packet. While a step is simulated to
+/// be repeated, most of it is skipped itself. Without that, a third of these 14 steps is simulated.
 #[test]
 fn long_messages_are_skipped_within_steps_that_are_skipped() {
     for (transport, more) in [("dctcp", ""), ("newreno", ""), ("swift", ""), ("rdma", "flow_control = \"pfc\"")] {

@@ -1,7 +1,7 @@
 //! Parts of a network that share no flow are skipped apart.
 
-use crate::ahead::{both, same};
-use crate::{NONE, column, run_alone, scenario, table};
+use crate::ahead::{both, estimate, same};
+use crate::{NONE, RunResult, column, of_flows, run_alone, scenario, table};
 
 /// Three racks: two jobs whose iterations have nothing in common, and messages that never repeat.
 fn racks(transport: &str, interval: &str, more: &str) -> String {
@@ -41,6 +41,58 @@ fn jobs_are_skipped_beside_others_that_do_not_repeat() {
         let (_, skipped) = both(&racks(transport, "0s", more));
         assert_eq!(skipped.islands, 3, "{transport}");
         assert!(skipped.skips >= 2 && skipped.packet_hops > 10_000, "{transport}: {skipped:?}");
+    }
+}
+
+/// In approximate mode, too: long flows that share a link beside messages that never repeat.
+#[test]
+fn flows_are_moved_ahead_by_their_rates_beside_others_that_do_not_repeat() {
+    let toml = r#"
+        transport = "timely"
+        flow_control = "pfc"
+        measure.interval = "1ms"
+        switch.buffer.shared = { bytes = "12MB" }
+        fabric.leaf_spine = { racks = 2, hosts_per_rack = 4, spines = 1 }
+        [[traffic]]
+        name = "long"
+        senders = "1-2"
+        receivers = "0"
+        pattern = "dense"
+        sizes.constant = "60MB"
+        arrivals = "all_at_once"
+        flows = 2
+        [[traffic]]
+        name = "beside"
+        senders = "4-7"
+        receivers = "4-7"
+        sizes = "websearch"
+        arrivals.poisson.load = 0.4
+        duration = "8ms"
+    "#;
+    let [whole, ahead] = estimate(toml);
+    let skipped = ahead.info.skipped.as_ref().expect("it was asked for");
+    assert_eq!(skipped.islands, 2);
+    assert!(2 * skipped.estimated_ps > whole.info.end_ps, "{skipped:?}");
+    // What is beside is simulated whole, and times of the others are close, within what is asked for of the mean.
+    for (one, other) in of_flows(&whole, "fct_ps").iter().zip(of_flows(&ahead, "fct_ps")) {
+        assert!((*other as f64 / *one as f64 - 1.0).abs() < 0.01, "{one} {other}");
+    }
+    let differ = of_flows(&whole, "fct_ps").iter().zip(of_flows(&ahead, "fct_ps")).filter(|(one, other)| one != other);
+    assert!(differ.count() <= 2);
+}
+
+/// Jobs in two racks, each with rounds of its own, beside messages that never repeat.
+#[test]
+fn rounds_are_skipped_in_each_island() {
+    let toml = racks("swift", "0s", "").replace("11us", "40001ns").replace("7us", "30001ns");
+    let toml = toml.replace("iterations = 50", "iterations = 150").replace("iterations = 70", "iterations = 170");
+    let [whole, ahead] = estimate(&toml);
+    let skipped = ahead.info.skipped.as_ref().expect("it was asked for");
+    assert_eq!(skipped.islands, 3);
+    assert!(skipped.time_ps > whole.info.end_ps, "{skipped:?}");
+    let times = |result: &RunResult| column(table(result, "jobs"), "time_ps").to_vec();
+    for (one, other) in times(&whole).iter().zip(times(&ahead)) {
+        assert!((other as f64 / *one as f64 - 1.0).abs() < 0.002, "{one} {other}");
     }
 }
 
