@@ -56,20 +56,27 @@ pub(super) struct Island<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> {
     /// must have recorded of flows before somebody counts them.
     pub starts_wanted: usize,
     pub records_wanted: usize,
+    /// Whether nothing was skipped when somebody last looked for such a period.
+    pub turnovers_fail: bool,
     /// How much its busiest host must have recorded of flows before somebody looks for rounds that are only alike.
     pub rounds_wanted: usize,
     pub under_way: rounds::UnderWay,
-    /// How much time was skipped within messages, and how much in periods or rounds in which messages follow each
-    /// other.
-    within: Duration,
-    pub between: Duration,
-    /// How much time was skipped by averages, and how many packet-hops in all.
+    /// What was skipped within messages, and what in periods or rounds in which messages follow each other.
+    within: Ahead,
+    pub between: Ahead,
+    /// How much time was skipped by averages.
     estimated: Duration,
-    hops_skipped: u64,
     /// What skips within messages goes no further than this.
     bound: Time,
     /// While a period is simulated in which messages follow each other.
     recording: Option<Recording>,
+}
+
+/// Time and packet-hops that were skipped.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Ahead {
+    time: Duration,
+    pub hops: u64,
 }
 
 /// What happens from its beginning on.
@@ -109,12 +116,12 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
             history: History::default(),
             starts_wanted: turnover::FIRST_STARTS,
             records_wanted: 0,
+            turnovers_fail: false,
             rounds_wanted: rounds::FIRST_RECORDS,
             under_way: rounds::UnderWay::default(),
-            within: Duration::ZERO,
-            between: Duration::ZERO,
+            within: Ahead::default(),
+            between: Ahead::default(),
             estimated: Duration::ZERO,
-            hops_skipped: 0,
             bound: Time::MAX,
             recording: None,
         }
@@ -187,9 +194,10 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
         self.recording.take().expect("nobody else takes it").course
     }
 
-    /// Whether at least half of the time was skipped within messages, but for that in which messages follow each other.
+    /// Whether at least half of all packet-hops were skipped within messages, but for those in periods in which
+    /// messages follow each other.
     fn skips_within(&self) -> bool {
-        2 * self.within.ps() >= self.now.ps() - self.between.ps()
+        2 * self.within.hops >= self.own_hops() - self.between.hops
     }
 
     /// Whether a period is being simulated in which messages follow each other.
@@ -212,7 +220,7 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
         if span < self.listening.first {
             return self.go(span).await;
         }
-        let (began, within) = (self.now, self.within);
+        let (began, within) = (self.now, self.within.time);
         let recurs = match self.listen(span).await {
             None => false,
             Some(mut period) => {
@@ -231,7 +239,7 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
         }
         self.listening.vain = if recurs { 0 } else { self.listening.vain + 1 };
         // Where what recurs is skipped up to some appointment again and again, averages would save little more.
-        let enough = (self.within - within) * ENOUGH >= (self.now - began) * (ENOUGH - 1);
+        let enough = (self.within.time - within) * ENOUGH >= (self.now - began) * (ENOUGH - 1);
         if !self.is_exact() && !enough {
             // What was skipped because it recurred is as good an observation as what was simulated.
             if self.skip_steady(span) {
@@ -279,7 +287,8 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
 
     /// Whether looking may cost as much as a log of a span of time that is like the time up to now.
     pub fn affords_log(&self, span: Duration) -> bool {
-        let simulated = self.own_hops() - if self.skips_within() { self.hops_skipped } else { 0 };
+        let skipped = if self.skips_within() { self.within.hops + self.between.hops } else { 0 };
+        let simulated = self.own_hops() - skipped;
         let in_span = u128::from(simulated) * u128::from(span.ps()) / u128::from(self.now.ps().max(1));
         let run = self.run.borrow();
         let (hops, skipped) = (run.packet_hops(), run.skipped.packet_hops);
@@ -399,7 +408,6 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
                     course.repeated(self.now, period, times);
                 }
                 self.move_ahead(found, period, times, &Names::default(), Arc::default());
-                self.within += period.length * times;
                 (left, any) = (left - times, true);
             }
             if left == 0 || self.now + period.length > until {
@@ -455,8 +463,7 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
                 self.own_mut().iter_mut().for_each(|part| part.0.sample(sample));
             }
         }
-        self.within += self.now - from;
-        self.skipped_hops(self.own_hops() - hops);
+        self.skipped(self.now - from, self.own_hops() - hops, false);
         longer
     }
 
@@ -503,7 +510,7 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
             self.run.borrow_mut().skip_all(period, times);
         }
         self.now += period.length * times;
-        self.skipped_hops(period.hops * times);
+        self.skipped(period.length * times, period.hops * times, found.turnover);
         let run = &mut *self.run.borrow_mut();
         run.ahead_until = run.ahead_until.max(self.now);
         run.skipped.skips += 1;
@@ -511,9 +518,11 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
         run.skipped.estimated_ps += period.estimated.ps() * times;
     }
 
-    /// So many packet-hops have been skipped.
-    pub fn skipped_hops(&mut self, hops: u64) {
-        self.hops_skipped += hops;
+    /// So much has been skipped, within messages or `between` them.
+    pub fn skipped(&mut self, time: Duration, hops: u64, between: bool) {
+        let ahead = if between { &mut self.between } else { &mut self.within };
+        ahead.time += time;
+        ahead.hops += hops;
         self.run.borrow_mut().skipped.packet_hops += hops;
     }
 

@@ -35,7 +35,7 @@ use units::{Duration, FlowId, Time, mix};
 
 use super::again::{Logged, kind, ranks};
 use super::island::Island;
-use super::turnover::{FIRST_STARTS, busiest_host, matches};
+use super::turnover::{busiest_host, matches};
 
 /// So many rounds are compared at first.
 const ROUNDS: usize = 4;
@@ -248,8 +248,8 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
 
     /// The time of a round, if the busiest host has one, and has started enough flows since somebody last looked.
     fn rhythm(&mut self) -> Option<Duration> {
-        // What recurs exactly is searched for first.
-        if !self.may_turn_over() || self.starts_wanted == FIRST_STARTS {
+        // Where it recurs exactly, nothing is estimated.
+        if !self.may_turn_over() || !self.turnovers_fail {
             return None;
         }
         let events = {
@@ -317,7 +317,6 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
                 return any;
             }
             regime.skip(times, length);
-            self.between += length * times;
             (any, vain) = (true, 0);
         }
         any
@@ -351,7 +350,7 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
             island.shift(&amounts, renamed, *length * times);
             true
         });
-        self.skipped_hops(self.own_hops() - hops);
+        self.skipped(*length * times, self.own_hops() - hops, true);
         times
     }
 

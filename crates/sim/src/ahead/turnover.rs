@@ -47,10 +47,17 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
         }
         let Some(started) = self.busiest_starts() else { return };
         let period = period_of_starts(&started).filter(|&period| self.starts_alike(period));
-        let Some(mut period) = period else {
-            self.want_more_starts(started.len());
-            return;
-        };
+        let before = self.between.hops;
+        if let Some(period) = period {
+            self.skip_turnovers_of(period).await;
+        }
+        self.turnovers_fail = self.between.hops == before;
+        let started = busiest_host(&self.own()).map_or(0, |host| starts(&host.records).count());
+        self.want_more_starts(started);
+    }
+
+    /// Skips periods that are so long, in which flows begin and end.
+    async fn skip_turnovers_of(&mut self, mut period: Duration) {
         let mut misses = 0;
         while misses < MISSES {
             misses += 1;
@@ -63,8 +70,6 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
                 (misses, multiples) = (0, 1);
             }
         }
-        let started = busiest_host(&self.own()).map_or(0, |host| starts(&host.records).count());
-        self.want_more_starts(started);
     }
 
     /// The search has failed when the busiest host had started so many flows.
@@ -134,7 +139,6 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
         let times = self.repeat(&logged, most, |island, names, renamed| {
             let times = names.later.len() as u64;
             island.move_ahead(found, period, times, names, renamed);
-            island.between += period.length * times;
             true
         });
         times > 0
