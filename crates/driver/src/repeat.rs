@@ -50,17 +50,16 @@ impl Log {
 pub struct Stretch<'l> {
     /// What was logged.
     pub logs: Vec<&'l Log>,
-    /// How often it has happened once more after that, and did not happen in this stretch for the first time. Zero: the
-    /// stretch is that in which it was logged.
+    /// How often it happened again in this stretch. Zero: this is where it was logged.
     pub again: u64,
-    /// The first of these times comes so much later than it was logged, and another `period`.
+    /// The first repetition comes one `period` and so much time after what was logged.
     pub since: Duration,
-    /// How much later it has happened again each time.
+    /// The time from one repetition to the next.
     pub period: Duration,
 }
 
 impl Stretch<'_> {
-    /// How much later than it was logged it has happened, each time, in picoseconds.
+    /// For each time that it happened: how much later than it was logged, in picoseconds.
     fn later(&self) -> impl Iterator<Item = u64> {
         let times = if self.again == 0 { 0..1 } else { 1..self.again + 1 };
         times.map(|time| (self.since + self.period * time).ps())

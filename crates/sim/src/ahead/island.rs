@@ -35,7 +35,7 @@ const MOST_PAUSE: u64 = 16;
 const FIRST_MULTIPLES: u32 = 2;
 /// In approximate mode nothing is moved ahead by averages where all but one part of the time in so many is skipped
 /// because the state recurs.
-const ENOUGH: u64 = 10;
+const ENOUGH: u64 = 100;
 /// The most periods that are ever tried. Where averages skip what does not recur, no more after the first ones than it
 /// would ever listen for.
 const MOST_MULTIPLES: u32 = 128;
@@ -238,16 +238,16 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
             return;
         }
         self.listening.vain = if recurs { 0 } else { self.listening.vain + 1 };
-        // Where what recurs is skipped up to some appointment again and again, averages would save little more.
+        // Where what recurs is skipped up to some appointment again and again, averages would save little more. What
+        // was skipped because it recurred is as good an observation as what was simulated.
         let enough = (self.within.time - within) * ENOUGH >= (self.now - began) * (ENOUGH - 1);
-        if !self.is_exact() && !enough {
-            // What was skipped because it recurred is as good an observation as what was simulated.
-            if self.skip_steady(span) {
-                self.listen_longer();
-            }
-        } else if recurs {
+        let longer = match self.is_exact() {
+            true => self.listening.vain >= EAGER,
+            false => !enough && self.skip_steady(span),
+        };
+        if recurs {
             self.listening.span = self.listening.first;
-        } else if self.listening.vain >= EAGER {
+        } else if longer {
             self.listen_longer();
         }
     }
@@ -392,7 +392,7 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
         if !found.turnover {
             return self.skip_periods(&found, &period).await;
         }
-        // A period within another can't be repeated with it unless nothing happens to messages.
+        // While an outer period is simulated, only packets are repeated: a course holds no new names of flows.
         !self.is_bound() && self.repeat_turnover(&found, &period, &ranks)
     }
 
