@@ -121,9 +121,10 @@ STEADY = {
     "permutation, 2:1, 100 MB": permutation("100MB"),
     "permutation, 2:1, 1 GB": permutation("1GB"),
 }
+END = 'measure.end = "20s"\n'
 LONGER = {
-    "two into one link, 20 GB": (incast(2, "20GB"), ("dctcp", "dcqcn", "timely")),
-    "five into one link, 20 GB": (incast(5, "20GB"), ("dctcp", "dcqcn", "timely")),
+    "two into one link, 20 GB": (END + incast(2, "20GB"), ("dctcp", "dcqcn", "timely")),
+    "five into one link, 20 GB": (END + incast(5, "20GB"), ("dctcp", "dcqcn", "timely")),
     "permutation, 2:1, 3 GB": (permutation("3GB"), ("dctcp", "dcqcn", "cubic")),
 }
 """So long that a whole run takes minutes: over the transports that are named, and not repeated."""
@@ -256,7 +257,7 @@ def islands() -> list[str]:
             share = skipped["packet_hops"] / whole.info["packet_hops"]
             spent = f"{seconds(whole):.1f} | {seconds(ahead):.1f} | {seconds(whole) / seconds(ahead):.1f}"
             mean = completion(ahead).mean() / completion(whole).mean() - 1
-            differs = "nothing" if whole.digest == ahead.digest else f"mean {mean:+.2%}"
+            differs = "nothing" if whole.digest == ahead.digest else f"mean {mean:+.3%}"
             lines.append(f"| {who} | {way} | {spent} | {share:.1%} | {skipped['islands']} | {differs} |")
     return lines
 

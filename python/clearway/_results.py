@@ -254,10 +254,10 @@ class Result:
 
     @property
     def approximate(self) -> bool:
-        """Whether a part of the run was skipped by average rates, with `fast_forward = "approximate"`; the name then
-        ends in " (approximate)".
+        """Whether a part of the run was skipped with `fast_forward = "approximate"`; the name then ends in
+        " (approximate)".
         """
-        return bool((self.info.get("skipped") or {}).get("estimated_ps"))
+        return self.digest.startswith("~")
 
     @property
     def interrupted(self) -> bool:

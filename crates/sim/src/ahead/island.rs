@@ -33,7 +33,7 @@ const MOST_PAUSE: u64 = 16;
 /// first so many periods are tried, and twice as many after each failure: most states that do not recur at once are
 /// still settling.
 const FIRST_MULTIPLES: u32 = 2;
-/// In approximate mode nothing is moved ahead by averages where all but one part of the time in so many is skipped
+/// In approximate mode no job is moved ahead by averages where all but one part of the time in so many is skipped
 /// because the state recurs.
 const ENOUGH: u64 = 100;
 /// The most periods that are ever tried. Where averages skip what does not recur, no more after the first ones than it
@@ -238,9 +238,11 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
             return;
         }
         self.listening.vain = if recurs { 0 } else { self.listening.vain + 1 };
-        // Where what recurs is skipped up to some appointment again and again, averages would save little more. What
-        // was skipped because it recurred is as good an observation as what was simulated.
-        let enough = (self.within.time - within) * ENOUGH >= (self.now - began) * (ENOUGH - 1);
+        // Where what recurs is skipped up to some appointment again and again, averages would save little more, and
+        // messages would not follow each other as they did. What was skipped because it recurred is as good an
+        // observation as what was simulated.
+        let most = (self.within.time - within) * ENOUGH >= (self.now - began) * (ENOUGH - 1);
+        let enough = most && self.may_turn_over();
         let longer = match self.is_exact() {
             true => self.listening.vain >= EAGER,
             false => !enough && self.skip_steady(span),
@@ -501,8 +503,12 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
         self.own_mut().iter_mut().for_each(|part| part.0.walk(&mut walk));
         walk.finish().expect("the same walk was possible just before");
         for (place, part) in self.own_mut().iter_mut().enumerate() {
-            let course = period.course.of_part(place);
-            part.0.repeat_digests(&course, self.now - period.end, period.length, times, names);
+            if self.is_exact() {
+                let course = period.course.of_part(place);
+                part.0.repeat_digests(&course, self.now - period.end, period.length, times, names);
+            } else {
+                part.0.mark_digests(period.length * times);
+            }
         }
         if self.run.borrow().waits.len() > 1 {
             self.own_mut()[0].1.extend(&period.events, self.now, times);
