@@ -257,7 +257,7 @@ class Result:
         """Whether a part of the run was skipped with `fast_forward = "approximate"`; the name then ends in
         " (approximate)".
         """
-        return self.digest.startswith("~")
+        return (self.digest or "").startswith("~")
 
     @property
     def interrupted(self) -> bool:
