@@ -45,24 +45,28 @@ impl Log {
     }
 }
 
-/// What has happened in a span of time: what was logged one after the other, or the same again some times.
-#[derive(Debug, Default)]
+/// What has happened in a span of time: what was logged, one log after the other, so many times.
+#[derive(Debug)]
 pub struct Stretch<'l> {
     /// What was logged.
     pub logs: Vec<&'l Log>,
-    /// How often it happened again in this stretch. Zero: this is where it was logged.
-    pub again: u64,
-    /// The first repetition comes one `period` and so much time after what was logged.
+    /// How often it happened in this stretch.
+    pub times: u64,
+    /// The first time comes one `period` and so much time after what was logged.
     pub since: Duration,
-    /// The time from one repetition to the next.
+    /// The time from one to the next.
     pub period: Duration,
 }
 
-impl Stretch<'_> {
+impl<'l> Stretch<'l> {
+    /// The stretch in which something was logged.
+    pub fn logged(log: &'l Log) -> Stretch<'l> {
+        Stretch { logs: vec![log], times: 1, since: Duration::ZERO, period: Duration::ZERO }
+    }
+
     /// For each time that it happened: how much later than it was logged, in picoseconds.
     fn later(&self) -> impl Iterator<Item = u64> {
-        let times = if self.again == 0 { 0..1 } else { 1..self.again + 1 };
-        times.map(|time| (self.since + self.period * time).ps())
+        (1..=self.times).map(|time| (self.since + self.period * time).ps())
     }
 }
 

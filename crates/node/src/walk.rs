@@ -76,6 +76,8 @@ pub struct Walk {
     part: &'static str,
     /// Why the state can't be moved ahead, by the place of the part that says so.
     refusal: Option<((usize, u32), String)>,
+    /// Whether counters have got all by which sums move ([`Walk::totals`]).
+    totals_given: bool,
 }
 
 const NO_ENDS: (HostId, HostId) = (HostId(u32::MAX), HostId(u32::MAX));
@@ -100,7 +102,6 @@ enum Task {
         count_of: usize,
         stream: usize,
         tally: usize,
-        totals_given: bool,
     },
     Shift {
         amounts: Arc<Amounts>,
@@ -108,7 +109,6 @@ enum Task {
         count: usize,
         count_of: usize,
         tally: usize,
-        totals_given: bool,
     },
 }
 
@@ -200,22 +200,25 @@ impl Walk {
             numbered,
             by_number,
         };
-        Walk { now, task: Task::Note(notes), headers, node: 0, port: 0, ends: NO_ENDS, part: "", refusal: None }
+        Walk::new(now, headers, Task::Note(notes))
     }
 
     /// A walk that moves a state ahead by so many periods. The state must be the one whose notes were compared last,
     /// at the time `now`. Flows get these `names`; those that have none keep theirs.
     pub fn ahead(now: Time, headers: Arc<[HeaderWalk]>, moves: Arc<Moves>, names: Arc<Renamed>, times: u64) -> Walk {
-        let (place, count, count_of, stream, tally, totals_given) = (0, 0, 0, 0, 0, false);
-        let task = Task::Ahead { moves, names, times, place, count, count_of, stream, tally, totals_given };
-        Walk { now, task, headers, node: 0, port: 0, ends: NO_ENDS, part: "", refusal: None }
+        let task = Task::Ahead { moves, names, times, place: 0, count: 0, count_of: 0, stream: 0, tally: 0 };
+        Walk::new(now, headers, task)
     }
 
     /// A walk that moves a state ahead though it has not recurred, at the time `now`: see [`Steady`] and
     /// [`Amounts::of_rounds`]. Flows get these `names`; those that have none keep theirs.
     pub fn shift(now: Time, headers: Arc<[HeaderWalk]>, amounts: Arc<Amounts>, names: Arc<Renamed>) -> Walk {
-        let task = Task::Shift { amounts, names, count: 0, count_of: 0, tally: 0, totals_given: false };
-        Walk { now, task, headers, node: 0, port: 0, ends: NO_ENDS, part: "", refusal: None }
+        Walk::new(now, headers, Task::Shift { amounts, names, count: 0, count_of: 0, tally: 0 })
+    }
+
+    fn new(now: Time, headers: Arc<[HeaderWalk]>, task: Task) -> Walk {
+        let (node, port, ends, part) = (0, 0, NO_ENDS, "");
+        Walk { now, task, headers, node, port, ends, part, refusal: None, totals_given: false }
     }
 
     /// How many values of links and nodes have been noted: it does not depend on how the network is divided among
@@ -511,19 +514,17 @@ impl Walk {
     /// Counters of a part of a run, whose sums over all parts are results. How the network is divided among threads
     /// does not matter for these sums. So the first part gets all by which they move.
     pub fn totals<const N: usize>(&mut self, counters: [&mut u64; N]) {
-        match &mut self.task {
+        let (by, times) = match &mut self.task {
             Task::Note(notes) => {
                 notes.totals.resize(N, 0);
                 notes.totals.iter_mut().zip(counters).for_each(|(total, counter)| *total += *counter);
+                return;
             }
-            Task::Ahead { moves, times, totals_given, .. } => {
-                let by = if std::mem::replace(totals_given, true) { &[][..] } else { &moves.totals };
-                counters.into_iter().zip(by).for_each(|(counter, by)| *counter += by * *times);
-            }
-            Task::Shift { amounts, totals_given, .. } => {
-                let by = if std::mem::replace(totals_given, true) { &[][..] } else { &amounts.totals };
-                counters.into_iter().zip(by).for_each(|(counter, by)| *counter += by);
-            }
+            Task::Ahead { moves, times, .. } => (&moves.totals, *times),
+            Task::Shift { amounts, .. } => (&amounts.totals, 1),
+        };
+        if !std::mem::replace(&mut self.totals_given, true) {
+            counters.into_iter().zip(by).for_each(|(counter, by)| *counter += by * times);
         }
     }
 

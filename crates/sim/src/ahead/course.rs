@@ -94,11 +94,11 @@ impl Piece {
     /// What has happened in one part.
     fn of_part(&self, part: usize) -> Stretch<'_> {
         match &self.what {
-            What::Logged(logs) => Stretch { logs: vec![&logs[part]], ..Stretch::default() },
+            What::Logged(logs) => Stretch::logged(&logs[part]),
             What::Repeated(period, times) => Stretch {
                 logs: period.course.logs().map(|logs| &logs[part]).collect(),
+                times: *times,
                 since: self.from - period.end,
-                again: *times,
                 period: period.length,
             },
         }

@@ -61,22 +61,17 @@ pub(super) struct Island<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> {
     /// How much its busiest host must have recorded of flows before somebody looks for rounds that are only alike.
     pub rounds_wanted: usize,
     pub under_way: rounds::UnderWay,
-    /// What was skipped within messages, and what in periods or rounds in which messages follow each other.
-    within: Ahead,
-    pub between: Ahead,
+    /// How much time was skipped within messages.
+    within: Duration,
+    /// Packet-hops that were skipped there, and in periods or rounds in which messages follow each other.
+    hops_within: u64,
+    pub hops_between: u64,
     /// How much time was skipped by averages.
     estimated: Duration,
     /// What skips within messages goes no further than this.
     bound: Time,
     /// While a period is simulated in which messages follow each other.
     recording: Option<Recording>,
-}
-
-/// Time and packet-hops that were skipped.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Ahead {
-    time: Duration,
-    pub hops: u64,
 }
 
 /// What happens from its beginning on.
@@ -119,8 +114,9 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
             turnovers_fail: false,
             rounds_wanted: rounds::FIRST_RECORDS,
             under_way: rounds::UnderWay::default(),
-            within: Ahead::default(),
-            between: Ahead::default(),
+            within: Duration::ZERO,
+            hops_within: 0,
+            hops_between: 0,
             estimated: Duration::ZERO,
             bound: Time::MAX,
             recording: None,
@@ -167,7 +163,7 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
                 self.wait(span).await;
                 let logs =
                     self.own_mut().iter_mut().zip(begun).map(|(part, log)| part.0.take_log_of_ranks(log)).collect();
-                self.record(from, &logs);
+                self.record(from, logs);
             }
         }
     }
@@ -197,12 +193,7 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
     /// Whether at least half of all packet-hops were skipped within messages, but for those in periods in which
     /// messages follow each other.
     fn skips_within(&self) -> bool {
-        2 * self.within.hops >= self.own_hops() - self.between.hops
-    }
-
-    /// Whether a period is being simulated in which messages follow each other.
-    fn is_bound(&self) -> bool {
-        self.bound < Time::MAX
+        2 * self.hops_within >= self.own_hops() - self.hops_between
     }
 
     /// Looks for something to skip, and skips it.
@@ -220,7 +211,7 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
         if span < self.listening.first {
             return self.go(span).await;
         }
-        let (began, within) = (self.now, self.within.time);
+        let (began, within) = (self.now, self.within);
         let recurs = match self.listen(span).await {
             None => false,
             Some(mut period) => {
@@ -241,7 +232,7 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
         // Where what recurs is skipped up to some appointment again and again, averages would save little more, and
         // messages would not follow each other as they did. What was skipped because it recurred is as good an
         // observation as what was simulated.
-        let most = (self.within.time - within) * ENOUGH >= (self.now - began) * (ENOUGH - 1);
+        let most = (self.within - within) * ENOUGH >= (self.now - began) * (ENOUGH - 1);
         let enough = most && self.may_turn_over();
         let longer = match self.is_exact() {
             true => self.listening.vain >= EAGER,
@@ -289,7 +280,7 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
 
     /// Whether looking may cost as much as a log of a span of time that is like the time up to now.
     pub fn affords_log(&self, span: Duration) -> bool {
-        let skipped = if self.skips_within() { self.within.hops + self.between.hops } else { 0 };
+        let skipped = if self.skips_within() { self.hops_within + self.hops_between } else { 0 };
         let simulated = self.own_hops() - skipped;
         let in_span = u128::from(simulated) * u128::from(span.ps()) / u128::from(self.now.ps().max(1));
         let run = self.run.borrow();
@@ -309,16 +300,20 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
         self.wait(span).await;
         let hops = self.own_hops() - before;
         self.run.borrow_mut().budget.logged(hops);
-        let logs = self.own_mut().iter_mut().map(|part| part.0.take_log()).collect();
-        self.record(from, &logs);
+        let logs: Arc<[Log]> = self.own_mut().iter_mut().map(|part| part.0.take_log()).collect();
+        match &self.recording {
+            None => {}
+            Some(Recording { all: true, .. }) => self.record(from, logs.clone()),
+            Some(_) => self.record(from, logs.iter().map(Log::of_ranks).collect()),
+        }
         logs
     }
 
     /// This has been logged since then.
-    fn record(&mut self, from: Time, logs: &Arc<[Log]>) {
-        let Some(Recording { all, course }) = &mut self.recording else { return };
-        let logs = if *all { logs.clone() } else { logs.iter().map(Log::of_ranks).collect() };
-        course.logged(from, self.now, logs);
+    fn record(&mut self, from: Time, logs: Arc<[Log]>) {
+        if let Some(Recording { course, .. }) = &mut self.recording {
+            course.logged(from, self.now, logs);
+        }
     }
 
     /// Listens for a span of time and looks for a period in what comes to the nodes.
@@ -395,7 +390,7 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
             return self.skip_periods(&found, &period).await;
         }
         // While an outer period is simulated, only packets are repeated: a course holds no new names of flows.
-        !self.is_bound() && self.repeat_turnover(&found, &period, &ranks)
+        self.bound == Time::MAX && self.repeat_turnover(&found, &period, &ranks)
     }
 
     /// Skips as many periods as it can, and simulates those in which samples are taken.
@@ -410,6 +405,7 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
                     course.repeated(self.now, period, times);
                 }
                 self.move_ahead(found, period, times, &Names::default(), Arc::default());
+                self.within += period.length * times;
                 (left, any) = (left - times, true);
             }
             if left == 0 || self.now + period.length > until {
@@ -465,7 +461,8 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
                 self.own_mut().iter_mut().for_each(|part| part.0.sample(sample));
             }
         }
-        self.skipped(self.now - from, self.own_hops() - hops, false);
+        self.within += self.now - from;
+        self.skipped_hops(self.own_hops() - hops, false);
         longer
     }
 
@@ -476,17 +473,12 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
         walk.finish().expect("the same walk was possible just before");
         self.history.moved(amounts);
         self.own_mut().iter_mut().for_each(|part| part.0.mark_digests(time));
-        self.now += time;
-        self.estimated += time;
+        self.moved(time, time);
         let run = &mut *self.run.borrow_mut();
         if run.waits.len() == 1 {
             run.bounds.open_until = run.bounds.open_until.map(|until| until + time);
             run.now = self.now;
         }
-        run.ahead_until = run.ahead_until.max(self.now);
-        run.skipped.skips += 1;
-        run.skipped.time_ps += time.ps();
-        run.skipped.estimated_ps += time.ps();
     }
 
     /// Moves everything ahead by so many periods. `names` are the names of flows in each period, and `renamed` gives
@@ -515,20 +507,24 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
         } else {
             self.run.borrow_mut().skip_all(period, times);
         }
-        self.now += period.length * times;
-        self.skipped(period.length * times, period.hops * times, found.turnover);
+        self.moved(period.length * times, period.estimated * times);
+        self.skipped_hops(period.hops * times, found.turnover);
+    }
+
+    /// Its state has been moved ahead by so much time, so much of which by averages.
+    fn moved(&mut self, time: Duration, estimated: Duration) {
+        self.now += time;
+        self.estimated += estimated;
         let run = &mut *self.run.borrow_mut();
         run.ahead_until = run.ahead_until.max(self.now);
         run.skipped.skips += 1;
-        run.skipped.time_ps += period.length.ps() * times;
-        run.skipped.estimated_ps += period.estimated.ps() * times;
+        run.skipped.time_ps += time.ps();
+        run.skipped.estimated_ps += estimated.ps();
     }
 
-    /// So much has been skipped, within messages or `between` them.
-    pub fn skipped(&mut self, time: Duration, hops: u64, between: bool) {
-        let ahead = if between { &mut self.between } else { &mut self.within };
-        ahead.time += time;
-        ahead.hops += hops;
+    /// So many packet-hops have been skipped, within messages or `between` them.
+    pub fn skipped_hops(&mut self, hops: u64, between: bool) {
+        *(if between { &mut self.hops_between } else { &mut self.hops_within }) += hops;
         self.run.borrow_mut().skipped.packet_hops += hops;
     }
 

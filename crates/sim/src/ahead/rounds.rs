@@ -350,7 +350,7 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
             island.shift(&amounts, renamed, *length * times);
             true
         });
-        self.skipped(*length * times, self.own_hops() - hops, true);
+        self.skipped_hops(self.own_hops() - hops, true);
         times
     }
 

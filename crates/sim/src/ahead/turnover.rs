@@ -47,11 +47,11 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
         }
         let Some(started) = self.busiest_starts() else { return };
         let period = period_of_starts(&started).filter(|&period| self.starts_alike(period));
-        let before = self.between.hops;
+        let before = self.hops_between;
         if let Some(period) = period {
             self.skip_turnovers_of(period).await;
         }
-        self.turnovers_fail = self.between.hops == before;
+        self.turnovers_fail = self.hops_between == before;
         let started = busiest_host(&self.own()).map_or(0, |host| starts(&host.records).count());
         self.want_more_starts(started);
     }

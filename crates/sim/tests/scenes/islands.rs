@@ -1,6 +1,6 @@
 //! Parts of a network that share no flow are skipped apart.
 
-use crate::ahead::{both, estimate, same};
+use crate::ahead::{both, estimate, same, share_of};
 use crate::{NONE, RunResult, column, of_flows, run_alone, scenario, table};
 
 /// Three racks: two jobs whose iterations have nothing in common, and messages that never repeat.
@@ -23,13 +23,23 @@ fn racks(transport: &str, interval: &str, more: &str) -> String {
         start = "37us"
         iterations = 70
         steps = [{{ compute = "7us" }}, {{ all_to_all = {{ bytes = "90KB" }} }}]
+        {}
+        "#,
+        beside("2ms")
+    )
+}
+
+/// Messages that never repeat, in the second rack of four hosts, for so long.
+fn beside(duration: &str) -> String {
+    format!(
+        r#"
         [[traffic]]
         name = "beside"
         senders = "4-7"
         receivers = "4-7"
         sizes = "websearch"
         arrivals.poisson.load = 0.4
-        duration = "2ms"
+        duration = "{duration}"
         "#
     )
 }
@@ -47,7 +57,7 @@ fn jobs_are_skipped_beside_others_that_do_not_repeat() {
 /// In approximate mode, too: long flows that share a link beside messages that never repeat.
 #[test]
 fn flows_are_moved_ahead_by_their_rates_beside_others_that_do_not_repeat() {
-    let toml = r#"
+    let long = r#"
         transport = "timely"
         flow_control = "pfc"
         measure.interval = "1ms"
@@ -61,15 +71,8 @@ fn flows_are_moved_ahead_by_their_rates_beside_others_that_do_not_repeat() {
         sizes.constant = "60MB"
         arrivals = "all_at_once"
         flows = 2
-        [[traffic]]
-        name = "beside"
-        senders = "4-7"
-        receivers = "4-7"
-        sizes = "websearch"
-        arrivals.poisson.load = 0.4
-        duration = "8ms"
     "#;
-    let [whole, ahead] = estimate(toml);
+    let [whole, ahead] = estimate(&format!("{long}{}", beside("8ms")));
     let skipped = ahead.info.skipped.as_ref().expect("it was asked for");
     assert_eq!(skipped.islands, 2);
     assert!(2 * skipped.estimated_ps > whole.info.end_ps, "{skipped:?}");
@@ -122,7 +125,7 @@ fn samples_are_taken_while_islands_sleep() {
     "#;
     let (whole, skipped) = both(long);
     assert_eq!(skipped.islands, 2);
-    let share = skipped.packet_hops as f64 / whole.info.packet_hops as f64;
+    let share = share_of(&whole, &skipped);
     assert!(skipped.skips > 10 && share > 0.5, "{share} {skipped:?}");
 }
 
@@ -143,7 +146,7 @@ fn long_messages_are_skipped_within_steps_of_each_island() {
     );
     let (whole, skipped) = both(&toml);
     assert_eq!(skipped.islands, 2);
-    let share = skipped.packet_hops as f64 / whole.info.packet_hops as f64;
+    let share = share_of(&whole, &skipped);
     assert!(share > 0.96, "{share}");
 }
 
