@@ -13,8 +13,8 @@ use crate::{End, Islands};
 /// A network cut into parts: where everything is.
 pub struct Cut {
     parts: usize,
-    /// By island, its parts.
-    islands: Vec<Range<usize>>,
+    /// By district of its islands, its parts.
+    districts: Vec<Range<usize>>,
     /// By node, its part.
     part_of: Vec<u32>,
     /// By node, its place among the hosts or the switches of its part.
@@ -56,11 +56,11 @@ impl Cut {
         Cut::of_islands(plan, parts, &Islands::one(&plan.fabric))
     }
 
-    /// The same, but no part has nodes of two islands. So there may be more.
+    /// The same, but no part has nodes of two districts. So there may be more.
     pub fn of_islands(plan: &Plan, parts: usize, islands: &Islands) -> Cut {
         let fabric = &plan.fabric;
-        let (part_of, islands) = part_of_nodes(plan, parts, islands);
-        let parts = islands.last().map_or(0, |last| last.end);
+        let (part_of, districts) = part_of_nodes(plan, parts, islands);
+        let parts = districts.last().map_or(0, |last| last.end);
         let numbered = |part: u32, count: &mut [u32]| {
             let next = &mut count[part as usize];
             *next += 1;
@@ -79,7 +79,7 @@ impl Cut {
                 outlet_of[link.index()] = numbered(part, &mut outlets);
             }
         }
-        Cut { parts, islands, part_of, place_of, pipe_of, outlet_of }
+        Cut { parts, districts, part_of, place_of, pipe_of, outlet_of }
     }
 
     /// What each part holds.
@@ -100,9 +100,9 @@ impl Cut {
         self.parts
     }
 
-    /// By island, its parts.
-    pub fn islands(&self) -> &[Range<usize>] {
-        &self.islands
+    /// By district, its parts.
+    pub fn districts(&self) -> &[Range<usize>] {
+        &self.districts
     }
 
     /// The part of a node.
@@ -134,7 +134,7 @@ impl Cut {
     }
 }
 
-/// By node its part, and by island its parts.
+/// By node its part, and by district its parts.
 ///
 /// What must stay together is a clump: a rack's switch with its hosts, and nodes whose links are shorter than the
 /// lookahead. Clumps are taken in the order of the fabric's groups (pods, racks, rows), so that neighbours share a
@@ -147,18 +147,19 @@ fn part_of_nodes(plan: &Plan, parts: usize, islands: &Islands) -> (Vec<u32>, Vec
     for node in (0..fabric.nodes()).map(NodeId) {
         clumps.entry(clump_of[node.index()]).or_default().push(node);
     }
-    // By island and group: clumps with hosts, and others.
-    let mut groups = vec![BTreeMap::<u32, [Vec<Vec<NodeId>>; 2]>::new(); islands.count()];
+    // By district and group: clumps with hosts, and others.
+    let mut groups = vec![BTreeMap::<u32, [Vec<Vec<NodeId>>; 2]>::new(); islands.districts()];
     for clump in clumps.into_values() {
         let bare = clump.iter().all(|&node| fabric.as_host(node).is_none());
-        let groups = &mut groups[islands.of(clump[0])];
+        let groups = &mut groups[islands.district_of(clump[0])];
         groups.entry(fabric.group_of[clump[0].index()]).or_default()[usize::from(bare)].push(clump);
     }
     let hosted = |groups: &BTreeMap<u32, [Vec<Vec<NodeId>>; 2]>| groups.values().map(|of| of[0].len()).sum::<usize>();
     let all = groups.iter().map(hosted).sum::<usize>();
     let (mut part_of, mut ranges) = (vec![0; fabric.nodes() as usize], Vec::new());
     for groups in &groups {
-        let (hosted, mut done) = (hosted(groups), 0);
+        // A district may have no host, if jobs of different racks share switches.
+        let (hosted, mut done) = (hosted(groups).max(1), 0);
         let (first, parts) = (ranges.last().map_or(0, |last: &Range<usize>| last.end), parts.min(all));
         let parts = (parts * hosted / all).clamp(1, hosted);
         for [hosted_here, bare] in groups.values() {

@@ -46,7 +46,7 @@ pub use audit::findings;
 pub use build::drivers;
 pub use cut::{Cut, Shape};
 pub use driver::{Driver, Due};
-pub use islands::Islands;
+pub use islands::{Bond, Islands, Until};
 pub use links::{Carrier, Departure, End, Links, Outlet, Pipe};
 pub use nodes::{HostPort, HostSlot, SwitchSlot, digest};
 pub use noise::Noise;

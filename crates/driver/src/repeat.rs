@@ -217,6 +217,12 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
         self.take_log_of_ranks(log)
     }
 
+    /// Nobody wants to know what has been logged, if anything is; nothing more is.
+    pub fn forget_log(&mut self) {
+        let log = self.log.take();
+        drop(self.take_log_of_ranks(log.map_or(Log::default(), |log| *log)));
+    }
+
     /// From now on, it is logged what ranks of jobs are told and do. Returns the log, which
     /// [`Driver::take_log_of_ranks`] completes.
     pub fn begin_log_of_ranks(&mut self) -> Log {

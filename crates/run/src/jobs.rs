@@ -148,6 +148,11 @@ impl HostJobs {
         self.parts.iter().map(next).min().unwrap_or(Time::MAX)
     }
 
+    /// Whether all ranks of a job that are here have ended; none if there is none.
+    pub fn has_ended(&self, job: usize) -> Option<bool> {
+        self.parts.iter().find(|part| usize::from(part.job) == job).map(|part| part.ended)
+    }
+
     /// Time has come to [`HostJobs::next_at`]. Tells the flows that start, and returns how many parts have ended.
     pub fn wake(&mut self, now: Time, start: impl FnMut(FlowId)) -> u64 {
         self.note(now, Told::Woken);

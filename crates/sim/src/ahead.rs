@@ -15,10 +15,10 @@
 //! is skipped even while such a period is simulated. So a period may have parts that were skipped: see [`course`].
 //!
 //! Islands of the network that share no flow ([`driver::Islands`]) are skipped apart: each looks for its own period,
-//! and has its own time ([`island`]). While the engine comes to the time up to which an island was moved ahead, events
-//! of what was skipped because it recurred echo in it ([`crate::part::Echo`]). A packet that goes from one island to
-//! another shows that they are none. If nothing was skipped before that, the run goes on without them, and otherwise
-//! it begins anew ([`Breach`]).
+//! and has its own time ([`island`]). Which islands there are changes as jobs and messages begin and end ([`islands`]).
+//! While the engine comes to the time up to which an island was moved ahead, events of what was skipped because it
+//! recurred echo in it ([`crate::part::Echo`]). A packet that goes from one island to another shows that they are none.
+//! If nothing was skipped before that, the run goes on without them, and otherwise it begins anew ([`Breach`]).
 //!
 //! Listening gets longer while it finds nothing, and begins anew when a flow starts or ends. What it may cost is
 //! limited ([`budget`]), so that traffic that never repeats costs little more than in an ordinary run.
@@ -27,18 +27,21 @@ mod again;
 mod budget;
 mod course;
 mod island;
+mod islands;
+mod own;
 mod period;
 mod rounds;
 mod turnover;
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::ops::Range;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use driver::{Probe, header_walks};
+use driver::{Islands, Probe, header_walks};
 use engine::{Bounds, Ended, Outcome};
 use node::walk::HeaderWalk;
 use run::Plan;
@@ -48,6 +51,7 @@ use units::Time;
 use crate::part::Part;
 use budget::Budget;
 use island::Island;
+use islands::Connections;
 use period::Period;
 
 /// What was skipped.
@@ -86,8 +90,9 @@ struct Run<'a, P: Probe, W: FnMut(Time, u64) -> bool> {
     windows: u64,
     /// The latest time up to which an island was moved ahead.
     ahead_until: Time,
-    /// By island: it waits until all events before this time have been processed.
-    waits: Vec<Time>,
+    connections: Connections,
+    /// By island, which its districts name: it waits until all events before this time have been processed.
+    waits: BTreeMap<u32, Time>,
     budget: Budget,
     /// Whether something did not say how its state moves.
     refused: bool,
@@ -103,43 +108,39 @@ enum Over {
     Breached,
 }
 
-/// Runs to the end. By island, `islands` has its parts.
+/// Runs to the end. By district, `districts` has its parts.
 ///
 /// # Errors
 /// The islands are none.
 pub(crate) fn run<P: Probe>(
     plan: &Plan,
     parts: &mut [Part<P>],
-    islands: &[Range<usize>],
+    (islands, districts): (&Islands, &[Range<usize>]),
     threads: usize,
     bounds: Bounds,
     watch: impl FnMut(Time, u64) -> bool,
 ) -> Result<(Outcome, Skipped), Breach> {
-    let (headers, whole) = (header_walks(plan), 0..parts.len());
     let run = RefCell::new(Run {
         plan,
         parts,
         threads,
         bounds,
         watch,
-        headers,
+        headers: header_walks(plan),
         now: Time::ZERO,
         windows: 0,
         ahead_until: Time::ZERO,
-        waits: Vec::new(),
+        connections: Connections::new(plan, islands, districts),
+        waits: BTreeMap::new(),
         budget: Budget::default(),
         refused: false,
         alike: Arc::new(again::Alike::new(plan)),
         skipped: Skipped::default(),
     });
-    let mut islands = islands;
     let (end, ended) = loop {
-        match live(&run, islands) {
+        match live(&run) {
             Over::Ended(end, ended) => break (end, ended),
-            Over::Breached if run.borrow().skipped.skips == 0 => {
-                run.borrow_mut().forget_logs();
-                islands = std::slice::from_ref(&whole);
-            }
+            Over::Breached if run.borrow().skipped.skips == 0 => run.borrow_mut().join_all(),
             Over::Breached => return Err(Breach),
         }
     };
@@ -150,20 +151,22 @@ pub(crate) fn run<P: Probe>(
 /// Lets each island look for what it can skip, until the run is over or a packet has left its island.
 ///
 /// An island's looking is a coroutine: it goes on whenever the engine has come to the time that it waits for.
-fn live<P: Probe, W: FnMut(Time, u64) -> bool>(run: &RefCell<Run<'_, P, W>>, islands: &[Range<usize>]) -> Over {
-    let begin = |(place, parts): (usize, &Range<usize>)| -> Pin<Box<dyn Future<Output = Infallible> + '_>> {
-        Box::pin(Island::new(run, place, parts.clone()).live())
-    };
-    {
-        let run = &mut *run.borrow_mut();
-        (run.waits, run.skipped.islands) = (vec![run.now; islands.len()], islands.len());
-    }
-    let mut islands: Vec<_> = islands.iter().enumerate().map(begin).collect();
+fn live<P: Probe, W: FnMut(Time, u64) -> bool>(run: &RefCell<Run<'_, P, W>>) -> Over {
+    let begin =
+        |districts| -> Pin<Box<dyn Future<Output = Infallible> + '_>> { Box::pin(Island::new(run, districts).live()) };
+    let mut islands = BTreeMap::new();
     let mut context = Context::from_waker(Waker::noop());
     loop {
-        for (place, island) in islands.iter_mut().enumerate() {
-            let waits = run.borrow().waits[place] > run.borrow().now;
-            if !waits {
+        let changed = run.borrow_mut().changed_islands();
+        if let Some(changed) = changed {
+            islands.retain(|districts, _| changed.contains(districts));
+            run.borrow_mut().have_islands(&changed);
+            for districts in changed {
+                islands.entry(districts).or_insert_with(|| begin(districts));
+            }
+        }
+        for (districts, island) in &mut islands {
+            if !run.borrow().waits_for_later(*districts) {
                 let _: Poll<Infallible> = island.as_mut().poll(&mut context);
             }
         }
@@ -174,15 +177,54 @@ fn live<P: Probe, W: FnMut(Time, u64) -> bool>(run: &RefCell<Run<'_, P, W>>, isl
 }
 
 impl<P: Probe, W: FnMut(Time, u64) -> bool> Run<'_, P, W> {
+    /// The islands, if they are others than before.
+    fn changed_islands(&mut self) -> Option<Vec<u32>> {
+        let Run { now, parts, waits, connections, .. } = self;
+        let is_ahead = |districts| waits.iter().any(|(of, until)| of & districts != 0 && until > now);
+        connections.changed(*now, parts, is_ahead)
+    }
+
+    /// These are the islands from now on. Where there was another, nobody listens any more.
+    fn have_islands(&mut self, islands: &[u32]) {
+        let before = std::mem::take(&mut self.waits);
+        let kept = before.keys().filter(|of| islands.contains(of)).fold(0, |kept, of| kept | of);
+        self.waits = islands.iter().map(|of| (*of, before.get(of).copied().unwrap_or(self.now))).collect();
+        self.skipped.islands = self.skipped.islands.max(islands.len());
+        let of_parts: Arc<[u32]> = self.connections.islands_of_parts(islands).into();
+        for (part, &island) in self.parts.iter_mut().zip(&*of_parts) {
+            part.0.links.carrier.lies_in(island, of_parts.clone());
+            if island & kept == 0 {
+                part.0.forget_log();
+            }
+        }
+    }
+
+    /// By part, whether it is in this island.
+    fn parts_of(&self, island: u32) -> Vec<bool> {
+        self.connections.islands_of_parts(&[island]).into_iter().map(|of| of != 0).collect()
+    }
+
+    /// The whole network is one island from now on.
+    fn join_all(&mut self) {
+        self.connections.connect_all();
+        self.skipped.islands = 0;
+    }
+
+    /// Whether an island waits for a time that has not come.
+    fn waits_for_later(&self, districts: u32) -> bool {
+        self.waits[&districts] > self.now
+    }
+
     /// Simulates up to the first time that an island waits for. Returns why the run does not go on, if it does not.
     fn advance(&mut self) -> Option<Over> {
-        let pause = *self.waits.iter().min().expect("there is an island");
+        let begins = self.connections.next_at();
+        let pause = self.waits.values().copied().fold(begins, Time::min);
         let bounds = Bounds { pause, ..self.bounds };
         let Outcome { end, ended, windows, open_until } =
             engine::run(self.parts, self.threads, bounds, &mut self.watch);
         self.windows += windows;
         self.bounds.open_until = open_until;
-        let breached = self.waits.len() > 1 && self.parts.iter().any(|part| part.0.links.carrier.breached);
+        let breached = self.parts.iter().any(|part| part.0.links.carrier.breached);
         if breached && self.skipped.skips > 0 {
             return Some(Over::Breached);
         }
@@ -195,11 +237,6 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Run<'_, P, W> {
         }
         self.now = pause;
         breached.then_some(Over::Breached)
-    }
-
-    /// Nobody listens any more.
-    fn forget_logs(&mut self) {
-        self.parts.iter_mut().filter(|part| part.0.log.is_some()).for_each(|part| drop(part.0.take_log()));
     }
 
     /// How many packet-hops must be simulated before looking may cost more.

@@ -28,6 +28,9 @@ pub(crate) struct Memory {
     /// The progress of the run, and how many received bytes this part has added to it.
     board: Board,
     told: u64,
+    /// The island of this part, and of each part; 0 for none. Empty where nobody asks.
+    island: u32,
+    islands: Arc<[u32]>,
     /// Whether a packet has left for another island.
     pub breached: bool,
 }
@@ -58,16 +61,23 @@ pub(crate) struct Crossing {
     telemetry: Option<Box<Telemetry>>,
 }
 
+impl Memory {
+    /// From now on, this part lies in that island, and others in these.
+    pub fn lies_in(&mut self, island: u32, islands: Arc<[u32]>) {
+        (self.island, self.islands, self.breached) = (island, islands, false);
+    }
+
+    /// Whether a part is in another island than this one. What comes to a part that is in none disturbs nobody.
+    fn is_beyond(&self, part: u32) -> bool {
+        self.islands.get(part as usize).is_some_and(|&island| island != self.island && island != 0)
+    }
+}
+
 /// Where the receiving end of a link is.
 #[derive(Clone, Copy)]
 pub(crate) enum PipeRef {
     Here(u32),
-    /// `beyond`: in another island.
-    There {
-        part: u32,
-        pipe: u32,
-        beyond: bool,
-    },
+    There { part: u32, pipe: u32 },
 }
 
 impl Carrier for Memory {
@@ -78,8 +88,8 @@ impl Carrier for Memory {
     fn carry(links: &mut Links<Memory>, outlet: u32, Departure { at, .. }: Departure, id: PacketId) {
         match links.outlets[outlet as usize].sender {
             PipeRef::Here(pipe) => links.put(pipe, id, at),
-            PipeRef::There { part, pipe, beyond } => {
-                links.carrier.breached |= beyond;
+            PipeRef::There { part, pipe } => {
+                links.carrier.breached |= links.carrier.is_beyond(part);
                 let slot = links.pool.remove(id);
                 let telemetry = slot.packet.has(flags::TELEMETRY).then(|| Box::new(*links.pool.telemetry_mut(id)));
                 links.carrier.outbox.post(part as usize, Crossing { pipe, at, slot, telemetry });
@@ -91,14 +101,13 @@ impl Carrier for Memory {
 /// The network cut into parts, each with a probe of its own.
 pub(crate) fn parts<P: Probe>(plan: &Plan, cut: &Cut, board: &Board, probe: impl FnMut() -> P) -> Vec<Part<P>> {
     let fabric = &plan.fabric;
-    let island = |part: usize| cut.islands().iter().position(|parts| parts.contains(&part));
     let sender = |link: LinkId| {
         let (ends, pipe) = (fabric.link(link), cut.pipe_of(link));
         let (here, there) = (cut.part_of(ends.from), cut.part_of(ends.to));
         if here == there {
             return PipeRef::Here(pipe);
         }
-        PipeRef::There { part: there as u32, pipe, beyond: island(here) != island(there) }
+        PipeRef::There { part: there as u32, pipe }
     };
     let memory = || Memory { board: board.clone(), ..Memory::default() };
     let drivers = driver::drivers(plan, cut, memory, sender, |_| (), probe);

@@ -168,10 +168,12 @@ fn run_watched<P: Probe>(
             let outcome = engine::run(&mut parts, threads, bounds, &mut watch);
             break (cut, parts, threads, outcome, None);
         }
-        match ahead::run(plan, &mut parts, cut.islands(), threads, bounds, &mut watch) {
+        match ahead::run(plan, &mut parts, (&islands, cut.districts()), threads, bounds, &mut watch) {
             Ok((outcome, skipped)) => break (cut, parts, threads, outcome, Some(skipped)),
             Err(Breach) => {
-                islands = Islands::one(&plan.fabric);
+                // A late packet of what had ended, or what no flow announces.
+                let last = Islands::that_last(plan);
+                islands = if islands == last { Islands::one(&plan.fabric) } else { last };
                 board.clear();
             }
         }

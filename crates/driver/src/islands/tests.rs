@@ -1,5 +1,4 @@
 use run::Plan;
-use units::HostId;
 
 use super::*;
 use crate::Cut;
@@ -20,19 +19,30 @@ fn plan(fabric: &str, pairs: &[(u32, u32)]) -> Plan {
 const RACKS: &str = "leaf_spine = { racks = 6, hosts_per_rack = 2, spines = 2 }";
 
 fn of_hosts(islands: &Islands) -> Vec<usize> {
-    (0..12).map(|host| islands.of(NodeId(host))).collect()
+    (0..12).map(|host| islands.district_of(NodeId(host))).collect()
 }
 
 #[test]
 fn racks_are_islands_unless_a_flow_goes_between_them() {
     let within = [(0, 1), (3, 2), (6, 7), (10, 11)];
-    let islands = Islands::of_flows(&plan(RACKS, &within));
+    let islands = Islands::that_last(&plan(RACKS, &within));
     // The racks of hosts 4 and 8 are idle.
     assert_eq!(of_hosts(&islands), [0, 0, 1, 1, 0, 0, 2, 2, 0, 0, 3, 3]);
     // What goes between two racks may go over any spine.
-    let islands = Islands::of_flows(&plan(RACKS, &[(0, 1), (3, 2), (6, 7), (10, 11), (0, 10), (5, 9)]));
+    let islands = Islands::that_last(&plan(RACKS, &[(0, 1), (3, 2), (6, 7), (10, 11), (0, 10), (5, 9)]));
     assert_eq!(of_hosts(&islands), [0, 0, 1, 1, 0, 0, 2, 2, 0, 0, 0, 0]);
-    assert_eq!(islands.count(), 3);
+    assert_eq!(islands.districts(), 3);
+}
+
+/// A flow between two racks makes one island of them and of the spines, as long as it lasts.
+#[test]
+fn a_flow_connects_what_it_may_pass_while_it_lasts() {
+    let islands = Islands::of_flows(&plan(RACKS, &[(0, 1), (3, 2), (1, 11)]));
+    // The idle racks of hosts 4 to 9 stand with the first.
+    assert_eq!(of_hosts(&islands), [0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 2, 2]);
+    assert_eq!([18, 19].map(|spine| islands.district_of(NodeId(spine))), [2, 2]);
+    let bond = |flow, districts| Bond { districts, from: Time::ZERO, until: Until::FlowEnds(FlowId(flow)) };
+    assert_eq!(islands.bonds(), [bond(0, 0b001), bond(1, 0b010), bond(2, 0b101)]);
 }
 
 #[test]
@@ -45,13 +55,13 @@ fn a_network_whose_links_fail_is_one_island() {
 fn there_are_no_more_islands_than_parts_make_sense() {
     let pairs: Vec<(u32, u32)> = (0..40).map(|rack| (2 * rack, 2 * rack + 1)).collect();
     let islands = Islands::of_flows(&plan("leaf_spine = { racks = 40, hosts_per_rack = 2, spines = 2 }", &pairs));
-    assert_eq!(islands.count(), MOST);
-    let of: Vec<usize> = (0..80).map(|host| islands.of(NodeId(host))).collect();
+    assert_eq!(islands.districts(), MOST);
+    let of: Vec<usize> = (0..80).map(|host| islands.district_of(NodeId(host))).collect();
     assert!(of.is_sorted() && of[79] == MOST - 1);
 }
 
 proptest::proptest! {
-    /// All links of a path are in the island of its ends, and all nodes of a part are in one island.
+    /// What lasts as long as a flow connects all links of its paths, and all nodes of a part are in one district.
     #[test]
     fn paths_and_parts_stay_in_an_island(
         fabric in 0usize..3,
@@ -62,24 +72,28 @@ proptest::proptest! {
         let pairs: Vec<(u32, u32)> = pairs.iter().map(|&(from, to)| (from, to + u32::from(to >= from))).collect();
         let plan = plan(fabric, &pairs);
         let islands = Islands::of_flows(&plan);
-        for &(from, to) in &pairs {
-            for (from, to) in [(from, to), (to, from)] {
-                let here = islands.of(NodeId(from));
-                for link in plan.routes.path(&plan.fabric, HostId(from), HostId(to)) {
+        for (flow, of) in (0..).map(FlowId).zip(plan.flows.iter()) {
+            let lasts = |bond: &&Bond| [Until::RunEnds, Until::FlowEnds(flow)].contains(&bond.until);
+            let here = 1 << islands.district_of(NodeId(of.src.0));
+            let bond = islands.bonds().iter().filter(lasts).find(|bond| bond.districts & here != 0);
+            let districts = bond.map_or(0, |bond| bond.districts);
+            for (from, to) in [(of.src, of.dst), (of.dst, of.src)] {
+                for link in plan.routes.path(&plan.fabric, from, to) {
                     let link = plan.fabric.link(link);
-                    proptest::prop_assert_eq!((islands.of(link.from), islands.of(link.to)), (here, here));
+                    let ends = [link.from, link.to].map(|node| districts >> islands.district_of(node) & 1);
+                    proptest::prop_assert_eq!(ends, [1, 1]);
                 }
             }
         }
         let cut = Cut::of_islands(&plan, parts, &islands);
-        let ranges = cut.islands();
-        proptest::prop_assert_eq!(ranges.len(), islands.count());
+        let ranges = cut.districts();
+        proptest::prop_assert_eq!(ranges.len(), islands.districts());
         proptest::prop_assert_eq!(ranges.last().map(|last| last.end), Some(cut.parts()));
         proptest::prop_assert!(ranges.windows(2).all(|pair| pair[0].end == pair[1].start));
         for node in (0..plan.fabric.nodes()).map(NodeId) {
-            proptest::prop_assert!(ranges[islands.of(node)].contains(&cut.part_of(node)));
+            proptest::prop_assert!(ranges[islands.district_of(node)].contains(&cut.part_of(node)));
         }
-        if islands.count() == 1 {
+        if islands.districts() == 1 {
             let plain = Cut::new(&plan, parts);
             let of = |cut: &Cut| (0..plan.fabric.nodes()).map(|node| cut.part_of(NodeId(node))).collect::<Vec<_>>();
             proptest::prop_assert_eq!(of(&cut), of(&plain));

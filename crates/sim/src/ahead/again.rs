@@ -12,6 +12,7 @@ use run::{FlowEvent, FlowInfo, FlowRecord, Host, HostJobs, Measured, Plan, Told}
 use rustc_hash::FxHashMap;
 use units::{Duration, FlowId, HostId, NodeId, PortId, Time, mix};
 
+use super::own::{Own, OwnMut};
 use crate::part::Part;
 
 /// The ranks at each host of a part that has some.
@@ -20,7 +21,7 @@ pub(super) fn ranks<P: Probe>(part: &Part<P>) -> impl Iterator<Item = &HostJobs>
 }
 
 /// Puts the ranks into the state that they have after the periods that were told again.
-pub(super) fn settle<P: Probe>(parts: &mut [Part<P>], hosts: Vec<HostJobs>) {
+pub(super) fn settle<P: Probe>(parts: &mut OwnMut<'_, P>, hosts: Vec<HostJobs>) {
     let slots = parts.iter_mut().flat_map(|part| &mut part.0.hosts);
     for (jobs, mut told) in slots.filter_map(|slot| slot.host.jobs_mut()).zip(hosts) {
         told.leave_as(jobs);
@@ -129,7 +130,7 @@ pub(super) struct Again<'a> {
 impl<'a> Again<'a> {
     /// # Errors
     /// Why the period can't be repeated, in words.
-    pub fn new<P: Probe>(alike: Arc<Alike<'a>>, parts: &[Part<P>], logged: &Logged<'_>) -> Result<Again<'a>, String> {
+    pub fn new<P: Probe>(alike: Arc<Alike<'a>>, parts: &Own<'_, P>, logged: &Logged<'_>) -> Result<Again<'a>, String> {
         let mut told = Vec::new();
         let mut before = 0;
         for (part, log) in parts.iter().zip(logged.logs) {
@@ -181,7 +182,7 @@ impl<'a> Again<'a> {
 
     /// Repeats up to `most` periods on a copy of the ranks, as long as they do what they did in the first. Returns the
     /// names of flows in each period, and the ranks after the last.
-    pub fn repeat<P: Probe>(&self, parts: &[Part<P>], most: u64) -> (Names, Vec<HostJobs>) {
+    pub fn repeat<P: Probe>(&self, parts: &Own<'_, P>, most: u64) -> (Names, Vec<HostJobs>) {
         let begin = || parts.iter().flat_map(ranks).cloned().collect::<Vec<_>>();
         let mut hosts = begin();
         let mut names = Names { first: self.first.clone(), later: Vec::new() };
@@ -270,7 +271,7 @@ impl<'a> Again<'a> {
     }
 
     /// Notes what happened to flows, and what was measured of them, in the periods that were repeated.
-    pub fn record<P: Probe>(&self, parts: &mut [Part<P>], names: &Names) {
+    pub fn record<P: Probe>(&self, parts: &mut OwnMut<'_, P>, names: &Names) {
         for (part, records) in parts.iter_mut().zip(&self.records) {
             for (slot, recorded) in part.0.hosts.iter_mut().zip(records) {
                 for (time, called) in (self.times + 1..).zip(&names.later) {

@@ -4,11 +4,11 @@
 
 use std::cell::{Ref, RefCell, RefMut};
 use std::convert::Infallible;
-use std::ops::Range;
 use std::sync::Arc;
 use std::task::Poll;
 
 use driver::{Log, Names, Probe};
+use engine::Partition;
 use node::Walk;
 use node::walk::{Amounts, Differs, History, Notes, Recurrence, Renamed, Unsteady, recurrence};
 use run::Plan;
@@ -16,9 +16,9 @@ use scenario::FastForward;
 use units::{Duration, HostId, Stream, Time};
 
 use super::course::Course;
+use super::own::{Own, OwnMut};
 use super::period::{Period, by_node, period_of_all};
 use super::{Run, rounds, turnover};
-use crate::part::Part;
 
 /// The first span of listening is the time that so many full packets take on a host's link.
 const FIRST_PACKETS: u64 = 24;
@@ -44,9 +44,10 @@ const MOST_MULTIPLES: u32 = 128;
 pub(super) struct Island<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> {
     pub run: &'r RefCell<Run<'a, P, W>>,
     pub plan: &'a Plan,
-    /// Its place among the islands, and its parts.
-    place: usize,
-    pub parts: Range<usize>,
+    /// Its districts, one bit each.
+    districts: u32,
+    /// By part, whether it belongs to the island.
+    parts: Vec<bool>,
     /// The time at which its state is: the engine's, or later if it has been moved ahead.
     pub now: Time,
     listening: Listening,
@@ -95,8 +96,8 @@ struct Listening {
 }
 
 impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
-    pub fn new(run: &'r RefCell<Run<'a, P, W>>, place: usize, parts: Range<usize>) -> Self {
-        let (plan, now) = (run.borrow().plan, run.borrow().now);
+    pub fn new(run: &'r RefCell<Run<'a, P, W>>, districts: u32) -> Self {
+        let (plan, now, parts) = (run.borrow().plan, run.borrow().now, run.borrow().parts_of(districts));
         // There is a host, or nothing would be sent.
         let packet = plan.sites[0].nic_rate.transmit(u64::from(plan.sites[0].mtu_bytes));
         let (first, most) = (packet * FIRST_PACKETS, packet * MOST_PACKETS);
@@ -104,7 +105,7 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
         Island {
             run,
             plan,
-            place,
+            districts,
             parts,
             now,
             listening,
@@ -132,21 +133,31 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
     }
 
     /// Its parts. Nobody keeps them while waiting for the engine.
-    pub fn own(&self) -> Ref<'_, [Part<P>]> {
-        Ref::map(self.run.borrow(), |run| &run.parts[self.parts.clone()])
+    pub fn own(&self) -> Own<'_, P> {
+        Own { all: Ref::map(self.run.borrow(), |run| &*run.parts), which: &self.parts }
     }
 
-    pub fn own_mut(&self) -> RefMut<'_, [Part<P>]> {
-        RefMut::map(self.run.borrow_mut(), |run| &mut run.parts[self.parts.clone()])
+    pub fn own_mut(&self) -> OwnMut<'_, P> {
+        OwnMut { all: RefMut::map(self.run.borrow_mut(), |run| &mut *run.parts), which: &self.parts }
+    }
+
+    /// Until when nothing comes from outside, and the run goes on.
+    pub fn alone_until(&self) -> Time {
+        self.run.borrow().connections.alone_until(self.districts).min(self.plan.horizon)
+    }
+
+    /// When the next sample is taken, in all parts at once.
+    fn next_sample_at(&self) -> Time {
+        self.own().iter().map(|part| part.0.next_sample_at()).next().unwrap_or(Time::MAX)
     }
 
     /// Waits until a span of time has been simulated.
     async fn wait(&mut self, span: Duration) {
         self.now = self.now.saturating_add(span);
-        let (run, place, until) = (self.run, self.place, self.now);
+        let (run, districts, until) = (self.run, self.districts, self.now);
         std::future::poll_fn(|_| {
             let run = &mut *run.borrow_mut();
-            run.waits[place] = until;
+            run.waits.insert(districts, until);
             if run.now >= until { Poll::Ready(()) } else { Poll::Pending }
         })
         .await;
@@ -395,10 +406,10 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
 
     /// Skips as many periods as it can, and simulates those in which samples are taken.
     async fn skip_periods(&mut self, found: &Recurrence, period: &Arc<Period>) -> bool {
-        let until = found.until.min(self.plan.horizon).min(self.bound);
+        let until = found.until.min(self.alone_until()).min(self.bound);
         let (mut left, mut any) = (self.before_ends(found), false);
         loop {
-            let sample = self.own()[0].0.next_sample_at();
+            let sample = self.next_sample_at();
             let times = (until.min(sample).since(self.now).ps() / period.length.ps()).min(left);
             if times > 0 {
                 if let Some(Recording { all: true, course }) = &mut self.recording {
@@ -441,7 +452,7 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
         };
         let left = 2 * u64::from(self.plan.sites[0].mtu_bytes);
         let before_ends = steady.before_ends(|flow| self.plan.flows.get(flow).bytes, left, span);
-        let until = notes.appointment().min(self.plan.horizon).min(self.bound);
+        let until = notes.appointment().min(self.alone_until()).min(self.bound);
         // Whole nanoseconds, since some schemes tell times in these.
         let time = before_ends.min(steady.trusted()).min(until.since(self.now));
         let end = self.now + Duration::from_ns(time.ps() / 1_000);
@@ -452,7 +463,7 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
         let (from, hops) = (self.now, self.own_hops());
         // Each step ends at the next sample or before it. It moves all events behind its end; then the sample is taken.
         while self.now < end {
-            let sample = self.own()[0].0.next_sample_at();
+            let sample = self.next_sample_at();
             let time = end.min(sample).since(self.now);
             if time > Duration::ZERO {
                 self.shift(&steady.next(time), Arc::default(), time);
@@ -473,12 +484,20 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
         walk.finish().expect("the same walk was possible just before");
         self.history.moved(amounts);
         self.own_mut().iter_mut().for_each(|part| part.0.mark_digests(time));
-        self.moved(time, time);
-        let run = &mut *self.run.borrow_mut();
-        if run.waits.len() == 1 {
+        let until = self.now + time;
+        if self.is_alone(until) {
+            let run = &mut *self.run.borrow_mut();
             run.bounds.open_until = run.bounds.open_until.map(|until| until + time);
-            run.now = self.now;
+            run.now = until;
         }
+        self.moved(time, time);
+    }
+
+    /// Whether the engine is at its time, and nothing happens elsewhere before another time.
+    fn is_alone(&self, until: Time) -> bool {
+        let run = self.run.borrow();
+        let mut others = run.parts.iter().zip(&self.parts).filter(|(_, own)| !**own);
+        run.now == self.now && run.waits.len() == 1 && others.all(|(part, _)| part.next_at() >= until)
     }
 
     /// Moves everything ahead by so many periods. `names` are the names of flows in each period, and `renamed` gives
@@ -502,10 +521,10 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
                 part.0.mark_digests(period.length * times);
             }
         }
-        if self.run.borrow().waits.len() > 1 {
-            self.own_mut()[0].1.extend(&period.events, self.now, times);
-        } else {
+        if self.is_alone(self.now + period.length * times) {
             self.run.borrow_mut().skip_all(period, times);
+        } else {
+            self.own_mut().iter_mut().take(1).for_each(|part| part.1.extend(&period.events, self.now, times));
         }
         self.moved(period.length * times, period.estimated * times);
         self.skipped_hops(period.hops * times, found.turnover);

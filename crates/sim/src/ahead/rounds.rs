@@ -331,7 +331,7 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
         }
         let heirs = heirs.iter().map(|(&flow, heir)| (flow, heir.flow)).collect();
         let (named, in_network) = (after.flows(), after.flows_in_network());
-        let until = after.outside().min(self.plan.horizon);
+        let until = after.outside().min(self.alone_until());
         let most = most.min(until.since(self.now).ps() / length.ps());
         let logged = Logged {
             logs,

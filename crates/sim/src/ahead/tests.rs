@@ -30,13 +30,13 @@ fn run_racks(crosses_at: &str, two: bool) -> Result<(u64, Skipped), Breach> {
     );
     let plan = |text: &str| Plan::new(&scenario::read(text, "scene.toml", &[]).unwrap()).unwrap();
     let islands = driver::Islands::of_flows(&plan(within));
-    assert_eq!(islands.count(), 2);
+    assert_eq!(islands.districts(), 2);
     let plan = plan(&format!("{within}\n{between}"));
     let islands = if two { islands } else { driver::Islands::of_flows(&plan) };
     let cut = driver::Cut::of_islands(&plan, 1, &islands);
     let mut parts = crate::part::parts(&plan, &cut, &crate::part::Board::default(), || driver::Probes::new(&plan));
     let bounds = Bounds::new(plan.lookahead, plan.horizon, plan.goal());
-    let (_, skipped) = run(&plan, &mut parts, cut.islands(), 1, bounds, |_, _| false)?;
+    let (_, skipped) = run(&plan, &mut parts, (&islands, cut.districts()), 1, bounds, |_, _| false)?;
     let switches = parts.iter().flat_map(|part| &part.0.switches);
     Ok((driver::digest(switches, parts.iter().flat_map(|part| &part.0.hosts)), skipped))
 }

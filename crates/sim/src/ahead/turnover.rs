@@ -17,9 +17,9 @@ use units::{Duration, Time};
 
 use super::again::{Again, Logged, kind, ranks, settle};
 use super::island::Island;
+use super::own::Own;
 use super::period::Period;
 use super::rounds::back;
-use crate::part::Part;
 
 /// The search for a period begins when the busiest host has started so many flows.
 pub(super) const FIRST_STARTS: usize = 6;
@@ -100,15 +100,17 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
     /// The flows that the busiest host has started, if they are enough: when, and a word for length, receiver and
     /// class.
     fn busiest_starts(&mut self) -> Option<Vec<(Time, u64)>> {
-        let run = self.run.borrow();
-        let records = &busiest_host(&run.parts[self.parts.clone()])?.records;
+        let own = self.own();
+        let records = &busiest_host(&own)?.records;
         if records.len() < self.records_wanted {
             return None;
         }
         let what = |record: &FlowRecord| kind(self.plan.flows.get(record.flow));
         let started: Vec<_> = starts(records).map(|record| (record.due, what(record))).collect();
         // Each start is recorded: nobody counts again before so much more can have started.
-        self.records_wanted = records.len() + self.starts_wanted.saturating_sub(started.len());
+        let wanted = records.len() + self.starts_wanted.saturating_sub(started.len());
+        drop(own);
+        self.records_wanted = wanted;
         (started.len() >= self.starts_wanted).then_some(started)
     }
 
@@ -131,7 +133,7 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
     /// Repeats a period for as long as ranks do what they did in it. Returns whether it was repeated at all. `ranks`
     /// says, as of the period's beginning, when ranks would next act by themselves.
     pub(super) fn repeat_turnover(&mut self, found: &Recurrence, period: &Arc<Period>, ranks: &[Time]) -> bool {
-        let until = found.until.min(self.plan.horizon);
+        let until = found.until.min(self.alone_until());
         let most = (until.since(self.now).ps() / period.length.ps()).min(self.before_ends(found));
         let (logs, heirs) = (&period.course.of_ranks()[..], &found.heirs);
         let (length, end, ordered) = (period.length, period.end, |_| found.by_number);
@@ -188,7 +190,7 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
 }
 
 /// The host that has recorded the most of flows.
-pub(super) fn busiest_host<P: Probe>(parts: &[Part<P>]) -> Option<&Host> {
+pub(super) fn busiest_host<'p, P: Probe>(parts: &'p Own<'_, P>) -> Option<&'p Host> {
     let hosts = parts.iter().flat_map(|part| &part.0.hosts).map(|slot| &slot.host);
     // The first of several hosts with as many.
     hosts.reduce(|most, other| if other.records.len() > most.records.len() { other } else { most })

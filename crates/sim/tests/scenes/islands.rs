@@ -220,3 +220,62 @@ fn a_run_that_is_stopped_tells_what_it_knows() {
         assert!(last <= result.info.end_ps, "{windows}: {last} after {}", result.info.end_ps);
     }
 }
+
+/// Jobs in two racks, then one over both of them while one of the others goes on, and at the end a message.
+fn jobs_that_come_and_go(transport: &str, more: &str) -> String {
+    let job = |name: &str, hosts: &str, start: &str, compute: &str, iterations: u32, bytes: &str| {
+        format!(
+            "[[job]]\nname = \"{name}\"\nhosts = \"{hosts}\"\nstart = \"{start}\"\niterations = {iterations}\n\
+             steps = [{{ compute = \"{compute}\" }}, {{ all_reduce = {{ bytes = \"{bytes}\" }} }}]\n"
+        )
+    };
+    format!(
+        "transport = \"{transport}\"\nmeasure.interval = \"0s\"\nswitch.buffer.shared = {{ bytes = \"12MB\" }}\n\
+         fabric.leaf_spine = {{ racks = 3, hosts_per_rack = 4, spines = 1 }}\n{more}\n{}{}{}\
+         [[traffic]]\nname = \"last\"\nsenders = \"3\"\nreceivers = \"8\"\nstart = \"7ms\"\n\
+         sizes.constant = \"9MB\"\narrivals = \"all_at_once\"\nflows = 1\n",
+        job("one", "0-3", "0s", "11us", 30, "200KB"),
+        job("other", "4-7", "37us", "7us", 90, "90KB"),
+        job("both", "2-5", "2ms", "13us", 40, "130KB"),
+    )
+}
+
+/// While both jobs last that are in one rack each, neither repeats together with the other.
+#[test]
+fn islands_change_as_jobs_come_and_go() {
+    for (transport, more) in [("rdma", "flow_control = \"pfc\""), ("newreno", "")] {
+        let (whole, skipped) = both(&jobs_that_come_and_go(transport, more));
+        let share = share_of(&whole, &skipped);
+        assert!(share > 0.5, "{transport}: {share}");
+        assert_eq!(skipped.islands, 2, "{transport}");
+    }
+}
+
+/// A short message connects islands that would have been moved beyond its start, and no longer does when one has been
+/// moved beyond its end.
+#[test]
+fn messages_connect_islands_while_they_last() {
+    let message = |name: &str, pair: (u32, u32), start: &str, bytes: &str| {
+        format!(
+            "[[traffic]]\nname = \"{name}\"\nsenders = \"{}\"\nreceivers = \"{}\"\nstart = \"{start}\"\n\
+             sizes.constant = \"{bytes}\"\narrivals = \"all_at_once\"\nflows = 1\n",
+            pair.0, pair.1
+        )
+    };
+    for (transport, more) in [("rdma", "flow_control = \"pfc\""), ("newreno", ""), ("swift", "")] {
+        let toml = format!(
+            "transport = \"{transport}\"\nmeasure.interval = \"0s\"\nswitch.buffer.shared = {{ bytes = \"12MB\" }}\n\
+             fabric.leaf_spine = {{ racks = 4, hosts_per_rack = 4, spines = 1 }}\n{more}\n{}{}{}{}{}{}",
+            message("long", (0, 1), "0s", "30MB"),
+            message("longer", (4, 5), "10us", "45MB"),
+            message("from outside", (8, 2), "300us", "20KB"),
+            message("to the other", (6, 13), "1500us", "20KB"),
+            message("between them", (2, 5), "2100us", "20KB"),
+            message("outside", (9, 13), "1800us", "20KB"),
+        );
+        let (whole, skipped) = both(&toml);
+        let share = share_of(&whole, &skipped);
+        assert!(skipped.islands >= 2 && skipped.skips > 6, "{transport}: {skipped:?}");
+        assert!(share > 0.5, "{transport}: {share}");
+    }
+}
