@@ -120,23 +120,8 @@ pub(crate) fn run<P: Probe>(
     bounds: Bounds,
     watch: impl FnMut(Time, u64) -> bool,
 ) -> Result<(Outcome, Skipped), Breach> {
-    let run = RefCell::new(Run {
-        plan,
-        parts,
-        threads,
-        bounds,
-        watch,
-        headers: header_walks(plan),
-        now: Time::ZERO,
-        windows: 0,
-        ahead_until: Time::ZERO,
-        connections: Connections::new(plan, islands, districts),
-        waits: BTreeMap::new(),
-        budget: Budget::default(),
-        refused: false,
-        alike: Arc::new(again::Alike::new(plan)),
-        skipped: Skipped::default(),
-    });
+    let connections = Connections::new(plan, islands, districts);
+    let run = RefCell::new(Run::new(plan, parts, connections, threads, bounds, watch));
     let (end, ended) = loop {
         match live(&run) {
             Over::Ended(end, ended) => break (end, ended),
@@ -176,7 +161,34 @@ fn live<P: Probe, W: FnMut(Time, u64) -> bool>(run: &RefCell<Run<'_, P, W>>) -> 
     }
 }
 
-impl<P: Probe, W: FnMut(Time, u64) -> bool> Run<'_, P, W> {
+impl<'a, P: Probe, W: FnMut(Time, u64) -> bool> Run<'a, P, W> {
+    fn new(
+        plan: &'a Plan,
+        parts: &'a mut [Part<P>],
+        connections: Connections,
+        threads: usize,
+        bounds: Bounds,
+        watch: W,
+    ) -> Self {
+        Run {
+            plan,
+            parts,
+            threads,
+            bounds,
+            watch,
+            headers: header_walks(plan),
+            now: Time::ZERO,
+            windows: 0,
+            ahead_until: Time::ZERO,
+            connections,
+            waits: BTreeMap::new(),
+            budget: Budget::default(),
+            refused: false,
+            alike: Arc::new(again::Alike::new(plan)),
+            skipped: Skipped::default(),
+        }
+    }
+
     /// The islands, if they are others than before.
     fn changed_islands(&mut self) -> Option<Vec<u32>> {
         let Run { now, parts, waits, connections, .. } = self;

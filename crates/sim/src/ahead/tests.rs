@@ -55,6 +55,46 @@ fn a_packet_that_comes_to_an_island_later_makes_the_run_void() {
     assert!(run_racks("100us", true).is_err());
 }
 
+/// Records three periods that end in the middle of messages, most of which is skipped. Returns what was skipped.
+fn record_periods(mode: &str, senders: &str) -> Skipped {
+    let text = format!(
+        "transport = \"timely\"\nfast_forward = \"{mode}\"\nmeasure.interval = \"0s\"\n\
+         fabric.star = {{ hosts = 3 }}\n[[traffic]]\nsenders = \"{senders}\"\nreceivers = \"0\"\n\
+         pattern = \"dense\"\nsizes.constant = \"100MB\"\narrivals = \"all_at_once\""
+    );
+    let plan = Plan::new(&scenario::read(&text, "scene.toml", &[]).unwrap()).unwrap();
+    let cut = driver::Cut::new(&plan, 1);
+    let mut parts = crate::part::parts(&plan, &cut, &crate::part::Board::default(), || driver::Probes::new(&plan));
+    let bounds = Bounds::new(plan.lookahead, plan.horizon, plan.goal());
+    let connections = Connections::new(&plan, &Islands::one(&plan.fabric), cut.districts());
+    let run = RefCell::new(Run::new(&plan, &mut parts, connections, 1, bounds, |_, _| false));
+    run.borrow_mut().changed_islands();
+    run.borrow_mut().have_islands(&[1]);
+    let mut island = Island::new(&run, 1);
+    let mut context = Context::from_waker(Waker::noop());
+    for end in [1_999, 3_998, 5_997].map(Time::from_us) {
+        let span = end.since(island.now);
+        let mut recording = Box::pin(island.go_on_recording(span, true));
+        while recording.as_mut().poll(&mut context).is_pending() {
+            assert!(run.borrow_mut().advance().is_none());
+        }
+        drop(recording);
+        assert_eq!((island.now, run.borrow().now), (end, end), "{mode}");
+    }
+    run.borrow().skipped.clone()
+}
+
+/// Messages go on when a period ends in which they follow each other. What is skipped within them stops there.
+#[test]
+fn what_is_skipped_within_a_period_ends_with_it() {
+    // A message alone on its links recurs.
+    let skipped = record_periods("exact", "1");
+    assert!(skipped.skips > 0 && skipped.estimated_ps == 0, "{skipped:?}");
+    // Two that share a link are only steady.
+    let skipped = record_periods("approximate", "1-2");
+    assert!(skipped.estimated_ps > 0, "{skipped:?}");
+}
+
 /// What comes to nodes in half a millisecond after flows have been steady for a while, as times since. Before that,
 /// the state is moved ahead by what they do on average, or not. `None` if they are not steady.
 fn arrivals_after(plan: &Plan, moved: bool) -> Option<Vec<(u64, u32)>> {

@@ -84,6 +84,40 @@ fn flows_are_moved_ahead_by_their_rates_beside_others_that_do_not_repeat() {
     assert!(differ.count() <= 2);
 }
 
+/// In three racks, one after another, two flows share a link. When one island is moved ahead, the time of the engine
+/// stays for the others: they are observed as well, and the run ends when it would.
+#[test]
+fn islands_are_moved_ahead_by_their_rates_each_at_its_own_time() {
+    let rack = |rack: u32| {
+        format!(
+            "[[traffic]]\nname = \"rack {rack}\"\nsenders = \"{}-{}\"\nreceivers = \"{}\"\npattern = \"dense\"\n\
+             sizes.constant = \"{}MB\"\nstart = \"{}ns\"\narrivals = \"all_at_once\"\nflows = 2\n",
+            3 * rack + 1,
+            3 * rack + 2,
+            3 * rack,
+            20 + 5 * rack,
+            111_111 * rack,
+        )
+    };
+    let racks: String = (0..3).map(rack).collect();
+    let [whole, ahead] = estimate(&format!(
+        "transport = \"timely\"\nflow_control = \"pfc\"\nmeasure.interval = \"0s\"\n\
+         switch.buffer.shared = {{ bytes = \"12MB\" }}\n\
+         fabric.leaf_spine = {{ racks = 3, hosts_per_rack = 3, spines = 1 }}\n{racks}"
+    ));
+    let skipped = ahead.info.skipped.as_ref().expect("it was asked for");
+    assert_eq!(skipped.islands, 3);
+    // The time of all three counts.
+    let share = skipped.estimated_ps as f64 / whole.info.end_ps as f64;
+    assert!(share > 1.5, "{share} {skipped:?}");
+    let near = |one: u64, other: u64| (other as f64 / one as f64 - 1.0).abs() < 0.01;
+    for (&one, &other) in of_flows(&whole, "fct_ps").iter().zip(of_flows(&ahead, "fct_ps")) {
+        assert!(near(one, other), "{one} {other}");
+    }
+    let (one, other) = (whole.info.end_ps, ahead.info.end_ps);
+    assert!(near(one, other), "{one} {other}");
+}
+
 /// Jobs in two racks, each with rounds of its own, beside messages that never repeat.
 #[test]
 fn rounds_are_skipped_in_each_island() {

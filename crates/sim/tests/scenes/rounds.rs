@@ -126,3 +126,15 @@ fn long_messages_are_skipped_and_not_only_rounds() {
         assert!(share > least, "{transport}: {share}");
     }
 }
+
+/// In a ring without computation, each message begins when another ends: as many are under way at any time. How long
+/// they take together is what they have in common, and not the difference of their beginnings and ends, which is next
+/// to nothing.
+#[test]
+fn steps_in_which_messages_follow_each_other_at_once_are_rounds() {
+    for transport in ["ndp", "homa"] {
+        let steps = r#"{ all_reduce = { bytes = "30MB" } }"#;
+        let share = skipped_of(transport, &narrow(transport, 4, 1, "ring", steps));
+        assert!(share > 0.4, "{transport}: {share}");
+    }
+}
