@@ -14,33 +14,38 @@ use crate::change::{Change, Timeline};
 use crate::{Carrier, Cut, Driver, HostPort, HostSlot, Links, Noise, Outlet, Pipe, Probe, Repeater, SwitchSlot};
 
 /// Builds a driver for each part, in its state before the first event. `carrier` and `probe` are called once for each
-/// part, `sender` and `receiver` once for each link: they make what the carrier keeps at the link's two ends.
+/// part, `sender` and `receiver` once for each link: they make what the carrier keeps at the link's two ends. Where the
+/// cut takes a switch apart, each of its parts has all ports, but some in name only: `sender` is called with `None` for
+/// these.
 pub fn drivers<C: Carrier, P: Probe>(
     plan: &Plan,
     cut: &Cut,
     mut carrier: impl FnMut() -> C,
-    mut sender: impl FnMut(LinkId) -> C::Sender,
+    mut sender: impl FnMut(Option<LinkId>) -> C::Sender,
     mut receiver: impl FnMut(LinkId) -> C::Receiver,
     mut probe: impl FnMut() -> P,
 ) -> Vec<Driver<C, P>> {
     let fabric = &plan.fabric;
     let mut built: Vec<_> = (0..cut.parts()).map(|_| empty(plan, carrier(), probe(), cut.parts() > 1)).collect();
     for node in (0..fabric.nodes()).map(NodeId) {
-        let driver = &mut built[cut.part_of(node)];
-        let first_outlet = driver.links.outlets.len() as u32;
-        for &link in &fabric.ports[node.index()] {
-            debug_assert_eq!(driver.links.outlets.len() as u32, cut.outlet_of(link));
-            driver.links.outlets.push(outlet(plan, cut, link, sender(link)));
-        }
-        match fabric.as_host(node) {
-            Some(host) => driver.hosts.push(host_slot(plan, host, first_outlet)),
-            None => {
-                let id = fabric.as_switch(node).expect("a node is a host or a switch");
-                let mut switch = plan.switch(id);
-                if driver.wants.drops {
-                    switch.note_losses();
+        for part in cut.parts_of(node) {
+            let driver = &mut built[part];
+            let first_outlet = driver.links.outlets.len() as u32;
+            for &link in &fabric.ports[node.index()] {
+                let begins = cut.sender_of(link) == part;
+                debug_assert!(!begins || driver.links.outlets.len() as u32 == cut.outlet_of(link));
+                driver.links.outlets.push(outlet(plan, cut, part, link, sender(begins.then_some(link))));
+            }
+            match fabric.as_host(node) {
+                Some(host) => driver.hosts.push(host_slot(plan, host, first_outlet)),
+                None => {
+                    let id = fabric.as_switch(node).expect("a node is a host or a switch");
+                    let mut switch = plan.switch(id);
+                    if driver.wants.drops {
+                        switch.note_losses();
+                    }
+                    driver.switches.push(SwitchSlot { id: id.0, switch, first_outlet, digest: 0 });
                 }
-                driver.switches.push(SwitchSlot { id: id.0, switch, first_outlet, digest: 0 });
             }
         }
     }
@@ -48,12 +53,13 @@ pub fn drivers<C: Carrier, P: Probe>(
     let transports: Arc<[Transport]> = if noisy.is_empty() { Arc::new([]) } else { plan.transports.as_slice().into() };
     for (id, link) in fabric.links.iter().enumerate() {
         let noise = || Box::new(Noise::new(plan.scenario.seed, id as u64, transports.clone()));
-        let pipes = &mut built[cut.part_of(link.to)].links.pipes;
+        let part = cut.receiver_of(LinkId::from(id));
+        let pipes = &mut built[part].links.pipes;
         debug_assert_eq!(pipes.len() as u32, cut.pipe_of(LinkId::from(id)));
         pipes.push(Pipe {
             link: id as u32,
             packets: Flight::default(),
-            to: cut.end(fabric, link.to, link.to_port),
+            to: cut.end(fabric, part, link.to, link.to_port),
             up: true,
             lost_packets: 0,
             lost_bytes: 0,
@@ -133,7 +139,7 @@ fn host_slot(plan: &Plan, host: HostId, outlet: u32) -> HostSlot {
     }
 }
 
-fn outlet<S>(plan: &Plan, cut: &Cut, id: LinkId, sender: S) -> Outlet<S> {
+fn outlet<S>(plan: &Plan, cut: &Cut, part: usize, id: LinkId, sender: S) -> Outlet<S> {
     let link = plan.fabric.link(id);
     let at_host = matches!(link.tier, Tier::FromHost | Tier::ToHost);
     let host_delay = if at_host { plan.scenario.host.delay } else { Duration::ZERO };
@@ -141,7 +147,8 @@ fn outlet<S>(plan: &Plan, cut: &Cut, id: LinkId, sender: S) -> Outlet<S> {
     Outlet {
         sender,
         delay: plan.fabric.delay(id) + host_delay,
-        from: cut.end(&plan.fabric, link.from, link.from_port),
+        from: cut.end(&plan.fabric, part, link.from, link.from_port),
+        begins: cut.sender_of(id) == part,
         head: cut_through.then(|| link.rate.transmit(HEAD_BYTES)),
         repeater: plan.scenario.link.llr.as_ref().map(|llr| Box::new(Repeater::new(plan, llr, id))),
     }
@@ -195,12 +202,12 @@ impl Changes<'_> {
     }
 
     fn at_sender(&mut self, at: Time, link: LinkId, change: impl FnOnce(u32) -> Change) {
-        let part = self.cut.part_of(self.fabric.link(link).from);
+        let part = self.cut.sender_of(link);
         self.of_parts[part].push((at, change(self.cut.outlet_of(link))));
     }
 
     fn at_receiver(&mut self, at: Time, link: LinkId, change: impl FnOnce(u32) -> Change) {
-        let part = self.cut.part_of(self.fabric.link(link).to);
+        let part = self.cut.receiver_of(link);
         self.of_parts[part].push((at, change(self.cut.pipe_of(link))));
     }
 
@@ -209,12 +216,14 @@ impl Changes<'_> {
         let mut told = vec![(Vec::new(), Vec::new()); self.cut.parts()];
         for &switch in switches {
             let node = self.fabric.switch_node(switch);
-            told[self.cut.part_of(node)].0.push(self.cut.place_of(node));
+            let part = self.cut.part_of(node);
+            told[part].0.push(self.cut.place_in(part, node));
         }
         let below = |&host: &HostId| switches.contains(&self.fabric.rack_of(host));
         for host in (0..self.fabric.hosts).map(HostId).filter(below) {
             let node = self.fabric.host_node(host);
-            told[self.cut.part_of(node)].1.push(self.cut.place_of(node));
+            let part = self.cut.part_of(node);
+            told[part].1.push(self.cut.place_in(part, node));
         }
         told
     }

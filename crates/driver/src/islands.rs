@@ -3,21 +3,26 @@
 //! They change with time. A job connects its nodes from its beginning to its end, and a message from its start to its
 //! end: each is a [`Bond`]. A district is a set of nodes that every bond connects as a whole or not at all, so an
 //! island is one district or several.
+//!
+//! The state of a switch is one, and so is its digest: it is in one island. But where its ports share nothing, not even
+//! memory, estimates may take it apart: then its ports may be in several islands ([`Islands::of_ports`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use fabric::Fabric;
+use node::Buffer;
 use petgraph::unionfind::UnionFind;
 use run::{FlowInfo, Plan};
-use units::{FlowId, HostId, NodeId, SwitchId, Time, mix};
+use units::{FlowId, HostId, LinkId, NodeId, SwitchId, Time, mix};
 
 /// A network's islands. All shortest paths between the two ends of a flow are in one of them, while the flow lasts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Islands {
-    /// By node, its district. What is idle belongs to the first.
+    /// By link, the district of the port at which it begins. What is idle belongs to the first.
     of: Vec<u32>,
     districts: usize,
     bonds: Vec<Bond>,
+    takes_apart: bool,
 }
 
 /// What makes one island of districts for some time.
@@ -52,65 +57,83 @@ const MOST_FLOWS: usize = 256;
 
 impl Islands {
     /// The whole network is one.
-    pub fn one(fabric: &Fabric) -> Islands {
-        Islands::lasting(vec![0; fabric.nodes() as usize], 1)
+    pub fn one(plan: &Plan) -> Islands {
+        let bond = Bond { districts: 1, from: Time::ZERO, until: Until::RunEnds };
+        Islands { of: vec![0; plan.fabric.links.len()], districts: 1, bonds: vec![bond], takes_apart: false }
     }
 
     /// Those of a plan's flows. Where failures or other changes to links come, the whole network is one.
     pub fn of_flows(plan: &Plan) -> Islands {
-        if !plan.changes.is_empty() {
-            return Islands::one(&plan.fabric);
-        }
-        let lasting = Islands::that_last(plan);
-        Islands::by_time(plan).filter(|by_time| by_time.districts > lasting.districts).unwrap_or(lasting)
+        if plan.changes.is_empty() { Islands::of(plan, &whole_nodes(plan)) } else { Islands::one(plan) }
     }
 
-    /// The same, if each flow lasts for the whole run. Where they are many, some are put together.
+    /// The same, but switches are taken apart where that gives more, and changes nothing for any packet.
+    pub fn of_ports(plan: &Plan) -> Islands {
+        if !plan.changes.is_empty() || !ports_share_nothing(plan) {
+            return Islands::of_flows(plan);
+        }
+        let (pairs, nodes) = (all_pairs(plan), whole_nodes(plan));
+        let each = together(plan, &Vec::from_iter(0..plan.fabric.links.len() as u32));
+        let [of_ports, of_nodes] = [&each, &nodes].map(|together| connected(plan, together, &pairs));
+        let count = |sets: &[u32]| numbered(ends(plan, &pairs).map(|link| sets[link])).len();
+        if count(&of_ports) <= count(&of_nodes) {
+            return Islands::of(plan, &nodes);
+        }
+        Islands { takes_apart: true, ..Islands::of(plan, &together(plan, &of_ports)) }
+    }
+
+    /// Those of flows, if each flow lasts for the whole run. Where they are many, some are put together.
     pub fn that_last(plan: &Plan) -> Islands {
-        if !plan.changes.is_empty() {
-            return Islands::one(&plan.fabric);
-        }
-        let pairs: Pairs = plan.flows.iter().map(pair).collect();
-        let sets = connected(plan, &clumps(plan), &pairs);
-        let number = numbered(senders(plan, &pairs).map(|node| sets[node]));
+        if plan.changes.is_empty() { Islands::lasting(plan, &whole_nodes(plan)) } else { Islands::one(plan) }
+    }
+
+    /// Those that change with time, where that gives more. `together` says which ports are never parted.
+    fn of(plan: &Plan, together: &UnionFind<u32>) -> Islands {
+        let lasting = Islands::lasting(plan, together);
+        Islands::by_time(plan, together).filter(|by_time| by_time.districts > lasting.districts).unwrap_or(lasting)
+    }
+
+    fn lasting(plan: &Plan, together: &UnionFind<u32>) -> Islands {
+        let pairs = all_pairs(plan);
+        let sets = connected(plan, together, &pairs);
+        let number = numbered(ends(plan, &pairs).map(|link| sets[link]));
         let (all, count) = (number.len().max(1), number.len().clamp(1, MOST));
-        let island = |set| number.get(&set).map_or(0, |&number| (number * count / all) as u32);
-        Islands::lasting(sets.into_iter().map(island).collect(), count)
-    }
-
-    /// Each district is an island for the whole run.
-    fn lasting(of: Vec<u32>, districts: usize) -> Islands {
+        let district = |link: LinkId| number.get(&sets[link.index()]).map(|&number| (number * count / all) as u32);
         let bond = |district| Bond { districts: 1_u32 << district, from: Time::ZERO, until: Until::RunEnds };
-        Islands { of, districts, bonds: (0..districts).map(bond).collect() }
+        Islands {
+            of: with_idle(plan, district),
+            districts: count,
+            bonds: (0..count).map(bond).collect(),
+            takes_apart: false,
+        }
     }
 
-    /// Those that change with time, unless they have too many districts.
-    fn by_time(plan: &Plan) -> Option<Islands> {
-        let clumps = clumps(plan);
-        // By node: a word for all bonds that connect it.
-        let mut words = vec![0; clumps.len()];
+    /// `None` if there are too many districts.
+    fn by_time(plan: &Plan, together: &UnionFind<u32>) -> Option<Islands> {
+        // By port: a word for all bonds that connect it.
+        let mut words = vec![0; together.len()];
         let mut bonds = Vec::new();
         for (from, until, pairs) in lasts(plan) {
-            let sets = connected(plan, &clumps, &pairs);
+            let sets = connected(plan, together, &pairs);
             // A job may consist of parts that send nothing to each other.
-            for &set in numbered(senders(plan, &pairs).map(|node| sets[node])).keys() {
-                let nodes: Vec<usize> = (0..sets.len()).filter(|&node| sets[node] == set).collect();
-                nodes.iter().for_each(|&node| words[node] = mix(words[node], bonds.len() as u64 + 1));
-                bonds.push((from, until, nodes));
+            for &set in numbered(ends(plan, &pairs).map(|link| sets[link])).keys() {
+                let ports: Vec<usize> = (0..sets.len()).filter(|&port| sets[port] == set).collect();
+                ports.iter().for_each(|&port| words[port] = mix(words[port], bonds.len() as u64 + 1));
+                bonds.push((from, until, ports));
             }
         }
         let number = numbered(words.iter().copied().filter(|&word| word != 0));
-        let of: Vec<u32> = words.iter().map(|word| number.get(word).map_or(0, |&number| number as u32)).collect();
         if number.len() > MOST {
             return None;
         }
-        let bond = |(from, until, nodes): (Time, Until, Vec<usize>)| Bond {
-            districts: nodes.into_iter().fold(0, |all, node| all | 1 << of[node]),
+        let of = with_idle(plan, |link| number.get(&words[link.index()]).map(|&number| number as u32));
+        let bond = |(from, until, ports): (Time, Until, Vec<usize>)| Bond {
+            districts: ports.into_iter().fold(0, |all, port| all | 1 << of[port]),
             from,
             until,
         };
         let bonds = bonds.into_iter().map(bond).collect();
-        Some(Islands { of, districts: number.len(), bonds })
+        Some(Islands { of, districts: number.len(), bonds, takes_apart: false })
     }
 
     /// How many districts there are.
@@ -118,15 +141,31 @@ impl Islands {
         self.districts
     }
 
-    /// The district of a node.
-    pub fn district_of(&self, node: NodeId) -> usize {
-        self.of[node.index()] as usize
+    /// The district of the port at which a link begins.
+    pub fn district_of(&self, link: LinkId) -> usize {
+        self.of[link.index()] as usize
     }
 
     /// What connects districts.
     pub fn bonds(&self) -> &[Bond] {
         &self.bonds
     }
+
+    /// Whether the ports of a switch may be in several districts.
+    pub fn take_switches_apart(&self) -> bool {
+        self.takes_apart
+    }
+}
+
+/// Whether no packet at one port of a switch ever changes what becomes of packets at others.
+fn ports_share_nothing(plan: &Plan) -> bool {
+    let scenario = &plan.scenario;
+    matches!(plan.settings.buffer, Buffer::PerPort { .. })
+        && plan.reserved.is_none()
+        && plan.queueing.is_none()
+        && !plan.has_agents()
+        && scenario.flow_control.as_scheme().is_none()
+        && scenario.sharing.as_scheme().is_none()
 }
 
 /// From when on, and until when, which pairs send.
@@ -151,14 +190,29 @@ fn lasts(plan: &Plan) -> Vec<(Time, Until, Pairs)> {
     lasts
 }
 
+fn all_pairs(plan: &Plan) -> Pairs {
+    plan.flows.iter().map(pair).collect()
+}
+
 fn pair(flow: &FlowInfo) -> (HostId, HostId) {
     (flow.src, flow.dst)
 }
 
-/// The hosts that send or receive, as nodes, in order.
-fn senders(plan: &Plan, pairs: &Pairs) -> impl Iterator<Item = usize> {
+/// The links at which packets of these hosts begin, in order.
+fn ends(plan: &Plan, pairs: &Pairs) -> impl Iterator<Item = usize> {
     let hosts: BTreeSet<HostId> = pairs.iter().flat_map(|&(src, dst)| [src, dst]).collect();
-    hosts.into_iter().map(|host| plan.fabric.host_node(host).index())
+    hosts.into_iter().map(|host| plan.fabric.uplink(host).index())
+}
+
+/// By link, the district of the port at which it begins. `busy` knows that of a busy port. An idle one stays with a
+/// busy one of its node, if there is one, or else belongs to the first district.
+fn with_idle(plan: &Plan, busy: impl Fn(LinkId) -> Option<u32>) -> Vec<u32> {
+    let mut of = vec![0; plan.fabric.links.len()];
+    for ports in &plan.fabric.ports {
+        let first = ports.iter().find_map(|&link| busy(link)).unwrap_or(0);
+        ports.iter().for_each(|&link| of[link.index()] = busy(link).unwrap_or(first));
+    }
+    of
 }
 
 /// Numbers what is there, in the order in which it comes first.
@@ -171,53 +225,73 @@ fn numbered<T: Ord>(of: impl Iterator<Item = T>) -> BTreeMap<T, usize> {
     number
 }
 
-/// What stays together anyway.
-fn clumps(plan: &Plan) -> UnionFind<u32> {
-    let mut sets = UnionFind::<u32>::new(plan.fabric.nodes() as usize);
-    let mut first_of_clump: BTreeMap<u32, u32> = BTreeMap::new();
-    for (node, clump) in (0..).zip(plan.fabric.clumps(plan.lookahead)) {
-        let first = *first_of_clump.entry(clump).or_insert(node);
-        sets.union(first, node);
-    }
-    sets
+/// No node is taken apart.
+fn whole_nodes(plan: &Plan) -> UnionFind<u32> {
+    together(plan, &vec![0; plan.fabric.links.len()])
 }
 
-/// By node, a name for the set that it is in if all of these send to each other, answers included.
-fn connected(plan: &Plan, clumps: &UnionFind<u32>, pairs: &Pairs) -> Vec<u32> {
-    let (fabric, mut sets) = (&plan.fabric, clumps.clone());
-    // By destination, of those that are reached by the same paths only one: the switches where packets begin.
-    let mut begin: BTreeMap<usize, (HostId, BTreeSet<SwitchId>)> = BTreeMap::new();
-    for &(src, dst) in pairs {
-        sets.union(src.0, dst.0);
-        for (from, to) in [(src, dst), (dst, src)] {
-            let switches = fabric.uplinks(from).iter().map(|&uplink| fabric.switch_at(uplink));
-            let known = begin.entry(plan.routes.group(to)).or_insert_with(|| (to, BTreeSet::new()));
-            switches.for_each(|switch| {
-                sets.union(from.0, fabric.switch_node(switch).0);
-                known.1.insert(switch);
-            });
+/// By link, with the port at which it begins: ports are together that are at one host, or at one switch and in one set,
+/// and so are both ends of a link that can't lead from part to part ([`Fabric::clumps`]).
+fn together(plan: &Plan, set: &[u32]) -> UnionFind<u32> {
+    let fabric = &plan.fabric;
+    let mut together = UnionFind::<u32>::new(set.len());
+    for (node, ports) in (0..).map(NodeId).zip(&fabric.ports) {
+        let at_host = fabric.as_host(node).is_some();
+        let mut first: BTreeMap<u32, LinkId> = BTreeMap::new();
+        for &link in ports {
+            let set = if at_host { 0 } else { set[link.index()] };
+            together.union(first.entry(set).or_insert(link).0, link.0);
         }
     }
-    begin.into_values().for_each(|(to, switches)| join_paths(plan, &mut sets, to, switches));
+    let clump_of = fabric.clumps(plan.lookahead);
+    for (id, link) in (0..).map(LinkId).zip(&fabric.links) {
+        let back = Fabric::reverse(id);
+        if clump_of[link.from.index()] == clump_of[link.to.index()] && set[id.index()] == set[back.index()] {
+            together.union(id.0, back.0);
+        }
+    }
+    together
+}
+
+/// By link, with the port at which it begins: a name for the set that it is in if all of these send to each other,
+/// answers included.
+fn connected(plan: &Plan, together: &UnionFind<u32>, pairs: &Pairs) -> Vec<u32> {
+    let (fabric, mut sets) = (&plan.fabric, together.clone());
+    // Hosts are in one group that are reached by the same paths, but for the last link.
+    let mut seen: BTreeSet<(SwitchId, usize)> = BTreeSet::new();
+    let mut pending = Vec::new();
+    let mut go = |sets: &mut UnionFind<u32>, pending: &mut Vec<(SwitchId, HostId)>, link: LinkId, to: HostId| {
+        sets.union(link.0, Fabric::reverse(link).0);
+        let Some(switch) = fabric.as_switch(fabric.link(link).to) else { return };
+        if let Some(onward) = onward(plan, switch, to).next() {
+            sets.union(link.0, onward.0);
+        }
+        if seen.insert((switch, plan.routes.group(to))) {
+            pending.push((switch, to));
+        }
+    };
+    for &(src, dst) in pairs {
+        sets.union(fabric.uplink(src).0, fabric.uplink(dst).0);
+        for (from, to) in [(src, dst), (dst, src)] {
+            fabric.uplinks(from).iter().for_each(|&uplink| go(&mut sets, &mut pending, uplink, to));
+        }
+    }
+    while let Some((switch, to)) = pending.pop() {
+        let onward: Vec<LinkId> = onward(plan, switch, to).collect();
+        for &link in &onward {
+            sets.union(onward[0].0, link.0);
+            go(&mut sets, &mut pending, link, to);
+        }
+    }
     sets.into_labeling()
 }
 
-/// Puts all switches into one set that lie on shortest paths from these switches to a host.
-fn join_paths(plan: &Plan, sets: &mut UnionFind<u32>, to: HostId, mut pending: BTreeSet<SwitchId>) {
+/// The links to other switches on shortest paths from a switch to a host.
+fn onward(plan: &Plan, switch: SwitchId, to: HostId) -> impl Iterator<Item = LinkId> {
     let fabric = &plan.fabric;
-    let mut seen = pending.clone();
-    while let Some(switch) = pending.pop_first() {
-        let node = fabric.switch_node(switch);
-        for port in plan.routes.next(switch, to) {
-            let next = fabric.link(fabric.ports[node.index()][port.index()]).to;
-            sets.union(node.0, next.0);
-            if let Some(switch) = fabric.as_switch(next)
-                && seen.insert(switch)
-            {
-                pending.insert(switch);
-            }
-        }
-    }
+    let ports = &fabric.ports[fabric.switch_node(switch).index()];
+    let links = plan.routes.next(switch, to).iter().map(|port| ports[port.index()]);
+    links.filter(|&link| fabric.as_switch(fabric.link(link).to).is_some())
 }
 
 #[cfg(test)]

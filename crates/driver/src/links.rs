@@ -99,6 +99,8 @@ pub struct Outlet<S> {
     pub delay: Duration,
     /// Where it begins.
     pub from: End,
+    /// Whether it does: a switch that was taken apart has ports in name that belong to other parts.
+    pub begins: bool,
     /// Cut-through into the next node: after so long its switch sees the packet.
     pub head: Option<Duration>,
     /// Link-level retry.

@@ -84,7 +84,8 @@ pub(crate) fn link_ends<C: Carrier, P: Probe>(plan: &Plan, part: &Driver<C, P>, 
         (LinkId(pipe.link), lost)
     };
     let sender = |outlet| (link_of(plan, part, outlet), sender_stats(part, outlet, end));
-    (part.links.outlets.iter().map(sender).collect(), part.links.pipes.iter().map(in_flight).collect())
+    let outlets = part.links.outlets.iter().filter(|outlet| outlet.begins);
+    (outlets.map(sender).collect(), part.links.pipes.iter().map(in_flight).collect())
 }
 
 /// The link that begins there.

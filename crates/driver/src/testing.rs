@@ -39,7 +39,7 @@ pub(crate) fn run<P: Probe>(plan: &Plan, parts: usize, probe: impl FnMut() -> P)
     let cut = Cut::new(plan, parts);
     let mut part = 0..;
     let carrier = || Memory { part: part.next().expect("endless"), outbox: Vec::new() };
-    let sender = |link| (cut.part_of(plan.fabric.link(link).to), cut.pipe_of(link));
+    let sender = |link: Option<_>| link.map(|link| (cut.receiver_of(link), cut.pipe_of(link))).expect("it begins here");
     let mut parts = drivers(plan, &cut, carrier, sender, |_| (), probe);
     loop {
         let next = parts.iter().map(|part| part.links.agenda.first().0).min().expect("a part at least");

@@ -134,6 +134,7 @@ impl Network {
             let far = if board.own().contains(&me) { far.next().unwrap_or_else(none) } else { none() };
             Wires::new(plan, clock, board, (trunks, far), cut, me, datagrams.take())
         };
+        let sender = |link: Option<_>| sender(link.expect("no switch is taken apart"));
         let built = drivers(plan, cut, carrier, sender, |link| Read::new(cut.outlet_of(link)), probe);
         let step = Duration::from_ps(plan.lookahead.ps() / 4);
         let crosses = |link| {

@@ -57,7 +57,7 @@ use period::Period;
 /// What was skipped.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Skipped {
-    /// Parts of the network that share no flow, and were skipped apart.
+    /// Parts of the network that shared no flow and were skipped apart, at most at a time.
     pub islands: usize,
     /// How many times periods were skipped.
     pub skips: u64,
@@ -125,7 +125,7 @@ pub(crate) fn run<P: Probe>(
     let (end, ended) = loop {
         match live(&run) {
             Over::Ended(end, ended) => break (end, ended),
-            Over::Breached if run.borrow().skipped.skips == 0 => run.borrow_mut().join_all(),
+            Over::Breached if !run.borrow().is_void() => run.borrow_mut().join_all(),
             Over::Breached => return Err(Breach),
         }
     };
@@ -211,6 +211,11 @@ impl<'a, P: Probe, W: FnMut(Time, u64) -> bool> Run<'a, P, W> {
         }
     }
 
+    /// Whether a packet that has left its island can't have been where it should.
+    fn is_void(&self) -> bool {
+        self.skipped.skips > 0 || self.connections.takes_apart
+    }
+
     /// By part, whether it is in this island.
     fn parts_of(&self, island: u32) -> Vec<bool> {
         self.connections.islands_of_parts(&[island]).into_iter().map(|of| of != 0).collect()
@@ -237,7 +242,7 @@ impl<'a, P: Probe, W: FnMut(Time, u64) -> bool> Run<'a, P, W> {
         self.windows += windows;
         self.bounds.open_until = open_until;
         let breached = self.parts.iter().any(|part| part.0.links.carrier.breached);
-        if breached && self.skipped.skips > 0 {
+        if breached && self.is_void() {
             return Some(Over::Breached);
         }
         if ended != Ended::Paused {

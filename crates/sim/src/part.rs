@@ -77,7 +77,12 @@ impl Memory {
 #[derive(Clone, Copy)]
 pub(crate) enum PipeRef {
     Here(u32),
-    There { part: u32, pipe: u32 },
+    There {
+        part: u32,
+        pipe: u32,
+    },
+    /// Out of the island: a port of a switch that was taken apart.
+    Nowhere,
 }
 
 impl Carrier for Memory {
@@ -88,6 +93,10 @@ impl Carrier for Memory {
     fn carry(links: &mut Links<Memory>, outlet: u32, Departure { at, .. }: Departure, id: PacketId) {
         match links.outlets[outlet as usize].sender {
             PipeRef::Here(pipe) => links.put(pipe, id, at),
+            PipeRef::Nowhere => {
+                links.carrier.breached = true;
+                links.pool.remove(id);
+            }
             PipeRef::There { part, pipe } => {
                 links.carrier.breached |= links.carrier.is_beyond(part);
                 let slot = links.pool.remove(id);
@@ -101,13 +110,15 @@ impl Carrier for Memory {
 /// The network cut into parts, each with a probe of its own.
 pub(crate) fn parts<P: Probe>(plan: &Plan, cut: &Cut, board: &Board, probe: impl FnMut() -> P) -> Vec<Part<P>> {
     let fabric = &plan.fabric;
-    let sender = |link: LinkId| {
-        let (ends, pipe) = (fabric.link(link), cut.pipe_of(link));
-        let (here, there) = (cut.part_of(ends.from), cut.part_of(ends.to));
-        if here == there {
-            return PipeRef::Here(pipe);
+    let sender = |link: Option<LinkId>| {
+        let Some(link) = link else { return PipeRef::Nowhere };
+        let (here, there, pipe) = (cut.sender_of(link), cut.receiver_of(link), cut.pipe_of(link));
+        match here == there {
+            true => PipeRef::Here(pipe),
+            // Only where a switch was taken apart: no flow's packets come here.
+            false if fabric.delay(link) < plan.lookahead => PipeRef::Nowhere,
+            false => PipeRef::There { part: there as u32, pipe },
         }
-        PipeRef::There { part: there as u32, pipe }
     };
     let memory = || Memory { board: board.clone(), ..Memory::default() };
     let drivers = driver::drivers(plan, cut, memory, sender, |_| (), probe);

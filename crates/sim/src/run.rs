@@ -138,28 +138,38 @@ fn run_once(
         watch(Progress { now, horizon: plan.horizon, flows_done, flows, work_done, work })
     };
     let probes = || Probes::new(plan).capturing(links);
+    let unwatched = probes().is_empty();
+    let ways = match plan.scenario.fast_forward {
+        FastForward::Off => 1,
+        // Where something outside sees what the run does, it may not begin anew.
+        _ if links.is_some() => 1,
+        // Probes look at whole switches, and so does a digest.
+        FastForward::Approximate if unwatched => WAYS.len(),
+        FastForward::Exact | FastForward::Approximate => WAYS.len() - 1,
+    };
     // Skipping needs a log of the arrivals at nodes, which a driver without probes does not keep.
-    match probes().is_empty() && plan.scenario.fast_forward == FastForward::Off {
-        true => run_watched(plan, execution, &board, false, || (), watch),
-        false => run_watched(plan, execution, &board, links.is_none(), probes, watch),
+    match unwatched && plan.scenario.fast_forward == FastForward::Off {
+        true => run_watched(plan, execution, &board, &WAYS[..ways], || (), watch),
+        false => run_watched(plan, execution, &board, &WAYS[..ways], probes, watch),
     }
 }
 
-/// Runs a plan under some kind of probe. `anew`: whether it may begin anew, since nothing outside has seen what it did.
+/// How islands are found. The last one is tried first; when a packet leaves its island, the one before.
+const WAYS: [fn(&Plan) -> Islands; 4] = [Islands::one, Islands::that_last, Islands::of_flows, Islands::of_ports];
+
+/// Runs a plan under some kind of probe, with islands that are found in one of these ways.
 fn run_watched<P: Probe>(
     plan: &Plan,
     Execution { threads, parts }: Execution,
     board: &Board,
-    anew: bool,
+    ways: &[fn(&Plan) -> Islands],
     mut probe: impl FnMut() -> P,
     mut watch: impl FnMut(Time, u64) -> bool,
 ) -> RunResult {
     let most = parts.unwrap_or_else(|| Cut::parts_for(plan, threads));
     let bounds = Bounds::new(plan.lookahead, plan.horizon, plan.goal());
-    let mut islands = match plan.scenario.fast_forward {
-        FastForward::Exact | FastForward::Approximate if anew => Islands::of_flows(plan),
-        _ => Islands::one(&plan.fabric),
-    };
+    let mut ways = ways.iter().rev();
+    let mut islands = ways.next().expect("the whole network is an island")(plan);
     let (cut, parts, threads, outcome, skipped) = loop {
         let cut = Cut::of_islands(plan, most, &islands);
         let mut parts = part::parts(plan, &cut, board, &mut probe);
@@ -171,9 +181,9 @@ fn run_watched<P: Probe>(
         match ahead::run(plan, &mut parts, (&islands, cut.districts()), threads, bounds, &mut watch) {
             Ok((outcome, skipped)) => break (cut, parts, threads, outcome, Some(skipped)),
             Err(Breach) => {
-                // A late packet of what had ended, or what no flow announces.
-                let last = Islands::that_last(plan);
-                islands = if islands == last { Islands::one(&plan.fabric) } else { last };
+                // A late packet of what had ended, or one that no flow announces.
+                let mut others = ways.by_ref().map(|of| of(plan));
+                islands = others.find(|of| *of != islands).expect("no packet leaves the whole network");
                 board.clear();
             }
         }
@@ -182,8 +192,10 @@ fn run_watched<P: Probe>(
     drivers.iter_mut().for_each(Driver::end);
     let mut result = conclude(plan, &cut, &drivers, threads, outcome);
     // Packets of skipped time are in digests only where each of them is known to come as in the whole run.
+    // A switch that was taken apart has one for each of its parts.
     let estimates = plan.scenario.fast_forward == FastForward::Approximate;
-    if estimates && skipped.as_ref().is_some_and(|skipped| skipped.skips > 0) {
+    let skips = skipped.as_ref().is_some_and(|skipped| skipped.skips > 0);
+    if estimates && (skips || islands.take_switches_apart()) {
         result.info.digest.insert(0, '~');
     }
     if skipped.as_ref().is_some_and(|skipped| skipped.estimated_ps > 0) {

@@ -1,3 +1,4 @@
+use proptest::prelude::{TestCaseError, prop_assert, prop_assert_eq};
 use run::Plan;
 
 use super::*;
@@ -18,46 +19,83 @@ fn plan(fabric: &str, pairs: &[(u32, u32)]) -> Plan {
 
 const RACKS: &str = "leaf_spine = { racks = 6, hosts_per_rack = 2, spines = 2 }";
 
-fn of_hosts(islands: &Islands) -> Vec<usize> {
-    (0..12).map(|host| islands.district_of(NodeId(host))).collect()
+/// The district of a node that is in one.
+fn of_node(plan: &Plan, islands: &Islands, node: u32) -> usize {
+    islands.district_of(plan.fabric.ports[node as usize][0])
+}
+
+fn of_hosts(plan: &Plan, islands: &Islands) -> Vec<usize> {
+    (0..12).map(|host| of_node(plan, islands, host)).collect()
 }
 
 #[test]
 fn racks_are_islands_unless_a_flow_goes_between_them() {
-    let within = [(0, 1), (3, 2), (6, 7), (10, 11)];
-    let islands = Islands::that_last(&plan(RACKS, &within));
+    let within = plan(RACKS, &[(0, 1), (3, 2), (6, 7), (10, 11)]);
     // The racks of hosts 4 and 8 are idle.
-    assert_eq!(of_hosts(&islands), [0, 0, 1, 1, 0, 0, 2, 2, 0, 0, 3, 3]);
+    assert_eq!(of_hosts(&within, &Islands::that_last(&within)), [0, 0, 1, 1, 0, 0, 2, 2, 0, 0, 3, 3]);
     // What goes between two racks may go over any spine.
-    let islands = Islands::that_last(&plan(RACKS, &[(0, 1), (3, 2), (6, 7), (10, 11), (0, 10), (5, 9)]));
-    assert_eq!(of_hosts(&islands), [0, 0, 1, 1, 0, 0, 2, 2, 0, 0, 0, 0]);
+    let between = plan(RACKS, &[(0, 1), (3, 2), (6, 7), (10, 11), (0, 10), (5, 9)]);
+    let islands = Islands::that_last(&between);
+    assert_eq!(of_hosts(&between, &islands), [0, 0, 1, 1, 0, 0, 2, 2, 0, 0, 0, 0]);
     assert_eq!(islands.districts(), 3);
 }
 
 /// A flow between two racks makes one island of them and of the spines, as long as it lasts.
 #[test]
 fn a_flow_connects_what_it_may_pass_while_it_lasts() {
-    let islands = Islands::of_flows(&plan(RACKS, &[(0, 1), (3, 2), (1, 11)]));
+    let plan = plan(RACKS, &[(0, 1), (3, 2), (1, 11)]);
+    let islands = Islands::of_flows(&plan);
     // The idle racks of hosts 4 to 9 stand with the first.
-    assert_eq!(of_hosts(&islands), [0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 2, 2]);
-    assert_eq!([18, 19].map(|spine| islands.district_of(NodeId(spine))), [2, 2]);
+    assert_eq!(of_hosts(&plan, &islands), [0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 2, 2]);
+    assert_eq!([18, 19].map(|spine| of_node(&plan, &islands, spine)), [2, 2]);
     let bond = |flow, districts| Bond { districts, from: Time::ZERO, until: Until::FlowEnds(FlowId(flow)) };
     assert_eq!(islands.bonds(), [bond(0, 0b001), bond(1, 0b010), bond(2, 0b101)]);
+}
+
+/// Flows that pass the same switches, but by other ports. Where ports share memory, they are one island.
+#[test]
+fn switches_are_taken_apart_whose_ports_no_flow_connects() {
+    let pairs = [(0, 2), (1, 3), (4, 6), (8, 9), (5, 5 + 2)];
+    let apart = plan(RACKS, &pairs);
+    let (islands, of_flows) = (Islands::of_ports(&apart), Islands::of_flows(&apart));
+    assert!(islands.take_switches_apart() && !of_flows.take_switches_apart());
+    // Racks 0 and 1, racks 2 and 3, and rack 4: the first ones share spines. Each flow has its ports at hosts.
+    let district = |link: LinkId| islands.district_of(link);
+    let spine = &apart.fabric.ports[18];
+    assert_eq!(district(spine[0]), district(spine[1]));
+    assert_eq!(district(spine[2]), district(spine[3]));
+    assert_ne!(district(spine[0]), district(spine[2]));
+    let reaches = |from: usize, to: usize| {
+        let [from, to] = [from, to].map(|host| 1_u32 << district(apart.fabric.ports[host][0]));
+        let mut all = from;
+        for _ in islands.bonds() {
+            let near = islands.bonds().iter().filter(|bond| bond.districts & all != 0);
+            all = near.fold(all, |all, bond| all | bond.districts);
+        }
+        all & to != 0
+    };
+    assert!(reaches(0, 3) && reaches(4, 7) && reaches(8, 9));
+    assert!(!reaches(0, 4) && !reaches(0, 8) && !reaches(4, 8));
+    let shared = plan(&format!("{RACKS}\nswitch.buffer.shared.bytes = \"12MB\""), &pairs);
+    assert_eq!(Islands::of_ports(&shared), Islands::of_flows(&shared));
 }
 
 #[test]
 fn a_network_whose_links_fail_is_one_island() {
     let plan = plan(&format!("{RACKS}\n[[failure]]\nlink = [\"leaf0\", \"host1\"]\nat = \"2ms\""), &[(0, 1), (2, 3)]);
-    assert_eq!(Islands::of_flows(&plan), Islands::one(&plan.fabric));
+    assert_eq!(Islands::of_flows(&plan), Islands::one(&plan));
+    assert_eq!(Islands::of_ports(&plan), Islands::one(&plan));
 }
 
 #[test]
 fn there_are_no_more_islands_than_parts_make_sense() {
     let pairs: Vec<(u32, u32)> = (0..40).map(|rack| (2 * rack, 2 * rack + 1)).collect();
-    let islands = Islands::of_flows(&plan("leaf_spine = { racks = 40, hosts_per_rack = 2, spines = 2 }", &pairs));
-    assert_eq!(islands.districts(), MOST);
-    let of: Vec<usize> = (0..80).map(|host| islands.district_of(NodeId(host))).collect();
-    assert!(of.is_sorted() && of[79] == MOST - 1);
+    let plan = plan("leaf_spine = { racks = 40, hosts_per_rack = 2, spines = 2 }", &pairs);
+    for islands in [Islands::of_flows(&plan), Islands::of_ports(&plan)] {
+        assert_eq!(islands.districts(), MOST);
+        let of: Vec<usize> = (0..80).map(|host| of_node(&plan, &islands, host)).collect();
+        assert!(of.is_sorted() && of[79] == MOST - 1);
+    }
 }
 
 proptest::proptest! {
@@ -71,32 +109,41 @@ proptest::proptest! {
         let fabric = [RACKS, "fat_tree = { k = 4 }", "torus = { dims = [4, 3] }"][fabric];
         let pairs: Vec<(u32, u32)> = pairs.iter().map(|&(from, to)| (from, to + u32::from(to >= from))).collect();
         let plan = plan(fabric, &pairs);
-        let islands = Islands::of_flows(&plan);
-        for (flow, of) in (0..).map(FlowId).zip(plan.flows.iter()) {
-            let lasts = |bond: &&Bond| [Until::RunEnds, Until::FlowEnds(flow)].contains(&bond.until);
-            let here = 1 << islands.district_of(NodeId(of.src.0));
-            let bond = islands.bonds().iter().filter(lasts).find(|bond| bond.districts & here != 0);
-            let districts = bond.map_or(0, |bond| bond.districts);
-            for (from, to) in [(of.src, of.dst), (of.dst, of.src)] {
-                for link in plan.routes.path(&plan.fabric, from, to) {
-                    let link = plan.fabric.link(link);
-                    let ends = [link.from, link.to].map(|node| districts >> islands.district_of(node) & 1);
-                    proptest::prop_assert_eq!(ends, [1, 1]);
-                }
-            }
-        }
-        let cut = Cut::of_islands(&plan, parts, &islands);
-        let ranges = cut.districts();
-        proptest::prop_assert_eq!(ranges.len(), islands.districts());
-        proptest::prop_assert_eq!(ranges.last().map(|last| last.end), Some(cut.parts()));
-        proptest::prop_assert!(ranges.windows(2).all(|pair| pair[0].end == pair[1].start));
-        for node in (0..plan.fabric.nodes()).map(NodeId) {
-            proptest::prop_assert!(ranges[islands.district_of(node)].contains(&cut.part_of(node)));
-        }
-        if islands.districts() == 1 {
-            let plain = Cut::new(&plan, parts);
-            let of = |cut: &Cut| (0..plan.fabric.nodes()).map(|node| cut.part_of(NodeId(node))).collect::<Vec<_>>();
-            proptest::prop_assert_eq!(of(&cut), of(&plain));
+        for islands in [Islands::that_last, Islands::of_flows, Islands::of_ports].map(|of| of(&plan)) {
+            check(&plan, &islands, parts)?;
         }
     }
+}
+
+fn check(plan: &Plan, islands: &Islands, parts: usize) -> Result<(), TestCaseError> {
+    for (flow, of) in (0..).map(FlowId).zip(plan.flows.iter()) {
+        let lasts = |bond: &&Bond| [Until::RunEnds, Until::FlowEnds(flow)].contains(&bond.until);
+        let here = 1 << of_node(plan, islands, of.src.0);
+        let bond = islands.bonds().iter().filter(lasts).find(|bond| bond.districts & here != 0);
+        let districts = bond.map_or(0, |bond| bond.districts);
+        for (from, to) in [(of.src, of.dst), (of.dst, of.src)] {
+            for link in plan.routes.path(&plan.fabric, from, to) {
+                let ends = [link, Fabric::reverse(link)].map(|link| districts >> islands.district_of(link) & 1);
+                prop_assert_eq!(ends, [1, 1]);
+            }
+        }
+    }
+    let cut = Cut::of_islands(plan, parts, islands);
+    let ranges = cut.districts();
+    prop_assert_eq!(ranges.len(), islands.districts());
+    prop_assert_eq!(ranges.last().map(|last| last.end), Some(cut.parts()));
+    prop_assert!(ranges.windows(2).all(|pair| pair[0].end == pair[1].start));
+    for link in (0..plan.fabric.links.len()).map(LinkId::from) {
+        prop_assert!(ranges[islands.district_of(link)].contains(&cut.sender_of(link)));
+        // Packets of a flow that leave a part take as long as a window, or longer.
+        let within = cut.sender_of(link) == cut.receiver_of(link);
+        let one = islands.district_of(link) == islands.district_of(Fabric::reverse(link));
+        prop_assert!(within || plan.fabric.delay(link) >= plan.lookahead || islands.take_switches_apart() && !one);
+    }
+    if *islands == Islands::one(plan) {
+        let plain = Cut::new(plan, parts);
+        let of = |cut: &Cut| (0..plan.fabric.nodes()).map(|node| cut.part_of(NodeId(node))).collect::<Vec<_>>();
+        prop_assert_eq!(of(&cut), of(&plain));
+    }
+    Ok(())
 }

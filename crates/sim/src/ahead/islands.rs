@@ -23,6 +23,8 @@ pub(super) struct Connections {
     /// What lasts, and if it has ended, until when.
     lasting: Vec<(Bond, Time)>,
     late: Duration,
+    /// Whether a switch was taken apart, so that a packet may have left its island for nowhere.
+    pub takes_apart: bool,
     /// By host, part by part: how many of its records of flows are known.
     seen: Vec<usize>,
     /// How many flows, and parts that jobs have at hosts, had ended when somebody last looked.
@@ -68,6 +70,7 @@ impl Connections {
             coming,
             lasting: Vec::new(),
             late: round_trip * ROUND_TRIPS,
+            takes_apart: islands.take_switches_apart(),
             seen: Vec::new(),
             ended: 0,
         }

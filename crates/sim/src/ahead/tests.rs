@@ -66,7 +66,7 @@ fn record_periods(mode: &str, senders: &str) -> Skipped {
     let cut = driver::Cut::new(&plan, 1);
     let mut parts = crate::part::parts(&plan, &cut, &crate::part::Board::default(), || driver::Probes::new(&plan));
     let bounds = Bounds::new(plan.lookahead, plan.horizon, plan.goal());
-    let connections = Connections::new(&plan, &Islands::one(&plan.fabric), cut.districts());
+    let connections = Connections::new(&plan, &Islands::one(&plan), cut.districts());
     let run = RefCell::new(Run::new(&plan, &mut parts, connections, 1, bounds, |_, _| false));
     run.borrow_mut().changed_islands();
     run.borrow_mut().have_islands(&[1]);

@@ -313,3 +313,70 @@ fn messages_connect_islands_while_they_last() {
         assert!(share > 0.5, "{transport}: {share}");
     }
 }
+
+/// Flows that share switches, but no port of theirs: all pass the same spine, and some the same rack. Together they
+/// would never be steady for long, since one of them always has just begun or ended.
+#[test]
+fn switches_are_taken_apart_where_flows_share_no_port() {
+    let message = |place: u32, (from, to): (u32, u32)| {
+        let (start, bytes) = (place * 171, 3 + place % 5);
+        format!(
+            "[[traffic]]\nname = \"message{place}\"\nsenders = \"{from}\"\nreceivers = \"{to}\"\n\
+             start = \"{start}us\"\n\
+             sizes.constant = \"{bytes}MB\"\narrivals = \"all_at_once\"\nflows = 1\n"
+        )
+    };
+    // Racks 0 and 1, racks 2 and 3, and within racks 0 and 2.
+    let pairs = [(0, 4), (8, 12), (1, 2), (9, 10)];
+    let messages: String = (0..24).map(|place| message(place, pairs[place as usize % 4])).collect();
+    let fabric = "measure.interval = \"0s\"\nfabric.leaf_spine = { racks = 4, hosts_per_rack = 4, spines = 1 }";
+    for transport in ["dctcp", "swift", "cubic", "timely"] {
+        let toml = format!("transport = \"{transport}\"\n{fabric}\n{messages}");
+        let [whole, ahead] = estimate(&toml);
+        let skipped = ahead.info.skipped.as_ref().expect("it was asked for");
+        let share = share_of(&whole, skipped);
+        assert!(skipped.islands == 4 && share > 0.7, "{transport}: {share} {skipped:?}");
+        // Spines have a part for each pair of racks.
+        let switches = |result: &RunResult| result.info.part_shapes.iter().map(|of| of.switches).sum::<u32>();
+        assert!(switches(&ahead) > switches(&whole) && ahead.info.digest.starts_with('~'));
+        if skipped.estimated_ps == 0 {
+            assert!(format!("{:?}", whole.tables) == format!("{:?}", ahead.tables), "{transport}");
+        }
+        let [one, other] = [&whole, &ahead].map(|result| of_flows(result, "fct_ps"));
+        for (one, other) in one.iter().zip(other) {
+            assert!((*other as f64 / *one as f64 - 1.0).abs() < 0.01, "{transport}: {one} {other}");
+        }
+        // Where ports share memory, these are fewer islands, and less is skipped.
+        let shared = "fast_forward = \"approximate\"\nswitch.buffer.shared.bytes = \"12MB\"";
+        let shared = run_alone(&format!("{shared}\n{toml}")).info.skipped.expect("it was asked for");
+        assert!(shared.islands < 4 && shared.packet_hops < skipped.packet_hops, "{transport}: {shared:?}");
+    }
+}
+
+/// An arbiter is asked by packets that no flow announces. They leave their islands, so switches stay whole.
+#[test]
+fn switches_stay_whole_where_packets_leave_islands() {
+    let toml = r#"
+        transport = "fastpass"
+        measure.interval = "0s"
+        fabric.star = { hosts = 6 }
+        [[traffic]]
+        name = "one"
+        senders = "1"
+        receivers = "2"
+        sizes.constant = "3MB"
+        arrivals = "all_at_once"
+        flows = 1
+        [[traffic]]
+        name = "other"
+        senders = "3"
+        receivers = "4"
+        sizes.constant = "5MB"
+        start = "100us"
+        arrivals = "all_at_once"
+        flows = 1
+    "#;
+    let [whole, ahead] = estimate(toml);
+    assert!(format!("{:?}", whole.tables) == format!("{:?}", ahead.tables));
+    assert_eq!(ahead.info.skipped.map(|skipped| skipped.islands), Some(1));
+}

@@ -15,6 +15,7 @@ fn connections() -> Connections {
         coming: vec![bond(0b110, Time::from_us(1_000)), bond(0b010, Time::ZERO), bond(0b001, Time::ZERO)],
         lasting: Vec::new(),
         late: Duration::ZERO,
+        takes_apart: false,
         seen: Vec::new(),
         ended: 0,
         ends: FxHashMap::default(),
