@@ -1,6 +1,7 @@
 """What skipping gives, and what it costs in accuracy: writes the tables and the picture of `docs/acceleration.md`.
 
     python examples/acceleration/error.py
+    python examples/acceleration/error.py apart web    # only these parts: error, apart, web
 
 Each scenario is run whole and with `fast_forward`, on one thread. What is in `out/acceleration` is not run again.
 """
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 import platform
 import re
+import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -47,7 +49,7 @@ library = {{ all_reduce = "{algorithm}" }}
 iterations = {iterations}
 steps = [{steps}]
 """
-PAIRS = 3
+PAIRS = 9
 
 
 def job(steps: str, iterations: int = 1, algorithm: str = "ring") -> str:
@@ -77,10 +79,11 @@ JOBS = {
 }
 
 
-def rack_job(rack: int) -> str:
-    """A job within a rack; the higher the rack's number, the more it has to send."""
-    placed = f'hosts = "{16 * rack}-{16 * rack + 15}"\nsteps'
-    named = job(f'{{ all_reduce = {{ bytes = "{320 + 50 * rack}MB" }} }}').replace('"train"', f'"rack {rack}"')
+def rack_job(rack: int, racks: int = 1, start: str = "0s") -> str:
+    """A job within racks; the higher the first rack's number, the more it has to send."""
+    placed = f'start = "{start}"\nhosts = "{16 * rack}-{16 * (rack + racks) - 1}"\nsteps'
+    name = f'"{racks} from rack {rack}, {start}"'
+    named = job(f'{{ all_reduce = {{ bytes = "{320 + 50 * rack}MB" }} }}').replace('"train"', name)
     return named.replace("steps", placed)
 
 
@@ -202,8 +205,30 @@ receivers = "112-127"
 arrivals.poisson.load = 0.5
 duration = "5ms"
 """
-"""Seven racks with a job each, none like another, and one with messages that never repeat."""
-ISLANDS_OVER = ("rdma", "dctcp", "newreno", "swift")
+COME_AND_GO = RACKS + "".join(rack_job(rack) for rack in range(8)) + rack_job(2, 2, "150ms") + rack_job(5, 3, "200ms")
+SHARED_SPINES = RACKS.replace("spines = 1", "spines = 4") + "".join(rack_job(rack, 2) for rack in range(0, 8, 2))
+DIVIDED = {"switch.buffer": {"per_port": {"bytes": "2MB"}}}
+APART: dict[str, tuple[str, dict[str, Any], tuple[str, ...], tuple[str, ...]]] = {
+    "a job in each of seven racks, web search in the last": (
+        ISLANDS,
+        {},
+        ("exact", "approximate"),
+        ("rdma", "dctcp", "newreno", "swift"),
+    ),
+    "a job in each of eight racks, later two jobs over several": (
+        COME_AND_GO,
+        {},
+        ("exact", "approximate"),
+        ("rdma", "dctcp"),
+    ),
+    "four jobs over two racks each, through the same spines": (
+        SHARED_SPINES,
+        DIVIDED,
+        ("approximate",),
+        ("dctcp", "swift"),
+    ),
+}
+"""Jobs that share no flow, none like another."""
 
 COMMITS: Counter[str] = Counter()
 """Of how many runs each commit is."""
@@ -246,20 +271,21 @@ def exact() -> tuple[list[str], list[dict[str, Any]]]:
     return lines, points
 
 
-def islands() -> list[str]:
-    """Racks that share no flow: speed, and what differs."""
-    lines = ["| transport | way | whole, s | skipping, s | times as fast | of all packets skipped | apart | differs |"]
-    lines += ["| --- | --- | ---: | ---: | ---: | ---: | ---: | --- |"]
-    for who in ISLANDS_OVER:
-        for way in ("exact", "approximate"):
-            whole, ahead = both(ISLANDS, f"racks apart, {who}", way, **keys_of(who))
+def apart() -> list[str]:
+    """Jobs that share no flow: speed, and what differs."""
+    head = "| jobs of 16 ranks a rack | transport | way | whole, s | skipping, s | times as fast"
+    lines = [f"{head} | of all packets skipped | apart | differs |"]
+    lines += ["| --- | --- | --- | ---: | ---: | ---: | ---: | ---: | --- |"]
+    for what, (toml, keys, ways, over) in APART.items():
+        for who, way in ((who, way) for who in over for way in ways):
+            whole, ahead = both(toml, f"{what}, {who}", way, **keys_of(who), **keys)
             skipped = ahead.info["skipped"]
             share = skipped["packet_hops"] / whole.info["packet_hops"]
             spent = f"{seconds(whole):.1f} | {seconds(ahead):.1f} | {seconds(whole) / seconds(ahead):.1f}"
             mean = completion(ahead).mean() / completion(whole).mean() - 1
             differs = "nothing" if whole.digest == ahead.digest else f"mean {mean:+.3%}"
-            lines.append(f"| {who} | {way} | {spent} | {share:.1%} | {skipped['islands']} | {differs} |")
-    return lines
+            lines.append(f"| {what} | {who} | {way} | {spent} | {share:.1%} | {skipped['islands']} | {differs} |")
+    return ["Jobs that share no flow:", "", *lines]
 
 
 def who_can() -> list[str]:
@@ -393,36 +419,36 @@ def picture(points: pd.DataFrame) -> None:
     figure.savefig(PICTURE, dpi=110)
 
 
-def main() -> None:
-    """Runs what has not been run, and writes the tables into the page."""
-    # A process waits for memory in its first run.
-    first = cw.Scenario.from_toml(BASE + STEADY["two into one link, 200 MB"])
-    cw.run(first.with_(transport="cubic", fast_forward="approximate"), progress=False)
+def error() -> list[str]:
+    """What is skipped in each way, and how far estimates are off."""
     (exactly, some), (approximately, more) = exact(), approximate()
     of_jobs, most = approximate_jobs(LONG_JOBS, "mean message | furthest off", furthest)
     of_iterations, even_more = approximate_jobs(ITERATIONS, "mean | 99th percentile", p99)
-    lines = [
-        "![Speed and error of runs that skip](acceleration.png)",
-        "",
-        "Exact, jobs of 128 ranks if not said otherwise:",
-        "",
-        *exactly,
-        "",
-    ]
-    title = "Seven racks with a job of 16 ranks each, none like another, and one with web search:"
-    lines += [title, "", *islands(), ""]
-    lines += ["Exact, four hosts, what of all packets is skipped over each scheme:", "", *who_can(), "", *never(), ""]
+    picture(pd.DataFrame([*some, *more, *most, *even_more]))
+    lines = ["![Speed and error of runs that skip](acceleration.png)", ""]
+    lines += ["Exact, jobs of 128 ranks if not said otherwise:", "", *exactly, ""]
+    lines += ["Exact, four hosts, what of all packets is skipped over each scheme:", "", *who_can(), ""]
     lines += ["Approximate, errors of completion times:", "", *approximately, ""]
     lines += ["Approximate, jobs of 16 ranks in four racks with half as much room between racks:", "", *of_jobs, ""]
-    lines += ["Approximate, jobs of many iterations, with 128 ranks if not said otherwise:", "", *of_iterations, ""]
-    commits = ", ".join(f"{commit} ({runs} runs)" for commit, runs in COMMITS.most_common())
-    lines += [
-        f"`python examples/acceleration/error.py` at commit {commits}, seed 1, one thread, {platform.machine()}.",
-        "",
-    ]
-    _marked.put(PAGE, "error", "\n".join(lines))
-    picture(pd.DataFrame([*some, *more, *most, *even_more]))
+    return [*lines, "Approximate, jobs of many iterations, with 128 ranks if not said otherwise:", "", *of_iterations]
+
+
+def main(names: list[str]) -> None:
+    """Runs what has not been run, and writes the tables into the page."""
+    parts = {"error": error, "apart": apart, "web": never}
+    for name in names:
+        if name not in parts:
+            sys.exit(f"{name}: no part of the page; write one of {', '.join(parts)}")
+    # A process waits for memory in its first run.
+    first = cw.Scenario.from_toml(BASE + STEADY["two into one link, 200 MB"])
+    cw.run(first.with_(transport="cubic", fast_forward="approximate"), progress=False)
+    for name in names or parts:
+        COMMITS.clear()
+        lines = parts[name]()
+        commits = ", ".join(f"{commit} ({runs} runs)" for commit, runs in COMMITS.most_common())
+        source = f"`python examples/acceleration/error.py {name}` at commit {commits}, seed 1, one thread"
+        _marked.put(PAGE, name, "\n".join([*lines, "", f"{source}, {platform.machine()}.", ""]))
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])
