@@ -61,14 +61,14 @@ impl Timers {
         walk.same(self.keys.len());
         for (deadline, entry) in &mut self.keys {
             walk.time(deadline);
-            walk.time(entry);
+            walk.wakes(entry);
         }
         let mut heap: Vec<_> = std::mem::take(&mut self.heap).into_vec();
         heap.sort_unstable_by_key(|Reverse((at, key))| (*key, *at));
         walk.same(heap.len());
         for Reverse((at, key)) in &mut heap {
             walk.same(*key);
-            walk.time(at);
+            walk.wakes(at);
         }
         self.heap = heap.into();
     }

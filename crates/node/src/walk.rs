@@ -9,6 +9,7 @@
 //! - [`Walk::same`], [`Walk::same_of`]: it must be what it was.
 //! - [`Walk::time`]: it moves with the clock. If it stands still instead, it is an appointment, before which the
 //!   skipping must end.
+//! - [`Walk::wakes`]: a time at which somebody looks whether an appointment has come, at the latest when it has.
 //! - [`Walk::expired`]: a time that matters only while it lies ahead.
 //! - [`Walk::past`]: a time that was noted, and that nothing compares with a limit.
 //! - [`Walk::outside`]: a time that is set from outside, and never moves.
@@ -22,6 +23,7 @@
 //! - [`Walk::flow`]: which flow it is. Another may stand in its place: see below.
 //! - [`Walk::numbered`]: another must not stand in its place.
 //! - [`Walk::told`], [`Walk::rank_acts`]: what follows the beginnings and ends of flows.
+//! - [`Walk::next_step`]: by how much a rate is about to change.
 //! - [`Walk::lead`]: by how much a value exceeds another, where their order matters.
 //! - [`Walk::random`]: a random stream.
 //! - [`Walk::count`], [`Walk::count_of`], [`Walk::tallied`]: a counter for the results, which nothing depends on.
@@ -92,7 +94,7 @@ const PORT: u32 = 25;
 pub type HeaderWalk = fn(&mut Packet, &mut Walk);
 
 enum Task {
-    Note(Notes),
+    Note(Box<Notes>),
     Ahead {
         moves: Arc<Moves>,
         names: Arc<Renamed>,
@@ -140,6 +142,8 @@ pub struct Notes {
     tallies: Vec<((usize, u64), u64)>,
     /// Why positions of flows can't be moved by averages.
     not_by_averages: Option<&'static str>,
+    /// The largest share by which the next step of a control changes its rate.
+    next_step: f64,
     /// Where the number of a flow makes a difference, so that no other flow can take its place.
     numbered: Option<Differs>,
     /// Random streams, each with its part of the state.
@@ -156,6 +160,7 @@ enum Kind {
     /// A value that must be the same if it was used: its name, and how often it was.
     Unused(&'static str, u64),
     Time,
+    Wakes,
     Past,
     Outside,
     /// A position in a flow, in units of so many bytes.
@@ -185,7 +190,7 @@ impl Walk {
     pub fn note(now: Time, headers: Arc<[HeaderWalk]>) -> Walk {
         let (parts, same, moving, counts) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let (totals, counts_of, streams, by_number) = (Vec::new(), Vec::new(), Vec::new(), false);
-        let (numbered, tallies, not_by_averages) = (None, Vec::new(), None);
+        let (numbered, tallies, not_by_averages, next_step) = (None, Vec::new(), None, 0.0);
         let notes = Notes {
             now,
             parts,
@@ -196,11 +201,12 @@ impl Walk {
             counts_of,
             tallies,
             not_by_averages,
+            next_step,
             streams,
             numbered,
             by_number,
         };
-        Walk::new(now, headers, Task::Note(notes))
+        Walk::new(now, headers, Task::Note(Box::new(notes)))
     }
 
     /// A walk that moves a state ahead by so many periods. The state must be the one whose notes were compared last,
@@ -234,7 +240,7 @@ impl Walk {
     pub fn finish(self) -> Result<Option<Notes>, String> {
         match (self.refusal, self.task) {
             (Some((_, why)), _) => Err(why),
-            (None, Task::Note(notes)) => Ok(Some(notes)),
+            (None, Task::Note(notes)) => Ok(Some(*notes)),
             (None, Task::Ahead { moves, place, count, count_of, stream, tally, .. }) => {
                 let Moves { moving, counts, counts_of, tallies, draws, .. } = &*moves;
                 let all = (moving.len(), counts.len(), counts_of.len(), draws.len(), tallies.len());
@@ -304,6 +310,16 @@ impl Walk {
         } else {
             self.same(true);
             self.moment(Kind::Time, time);
+        }
+    }
+
+    /// As [`Walk::time`], for a time at which somebody looks whether an appointment has come, which may be later. It is
+    /// none itself; [`Time::MAX`] for none.
+    #[inline]
+    pub fn wakes(&mut self, time: &mut Time) {
+        self.same(*time != Time::MAX);
+        if *time != Time::MAX {
+            self.moment(Kind::Wakes, time);
         }
     }
 
@@ -629,6 +645,14 @@ impl Walk {
         }
     }
 
+    /// The next step of a control, which it will take unless something keeps it from that, takes a rate from `rate` to
+    /// `next`. If they are far apart, averages say nothing of what follows, though the rate was steady up to now.
+    pub fn next_step(&mut self, rate: f64, next: f64) {
+        if let Task::Note(notes) = &mut self.task {
+            notes.next_step = notes.next_step.max((next / rate - 1.0).abs());
+        }
+    }
+
     /// A random stream: it must not have been drawn from, but where only one thing could come out.
     pub fn random(&mut self, random: &mut Stream) {
         match &mut self.task {
@@ -685,7 +709,10 @@ impl Walk {
             }
             Task::Shift { amounts, .. } => {
                 let by = match kind {
+                    Kind::Time if amounts.appointments.contains(value) => 0,
                     Kind::Time | Kind::Past => amounts.time.ps(),
+                    // Nobody may look later than at the first appointment.
+                    Kind::Wakes => amounts.until.ps().saturating_sub(*value).min(amounts.time.ps()),
                     Kind::Same(_)
                     | Kind::Unused(..)
                     | Kind::Below(_)

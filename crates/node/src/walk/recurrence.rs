@@ -270,10 +270,12 @@ impl Compared {
                 }
                 Ok(0)
             }
-            (Kind::Time | Kind::Past, _) if by == self.period.ps() => Ok(by),
+            (Kind::Time | Kind::Wakes | Kind::Past, _) if by == self.period.ps() => Ok(by),
             (Kind::Past, _) if by == 0 => Ok(0),
-            (Kind::Time | Kind::Outside, _) if by == 0 && is < self.now.ps() => Err("an appointment that was not kept"),
-            (Kind::Time | Kind::Outside, _) if by == 0 => {
+            (Kind::Time | Kind::Wakes | Kind::Outside, _) if by == 0 && is < self.now.ps() => {
+                Err("an appointment that was not kept")
+            }
+            (Kind::Time | Kind::Wakes | Kind::Outside, _) if by == 0 => {
                 self.until = self.until.min(Time::from_ps(is));
                 Ok(0)
             }
@@ -282,7 +284,7 @@ impl Compared {
             (Kind::Lead, _) => Err("an order that will change"),
             (Kind::Turn(node, name), _) if *self.turns.entry((node, name)).or_insert(by) == by => Ok(by),
             (Kind::Turn(_, name), _) => Err(name),
-            (Kind::Time | Kind::Past, _) => Err("a time"),
+            (Kind::Time | Kind::Wakes | Kind::Past, _) => Err("a time"),
             _ => Err("the kind of a value"),
         }
     }

@@ -19,6 +19,8 @@ impl Amounts {
         };
         Some(Amounts {
             time: length * times,
+            appointments: Vec::new(),
+            until: Time::MAX,
             flows: Default::default(),
             turns: Default::default(),
             counts: alike.then(|| more(&before.counts, &after.counts))??,

@@ -37,6 +37,10 @@ pub struct History {
 #[derive(Debug)]
 struct Seen {
     at: Time,
+    /// What lies ahead, in order.
+    ahead: Vec<Time>,
+    /// The largest share by which the next step of a control changes its rate.
+    next_step: f64,
     flows: BTreeMap<FlowId, Places>,
     turns: BTreeMap<(u32, &'static str), u64>,
     counts: Vec<u64>,
@@ -52,6 +56,8 @@ struct Seen {
 pub struct Steady {
     /// For so long the flows were observed.
     observed: Duration,
+    /// What lies ahead of which nobody has seen what comes of it, in order.
+    appointments: Vec<u64>,
     /// By flow: bytes of it that were received in that time, the unit of its positions, and its last position.
     flows: BTreeMap<FlowId, (u64, u64, u64)>,
     turns: BTreeMap<(u32, &'static str), u64>,
@@ -69,6 +75,10 @@ pub struct Steady {
 #[derive(Debug)]
 pub struct Amounts {
     pub(super) time: Duration,
+    /// These times stay.
+    pub(super) appointments: Vec<u64>,
+    /// The first of them; [`Time::MAX`] for none.
+    pub(super) until: Time,
     /// By flow: bytes, and the same in its unit, which is a packet if it is more than a byte.
     pub(super) flows: BTreeMap<FlowId, (u64, u64)>,
     pub(super) turns: BTreeMap<(u32, &'static str), u64>,
@@ -133,6 +143,9 @@ impl History {
     /// would have moved by 2% in all that was skipped, if it moves on as it did from the first half of the observation
     /// to the second. The less it has moved in a longer time, the longer that is.
     ///
+    /// Averages don't know what controls do at a fixed time: see [`Steady::until`]. Nor do they know that a control is
+    /// about to change its rate by more than 5% ([`Walk::next_step`](super::Walk::next_step)).
+    ///
     /// # Errors
     /// Why they are not.
     pub fn steady(&self) -> Result<Steady, Unsteady> {
@@ -148,6 +161,9 @@ impl History {
         self.skipped += amounts.time;
         for seen in &mut self.seen {
             seen.at += amounts.time;
+            let moves = seen.ahead.iter_mut().filter(|at| !amounts.appointments.contains(&at.ps()));
+            moves.for_each(|at| *at += amounts.time);
+            seen.ahead.sort_unstable();
             for (flow, places) in &mut seen.flows {
                 let by = amounts.flows.get(flow).map_or(0, |&(bytes, _)| bytes / places.unit * places.unit);
                 (places.from, places.until) = (places.from.wrapping_add(by), places.until.wrapping_add(by));
@@ -168,7 +184,16 @@ impl Seen {
     fn of(notes: &Notes) -> Seen {
         let counts_of = notes.counts_of.iter().map(|of| of.1).collect();
         let (counts, totals) = (notes.counts.clone(), notes.totals.clone());
-        Seen { at: notes.now, flows: notes.places(), turns: notes.turns(), counts, totals, counts_of }
+        Seen {
+            at: notes.now,
+            ahead: notes.ahead(),
+            next_step: notes.next_step,
+            flows: notes.places(),
+            turns: notes.turns(),
+            counts,
+            totals,
+            counts_of,
+        }
     }
 
     /// Whether the same flows were there.
@@ -182,7 +207,7 @@ impl Seen {
 impl Steady {
     fn of(seen: &[Seen]) -> Result<Steady, Unsteady> {
         let [first, .., last] = seen else { return Err(Unsteady::Slow) };
-        if last.flows.is_empty() {
+        if last.flows.is_empty() || last.next_step > THETA {
             return Err(Unsteady::Unsteady);
         }
         let observed = last.at - first.at;
@@ -211,6 +236,7 @@ impl Steady {
             |one: &[u64], other: &[u64]| one.iter().zip(other).map(|(to, from)| to.wrapping_sub(*from)).collect();
         Ok(Steady {
             observed,
+            appointments: appointments(seen).map(Time::ps).collect(),
             flows,
             turns: turns.collect(),
             counts: less(&last.counts, &first.counts),
@@ -229,6 +255,12 @@ impl Steady {
     /// For how long the observation is trusted.
     pub fn trusted(&self) -> Duration {
         self.trusted
+    }
+
+    /// Until when the state may be moved ahead at most: nobody has seen what comes of what is due then.
+    /// [`Time::MAX`] if there is no such appointment.
+    pub fn until(&self) -> Time {
+        self.appointments.first().map_or(Time::MAX, |&at| Time::from_ps(at))
     }
 
     /// For how long the state may be moved ahead before a flow nears its end: until `left` bytes of it are left, where
@@ -253,6 +285,8 @@ impl Steady {
         self.moved += time;
         Arc::new(Amounts {
             time,
+            appointments: self.appointments.clone(),
+            until: self.until(),
             flows: self.flows.iter().map(|(&flow, &(by, unit, _))| (flow, in_units(more(by, unit), unit))).collect(),
             turns: self.turns.iter().map(|(&of, &by)| (of, more(by, TURNS))).collect(),
             counts: self.counts.iter().map(|&by| more(by, 1)).collect(),
@@ -261,6 +295,15 @@ impl Steady {
             tallies: Vec::new(),
         })
     }
+}
+
+/// What lies ahead at the last observation and did before, if it was made further ahead than the observation is long:
+/// nobody has seen what comes of it.
+fn appointments(seen: &[Seen]) -> impl Iterator<Item = Time> {
+    let (before, last) = (&seen[..seen.len() - 1], &seen[seen.len() - 1]);
+    let observed = last.at - seen[0].at;
+    let made = |at: Time| before.iter().find(|seen| seen.ahead.binary_search(&at).is_ok());
+    last.ahead.iter().copied().filter(move |&at| made(at).is_some_and(|made| at - made.at > observed))
 }
 
 /// How fast a flow was from each observation to the next.
@@ -332,6 +375,18 @@ impl Notes {
     pub fn appointment(&self) -> Time {
         let times = self.moving.iter().filter(|of| matches!(of.0, Kind::Outside | Kind::RankActs));
         times.map(|of| Time::from_ps(of.1)).min().unwrap_or(Time::MAX)
+    }
+
+    /// The times that lie ahead, in order, but for those at which something happens next to a node: these follow from
+    /// the others.
+    fn ahead(&self) -> Vec<Time> {
+        let parts = (0..self.parts.len()).filter(|&at| self.parts[at].part != "agenda");
+        let moving = parts.flat_map(|at| &self.moving[self.moving_of(at)]);
+        let times = moving.filter(|&&(kind, at)| kind == Kind::Time && at > self.now.ps());
+        let mut times: Vec<_> = times.map(|of| Time::from_ps(of.1)).collect();
+        times.sort_unstable();
+        times.dedup();
+        times
     }
 
     /// The positions of each flow.

@@ -166,6 +166,58 @@ fn what_was_skipped_while_a_rate_moves_counts_once() {
     assert!((90..=110).contains(&again), "{again}");
 }
 
+/// A flow that is as fast as ever, with a timer that is `due` and the next step of its control, each by the number of
+/// the observation.
+fn history_with(due: impl Fn(u64) -> u64, step: impl Fn(u64) -> f64) -> History {
+    let mut history = History::default();
+    for number in 0..=4 {
+        let mut walk = Walk::note(Time::from_ps(1_000 * number), Arc::default());
+        walk.part("host", 0);
+        walk.sequence(FlowId(1), 1_000, &mut { 1_000 * number });
+        walk.time(&mut Time::from_ps(due(number)));
+        walk.next_step(2.0, 2.0 * step(number));
+        history.add(&walk.finish().expect("nobody refuses").expect("notes are taken"));
+    }
+    history
+}
+
+/// Nobody has seen what comes of a timer that was set before, or for longer than flows were observed.
+#[test]
+fn timers_end_skips_unless_their_ends_were_seen() {
+    let until = |due: fn(u64) -> u64| history_with(due, |_| 1.0).steady().expect("it is steady").until();
+    assert_eq!(until(|_| 5_000), Time::from_ps(5_000));
+    assert_eq!(until(|number| if number < 2 { 2_000 } else { 7_000 }), Time::from_ps(7_000));
+    // It was set at most as far ahead as flows were observed, or it is put off again and again, or it was due.
+    assert_eq!(until(|number| if number < 2 { 2_000 } else { 5_500 }), Time::MAX);
+    assert_eq!(until(|number| 1_000 * number + 50_000), Time::MAX);
+    assert_eq!(until(|_| 3_000), Time::MAX);
+}
+
+/// What stays does not move, and who wakes for it wakes at it or before.
+#[test]
+fn appointments_stay_where_they_are() {
+    let mut history = history_with(|_| 5_000, |_| 1.0);
+    let amounts = history.steady().expect("it is steady").next(Duration::from_ps(900));
+    let mut times = [5_000, 4_500, 4_050, 7_000].map(Time::from_ps);
+    let mut walk = Walk::shift(Time::from_ps(4_000), Arc::default(), amounts.clone(), Arc::default());
+    walk.time(&mut times[0]);
+    walk.wakes(&mut times[1]);
+    walk.wakes(&mut times[2]);
+    walk.time(&mut times[3]);
+    assert!(walk.finish().is_ok());
+    assert_eq!(times, [5_000, 5_000, 4_950, 7_900].map(Time::from_ps));
+    history.moved(&amounts);
+    assert_eq!(history.steady().expect("it is steady").until(), Time::from_ps(5_000));
+}
+
+#[test]
+fn who_is_about_to_change_a_rate_is_not_steady() {
+    let of = |step: fn(u64) -> f64| history_with(|_| 0, step).steady().map(|_| ());
+    assert_eq!(of(|number| if number < 4 { 1.5 } else { 1.04 }), Ok(()));
+    assert_eq!(of(|number| if number < 4 { 1.0 } else { 1.06 }), Err(Unsteady::Unsteady));
+    assert_eq!(of(|number| if number < 4 { 1.0 } else { 0.94 }), Err(Unsteady::Unsteady));
+}
+
 #[test]
 fn what_changes_is_not_steady() {
     let of = |steps: [u64; 4]| {

@@ -452,7 +452,7 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
         };
         let left = 2 * u64::from(self.plan.sites[0].mtu_bytes);
         let before_ends = steady.before_ends(|flow| self.plan.flows.get(flow).bytes, left, span);
-        let until = notes.appointment().min(self.alone_until()).min(self.bound);
+        let until = notes.appointment().min(steady.until()).min(self.alone_until()).min(self.bound);
         // Whole nanoseconds, since some schemes tell times in these.
         let time = before_ends.min(steady.trusted()).min(until.since(self.now));
         let end = self.now + Duration::from_ns(time.ps() / 1_000);
