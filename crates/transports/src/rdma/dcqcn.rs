@@ -251,6 +251,10 @@ impl Control for Dcqcn {
         }
         walk.time_if_any(&mut self.cut_at);
         walk.time_if_any(&mut self.increase_at);
+        if self.increase_at.is_some() {
+            // As long as cuts put off the increase, the rate may stand still far below the target.
+            walk.next_step(self.rate, (self.rate + self.target) / 2.0);
+        }
         // Until the rate has been cut, nobody asks how many bytes have been sent, and a cut begins at 0.
         match self.increase_at {
             Some(_) => walk.same(self.bytes),
