@@ -222,6 +222,49 @@ fn flows_that_share_a_link_are_moved_ahead_by_their_rates() {
     }
 }
 
+/// Flows that start apart over DCQCN: for 0.9 ms after its last cut a rate stands still, and then it jumps by half and
+/// more. If cuts put that off, it stands still for longer.
+#[test]
+fn rates_that_stand_still_until_a_timer_ends_are_not_steady() {
+    let racks = |sizes: &[u32], apart_us: u32, seed: u32| {
+        let hosts = sizes.len() as u32 + 1;
+        let flow = |rack: u32, number: u32, size: u32| {
+            format!(
+                "[[traffic]]\nname = \"{rack}, {number}\"\nsenders = \"{}\"\nreceivers = \"{}\"\n\
+                 sizes.constant = \"{size}MB\"\nstart = \"{}us\"\narrivals = \"all_at_once\"\nflows = 1\n",
+                hosts * rack + number + 1,
+                hosts * rack,
+                apart_us * number
+            )
+        };
+        let of = |rack: u32| (0..).zip(sizes).map(move |(number, &size)| flow(rack, number, size));
+        let flows: String = (0..2).flat_map(of).collect();
+        format!(
+            "seed = {seed}\ntransport = \"dcqcn\"\nflow_control = \"pfc\"\nmeasure.interval = \"0s\"\n\
+             switch.buffer.shared = {{ bytes = \"12MB\" }}\n\
+             fabric.leaf_spine = {{ racks = 2, hosts_per_rack = {hosts}, spines = 1 }}\n{flows}"
+        )
+    };
+    // If timers are not looked at, the mean is off by 2.9% to 6.2% in the first three, and if only those are that were
+    // set before, by 3.2% and 1.3% in the last two.
+    for (sizes, apart_us, seed) in [
+        (&[60, 80][..], 111, 1),
+        (&[80, 60], 111, 2),
+        (&[120, 200], 111, 3),
+        (&[60, 80, 120], 237, 238),
+        (&[200, 120, 80], 237, 238),
+    ] {
+        let [whole, ahead] = estimate(&racks(sizes, apart_us, seed));
+        let (one, other) = (of_flows(&whole, "fct_ps"), of_flows(&ahead, "fct_ps"));
+        let off = |one: u64, other: u64| other as f64 / one as f64 - 1.0;
+        let mean = off(one.iter().sum(), other.iter().sum());
+        assert!(mean.abs() <= WITHIN, "{sizes:?}, {seed}: {:+.2}%", 100.0 * mean);
+        for (&one, &other) in one.iter().zip(other) {
+            assert!(off(one, other).abs() <= EACH_WITHIN, "{sizes:?}, {seed}: {:+.2}%", 100.0 * off(one, other));
+        }
+    }
+}
+
 /// What can't be skipped is simulated, and the run says why.
 #[test]
 fn who_refuses_is_simulated_whole() {
