@@ -180,6 +180,8 @@ fn lasts(plan: &Plan) -> Vec<(Time, Until, Pairs)> {
         }
     }
     lasts.reverse();
+    // Where one job is simulated alone, others never begin.
+    others.retain(|(_, flow)| flow.after.is_some() || flow.begins().is_some());
     let begins = |flow: &FlowInfo| flow.begins();
     if others.len() <= MOST_FLOWS && others.iter().all(|(_, flow)| begins(flow).is_some()) {
         let bond = |(id, flow)| Some((begins(flow)?, Until::FlowEnds(id), Pairs::from([pair(flow)])));
