@@ -171,15 +171,18 @@ fn part_of_ports(plan: &Plan, parts: usize, islands: &Islands) -> (Vec<u32>, Vec
     let fabric = &plan.fabric;
     let clump_of = fabric.clumps(plan.lookahead);
     // By district and clump, the nodes; a switch that is taken apart is in several.
-    let mut clumps: BTreeMap<(usize, u32), BTreeSet<NodeId>> = BTreeMap::new();
-    for (id, link) in (0..).map(LinkId).zip(&fabric.links) {
-        clumps.entry((islands.district_of(id), clump_of[link.from.index()])).or_default().insert(link.from);
+    let mut clumps: BTreeMap<(usize, u32), Vec<NodeId>> = BTreeMap::new();
+    for (node, ports) in (0..).map(NodeId).zip(&fabric.ports) {
+        let districts: BTreeSet<usize> = ports.iter().map(|&link| islands.district_of(link)).collect();
+        for district in districts {
+            clumps.entry((district, clump_of[node.index()])).or_default().push(node);
+        }
     }
     // By district and group: clumps with hosts, and others.
-    let mut groups = vec![BTreeMap::<u32, [Vec<BTreeSet<NodeId>>; 2]>::new(); islands.districts()];
+    let mut groups = vec![BTreeMap::<u32, [Vec<Vec<NodeId>>; 2]>::new(); islands.districts()];
     for ((district, _), clump) in clumps {
         let bare = clump.iter().all(|&node| fabric.as_host(node).is_none());
-        let group = fabric.group_of[clump.first().expect("it has a node").index()];
+        let group = fabric.group_of[clump[0].index()];
         groups[district].entry(group).or_default()[usize::from(bare)].push(clump);
     }
     let hosted = |groups: &BTreeMap<u32, [Vec<_>; 2]>| groups.values().map(|of| of[0].len()).sum::<usize>();

@@ -64,27 +64,25 @@ impl Islands {
 
     /// Those of a plan's flows. Where failures or other changes to links come, the whole network is one.
     pub fn of_flows(plan: &Plan) -> Islands {
-        if plan.changes.is_empty() { Islands::of(plan, &whole_nodes(plan)) } else { Islands::one(plan) }
+        Islands::of(plan, &whole_nodes(plan))
     }
 
     /// The same, but switches are taken apart where that gives more, and changes nothing for any packet.
     pub fn of_ports(plan: &Plan) -> Islands {
-        if !plan.changes.is_empty() || !ports_share_nothing(plan) {
-            return Islands::of_flows(plan);
-        }
         let (pairs, nodes) = (all_pairs(plan), whole_nodes(plan));
-        let each = together(plan, &Vec::from_iter(0..plan.fabric.links.len() as u32));
-        let [of_ports, of_nodes] = [&each, &nodes].map(|together| connected(plan, together, &pairs));
-        let count = |sets: &[u32]| numbered(ends(plan, &pairs).map(|link| sets[link])).len();
-        if count(&of_ports) <= count(&of_nodes) {
-            return Islands::of(plan, &nodes);
+        if ports_share_nothing(plan) {
+            let each = together(plan, &Vec::from_iter(0..plan.fabric.links.len() as u32));
+            let [of_ports, of_nodes] = [&each, &nodes].map(|together| connected(plan, together, &pairs));
+            if busy_sets(plan, &pairs, &of_ports).len() > busy_sets(plan, &pairs, &of_nodes).len() {
+                return Islands { takes_apart: true, ..Islands::of(plan, &together(plan, &of_ports)) };
+            }
         }
-        Islands { takes_apart: true, ..Islands::of(plan, &together(plan, &of_ports)) }
+        Islands::of(plan, &nodes)
     }
 
     /// Those of flows, if each flow lasts for the whole run. Where they are many, some are put together.
     pub fn that_last(plan: &Plan) -> Islands {
-        if plan.changes.is_empty() { Islands::lasting(plan, &whole_nodes(plan)) } else { Islands::one(plan) }
+        Islands::lasting(plan, &whole_nodes(plan))
     }
 
     /// Those that change with time, where that gives more. `together` says which ports are never parted.
@@ -96,7 +94,7 @@ impl Islands {
     fn lasting(plan: &Plan, together: &UnionFind<u32>) -> Islands {
         let pairs = all_pairs(plan);
         let sets = connected(plan, together, &pairs);
-        let number = numbered(ends(plan, &pairs).map(|link| sets[link]));
+        let number = busy_sets(plan, &pairs, &sets);
         let (all, count) = (number.len().max(1), number.len().clamp(1, MOST));
         let district = |link: LinkId| number.get(&sets[link.index()]).map(|&number| (number * count / all) as u32);
         let bond = |district| Bond { districts: 1_u32 << district, from: Time::ZERO, until: Until::RunEnds };
@@ -116,7 +114,7 @@ impl Islands {
         for (from, until, pairs) in lasts(plan) {
             let sets = connected(plan, together, &pairs);
             // A job may consist of parts that send nothing to each other.
-            for &set in numbered(ends(plan, &pairs).map(|link| sets[link])).keys() {
+            for &set in busy_sets(plan, &pairs, &sets).keys() {
                 let ports: Vec<usize> = (0..sets.len()).filter(|&port| sets[port] == set).collect();
                 ports.iter().for_each(|&port| words[port] = mix(words[port], bonds.len() as u64 + 1));
                 bonds.push((from, until, ports));
@@ -161,6 +159,7 @@ impl Islands {
 fn ports_share_nothing(plan: &Plan) -> bool {
     let scenario = &plan.scenario;
     matches!(plan.settings.buffer, Buffer::PerPort { .. })
+        && plan.changes.is_empty()
         && plan.reserved.is_none()
         && plan.queueing.is_none()
         && !plan.has_agents()
@@ -200,10 +199,10 @@ fn pair(flow: &FlowInfo) -> (HostId, HostId) {
     (flow.src, flow.dst)
 }
 
-/// The links at which packets of these hosts begin, in order.
-fn ends(plan: &Plan, pairs: &Pairs) -> impl Iterator<Item = usize> {
+/// Numbers the sets that these hosts are in, in their order. By link, `sets` says in which its port is.
+fn busy_sets(plan: &Plan, pairs: &Pairs, sets: &[u32]) -> BTreeMap<u32, usize> {
     let hosts: BTreeSet<HostId> = pairs.iter().flat_map(|&(src, dst)| [src, dst]).collect();
-    hosts.into_iter().map(|host| plan.fabric.uplink(host).index())
+    numbered(hosts.into_iter().map(|host| sets[plan.fabric.uplink(host).index()]))
 }
 
 /// By link, the district of the port at which it begins. `busy` knows that of a busy port. An idle one stays with a
@@ -227,9 +226,16 @@ fn numbered<T: Ord>(of: impl Iterator<Item = T>) -> BTreeMap<T, usize> {
     number
 }
 
-/// No node is taken apart.
+/// No node is taken apart. Where links change, paths may, and nothing is.
 fn whole_nodes(plan: &Plan) -> UnionFind<u32> {
-    together(plan, &vec![0; plan.fabric.links.len()])
+    let links = plan.fabric.links.len();
+    let mut nodes = together(plan, &vec![0; links]);
+    if !plan.changes.is_empty() {
+        (1..links as u32).for_each(|link| {
+            nodes.union(0, link);
+        });
+    }
+    nodes
 }
 
 /// By link, with the port at which it begins: ports are together that are at one host, or at one switch and in one set,
