@@ -183,6 +183,17 @@ pub(super) fn estimate(toml: &str) -> [RunResult; 2] {
 const WITHIN: f64 = 0.01;
 const EACH_WITHIN: f64 = 0.03;
 
+/// Completion times of an estimate are those of the whole run, all together and each.
+fn near(what: &str, whole: &RunResult, ahead: &RunResult) {
+    let (one, other) = (of_flows(whole, "fct_ps"), of_flows(ahead, "fct_ps"));
+    let off = |one: u64, other: u64| other as f64 / one as f64 - 1.0;
+    let mean = off(one.iter().sum(), other.iter().sum());
+    assert!(mean.abs() <= WITHIN, "{what}: {:+.2}%", 100.0 * mean);
+    for (&one, &other) in one.iter().zip(other) {
+        assert!(off(one, other).abs() <= EACH_WITHIN, "{what}: {:+.2}%", 100.0 * off(one, other));
+    }
+}
+
 #[test]
 fn flows_that_share_a_link_are_moved_ahead_by_their_rates() {
     // NewReno fills a large buffer and empties it again, so it is seldom steady. Three flows over DCQCN still settle
@@ -212,13 +223,7 @@ fn flows_that_share_a_link_are_moved_ahead_by_their_rates() {
         assert_eq!(skipped.skips > 0, ahead.info.digest.starts_with('~'));
         let share = share_of(&whole, skipped);
         assert!(share >= least, "{transport}, {flows}: {share} {:?}", skipped.reason);
-        let (one, other) = (of_flows(&whole, "fct_ps"), of_flows(&ahead, "fct_ps"));
-        let off = |one: u64, other: u64| other as f64 / one as f64 - 1.0;
-        let mean = off(one.iter().sum(), other.iter().sum());
-        assert!(mean.abs() <= WITHIN, "{transport}, {flows}: {:+.2}%", 100.0 * mean);
-        for (&one, &other) in one.iter().zip(other) {
-            assert!(off(one, other).abs() <= EACH_WITHIN, "{transport}, {flows}: {:+.2}%", 100.0 * off(one, other));
-        }
+        near(&format!("{transport}, {flows}"), &whole, &ahead);
     }
 }
 
@@ -255,13 +260,7 @@ fn rates_that_stand_still_until_a_timer_ends_are_not_steady() {
         (&[200, 120, 80], 237, 238),
     ] {
         let [whole, ahead] = estimate(&racks(sizes, apart_us, seed));
-        let (one, other) = (of_flows(&whole, "fct_ps"), of_flows(&ahead, "fct_ps"));
-        let off = |one: u64, other: u64| other as f64 / one as f64 - 1.0;
-        let mean = off(one.iter().sum(), other.iter().sum());
-        assert!(mean.abs() <= WITHIN, "{sizes:?}, {seed}: {:+.2}%", 100.0 * mean);
-        for (&one, &other) in one.iter().zip(other) {
-            assert!(off(one, other).abs() <= EACH_WITHIN, "{sizes:?}, {seed}: {:+.2}%", 100.0 * off(one, other));
-        }
+        near(&format!("{sizes:?}, {seed}"), &whole, &ahead);
     }
 }
 

@@ -44,6 +44,21 @@ fn beside(duration: &str) -> String {
     )
 }
 
+/// One message between two hosts.
+fn message(name: &str, (from, to): (u32, u32), start: &str, bytes: &str) -> String {
+    format!(
+        "[[traffic]]\nname = \"{name}\"\nsenders = \"{from}\"\nreceivers = \"{to}\"\nstart = \"{start}\"\n\
+         sizes.constant = \"{bytes}\"\narrivals = \"all_at_once\"\nflows = 1\n"
+    )
+}
+
+/// Completion times of an estimate are those of the whole run, each but for a percent.
+fn each_near(whole: &RunResult, ahead: &RunResult) {
+    for (&one, &other) in of_flows(whole, "fct_ps").iter().zip(of_flows(ahead, "fct_ps")) {
+        assert!((other as f64 / one as f64 - 1.0).abs() < 0.01, "{one} {other}");
+    }
+}
+
 /// Together nothing would repeat.
 #[test]
 fn jobs_are_skipped_beside_others_that_do_not_repeat() {
@@ -77,9 +92,7 @@ fn flows_are_moved_ahead_by_their_rates_beside_others_that_do_not_repeat() {
     assert_eq!(skipped.islands, 2);
     assert!(2 * skipped.estimated_ps > whole.info.end_ps, "{skipped:?}");
     // What is beside is simulated whole, and times of the others are close, within what is asked for of the mean.
-    for (one, other) in of_flows(&whole, "fct_ps").iter().zip(of_flows(&ahead, "fct_ps")) {
-        assert!((*other as f64 / *one as f64 - 1.0).abs() < 0.01, "{one} {other}");
-    }
+    each_near(&whole, &ahead);
     let differ = of_flows(&whole, "fct_ps").iter().zip(of_flows(&ahead, "fct_ps")).filter(|(one, other)| one != other);
     assert!(differ.count() <= 2);
 }
@@ -110,12 +123,9 @@ fn islands_are_moved_ahead_by_their_rates_each_at_its_own_time() {
     // The time of all three counts.
     let share = skipped.estimated_ps as f64 / whole.info.end_ps as f64;
     assert!(share > 1.5, "{share} {skipped:?}");
-    let near = |one: u64, other: u64| (other as f64 / one as f64 - 1.0).abs() < 0.01;
-    for (&one, &other) in of_flows(&whole, "fct_ps").iter().zip(of_flows(&ahead, "fct_ps")) {
-        assert!(near(one, other), "{one} {other}");
-    }
+    each_near(&whole, &ahead);
     let (one, other) = (whole.info.end_ps, ahead.info.end_ps);
-    assert!(near(one, other), "{one} {other}");
+    assert!((other as f64 / one as f64 - 1.0).abs() < 0.01, "{one} {other}");
 }
 
 /// Jobs in two racks, each with rounds of its own, beside messages that never repeat.
@@ -220,13 +230,7 @@ fn over_each_scheme_the_run_is_the_whole_run() {
 /// The arbiter's rack is skipped before anybody else asks the arbiter. Then the run begins anew, as one.
 #[test]
 fn what_comes_to_an_island_late_is_not_missed() {
-    let message = |name: &str, senders: &str, receivers: &str, start: &str| {
-        format!(
-            "[[traffic]]\nname = \"{name}\"\nsenders = \"{senders}\"\nreceivers = \"{receivers}\"\n\
-             sizes.constant = \"20MB\"\narrivals = \"all_at_once\"\nflows = 1\nstart = \"{start}\"\n"
-        )
-    };
-    let (one, other) = (message("one", "0", "1", "0s"), message("other", "3", "4", "800us"));
+    let (one, other) = (message("one", (0, 1), "0s", "20MB"), message("other", (3, 4), "800us", "20MB"));
     let toml = format!(
         "transport = \"fastpass\"\nmeasure.interval = \"0s\"\n\
          fabric.leaf_spine = {{ racks = 2, hosts_per_rack = 3, spines = 1 }}\n{one}{other}"
@@ -289,13 +293,6 @@ fn islands_change_as_jobs_come_and_go() {
 /// moved beyond its end.
 #[test]
 fn messages_connect_islands_while_they_last() {
-    let message = |name: &str, pair: (u32, u32), start: &str, bytes: &str| {
-        format!(
-            "[[traffic]]\nname = \"{name}\"\nsenders = \"{}\"\nreceivers = \"{}\"\nstart = \"{start}\"\n\
-             sizes.constant = \"{bytes}\"\narrivals = \"all_at_once\"\nflows = 1\n",
-            pair.0, pair.1
-        )
-    };
     for (transport, more) in [("rdma", "flow_control = \"pfc\""), ("newreno", ""), ("swift", "")] {
         let toml = format!(
             "transport = \"{transport}\"\nmeasure.interval = \"0s\"\nswitch.buffer.shared = {{ bytes = \"12MB\" }}\n\
@@ -318,17 +315,13 @@ fn messages_connect_islands_while_they_last() {
 /// would never be steady for long, since one of them always has just begun or ended.
 #[test]
 fn switches_are_taken_apart_where_flows_share_no_port() {
-    let message = |place: u32, (from, to): (u32, u32)| {
-        let (start, bytes) = (place * 171, 3 + place % 5);
-        format!(
-            "[[traffic]]\nname = \"message{place}\"\nsenders = \"{from}\"\nreceivers = \"{to}\"\n\
-             start = \"{start}us\"\n\
-             sizes.constant = \"{bytes}MB\"\narrivals = \"all_at_once\"\nflows = 1\n"
-        )
-    };
     // Racks 0 and 1, racks 2 and 3, and within racks 0 and 2.
     let pairs = [(0, 4), (8, 12), (1, 2), (9, 10)];
-    let messages: String = (0..24).map(|place| message(place, pairs[place as usize % 4])).collect();
+    let of = |place: usize| {
+        let (start, bytes) = (format!("{}us", place * 171), format!("{}MB", 3 + place % 5));
+        message(&format!("message{place}"), pairs[place % 4], &start, &bytes)
+    };
+    let messages: String = (0..24).map(of).collect();
     let fabric = "measure.interval = \"0s\"\nfabric.leaf_spine = { racks = 4, hosts_per_rack = 4, spines = 1 }";
     for transport in ["dctcp", "swift", "cubic", "timely"] {
         let toml = format!("transport = \"{transport}\"\n{fabric}\n{messages}");
@@ -342,10 +335,7 @@ fn switches_are_taken_apart_where_flows_share_no_port() {
         if skipped.estimated_ps == 0 {
             assert!(format!("{:?}", whole.tables) == format!("{:?}", ahead.tables), "{transport}");
         }
-        let [one, other] = [&whole, &ahead].map(|result| of_flows(result, "fct_ps"));
-        for (one, other) in one.iter().zip(other) {
-            assert!((*other as f64 / *one as f64 - 1.0).abs() < 0.01, "{transport}: {one} {other}");
-        }
+        each_near(&whole, &ahead);
         // Where ports share memory, these are fewer islands, and less is skipped.
         let shared = "fast_forward = \"approximate\"\nswitch.buffer.shared.bytes = \"12MB\"";
         let shared = run_alone(&format!("{shared}\n{toml}")).info.skipped.expect("it was asked for");
@@ -356,27 +346,9 @@ fn switches_are_taken_apart_where_flows_share_no_port() {
 /// An arbiter is asked by packets that no flow announces. They leave their islands, so switches stay whole.
 #[test]
 fn switches_stay_whole_where_packets_leave_islands() {
-    let toml = r#"
-        transport = "fastpass"
-        measure.interval = "0s"
-        fabric.star = { hosts = 6 }
-        [[traffic]]
-        name = "one"
-        senders = "1"
-        receivers = "2"
-        sizes.constant = "3MB"
-        arrivals = "all_at_once"
-        flows = 1
-        [[traffic]]
-        name = "other"
-        senders = "3"
-        receivers = "4"
-        sizes.constant = "5MB"
-        start = "100us"
-        arrivals = "all_at_once"
-        flows = 1
-    "#;
-    let [whole, ahead] = estimate(toml);
+    let (one, other) = (message("one", (1, 2), "0s", "3MB"), message("other", (3, 4), "100us", "5MB"));
+    let fabric = "measure.interval = \"0s\"\nfabric.star = { hosts = 6 }";
+    let [whole, ahead] = estimate(&format!("transport = \"fastpass\"\n{fabric}\n{one}{other}"));
     assert!(format!("{:?}", whole.tables) == format!("{:?}", ahead.tables));
     assert_eq!(ahead.info.skipped.map(|skipped| skipped.islands), Some(1));
 }
