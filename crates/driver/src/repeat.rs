@@ -184,8 +184,9 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
         }
     }
 
-    /// The ranks have been told of skipped time: what is next at a host may be an act of theirs that has not moved.
-    pub fn ranks_settled(&mut self) {
+    /// Time was skipped, and ranks have been told of it: what is next at a host may be a start of a flow or an act of a
+    /// rank, neither of which has moved.
+    pub fn look_at_hosts(&mut self) {
         self.look_ahead(Host::next_at);
     }
 

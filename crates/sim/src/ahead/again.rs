@@ -27,7 +27,7 @@ pub(super) fn settle<P: Probe>(parts: &mut OwnMut<'_, P>, hosts: Vec<HostJobs>) 
         told.leave_as(jobs);
         *jobs = told;
     }
-    parts.iter_mut().for_each(|part| part.0.ranks_settled());
+    parts.iter_mut().for_each(|part| part.0.look_at_hosts());
 }
 
 /// A word for all flows from one host to another that are as long and of one class.

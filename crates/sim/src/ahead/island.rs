@@ -420,7 +420,7 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
                 (left, any) = (left - times, true);
             }
             if left == 0 || self.now + period.length > until {
-                self.own_mut().iter_mut().for_each(|part| part.0.ranks_settled());
+                self.own_mut().iter_mut().for_each(|part| part.0.look_at_hosts());
                 return any;
             }
             self.go(period.length).await;
@@ -495,6 +495,8 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
 
     /// Whether the engine is at its time, and nothing happens elsewhere before another time.
     fn is_alone(&self, until: Time) -> bool {
+        // A host may have been about to start a flow or to let a rank act, which stays where it is.
+        self.own_mut().iter_mut().for_each(|part| part.0.look_at_hosts());
         let run = self.run.borrow();
         let mut others = run.parts.iter().zip(&self.parts).filter(|(_, own)| !**own);
         run.now == self.now && run.waits.len() == 1 && others.all(|(part, _)| part.next_at() >= until)
