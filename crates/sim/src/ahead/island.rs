@@ -15,6 +15,7 @@ use run::Plan;
 use scenario::FastForward;
 use units::{Duration, HostId, Stream, Time};
 
+use super::budget::Budget;
 use super::course::Course;
 use super::own::{Own, OwnMut};
 use super::period::{Period, by_node, period_of_all};
@@ -67,6 +68,9 @@ pub(super) struct Island<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> {
     /// Packet-hops that were skipped there, and in periods or rounds in which messages follow each other.
     hops_within: u64,
     pub hops_between: u64,
+    /// What looking within messages has cost, and whether that is what goes on now.
+    budget_within: Budget,
+    looks_within: bool,
     /// How much time was skipped by averages.
     estimated: Duration,
     /// What skips within messages goes no further than this.
@@ -118,6 +122,8 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
             within: Duration::ZERO,
             hops_within: 0,
             hops_between: 0,
+            budget_within: Budget::default(),
+            looks_within: false,
             estimated: Duration::ZERO,
             bound: Time::MAX,
             recording: None,
@@ -179,12 +185,8 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
         }
     }
 
-    /// Simulates a span of time. If messages are so long that most of the time was skipped within them, more is skipped
-    /// there.
+    /// Simulates a span of time, and skips what it can within messages.
     pub async fn go_on(&mut self, span: Duration) {
-        if !self.skips_within() {
-            return self.go(span).await;
-        }
         self.bound = self.now.saturating_add(span);
         while self.now < self.bound {
             // Looking within messages never comes here, so that it ends; the compiler can't know that.
@@ -201,10 +203,17 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
         self.recording.take().expect("nobody else takes it").course
     }
 
-    /// Whether at least half of all packet-hops were skipped within messages, but for those in periods in which
-    /// messages follow each other.
-    fn skips_within(&self) -> bool {
-        2 * self.hops_within >= self.own_hops() - self.hops_between
+    /// The packet-hops of its nodes that were simulated.
+    fn simulated(&self) -> u64 {
+        self.own_hops() - self.hops_within - self.hops_between
+    }
+
+    /// Looking costs so much.
+    fn spend(&mut self, cost: impl Fn(&mut Budget)) {
+        cost(&mut self.run.borrow_mut().budget);
+        if self.looks_within {
+            cost(&mut self.budget_within);
+        }
     }
 
     /// Looks for something to skip, and skips it.
@@ -216,12 +225,24 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
         self.look_within().await;
     }
 
-    /// Looks for something to skip within messages, and skips it.
+    /// Looks for something to skip within messages, and skips it. That may cost a share of what it has saved itself:
+    /// where messages are short, more is saved between them.
     async fn look_within(&mut self) {
-        let span = self.listening.span.min(self.bound.since(self.now));
+        let rest = self.bound.since(self.now);
+        let span = self.listening.span.min(rest);
         if span < self.listening.first {
             return self.go(span).await;
         }
+        if self.budget_within.short_of(self.simulated(), self.hops_within) > 0 {
+            return self.go((span * MOST_PAUSE).min(rest)).await;
+        }
+        self.looks_within = true;
+        self.skip_within(span).await;
+        self.looks_within = false;
+    }
+
+    /// Listens for a span of time, and skips what repeats within messages, or is steady.
+    async fn skip_within(&mut self, span: Duration) {
         let (began, within) = (self.now, self.within);
         let recurs = match self.listen(span).await {
             None => false,
@@ -291,9 +312,7 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
 
     /// Whether looking may cost as much as a log of a span of time that is like the time up to now.
     pub fn affords_log(&self, span: Duration) -> bool {
-        let skipped = if self.skips_within() { self.hops_within + self.hops_between } else { 0 };
-        let simulated = self.own_hops() - skipped;
-        let in_span = u128::from(simulated) * u128::from(span.ps()) / u128::from(self.now.ps().max(1));
+        let in_span = u128::from(self.simulated()) * u128::from(span.ps()) / u128::from(self.now.ps().max(1));
         let run = self.run.borrow();
         let (hops, skipped) = (run.packet_hops(), run.skipped.packet_hops);
         run.budget.affords_log(in_span as u64, hops - skipped, skipped)
@@ -311,6 +330,10 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
         self.wait(span).await;
         let hops = self.own_hops() - before;
         self.run.borrow_mut().budget.logged(hops);
+        // What is recorded anyway costs no more.
+        if self.looks_within && !matches!(self.recording, Some(Recording { all: true, .. })) {
+            self.budget_within.logged(hops);
+        }
         let logs: Arc<[Log]> = self.own_mut().iter_mut().map(|part| part.0.take_log()).collect();
         match &self.recording {
             None => {}
@@ -438,7 +461,7 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
         }
         let longer = self.history.add(&notes);
         // It finds each position of each flow, which costs as much again.
-        self.run.borrow_mut().budget.noted(notes.of_network() as u64);
+        self.spend(|budget| budget.noted(notes.of_network() as u64));
         let mut steady = match self.history.steady() {
             Ok(steady) => steady,
             Err(Unsteady::Slow) => {
@@ -472,6 +495,8 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
                 self.own_mut().iter_mut().for_each(|part| part.0.sample(sample));
             }
         }
+        // A host may have been about to start a flow or to let a rank act, which stays where it is.
+        self.own_mut().iter_mut().for_each(|part| part.0.look_at_hosts());
         self.within += self.now - from;
         self.skipped_hops(self.own_hops() - hops, false);
         longer
@@ -495,8 +520,6 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
 
     /// Whether the engine is at its time, and nothing happens elsewhere before another time.
     fn is_alone(&self, until: Time) -> bool {
-        // A host may have been about to start a flow or to let a rank act, which stays where it is.
-        self.own_mut().iter_mut().for_each(|part| part.0.look_at_hosts());
         let run = self.run.borrow();
         let mut others = run.parts.iter().zip(&self.parts).filter(|(_, own)| !**own);
         run.now == self.now && run.waits.len() == 1 && others.all(|(part, _)| part.next_at() >= until)
@@ -563,8 +586,8 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
     pub fn note(&mut self) -> Option<Notes> {
         let mut walk = Walk::note(self.now, self.run.borrow().headers.clone());
         self.own_mut().iter_mut().for_each(|part| part.0.walk(&mut walk));
+        self.spend(|budget| budget.noted(walk.noted() as u64));
         let run = &mut *self.run.borrow_mut();
-        run.budget.noted(walk.noted() as u64);
         match walk.finish() {
             Ok(notes) => notes,
             Err(refusal) => {
