@@ -139,9 +139,10 @@ impl History {
     /// The flows, if the last observations say that they are steady. How far each has come differs from step to step by
     /// no more than 5% of the mean, but for a packet at each end. And what is under way of it has not changed by more.
     ///
-    /// A control that changes its rate slowly looks steady for a while. So the observation is trusted only until a rate
-    /// would have moved by 2% in all that was skipped, if it moves on as it did from the first half of the observation
-    /// to the second. The less it has moved in a longer time, the longer that is.
+    /// A control that changes its rate slowly looks steady for a while. So the last rate must be within 2% of the mean,
+    /// and the observation is trusted only until a rate would have moved by 2% in all that was skipped, if it moves on
+    /// as it did from the first half of the observation to the second. The less it has moved in a longer time, the
+    /// longer that is.
     ///
     /// Averages don't know what controls do at a fixed time: see [`Steady::until`]. Nor do they know that a control is
     /// about to change its rate by more than 5% ([`Walk::next_step`](super::Walk::next_step)).
@@ -222,7 +223,7 @@ impl Steady {
             }
             let under_way = (until - from).abs_diff(was.until - was.from);
             let rates = Rates::new(&of_flow);
-            if !rates.are_alike() || under_way as f64 > THETA * come as f64 + quantum {
+            if !rates.are_alike() || !rates.last_is_typical() || under_way as f64 > THETA * come as f64 + quantum {
                 return Err(Unsteady::Unsteady);
             }
             trusted = trusted.min(Duration::from_ps((observed.ps() as f64 * rates.times_trusted()) as u64));
@@ -331,6 +332,12 @@ impl Rates {
     fn are_alike(&self) -> bool {
         let (least, most) = self.of.iter().fold((f64::MAX, 0.0), |(least, most), &of| (of.min(least), of.max(most)));
         most - least <= THETA * self.mean + self.packets
+    }
+
+    /// Whether the last one is within the share [`DRIFT`] of the mean, and a packet at each end. If it is not, what was
+    /// steady has just begun to move.
+    fn last_is_typical(&self) -> bool {
+        self.of.last().is_none_or(|last| (last - self.mean).abs() <= DRIFT * self.mean + self.packets)
     }
 
     /// For how many times as long as they were observed rates will not have moved by the share [`DRIFT`], if they go on
