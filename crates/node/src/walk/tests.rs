@@ -230,6 +230,10 @@ fn what_changes_is_not_steady() {
     };
     assert_eq!(of([600, 600, 600, 600]), Ok(()));
     assert_eq!(of([600, 600, 600, 720]), Err(Unsteady::Unsteady));
+    // All within 5%, but the last one has left the mean by more than 2%: something has just begun.
+    assert_eq!(of([1_000, 1_000, 1_000, 1_025]), Ok(()));
+    assert_eq!(of([1_000, 1_000, 1_000, 1_035]), Err(Unsteady::Unsteady));
+    assert_eq!(of([1_000, 1_035, 1_000, 1_000]), Ok(()));
     assert_eq!(of([600, 600, 600, 100]), Err(Unsteady::Slow));
     assert_eq!(history([(0, 0), (1_000, 600)]).steady().map(|_| ()), Err(Unsteady::Slow));
 }

@@ -140,6 +140,32 @@ pub(super) fn apart(transport: &str) -> String {
     )
 }
 
+/// A step of a model with short messages, of which little is skipped, and then with long ones: these are skipped while
+/// a period of its steps is searched for, too. Before, a seventh of all packets was skipped.
+#[test]
+fn long_messages_of_a_model_are_skipped_after_its_short_ones() {
+    let toml = r#"
+        transport = "rdma"
+        flow_control = "pfc"
+        measure.interval = "0s"
+        host = { mtu = "4160B", header = "64B" }
+        switch.buffer.shared = { bytes = "16MB" }
+        fabric.star = { hosts = 12, rate = "400Gbps" }
+        [[job]]
+        [job.model]
+        model = { gpt = { layers = 6, hidden = 1024, sequence = 2048, vocabulary = 51200 } }
+        degrees = { tensor = 1, pipeline = 3, data = 4 }
+        micro_batches = 8
+        accelerator = { teraflops = 312, efficiency = 0.45 }
+        "#;
+    let share = share(toml);
+    assert!(share > 0.6, "{share}");
+    let [whole, ahead] = estimate(toml);
+    let skipped = ahead.info.skipped.as_ref().expect("it was asked for");
+    assert!(share_of(&whole, skipped) > 0.6, "{skipped:?}");
+    near("a model", &whole, &ahead);
+}
+
 /// A window that the link fills grows no more, and when it last shrank matters for one round trip. It grows by a packet
 /// a round trip until then, so that messages of a megabyte end before.
 #[test]
@@ -261,6 +287,42 @@ fn rates_that_stand_still_until_a_timer_ends_are_not_steady() {
     ] {
         let [whole, ahead] = estimate(&racks(sizes, apart_us, seed));
         near(&format!("{sizes:?}, {seed}"), &whole, &ahead);
+    }
+}
+
+/// Who waits for a fixed time, to start a flow or to let a rank act, and has nothing else to do, is not put off by what
+/// is skipped by averages before that time.
+#[test]
+fn flows_start_and_ranks_act_in_time_where_flows_are_moved_ahead_by_their_rates() {
+    let flow = |host: u32, size: u32, start_us: u32| {
+        format!(
+            "[[traffic]]\nname = \"{host}\"\nsenders = \"{host}\"\nreceivers = \"0\"\nsizes.constant = \"{size}MB\"\n\
+             start = \"{start_us}us\"\narrivals = \"all_at_once\"\nflows = 1\n"
+        )
+    };
+    for (transport, more) in [("timely", "flow_control = \"pfc\""), ("swift", "")] {
+        let toml = format!(
+            r#"
+            transport = "{transport}"
+            {more}
+            switch.buffer.shared = {{ bytes = "12MB" }}
+            measure.interval = "0s"
+            fabric.star.hosts = 6
+            [[job]]
+            name = "train"
+            hosts = "4-5"
+            steps = [{{ compute = "7ms" }}, {{ all_reduce = {{ bytes = "1MB" }} }}]
+            {}{}{}
+            "#,
+            flow(1, 60, 0),
+            flow(2, 80, 930),
+            flow(3, 1, 8_000)
+        );
+        let [whole, ahead] = estimate(&toml);
+        let estimated_ps = ahead.info.skipped.as_ref().expect("it was asked for").estimated_ps;
+        assert!(estimated_ps > 5_000_000_000, "{transport}: {estimated_ps}");
+        assert_eq!(of_flows(&whole, "start_ps")[..3], of_flows(&ahead, "start_ps")[..3], "{transport}");
+        near(transport, &whole, &ahead);
     }
 }
 
