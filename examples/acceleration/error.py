@@ -1,7 +1,7 @@
 """What skipping gives, and what it costs in accuracy: writes the tables and the picture of `docs/acceleration.md`.
 
     python examples/acceleration/error.py
-    python examples/acceleration/error.py apart web    # only these parts: error, apart, web
+    python examples/acceleration/error.py apart web    # only these parts: error, models, apart, web
 
 Each scenario is run whole and with `fast_forward`, on one thread. What is in `out/acceleration` is not run again.
 """
@@ -230,6 +230,28 @@ APART: dict[str, tuple[str, dict[str, Any], tuple[str, ...], tuple[str, ...]]] =
 }
 """Jobs that share no flow, none like another."""
 
+
+def gpt(layers: int, hidden: int, iterations: int) -> str:
+    """A job that trains a GPT: a pipeline of eight stages with eight micro-batches, 16 replicas, a rank a host."""
+    model = f"gpt = {{ layers = {layers}, hidden = {hidden}, sequence = 2048, vocabulary = 51200 }}"
+    return f"""
+host = {{ mtu = "4160B", header = "64B" }}
+fabric.star = {{ hosts = 128, rate = "400Gbps" }}
+[[job]]
+iterations = {iterations}
+[job.model]
+model = {{ {model} }}
+degrees = {{ tensor = 1, pipeline = 8, data = 16 }}
+micro_batches = 8
+accelerator = {{ teraflops = 312, efficiency = 0.45 }}
+"""
+
+
+MODELS = {
+    "4 billion parameters, one iteration": (gpt(8, 6144, 1), ("rdma", "dctcp", "swift")),
+    "0.5 billion parameters, 20 iterations": (gpt(8, 2048, 20), ("rdma", "dctcp")),
+}
+
 COMMITS: Counter[str] = Counter()
 """Of how many runs each commit is."""
 
@@ -286,6 +308,25 @@ def apart() -> list[str]:
             differs = "nothing" if whole.digest == ahead.digest else f"mean {mean:+.3%}"
             lines.append(f"| {what} | {who} | {way} | {spent} | {share:.1%} | {skipped['islands']} | {differs} |")
     return ["Jobs that share no flow:", "", *lines]
+
+
+def models() -> list[str]:
+    """Jobs of models: speed, and errors of the job's time and of messages'."""
+    lines = ["| GPT | transport | way | whole, s | skipping, s | times as fast | of all packets skipped | digest |"]
+    lines[0] += " job's time | mean message | 99th percentile |"
+    lines += [f"| --- | --- | --- |{' ---: |' * 4} --- |{' ---: |' * 3}"]
+    for what, (toml, over) in MODELS.items():
+        for who, way in ((who, way) for who in over for way in ("exact", "approximate")):
+            whole, ahead = both(toml, f"GPT, {what}, {who}", way, **keys_of(who))
+            (times, share), (one, other) = gain(whole, ahead), (completion(run) for run in (whole, ahead))
+            spent = f"{seconds(whole):.1f} | {seconds(ahead):.1f} | {times:.1f} | {share:.1%}"
+            same = "equal" if whole.digest == ahead.digest else "differs"
+            job_off, mean = job_seconds(ahead) / job_seconds(whole) - 1, other.mean() / one.mean() - 1
+            lines.append(
+                f"| {what} | {who} | {way} | {spent} | {same} | {job_off:+.3%} | {mean:+.3%} | {p99(one, other)} |"
+            )
+    what = "a pipeline of eight stages with eight micro-batches, 16 replicas, a rank a host, all at one switch"
+    return [f"Jobs that train a GPT on 128 ranks ({what}):", "", *lines]
 
 
 def who_can() -> list[str]:
@@ -435,7 +476,7 @@ def error() -> list[str]:
 
 def main(names: list[str]) -> None:
     """Runs what has not been run, and writes the tables into the page."""
-    parts = {"error": error, "apart": apart, "web": never}
+    parts = {"error": error, "models": models, "apart": apart, "web": never}
     for name in names:
         if name not in parts:
             sys.exit(f"{name}: no part of the page; write one of {', '.join(parts)}")
