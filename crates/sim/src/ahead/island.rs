@@ -572,9 +572,12 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
         self.run.borrow_mut().skipped.packet_hops += hops;
     }
 
-    /// This did not repeat.
+    /// This did not repeat. While a period is simulated in which messages follow each other, what does not repeat within
+    /// messages is no reason: what that period lacks is.
     pub fn because(&self, why: &str) {
-        self.run.borrow_mut().because(why);
+        if self.bound == Time::MAX {
+            self.run.borrow_mut().because(why);
+        }
     }
 
     /// The packet-hops of its nodes.
