@@ -572,8 +572,8 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
         self.run.borrow_mut().skipped.packet_hops += hops;
     }
 
-    /// This did not repeat. While a period is simulated in which messages follow each other, what does not repeat within
-    /// messages is no reason: what that period lacks is.
+    /// This did not repeat. What does not repeat within messages is no reason while a period is simulated in which
+    /// messages follow each other: what keeps that period from recurring is.
     pub fn because(&self, why: &str) {
         if self.bound == Time::MAX {
             self.run.borrow_mut().because(why);
