@@ -443,7 +443,7 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
                 (left, any) = (left - times, true);
             }
             if left == 0 || self.now + period.length > until {
-                self.own_mut().iter_mut().for_each(|part| part.0.look_at_hosts());
+                self.look_at_hosts();
                 return any;
             }
             self.go(period.length).await;
@@ -495,11 +495,16 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
                 self.own_mut().iter_mut().for_each(|part| part.0.sample(sample));
             }
         }
-        // A host may have been about to start a flow or to let a rank act, which stays where it is.
-        self.own_mut().iter_mut().for_each(|part| part.0.look_at_hosts());
+        self.look_at_hosts();
         self.within += self.now - from;
         self.skipped_hops(self.own_hops() - hops, false);
         longer
+    }
+
+    /// The state was moved ahead: a host may have been about to start a flow or to let a rank act, which stays where it
+    /// is.
+    fn look_at_hosts(&self) {
+        self.own_mut().iter_mut().for_each(|part| part.0.look_at_hosts());
     }
 
     /// Moves the whole network ahead by so much time, under other names of flows.

@@ -20,6 +20,14 @@ pub(super) fn ring(transport: &str, more: &str) -> String {
     )
 }
 
+/// One message between two hosts.
+pub(super) fn message(name: &str, (from, to): (u32, u32), start: &str, bytes: &str) -> String {
+    format!(
+        "[[traffic]]\nname = \"{name}\"\nsenders = \"{from}\"\nreceivers = \"{to}\"\nstart = \"{start}\"\n\
+         sizes.constant = \"{bytes}\"\narrivals = \"all_at_once\"\nflows = 1\n"
+    )
+}
+
 /// The same scenario, simulated whole and with what repeats skipped, on one thread and on two. Says what was skipped.
 pub(super) fn skipped(toml: &str) -> Skipped {
     both(toml).1
@@ -260,13 +268,8 @@ fn rates_that_stand_still_until_a_timer_ends_are_not_steady() {
     let racks = |sizes: &[u32], apart_us: u32, seed: u32| {
         let hosts = sizes.len() as u32 + 1;
         let flow = |rack: u32, number: u32, size: u32| {
-            format!(
-                "[[traffic]]\nname = \"{rack}, {number}\"\nsenders = \"{}\"\nreceivers = \"{}\"\n\
-                 sizes.constant = \"{size}MB\"\nstart = \"{}us\"\narrivals = \"all_at_once\"\nflows = 1\n",
-                hosts * rack + number + 1,
-                hosts * rack,
-                apart_us * number
-            )
+            let (receiver, start) = (hosts * rack, format!("{}us", apart_us * number));
+            message(&format!("{rack}, {number}"), (receiver + number + 1, receiver), &start, &format!("{size}MB"))
         };
         let of = |rack: u32| (0..).zip(sizes).map(move |(number, &size)| flow(rack, number, size));
         let flows: String = (0..2).flat_map(of).collect();
@@ -294,12 +297,7 @@ fn rates_that_stand_still_until_a_timer_ends_are_not_steady() {
 /// is skipped by averages before that time.
 #[test]
 fn flows_start_and_ranks_act_in_time_where_flows_are_moved_ahead_by_their_rates() {
-    let flow = |host: u32, size: u32, start_us: u32| {
-        format!(
-            "[[traffic]]\nname = \"{host}\"\nsenders = \"{host}\"\nreceivers = \"0\"\nsizes.constant = \"{size}MB\"\n\
-             start = \"{start_us}us\"\narrivals = \"all_at_once\"\nflows = 1\n"
-        )
-    };
+    let flow = |host: u32, bytes: &str, start: &str| message(&host.to_string(), (host, 0), start, bytes);
     for (transport, more) in [("timely", "flow_control = \"pfc\""), ("swift", "")] {
         let toml = format!(
             r#"
@@ -314,9 +312,9 @@ fn flows_start_and_ranks_act_in_time_where_flows_are_moved_ahead_by_their_rates(
             steps = [{{ compute = "7ms" }}, {{ all_reduce = {{ bytes = "1MB" }} }}]
             {}{}{}
             "#,
-            flow(1, 60, 0),
-            flow(2, 80, 930),
-            flow(3, 1, 8_000)
+            flow(1, "60MB", "0us"),
+            flow(2, "80MB", "930us"),
+            flow(3, "1MB", "8000us")
         );
         let [whole, ahead] = estimate(&toml);
         let estimated_ps = ahead.info.skipped.as_ref().expect("it was asked for").estimated_ps;

@@ -1,6 +1,6 @@
 //! Parts of a network that share no flow are skipped apart.
 
-use crate::ahead::{both, estimate, same, share_of};
+use crate::ahead::{both, estimate, message, same, share_of};
 use crate::{NONE, RunResult, column, of_flows, run_alone, scenario, table};
 
 /// Three racks: two jobs whose iterations have nothing in common, and messages that never repeat.
@@ -41,14 +41,6 @@ fn beside(duration: &str) -> String {
         arrivals.poisson.load = 0.4
         duration = "{duration}"
         "#
-    )
-}
-
-/// One message between two hosts.
-fn message(name: &str, (from, to): (u32, u32), start: &str, bytes: &str) -> String {
-    format!(
-        "[[traffic]]\nname = \"{name}\"\nsenders = \"{from}\"\nreceivers = \"{to}\"\nstart = \"{start}\"\n\
-         sizes.constant = \"{bytes}\"\narrivals = \"all_at_once\"\nflows = 1\n"
     )
 }
 
