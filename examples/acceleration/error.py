@@ -275,6 +275,11 @@ def seconds(result: cw.Result) -> float:
     return float(result.info["cpu_seconds"])
 
 
+def spent(whole: cw.Result, ahead: cw.Result) -> str:
+    """Columns: CPU seconds whole and skipping, and how many times as fast that is."""
+    return f"{seconds(whole):.1f} | {seconds(ahead):.1f} | {seconds(whole) / seconds(ahead):.1f}"
+
+
 def exact() -> tuple[list[str], list[dict[str, Any]]]:
     """Jobs of 128 ranks: speed, share of packets that were skipped, and whether digests are equal."""
     lines = ["| job | transport | whole, s | skipping, s | times as fast | of all packets skipped | digests |"]
@@ -286,9 +291,7 @@ def exact() -> tuple[list[str], list[dict[str, Any]]]:
             share = ahead.info["skipped"]["packet_hops"] / whole.info["packet_hops"]
             times = seconds(whole) / seconds(ahead)
             same = "equal" if whole.digest == ahead.digest else "**differ**"
-            lines.append(
-                f"| {what} | {who} | {seconds(whole):.1f} | {seconds(ahead):.1f} | {times:.1f} | {share:.1%} | {same} |"
-            )
+            lines.append(f"| {what} | {who} | {spent(whole, ahead)} | {share:.1%} | {same} |")
             points.append({"way": "exact", "times": times, "error": 0.0})
     return lines, points
 
@@ -303,10 +306,10 @@ def apart() -> list[str]:
             whole, ahead = both(toml, f"{what}, {who}", way, **keys_of(who), **keys)
             skipped = ahead.info["skipped"]
             share = skipped["packet_hops"] / whole.info["packet_hops"]
-            spent = f"{seconds(whole):.1f} | {seconds(ahead):.1f} | {seconds(whole) / seconds(ahead):.1f}"
             mean = completion(ahead).mean() / completion(whole).mean() - 1
             differs = "nothing" if whole.digest == ahead.digest else f"mean {mean:+.3%}"
-            lines.append(f"| {what} | {who} | {way} | {spent} | {share:.1%} | {skipped['islands']} | {differs} |")
+            cost = f"{spent(whole, ahead)} | {share:.1%}"
+            lines.append(f"| {what} | {who} | {way} | {cost} | {skipped['islands']} | {differs} |")
     return ["Jobs that share no flow:", "", *lines]
 
 
@@ -318,13 +321,11 @@ def models() -> list[str]:
     for what, (toml, over) in MODELS.items():
         for who, way in ((who, way) for who in over for way in ("exact", "approximate")):
             whole, ahead = both(toml, f"GPT, {what}, {who}", way, **keys_of(who))
-            (times, share), (one, other) = gain(whole, ahead), (completion(run) for run in (whole, ahead))
-            spent = f"{seconds(whole):.1f} | {seconds(ahead):.1f} | {times:.1f} | {share:.1%}"
+            cost = f"{spent(whole, ahead)} | {gain(whole, ahead)[1]:.1%}"
             same = "equal" if whole.digest == ahead.digest else "differs"
-            job_off, mean = job_seconds(ahead) / job_seconds(whole) - 1, other.mean() / one.mean() - 1
-            lines.append(
-                f"| {what} | {who} | {way} | {spent} | {same} | {job_off:+.3%} | {mean:+.3%} | {p99(one, other)} |"
-            )
+            job_off, mean = job_off_and_mean(whole, ahead)
+            last = p99(completion(whole), completion(ahead))
+            lines.append(f"| {what} | {who} | {way} | {cost} | {same} | {job_off:+.3%} | {mean:+.3%} | {last} |")
     what = "a pipeline of eight stages with eight micro-batches, 16 replicas, a rank a host, all at one switch"
     return [f"Jobs that train a GPT on 128 ranks ({what}):", "", *lines]
 
@@ -391,7 +392,7 @@ def approximate_jobs(
         for who in over:
             whole, ahead = both(toml, f"{what}, {who}", "approximate", **keys_of(who))
             (times, share), (one, other) = gain(whole, ahead), (completion(run) for run in (whole, ahead))
-            job_off, mean = job_seconds(ahead) / job_seconds(whole) - 1, other.mean() / one.mean() - 1
+            job_off, mean = job_off_and_mean(whole, ahead)
             errors = f"{job_off:+.2%} | {mean:+.2%} | {last(one, other)}"
             lines.append(f"| {what} | {who} | {times:.1f} | {share:.1%} | {errors} |")
             points.append({"way": "approximate", "times": times, "error": 100 * abs(job_off)})
@@ -426,6 +427,11 @@ def completion(result: cw.Result) -> pd.Series:
 def job_seconds(result: cw.Result) -> float:
     """The time of its job."""
     return float(result.jobs.to_pandas()["time_ps"].sum())
+
+
+def job_off_and_mean(whole: cw.Result, ahead: cw.Result) -> tuple[float, float]:
+    """By what share the job's time is off, and the mean of messages'."""
+    return job_seconds(ahead) / job_seconds(whole) - 1, completion(ahead).mean() / completion(whole).mean() - 1
 
 
 def never() -> list[str]:
