@@ -14,11 +14,12 @@
 //! [`departures`]. Without them, this is the paper.
 //!
 //! Decided where the paper is silent: ties of remaining size are broken at random; a receiver that has seen a flow's
-//! *finish* before its last packet answers when that packet comes (the finish is smaller and overtakes it); tokens of
-//! an earlier phase count as lost one RTT after the next phase with that sender begins, when no packet that they
-//! admitted can still be on its way; a sender uses requests by its own next grant stage, a receiver grants that answer
-//! its request of this round or the last, by its own clock; the token window bounds the number of unanswered tokens; a
-//! receiver whose best flow has a full window admits another of the same sender.
+//! *finish* before its last packet answers when that packet comes (the finish is smaller and overtakes it); tokens of a
+//! phase count as lost one RTT after its end, when no packet that they admitted can still be on its way (on links of 1
+//! Gbps several phases later), and are sent again in the next phase with that sender; a sender uses requests by its own
+//! next grant stage, a receiver grants that answer its request of this round or the last, by its own clock; the token
+//! window bounds the number of unanswered tokens; a receiver whose best flow has a full window admits another of the
+//! same sender.
 //!
 //! Deliberately absent: deadlines and tenants in notifications (no scheme here reads them), drop notification by
 //! switches (section 3.2 mentions it as possible), and unequal channels (the paper leaves them to future work).

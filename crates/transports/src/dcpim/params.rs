@@ -14,6 +14,8 @@ pub(super) struct Params {
     pub stage: Duration,
     /// Stages of a phase: 2r + 1.
     pub stages: i64,
+    /// Length of a phase.
+    pub phase: Duration,
     /// Transmission time of a full packet.
     pub packet_time: Duration,
     /// Full packets that one channel carries in a data phase.
@@ -42,6 +44,7 @@ impl Params {
         let even = departures.has(Departure::EvenPhase);
         let stage = Duration::from_ps((site.control_rtt.ps() as f64 / 2.0 * config.beta) as u64);
         let stages = 2 * i64::from(config.rounds) + i64::from(!even);
+        let phase = stage * stages as u64;
         let packet_time = site.nic_rate.transmit(u64::from(site.mtu_bytes));
         let channels = u32::from(config.channels);
         // Data and control make data_rtt, two controls control_rtt.
@@ -55,8 +58,9 @@ impl Params {
             channels,
             stage,
             stages,
+            phase,
             packet_time,
-            channel_packets: ((stage * stages as u64).ps() / packet_time.ps() / u64::from(channels)).max(1) as u32,
+            channel_packets: (phase.ps() / packet_time.ps() / u64::from(channels)).max(1) as u32,
             window_packets: window_bytes.div_ceil(u64::from(site.mtu_bytes)).min(1 << 24) as u32,
             short_bytes: config.short_flow.map_or(bdp_bytes, |bytes| bytes.get()),
             rtt,

@@ -73,7 +73,9 @@ struct Incoming {
     /// Tokens sent, and one more than the highest number answered.
     tokens: u32,
     answered: u32,
+    /// When the last token was sent, and in which data phase.
     token_at: Time,
+    token_phase: i64,
 }
 
 const UNKNOWN: u32 = u32::MAX;
@@ -119,13 +121,20 @@ impl Incoming {
     }
 
     /// A data phase begins for which its sender is matched. Section 3.2: "dcPIM simply retransmits the tokens at the
-    /// start of the window upon subsequently matching with the sender", but not those whose packets, admitted at the
-    /// end of the phase just over, are still in flight.
+    /// start of the window upon subsequently matching with the sender", but not those whose packets may still be in
+    /// flight: a packet comes within a round trip after the end of the phase in which it was admitted.
+    ///
+    /// On slow links a round trip is longer than a phase. Packets that are waited for when a phase begins are waited
+    /// for no longer than before: a sender that is matched in every phase would have them waited for without end.
     fn match_again(&mut self, phase: i64, began: Time, params: &Params) {
-        let on_the_way = self.phase == phase - 1;
-        self.settled_at = if on_the_way { began + params.rtt } else { began };
-        (self.again, self.again_end) = (self.received.first_missing, self.next);
         self.phase = phase;
+        if began < self.settled_at && self.received.next_missing(self.again) < self.again_end {
+            return;
+        }
+        let since = phase.saturating_sub(self.token_phase).saturating_sub(1) as u64;
+        let passed = Duration::from_ps(params.phase.ps().saturating_mul(since));
+        self.settled_at = began + params.rtt.saturating_sub(passed);
+        (self.again, self.again_end) = (self.received.first_missing, self.next);
     }
 }
 
@@ -223,6 +232,7 @@ impl Receiver {
                 tokens: expected,
                 answered: 0,
                 token_at: now,
+                token_phase: i64::MIN,
             },
         );
         self.peers.entry(packet.src).or_default().push(slot);
@@ -436,7 +446,7 @@ impl Receiver {
             flow.next = packet + 1;
         }
         flow.admitted = flow.admitted.max(packet + 1);
-        flow.token_at = now;
+        (flow.token_at, flow.token_phase) = (now, self.phase);
         let header = Header::Token(Token {
             class: params.long_class(flow.packets, rank),
             phase: self.phase as u32,
