@@ -270,6 +270,8 @@ fn what_goes_wrong_over_uet_is_the_whole_run_too() {
 /// What is drawn at random is named, on any number of threads.
 #[test]
 fn the_reason_names_what_is_drawn() {
+    let star = "fabric.star = { hosts = 4 }";
+    let of_two_ways = "fabric.leaf_spine = { racks = 4, hosts_per_rack = 1, spines = 2 }";
     let reasons = [
         ("in which order a message's entropy values follow each other", apart("uet")),
         ("an entropy value", uet(&apart("uet"), "spraying = \"reps\"")),
@@ -279,6 +281,8 @@ fn the_reason_names_what_is_drawn() {
         ),
         ("whether a packet asks for an acknowledgement", apart("falcon")),
         ("the label of a path", falcon(&iterations("falcon", 40, ""), "")),
+        ("the random stream of a message", iterations("bbr", 150, "")),
+        ("in which order packets take paths", apart("ndp").replace(star, of_two_ways)),
     ];
     for (what, toml) in reasons {
         let skipped = skipped(&toml);

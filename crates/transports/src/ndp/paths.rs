@@ -262,7 +262,7 @@ impl Board {
             if order.is_empty() {
                 order.extend(all);
             }
-            random.shuffle(order);
+            random.deciding("in which order packets take paths").shuffle(order);
             *next = 0;
         }
         *next += 1;
