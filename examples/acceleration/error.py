@@ -250,6 +250,7 @@ accelerator = {{ teraflops = 312, efficiency = 0.45 }}
 MODELS = {
     "4 billion parameters, one iteration": (gpt(8, 6144, 1), ("rdma", "dctcp", "swift")),
     "0.5 billion parameters, 20 iterations": (gpt(8, 2048, 20), ("rdma", "dctcp")),
+    "0.1 billion parameters, 100 iterations": (gpt(8, 768, 100), ("rdma", "dctcp")),
 }
 
 COMMITS: Counter[str] = Counter()
