@@ -136,7 +136,7 @@ impl Params {
 
     /// The matching phase of this host whose data phase begins nearest to `begins`, by its clock.
     pub fn phase_of_data(&self, begins: i64) -> i64 {
-        let phase = self.stages * self.stage.ps() as i64;
+        let phase = self.phase.ps() as i64;
         (begins + phase / 2).div_euclid(phase) - 1
     }
 
@@ -145,8 +145,9 @@ impl Params {
     /// have been delayed by the slack of a stage, and have taken a shorter path than the longest), and otherwise the
     /// end of the receiver's.
     pub fn accepted_tokens_end(&self, phase: i64, begins: i64) -> Time {
-        let (stage, half_rtt) = (self.stage.ps() as i64, (self.site.control_rtt / 2).ps() as i64);
-        let (own, theirs) = ((phase + 2) * self.stages * stage, begins + self.stages * stage);
+        let [length, stage, half_rtt] =
+            [self.phase, self.stage, self.site.control_rtt / 2].map(|span| span.ps() as i64);
+        let (own, theirs) = ((phase + 2) * length, begins + length);
         let same = (theirs - (stage - half_rtt)..=theirs + half_rtt).contains(&own);
         self.site.clock.true_time(if same { own } else { theirs }) + self.grace
     }
