@@ -278,7 +278,7 @@ def seconds(result: cw.Result) -> float:
 
 def spent(whole: cw.Result, ahead: cw.Result) -> str:
     """Columns: CPU seconds whole and skipping, and how many times as fast that is."""
-    return f"{seconds(whole):.1f} | {seconds(ahead):.1f} | {seconds(whole) / seconds(ahead):.1f}"
+    return f"{seconds(whole):.1f} | {seconds(ahead):.1f} | {gain(whole, ahead)[0]:.1f}"
 
 
 def exact() -> tuple[list[str], list[dict[str, Any]]]:
@@ -289,8 +289,7 @@ def exact() -> tuple[list[str], list[dict[str, Any]]]:
     for what, (toml, over) in JOBS.items():
         for who in over:
             whole, ahead = both(toml, f"{what}, {who}", "exact", **keys_of(who))
-            share = ahead.info["skipped"]["packet_hops"] / whole.info["packet_hops"]
-            times = seconds(whole) / seconds(ahead)
+            times, share = gain(whole, ahead)
             same = "equal" if whole.digest == ahead.digest else "**differ**"
             lines.append(f"| {what} | {who} | {spent(whole, ahead)} | {share:.1%} | {same} |")
             points.append({"way": "exact", "times": times, "error": 0.0})
@@ -307,7 +306,7 @@ def apart() -> list[str]:
             whole, ahead = both(toml, f"{what}, {who}", way, **keys_of(who), **keys)
             skipped = ahead.info["skipped"]
             share = skipped["packet_hops"] / whole.info["packet_hops"]
-            mean = completion(ahead).mean() / completion(whole).mean() - 1
+            mean = mean_off(completion(whole), completion(ahead))
             differs = "nothing" if whole.digest == ahead.digest else f"mean {mean:+.3%}"
             cost = f"{spent(whole, ahead)} | {share:.1%}"
             lines.append(f"| {what} | {who} | {way} | {cost} | {skipped['islands']} | {differs} |")
@@ -324,9 +323,9 @@ def models() -> list[str]:
             whole, ahead = both(toml, f"GPT, {what}, {who}", way, **keys_of(who))
             cost = f"{spent(whole, ahead)} | {gain(whole, ahead)[1]:.1%}"
             same = "equal" if whole.digest == ahead.digest else "differs"
-            job_off, mean = job_off_and_mean(whole, ahead)
-            last = p99(completion(whole), completion(ahead))
-            lines.append(f"| {what} | {who} | {way} | {cost} | {same} | {job_off:+.3%} | {mean:+.3%} | {last} |")
+            one, other = completion(whole), completion(ahead)
+            off = f"{job_off(whole, ahead):+.3%} | {mean_off(one, other):+.3%} | {p99(one, other)}"
+            lines.append(f"| {what} | {who} | {way} | {cost} | {same} | {off} |")
     what = "a pipeline of eight stages with eight micro-batches, 16 replicas, a rank a host, all at one switch"
     return [f"Jobs that train a GPT on 128 ranks ({what}):", "", *lines]
 
@@ -361,7 +360,7 @@ def approximate() -> tuple[list[str], list[dict[str, Any]]]:
         whole, ahead = both(toml, f"{what}, {who}", "approximate", **keys_of(who))
         (times, share), (one, other) = gain(whole, ahead), (completion(run) for run in (whole, ahead))
         off = [
-            other.mean() / one.mean() - 1,
+            mean_off(one, other),
             other.quantile(0.99) / one.quantile(0.99) - 1,
             other.max() / one.max() - 1,
         ]
@@ -393,16 +392,21 @@ def approximate_jobs(
         for who in over:
             whole, ahead = both(toml, f"{what}, {who}", "approximate", **keys_of(who))
             (times, share), (one, other) = gain(whole, ahead), (completion(run) for run in (whole, ahead))
-            job_off, mean = job_off_and_mean(whole, ahead)
-            errors = f"{job_off:+.2%} | {mean:+.2%} | {last(one, other)}"
+            of_job = job_off(whole, ahead)
+            errors = f"{of_job:+.2%} | {mean_off(one, other):+.2%} | {last(one, other)}"
             lines.append(f"| {what} | {who} | {times:.1f} | {share:.1%} | {errors} |")
-            points.append({"way": "approximate", "times": times, "error": 100 * abs(job_off)})
+            points.append({"way": "approximate", "times": times, "error": 100 * abs(of_job)})
     return lines, points
 
 
 def furthest(one: pd.Series, other: pd.Series) -> str:
     """How far the message is off that is furthest off."""
     return f"{(other / one - 1).abs().max():.2%}"
+
+
+def mean_off(one: pd.Series, other: pd.Series) -> float:
+    """By what share the mean is off."""
+    return float(other.mean() / one.mean() - 1)
 
 
 def p99(one: pd.Series, other: pd.Series) -> str:
@@ -430,9 +434,9 @@ def job_seconds(result: cw.Result) -> float:
     return float(result.jobs.to_pandas()["time_ps"].sum())
 
 
-def job_off_and_mean(whole: cw.Result, ahead: cw.Result) -> tuple[float, float]:
-    """By what share the job's time is off, and the mean of messages'."""
-    return job_seconds(ahead) / job_seconds(whole) - 1, completion(ahead).mean() / completion(whole).mean() - 1
+def job_off(whole: cw.Result, ahead: cw.Result) -> float:
+    """By what share the job's time is off."""
+    return job_seconds(ahead) / job_seconds(whole) - 1
 
 
 def never() -> list[str]:
