@@ -111,6 +111,10 @@ fn empty<C: Carrier, P: Probe>(plan: &Plan, carrier: C, probe: P, shares_cache: 
         shares_cache,
         busy: false,
         log: None,
+        heard: None,
+        stirred: false,
+        strayed: false,
+        asleep: Vec::new(),
         timeline: Timeline::new(interval, plan.scenario.measure.rows_max / plan.sample_rows()),
     }
 }

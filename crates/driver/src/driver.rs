@@ -28,6 +28,14 @@ pub struct Driver<C: Carrier, P: Probe> {
     pub events: u64,
     /// A log of events for the search for a period; only with a probe.
     pub log: Option<Box<Log>>,
+    /// The packets that have come to hosts, while somebody looks for a period of some of them; only with a probe.
+    pub heard: Option<Vec<Arrival>>,
+    /// Whether a flow may have started since somebody last set this to false; only with a probe.
+    pub stirred: bool,
+    /// Whether something has happened to what sleeps ([`Members`](crate::Members)).
+    pub strayed: bool,
+    /// By source of events, whether it sleeps; empty while nothing ever has.
+    pub(crate) asleep: Vec<bool>,
     pub(crate) timeline: Timeline,
     /// Whether there are other parts, which have used the cache since this part's last window.
     pub(crate) shares_cache: bool,
@@ -148,6 +156,9 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
         {
             log.events.push(now);
         }
+        if P::ANY && !self.asleep.is_empty() {
+            self.strayed |= self.asleep[source];
+        }
         if source == TIMELINE {
             self.timeline(now);
             Due::Deadline
@@ -172,7 +183,11 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
             Due::Deadline
         } else {
             let index = source - firsts.host;
+            let records = self.hosts[index].host.records.len();
             self.hosts[index].host.wake(now);
+            if P::ANY {
+                self.stirred |= self.hosts[index].host.records.len() > records;
+            }
             self.arm_host(now, index, true);
             Due::Deadline
         }
@@ -300,6 +315,11 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
             && let Some(log) = &mut self.log
         {
             log.arrivals.push(Arrival::new(index, now, &packet));
+        }
+        if P::ANY
+            && let Some(heard) = &mut self.heard
+        {
+            heard.push(Arrival::new(index, now, &packet));
         }
         if packet.has(flags::LINK_FRAME) {
             slot.host.frame(now, port, &packet);

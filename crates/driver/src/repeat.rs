@@ -11,7 +11,7 @@ use units::{Duration, FlowId, HostId, Stream, Time, mix};
 
 use crate::links::TIMELINE;
 use crate::nodes::{HostPort, hash_what, size_of, what_of};
-use crate::{Carrier, Driver, Outlet, Pipe, Probe};
+use crate::{Carrier, Driver, Links, Outlet, Pipe, Probe};
 
 /// What has happened in a part of a network since the log began.
 #[derive(Debug, Default)]
@@ -117,53 +117,58 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
     /// Goes over all of its state.
     pub fn walk(&mut self, walk: &mut Walk) {
         walk.part("agenda", 0);
-        for source in 0..self.sources() {
-            let mut at = self.links.agenda.get(source);
-            if source == TIMELINE {
-                // Samples change nothing: who moves the state ahead asks for them ([`Driver::next_sample_at`]).
-                walk.outside(self.timeline.changes.last().map_or(Time::MAX, |change| change.0));
-            } else {
-                let before = at;
-                walk.time(&mut at);
-                if at != before {
-                    self.links.agenda.set(source, at);
-                }
-            }
-        }
+        // Samples change nothing: who moves the state ahead asks for them ([`Driver::next_sample_at`]).
+        walk.outside(self.timeline.changes.last().map_or(Time::MAX, |change| change.0));
+        (TIMELINE + 1..self.sources()).for_each(|source| self.walk_source(walk, source));
         walk.refuse_if(self.retries, "links send damaged packets again (link.llr)");
-        let links = &mut self.links;
-        for pipe in &mut links.pipes {
-            let Pipe { link, packets, up, lost_packets, lost_bytes, noise, .. } = pipe;
-            walk.part("link", *link);
-            walk.refuse_if(noise.is_some(), "links damage or lose packets at random");
-            walk.same(*up);
-            packets.walk(walk, &mut links.pool);
-            walk.count(lost_packets);
-            walk.count(lost_bytes);
-        }
-        for Outlet { delay, head, .. } in &links.outlets {
+        (0..self.links.pipes.len()).for_each(|pipe| self.walk_pipe(walk, pipe));
+        for Outlet { delay, head, .. } in &self.links.outlets {
             walk.same((*delay, *head));
         }
         for slot in &mut self.switches {
             walk.part("switch", slot.id);
             slot.switch.walk(walk, &mut self.links.pool);
         }
-        for slot in &mut self.hosts {
-            walk.part("host", slot.host.id().0);
-            walk.expired(&mut slot.free_at);
-            walk.same((slot.up, slot.ports.is_some()));
-            walk.counts([&mut slot.lost.0, &mut slot.lost.1]);
-            for HostPort { free_at, up, sent, lost, .. } in slot.ports.iter_mut().flatten() {
-                walk.expired(free_at);
-                walk.same(*up);
-                walk.counts([&mut sent.0, &mut sent.1, &mut lost.0, &mut lost.1]);
-            }
-            slot.host.walk(walk);
-        }
+        (0..self.hosts.len()).for_each(|host| self.walk_host(walk, host));
         self.look_ahead(Host::transports_at);
         walk.part("totals", 0);
         walk.totals([&mut self.packet_hops, &mut self.delivered_bytes, &mut self.events]);
         self.probe.walk(walk);
+    }
+
+    /// Goes over the next time of a source of events.
+    pub(crate) fn walk_source(&mut self, walk: &mut Walk, source: usize) {
+        let before = self.links.agenda.get(source);
+        let mut at = before;
+        walk.time(&mut at);
+        if at != before {
+            self.links.agenda.set(source, at);
+        }
+    }
+
+    pub(crate) fn walk_pipe(&mut self, walk: &mut Walk, pipe: usize) {
+        let Links { pipes, pool, .. } = &mut self.links;
+        let Pipe { link, packets, up, lost_packets, lost_bytes, noise, .. } = &mut pipes[pipe];
+        walk.part("link", *link);
+        walk.refuse_if(noise.is_some(), "links damage or lose packets at random");
+        walk.same(*up);
+        packets.walk(walk, pool);
+        walk.count(lost_packets);
+        walk.count(lost_bytes);
+    }
+
+    pub(crate) fn walk_host(&mut self, walk: &mut Walk, host: usize) {
+        let slot = &mut self.hosts[host];
+        walk.part("host", slot.host.id().0);
+        walk.expired(&mut slot.free_at);
+        walk.same((slot.up, slot.ports.is_some()));
+        walk.counts([&mut slot.lost.0, &mut slot.lost.1]);
+        for HostPort { free_at, up, sent, lost, .. } in slot.ports.iter_mut().flatten() {
+            walk.expired(free_at);
+            walk.same(*up);
+            walk.counts([&mut sent.0, &mut sent.1, &mut lost.0, &mut lost.1]);
+        }
+        slot.host.walk(walk);
     }
 
     /// The random streams of transports, host by host.

@@ -25,6 +25,11 @@ pub trait Partition: Send {
 
     /// This partition's part of the run's goal so far.
     fn reached(&self) -> u64;
+
+    /// Whether the run is to pause at the end of the window through which this partition has just been advanced.
+    fn pauses(&self) -> bool {
+        false
+    }
 }
 
 /// Mail from one partition to others, by destination.
@@ -70,7 +75,7 @@ pub enum Ended {
     Quiet,
     /// The watcher stopped it.
     Interrupted,
-    /// The time at which it was to pause has come: [`run`] again goes on as if it had not paused.
+    /// The time at which it was to pause has come, or a partition wanted a pause: [`run`] goes on as if it had not.
     Paused,
 }
 
@@ -203,6 +208,8 @@ struct Window {
     /// Why the run is over, once it is.
     ended: OnceLock<Ended>,
     interrupted: AtomicBool,
+    /// Whether a partition wants a pause.
+    pauses: AtomicBool,
     /// If the window is cut short by a pause: where it would end. `NEVER` if it is not.
     cut: AtomicU64,
 }
@@ -283,6 +290,8 @@ impl<'a, P: Partition> Meeting<'a, P> {
             Some(Ended::Paused)
         } else if reached >= self.bounds.goal {
             Some(Ended::Goal)
+        } else if window.pauses.load(Ordering::Relaxed) {
+            Some(Ended::Paused)
         } else if earliest == NEVER {
             Some(Ended::Quiet)
         } else if earliest >= self.bounds.horizon.ps() {
@@ -330,6 +339,9 @@ impl<'a, P: Partition> Meeting<'a, P> {
         }
         seat.next_at.store(desk.partition.next_at().ps(), Ordering::Relaxed);
         seat.reached.store(desk.partition.reached(), Ordering::Relaxed);
+        if desk.partition.pauses() {
+            self.window.pauses.store(true, Ordering::Relaxed);
+        }
     }
 }
 

@@ -284,9 +284,7 @@ impl Switch {
 
     /// Goes over its state, packets included.
     pub fn walk(&mut self, walk: &mut Walk, pool: &mut Pool) {
-        for (index, port) in (0..).zip(&mut self.ports) {
-            port.walk(walk, pool, Walk::place(self.id.0, Some(index)));
-        }
+        (0..).map(PortId).take(self.ports.len()).for_each(|port| self.walk_port(walk, pool, port));
         self.balancers.iter_mut().for_each(|balancer| balancer.walk(walk));
         walk.random(&mut self.random);
         walk.same((self.used_bytes, self.used_bytes_max, self.ready_ports.len()));
@@ -312,6 +310,11 @@ impl Switch {
             let (sent, consumed) = &mut agents.bytes;
             walk.counts([sent, consumed]);
         }
+    }
+
+    /// The same for one of its ports.
+    pub fn walk_port(&mut self, walk: &mut Walk, pool: &mut Pool, port: PortId) {
+        self.ports[port.index()].walk(walk, pool, Walk::place(self.id.0, Some(port.0)));
     }
 
     /// A port that may have become ready to send without a new packet. Drivers call this until it returns `None`, after

@@ -20,12 +20,15 @@
 //! recurred echo in it ([`crate::part::Echo`]). A packet that goes from one island to another shows that they are none.
 //! If nothing was skipped before that, the run goes on without them, and otherwise it begins anew ([`Breach`]).
 //!
+//! In approximate mode groups of hosts in an island sleep while they are steady, each by itself: see [`groups`].
+//!
 //! Listening gets longer while it finds nothing, and begins anew when a flow starts or ends. What it may cost is
 //! limited ([`budget`]), so that traffic that never repeats costs little more than in an ordinary run.
 
 mod again;
 mod budget;
 mod course;
+mod groups;
 mod island;
 mod islands;
 mod own;
@@ -36,12 +39,11 @@ mod turnover;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
-use std::ops::Range;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use driver::{Islands, Probe, header_walks};
+use driver::{Cut, Islands, Probe, header_walks};
 use engine::{Bounds, Ended, Outcome};
 use node::walk::HeaderWalk;
 use run::Plan;
@@ -74,8 +76,12 @@ pub struct Skipped {
 
 /// A packet has gone from one island to another after something was skipped: what was taken for islands are none, and
 /// the run is void.
-#[derive(Debug)]
-pub(crate) struct Breach;
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Breach {
+    OfIslands,
+    /// The same, of groups of hosts of which one slept.
+    OfGroups,
+}
 
 /// A run under way, with what its islands have in common.
 struct Run<'a, P: Probe, W: FnMut(Time, u64) -> bool> {
@@ -88,6 +94,13 @@ struct Run<'a, P: Probe, W: FnMut(Time, u64) -> bool> {
     /// All events before this time have been processed.
     now: Time,
     windows: u64,
+    /// Where everything is, if groups of hosts may sleep.
+    cut: Option<&'a Cut>,
+    /// By island, how many of its groups sleep.
+    asleep: BTreeMap<u32, usize>,
+    /// Whether the engine stops where a message may have started, and how often it did.
+    heeds_starts: bool,
+    stirs: u64,
     /// The latest time up to which an island was moved ahead.
     ahead_until: Time,
     connections: Connections,
@@ -104,29 +117,29 @@ struct Run<'a, P: Probe, W: FnMut(Time, u64) -> bool> {
 enum Over {
     /// The run is over: when it ended, and why.
     Ended(Time, Ended),
-    /// A packet has gone from one island to another.
-    Breached,
+    /// A packet has gone from one island to another, or to a group that sleeps.
+    Breached(Breach),
 }
 
-/// Runs to the end. By district, `districts` has its parts.
+/// Runs to the end. `groups`: whether groups of hosts may sleep within an island.
 ///
 /// # Errors
-/// The islands are none.
+/// The islands are none, or the groups are.
 pub(crate) fn run<P: Probe>(
     plan: &Plan,
     parts: &mut [Part<P>],
-    (islands, districts): (&Islands, &[Range<usize>]),
+    (islands, cut, groups): (&Islands, &Cut, bool),
     threads: usize,
     bounds: Bounds,
     watch: impl FnMut(Time, u64) -> bool,
 ) -> Result<(Outcome, Skipped), Breach> {
-    let connections = Connections::new(plan, islands, districts);
-    let run = RefCell::new(Run::new(plan, parts, connections, threads, bounds, watch));
+    let connections = Connections::new(plan, islands, cut.districts());
+    let run = RefCell::new(Run::new(plan, parts, connections, groups.then_some(cut), threads, bounds, watch));
     let (end, ended) = loop {
         match live(&run) {
             Over::Ended(end, ended) => break (end, ended),
-            Over::Breached if !run.borrow().is_void() => run.borrow_mut().join_all(),
-            Over::Breached => return Err(Breach),
+            Over::Breached(Breach::OfIslands) if !run.borrow().is_void() => run.borrow_mut().join_all(),
+            Over::Breached(breach) => return Err(breach),
         }
     };
     let Run { windows, skipped, .. } = run.into_inner();
@@ -141,19 +154,26 @@ fn live<P: Probe, W: FnMut(Time, u64) -> bool>(run: &RefCell<Run<'_, P, W>>) -> 
         |districts| -> Pin<Box<dyn Future<Output = Infallible> + '_>> { Box::pin(Island::new(run, districts).live()) };
     let mut islands = BTreeMap::new();
     let mut context = Context::from_waker(Waker::noop());
-    loop {
-        let changed = run.borrow_mut().changed_islands();
-        if let Some(changed) = changed {
-            islands.retain(|districts, _| changed.contains(districts));
-            run.borrow_mut().have_islands(&changed);
-            for districts in changed {
-                islands.entry(districts).or_insert_with(|| begin(districts));
-            }
-        }
-        for (districts, island) in &mut islands {
+    let mut look = |islands: &mut BTreeMap<u32, Pin<Box<dyn Future<Output = Infallible> + '_>>>| {
+        for (districts, island) in islands {
             if !run.borrow().waits_for_later(*districts) {
                 let _: Poll<Infallible> = island.as_mut().poll(&mut context);
             }
+        }
+    };
+    loop {
+        // What sleeps wakes before its island is joined with others.
+        look(&mut islands);
+        let changed = run.borrow_mut().changed_islands();
+        if let Some(changed) = changed {
+            islands.retain(|districts, _| changed.contains(districts));
+            if !run.borrow_mut().have_islands(&changed) {
+                return Over::Breached(Breach::OfGroups);
+            }
+            for districts in changed {
+                islands.entry(districts).or_insert_with(|| begin(districts));
+            }
+            look(&mut islands);
         }
         if let Some(over) = run.borrow_mut().advance() {
             return over;
@@ -166,6 +186,7 @@ impl<'a, P: Probe, W: FnMut(Time, u64) -> bool> Run<'a, P, W> {
         plan: &'a Plan,
         parts: &'a mut [Part<P>],
         connections: Connections,
+        cut: Option<&'a Cut>,
         threads: usize,
         bounds: Bounds,
         watch: W,
@@ -179,6 +200,10 @@ impl<'a, P: Probe, W: FnMut(Time, u64) -> bool> Run<'a, P, W> {
             headers: header_walks(plan),
             now: Time::ZERO,
             windows: 0,
+            cut,
+            asleep: BTreeMap::new(),
+            heeds_starts: false,
+            stirs: 0,
             ahead_until: Time::ZERO,
             connections,
             waits: BTreeMap::new(),
@@ -191,13 +216,17 @@ impl<'a, P: Probe, W: FnMut(Time, u64) -> bool> Run<'a, P, W> {
 
     /// The islands, if they are others than before.
     fn changed_islands(&mut self) -> Option<Vec<u32>> {
-        let Run { now, parts, waits, connections, .. } = self;
-        let is_ahead = |districts| waits.iter().any(|(of, until)| of & districts != 0 && until > now);
+        let Run { now, parts, waits, asleep, connections, .. } = self;
+        let is_ahead = |districts| {
+            waits.iter().any(|(of, until)| of & districts != 0 && until > now)
+                || asleep.iter().any(|(of, count)| of & districts != 0 && *count > 0)
+        };
         connections.changed(*now, parts, is_ahead)
     }
 
-    /// These are the islands from now on. Where there was another, nobody listens any more.
-    fn have_islands(&mut self, islands: &[u32]) {
+    /// These are the islands from now on. Where there was another, nobody listens any more. Returns false if something
+    /// sleeps there.
+    fn have_islands(&mut self, islands: &[u32]) -> bool {
         let before = std::mem::take(&mut self.waits);
         let kept = before.keys().filter(|of| islands.contains(of)).fold(0, |kept, of| kept | of);
         self.waits = islands.iter().map(|of| (*of, before.get(of).copied().unwrap_or(self.now))).collect();
@@ -209,6 +238,7 @@ impl<'a, P: Probe, W: FnMut(Time, u64) -> bool> Run<'a, P, W> {
                 part.0.forget_log();
             }
         }
+        self.asleep.iter().all(|(of, count)| *count == 0 || islands.contains(of))
     }
 
     /// Whether a packet that has left its island can't have been where it should.
@@ -237,23 +267,36 @@ impl<'a, P: Probe, W: FnMut(Time, u64) -> bool> Run<'a, P, W> {
         let begins = self.connections.next_at();
         let pause = self.waits.values().copied().fold(begins, Time::min);
         let bounds = Bounds { pause, ..self.bounds };
+        for part in &mut *self.parts {
+            (part.0.stirred, part.0.links.carrier.heeds_starts) = (false, self.heeds_starts);
+        }
         let Outcome { end, ended, windows, open_until } =
             engine::run(self.parts, self.threads, bounds, &mut self.watch);
         self.windows += windows;
         self.bounds.open_until = open_until;
         let breached = self.parts.iter().any(|part| part.0.links.carrier.breached);
-        if breached && self.is_void() {
-            return Some(Over::Breached);
+        if self.parts.iter().any(|part| part.0.strayed) {
+            return Some(Over::Breached(Breach::OfGroups));
         }
-        if ended != Ended::Paused {
+        if breached && self.is_void() {
+            return Some(Over::Breached(Breach::OfIslands));
+        }
+        // What sleeps has no events, but it will go on.
+        let sleeps = self.heeds_starts && matches!(ended, Ended::Quiet | Ended::Horizon) && pause < self.bounds.horizon;
+        if ended != Ended::Paused && !sleeps {
             // If no window began, the engine's end is zero, and not the time that the run had come to.
             let end = if end == Time::ZERO { self.now } else { end };
             // Who stops a run gets what is known, and of some islands that is more than of others.
             let known_until = if ended == Ended::Interrupted { self.ahead_until } else { Time::ZERO };
             return Some(Over::Ended(end.max(known_until), ended));
         }
-        self.now = pause;
-        breached.then_some(Over::Breached)
+        let stirred = ended == Ended::Paused && self.heeds_starts && self.parts.iter().any(|part| part.0.stirred);
+        self.now = if stirred { end } else { pause };
+        if stirred {
+            self.stirs += 1;
+            self.waits.values_mut().for_each(|until| *until = end.min(*until));
+        }
+        breached.then_some(Over::Breached(Breach::OfIslands))
     }
 
     /// How many packet-hops must be simulated before looking may cost more.

@@ -33,6 +33,8 @@ pub(crate) struct Memory {
     islands: Arc<[u32]>,
     /// Whether a packet has left for another island.
     pub breached: bool,
+    /// Whether the run pauses where a message may have started.
+    pub heeds_starts: bool,
 }
 
 /// The progress that all parts of a run report: payload that hosts have received, retransmissions included.
@@ -173,6 +175,10 @@ impl<P: Probe> Partition for Part<P> {
 
     fn reached(&self) -> u64 {
         self.0.ended_flows()
+    }
+
+    fn pauses(&self) -> bool {
+        self.0.strayed || self.0.stirred && self.0.links.carrier.heeds_starts
     }
 }
 

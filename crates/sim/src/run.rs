@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use driver::{Capturing, Cut, Driver, Islands, Probe, Probes, Shape, Tally, Whole, digest};
+use driver::{Capturing, Cut, Driver, Islands, Probe, Probes, Shape, Tally, Wants, Whole, digest};
 use engine::{Bounds, Ended, Outcome};
 use run::{Finding, Flows, Plan, Progress, Table, alone};
 use scenario::{FastForward, Scenario};
@@ -34,7 +34,8 @@ pub struct RunInfo {
     pub digest: String,
     /// Packets that passed a link, data and control, each link once.
     pub packet_hops: u64,
-    /// Events of the engine: arrivals of packets, transmissions, deadlines.
+    /// Events of the engine: arrivals of packets, transmissions, deadlines. In approximate mode not those of groups of
+    /// hosts that were skipped while others went on.
     pub events: u64,
     /// Why it ended: "goal" (all flows ended), "horizon", "quiet" (nothing left to happen), "interrupted".
     pub ended: &'static str,
@@ -169,6 +170,9 @@ fn run_watched<P: Probe>(
     let most = parts.unwrap_or_else(|| Cut::parts_for(plan, threads));
     let bounds = Bounds::new(plan.lookahead, plan.horizon, plan.goal());
     let mut ways = ways.iter().rev();
+    // Groups of hosts may sleep between samples, but nobody may ask for their packets.
+    let wants = probe().wants();
+    let mut groups = wants == Wants { samples: wants.samples, ..Wants::default() };
     let mut islands = ways.next().expect("the whole network is an island")(plan);
     let (cut, parts, threads, outcome, skipped) = loop {
         let cut = Cut::of_islands(plan, most, &islands);
@@ -178,12 +182,16 @@ fn run_watched<P: Probe>(
             let outcome = engine::run(&mut parts, threads, bounds, &mut watch);
             break (cut, parts, threads, outcome, None);
         }
-        match ahead::run(plan, &mut parts, (&islands, cut.districts()), threads, bounds, &mut watch) {
+        match ahead::run(plan, &mut parts, (&islands, &cut, groups), threads, bounds, &mut watch) {
             Ok((outcome, skipped)) => break (cut, parts, threads, outcome, Some(skipped)),
-            Err(Breach) => {
+            Err(breach) => {
                 // A late packet of what had ended, or one that no flow announces.
-                let mut others = ways.by_ref().map(|of| of(plan));
-                islands = others.find(|of| *of != islands).expect("no packet leaves the whole network");
+                if breach == Breach::OfGroups {
+                    groups = false;
+                } else {
+                    let mut others = ways.by_ref().map(|of| of(plan));
+                    islands = others.find(|of| *of != islands).expect("no packet leaves the whole network");
+                }
                 board.clear();
             }
         }

@@ -10,6 +10,9 @@ struct Ring {
     agenda: Agenda,
     waiting: Vec<std::collections::BTreeSet<u64>>,
     log: Vec<Vec<u64>>,
+    /// It wants a pause after each window in which a token came to this cell.
+    pauses_at: Option<usize>,
+    pauses: bool,
 }
 
 const LOOKAHEAD: u64 = 100;
@@ -25,6 +28,8 @@ impl Ring {
                 agenda: Agenda::new(owner.iter().filter(|&&p| p == part).count()),
                 waiting: vec![Default::default(); cells],
                 log: vec![Vec::new(); cells],
+                pauses_at: None,
+                pauses: false,
             })
             .collect();
         rings[0].accept(&mut vec![(0, 5)]);
@@ -47,10 +52,12 @@ impl Partition for Ring {
         self.agenda.first().0
     }
     fn advance(&mut self, end: Time, outbox: &mut Outbox<(usize, u64)>) {
+        self.pauses = false;
         while self.agenda.first().0 < end {
             let cell = self.first + self.agenda.first().1;
             let at = self.waiting[cell].pop_first().unwrap();
             self.log[cell].push(at);
+            self.pauses |= self.pauses_at == Some(cell);
             let mut onward = vec![((cell + 1) % self.cells, at + LOOKAHEAD + cell as u64 % 7)];
             if at < 3_000 && self.log[cell].len().is_multiple_of(3) {
                 onward.push(((cell + 2) % self.cells, at + 2 * LOOKAHEAD));
@@ -78,6 +85,9 @@ impl Partition for Ring {
     fn reached(&self) -> u64 {
         self.log.iter().map(|log| log.len() as u64).sum()
     }
+    fn pauses(&self) -> bool {
+        self.pauses
+    }
 }
 
 fn bounds(goal: u64) -> Bounds {
@@ -100,6 +110,35 @@ fn any_number_of_threads_gives_the_same_history_and_the_same_end() {
     for (parts, threads) in [(2, 1), (2, 2), (3, 2), (4, 4), (12, 1), (12, 3), (12, 5)] {
         assert_eq!(run_on(parts, threads, u64::MAX), alone, "{parts} parts, {threads} threads");
         assert_eq!(run_on(parts, threads, 200), short, "{parts} parts, {threads} threads");
+    }
+}
+
+/// At the end of the window, whichever thread advances the partition. Who goes on sees what would have been.
+#[test]
+fn a_partition_can_pause_the_run() {
+    let run_on = |parts, threads, pauses_at| {
+        let mut rings = Ring::cut(12, parts);
+        rings.iter_mut().for_each(|ring| ring.pauses_at = pauses_at);
+        let (mut ends, mut windows) = (Vec::new(), 0);
+        loop {
+            rings.iter_mut().for_each(|ring| ring.pauses = false);
+            let outcome = run(&mut rings, threads, bounds(u64::MAX), |_, _| false);
+            windows += outcome.windows;
+            if outcome.ended != Ended::Paused {
+                return (ends, outcome.ended, windows, Ring::merged(&rings));
+            }
+            ends.push(outcome.end);
+        }
+    };
+    let (ends, ended, windows, history) = run_on(1, 1, Some(7));
+    assert_eq!((ended, ends.is_sorted()), (Ended::Horizon, true));
+    let arrivals = &history[7].0;
+    let within = |&at: &u64| ends.iter().any(|end| (at + 1..=at + LOOKAHEAD).contains(&end.ps()));
+    assert!(ends.len() > 10 && ends.len() <= arrivals.len() && arrivals.iter().all(within), "{ends:?} {arrivals:?}");
+    let (none, _, windows_without, history_without) = run_on(1, 1, None);
+    assert_eq!((none.len(), windows, &history), (0, windows_without, &history_without));
+    for (parts, threads) in [(2, 1), (2, 2), (12, 3)] {
+        assert_eq!(run_on(parts, threads, Some(7)), (ends.clone(), ended, windows, history.clone()));
     }
 }
 

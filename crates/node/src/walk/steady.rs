@@ -88,6 +88,13 @@ pub struct Amounts {
     pub(super) tallies: Vec<u64>,
 }
 
+impl Amounts {
+    /// The bytes of all flows together.
+    pub fn bytes(&self) -> u64 {
+        self.flows.values().map(|of| of.0).sum()
+    }
+}
+
 /// Why flows are not steady.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unsteady {
@@ -378,6 +385,11 @@ impl Places {
 }
 
 impl Notes {
+    /// When they were made.
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
     /// The first time that is set from outside; [`Time::MAX`] for none.
     pub fn appointment(&self) -> Time {
         let times = self.moving.iter().filter(|of| matches!(of.0, Kind::Outside | Kind::RankActs));

@@ -17,12 +17,13 @@ use units::{Duration, HostId, Stream, Time};
 
 use super::budget::Budget;
 use super::course::Course;
+use super::groups::Groups;
 use super::own::{Own, OwnMut};
 use super::period::{Period, by_node, period_of_all};
 use super::{Run, rounds, turnover};
 
 /// The first span of listening is the time that so many full packets take on a host's link.
-const FIRST_PACKETS: u64 = 24;
+pub(super) const FIRST_PACKETS: u64 = 24;
 /// The longest time of listening, in full packets.
 const MOST_PACKETS: u64 = 24 << 9;
 /// Listening takes longer only after it has found nothing this many times.
@@ -33,20 +34,21 @@ const MOST_PAUSE: u64 = 16;
 /// The state may recur only after several periods of the arrivals, as where a sender counts the packets of a window. At
 /// first so many periods are tried, and twice as many after each failure: most states that do not recur at once are
 /// still settling.
-const FIRST_MULTIPLES: u32 = 2;
+pub(super) const FIRST_MULTIPLES: u32 = 2;
 /// In approximate mode no job is moved ahead by averages where all but one part of the time in so many is skipped
 /// because the state recurs.
 const ENOUGH: u64 = 100;
 /// The most periods that are ever tried. Where averages skip what does not recur, no more after the first ones than it
 /// would ever listen for.
-const MOST_MULTIPLES: u32 = 128;
+pub(super) const MOST_MULTIPLES: u32 = 128;
 
 /// A part of the network that shares no flow with others.
 pub(super) struct Island<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> {
     pub run: &'r RefCell<Run<'a, P, W>>,
     pub plan: &'a Plan,
     /// Its districts, one bit each.
-    districts: u32,
+    pub districts: u32,
+    pub groups: Groups<'a>,
     /// By part, whether it belongs to the island.
     parts: Vec<bool>,
     /// The time at which its state is: the engine's, or later if it has been moved ahead.
@@ -66,7 +68,7 @@ pub(super) struct Island<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> {
     /// How much time was skipped within messages.
     within: Duration,
     /// Packet-hops that were skipped there, and in periods or rounds in which messages follow each other.
-    hops_within: u64,
+    pub hops_within: u64,
     pub hops_between: u64,
     /// What looking within messages has cost, and whether that is what goes on now.
     budget_within: Budget,
@@ -74,7 +76,7 @@ pub(super) struct Island<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> {
     /// How much time was skipped by averages.
     estimated: Duration,
     /// What skips within messages goes no further than this.
-    bound: Time,
+    pub bound: Time,
     /// While a period is simulated in which messages follow each other.
     recording: Option<Recording>,
 }
@@ -110,6 +112,7 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
             run,
             plan,
             districts,
+            groups: Groups::new(plan, run.borrow().cut),
             parts,
             now,
             listening,
@@ -153,24 +156,25 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
     }
 
     /// When the next sample is taken, in all parts at once.
-    fn next_sample_at(&self) -> Time {
+    pub fn next_sample_at(&self) -> Time {
         self.own().iter().map(|part| part.0.next_sample_at()).next().unwrap_or(Time::MAX)
     }
 
-    /// Waits until a span of time has been simulated.
+    /// Waits until a span of time has been simulated, or, while groups sleep, until a message may have started.
     async fn wait(&mut self, span: Duration) {
-        self.now = self.now.saturating_add(span);
-        let (run, districts, until) = (self.run, self.districts, self.now);
-        std::future::poll_fn(|_| {
+        let (run, districts, now, until) = (self.run, self.districts, self.now, self.now.saturating_add(span));
+        let stirs = Some(run.borrow()).filter(|run| run.heeds_starts).map(|run| run.stirs);
+        self.now = std::future::poll_fn(|_| {
             let run = &mut *run.borrow_mut();
             run.waits.insert(districts, until);
-            if run.now >= until { Poll::Ready(()) } else { Poll::Pending }
+            let over = run.now >= until || stirs.is_some_and(|stirs| run.stirs > stirs);
+            if over { Poll::Ready(until.min(run.now.max(now))) } else { Poll::Pending }
         })
         .await;
     }
 
     /// Simulates a span of time.
-    async fn go(&mut self, span: Duration) {
+    pub async fn go(&mut self, span: Duration) {
         match &self.recording {
             None => self.wait(span).await,
             Some(Recording { all: true, .. }) => drop(self.log(span).await),
@@ -193,6 +197,7 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
             Box::pin(self.look_within()).await;
             self.pause().await;
         }
+        self.wake_all().await;
         self.bound = Time::MAX;
     }
 
@@ -209,7 +214,7 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
     }
 
     /// Looking costs so much.
-    fn spend(&mut self, cost: impl Fn(&mut Budget)) {
+    pub fn spend(&mut self, cost: impl Fn(&mut Budget)) {
         cost(&mut self.run.borrow_mut().budget);
         if self.looks_within {
             cost(&mut self.budget_within);
@@ -225,19 +230,24 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
         self.look_within().await;
     }
 
-    /// Looks for something to skip within messages, and skips it. That may cost a share of what it has saved itself:
-    /// where messages are short, more is saved between them.
+    /// Looks for something to skip within messages, and skips it. That may cost half of what it has saved itself: where
+    /// messages are short, more is saved between them.
     async fn look_within(&mut self) {
         let rest = self.bound.since(self.now);
         let span = self.listening.span.min(rest);
         if span < self.listening.first {
+            self.wake_all().await;
             return self.go(span).await;
         }
-        if self.budget_within.short_of(self.simulated(), self.hops_within) > 0 {
+        if self.budget_within.short_of(self.simulated(), 2 * self.hops_within) > 0 {
+            self.wake_all().await;
             return self.go((span * MOST_PAUSE).min(rest)).await;
         }
         self.looks_within = true;
-        self.skip_within(span).await;
+        if !self.look_in_groups().await {
+            self.wake_all().await;
+            self.skip_within(span).await;
+        }
         self.looks_within = false;
     }
 
@@ -286,12 +296,22 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
         audible.clamp(FIRST_MULTIPLES.into(), MOST_MULTIPLES.into()) as u32
     }
 
-    fn is_exact(&self) -> bool {
+    pub fn is_exact(&self) -> bool {
         self.plan.scenario.fast_forward == FastForward::Exact
     }
 
     fn listen_longer(&mut self) {
         self.listening.span = (self.listening.span * 2).min(self.listening.most);
+    }
+
+    /// For how long somebody listens at first.
+    pub fn first_span(&self) -> Duration {
+        self.listening.first
+    }
+
+    /// For how long somebody listens at most.
+    pub fn longest_span(&self) -> Duration {
+        self.listening.most
     }
 
     /// Goes on without looking while that has cost enough.
@@ -303,6 +323,7 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
             if short == 0 {
                 return;
             }
+            self.wake_all().await;
             self.go(step.min(self.bound.since(self.now))).await;
             if self.run.borrow().packet_hops() - before < short / 2 {
                 step = (step * 2).min(span * MOST_PAUSE);
@@ -355,7 +376,7 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
         let since = self.now.saturating_add(span / 2);
         let streams = self.streams();
         let logs = self.log(span).await;
-        match period_of_all(logs.iter().flat_map(|log| by_node(log, since)), 4 * span.ps()) {
+        match period_of_all(logs.iter().flat_map(|log| by_node(log.arrivals.iter(), since)), 4 * span.ps()) {
             Ok(period) => (period > 1).then(|| Duration::from_ps(period)),
             Err(why) => {
                 let why = self.drawn_since(&streams).map_or(why.to_owned(), |drawn| drawn.to_string());
@@ -394,13 +415,15 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
         let found = loop {
             multiple += 1;
             if between {
-                course.append(self.go_on_recording(*period, true).await);
+                course.append(self.go_on_recording(*period, self.is_exact()).await);
             } else if *period > self.bound.since(self.now) {
                 return false;
-            } else {
+            } else if self.is_exact() {
                 let from = self.now;
                 let logs = self.log(*period).await;
                 course.logged(from, self.now, logs);
+            } else {
+                self.go(*period).await;
             }
             let Some(after) = self.note() else { return false };
             match recurrence(&before, &after) {
@@ -415,7 +438,7 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
         *period = found.period;
         let (hops, estimated) = (self.own_hops() - hops_before, self.estimated - estimated_before);
         let period = Arc::new(Period::new(course, hops, estimated, found.period, self.now));
-        if period.events.are_none() {
+        if hops == 0 {
             // Nothing is under way, so that nothing is gained; and windows follow from events.
             self.because("nothing happened in a period");
             return false;
@@ -514,13 +537,17 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
         walk.finish().expect("the same walk was possible just before");
         self.history.moved(amounts);
         self.own_mut().iter_mut().for_each(|part| part.0.mark_digests(time));
-        let until = self.now + time;
+        self.skip_windows(self.now + time);
+        self.moved(time, time);
+    }
+
+    /// Moves the engine up to then, if nothing else happens before. How many windows would have begun is not known.
+    fn skip_windows(&self, until: Time) {
         if self.is_alone(until) {
             let run = &mut *self.run.borrow_mut();
-            run.bounds.open_until = run.bounds.open_until.map(|until| until + time);
+            run.bounds.open_until = run.bounds.open_until.map(|open| open + (until - self.now));
             run.now = until;
         }
-        self.moved(time, time);
     }
 
     /// Whether the engine is at its time, and nothing happens elsewhere before another time.
@@ -551,7 +578,10 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
                 part.0.mark_digests(period.length * times);
             }
         }
-        if self.is_alone(self.now + period.length * times) {
+        let until = self.now + period.length * times;
+        if !self.is_exact() {
+            self.skip_windows(until);
+        } else if self.is_alone(until) {
             self.run.borrow_mut().skip_all(period, times);
         } else {
             self.own_mut().iter_mut().take(1).for_each(|part| part.1.extend(&period.events, self.now, times));
@@ -594,6 +624,11 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
     pub fn note(&mut self) -> Option<Notes> {
         let mut walk = Walk::note(self.now, self.run.borrow().headers.clone());
         self.own_mut().iter_mut().for_each(|part| part.0.walk(&mut walk));
+        self.noted(walk)
+    }
+
+    /// What a walk has noted, if all that it came to says how it moves.
+    pub fn noted(&mut self, walk: Walk) -> Option<Notes> {
         self.spend(|budget| budget.noted(walk.noted() as u64));
         let run = &mut *self.run.borrow_mut();
         match walk.finish() {

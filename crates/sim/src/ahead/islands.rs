@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use driver::{Bond, Islands, Probe, Until};
-use run::{FlowEvent, Host, Plan};
+use run::{FlowEvent, FlowRecord, Host, Plan};
 use rustc_hash::FxHashMap;
 use units::{Duration, FlowId, Time};
 
@@ -13,6 +13,11 @@ use crate::part::Part;
 /// After a flow or a job has ended, what connected its nodes lasts for so many round trips more: late packets may still
 /// be under way.
 const ROUND_TRIPS: u64 = 8;
+
+/// How long late packets of a flow that has ended may still be under way.
+pub(super) fn late(plan: &Plan) -> Duration {
+    plan.sites.iter().map(|site| site.data_rtt).max().unwrap_or_default() * ROUND_TRIPS
+}
 
 /// What connects districts, now and later.
 pub(super) struct Connections {
@@ -35,15 +40,23 @@ pub(super) struct Connections {
 
 /// What is known of the end of a flow.
 #[derive(Clone, Copy, Default)]
-struct Ends {
+pub(super) struct Ends {
     delivered: bool,
     completed: bool,
     last: Time,
 }
 
 impl Ends {
+    /// Something has happened to the flow.
+    pub fn note(&mut self, record: &FlowRecord) {
+        let over = matches!(record.fate, FlowEvent::Failed(_) | FlowEvent::Rejected);
+        self.delivered |= over || matches!(record.fate, FlowEvent::Delivered { .. });
+        self.completed |= over || matches!(record.fate, FlowEvent::Completed { .. });
+        self.last = self.last.max(record.at);
+    }
+
     /// When the later of its two hosts noted it.
-    fn at(self) -> Option<Time> {
+    pub fn at(self) -> Option<Time> {
         (self.delivered && self.completed).then_some(self.last)
     }
 }
@@ -63,13 +76,12 @@ impl Connections {
             Until::FlowEnds(flow) => Some((flow, Ends::default())),
             Until::RunEnds | Until::JobEnds(_) => None,
         });
-        let round_trip = plan.sites.iter().map(|site| site.data_rtt).max().unwrap_or_default();
         Connections {
             districts: districts.to_vec(),
             ends: ends.collect(),
             coming,
             lasting: Vec::new(),
-            late: round_trip * ROUND_TRIPS,
+            late: late(plan),
             takes_apart: islands.take_switches_apart(),
             seen: Vec::new(),
             ended: 0,
@@ -139,10 +151,9 @@ impl Connections {
         self.seen.resize(hosts().count(), 0);
         for (host, seen) in hosts().zip(&mut self.seen) {
             for record in &host.records[*seen..] {
-                let Some(ends) = self.ends.get_mut(&record.flow) else { continue };
-                ends.delivered |= matches!(record.fate, FlowEvent::Delivered { .. });
-                ends.completed |= matches!(record.fate, FlowEvent::Completed { .. });
-                ends.last = ends.last.max(record.at);
+                if let Some(ends) = self.ends.get_mut(&record.flow) {
+                    ends.note(record);
+                }
             }
             *seen = host.records.len();
         }

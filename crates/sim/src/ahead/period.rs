@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use driver::Log;
+use driver::Arrival;
 use units::{Duration, Time};
 
 use super::course::Course;
 use super::rounds::back;
+use super::turnover::matches;
 use crate::part::Events;
 
 /// A node has a period only if its arrivals repeat at least so often.
@@ -63,6 +64,19 @@ impl Period {
 /// The shortest time after which what arrives at each node repeats, if it is no longer than `most`; 1 if nothing
 /// arrives. The error says why there is none; it does not depend on the order of nodes.
 pub(super) fn period_of_all(nodes: impl Iterator<Item = Vec<(u64, u64)>>, most: u64) -> Result<u64, &'static str> {
+    common_period(nodes, most, period_of)
+}
+
+/// The same for the last of what arrived, however long that was.
+pub(super) fn last_period_of_all(nodes: impl Iterator<Item = Vec<(u64, u64)>>, most: u64) -> Result<u64, &'static str> {
+    common_period(nodes, most, last_period_of)
+}
+
+fn common_period(
+    nodes: impl Iterator<Item = Vec<(u64, u64)>>,
+    most: u64,
+    period_of: fn(&[(u64, u64)]) -> Option<u64>,
+) -> Result<u64, &'static str> {
     let mut period = Some(1);
     for arrivals in nodes {
         let of_node = period_of(&arrivals).ok_or("no period was found in what comes to nodes")?;
@@ -72,11 +86,11 @@ pub(super) fn period_of_all(nodes: impl Iterator<Item = Vec<(u64, u64)>>, most: 
 }
 
 /// By node, what arrived since then: the time since the arrival before, and the digest of the packet.
-pub(super) fn by_node(log: &Log, since: Time) -> Vec<Vec<(u64, u64)>> {
-    let nodes = log.arrivals.iter().map(|of| of.node as usize + 1).max().unwrap_or(0);
+pub(super) fn by_node<'l>(all: impl Iterator<Item = &'l Arrival> + Clone, since: Time) -> Vec<Vec<(u64, u64)>> {
+    let nodes = all.clone().map(|of| of.node as usize + 1).max().unwrap_or(0);
     let mut last = vec![None; nodes];
     let mut arrivals = vec![Vec::new(); nodes];
-    for arrival in log.arrivals.iter().filter(|of| of.at >= since) {
+    for arrival in all.filter(|of| of.at >= since) {
         let node = arrival.node as usize;
         if let Some(last) = last[node].replace(arrival.at) {
             arrivals[node].push(((arrival.at - last).ps(), arrival.what()));
@@ -99,6 +113,16 @@ fn period_of(arrivals: &[(u64, u64)]) -> Option<u64> {
     }
     let count = arrivals.len() - matched.last()?;
     (count * REPEATS <= arrivals.len()).then(|| arrivals[..count].iter().map(|of| of.0).sum())
+}
+
+/// The time after which the last arrivals repeat, in picoseconds, whatever came before. Of several candidates, the one
+/// that has held for the longest time, and at least twice.
+fn last_period_of(arrivals: &[(u64, u64)]) -> Option<u64> {
+    let back: Vec<_> = arrivals.iter().rev().collect();
+    let like = matches(&back);
+    let lasted = |&count: &usize| (like[count] + count, std::cmp::Reverse(count));
+    let count = (1..back.len()).filter(|&count| like[count] >= count).max_by_key(lasted)?;
+    Some(back[..count].iter().map(|of| of.0).sum())
 }
 
 fn lcm(one: u64, other: u64) -> Option<u64> {

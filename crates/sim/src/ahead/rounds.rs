@@ -226,6 +226,7 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
     /// Skips rounds that are alike, if there are any.
     pub(super) async fn skip_rounds(&mut self) {
         let Some(length) = self.rhythm() else { return };
+        self.wake_all().await;
         let mut misses = 0;
         while misses < MISSES {
             misses += 1;

@@ -36,7 +36,7 @@ fn run_racks(crosses_at: &str, two: bool) -> Result<(u64, Skipped), Breach> {
     let cut = driver::Cut::of_islands(&plan, 1, &islands);
     let mut parts = crate::part::parts(&plan, &cut, &crate::part::Board::default(), || driver::Probes::new(&plan));
     let bounds = Bounds::new(plan.lookahead, plan.horizon, plan.goal());
-    let (_, skipped) = run(&plan, &mut parts, (&islands, cut.districts()), 1, bounds, |_, _| false)?;
+    let (_, skipped) = run(&plan, &mut parts, (&islands, &cut, false), 1, bounds, |_, _| false)?;
     let switches = parts.iter().flat_map(|part| &part.0.switches);
     Ok((driver::digest(switches, parts.iter().flat_map(|part| &part.0.hosts)), skipped))
 }
@@ -67,7 +67,7 @@ fn record_periods(mode: &str, senders: &str) -> Skipped {
     let mut parts = crate::part::parts(&plan, &cut, &crate::part::Board::default(), || driver::Probes::new(&plan));
     let bounds = Bounds::new(plan.lookahead, plan.horizon, plan.goal());
     let connections = Connections::new(&plan, &Islands::one(&plan), cut.districts());
-    let run = RefCell::new(Run::new(&plan, &mut parts, connections, 1, bounds, |_, _| false));
+    let run = RefCell::new(Run::new(&plan, &mut parts, connections, None, 1, bounds, |_, _| false));
     run.borrow_mut().changed_islands();
     run.borrow_mut().have_islands(&[1]);
     let mut island = Island::new(&run, 1);

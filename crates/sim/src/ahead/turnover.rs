@@ -59,10 +59,11 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
     /// Skips periods that are so long, in which flows begin and end.
     async fn skip_turnovers_of(&mut self, mut period: Duration) {
         let mut misses = 0;
+        self.wake_all().await;
         while misses < MISSES {
             misses += 1;
             let mut multiples = MULTIPLES;
-            if !self.affords_log(period * u64::from(MULTIPLES)) {
+            if self.is_exact() && !self.affords_log(period * u64::from(MULTIPLES)) {
                 let Some(found) = self.recurs_after(period).await else { continue };
                 (period, multiples) = (found, 1);
             }

@@ -318,7 +318,8 @@ fn flows_start_and_ranks_act_in_time_where_flows_are_moved_ahead_by_their_rates(
         );
         let [whole, ahead] = estimate(&toml);
         let estimated_ps = ahead.info.skipped.as_ref().expect("it was asked for").estimated_ps;
-        assert!(estimated_ps > 5_000_000_000, "{transport}: {estimated_ps}");
+        // More than half of the time before the last message starts.
+        assert!(estimated_ps > 4_000_000_000, "{transport}: {estimated_ps}");
         // Those of traffic, and the first message of each rank.
         let [one, other] = [&whole, &ahead].map(|run| &of_flows(run, "start_ps")[..5]);
         assert_eq!(one, other, "{transport}");

@@ -25,6 +25,7 @@ mod fastpass;
 mod faults;
 mod flaps;
 mod flow_control;
+mod groups;
 mod guarantee;
 mod harmony;
 mod homa;

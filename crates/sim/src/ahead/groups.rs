@@ -1,0 +1,551 @@
+//! Approximate mode: groups of hosts within an island, each skipped by itself.
+//!
+//! The messages of a job that are under way at a time mostly fall into groups that share no link, such as the rings of
+//! several stages of a pipeline. A group is steady until one of its messages begins or ends, whatever happens in
+//! others. So a group that is steady sleeps: nothing of it is simulated until its first message nears its end, or until
+//! somebody starts a message over one of its links. When it wakes, it is moved ahead by the time that has passed, and
+//! only then, since nobody knows beforehand when a message will start.
+//!
+//! A message starts at the end of the engine's window at the latest before its first packet reaches another node. So
+//! the engine stops at the end of each window in which a host has started something while a group sleeps.
+//!
+//! A group that wakes is moved ahead by whole periods if its state has recurred, and otherwise by averages
+//! ([`History`]). What is left of the time that has passed is simulated, while everything else waits.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use driver::{Cut, Members, Probe, links_between};
+use node::Walk;
+use node::walk::{History, Notes, Recurrence, Renamed, Steady, recurrence};
+use run::Plan;
+use rustc_hash::FxHashMap;
+use scenario::FastForward;
+use units::{Duration, FlowId, HostId, LinkId, Time};
+
+use super::island::{FIRST_MULTIPLES, Island, MOST_MULTIPLES};
+use super::islands::{Ends, late};
+use super::period::{by_node, last_period_of_all};
+
+/// After so many failures to recur, a period is searched for more seldom.
+const EAGER: u32 = 14;
+/// A group is observed no more often than after so many times the first time of listening: in the time of more packets
+/// than each of its flows must have sent ([`History::steady`]), if it has a link of its own.
+const OBSERVED: u64 = 6;
+
+/// The messages under way in an island, and the groups that they make.
+pub(super) struct Groups<'a> {
+    /// Where everything is, if groups may sleep at all.
+    cut: Option<&'a Cut>,
+    /// By host: how many of its records of flows are known.
+    seen: Vec<usize>,
+    /// What is known of messages in groups.
+    ends: FxHashMap<FlowId, Ends>,
+    /// By sender and receiver: the links between them.
+    paths: FxHashMap<(HostId, HostId), Arc<[LinkId]>>,
+    /// By number.
+    all: BTreeMap<u64, Group>,
+    /// By link, the group that has it.
+    of: FxHashMap<LinkId, u64>,
+    next: u64,
+    /// How many of them have messages under way.
+    live: usize,
+}
+
+/// Messages that share links, until all of them have ended.
+#[derive(Default)]
+struct Group {
+    /// In the order of their numbers.
+    flows: Vec<FlowId>,
+    links: Vec<LinkId>,
+    /// Whether not all of them have ended.
+    live: bool,
+    /// By part.
+    members: Vec<(usize, Members)>,
+    history: History,
+    /// For how long it is observed before somebody looks at it.
+    span: Duration,
+    /// When it began, or when somebody last looked whether it is steady.
+    observed_at: Time,
+    /// How often nothing was found.
+    vain: u32,
+    stage: Stage,
+    /// When somebody looks at it next; [`Time::MAX`] for never.
+    looks_at: Time,
+}
+
+#[derive(Default)]
+enum Stage {
+    /// It is simulated.
+    #[default]
+    Awake,
+    /// The same, and what comes to its hosts is heard since then. By part: how much had been heard before.
+    Heard { since: Time, from: Vec<usize> },
+    /// The same, to find out whether this state recurs after some of these periods.
+    Compared { before: Notes, outline: u64, period: Duration, tried: u64 },
+    /// It sleeps until somebody looks at it.
+    Asleep(Sleep),
+}
+
+struct Sleep {
+    since: Time,
+    /// For so long at most.
+    most: Duration,
+    /// By part: when its next events are.
+    times: Vec<Vec<Time>>,
+    way: Way,
+}
+
+/// How a group is moved ahead.
+enum Way {
+    Recurs(Recurrence),
+    Steady(Steady),
+}
+
+impl<'a> Groups<'a> {
+    /// None yet, in an island of a plan.
+    pub fn new(plan: &'a Plan, cut: Option<&'a Cut>) -> Groups<'a> {
+        Groups {
+            cut: cut.filter(|_| plan.scenario.fast_forward == FastForward::Approximate && Members::may_sleep(plan)),
+            seen: Vec::new(),
+            ends: FxHashMap::default(),
+            paths: FxHashMap::default(),
+            all: BTreeMap::new(),
+            of: FxHashMap::default(),
+            next: 0,
+            live: 0,
+        }
+    }
+
+    fn path(&mut self, plan: &Plan, flow: FlowId) -> Arc<[LinkId]> {
+        let info = plan.flows.get(flow);
+        let path = || links_between(plan, info.src, info.dst).into();
+        self.paths.entry((info.src, info.dst)).or_insert_with(path).clone()
+    }
+
+    /// Takes away the groups that have links on the paths of these messages.
+    fn take(&mut self, plan: &Plan, flows: &[FlowId]) -> Vec<Group> {
+        let mut taken = Vec::new();
+        for &flow in flows {
+            for link in &*self.path(plan, flow) {
+                let Some(group) = self.of.get(link).and_then(|number| self.all.remove(number)) else { continue };
+                self.live -= usize::from(group.live);
+                for link in &group.links {
+                    self.of.remove(link);
+                }
+                taken.push(group);
+            }
+        }
+        taken
+    }
+
+    /// Puts messages into groups: those whose paths share links into one.
+    fn group(&mut self, plan: &Plan, flows: &[FlowId]) -> Vec<Group> {
+        let (mut groups, mut of): (Vec<Group>, FxHashMap<LinkId, usize>) = Default::default();
+        for &flow in flows {
+            let path = self.path(plan, flow);
+            let at = path.iter().find_map(|link| of.get(link).copied()).unwrap_or(groups.len());
+            if at == groups.len() {
+                groups.push(Group::default());
+            }
+            groups[at].live |= self.ends[&flow].at().is_none();
+            groups[at].flows.push(flow);
+            for &link in &*path {
+                match of.insert(link, at) {
+                    None => groups[at].links.push(link),
+                    Some(other) if other != at => {
+                        let Group { flows, links, live, .. } = std::mem::take(&mut groups[other]);
+                        of.extend(links.iter().map(|&link| (link, at)));
+                        groups[at].flows.extend(flows);
+                        groups[at].links.extend(links);
+                        groups[at].live |= live;
+                    }
+                    Some(_) => {}
+                }
+            }
+        }
+        groups.retain(|group| !group.flows.is_empty());
+        groups
+    }
+
+    fn add(&mut self, group: Group) {
+        self.live += usize::from(group.live);
+        self.of.extend(group.links.iter().map(|&link| (link, self.next)));
+        self.all.insert(self.next, group);
+        self.next += 1;
+    }
+}
+
+impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
+    /// Skips what it can in each group, until something begins or ends, or until its bound. Returns whether groups may
+    /// sleep at all.
+    pub(super) async fn look_in_groups(&mut self) -> bool {
+        if self.groups.cut.is_none() {
+            return false;
+        }
+        self.run.borrow_mut().heeds_starts = true;
+        let mut changed = self.follow_messages().await;
+        while self.now < self.bound && self.run.borrow().short() == 0 {
+            if changed && self.bound == Time::MAX {
+                break;
+            }
+            self.look_at_groups().await;
+            let next = self.groups.all.values().map(|group| group.looks_at).fold(self.bound, Time::min);
+            self.go(next.min(self.plan.horizon).since(self.now).max(Duration::from_ps(1))).await;
+            changed = self.follow_messages().await;
+        }
+        self.run.borrow_mut().heeds_starts = false;
+        true
+    }
+
+    /// Notes which messages have begun and ended, and makes groups anew where that changes them. Returns whether any
+    /// has.
+    async fn follow_messages(&mut self) -> bool {
+        let mut any = false;
+        loop {
+            let stirred = self.read_records();
+            if stirred.is_empty() {
+                return any;
+            }
+            any = true;
+            let (now, cut) = (self.now, self.groups.cut.expect("groups may sleep"));
+            let mut since = now;
+            let mut taken = self.groups.take(self.plan, &stirred);
+            let mut flows = stirred;
+            for group in &mut taken {
+                since = since.min(self.wake(group));
+                flows.append(&mut group.flows);
+            }
+            flows.sort_unstable();
+            flows.dedup();
+            flows.retain(|flow| {
+                let over = self.is_over(&self.groups.ends[flow]);
+                if over {
+                    self.groups.ends.remove(flow);
+                }
+                !over
+            });
+            for mut group in self.groups.group(self.plan, &flows) {
+                group.flows.sort_unstable();
+                group.links.sort_unstable();
+                group.members = Members::of(self.plan, cut, &group.links);
+                (group.span, group.observed_at, group.looks_at) = (self.first_span(), now, Time::MAX);
+                if group.live {
+                    self.listen_to(&mut group);
+                }
+                self.groups.add(group);
+            }
+            self.catch_up(since).await;
+        }
+    }
+
+    /// Whether a message has ended, and nothing of it is on its way any more.
+    fn is_over(&self, ends: &Ends) -> bool {
+        ends.at().is_some_and(|at| at + late(self.plan) <= self.now)
+    }
+
+    /// The messages that have begun or ended since somebody last looked.
+    fn read_records(&mut self) -> Vec<FlowId> {
+        let (mut seen, mut stirred) = (std::mem::take(&mut self.groups.seen), Vec::new());
+        let (mut ends, mut new) = (std::mem::take(&mut self.groups.ends), Vec::new());
+        {
+            let own = self.own();
+            let hosts = || own.iter().flat_map(|part| &part.0.hosts).map(|slot| &slot.host.records);
+            seen.resize(hosts().count(), 0);
+            for (records, seen) in hosts().zip(&mut seen) {
+                for record in &records[*seen..] {
+                    let of = ends.entry(record.flow).or_insert_with(|| {
+                        new.push(record.flow);
+                        Ends::default()
+                    });
+                    of.note(record);
+                    stirred.push(record.flow);
+                }
+                *seen = records.len();
+            }
+        }
+        // What has begun and ended in skipped time concerns nobody.
+        for flow in new.into_iter().filter(|flow| self.is_over(&ends[flow])).collect::<Vec<_>>() {
+            ends.remove(&flow);
+        }
+        stirred.retain(|flow| ends.contains_key(flow));
+        (self.groups.seen, self.groups.ends) = (seen, ends);
+        stirred
+    }
+
+    /// Looks at each group whose time has come.
+    async fn look_at_groups(&mut self) {
+        let mut all = std::mem::take(&mut self.groups.all);
+        let (now, mut since) = (self.now, self.now);
+        for group in all.values_mut().filter(|group| group.looks_at <= now) {
+            since = since.min(self.look_at_group(group));
+        }
+        self.groups.all = all;
+        let heard = |group: &Group| matches!(group.stage, Stage::Heard { .. });
+        if !self.groups.all.values().any(heard) {
+            self.own_mut().iter_mut().for_each(|part| part.0.heard = None);
+        }
+        self.catch_up(since).await;
+    }
+
+    /// Looks at a group. Returns since when it must be simulated.
+    fn look_at_group(&mut self, group: &mut Group) -> Time {
+        if let Stage::Asleep(_) = group.stage {
+            let since = self.wake(group);
+            self.listen_to(group);
+            return since;
+        }
+        let now = self.now;
+        match std::mem::take(&mut group.stage) {
+            Stage::Compared { before, outline, period, tried } => {
+                // Ever more, but no longer than it was heard.
+                let most = u64::from(FIRST_MULTIPLES) << group.vain.min(31);
+                let most = most.min(MOST_MULTIPLES.into()).min(group.span.ps() / period.ps());
+                let alike = outline == self.outline(group);
+                if !alike && tried < most {
+                    group.looks_at = now + period;
+                    group.stage = Stage::Compared { before, outline, period, tried: tried + 1 };
+                    return now;
+                }
+                let Some(notes) = self.note_group(group) else { return now };
+                match recurrence(&before, &notes) {
+                    Ok(found) if !found.turnover => self.sleep_by_periods(group, found),
+                    _ if tried < most => {
+                        group.looks_at = now + period;
+                        group.stage = Stage::Compared { before, outline, period, tried: tried + 1 };
+                    }
+                    _ => self.look_for_steady(group, &notes),
+                }
+            }
+            Stage::Heard { since, from } => {
+                if let Some(period) = self.period_of_group(group, since, &from) {
+                    let Some(before) = self.note_group(group) else { return now };
+                    group.looks_at = now + period;
+                    group.stage = Stage::Compared { before, outline: self.outline(group), period, tried: 1 };
+                    return now;
+                }
+                // Flows that have sent little since the last observation would not be known to be steady.
+                if now - group.observed_at < self.first_span() * OBSERVED {
+                    self.observe_longer(group);
+                } else {
+                    let Some(notes) = self.note_group(group) else { return now };
+                    self.look_for_steady(group, &notes);
+                }
+                if let Stage::Heard { .. } = group.stage {
+                    // It is heard for longer.
+                    group.looks_at = since + group.span;
+                    group.stage = Stage::Heard { since, from };
+                }
+            }
+            _ => {
+                let Some(notes) = self.note_group(group) else { return now };
+                self.look_for_steady(group, &notes);
+            }
+        }
+        now
+    }
+
+    /// The state of a group has not recurred. Lets it sleep if it is steady, or observes it for longer.
+    fn look_for_steady(&mut self, group: &mut Group, notes: &Notes) {
+        group.observed_at = self.now;
+        if !self.sleeps_by_averages(group, notes) {
+            self.observe_longer(group);
+        }
+    }
+
+    /// Nothing was found: somebody looks at the group again after a longer time.
+    fn observe_longer(&mut self, group: &mut Group) {
+        group.vain += 1;
+        group.span = (group.span + group.span / 2).min(self.longest_span());
+        if group.vain < EAGER || group.vain.is_power_of_two() {
+            self.listen_to(group);
+        } else {
+            group.looks_at = self.now + group.span;
+        }
+    }
+
+    /// From now on, what comes to the hosts of a group is heard, to find a period in that.
+    fn listen_to(&mut self, group: &mut Group) {
+        let run = &mut *self.run.borrow_mut();
+        let begin = |(part, _): &(usize, Members)| run.parts[*part].0.heard.get_or_insert_default().len();
+        group.stage = Stage::Heard { since: self.now, from: group.members.iter().map(begin).collect() };
+        group.looks_at = self.now + group.span;
+    }
+
+    /// A period in what has come to a group's hosts.
+    fn period_of_group(&mut self, group: &Group, since: Time, from: &[usize]) -> Option<Duration> {
+        let run = self.run.borrow();
+        let of_part = |((part, members), from): (&(usize, Members), &usize)| {
+            let heard: Vec<_> = run.parts[*part].0.heard_by(members, *from).collect();
+            by_node(heard.into_iter(), since)
+        };
+        let nodes: Vec<_> = group.members.iter().zip(from).flat_map(of_part).collect();
+        let heard = nodes.iter().map(Vec::len).sum::<usize>() as u64;
+        drop(run);
+        self.spend(|budget| budget.logged(heard));
+        let period = last_period_of_all(nodes.into_iter(), (self.now - since).ps()).ok()?;
+        (period > 1).then(|| Duration::from_ps(period))
+    }
+
+    /// The state of a group recurs: it sleeps until its first message nears its end.
+    fn sleep_by_periods(&mut self, group: &mut Group, found: Recurrence) {
+        (group.vain, group.span) = (0, self.first_span());
+        if found.flows.is_empty() {
+            // Nothing is under way, but what is late.
+            group.looks_at = Time::MAX;
+            return;
+        }
+        let (until, left) = (found.until.min(self.undisturbed_until()), self.before_ends(&found));
+        let time = found.period * left.min(until.since(self.now).ps() / found.period.ps());
+        if time >= group.span {
+            self.put_to_sleep(group, time, Way::Recurs(found));
+        } else if found.period * left < group.span {
+            group.looks_at = Time::MAX;
+        } else {
+            // After the appointment it goes on.
+            group.looks_at = until + group.span;
+        }
+    }
+
+    /// If a group is steady, it sleeps until its first message nears its end or its observation is no longer trusted.
+    /// Returns whether it does.
+    fn sleeps_by_averages(&mut self, group: &mut Group, notes: &Notes) -> bool {
+        if let Some(why) = notes.not_by_averages() {
+            self.because(why);
+            return false;
+        }
+        group.history.add(notes);
+        self.spend(|budget| budget.noted(notes.of_network() as u64));
+        let Ok(steady) = group.history.steady() else {
+            self.because("flows are not steady");
+            return false;
+        };
+        let left = 2 * u64::from(self.plan.sites[0].mtu_bytes);
+        let before_ends = steady.before_ends(|flow| self.plan.flows.get(flow).bytes, left, group.span);
+        let until = notes.appointment().min(steady.until()).min(self.undisturbed_until());
+        let time = before_ends.min(steady.trusted()).min(until.since(self.now));
+        let time = Duration::from_ns(time.ps() / 1_000);
+        if time < group.span {
+            self.because("flows are steady for a short time only");
+            return false;
+        }
+        self.put_to_sleep(group, time, Way::Steady(steady));
+        true
+    }
+
+    /// Until when nothing comes to a group from outside, but for messages.
+    fn undisturbed_until(&self) -> Time {
+        self.alone_until().min(self.next_sample_at()).min(self.bound)
+    }
+
+    fn put_to_sleep(&mut self, group: &mut Group, time: Duration, way: Way) {
+        let run = &mut *self.run.borrow_mut();
+        let times = group.members.iter().map(|(part, members)| run.parts[*part].0.put_to_sleep(members)).collect();
+        group.stage = Stage::Asleep(Sleep { since: self.now, most: time, times, way });
+        group.looks_at = self.now + time;
+        *run.asleep.entry(self.districts).or_default() += 1;
+        run.skipped.islands = run.skipped.islands.max(self.groups.live);
+    }
+
+    /// Wakes a group if it sleeps: it is moved ahead to now, or to a little earlier. Returns since when it must be
+    /// simulated.
+    fn wake(&mut self, group: &mut Group) -> Time {
+        let Stage::Asleep(Sleep { since, most, times, way }) = std::mem::take(&mut group.stage) else {
+            return self.now;
+        };
+        let passed = most.min(self.now - since);
+        let headers = self.run.borrow().headers.clone();
+        let (walk, time, estimated, bytes) = match way {
+            Way::Recurs(found) => {
+                let times = passed.ps() / found.period.ps();
+                let bytes = found.flows.iter().map(|of| of.1 * times).sum();
+                let walk = Walk::ahead(since, headers, found.moves, Arc::new(Renamed::default()), times);
+                (walk, found.period * times, Duration::ZERO, bytes)
+            }
+            Way::Steady(mut steady) => {
+                let time = Duration::from_ns(passed.ps() / 1_000);
+                let amounts = steady.next(time);
+                group.history.moved(&amounts);
+                let bytes = amounts.bytes();
+                (Walk::shift(since, headers, amounts, Arc::new(Renamed::default())), time, time, bytes)
+            }
+        };
+        let hops = self.move_group(group, &times, walk, time);
+        let run = &mut *self.run.borrow_mut();
+        *run.asleep.entry(self.districts).or_default() -= 1;
+        // The first part gets what is counted of all.
+        let (first, _) = group.members[0];
+        run.parts[first].0.packet_hops += hops;
+        run.parts[first].0.delivered_bytes += bytes;
+        run.skipped.skips += 1;
+        run.skipped.time_ps += time.ps();
+        run.skipped.estimated_ps += estimated.ps();
+        run.skipped.packet_hops += hops;
+        self.hops_within += hops;
+        since + time
+    }
+
+    /// Wakes a group and moves it ahead by so much time. Returns how many packets have passed links in that time.
+    fn move_group(&mut self, group: &Group, times: &[Vec<Time>], mut walk: Walk, time: Duration) -> u64 {
+        let run = &mut *self.run.borrow_mut();
+        let mut hops = 0;
+        for ((part, members), times) in group.members.iter().zip(times) {
+            let part = &mut run.parts[*part].0;
+            let before = part.sent_by(members);
+            part.wake_up(members, times);
+            part.walk_members(&mut walk, members);
+            part.look_at_members(members);
+            part.mark_digests_of(members, time);
+            hops += part.sent_by(members) - before;
+        }
+        walk.finish().expect("the same walk was possible just before");
+        hops
+    }
+
+    /// Simulates what has been moved ahead to an earlier time only.
+    async fn catch_up(&mut self, since: Time) {
+        if since < self.now {
+            let time = self.now - since;
+            {
+                let run = &mut *self.run.borrow_mut();
+                run.now = run.now.min(since);
+            }
+            self.now = since;
+            self.go(time).await;
+        }
+    }
+
+    /// Wakes all groups.
+    pub(super) async fn wake_all(&mut self) {
+        if self.run.borrow().asleep.get(&self.districts).is_none_or(|count| *count == 0) {
+            return;
+        }
+        let mut all = std::mem::take(&mut self.groups.all);
+        let mut since = self.now;
+        for group in all.values_mut() {
+            if let Stage::Asleep(_) = group.stage {
+                since = since.min(self.wake(group));
+                self.listen_to(group);
+            }
+        }
+        self.groups.all = all;
+        self.catch_up(since).await;
+    }
+
+    fn outline(&self, group: &Group) -> u64 {
+        let run = self.run.borrow();
+        let of_parts = group.members.iter().map(|(part, members)| run.parts[*part].0.outline(self.now, members));
+        of_parts.fold(0, u64::wrapping_add)
+    }
+
+    fn note_group(&mut self, group: &Group) -> Option<Notes> {
+        let mut walk = Walk::note(self.now, self.run.borrow().headers.clone());
+        {
+            let run = &mut *self.run.borrow_mut();
+            for (part, members) in &group.members {
+                run.parts[*part].0.walk_members(&mut walk, members);
+            }
+        }
+        self.noted(walk)
+    }
+}
