@@ -33,6 +33,9 @@ const EAGER: u32 = 14;
 /// than each of its flows must have sent ([`History::steady`]), if it has a link of its own.
 const OBSERVED: u64 = 6;
 
+/// To put a link into a group, take it out again, and find its ends costs as much as looking at so many events.
+const LINK: usize = 30;
+
 /// The messages under way in an island, and the groups that they make.
 pub(super) struct Groups<'a> {
     /// Where everything is, if groups may sleep at all.
@@ -193,6 +196,9 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
             let next = self.groups.all.values().map(|group| group.looks_at).fold(self.bound, Time::min);
             self.go(next.min(self.plan.horizon).since(self.now).max(Duration::from_ps(1))).await;
             changed = self.follow_messages().await;
+            // Somebody has looked at each host and each group.
+            let looked_at = self.groups.seen.len() + self.groups.all.len();
+            self.spend(|budget| budget.looked_at(looked_at));
         }
         self.run.borrow_mut().heeds_starts = false;
         true
@@ -225,7 +231,10 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
                 }
                 !over
             });
-            for mut group in self.groups.group(self.plan, &flows) {
+            let groups = self.groups.group(self.plan, &flows);
+            let links = groups.iter().map(|group| group.links.len()).sum::<usize>();
+            self.spend(|budget| budget.looked_at(LINK * links));
+            for mut group in groups {
                 group.flows.sort_unstable();
                 group.links.sort_unstable();
                 group.members = Members::of(self.plan, cut, &group.links);
