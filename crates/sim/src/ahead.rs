@@ -270,8 +270,9 @@ impl<'a, P: Probe, W: FnMut(Time, u64) -> bool> Run<'a, P, W> {
         for part in &mut *self.parts {
             (part.0.stirred, part.0.links.carrier.heeds_starts) = (false, self.heeds_starts);
         }
-        let Outcome { end, ended, windows, open_until } =
-            engine::run(self.parts, self.threads, bounds, &mut self.watch);
+        // To begin threads for each of so many short spans would cost more than they save.
+        let threads = if self.heeds_starts { 1 } else { self.threads };
+        let Outcome { end, ended, windows, open_until } = engine::run(self.parts, threads, bounds, &mut self.watch);
         self.windows += windows;
         self.bounds.open_until = open_until;
         let breached = self.parts.iter().any(|part| part.0.links.carrier.breached);
