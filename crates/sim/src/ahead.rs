@@ -283,7 +283,8 @@ impl<'a, P: Probe, W: FnMut(Time, u64) -> bool> Run<'a, P, W> {
             return Some(Over::Breached(Breach::OfIslands));
         }
         // What sleeps has no events, but it will go on.
-        let sleeps = self.heeds_starts && matches!(ended, Ended::Quiet | Ended::Horizon) && pause < self.bounds.horizon;
+        let any_asleep = self.asleep.values().any(|&count| count > 0);
+        let sleeps = any_asleep && matches!(ended, Ended::Quiet | Ended::Horizon) && pause < self.bounds.horizon;
         if ended != Ended::Paused && !sleeps {
             // If no window began, the engine's end is zero, and not the time that the run had come to.
             let end = if end == Time::ZERO { self.now } else { end };
