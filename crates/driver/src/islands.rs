@@ -157,14 +157,17 @@ impl Islands {
 
 /// Whether no packet at one port of a switch ever changes what becomes of packets at others.
 fn ports_share_nothing(plan: &Plan) -> bool {
-    let scenario = &plan.scenario;
-    matches!(plan.settings.buffer, Buffer::PerPort { .. })
-        && plan.changes.is_empty()
+    let no_flow_control = plan.scenario.flow_control.as_scheme().is_none();
+    matches!(plan.settings.buffer, Buffer::PerPort { .. }) && no_flow_control && ports_are_plain(plan)
+}
+
+/// The same, but for memory and flow control: links never change, and no scheme keeps anything in switches.
+pub(crate) fn ports_are_plain(plan: &Plan) -> bool {
+    plan.changes.is_empty()
         && plan.reserved.is_none()
         && plan.queueing.is_none()
         && !plan.has_agents()
-        && scenario.flow_control.as_scheme().is_none()
-        && scenario.sharing.as_scheme().is_none()
+        && plan.scenario.sharing.as_scheme().is_none()
 }
 
 /// From when on, and until when, which pairs send.
@@ -297,9 +300,13 @@ fn connected(plan: &Plan, together: &UnionFind<u32>, pairs: &Pairs) -> Vec<u32> 
 /// The links to other switches on shortest paths from a switch to a host.
 fn onward(plan: &Plan, switch: SwitchId, to: HostId) -> impl Iterator<Item = LinkId> {
     let fabric = &plan.fabric;
-    let ports = &fabric.ports[fabric.switch_node(switch).index()];
-    let links = plan.routes.next(switch, to).iter().map(|port| ports[port.index()]);
-    links.filter(|&link| fabric.as_switch(fabric.link(link).to).is_some())
+    links_onward(plan, switch, to).filter(|&link| fabric.as_switch(fabric.link(link).to).is_some())
+}
+
+/// The links on shortest paths from a switch to a host.
+pub(crate) fn links_onward(plan: &Plan, switch: SwitchId, to: HostId) -> impl Iterator<Item = LinkId> {
+    let ports = &plan.fabric.ports[plan.fabric.switch_node(switch).index()];
+    plan.routes.next(switch, to).iter().map(|port| ports[port.index()])
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use node::Walk;
 use run::{Host, Plan};
 use units::{HostId, LinkId, NodeId, Time, mix};
 
+use crate::islands::{links_onward, ports_are_plain};
 use crate::{Arrival, Carrier, Cut, Driver, End, Outlet, Probe};
 
 /// Some of a part's hosts and links, by their places in it.
@@ -48,11 +49,7 @@ impl Members {
         let scenario = &plan.scenario;
         matches!(scenario.flow_control, LinkControl::None | LinkControl::Pfc(_))
             && scenario.link.llr.is_none()
-            && scenario.sharing.as_scheme().is_none()
-            && plan.changes.is_empty()
-            && plan.reserved.is_none()
-            && plan.queueing.is_none()
-            && !plan.has_agents()
+            && ports_are_plain(plan)
     }
 }
 
@@ -65,8 +62,7 @@ pub fn links_between(plan: &Plan, one: HostId, other: HostId) -> Vec<LinkId> {
         while let Some(link) = pending.pop() {
             let more = links.insert(link) | links.insert(Fabric::reverse(link));
             let Some(switch) = fabric.as_switch(fabric.link(link).to).filter(|_| more) else { continue };
-            let ports = &fabric.ports[fabric.switch_node(switch).index()];
-            pending.extend(plan.routes.next(switch, to).iter().map(|port| ports[port.index()]));
+            pending.extend(links_onward(plan, switch, to));
         }
     }
     links.into_iter().collect()
@@ -124,7 +120,7 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
             }
         }
         members.hosts.iter().for_each(|&host| self.walk_host(walk, host));
-        self.look_ahead_at(members, Host::transports_at);
+        members.hosts.iter().for_each(|&host| self.look_ahead_at(host, Host::transports_at));
     }
 
     /// A word for what is next on their links, in time from `now`, and for how much waits in switches. If it is not
@@ -143,14 +139,7 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
 
     /// Time was skipped: a host may have been about to start a flow or to let a rank act, which stays where it is.
     pub fn look_at_members(&mut self, members: &Members) {
-        self.look_ahead_at(members, Host::next_at);
-    }
-
-    fn look_ahead_at(&mut self, members: &Members, next_at: fn(&Host) -> Time) {
-        for &host in &members.hosts {
-            let deadline = self.deadline(host);
-            self.links.agenda.advance(deadline, next_at(&self.hosts[host].host));
-        }
+        members.hosts.iter().for_each(|&host| self.look_ahead_at(host, Host::next_at));
     }
 
     /// Packets that they have sent, each link once.

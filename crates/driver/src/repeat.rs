@@ -179,14 +179,17 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
     /// What is next at a node is the first of several times. If one of them has moved and another has not, this may now
     /// be that one. `next_at` says when a host acts.
     fn look_ahead(&mut self, next_at: fn(&Host) -> Time) {
-        let hosts = self.hosts.iter().enumerate().map(|(index, slot)| (self.deadline(index), next_at(&slot.host)));
-        let switches = self.switches.iter().enumerate();
-        let switches = switches.map(|(index, slot)| (self.switch_timer(index), slot.switch.next_at()));
-        for (source, at) in hosts.chain(switches).collect::<Vec<_>>() {
-            if at < self.links.agenda.get(source) {
-                self.links.agenda.set(source, at);
-            }
+        (0..self.hosts.len()).for_each(|host| self.look_ahead_at(host, next_at));
+        for switch in 0..self.switches.len() {
+            let timer = self.switch_timer(switch);
+            self.links.agenda.advance(timer, self.switches[switch].switch.next_at());
         }
+    }
+
+    /// The same for a host.
+    pub(crate) fn look_ahead_at(&mut self, host: usize, next_at: fn(&Host) -> Time) {
+        let deadline = self.deadline(host);
+        self.links.agenda.advance(deadline, next_at(&self.hosts[host].host));
     }
 
     /// Time was skipped, and ranks have been told of it: what is next at a host may be a start of a flow or an act of a

@@ -146,15 +146,17 @@ pub(crate) fn run<P: Probe>(
     Ok((Outcome { end, ended, windows, open_until: None }, skipped))
 }
 
+/// An island's looking for something to skip.
+type Living<'r> = Pin<Box<dyn Future<Output = Infallible> + 'r>>;
+
 /// Lets each island look for what it can skip, until the run is over or a packet has left its island.
 ///
 /// An island's looking is a coroutine: it goes on whenever the engine has come to the time that it waits for.
 fn live<P: Probe, W: FnMut(Time, u64) -> bool>(run: &RefCell<Run<'_, P, W>>) -> Over {
-    let begin =
-        |districts| -> Pin<Box<dyn Future<Output = Infallible> + '_>> { Box::pin(Island::new(run, districts).live()) };
+    let begin = |districts| -> Living<'_> { Box::pin(Island::new(run, districts).live()) };
     let mut islands = BTreeMap::new();
     let mut context = Context::from_waker(Waker::noop());
-    let mut look = |islands: &mut BTreeMap<u32, Pin<Box<dyn Future<Output = Infallible> + '_>>>| {
+    let mut look = |islands: &mut BTreeMap<u32, Living<'_>>| {
         for (districts, island) in islands {
             if !run.borrow().waits_for_later(*districts) {
                 let _: Poll<Infallible> = island.as_mut().poll(&mut context);

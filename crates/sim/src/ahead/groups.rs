@@ -25,6 +25,7 @@ use units::{Duration, FlowId, HostId, LinkId, Time};
 
 use super::island::{FIRST_MULTIPLES, Island, MOST_MULTIPLES};
 use super::islands::{Ends, late};
+use super::own::Read;
 use super::period::{by_node, last_period_of_all};
 
 /// After so many failures to recur, a period is searched for more seldom.
@@ -40,8 +41,8 @@ const LINK: usize = 30;
 pub(super) struct Groups<'a> {
     /// Where everything is, if groups may sleep at all.
     cut: Option<&'a Cut>,
-    /// By host: how many of its records of flows are known.
-    seen: Vec<usize>,
+    /// Which records of flows are known.
+    read: Read,
     /// What is known of messages in groups.
     ends: FxHashMap<FlowId, Ends>,
     /// By sender and receiver: the links between them.
@@ -53,12 +54,13 @@ pub(super) struct Groups<'a> {
     next: u64,
     /// How many of them have messages under way.
     live: usize,
+    /// How long late packets of a message that has ended may still be under way.
+    late: Duration,
 }
 
 /// Messages that share links, until all of them have ended.
 #[derive(Default)]
 struct Group {
-    /// In the order of their numbers.
     flows: Vec<FlowId>,
     links: Vec<LinkId>,
     /// Whether not all of them have ended.
@@ -110,13 +112,14 @@ impl<'a> Groups<'a> {
     pub fn new(plan: &'a Plan, cut: Option<&'a Cut>) -> Groups<'a> {
         Groups {
             cut: cut.filter(|_| plan.scenario.fast_forward == FastForward::Approximate && Members::may_sleep(plan)),
-            seen: Vec::new(),
+            read: Read::default(),
             ends: FxHashMap::default(),
             paths: FxHashMap::default(),
             all: BTreeMap::new(),
             of: FxHashMap::default(),
             next: 0,
             live: 0,
+            late: late(plan),
         }
     }
 
@@ -197,7 +200,7 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
             self.go(next.min(self.plan.horizon).since(self.now).max(Duration::from_ps(1))).await;
             changed = self.follow_messages().await;
             // Somebody has looked at each host and each group.
-            let looked_at = self.groups.seen.len() + self.groups.all.len();
+            let looked_at = self.groups.read.hosts() + self.groups.all.len();
             self.spend(|budget| budget.looked_at(looked_at));
         }
         self.run.borrow_mut().heeds_starts = false;
@@ -235,8 +238,6 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
             let links = groups.iter().map(|group| group.links.len()).sum::<usize>();
             self.spend(|budget| budget.looked_at(LINK * links));
             for mut group in groups {
-                group.flows.sort_unstable();
-                group.links.sort_unstable();
                 group.members = Members::of(self.plan, cut, &group.links);
                 (group.span, group.observed_at, group.looks_at) = (self.first_span(), now, Time::MAX);
                 if group.live {
@@ -250,35 +251,27 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
 
     /// Whether a message has ended, and nothing of it is on its way any more.
     fn is_over(&self, ends: &Ends) -> bool {
-        ends.at().is_some_and(|at| at + late(self.plan) <= self.now)
+        ends.at().is_some_and(|at| at + self.groups.late <= self.now)
     }
 
     /// The messages that have begun or ended since somebody last looked.
     fn read_records(&mut self) -> Vec<FlowId> {
-        let (mut seen, mut stirred) = (std::mem::take(&mut self.groups.seen), Vec::new());
-        let (mut ends, mut new) = (std::mem::take(&mut self.groups.ends), Vec::new());
-        {
-            let own = self.own();
-            let hosts = || own.iter().flat_map(|part| &part.0.hosts).map(|slot| &slot.host.records);
-            seen.resize(hosts().count(), 0);
-            for (records, seen) in hosts().zip(&mut seen) {
-                for record in &records[*seen..] {
-                    let of = ends.entry(record.flow).or_insert_with(|| {
-                        new.push(record.flow);
-                        Ends::default()
-                    });
-                    of.note(record);
-                    stirred.push(record.flow);
-                }
-                *seen = records.len();
-            }
-        }
+        let (mut read, mut ends) = (std::mem::take(&mut self.groups.read), std::mem::take(&mut self.groups.ends));
+        let (mut stirred, mut new) = (Vec::new(), Vec::new());
+        read.read(self.own().hosts(), |record| {
+            let of = ends.entry(record.flow).or_insert_with(|| {
+                new.push(record.flow);
+                Ends::default()
+            });
+            of.note(record);
+            stirred.push(record.flow);
+        });
         // What has begun and ended in skipped time concerns nobody.
         for flow in new.into_iter().filter(|flow| self.is_over(&ends[flow])).collect::<Vec<_>>() {
             ends.remove(&flow);
         }
         stirred.retain(|flow| ends.contains_key(flow));
-        (self.groups.seen, self.groups.ends) = (seen, ends);
+        (self.groups.read, self.groups.ends) = (read, ends);
         stirred
     }
 
@@ -287,7 +280,10 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
         let mut all = std::mem::take(&mut self.groups.all);
         let (now, mut since) = (self.now, self.now);
         for group in all.values_mut().filter(|group| group.looks_at <= now) {
-            since = since.min(self.look_at_group(group));
+            match group.stage {
+                Stage::Asleep(_) => since = since.min(self.wake_and_listen(group)),
+                _ => self.look_at_group(group),
+            }
         }
         self.groups.all = all;
         let heard = |group: &Group| matches!(group.stage, Stage::Heard { .. });
@@ -297,47 +293,39 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
         self.catch_up(since).await;
     }
 
-    /// Looks at a group. Returns since when it must be simulated.
-    fn look_at_group(&mut self, group: &mut Group) -> Time {
-        if let Stage::Asleep(_) = group.stage {
-            let since = self.wake(group);
-            self.listen_to(group);
-            return since;
-        }
+    /// Looks whether the state of a group that is awake has recurred, or is steady.
+    fn look_at_group(&mut self, group: &mut Group) {
         let now = self.now;
+        // If its state can't be noted, nobody looks again.
+        group.looks_at = Time::MAX;
         match std::mem::take(&mut group.stage) {
             Stage::Compared { before, outline, period, tried } => {
                 // Ever more, but no longer than it was heard.
                 let most = u64::from(FIRST_MULTIPLES) << group.vain.min(31);
                 let most = most.min(MOST_MULTIPLES.into()).min(group.span.ps() / period.ps());
-                let alike = outline == self.outline(group);
-                if !alike && tried < most {
-                    group.looks_at = now + period;
-                    group.stage = Stage::Compared { before, outline, period, tried: tried + 1 };
-                    return now;
-                }
-                let Some(notes) = self.note_group(group) else { return now };
-                match recurrence(&before, &notes) {
-                    Ok(found) if !found.turnover => self.sleep_by_periods(group, found),
-                    _ if tried < most => {
-                        group.looks_at = now + period;
-                        group.stage = Stage::Compared { before, outline, period, tried: tried + 1 };
+                if outline == self.outline(group) || tried >= most {
+                    let Some(notes) = self.note_group(group) else { return };
+                    match recurrence(&before, &notes) {
+                        Ok(found) if !found.turnover => return self.sleep_by_periods(group, found),
+                        _ if tried >= most => return self.look_for_steady(group, &notes),
+                        _ => {}
                     }
-                    _ => self.look_for_steady(group, &notes),
                 }
+                group.looks_at = now + period;
+                group.stage = Stage::Compared { before, outline, period, tried: tried + 1 };
             }
             Stage::Heard { since, from } => {
                 if let Some(period) = self.period_of_group(group, since, &from) {
-                    let Some(before) = self.note_group(group) else { return now };
+                    let Some(before) = self.note_group(group) else { return };
                     group.looks_at = now + period;
                     group.stage = Stage::Compared { before, outline: self.outline(group), period, tried: 1 };
-                    return now;
+                    return;
                 }
                 // Flows that have sent little since the last observation would not be known to be steady.
                 if now - group.observed_at < self.first_span() * OBSERVED {
                     self.observe_longer(group);
                 } else {
-                    let Some(notes) = self.note_group(group) else { return now };
+                    let Some(notes) = self.note_group(group) else { return };
                     self.look_for_steady(group, &notes);
                 }
                 if let Stage::Heard { .. } = group.stage {
@@ -347,11 +335,10 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
                 }
             }
             _ => {
-                let Some(notes) = self.note_group(group) else { return now };
+                let Some(notes) = self.note_group(group) else { return };
                 self.look_for_steady(group, &notes);
             }
         }
-        now
     }
 
     /// The state of a group has not recurred. Lets it sleep if it is steady, or observes it for longer.
@@ -480,18 +467,23 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
             }
         };
         let hops = self.move_group(group, &times, walk, time);
-        let run = &mut *self.run.borrow_mut();
-        *run.asleep.entry(self.districts).or_default() -= 1;
-        // The first part gets what is counted of all.
-        let (first, _) = group.members[0];
-        run.parts[first].0.packet_hops += hops;
-        run.parts[first].0.delivered_bytes += bytes;
-        run.skipped.skips += 1;
-        run.skipped.time_ps += time.ps();
-        run.skipped.estimated_ps += estimated.ps();
-        run.skipped.packet_hops += hops;
-        self.hops_within += hops;
+        {
+            let run = &mut *self.run.borrow_mut();
+            *run.asleep.entry(self.districts).or_default() -= 1;
+            // The first part gets what is counted of all.
+            let first = &mut run.parts[group.members[0].0].0;
+            first.packet_hops += hops;
+            first.delivered_bytes += bytes;
+        }
+        self.count_skip(time, estimated);
+        self.skipped_hops(hops, false);
         since + time
+    }
+
+    fn wake_and_listen(&mut self, group: &mut Group) -> Time {
+        let since = self.wake(group);
+        self.listen_to(group);
+        since
     }
 
     /// Wakes a group and moves it ahead by so much time. Returns how many packets have passed links in that time.
@@ -533,8 +525,7 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
         let mut since = self.now;
         for group in all.values_mut() {
             if let Stage::Asleep(_) = group.stage {
-                since = since.min(self.wake(group));
-                self.listen_to(group);
+                since = since.min(self.wake_and_listen(group));
             }
         }
         self.groups.all = all;

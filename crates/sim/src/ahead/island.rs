@@ -245,7 +245,6 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
         }
         self.looks_within = true;
         if !self.look_in_groups().await {
-            self.wake_all().await;
             self.skip_within(span).await;
         }
         self.looks_within = false;
@@ -593,9 +592,17 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
     /// Its state has been moved ahead by so much time, so much of which by averages.
     fn moved(&mut self, time: Duration, estimated: Duration) {
         self.now += time;
+        {
+            let run = &mut *self.run.borrow_mut();
+            run.ahead_until = run.ahead_until.max(self.now);
+        }
+        self.count_skip(time, estimated);
+    }
+
+    /// So much time has been skipped, so much of which by averages.
+    pub fn count_skip(&mut self, time: Duration, estimated: Duration) {
         self.estimated += estimated;
         let run = &mut *self.run.borrow_mut();
-        run.ahead_until = run.ahead_until.max(self.now);
         run.skipped.skips += 1;
         run.skipped.time_ps += time.ps();
         run.skipped.estimated_ps += estimated.ps();

@@ -8,6 +8,7 @@ use run::{FlowEvent, FlowRecord, Host, Plan};
 use rustc_hash::FxHashMap;
 use units::{Duration, FlowId, Time};
 
+use super::own::Read;
 use crate::part::Part;
 
 /// After a flow or a job has ended, what connected its nodes lasts for so many round trips more: late packets may still
@@ -30,8 +31,8 @@ pub(super) struct Connections {
     late: Duration,
     /// Whether a switch was taken apart, so that a packet may have left its island for nowhere.
     pub takes_apart: bool,
-    /// By host, part by part: how many of its records of flows are known.
-    seen: Vec<usize>,
+    /// Which records of flows are known.
+    read: Read,
     /// How many flows, and parts that jobs have at hosts, had ended when somebody last looked.
     ended: u64,
     /// By flow that connects districts by itself.
@@ -83,7 +84,7 @@ impl Connections {
             lasting: Vec::new(),
             late: late(plan),
             takes_apart: islands.take_switches_apart(),
-            seen: Vec::new(),
+            read: Read::default(),
             ended: 0,
         }
     }
@@ -148,15 +149,11 @@ impl Connections {
             return;
         }
         let hosts = || parts.iter().flat_map(|part| &part.0.hosts).map(|slot| &slot.host);
-        self.seen.resize(hosts().count(), 0);
-        for (host, seen) in hosts().zip(&mut self.seen) {
-            for record in &host.records[*seen..] {
-                if let Some(ends) = self.ends.get_mut(&record.flow) {
-                    ends.note(record);
-                }
+        self.read.read(hosts(), |record| {
+            if let Some(ends) = self.ends.get_mut(&record.flow) {
+                ends.note(record);
             }
-            *seen = host.records.len();
-        }
+        });
         let ended = parts.iter().map(|part| part.0.ended_flows()).sum();
         let jobs_go_on = std::mem::replace(&mut self.ended, ended) == ended;
         for (bond, until) in self.lasting.iter_mut().filter(|(_, until)| *until == Time::MAX) {

@@ -1,8 +1,9 @@
-//! The parts of the network that belong to an island.
+//! The parts of the network that belong to an island, and what their hosts record.
 
 use std::cell::{Ref, RefMut};
 
 use driver::Probe;
+use run::{FlowRecord, Host};
 
 use crate::part::Part;
 
@@ -22,6 +23,31 @@ pub(super) struct OwnMut<'i, P: Probe> {
 impl<P: Probe> Own<'_, P> {
     pub fn iter(&self) -> impl Iterator<Item = &Part<P>> + Clone {
         self.all.iter().zip(self.which).filter_map(|(part, own)| own.then_some(part))
+    }
+}
+
+impl<P: Probe> Own<'_, P> {
+    /// Their hosts, part by part.
+    pub fn hosts(&self) -> impl Iterator<Item = &Host> + Clone {
+        self.iter().flat_map(|part| &part.0.hosts).map(|slot| &slot.host)
+    }
+}
+
+/// Which of the hosts' records of flows somebody has read: by host, how many.
+#[derive(Default)]
+pub(super) struct Read(Vec<usize>);
+
+impl Read {
+    /// Reads what these hosts have recorded since the last time. They are always the same.
+    pub fn read<'h>(&mut self, hosts: impl Iterator<Item = &'h Host> + Clone, read: impl FnMut(&FlowRecord)) {
+        self.0.resize(hosts.clone().count(), 0);
+        let new = |(host, read): (&'h Host, &mut usize)| &host.records[std::mem::replace(read, host.records.len())..];
+        hosts.zip(&mut self.0).flat_map(new).for_each(read);
+    }
+
+    /// How many hosts there are.
+    pub fn hosts(&self) -> usize {
+        self.0.len()
     }
 }
 

@@ -35,6 +35,7 @@ use units::{Duration, FlowId, Time, mix};
 
 use super::again::{Logged, kind, ranks};
 use super::island::Island;
+use super::own::Read;
 use super::turnover::{busiest_host, matches};
 
 /// So many rounds are compared at first.
@@ -206,8 +207,8 @@ struct Heir {
 /// The messages that are under way.
 #[derive(Default)]
 pub(super) struct UnderWay {
-    /// By host: how many of its records are counted.
-    seen: Vec<usize>,
+    /// Which records of flows are counted.
+    read: Read,
     count: i64,
 }
 
@@ -443,16 +444,9 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
 
     /// Counts the messages that are under way.
     fn count_under_way(&mut self) {
-        let UnderWay { mut seen, mut count } = std::mem::take(&mut self.under_way);
-        let own = self.own();
-        let hosts = own.iter().flat_map(|part| &part.0.hosts).map(|slot| &slot.host.records);
-        seen.resize(hosts.clone().count(), 0);
-        for (records, seen) in hosts.zip(&mut seen) {
-            count += records[*seen..].iter().map(|record| more(&record.fate)).sum::<i64>();
-            *seen = records.len();
-        }
-        drop(own);
-        self.under_way = UnderWay { seen, count };
+        let UnderWay { mut read, mut count } = std::mem::take(&mut self.under_way);
+        read.read(self.own().hosts(), |record| count += more(&record.fate));
+        self.under_way = UnderWay { read, count };
     }
 
     /// The sum of flows on connections whose last bytes have not left.

@@ -1,5 +1,7 @@
 //! Parts of a network that share no flow are skipped apart.
 
+use ::scenario::Scenario;
+
 use crate::ahead::{both, estimate, message, same, share_of};
 use crate::groups::same_tables;
 use crate::{NONE, RunResult, column, of_flows, run_alone, scenario, table};
@@ -238,18 +240,24 @@ fn what_comes_to_an_island_late_is_not_missed() {
 fn a_run_that_is_stopped_tells_what_it_knows() {
     let scenario = scenario(&format!("fast_forward = \"exact\"\n{}", racks("rdma", "0s", "flow_control = \"pfc\"")));
     for windows in [100, 1_000, 2_000] {
-        let mut left = windows;
-        let stop = |_| {
-            left -= 1;
-            left == 0
-        };
-        let result = clearway_sim::run(&scenario, 1, stop).unwrap();
-        assert_eq!(result.info.ended, "interrupted");
-        assert!(result.info.audit.iter().all(|finding| finding.ok), "{:?}", result.info.audit);
-        let ended = column(table(&result, "flows"), "completed_ps");
-        let last = ended.iter().filter(|&&at| at != NONE).max().copied().unwrap_or(0);
-        assert!(last <= result.info.end_ps, "{windows}: {last} after {}", result.info.end_ps);
+        stopped_after(windows, &scenario);
     }
+}
+
+/// A run that is stopped after so many windows. Its audit holds, and nothing has ended after its end.
+pub(super) fn stopped_after(windows: u64, scenario: &Scenario) -> RunResult {
+    let mut left = windows;
+    let stop = |_| {
+        left -= 1;
+        left == 0
+    };
+    let result = clearway_sim::run(scenario, 1, stop).unwrap();
+    assert_eq!(result.info.ended, "interrupted");
+    assert!(result.info.audit.iter().all(|finding| finding.ok), "{:?}", result.info.audit);
+    let ended = column(table(&result, "flows"), "completed_ps");
+    let last = ended.iter().filter(|&&at| at != NONE).max().copied().unwrap_or(0);
+    assert!(last <= result.info.end_ps, "{windows}: {last} after {}", result.info.end_ps);
+    result
 }
 
 /// Jobs in two racks, then one over both of them while one of the others goes on, and at the end a message.

@@ -16,7 +16,7 @@ fn connections() -> Connections {
         lasting: Vec::new(),
         late: Duration::ZERO,
         takes_apart: false,
-        seen: Vec::new(),
+        read: Read::default(),
         ended: 0,
         ends: FxHashMap::default(),
     }
