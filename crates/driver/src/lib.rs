@@ -54,7 +54,7 @@ pub use nodes::{HostPort, HostSlot, SwitchSlot, digest};
 pub use noise::Noise;
 pub use probe::{Leaving, Place, Probe, Upcoming, View, Wants, Whole};
 pub use probes::{Capturing, Content, Lost, Probes, TellsLosses};
-pub use repeat::{Arrival, Log, Names, Stretch, header_walks};
+pub use repeat::{Arrival, Log, LogOfHost, Names, Stretch, header_walks};
 pub use results::{notes, tables};
 pub use retry::{Acceptor, Repeater};
 pub use summary::{Summary, pack};

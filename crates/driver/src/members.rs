@@ -41,6 +41,7 @@ impl Members {
             let part = cut.part_of(host);
             of_part.entry(part).or_default().hosts.push(cut.place_in(part, host) as usize);
         }
+        of_part.values_mut().for_each(|members| members.hosts.sort_unstable());
         of_part.into_iter().collect()
     }
 
@@ -75,6 +76,18 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
         members.hosts.iter().for_each(|&host| is_member[host] = true);
         let heard = self.heard.as_deref().unwrap_or_default();
         heard[from..].iter().filter(move |arrival| is_member[arrival.node as usize])
+    }
+
+    /// The hosts among them, in the order of their places.
+    pub fn hosts_of(&self, members: &Members) -> impl Iterator<Item = &Host> + Clone {
+        members.hosts.iter().map(|&host| &self.hosts[host].host)
+    }
+
+    /// The same, to change them.
+    pub fn hosts_of_mut(&mut self, members: &Members) -> impl Iterator<Item = &mut Host> {
+        let mut places = members.hosts.iter().peekable();
+        let hosts = self.hosts.iter_mut().enumerate();
+        hosts.filter_map(move |(place, slot)| places.next_if_eq(&&place).map(|_| &mut slot.host))
     }
 
     fn sources_of(&self, members: &Members) -> Vec<usize> {

@@ -20,28 +20,33 @@ pub struct Log {
     pub arrivals: Vec<Arrival>,
     /// When events took place, in order.
     pub events: Vec<Time>,
-    /// What ranks of jobs were told and did, host by host, each by its place in the part.
-    pub told: Vec<(u32, Time, Told)>,
-    /// By host: how much it had recorded of flows when the log began.
-    pub records: Vec<usize>,
-    /// By host: how much its transports had measured of flows.
-    pub measures: Vec<usize>,
+    /// By host.
+    pub hosts: Vec<LogOfHost>,
 }
 
-impl Log {
-    /// Only what has happened to messages and ranks.
-    pub fn of_ranks(&self) -> Log {
-        let mut of_ranks = Log::default();
-        of_ranks.extend_ranks(self);
-        of_ranks
+/// What has happened to messages and ranks at a host since the log began.
+#[derive(Clone, Debug)]
+pub struct LogOfHost {
+    /// What its ranks were told and did, in order.
+    pub told: Vec<(Time, Told)>,
+    /// How much it had recorded of flows.
+    pub records: usize,
+    /// How much its transports had measured of flows.
+    pub measures: usize,
+    /// How much its ranks had logged.
+    logged: usize,
+}
+
+impl LogOfHost {
+    /// Begins the log of a host.
+    pub fn begin(host: &mut Host) -> LogOfHost {
+        let logged = host.jobs_mut().map_or(0, HostJobs::begin_log);
+        LogOfHost { told: Vec::new(), records: host.records.len(), measures: host.measures.len(), logged }
     }
 
-    /// Appends what ranks were told and did afterwards.
-    pub fn extend_ranks(&mut self, more: &Log) {
-        self.told.extend_from_slice(&more.told);
-        if self.records.is_empty() {
-            (self.records, self.measures) = (more.records.clone(), more.measures.clone());
-        }
+    /// Ends it.
+    pub fn end(&mut self, host: &mut Host) {
+        self.told = host.jobs_mut().map(|jobs| jobs.take_log(self.logged)).unwrap_or_default();
     }
 }
 
@@ -217,36 +222,32 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
 
     /// From now on, what happens is logged.
     pub fn begin_log(&mut self) {
-        self.log = Some(Box::new(self.begin_log_of_ranks()));
+        self.log = Some(Box::new(self.begin_log_of_hosts()));
     }
 
     /// What has been logged; nothing more is.
     pub fn take_log(&mut self) -> Log {
         let log = *self.log.take().expect("it was begun");
-        self.take_log_of_ranks(log)
+        self.take_log_of_hosts(log)
     }
 
     /// Nobody wants to know what has been logged, if anything is; nothing more is.
     pub fn forget_log(&mut self) {
-        let log = self.log.take();
-        drop(self.take_log_of_ranks(log.map_or(Log::default(), |log| *log)));
+        self.log = None;
+        let log = self.begin_log_of_hosts();
+        drop(self.take_log_of_hosts(log));
     }
 
-    /// From now on, it is logged what ranks of jobs are told and do. Returns the log, which
-    /// [`Driver::take_log_of_ranks`] completes.
-    pub fn begin_log_of_ranks(&mut self) -> Log {
-        let records = self.hosts.iter().map(|slot| slot.host.records.len()).collect();
-        let measures = self.hosts.iter().map(|slot| slot.host.measures.len()).collect();
-        self.hosts.iter_mut().filter_map(|slot| slot.host.jobs_mut()).for_each(HostJobs::begin_log);
-        Log { records, measures, ..Log::default() }
+    /// From now on, it is logged what happens to messages and ranks. Returns the log, which
+    /// [`Driver::take_log_of_hosts`] completes.
+    pub fn begin_log_of_hosts(&mut self) -> Log {
+        let hosts = self.hosts.iter_mut().map(|slot| LogOfHost::begin(&mut slot.host)).collect();
+        Log { hosts, ..Log::default() }
     }
 
-    /// The log with what ranks of jobs were told and did; nothing more is logged of them.
-    pub fn take_log_of_ranks(&mut self, mut log: Log) -> Log {
-        for (host, slot) in (0..).zip(&mut self.hosts) {
-            let told = slot.host.jobs_mut().map(HostJobs::take_log).unwrap_or_default();
-            log.told.extend(told.into_iter().map(|(at, told)| (host, at, told)));
-        }
+    /// The log with what has happened to messages and ranks; nothing more is logged of them, unless the log is kept.
+    pub fn take_log_of_hosts(&mut self, mut log: Log) -> Log {
+        log.hosts.iter_mut().zip(&mut self.hosts).for_each(|(log, slot)| log.end(&mut slot.host));
         log
     }
 

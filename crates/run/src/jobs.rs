@@ -82,12 +82,12 @@ impl Jobs {
             out: Vec::new(),
             leaving: FxHashMap::default(),
             log: None,
+            keeps_log: false,
         })
     }
 }
 
 /// The ranks of jobs at one host.
-#[derive(Clone)]
 pub struct HostJobs {
     jobs: Arc<Jobs>,
     parts: Vec<Part>,
@@ -97,6 +97,8 @@ pub struct HostJobs {
     leaving: FxHashMap<FlowId, u64>,
     /// The log of what these ranks were told and started, while a period is searched for (`sim/src/ahead/turnover.rs`).
     log: Option<Vec<(Time, Told)>>,
+    /// Whether the log goes on when somebody has taken what he began to log.
+    keeps_log: bool,
 }
 
 /// An event at the ranks of a host: something that they were told, or a flow that they started.
@@ -247,14 +249,31 @@ impl HostJobs {
         }
     }
 
-    /// Begins the log of what ranks are told and start.
-    pub fn begin_log(&mut self) {
-        self.log = Some(Vec::new());
+    /// From now on, what ranks are told and start is logged. Says how much has been logged before.
+    pub fn begin_log(&mut self) -> usize {
+        self.log.get_or_insert_default().len()
     }
 
-    /// Ends the log, and returns it.
-    pub fn take_log(&mut self) -> Vec<(Time, Told)> {
-        self.log.take().unwrap_or_default()
+    /// What was logged since so much had been. Nothing more is, if the log is not kept.
+    pub fn take_log(&mut self, from: usize) -> Vec<(Time, Told)> {
+        let log = self.log.take().unwrap_or_default();
+        let taken = log[from..].to_vec();
+        self.log = self.keeps_log.then_some(log);
+        taken
+    }
+
+    /// Begins a log that does not end, so that several can be begun and taken at a time.
+    pub fn keep_log(&mut self) {
+        self.keeps_log = true;
+        self.begin_log();
+    }
+
+    /// A copy, which can be told something ahead of time ([`HostJobs::take_over`]).
+    #[must_use]
+    pub fn copy(&self) -> HostJobs {
+        let HostJobs { jobs, parts, leaving, keeps_log, .. } = self;
+        let (jobs, parts, leaving) = (jobs.clone(), parts.clone(), leaving.clone());
+        HostJobs { jobs, parts, out: Vec::new(), leaving, log: keeps_log.then(Vec::new), keeps_log: *keeps_log }
     }
 
     /// Tells ranks something from a log once more, perhaps about another flow. Says which flows start, and returns how
@@ -280,10 +299,15 @@ impl HostJobs {
         leaving
     }
 
-    /// Copies from `other`, where the same flows are leaving, how many of their bytes have not left.
-    pub fn leave_as(&mut self, other: &HostJobs) {
-        debug_assert!(self.leaving.len() == other.leaving.len());
-        self.leaving.clone_from(&other.leaving);
+    /// Takes over what a copy was told, and logs it. The same flows are leaving, and as many of their bytes have left
+    /// as here, since whoever tells ranks the same once more does not say how many leave.
+    pub fn take_over(&mut self, copy: HostJobs) {
+        debug_assert!(self.leaving.len() == copy.leaving.len());
+        let (leaving, mut log) = (std::mem::take(&mut self.leaving), self.log.take());
+        if let Some(log) = &mut log {
+            log.extend(copy.log.iter().flatten());
+        }
+        *self = HostJobs { leaving, log, ..copy };
     }
 
     /// Goes over the ranks' progress. Only beginnings and ends of flows move it: whoever skips a period with such

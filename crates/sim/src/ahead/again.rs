@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use driver::{Log, Names, Probe};
+use driver::{LogOfHost, Names};
 use node::Packet;
 use node::onward_path::Downstream;
 use node::walk::Renamed;
@@ -12,22 +12,14 @@ use run::{FlowEvent, FlowInfo, FlowRecord, Host, HostJobs, Measured, Plan, Told}
 use rustc_hash::FxHashMap;
 use units::{Duration, FlowId, HostId, NodeId, PortId, Time, mix};
 
-use super::own::{Own, OwnMut};
-use crate::part::Part;
-
-/// The ranks at each host of a part that has some.
-pub(super) fn ranks<P: Probe>(part: &Part<P>) -> impl Iterator<Item = &HostJobs> {
-    part.0.hosts.iter().filter_map(|slot| slot.host.jobs())
+/// The ranks at each host that has some.
+pub(super) fn ranks<'h>(hosts: impl Iterator<Item = &'h Host>) -> impl Iterator<Item = &'h HostJobs> {
+    hosts.filter_map(Host::jobs)
 }
 
-/// Puts the ranks into the state that they have after the periods that were told again.
-pub(super) fn settle<P: Probe>(parts: &mut OwnMut<'_, P>, hosts: Vec<HostJobs>) {
-    let slots = parts.iter_mut().flat_map(|part| &mut part.0.hosts);
-    for (jobs, mut told) in slots.filter_map(|slot| slot.host.jobs_mut()).zip(hosts) {
-        told.leave_as(jobs);
-        *jobs = told;
-    }
-    parts.iter_mut().for_each(|part| part.0.look_at_hosts());
+/// When ranks act by themselves, host by host.
+pub(super) fn ranks_act_at<'h>(hosts: impl Iterator<Item = &'h Host>) -> Vec<Time> {
+    ranks(hosts).map(HostJobs::next_at).collect()
 }
 
 /// A word for all flows from one host to another that are as long and of one class.
@@ -84,8 +76,8 @@ impl<'a> Alike<'a> {
 
 /// A period that was logged.
 pub(super) struct Logged<'l> {
-    /// By part.
-    pub logs: &'l [Log],
+    /// By host.
+    pub logs: &'l [LogOfHost],
     pub length: Duration,
     /// When it ended.
     pub end: Time,
@@ -119,8 +111,8 @@ pub(super) struct Again<'a> {
     /// By host with ranks: whether the time at which they act next moves with the clock; if not, it stays. `None` if
     /// the state is only like that a period ago: then ranks act a little earlier or later than they did.
     moves: Option<Vec<bool>>,
-    /// By part and host: what was recorded in the period.
-    records: Vec<Vec<Recorded>>,
+    /// By host: what was recorded in the period.
+    records: Vec<Recorded>,
     /// Places of flows that must keep their order by number, in this order.
     in_order: Vec<usize>,
     /// Places of flows that must keep their paths, if those of others may change.
@@ -128,18 +120,20 @@ pub(super) struct Again<'a> {
 }
 
 impl<'a> Again<'a> {
+    /// `hosts` are those of which the log is, here and below.
+    ///
     /// # Errors
     /// Why the period can't be repeated, in words.
-    pub fn new<P: Probe>(alike: Arc<Alike<'a>>, parts: &Own<'_, P>, logged: &Logged<'_>) -> Result<Again<'a>, String> {
-        let mut told = Vec::new();
-        let mut before = 0;
-        for (part, log) in parts.iter().zip(logged.logs) {
-            let mut place = vec![usize::MAX; part.0.hosts.len()];
-            let with_ranks = (0..).zip(&part.0.hosts).filter(|of: &(usize, _)| of.1.host.jobs().is_some());
-            with_ranks.zip(before..).for_each(|((host, _), at)| place[host] = at);
-            before += ranks(part).count();
-            told.extend(log.told.iter().map(|&(host, at, told)| (place[host as usize], at, told)));
-        }
+    pub fn new<'h>(
+        alike: Arc<Alike<'a>>,
+        hosts: impl Iterator<Item = &'h Host> + Clone,
+        logged: &Logged<'_>,
+    ) -> Result<Again<'a>, String> {
+        let with_ranks = hosts.clone().zip(logged.logs).filter(|of| of.0.jobs().is_some());
+        let of_host = |(place, (_, log)): (usize, (_, &'_ LogOfHost))| {
+            log.told.iter().map(move |&(at, told)| (place, at, told)).collect::<Vec<_>>()
+        };
+        let mut told: Vec<_> = with_ranks.enumerate().flat_map(of_host).collect();
         // The log goes host by host. A stable sort keeps together what a host does at one instant.
         told.sort_by_key(|of| of.1);
         let begin = told.iter().filter_map(|of| match of.2 {
@@ -155,18 +149,14 @@ impl<'a> Again<'a> {
                 None => return Err("a flow of no job has come".to_owned()),
             }
         }
-        let recorded = |(part, log): (&Part<P>, &Log)| {
-            let hosts = part.0.hosts.iter().zip(log.records.iter().zip(&log.measures));
-            hosts.map(|(slot, (&from, &also))| Recorded::since(&slot.host, from, also)).collect()
-        };
-        let records: Vec<Vec<Recorded>> = parts.iter().zip(logged.logs).map(recorded).collect();
+        let recorded = hosts.clone().zip(logged.logs).map(|(host, log)| Recorded::since(host, log));
+        let records: Vec<Recorded> = recorded.collect();
         let told_of = told.iter().filter_map(|of| of.2.flow());
-        if records.iter().flatten().flat_map(Recorded::flows).chain(told_of).any(|flow| !place.contains_key(&flow)) {
+        if records.iter().flat_map(Recorded::flows).chain(told_of).any(|flow| !place.contains_key(&flow)) {
             return Err("something happened to a flow of no job".to_owned());
         }
-        let moves = logged.ranks.map(|before| {
-            (parts.iter().flat_map(ranks).zip(before)).map(|(jobs, &was)| jobs.next_at() != was).collect()
-        });
+        let moves =
+            logged.ranks.map(|before| ranks(hosts).zip(before).map(|(jobs, &was)| jobs.next_at() != was).collect());
         let mut in_order: Vec<usize> = (0..first.len()).filter(|&place| (logged.ordered)(first[place])).collect();
         in_order.sort_unstable_by_key(|&place| first[place]);
         let routed = (0..first.len()).filter(|&place| (logged.routed)(first[place])).collect();
@@ -182,8 +172,8 @@ impl<'a> Again<'a> {
 
     /// Repeats up to `most` periods on a copy of the ranks, as long as they do what they did in the first. Returns the
     /// names of flows in each period, and the ranks after the last.
-    pub fn repeat<P: Probe>(&self, parts: &Own<'_, P>, most: u64) -> (Names, Vec<HostJobs>) {
-        let begin = || parts.iter().flat_map(ranks).cloned().collect::<Vec<_>>();
+    pub fn repeat<'h>(&self, hosts: impl Iterator<Item = &'h Host> + Clone, most: u64) -> (Names, Vec<HostJobs>) {
+        let begin = || ranks(hosts.clone()).map(HostJobs::copy).collect::<Vec<_>>();
         let mut hosts = begin();
         let mut names = Names { first: self.first.clone(), later: Vec::new() };
         for time in 0..most {
@@ -270,16 +260,25 @@ impl<'a> Again<'a> {
         if self.moves.is_some() { self.alike.are(one, other) } else { self.alike.are_in_kind(one, other) }
     }
 
-    /// Notes what happened to flows, and what was measured of them, in the periods that were repeated.
-    pub fn record<P: Probe>(&self, parts: &mut OwnMut<'_, P>, names: &Names) {
-        for (part, records) in parts.iter_mut().zip(&self.records) {
-            for (slot, recorded) in part.0.hosts.iter_mut().zip(records) {
-                for (time, called) in (self.times + 1..).zip(&names.later) {
-                    let name = |flow: FlowId| called[self.place[&flow]];
-                    recorded.repeat(&mut slot.host, self.length * time, name);
-                }
+    /// Puts hosts into the state that they have after periods that were repeated: their ranks stand where these do, and
+    /// what happened to flows, and what was measured of them, has happened again.
+    pub fn settle<'h>(&self, hosts: impl Iterator<Item = &'h mut Host>, names: &Names, ranks: Vec<HostJobs>) {
+        let mut ranks = ranks.into_iter();
+        for (host, recorded) in hosts.zip(&self.records) {
+            if let Some(jobs) = host.jobs_mut() {
+                jobs.take_over(ranks.next().expect("there is one for each host with ranks"));
+            }
+            for (time, called) in (self.times + 1..).zip(&names.later) {
+                recorded.repeat(host, self.length * time, |flow| called[self.place[&flow]]);
             }
         }
+    }
+
+    /// The bytes of the flows that have been delivered in the logged period.
+    pub fn delivered_bytes(&self) -> u64 {
+        let records = self.records.iter().flat_map(|of| &of.records);
+        let delivered = records.filter(|record| matches!(record.fate, FlowEvent::Delivered { .. }));
+        delivered.map(|record| self.alike.plan.flows.get(record.flow).bytes).sum()
     }
 }
 
@@ -290,15 +289,16 @@ struct Recorded {
 }
 
 impl Recorded {
-    /// Since the host had so many records and so many measurements.
-    fn since(host: &Host, records: usize, measures: usize) -> Recorded {
-        Recorded { records: host.records[records..].to_vec(), measures: host.measures[measures..].to_vec() }
+    /// Since the log began.
+    fn since(host: &Host, log: &LogOfHost) -> Recorded {
+        Recorded { records: host.records[log.records..].to_vec(), measures: host.measures[log.measures..].to_vec() }
     }
 
     fn flows(&self) -> impl Iterator<Item = FlowId> {
         let measured = self.measures.iter().map(|measured| measured.flow);
         self.records.iter().map(|record| record.flow).chain(measured)
     }
+
     /// Notes the same so much later, under the names that flows have then.
     fn repeat(&self, host: &mut Host, shift: Duration, name: impl Fn(FlowId) -> FlowId) {
         for measured in &self.measures {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use driver::{Log, Stretch};
+use driver::{Log, LogOfHost, Stretch};
 use units::Time;
 
 use super::period::Period;
@@ -53,14 +53,18 @@ impl Course {
         })
     }
 
-    /// By part: what ranks of jobs were told and did. Nothing of that is in a period that was skipped.
-    pub fn of_ranks(&self) -> Vec<Log> {
-        let mut of_ranks: Vec<Log> = Vec::new();
+    /// By host: what has happened to messages and ranks. Nothing of that is in a period that was skipped.
+    pub fn of_hosts(&self) -> Vec<LogOfHost> {
+        let mut all: Vec<LogOfHost> = Vec::new();
         for logs in self.logs() {
-            of_ranks.resize_with(logs.len(), Log::default);
-            of_ranks.iter_mut().zip(logs).for_each(|(all, more)| all.extend_ranks(more));
+            let hosts = logs.iter().flat_map(|log| &log.hosts);
+            if all.is_empty() {
+                all = hosts.cloned().collect();
+            } else {
+                all.iter_mut().zip(hosts).for_each(|(all, more)| all.told.extend_from_slice(&more.told));
+            }
         }
-        of_ranks
+        all
     }
 
     /// What has happened in one part.

@@ -10,7 +10,10 @@
 //! the engine stops at the end of each window in which a host has started something while a group sleeps.
 //!
 //! A group that wakes is moved ahead by whole periods if its state has recurred, and otherwise by averages
-//! ([`History`]). What is left of the time that has passed is simulated, while everything else waits.
+//! ([`History`]). What is left of the time that has passed is simulated, while everything else waits. Periods may be
+//! steps of a job, in which messages follow each other ([`turns`]).
+
+mod turns;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,6 +26,8 @@ use rustc_hash::FxHashMap;
 use scenario::FastForward;
 use units::{Duration, FlowId, HostId, LinkId, Time};
 
+use self::turns::{Turns, hosts, hosts_mut};
+use super::again::Again;
 use super::island::{FIRST_MULTIPLES, Island, MOST_MULTIPLES};
 use super::islands::{Ends, late};
 use super::own::Read;
@@ -48,7 +53,7 @@ pub(super) struct Groups<'a> {
     /// By sender and receiver: the links between them.
     paths: FxHashMap<(HostId, HostId), Arc<[LinkId]>>,
     /// By number.
-    all: BTreeMap<u64, Group>,
+    all: BTreeMap<u64, Group<'a>>,
     /// By link, the group that has it.
     of: FxHashMap<LinkId, u64>,
     next: u64,
@@ -56,11 +61,13 @@ pub(super) struct Groups<'a> {
     live: usize,
     /// How long late packets of a message that has ended may still be under way.
     late: Duration,
+    /// The longest period in which messages of a group were found to follow each other.
+    longest_step: Duration,
 }
 
 /// Messages that share links, until all of them have ended.
 #[derive(Default)]
-struct Group {
+struct Group<'a> {
     flows: Vec<FlowId>,
     links: Vec<LinkId>,
     /// Whether not all of them have ended.
@@ -74,13 +81,14 @@ struct Group {
     observed_at: Time,
     /// How often nothing was found.
     vain: u32,
-    stage: Stage,
+    stage: Stage<'a>,
     /// When somebody looks at it next; [`Time::MAX`] for never.
     looks_at: Time,
+    turns: Turns,
 }
 
 #[derive(Default)]
-enum Stage {
+enum Stage<'a> {
     /// It is simulated.
     #[default]
     Awake,
@@ -89,22 +97,31 @@ enum Stage {
     /// The same, to find out whether this state recurs after some of these periods.
     Compared { before: Notes, outline: u64, period: Duration, tried: u64 },
     /// It sleeps until somebody looks at it.
-    Asleep(Sleep),
+    Asleep(Sleep<'a>),
 }
 
-struct Sleep {
+struct Sleep<'a> {
     since: Time,
     /// For so long at most.
     most: Duration,
     /// By part: when its next events are.
     times: Vec<Vec<Time>>,
-    way: Way,
+    way: Way<'a>,
 }
 
 /// How a group is moved ahead.
-enum Way {
+enum Way<'a> {
     Recurs(Recurrence),
+    /// The same, but messages follow each other.
+    TurnsOver(Recurrence, Box<Again<'a>>),
     Steady(Steady),
+}
+
+impl Group<'_> {
+    /// When somebody does something about it.
+    fn due(&self) -> Time {
+        self.looks_at.min(self.turns.due())
+    }
 }
 
 impl<'a> Groups<'a> {
@@ -120,7 +137,19 @@ impl<'a> Groups<'a> {
             next: 0,
             live: 0,
             late: late(plan),
+            longest_step: Duration::ZERO,
         }
+    }
+
+    /// Whether groups skip periods that are so long, in which messages follow each other, or are about to find out.
+    /// Then nobody looks whether the whole island recurs after such a time.
+    pub fn skip_steps_of(&self, period: Duration) -> bool {
+        period <= self.longest_step || self.all.values().any(|group| group.turns.compares(period))
+    }
+
+    /// All of them have been moved ahead: what was being compared is no more.
+    pub fn were_moved(&mut self) {
+        self.all.values_mut().for_each(|group| group.turns.forget());
     }
 
     fn path(&mut self, plan: &Plan, flow: FlowId) -> Arc<[LinkId]> {
@@ -130,7 +159,7 @@ impl<'a> Groups<'a> {
     }
 
     /// Takes away the groups that have links on the paths of these messages.
-    fn take(&mut self, plan: &Plan, flows: &[FlowId]) -> Vec<Group> {
+    fn take(&mut self, plan: &Plan, flows: &[FlowId]) -> Vec<Group<'a>> {
         let mut taken = Vec::new();
         for &flow in flows {
             for link in &*self.path(plan, flow) {
@@ -146,8 +175,8 @@ impl<'a> Groups<'a> {
     }
 
     /// Puts messages into groups: those whose paths share links into one.
-    fn group(&mut self, plan: &Plan, flows: &[FlowId]) -> Vec<Group> {
-        let (mut groups, mut of): (Vec<Group>, FxHashMap<LinkId, usize>) = Default::default();
+    fn group(&mut self, plan: &Plan, flows: &[FlowId]) -> Vec<Group<'a>> {
+        let (mut groups, mut of): (Vec<Group<'a>>, FxHashMap<LinkId, usize>) = Default::default();
         for &flow in flows {
             let path = self.path(plan, flow);
             let at = path.iter().find_map(|link| of.get(link).copied()).unwrap_or(groups.len());
@@ -171,10 +200,11 @@ impl<'a> Groups<'a> {
             }
         }
         groups.retain(|group| !group.flows.is_empty());
+        groups.iter_mut().for_each(|group| group.links.sort_unstable());
         groups
     }
 
-    fn add(&mut self, group: Group) {
+    fn add(&mut self, group: Group<'a>) {
         self.live += usize::from(group.live);
         self.of.extend(group.links.iter().map(|&link| (link, self.next)));
         self.all.insert(self.next, group);
@@ -182,7 +212,7 @@ impl<'a> Groups<'a> {
     }
 }
 
-impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
+impl<'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, 'a, P, W> {
     /// Skips what it can in each group, until something begins or ends, or until its bound. Returns whether groups may
     /// sleep at all.
     pub(super) async fn look_in_groups(&mut self) -> bool {
@@ -196,7 +226,7 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
                 break;
             }
             self.look_at_groups().await;
-            let next = self.groups.all.values().map(|group| group.looks_at).fold(self.bound, Time::min);
+            let next = self.groups.all.values().map(Group::due).fold(self.bound, Time::min);
             self.go(next.min(self.plan.horizon).since(self.now).max(Duration::from_ps(1))).await;
             changed = self.follow_messages().await;
             // Somebody has looked at each host and each group.
@@ -238,10 +268,19 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
             let links = groups.iter().map(|group| group.links.len()).sum::<usize>();
             self.spend(|budget| budget.looked_at(LINK * links));
             for mut group in groups {
-                group.members = Members::of(self.plan, cut, &group.links);
+                match taken.iter_mut().find(|was| was.links == group.links) {
+                    Some(was) => {
+                        group.members = std::mem::take(&mut was.members);
+                        group.turns = std::mem::take(&mut was.turns);
+                    }
+                    None => group.members = Members::of(self.plan, cut, &group.links),
+                }
                 (group.span, group.observed_at, group.looks_at) = (self.first_span(), now, Time::MAX);
                 if group.live {
                     self.listen_to(&mut group);
+                    if since == now {
+                        self.begin_step(&mut group);
+                    }
                 }
                 self.groups.add(group);
             }
@@ -279,22 +318,28 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
     async fn look_at_groups(&mut self) {
         let mut all = std::mem::take(&mut self.groups.all);
         let (now, mut since) = (self.now, self.now);
-        for group in all.values_mut().filter(|group| group.looks_at <= now) {
+        for group in all.values_mut().filter(|group| group.due() <= now) {
             match group.stage {
                 Stage::Asleep(_) => since = since.min(self.wake_and_listen(group)),
-                _ => self.look_at_group(group),
+                _ if group.looks_at <= now => self.look_at_group(group),
+                _ => {}
             }
         }
         self.groups.all = all;
-        let heard = |group: &Group| matches!(group.stage, Stage::Heard { .. });
+        self.catch_up(since).await;
+        let mut all = std::mem::take(&mut self.groups.all);
+        for group in all.values_mut().filter(|group| group.turns.due() <= now) {
+            self.end_step(group);
+        }
+        self.groups.all = all;
+        let heard = |group: &Group<'_>| matches!(group.stage, Stage::Heard { .. });
         if !self.groups.all.values().any(heard) {
             self.own_mut().iter_mut().for_each(|part| part.0.heard = None);
         }
-        self.catch_up(since).await;
     }
 
     /// Looks whether the state of a group that is awake has recurred, or is steady.
-    fn look_at_group(&mut self, group: &mut Group) {
+    fn look_at_group(&mut self, group: &mut Group<'a>) {
         let now = self.now;
         // If its state can't be noted, nobody looks again.
         group.looks_at = Time::MAX;
@@ -342,7 +387,7 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
     }
 
     /// The state of a group has not recurred. Lets it sleep if it is steady, or observes it for longer.
-    fn look_for_steady(&mut self, group: &mut Group, notes: &Notes) {
+    fn look_for_steady(&mut self, group: &mut Group<'a>, notes: &Notes) {
         group.observed_at = self.now;
         if !self.sleeps_by_averages(group, notes) {
             self.observe_longer(group);
@@ -350,7 +395,7 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
     }
 
     /// Nothing was found: somebody looks at the group again after a longer time.
-    fn observe_longer(&mut self, group: &mut Group) {
+    fn observe_longer(&mut self, group: &mut Group<'a>) {
         group.vain += 1;
         group.span = (group.span + group.span / 2).min(self.longest_span());
         if group.vain < EAGER || group.vain.is_power_of_two() {
@@ -361,7 +406,7 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
     }
 
     /// From now on, what comes to the hosts of a group is heard, to find a period in that.
-    fn listen_to(&mut self, group: &mut Group) {
+    fn listen_to(&mut self, group: &mut Group<'a>) {
         let run = &mut *self.run.borrow_mut();
         let begin = |(part, _): &(usize, Members)| run.parts[*part].0.heard.get_or_insert_default().len();
         group.stage = Stage::Heard { since: self.now, from: group.members.iter().map(begin).collect() };
@@ -369,7 +414,7 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
     }
 
     /// A period in what has come to a group's hosts.
-    fn period_of_group(&mut self, group: &Group, since: Time, from: &[usize]) -> Option<Duration> {
+    fn period_of_group(&mut self, group: &Group<'_>, since: Time, from: &[usize]) -> Option<Duration> {
         let run = self.run.borrow();
         let of_part = |((part, members), from): (&(usize, Members), &usize)| {
             let heard: Vec<_> = run.parts[*part].0.heard_by(members, *from).collect();
@@ -384,14 +429,15 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
     }
 
     /// The state of a group recurs: it sleeps until its first message nears its end.
-    fn sleep_by_periods(&mut self, group: &mut Group, found: Recurrence) {
+    fn sleep_by_periods(&mut self, group: &mut Group<'a>, found: Recurrence) {
         (group.vain, group.span) = (0, self.first_span());
         if found.flows.is_empty() {
             // Nothing is under way, but what is late.
             group.looks_at = Time::MAX;
             return;
         }
-        let (until, left) = (found.until.min(self.undisturbed_until()), self.before_ends(&found));
+        let until = found.until.min(self.undisturbed_until()).min(group.turns.due());
+        let left = self.before_ends(&found);
         let time = found.period * left.min(until.since(self.now).ps() / found.period.ps());
         if time >= group.span {
             self.put_to_sleep(group, time, Way::Recurs(found));
@@ -405,7 +451,7 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
 
     /// If a group is steady, it sleeps until its first message nears its end or its observation is no longer trusted.
     /// Returns whether it does.
-    fn sleeps_by_averages(&mut self, group: &mut Group, notes: &Notes) -> bool {
+    fn sleeps_by_averages(&mut self, group: &mut Group<'a>, notes: &Notes) -> bool {
         if let Some(why) = notes.not_by_averages() {
             self.because(why);
             return false;
@@ -418,7 +464,7 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
         };
         let left = 2 * u64::from(self.plan.sites[0].mtu_bytes);
         let before_ends = steady.before_ends(|flow| self.plan.flows.get(flow).bytes, left, group.span);
-        let until = notes.appointment().min(steady.until()).min(self.undisturbed_until());
+        let until = notes.appointment().min(steady.until()).min(self.undisturbed_until()).min(group.turns.due());
         let time = before_ends.min(steady.trusted()).min(until.since(self.now));
         let time = Duration::from_ns(time.ps() / 1_000);
         if time < group.span {
@@ -434,7 +480,7 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
         self.alone_until().min(self.next_sample_at()).min(self.bound)
     }
 
-    fn put_to_sleep(&mut self, group: &mut Group, time: Duration, way: Way) {
+    fn put_to_sleep(&mut self, group: &mut Group<'a>, time: Duration, way: Way<'a>) {
         let run = &mut *self.run.borrow_mut();
         let times = group.members.iter().map(|(part, members)| run.parts[*part].0.put_to_sleep(members)).collect();
         group.stage = Stage::Asleep(Sleep { since: self.now, most: time, times, way });
@@ -445,17 +491,27 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
 
     /// Wakes a group if it sleeps: it is moved ahead to now, or to a little earlier. Returns since when it must be
     /// simulated.
-    fn wake(&mut self, group: &mut Group) -> Time {
+    fn wake(&mut self, group: &mut Group<'a>) -> Time {
         let Stage::Asleep(Sleep { since, most, times, way }) = std::mem::take(&mut group.stage) else {
             return self.now;
         };
         let passed = most.min(self.now - since);
         let headers = self.run.borrow().headers.clone();
+        let mut told = None;
         let (walk, time, estimated, bytes) = match way {
             Way::Recurs(found) => {
                 let times = passed.ps() / found.period.ps();
                 let bytes = found.flows.iter().map(|of| of.1 * times).sum();
                 let walk = Walk::ahead(since, headers, found.moves, Arc::new(Renamed::default()), times);
+                (walk, found.period * times, Duration::ZERO, bytes)
+            }
+            Way::TurnsOver(found, again) => {
+                let times = passed.ps() / found.period.ps();
+                let (names, ranks) = again.repeat(hosts(&self.run.borrow().parts, &group.members), times);
+                let renamed = Arc::new(again.renamed(names.later.last().unwrap_or(&again.called)));
+                let walk = Walk::ahead(since, headers, found.moves, renamed, times);
+                let bytes = again.delivered_bytes() * times;
+                told = Some((again, names, ranks));
                 (walk, found.period * times, Duration::ZERO, bytes)
             }
             Way::Steady(mut steady) => {
@@ -469,6 +525,10 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
         let hops = self.move_group(group, &times, walk, time);
         {
             let run = &mut *self.run.borrow_mut();
+            if let Some((again, names, ranks)) = told {
+                again.settle(hosts_mut(&mut run.parts, &group.members), &names, ranks);
+            }
+            group.members.iter().for_each(|(part, members)| run.parts[*part].0.look_at_members(members));
             *run.asleep.entry(self.districts).or_default() -= 1;
             // The first part gets what is counted of all.
             let first = &mut run.parts[group.members[0].0].0;
@@ -480,14 +540,14 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
         since + time
     }
 
-    fn wake_and_listen(&mut self, group: &mut Group) -> Time {
+    fn wake_and_listen(&mut self, group: &mut Group<'a>) -> Time {
         let since = self.wake(group);
         self.listen_to(group);
         since
     }
 
     /// Wakes a group and moves it ahead by so much time. Returns how many packets have passed links in that time.
-    fn move_group(&mut self, group: &Group, times: &[Vec<Time>], mut walk: Walk, time: Duration) -> u64 {
+    fn move_group(&mut self, group: &Group<'_>, times: &[Vec<Time>], mut walk: Walk, time: Duration) -> u64 {
         let run = &mut *self.run.borrow_mut();
         let mut hops = 0;
         for ((part, members), times) in group.members.iter().zip(times) {
@@ -495,7 +555,6 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
             let before = part.sent_by(members);
             part.wake_up(members, times);
             part.walk_members(&mut walk, members);
-            part.look_at_members(members);
             part.mark_digests_of(members, time);
             hops += part.sent_by(members) - before;
         }
@@ -503,16 +562,19 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
         hops
     }
 
-    /// Simulates what has been moved ahead to an earlier time only.
+    /// Simulates what has been moved ahead to an earlier time only. Whatever starts meanwhile is noted afterwards: it
+    /// has started in groups that are awake.
     async fn catch_up(&mut self, since: Time) {
-        if since < self.now {
-            let time = self.now - since;
+        let until = self.now;
+        if since < until {
             {
                 let run = &mut *self.run.borrow_mut();
                 run.now = run.now.min(since);
             }
             self.now = since;
-            self.go(time).await;
+        }
+        while self.now < until {
+            self.go(until - self.now).await;
         }
     }
 
@@ -532,13 +594,13 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
         self.catch_up(since).await;
     }
 
-    fn outline(&self, group: &Group) -> u64 {
+    fn outline(&self, group: &Group<'_>) -> u64 {
         let run = self.run.borrow();
         let of_parts = group.members.iter().map(|(part, members)| run.parts[*part].0.outline(self.now, members));
         of_parts.fold(0, u64::wrapping_add)
     }
 
-    fn note_group(&mut self, group: &Group) -> Option<Notes> {
+    fn note_group(&mut self, group: &Group<'_>) -> Option<Notes> {
         let mut walk = Walk::note(self.now, self.run.borrow().headers.clone());
         {
             let run = &mut *self.run.borrow_mut();

@@ -11,10 +11,11 @@ use driver::{Log, Names, Probe};
 use engine::Partition;
 use node::Walk;
 use node::walk::{Amounts, Differs, History, Notes, Recurrence, Renamed, Unsteady, recurrence};
-use run::Plan;
+use run::{Host, HostJobs, Plan};
 use scenario::FastForward;
 use units::{Duration, HostId, Stream, Time};
 
+use super::again::ranks_act_at;
 use super::budget::Budget;
 use super::course::Course;
 use super::groups::Groups;
@@ -77,15 +78,8 @@ pub(super) struct Island<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> {
     estimated: Duration,
     /// What skips within messages goes no further than this.
     pub bound: Time,
-    /// While a period is simulated in which messages follow each other.
-    recording: Option<Recording>,
-}
-
-/// What happens from its beginning on.
-struct Recording {
-    /// All of it, or else only what happens to messages and ranks.
-    all: bool,
-    course: Course,
+    /// In exact mode, while a period is simulated in which messages follow each other: all that happens in it.
+    recording: Option<Course>,
 }
 
 /// How long to listen.
@@ -108,11 +102,12 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
         let packet = plan.sites[0].nic_rate.transmit(u64::from(plan.sites[0].mtu_bytes));
         let (first, most) = (packet * FIRST_PACKETS, packet * MOST_PACKETS);
         let listening = Listening { first, most, span: first, vain: 0, told: 0 };
-        Island {
+        let groups = Groups::new(plan, run.borrow().cut);
+        let island = Island {
             run,
             plan,
             districts,
-            groups: Groups::new(plan, run.borrow().cut),
+            groups,
             parts,
             now,
             listening,
@@ -130,7 +125,12 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
             estimated: Duration::ZERO,
             bound: Time::MAX,
             recording: None,
+        };
+        if !island.is_exact() {
+            // Several groups, and the whole island, are logged at a time.
+            island.own_mut().hosts_mut().filter_map(Host::jobs_mut).for_each(HostJobs::keep_log);
         }
+        island
     }
 
     /// Looks for something to skip for as long as the run lasts.
@@ -175,17 +175,9 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
 
     /// Simulates a span of time.
     pub async fn go(&mut self, span: Duration) {
-        match &self.recording {
+        match self.recording {
             None => self.wait(span).await,
-            Some(Recording { all: true, .. }) => drop(self.log(span).await),
-            Some(_) => {
-                let begun: Vec<Log> = self.own_mut().iter_mut().map(|part| part.0.begin_log_of_ranks()).collect();
-                let from = self.now;
-                self.wait(span).await;
-                let logs =
-                    self.own_mut().iter_mut().zip(begun).map(|(part, log)| part.0.take_log_of_ranks(log)).collect();
-                self.record(from, logs);
-            }
+            Some(_) => drop(self.log(span).await),
         }
     }
 
@@ -201,11 +193,20 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
         self.bound = Time::MAX;
     }
 
-    /// The same, and says what has happened: all, or only what has happened to messages and ranks.
-    pub async fn go_on_recording(&mut self, span: Duration, all: bool) -> Course {
-        self.recording = Some(Recording { all, course: Course::default() });
+    /// The same, and says what has happened: all, or in approximate mode, what has happened to messages and ranks.
+    pub async fn go_on_recording(&mut self, span: Duration) -> Course {
+        if self.is_exact() {
+            self.recording = Some(Course::default());
+            self.go_on(span).await;
+            return self.recording.take().expect("nobody else takes it");
+        }
+        let begun: Vec<Log> = self.own_mut().iter_mut().map(|part| part.0.begin_log_of_hosts()).collect();
+        let from = self.now;
         self.go_on(span).await;
-        self.recording.take().expect("nobody else takes it").course
+        let logs = self.own_mut().iter_mut().zip(begun).map(|(part, log)| part.0.take_log_of_hosts(log)).collect();
+        let mut course = Course::default();
+        course.logged(from, self.now, logs);
+        course
     }
 
     /// The packet-hops of its nodes that were simulated.
@@ -351,23 +352,14 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
         let hops = self.own_hops() - before;
         self.run.borrow_mut().budget.logged(hops);
         // What is recorded anyway costs no more.
-        if self.looks_within && !matches!(self.recording, Some(Recording { all: true, .. })) {
+        if self.looks_within && self.recording.is_none() {
             self.budget_within.logged(hops);
         }
         let logs: Arc<[Log]> = self.own_mut().iter_mut().map(|part| part.0.take_log()).collect();
-        match &self.recording {
-            None => {}
-            Some(Recording { all: true, .. }) => self.record(from, logs.clone()),
-            Some(_) => self.record(from, logs.iter().map(Log::of_ranks).collect()),
+        if let Some(course) = &mut self.recording {
+            course.logged(from, self.now, logs.clone());
         }
         logs
-    }
-
-    /// This has been logged since then.
-    fn record(&mut self, from: Time, logs: Arc<[Log]>) {
-        if let Some(Recording { course, .. }) = &mut self.recording {
-            course.logged(from, self.now, logs);
-        }
     }
 
     /// Listens for a span of time and looks for a period in what comes to the nodes.
@@ -407,14 +399,14 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
     /// follow each other in a period, so that it may itself be skipped in part.
     pub async fn skip(&mut self, period: &mut Duration, most_multiples: u32, between: bool) -> bool {
         let Some(before) = self.note() else { return false };
-        let ranks = self.ranks_act_at();
+        let ranks = ranks_act_at(self.own().hosts());
         let (hops_before, estimated_before) = (self.own_hops(), self.estimated);
         let mut course = Course::default();
         let mut multiple = 0;
         let found = loop {
             multiple += 1;
             if between {
-                course.append(self.go_on_recording(*period, self.is_exact()).await);
+                course.append(self.go_on_recording(*period).await);
             } else if *period > self.bound.since(self.now) {
                 return false;
             } else if self.is_exact() {
@@ -457,7 +449,7 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
             let sample = self.next_sample_at();
             let times = (until.min(sample).since(self.now).ps() / period.length.ps()).min(left);
             if times > 0 {
-                if let Some(Recording { all: true, course }) = &mut self.recording {
+                if let Some(course) = &mut self.recording {
                     course.repeated(self.now, period, times);
                 }
                 self.move_ahead(found, period, times, &Names::default(), Arc::default());
@@ -525,7 +517,7 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
 
     /// The state was moved ahead: a host may have been about to start a flow or to let a rank act, which stays where it
     /// is.
-    fn look_at_hosts(&self) {
+    pub fn look_at_hosts(&self) {
         self.own_mut().iter_mut().for_each(|part| part.0.look_at_hosts());
     }
 
@@ -592,6 +584,7 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
     /// Its state has been moved ahead by so much time, so much of which by averages.
     fn moved(&mut self, time: Duration, estimated: Duration) {
         self.now += time;
+        self.groups.were_moved();
         {
             let run = &mut *self.run.borrow_mut();
             run.ahead_until = run.ahead_until.max(self.now);

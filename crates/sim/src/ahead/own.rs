@@ -55,4 +55,9 @@ impl<P: Probe> OwnMut<'_, P> {
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Part<P>> {
         self.all.iter_mut().zip(self.which).filter_map(|(part, own)| own.then_some(part))
     }
+
+    /// Their hosts, part by part.
+    pub fn hosts_mut(&mut self) -> impl Iterator<Item = &mut Host> {
+        self.iter_mut().flat_map(|part| &mut part.0.hosts).map(|slot| &mut slot.host)
+    }
 }

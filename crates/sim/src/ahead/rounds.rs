@@ -27,7 +27,7 @@ use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use driver::{Log, Probe};
+use driver::{LogOfHost, Probe};
 use node::walk::{Amounts, Notes};
 use run::{FlowEvent, FlowRecord, Host, Plan};
 use rustc_hash::FxHashMap;
@@ -191,7 +191,7 @@ impl Seen {
 struct Round {
     length: Duration,
     heirs: BTreeMap<FlowId, Heir>,
-    logs: Vec<Log>,
+    logs: Vec<LogOfHost>,
     before: Notes,
     after: Notes,
 }
@@ -264,7 +264,7 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
             events
         };
         self.run.borrow_mut().budget.looked_at(events.len());
-        let found = rhythm(&events);
+        let found = rhythm(&events).filter(|&round| !self.groups.skip_steps_of(round));
         if found.is_none() {
             self.because("rounds of a job are not alike");
             self.rounds_wanted += self.rounds_wanted / MORE + 1;
@@ -293,7 +293,7 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
             let may_repeat = regime.seen.len() + 1 >= LEAST && regime.is_steady();
             let before = if may_repeat { self.note() } else { None };
             let (began, leaving) = (self.now, self.leaving());
-            let logs = self.go_on_recording(length, false).await.of_ranks();
+            let logs = self.go_on_recording(length).await.of_hosts();
             let happened = self.happened_in(began, self.now);
             if happened.what != happens || self.leaving() != leaving {
                 self.because("ranks do not stand where they stood a round ago");
@@ -452,7 +452,7 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
     /// The sum of flows on connections whose last bytes have not left.
     fn leaving(&self) -> u64 {
         let own = self.own();
-        let leaving = own.iter().flat_map(ranks).flat_map(|jobs| jobs.all_leaving());
+        let leaving = ranks(own.hosts()).flat_map(|jobs| jobs.all_leaving());
         leaving.map(|(flow, _)| kind(self.plan.flows.get(flow))).fold(0, u64::wrapping_add)
     }
 }

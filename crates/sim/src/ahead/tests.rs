@@ -74,7 +74,7 @@ fn record_periods(mode: &str, senders: &str) -> Skipped {
     let mut context = Context::from_waker(Waker::noop());
     for end in [1_999, 3_998, 5_997].map(Time::from_us) {
         let span = end.since(island.now);
-        let mut recording = Box::pin(island.go_on_recording(span, true));
+        let mut recording = Box::pin(island.go_on_recording(span));
         while recording.as_mut().poll(&mut context).is_pending() {
             assert!(run.borrow_mut().advance().is_none());
         }

@@ -12,10 +12,10 @@ use std::sync::Arc;
 
 use driver::{Names, Probe};
 use node::walk::{Recurrence, Renamed, recurrence};
-use run::{FlowEvent, FlowRecord, Host, HostJobs};
+use run::{FlowEvent, FlowRecord, Host};
 use units::{Duration, Time};
 
-use super::again::{Again, Logged, kind, ranks, settle};
+use super::again::{Again, Logged, kind};
 use super::island::Island;
 use super::own::Own;
 use super::period::Period;
@@ -26,27 +26,23 @@ pub(super) const FIRST_STARTS: usize = 6;
 /// The search is repeated once that host has started so many more: one part in so many.
 const MORE_STARTS: usize = 16;
 /// The state may recur only after several periods of a host's starts: at most so many are tried.
-const MULTIPLES: u32 = 2;
+pub(super) const MULTIPLES: u32 = 2;
 /// After so many failures in a row the search ends. A single failure may be due to an appointment that came in between.
 const MISSES: u32 = 2;
 /// Most names of flows that are kept at once, since each repetition has its own; but so many periods are repeated at
 /// once, since before and after that ranks are copied.
-const MOST_NAMES: usize = 1 << 22;
+pub(super) const MOST_NAMES: usize = 1 << 22;
 const AT_ONCE: u64 = 64;
 
 impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
-    /// When ranks act by themselves, host by host.
-    pub(super) fn ranks_act_at(&self) -> Vec<Time> {
-        self.own().iter().flat_map(ranks).map(HostJobs::next_at).collect()
-    }
-
     /// Skips periods in which flows begin and end, if there are any.
     pub(super) async fn skip_turnovers(&mut self) {
         if !self.may_turn_over() {
             return;
         }
         let Some(started) = self.busiest_starts() else { return };
-        let period = period_of_starts(&started).filter(|&period| self.starts_alike(period));
+        let period = period_of_starts(&started)
+            .filter(|&period| !self.groups.skip_steps_of(period) && self.starts_alike(period));
         let before = self.hops_between;
         if let Some(period) = period {
             self.skip_turnovers_of(period).await;
@@ -136,7 +132,7 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
     pub(super) fn repeat_turnover(&mut self, found: &Recurrence, period: &Arc<Period>, ranks: &[Time]) -> bool {
         let until = found.until.min(self.alone_until());
         let most = (until.since(self.now).ps() / period.length.ps()).min(self.before_ends(found));
-        let (logs, heirs) = (&period.course.of_ranks()[..], &found.heirs);
+        let (logs, heirs) = (&period.course.of_hosts()[..], &found.heirs);
         let (length, end, ordered) = (period.length, period.end, |_| found.by_number);
         let logged = Logged { logs, length, end, heirs, ranks: Some(ranks), ordered: &ordered, routed: &|_| false };
         let times = self.repeat(&logged, most, |island, names, renamed| {
@@ -156,7 +152,7 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
         mut move_ahead: impl FnMut(&mut Self, &Names, Arc<Renamed>) -> bool,
     ) -> u64 {
         let alike = self.run.borrow().alike.clone();
-        let again = Again::new(alike, &self.own(), logged);
+        let again = Again::new(alike, self.own().hosts(), logged);
         let mut again = match again {
             Ok(again) => again,
             Err(reason) => {
@@ -167,15 +163,15 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
         let at_once = AT_ONCE.max((MOST_NAMES / again.called.len().max(1)) as u64);
         let mut left = most;
         while left > 0 {
-            let (names, hosts) = again.repeat(&self.own(), left.min(at_once));
+            let (names, hosts) = again.repeat(self.own().hosts(), left.min(at_once));
             let times = names.later.len() as u64;
             let Some(last) = names.later.last() else { break };
             if !move_ahead(self, &names, Arc::new(again.renamed(last))) {
                 self.because("other things are counted than a round ago");
                 return again.times;
             }
-            settle(&mut self.own_mut(), hosts);
-            again.record(&mut self.own_mut(), &names);
+            again.settle(self.own_mut().hosts_mut(), &names, hosts);
+            self.look_at_hosts();
             again.called.clone_from(last);
             again.times += times;
             left -= times;
@@ -203,7 +199,7 @@ fn starts(records: &[FlowRecord]) -> impl Iterator<Item = &FlowRecord> {
 
 /// The time after which a host's starts repeat. Of several candidates, the one that has held for the longest time up to
 /// now, and at least twice. Earlier starts may differ, since ranks may have been settling.
-fn period_of_starts(started: &[(Time, u64)]) -> Option<Duration> {
+pub(super) fn period_of_starts(started: &[(Time, u64)]) -> Option<Duration> {
     let gaps: Vec<_> = started.windows(2).rev().map(|pair| (pair[1].0.since(pair[0].0).ps(), pair[1].1)).collect();
     let like = matches(&gaps);
     // Of periods that have held equally long, the shortest.

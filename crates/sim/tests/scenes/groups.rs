@@ -96,6 +96,79 @@ fn a_message_wakes_the_group_that_it_comes_to() {
     }
 }
 
+/// A job on hosts of a switch, whose ranks sum up so many bytes around a ring.
+fn ring(name: &str, hosts: &str, bytes: &str) -> String {
+    format!(
+        "[[job]]\nname = \"{name}\"\nhosts = \"{hosts}\"\nlibrary = {{ all_reduce = \"ring\" }}\n\
+         steps = [{{ all_reduce = {{ bytes = \"{bytes}\" }} }}]\n"
+    )
+}
+
+/// Two rings whose steps take different times: the whole never recurs, but each of them does from step to step.
+#[test]
+fn steps_of_rings_repeat_each_by_itself() {
+    // Within messages of 2 MB TIMELY does not settle.
+    for (transport, more) in &SENDERS[..3] {
+        let toml = format!(
+            "{BASE}transport = \"{transport}\"\n{more}\nfabric.star = {{ hosts = 24 }}\n{}{}",
+            ring("one", "0-11", "24MB"),
+            ring("other", "12-23", "31MB")
+        );
+        let [whole, ahead] = estimate(&toml);
+        let skipped = ahead.info.skipped.as_ref().expect("it was asked for");
+        let share = share_of(&whole, skipped);
+        assert_eq!((skipped.islands, skipped.estimated_ps), (2, 0), "{transport}");
+        assert!(share > 0.6, "{transport}: {share} {skipped:?}");
+        same_tables(&whole, &ahead);
+        let ended_by = whole.info.end_ps.abs_diff(ahead.info.end_ps);
+        assert!(ended_by < 10_000_000, "{transport}: {ended_by}");
+        assert_eq!(whole.info.packet_hops, ahead.info.packet_hops, "{transport}");
+    }
+}
+
+/// While steps of a ring are skipped, a message comes to one of its hosts. What is left of the step that is under way
+/// is simulated, and the ring goes on with what has come between. Nobody knows of it beforehand, since there are too
+/// many other messages.
+#[test]
+fn a_message_wakes_a_ring_whose_steps_repeat() {
+    for (transport, more) in &SENDERS[..2] {
+        let toml = format!(
+            "{BASE}transport = \"{transport}\"\n{more}\nfabric.star = {{ hosts = 16 }}\n{}{}\
+             [[traffic]]\nname = \"others\"\nsenders = \"13-14\"\nreceivers = \"15\"\n\
+             sizes.constant = \"20KB\"\narrivals.poisson.load = 0.008\nduration = \"80ms\"\n",
+            ring("one", "0-11", "600MB"),
+            message("comes between", (12, 3), "50300us", "300KB")
+        );
+        let [whole, ahead] = estimate(&toml);
+        let skipped = ahead.info.skipped.as_ref().expect("it was asked for");
+        assert!(of_flows(&whole, "fct_ps").len() > 256 + 12 * 22, "too few to connect everything");
+        let share = share_of(&whole, skipped);
+        assert!(share > 0.9, "{transport}: {share} {skipped:?}");
+        let (all, each) = off(&whole, &ahead);
+        assert!(all < 0.001 && each < 0.01, "{transport}: {all} {each}");
+        // Where the message shares a link with one of the ring, DCTCP's windows keep moving.
+        if *transport == "rdma" {
+            assert_eq!(skipped.estimated_ps, 0);
+            same_tables(&whole, &ahead);
+            assert_eq!(whole.info.packet_hops, ahead.info.packet_hops);
+        }
+    }
+}
+
+/// What ranks are told while steps of rings are skipped belongs to the iteration that is repeated.
+#[test]
+fn iterations_repeat_though_steps_are_skipped_in_them() {
+    let toml = model("rdma", "flow_control = \"pfc\"", 12)
+        .replace("pipeline = 4, data = 4", "pipeline = 2, data = 8")
+        .replace("layers = 4, hidden = 2048", "layers = 2, hidden = 1024");
+    let [whole, ahead] = estimate(&toml);
+    let skipped = ahead.info.skipped.as_ref().expect("it was asked for");
+    assert_eq!(skipped.estimated_ps, 0);
+    let share = share_of(&whole, skipped);
+    assert!(share > 0.9, "{share} {skipped:?}");
+    same_tables(&whole, &ahead);
+}
+
 /// Who stops a run while groups sleep gets what is known by then.
 #[test]
 fn a_run_that_is_stopped_while_groups_sleep_tells_what_it_knows() {
