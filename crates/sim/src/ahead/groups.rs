@@ -84,6 +84,7 @@ struct Group<'a> {
     stage: Stage<'a>,
     /// When somebody looks at it next; [`Time::MAX`] for never.
     looks_at: Time,
+    /// Whether messages follow each other as others did before.
     turns: Turns,
 }
 

@@ -165,7 +165,8 @@ fn iterations_repeat_though_steps_are_skipped_in_them() {
     let skipped = ahead.info.skipped.as_ref().expect("it was asked for");
     assert_eq!(skipped.estimated_ps, 0);
     let share = share_of(&whole, skipped);
-    assert!(share > 0.9, "{share} {skipped:?}");
+    // Nearly all but a part of the first two iterations: without what ranks were told it is 93%.
+    assert!(share > 0.95, "{share} {skipped:?}");
     same_tables(&whole, &ahead);
 }
 

@@ -18,15 +18,14 @@ use crate::part::Part;
 /// The period is searched for in the last starts of a host.
 const STARTS: usize = 32;
 
-/// After each time that the state has not recurred, the search pauses for twice as many steps as the time before; not
-/// more often than so often.
+/// After each failure the search pauses for twice as many steps as after the one before, up to so many failures.
 const MOST_DOUBLED: u32 = 16;
 
 /// The search for steps that repeat.
 #[derive(Default)]
 pub(super) struct Turns {
     step: Option<Step>,
-    /// How often the state has not recurred, and until when nobody searches again.
+    /// Failures in a row, and until when nobody searches again.
     misses: u32,
     wait_until: Time,
 }
