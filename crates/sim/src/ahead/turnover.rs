@@ -41,13 +41,13 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
             return;
         }
         let Some(started) = self.busiest_starts() else { return };
-        let period = period_of_starts(&started)
-            .filter(|&period| !self.groups.skip_steps_of(period) && self.starts_alike(period));
+        let period = period_of_starts(&started).filter(|&period| self.starts_alike(period));
+        let by_groups = period.is_some_and(|period| self.groups.skip_steps_of(period));
         let before = self.hops_between;
-        if let Some(period) = period {
+        if let Some(period) = period.filter(|_| !by_groups) {
             self.skip_turnovers_of(period).await;
         }
-        self.turnovers_fail = self.hops_between == before;
+        self.turnovers_fail = !by_groups && self.hops_between == before;
         let started = busiest_host(&self.own()).map_or(0, |host| starts(&host.records).count());
         self.want_more_starts(started);
     }

@@ -170,6 +170,19 @@ fn iterations_repeat_though_steps_are_skipped_in_them() {
     same_tables(&whole, &ahead);
 }
 
+/// That a group is about to find out whether iterations recur is no reason to estimate them.
+#[test]
+fn nothing_is_estimated_where_iterations_of_a_group_recur() {
+    let [whole, ahead] = estimate(&format!(
+        "{BASE}transport = \"dctcp\"\nfabric.leaf_spine = {{ racks = 2, hosts_per_rack = 2, spines = 1 }}\n\
+         [[job]]\nname = \"train\"\nlibrary = {{ all_reduce = \"ring\" }}\niterations = 300\n\
+         steps = [{{ compute = \"100us\" }}, {{ all_reduce = {{ bytes = \"120KB\" }} }}]\n"
+    ));
+    let skipped = ahead.info.skipped.as_ref().expect("it was asked for");
+    assert!(share_of(&whole, skipped) > 0.9 && skipped.estimated_ps == 0, "{skipped:?}");
+    same_tables(&whole, &ahead);
+}
+
 /// Who stops a run while groups sleep gets what is known by then.
 #[test]
 fn a_run_that_is_stopped_while_groups_sleep_tells_what_it_knows() {
