@@ -248,6 +248,8 @@ accelerator = {{ teraflops = 312, efficiency = 0.45 }}
 
 
 MODELS = {
+    # As large as the one whose trace Wormhole was measured on.
+    "18 billion parameters, one iteration": (gpt(40, 6144, 1), ("rdma", "dctcp", "swift")),
     "4 billion parameters, one iteration": (gpt(8, 6144, 1), ("rdma", "dctcp", "swift")),
     "0.5 billion parameters, 20 iterations": (gpt(8, 2048, 20), ("rdma", "dctcp")),
     "0.1 billion parameters, 100 iterations": (gpt(8, 768, 100), ("rdma", "dctcp")),
