@@ -21,7 +21,7 @@ pub struct Moves {
 }
 
 /// A state that is what it was a period ago.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Recurrence {
     /// The period.
     pub period: Duration,

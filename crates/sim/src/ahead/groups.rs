@@ -508,7 +508,7 @@ impl<'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, 'a, P, W> {
             }
             Way::TurnsOver(found, again) => {
                 let times = passed.ps() / found.period.ps();
-                let (names, ranks) = again.repeat(hosts(&self.run.borrow().parts, &group.members), times);
+                let (names, ranks) = again.repeat(hosts(self.run.borrow().parts, &group.members), times);
                 let renamed = Arc::new(again.renamed(names.later.last().unwrap_or(&again.called)));
                 let walk = Walk::ahead(since, headers, found.moves, renamed, times);
                 let bytes = again.delivered_bytes() * times;
@@ -527,7 +527,7 @@ impl<'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, 'a, P, W> {
         {
             let run = &mut *self.run.borrow_mut();
             if let Some((again, names, ranks)) = told {
-                again.settle(hosts_mut(&mut run.parts, &group.members), &names, ranks);
+                again.settle(hosts_mut(run.parts, &group.members), &names, ranks);
             }
             group.members.iter().for_each(|(part, members)| run.parts[*part].0.look_at_members(members));
             *run.asleep.entry(self.districts).or_default() -= 1;

@@ -93,15 +93,15 @@ impl<'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, 'a, P, W> {
         let Some(period) = period else { return };
         let Some(before) = self.note_group(group) else { return };
         let run = &mut *self.run.borrow_mut();
-        let ranks = ranks_act_at(hosts(&run.parts, &group.members));
-        let logs = hosts_mut(&mut run.parts, &group.members).map(LogOfHost::begin).collect();
+        let ranks = ranks_act_at(hosts(run.parts, &group.members));
+        let logs = hosts_mut(run.parts, &group.members).map(LogOfHost::begin).collect();
         group.turns.step = Some(Step { before, ranks, period, end: self.now + period, tried: 0, logs });
     }
 
     /// The time after which what the busiest host of a group starts has repeated.
     fn period_of_starts_in(&mut self, group: &Group<'_>) -> Option<Duration> {
         let run = self.run.borrow();
-        let busiest = hosts(&run.parts, &group.members).max_by_key(|host| host.records.len())?;
+        let busiest = hosts(run.parts, &group.members).max_by_key(|host| host.records.len())?;
         let starts = busiest.records.iter().rev().filter(|record| matches!(record.fate, FlowEvent::Started));
         let of = |record: &FlowRecord| (record.due, kind(self.plan.flows.get(record.flow)));
         let mut started: Vec<_> = starts.take(STARTS).map(of).collect();
@@ -118,11 +118,9 @@ impl<'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, 'a, P, W> {
             && let Some(notes) = self.note_group(group)
         {
             match recurrence(&step.before, &notes) {
-                Ok(found) if found.turnover => {
-                    if self.sleeps_by_steps(group, found, &mut step) {
-                        group.turns.misses = 0;
-                        return;
-                    }
+                Ok(found) if found.turnover && self.sleeps_by_steps(group, &found, &mut step) => {
+                    group.turns.misses = 0;
+                    return;
                 }
                 Err(_) if step.tried + 1 < MULTIPLES => {
                     (step.end, step.tried) = (step.end + step.period, step.tried + 1);
@@ -137,13 +135,13 @@ impl<'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, 'a, P, W> {
     }
 
     /// Lets a group sleep for as long as its ranks do what they did in a step. Returns whether it does.
-    fn sleeps_by_steps(&mut self, group: &mut Group<'a>, found: Recurrence, step: &mut Step) -> bool {
+    fn sleeps_by_steps(&mut self, group: &mut Group<'a>, found: &Recurrence, step: &mut Step) -> bool {
         let period = found.period;
         let until = found.until.min(self.undisturbed_until());
-        let most = (until.since(self.now).ps() / period.ps()).min(self.before_ends(&found));
+        let most = (until.since(self.now).ps() / period.ps()).min(self.before_ends(found));
         {
             let run = &mut *self.run.borrow_mut();
-            step.logs.iter_mut().zip(hosts_mut(&mut run.parts, &group.members)).for_each(|(log, host)| log.end(host));
+            step.logs.iter_mut().zip(hosts_mut(run.parts, &group.members)).for_each(|(log, host)| log.end(host));
         }
         let logged = Logged {
             logs: &step.logs,
@@ -157,7 +155,7 @@ impl<'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, 'a, P, W> {
         let alike = self.run.borrow().alike.clone();
         let (again, times) = {
             let run = self.run.borrow();
-            let hosts = hosts(&run.parts, &group.members);
+            let hosts = hosts(run.parts, &group.members);
             let Ok(again) = Again::new(alike, hosts.clone(), &logged) else { return false };
             let most = most.min((MOST_NAMES / again.called.len().max(1)) as u64);
             let times = again.repeat(hosts, most).0.later.len() as u64;
@@ -167,7 +165,7 @@ impl<'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, 'a, P, W> {
         if times == 0 {
             return false;
         }
-        self.put_to_sleep(group, period * times, Way::TurnsOver(found, Box::new(again)));
+        self.put_to_sleep(group, period * times, Way::TurnsOver(found.clone(), Box::new(again)));
         true
     }
 }
