@@ -93,6 +93,8 @@ enum Stage<'a> {
     /// It is simulated.
     #[default]
     Awake,
+    /// The same. What comes to its hosts will be heard when somebody looks at it.
+    Unheard,
     /// The same, and what comes to its hosts is heard since then. By part: how much had been heard before.
     Heard { since: Time, from: Vec<usize> },
     /// The same, to find out whether this state recurs after some of these periods.
@@ -335,8 +337,12 @@ impl<'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, 'a, P, W> {
         self.groups.all = all;
         let heard = |group: &Group<'_>| matches!(group.stage, Stage::Heard { .. });
         if !self.groups.all.values().any(heard) {
-            self.own_mut().iter_mut().for_each(|part| part.0.heard = None);
+            self.hear_nobody();
         }
+    }
+
+    fn hear_nobody(&mut self) {
+        self.own_mut().iter_mut().for_each(|part| part.0.heard = None);
     }
 
     /// Looks whether the state of a group that is awake has recurred, or is steady.
@@ -380,6 +386,7 @@ impl<'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, 'a, P, W> {
                     group.stage = Stage::Heard { since, from };
                 }
             }
+            Stage::Unheard => self.listen_to(group),
             _ => {
                 let Some(notes) = self.note_group(group) else { return };
                 self.look_for_steady(group, &notes);
@@ -579,19 +586,20 @@ impl<'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, 'a, P, W> {
         }
     }
 
-    /// Wakes all groups.
+    /// Wakes all groups, and hears none of them until somebody looks again.
     pub(super) async fn wake_all(&mut self) {
-        if self.run.borrow().asleep.get(&self.districts).is_none_or(|count| *count == 0) {
-            return;
-        }
         let mut all = std::mem::take(&mut self.groups.all);
         let mut since = self.now;
         for group in all.values_mut() {
-            if let Stage::Asleep(_) = group.stage {
-                since = since.min(self.wake_and_listen(group));
+            match group.stage {
+                Stage::Asleep(_) => since = since.min(self.wake(group)),
+                Stage::Heard { .. } => {}
+                _ => continue,
             }
+            (group.stage, group.looks_at) = (Stage::Unheard, self.now);
         }
         self.groups.all = all;
+        self.hear_nobody();
         self.catch_up(since).await;
     }
 
