@@ -256,10 +256,12 @@ impl HostJobs {
 
     /// What was logged since so much had been. Nothing more is, if the log is not kept.
     pub fn take_log(&mut self, from: usize) -> Vec<(Time, Told)> {
-        let log = self.log.take().unwrap_or_default();
-        let taken = log[from..].to_vec();
-        self.log = self.keeps_log.then_some(log);
-        taken
+        if self.keeps_log {
+            return self.log.as_deref().unwrap_or_default()[from..].to_vec();
+        }
+        let mut log = self.log.take().unwrap_or_default();
+        log.drain(..from);
+        log
     }
 
     /// Begins a log that does not end, so that several can be begun and taken at a time.

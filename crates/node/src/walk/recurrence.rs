@@ -21,7 +21,7 @@ pub struct Moves {
 }
 
 /// A state that is what it was a period ago.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Recurrence {
     /// The period.
     pub period: Duration,

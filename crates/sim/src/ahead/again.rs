@@ -12,6 +12,11 @@ use run::{FlowEvent, FlowInfo, FlowRecord, Host, HostJobs, Measured, Plan, Told}
 use rustc_hash::FxHashMap;
 use units::{Duration, FlowId, HostId, NodeId, PortId, Time, mix};
 
+/// Most names of flows that are kept at once, since each repetition has its own; but so many periods are repeated at
+/// once, since before and after that ranks are copied.
+const MOST_NAMES: usize = 1 << 22;
+const AT_ONCE: u64 = 64;
+
 /// The ranks at each host that has some.
 pub(super) fn ranks<'h>(hosts: impl Iterator<Item = &'h Host>) -> impl Iterator<Item = &'h HostJobs> {
     hosts.filter_map(Host::jobs)
@@ -105,7 +110,7 @@ pub(super) struct Again<'a> {
     /// The names of these flows in the last repetition so far, and the number of repetitions.
     pub called: Vec<FlowId>,
     pub times: u64,
-    length: Duration,
+    pub length: Duration,
     /// When the logged period ended.
     end: Time,
     /// By host with ranks: whether the time at which they act next moves with the clock; if not, it stays. `None` if
@@ -163,6 +168,11 @@ impl<'a> Again<'a> {
         let called = first.clone();
         let Logged { length, end, .. } = *logged;
         Ok(Again { alike, told, first, place, heirs, called, times: 0, length, end, moves, records, in_order, routed })
+    }
+
+    /// How many periods are repeated at once.
+    pub fn at_once(&self) -> u64 {
+        AT_ONCE.max((MOST_NAMES / self.called.len().max(1)) as u64)
     }
 
     /// The flows of the period, and what each is called now.

@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use driver::{Cut, Members, Probe, links_between};
 use node::Walk;
-use node::walk::{History, Notes, Recurrence, Renamed, Steady, recurrence};
+use node::walk::{History, Moves, Notes, Recurrence, Renamed, Steady, recurrence};
 use run::Plan;
 use rustc_hash::FxHashMap;
 use scenario::FastForward;
@@ -116,7 +116,7 @@ struct Sleep<'a> {
 enum Way<'a> {
     Recurs(Recurrence),
     /// The same, but messages follow each other.
-    TurnsOver(Recurrence, Box<Again<'a>>),
+    TurnsOver(Arc<Moves>, Box<Again<'a>>),
     Steady(Steady),
 }
 
@@ -513,14 +513,15 @@ impl<'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, 'a, P, W> {
                 let walk = Walk::ahead(since, headers, found.moves, Arc::new(Renamed::default()), times);
                 (walk, found.period * times, Duration::ZERO, bytes)
             }
-            Way::TurnsOver(found, again) => {
-                let times = passed.ps() / found.period.ps();
+            Way::TurnsOver(moves, again) => {
+                let times = passed.ps() / again.length.ps();
                 let (names, ranks) = again.repeat(hosts(self.run.borrow().parts, &group.members), times);
                 let renamed = Arc::new(again.renamed(names.later.last().unwrap_or(&again.called)));
-                let walk = Walk::ahead(since, headers, found.moves, renamed, times);
+                let walk = Walk::ahead(since, headers, moves, renamed, times);
                 let bytes = again.delivered_bytes() * times;
+                let time = again.length * times;
                 told = Some((again, names, ranks));
-                (walk, found.period * times, Duration::ZERO, bytes)
+                (walk, time, Duration::ZERO, bytes)
             }
             Way::Steady(mut steady) => {
                 let time = Duration::from_ns(passed.ps() / 1_000);

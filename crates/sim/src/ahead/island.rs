@@ -341,7 +341,7 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
 
     /// The number of records of flows at all of its hosts.
     fn tells(&self) -> usize {
-        self.own().iter().flat_map(|part| &part.0.hosts).map(|slot| slot.host.records.len()).sum()
+        self.own().hosts().map(|host| host.records.len()).sum()
     }
 
     /// Simulates a span of time, and logs what happens in it, by part.

@@ -24,12 +24,21 @@ impl<P: Probe> Own<'_, P> {
     pub fn iter(&self) -> impl Iterator<Item = &Part<P>> + Clone {
         self.all.iter().zip(self.which).filter_map(|(part, own)| own.then_some(part))
     }
-}
 
-impl<P: Probe> Own<'_, P> {
     /// Their hosts, part by part.
     pub fn hosts(&self) -> impl Iterator<Item = &Host> + Clone {
         self.iter().flat_map(|part| &part.0.hosts).map(|slot| &slot.host)
+    }
+}
+
+impl<P: Probe> OwnMut<'_, P> {
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Part<P>> {
+        self.all.iter_mut().zip(self.which).filter_map(|(part, own)| own.then_some(part))
+    }
+
+    /// Their hosts, part by part.
+    pub fn hosts_mut(&mut self) -> impl Iterator<Item = &mut Host> {
+        self.iter_mut().flat_map(|part| &mut part.0.hosts).map(|slot| &mut slot.host)
     }
 }
 
@@ -48,16 +57,5 @@ impl Read {
     /// How many hosts there are.
     pub fn hosts(&self) -> usize {
         self.0.len()
-    }
-}
-
-impl<P: Probe> OwnMut<'_, P> {
-    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Part<P>> {
-        self.all.iter_mut().zip(self.which).filter_map(|(part, own)| own.then_some(part))
-    }
-
-    /// Their hosts, part by part.
-    pub fn hosts_mut(&mut self) -> impl Iterator<Item = &mut Host> {
-        self.iter_mut().flat_map(|part| &mut part.0.hosts).map(|slot| &mut slot.host)
     }
 }

@@ -36,7 +36,7 @@ use units::{Duration, FlowId, Time, mix};
 use super::again::{Logged, kind, ranks};
 use super::island::Island;
 use super::own::Read;
-use super::turnover::{busiest_host, matches};
+use super::turnover::{busiest_host, matches, starts};
 
 /// So many rounds are compared at first.
 const ROUNDS: usize = 4;
@@ -244,7 +244,7 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
                 misses = 0;
             }
         }
-        let recorded = busiest_host(&self.own()).map_or(0, |host| host.records.len());
+        let recorded = busiest_host(self.own().hosts()).map_or(0, |host| host.records.len());
         self.rounds_wanted = recorded + recorded / MORE + 1;
     }
 
@@ -256,7 +256,7 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
         }
         let events = {
             let own = self.own();
-            let host = busiest_host(&own).filter(|host| host.records.len() >= self.rounds_wanted)?;
+            let host = busiest_host(own.hosts()).filter(|host| host.records.len() >= self.rounds_wanted)?;
             let first = &host.records[host.records.len().saturating_sub(MOST_RECORDS)];
             let own_acts = happened_at(self.plan, host, first.at).filter(|event| event.own);
             let mut events: Vec<_> = own_acts.map(|event| (event.at, event.what)).collect();
@@ -361,9 +361,9 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
     fn heirs(&self, began: Time) -> BTreeMap<FlowId, Heir> {
         let mut heirs = BTreeMap::new();
         let own = self.own();
-        for slot in own.iter().flat_map(|part| &part.0.hosts) {
+        for host in own.hosts() {
             let mut of_kind: FxHashMap<u64, VecDeque<&FlowRecord>> = FxHashMap::default();
-            for record in slot.host.records.iter().rev().filter(|record| matches!(record.fate, FlowEvent::Started)) {
+            for record in starts(&host.records).rev() {
                 let kind = of_kind.entry(word(self.plan, record));
                 if record.at >= began {
                     kind.or_default().push_back(record);
@@ -389,8 +389,8 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
     /// together they may be off by 1% of the delays of all messages of the round, and each by a half.
     fn ends_as_it_begins(&self, began: Time, length: Duration, delays: i128, heirs: &BTreeMap<FlowId, Heir>) -> bool {
         let own = self.own();
-        let hosts = own.iter().flat_map(|part| &part.0.hosts);
-        let records = hosts.flat_map(|slot| slot.host.records.iter().rev().take_while(|record| record.at >= began));
+        let hosts = own.hosts();
+        let records = hosts.flat_map(|host| host.records.iter().rev().take_while(|record| record.at >= began));
         let ended = records.filter(|record| matches!(record.fate, FlowEvent::Delivered { .. }));
         let mut all_off = 0;
         for record in ended {
@@ -407,8 +407,8 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
     /// What has happened at all of its hosts since then, in order of time.
     fn happened(&self, since: Time) -> Vec<(Time, u64, i64)> {
         let own = self.own();
-        let hosts = own.iter().flat_map(|part| &part.0.hosts);
-        let events = hosts.flat_map(|slot| happened_at(self.plan, &slot.host, since));
+        let hosts = own.hosts();
+        let events = hosts.flat_map(|host| happened_at(self.plan, host, since));
         let mut events: Vec<_> = events.map(|event| (event.at, event.what, event.more)).collect();
         drop(own);
         self.run.borrow_mut().budget.looked_at(events.len());
@@ -422,9 +422,9 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
         let own = self.own();
         let (mut all, mut events) = (Happened { what: 0, delays: 0, last: Vec::new() }, 0);
         let (mut more_since, span) = (0, i128::from(until.since(from).ps()));
-        for slot in own.iter().flat_map(|part| &part.0.hosts) {
+        for host in own.hosts() {
             let mut last = None;
-            for Event { at, what, more, .. } in happened_at(self.plan, &slot.host, from) {
+            for Event { at, what, more, .. } in happened_at(self.plan, host, from) {
                 events += 1;
                 more_since += more;
                 if at < until {

@@ -12,12 +12,11 @@ use std::sync::Arc;
 
 use driver::{Names, Probe};
 use node::walk::{Recurrence, Renamed, recurrence};
-use run::{FlowEvent, FlowRecord, Host};
+use run::{FlowEvent, FlowRecord, Host, Plan};
 use units::{Duration, Time};
 
 use super::again::{Again, Logged, kind};
 use super::island::Island;
-use super::own::Own;
 use super::period::Period;
 use super::rounds::back;
 
@@ -29,10 +28,6 @@ const MORE_STARTS: usize = 16;
 pub(super) const MULTIPLES: u32 = 2;
 /// After so many failures in a row the search ends. A single failure may be due to an appointment that came in between.
 const MISSES: u32 = 2;
-/// Most names of flows that are kept at once, since each repetition has its own; but so many periods are repeated at
-/// once, since before and after that ranks are copied.
-pub(super) const MOST_NAMES: usize = 1 << 22;
-const AT_ONCE: u64 = 64;
 
 impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
     /// Skips periods in which flows begin and end, if there are any.
@@ -48,7 +43,7 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
             self.skip_turnovers_of(period).await;
         }
         self.turnovers_fail = !by_groups && self.hops_between == before;
-        let started = busiest_host(&self.own()).map_or(0, |host| starts(&host.records).count());
+        let started = busiest_host(self.own().hosts()).map_or(0, |host| starts(&host.records).count());
         self.want_more_starts(started);
     }
 
@@ -98,12 +93,11 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
     /// class.
     fn busiest_starts(&mut self) -> Option<Vec<(Time, u64)>> {
         let own = self.own();
-        let records = &busiest_host(&own)?.records;
+        let records = &busiest_host(own.hosts())?.records;
         if records.len() < self.records_wanted {
             return None;
         }
-        let what = |record: &FlowRecord| kind(self.plan.flows.get(record.flow));
-        let started: Vec<_> = starts(records).map(|record| (record.due, what(record))).collect();
+        let started: Vec<_> = starts(records).map(|record| start(self.plan, record)).collect();
         // Each start is recorded: nobody counts again before so much more can have started.
         let wanted = records.len() + self.starts_wanted.saturating_sub(started.len());
         drop(own);
@@ -120,8 +114,8 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
             started.map(|record| record.flow).collect::<Vec<_>>()
         };
         let alike = self.run.borrow().alike.clone();
-        self.own().iter().flat_map(|part| &part.0.hosts).all(|slot| {
-            let records = &slot.host.records;
+        self.own().hosts().all(|host| {
+            let records = &host.records;
             let (before, after) = (flows(records, first, second), flows(records, second, self.now));
             before.len() == after.len() && before.iter().zip(after).all(|(&one, other)| alike.are(one, other))
         })
@@ -160,7 +154,7 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
                 return 0;
             }
         };
-        let at_once = AT_ONCE.max((MOST_NAMES / again.called.len().max(1)) as u64);
+        let at_once = again.at_once();
         let mut left = most;
         while left > 0 {
             let (names, hosts) = again.repeat(self.own().hosts(), left.min(at_once));
@@ -187,14 +181,18 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
 }
 
 /// The host that has recorded the most of flows.
-pub(super) fn busiest_host<'p, P: Probe>(parts: &'p Own<'_, P>) -> Option<&'p Host> {
-    let hosts = parts.iter().flat_map(|part| &part.0.hosts).map(|slot| &slot.host);
+pub(super) fn busiest_host<'h>(hosts: impl Iterator<Item = &'h Host>) -> Option<&'h Host> {
     // The first of several hosts with as many.
     hosts.reduce(|most, other| if other.records.len() > most.records.len() { other } else { most })
 }
 
-fn starts(records: &[FlowRecord]) -> impl Iterator<Item = &FlowRecord> {
+pub(super) fn starts(records: &[FlowRecord]) -> impl DoubleEndedIterator<Item = &FlowRecord> {
     records.iter().filter(|record| matches!(record.fate, FlowEvent::Started))
+}
+
+/// When a flow should have started, and a word for length, receiver and class.
+pub(super) fn start(plan: &Plan, record: &FlowRecord) -> (Time, u64) {
+    (record.due, kind(plan.flows.get(record.flow)))
 }
 
 /// The time after which a host's starts repeat. Of several candidates, the one that has held for the longest time up to

@@ -6,13 +6,13 @@
 
 use driver::{LogOfHost, Members, Probe};
 use node::walk::{Notes, Recurrence, recurrence};
-use run::{FlowEvent, FlowRecord, Host};
+use run::Host;
 use units::{Duration, Time};
 
 use super::{Group, Way};
-use crate::ahead::again::{Again, Logged, kind, ranks_act_at};
+use crate::ahead::again::{Again, Logged, ranks_act_at};
 use crate::ahead::island::Island;
-use crate::ahead::turnover::{MOST_NAMES, MULTIPLES, period_of_starts};
+use crate::ahead::turnover::{MULTIPLES, busiest_host, period_of_starts, start, starts};
 use crate::part::Part;
 
 /// The period is searched for in the last starts of a host.
@@ -101,10 +101,9 @@ impl<'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, 'a, P, W> {
     /// The time after which what the busiest host of a group starts has repeated.
     fn period_of_starts_in(&mut self, group: &Group<'_>) -> Option<Duration> {
         let run = self.run.borrow();
-        let busiest = hosts(run.parts, &group.members).max_by_key(|host| host.records.len())?;
-        let starts = busiest.records.iter().rev().filter(|record| matches!(record.fate, FlowEvent::Started));
-        let of = |record: &FlowRecord| (record.due, kind(self.plan.flows.get(record.flow)));
-        let mut started: Vec<_> = starts.take(STARTS).map(of).collect();
+        let busiest = busiest_host(hosts(run.parts, &group.members))?;
+        let last = starts(&busiest.records).rev().take(STARTS);
+        let mut started: Vec<_> = last.map(|record| start(self.plan, record)).collect();
         drop(run);
         started.reverse();
         self.spend(|budget| budget.looked_at(started.len()));
@@ -157,15 +156,14 @@ impl<'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, 'a, P, W> {
             let run = self.run.borrow();
             let hosts = hosts(run.parts, &group.members);
             let Ok(again) = Again::new(alike, hosts.clone(), &logged) else { return false };
-            let most = most.min((MOST_NAMES / again.called.len().max(1)) as u64);
-            let times = again.repeat(hosts, most).0.later.len() as u64;
+            let times = again.repeat(hosts, most.min(again.at_once())).0.later.len() as u64;
             (again, times)
         };
         self.groups.longest_step = self.groups.longest_step.max(period);
         if times == 0 {
             return false;
         }
-        self.put_to_sleep(group, period * times, Way::TurnsOver(found.clone(), Box::new(again)));
+        self.put_to_sleep(group, period * times, Way::TurnsOver(found.moves.clone(), Box::new(again)));
         true
     }
 }
