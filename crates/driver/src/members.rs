@@ -90,6 +90,13 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
         hosts.filter_map(move |(place, slot)| places.next_if_eq(&&place).map(|_| &mut slot.host))
     }
 
+    /// The one of these hosts that has recorded the most of flows, by itself, without links.
+    pub fn busiest_of(&self, members: &Members) -> Members {
+        // The first of several hosts with as many.
+        let busiest = members.hosts.iter().rev().max_by_key(|&&host| self.hosts[host].host.records.len());
+        Members { hosts: busiest.copied().into_iter().collect(), ..Members::default() }
+    }
+
     fn sources_of(&self, members: &Members) -> Vec<usize> {
         let arrivals = members.pipes.iter().map(|&pipe| self.links.arrival(pipe));
         let transmissions = members.outlets.iter().map(|&outlet| self.links.transmit_ready(outlet));

@@ -13,6 +13,7 @@
 //! ([`History`]). What is left of the time that has passed is simulated, while everything else waits. Periods may be
 //! steps of a job, in which messages follow each other ([`turns`]).
 
+mod compared;
 mod turns;
 
 use std::collections::BTreeMap;
@@ -20,15 +21,16 @@ use std::sync::Arc;
 
 use driver::{Cut, Members, Probe, links_between};
 use node::Walk;
-use node::walk::{History, Moves, Notes, Recurrence, Renamed, Steady, recurrence};
+use node::walk::{History, Moves, Notes, Recurrence, Renamed, Steady};
 use run::Plan;
 use rustc_hash::FxHashMap;
 use scenario::FastForward;
 use units::{Duration, FlowId, HostId, LinkId, Time};
 
+use self::compared::Compared;
 use self::turns::{Turns, hosts, hosts_mut};
 use super::again::Again;
-use super::island::{FIRST_MULTIPLES, Island, MOST_MULTIPLES};
+use super::island::Island;
 use super::islands::{Ends, late};
 use super::own::Read;
 use super::period::{by_node, last_period_of_all};
@@ -97,8 +99,8 @@ enum Stage<'a> {
     Unheard,
     /// The same, and what comes to its hosts is heard since then. By part: how much had been heard before.
     Heard { since: Time, from: Vec<usize> },
-    /// The same, to find out whether this state recurs after some of these periods.
-    Compared { before: Notes, outline: u64, period: Duration, tried: u64 },
+    /// The same, to find out whether its state recurs after some of its periods.
+    Compared(Box<Compared>),
     /// It sleeps until somebody looks at it.
     Asleep(Sleep<'a>),
 }
@@ -351,27 +353,10 @@ impl<'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, 'a, P, W> {
         // If its state can't be noted, nobody looks again.
         group.looks_at = Time::MAX;
         match std::mem::take(&mut group.stage) {
-            Stage::Compared { before, outline, period, tried } => {
-                // Ever more, but no longer than it was heard.
-                let most = u64::from(FIRST_MULTIPLES) << group.vain.min(31);
-                let most = most.min(MOST_MULTIPLES.into()).min(group.span.ps() / period.ps());
-                if outline == self.outline(group) || tried >= most {
-                    let Some(notes) = self.note_group(group) else { return };
-                    match recurrence(&before, &notes) {
-                        Ok(found) if !found.turnover => return self.sleep_by_periods(group, found),
-                        _ if tried >= most => return self.look_for_steady(group, &notes),
-                        _ => {}
-                    }
-                }
-                group.looks_at = now + period;
-                group.stage = Stage::Compared { before, outline, period, tried: tried + 1 };
-            }
+            Stage::Compared(compared) => self.compare(group, compared),
             Stage::Heard { since, from } => {
                 if let Some(period) = self.period_of_group(group, since, &from) {
-                    let Some(before) = self.note_group(group) else { return };
-                    group.looks_at = now + period;
-                    group.stage = Stage::Compared { before, outline: self.outline(group), period, tried: 1 };
-                    return;
+                    return self.begin_to_compare(group, period);
                 }
                 // Flows that have sent little since the last observation would not be known to be steady.
                 if now - group.observed_at < self.first_span() * OBSERVED {
@@ -610,14 +595,19 @@ impl<'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, 'a, P, W> {
         of_parts.fold(0, u64::wrapping_add)
     }
 
-    fn note_group(&mut self, group: &Group<'_>) -> Option<Notes> {
+    /// The state of some of a part's members, of each of these parts.
+    fn note_members<'m>(&mut self, of_parts: impl IntoIterator<Item = &'m (usize, Members)>) -> Option<Notes> {
         let mut walk = Walk::note(self.now, self.run.borrow().headers.clone());
         {
             let run = &mut *self.run.borrow_mut();
-            for (part, members) in &group.members {
+            for (part, members) in of_parts {
                 run.parts[*part].0.walk_members(&mut walk, members);
             }
         }
         self.noted(walk)
+    }
+
+    fn note_group(&mut self, group: &Group<'_>) -> Option<Notes> {
+        self.note_members(&group.members)
     }
 }
