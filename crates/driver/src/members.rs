@@ -90,11 +90,10 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
         hosts.filter_map(move |(place, slot)| places.next_if_eq(&&place).map(|_| &mut slot.host))
     }
 
-    /// The one of these hosts that has recorded the most of flows, by itself, without links.
-    pub fn busiest_of(&self, members: &Members) -> Members {
-        // The first of several hosts with as many.
-        let busiest = members.hosts.iter().rev().max_by_key(|&&host| self.hosts[host].host.records.len());
-        Members { hosts: busiest.copied().into_iter().collect(), ..Members::default() }
+    /// One of these hosts by itself, without links, if it is here.
+    pub fn member(&self, members: &Members, host: HostId) -> Option<Members> {
+        let place = members.hosts.iter().find(|&&place| self.hosts[place].host.id() == host)?;
+        Some(Members { hosts: vec![*place], ..Members::default() })
     }
 
     fn sources_of(&self, members: &Members) -> Vec<usize> {

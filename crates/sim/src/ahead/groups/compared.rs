@@ -8,8 +8,10 @@ use driver::{Members, Probe};
 use node::walk::{Notes, recurrence};
 use units::{Duration, Time};
 
+use super::turns::hosts;
 use super::{Group, OBSERVED, Stage};
 use crate::ahead::island::{FIRST_MULTIPLES, Island, MOST_MULTIPLES};
+use crate::ahead::turnover::busiest_host;
 
 /// A state that may recur.
 pub(super) struct Compared {
@@ -30,13 +32,20 @@ impl<'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, 'a, P, W> {
     /// Begins to find out whether the state of a group recurs after some of these periods.
     pub(super) fn begin_to_compare(&mut self, group: &mut Group<'a>, period: Duration) {
         let Some(before) = self.note_group(group) else { return };
-        let (part, members) = &group.members[0];
-        let host = (*part, self.run.borrow().parts[*part].0.busiest_of(members));
+        let Some(host) = self.busiest_of(group) else { return };
         let Some(glance) = self.note_members([&host]) else { return };
         let (outline, before) = (self.outline(group), Some(before));
         let compared = Compared { period, outline, host, glance, before, passed: 0, most: FIRST_MULTIPLES };
         group.stage = Stage::Compared(Box::new(compared));
         group.looks_at = self.now + period;
+    }
+
+    /// By part, the host that has begun and ended the most of messages, by itself.
+    fn busiest_of(&self, group: &Group<'_>) -> Option<(usize, Members)> {
+        let run = self.run.borrow();
+        let busiest = busiest_host(hosts(run.parts, &group.members))?.id();
+        let of_part = |(part, of): &(usize, Members)| Some((*part, run.parts[*part].0.member(of, busiest)?));
+        group.members.iter().find_map(of_part)
     }
 
     /// A period is over. If the state of the group has recurred, it sleeps.
