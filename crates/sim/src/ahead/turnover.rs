@@ -8,6 +8,7 @@
 //!
 //! The period is found in what one host starts: when, to whom, and how long.
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 
 use driver::{Names, Probe};
@@ -21,7 +22,7 @@ use super::period::Period;
 use super::rounds::back;
 
 /// The search for a period begins when the busiest host has started so many flows.
-pub(super) const FIRST_STARTS: usize = 6;
+pub(super) const FIRST_STARTS: usize = 3;
 /// The search is repeated once that host has started so many more: one part in so many.
 const MORE_STARTS: usize = 16;
 /// The state may recur only after several periods of a host's starts: at most so many are tried.
@@ -39,15 +40,25 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
         let period = period_of_starts(&started).filter(|&period| self.starts_alike(period));
         let by_groups = period.is_some_and(|period| self.groups.skip_steps_of(period));
         let before = self.hops_between;
+        self.want_more_starts(started.len());
         if let Some(period) = period.filter(|_| !by_groups) {
             self.skip_turnovers_of(period).await;
         }
-        self.turnovers_fail = !by_groups && self.hops_between == before;
-        let started = busiest_host(self.own().hosts()).map_or(0, |host| starts(&host.records).count());
-        self.want_more_starts(started);
+        let fail = self.hops_between == before;
+        self.turnovers_fail = !by_groups && fail;
+        let started = self.started();
+        if fail || started < self.starts_wanted {
+            self.want_more_starts(started);
+        }
     }
 
-    /// Skips periods that are so long, in which flows begin and end.
+    /// How many flows the busiest host has started.
+    fn started(&self) -> usize {
+        busiest_host(self.own().hosts()).map_or(0, |host| starts(&host.records).count())
+    }
+
+    /// Skips periods that are so long, in which flows begin and end, until as many have begun as are wanted: then a
+    /// longer period may save more, as an iteration does of which a few steps repeat.
     async fn skip_turnovers_of(&mut self, mut period: Duration) {
         let mut misses = 0;
         self.wake_all().await;
@@ -60,6 +71,9 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
             }
             while self.skip(&mut period, multiples, true).await {
                 (misses, multiples) = (0, 1);
+            }
+            if misses == 0 && self.started() >= self.starts_wanted {
+                return;
             }
         }
     }
@@ -182,8 +196,8 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
 
 /// The host that has recorded the most of flows.
 pub(super) fn busiest_host<'h>(hosts: impl Iterator<Item = &'h Host>) -> Option<&'h Host> {
-    // The first of several hosts with as many.
-    hosts.reduce(|most, other| if other.records.len() > most.records.len() { other } else { most })
+    // In which order hosts come depends on the parts that they are in, and so on the number of threads.
+    hosts.max_by_key(|host| (host.records.len(), Reverse(host.id())))
 }
 
 pub(super) fn starts(records: &[FlowRecord]) -> impl DoubleEndedIterator<Item = &FlowRecord> {
@@ -201,7 +215,7 @@ pub(super) fn period_of_starts(started: &[(Time, u64)]) -> Option<Duration> {
     let gaps: Vec<_> = started.windows(2).rev().map(|pair| (pair[1].0.since(pair[0].0).ps(), pair[1].1)).collect();
     let like = matches(&gaps);
     // Of periods that have held equally long, the shortest.
-    let lasted = |&period: &usize| (like[period] + period, std::cmp::Reverse(period));
+    let lasted = |&period: &usize| (like[period] + period, Reverse(period));
     let period = (1..gaps.len()).filter(|&period| like[period] >= period).max_by_key(lasted)?;
     Some(Duration::from_ps(gaps[..period].iter().map(|gap| gap.0).sum())).filter(|&period| period > Duration::ZERO)
 }

@@ -21,12 +21,16 @@ const STARTS: usize = 32;
 /// After each failure the search pauses for twice as many steps as after the one before, up to so many failures.
 const MOST_DOUBLED: u32 = 16;
 
+/// Lengths of steps are about the same if they differ by no more than a part in so many.
+const NEAR: u64 = 8;
+
 /// The search for steps that repeat.
 #[derive(Default)]
 pub(super) struct Turns {
     step: Option<Step>,
-    /// Failures in a row, and until when nobody searches again.
+    /// Failures in a row with steps of about this length, and until when nobody compares such steps again.
     misses: u32,
+    length: Duration,
     wait_until: Time,
 }
 
@@ -52,6 +56,20 @@ impl Turns {
     /// Whether the state will be compared after such a period, or a longer one.
     pub fn compares(&self, period: Duration) -> bool {
         self.step.as_ref().is_some_and(|step| step.period >= period)
+    }
+
+    /// Ranks will do something else in the next step, which ends at this time. To compare it would be in vain.
+    pub fn pause(&mut self, length: Duration, until: Time) {
+        (self.length, self.wait_until) = (length, until);
+    }
+
+    /// Whether steps of such a length are not to be compared now.
+    fn pauses(&mut self, length: Duration, now: Time) -> bool {
+        if self.length.max(length) - self.length.min(length) > length / NEAR {
+            // Other steps have begun.
+            (self.length, self.misses, self.wait_until) = (length, 0, now);
+        }
+        now < self.wait_until
     }
 
     /// The group has been moved ahead: no step is compared.
@@ -85,12 +103,12 @@ impl<'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, 'a, P, W> {
     /// Messages of a group have begun or ended. If what its busiest host starts repeats, begins to simulate a period of
     /// that, to compare the group's state at its end.
     pub(super) fn begin_step(&mut self, group: &mut Group<'a>) {
-        if group.turns.step.is_some() || self.now < group.turns.wait_until || !self.may_turn_over() {
+        if group.turns.step.is_some() || !self.may_turn_over() {
             return;
         }
         // Of shorter steps not much could be skipped.
         let period = self.period_of_starts_in(group).filter(|&period| period >= self.first_span());
-        let Some(period) = period else { return };
+        let Some(period) = period.filter(|&period| !group.turns.pauses(period, self.now)) else { return };
         let Some(before) = self.note_group(group) else { return };
         let run = &mut *self.run.borrow_mut();
         let ranks = ranks_act_at(hosts(run.parts, &group.members));
