@@ -163,8 +163,12 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
     }
 
     pub(crate) fn walk_host(&mut self, walk: &mut Walk, host: usize) {
+        let next = self.links.agenda.get(self.deadline(host));
         let slot = &mut self.hosts[host];
         walk.part("host", slot.host.id().0);
+        // It may be woken before anything is due, where a deadline was put off since. A wake-up that was right and that
+        // is early now stands where it stood, but it won't again.
+        walk.same(slot.host.next_at() > next);
         walk.expired(&mut slot.free_at);
         walk.same((slot.up, slot.ports.is_some()));
         walk.counts([&mut slot.lost.0, &mut slot.lost.1]);

@@ -12,6 +12,44 @@ pub struct FlowMap<T> {
     by_flow: FxHashMap<FlowId, u32>,
 }
 
+/// In which order slots are gone over, so that it makes no difference which slot a flow has.
+#[derive(Debug)]
+pub struct Slots {
+    order: Vec<u32>,
+    /// By slot, where it stands in that order.
+    places: Vec<u32>,
+}
+
+impl Slots {
+    /// So many slots, by their numbers.
+    pub fn as_they_are(slots: usize) -> Slots {
+        let order: Vec<u32> = (0..slots as u32).collect();
+        Slots { places: order.clone(), order }
+    }
+
+    fn in_order(order: Vec<u32>) -> Slots {
+        let mut places = vec![0; order.len()];
+        (0..).zip(&order).for_each(|(place, &slot)| places[slot as usize] = place);
+        Slots { order, places }
+    }
+
+    /// All of them.
+    pub fn order(&self) -> &[u32] {
+        &self.order
+    }
+
+    /// Goes over a list of slots.
+    pub fn walk<'a>(&self, walk: &mut Walk, list: impl IntoIterator<Item = &'a u32>) {
+        let places: Vec<u32> = list.into_iter().map(|&slot| self.place(slot)).collect();
+        walk.same(&places[..]);
+    }
+
+    /// Where a slot stands in the order.
+    pub fn place(&self, slot: u32) -> u32 {
+        self.places[slot as usize]
+    }
+}
+
 impl<T> Default for FlowMap<T> {
     fn default() -> Self {
         FlowMap { slots: Vec::new(), free: Vec::new(), by_flow: FxHashMap::default() }
@@ -72,6 +110,17 @@ impl<T> FlowMap<T> {
         self.slots.iter().for_each(|slot| walk.same(slot.is_some()));
         let renamed = walk_each(walk, self.slots.iter_mut().flatten(), each);
         self.find_again(renamed);
+    }
+
+    /// Goes over the state of each flow, for those who need slots only to tell flows apart. In the order that it
+    /// returns flows come first, by their numbers, and then the slots that will be used next.
+    pub fn walk_slots(&mut self, walk: &mut Walk, each: impl FnMut(&mut Walk, FlowId, &mut T)) -> Slots {
+        let mut order: Vec<u32> = (0..self.slots.len() as u32).filter(|&slot| self.get(slot).is_some()).collect();
+        order.sort_unstable_by_key(|&slot| self.get(slot).map(|of| of.0));
+        order.extend(self.free.iter().rev());
+        walk.same(self.slots.len());
+        self.walk_flows(walk, each);
+        Slots::in_order(order)
     }
 
     /// Goes over the state of each flow, in the order of their numbers: for those to whom it makes no difference in

@@ -30,7 +30,7 @@ mod timers;
 
 pub use discipline::{Balancing, EarlyDrop, MarkAt, Marking};
 pub use endpoint::{Clock, Cx, Endpoint, Event, Gate, Input, Message, PollAt, Site};
-pub use flow_map::FlowMap;
+pub use flow_map::{FlowMap, Slots};
 pub use flow_state::FlowState;
 pub use link::{NicControl, QueueDiscipline};
 pub use packet::{Agreement, Header, Packet};

@@ -1,9 +1,9 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use units::Time;
+use units::{Time, mix};
 
-use crate::Walk;
+use crate::{Slots, Walk};
 
 /// The deadlines of one endpoint. Each key has at most one deadline, and postponing it takes constant time.
 ///
@@ -12,10 +12,16 @@ use crate::Walk;
 /// store.
 #[derive(Clone, Debug, Default)]
 pub struct Timers {
-    heap: BinaryHeap<Reverse<(Time, u32)>>,
+    heap: BinaryHeap<Reverse<Entry>>,
+    /// How many entries were made.
+    made: u32,
     /// By key: its deadline and the time of its heap entry (MAX for none).
     keys: Vec<(Time, Time)>,
 }
+
+/// When it comes up, how many entries were made before, and its key. So ties go by age and not by key: keys say nothing
+/// but where a flow happens to be kept.
+type Entry = (Time, u32, u32);
 
 impl Timers {
     /// Arms `key` for `at`, or moves its deadline there.
@@ -27,8 +33,13 @@ impl Timers {
         *deadline = at;
         if at < *entry {
             *entry = at;
-            self.heap.push(Reverse((at, key)));
+            self.push(at, key);
         }
+    }
+
+    fn push(&mut self, at: Time, key: u32) {
+        self.heap.push(Reverse((at, self.made, key)));
+        self.made = self.made.wrapping_add(1);
     }
 
     /// Disarms `key`.
@@ -43,7 +54,7 @@ impl Timers {
     /// flows that follow each other leave the same state behind, which is what skipping looks for. Dead entries further
     /// down stay until they come up: a key that is armed again can still use them.
     fn drop_dead(&mut self) {
-        while let Some(&Reverse((at, key))) = self.heap.peek() {
+        while let Some(&Reverse((at, _, key))) = self.heap.peek() {
             let (deadline, entry) = &mut self.keys[key as usize];
             if at == *entry {
                 if *deadline != Time::MAX {
@@ -59,18 +70,31 @@ impl Timers {
     /// Goes over its state.
     pub fn walk(&mut self, walk: &mut Walk) {
         walk.same(self.keys.len());
-        for (deadline, entry) in &mut self.keys {
+        self.walk_slots(walk, &Slots::as_they_are(self.keys.len()));
+    }
+
+    /// Goes over its state, if its keys are slots. Which is which makes no difference.
+    pub fn walk_slots(&mut self, walk: &mut Walk, slots: &Slots) {
+        for &slot in slots.order() {
+            let mut never = (Time::MAX, Time::MAX);
+            let (deadline, entry) = self.keys.get_mut(slot as usize).unwrap_or(&mut never);
             walk.time(deadline);
             walk.wakes(entry);
         }
-        let mut heap: Vec<_> = std::mem::take(&mut self.heap).into_vec();
-        heap.sort_unstable_by_key(|Reverse((at, key))| (*key, *at));
+        let mut heap = std::mem::take(&mut self.heap).into_sorted_vec();
+        heap.reverse();
+        let ties = heap.windows(2).filter(|two| two[0].0.0 == two[1].0.0);
+        let places = |two: &[Reverse<Entry>]| [two[0].0.2, two[1].0.2].map(|key| u64::from(slots.place(key)));
+        walk.same(ties.flat_map(places).fold(0, mix));
+        heap.sort_by_key(|Reverse((_, _, key))| slots.place(*key));
         walk.same(heap.len());
-        for Reverse((at, key)) in &mut heap {
-            walk.same(*key);
+        for Reverse((at, _, key)) in &mut heap {
+            walk.same(slots.place(*key));
             walk.wakes(at);
         }
         self.heap = heap.into();
+        // Those that live may have moved past one that doesn't.
+        self.drop_dead();
     }
 
     /// When `key` is due, if it is armed.
@@ -80,14 +104,14 @@ impl Timers {
 
     /// When to call [`Timers::expire`]: the earliest deadline or before it.
     pub fn next(&self) -> Option<Time> {
-        self.heap.peek().map(|Reverse((at, _))| *at)
+        self.heap.peek().map(|Reverse((at, ..))| *at)
     }
 
-    /// Takes one key whose deadline is not later than `now`, the earliest first, ties by key.
+    /// Takes one key whose deadline is not later than `now`, the earliest first, ties by age.
     pub fn expire(&mut self, now: Time) -> Option<u32> {
         loop {
             self.drop_dead();
-            let &Reverse((at, key)) = self.heap.peek()?;
+            let &Reverse((at, _, key)) = self.heap.peek()?;
             if at > now {
                 return None;
             }
@@ -98,7 +122,8 @@ impl Timers {
                 return Some(key);
             }
             *entry = *deadline;
-            self.heap.push(Reverse((*deadline, key)));
+            let at = *deadline;
+            self.push(at, key);
         }
     }
 }

@@ -254,7 +254,7 @@ impl Endpoint for Udp {
 
     fn walk(&mut self, walk: &mut Walk) {
         let payload = u64::from(self.site.payload_max());
-        self.sending.walk(walk, |walk, flow, Sending { dst, bytes, next, packets }| {
+        let slots = self.sending.walk_slots(walk, |walk, flow, Sending { dst, bytes, next, packets }| {
             walk.same((*dst, *bytes));
             walk.sequence(flow, 1, next);
             walk.count_of(flow, packets);
@@ -266,10 +266,9 @@ impl Endpoint for Udp {
             packets.walk(walk, flow, payload);
             *missing_bytes -= u64::from(packets.count - before) * payload;
         });
-        walk.same(self.due.len());
-        self.due.iter().for_each(|slot| walk.same(slot));
-        self.pacing.walk(walk);
-        self.giving_up.walk(walk);
+        slots.walk(walk, &self.due);
+        self.pacing.walk_slots(walk, &slots);
+        self.giving_up.walk_slots(walk, &slots);
         walk.packets(&mut self.answers);
         walk.count(&mut self.failed);
     }

@@ -402,6 +402,25 @@ fn messages_that_follow_each_other_are_skipped() {
     }
 }
 
+/// A host is woken when a deadline was due that has been put off since. So it was in the period that would be repeated,
+/// but not in the one after.
+#[test]
+fn a_host_that_is_woken_early_once_is_not_always() {
+    let (_, skipped) = both(
+        r#"
+        transport = "pfabric"
+        measure.interval = "0s"
+        fabric.leaf_spine = { racks = 3, hosts_per_rack = 4, spines = 2 }
+        [[job]]
+        name = "one"
+        hosts = "0-3"
+        iterations = 10
+        steps = [{ compute = "11us" }, { all_reduce = { bytes = "100KB" } }]
+        "#,
+    );
+    assert!(skipped.skips > 0, "{skipped:?}");
+}
+
 /// A message's timer is set for later than the message's end. It must not stay behind and wake the host then: messages
 /// that follow each other would never find the state that the ones before them found.
 #[test]
@@ -419,8 +438,9 @@ fn timers_of_messages_that_have_ended_stop_no_skip() {
             steps = [{{ all_reduce = {{ bytes = "48MB" }} }}]
             "#
         ));
+        // It would be 98.5% if it mattered in which slot a host keeps a message: every second one has another slot.
         let share = share_of(&whole, &skipped);
-        assert!(share > 0.75, "{transport}: {share} {:?}", skipped.reason);
+        assert!(share > 0.987, "{transport}: {share} {:?}", skipped.reason);
     }
 }
 

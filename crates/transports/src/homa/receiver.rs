@@ -412,7 +412,7 @@ impl Receiver {
     /// Goes over its state.
     pub fn walk(&mut self, walk: &mut Walk, params: &Params) {
         let mut missing = Vec::new();
-        self.flows.walk(walk, |walk, flow, incoming| {
+        let slots = self.flows.walk_slots(walk, |walk, flow, incoming| {
             incoming.walk(walk, flow, params);
             missing.push((incoming.bytes_missing(params), flow));
         });
@@ -426,9 +426,9 @@ impl Receiver {
             *messages = messages.iter().filter_map(known).collect();
         }
         self.order = self.order.iter().filter_map(known).collect();
-        self.order.iter().for_each(|&(_, _, slot)| walk.same(slot));
+        slots.walk(walk, self.order.iter().map(|(_, _, slot)| slot));
         self.finished.walk(walk);
-        self.timers.walk(walk);
+        self.timers.walk_slots(walk, &slots);
         self.traffic.walk(walk);
         walk.same((self.probes.len(), self.scheduled, self.peers.len()));
         for (at, flow) in &mut self.probes {

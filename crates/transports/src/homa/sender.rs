@@ -330,21 +330,21 @@ impl Sender {
     /// Goes over its state.
     pub fn walk(&mut self, walk: &mut Walk, params: &Params) {
         let mut left = Vec::new();
-        self.flows.walk(walk, |walk, flow, outgoing| {
+        let slots = self.flows.walk_slots(walk, |walk, flow, outgoing| {
             outgoing.walk(walk, flow, params);
             left.push((outgoing.bytes_left(params), flow));
         });
         walk_order(walk, left);
         let known = |slot| self.flows.get(slot).and_then(|(flow, of)| Some((of.ready?, flow, slot)));
         self.ready = self.ready.iter().filter_map(|&(_, _, slot)| known(slot)).collect();
-        self.ready.iter().for_each(|&(_, _, slot)| walk.same(slot));
+        slots.walk(walk, self.ready.iter().map(|(_, _, slot)| slot));
         #[expect(clippy::disallowed_methods, reason = "they are put in order")]
         let mut told: Vec<_> =
             self.told.iter().map(|(&host, &Levels { count, cutoffs })| (host, count, cutoffs)).collect();
         told.sort_unstable();
         walk.same(told.len());
         told.into_iter().for_each(|of| walk.same(of));
-        self.timers.walk(walk);
+        self.timers.walk_slots(walk, &slots);
         let Counts { unscheduled, scheduled, resent, lost, busy, probes } = &mut self.counts;
         walk.counts([unscheduled, scheduled, resent, lost, busy, probes]);
     }

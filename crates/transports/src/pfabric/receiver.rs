@@ -76,7 +76,7 @@ impl Receiver {
     /// Goes over its state.
     pub fn walk(&mut self, walk: &mut Walk, params: &Params) {
         let unit = u64::from(params.site.payload_max());
-        self.flows.walk(walk, |walk, flow, incoming| {
+        self.flows.walk_flows(walk, |walk, flow, incoming| {
             walk.same((incoming.src, incoming.packets));
             incoming.received.walk(walk, flow, unit);
             walk.steps(flow, &mut { incoming.received.first_missing });

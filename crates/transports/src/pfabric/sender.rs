@@ -160,13 +160,13 @@ impl Sender {
     /// Goes over its state.
     pub fn walk(&mut self, walk: &mut Walk, params: &Params) {
         let mut left = Vec::new();
-        self.flows.walk(walk, |walk, flow, outgoing| {
+        let slots = self.flows.walk_slots(walk, |walk, flow, outgoing| {
             outgoing.walk(walk, flow, u64::from(params.site.payload_max()));
             left.push((outgoing.remaining, flow));
         });
         walk_order(walk, left);
-        walk.same(&self.ready[..]);
-        self.timers.walk(walk);
+        slots.walk(walk, &self.ready);
+        self.timers.walk_slots(walk, &slots);
         walk.counts([&mut self.counts.timeouts, &mut self.counts.probes]);
     }
 

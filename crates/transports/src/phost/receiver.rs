@@ -291,12 +291,12 @@ impl Receiver {
     /// Goes over its state.
     pub fn walk(&mut self, walk: &mut Walk, params: &Params) {
         let mut missing = Vec::new();
-        self.flows.walk(walk, |walk, flow, incoming| {
+        let slots = self.flows.walk_slots(walk, |walk, flow, incoming| {
             incoming.walk(walk, flow, params);
             missing.push((u64::from(incoming.missing()), flow));
         });
         walk_order(walk, missing);
-        walk.same(&self.pending[..]);
+        slots.walk(walk, &self.pending);
         self.finished.walk(walk);
         self.turns.walk(walk, params.policy);
         // A link that is reserved for less than a packet more is free.

@@ -181,14 +181,14 @@ impl Sender {
     /// Goes over its state.
     pub fn walk(&mut self, walk: &mut Walk, params: &Params) {
         let mut remaining = Vec::new();
-        self.flows.walk(walk, |walk, flow, outgoing| {
+        let slots = self.flows.walk_slots(walk, |walk, flow, outgoing| {
             outgoing.walk(walk, flow, params);
             remaining.push((u64::from(outgoing.remaining), flow));
         });
         walk_order(walk, remaining);
-        walk.same(&self.admitted[..]);
+        slots.walk(walk, &self.admitted);
         self.turns.walk(walk, params.policy);
-        self.timers.walk(walk);
+        self.timers.walk_slots(walk, &slots);
         walk.counts([&mut self.counts.tokens_expired, &mut self.counts.requests_resent]);
     }
 

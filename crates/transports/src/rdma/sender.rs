@@ -252,7 +252,7 @@ impl<A: Algorithm> Sender<A> {
     pub fn walk(&mut self, walk: &mut Walk) {
         walk.refuse_if(!A::WALKS, "a rate control does not say what of its state moves");
         let mss = self.settings.mss;
-        self.pairs.walk(walk, |walk, flow, pair| {
+        let slots = self.pairs.walk_slots(walk, |walk, flow, pair| {
             walk.same((pair.dst, pair.bytes, pair.queued, pair.last.1));
             walk.turn("number", &mut pair.number);
             walk.past(&mut pair.last.0);
@@ -263,10 +263,11 @@ impl<A: Algorithm> Sender<A> {
             walk.count_of(flow, &mut pair.resent_packets);
         });
         walk.turn("number", &mut self.begun);
-        walk.same(&self.held[..]);
+        slots.walk(walk, &self.held);
         walk.turn("epoch", &mut self.held_in);
-        self.ready.walk(walk);
-        [&mut self.pacing, &mut self.retransmission, &mut self.control].into_iter().for_each(|of| of.walk(walk));
+        self.ready.walk(walk, &slots);
+        let timers = [&mut self.pacing, &mut self.retransmission, &mut self.control];
+        timers.into_iter().for_each(|of| of.walk_slots(walk, &slots));
         let Counts { retransmissions, timeouts, recoveries, malformed } = &mut self.counts;
         walk.counts([retransmissions, timeouts, recoveries, malformed]);
     }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound::{Excluded, Unbounded};
 
-use node::Walk;
+use node::{Slots, Walk};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -78,17 +78,16 @@ impl Waiting {
     }
 
     /// Goes over who waits, in order.
-    pub fn walk(&mut self, walk: &mut Walk) {
+    pub fn walk(&mut self, walk: &mut Walk, names: &Slots) {
         match self {
             Waiting::InLine(line) => {
-                walk.same(line.len());
-                line.iter().for_each(|&slot| walk.same(slot));
+                names.walk(walk, &*line);
             }
             Waiting::ByAge { slots, last } => {
                 walk.same(slots.len());
                 walk.turn("number", last);
                 for (mut number, slot) in std::mem::take(slots) {
-                    walk.same(slot);
+                    walk.same(names.place(slot));
                     walk.turn("number", &mut number);
                     slots.insert(number, slot);
                 }

@@ -195,7 +195,7 @@ impl Receiver {
     /// Goes over its state.
     pub fn walk(&mut self, walk: &mut Walk) {
         let mss = self.mss;
-        self.flows.walk(walk, |walk, id, flow| {
+        let slots = self.flows.walk_slots(walk, |walk, id, flow| {
             walk.same((flow.bytes, flow.ahead.len(), flow.owed, flow.echo, flow.virtual_delay_ns));
             walk.sequence(id, mss, &mut flow.next);
             let runs = flow.ahead.iter_mut().flat_map(|(first, end)| [first, end]);
@@ -203,7 +203,7 @@ impl Receiver {
         });
         self.finished.walk(walk);
         walk.packets(&mut self.acks);
-        self.delayed.walk(walk);
+        self.delayed.walk_slots(walk, &slots);
         let Counts { acks, duplicates, trimmed, malformed } = &mut self.counts;
         walk.counts([acks, duplicates, trimmed, malformed]);
     }

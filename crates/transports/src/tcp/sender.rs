@@ -236,10 +236,10 @@ impl<A: Algorithm> Sender<A> {
             walk.numbered("a congestion control draws by the number of its flow");
         }
         let mss = self.settings.start.mss_bytes;
-        self.flows.walk(walk, |walk, id, flow| flow.walk(walk, id, mss));
-        walk.same(self.ready.len());
-        self.ready.iter().for_each(|&slot| walk.same(slot));
-        [&mut self.retransmission, &mut self.pacing, &mut self.own].into_iter().for_each(|of| of.walk(walk));
+        let slots = self.flows.walk_slots(walk, |walk, id, flow| flow.walk(walk, id, mss));
+        slots.walk(walk, &self.ready);
+        let timers = [&mut self.retransmission, &mut self.pacing, &mut self.own];
+        timers.into_iter().for_each(|of| of.walk_slots(walk, &slots));
         let Counts {
             fast_retransmissions,
             timeout_retransmissions,
