@@ -598,7 +598,7 @@ impl<'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, 'a, P, W> {
         of_parts.fold(0, u64::wrapping_add)
     }
 
-    /// The state of some of a part's members, of each of these parts.
+    /// The state of some hosts and links, by part.
     fn note_members<'m>(&mut self, of_parts: impl IntoIterator<Item = &'m (usize, Members)>) -> Option<Notes> {
         let mut walk = Walk::note(self.now, self.run.borrow().headers.clone());
         {

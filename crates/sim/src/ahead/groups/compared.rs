@@ -64,7 +64,9 @@ impl<'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, 'a, P, W> {
             }
         }
         if compared.passed >= compared.most {
-            let observes = self.now - group.observed_at >= group.span.max(self.first_span() * OBSERVED);
+            // As seldom as if it had been listened to in between. The shorter flows are observed, the further averages
+            // may be off.
+            let observes = self.now - group.observed_at >= (group.span * 2).max(self.first_span() * OBSERVED);
             if observes {
                 let Some(notes) = self.note_group(group) else { return };
                 self.look_for_steady(group, &notes);
