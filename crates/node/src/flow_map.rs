@@ -115,22 +115,28 @@ impl<T> FlowMap<T> {
     /// Goes over the state of each flow, for those who need slots only to tell flows apart. In the order that it
     /// returns flows come first, by their numbers, and then the slots that will be used next.
     pub fn walk_slots(&mut self, walk: &mut Walk, each: impl FnMut(&mut Walk, FlowId, &mut T)) -> Slots {
-        let mut order: Vec<u32> = (0..self.slots.len() as u32).filter(|&slot| self.get(slot).is_some()).collect();
-        order.sort_unstable_by_key(|&slot| self.get(slot).map(|of| of.0));
-        order.extend(self.free.iter().rev());
         walk.same(self.slots.len());
-        self.walk_flows(walk, each);
+        let mut order = self.walk_in_order(walk, each);
+        order.extend(self.free.iter().rev());
         Slots::in_order(order)
     }
 
     /// Goes over the state of each flow, in the order of their numbers: for those to whom it makes no difference in
     /// which slots flows are. Which slots are reused may repeat only after several rounds of the same flows.
     pub fn walk_flows(&mut self, walk: &mut Walk, each: impl FnMut(&mut Walk, FlowId, &mut T)) {
-        let mut flows: Vec<&mut (FlowId, T)> = self.slots.iter_mut().flatten().collect();
-        flows.sort_unstable_by_key(|of| of.0);
+        self.walk_in_order(walk, each);
+    }
+
+    /// The same. Returns the slots of the flows, in that order.
+    fn walk_in_order(&mut self, walk: &mut Walk, each: impl FnMut(&mut Walk, FlowId, &mut T)) -> Vec<u32> {
+        let used = (0..).zip(&mut self.slots).filter_map(|(slot, of)| Some((slot, of.as_mut()?)));
+        let mut flows: Vec<(u32, &mut (FlowId, T))> = used.collect();
+        flows.sort_unstable_by_key(|(_, of)| of.0);
         walk.same(flows.len());
-        let renamed = walk_each(walk, flows, each);
+        let order = flows.iter().map(|of| of.0).collect();
+        let renamed = walk_each(walk, flows.into_iter().map(|of| of.1), each);
         self.find_again(renamed);
+        order
     }
 
     /// Finds flows by the names that they have now, if they were renamed.

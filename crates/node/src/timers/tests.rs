@@ -1,5 +1,4 @@
 use std::collections::BTreeMap;
-
 use std::sync::Arc;
 
 use units::{Duration, FlowId};

@@ -80,9 +80,7 @@ impl Waiting {
     /// Goes over who waits, in order.
     pub fn walk(&mut self, walk: &mut Walk, names: &Slots) {
         match self {
-            Waiting::InLine(line) => {
-                names.walk(walk, &*line);
-            }
+            Waiting::InLine(line) => names.walk(walk, &*line),
             Waiting::ByAge { slots, last } => {
                 walk.same(slots.len());
                 walk.turn("number", last);

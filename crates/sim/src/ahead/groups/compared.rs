@@ -70,12 +70,13 @@ impl<'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, 'a, P, W> {
             if observes {
                 let Some(notes) = self.note_group(group) else { return };
                 self.look_for_steady(group, &notes);
+                if !matches!(group.stage, Stage::Heard { .. }) {
+                    return;
+                }
             } else if !same {
                 self.observe_longer(group);
             }
-            let Some(glance) = glance.filter(|_| !observes || matches!(group.stage, Stage::Heard { .. })) else {
-                return;
-            };
+            let Some(glance) = glance else { return };
             // Packets go on in the same rhythm: what was heard would be the same again.
             (compared.glance, compared.before, compared.passed) = (glance, None, 0);
             compared.most = (2 * compared.most).min(MOST_MULTIPLES);
