@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import clearway as cw
+import pandas as pd
 import pytest
 from test_cli import PROGRAM
 from test_sockets import LIMIT, RACKS
@@ -51,6 +52,11 @@ def clients(folder: Path) -> cw.Result:
     told = {finding["name"]: finding["ok"] for finding in result.info["audit"]}
     assert told["content right"] and told["bytes conserved"], told
     return result
+
+
+def ends_where_over_is_gone(table: pd.DataFrame) -> list[str]:
+    """How clients ended. Whether one that leaves as the run ends is noticed before the run is over is chance."""
+    return sorted("gone" if end == "over" else end for end in table.ended)
 
 
 def test_two_programs_talk_over_the_rack_of_a_third(tmp_path: Path) -> None:
@@ -97,7 +103,7 @@ def test_two_programs_talk_over_the_rack_of_a_third(tmp_path: Path) -> None:
             assert maze.over is None
     result = clients(tmp_path)
     table = result.clients.to_pandas()
-    assert (table.ended == "gone").all() and len(table) == 2
+    assert ends_where_over_is_gone(table) == ["gone", "gone"]
     assert table.sent_messages.sum() >= 9 and (table.pid > 0).all()
     assert result.info["digest"].startswith("none")
 
@@ -185,4 +191,4 @@ def test_garbage_is_counted(tmp_path: Path) -> None:
         with cw.Maze.connect(path) as maze:
             assert maze.over is None
     table = clients(tmp_path).clients.to_pandas()
-    assert sorted(table.ended) == ["gone", "length", "version"]
+    assert ends_where_over_is_gone(table) == ["gone", "length", "version"]
