@@ -149,3 +149,20 @@ fn a_state_that_is_moved_ahead_by_averages_goes_on_as_it_would_have() {
     }
     assert!(steady > 50, "{steady}");
 }
+
+/// Where looking has cost enough, what comes to hosts is not kept for nobody to look at: a fault of before.
+#[test]
+fn while_nobody_looks_nobody_hears() {
+    let text = "transport = \"dctcp\"\nfast_forward = \"approximate\"\nmeasure.interval = \"0s\"\n\
+                fabric.star = { hosts = 8 }\n\
+                [[traffic]]\nsizes = \"websearch\"\narrivals.poisson = { load = 0.6 }\nflows = 2000";
+    let plan = Plan::new(&scenario::read(text, "scene.toml", &[]).unwrap()).unwrap();
+    let cut = driver::Cut::new(&plan, 1);
+    let mut parts = crate::part::parts(&plan, &cut, &crate::part::Board::default(), || driver::Probes::new(&plan));
+    let bounds = Bounds::new(plan.lookahead, plan.horizon, plan.goal());
+    let watch = |now, _| now > Time::from_ms(20);
+    run(&plan, &mut parts, (&Islands::one(&plan), &cut, true), 1, bounds, watch).unwrap();
+    let heard: usize = parts.iter().filter_map(|part| part.0.heard.as_ref()).map(Vec::len).sum();
+    let hops = parts.iter().map(|part| part.0.packet_hops).sum::<u64>() as usize;
+    assert!(hops > 1_000_000 && heard < hops / 100, "{heard} of {hops}");
+}
