@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import datetime
 import itertools
 import json
 import math
@@ -293,4 +294,7 @@ def _toml(value: Any) -> str:
         return "{ " + ", ".join(f"{key} = {_toml(part)}" for key, part in value.items()) + " }"
     if isinstance(value, list | tuple):
         return "[" + ", ".join(_toml(part) for part in value) + "]"
+    if isinstance(value, datetime.date | datetime.time):
+        # A file of a sweep may have one. No key takes it: whoever reads the scenario says what would be right.
+        return value.isoformat()
     return json.dumps(value)

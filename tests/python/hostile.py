@@ -240,10 +240,12 @@ def _result(chance: random.Random, place: Path) -> list[str]:
     folder = place / "broken"
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(place / "sound", folder)
+    spoiled = set()
     for _ in range(chance.randint(1, 2)):
         path = chance.choice(sorted(folder.iterdir()))
-        if not path.is_file():
+        if not path.is_file() or path in spoiled:
             continue
+        spoiled.add(path)
         how = chance.randrange(6)
         content = bytearray(path.read_bytes())
         if how == 0:

@@ -322,6 +322,8 @@ def test_a_file_crosses_zips_and_skips(file: Path) -> None:
         (('scenario = "tiny.toml"', ""), None, "name a file"),
         (('scenario = "tiny.toml"', 'scenario = "tinny.toml"'), None, "could not be read"),
         (("[vary]", "[set]\nseed = -1\n[vary]"), 4, "seed"),
+        # A date was a traceback.
+        (("[vary]", "[set]\nseed = 1979-05-27\n[vary]"), 4, "expected a whole number"),
         (("[[zip]]", "[cluster]\nlauncher = 3\n[[zip]]"), 9, "is not text"),
     ],
 )
