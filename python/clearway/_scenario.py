@@ -295,6 +295,6 @@ def _toml(value: Any) -> str:
     if isinstance(value, list | tuple):
         return "[" + ", ".join(_toml(part) for part in value) + "]"
     if isinstance(value, datetime.date | datetime.time):
-        # A file of a sweep may have one. No key takes it: whoever reads the scenario says what would be right.
+        # A file of a sweep may have one. JSON has none; whoever reads the scenario says where it is wrong.
         return value.isoformat()
     return json.dumps(value)

@@ -1,4 +1,11 @@
 use super::*;
+use crate::part::{Board, parts};
+
+/// The parts of a network before anything has happened, and the bounds of a whole run.
+fn begin(plan: &Plan, cut: &Cut) -> (Vec<Part<driver::Probes>>, Bounds) {
+    let parts = parts(plan, cut, &Board::default(), || driver::Probes::new(plan));
+    (parts, Bounds::new(plan.lookahead, plan.horizon, plan.goal()))
+}
 
 /// Long messages within two racks, and one between them that begins at some time. Skips with two islands, which don't
 /// know of the latter, or with one. Returns the digest, and what was skipped.
@@ -34,8 +41,7 @@ fn run_racks(crosses_at: &str, two: bool) -> Result<(u64, Skipped), Breach> {
     let plan = plan(&format!("{within}\n{between}"));
     let islands = if two { islands } else { driver::Islands::of_flows(&plan) };
     let cut = driver::Cut::of_islands(&plan, 1, &islands);
-    let mut parts = crate::part::parts(&plan, &cut, &crate::part::Board::default(), || driver::Probes::new(&plan));
-    let bounds = Bounds::new(plan.lookahead, plan.horizon, plan.goal());
+    let (mut parts, bounds) = begin(&plan, &cut);
     let (_, skipped) = run(&plan, &mut parts, (&islands, &cut, false), 1, bounds, |_, _| false)?;
     let switches = parts.iter().flat_map(|part| &part.0.switches);
     Ok((driver::digest(switches, parts.iter().flat_map(|part| &part.0.hosts)), skipped))
@@ -64,8 +70,7 @@ fn record_periods(mode: &str, senders: &str) -> Skipped {
     );
     let plan = Plan::new(&scenario::read(&text, "scene.toml", &[]).unwrap()).unwrap();
     let cut = driver::Cut::new(&plan, 1);
-    let mut parts = crate::part::parts(&plan, &cut, &crate::part::Board::default(), || driver::Probes::new(&plan));
-    let bounds = Bounds::new(plan.lookahead, plan.horizon, plan.goal());
+    let (mut parts, bounds) = begin(&plan, &cut);
     let connections = Connections::new(&plan, &Islands::one(&plan), cut.districts());
     let run = RefCell::new(Run::new(&plan, &mut parts, connections, None, 1, bounds, |_, _| false));
     run.borrow_mut().changed_islands();
@@ -99,9 +104,8 @@ fn what_is_skipped_within_a_period_ends_with_it() {
 /// the state is moved ahead by what they do on average, or not. `None` if they are not steady.
 fn arrivals_after(plan: &Plan, moved: bool) -> Option<Vec<(u64, u32)>> {
     let cut = driver::Cut::new(plan, 1);
-    let mut parts = crate::part::parts(plan, &cut, &crate::part::Board::default(), || driver::Probes::new(plan));
+    let (mut parts, mut bounds) = begin(plan, &cut);
     let headers = header_walks(plan);
-    let mut bounds = Bounds::new(plan.lookahead, plan.horizon, plan.goal());
     let mut history = node::walk::History::default();
     for step in 0..9 {
         bounds.pause = Time::from_us(1_000 + step * 300);
@@ -158,8 +162,7 @@ fn while_nobody_looks_nobody_hears() {
                 [[traffic]]\nsizes = \"websearch\"\narrivals.poisson = { load = 0.6 }\nflows = 2000";
     let plan = Plan::new(&scenario::read(text, "scene.toml", &[]).unwrap()).unwrap();
     let cut = driver::Cut::new(&plan, 1);
-    let mut parts = crate::part::parts(&plan, &cut, &crate::part::Board::default(), || driver::Probes::new(&plan));
-    let bounds = Bounds::new(plan.lookahead, plan.horizon, plan.goal());
+    let (mut parts, bounds) = begin(&plan, &cut);
     let watch = |now, _| now > Time::from_ms(20);
     run(&plan, &mut parts, (&Islands::one(&plan), &cut, true), 1, bounds, watch).unwrap();
     let heard: usize = parts.iter().filter_map(|part| part.0.heard.as_ref()).map(Vec::len).sum();
