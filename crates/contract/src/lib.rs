@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use units::{Duration, Problem};
 
 pub use name_or_table::{Others, name_or_table};
-pub use scheme::{Compared, ControlPackets, Family, HeaderFormat, Nature, Scheme, Undelivered, headers_of};
+pub use scheme::{Compared, ControlPackets, Family, HeaderFormat, Nature, Scheme, Timer, Undelivered, headers_of};
 
 /// The network, as a scheme sees it.
 #[derive(Clone, Debug)]
@@ -30,6 +30,9 @@ pub struct NetworkView {
     pub site: Site,
     /// Processing time in a host, spent once on the way out and once on the way in.
     pub host_delay: Duration,
+    /// The longest that a packet waits on its way without being lost: at one link, in a full buffer, and in the full
+    /// queue of a rate limiter.
+    pub wait: Duration,
     /// Bytes after which a cut-through switch starts to forward a packet; `None` for store and forward.
     pub head_bytes: Option<u64>,
     /// Names of the traffic classes.
@@ -89,6 +92,7 @@ impl NetworkView {
             routes,
             site: site.clone(),
             host_delay: Duration::ZERO,
+            wait: Duration::ZERO,
             head_bytes: None,
             classes: Vec::new(),
             common: Common::default(),
@@ -106,6 +110,22 @@ impl NetworkView {
         };
         let fabric = FabricSpec::Star(star).build().expect("hosts have a rate");
         NetworkView::new(fabric, site)
+    }
+
+    /// The longest unloaded round trip with a full packet each way: an answer that comes to a link while that sends a
+    /// packet waits for its end.
+    pub fn busy_rtt(&self) -> Duration {
+        let [data, control] = [self.site.data_rtt, self.site.control_rtt].map(Duration::ps);
+        Duration::from_ps(data.saturating_mul(2).saturating_sub(control))
+    }
+
+    /// The longest round trip of a packet that is not lost: [`NetworkView::busy_rtt`], with a full buffer at one link.
+    /// IRN's authors set their timeout so (Mittal et al., SIGCOMM 2018, section 4.1); here all timers that can't be
+    /// measured are at least so long, whatever constant their source has.
+    pub fn loaded_rtt(&self) -> Duration {
+        let longest = self.busy_rtt().ps().saturating_add(self.wait.ps());
+        // No timer that a scenario sets may be longer.
+        Duration::from_ps(longest).min(Duration::from_ms(1_000_000))
     }
 
     /// Refuses a network in which a host has several links. `does` says what the scheme does that needs a single link.

@@ -6,7 +6,7 @@ use node::layout::Layout;
 use node::walk::{HeaderWalk, walk_header};
 use node::wire::{Malformed, Reader, Writer};
 use node::{Agreement, Endpoint, Header, Packet, QueueDiscipline, Site, SwitchAgent};
-use units::{Problem, Rate, SwitchId};
+use units::{Duration, Problem, Rate, SwitchId};
 
 use crate::{About, Guarantee, NetworkView, SwitchRequirements};
 
@@ -54,6 +54,12 @@ pub trait Scheme {
         ControlPackets::ACKS
     }
 
+    /// Its timers on this network that send something again or give up when nothing is heard: what a plan warns of if
+    /// they are shorter than the network's round trips.
+    fn timers(&self, _network: &NetworkView) -> Vec<Timer> {
+        Vec::new()
+    }
+
     /// Its part of a switch: all switches have one if [`Nature::has_agent`], and none otherwise.
     fn agent(&self, _network: &NetworkView, _switch: SwitchId) -> Option<Box<dyn SwitchAgent>> {
         None
@@ -68,6 +74,27 @@ pub trait Scheme {
     /// The bounds that the scheme guarantees for its packets, if [`Nature::guarantees`]. The audit checks them.
     fn guarantee(&self, _network: &NetworkView) -> Option<Guarantee> {
         None
+    }
+}
+
+/// A timer of a transport, on a network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timer {
+    /// Its key as a scenario writes it, relative to the scheme's table: `recovery.irn.rto_low`.
+    pub key: &'static str,
+    /// How long it runs, before any backoff.
+    pub after: Duration,
+    /// Whether the scenario sets it. Otherwise it follows from the network.
+    pub set: bool,
+    /// What happens when it runs out, to follow "after 16ms without an answer it": "sends all that is not acknowledged
+    /// again".
+    pub then: &'static str,
+}
+
+impl Timer {
+    /// A timer that is `set` by the scenario, or `derived` from the network.
+    pub fn new(key: &'static str, set: Option<Duration>, derived: Duration, then: &'static str) -> Timer {
+        Timer { key, after: set.unwrap_or(derived), set: set.is_some(), then }
     }
 }
 

@@ -62,6 +62,11 @@ pub trait SharingScheme {
         None
     }
 
+    /// The longest that a packet waits in that limiter.
+    fn longest_wait(&self, _site: &Site, _hose: Hose) -> Duration {
+        Duration::ZERO
+    }
+
     /// Its part of a switch, with all requests to that switch; `None` if switches take no part.
     fn switch_part(&self, _asked: SwitchShares) -> Result<Option<Box<dyn Stages>>, SwitchError> {
         Ok(None)

@@ -109,7 +109,7 @@ impl Plan {
     pub fn of(scenario: &Scenario, work: WorkloadPlan) -> Result<Plan, Problem> {
         let routes = Arc::new(Routes::compute(&work.fabric, &Failures::default()));
         let changes = changes(scenario, &work.fabric, &routes)?;
-        let network = network(scenario, &work, &routes)?;
+        let mut network = network(scenario, &work, &routes)?;
         let WorkloadPlan { transports, keys, requirements, .. } = &work;
         compatibility::check(&Facts { scenario, transports, keys, requirements })?;
         let reserved = reserved(scenario, &work, &network)?;
@@ -123,10 +123,13 @@ impl Plan {
         check_sample_rows(scenario, &work.fabric)?;
         let entities = Arc::new(Entities::new(scenario, &work)?);
         let tagging = scenario.sharing.as_scheme().and_then(|scheme| scheme.tagging());
-        let limits = scenario.sharing.as_scheme().is_some_and(|scheme| scheme.limits_hosts());
+        let limits = scenario.sharing.as_scheme().filter(|scheme| scheme.limits_hosts());
+        let hoses = limits.map_or(Ok(Vec::new()), |_| entities.hoses(&work.fabric))?;
+        let queued = hoses.iter().filter_map(|hose| Some(limits?.longest_wait(&network.site, *hose)));
+        network.wait = Duration::from_ps(network.wait.ps().saturating_add(queued.max().unwrap_or_default().ps()));
         let plan = Plan {
             steps: tagging.map_or(BTreeMap::new(), |tagging| entities.steps(tagging.untagged)),
-            hoses: if limits { entities.hoses(&work.fabric)? } else { Vec::new() },
+            hoses,
             downstream: Downstream::new(&work.fabric, routes.clone(), work.balancing.clone(), scenario.seed),
             queueing: transports.iter().position(|transport| transport.as_scheme().nature().brings_queueing),
             scenario: scenario.clone(),
@@ -371,6 +374,7 @@ fn network(scenario: &Scenario, work: &WorkloadPlan, routes: &Arc<Routes>) -> Re
         routes: routes.clone(),
         site: work.sites[0].clone(),
         host_delay: scenario.host.delay,
+        wait: work.fabric.narrowest_rate().transmit(scenario.switch.buffer.port_bytes_max()),
         head_bytes: scenario.switch.cut_through.then_some(HEAD_BYTES),
         classes: scenario.classes().map(|class| class.name.to_owned()).collect(),
         common: Common::default(),

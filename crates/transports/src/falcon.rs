@@ -43,7 +43,7 @@ use units::{Bytes, Duration, Problem, Rate};
 
 use contract::{
     About, CongestionSignal, ControlPackets, Family, HeaderFormat, Nature, NetworkView, Scheme, SwitchRequirements,
-    headers_of,
+    Timer, headers_of,
 };
 
 pub use header::Header;
@@ -435,6 +435,13 @@ impl Scheme for Config {
     // One for each packet at the most, where windows are small; where they are large, one for several packets.
     fn control_packets(&self) -> ControlPackets {
         ControlPackets::ACKS
+    }
+
+    fn timers(&self, network: &NetworkView) -> Vec<Timer> {
+        let (least, rtt) = (self.min_retransmission_timeout, network.site.data_rtt);
+        let first = rtt.mul_f64(self.retransmit_timeout_scalar).max(least);
+        let set = Some(first).filter(|_| least != Config::default().min_retransmission_timeout);
+        vec![Timer::new("min_retransmission_timeout", set, first, "sends a packet again")]
     }
 
     fn endpoint(&self, site: &Site, _: &NetworkView) -> Box<dyn Endpoint> {

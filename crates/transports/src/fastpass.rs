@@ -62,7 +62,7 @@ use serde::{Deserialize, Serialize};
 use units::{Duration, Problem};
 
 use contract::{
-    About, ControlPackets, Family, Guarantee, HeaderFormat, Nature, NetworkView, Scheme, SwitchRequirements,
+    About, ControlPackets, Family, Guarantee, HeaderFormat, Nature, NetworkView, Scheme, SwitchRequirements, Timer,
     Undelivered, headers_of,
 };
 use params::Params;
@@ -93,8 +93,10 @@ pub struct Config {
     pub clocks: Clocks,
     /// How long to avoid the links of a path on which packets were lost. Default: 1ms.
     pub avoid_for: Duration,
-    /// Time without progress after which a message fails. Default: 10ms.
-    pub patience: Duration,
+    /// Time without progress after which a message fails. Default: 10ms, or enough for six unanswered requests, if that
+    /// is longer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub patience: Option<Duration>,
 }
 
 /// The unit of allocation.
@@ -129,7 +131,7 @@ impl Default for Config {
             slack: None,
             clocks: Clocks::Synchronised,
             avoid_for: Duration::from_ms(1),
-            patience: Duration::from_ms(10),
+            patience: None,
         }
     }
 }
@@ -173,7 +175,7 @@ impl Scheme for Config {
             let message = format!("{} is not between 2 (every other one) and 1000", self.control_slots);
             return Err(Problem::new("control_slots", message));
         }
-        if self.patience == Duration::ZERO {
+        if self.patience == Some(Duration::ZERO) {
             return Err(Problem::new(
                 "patience",
                 "at 0 a flow would be given up before anything is sent; write at least 1",
@@ -185,7 +187,7 @@ impl Scheme for Config {
             ("processing", self.processing),
             ("slack", self.slack.unwrap_or_default()),
             ("avoid_for", self.avoid_for),
-            ("patience", self.patience),
+            ("patience", self.patience.unwrap_or_default()),
         ];
         match bounded.into_iter().find(|(_, value)| *value > most) {
             Some((key, value)) => Err(Problem::new(key, format!("{value} is too large; at most {most}"))),
@@ -217,6 +219,15 @@ impl Scheme for Config {
             return Err(Problem::new("", message));
         }
         Ok(())
+    }
+
+    fn timers(&self, network: &NetworkView) -> Vec<Timer> {
+        let patience = Params::new(self, &network.site, network).patience;
+        let waits = Some(self.delta_admission).filter(|&of| of != Config::default().delta_admission);
+        vec![
+            Timer::new("patience", self.patience, patience, "fails"),
+            Timer::new("delta_admission", waits, self.delta_admission, "is rejected if it can't begin"),
+        ]
     }
 
     fn endpoint(&self, site: &Site, network_view: &NetworkView) -> Box<dyn Endpoint> {

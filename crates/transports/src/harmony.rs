@@ -52,7 +52,7 @@ use units::{Bytes, Duration, HostId, LinkId, Problem, SwitchId};
 
 use bounds::{Bounds, PORTS_MAX, SWITCHES_MAX};
 use contract::{
-    About, ControlPackets, Family, Guarantee, HeaderFormat, Nature, NetworkView, Scheme, SwitchRequirements,
+    About, ControlPackets, Family, Guarantee, HeaderFormat, Nature, NetworkView, Scheme, SwitchRequirements, Timer,
     Undelivered, headers_of,
 };
 
@@ -219,6 +219,11 @@ impl Scheme for Config {
             return Err(Problem::new("slots", message));
         }
         Ok(())
+    }
+
+    fn timers(&self, _: &NetworkView) -> Vec<Timer> {
+        let waits = Some(self.delta_admission).filter(|&of| of != Config::default().delta_admission);
+        vec![Timer::new("delta_admission", waits, self.delta_admission, "is rejected if no slot is free")]
     }
 
     fn endpoint(&self, site: &Site, network: &NetworkView) -> Box<dyn Endpoint> {

@@ -50,7 +50,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Duration, Problem};
 
-use contract::{About, Family, HeaderFormat, Nature, NetworkView, Scheme, SwitchRequirements, headers_of};
+use contract::{About, Family, HeaderFormat, Nature, NetworkView, Scheme, SwitchRequirements, Timer, headers_of};
 use params::Params;
 
 pub use header::Header;
@@ -77,8 +77,9 @@ pub struct Config {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub overcommitment: Option<u8>,
     /// Silence after which a receiver asks again for bytes in flight. Two round trips later, a sender asks whether its
-    /// message is known. Default: 2ms.
-    pub resend_after: Duration,
+    /// message is known. Default: 2ms, or as long as a round trip may take, if that is longer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resend_after: Option<Duration>,
     /// Whether the last RTTbytes of a message use the priority of a message with the remaining length, as in the
     /// authors' simulator. In the paper unscheduled packets use the priority of their message's length, and scheduled
     /// ones a lower one. Default: false.
@@ -93,11 +94,21 @@ impl Default for Config {
             unscheduled_levels: None,
             cutoffs: Vec::new(),
             overcommitment: None,
-            resend_after: Duration::from_ms(2),
+            resend_after: None,
             graduated: false,
         }
     }
 }
+
+impl Config {
+    /// The paper's "few milliseconds" (section 3.7), where a round trip is sure to be shorter.
+    fn resend_after(&self, network: &NetworkView) -> Duration {
+        self.resend_after.unwrap_or_else(|| network.loaded_rtt().max(Duration::from_ms(2)))
+    }
+}
+
+/// What a receiver does after that.
+const RESENDS: &str = "asks for all that should have come again";
 
 impl Scheme for Config {
     fn about(&self) -> About {
@@ -154,14 +165,19 @@ impl Scheme for Config {
         if self.overcommitment == Some(0) {
             return problem("overcommitment", "at 0 nothing would be granted; write at least 1".into());
         }
-        if !(Duration::from_us(1)..=Duration::from_ms(1_000_000)).contains(&self.resend_after) {
-            return problem("resend_after", format!("{} is not between 1us and 1000s", self.resend_after));
+        let sane = Duration::from_us(1)..=Duration::from_ms(1_000_000);
+        if let Some(after) = self.resend_after.filter(|after| !sane.contains(after)) {
+            return problem("resend_after", format!("{after} is not between 1us and 1000s"));
         }
         Ok(())
     }
 
-    fn endpoint(&self, site: &Site, _: &NetworkView) -> Box<dyn Endpoint> {
-        Box::new(host::Homa::new(Params::new(self, None, site)))
+    fn timers(&self, network: &NetworkView) -> Vec<Timer> {
+        vec![Timer::new("resend_after", self.resend_after, self.resend_after(network), RESENDS)]
+    }
+
+    fn endpoint(&self, site: &Site, network: &NetworkView) -> Box<dyn Endpoint> {
+        Box::new(host::Homa::new(Params::new(self, None, site, network)))
     }
 
     fn requirements(&self, _: &Site) -> SwitchRequirements {

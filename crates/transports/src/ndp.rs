@@ -37,7 +37,7 @@ use serde::{Deserialize, Serialize};
 use units::{Bytes, Duration, Problem, SwitchId};
 
 use contract::{
-    About, ControlPackets, Family, HeaderFormat, Nature, NetworkView, Scheme, SwitchRequirements, headers_of,
+    About, ControlPackets, Family, HeaderFormat, Nature, NetworkView, Scheme, SwitchRequirements, Timer, headers_of,
 };
 
 pub use departures::{Departure, Departures};
@@ -172,6 +172,11 @@ impl Scheme for Config {
             paths::check(network)?;
         }
         Ok(())
+    }
+
+    fn timers(&self, network: &NetworkView) -> Vec<Timer> {
+        let rto = params::Params::new(self, &network.site, network.fabric.narrowest_rate()).rto;
+        vec![Timer::new("rto", self.rto, rto, "sends a packet again")]
     }
 
     fn endpoint(&self, site: &Site, network: &NetworkView) -> Box<dyn Endpoint> {

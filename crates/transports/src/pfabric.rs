@@ -49,7 +49,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Problem, SwitchId};
 
-use contract::{About, Family, HeaderFormat, Nature, NetworkView, Scheme, SwitchRequirements, headers_of};
+use contract::{About, Family, HeaderFormat, Nature, NetworkView, Scheme, SwitchRequirements, Timer, headers_of};
 
 pub use header::Header;
 
@@ -126,6 +126,12 @@ impl Scheme for Config {
             );
         }
         Ok(())
+    }
+
+    fn timers(&self, network: &NetworkView) -> Vec<Timer> {
+        let timeout = params::Params::new(self, &network.site).timeout;
+        let set = Some(timeout).filter(|_| self.timeout != Config::default().timeout);
+        vec![Timer::new("timeout", set, timeout, "sends all that is not acknowledged again, a packet at a time")]
     }
 
     fn endpoint(&self, site: &Site, _: &NetworkView) -> Box<dyn Endpoint> {

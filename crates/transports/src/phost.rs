@@ -49,7 +49,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Problem};
 
-use contract::{About, Family, HeaderFormat, Nature, NetworkView, Scheme, SwitchRequirements, headers_of};
+use contract::{About, Family, HeaderFormat, Nature, NetworkView, Scheme, SwitchRequirements, Timer, headers_of};
 
 pub use header::Header;
 pub use policy::Policy;
@@ -150,6 +150,12 @@ impl Scheme for Config {
             return problem("free_tokens", format!("{free} is too large; at most 1GiB"));
         }
         Ok(())
+    }
+
+    fn timers(&self, network: &NetworkView) -> Vec<Timer> {
+        let silence = params::Params::new(self, &network.site).silence;
+        let set = Some(silence).filter(|_| self.timeout != Config::default().timeout);
+        vec![Timer::new("timeout", set, silence, "asks its receiver for tokens again")]
     }
 
     fn endpoint(&self, site: &Site, _: &NetworkView) -> Box<dyn Endpoint> {

@@ -46,7 +46,7 @@ pub use header::{Header, UNLIMITED};
 pub use route::HOPS_MAX;
 
 use contract::{
-    About, ControlPackets, Family, HeaderFormat, Nature, NetworkView, Scheme, SwitchRequirements, Undelivered,
+    About, ControlPackets, Family, HeaderFormat, Nature, NetworkView, Scheme, SwitchRequirements, Timer, Undelivered,
     headers_of,
 };
 use network::{Calculators, Networks, TREES_MAX};
@@ -71,8 +71,9 @@ pub struct Config {
     /// Broadcast trees of each source, which its flows use in turn. Default: 4.
     pub trees: u8,
     /// Interval at which long flows are announced again. A flow that has not been heard of for three and a half
-    /// intervals is forgotten. Default: 10ms.
-    pub refresh: Duration,
+    /// intervals is forgotten. Default: 10ms, or as long as a round trip may take, if that is longer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refresh: Option<Duration>,
     /// Weight of the newest estimate of a flow's demand. Default: 0.5.
     pub smoothing: f64,
     /// Settings by traffic class. Classes that are not listed have the defaults.
@@ -84,8 +85,9 @@ pub struct Config {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub adapt: Option<Adapt>,
     /// How long a sender that has sent everything waits before it asks what is missing; the wait grows with each time.
-    /// Default: 1ms.
-    pub patience: Duration,
+    /// Default: 1ms, or as long as a round trip may take.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub patience: Option<Duration>,
     /// Number of times that it asks before it reports a failure. Default: 8.
     pub probes: u8,
     /// Priority class of all packets in switches. Default: 0.
@@ -152,15 +154,27 @@ impl Default for Config {
             first_rate: FirstRate::Fair,
             routing: Routing::RandomPacketSpraying,
             trees: 4,
-            refresh: Duration::from_ms(10),
+            refresh: None,
             smoothing: 0.5,
             allocations: Vec::new(),
             control: Control::Decentralised,
             adapt: None,
-            patience: Duration::from_ms(1),
+            patience: None,
             probes: 8,
             class: 0,
         }
+    }
+}
+
+impl Config {
+    /// A flow is forgotten after three and a half of these: in the meantime an announcement must have come that waited
+    /// in full buffers.
+    fn refresh(&self, network: &NetworkView) -> Duration {
+        self.refresh.unwrap_or_else(|| network.loaded_rtt().max(Duration::from_ms(10)))
+    }
+
+    fn patience(&self, network: &NetworkView) -> Duration {
+        self.patience.unwrap_or_else(|| network.loaded_rtt().max(Duration::from_ms(1)))
     }
 }
 
@@ -204,7 +218,9 @@ impl Scheme for Config {
         if self.trees == 0 || self.trees > TREES_MAX {
             return Err(Problem::new("trees", format!("{} is not one of 1 to {TREES_MAX}", self.trees)));
         }
-        for (key, span) in [("recompute", self.recompute), ("refresh", self.refresh), ("patience", self.patience)] {
+        let spans = [("recompute", Some(self.recompute)), ("refresh", self.refresh), ("patience", self.patience)];
+        for (key, span) in spans {
+            let Some(span) = span else { continue };
             let zero = span == Duration::ZERO && key != "recompute";
             if zero || span > Duration::from_ms(1_000_000) {
                 return Err(Problem::new(key, format!("{span} is not a time up to 1000s, such as \"1ms\"")));
@@ -303,11 +319,21 @@ impl Scheme for Config {
         SwitchRequirements { own_routes: true, same_tables: true, ..SwitchRequirements::only(Balancing::Ecmp) }
     }
 
+    fn timers(&self, network: &NetworkView) -> Vec<Timer> {
+        let (patience, refresh) = (self.patience(network), self.refresh(network));
+        vec![
+            Timer::new("patience", self.patience, patience, "asks its receiver what is missing, and in the end fails"),
+            Timer::new("refresh", self.refresh, refresh, "announces a flow again"),
+        ]
+    }
+
     fn endpoint(&self, site: &Site, network_view: &NetworkView) -> Box<dyn Endpoint> {
         let (networks, calculators) = (network_view.common.get::<Networks>(), network_view.common.get::<Calculators>());
         let network = networks.of(&network_view.fabric, &network_view.routes);
         let of_class = |name: &String| self.allocations.iter().find(|own| own.traffic == *name).cloned();
         let plane = plane::Plane {
+            refresh: self.refresh(network_view),
+            patience: self.patience(network_view),
             site: site.clone(),
             config: Arc::new(self.clone()),
             allocations: network_view.classes.iter().map(of_class).collect(),

@@ -22,7 +22,9 @@ use serde::{Deserialize, Deserializer, Serialize};
 use units::{Bytes, Duration, FlowId, Problem};
 
 use contract::name_or_table;
-use contract::{About, Compared, Family, HeaderFormat, Nature, NetworkView, Scheme, SwitchRequirements, headers_of};
+use contract::{
+    About, Compared, Family, HeaderFormat, Nature, NetworkView, Scheme, SwitchRequirements, Timer, headers_of,
+};
 use control::Algorithm;
 use header::Header;
 use receiver::{Order, Receiver};
@@ -95,23 +97,28 @@ pub enum Recovery {
 }
 
 /// RoCE's loss recovery.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct GoBackN {
-    /// Least time between two negative acknowledgements of the same missing packet. Default: 500us.
-    pub nack_interval: Duration,
-    /// Silence after which everything outstanding is sent again. Default: 16ms.
-    pub timeout: Duration,
+    /// Least time between two negative acknowledgements of the same missing packet. Default: 500us, or as long as a
+    /// round trip may take, if that is longer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nack_interval: Option<Duration>,
+    /// Silence after which everything outstanding is sent again. Default: 16ms, or as long as a round trip may take.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<Duration>,
 }
 
 /// IRN's loss recovery (Mittal et al., section 3.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Irn {
-    /// Timeout while few packets are in flight. Default: 100us.
-    pub rto_low: Duration,
-    /// Timeout while more packets are in flight. Default: 320us.
-    pub rto_high: Duration,
+    /// Timeout while few packets are in flight. Default: 100us, or what corresponds to `rto_high`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rto_low: Option<Duration>,
+    /// Timeout while more packets are in flight. Default: 320us, or as long as a round trip may take.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rto_high: Option<Duration>,
     /// Number of packets that count as few (N). Default: 3.
     pub few_packets: u64,
     /// A packet counts as lost when one more than this many positions later has arrived. Use more than 0 with
@@ -119,16 +126,29 @@ pub struct Irn {
     pub reordering_packets: u64,
 }
 
-impl Default for GoBackN {
-    fn default() -> GoBackN {
-        GoBackN { nack_interval: Duration::from_us(500), timeout: Duration::from_ms(16) }
+impl GoBackN {
+    /// NACK interval and timeout on a network, at least those of HPCC's authors. A packet that is sent again after a
+    /// NACK takes a round trip until another NACK can be right.
+    fn on(self, network: &NetworkView) -> (Duration, Duration) {
+        let least = |set: Option<Duration>, floor| set.unwrap_or_else(|| network.loaded_rtt().max(floor));
+        (least(self.nack_interval, Duration::from_us(500)), least(self.timeout, Duration::from_ms(16)))
+    }
+}
+
+impl Irn {
+    /// Both timeouts on a network, the low one first: at least the paper's. Section 4.1 has the high one as a round trip
+    /// with one buffer full, and in its network the low one has room for 5/16 of that.
+    fn on(self, network: &NetworkView) -> (Duration, Duration) {
+        let [few, many] = [network.busy_rtt() + network.wait / 16 * 5, network.loaded_rtt()];
+        let high = self.rto_high.unwrap_or_else(|| many.max(Duration::from_us(320)));
+        let low = self.rto_low.unwrap_or_else(|| few.max(Duration::from_us(100)).min(high));
+        (low, high.max(low))
     }
 }
 
 impl Default for Irn {
     fn default() -> Irn {
-        let (rto_low, rto_high) = (Duration::from_us(100), Duration::from_us(320));
-        Irn { rto_low, rto_high, few_packets: 3, reordering_packets: 0 }
+        Irn { rto_low: None, rto_high: None, few_packets: 3, reordering_packets: 0 }
     }
 }
 
@@ -180,17 +200,49 @@ impl<A: Algorithm> Scheme for Config<A> {
         self.control.check().map_err(|problem| problem.under("control"))
     }
 
-    fn endpoint(&self, site: &Site, _: &NetworkView) -> Box<dyn Endpoint> {
+    fn timers(&self, network: &NetworkView) -> Vec<Timer> {
+        match self.recovery {
+            Recovery::GoBackN(own) => {
+                let (interval, timeout) = own.on(network);
+                vec![
+                    Timer::new(
+                        "recovery.go_back_n.timeout",
+                        own.timeout,
+                        timeout,
+                        "sends all that is not acknowledged again",
+                    ),
+                    Timer::new(
+                        "recovery.go_back_n.nack_interval",
+                        own.nack_interval,
+                        interval,
+                        "asks for the same packet, and all after it, again",
+                    ),
+                ]
+            }
+            Recovery::Irn(own) => {
+                let (low, high) = own.on(network);
+                let then = "sends the first packet that is not acknowledged again";
+                vec![
+                    Timer::new("recovery.irn.rto_low", own.rto_low, low, then),
+                    Timer::new("recovery.irn.rto_high", own.rto_high, high, then),
+                ]
+            }
+        }
+    }
+
+    fn endpoint(&self, site: &Site, network: &NetworkView) -> Box<dyn Endpoint> {
         let telemetry_bytes = if A::TELEMETRY { telemetry_bytes(site) } else { 0 };
         let header_bytes = site.header_bytes + telemetry_bytes;
         let beyond_mtu = if self.control.telemetry_beyond_mtu() { telemetry_bytes } else { 0 };
         let mss = u64::from((site.mtu_bytes + beyond_mtu).saturating_sub(header_bytes).max(1));
         let (order, timeout) = match self.recovery {
-            Recovery::GoBackN(GoBackN { nack_interval, timeout }) => {
+            Recovery::GoBackN(own) => {
+                let (nack_interval, timeout) = own.on(network);
                 (Order::Only { nack_interval }, Timeout { high: timeout, low: timeout, few: 0 })
             }
-            Recovery::Irn(Irn { rto_low: low, rto_high: high, few_packets: few, .. }) => {
-                (Order::Any, Timeout { high, low, few })
+            Recovery::Irn(own) => {
+                let (low, high) = own.on(network);
+                (Order::Any, Timeout { high, low, few: own.few_packets })
             }
         };
         let selective = match self.recovery {
@@ -244,14 +296,17 @@ impl Recovery {
             };
             if timeout < Duration::from_us(1) { Err(Problem::new(key, message())) } else { Ok(()) }
         };
+        let least = |key: &str, timeout: Option<Duration>| timeout.map_or(Ok(()), |timeout| least(key, timeout));
         match *self {
             Recovery::GoBackN(GoBackN { timeout, .. }) => least("go_back_n.timeout", timeout),
             Recovery::Irn(Irn { rto_low, rto_high, .. }) => {
-                if rto_high < rto_low {
-                    let message = format!("{rto_high} is below rto_low, {rto_low}");
-                    return Err(Problem::new("irn.rto_high", message));
+                if let (Some(low), Some(high)) = (rto_low, rto_high)
+                    && high < low
+                {
+                    return Err(Problem::new("irn.rto_high", format!("{high} is below rto_low, {low}")));
                 }
-                least("irn.rto_low", rto_low)
+                least("irn.rto_low", rto_low)?;
+                least("irn.rto_high", rto_high)
             }
         }
     }

@@ -20,7 +20,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Duration, FlowId, Problem};
 
-use contract::{About, Family, HeaderFormat, Nature, NetworkView, Scheme, SwitchRequirements, headers_of};
+use contract::{About, Family, HeaderFormat, Nature, NetworkView, Scheme, SwitchRequirements, Timer, headers_of};
 use control::{Algorithm, Ecn, Start};
 use header::{Header, WINDOW_SEGMENTS};
 use plb::Plb;
@@ -173,6 +173,13 @@ impl<A: Algorithm> Scheme for Config<A> {
 
     fn check_on(&self, _: &NetworkView) -> Result<(), Problem> {
         self.control.check_on().map_err(|problem| problem.under("control"))
+    }
+
+    fn timers(&self, network: &NetworkView) -> Vec<Timer> {
+        let bounds = Bounds { min: self.rto_min, max: self.rto_max, granularity: self.clock_granularity };
+        let first = rtt::Rtt::new(network.site.data_rtt).timeout(&bounds);
+        let then = "takes the first segment that is not acknowledged for lost";
+        vec![Timer { key: "rto_max", after: first, set: first == self.rto_max, then }]
     }
 
     fn endpoint(&self, site: &Site, _: &NetworkView) -> Box<dyn Endpoint> {

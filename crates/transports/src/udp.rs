@@ -16,7 +16,7 @@ use units::{Duration, FlowId, HostId, PerByte, Problem, Rate};
 
 use crate::bits::Bits;
 use contract::{
-    About, ControlPackets, Family, HeaderFormat, Nature, NetworkView, Scheme, SwitchRequirements, Undelivered,
+    About, ControlPackets, Family, HeaderFormat, Nature, NetworkView, Scheme, SwitchRequirements, Timer, Undelivered,
     headers_of,
 };
 
@@ -29,13 +29,21 @@ pub struct Config {
     pub rate: Option<Rate>,
     /// Priority class of its packets. Default: 1.
     pub class: u8,
-    /// How long after its last packet a flow waits for an answer; then it has failed. Default: 10ms.
-    pub patience: Duration,
+    /// How long after its last packet a flow waits for an answer; then it has failed. Default: 10ms, or as long as a
+    /// round trip may take, if that is longer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub patience: Option<Duration>,
 }
 
 impl Default for Config {
     fn default() -> Config {
-        Config { rate: None, class: 1, patience: Duration::from_ms(10) }
+        Config { rate: None, class: 1, patience: None }
+    }
+}
+
+impl Config {
+    fn patience(&self, network: &NetworkView) -> Duration {
+        self.patience.unwrap_or_else(|| network.loaded_rtt().max(Duration::from_ms(10)))
     }
 }
 
@@ -69,8 +77,8 @@ impl Scheme for Config {
         if self.rate == Some(Rate::ZERO) {
             return Err(Problem::new("rate", "at 0 nothing would be sent; leave it out for the rate of the link"));
         }
-        if self.patience > Duration::from_ms(1_000_000) {
-            return Err(Problem::new("patience", format!("{} is too long; at most 1000s", self.patience)));
+        if let Some(patience) = self.patience.filter(|&patience| patience > Duration::from_ms(1_000_000)) {
+            return Err(Problem::new("patience", format!("{patience} is too long; at most 1000s")));
         }
         Ok(())
     }
@@ -79,12 +87,17 @@ impl Scheme for Config {
         self.rate
     }
 
-    fn endpoint(&self, site: &Site, _: &NetworkView) -> Box<dyn Endpoint> {
+    fn timers(&self, network: &NetworkView) -> Vec<Timer> {
+        vec![Timer::new("patience", self.patience, self.patience(network), "takes the message for lost")]
+    }
+
+    fn endpoint(&self, site: &Site, network: &NetworkView) -> Box<dyn Endpoint> {
         let rate = self.rate.unwrap_or(site.nic_rate);
         Box::new(Udp {
             config: self.clone(),
             site: site.clone(),
             per_byte: rate.per_byte(),
+            patience: self.patience(network),
             sending: FlowMap::default(),
             due: VecDeque::new(),
             pacing: Timers::default(),
@@ -179,6 +192,7 @@ struct Udp {
     config: Config,
     site: Site,
     per_byte: PerByte,
+    patience: Duration,
     sending: FlowMap<Sending>,
     /// Slots of flows whose next packet is due.
     due: VecDeque<u32>,
@@ -243,7 +257,7 @@ impl Endpoint for Udp {
         if sending.next < sending.bytes {
             self.pacing.set(slot, cx.now + self.per_byte.transmit(u32::from(packet.wire_bytes)));
         } else {
-            self.giving_up.set(slot, cx.now + self.config.patience);
+            self.giving_up.set(slot, cx.now + self.patience);
         }
         Some(packet)
     }

@@ -35,7 +35,7 @@ use units::{Bytes, Duration, HostId, Problem, SwitchId};
 
 use contract::{
     About, CongestionSignal, ControlPackets, Family, HeaderFormat, Nature, NetworkView, Scheme, SwitchRequirements,
-    headers_of,
+    Timer, headers_of,
 };
 
 pub use header::Header;
@@ -245,6 +245,10 @@ impl Scheme for Config {
     fn control_packets(&self) -> ControlPackets {
         let credits = if self.congestion_control == CongestionControl::Nscc { 0.0 } else { 0.3 };
         ControlPackets { per_packet: 0.5 + credits, ..ControlPackets::NONE }
+    }
+
+    fn timers(&self, network: &NetworkView) -> Vec<Timer> {
+        vec![Timer::new("rto", self.rto, self.rto(&network.site), "sends a packet again")]
     }
 
     fn endpoint(&self, site: &Site, network: &NetworkView) -> Box<dyn Endpoint> {

@@ -34,6 +34,15 @@ impl Buffer {
             Buffer::PerPort { bytes } | Buffer::Shared { bytes, .. } => bytes,
         }
     }
+
+    /// The most bytes that wait for one port.
+    pub fn port_bytes_max(self) -> u64 {
+        match self {
+            // A queue grows until it is alpha times what is left.
+            Buffer::Shared { bytes, alpha: Some(alpha) } => (bytes.get() as f64 * alpha / (1.0 + alpha)) as u64,
+            Buffer::PerPort { bytes } | Buffer::Shared { bytes, alpha: None } => bytes.get(),
+        }
+    }
 }
 
 /// What happens to a packet that finds no room.

@@ -134,6 +134,11 @@ impl SharingScheme for Config {
         true
     }
 
+    fn longest_wait(&self, site: &Site, hose: sharing::Hose) -> Duration {
+        let rate = hose.outbound.into_iter().chain(hose.inbound).min();
+        super::rate_limiter::longest_wait(self.queue_packets, site, rate)
+    }
+
     fn requirements(&self) -> Option<SwitchRequirements> {
         Some(SwitchRequirements::only(Balancing::Ecmp))
     }

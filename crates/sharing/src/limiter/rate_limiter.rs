@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 use node::{Packet, Shaper, Site, Walk};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use units::{Bytes, Problem, Rate, Time};
+use units::{Bytes, Duration, Problem, Rate, Time};
 
 use super::TokenBucket;
 use contract::About;
@@ -58,6 +58,10 @@ impl SharingScheme for Config {
     fn shaper(&self, site: &Site, hose: Hose) -> Option<Box<dyn Shaper>> {
         Some(self.limiter(site, hose.outbound?))
     }
+
+    fn longest_wait(&self, site: &Site, hose: Hose) -> Duration {
+        longest_wait(self.queue_packets, site, hose.outbound)
+    }
 }
 
 impl Config {
@@ -83,6 +87,12 @@ pub(super) fn check(burst: Option<Bytes>, queue_packets: u32) -> Result<(), Prob
         return Err(Problem::new("queue_packets", "at 0 no packet could wait; write at least 1"));
     }
     Ok(())
+}
+
+/// How long a full queue takes at this rate.
+pub(super) fn longest_wait(queue_packets: u32, site: &Site, rate: Option<Rate>) -> Duration {
+    let bytes = u64::from(queue_packets) * u64::from(site.mtu_bytes);
+    rate.map_or(Duration::ZERO, |rate| rate.transmit(bytes))
 }
 
 pub(super) fn burst(burst: Option<Bytes>, site: &Site) -> Bytes {

@@ -76,6 +76,13 @@ impl Params {
         // that is left to control.
         let slack = config.slack.unwrap_or(slot * (u64::from(config.control_slots) + switches));
         let data_way = site.data_rtt - control_way;
+        // Over an idle path the arbiter answers within this. Requests are repeated at intervals that double, so that six
+        // take 63 times as long.
+        let answered = config.processing + control_way * 3 + slack * 2;
+        let patience = config.patience.unwrap_or_else(|| {
+            let six = Duration::from_ps(answered.ps().saturating_mul(63));
+            six.clamp(Duration::from_ms(10), Duration::from_ms(1_000_000))
+        });
         Params {
             site: site.clone(),
             fabric,
@@ -88,11 +95,8 @@ impl Params {
             delta_admission: config.delta_admission,
             granularity: config.granularity,
             clocks: config.clocks,
-            patience: config.patience,
-            ask_again: config.delta_admission.min(config.patience / 8)
-                + config.processing
-                + control_way * 3
-                + slack * 2,
+            patience,
+            ask_again: config.delta_admission.min(patience / 8) + answered,
             avoid_for: config.avoid_for,
             control_slots: u64::from(config.control_slots),
             control_share: config.control_share,

@@ -12,7 +12,7 @@ use units::{Duration, Problem, SwitchId};
 
 use super::{Header, Refused};
 use contract::{
-    About, ControlPackets, Guarantee, HeaderFormat, Nature, NetworkView, Scheme, SwitchRequirements, headers_of,
+    About, ControlPackets, Guarantee, HeaderFormat, Nature, NetworkView, Scheme, SwitchRequirements, Timer, headers_of,
 };
 
 /// Configuration of RSVP, with keys as in Harmony's.
@@ -89,6 +89,10 @@ impl Scheme for Config {
             _ => problem,
         };
         self.harmony().check_on(network).map_err(no_slots)
+    }
+
+    fn timers(&self, network: &NetworkView) -> Vec<Timer> {
+        self.harmony().timers(network)
     }
 
     fn endpoint(&self, site: &Site, network: &NetworkView) -> Box<dyn Endpoint> {

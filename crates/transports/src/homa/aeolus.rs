@@ -16,7 +16,7 @@ use units::{Bytes, Problem};
 use super::Header;
 use super::host::Homa;
 use super::params::Params;
-use contract::{About, Family, HeaderFormat, Nature, NetworkView, Scheme, SwitchRequirements, headers_of};
+use contract::{About, Family, HeaderFormat, Nature, NetworkView, Scheme, SwitchRequirements, Timer, headers_of};
 
 /// Configuration of Aeolus.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -79,8 +79,13 @@ impl Scheme for Config {
         self.homa.check().map_err(|problem| problem.under("homa"))
     }
 
-    fn endpoint(&self, site: &Site, _: &NetworkView) -> Box<dyn Endpoint> {
-        Box::new(Homa::new(Params::new(&self.homa, Some(self.queue), site)))
+    fn timers(&self, network: &NetworkView) -> Vec<Timer> {
+        let after = self.homa.resend_after(network);
+        vec![Timer::new("homa.resend_after", self.homa.resend_after, after, super::RESENDS)]
+    }
+
+    fn endpoint(&self, site: &Site, network: &NetworkView) -> Box<dyn Endpoint> {
+        Box::new(Homa::new(Params::new(&self.homa, Some(self.queue), site, network)))
     }
 
     fn requirements(&self, site: &Site) -> SwitchRequirements {

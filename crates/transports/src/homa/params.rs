@@ -5,6 +5,7 @@ use units::{Duration, FlowId, HostId};
 use super::aeolus::Queue;
 use super::traffic::{Levels, Traffic};
 use super::{Config, Header};
+use contract::NetworkView;
 
 /// Values derived from configuration and site, computed once.
 pub(super) struct Params {
@@ -32,9 +33,10 @@ pub(super) const CONTROL: u8 = 0;
 const DATA: u8 = 1;
 
 impl Params {
-    pub fn new(config: &Config, aeolus: Option<Queue>, site: &Site) -> Params {
+    pub fn new(config: &Config, aeolus: Option<Queue>, site: &Site, network: &NetworkView) -> Params {
         let bytes = config.rtt_bytes.map(|bytes| bytes.get().div_ceil(u64::from(site.payload_max())));
         let packets = bytes.unwrap_or_else(|| site.bdp_bytes().div_ceil(u64::from(site.mtu_bytes)));
+        let resend_after = config.resend_after(network);
         let fixed = (!config.cutoffs.is_empty()).then_some(config.cutoffs.len() as u8 + 1);
         Params {
             site: site.clone(),
@@ -43,8 +45,8 @@ impl Params {
             unscheduled: fixed.or(config.unscheduled_levels),
             cutoffs: config.cutoffs.iter().map(|bytes| bytes.get()).collect(),
             overcommitment: config.overcommitment,
-            resend_after: config.resend_after,
-            ask_after: config.resend_after + site.data_rtt * 2,
+            resend_after,
+            ask_after: resend_after + site.data_rtt * 2,
             graduated: config.graduated,
             aeolus,
         }

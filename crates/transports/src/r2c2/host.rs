@@ -165,8 +165,8 @@ impl R2c2 {
     /// The next multiple of the recomputation interval on this node's clock; of the refresh interval, if rates are
     /// computed at each event.
     fn next_tick(&self, now: Time) -> Time {
-        let (clock, config) = (self.plane.site.clock, &self.plane.config);
-        let every = if config.recompute == Duration::ZERO { config.refresh } else { config.recompute }.ps() as i64;
+        let (clock, recompute) = (self.plane.site.clock, self.plane.config.recompute);
+        let every = if recompute == Duration::ZERO { self.plane.refresh } else { recompute }.ps() as i64;
         clock.true_time((clock.local_ps(now).div_euclid(every) + 1).saturating_mul(every))
     }
 

@@ -18,6 +18,9 @@ use super::{Allocation, BROADCAST_BYTES, Config, Control, Header, UNLIMITED, tra
 pub(super) struct Plane {
     pub site: Site,
     pub config: Arc<Config>,
+    /// How often flows are announced, and how long a sender waits for an answer at first.
+    pub refresh: Duration,
+    pub patience: Duration,
     /// By traffic class: its settings, if not the defaults.
     pub allocations: Vec<Option<Allocation>>,
     pub calculator: Arc<Calculator>,
@@ -65,7 +68,7 @@ impl Plane {
 
     /// A flow of another node that has not been announced for so long is forgotten.
     fn silent(&self) -> Duration {
-        self.config.refresh * 7 / 2
+        self.refresh * 7 / 2
     }
 
     /// Goes over its state.
@@ -87,7 +90,7 @@ impl Plane {
 
     /// Wait after this many tries: doubled each time, up to a factor of 16.
     pub fn patience(&self, tries: u8) -> Duration {
-        self.config.patience * (1 << tries.min(4))
+        self.patience * (1 << tries.min(4))
     }
 
     /// A flow of this node has started, has changed, or still exists. The node's own view has it at once.

@@ -301,7 +301,7 @@ impl Sender {
             }
         };
         outgoing.set_rate(first.min(plane.site.nic_rate.bps() as f64));
-        self.refreshing.set(slot, now + plane.config.refresh);
+        self.refreshing.set(slot, now + plane.refresh);
         self.arm(now, slot, plane);
     }
 
@@ -536,7 +536,7 @@ impl Sender {
         let Some((flow, outgoing)) = self.flows.get_mut(slot).filter(|(_, outgoing)| outgoing.active) else { return };
         outgoing.version = next_version(outgoing.version);
         plane.announce(now, outgoing.news(flow));
-        self.refreshing.set(slot, now + plane.config.refresh);
+        self.refreshing.set(slot, now + plane.refresh);
     }
 
     /// A flow of this node changes its routing protocol.

@@ -200,7 +200,8 @@ fn assignments_that_were_dropped_are_said_again_by_another_tree() {
     // Host 0 has its turn after a millisecond. Over waypoints the flow of host 3 has more links than the one to its
     // neighbour.
     let adapt = Adapt { every: Duration::from_ms(1), older_than: Duration::from_us(50), ..Adapt::default() };
-    let mut scene = rack_scene(Config { adapt: Some(adapt), refresh: Duration::from_ms(100), ..Config::default() });
+    let mut scene =
+        rack_scene(Config { adapt: Some(adapt), refresh: Some(Duration::from_ms(100)), ..Config::default() });
     scene.send(Time::ZERO, 3, 2, packets(100_000));
     let mut first = true;
     scene.spoil(move |_, packet| {
@@ -241,7 +242,7 @@ fn what_can_t_be_right_is_refused_with_advice() {
     assert_eq!(refused(Config { headroom: f64::NAN, ..Config::default() }), "headroom");
     assert_eq!(refused(Config { trees: 0, ..Config::default() }), "trees");
     assert_eq!(refused(Config { trees: 17, ..Config::default() }), "trees");
-    assert_eq!(refused(Config { refresh: Duration::ZERO, ..Config::default() }), "refresh");
+    assert_eq!(refused(Config { refresh: Some(Duration::ZERO), ..Config::default() }), "refresh");
     assert_eq!(refused(Config { smoothing: 0.0, ..Config::default() }), "smoothing");
     assert_eq!(refused(Config { probes: 0, ..Config::default() }), "probes");
     assert_eq!(refused(Config { class: 8, ..Config::default() }), "class");
@@ -285,7 +286,7 @@ proptest::proptest! {
         seed: u64, loss in 0u64..30, twice in 0u64..15, late in 0u64..15,
         flows in proptest::collection::vec((0u64..500, 0u32..4, 1u32..4, 1u64..400), 1..30),
     ) {
-        let config = Config { recompute: Duration::from_us(50), refresh: Duration::from_us(500), ..Config::default() };
+        let config = Config { recompute: Duration::from_us(50), refresh: Some(Duration::from_us(500)), ..Config::default() };
         let mut scene = scene(4, config, &[]);
         let mut random = units::Stream::new(seed, 0, "fate");
         // The burst ends; then a flow of each host shows that all know of all.

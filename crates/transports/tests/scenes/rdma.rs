@@ -23,14 +23,14 @@ type Timely = Config<timely::Config>;
 const BDP: u64 = 65_580;
 
 const IRN: Recovery = Recovery::Irn(Irn {
-    rto_low: Duration::from_us(100),
-    rto_high: Duration::from_us(320),
+    rto_low: Some(Duration::from_us(100)),
+    rto_high: Some(Duration::from_us(320)),
     few_packets: 3,
     reordering_packets: 0,
 });
 
 const GO_BACK_N: Recovery =
-    Recovery::GoBackN(GoBackN { nack_interval: Duration::from_us(500), timeout: Duration::from_ms(16) });
+    Recovery::GoBackN(GoBackN { nack_interval: Some(Duration::from_us(500)), timeout: Some(Duration::from_ms(16)) });
 
 /// What a sender has sent and not heard of, at most, by the packets of a scene: message bytes of each of its flows.
 fn in_flight_peak(scene: &Scene, flow: FlowId) -> u64 {

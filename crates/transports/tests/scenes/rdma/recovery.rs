@@ -35,7 +35,7 @@ fn go_back_n_sends_all_again_from_the_first_that_is_missing() {
 #[test]
 fn a_retransmission_that_is_lost_is_missed_again_after_the_interval() {
     let nack_interval = Duration::from_us(10);
-    let recovery = Recovery::GoBackN(GoBackN { nack_interval, ..GoBackN::default() });
+    let recovery = Recovery::GoBackN(GoBackN { nack_interval: Some(nack_interval), ..GoBackN::default() });
     let mut scene = scene(2, Wire::default(), with(recovery));
     lose::<Header>(&mut scene, &[(10, 2)]);
     let flow = scene.send(Time::ZERO, 0, 1, 200 * MSS);
