@@ -321,6 +321,12 @@ def _lost(results: Sequence[Result]) -> str:
             # Of all that came to an AQ, which is at no link.
             came = dropped + int(result.aqs["passed_packets"].sum())
             rows.append([result.name, "dropped by an AQ", "-", f"{dropped:,}", f"{dropped / came:.3%}"])
+        for counter, packets in result.lost_in_hosts().items():
+            # Of all that links from hosts or to hosts carried.
+            tier = "to_host" if counter == "intake_lost_packets" else "from_host"
+            sent = int(links["sent_packets"][links["tier"] == tier].sum())
+            words = SPEC["lost_in_hosts"][counter]
+            rows.append([result.name, words, "-", f"{packets:,}", f"{packets / max(1, sent):.3%}"])
         for cause, words in SPEC["lost"].items():
             for tier in ("from_host", "up", "down", "to_host"):
                 of_tier = links["tier"] == tier

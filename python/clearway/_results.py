@@ -320,7 +320,8 @@ class Result:
     @property
     def dropped(self) -> int:
         """Packets lost: a buffer was full, a link or switch was down, there was no path or a loop, a link was lossy, a
-        bit error occurred, or an AQ's limit was reached. 0 in an estimate, which does not count them.
+        bit error occurred, an AQ's limit was reached, or a host lost them: at its rate limiter, whose queue was full,
+        or because it takes packets in more slowly than they come. 0 in an estimate, which does not count them.
         """
         if self.estimated:
             return 0
@@ -333,7 +334,19 @@ class Result:
             "corrupted_packets",
         )
         lost = sum(self.links[cause].sum() for cause in causes if cause in self.links.columns)
+        lost += sum(self.lost_in_hosts().values())
         return int(lost + (self.aqs["dropped_packets"].sum() if "aqs" in self.tables else 0))
+
+    def lost_in_hosts(self) -> dict[str, int]:
+        """Packets that hosts themselves have lost, by the counter that says so: `limiter_dropped_packets`, which found
+        the queue of a rate limiter full, and `intake_lost_packets`, which found no room in a NIC whose host takes
+        packets in more slowly than they come.
+        """
+        if "counters" not in self.tables:
+            return {}
+        names, values = self.counters["counter"], self.counters["value"]
+        lost = {name: int(values[names == name].sum()) for name in ("limiter_dropped_packets", "intake_lost_packets")}
+        return {name: packets for name, packets in lost.items() if packets}
 
     @property
     def resent(self) -> int:

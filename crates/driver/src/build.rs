@@ -44,6 +44,7 @@ pub fn drivers<C: Carrier, P: Probe>(
                     if driver.wants.drops {
                         switch.note_losses();
                     }
+                    switch.lost_flows = plan.lost_flows();
                     driver.switches.push(SwitchSlot { id: id.0, switch, first_outlet, digest: 0 });
                 }
             }
@@ -63,6 +64,7 @@ pub fn drivers<C: Carrier, P: Probe>(
             up: true,
             lost_packets: 0,
             lost_bytes: 0,
+            lost_flows: plan.lost_flows(),
             noise: noisy.contains(&LinkId::from(id)).then(noise),
             acceptor: plan.scenario.link.llr.as_ref().map(|_| Box::default()),
             receiver: receiver(LinkId::from(id)),

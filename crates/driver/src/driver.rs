@@ -1,6 +1,6 @@
 use node::packet::flags;
 use node::pool::{PacketId, Slot, Transit};
-use node::{Loss, Lost, Packet, Received, prefetch};
+use node::{Loss, Lost, LostFlows, Packet, Received, prefetch};
 use units::{Duration, FlowId, PortId, Time};
 
 use crate::change::Timeline;
@@ -206,6 +206,14 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
     /// Between samples by now: `measure.interval`, or a multiple of it after many samples; zero if none are taken.
     pub fn sample_interval(&self) -> Duration {
         self.timeline.interval
+    }
+
+    /// Flows of the packets that were lost in this part, if that is noted; some more than once.
+    pub fn lost_flows(&self) -> impl Iterator<Item = FlowId> + '_ {
+        let at_links = self.links.pipes.iter().map(|pipe| &pipe.lost_flows);
+        let at_hosts = self.hosts.iter().map(|slot| &slot.host.lost_flows);
+        let at_switches = self.switches.iter().map(|slot| &slot.switch.lost_flows);
+        at_links.chain(at_hosts).chain(at_switches).flat_map(LostFlows::iter)
     }
 
     /// Flows that have ended at its hosts.
@@ -465,6 +473,7 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
         if slot.up {
             self.send_from_host(now, index, PortId(0), outlet, free_at, packet);
         } else {
+            slot.host.lost_flows.note(&packet);
             slot.lost.0 += 1;
             slot.lost.1 += u64::from(packet.wire_bytes);
         }
@@ -519,6 +528,7 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
             if port.up {
                 self.send_from_host(now, index, out, outlet, free_at, packet);
             } else if !frame {
+                host.lost_flows.note(&packet);
                 count(&mut port.lost);
                 count(lost);
             }

@@ -28,6 +28,7 @@ mod change;
 mod cut;
 mod deadlock;
 mod driver;
+mod first_time;
 mod islands;
 mod links;
 mod members;

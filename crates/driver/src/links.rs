@@ -1,9 +1,9 @@
 //! Links: their two ends, as a driver sees them, and the carrier that brings packets from one to the other.
 
 use engine::Agenda;
-use node::Packet;
 use node::packet::flags;
 use node::pool::{Flight, PacketId, Pool};
+use node::{LostFlows, Packet};
 use run::Host;
 use units::{Duration, PortId, Time};
 
@@ -84,6 +84,8 @@ pub struct Pipe<R> {
     pub lost_bytes: u64,
     /// What damages or loses its packets, if anything ever does.
     pub noise: Option<Box<Noise>>,
+    /// Flows of the packets that it has lost.
+    pub lost_flows: LostFlows,
     /// Link-level retry.
     pub acceptor: Option<Box<Acceptor>>,
     /// The carrier's part of it.
@@ -168,10 +170,10 @@ impl<C: Carrier> Links<C> {
     /// Whether a packet that comes out of a link was lost or damaged on it. If so, it is removed from the pool.
     #[cold]
     pub(crate) fn loses_to_noise(&mut self, pipe: usize, id: PacketId) -> bool {
-        let Some(noise) = &mut self.pipes[pipe].noise else { return false };
+        let Pipe { noise: Some(noise), lost_flows, .. } = &mut self.pipes[pipe] else { return false };
         let lost = noise.loses(&mut self.pool.get_mut(id).packet);
         if lost {
-            self.pool.remove(id);
+            lost_flows.note(&self.pool.remove(id).packet);
         }
         lost
     }
@@ -199,6 +201,7 @@ impl<R> Pipe<R> {
     pub fn lose(&mut self, packet: &Packet) {
         // Under link-level retry the sender counts such losses: packets that left and were never accepted.
         if !packet.has(flags::LINK_FRAME) && self.acceptor.is_none() {
+            self.lost_flows.note(packet);
             self.lost_packets += 1;
             self.lost_bytes += u64::from(packet.wire_bytes);
         }

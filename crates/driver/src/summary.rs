@@ -9,9 +9,11 @@ use job::{Done, StepId};
 use node::PortStats;
 use node::link::Cause;
 use node::wire::{Malformed, Reader, Writer};
+use run::audit::Left;
 use run::{Counted, FlowEvent, FlowRecord, InFlight, Journey, Measured, Noted, Plan, counted};
 use units::{Duration, FlowId, LinkId, NodeId, Time};
 
+use crate::audit::left;
 use crate::deadlock::{Queue, Waits, waits};
 use crate::results::{Lost, Sent, counted_by_links, link_ends};
 use crate::{Carrier, Driver, Probe, Tally, digest};
@@ -34,6 +36,9 @@ pub struct Summary<P> {
     pub(crate) senders: Vec<Sent>,
     pub(crate) receivers: Vec<Lost>,
     pub(crate) tally: Tally,
+    pub(crate) left: Left,
+    /// Flows of the packets that they have lost.
+    pub lost_flows: Vec<FlowId>,
     pub(crate) waits: Waits,
 }
 
@@ -58,6 +63,8 @@ pub fn pack<C: Carrier, P: Probe>(plan: &Plan, parts: &[Driver<C, P>], end: Time
     to.u64(parts.iter().map(|part| part.events).sum());
     let Tally { sent, received, lost, inside } = parts.iter().map(Tally::of).fold(Tally::default(), Tally::and);
     [sent, received, lost, inside].into_iter().for_each(|bytes| to.u64(bytes));
+    let Left { events, starts, job_parts } = parts.iter().map(left).fold(Left::default(), Left::and);
+    [events.into(), starts.into(), job_parts].into_iter().for_each(|number| to.u64(number));
     let ends: Vec<_> = parts.iter().map(|part| link_ends(plan, part, end)).collect();
     each(to, ends.iter().flat_map(|ends| &ends.0).collect(), |to, (link, of)| {
         to.u32(link.0);
@@ -86,6 +93,10 @@ pub fn pack<C: Carrier, P: Probe>(plan: &Plan, parts: &[Driver<C, P>], end: Time
         pack_name(to, name);
         to.u64(value);
     });
+    // Each once; what limiters and attached hosts send is of no flow.
+    let lost_flows = parts.iter().flat_map(Driver::lost_flows).filter(|&flow| plan.flows.try_get(flow).is_some());
+    let lost_flows: BTreeSet<FlowId> = lost_flows.collect();
+    each(to, lost_flows.into_iter().collect(), |to, flow| to.u32(flow.0));
     let Waits { on, shared } = waits(plan, parts);
     each(to, on.into_iter().collect(), |to, (queue, on)| {
         pack_queue(to, queue);
@@ -116,6 +127,7 @@ impl<P: Probe> Summary<P> {
         let (packet_hops, events) = (number(from)?, number(from)?);
         let (sent, received) = (number(from)?, number(from)?);
         let tally = Tally { sent, received, lost: difference(from)?, inside: difference(from)? };
+        let left = Left { events: from.u64()? > 0, starts: from.u64()? > 0, job_parts: number(from)? };
         let link = |from: &mut Reader<'_>, end: fn(&fabric::Link) -> NodeId| {
             let id = LinkId(from.u32()?);
             let known = plan.fabric.links.get(id.index()).is_some_and(|link| has(end(link)));
@@ -156,6 +168,10 @@ impl<P: Probe> Summary<P> {
             }
             Ok((by, parse_name(&mut names, from)?, number(from)?))
         })?;
+        let lost_flows = all(from, |from| {
+            let id = FlowId(from.u32()?);
+            plan.flows.try_get(id).map(|_| id).ok_or(Malformed { what: "lost flow of a summary" })
+        })?;
         let queue = |from: &mut Reader<'_>| {
             let link = LinkId(from.u32()?);
             let known = (link.index() < plan.fabric.links.len()).then_some(link);
@@ -178,6 +194,8 @@ impl<P: Probe> Summary<P> {
             senders,
             receivers,
             tally,
+            left,
+            lost_flows,
             waits,
         })
     }
@@ -248,7 +266,7 @@ fn parse_words(
     names.get(name).copied().ok_or(wrong)
 }
 
-fn port_words(of: &PortStats) -> [u64; 18] {
+fn port_words(of: &PortStats) -> [u64; 19] {
     [
         of.sent_packets,
         of.sent_bytes,
@@ -268,6 +286,7 @@ fn port_words(of: &PortStats) -> [u64; 18] {
         of.expired_packets,
         of.expired_bytes,
         of.unroutable_packets,
+        of.unsent_bytes,
     ]
 }
 
@@ -292,6 +311,7 @@ fn parse_port(from: &mut Reader<'_>) -> Result<PortStats, Malformed> {
         expired_packets: number(from)?,
         expired_bytes: number(from)?,
         unroutable_packets: number(from)?,
+        unsent_bytes: number(from)?,
     })
 }
 

@@ -104,13 +104,14 @@ pub fn sender_stats<C: Carrier, P: Probe>(driver: &Driver<C, P>, outlet: &Outlet
             let own_queues_max = switch.flow_control().map_or(0, |control| control.queues_max(port));
             let port = switch.port(port);
             let dead_packets = port.stats.dead_packets + before;
-            PortStats { paused: port.paused_time(end), own_queues_max, dead_packets, ..port.stats }
+            let unsent_bytes = port.unsent_bytes(end);
+            PortStats { paused: port.paused_time(end), own_queues_max, dead_packets, unsent_bytes, ..port.stats }
         }
         End::Host { index, port } => {
-            let HostSlot { host, lost, ports, .. } = &driver.hosts[index as usize];
-            let (sent, lost) = match ports {
-                None => ((host.sent_packets, host.sent_bytes), *lost),
-                Some(ports) => (ports[port.index()].sent, ports[port.index()].lost),
+            let HostSlot { host, lost, ports, per_byte, free_at, .. } = &driver.hosts[index as usize];
+            let (sent, lost, per_byte, free_at) = match ports.as_ref().map(|ports| &ports[port.index()]) {
+                None => ((host.sent_packets, host.sent_bytes), *lost, per_byte, *free_at),
+                Some(port) => (port.sent, port.lost, &port.per_byte, port.free_at),
             };
             let (pauses, paused) = host.pauses(port, end);
             // As at a switch, what met a dead link was not sent.
@@ -121,6 +122,7 @@ pub fn sender_stats<C: Carrier, P: Probe>(driver: &Driver<C, P>, outlet: &Outlet
                 dead_bytes: lost.1,
                 pauses,
                 paused,
+                unsent_bytes: per_byte.bytes_in(free_at.since(end)).min(sent.1 - lost.1),
                 ..Default::default()
             }
         }

@@ -2,6 +2,7 @@
 
 use driver::{Driver, Probe, Summary, Whole};
 use node::wire::{Malformed, Reader, Writer};
+use run::audit::Ending;
 use run::{Column, Data, Finding, Flows, Plan, Table};
 use units::{Duration, FlowId, HostId, LinkId, Time};
 
@@ -222,11 +223,15 @@ pub(crate) fn audit<P: Probe>(
     outcome: Outcome,
     stood: Duration,
 ) -> Vec<Finding> {
-    let cut_short = matches!(outcome.ended, Ended::Horizon | Ended::Interrupted | Ended::Closed);
+    let ending = match outcome.ended {
+        Ended::Goal | Ended::Quiet => Ending::Itself,
+        Ended::Horizon => Ending::TimeUp { said: whole.plan.scenario.measure.end.is_some() },
+        Ended::Interrupted | Ended::Closed => Ending::Stopped,
+    };
     let mut findings = vec![content(parts, others, said)];
     findings.extend(sockets(parts));
     findings.push(punctual(whole.plan, noted, outcome, stood));
-    findings.extend(driver::findings(whole, parts, others, flows, cut_short));
+    findings.extend(driver::findings(whole, parts, others, flows, ending));
     findings
 }
 
@@ -253,7 +258,7 @@ fn content<P: Probe>(parts: &[Driver<Wires<'_>, P>], others: &[Summary<P>], said
 }
 
 /// The links of a scenario lose nothing that the scenario does not say.
-fn sockets<P: Probe>(parts: &[Driver<Wires<'_>, P>]) -> Option<Finding> {
+pub(crate) fn sockets<P: Probe>(parts: &[Driver<Wires<'_>, P>]) -> Option<Finding> {
     let links = &parts.iter().find(|part| part.links.carrier.datagrams.is_some())?.links;
     let sent: u64 = links.outlets.iter().filter_map(|outlet| outlet.sender.sent()).map(|sent| sent.frames).sum();
     let lost = sent - links.pipes.iter().map(|pipe| pipe.receiver.count.frames).sum::<u64>();

@@ -269,7 +269,11 @@ pub(crate) fn conclude<P: Probe>(
     let late = network::all_lateness(&noted);
     let hosts = parts.iter().flat_map(|part| &part.hosts);
     let records = hosts.flat_map(|slot| &slot.host.records).chain(others.iter().flat_map(|other| &other.records));
-    let flows = Flows::gather(plan.flows.len(), records);
+    let mut flows = Flows::gather(plan.flows.len(), records);
+    if plan.knows_lost_flows() && results::sockets(&parts).is_none_or(|finding| finding.ok) {
+        let of_others = others.iter().flat_map(|other| other.lost_flows.iter().copied());
+        flows.explain(parts.iter().flat_map(Driver::lost_flows).chain(of_others));
+    }
     let whole = whole(plan, &parts, outcome.end);
     let micros = |share| late.quantile(share).us_f64();
     let sum = |of: fn(&Driver<Wires<'_>, P>) -> u64| parts.iter().map(of).sum::<u64>();

@@ -154,6 +154,11 @@ pub enum Event {
     },
 }
 
+impl Event {
+    /// The reason of a transport that only knows that no answer came in time. The run adds what became of the packets.
+    pub const NO_ANSWER: &str = "no answer";
+}
+
 /// The context of an endpoint's call: what it may read and write.
 pub struct Cx<'a> {
     /// Time by the driver's clock: simulated, or real since the start of the run.

@@ -80,6 +80,8 @@ pub struct PortStats {
     pub expired_bytes: u64,
     /// Packets that arrived by its link and had no path onward.
     pub unroutable_packets: u64,
+    /// Of the bytes sent, those that had not left when the run ended: a packet was in transmission. 0 before.
+    pub unsent_bytes: u64,
 }
 
 impl PortStats {
@@ -103,6 +105,7 @@ impl PortStats {
             expired_packets,
             expired_bytes,
             unroutable_packets,
+            unsent_bytes: _,
         } = self;
         walk.same((*queued_bytes_max, *own_queues_max));
         let times = [waited, paused];
@@ -192,6 +195,11 @@ impl Port {
     #[inline]
     pub fn free_at(&self) -> Time {
         self.free_at
+    }
+
+    /// Of the bytes that it has begun to send, those that have not left by `now`.
+    pub fn unsent_bytes(&self, now: Time) -> u64 {
+        self.per_byte.bytes_in(self.free_at.since(now)).min(self.stats.sent_bytes)
     }
 
     /// Whether the link is up.

@@ -1,4 +1,4 @@
-use units::Time;
+use units::{FlowId, Time};
 
 use crate::{Packet, Walk};
 
@@ -8,8 +8,11 @@ use crate::{Packet, Walk};
 /// pulls packets for the wire from it. The shaper sees incoming packets before the endpoints do. Like an endpoint, it
 /// does no I/O and reads no clock.
 pub trait Shaper: Send {
-    /// An endpoint sends a packet: it is queued here, or dropped and counted.
-    fn enqueue(&mut self, now: Time, packet: Packet);
+    /// An endpoint sends a packet: it is queued here, or dropped and counted. Returns whether it is queued.
+    fn enqueue(&mut self, now: Time, packet: Packet) -> bool;
+
+    /// Whether packets of a flow wait here.
+    fn holds(&self, flow: FlowId) -> bool;
 
     /// The next packet for the NIC, or `None` for now. Called only when the NIC can take a packet.
     fn poll_transmit(&mut self, now: Time) -> Option<Packet>;

@@ -29,7 +29,7 @@ use crate::link::{Admission, Dequeued, LinkCx, trim};
 use crate::packet::{CLASSES, HOPS_MAX, flags};
 use crate::pool::Transit;
 use crate::pool::{PacketId, Pool};
-use crate::{AgentCx, EarlyDrop, MarkAt, Marking, Packet, Port, QueueDiscipline, SwitchAgent, Walk};
+use crate::{AgentCx, EarlyDrop, LostFlows, MarkAt, Marking, Packet, Port, QueueDiscipline, SwitchAgent, Walk};
 
 /// The pipeline stages that a scheme adds to switches.
 pub trait Stages: Send {
@@ -113,6 +113,8 @@ pub struct Switch {
     kept: Option<Box<Kept>>,
     /// Losses that no probe has been told of; `None` if none observes losses.
     losses: Option<VecDeque<Lost>>,
+    /// Flows of the packets that it has lost.
+    pub lost_flows: LostFlows,
 }
 
 /// Reserved buffer space, and the packets that it displaced.
@@ -202,6 +204,7 @@ impl Switch {
             hops_max: u16::from(HOPS_MAX),
             kept: None,
             losses: None,
+            lost_flows: LostFlows::default(),
         }
     }
 

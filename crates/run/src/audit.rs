@@ -40,19 +40,75 @@ pub fn once(flows: &Flows) -> Finding {
     }
 }
 
-/// A run that was not cut short has no unfinished flow.
-pub fn ends(flows: &Flows, cut_short: bool) -> Finding {
-    let open = |status: &&Status| matches!(**status, Status::Unfinished | Status::Delivered);
-    let unfinished = flows.status.iter().filter(open).count();
-    Finding {
-        name: "every flow ended",
-        ok: unfinished == 0 || cut_short,
-        detail: match (unfinished, cut_short) {
-            (0, _) => "all flows".to_owned(),
-            (some, true) => {
-                format!("{some} flows were unfinished when the run was ended; the column `reason` says why")
-            }
-            (some, false) => format!("{some} flows are unfinished, and no event is left that could finish them"),
-        },
+/// How a run came to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// By itself: everything has ended, or no event was left.
+    Itself,
+    /// At its horizon.
+    TimeUp {
+        /// Whether the scenario says when (`measure.end`).
+        said: bool,
+    },
+    /// Somebody stopped it.
+    Stopped,
+}
+
+/// What was left to happen when a run ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Left {
+    /// Whether a packet was on its way, or a node or a failure had a time to come. Samples do not count: they change
+    /// nothing.
+    pub events: bool,
+    /// Whether a host had something to start by itself: a flow whose time had not come, or a rank that computed.
+    pub starts: bool,
+    /// Parts of jobs at hosts whose ranks had not done everything.
+    pub job_parts: u64,
+}
+
+impl Left {
+    /// Of two parts of a network.
+    pub fn and(self, other: Left) -> Left {
+        Left {
+            events: self.events || other.events,
+            starts: self.starts || other.starts,
+            job_parts: self.job_parts.saturating_add(other.job_parts),
+        }
     }
 }
+
+/// Whatever is unfinished could still have been finished when the run was ended.
+///
+/// That goes by what was left to happen, and not by who ended the run: samples and timers go on when nothing can end
+/// any more, for example when a message that a job waits for was given up. An end that the scenario sets cuts off what
+/// was under way, and that is no fault. A job without such an end has all the time that there is.
+pub fn ends(flows: &Flows, left: Left, ending: Ending) -> Finding {
+    let open = |flow: &usize| matches!(flows.status[*flow], Status::Unfinished | Status::Delivered);
+    let unfinished = (0..flows.status.len()).filter(open).count();
+    let under_way = (0..flows.status.len()).filter(open).any(|flow| flows.started[flow] != Flows::NONE);
+    let jobs = match left.job_parts {
+        0 => String::new(),
+        1 => "; ranks of a job on 1 host have not ended".to_owned(),
+        some => format!("; ranks of jobs on {some} hosts have not ended"),
+    };
+    let all_ended = unfinished == 0 && left.job_parts == 0;
+    let could_end = left.starts || (left.events && under_way);
+    let cut_short = match ending {
+        Ending::Itself => false,
+        Ending::TimeUp { said } => could_end && (said || left.job_parts == 0),
+        Ending::Stopped => true,
+    };
+    let detail = if all_ended {
+        "all flows".to_owned()
+    } else if cut_short {
+        format!("{unfinished} flows were unfinished when the run was ended; the column `reason` says why{jobs}")
+    } else if could_end && ending != Ending::Itself {
+        format!("{unfinished} flows are unfinished after the longest time that a job may take, a day{jobs}")
+    } else {
+        format!("{unfinished} flows are unfinished, and no event is left that could finish them{jobs}")
+    };
+    Finding { name: "every flow ended", ok: all_ended || cut_short, detail }
+}
+
+#[cfg(test)]
+mod tests;

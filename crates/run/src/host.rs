@@ -8,11 +8,12 @@ use fabric::Routes;
 use node::link::Cause;
 use node::packet::{CLASSES, flags};
 use node::pool::Transit;
-use node::{Cx, Endpoint, Event, FlowState, Gate, Input, Message, NicControl, Packet, Shaper, Telemetry};
+use node::{Cx, Endpoint, Event, FlowState, Gate, Input, LostFlows, Message, NicControl, Packet, Shaper, Telemetry};
 use rustc_hash::{FxHashMap, FxHashSet};
 use units::{Duration, FlowId, HostId, PortId, Stream, Time};
 
 use crate::jobs::HostJobs;
+use crate::outcome::reasons;
 use crate::{Entities, FlowEvent, FlowInfo, FlowRecord, FlowTable, Journey, Measured, Noted};
 use node::nic::Homes;
 use node::nic::Nic;
@@ -69,6 +70,8 @@ pub struct Host {
     pub ended: u64,
     /// Digest of the packets that arrived, for a driver that keeps one.
     pub digest: u64,
+    /// Flows of the packets that were lost here: at the rate limiter, at the dead link, at the intake.
+    pub lost_flows: LostFlows,
 }
 
 /// How a host is joined to the network.
@@ -200,6 +203,7 @@ impl Host {
             sent_bytes: 0,
             ended: 0,
             digest: 0,
+            lost_flows: LostFlows::default(),
         }
     }
 
@@ -232,6 +236,11 @@ impl Host {
             }
         }
         self
+    }
+
+    /// The same host, which notes the flows of packets that are lost here.
+    pub(crate) fn with_lost_flows(self, lost_flows: LostFlows) -> Host {
+        Host { lost_flows, ..self }
     }
 
     /// The same host, into which a driver hands packets that name this transport, if any.
@@ -284,11 +293,17 @@ impl Host {
         self.id
     }
 
+    /// When something starts here by itself: a flow whose time has come, or what a rank does after a computation.
+    #[inline]
+    pub fn starts_at(&self) -> Time {
+        let start = self.starts.peek().map_or(Time::MAX, |start| start.0.0);
+        self.jobs.as_ref().map_or(start, |jobs| jobs.next_at().min(start))
+    }
+
     /// The time of the host's next own event: a flow's start or a deadline.
     #[inline]
     pub fn next_at(&self) -> Time {
-        let start = self.starts.peek().map_or(Time::MAX, |start| start.0.0);
-        let start = self.jobs.as_ref().map_or(start, |jobs| jobs.next_at().min(start));
+        let start = self.starts_at();
         let start = self.shaper.as_ref().map_or(start, |shaper| shaper.poll_at().min(start));
         let start = self.receive_limit.as_ref().map_or(start, |receive_limit| receive_limit.next_at().min(start));
         self.transports_at().min(start)
@@ -318,6 +333,9 @@ impl Host {
             None => self.take_in(now, packet, transit, telemetry),
             Some(receive_limit) => {
                 let kept = receive_limit.push(now, *packet, *transit, telemetry.copied());
+                if !kept {
+                    self.lost_flows.note(packet);
+                }
                 if !kept && let Some(nic) = self.nic.at(PortId(u32::from(transit.in_port))) {
                     nic.control.taken(packet, transit.queue);
                 }
@@ -493,7 +511,9 @@ impl Host {
             return self.poll_endpoints(now);
         }
         while let Some(packet) = self.poll_endpoints(now) {
-            self.shaper.as_mut()?.enqueue(now, packet);
+            if !self.shaper.as_mut()?.enqueue(now, packet) {
+                self.lost_flows.note(&packet);
+            }
         }
         self.shaper.as_mut()?.poll_transmit(now)
     }
@@ -689,6 +709,20 @@ impl Host {
         }
     }
 
+    /// Why a flow was given up: what its transport says, and if that is only that no answer came, where its packets
+    /// wait.
+    fn reason(&self, flow: FlowId, said: &'static str) -> &'static str {
+        let held = match &self.nic {
+            Link::Controlled(nic) => nic.hold.holds(flow),
+            Link::Open | Link::Several(_) => false,
+        };
+        match said {
+            Event::NO_ANSWER if self.shaper.as_ref().is_some_and(|shaper| shaper.holds(flow)) => reasons::AT_LIMITER,
+            Event::NO_ANSWER if held => reasons::HELD,
+            _ => said,
+        }
+    }
+
     #[cold]
     fn learn(&mut self, now: Time, transport: usize, transit: Option<&Transit>) {
         let mut events = std::mem::take(&mut self.events);
@@ -709,7 +743,7 @@ impl Host {
                     (flow, FlowEvent::Completed { sent_packets, resent_packets })
                 }
                 Event::Rejected { flow } => (flow, FlowEvent::Rejected),
-                Event::Failed { flow, reason } => (flow, FlowEvent::Failed(reason)),
+                Event::Failed { flow, reason } => (flow, FlowEvent::Failed(self.reason(flow, reason))),
             };
             let ends = !matches!(fate, FlowEvent::Delivered { .. });
             let again = self.again.get(usize::from(self.flows.get(flow).class)).filter(|again| !again.is_empty());

@@ -155,6 +155,11 @@ impl HostJobs {
         self.parts.iter().find(|part| usize::from(part.job) == job).map(|part| part.ended)
     }
 
+    /// How many jobs have ranks here that have not done everything.
+    pub fn parts_left(&self) -> u64 {
+        self.parts.iter().filter(|part| !part.ended).count() as u64
+    }
+
     /// Time has come to [`HostJobs::next_at`]. Tells the flows that start, and returns how many parts have ended.
     pub fn wake(&mut self, now: Time, start: impl FnMut(FlowId)) -> u64 {
         self.note(now, Told::Woken);

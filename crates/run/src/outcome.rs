@@ -159,6 +159,22 @@ impl Status {
     }
 }
 
+/// Why a flow was given up that got no answer: where its packets waited then, and what is known of them at the end.
+pub(crate) mod reasons {
+    /// Packets of it waited at its host's rate limiter.
+    pub const AT_LIMITER: &str = "no answer in time: packets wait at its host's rate limiter";
+    /// Packets of it waited in its host's NIC, which may not send them.
+    pub const HELD: &str = "no answer in time: its host's NIC may not send its packets";
+    /// Packets of it were lost.
+    pub const LOST: &str = "no answer: packets were lost";
+    /// By what its host said: the same, if none of its packets was lost.
+    pub const NOT_LOST: [(&str, &str); 3] = [
+        (node::Event::NO_ANSWER, "no answer in time, and no packet was lost"),
+        (AT_LIMITER, "no answer in time: packets wait at its host's rate limiter, and none was lost"),
+        (HELD, "no answer in time: its host's NIC may not send its packets, and none was lost"),
+    ];
+}
+
 impl Flows {
     /// In place of a time that there is not.
     pub const NONE: u64 = u64::MAX;
@@ -234,6 +250,30 @@ impl Flows {
                 Status::of(flows.started[index], flows.delivered[index], flows.completed[index]);
         }
         flows
+    }
+
+    /// Says of each flow that was given up for want of an answer whether packets of it were lost. `lost` are all flows
+    /// of which any were.
+    pub fn explain(&mut self, lost: impl Iterator<Item = FlowId>) {
+        let mut unanswered = Vec::new();
+        for (said, not_lost) in reasons::NOT_LOST {
+            if let Some(index) = self.reasons.iter().position(|reason| reason == said) {
+                self.reasons[index] = not_lost.to_owned();
+                unanswered.push(index as u32);
+            }
+        }
+        if unanswered.is_empty() {
+            return;
+        }
+        let because = self.reasons.len() as u32;
+        for flow in lost.map(FlowId::index) {
+            if self.reason.get(flow).is_some_and(|reason| unanswered.contains(reason)) {
+                self.reason[flow] = because;
+            }
+        }
+        if self.reason.contains(&because) {
+            self.reasons.push(reasons::LOST.to_owned());
+        }
     }
 
     /// Notes when something happened in the network, once something has been late.

@@ -16,7 +16,7 @@ use node::onward_path::Downstream;
 use node::packet::{CLASSES, HOPS_MAX};
 use node::pool::Hop;
 use node::{
-    Balancing, EarlyDrop, Endpoint, NicControl, Overflow, Port, QueueDiscipline, Settings, Site, Switch, SwitchAgent,
+    Balancing, EarlyDrop, Endpoint, LostFlows, NicControl, Overflow, Port, QueueDiscipline, Settings, Site, Switch, SwitchAgent,
 };
 use units::{Duration, HostId, LinkId, PortId, Problem, Stream, SwitchId, Time};
 
@@ -264,7 +264,19 @@ impl Plan {
             .with_reserved(reserved)
             .with_outside(self.outside.filter(|_| self.attached.contains_key(&host)), self.outside_class())
             .with_again(self.again.clone())
+            .with_lost_flows(self.lost_flows())
             .with_jobs(self.jobs.at(host))
+    }
+
+    /// Where flows of lost packets are noted: only if a transport may give a flow up, so that it is asked why.
+    pub fn lost_flows(&self) -> LostFlows {
+        let gives_up = self.transports.iter().any(|transport| transport.as_scheme().nature().gives_up());
+        if gives_up { LostFlows::noted() } else { LostFlows::default() }
+    }
+
+    /// Whether all losses are noted. Those of links that repeat what was damaged are not: most of it comes.
+    pub fn knows_lost_flows(&self) -> bool {
+        self.scenario.link.llr.is_none()
     }
 
     /// Each flow's completion time alone in the network, in picoseconds, of those that programs have sent as well.

@@ -22,7 +22,9 @@ pub fn link_table(plan: &Plan, stats: &[PortStats], in_flight: &[InFlight], end:
 fn sent_columns(plan: &Plan, stats: &[PortStats], end: Time) -> Vec<Column> {
     let stat = |value: &dyn Fn(&PortStats) -> u64| Data::U64(stats.iter().map(value).collect());
     let capacity = |link: &fabric::Link| link.rate.bps() as f64 / 8.0 * end.secs_f64();
-    let used = stats.iter().zip(&plan.fabric.links).map(|(stats, link)| stats.sent_bytes as f64 / capacity(link));
+    // What the last packet's transmission had left is no use of this time; what is above 1 is rounding.
+    let gone = |stats: &PortStats| stats.sent_bytes.saturating_sub(stats.unsent_bytes) as f64;
+    let used = stats.iter().zip(&plan.fabric.links).map(|(stats, link)| (gone(stats) / capacity(link)).min(1.0));
     vec![
         Column::new("sent_packets", "", "packets sent", stat(&|stats| stats.sent_packets)),
         Column::new("sent_bytes", "B", "bytes sent, headers counted", stat(&|stats| stats.sent_bytes)),

@@ -2,6 +2,7 @@ use std::sync::Arc;
 
 use driver::{Capturing, Cut, Driver, Islands, Probe, Probes, Shape, Tally, Wants, Whole, digest};
 use engine::{Bounds, Ended, Outcome};
+use run::audit::Ending;
 use run::{Finding, Flows, Plan, Progress, Table, alone};
 use scenario::{FastForward, Scenario};
 use serde::Serialize;
@@ -233,9 +234,16 @@ pub(crate) fn conclude<P: Probe>(
         switches: switches().collect(),
         hosts: hosts().collect(),
     };
-    let flows = Flows::gather(plan.flows.len(), hosts().flat_map(|slot| &slot.host.records));
+    let mut flows = Flows::gather(plan.flows.len(), hosts().flat_map(|slot| &slot.host.records));
+    if plan.knows_lost_flows() {
+        flows.explain(parts.iter().flat_map(Driver::lost_flows));
+    }
     let completed = flows.completed();
-    let cut_short = matches!(outcome.ended, Ended::Horizon | Ended::Interrupted);
+    let ending = match outcome.ended {
+        Ended::Goal | Ended::Quiet => Ending::Itself,
+        Ended::Horizon => Ending::TimeUp { said: plan.scenario.measure.end.is_some() },
+        Ended::Interrupted | Ended::Paused => Ending::Stopped,
+    };
     let info = RunInfo {
         level: "packet",
         version: env!("CARGO_PKG_VERSION"),
@@ -262,7 +270,7 @@ pub(crate) fn conclude<P: Probe>(
         data_rtt_ps: plan.sites[0].data_rtt.ps(),
         bdp_bytes: plan.sites[0].bdp_bytes(),
         warnings: plan.warnings().iter().map(ToString::to_string).chain(driver::notes(&whole, parts, &[])).collect(),
-        audit: driver::findings(&whole, parts, &[], &flows, cut_short),
+        audit: driver::findings(&whole, parts, &[], &flows, ending),
     };
     let tables = driver::tables(&whole, parts, &[], flows);
     RunResult { tables, info, scenario_toml: plan.scenario.to_toml() }

@@ -230,7 +230,7 @@ impl Endpoint for Udp {
                 }
                 while let Some(slot) = self.giving_up.expire(cx.now) {
                     if let Some((flow, _)) = self.sending.get(slot) {
-                        cx.events.push(Event::Failed { flow, reason: "no answer: packets were lost" });
+                        cx.events.push(Event::Failed { flow, reason: Event::NO_ANSWER });
                     }
                     self.sending.remove(slot);
                     self.failed += 1;

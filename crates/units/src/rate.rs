@@ -93,6 +93,12 @@ impl PerByte {
         let ps = ((scaled + ((1 << Self::SHIFT) - 1)) >> Self::SHIFT) as u64;
         Duration::from_ps(if self.step_ps == 0 { ps } else { ps - ps % self.step_ps })
     }
+
+    /// Whole bytes that are transmitted in `span`, without rounding to steps.
+    pub fn bytes_in(self, span: Duration) -> u64 {
+        let bytes = (u128::from(span.ps()) << Self::SHIFT) / u128::from(self.scaled.max(1));
+        u64::try_from(bytes).unwrap_or(u64::MAX)
+    }
 }
 
 #[cfg(test)]

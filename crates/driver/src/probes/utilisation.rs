@@ -1,38 +1,93 @@
 //! How much of the links' capacity is used, by tier, in each interval, and how much of that carries new data.
+//!
+//! A packet's bytes are spread over the time in which the link transmits them. So an interval has no more than its link
+//! can carry, however short it is, and the intervals together have all that was carried. Whether a packet's data are new
+//! is known when it has come whole: from then on they are spread over as much time as they took.
 
-mod first_time;
+mod spread;
 
 use std::collections::BTreeMap;
 
-use fabric::Tier;
+use fabric::{Fabric, Tier};
 use node::pool::Transit;
 use node::wire::{Malformed, Reader, Writer};
 use node::{Packet, Walk};
 use run::{Column, Data, Plan, Table};
-use units::{Duration, Time};
+use units::{Duration, HostId, LinkId, Rate, Time};
 
+use crate::first_time::FirstTime;
 use crate::{HostSlot, Probe, View, Wants, Whole};
-use first_time::FirstTime;
+use spread::{Carried, in_bytes};
 
-/// What the ports of a part have sent, and what has come to its hosts for the first time.
+/// What the ports of a part have sent, and what has come to its hosts for the first time. Amounts are fine: see
+/// [`spread`].
 pub(crate) struct Utilisation {
-    /// Per sample: bytes that switch ports have begun to send since the last one, by kind of hop.
+    /// Per sample: what switch ports have sent since the last one, by kind of hop.
     sent: Vec<(Time, [u64; 3])>,
-    sent_before: [u64; 3],
+    /// By port, switch after switch.
+    ports: Vec<Carried>,
+    sampled_at: Time,
     first_time: FirstTime,
-    /// Per sample: bytes that came for the first time since the last one.
-    new_bytes: Vec<(Time, u64)>,
+    /// Links to hosts by which something new has come.
+    last_hops: Vec<LastHop>,
+    /// By link to a host, in the order of hosts and their ports: its place there.
+    places: Vec<u32>,
+    rates: Vec<Rate>,
+    /// By host: the first of its links.
+    first: Vec<u32>,
+    /// Per sample: what came for the first time since the last one.
+    new: Vec<(Time, u64)>,
 }
+
+/// A link to a host.
+struct LastHop {
+    rate: Rate,
+    /// Bytes that have come by it for the first time.
+    new_bytes: u64,
+    carried: Carried,
+}
+
+/// In place of a place that there is not.
+const NOWHERE: u32 = u32::MAX;
 
 impl Utilisation {
     /// None if nothing is sampled.
     pub fn new(plan: &Plan) -> Option<Utilisation> {
-        (plan.scenario.measure.interval != Duration::ZERO).then(|| Utilisation {
+        if plan.scenario.measure.interval == Duration::ZERO {
+            return None;
+        }
+        let mut links = 0;
+        let uplinks = || (0..plan.fabric.hosts).map(|host| plan.fabric.uplinks(HostId(host)));
+        let first = uplinks().map(|ports| {
+            let first = links;
+            links += ports.len() as u32;
+            first
+        });
+        let first = first.collect();
+        let rate = |&link: &LinkId| plan.fabric.link(Fabric::reverse(link)).rate;
+        Some(Utilisation {
             sent: Vec::new(),
-            sent_before: [0; 3],
+            ports: Vec::new(),
+            sampled_at: Time::ZERO,
             first_time: FirstTime::new(plan),
-            new_bytes: Vec::new(),
+            last_hops: Vec::new(),
+            places: vec![NOWHERE; links as usize],
+            rates: uplinks().flatten().map(rate).collect(),
+            first,
+            new: Vec::new(),
         })
+    }
+
+    /// The link by which something new has come.
+    #[inline]
+    fn last_hop(&mut self, host: &HostSlot, port: u16) -> &mut LastHop {
+        let link = self.first[host.host.id().index()] as usize + usize::from(port);
+        let place = &mut self.places[link];
+        if *place == NOWHERE {
+            *place = self.last_hops.len() as u32;
+            self.last_hops.push(LastHop { rate: self.rates[link], new_bytes: 0, carried: Carried::default() });
+        }
+        &mut self.last_hops[*place as usize]
     }
 }
 
@@ -42,34 +97,42 @@ impl Probe for Utilisation {
     }
 
     #[inline]
-    fn on_arrival(&mut self, _: Time, _: &HostSlot, packet: &Packet, _: &Transit) {
-        self.first_time.note(packet);
+    fn on_arrival(&mut self, _: Time, host: &HostSlot, packet: &Packet, transit: &Transit) {
+        let bytes = self.first_time.note(packet);
+        if bytes > 0 {
+            self.last_hop(host, transit.in_port).new_bytes += bytes;
+        }
     }
 
     fn on_sample(&mut self, now: Time, view: View<'_>) {
-        let mut sent = [0; 3];
-        for port in view.switches.iter().flat_map(|slot| slot.switch.ports()) {
-            sent[port.hop() as usize] += port.stats.sent_bytes;
+        let ports = || view.switches.iter().flat_map(|slot| slot.switch.ports());
+        self.ports.resize(ports().count(), Carried::default());
+        let (mut sent, span) = ([0; 3], now.since(self.sampled_at));
+        for (port, carried) in ports().zip(&mut self.ports) {
+            let to_leave = port.free_at().since(now);
+            sent[port.hop() as usize] += carried.by(span, port.rate(), port.stats.sent_bytes, to_leave);
         }
-        self.sent.push((now, std::array::from_fn(|hop| sent[hop] - self.sent_before[hop])));
-        self.sent_before = sent;
-        self.new_bytes.push((now, self.first_time.take_bytes()));
+        self.sent.push((now, sent));
+        let new = |hop: &mut LastHop| hop.carried.by(span, hop.rate, hop.new_bytes, Duration::ZERO);
+        self.new.push((now, self.last_hops.iter_mut().map(new).sum()));
+        self.sampled_at = now;
     }
 
     fn walk(&mut self, walk: &mut Walk) {
-        walk.same((self.sent.len(), self.new_bytes.len()));
+        walk.same((self.sent.len(), self.new.len(), self.last_hops.len()));
+        walk.counts(self.last_hops.iter_mut().map(|hop| &mut hop.new_bytes));
         self.first_time.walk(walk);
     }
 
     fn on_thin(&mut self, interval: Duration) {
         sum_up(&mut self.sent, interval, |sum, later| std::array::from_fn(|hop| sum[hop] + later[hop]));
-        sum_up(&mut self.new_bytes, interval, |sum, later| sum + later);
+        sum_up(&mut self.new, interval, |sum, later| sum + later);
     }
 
     fn pack(&self, to: &mut Writer<'_>) {
         to.u64(self.sent.len() as u64);
-        for ((at, sent), (_, new_bytes)) in self.sent.iter().zip(&self.new_bytes) {
-            [at.ps(), sent[0], sent[1], sent[2], *new_bytes].into_iter().for_each(|number| to.u64(number));
+        for ((at, sent), (_, new)) in self.sent.iter().zip(&self.new) {
+            [at.ps(), sent[0], sent[1], sent[2], *new].into_iter().for_each(|number| to.u64(number));
         }
     }
 
@@ -77,10 +140,8 @@ impl Probe for Utilisation {
         from.begin("samples of utilisation");
         for _ in 0..from.u64()? {
             let at = Time::from_ps(from.u64()?);
-            // So that sums over all processes fit.
-            let mut bytes = || from.u64().map(|bytes| bytes.min(1 << 56));
-            self.sent.push((at, [bytes()?, bytes()?, bytes()?]));
-            self.new_bytes.push((at, bytes()?));
+            self.sent.push((at, [from.u64()?, from.u64()?, from.u64()?]));
+            self.new.push((at, from.u64()?));
         }
         Ok(())
     }
@@ -92,19 +153,22 @@ impl Probe for Utilisation {
         for link in plan.fabric.links.iter().filter(|link| plan.fabric.as_switch(link.from).is_some()) {
             capacity[hop_index(link.tier)] += link.rate.bps();
         }
-        let mut sums: BTreeMap<(Time, usize), u64> = BTreeMap::new();
-        for &(at, bytes) in seen.iter().flat_map(|seen| &seen.sent) {
-            for (hop, bytes) in bytes.into_iter().enumerate().filter(|(hop, _)| capacity[*hop] > 0) {
-                *sums.entry((at, hop)).or_default() += bytes;
+        // Wide, so that sums of whatever another process says fit.
+        let mut sums: BTreeMap<(Time, usize), u128> = BTreeMap::new();
+        for &(at, amounts) in seen.iter().flat_map(|seen| &seen.sent) {
+            for (hop, amount) in amounts.into_iter().enumerate().filter(|(hop, _)| capacity[*hop] > 0) {
+                *sums.entry((at, hop)).or_default() += u128::from(amount);
             }
         }
-        let mut first: BTreeMap<Time, u64> = BTreeMap::new();
-        for &(at, bytes) in seen.iter().flat_map(|seen| &seen.new_bytes) {
-            *first.entry(at).or_default() += bytes;
+        let mut first: BTreeMap<Time, u128> = BTreeMap::new();
+        for &(at, amount) in seen.iter().flat_map(|seen| &seen.new) {
+            *first.entry(at).or_default() += u128::from(amount);
         }
         let interval = whole.sample_interval.secs_f64();
-        let of_capacity = |hop: usize, bytes: u64| bytes as f64 * 8.0 / interval / capacity[hop] as f64;
-        let share = |(&(_, hop), &bytes): (&(Time, usize), &u64)| of_capacity(hop, bytes);
+        // What is above 1 is rounding.
+        let of_capacity =
+            |hop: usize, amount: u128| (in_bytes(amount) * 8.0 / interval / capacity[hop] as f64).min(1.0);
+        let share = |(&(_, hop), &amount): (&(Time, usize), &u128)| of_capacity(hop, amount);
         let data_share = |&(at, hop): &(Time, usize)| match hop {
             TO_HOST => of_capacity(hop, first.get(&at).copied().unwrap_or(0)),
             _ => f64::NAN,

@@ -35,6 +35,11 @@ impl PausedFlows {
         None
     }
 
+    /// Whether packets of a flow wait here.
+    pub fn holds(&self, flow: FlowId) -> bool {
+        self.queues.contains_key(&flow)
+    }
+
     /// Takes back a packet that precedes all packets of its flow here and may no longer be sent.
     pub fn put_back(&mut self, packet: Packet) {
         match self.queues.get_mut(&packet.flow) {

@@ -52,6 +52,7 @@ impl Switch {
     #[inline]
     fn remove(&mut self, pool: &mut Pool, id: PacketId, why: Loss) -> Slot {
         let slot = pool.remove(id);
+        self.lost_flows.note(&slot.packet);
         if let Some(losses) = &mut self.losses {
             let port = PortId(u32::from(slot.transit.in_port));
             losses.push_back(Lost { port, packet: slot.packet, why });

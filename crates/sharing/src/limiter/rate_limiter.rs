@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 use node::{Packet, Shaper, Site, Walk};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use units::{Bytes, Duration, Problem, Rate, Time};
+use units::{Bytes, Duration, FlowId, Problem, Rate, Time};
 
 use super::TokenBucket;
 use contract::About;
@@ -110,13 +110,19 @@ struct RateLimiter {
 }
 
 impl Shaper for RateLimiter {
-    fn enqueue(&mut self, now: Time, packet: Packet) {
+    fn enqueue(&mut self, now: Time, packet: Packet) -> bool {
         self.seen = now;
-        if self.queue.len() < self.queue_packets {
+        let has_room = self.queue.len() < self.queue_packets;
+        if has_room {
             self.queue.push_back(packet);
         } else {
             self.dropped += 1;
         }
+        has_room
+    }
+
+    fn holds(&self, flow: FlowId) -> bool {
+        self.queue.iter().any(|packet| packet.flow == flow)
     }
 
     fn poll_transmit(&mut self, now: Time) -> Option<Packet> {

@@ -32,7 +32,7 @@ fn a_lost_packet_fails_the_flow_after_its_patience() {
     scene.spoil(|now, _| if now == Time::ZERO { PacketFate::Drop } else { PacketFate::Pass });
     let flow = scene.send(Time::ZERO, 0, 1, 14_600);
     scene.run_until(Time::from_ms(100));
-    let failed = Event::Failed { flow, reason: "no answer: packets were lost" };
+    let failed = Event::Failed { flow, reason: Event::NO_ANSWER };
     // Ten packets, one every 120 ns: the last leaves at 1.08 us.
     assert_eq!(scene.events, vec![(Time::from_ns(1_080) + Duration::from_ms(10), HostId(0), failed)]);
 }

@@ -1,7 +1,7 @@
 //! The hypervisor between a VM and the network: both layers, their timers, and the control packets.
 
 use node::{Packet, Shaper, Site};
-use units::{HostId, Time};
+use units::{FlowId, HostId, Time};
 
 use super::header::Header;
 use super::incoming::Incoming;
@@ -72,10 +72,14 @@ impl Hypervisor {
 }
 
 impl Shaper for Hypervisor {
-    fn enqueue(&mut self, now: Time, packet: Packet) {
+    fn enqueue(&mut self, now: Time, packet: Packet) -> bool {
         self.seen = now;
         self.active(now);
-        self.outgoing.enqueue(now, packet);
+        self.outgoing.enqueue(now, packet)
+    }
+
+    fn holds(&self, flow: FlowId) -> bool {
+        self.outgoing.holds(flow)
     }
 
     fn poll_transmit(&mut self, now: Time) -> Option<Packet> {

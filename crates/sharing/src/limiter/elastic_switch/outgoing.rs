@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use node::Packet;
-use units::{Bytes, HostId, Rate, Time};
+use units::{Bytes, FlowId, HostId, Rate, Time};
 
 use super::allocation::{Allocation, Met, Probing};
 use super::partition::{Claim, divide, estimate};
@@ -58,7 +58,13 @@ impl Outgoing {
         }
     }
 
-    pub fn enqueue(&mut self, now: Time, packet: Packet) {
+    /// Whether packets of a flow wait here.
+    pub fn holds(&self, flow: FlowId) -> bool {
+        self.pairs.values().any(|pair| pair.queue.iter().any(|packet| packet.flow == flow))
+    }
+
+    /// Queues a packet behind those to the same host. Returns whether there was room.
+    pub fn enqueue(&mut self, now: Time, packet: Packet) -> bool {
         let pair = self.pairs.entry(packet.dst).or_insert_with(|| Pair::new(self.burst));
         if !pair.claim.active {
             pair.claim.begin(now);
@@ -68,13 +74,14 @@ impl Outgoing {
         let pair = self.pairs.get_mut(&packet.dst).expect("just found or made");
         if pair.queue.len() >= self.queue_packets {
             self.dropped += 1;
-            return;
+            return false;
         }
         if pair.queue.is_empty() {
             self.turns.push_back(packet.dst);
         }
         pair.queued_bytes += u64::from(packet.wire_bytes);
         pair.queue.push_back(packet);
+        true
     }
 
     /// The next packet: of the first pair, in turn, that has tokens.

@@ -12,15 +12,13 @@ use rustc_hash::FxHashSet;
 use units::FlowId;
 
 /// The payload that the hosts of a part have received.
-pub(super) struct FirstTime {
+pub(crate) struct FirstTime {
     transports: Vec<Transport>,
     table: Arc<FlowTable>,
     /// Flows that have arrived in part.
     flows: FlowMap<Came>,
     /// Flows that have arrived whole.
     whole: FxHashSet<FlowId>,
-    /// Bytes on the wire since this counter was last read.
-    bytes: u64,
 }
 
 /// Which bytes of a message have come: all below `until`, and beyond it the ranges of `later`, in order and apart.
@@ -40,25 +38,23 @@ impl FirstTime {
             table: plan.flows.clone(),
             flows: FlowMap::default(),
             whole: FxHashSet::default(),
-            bytes: 0,
         }
     }
 
-    /// A packet has come to a host.
+    /// A packet has come to a host. Returns how many of its bytes on the wire are new.
     #[inline]
-    pub fn note(&mut self, packet: &Packet) {
+    pub fn note(&mut self, packet: &Packet) -> u64 {
         if packet.payload_bytes == 0 || packet.has(flags::TRIMMED) {
-            return;
+            return 0;
         }
         let Some(transport) = self.transports.get(usize::from(packet.transport)) else {
             // Packets of attached hosts belong to no known message, so all their bytes count as new.
-            self.bytes += u64::from(packet.wire_bytes);
-            return;
+            return u64::from(packet.wire_bytes);
         };
         let from = transport.payload_offset(packet);
         let slot = match self.flows.slot(packet.flow) {
             Some(slot) => slot,
-            None if self.whole.contains(&packet.flow) => return,
+            None if self.whole.contains(&packet.flow) => return 0,
             None => {
                 let bytes = self.table.try_get(packet.flow).map_or(u64::MAX, |flow| flow.bytes);
                 self.flows.insert(packet.flow, Came { bytes, ..Came::default() })
@@ -67,19 +63,19 @@ impl FirstTime {
         let (_, came) = self.flows.get_mut(slot).expect("just found or made");
         let payload = u64::from(packet.payload_bytes);
         let new = came.add(from, from + payload);
-        if new > 0 {
-            // Bytes that had come before are left out. The rest of the packet counts, headers included.
-            self.bytes += u64::from(packet.wire_bytes) - (payload - new);
-            if came.until == came.bytes {
-                self.flows.remove(slot);
-                self.whole.insert(packet.flow);
-            }
+        if new == 0 {
+            return 0;
         }
+        if came.until == came.bytes {
+            self.flows.remove(slot);
+            self.whole.insert(packet.flow);
+        }
+        // Bytes that had come before are left out. The rest of the packet counts, headers included.
+        u64::from(packet.wire_bytes) - (payload - new)
     }
 
     /// Goes over what has come.
     pub fn walk(&mut self, walk: &mut Walk) {
-        walk.count(&mut self.bytes);
         walk.same(self.whole.len());
         self.flows.walk(walk, |walk, flow, came| {
             walk.sequence(flow, 1, &mut came.until);
@@ -89,11 +85,6 @@ impl FirstTime {
                 walk.sequence(flow, 1, to);
             }
         });
-    }
-
-    /// How many bytes have come since this was last asked.
-    pub fn take_bytes(&mut self) -> u64 {
-        std::mem::take(&mut self.bytes)
     }
 }
 
