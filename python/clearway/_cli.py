@@ -420,6 +420,8 @@ def check(
     hosts, flows, over = foreseen.hosts, foreseen.flows, ", ".join(read.transports)
     said.line(f"{scenario}: {hosts:,} hosts, {flows:,} flows over {over}", facts)
     said.line(f"a run: {foreseen}", {"estimate": foreseen.facts()})
+    for warning in foreseen.warnings:
+        typer.echo(f"{scenario}: warning: {warning}", err=True)
     nodes, links = nodes_and_links(read)
     if json_:
         said.facts({"nodes": nodes, "links": links})

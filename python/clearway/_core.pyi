@@ -89,6 +89,7 @@ class _Foreseen(TypedDict):
     memory: dict[str, int]
     cpu_seconds: float | None
     fits: str | None
+    warnings: list[str]
 
 @disjoint_base
 class Answer:

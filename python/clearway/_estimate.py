@@ -28,6 +28,8 @@ class Estimate:
     """CPU time on one thread of this machine, by how fast the beginning was; None if nobody tried."""
     refused: str | None
     """Why a run would be refused for lack of memory; None if it fits."""
+    warnings: tuple[str, ...] = ()
+    """What is set so that it can hardly work: the key, and what would be right."""
 
     def facts(self) -> dict[str, Any]:
         """The same for programs."""
@@ -66,6 +68,7 @@ def foreseen(row: Any) -> Estimate:
         memory=memory,
         cpu_seconds=row["cpu_seconds"],
         refused=row["fits"],
+        warnings=tuple(row["warnings"]),
     )
 
 

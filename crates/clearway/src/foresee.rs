@@ -21,6 +21,8 @@ pub struct Foreseen {
     pub cpu_seconds: Option<f64>,
     /// How the run would be refused if it does not fit the memory.
     pub fits: Option<String>,
+    /// What is set so that it can hardly work.
+    pub warnings: Vec<String>,
 }
 
 /// What a run will take: hosts, flows, packet-hops, memory and CPU time.
@@ -51,6 +53,7 @@ pub fn foresee(scenario: &Scenario, probe_cpu_s: f64, memory_bytes_max: Option<u
         ],
         cpu_seconds: probed.map(|probed| planned_s + probed.cpu_s(estimate.packet_hops)),
         fits: refused.map(|problem| problem.to_string()),
+        warnings: plan.warnings().iter().map(ToString::to_string).collect(),
     })
 }
 

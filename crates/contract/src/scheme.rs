@@ -60,6 +60,20 @@ pub trait Scheme {
         Vec::new()
     }
 
+    /// What would help where its packets keep each other out for ever, for whoever reads that they do: "departures =
+    /// [\"backoff\"] repeats them less and less often". By default the longest of its timers that the scenario sets too
+    /// short.
+    fn when_stuck(&self, network: &NetworkView) -> Option<String> {
+        let short = |timer: &Timer| timer.set && timer.after < network.loaded_rtt();
+        let shortest = self.timers(network).into_iter().filter(short).min_by_key(|timer| timer.after)?;
+        let Timer { key, after, then, .. } = shortest;
+        Some(format!(
+            "after {key} = \"{after}\" without an answer it {then}, and a round trip with full buffers takes {}: leave \
+             the key out",
+            network.loaded_rtt()
+        ))
+    }
+
     /// Its part of a switch: all switches have one if [`Nature::has_agent`], and none otherwise.
     fn agent(&self, _network: &NetworkView, _switch: SwitchId) -> Option<Box<dyn SwitchAgent>> {
         None

@@ -6,7 +6,7 @@ use run::{Finding, Flows, audit};
 use units::Time;
 
 use crate::results::probes;
-use crate::{Carrier, Driver, Probe, Summary, Tally, Whole, deadlock};
+use crate::{Carrier, Driver, Probe, Summary, Tally, Whole, deadlock, progress};
 
 /// The findings about a run that is over. `ending` says how it came to that. `others` are the summaries of parts that
 /// other processes ran.
@@ -22,6 +22,7 @@ pub fn findings<C: Carrier, P: Probe>(
     let bytes = tally.finding(whole.plan);
     let left = parts.iter().map(left).chain(others.iter().map(|other| other.left)).fold(Left::default(), Left::and);
     let mut findings = vec![bytes, audit::order(flows), audit::once(flows), audit::ends(flows, left, ending)];
+    findings.push(progress::finding(whole, parts, others, flows, ending));
     if whole.plan.scenario.flow_control != LinkControl::None {
         findings.push(deadlock::finding(whole.plan, parts, others));
     }

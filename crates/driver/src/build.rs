@@ -11,6 +11,7 @@ use run::{HEAD_BYTES, Plan};
 use units::{Duration, HostId, LinkId, NodeId, PerByte, Rate, Time};
 
 use crate::change::{Change, Timeline};
+use crate::pulse::Pulse;
 use crate::{Carrier, Cut, Driver, HostPort, HostSlot, Links, Noise, Outlet, Pipe, Probe, Repeater, SwitchSlot};
 
 /// Builds a driver for each part, in its state before the first event. `carrier` and `probe` are called once for each
@@ -37,7 +38,10 @@ pub fn drivers<C: Carrier, P: Probe>(
                 driver.links.outlets.push(outlet(plan, cut, part, link, sender(begins.then_some(link))));
             }
             match fabric.as_host(node) {
-                Some(host) => driver.hosts.push(host_slot(plan, host, first_outlet)),
+                Some(host) => {
+                    driver.hosts.push(host_slot(plan, host, first_outlet));
+                    driver.pulse.add_host();
+                }
                 None => {
                     let id = fabric.as_switch(node).expect("a node is a host or a switch");
                     let mut switch = plan.switch(id);
@@ -117,6 +121,7 @@ fn empty<C: Carrier, P: Probe>(plan: &Plan, carrier: C, probe: P, shares_cache: 
         stirred: false,
         strayed: false,
         asleep: Vec::new(),
+        pulse: Pulse::new(plan),
         timeline: Timeline::new(interval, plan.scenario.measure.rows_max / plan.sample_rows()),
     }
 }

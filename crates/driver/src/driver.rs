@@ -6,6 +6,7 @@ use units::{Duration, FlowId, PortId, Time};
 use crate::change::Timeline;
 use crate::links::TIMELINE;
 use crate::nodes::hash_arrival;
+use crate::pulse::Pulse;
 use crate::repeat::{Arrival, Log};
 use crate::retry::Repeats;
 use crate::{Carrier, End, HostSlot, Leaving, Links, Place, Probe, SwitchSlot, View, Wants};
@@ -37,6 +38,8 @@ pub struct Driver<C: Carrier, P: Probe> {
     /// By source of events, whether it sleeps; empty while nothing ever has.
     pub(crate) asleep: Vec<bool>,
     pub(crate) timeline: Timeline,
+    /// Whether anything moves.
+    pub(crate) pulse: Pulse,
     /// Whether there are other parts, which have used the cache since this part's last window.
     pub(crate) shares_cache: bool,
     /// Whether its last window had an event for one in four of its links.
@@ -104,10 +107,15 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
         if self.shares_cache && self.busy {
             self.warm_up(end);
         }
+        let mut stop = end.min(self.pulse.look_at);
         loop {
             let (now, source) = self.links.agenda.first();
-            if now >= end {
-                break;
+            if now >= stop {
+                if now >= end {
+                    break;
+                }
+                self.look(now);
+                stop = end.min(self.pulse.look_at);
             }
             self.act_at(now, source, firsts);
         }
@@ -144,6 +152,9 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
 
     /// Processes the next event of one source, and returns what it was.
     pub fn act(&mut self, now: Time, source: usize) -> Due {
+        if now >= self.pulse.look_at {
+            self.look(now);
+        }
         self.act_at(now, source, self.firsts())
     }
 
@@ -195,6 +206,18 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
 
     fn firsts(&self) -> Firsts {
         Firsts { transmitter: self.links.transmit_ready(0), host: self.links.first_host(), timer: self.switch_timer(0) }
+    }
+
+    /// Everything before `now` has happened: looks up whether anything moves.
+    #[cold]
+    fn look(&mut self, now: Time) {
+        self.pulse.look(now, &self.hosts);
+        self.watches_launches = self.retries || self.wants.departures || self.pulse.listens;
+    }
+
+    /// All that was to happen before `end` has, and the run is over.
+    pub fn settle(&mut self, end: Time) {
+        self.look(end);
     }
 
     /// The run is over.
@@ -340,6 +363,7 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
         if !packet.has(flags::TRIMMED) {
             self.delivered_bytes += u64::from(packet.payload_bytes);
         }
+        self.pulse.comes(index as usize, &packet);
         C::taken(&mut self.links, id, &packet);
         let slot = &mut self.hosts[index as usize];
         let telemetry = packet.has(flags::TELEMETRY).then(|| &*self.links.pool.telemetry_mut(id));
@@ -568,6 +592,11 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
         }
         if self.retries {
             self.keep(outlet, now, id);
+        }
+        if self.pulse.listens
+            && let End::Host { index, .. } = self.links.outlets[outlet as usize].from
+        {
+            self.pulse.sends(index as usize, &self.links.pool.get(id).packet);
         }
     }
 

@@ -138,6 +138,7 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
         self.look_ahead(Host::transports_at);
         walk.part("totals", 0);
         walk.totals([&mut self.packet_hops, &mut self.delivered_bytes, &mut self.events]);
+        self.pulse.walk(walk);
         self.probe.walk(walk);
     }
 

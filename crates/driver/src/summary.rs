@@ -15,6 +15,7 @@ use units::{Duration, FlowId, LinkId, NodeId, Time};
 
 use crate::audit::left;
 use crate::deadlock::{Queue, Waits, waits};
+use crate::progress::Moved;
 use crate::results::{Lost, Sent, counted_by_links, link_ends};
 use crate::{Carrier, Driver, Probe, Tally, digest};
 
@@ -37,6 +38,7 @@ pub struct Summary<P> {
     pub(crate) receivers: Vec<Lost>,
     pub(crate) tally: Tally,
     pub(crate) left: Left,
+    pub(crate) moved: Moved,
     /// Flows of the packets that they have lost.
     pub lost_flows: Vec<FlowId>,
     pub(crate) waits: Waits,
@@ -93,6 +95,7 @@ pub fn pack<C: Carrier, P: Probe>(plan: &Plan, parts: &[Driver<C, P>], end: Time
         pack_name(to, name);
         to.u64(value);
     });
+    parts.iter().fold(Moved::default(), |sum, part| sum.and(&Moved::of(part, end))).pack(to);
     // Each once; what limiters and attached hosts send is of no flow.
     let lost_flows = parts.iter().flat_map(Driver::lost_flows).filter(|&flow| plan.flows.try_get(flow).is_some());
     let lost_flows: BTreeSet<FlowId> = lost_flows.collect();
@@ -168,6 +171,7 @@ impl<P: Probe> Summary<P> {
             }
             Ok((by, parse_name(&mut names, from)?, number(from)?))
         })?;
+        let moved = Moved::parse(plan, from)?;
         let lost_flows = all(from, |from| {
             let id = FlowId(from.u32()?);
             plan.flows.try_get(id).map(|_| id).ok_or(Malformed { what: "lost flow of a summary" })
@@ -195,6 +199,7 @@ impl<P: Probe> Summary<P> {
             receivers,
             tally,
             left,
+            moved,
             lost_flows,
             waits,
         })

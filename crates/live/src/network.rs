@@ -240,6 +240,7 @@ pub(crate) fn live<P: Probe>(
     take_in(workers);
     settle(workers);
     let (ended, end, late) = board.outcome();
+    workers.iter_mut().for_each(|worker| worker.driver.settle(end));
     Outcome { ended, end, late, machine }
 }
 

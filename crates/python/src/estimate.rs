@@ -4,7 +4,8 @@ use pyo3::types::PyDict;
 use crate::{Scenario, scenario_error};
 
 /// What a run will take, as [`clearway::foresee`] says: `hosts`, `flows`, `packet_hops`, `end_ps`, bytes of `memory` by
-/// what has them, `cpu_seconds` of one thread, and `fits`, how the run would be refused (None if it fits).
+/// what has them, `cpu_seconds` of one thread, `fits`, how the run would be refused (None if it
+/// fits), and `warnings`, what is set so that it can hardly work.
 pub(crate) fn foresee<'py>(
     py: Python<'py>,
     scenario: &Scenario,
@@ -25,5 +26,6 @@ pub(crate) fn foresee<'py>(
     row.set_item("memory", memory)?;
     row.set_item("cpu_seconds", foreseen.cpu_seconds)?;
     row.set_item("fits", foreseen.fits)?;
+    row.set_item("warnings", foreseen.warnings)?;
     Ok(row)
 }

@@ -303,6 +303,12 @@ impl Flows {
         }
     }
 
+    /// Data packets that were sent for a flow, and those of them that had been sent before, as its sender said on
+    /// completion.
+    pub fn packets(&self, flow: usize) -> (u64, u64) {
+        (self.sent_packets[flow], self.resent_packets[flow])
+    }
+
     /// How many completed.
     pub fn completed(&self) -> u64 {
         self.status.iter().filter(|&&status| status == Status::Completed).count() as u64

@@ -2,6 +2,7 @@
 
 mod reserved;
 mod shares;
+mod timers;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,10 +19,10 @@ use node::pool::Hop;
 use node::{
     Balancing, EarlyDrop, Endpoint, LostFlows, NicControl, Overflow, Port, QueueDiscipline, Settings, Site, Switch, SwitchAgent,
 };
-use units::{Duration, HostId, LinkId, PortId, Problem, Stream, SwitchId, Time};
+use units::{Duration, HostId, LinkId, PortId, Problem, Rate, Stream, SwitchId, Time};
 
 use crate::compatibility::{self, Facts};
-use crate::{Entities, FlowTable, Followed, Host, Ideal, Jobs, Recorded, WatchedPorts, WorkloadPlan};
+use crate::{Entities, FlowTable, Followed, Groups, Host, Ideal, Jobs, Recorded, WatchedPorts, WorkloadPlan};
 use node::nic::Homes;
 use node::nic::ReceiveLimit;
 pub use reserved::Reserved;
@@ -29,6 +30,9 @@ use scenario::{Again, Scenario};
 
 /// A switch that cuts through sees a packet when this many of its bytes are in.
 pub const HEAD_BYTES: u64 = 64;
+
+/// Round trips after which a class that does not move stands still.
+const ROUND_TRIPS: u64 = 100;
 
 /// A scenario worked out: everything that a run needs, and nothing that has run.
 pub struct Plan {
@@ -62,6 +66,8 @@ pub struct Plan {
     pub outside: Option<u8>,
     /// All flows.
     pub flows: Arc<FlowTable>,
+    /// What packets are told apart by where it is asked whether anything moves.
+    pub groups: Arc<Groups>,
     /// Training jobs on their hosts.
     pub jobs: Arc<Jobs>,
     /// The entities, whose traffic is kept apart.
@@ -127,6 +133,7 @@ impl Plan {
         let hoses = limits.map_or(Ok(Vec::new()), |_| entities.hoses(&work.fabric))?;
         let queued = hoses.iter().filter_map(|hose| Some(limits?.longest_wait(&network.site, *hose)));
         network.wait = Duration::from_ps(network.wait.ps().saturating_add(queued.max().unwrap_or_default().ps()));
+        let groups = Groups::new(&work.flows, transports.len(), &work.again, work.fabric.hosts);
         let plan = Plan {
             steps: tagging.map_or(BTreeMap::new(), |tagging| entities.steps(tagging.untagged)),
             hoses,
@@ -150,6 +157,7 @@ impl Plan {
             again: Arc::new(work.again),
             requirements: work.requirements,
             balancing: work.balancing,
+            groups: Arc::new(groups),
             sites: work.sites,
             attached: work.attached,
             outside: work.outside,
@@ -183,6 +191,7 @@ impl Plan {
     /// What is set so that it can hardly work, though it runs; keys as in the scenario.
     pub fn warnings(&self) -> Vec<Problem> {
         let mut warnings = self.sharing_warnings();
+        warnings.extend(self.timer_warnings());
         let open = self.reserved.as_ref().filter(|reserved| reserved.guarantee.as_ref().is_some_and(|of| !of.proven));
         warnings.extend(open.map(|reserved| {
             let index = usize::from(reserved.transport);
@@ -266,6 +275,34 @@ impl Plan {
             .with_again(self.again.clone())
             .with_lost_flows(self.lost_flows())
             .with_jobs(self.jobs.at(host))
+    }
+
+    /// The longest round trip without load.
+    pub fn round_trip(&self) -> Duration {
+        self.network.busy_rtt()
+    }
+
+    /// How long nothing new may come of a class whose flows are under way, while nothing stands in their way that
+    /// passes: a hundred round trips, with full buffers and limiters twice, and ten packets at the lowest rate. A
+    /// transport that has asked for something a hundred times in vain will ask for ever.
+    pub fn patience(&self) -> Duration {
+        let slow = self.changes.iter().flat_map(|epoch| match &epoch.change {
+            Change::Slow(links) => links.as_slice(),
+            Change::Dead(_) | Change::Noisy(_) | Change::Reroute(..) => &[],
+        });
+        let rates = self.transports.iter().filter_map(|transport| transport.as_scheme().rate_max());
+        let rates = rates.chain(self.scenario.host.intake_rate).chain(slow.map(|link| link.1));
+        let rates = rates.filter(|&rate| rate > Rate::ZERO);
+        let lowest = rates.fold(self.fabric.narrowest_rate(), Rate::min);
+        let packet = lowest.transmit(self.scenario.host.mtu.get());
+        let times = [(self.round_trip(), ROUND_TRIPS), (self.network.wait, 2), (packet, 10)];
+        let ps = times.iter().fold(0u64, |sum, (time, count)| sum.saturating_add(time.ps().saturating_mul(*count)));
+        Duration::from_ps(ps.max(16))
+    }
+
+    /// A host's name, by its number.
+    pub fn host_name(&self, host: u32) -> String {
+        self.fabric.names[self.fabric.host_node(HostId(host)).index()].clone()
     }
 
     /// Where flows of lost packets are noted: only if a transport may give a flow up, so that it is asked why.

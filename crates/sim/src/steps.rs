@@ -78,6 +78,7 @@ impl Steps {
 
 fn end<P: Probe>(plan: &Plan, parts: Vec<Part<P>>, outcome: Outcome) -> RunResult {
     let mut drivers: Vec<_> = parts.into_iter().map(|Part(driver, _)| driver).collect();
+    drivers.iter_mut().for_each(|driver| driver.settle(outcome.end));
     drivers.iter_mut().for_each(Driver::end);
     conclude(plan, &Cut::new(plan, 1), &drivers, 1, outcome)
 }

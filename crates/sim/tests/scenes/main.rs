@@ -45,6 +45,7 @@ mod paths;
 mod pfabric;
 mod phost;
 mod plb;
+mod progress;
 mod pyrrha;
 mod r2c2;
 mod rdma;
