@@ -11,6 +11,7 @@
 //! Every function takes for each rank the steps after which it enters, and returns for each rank the step at which it
 //! has its result. Reductions take no time of their own: put computations beside, or [`Terms::latency`].
 
+mod count;
 mod exchange;
 mod halving;
 mod how;
@@ -18,6 +19,8 @@ mod rails;
 mod ring;
 mod tree;
 
+pub use count::Group;
+pub(crate) use count::exchanged;
 pub use exchange::{all_to_all, exchange};
 pub use halving::halving_doubling;
 pub use how::{AllReduce, Broadcast, How, Kind, NotPossible};

@@ -347,6 +347,11 @@ impl Builder {
         self.steps.len() as u64
     }
 
+    /// What has been added so far.
+    pub fn count(&self) -> crate::Count {
+        crate::Count::of(&self.steps, self.messages.iter().map(|message| message.bytes))
+    }
+
     /// What the steps that follow are called.
     pub fn name(&mut self, name: &str) {
         if let Some(&at) = self.named.get(name) {

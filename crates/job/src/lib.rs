@@ -16,6 +16,7 @@
 //! memory: a message that comes before its rank has posted the receive is kept (eager sending).
 
 pub mod collective;
+mod count;
 mod graph;
 pub mod model;
 mod progress;
@@ -25,6 +26,7 @@ mod testing;
 mod timeline;
 pub mod write;
 
+pub use count::Count;
 pub use graph::{Builder, Collective, CollectiveId, Graph, GraphError, Message, MessageId, Rank, Step, StepId, Work};
 pub use progress::{Done, Placement, Progress};
 pub use timeline::{Carried, Part, Segment, Timeline};

@@ -17,6 +17,7 @@
 //! asynchronous: a rank computes on while they travel.
 
 mod buckets;
+mod count;
 mod experts;
 mod iteration;
 mod schedule;

@@ -34,9 +34,20 @@ pub fn shares(n: u32, gini: f64) -> Vec<f64> {
 ///
 /// Each rank's tokens choose alike. Choices are rounded so that their sum is that of all tokens.
 pub(super) fn choices(training: &Training, seed: u64, iteration: u32, layer: u32) -> Vec<u64> {
-    let shape = training.model.shape();
-    let Some(experts) = shape.experts else { return Vec::new() };
-    let mut shares = shares(experts.count, experts.gini);
+    let experts = training.model.shape().experts;
+    let shares = experts.map(|experts| shares(experts.count, experts.gini));
+    shares.and_then(|shares| choices_by(training, shares, seed, iteration, layer)).unwrap_or_default()
+}
+
+/// The same by the experts' [`shares`]; none without experts.
+pub(super) fn choices_by(
+    training: &Training,
+    mut shares: Vec<f64>,
+    seed: u64,
+    iteration: u32,
+    layer: u32,
+) -> Option<Vec<u64>> {
+    let experts = training.model.shape().experts?;
     Stream::new(seed, u64::from(iteration) << 32 | u64::from(layer), "expert loads").shuffle(&mut shares);
     let all = training.tokens() * u64::from(experts.top_k);
     let (mut so_far, mut given) = (0.0, 0);
@@ -48,5 +59,5 @@ pub(super) fn choices(training: &Training, seed: u64, iteration: u32, layer: u32
         given = until;
         own
     };
-    shares.into_iter().enumerate().map(rounded).collect()
+    Some(shares.into_iter().enumerate().map(rounded).collect())
 }

@@ -495,7 +495,7 @@ impl Emit<'_> {
     }
 }
 
-fn activation_bytes(training: &Training) -> u64 {
+pub(super) fn activation_bytes(training: &Training) -> u64 {
     training.tokens() * u64::from(training.model.shape().hidden) * training.element.get()
 }
 
