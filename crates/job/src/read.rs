@@ -21,8 +21,8 @@ use std::io;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::Graph;
 use crate::collective::How;
+use crate::{Count, Graph};
 
 pub use chakra::ChakraTrace;
 pub(crate) use chakra::schema;
@@ -85,16 +85,30 @@ impl TraceFile {
 
     /// Reads and parses the file, or files.
     pub fn load(&self, reading: &Reading, read: ReadFile<'_>) -> Result<Graph, TraceError> {
-        let mut content = || {
-            let path = self.path();
-            read(path).map_err(|error| TraceError::whole(path, "file", &error.to_string(), "one that can be read"))
-        };
         match self {
-            TraceFile::Goal(goal) => goal.parse(&content()?, reading),
+            TraceFile::Goal(goal) => goal.parse(&self.content(read)?, reading),
             TraceFile::Chakra(chakra) => chakra.load(reading, read),
-            TraceFile::Simai(simai) => simai.parse(&content()?, reading),
-            TraceFile::Htsim(htsim) => htsim.parse(&content()?, reading),
+            TraceFile::Simai(simai) => simai.parse(&self.content(read)?, reading),
+            TraceFile::Htsim(htsim) => htsim.parse(&self.content(read)?, reading),
         }
+    }
+}
+
+impl TraceFile {
+    /// Reads the file, or files, and counts what a graph would have, without building it: ranks, and what they do if
+    /// hosts have `local` consecutive ones each.
+    pub fn count(&self, reading: &Reading, read: ReadFile<'_>, local: u32) -> Result<(u32, Count), TraceError> {
+        match self {
+            TraceFile::Goal(goal) => goal.count(&self.content(read)?, reading, local),
+            TraceFile::Chakra(chakra) => chakra.count(reading, read, local),
+            TraceFile::Simai(simai) => simai.count(&self.content(read)?, reading, local),
+            TraceFile::Htsim(htsim) => htsim.count(&self.content(read)?, local),
+        }
+    }
+
+    fn content(&self, read: ReadFile<'_>) -> Result<Vec<u8>, TraceError> {
+        let path = self.path();
+        read(path).map_err(|error| TraceError::whole(path, "file", &error.to_string(), "one that can be read"))
     }
 }
 

@@ -4,8 +4,8 @@
 use units::Duration;
 
 use super::{BYTES_MAX, Reading, TIME_MAX, TraceError};
-use crate::collective::Kind;
-use crate::{Builder, Graph, GraphError, Rank, StepId};
+use crate::collective::{Group, Kind};
+use crate::{Builder, Count, Graph, GraphError, Rank, StepId};
 
 /// What an operation of a trace does.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -92,6 +92,50 @@ impl Ops<'_> {
             }
             other => TraceError::whole(&(self.file)(0), "job", &other.to_string(), "one that can be carried out"),
         })
+    }
+
+    /// What the graph has, before it is built, if hosts have `local` consecutive ranks each.
+    pub fn count(&self, local: u32) -> Result<Count, TraceError> {
+        self.check_sizes()?;
+        let local = local.max(1);
+        let mut sum = Count::default();
+        for (rank, own) in (0..).zip(&self.ranks) {
+            let mut waits = vec![false; own.ops.len()];
+            own.after_end.iter().chain(&own.after_begin).for_each(|&(op, _)| waits[op as usize] = true);
+            let mut gated: Vec<u32> = own.after_begin.iter().map(|&(_, before)| before).collect();
+            gated.retain(|&before| waits[before as usize]);
+            gated.sort_unstable();
+            gated.dedup();
+            let steps = (own.ops.len() + gated.len()) as u64;
+            sum = sum.and(Count { steps, ..Count::default() });
+            for op in &own.ops {
+                sum = sum.and(self.count_op(rank, op, local));
+            }
+        }
+        Ok(sum)
+    }
+
+    /// What an operation adds to its own step. A collective is counted at its group's first rank.
+    fn count_op(&self, rank: u32, op: &Op, local: u32) -> Count {
+        match op.what {
+            What::Compute(_) => Count { computations: 1, ..Count::default() },
+            What::Send { to, bytes, .. } if to != rank => {
+                let leaving = u64::from(to / local != rank / local);
+                Count { messages: 1, leaving, bytes: bytes.max(1), ..Count::default() }
+            }
+            What::Collective { kind, group, bytes, .. } => {
+                let members = &self.groups[group as usize];
+                if members.first() != Some(&rank) {
+                    return Count::default();
+                }
+                let stride = members.get(1).map_or(1, |second| second - rank);
+                let group = Group { first: rank, stride, size: members.len() as u32 };
+                let how = &self.reading.how;
+                let share = if group.size < 2 { (0, 1) } else { how.leaving(kind, group, local) };
+                how.count(kind, group.size, bytes, 1).leaving(share)
+            }
+            _ => Count::default(),
+        }
     }
 
     pub fn error(&self, rank: u32, op: u32, field: &str, value: &str, expected: &str) -> TraceError {

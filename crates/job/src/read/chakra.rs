@@ -15,7 +15,7 @@ use units::Duration;
 use self::schema::{Attribute, DURATION_PS, GlobalMetadata, Node, kind};
 use super::assemble::{Op, Ops, RankOps, What};
 use super::{BYTES_MAX, RANKS_MAX, ReadFile, Reading, TraceError};
-use crate::Graph;
+use crate::{Count, Graph};
 use crate::collective::Kind;
 
 /// Execution traces of Chakra, of every schema up to 2025 (0.0.1 to 1.1).
@@ -48,6 +48,19 @@ impl ChakraTrace {
 
     /// Reads all files.
     pub fn load(&self, reading: &Reading, read: ReadFile<'_>) -> Result<Graph, TraceError> {
+        let (files, groups) = self.files(read)?;
+        self.parse(&files, groups.as_ref().map(|(path, content)| (*path, &content[..])), reading)
+    }
+
+    /// Counts what the files have: ranks, and what they do if hosts have `local` consecutive ones each.
+    pub fn count(&self, reading: &Reading, read: ReadFile<'_>, local: u32) -> Result<(u32, Count), TraceError> {
+        let (files, groups) = self.files(read)?;
+        let groups = groups.as_ref().map(|(path, content)| (*path, &content[..]));
+        self.read(&files, groups, reading, |ops| Ok((ops.ranks.len() as u32, ops.count(local)?)))
+    }
+
+    /// The contents of the ranks' files, and of the file of groups with its name.
+    fn files(&self, read: ReadFile<'_>) -> Result<Files<'_>, TraceError> {
         let unreadable = |file: &str, error: &std::io::Error| {
             TraceError::whole(file, "file", &error.to_string(), "one that can be read")
         };
@@ -64,7 +77,7 @@ impl ChakraTrace {
                 Err(error) => return Err(unreadable(&file, &error)),
             }
         }
-        self.parse(&files, groups.as_ref().map(|(path, content)| (*path, &content[..])), reading)
+        Ok((files, groups))
     }
 
     /// Reads the contents of the ranks' files, and of a file of groups with its name.
@@ -74,6 +87,16 @@ impl ChakraTrace {
         groups: Option<(&str, &[u8])>,
         reading: &Reading,
     ) -> Result<Graph, TraceError> {
+        self.read(files, groups, reading, |ops| ops.graph())
+    }
+
+    fn read<R>(
+        &self,
+        files: &[Vec<u8>],
+        groups: Option<(&str, &[u8])>,
+        reading: &Reading,
+        then: impl FnOnce(&Ops<'_>) -> Result<R, TraceError>,
+    ) -> Result<R, TraceError> {
         if files.is_empty() || files.len() as u64 > u64::from(RANKS_MAX) {
             let expected = format!("1 to {RANKS_MAX}");
             return Err(TraceError::whole(&self.path, "number of ranks", &files.len().to_string(), &expected));
@@ -95,9 +118,12 @@ impl ChakraTrace {
             })
             .collect::<Result<Vec<RankOps>, TraceError>>()?;
         let file = |rank| self.file(rank);
-        Ops { ranks, groups: known.members, file: &file, unit: "node", reading }.graph()
+        then(&Ops { ranks, groups: known.members, file: &file, unit: "node", reading })
     }
 }
+
+/// Contents of files by rank, and of a file of groups with its name.
+type Files<'a> = (Vec<Vec<u8>>, Option<(&'a str, Vec<u8>)>);
 
 /// Process groups, by name.
 struct Groups {

@@ -11,7 +11,7 @@ use units::Duration;
 
 use super::assemble::{Op, Ops, RankOps, What};
 use super::{Line, RANKS_MAX, Reading, TraceError, text};
-use crate::Graph;
+use crate::{Count, Graph};
 
 /// A schedule in GOAL: `num_ranks 2`, then for each rank `rank 0 {`, lines such as `l1: send 10b to 1 tag 3`,
 /// `l2: recv 10b from 1 tag 3`, `l3: calc 100`, `l2 requires l1`, `l3 irequires l2`, and `}`. Text or binary.
@@ -38,12 +38,26 @@ fn nanosecond() -> Duration {
 impl GoalTrace {
     /// Reads the file's content.
     pub fn parse(&self, content: &[u8], reading: &Reading) -> Result<Graph, TraceError> {
+        self.read(content, reading, |ops| ops.graph())
+    }
+
+    /// Counts what the file has: ranks, and what they do if hosts have `local` consecutive ones each.
+    pub fn count(&self, content: &[u8], reading: &Reading, local: u32) -> Result<(u32, Count), TraceError> {
+        self.read(content, reading, |ops| Ok((ops.ranks.len() as u32, ops.count(local)?)))
+    }
+
+    fn read<R>(
+        &self,
+        content: &[u8],
+        reading: &Reading,
+        then: impl FnOnce(&Ops<'_>) -> Result<R, TraceError>,
+    ) -> Result<R, TraceError> {
         let (ranks, unit) = match binary::is_binary(content) {
             true => (binary::read(self, content)?, "node"),
             false => (Text::new(self, text(&self.path, content)?).read()?, "line"),
         };
         let file = |_| self.path.clone();
-        Ops { ranks, groups: Vec::new(), file: &file, unit, reading }.graph()
+        then(&Ops { ranks, groups: Vec::new(), file: &file, unit, reading })
     }
 
     fn calc(&self, amount: u64) -> Option<Duration> {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use units::Duration;
 
 use super::{BYTES_MAX, Line, RANKS_MAX, Reading, TIME_MAX, TraceError, text};
-use crate::{Builder, Graph, GraphError, Rank, StepId};
+use crate::{Builder, Count, Graph, GraphError, Rank, StepId};
 
 /// htsim's connection matrix: `Nodes N`, `Connections M`, optionally `Triggers K`, then a line for each connection,
 /// such as `3->7 id 5 start 1000 size 2000000` or `3->7 id 6 trigger 2 size 2000000 send_done_trigger 3`, and for each
@@ -82,6 +82,25 @@ struct Matrix {
 impl HtsimTrace {
     /// Reads the file's content.
     pub fn parse(&self, content: &[u8], reading: &Reading) -> Result<Graph, TraceError> {
+        self.matrix(content)?.graph(&self.path, reading)
+    }
+
+    /// Counts what the file has: ranks, and what they do if hosts have `local` consecutive ones each.
+    pub fn count(&self, content: &[u8], local: u32) -> Result<(u32, Count), TraceError> {
+        let matrix = self.matrix(content)?;
+        let local = local.max(1);
+        let one = |&Connection { from, to, bytes, start, .. }: &Connection| Count {
+            steps: 2 + u64::from(start > Duration::ZERO),
+            messages: 1,
+            leaving: u64::from(from / local != to / local),
+            bytes,
+            computations: 0,
+        };
+        let all = matrix.connections.iter().fold(Count::default(), |sum, connection| sum.and(one(connection)));
+        Ok((matrix.nodes.unwrap_or(0), all))
+    }
+
+    fn matrix(&self, content: &[u8]) -> Result<Matrix, TraceError> {
         let text = text(&self.path, content)?;
         let mut matrix = Matrix::default();
         for (number, content) in (1..).zip(text.lines()) {
@@ -106,7 +125,7 @@ impl HtsimTrace {
             }
         }
         matrix.check_counts(&self.path)?;
-        matrix.graph(&self.path, reading)
+        Ok(matrix)
     }
 }
 

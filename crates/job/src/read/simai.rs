@@ -1,6 +1,8 @@
 //! SimAI's workloads, which its tool AICB writes: what one iteration of a training job computes and which collectives
 //! it has, layer by layer.
 
+mod count;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::Duration;
@@ -89,6 +91,22 @@ struct Degrees {
 impl SimaiTrace {
     /// Reads the file's content.
     pub fn parse(&self, content: &[u8], reading: &Reading) -> Result<Graph, TraceError> {
+        let (degrees, layers) = self.layers(content, reading)?;
+        let mut job = Job {
+            degrees,
+            reading,
+            b: Builder::new(degrees.ranks),
+            last: vec![Vec::new(); degrees.ranks as usize],
+            iteration: 0,
+        };
+        for iteration in 0..self.iterations {
+            job.iteration = iteration;
+            if degrees.micro { job.micro(&layers)? } else { job.iterate(&layers, &self.path)? }
+        }
+        job.b.build().map_err(|error| TraceError::whole(&self.path, "job", &error.to_string(), "one that can be done"))
+    }
+
+    fn layers<'a>(&'a self, content: &'a [u8], reading: &Reading) -> Result<(Degrees, Vec<Layer<'a>>), TraceError> {
         let text = text(&self.path, content)?;
         let mut lines = (1..).zip(text.lines()).map(|(number, line)| (Line { file: &self.path, number }, line));
         let mut next = |what: &str| {
@@ -107,18 +125,7 @@ impl SimaiTrace {
             return Err(line.error("layer", more, &format!("none: line 2 says that there are {count}")));
         }
         self.check_times(&layers, degrees.ranks)?;
-        let mut job = Job {
-            degrees,
-            reading,
-            b: Builder::new(degrees.ranks),
-            last: vec![Vec::new(); degrees.ranks as usize],
-            iteration: 0,
-        };
-        for iteration in 0..self.iterations {
-            job.iteration = iteration;
-            if degrees.micro { job.micro(&layers)? } else { job.iterate(&layers, &self.path)? }
-        }
-        job.b.build().map_err(|error| TraceError::whole(&self.path, "job", &error.to_string(), "one that can be done"))
+        Ok((degrees, layers))
     }
 
     fn degrees(&self, line: Line<'_>, header: &str, reading: &Reading) -> Result<Degrees, TraceError> {
@@ -369,7 +376,7 @@ impl Job<'_> {
     ) -> Result<Vec<Vec<StepId>>, TraceError> {
         let Collective { kind, among, bytes } = collective;
         let how = &self.reading.how;
-        let (stride, size) = self.group(among);
+        let (stride, size) = self.degrees.group(among);
         let mut ends = self.last.clone();
         if size < 2 {
             return Ok(ends);
@@ -390,9 +397,12 @@ impl Job<'_> {
         Ok(ends)
     }
 
+}
+
+impl Degrees {
     /// Of each group: from one rank to the next, and how many.
-    fn group(&self, among: Among) -> (u32, u32) {
-        let Degrees { tensor, expert, pipeline, ranks, .. } = self.degrees;
+    fn group(self, among: Among) -> (u32, u32) {
+        let Degrees { tensor, expert, pipeline, ranks, .. } = self;
         let data = ranks / tensor / pipeline;
         match among {
             Among::All => (1, ranks),

@@ -52,7 +52,10 @@ fn computation(id: u64, micros: u64, after: &[u64]) -> Node {
 
 fn read(ranks: &[Vec<Node>]) -> Result<Graph, TraceError> {
     let files: Vec<Vec<u8>> = ranks.iter().map(|nodes| file(nodes)).collect();
-    trace().parse(&files, None, &Reading::default())
+    let graph = trace().parse(&files, None, &Reading::default())?;
+    let counted = trace().read(&files, None, &Reading::default(), |ops| ops.count(u32::MAX)).expect("as sound");
+    assert_eq!(counted, graph.count(), "counted without building");
+    Ok(graph)
 }
 
 fn sent(graph: &Graph) -> Vec<u64> {

@@ -11,7 +11,10 @@ fn trace() -> GoalTrace {
 }
 
 fn read(text: &str) -> Result<Graph, TraceError> {
-    trace().parse(text.as_bytes(), &Reading::default())
+    let graph = trace().parse(text.as_bytes(), &Reading::default())?;
+    let (ranks, count) = trace().count(text.as_bytes(), &Reading::default(), u32::MAX).expect("as sound");
+    assert_eq!((ranks, count), (graph.ranks(), graph.count()), "counted without building");
+    Ok(graph)
 }
 
 /// When everything has ended, if a message takes 100 ns.

@@ -10,7 +10,10 @@ fn trace() -> HtsimTrace {
 }
 
 fn read(text: &str) -> Result<Graph, TraceError> {
-    trace().parse(text.as_bytes(), &Reading::default())
+    let graph = trace().parse(text.as_bytes(), &Reading::default())?;
+    let (ranks, count) = trace().count(text.as_bytes(), u32::MAX).expect("as sound");
+    assert_eq!((ranks, count), (graph.ranks(), graph.count()), "counted without building");
+    Ok(graph)
 }
 
 /// When everything has arrived, if a message takes 10 ns.

@@ -1,9 +1,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use proptest::prelude::*;
 use units::Time;
 
 use super::*;
+use crate::collective::{How, Terms};
 use crate::testing::{mangled, run};
 
 fn trace() -> SimaiTrace {
@@ -11,7 +13,16 @@ fn trace() -> SimaiTrace {
 }
 
 fn read(text: &str) -> Result<Graph, TraceError> {
-    trace().parse(text.as_bytes(), &Reading::default())
+    read_as(&trace(), text, Reading::default().how)
+}
+
+/// Reads a file, and counts it without building anything: both must say the same.
+fn read_as(trace: &SimaiTrace, text: &str, how: How) -> Result<Graph, TraceError> {
+    let reading = Reading { how, ..Reading::default() };
+    let graph = trace.parse(text.as_bytes(), &reading)?;
+    let counted = trace.count(text.as_bytes(), &reading, u32::MAX).expect("as sound");
+    assert_eq!(counted, (graph.ranks(), graph.count()), "counted without building");
+    Ok(graph)
 }
 
 /// Two layers on 8 ranks: 2 tensor, 4 data of which 2 share experts.
@@ -164,6 +175,40 @@ fn more_steps_than_a_job_may_have_are_refused() {
         error.to_string(),
         "gpt.txt, line 1: all_gpus is \"1048576\", but should be at most 100, the steps that the job may have"
     );
+}
+
+/// A collective of one of the kinds that files have, by number, and its size.
+fn words(kind: usize, bytes: u64) -> String {
+    let kinds = ["NONE", "ALLREDUCE", "ALLGATHER", "ALLTOALL_EP", "REDUCESCATTER_DP_EP", "BROADCAST"];
+    format!("{} {bytes}", kinds[kind])
+}
+
+proptest! {
+    #[test]
+    fn whole_workloads_have_as_many_steps_as_counted(
+        layers in prop::collection::vec((0u64..3, 0usize..6, 0u64..3, 0usize..6, 0u64..3, 0usize..6, 0u64..2), 0..5),
+        (tensor, expert, data, pipeline) in (1u32..4, 1u32..3, 1u32..3, 1u32..4),
+        (ga, bytes, iterations, micro) in (1u32..3, 1u64..3_000, 1u32..4, any::<bool>()),
+        chunk in prop_oneof![Just(u64::MAX), 50u64..2_000],
+        channels in 1u32..3,
+    ) {
+        let ranks = tensor * expert * data * pipeline;
+        let passed = if pipeline > 1 { format!("pp_comm: {bytes} ") } else { String::new() };
+        let policy = if micro { "MICRO" } else { "HYBRID_TRANSFORMER_FWD_IN_BCKWD" };
+        let mut text = format!(
+            "{policy} model_parallel_NPU_group: {tensor} ep: {expert} pp: {pipeline} vpp: 1 ga: {ga} {passed}all_gpus: \
+             {ranks}\n{}\n",
+            layers.len()
+        );
+        for (a, one, b, two, c, three, update) in layers {
+            let (one, two, three) = (words(one, bytes), words(two, 2 * bytes), words(three, bytes / 2));
+            text += &format!("layer -1 {a} {one} {b} {two} {c} {three} {update}\n");
+        }
+        let terms = Terms { channels, chunk, ..Terms::default() };
+        let trace = SimaiTrace { iterations, ..trace() };
+        let read = read_as(&trace, &text, How { terms, ..How::default() });
+        prop_assert!(read.is_ok(), "{read:?}");
+    }
 }
 
 #[test]
