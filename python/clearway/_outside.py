@@ -55,9 +55,13 @@ def simulate(
     return _core.simulate(core, threads, progress, memory_bytes_max, parts, pcap)
 
 
-def estimate(core: _core.Scenario | Outside, progress: Callable[..., object] | None) -> Any:
+def estimate(
+    core: _core.Scenario | Outside, progress: Callable[..., object] | None, memory_bytes_max: int | None
+) -> Any:
     """A run at flow level."""
-    return core.estimate(progress) if isinstance(core, Outside) else _core.estimate(core, progress)
+    if isinstance(core, Outside):
+        return core.estimate(progress, memory_bytes_max)
+    return _core.estimate(core, progress, memory_bytes_max)
 
 
 def native(core: _core.Scenario | Outside, what: str) -> _core.Scenario:
@@ -104,9 +108,9 @@ class Outside:
         """With every default filled in."""
         return self._toml
 
-    def check(self) -> tuple[int, int]:
+    def check(self, memory_bytes_max: int | None) -> tuple[int, int]:
         """Works it out as a run would: (hosts, flows)."""
-        said = self._ask("check")["check"]
+        said = self._ask({"check": {"memory_bytes_max": memory_bytes_max}})["check"]
         return int(said["hosts"]), int(said["flows"])
 
     def foresee(self, probe_cpu_s: float, memory_bytes_max: int | None) -> dict[str, Any]:
@@ -127,9 +131,9 @@ class Outside:
         how = {"threads": threads, "parts": parts, "memory_bytes_max": memory_bytes_max, "pcap": pcap}
         return self._ask({"simulate": how}, progress)["result"]
 
-    def estimate(self, progress: Callable[..., object] | None) -> Any:
+    def estimate(self, progress: Callable[..., object] | None, memory_bytes_max: int | None) -> Any:
         """A run at flow level, as `_core.estimate` gives it."""
-        run, _ = self._ask("estimate", progress)["result"]
+        run, _ = self._ask({"estimate": {"memory_bytes_max": memory_bytes_max}}, progress)["result"]
         return run
 
     def _ask(self, asked: Any, progress: Callable[..., object] | None = None) -> dict[str, Any]:

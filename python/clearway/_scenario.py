@@ -121,9 +121,12 @@ class Scenario:
         """The same scenario with dotted keys set to values from a command line: TOML, or a bare word."""
         return Scenario(_outside.with_sets(self._core, sets), self._folder)
 
-    def check(self) -> tuple[int, int]:
-        """Checks the scenario without running it and returns (hosts, flows). Raises `ScenarioError` as a run would."""
-        return self._core.check()
+    def check(self, *, memory_limit: float | None = None) -> tuple[int, int]:
+        """Checks the scenario without running it and returns (hosts, flows). Raises `ScenarioError` as a run would.
+
+        What can't fit the memory is counted, and refused before it is made: `memory_limit` as in `clearway.run`.
+        """
+        return self._core.check(memory_bytes_max(memory_limit))
 
     def estimate(self, *, probe_seconds: float = 1.0, memory_limit: float | None = None) -> Estimate:
         """What a run at packet level will take: packet-hops, CPU time, memory. See `clearway.Estimate`.
@@ -155,7 +158,7 @@ class Scenario:
         try:
             for place, is_chakra in ((goal, False), (chakra, True)):
                 if place is not None:
-                    written += map(Path, _core.write_job(core, place, is_chakra, job))
+                    written += map(Path, _core.write_job(core, place, is_chakra, job, memory_bytes_max(None)))
         except BaseException:
             for file in written:
                 file.unlink(missing_ok=True)

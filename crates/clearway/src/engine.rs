@@ -162,15 +162,15 @@ fn answer(line: &str, stopped: &AtomicBool, to: &mut impl Write) -> Result<Said,
             name: read.name.clone(),
             transports: read.carriers().transports.into_iter().map(|transport| transport.name()).collect(),
         }),
-        Asked::Check => {
-            let plan = Plan::new(&read).map_err(located)?;
+        Asked::Check { memory_bytes_max } => {
+            let plan = Plan::within(&read, memory_bytes_max).map_err(located)?;
             Ok(Said::Check { hosts: plan.fabric.hosts, flows: plan.flows.len() })
         }
         Asked::Foresee { probe_cpu_s, memory_bytes_max } => {
             Ok(Said::Foreseen(crate::foresee(&read, probe_cpu_s, memory_bytes_max).map_err(located)?))
         }
-        Asked::Estimate => {
-            let result = fluid::estimate(&read, watch).map_err(located)?;
+        Asked::Estimate { memory_bytes_max } => {
+            let result = fluid::estimate_within(&read, memory_bytes_max, watch).map_err(located)?;
             Ok(Said::result(&result.info, result.scenario_toml, result.tables, Vec::new()))
         }
         Asked::Simulate(how) => simulate(&read, &how, &mut watch).map_err(located),
@@ -182,7 +182,7 @@ fn simulate(
     how: &Simulate,
     watch: &mut dyn FnMut(Progress) -> bool,
 ) -> Result<Said, Problem> {
-    let plan = Plan::new(scenario)?;
+    let plan = Plan::within(scenario, how.memory_bytes_max)?;
     let capturing =
         |(places, most): &(_, u64)| Ok((Capturing::new(&plan, wanted(&plan, places, "pcap")?, *most), *most));
     let links = how.pcap.as_ref().map(capturing).transpose()?;

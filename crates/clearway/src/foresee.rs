@@ -32,7 +32,7 @@ pub struct Foreseen {
 /// `memory_bytes_max`) it is `None`. The beginning of a run may be faster than the rest: fewer packets are under way.
 pub fn foresee(scenario: &Scenario, probe_cpu_s: f64, memory_bytes_max: Option<u64>) -> Result<Foreseen, Problem> {
     let began = cpu_s();
-    let plan = Plan::new(scenario)?;
+    let plan = Plan::within(scenario, memory_bytes_max)?;
     let planned_s = cpu_s() - began;
     let estimate = Estimate::of(&plan);
     let refused = memory_bytes_max.and_then(|most| estimate.check_memory(&plan, most).err());

@@ -41,5 +41,5 @@ pub use source_route::{Route, RouteError};
 pub use spec::hand_over;
 pub use spec::{
     Clos, Dragonfly, DragonflyPlus, Dumbbell, FabricSpec, FatTree, FileFormat, FileSpec, Grid, LeafSpine, MultiPlane,
-    Rails, Star, read_file,
+    Rails, Size, Star, read_file,
 };

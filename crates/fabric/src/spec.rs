@@ -8,6 +8,7 @@ mod direct;
 mod dragonfly;
 mod file;
 mod planes;
+mod size;
 mod small;
 mod tiers;
 
@@ -25,6 +26,7 @@ pub use dragonfly::{Dragonfly, DragonflyPlus};
 pub use file::hand_over;
 pub use file::{FileFormat, FileSpec, read_file};
 pub use planes::MultiPlane;
+pub use size::Size;
 pub use small::{Dumbbell, Star};
 pub use tiers::Clos;
 

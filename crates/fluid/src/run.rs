@@ -1,7 +1,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use run::{Finding, Ideal, Progress, Table, Way, Ways, WorkloadPlan, alone, compatibility};
+use run::{Finding, Ideal, MemoryLimit, Progress, Table, Way, Ways, WorkloadPlan, alone, compatibility};
 use scenario::Scenario;
 use serde::Serialize;
 use units::{FlowId, Problem, Time};
@@ -66,9 +66,18 @@ pub struct EstimateInfo {
 /// Settings that concern packets in queues have no effect. Settings that would change paths or shares, and are not
 /// modelled here, are refused with their key: failures, hosts with several links, sharing among entities, and arrivals
 /// of single packets.
-pub fn estimate(scenario: &Scenario, mut watch: impl FnMut(Progress) -> bool) -> Result<Estimate, Problem> {
+pub fn estimate(scenario: &Scenario, watch: impl FnMut(Progress) -> bool) -> Result<Estimate, Problem> {
+    estimate_within(scenario, None, watch)
+}
+
+/// As [`estimate`], but what can't fit so many bytes of memory is refused before anything is made.
+pub fn estimate_within(
+    scenario: &Scenario,
+    memory_bytes_max: Option<u64>,
+    mut watch: impl FnMut(Progress) -> bool,
+) -> Result<Estimate, Problem> {
     compatibility::check_flow_level(scenario)?;
-    let workload_plan = WorkloadPlan::new(scenario)?;
+    let workload_plan = WorkloadPlan::within(scenario, MemoryLimit::flows(memory_bytes_max))?;
     compatibility::check_flow_level_network(&workload_plan.fabric)?;
     let network = Ways::new(&workload_plan, scenario.seed);
     let mut run = Run::new(scenario, &workload_plan, &network);

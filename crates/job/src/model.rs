@@ -277,6 +277,12 @@ impl Training {
         b.build().map_err(|error| Problem::new("model", error.to_string()))
     }
 
+    /// Checks all that [`Training::graph`] checks before it adds anything.
+    pub fn check_job(&self, setting: &Setting<'_>) -> Result<(), Problem> {
+        self.check()?;
+        self.check_groups(setting)
+    }
+
     /// Checks all that can be checked without ranks.
     pub fn check(&self) -> Result<(), Problem> {
         let shape = self.model.shape();

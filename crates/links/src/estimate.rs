@@ -1,4 +1,4 @@
-use run::{Finding, Flows, Progress, Status, Table, WorkloadPlan, alone, compatibility};
+use run::{Finding, Flows, MemoryLimit, Progress, Status, Table, WorkloadPlan, alone, compatibility};
 use scenario::Scenario;
 use serde::Serialize;
 use units::Problem;
@@ -77,10 +77,20 @@ const DIGEST_KIND: u64 = 0x006c_696e_6b73;
 pub fn estimate(
     scenario: &Scenario,
     threads: usize,
+    watch: impl FnMut(Progress) -> bool,
+) -> Result<Estimate, Problem> {
+    estimate_within(scenario, threads, None, watch)
+}
+
+/// As [`estimate`], but what can't fit so many bytes of memory is refused before anything is made.
+pub fn estimate_within(
+    scenario: &Scenario,
+    threads: usize,
+    memory_bytes_max: Option<u64>,
     mut watch: impl FnMut(Progress) -> bool,
 ) -> Result<Estimate, Problem> {
     compatibility::check_links(scenario)?;
-    let work = WorkloadPlan::new(scenario)?;
+    let work = WorkloadPlan::within(scenario, MemoryLimit::flows(memory_bytes_max))?;
     compatibility::check_links_network(&work)?;
     compatibility::check_links_flows(scenario, &work)?;
     let links = Decomposition::new(scenario, &work)?;

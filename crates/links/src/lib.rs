@@ -40,4 +40,4 @@ mod piece;
 mod pool;
 mod results;
 
-pub use estimate::{Estimate, EstimateInfo, estimate};
+pub use estimate::{Estimate, EstimateInfo, estimate, estimate_within};

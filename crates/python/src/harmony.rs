@@ -3,6 +3,8 @@ use pyo3::prelude::*;
 use transports::harmony::{adversary, allocation, theory};
 use units::{Bytes, Duration, Rate, Stream};
 
+use crate::aside::aside;
+
 /// Theorem 3.1's queue in bytes.
 #[pyfunction]
 pub(crate) fn harmony_queue_max(switches: u32, k: u32, packet_bytes: u64) -> u64 {
@@ -71,13 +73,13 @@ pub(crate) fn harmony_allocation(
         return Err(PyValueError::new_err("leaves=1: at least 2, or nothing crosses a core"));
     }
     let mut random = Stream::new(seed, 0, "slot allocation");
-    let estimates = py.detach(|| match leaves {
+    let estimates = aside(py, move || match leaves {
         None => vec![allocation::thrown(k, cores, trials, &mut random)],
         Some(leaves) => {
             let fabric = allocation::LeafSpine { leaves, cores };
             allocation::leaf_spine(fabric, k, tries, trials, &mut random)
         }
-    });
+    })?;
     Ok(estimates.into_iter().map(|estimate| (estimate.mean, estimate.standard_error)).collect())
 }
 
@@ -89,7 +91,7 @@ pub(crate) fn harmony_adversary(py: Python<'_>, k: u32, switches: u32) -> PyResu
             format!("k={k}, switches={switches}: take k from 1 to {LINKS_MAX}, switches from 1 to {SWITCHES_MAX}");
         return Err(PyValueError::new_err(message));
     }
-    let meetings = py.detach(|| adversary::worst(k, switches));
+    let meetings = aside(py, move || adversary::worst(k, switches))?;
     let proven = |i| adversary::proven_queue_max_at(i, k, Bytes(1)).0;
     Ok((1..).zip(meetings).map(|(i, meeting)| (meeting.queued_packets, proven(i))).collect())
 }

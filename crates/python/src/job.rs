@@ -8,10 +8,10 @@ use std::sync::Arc;
 use ::job::{Graph, write};
 use pyo3::exceptions::{PyFileExistsError, PyOSError};
 use pyo3::prelude::*;
-use run::WorkloadPlan;
+use run::{MemoryLimit, WorkloadPlan};
 use units::{Duration, Problem};
 
-use crate::{Scenario, scenario_error};
+use crate::{Scenario, planned};
 
 /// LogGOPSim's unit of time.
 const NANOSECOND: Duration = Duration::from_ns(1);
@@ -19,21 +19,25 @@ const NANOSECOND: Duration = Duration::from_ns(1);
 /// Writes a scenario's job, by its name or the only one, as GOAL text to `path`, or as a Chakra trace for each rank to
 /// `PATH.RANK.et`. Returns the files. None is overwritten, and none stays if one cannot be written.
 #[pyfunction]
-#[pyo3(signature = (scenario, path, chakra, job=None))]
+#[pyo3(signature = (scenario, path, chakra, job=None, memory_bytes_max=None))]
 pub(crate) fn write_job(
     py: Python<'_>,
-    scenario: &Scenario,
+    scenario: &Bound<'_, Scenario>,
     path: PathBuf,
     chakra: bool,
-    job: Option<&str>,
+    job: Option<String>,
+    memory_bytes_max: Option<u64>,
 ) -> PyResult<Vec<PathBuf>> {
-    let graph = py.detach(|| graph_of(&scenario.read, job));
-    let graph = graph.map_err(|problem| scenario_error(py, scenario.source.locate(problem)))?;
+    let graph = planned(scenario, move |read| graph_of(read, job.as_deref(), memory_bytes_max))?;
     py.detach(|| if chakra { write_chakra(&graph, &path) } else { write_goal(&graph, &path) })
 }
 
-fn graph_of(scenario: &scenario::Scenario, job: Option<&str>) -> Result<Arc<Graph>, Problem> {
-    let plan = WorkloadPlan::new(scenario)?;
+fn graph_of(
+    scenario: &scenario::Scenario,
+    job: Option<&str>,
+    memory_bytes_max: Option<u64>,
+) -> Result<Arc<Graph>, Problem> {
+    let plan = WorkloadPlan::within(scenario, MemoryLimit::flows(memory_bytes_max))?;
     let names = || plan.jobs.iter().map(|job| format!("\"{}\"", job.name)).collect::<Vec<_>>().join(", ");
     let found = match job {
         None if plan.jobs.iter().len() > 1 => {

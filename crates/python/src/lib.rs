@@ -1,8 +1,9 @@
 //! `clearway._core`: what the Python package needs of Rust, as plain as it can be. The package makes it comfortable.
 //!
-//! Long calls let other Python threads run, and look up ten times a second: for a signal, which ends the run at a
-//! consistent point, and to report progress.
+//! Long calls are done on a thread of their own ([`aside`]), and let other Python threads run. The caller looks up ten
+//! times a second: for a signal, which ends the run at a consistent point, and to report progress.
 
+mod aside;
 mod estimate;
 mod harmony;
 mod job;
@@ -51,8 +52,7 @@ impl Scenario {
         sets: Vec<(String, String)>,
     ) -> PyResult<Scenario> {
         let source = Source { name, text, sets, folder, programs: Programs::new(), crates: Crates::new() };
-        let read = py.detach(|| source.read()).map_err(|error| scenario_error(py, error))?;
-        Ok(Scenario { source, read })
+        read_aside(py, source)
     }
 
     /// The same with more keys set over it. `controls` are those of one's own that the keys name, by their digests,
@@ -70,8 +70,7 @@ impl Scenario {
             let class = own::Class::of(&control, digest.clone(), &settings)?;
             source.programs.insert(digest, Arc::new(class));
         }
-        let read = py.detach(|| source.read()).map_err(|error| scenario_error(py, error))?;
-        Ok(Scenario { source, read })
+        read_aside(py, source)
     }
 
     /// With every default filled in.
@@ -100,23 +99,38 @@ impl Scenario {
         self.read.carriers().transports.into_iter().map(|transport| transport.name()).collect()
     }
 
-    /// Works it out as a run would and says how large it is: (hosts, flows).
-    fn check(&self, py: Python<'_>) -> PyResult<(u32, usize)> {
-        let plan = py.detach(|| Plan::new(&self.read));
-        let plan = plan.map_err(|problem| scenario_error(py, self.source.locate(problem)))?;
-        Ok((plan.fabric.hosts, plan.flows.len()))
+    /// Works it out as a run would and says how large it is: (hosts, flows). What will hardly fit `memory_bytes_max` is
+    /// refused.
+    #[pyo3(signature = (memory_bytes_max=None))]
+    fn check(slf: &Bound<'_, Self>, memory_bytes_max: Option<u64>) -> PyResult<(u32, usize)> {
+        let size = |plan: Plan| (plan.fabric.hosts, plan.flows.len());
+        planned(slf, move |read| Plan::within(read, memory_bytes_max).map(size))
     }
 
     /// What a run will take, and how fast its first `probe_cpu_s` seconds of CPU are on this machine: see
     /// [`estimate::foresee`].
     fn foresee<'py>(
-        &self,
-        py: Python<'py>,
+        slf: &Bound<'py, Self>,
         probe_cpu_s: f64,
         memory_bytes_max: Option<u64>,
     ) -> PyResult<Bound<'py, PyDict>> {
-        estimate::foresee(py, self, probe_cpu_s, memory_bytes_max)
+        estimate::foresee(slf, probe_cpu_s, memory_bytes_max)
     }
+}
+
+fn read_aside(py: Python<'_>, source: Source) -> PyResult<Scenario> {
+    let (source, read) = aside::aside(py, move || (source.read(), source)).map(|(read, source)| (source, read))?;
+    Ok(Scenario { read: read.map_err(|error| scenario_error(py, error))?, source })
+}
+
+/// Works something out from a scenario, aside.
+fn planned<R: Send + 'static>(
+    scenario: &Bound<'_, Scenario>,
+    work: impl FnOnce(&scenario::Scenario) -> Result<R, Problem> + Send + 'static,
+) -> PyResult<R> {
+    let (py, of) = (scenario.py(), scenario.clone().unbind());
+    let result = aside::aside(py, move || work(&of.get().read))?;
+    result.map_err(|problem| scenario_error(py, scenario.get().source.locate(problem)))
 }
 
 fn scenario_error(py: Python<'_>, error: ScenarioError) -> PyErr {

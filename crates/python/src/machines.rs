@@ -8,7 +8,8 @@ use pyo3::prelude::*;
 use scenario::ScenarioError;
 use units::Problem;
 
-use crate::run::{Run, give, watched};
+use crate::aside::watched;
+use crate::run::{Run, give};
 use crate::{Scenario, scenario_error};
 
 /// What all machines of a run have to be built of.
@@ -25,24 +26,24 @@ type Part = (usize, usize, usize, u64);
 #[expect(clippy::too_many_arguments, reason = "the arguments of a function of Python")]
 pub(crate) fn live_machines<'py>(
     py: Python<'py>,
-    scenario: &Scenario,
+    scenario: &Bound<'py, Scenario>,
     machines: usize,
-    listen: &str,
-    token: &str,
+    listen: String,
+    token: String,
     tell: Py<PyAny>,
     progress: Option<Py<PyAny>>,
     sockets: Option<PathBuf>,
 ) -> PyResult<Run<'py>> {
-    let run = |watch: &mut dyn FnMut(::run::Progress) -> bool| {
-        let member = Membership { token: &Token::new(token)?, build: BUILD };
+    let run = move |read: &scenario::Scenario, watch: &mut dyn FnMut(::run::Progress) -> bool| {
+        let member = Membership { token: &Token::new(&token)?, build: BUILD };
         match &sockets {
             Some(path) => {
-                live::maze::serve_machines(&scenario.read, path, machines, listen, &member, teller(tell), watch)
+                live::maze::serve_machines(read, path, machines, &listen, &member, teller(tell), watch)
             }
-            None => live::run_machines(&scenario.read, machines, listen, &member, teller(tell), watch),
+            None => live::run_machines(read, machines, &listen, &member, teller(tell), watch),
         }
     };
-    let result = watched(py, scenario, progress, run)?;
+    let result = watched(py, scenario.as_unbound(), progress, run)?;
     give(py, &result.info, result.scenario_toml, result.tables)
 }
 

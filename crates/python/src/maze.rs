@@ -10,8 +10,9 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use units::Time;
 
-use crate::run::{Run, give, starting, watched};
-use crate::{Scenario, scenario_error};
+use crate::aside::watched;
+use crate::run::{Run, give, starting};
+use crate::{Scenario, planned, scenario_error};
 
 /// How often whoever waits looks for a signal.
 const LOOK: Duration = Duration::from_millis(100);
@@ -56,9 +57,8 @@ pub(crate) struct Sent(maze::Sent);
 #[pymethods]
 impl Maze {
     #[new]
-    fn new(py: Python<'_>, scenario: &Scenario) -> PyResult<Maze> {
-        let started = py.detach(|| maze::Maze::start(&scenario.read));
-        let maze = started.map_err(|problem| scenario_error(py, scenario.source.locate(problem)))?;
+    fn new(scenario: &Bound<'_, Scenario>) -> PyResult<Maze> {
+        let maze = planned(scenario, maze::Maze::start)?;
         let classes = owned(maze.classes());
         Ok(Maze { hosts: maze.hosts().map(str::to_owned).collect(), classes, maze: Mutex::new(Some(maze)) })
     }
@@ -200,15 +200,17 @@ impl Socket {
 #[pyo3(signature = (scenario, path, progress=None, processes=1, command=Vec::new()))]
 pub(crate) fn live_sockets<'py>(
     py: Python<'py>,
-    scenario: &Scenario,
+    scenario: &Bound<'py, Scenario>,
     path: PathBuf,
     progress: Option<Py<PyAny>>,
     processes: usize,
     command: Vec<String>,
 ) -> PyResult<Run<'py>> {
-    let result = watched(py, scenario, progress, |watch| match (processes, starting(&command)) {
-        (2.., Some(start)) => maze::serve_processes(&scenario.read, &path, processes, start, watch),
-        _ => maze::serve(&scenario.read, &path, watch),
+    let result = watched(py, scenario.as_unbound(), progress, move |read, watch| {
+        match (processes, starting(&command)) {
+            (2.., Some(start)) => maze::serve_processes(read, &path, processes, start, watch),
+            _ => maze::serve(read, &path, watch),
+        }
     })?;
     give(py, &result.info, result.scenario_toml, result.tables)
 }

@@ -14,22 +14,30 @@ use transports::r2c2::rates::{Flow, allocate};
 use transports::r2c2::selection::{self, Fitness, Utility};
 use units::{Duration, HostId, LinkId, Problem, Stream};
 
-use crate::{Scenario, scenario_error};
+use crate::aside::aside;
+use crate::{Scenario, planned};
 
 /// What an algorithm carries of a pattern, or of the permutation that suits it least, as a fraction of capacity.
 #[pyfunction]
 #[pyo3(signature = (fabric, algorithm, pattern=None))]
-pub(crate) fn r2c2_throughput(py: Python<'_>, fabric: &str, algorithm: &str, pattern: Option<&str>) -> PyResult<f64> {
+pub(crate) fn r2c2_throughput(
+    py: Python<'_>,
+    fabric: String,
+    algorithm: &str,
+    pattern: Option<&str>,
+) -> PyResult<f64> {
     let algorithm = named("algorithm", algorithm, Algorithm::named(algorithm), &Algorithm::ALL.map(Algorithm::name))?;
     let named_pattern = |name| named("pattern", name, Pattern::named(name), &Pattern::ALL.map(Pattern::name));
     let pattern = pattern.map(named_pattern).transpose()?;
-    let network = network(fabric)?;
-    let tables = &network.tables;
-    let carried = py.detach(|| match pattern {
-        Some(pattern) => throughput(tables, algorithm, &pattern.traffic(tables)?),
-        None => Ok(worst_case(tables, algorithm)?.throughput),
-    });
-    carried.map_err(refused)
+    aside(py, move || {
+        let network = network(&fabric)?;
+        let tables = &network.tables;
+        match pattern {
+            Some(pattern) => pattern.traffic(tables).and_then(|traffic| throughput(tables, algorithm, &traffic)),
+            None => worst_case(tables, algorithm).map(|worst| worst.throughput),
+        }
+        .map_err(refused)
+    })?
 }
 
 /// The links that packets between two hosts pass, and how often: (from, to, expected passages).
@@ -84,12 +92,14 @@ pub(crate) fn r2c2_rates(py: Python<'_>, fabric: &str, headroom: f64, flows: Vec
         links(&network, routing, *src, *dst).map_err(|error| at(py, &format!("flows[{index}]"), &error))
     });
     let links: Vec<Vec<LinkWeight>> = links.collect::<PyResult<_>>()?;
-    let flow = |(&(_, _, _, weight, priority, demand_gbps), links)| {
-        let links: &Vec<LinkWeight> = links;
-        Flow { links, weight, priority, demand: demand_gbps * BPS_PER_GBPS }
-    };
-    let flows: Vec<Flow<'_>> = flows.iter().zip(&links).map(flow).collect();
-    let rates = py.detach(|| Calculators::default().of(&network, headroom).allocate(&flows));
+    let rates = aside(py, move || {
+        let flow = |(&(_, _, _, weight, priority, demand_gbps), links)| {
+            let links: &Vec<LinkWeight> = links;
+            Flow { links, weight, priority, demand: demand_gbps * BPS_PER_GBPS }
+        };
+        let flows: Vec<Flow<'_>> = flows.iter().zip(&links).map(flow).collect();
+        Calculators::default().of(&network, headroom).allocate(&flows)
+    })?;
     Ok(rates.into_iter().map(|bps| bps / BPS_PER_GBPS).collect())
 }
 
@@ -158,8 +168,8 @@ type AtStart = (u32, u64, usize, i64);
 #[pyfunction]
 pub(crate) fn r2c2_recompute_times(
     py: Python<'_>,
-    scenario: &Scenario,
-    routing: &str,
+    scenario: &Bound<'_, Scenario>,
+    routing: String,
     headroom: f64,
     rhos_ps: Vec<u64>,
     step_ps: u64,
@@ -168,14 +178,24 @@ pub(crate) fn r2c2_recompute_times(
     if step_ps == 0 || rhos_ps.contains(&0) {
         return Err(PyValueError::new_err("interval: must be longer than 0"));
     }
-    let plan = py.detach(|| Plan::new(&scenario.read));
-    let plan = plan.map_err(|problem| scenario_error(py, scenario.source.locate(problem)))?;
+    let plan = planned(scenario, Plan::new)?;
     if plan.flows.iter().any(|flow| flow.after.is_some()) {
         return Err(PyValueError::new_err("flows that begin when others end have no start of their own to replay"));
     }
     let message = |flow: &run::FlowInfo| Message { start: flow.start, src: flow.src, dst: flow.dst, bytes: flow.bytes };
     let mut messages: Vec<Message> = plan.flows.iter().map(message).collect();
     messages.sort_by_key(|message| message.start);
+    aside(py, move || recomputed(&plan, &messages, &routing, headroom, &rhos_ps, (step_ps, each)))?
+}
+
+fn recomputed(
+    plan: &Plan,
+    messages: &[Message],
+    routing: &str,
+    headroom: f64,
+    rhos_ps: &[u64],
+    (step_ps, each): (u64, usize),
+) -> PyResult<(Vec<Vec<Recomputation>>, Vec<AtStart>)> {
     let network = Networks::default().of(&plan.fabric, &plan.routes);
     let routing = checked(&network.tables, routing)?;
     let calculator = Calculators::default().of(&network, checked_headroom(headroom)?);
@@ -189,14 +209,12 @@ pub(crate) fn r2c2_recompute_times(
         took.tv_sec * 1_000_000_000 + took.tv_nsec
     };
     let plain = |one: replay::Recomputation<i64>| (one.at.ps(), one.flows, one.took);
-    Ok(py.detach(|| {
-        let lifetimes = replay::lifetimes(&network_view, &messages, Duration::from_ps(step_ps));
-        let of = |&rho| replay::recompute(&network_view, &lifetimes, Duration::from_ps(rho), took_ns);
-        let at_intervals = rhos_ps.iter().map(|rho| of(rho).into_iter().map(plain).collect()).collect();
-        let starts = if each == 0 { Vec::new() } else { replay::at_starts(&network_view, &lifetimes, each, took_ns) };
-        let by_host = |(host, one): (HostId, replay::Recomputation<i64>)| (host.0, one.at.ps(), one.flows, one.took);
-        (at_intervals, starts.into_iter().map(by_host).collect())
-    }))
+    let lifetimes = replay::lifetimes(&network_view, messages, Duration::from_ps(step_ps));
+    let of = |&rho| replay::recompute(&network_view, &lifetimes, Duration::from_ps(rho), took_ns);
+    let at_intervals = rhos_ps.iter().map(|rho| of(rho).into_iter().map(plain).collect()).collect();
+    let starts = if each == 0 { Vec::new() } else { replay::at_starts(&network_view, &lifetimes, each, took_ns) };
+    let by_host = |(host, one): (HostId, replay::Recomputation<i64>)| (host.0, one.at.ps(), one.flows, one.took);
+    Ok((at_intervals, starts.into_iter().map(by_host).collect()))
 }
 
 const BPS_PER_GBPS: f64 = 1e9;

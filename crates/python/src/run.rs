@@ -1,18 +1,18 @@
 use std::collections::BTreeMap;
 use std::os::fd::AsFd;
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use run::{Data, Estimate, Plan, Progress, Table};
+use run::{Data, Estimate, Plan, Table};
 use serde::Serialize;
 use sim::Capturing;
 use sim::capture::wanted;
-use units::Problem;
 
-use crate::{Scenario, scenario_error};
+use crate::Scenario;
+use crate::aside::{LOOK_UP, watched};
 
 /// What a run gives: its summary as JSON, the resolved scenario, the tables.
 pub(crate) type Run<'py> = (String, String, Vec<(&'static str, Vec<ColumnOut<'py>>)>);
@@ -25,18 +25,16 @@ pub(crate) type ColumnOut<'py> =
 /// The content of a file of captured packets, and whether there were more.
 type Captured<'py> = (Bound<'py, PyBytes>, bool);
 
-/// How often a run looks up.
-pub(crate) const LOOK_UP: Duration = Duration::from_millis(100);
-
 /// Simulates a scenario. `progress` is called with (now in ps, horizon in ps, flows ended, flows, share of the work
 /// done). A run that will hardly fit `memory_bytes_max` is refused. `parts`: into how many parts the network is cut at
 /// most; None lets the engine choose. `pcap`: links whose packets are captured, each with its file, and at most how
 /// many of each.
 #[pyfunction]
 #[pyo3(signature = (scenario, threads, progress=None, memory_bytes_max=None, parts=None, pcap=None))]
+#[expect(clippy::disallowed_methods, reason = "the real clock, for whoever looks on")]
 pub(crate) fn simulate<'py>(
     py: Python<'py>,
-    scenario: &Scenario,
+    scenario: &Bound<'py, Scenario>,
     threads: usize,
     progress: Option<Py<PyAny>>,
     memory_bytes_max: Option<u64>,
@@ -45,9 +43,9 @@ pub(crate) fn simulate<'py>(
 ) -> PyResult<(Run<'py>, Vec<Captured<'py>>)> {
     // One thread that calls Python all the time keeps its lock. Other threads of Python get it whenever Python runs and
     // they ask, as from any Python code, and when the run looks up.
-    let keeps_lock = threads == 1 && !scenario.source.programs.is_empty();
-    let (result, captured) = watched(py, scenario, progress, |watch| {
-        let plan = Plan::new(&scenario.read)?;
+    let keeps_lock = threads == 1 && !scenario.get().source.programs.is_empty();
+    let (result, captured) = watched(py, scenario.as_unbound(), progress, move |read, watch| {
+        let plan = Plan::within(read, memory_bytes_max)?;
         let capturing = |(places, most)| Ok((Capturing::new(&plan, wanted(&plan, &places, "pcap")?, most), most));
         let links = pcap.map(capturing).transpose()?;
         if let Some(most) = memory_bytes_max {
@@ -59,8 +57,20 @@ pub(crate) fn simulate<'py>(
             .check_memory(&plan, most)?;
         }
         let links = links.map(|(links, _)| links);
-        let run = || sim::run_captured(&plan, sim::Execution { threads, parts }, links.as_ref(), watch);
-        let result = if keeps_lock { Python::attach(|_| run()) } else { run() };
+        let execution = sim::Execution { threads, parts };
+        let result = match keeps_lock {
+            true => Python::attach(|py| {
+                let mut looked = Instant::now();
+                sim::run_captured(&plan, execution, links.as_ref(), |at| {
+                    if looked.elapsed() >= LOOK_UP {
+                        looked = Instant::now();
+                        py.detach(std::thread::yield_now);
+                    }
+                    watch(at)
+                })
+            }),
+            false => sim::run_captured(&plan, execution, links.as_ref(), watch),
+        };
         let captured = links.map(|links| links.contents(&plan)).transpose()?;
         Ok((result, captured.unwrap_or_default()))
     })?;
@@ -68,24 +78,33 @@ pub(crate) fn simulate<'py>(
     Ok((give(py, &result.info, result.scenario_toml, result.tables)?, captured))
 }
 
-/// Estimates a scenario at flow level.
+/// Estimates a scenario at flow level. What will hardly fit `memory_bytes_max` is refused.
 #[pyfunction]
-#[pyo3(signature = (scenario, progress=None))]
-pub(crate) fn estimate<'py>(py: Python<'py>, scenario: &Scenario, progress: Option<Py<PyAny>>) -> PyResult<Run<'py>> {
-    let result = watched(py, scenario, progress, |watch| fluid::estimate(&scenario.read, watch))?;
+#[pyo3(signature = (scenario, progress=None, memory_bytes_max=None))]
+pub(crate) fn estimate<'py>(
+    py: Python<'py>,
+    scenario: &Bound<'py, Scenario>,
+    progress: Option<Py<PyAny>>,
+    memory_bytes_max: Option<u64>,
+) -> PyResult<Run<'py>> {
+    let run = move |read: &_, watch: &mut dyn FnMut(_) -> bool| fluid::estimate_within(read, memory_bytes_max, watch);
+    let result = watched(py, scenario.as_unbound(), progress, run)?;
     give(py, &result.info, result.scenario_toml, result.tables)
 }
 
 /// Estimates a scenario by links that are simulated alone.
 #[pyfunction]
-#[pyo3(signature = (scenario, threads, progress=None))]
+#[pyo3(signature = (scenario, threads, progress=None, memory_bytes_max=None))]
 pub(crate) fn estimate_links<'py>(
     py: Python<'py>,
-    scenario: &Scenario,
+    scenario: &Bound<'py, Scenario>,
     threads: usize,
     progress: Option<Py<PyAny>>,
+    memory_bytes_max: Option<u64>,
 ) -> PyResult<Run<'py>> {
-    let result = watched(py, scenario, progress, |watch| links::estimate(&scenario.read, threads, watch))?;
+    let result = watched(py, scenario.as_unbound(), progress, move |read, watch| {
+        links::estimate_within(read, threads, memory_bytes_max, watch)
+    })?;
     give(py, &result.info, result.scenario_toml, result.tables)
 }
 
@@ -94,14 +113,16 @@ pub(crate) fn estimate_links<'py>(
 #[pyo3(name = "live", signature = (scenario, progress=None, processes=1, command=Vec::new()))]
 pub(crate) fn run_live<'py>(
     py: Python<'py>,
-    scenario: &Scenario,
+    scenario: &Bound<'py, Scenario>,
     progress: Option<Py<PyAny>>,
     processes: usize,
     command: Vec<String>,
 ) -> PyResult<Run<'py>> {
-    let result = watched(py, scenario, progress, |watch| match (processes, starting(&command)) {
-        (2.., Some(start)) => live::run_processes(&scenario.read, processes, start, watch),
-        _ => live::run(&scenario.read, watch),
+    let result = watched(py, scenario.as_unbound(), progress, move |read, watch| {
+        match (processes, starting(&command)) {
+            (2.., Some(start)) => live::run_processes(read, processes, start, watch),
+            _ => live::run(read, watch),
+        }
     })?;
     give(py, &result.info, result.scenario_toml, result.tables)
 }
@@ -140,47 +161,6 @@ pub(crate) fn live_bench(py: Python<'_>, command: Vec<String>) -> PyResult<Strin
         Ok(report) => Ok(serde_json::to_string(&report).expect("a report is JSON")),
         Err(problem) if problem.key == "bench" => Err(PyKeyboardInterrupt::new_err(())),
         Err(problem) => Err(PyRuntimeError::new_err(problem.to_string())),
-    }
-}
-
-/// Runs with a watch that lets Python look at signals and at progress.
-#[expect(clippy::disallowed_methods, reason = "the real clock, for whoever looks on")]
-pub(crate) fn watched<R: Send>(
-    py: Python<'_>,
-    scenario: &Scenario,
-    progress: Option<Py<PyAny>>,
-    run: impl FnOnce(&mut dyn FnMut(Progress) -> bool) -> Result<R, Problem> + Send,
-) -> PyResult<R> {
-    let (result, raised) = py.detach(|| {
-        let mut looked = Instant::now();
-        let mut raised = None;
-        let mut watch = |at: Progress| {
-            if looked.elapsed() < LOOK_UP {
-                return false;
-            }
-            looked = Instant::now();
-            Python::attach(|py| {
-                py.detach(std::thread::yield_now);
-                if py.check_signals().is_err() {
-                    return true; // Ctrl-C: the run ends here, with what it has
-                }
-                let Some(progress) = &progress else { return false };
-                let told = progress.call1(py, (at.now.ps(), at.horizon.ps(), at.flows_done, at.flows, at.fraction()));
-                match told.err() {
-                    // Ctrl-C that comes while somebody is told ends the run as well, with what it has.
-                    Some(error) if error.is_instance_of::<PyKeyboardInterrupt>(py) => true,
-                    error => {
-                        raised = error;
-                        raised.is_some()
-                    }
-                }
-            })
-        };
-        (run(&mut watch), raised)
-    });
-    match raised {
-        Some(error) => Err(error),
-        None => result.map_err(|problem| scenario_error(py, scenario.source.locate(problem))),
     }
 }
 

@@ -8,8 +8,9 @@ use ::run::{Estimate, Plan};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
-use crate::run::{LOOK_UP, Run, give};
-use crate::{Scenario, scenario_error};
+use crate::aside::LOOK_UP;
+use crate::run::{Run, give};
+use crate::{Scenario, planned};
 
 /// A run on the calling thread that stops where it is told to.
 #[pyclass(frozen, module = "clearway._core")]
@@ -28,15 +29,14 @@ impl Steps {
     /// The beginning of a run. One that will hardly fit `memory_bytes_max` is refused.
     #[new]
     #[pyo3(signature = (scenario, memory_bytes_max=None))]
-    fn new(py: Python<'_>, scenario: &Scenario, memory_bytes_max: Option<u64>) -> PyResult<Steps> {
-        let plan = py.detach(|| {
-            let plan = Plan::new(&scenario.read)?;
+    fn new(scenario: &Bound<'_, Scenario>, memory_bytes_max: Option<u64>) -> PyResult<Steps> {
+        let plan = planned(scenario, move |read| {
+            let plan = Plan::within(read, memory_bytes_max)?;
             if let Some(most) = memory_bytes_max {
                 Estimate::of(&plan).check_memory(&plan, most)?;
             }
             Ok(plan)
-        });
-        let plan = plan.map_err(|problem| scenario_error(py, scenario.source.locate(problem)))?;
+        })?;
         let (lookahead_ps, halted) = (plan.lookahead.ps(), AtomicBool::new(false));
         Ok(Steps { steps: Mutex::new(Some(sim::Steps::new(plan))), lookahead_ps, halted })
     }

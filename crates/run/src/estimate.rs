@@ -48,13 +48,13 @@ pub struct Memory {
 /// The program, and memory that every run needs.
 pub const PROGRAM_BYTES: u64 = 6_000_000;
 /// A direction of a link with its share of the nodes.
-const LINK_BYTES: u64 = 1_200;
+pub(crate) const LINK_BYTES: u64 = 1_200;
 /// A cell of the routes: a switch and a rack.
-const ROUTE_BYTES: u64 = 12;
+pub(crate) const ROUTE_BYTES: u64 = 12;
 /// A flow, from the traffic to its row of the results.
-const FLOW_BYTES: u64 = 550;
+pub(crate) const FLOW_BYTES: u64 = 550;
 /// A step of a job, beside its flow: measured on an all-reduce of 512 ranks and on `examples/gpt.toml`.
-const STEP_BYTES: u64 = 240;
+pub(crate) const STEP_BYTES: u64 = 240;
 /// What endpoints keep of a flow under way.
 const ACTIVE_FLOW_BYTES: u64 = 600;
 /// A packet's slot, and room for as many again, since vectors double.
@@ -155,7 +155,7 @@ impl Estimate {
 }
 
 /// Bytes as people say them.
-fn in_words(bytes: u64) -> String {
+pub(crate) fn in_words(bytes: u64) -> String {
     if bytes < 1_000_000_000 {
         return format!("{} MB", bytes.div_ceil(1_000_000));
     }

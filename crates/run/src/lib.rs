@@ -8,6 +8,7 @@
 
 pub mod alone;
 pub mod audit;
+mod before;
 pub mod compatibility;
 mod entities;
 mod estimate;
@@ -26,6 +27,7 @@ mod ways;
 mod workload_plan;
 
 pub use audit::Finding;
+pub use before::MemoryLimit;
 pub use entities::{Asked, Entities, Part};
 pub use estimate::{Estimate, Memory, PROGRAM_BYTES};
 pub use flows::{FlowInfo, FlowTable};

@@ -22,7 +22,7 @@ use node::{
 use units::{Duration, HostId, LinkId, PortId, Problem, Rate, Stream, SwitchId, Time};
 
 use crate::compatibility::{self, Facts};
-use crate::{Entities, FlowTable, Followed, Groups, Host, Ideal, Jobs, Recorded, WatchedPorts, WorkloadPlan};
+use crate::{Entities, FlowTable, Followed, Groups, Host, Ideal, Jobs, MemoryLimit, Recorded, WatchedPorts, WorkloadPlan};
 use node::nic::Homes;
 use node::nic::ReceiveLimit;
 pub use reserved::Reserved;
@@ -101,7 +101,13 @@ pub struct Plan {
 impl Plan {
     /// Works a scenario out, or says which key can't be right.
     pub fn new(scenario: &Scenario) -> Result<Plan, Problem> {
-        Plan::of(scenario, WorkloadPlan::new(scenario)?)
+        Plan::within(scenario, None)
+    }
+
+    /// The same, but what can't fit so many bytes of memory is refused before it is made, with the setting that would
+    /// fit.
+    pub fn within(scenario: &Scenario, memory_bytes_max: Option<u64>) -> Result<Plan, Problem> {
+        Plan::of(scenario, WorkloadPlan::within(scenario, MemoryLimit::packets(memory_bytes_max))?)
     }
 
     /// The plan of a run of one of the jobs alone, as `measure.alone` asks for it.

@@ -7,7 +7,9 @@ use fabric::{Fabric, Quotient};
 use node::{Balancing, Clock, Site};
 use units::{Duration, HostId, Problem, Stream, Time};
 
-use crate::{FlowInfo, FlowTable, Ideal, Jobs};
+use workload::Room;
+
+use crate::{FlowInfo, FlowTable, Ideal, Jobs, MemoryLimit};
 use scenario::{Again, Carriers, Scenario};
 
 /// What a scenario says whatever its network does with packets: who sends how much to whom, over what, and how long
@@ -46,8 +48,15 @@ pub struct WorkloadPlan {
 impl WorkloadPlan {
     /// Works out as much of a scenario, or says which key can't be right.
     pub fn new(scenario: &Scenario) -> Result<WorkloadPlan, Problem> {
+        WorkloadPlan::within(scenario, MemoryLimit::NONE)
+    }
+
+    /// The same, but what can't fit the memory is refused before it is made, with the setting that would fit.
+    pub fn within(scenario: &Scenario, limit: MemoryLimit) -> Result<WorkloadPlan, Problem> {
         scenario.check()?;
+        limit.check_fabric(scenario)?;
         let fabric = Arc::new(scenario.fabric.build().map_err(|problem| problem.under("fabric"))?);
+        let room = limit.check_built(scenario, &fabric)?;
         let quotient = Quotient::new(&fabric);
         let Carriers { transports, keys, of_class, again } = scenario.carriers();
         let transports: Vec<Transport> = transports.into_iter().cloned().collect();
@@ -59,7 +68,7 @@ impl WorkloadPlan {
         let outside = (!attached.is_empty()).then(|| outside(scenario, &mut requirements)).transpose()?;
         let balancing =
             requirements.iter().map(|required| scenario.switch.balancing.unwrap_or(required.balancing)).collect();
-        let (flows, jobs) = flows(scenario, &fabric, &quotient, &of_class)?;
+        let (flows, jobs) = flows(scenario, &fabric, &quotient, &of_class, &room)?;
         let mut ideals = Ideal::by_transport(&fabric, &quotient, scenario, &transports);
         let ideal_ps = flows.iter().map(|flow| Ideal::of(&mut ideals, flow)).collect();
         let timed = flows.iter().map(|flow| flow.start).filter(|&start| start != workload::Flow::BY_JOB);
@@ -204,12 +213,13 @@ fn flows(
     fabric: &Fabric,
     quotient: &Quotient,
     of_class: &[u8],
+    room: &Room,
 ) -> Result<(FlowTable, Jobs), Problem> {
     let view = fabric_view(fabric, quotient);
-    let mut generated =
-        workload::generate(&scenario.traffic, &view, scenario.seed).map_err(|problem| problem.under("traffic"))?;
+    let generated = workload::generate_within(&scenario.traffic, &view, scenario.seed, room);
+    let mut generated = generated.map_err(|problem| problem.under("traffic"))?;
     let first_class = scenario.traffic.len() as u16;
-    let placed = workload::place(&scenario.job, first_class, &view, scenario.seed, &mut generated)
+    let placed = workload::place(&scenario.job, first_class, &view, scenario.seed, room, &mut generated)
         .map_err(|problem| problem.under("job"))?;
     let info = |flow: workload::Flow| FlowInfo {
         src: flow.src,

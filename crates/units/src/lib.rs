@@ -10,6 +10,7 @@
 //! Deliberately absent: wall-clock time (only the live driver knows it) and floating-point time.
 
 mod ids;
+pub mod interrupt;
 mod problem;
 mod quantity;
 mod random;

@@ -3,13 +3,24 @@ use std::collections::VecDeque;
 use units::{Bytes, Duration, FlowId, HostId, Problem, Stream, Time, mix};
 
 use crate::admissible::spread;
+use crate::job::said;
 use crate::pattern::{Part, Picker};
+use crate::room::Room;
 use crate::sizes::Sampler;
 use crate::traffic::{Arrivals, ClosedLoop, Counting, LoadOf, Periodic, Poisson};
 use crate::{FabricView, Flow, Hosts, Pattern, Phases, Trace, Traffic};
 
 /// Most flows in a list (4 GB of them). A scenario with more is taken for a typing error.
 pub const FLOWS_MAX: u64 = 100_000_000;
+
+/// Most payload of all flows together: no sum of bits wraps, of whatever part of them.
+pub(crate) const BYTES_MAX: u64 = u64::MAX / 8;
+
+/// The error of flows that have more.
+pub(crate) fn too_many_bytes(key: &str, bytes: u128) -> Problem {
+    let message = format!("with these the scenario has {bytes} bytes in all, and {BYTES_MAX} are the most; write less");
+    Problem::new(key, message)
+}
 
 /// Latest arrival, which leaves room for arithmetic with times.
 pub(crate) const LATEST: Time = Time::from_ps(u64::MAX / 2);
@@ -20,8 +31,19 @@ pub(crate) const LATEST: Time = Time::from_ps(u64::MAX / 2);
 /// another flow, by (class, index in the class), each after the flow that it waits for. A [`FlowId`] is an index into
 /// this list. A problem's key begins with the class's index, `[1].arrivals.poisson.load`.
 pub fn generate<T>(classes: &[Traffic<T>], view: &FabricView, seed: u64) -> Result<Vec<Flow>, Problem> {
+    generate_within(classes, view, seed, &Room::ANY)
+}
+
+/// The same, but more flows than there is room for are refused before they are made.
+pub fn generate_within<T>(
+    classes: &[Traffic<T>],
+    view: &FabricView,
+    seed: u64,
+    room: &Room,
+) -> Result<Vec<Flow>, Problem> {
     assert_eq!(view.rack_of.len(), view.host_rate.len(), "a rack and a rate for each host");
-    let mut flows = Vec::new();
+    let most = room.flows();
+    let (mut flows, mut bytes) = (Vec::new(), 0u128);
     for (index, class) in classes.iter().enumerate() {
         let here = |problem: Problem| problem.under(format!("[{index}]"));
         if let Some(twin) = classes[..index].iter().position(|other| other.name == class.name) {
@@ -33,10 +55,15 @@ pub fn generate<T>(classes: &[Traffic<T>], view: &FabricView, seed: u64) -> Resu
         class.check().map_err(here)?;
         let begin = flows.len();
         match &class.loaded {
-            Some(trace) => replay(class, trace, number, view, &mut flows),
-            None => invent(class, number, view, seed, &mut flows),
+            Some(trace) => replay(class, trace, number, view, most, &mut flows),
+            None => invent(class, number, view, seed, most, &mut flows),
         }
         .map_err(here)?;
+        bytes += flows[begin..].iter().map(|flow| u128::from(flow.bytes)).sum::<u128>();
+        if bytes > u128::from(BYTES_MAX) {
+            let key = if class.loaded.is_some() { "trace" } else { "sizes" };
+            return Err(here(too_many_bytes(key, bytes)));
+        }
         if let Some(window) = class.admissible {
             let factor = class.counting().factor().map_err(here)?;
             spread(&mut flows[begin..], window, factor, view).map_err(here)?;
@@ -68,6 +95,7 @@ fn invent<T>(
     number: u16,
     view: &FabricView,
     seed: u64,
+    most: u64,
     flows: &mut Vec<Flow>,
 ) -> Result<(), Problem> {
     let name = class.stream.as_ref().unwrap_or(&class.name);
@@ -85,14 +113,14 @@ fn invent<T>(
     let pattern = class.pattern.as_ref().unwrap_or(&Pattern::AllToAll);
     let senders = hosts("senders", &class.senders)?;
     let mut picker = Picker::new(pattern, senders, receivers, view, stream("workload.pattern"))?;
-    if picker.round_flows() > FLOWS_MAX as f64 {
-        return Err(too_many("pattern", "a single round of this pattern"));
+    if picker.round_flows() > most as f64 {
+        return Err(too_many("pattern", "a single round of this pattern", picker.round_flows(), most));
     }
     let sizes = class.sizes.as_ref().expect("checked");
     let sizes = sizes.sampler(class.round_to.unwrap_or(Bytes(1))).map_err(|p| p.under("sizes"))?;
     let arrivals = class.arrivals.as_ref().expect("checked");
     let gap = gap_ps(arrivals, &picker, &sizes, view)?;
-    let mut out = Output::new(class, number, sizes, stream("workload.sizes"), flows)?;
+    let mut out = Output::new(class, number, sizes, stream("workload.sizes"), most, flows)?;
     out.expect(class, gap, if picker.groups() { picker.round_flows() } else { 1.0 })?;
 
     match arrivals {
@@ -252,6 +280,8 @@ struct Output<'a> {
     class: u16,
     /// Length of `flows` at which the class ends.
     full: u64,
+    /// Length that `flows` may not exceed.
+    most: u64,
     sizes: Sampler,
     stream: Stream,
     start: Time,
@@ -265,14 +295,15 @@ impl<'a> Output<'a> {
         number: u16,
         sizes: Sampler,
         stream: Stream,
+        most: u64,
         flows: &'a mut Vec<Flow>,
     ) -> Result<Output<'a>, Problem> {
         let full = class.flows.map_or(u64::MAX, |count| count.saturating_add(flows.len() as u64));
-        if class.flows.is_some() && full > FLOWS_MAX {
-            return Err(too_many("flows", &format!("with {full} flows the scenario")));
+        if class.flows.is_some() && full > most {
+            return Err(too_many("flows", "with these the scenario", full as f64, most));
         }
         let Traffic { start, duration, phases, .. } = *class;
-        Ok(Output { flows, class: number, full, sizes, stream, start, duration, phases })
+        Ok(Output { flows, class: number, full, most, sizes, stream, start, duration, phases })
     }
 
     /// Reserves space for the expected number of flows, or refuses.
@@ -282,8 +313,9 @@ impl<'a> Output<'a> {
             _ => f64::INFINITY,
         };
         let count = class.flows.map_or(timed, |flows| if timed < flows as f64 { timed } else { flows as f64 });
-        if class.duration.is_some() && count > FLOWS_MAX as f64 {
-            return Err(too_many("duration", &format!("with about {count:.2e} flows in this time the class")));
+        let all = count + self.flows.len() as f64;
+        if class.duration.is_some() && all > self.most as f64 {
+            return Err(too_many("duration", "with those of this time the scenario", all, self.most));
         }
         if count.is_finite() {
             self.flows.reserve(count as usize);
@@ -319,8 +351,8 @@ impl<'a> Output<'a> {
     /// Adds a flow; false when the class has all its flows.
     fn push(&mut self, (src, dst, weight): Part, start: Time, after: Option<FlowId>) -> Result<bool, Problem> {
         let before = self.flows.len() as u64;
-        if before >= FLOWS_MAX {
-            return Err(too_many("flows", "with the flows of this class the scenario"));
+        if before >= self.most {
+            return Err(too_many("flows", "with those of this class the scenario", (before + 1) as f64, self.most));
         }
         let bytes = self.sizes.draw(&mut self.stream, weight);
         self.flows.push(Flow { src, dst, bytes, start, class: self.class, after });
@@ -328,11 +360,14 @@ impl<'a> Output<'a> {
     }
 }
 
-fn too_many(key: &str, what: &str) -> Problem {
-    Problem::new(
-        key,
-        format!("{what} would have more than {FLOWS_MAX} flows, which is the most; write a smaller number"),
-    )
+fn too_many(key: &str, what: &str, flows: f64, most: u64) -> Problem {
+    let limit = match most {
+        FLOWS_MAX => "which is the most".to_owned(),
+        _ => "for which there is memory".to_owned(),
+    };
+    let count = if flows < 1e12 { said(flows as u64) } else { format!("{flows:.2e}") };
+    let message = format!("{what} would have about {count} flows, and more than {}, {limit}; write fewer", said(most));
+    Problem::new(key, message)
 }
 
 /// The flows of a class with a trace.
@@ -341,6 +376,7 @@ fn replay<T>(
     trace: &Trace,
     number: u16,
     view: &FabricView,
+    most: u64,
     flows: &mut Vec<Flow>,
 ) -> Result<(), Problem> {
     let limit = class.flows.unwrap_or(u64::MAX);
@@ -362,8 +398,9 @@ fn replay<T>(
         if flows.len() as u64 - begin >= limit || (after.is_none() && over) {
             continue;
         }
-        if flows.len() as u64 >= FLOWS_MAX {
-            return Err(too_many("trace", "this file"));
+        if flows.len() as u64 >= most {
+            let all = flows.len() + trace.flows().len();
+            return Err(too_many("trace", "with those of this file the scenario", all as f64, most));
         }
         place[index] = Some(FlowId::from(flows.len()));
         let start = if after.is_some() { flow.start } else { class.start.saturating_add(flow.start - Time::ZERO) };

@@ -6,13 +6,16 @@
 //! for each message that leaves its host.
 
 mod build;
+mod count;
+mod loaded;
 mod place;
 
+pub(crate) use count::said;
+pub use loaded::Loaded;
 pub use place::{PlacedJob, place};
 
 use std::sync::Arc;
 
-use job::Graph;
 use job::model::Training;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -63,9 +66,9 @@ pub struct Job<T> {
     /// A file in which another tool has written what ranks do.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace: Option<job::read::TraceFile>,
-    /// What `trace` says once it is read.
+    /// The trace once it is read.
     #[serde(skip)]
-    pub loaded: Option<Arc<Graph>>,
+    pub loaded: Option<Arc<Loaded>>,
     /// How collectives are carried out, unless a step says otherwise.
     #[serde(default)]
     pub library: Library,

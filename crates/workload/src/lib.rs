@@ -25,16 +25,18 @@ mod generate;
 mod hosts;
 mod job;
 mod pattern;
+mod room;
 mod sizes;
 mod trace;
 mod traffic;
 
-pub use generate::{FLOWS_MAX, generate};
+pub use generate::{FLOWS_MAX, generate, generate_within};
 pub use hosts::{Hosts, ParseHostsError};
 pub use job::{
-    Algorithm, Groups, Job, Library, Local, Operation, PlacedJob, Placement, Protocol, Step, Straggler, place,
+    Algorithm, Groups, Job, Library, Loaded, Local, Operation, PlacedJob, Placement, Protocol, Step, Straggler, place,
 };
 pub use pattern::{HotSpots, Incast, Moe, Outcast, Pattern, RackShuffle, Stride};
+pub use room::Room;
 pub use sizes::{Cdf, Named, Pareto, Probability, SizeUnit, Sizes, Table, TableFile, Uniform};
 pub use trace::{CsvTrace, HpccTrace, HtsimTrace, ParquetTrace, StartUnit, Trace, TraceError, TraceFile, TraceFlow};
 pub use traffic::{Arrivals, ClosedLoop, Counting, LoadOf, Periodic, Phases, Poisson, Resubmit, Traffic, Wire};

@@ -11,6 +11,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{HostId, Time};
 
+use crate::generate::BYTES_MAX;
+
 mod columns;
 mod csv;
 mod hpcc;
@@ -124,7 +126,13 @@ impl Trace {
             let expected = format!("at most {} flows", crate::FLOWS_MAX);
             return Err(trace.error(0, "flows", &trace.flows.len().to_string(), &expected));
         }
+        let mut bytes = 0u128;
         for flow in &trace.flows {
+            bytes += u128::from(flow.bytes);
+            if bytes > u128::from(BYTES_MAX) {
+                let expected = format!("less: all flows together have at most {BYTES_MAX} bytes");
+                return Err(trace.error(flow.line, "size", &flow.bytes.to_string(), &expected));
+            }
             if flow.src == flow.dst {
                 return Err(trace.error(flow.line, "dst", &flow.dst.to_string(), "a host other than the source"));
             }

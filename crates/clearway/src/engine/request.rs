@@ -44,7 +44,10 @@ pub enum Asked {
     /// Read it.
     Read,
     /// Work it out as a run would, and say how large it is.
-    Check,
+    Check {
+        /// How much memory there is.
+        memory_bytes_max: Option<u64>,
+    },
     /// Say what a run will take: see [`foresee`](crate::foresee()).
     Foresee {
         /// Seconds of CPU to try.
@@ -53,7 +56,10 @@ pub enum Asked {
         memory_bytes_max: Option<u64>,
     },
     /// Run it at flow level.
-    Estimate,
+    Estimate {
+        /// How much memory there is.
+        memory_bytes_max: Option<u64>,
+    },
     /// Run it.
     Simulate(Simulate),
 }

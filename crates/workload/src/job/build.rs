@@ -2,13 +2,12 @@
 
 use job::collective::{AllReduce, Broadcast, How, Kind, Terms};
 use job::model::Setting;
-use job::read::Reading;
 use job::{Builder, Graph, Rank, StepId};
 use std::sync::Arc;
 
 use units::Problem;
 
-use super::{Algorithm, Groups, Job, Library, Operation, Protocol, Step};
+use super::{Algorithm, Groups, Job, Library, Loaded, Operation, Protocol, Step};
 
 impl<T> Job<T> {
     /// What this many ranks do. Problems name the key within the job.
@@ -21,27 +20,31 @@ impl<T> Job<T> {
 
     /// Ranks that the job has by itself: those of its model, or of its trace.
     pub(super) fn own_ranks(&self) -> Option<u64> {
-        let trace = self.loaded.as_ref().map(|graph| u64::from(graph.ranks()));
+        let trace = self.loaded.as_ref().map(|loaded| u64::from(loaded.ranks()));
         trace.or(self.model.as_ref().map(|model| model.ranks()))
     }
 
-    /// Reads the file of a trace. `read` maps a path to the file's content.
+    /// Reads the file of a trace, and counts what it has. `read` maps a path to the file's content.
     ///
     /// # Errors
     /// Where the file can't be read, or is no such trace: by file, place, field and value.
-    pub fn load(&mut self, mut read: impl FnMut(&str) -> std::io::Result<Vec<u8>>) -> Result<(), Problem> {
+    pub fn load(&mut self, read: impl FnMut(&str) -> std::io::Result<Vec<u8>>) -> Result<(), Problem> {
         let Some(trace) = &self.trace else { return Ok(()) };
         let how = self.library.how(self.ranks_per_host).map_err(|problem| problem.under("library"))?;
-        let reading = Reading { how, ..Reading::default() };
-        let graph = trace.load(&reading, &mut read).map_err(|error| Problem::new("trace", error.to_string()))?;
-        self.loaded = Some(Arc::new(graph));
+        let loaded = Loaded::new(trace, how, self.ranks_per_host, read)?;
+        self.loaded = Some(Arc::new(loaded));
         Ok(())
+    }
+
+    /// How collectives of a model are carried out: of tensor and expert groups, and of data groups.
+    pub(super) fn hows(&self) -> Result<(How, How), Problem> {
+        let how = self.library.how(self.ranks_per_host).map_err(|problem| problem.under("library"))?;
+        Ok((How { terms: how.terms, ..How::default() }, how))
     }
 
     fn of_model(&self, model: &job::model::Training, ranks: u32, seed: u64) -> Result<Graph, Problem> {
         let slow = self.factors(ranks)?;
-        let how = self.library.how(self.ranks_per_host).map_err(|problem| problem.under("library"))?;
-        let plain = How { terms: how.terms, ..How::default() };
+        let (plain, how) = self.hows()?;
         let slow = |rank: Rank| slow[rank.index()];
         let setting = Setting { tensor: plain, data: how, expert: plain, slow: &slow, seed };
         model.graph(self.iterations, &setting).map_err(|problem| problem.under("model"))
@@ -64,6 +67,16 @@ impl<T> Job<T> {
             building.end_iteration();
         }
         building.b.build().map_err(|error| Problem::new("steps", error.to_string()))
+    }
+
+    /// How a step's collective is carried out.
+    pub(super) fn how_of(&self, kind: Kind, operation: &Operation) -> Result<How, Problem> {
+        let terms = match &operation.library {
+            Some(own) => own.terms().map_err(|problem| problem.under("library"))?,
+            None => self.library.terms().map_err(|problem| Problem::new("library", problem.to_string()))?,
+        };
+        let algorithm = operation.algorithm.or(self.library.all_reduce.filter(|_| kind == Kind::AllReduce));
+        how(kind, algorithm, terms, self.ranks_per_host)
     }
 
     /// By rank, how many times as long its computations take.
@@ -113,17 +126,23 @@ impl Library {
 }
 
 impl Groups {
-    /// The groups, each with its ranks.
-    fn of(self, ranks: u32) -> Result<Vec<Vec<Rank>>, Problem> {
+    /// Whether so many ranks are such groups: how many consecutive ones a block of groups has.
+    pub(super) fn check(self, ranks: u32) -> Result<u32, Problem> {
         let Groups { size, stride } = self;
         let block = size.checked_mul(stride).filter(|&block| block > 0);
-        let Some(block) = block.filter(|&block| size >= 2 && ranks.is_multiple_of(block)) else {
+        block.filter(|&block| size >= 2 && ranks.is_multiple_of(block)).ok_or_else(|| {
             let message = format!(
                 "{size} ranks, each {stride} after the one before, do not divide {ranks} ranks into equal groups; \
                  size is at least 2, and size x stride divides the number of ranks"
             );
-            return Err(Problem::new("among", message));
-        };
+            Problem::new("among", message)
+        })
+    }
+
+    /// The groups, each with its ranks.
+    fn of(self, ranks: u32) -> Result<Vec<Vec<Rank>>, Problem> {
+        let Groups { size, stride } = self;
+        let block = self.check(ranks)?;
         let group = |first: u32| (0..size).map(|member| Rank(first + member * stride)).collect();
         Ok((0..ranks / block).flat_map(|of| (0..stride).map(move |at| of * block + at)).map(group).collect())
     }
@@ -142,19 +161,13 @@ struct Building {
 
 impl Building {
     fn step<T>(&mut self, job: &Job<T>, step: &Step) -> Result<(), Problem> {
-        let (kind, operation) = match step {
-            Step::Compute(time) => {
-                self.b.name("compute");
-                for (rank, at) in self.at.iter_mut().enumerate() {
-                    *at = vec![self.b.compute(Rank(rank as u32), time.mul_f64(self.factors[rank]), at)];
-                }
-                return Ok(());
+        let Some((kind, operation)) = step.collective() else {
+            let Step::Compute(time) = step else { unreachable!("no collective is a computation") };
+            self.b.name("compute");
+            for (rank, at) in self.at.iter_mut().enumerate() {
+                *at = vec![self.b.compute(Rank(rank as u32), time.mul_f64(self.factors[rank]), at)];
             }
-            Step::AllReduce(operation) => (Kind::AllReduce, operation),
-            Step::ReduceScatter(operation) => (Kind::ReduceScatter, operation),
-            Step::AllGather(operation) => (Kind::AllGather, operation),
-            Step::Broadcast(operation) => (Kind::Broadcast, operation),
-            Step::AllToAll(operation) => (Kind::AllToAll, operation),
+            return Ok(());
         };
         self.collective(job, kind, operation).map_err(|problem| problem.under(kind.name()))
     }
@@ -165,12 +178,7 @@ impl Building {
         if operation.bytes.get() == 0 {
             return Err(Problem::new("bytes", "0B is no buffer; write a size such as \"1GB\""));
         }
-        let terms = match &operation.library {
-            Some(own) => own.terms().map_err(|problem| problem.under("library"))?,
-            None => job.library.terms().map_err(|problem| Problem::new("library", problem.to_string()))?,
-        };
-        let algorithm = operation.algorithm.or(job.library.all_reduce.filter(|_| kind == Kind::AllReduce));
-        let how = how(kind, algorithm, terms, job.ranks_per_host)?;
+        let how = job.how_of(kind, operation)?;
         let name = operation.name.as_deref().unwrap_or(kind.name());
         for group in groups {
             let entry: Vec<Vec<StepId>> = group.iter().map(|rank| self.at[rank.index()].clone()).collect();
@@ -187,10 +195,15 @@ impl Building {
         Ok(())
     }
 
-    /// Everybody waits for its own part of what went on beside.
+    /// Everybody waits for its own part of what went on beside, in one step: the next iteration's would each wait for
+    /// all that ever went on beside.
     fn end_iteration(&mut self) {
-        for (at, beside) in self.at.iter_mut().zip(&mut self.beside) {
+        self.b.name("end of iteration");
+        for (rank, (at, beside)) in (0..).zip(self.at.iter_mut().zip(&mut self.beside)) {
             at.append(beside);
+            if at.len() > 1 {
+                *at = vec![self.b.join(Rank(rank), at)];
+            }
         }
     }
 }

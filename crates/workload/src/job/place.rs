@@ -6,7 +6,8 @@ use job::{Graph, MessageId, Rank};
 use units::{FlowId, HostId, Problem, Stream, Time, mix};
 
 use super::{Job, Placement};
-use crate::generate::FLOWS_MAX;
+use crate::generate::{BYTES_MAX, FLOWS_MAX, too_many_bytes};
+use crate::room::Room;
 use crate::{FabricView, Flow};
 
 /// A job on hosts.
@@ -63,22 +64,34 @@ impl PlacedJob {
 
 /// Places jobs on hosts and appends their flows, which start when their ranks come to them ([`Flow::BY_JOB`]). The
 /// first job's flows are of class `class`, and so on. A problem's key begins with the job's index, `[1].ranks`.
-pub fn place<T>(
+pub fn place<T: Clone>(
     jobs: &[Job<T>],
     class: u16,
     view: &FabricView,
     seed: u64,
+    room: &Room,
     flows: &mut Vec<Flow>,
 ) -> Result<Vec<PlacedJob>, Problem> {
+    let here = |index: usize| move |problem: Problem| problem.under(format!("[{index}]"));
+    let mut bytes = flows.iter().map(|flow| u128::from(flow.bytes)).sum::<u128>();
+    let mut left = room.without_flows(flows.len() as u64);
+    for (index, job) in jobs.iter().enumerate() {
+        let count = job.check_size(view, seed, &left).map_err(here(index))?;
+        left.bytes = left.bytes.saturating_sub(left.of_job(&count));
+        bytes += u128::from(count.bytes);
+        if bytes > u128::from(BYTES_MAX) {
+            return Err(here(index)(too_many_bytes("", bytes)));
+        }
+    }
     let one = |(index, job): (usize, &Job<T>)| {
-        let placed = job.place(class + index as u16, view, seed, flows);
-        placed.map_err(|problem| problem.under(format!("[{index}]")))
+        job.place(class + index as u16, view, seed, flows).map_err(here(index))
     };
     jobs.iter().enumerate().map(one).collect()
 }
 
 impl<T> Job<T> {
-    fn place(&self, class: u16, view: &FabricView, seed: u64, flows: &mut Vec<Flow>) -> Result<PlacedJob, Problem> {
+    /// How many ranks the job has on this fabric.
+    pub(super) fn ranks_on(&self, view: &FabricView) -> Result<u32, Problem> {
         self.check_source()?;
         if self.iterations == 0 {
             return Err(Problem::new("iterations", "at 0 the job does nothing; write at least 1"));
@@ -86,15 +99,14 @@ impl<T> Job<T> {
         if self.local.rate.bps() == 0 {
             return Err(Problem::new("local.rate", "at 0 nothing would arrive; write a rate such as \"3.6Tbps\""));
         }
-        let hosts = self.hosts_in_order(view, seed)?;
-        let room = hosts.len() as u64 * u64::from(self.ranks_per_host);
+        let hosts = self.hosts(view)?.len();
+        let room = hosts as u64 * u64::from(self.ranks_per_host);
         let whole = u64::from(u32::try_from(room).unwrap_or(u32::MAX));
         let ranks = self.own_ranks().or(self.ranks.map(u64::from)).unwrap_or(whole);
         if ranks > room || ranks < 2 {
             let message = format!(
                 "a job of {ranks} ranks does not go on {} hosts with {} ranks each; it has 2 to {room}",
-                hosts.len(),
-                self.ranks_per_host
+                hosts, self.ranks_per_host
             );
             let key = match (&self.model, &self.trace, self.ranks) {
                 (Some(_), ..) => "model.degrees",
@@ -104,11 +116,17 @@ impl<T> Job<T> {
             };
             return Err(Problem::new(key, message));
         }
+        Ok(u32::try_from(ranks).unwrap_or(u32::MAX))
+    }
+
+    fn place(&self, class: u16, view: &FabricView, seed: u64, flows: &mut Vec<Flow>) -> Result<PlacedJob, Problem> {
+        let ranks = self.ranks_on(view)?;
+        let hosts = self.hosts_in_order(view, seed)?;
         let host_of = (0..ranks as usize).map(|rank| hosts[rank / self.ranks_per_host as usize]).collect();
         let placement = job::Placement { host_of, rate: self.local.rate, delay: self.local.delay };
         let graph = match &self.loaded {
-            Some(graph) => graph.clone(),
-            None => Arc::new(self.graph(ranks as u32, seed)?),
+            Some(loaded) => loaded.graph()?,
+            None => Arc::new(self.graph(ranks, seed)?),
         };
         let first_flow = FlowId::from(flows.len());
         let (mut message_of, mut flow_of) = (Vec::new(), vec![WITHIN; graph.messages().len()]);
@@ -160,15 +178,20 @@ impl<T> Job<T> {
         }
     }
 
-    /// The hosts that the job may be on, in the order in which they get ranks.
-    fn hosts_in_order(&self, view: &FabricView, seed: u64) -> Result<Vec<HostId>, Problem> {
+    /// The hosts that the job may be on.
+    fn hosts(&self, view: &FabricView) -> Result<Vec<HostId>, Problem> {
         if self.ranks_per_host == 0 {
             return Err(Problem::new("ranks_per_host", "at 0 no rank has a host; write at least 1"));
         }
-        let mut hosts = match &self.hosts {
-            Some(hosts) => hosts.resolve(view).map_err(|problem| problem.under("hosts"))?,
-            None => (0..view.hosts()).map(HostId).collect(),
-        };
+        match &self.hosts {
+            Some(hosts) => hosts.resolve(view).map_err(|problem| problem.under("hosts")),
+            None => Ok((0..view.hosts()).map(HostId).collect()),
+        }
+    }
+
+    /// The same in the order in which they get ranks.
+    fn hosts_in_order(&self, view: &FabricView, seed: u64) -> Result<Vec<HostId>, Problem> {
+        let mut hosts = self.hosts(view)?;
         match self.placement {
             Placement::Packed => {}
             Placement::Random => {

@@ -31,7 +31,7 @@ fn job(steps: Vec<Step>) -> Job<()> {
 
 fn placed(job: &Job<()>) -> Result<(PlacedJob, Vec<Flow>), String> {
     let mut flows = Vec::new();
-    let placed = place(std::slice::from_ref(job), 3, &star_of_racks(4, 4), 1, &mut flows);
+    let placed = place(std::slice::from_ref(job), 3, &star_of_racks(4, 4), 1, &Room::ANY, &mut flows);
     placed.map(|mut placed| (placed.remove(0), flows)).map_err(|problem| problem.to_string())
 }
 

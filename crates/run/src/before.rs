@@ -1,0 +1,86 @@
+//! What a plan will take, before anything of it is made: what can't fit is refused at once, with what would.
+
+use fabric::{Fabric, Size};
+use scenario::Scenario;
+use units::Problem;
+use workload::Room;
+
+use crate::estimate::{FLOW_BYTES, LINK_BYTES, PROGRAM_BYTES, ROUTE_BYTES, STEP_BYTES, in_words};
+
+/// How much memory a plan and its run may take, by what they make of a scenario.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryLimit {
+    bytes: Option<u64>,
+    link_bytes: u64,
+    route_bytes: u64,
+    flow_bytes: u64,
+}
+
+impl MemoryLimit {
+    /// No limit.
+    pub const NONE: MemoryLimit = MemoryLimit::packets(None);
+
+    /// Of a simulation of packets: this many bytes, if there is a limit.
+    pub const fn packets(bytes: Option<u64>) -> MemoryLimit {
+        MemoryLimit { bytes, link_bytes: LINK_BYTES, route_bytes: ROUTE_BYTES, flow_bytes: FLOW_BYTES }
+    }
+
+    /// Of an estimate without packets, which has no nodes and no tables of routes.
+    pub const fn flows(bytes: Option<u64>) -> MemoryLimit {
+        MemoryLimit { bytes, link_bytes: FLUID_LINK_BYTES, route_bytes: 0, flow_bytes: FLUID_FLOW_BYTES }
+    }
+
+    /// Refuses a fabric that can't fit, and says how much room it leaves.
+    pub(crate) fn check_fabric(&self, scenario: &Scenario) -> Result<Room, Problem> {
+        match scenario.fabric.size() {
+            Some(size) => self.check(scenario, &size),
+            // A file's is no larger than the file, and is looked at once it is built.
+            None => Ok(Room::ANY),
+        }
+    }
+
+    /// The same for a fabric from a file.
+    pub(crate) fn check_built(&self, scenario: &Scenario, fabric: &Fabric) -> Result<Room, Problem> {
+        let switches = u64::from(fabric.switches);
+        let cables = fabric.links.len() as u64 / 2;
+        self.check(scenario, &Size { hosts: fabric.hosts.into(), switches, racks: switches.min(fabric.hosts.into()), cables })
+    }
+
+    fn check(&self, scenario: &Scenario, size: &Size) -> Result<Room, Problem> {
+        let Some(most) = self.bytes else { return Ok(Room::ANY) };
+        let needs = self.of(size);
+        if let Some(bytes) = most.checked_sub(needs) {
+            return Ok(Room { bytes, flow_bytes: self.flow_bytes, step_bytes: STEP_BYTES });
+        }
+        let (key, advice) = match scenario.fabric.smaller(|size| self.of(size) <= most) {
+            Some((key, value)) => {
+                let name = key.rsplit('.').next().unwrap_or(key);
+                (format!("fabric.{key}"), format!("{name} = {value} would fit"))
+            }
+            None => ("fabric".to_owned(), "A smaller fabric would fit".to_owned()),
+        };
+        let Size { hosts, switches, cables, .. } = size;
+        let message = format!(
+            "{hosts} hosts, {switches} switches and {cables} cables will need about {} of memory, and there are {}. \
+             {advice}",
+            in_words(needs),
+            in_words(most)
+        );
+        Err(Problem::new(key, message))
+    }
+
+    /// What a fabric takes.
+    fn of(&self, size: &Size) -> u64 {
+        let links = size.cables.saturating_mul(2).saturating_mul(self.link_bytes);
+        let routes = size.switches.saturating_mul(size.racks).saturating_mul(self.route_bytes);
+        PROGRAM_BYTES.saturating_add(links).saturating_add(routes)
+    }
+}
+
+/// A direction of a link where there are no packets: measured on fat-trees of up to 65,536 hosts.
+const FLUID_LINK_BYTES: u64 = 400;
+/// A flow there, from the traffic to its row of the results.
+const FLUID_FLOW_BYTES: u64 = 300;
+
+#[cfg(test)]
+mod tests;
