@@ -337,6 +337,13 @@ class Sent:
     def flow(self) -> int: ...
     def wait(self, seconds: float | None = None) -> tuple[int, int, int | None]: ...
 
+def close_sandbox(
+    reads: Sequence[str | Path] | None,
+    writes: Sequence[str | Path],
+    runs: Sequence[str | Path] | None,
+    *,
+    network: bool,
+) -> str: ...
 def simulate(
     scenario: Scenario,
     threads: int,

@@ -9,7 +9,7 @@
 //! several machines has a file of its own ([`numbered`]), with the same interfaces.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::path::Path;
 use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -80,6 +80,9 @@ pub(crate) fn open(
         if let Share::Machine(machine, _) = share {
             wanted.path = numbered(&wanted.path, machine);
         }
+        if begins_file(share) {
+            check(&wanted.path).map_err(|error| wanted.refused(KEY, &error))?;
+        }
         let file = open_file(&wanted.path, share).map_err(|error| wanted.refused(KEY, &error))?;
         let blocks = if matches!(share, Share::Process(1.., _)) { Vec::new() } else { wanted.begin(plan) };
         let captured = |(number, &link): (u32, &LinkId)| {
@@ -97,6 +100,24 @@ pub(crate) fn open(
     Ok((files, losses))
 }
 
+/// Whether this part of a run makes its files, and does not go on with another's.
+fn begins_file(share: Share) -> bool {
+    !matches!(share, Share::Process(1.., _))
+}
+
+/// Refuses to overwrite a file that is no capture: a scenario may be somebody else's. A pipe may be written to.
+fn check(path: &str) -> io::Result<()> {
+    let mut head = Vec::new();
+    match std::fs::metadata(path) {
+        Ok(about) if about.is_file() => File::open(path)?.take(4).read_to_end(&mut head)?,
+        _ => return Ok(()),
+    };
+    // A section header block begins with these bytes, whatever their order.
+    let is_capture = head.is_empty() || head == [0x0A, 0x0D, 0x0D, 0x0A];
+    let why = "it is there and no capture; name another file";
+    if is_capture { Ok(()) } else { Err(io::Error::new(io::ErrorKind::AlreadyExists, why)) }
+}
+
 /// Opens a file of this part of a run.
 fn open_file(path: &str, share: Share) -> io::Result<File> {
     match share {
@@ -111,12 +132,13 @@ fn open_file(path: &str, share: Share) -> io::Result<File> {
     }
 }
 
-/// The file of a machine: of the first, as it was asked for; of machine 2, out.2.pcapng for out.pcapng.
+/// The file of a machine: of the first, as it was asked for; of machine 2, out.2.pcapng for out.pcapng or
+/// folder/out.pcapng, in its current folder: another machine says no more than a file's name.
 fn numbered(path: &str, machine: usize) -> String {
-    let name = Path::new(path);
+    let name = Path::new(path).file_name().map_or(Path::new("capture"), Path::new);
     match (machine, name.extension().and_then(|end| end.to_str())) {
         (0, _) => path.to_owned(),
-        (_, None) => format!("{path}.{machine}"),
+        (_, None) => format!("{}.{machine}", name.display()),
         (_, Some(end)) => name.with_extension(format!("{machine}.{end}")).to_string_lossy().into_owned(),
     }
 }
@@ -204,3 +226,6 @@ impl Capture {
         self.blocks.clear();
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -12,6 +12,7 @@ mod maze;
 mod own;
 mod r2c2;
 mod run;
+mod sandbox;
 mod steps;
 
 use std::collections::BTreeMap;
@@ -298,6 +299,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(schema, module)?)?;
     module.add_function(wrap_pyfunction!(outside, module)?)?;
     module.add_function(wrap_pyfunction!(located, module)?)?;
+    module.add_function(wrap_pyfunction!(sandbox::close_sandbox, module)?)?;
     module.add_function(wrap_pyfunction!(run::simulate, module)?)?;
     module.add_function(wrap_pyfunction!(job::write_job, module)?)?;
     module.add_function(wrap_pyfunction!(run::estimate, module)?)?;

@@ -25,7 +25,7 @@ pub struct LiveSpec {
     pub links: LiveLinks,
     /// Hosts that are attached to this machine, by name: by an existing TUN or TAP device (`host3 = "tap0"`), or by a
     /// network namespace, which gets a TUN device (`host3 = "netns:red"`). Packets between such hosts travel over the
-    /// fabric. Needs Linux and CAP_NET_ADMIN.
+    /// fabric. Needs Linux and CAP_NET_ADMIN. The command line has to name the devices, too: `--attach host3=tap0`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub attach: BTreeMap<String, String>,
     /// IPv4 addresses of attached hosts: host `n` has address number `n + 1` of this network. Default: `10.77.0.0/16`.
@@ -34,7 +34,8 @@ pub struct LiveSpec {
     pub network6: String,
     /// Links whose packets are written to files in the format pcapng, by name: `spine0-leaf2 = "out.pcapng"` is what
     /// spine0 sends to leaf2: the names of both ends, joined by a hyphen. Or a node, such as "host3", for all of its
-    /// links, both ways.
+    /// links, both ways. A file is made in the folder of the results, and can't be outside of it; `--capture` names one
+    /// anywhere.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub capture: BTreeMap<String, String>,
     /// Classes of messages that programs send by sockets (`cw.Maze`), by name: `rpc.transport = "harmony"`. Default for

@@ -38,7 +38,7 @@ pub struct Scenario {
     /// Transport of every traffic class that names none.
     pub transport: Transport,
     /// Folders of crates with transports of your own, by the transports' names, such as `mine = "../mine"`; relative to
-    /// the scenario's folder. Default: none.
+    /// the scenario's folder. Each has a program, which runs once you trust it: `clearway trust FOLDER`. Default: none.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub transports: BTreeMap<String, CrateSpec>,
     /// How long the run lasts and what it records.
