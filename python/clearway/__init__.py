@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from clearway._machines import Joined, join
     from clearway._maze import Address, Completion, Completions, Delivery, JoinedMaze, Maze, Message, Sent, Socket
     from clearway._new import new_transport
+    from clearway._program import trust
     from clearway._results import Result, Table, load
     from clearway._rpc import Rpc, RpcError
     from clearway._run import Comparison, Progress, compare, live, run
@@ -77,6 +78,7 @@ __all__ = [
     "schemes",
     "sustain",
     "sweep",
+    "trust",
     "workloads",
 ]
 
@@ -92,6 +94,7 @@ _PLACES = {
     "_machines": ("Joined", "join"),
     "_maze": ("Address", "Completion", "Completions", "Delivery", "JoinedMaze", "Maze", "Message", "Sent", "Socket"),
     "_new": ("new_transport",),
+    "_program": ("trust",),
     "_results": ("Result", "Table", "load"),
     "_rpc": ("Rpc", "RpcError"),
     "_run": ("Comparison", "Progress", "compare", "live", "run"),

@@ -30,9 +30,11 @@ from clearway import (
     _cli_paper,
     _cli_pcap,
     _cli_trace,
+    _cli_trust,
     _cli_view,
     _core,
     _pcap,
+    _sandbox,
 )
 from clearway._cli_options import (
     FlowControl,
@@ -62,6 +64,7 @@ from clearway._cli_said import (
     tell_jobs,
     tell_unchanged,
 )
+from clearway._cli_sandbox import sandboxed
 from clearway._defaults import KEEPS_UP
 from clearway._places import check_folder, check_page, held, slug
 
@@ -105,6 +108,7 @@ def options(
 
 
 @app.command()
+@sandboxed
 def run(
     scenario: ScenarioFile,
     set_: Sets = None,
@@ -177,6 +181,7 @@ def run(
 
 
 @app.command()
+@sandboxed
 def compare(
     scenarios: _cli_compare.Scenarios = None,
     transport: Transports = None,
@@ -241,6 +246,7 @@ def compare(
 
 
 @app.command()
+@sandboxed
 def sustain(
     scenario: ScenarioFile,
     traffic: Annotated[
@@ -329,6 +335,7 @@ def _tell(row: pd.Series[Any]) -> None:
 
 
 @app.command()
+@sandboxed
 def sweep(
     file: Annotated[
         Path,
@@ -346,6 +353,9 @@ def sweep(
         str | None,
         typer.Option(help="Run on the workers of a Dask scheduler, such as tcp://host:8786.", metavar="ADDRESS"),
     ] = None,
+    cluster: Annotated[
+        bool, typer.Option("--cluster", help="Start the cluster that the file describes, and run on it.")
+    ] = False,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Repeat runs that have failed.")] = False,
     out: Out = None,
     store: Annotated[
@@ -373,7 +383,7 @@ def sweep(
         said.line(f"{len(found)} runs, {missing} of them to do", {"runs": len(found), "to do": missing})
         said.end()
         raise typer.Exit(0)
-    result = read.run(workers=workers, dask=dask, retry_failed=retry_failed, progress=True)
+    result = read.run(workers=workers, dask=dask, cluster=cluster, retry_failed=retry_failed, progress=True)
     ended = (
         result.table()
         .query("status != 'missing'")
@@ -400,6 +410,7 @@ def sweep(
 
 
 @app.command()
+@sandboxed
 def check(
     scenario: ScenarioFile,
     set_: Sets = None,
@@ -475,6 +486,7 @@ def init(
 
 
 @app.command()
+@sandboxed
 def report(
     results: Annotated[list[Path], typer.Argument(help="Folders of results, or of comparisons.", metavar="DIR...")],
     out: Annotated[Path, typer.Option(help="The file of the report.", metavar="FILE")] = Path("report.html"),
@@ -496,12 +508,13 @@ def report(
 
 
 app.add_typer(_cli_new.app, name="new")
+app.command()(_cli_trust.trust)
 app.command()(_cli_paper.paper)
-app.command()(_cli_live.live)
-app.command()(_cli_explain.explain)
-app.command()(_cli_trace.trace)
-app.command()(_cli_view.view)
-app.command()(_cli_job.job)
+app.command()(sandboxed(_cli_live.live))
+app.command()(sandboxed(_cli_explain.explain))
+app.command()(sandboxed(_cli_trace.trace))
+app.command()(sandboxed(_cli_view.view))
+app.command()(sandboxed(_cli_job.job))
 app.command()(_cli_pcap.pcap)
 
 # Its arguments, --help among them, are the program's own.
@@ -596,7 +609,7 @@ def main() -> NoReturn:
             _leave()
         sys.exit(_flushed(end.code))
     except (cw.ScenarioError, ValueError, OSError) as error:
-        typer.echo(f"error: {_words(error)}", err=True)
+        typer.echo(f"error: {_words(error)}{_sandbox.hint(_words(error))}", err=True)
         sys.exit(_flushed(EXIT_USAGE))
     except MemoryError:
         typer.echo("error: there is not enough memory for this", err=True)
@@ -604,6 +617,7 @@ def main() -> NoReturn:
     except KeyboardInterrupt:
         _leave()
     finally:
+        _sandbox.done()
         signal.signal(signal.SIGTERM, before if before is not None else signal.SIG_DFL)
         sys.stdout = out
 
@@ -620,6 +634,7 @@ def _leave() -> NoReturn:
         signal.signal(number, signal.SIG_IGN)
     typer.echo("interrupted: there is nothing to save, or it is saved already", err=True)
     _flushed(None)
+    _sandbox.done()
     os._exit(EXIT_INTERRUPTED)
 
 

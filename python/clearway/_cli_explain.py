@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 import clearway as cw
+from clearway._places import replace
 
 
 def explain(
@@ -48,8 +49,8 @@ def explain(
     if picture is not None and not len(found.parts) and not len(found.states):
         raise ValueError(f"--picture {picture}: flow {flow} has no parts to draw: it did not complete in packets")
     if picture is not None:
-        picture.parent.mkdir(parents=True, exist_ok=True)
-        found.picture().savefig(picture)
+        kind = picture.suffix.removeprefix(".")
+        replace(picture, lambda part: found.picture().savefig(part, format=kind))
     if json_:
         said: dict[str, Any] = {"flow": flow, "sentences": found.sentences, "median_flow": found.usual}
         said["us"] = {str(part): row for part, row in found.parts.to_dict("index").items()}

@@ -140,6 +140,7 @@ def live(
             listen=listen,
             token=token,
             sockets=sockets,
+            folder=folder,
         )
 
     _run(read, folder, run, Said(json_), first=machines > 1, joined=sockets is not None)

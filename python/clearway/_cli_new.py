@@ -37,4 +37,4 @@ def transport(
     folder = _new.new_transport(name, ".", source)
     typer.echo(f"{folder}: written. Next, in {folder}:")
     typer.echo("  cargo test")
-    typer.echo("  cargo build --release && clearway run scenario.toml")
+    typer.echo("  cargo build --release && clearway trust . && clearway run scenario.toml")

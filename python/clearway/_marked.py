@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+
+from clearway._places import replace
 
 
 def put(page: str | Path, name: str, text: str) -> Path:
@@ -20,9 +21,7 @@ def put(page: str | Path, name: str, text: str) -> Path:
     """
     path, before, (begin, end) = Path(page), check(page, name), marks(name)
     head, tail = before[: before.index(begin) + len(begin)], before[before.index(end) :]
-    part = path.with_name(f".{path.name}.part")
-    part.write_text(f"{head}\n{text}{tail}", encoding="utf-8")
-    os.replace(part, path)
+    replace(path, lambda part: part.write_text(f"{head}\n{text}{tail}", encoding="utf-8"))
     return path
 
 

@@ -12,10 +12,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal, NamedTuple
 
-from clearway import _core, _outside
+from clearway import _core
 from clearway._errors import MazeOver, Rejected, Undelivered
 from clearway._results import Result
-from clearway._run import result_of
+from clearway._run import live_core, result_of
 from clearway._scenario import Scenario, scenario_of
 
 CLOSE_SECONDS = 10.0
@@ -335,7 +335,8 @@ class Maze(_Network):
         self._scenario = scenario_of(scenario)
         self._name = name if name is not None else f"{self._scenario.name}, live"
         self._began = (time.perf_counter(), time.process_time())
-        self._core = _core.Maze(_outside.native(self._scenario._core, "live runs"))
+        self._runs = live_core(self._scenario, ".")
+        self._core = _core.Maze(self._runs)
         self._result: Result | None = None
         _OPEN.add(self)
 
@@ -355,7 +356,7 @@ class Maze(_Network):
         ended.
         """
         try:
-            ran = self._core.close(_outside.native(self._scenario._core, "live runs"), timeout)
+            ran = self._core.close(self._runs, timeout)
         finally:
             self._join_helpers()
         if ran is not None:

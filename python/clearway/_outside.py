@@ -5,12 +5,14 @@ them, in the place of the simulator that this package has.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from clearway import _core
 from clearway._errors import ScenarioError
-from clearway._program import Crate, Program, Sets, Source
+from clearway._program import Crate, Program, Sets, Source, trusted
+from clearway._trust import require
 
 
 def read(text: str, name: str, folder: str | Path, sets: Sets) -> _core.Scenario | Outside:
@@ -138,6 +140,9 @@ class Outside:
 
     def _ask(self, asked: Any, progress: Callable[..., object] | None = None) -> dict[str, Any]:
         source, crate = self.origin, self.crate
+        # Once more: it may have been built again since the scenario was read.
+        refuse = partial(source.refuse, f"transports.{crate.names[0]}")
+        require(crate.folder, crate.program, partial(trusted, crate), refuse)
         scenario = {
             "text": source.text,
             "name": source.name,

@@ -12,6 +12,7 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import tempfile
@@ -19,8 +20,15 @@ import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
+from typing import TYPE_CHECKING
 
 from clearway._tables import LIVE, TABLES
+
+if TYPE_CHECKING:
+    from clearway._keeper import Keeper
+
+keeper: Keeper | None = None
+"""What puts results in their places while a sandbox is closed."""
 
 _PAGES = ("report.html", "view.html")
 FILES = frozenset({"run.json", "scenario.toml", *_PAGES, *(f"{name}.parquet" for name in (*TABLES, *LIVE))})
@@ -75,7 +83,7 @@ def held(folder: str | Path, *, result: bool = False) -> Iterator[Path]:
     given = Path(folder)
     place = check_result(given) if result else check_folder(given)
     made = _parents(place.parent, given)
-    lock = place.parent / f".{place.name}.lock"
+    lock = lock_of(place)
     try:
         handle = _locked(lock, given)
         try:
@@ -89,6 +97,41 @@ def held(folder: str | Path, *, result: bool = False) -> Iterator[Path]:
             # Only if nothing was written.
             with contextlib.suppress(OSError):
                 parent.rmdir()
+
+
+def lock_of(place: Path) -> Path:
+    """The file that is locked while a command writes to a place."""
+    return place.parent / f".{place.name}.lock"
+
+
+def part_for(place: Path) -> Path:
+    """A new folder to write a result in that is to take a place."""
+    staged = keeper.staged(place) if keeper is not None else None
+    if staged is not None and (made := staged.folder / staged.place.name).is_dir():
+        return made
+    place.parent.mkdir(parents=True, exist_ok=True)
+    return Path(tempfile.mkdtemp(prefix=f".{place.name}.", dir=place.parent))
+
+
+def settle(part: Path, place: Path) -> None:
+    """Lets a folder that was written take its place, with the old result removed."""
+    if keeper is not None and (staged := keeper.staged(place)) is not None:
+        keeper.put(staged, part)
+    else:
+        swap(part, place)
+
+
+def swap(part: Path, folder: Path) -> None:
+    """Puts a written result in the place of another, or where none is."""
+    if folder.exists():
+        # Once more: the last check may be long ago.
+        check_result(folder)
+        old = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+        os.replace(folder, old)
+        os.replace(part, folder)
+        shutil.rmtree(old)
+    else:
+        os.replace(part, folder)
 
 
 def check_folder(folder: Path) -> Path:
@@ -173,13 +216,18 @@ def undisturbed() -> Iterator[None]:
 
 def replace(path: Path, write: Callable[[Path], object]) -> None:
     """Writes a file atomically: the whole file or nothing. `write` is given the file that takes its place."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, part = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    staged = keeper.staged(path) if keeper is not None else None
+    if staged is None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    handle, part = tempfile.mkstemp(prefix=f".{path.name}.", dir=staged.folder if staged is not None else path.parent)
     os.close(handle)
     try:
         write(Path(part))
         os.chmod(part, 0o644)
-        os.replace(part, path)
+        if keeper is not None and staged is not None:
+            keeper.put(staged, Path(part))
+        else:
+            os.replace(part, path)
     except BaseException:
         # Arrow deletes a file that it could not finish. Its error is the one to report.
         with contextlib.suppress(FileNotFoundError):

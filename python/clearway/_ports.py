@@ -5,6 +5,7 @@ of links whose packets were recorded (`measure.packets`).
 from __future__ import annotations
 
 import re
+import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +16,11 @@ from clearway import _packets
 
 if TYPE_CHECKING:
     from clearway._results import Result
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 ADVICE = (
     "watch it: `clearway run RESULT/scenario.toml --set 'measure.ports=[\"{name}\"]' --out OUT`, RESULT being its "
@@ -52,9 +58,8 @@ def _watched(result: Result, port: str) -> pd.DataFrame | None:
 
 def _asked(result: Result) -> set[int]:
     """The links of the ports that the scenario watches."""
-    from clearway._scenario import Scenario
-
-    asked = Scenario.from_toml(result.scenario_toml).to_dict().get("measure", {}).get("ports", [])
+    # Not read as a scenario: a result may be somebody else's, and its scenario name files and programs.
+    asked = tomllib.loads(result.scenario_toml).get("measure", {}).get("ports", [])
     return {link for port in asked for link in links_of(result, port)}
 
 

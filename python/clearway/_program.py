@@ -11,7 +11,7 @@ import contextlib
 import hashlib
 import json
 import os
-import shutil
+import re
 import signal
 import socket
 import subprocess
@@ -19,11 +19,13 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
 from clearway import _core
 from clearway._errors import ScenarioError
+from clearway._trust import Trusted, digest, remember, require
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -67,58 +69,130 @@ class Crate:
 
     @staticmethod
     def find(source: Source, found: dict[str, str]) -> Crate:
-        """The crate that a scenario names, built as its files are now."""
+        """The crate that a scenario names, trusted, and built as its files are now."""
         name, given = next(iter(found.items()))
         key, folder = f"transports.{name}", Path(source.folder) / given
-        manifest = folder / "Cargo.toml"
-        if not manifest.is_file():
+        if not (folder / "Cargo.toml").is_file():
             source.refuse(
                 key,
-                f'"{given}" is not the folder of a crate: there is no {manifest}; write it relative to the '
-                f"scenario's folder, or make it by `clearway new transport {name}`",
+                f'"{given}" is not the folder of a crate: there is no {folder / "Cargo.toml"}; write it relative to '
+                f"the scenario's folder, or make it by `clearway new transport {name}`",
             )
-        program = _program(source, key, folder, manifest)
-        crate = Crate(folder, tuple(found), program, "")
+        crate = Crate.built(folder, tuple(found), partial(source.refuse, key), must_be_trusted=True)
+        files = _made_of(crate.program)
+        return Crate(folder, crate.names, crate.program, digest_of(folder, files))
+
+    @staticmethod
+    def built(
+        folder: Path, names: tuple[str, ...], refuse: Callable[[str], NoReturn], *, must_be_trusted: bool
+    ) -> Crate:
+        """The crate in a folder, without a digest. `refuse` raises an error."""
+        manifest = folder / "Cargo.toml"
+        program = _program(folder, manifest, refuse)
+        crate = Crate(folder, names, program, "")
         if not program.is_file():
-            source.refuse(key, f"its crate is not built: there is no {program}; build it by `{crate.build}`")
+            refuse(f"its crate is not built: there is no {program}; build it by `{crate.build}`")
+        # cargo puts no links there. One that somebody else has put there could be any program of this machine.
+        if not program.resolve().is_relative_to(program.parents[1].resolve()):
+            refuse(f"{program} is a link to {program.resolve()}, which cargo has not built; `{crate.build}`")
+        if must_be_trusted:
+            require(folder, program, partial(trusted, crate), refuse)
         files = _made_of(program)
         if files and not any(file.resolve().is_relative_to(folder.resolve()) for file in files):
             # Crates of one name may share cargo's folder.
-            source.refuse(key, f"{program} was built from {files[0]}, which is of another crate; `{crate.build}`")
+            refuse(f"{program} was built from {files[0]}, which is of another crate; `{crate.build}`")
         changed = [file for file in files if _mtime_ns(file) > program.stat().st_mtime_ns]
         if changed:
-            source.refuse(key, f"its crate was built before {changed[0]} changed; build it again by `{crate.build}`")
-        return Crate(folder, tuple(found), program, digest_of(folder, files))
+            refuse(f"its crate was built before {changed[0]} changed; build it again by `{crate.build}`")
+        return crate
 
 
-def _program(source: Source, key: str, folder: Path, manifest: Path) -> Path:
-    """Where cargo puts the crate's program."""
+def trusted(crate: Crate) -> Trusted:
+    """What is remembered of a crate that is trusted as it is now."""
+    folder, files = crate.folder.resolve(), _made_of(crate.program)
+    outside = {str(file.resolve()) for file in _sources(folder, files) if not file.resolve().is_relative_to(folder)}
+    all_of_it = digest(crate.program, digest_of(folder, files))
+    return Trusted(str(folder), str(crate.program.resolve()), all_of_it, tuple(sorted(outside)))
+
+
+def trust(folder: str | Path) -> Path:
+    """Lets the program of a crate with transports run, as it is now, and returns the program: `clearway trust`.
+
+    A scenario may name any folder (`transports = { mine = "../mine" }`), and the program in it may do all that you may.
+    """
+    crate = to_trust(Path(folder))
+    remember(trusted(crate))
+    return crate.program
+
+
+def to_trust(folder: Path) -> Crate:
+    """The crate in a folder, if it can be trusted; ValueError otherwise."""
+
+    def refuse(message: str) -> NoReturn:
+        raise ValueError(f"{folder}: {message}")
+
+    if not (folder / "Cargo.toml").is_file():
+        refuse(f"it is not the folder of a crate: there is no {folder / 'Cargo.toml'}")
+    return Crate.built(folder, (), refuse, must_be_trusted=False)
+
+
+MANIFEST_BYTES_MAX = 1_000_000
+NAME = re.compile(r"[\w-]{1,64}")
+"""What cargo allows as the name of a package or a program. Anything else could be a path."""
+
+
+def _program(folder: Path, manifest: Path, refuse: Callable[[str], NoReturn]) -> Path:
+    """Where cargo puts the crate's program. cargo is not asked: in somebody else's folder it is a program of theirs,
+    if its configuration says so.
+    """
     try:
-        read = tomllib.loads(manifest.read_text(encoding="utf-8"))
+        read = _toml(manifest)
         name = str(read["package"]["name"])
         programs = [str(program["name"]) for program in read.get("bin", [])]
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        source.refuse(key, f"{manifest} can't be read as that of a crate: {type(error).__name__}: {error}")
+        refuse(f"{manifest} can't be read as that of a crate: {type(error).__name__}: {error}")
+    for one in (name, *programs):
+        if not NAME.fullmatch(one):
+            refuse(
+                f"{manifest}: {one!r} can't be the name of a crate or of its program: it has letters, digits, - and _, "
+                "at most 64"
+            )
     name = name if name in programs or not programs else programs[0]
     target = os.environ.get("CARGO_TARGET_DIR") or os.environ.get("CARGO_BUILD_TARGET_DIR")
-    place = Path(target) if target else folder / "target"
-    program = place / "release" / name
-    if not program.is_file() and (asked := _target_of(manifest)) is not None:
-        return asked / "release" / name
-    return program
+    if target:
+        return Path(target) / "release" / name
+    program = folder / "target" / "release" / name
+    return program if program.is_file() else (_target(folder.resolve()) or folder / "target") / "release" / name
 
 
-def _target_of(manifest: Path) -> Path | None:
-    """What cargo says of it, whose configuration may name another folder."""
-    cargo = shutil.which("cargo")
-    if cargo is None:
-        return None
-    command = [cargo, "metadata", "--no-deps", "--offline", "--format-version", "1", "--manifest-path", str(manifest)]
+def _target(folder: Path) -> Path | None:
+    """Where cargo builds instead, by its configuration (https://doc.rust-lang.org/cargo/reference/config.html), or for
+    the workspace that the crate belongs to.
+    """
+    home = Path(os.environ.get("CARGO_HOME") or Path.home() / ".cargo")
+    for place in (*(above / ".cargo" for above in (folder, *folder.parents)), home):
+        for file in (place / "config.toml", place / "config"):
+            with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+                return place.parent / str(_toml(file)["build"]["target-dir"])
+    for above in folder.parents:
+        with contextlib.suppress(OSError, ValueError):
+            if "workspace" in _toml(above / "Cargo.toml"):
+                return above / "target"
+    return None
+
+
+def _toml(file: Path) -> dict[str, Any]:
+    # A pipe or a device might never end.
+    if file.exists() and not file.is_file():
+        raise ValueError("it is no file")
+    with file.open("rb") as opened:
+        content = opened.read(MANIFEST_BYTES_MAX + 1)
+    if len(content) > MANIFEST_BYTES_MAX:
+        raise ValueError(f"it has more than {MANIFEST_BYTES_MAX:,} bytes")
     try:
-        said = subprocess.run(command, capture_output=True, check=True, timeout=HANDSHAKE_SECONDS).stdout
-        return Path(json.loads(said)["target_directory"])
-    except (OSError, subprocess.SubprocessError, ValueError, KeyError):
-        return None
+        return tomllib.loads(content.decode("utf-8"))
+    except RecursionError:
+        raise ValueError("tables or lists are nested too deeply") from None
 
 
 def _made_of(program: Path) -> list[Path]:
@@ -142,21 +216,27 @@ def _mtime_ns(file: Path) -> int:
 ENTRY = Path("crates/clearway/src/lib.rs")
 
 
-def digest_of(folder: Path, files: Sequence[Path]) -> str:
-    """Of the crate's code and that of others in reach that it is built from, but for Clearway's own, whose digest a
+def _sources(folder: Path, files: Sequence[Path]) -> set[Path]:
+    """The crate's code and that of others in reach that it is built from, but for Clearway's own, whose digest a
     program states itself.
     """
-    folder = folder.resolve()
     trees = [file.parents[3] for file in files if file.parts[-4:] == ENTRY.parts]
     own = {file.resolve() for file in files if not any(file.is_relative_to(tree) for tree in trees)}
     own |= {folder / name for name in ("Cargo.toml", "Cargo.lock")}
     own |= {file for file in (folder / "src").rglob("*.rs") if file.is_file()} if not files else set()
-    digest = hashlib.blake2b(digest_size=16)
-    for name, file in sorted((os.path.relpath(file, folder), file) for file in own):
+    # A pipe or a device might never end.
+    return {file for file in own if file.is_file()}
+
+
+def digest_of(folder: Path, files: Sequence[Path]) -> str:
+    """Of the files that a crate is built from."""
+    folder = folder.resolve()
+    found = hashlib.blake2b(digest_size=16)
+    for name, file in sorted((os.path.relpath(file, folder), file) for file in _sources(folder, files)):
         with contextlib.suppress(OSError):
             content = file.read_bytes()
-            digest.update(f"{name}\0{len(content)}\0".encode() + content)
-    return digest.hexdigest()
+            found.update(f"{name}\0{len(content)}\0".encode() + content)
+    return found.hexdigest()
 
 
 class Program:

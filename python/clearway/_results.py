@@ -2,10 +2,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
 import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +16,7 @@ import pyarrow.parquet as pq
 
 from clearway import _core
 from clearway._confidence import of_mean, of_quantile
-from clearway._places import check_result, undisturbed
+from clearway._places import check_result, part_for, settle, undisturbed
 from clearway._tables import FLOW_LEVEL, LINKS_LEVEL, TABLES
 
 if sys.version_info >= (3, 11):
@@ -499,8 +497,7 @@ class Result:
             return self._save(check_result(Path(folder)))
 
     def _save(self, folder: Path) -> Path:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        part = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+        part = part_for(folder)
         try:
             sums = {}
             for name, table in self.tables.items():
@@ -510,15 +507,7 @@ class Result:
             info = {"name": self.name, **self.info, "checksums": sums}
             (part / "run.json").write_text(json.dumps(info, indent=2) + "\n", encoding="utf-8")
             part.chmod(0o755)
-            if folder.exists():
-                # Once more: the last check may be long ago.
-                check_result(folder)
-                old = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
-                os.replace(folder, old)
-                os.replace(part, folder)
-                shutil.rmtree(old)
-            else:
-                os.replace(part, folder)
+            settle(part, folder)
         finally:
             shutil.rmtree(part, ignore_errors=True)
         return folder

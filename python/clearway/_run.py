@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import resource
 import sys
@@ -12,12 +13,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pandas as pd
 
-from clearway import _core, _outside, _pcap
+from clearway import _core, _outside, _pcap, _reach, _sandbox
 from clearway._estimate import memory_bytes_max
 from clearway._machines import tell, the_token
 from clearway._part import PART
 from clearway._places import check_result, slug
 from clearway._points import SIZES
+from clearway._program import Source
 from clearway._results import Result, from_core
 from clearway._scenario import Scenario, Scenarios, scenario_of, scenarios_of
 from clearway._unchanged import COLUMN, Unchanged, of_results, same_as
@@ -142,6 +144,7 @@ def live(
     token: str | None = None,
     tell: Callable[[str], object] = tell,
     sockets: str | Path | None = None,
+    folder: str | Path = ".",
 ) -> Result:
     """Runs a scenario in real time, with real content, on the simulator's own hosts and switches.
 
@@ -152,6 +155,10 @@ def live(
 
     With `sockets`, other programs send messages over the network while the run lasts: they join it by the Unix socket
     at that path, with `cw.Maze.connect`. On several machines they join at the first.
+
+    `folder`: where the files of `live.capture` are that the scenario's own text names. It can name nothing outside, and
+    no devices in `live.attach`: a scenario may be somebody else's. What is set over the text is taken as it is, as in
+    `scenario.with_({"live.capture.host3": "/tmp/out.pcapng"})`. No file is overwritten that is not a capture.
     """
     if processes < 1:
         raise ValueError(f"processes: {processes} is not at least 1")
@@ -163,7 +170,7 @@ def live(
         raise ValueError("on several machines each is one process: set live.workers for more threads")
     scenario = scenario_of(scenario)
     label = name if name is not None else f"{scenario.name}, live"
-    core = _outside.native(scenario._core, "live runs")
+    core = live_core(scenario, folder)
     if listen is not None:
         at, secret = listen, the_token(token)
         return _run(
@@ -172,6 +179,19 @@ def live(
     if sockets is not None:
         return _run(label, progress, lambda listen: _core.live_sockets(core, sockets, listen, processes, PART))
     return _run(label, progress, lambda listen: _core.live(core, listen, processes, PART))
+
+
+def live_core(scenario: Scenario, folder: str | Path) -> _core.Scenario:
+    """What the live driver runs, with the captures that the scenario's own text names in a folder."""
+    core = _outside.native(scenario._core, "live runs")
+    text, name, base, sets, _ = core.parts()
+    source = Source(text, name, base, sets)
+    captures = _reach.check_live(text, sets, scenario.to_dict().get("live", {}), source.refuse)
+    if not captures:
+        return core
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    placed = [(f"live.capture.{link}", json.dumps(str(Path(folder) / file))) for link, file in captures.items()]
+    return _outside.native(scenario.with_text(placed)._core, "live runs")
 
 
 def _cores() -> int:
@@ -196,6 +216,7 @@ def result_of(label: str, ran: Any, began: float, cpu: float) -> Result:
     tables, info, toml = from_core(label, ran)
     info |= {
         "commit": _core.COMMIT,
+        "sandbox": _sandbox.state(),
         "cpu_seconds": time.process_time() - cpu,
         "wall_seconds": time.perf_counter() - began,
         "peak_memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,

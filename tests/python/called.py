@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from unittest import mock
 
+from clearway import _sandbox
 from clearway._cli import main
 
 
@@ -39,6 +40,8 @@ def call(*arguments: object, cwd: Path | None = None) -> Called:
     argv = ["clearway", *map(str, arguments)]
     with (
         mock.patch.object(sys, "argv", argv),
+        # It would stay closed around the tests.
+        mock.patch.object(_sandbox, "close", lambda needs: None),
         contextlib.redirect_stdout(out),
         contextlib.redirect_stderr(err),
         within(cwd),

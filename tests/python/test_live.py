@@ -190,11 +190,11 @@ def test_two_processes_write_one_capture(tmp_path: Path) -> None:
     fabric = '[fabric.leaf_spine]\nracks = 2\nhosts_per_rack = 2\nspines = 1\npropagation = "400us"\n'
     text = fabric + DILATED[DILATED.index("[measure]") :]
     file = tmp_path / "out.pcapng"
-    scenario = cw.Scenario.from_toml(f"{text}capture.spine0 = {str(file)!r}\n")
+    scenario = cw.Scenario.from_toml(text).with_({"live.capture.spine0": str(file)})
     links = cw.live(scenario, processes=2).links.to_pandas()
     of_spine = (links["from"] == "spine0") | (links["to"] == "spine0")
     assert len(read_pcapng(file)) == links.loc[of_spine, "sent_packets"].sum() > 0
-    nowhere = cw.Scenario.from_toml(f"{text}attach.host3 = 'netns:no_such_namespace'\n")
+    nowhere = cw.Scenario.from_toml(text).with_({"live.attach.host3": "netns:no_such_namespace"})
     with pytest.raises(cw.ScenarioError, match=r"live\.attach\.host3: there is no network namespace"):
         cw.live(nowhere, processes=2)
 

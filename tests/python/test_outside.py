@@ -40,6 +40,12 @@ flows = 200
 BOTH = TINY.replace('mine = "mine"', 'mine = "mine"\ntrouble = "mine"')
 
 
+@pytest.fixture(autouse=True)
+def trusted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`test_trust.py` is about whose programs run; here all may."""
+    monkeypatch.setenv("CLEARWAY_ALLOW_PROGRAMS", "1")
+
+
 @pytest.fixture(scope="session")
 def program() -> Path:
     """The program of the crate that `clearway new` writes, as a part of the tree: seconds after `cargo test`."""
@@ -315,13 +321,42 @@ def test_a_program_that_hangs_or_is_left_ends(built: Path) -> None:
     assert not Path(f"/proc/{child}").exists()
 
 
+def test_a_trusted_program_runs_in_the_sandbox_of_its_command(built: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CLEARWAY_ALLOW_PROGRAMS")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(built / "config"))
+    (built / "x.toml").write_text(TINY)
+    (built / "sweep.toml").write_text('scenario = "x.toml"\n[vary]\nseed = [1, 2]\n')
+
+    def clearway(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "clearway", *arguments]
+        return subprocess.run(command, cwd=built, capture_output=True, text=True)
+
+    untrusted = clearway("run", "x.toml")
+    assert untrusted.returncode == 2 and "you have not trusted it" in untrusted.stderr
+    trusted = clearway("trust", "mine")
+    assert trusted.returncode == 0 and str(built / "mine/target/release/mine") in trusted.stdout
+    for command in (["check", "x.toml"], ["run", "x.toml"], ["sweep", "sweep.toml", "--workers", "2"]):
+        ran = clearway(*command)
+        assert ran.returncode == 0, (command, ran)
+    # The program is inside, too: what it prints and writes goes where the command's does.
+    held = json.loads((built / "out/x/run.json").read_text())["sandbox"]
+    swept = [json.loads(file.read_text())["sandbox"] for file in (built / "out/sweep/store/runs").glob("*/run.json")]
+    assert swept == [held, held] and held != "none: the Python API has none"
+    with (built / "mine/src/lib.rs").open("a") as code:
+        code.write("// changed\n")
+    os.utime(built / "mine/src/lib.rs", (0, 0))
+    changed = clearway("run", "x.toml")
+    assert changed.returncode == 2 and "has changed since you trusted it" in changed.stderr
+    assert clearway("run", "x.toml", "--allow-programs").returncode == 0
+
+
 def test_the_command_writes_a_crate_and_says_what_is_next(tmp_path: Path) -> None:
     def new(*arguments: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "clearway", "new", "transport", *arguments]
         return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
 
     first = new("mine")
-    assert first.returncode == 0 and "cargo build --release && clearway run scenario.toml" in first.stdout
+    assert first.returncode == 0 and "clearway trust . && clearway run scenario.toml" in first.stdout
     second = new("mine")
     assert second.returncode == 2 and second.stderr.startswith("error: mine exists already")
     assert new("My").returncode == 2

@@ -159,7 +159,7 @@ arguments = { n_workers = 0, threads_per_worker = 1, dashboard_address = "" }
 scale = { n = 2 }
 """
     (folder / "sweep.toml").write_text(text + launched)
-    done = finish(folder)
+    done = finish(folder, "--cluster")
     assert done.returncode == 0, done.stderr
     where = {str(line["where"]).partition(",")[0] for line in log(folder / "out" / "store") if line["event"] == "begun"}
     assert where and all(address.startswith("tcp://") for address in where)
@@ -170,5 +170,5 @@ scale = { n = 2 }
     ):
         named = (text + launched).replace("distributed.LocalCluster", wrong)
         (folder / "sweep.toml").write_text(named)
-        done = clearway("sweep", "sweep.toml", "--out", "other", cwd=folder)
+        done = clearway("sweep", "sweep.toml", "--out", "other", "--cluster", cwd=folder)
         assert done.returncode == 2 and said in done.stderr, done.stderr

@@ -10,6 +10,7 @@ from typing import Any
 
 from clearway._errors import ScenarioError
 from clearway._places import slug
+from clearway._reach import is_below
 from clearway._scenario import Scenario, _toml, read_text
 from clearway._sweep.axes import Axis, Choice, chosen, cross, label, short_names, too_many
 from clearway._sweep.cluster import Launcher, refused
@@ -66,13 +67,24 @@ class _File:
         )
         if not points:
             raise self.error((), "skip leaves no combination to run; delete one")
-        if store is None and "store" in self.read:
-            store = self.path.parent / self.text_at(("store",))
         name = self.text_at(("name",)) if "name" in self.read else self.path.stem
-        place = folder if folder is not None else Path("out") / slug(name)
+        place = Path(folder if folder is not None else Path("out") / slug(name))
+        if store is None and "store" in self.read:
+            store = self.store(place)
         sweep = Sweep(points, place, store=store, name=name, launcher=self.launcher())
         sweep.located = lambda point, error: self.located({}, named(point, error))
         return sweep
+
+    def store(self, out: Path) -> Path:
+        """The store that the file names, in the folder of the results: the file may be somebody else's."""
+        said = self.text_at(("store",))
+        if not is_below(said):
+            raise self.error(
+                ("store",),
+                f"{_toml(said)} is not in the folder of the sweep's results, {out}; write a name in it, or let the "
+                f"command line name the folder: --store {self.path.parent / said}",
+            )
+        return out / said
 
     def bases(self) -> dict[str, Scenario]:
         """The base scenarios by name: from files, or from this file."""

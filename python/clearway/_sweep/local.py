@@ -14,6 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, Any
 
+from clearway import _sandbox
 from clearway._run import _cores
 from clearway._sweep.driver import At, Begun, Died, Done, Event, Failed
 from clearway._sweep.points import Task
@@ -96,7 +97,7 @@ class Local:
         errors = TemporaryFile()  # noqa: SIM115, it is closed with its process
         # Modules that can be imported here can be imported there, such as that of a task's class.
         path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
-        environment = os.environ | {"PYTHONPATH": path, "PYTHONSAFEPATH": "1"}
+        environment = os.environ | {"PYTHONPATH": path, "PYTHONSAFEPATH": "1", _sandbox.STATE: _sandbox.state()}
         with theirs:
             command = [sys.executable, "-m", "clearway._sweep.worker", str(theirs.fileno())]
             # In a session of its own, so that only the driver receives Ctrl-C.

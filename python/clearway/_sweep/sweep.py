@@ -119,17 +119,28 @@ class Sweep:
         *,
         workers: int | None = None,
         dask: Any = None,
+        cluster: bool = False,
         retry_failed: bool = False,
         progress: bool | None = None,
     ) -> SweepResult:
         """Checks every point, then runs those that the store does not have.
 
         On `workers` processes of this machine, as many as it has cores if not given; or on Dask: `dask` is the address
-        of a scheduler (`"tcp://host:8786"`) or a `distributed.Client`. A run that fails stops no other; it is run again
-        only with `retry_failed`. After Ctrl-C the result is of what has ended. Several sweeps, on several machines, may
-        share a store at one time. `progress`: True and False to say or not to say what happens; a live table if not
-        given, where somebody looks.
+        of a scheduler (`"tcp://host:8786"`) or a `distributed.Client`. With `cluster` on the cluster that the sweep's
+        file describes: its launcher starts programs and opens ports, so that the file alone starts none. A run that
+        fails stops no other; it is run again only with `retry_failed`. After Ctrl-C the result is of what has ended.
+        Several sweeps, on several machines, may share a store at one time. `progress`: True and False to say or not to
+        say what happens; a live table if not given, where somebody looks.
         """
+        if cluster:
+            if self.launcher is None or dask is not None or workers is not None:
+                raise ValueError("cluster: needs a sweep whose file has [cluster], and neither workers nor dask")
+            dask = self.launcher
+        elif self.launcher is not None and dask is None and workers is None:
+            raise ValueError(
+                f"[cluster] of the sweep's file would start {self.launcher.name}, which runs programs and opens ports: "
+                "say --cluster (in Python cluster=True) to start it, or --workers N to run on this machine"
+            )
         self.check()
         tasks = {point.key: point.task for point in self.points}
         names = {point.key: point.name for point in reversed(self.points)}
@@ -152,8 +163,6 @@ class Sweep:
         return SweepResult(self.points, self.store, self.folder, self.name)
 
     def _executor(self, tasks: Mapping[str, Task], store: Store, workers: int | None, dask: Any) -> Executor:
-        if dask is None and workers is None:
-            dask = self.launcher
         if dask is not None:
             return Cluster(dask)
         return Local(workers, sum(not store.has(key) for key in tasks))

@@ -15,12 +15,15 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+from clearway import _sandbox
+
 # How often the progress of a run is reported.
 TELL_SECONDS = 0.5
 
 
 def main(handle: int) -> None:
     """Runs (key, task, scratch, threads) as they come; answers (what, key, ...)."""
+    _sandbox.inherit()
     driver: Connection[Any, Any] = Connection(handle)
 
     def tells(key: str) -> Callable[[float, str], None]:
