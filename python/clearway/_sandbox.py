@@ -53,7 +53,9 @@ class Needs:
 
 
 def state() -> str:
-    """What holds in this process: "landlock+seccomp", "landlock", "seccomp", or "none: " and why."""
+    """What holds in this process: "landlock+seccomp", "landlock" or "seccomp", with ", but sockets" or ", but all
+    programs" if these are allowed; or "none: " and why.
+    """
     return _state
 
 
@@ -90,7 +92,9 @@ def close(needs: Needs) -> None:
         runs += _loaders()
     _places.keeper = _keeper.Keeper(layout)
     anything = _trust.all_allowed()
-    _set(_core.close_sandbox(None if anything else reads, writes, None if anything else runs, network=needs.network))
+    held = _core.close_sandbox(None if anything else reads, writes, None if anything else runs, network=needs.network)
+    but = [said for said, is_so in (("sockets", needs.network), ("all programs", anything)) if is_so]
+    _set(held if held.startswith("none") or not but else f"{held}, but {' and '.join(but)}")
 
 
 def hint(error: str) -> str:
