@@ -150,6 +150,8 @@ def _serve(theirs: socket.socket, layout: Layout) -> NoReturn:
         os.setsid()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
             signal.signal(number, signal.SIG_IGN)
+        # Where standard input was closed, its number may have been free.
+        theirs = socket.socket(fileno=fcntl.fcntl(theirs.detach(), fcntl.F_DUPFD_CLOEXEC, 3))
         nowhere = os.open(os.devnull, os.O_RDWR)
         # Whoever waits for the end of the command's output does not wait for this process.
         for descriptor in (0, 1, 2):

@@ -81,9 +81,14 @@ Path({str(out)!r}, "link").write_text("x")
 Path("/tmp/clearway-was-here").write_text("x")
 Path.home().joinpath("clearway-was-here").write_text("x")
 Path("clearway-was-here").write_text("x")
+os.chmod({str(tmp_path / "file")!r}, 0o666)
+os.chmod({str(tmp_path / "file")!r}, 0o4755)
+os.chown({str(tmp_path / "file")!r}, 1, 1)
+os.setxattr({str(tmp_path / "file")!r}, "user.x", b"x")
+os.chmod({str(out / "x")!r}, 0o644)
 """
     said = inside(code, out=out)
-    allowed = (0, 1, 2, 12)
+    allowed = (0, 1, 2, 12, 21)
     # A call that is refused by the filter of calls, or across folders, has another error.
     assert [number for number, word in enumerate(said) if word == "done"] == list(allowed), said
     assert (tmp_path / "file").read_text() == "precious" == (beside / "precious").read_text()
@@ -127,9 +132,9 @@ socket.socket()
 socket.socket(socket.AF_UNIX)
 socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
 os.memfd_create("program")
-os.kill(1, 0)
 from concurrent.futures import ThreadPoolExecutor; ThreadPoolExecutor(1).submit(socket.socket).result()
 socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+import fcntl; a, b = os.openpty(); fcntl.ioctl(b, 0x5412, b"x")
 a, b = socket.socketpair(); a.send(b"x")
 """
     said = inside(code, out=tmp_path / "out")
@@ -151,24 +156,19 @@ subprocess.run(["/bin/true"])
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 def test_each_command_says_what_held_and_leaves_nothing_behind(tmp_path: Path) -> None:
-    ran = clearway("run", TINY, "--out", tmp_path / "r", "--trace", tmp_path / "t.pftrace", cwd=tmp_path)
+    ran = clearway("run", TINY, "--out", "r", "--no-sandbox", cwd=tmp_path)
     assert ran.returncode == 0, ran.stderr
-    again = clearway("run", TINY, "--out", "r", "--pcap", "host0:p.pcapng", "--no-sandbox", cwd=tmp_path)
-    assert again.returncode == 0, again.stderr
     assert json.loads((tmp_path / "r/run.json").read_text())["sandbox"] == "none: --no-sandbox"
-    ran = clearway("run", TINY, "--out", "r", "--pcap", "host0:p.pcapng", cwd=tmp_path)
+    more = ("--trace", tmp_path / "t.pftrace", "--pcap", "host0:p.pcapng")
+    ran = clearway("run", TINY, "--out", tmp_path / "r", *more, cwd=tmp_path)
     assert json.loads((tmp_path / "r/run.json").read_text())["sandbox"] == HELD
     for command in (
         ["report", "r", "--out", "report.html"],
-        ["trace", tmp_path / "r", "again.pftrace"],
-        ["compare", TINY, "--transport", "udp", "--transport", "dctcp", "--out", "c"],
-        ["sustain", TINY, "--out", "s", "--high", "0.1"],
-        ["check", TINY],
+        ["compare", TINY, "--transport", "udp", "--out", "c"],
         ["explain", "r", "--flow", "0", "--picture", "p.png"],
     ):
         done = clearway(*command, cwd=tmp_path)
-        assert done.returncode in (0, 2) and "ermission" not in done.stderr, (command, done)
-        assert done.returncode == 0 or command[0] in ("sustain", "trace", "explain"), (command, done)
+        assert done.returncode == 0, (command, done)
     assert json.loads((tmp_path / "c/udp/run.json").read_text())["sandbox"] == HELD
     hidden = list(tmp_path.rglob(".*"))
     assert not hidden, hidden

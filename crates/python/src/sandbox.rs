@@ -133,9 +133,38 @@ mod kernel {
     /// A program in memory is on no path that Landlock could judge.
     const IN_MEMORY: [i64; 2] = [libc::SYS_memfd_create, libc::SYS_memfd_secret];
 
+    /// Landlock leaves owners and attributes of files alone.
+    const OWNERS: [i64; 8] = [
+        libc::SYS_fchown,
+        libc::SYS_fchownat,
+        libc::SYS_fremovexattr,
+        libc::SYS_fsetxattr,
+        libc::SYS_lremovexattr,
+        libc::SYS_lsetxattr,
+        libc::SYS_removexattr,
+        libc::SYS_setxattr,
+    ];
+    /// Of Linux 6.6, with the same number everywhere.
+    const FCHMODAT2: i64 = 452;
+    /// And modes: which call sets one, and which of its arguments it is.
+    const MODES: [(i64, u8); 3] = [(libc::SYS_fchmod, 1), (libc::SYS_fchmodat, 2), (FCHMODAT2, 2)];
+    #[cfg(target_arch = "x86_64")]
+    const OLD_OWNERS: [i64; 2] = [libc::SYS_chown, libc::SYS_lchown];
+    #[cfg(not(target_arch = "x86_64"))]
+    const OLD_OWNERS: [i64; 0] = [];
+    #[cfg(target_arch = "x86_64")]
+    const OLD_MODES: [(i64, u8); 1] = [(libc::SYS_chmod, 1)];
+    #[cfg(not(target_arch = "x86_64"))]
+    const OLD_MODES: [(i64, u8); 0] = [];
+    /// Nothing may run with another's rights, or be changed by others.
+    const MODE_BITS: [u32; 5] = [0o4000, 0o2000, 0o1000, 0o020, 0o002];
+    /// They type into the user's terminal.
+    const TYPING: [u64; 2] = [0x5412, 0x541C];
+
     const X32_BIT: i64 = 0x4000_0000;
     /// The calls that have another number there.
-    const X32: [(i64, i64); 5] = [
+    const X32: [(i64, i64); 6] = [
+        (libc::SYS_ioctl, 514),
         (libc::SYS_execve, 520),
         (libc::SYS_ptrace, 521),
         (libc::SYS_process_vm_readv, 539),
@@ -149,10 +178,20 @@ mod kernel {
     }
 
     fn calls(no_programs: bool, network: bool) -> Result<(), seccompiler::Error> {
-        let mut refused: Vec<(i64, Vec<SeccompRule>)> = NEVER.map(|call| (call, Vec::new())).into();
+        let always = NEVER.into_iter().chain(OWNERS).chain(OLD_OWNERS);
+        let mut refused: Vec<(i64, Vec<SeccompRule>)> = always.map(|call| (call, Vec::new())).collect();
+        for (call, argument) in MODES.into_iter().chain(OLD_MODES) {
+            let rules = MODE_BITS.map(|bit| rule(argument, SeccompCmpOp::MaskedEq(bit.into()), bit.into()));
+            refused.push((call, rules.into_iter().collect::<Result<_, _>>()?));
+        }
+        let typing = TYPING.map(|request| rule(1, SeccompCmpOp::Eq, request));
+        refused.push((libc::SYS_ioctl, typing.into_iter().collect::<Result<_, _>>()?));
         if !network {
             refused.extend(NETWORK.into_iter().chain(IN_MEMORY).map(|call| (call, Vec::new())));
-            refused.push((libc::SYS_socketpair, not_streams()?));
+            // A pair of sockets is connected, unless it is of a kind that may send to any other socket of the machine.
+            let kinds = [libc::SOCK_DGRAM, libc::SOCK_RAW, libc::SOCK_RDM, libc::SOCK_SEQPACKET];
+            let pairs = kinds.map(|kind| rule(1, SeccompCmpOp::MaskedEq(0xF), kind as u64));
+            refused.push((libc::SYS_socketpair, pairs.into_iter().collect::<Result<_, _>>()?));
         }
         if no_programs {
             refused.extend(PROGRAMS.map(|call| (call, Vec::new())));
@@ -169,13 +208,8 @@ mod kernel {
         seccompiler::apply_filter_all_threads(&program)
     }
 
-    /// A pair of sockets is connected, unless it is of a kind that may send to any other socket of the machine.
-    fn not_streams() -> Result<Vec<SeccompRule>, seccompiler::Error> {
-        let kinds = [libc::SOCK_DGRAM, libc::SOCK_RAW, libc::SOCK_RDM, libc::SOCK_SEQPACKET];
-        let is = |kind: i32| {
-            let how = SeccompCmpOp::MaskedEq(0xF);
-            Ok(SeccompRule::new(vec![SeccompCondition::new(1, SeccompCmpArgLen::Dword, how, kind as u64)?])?)
-        };
-        kinds.into_iter().map(is).collect()
+    /// A call is refused if one of its arguments, counted from 0, is so.
+    fn rule(argument: u8, is: SeccompCmpOp, value: u64) -> Result<SeccompRule, seccompiler::Error> {
+        Ok(SeccompRule::new(vec![SeccompCondition::new(argument, SeccompCmpArgLen::Dword, is, value)?])?)
     }
 }
