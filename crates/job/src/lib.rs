@@ -27,6 +27,8 @@ mod timeline;
 pub mod write;
 
 pub use count::Count;
-pub use graph::{Builder, Collective, CollectiveId, Graph, GraphError, Message, MessageId, Rank, STEPS_MAX, Step, StepId, Work};
+pub use graph::{
+    Builder, Collective, CollectiveId, Graph, GraphError, Message, MessageId, Rank, STEPS_MAX, Step, StepId, Work,
+};
 pub use progress::{Done, Placement, Progress};
 pub use timeline::{Carried, Part, Segment, Timeline};

@@ -74,11 +74,7 @@ const DIGEST_KIND: u64 = 0x006c_696e_6b73;
 ///
 /// Settings by which one link acts on another, and what starts when something else has ended, are refused with their
 /// key.
-pub fn estimate(
-    scenario: &Scenario,
-    threads: usize,
-    watch: impl FnMut(Progress) -> bool,
-) -> Result<Estimate, Problem> {
+pub fn estimate(scenario: &Scenario, threads: usize, watch: impl FnMut(Progress) -> bool) -> Result<Estimate, Problem> {
     estimate_within(scenario, threads, None, watch)
 }
 

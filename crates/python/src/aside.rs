@@ -78,7 +78,9 @@ pub(crate) fn watched<R: Send + 'static>(
                 return Err(interrupted);
             }
         }
-        let (Some(at), Some(progress), false) = (latest, &progress, told.stop.load(Ordering::Relaxed)) else { continue };
+        let (Some(at), Some(progress), false) = (latest, &progress, told.stop.load(Ordering::Relaxed)) else {
+            continue;
+        };
         let said = progress.call1(py, (at.now.ps(), at.horizon.ps(), at.flows_done, at.flows, at.fraction()));
         if let Err(error) = said {
             told.stop.store(true, Ordering::Relaxed);

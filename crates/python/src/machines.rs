@@ -37,9 +37,7 @@ pub(crate) fn live_machines<'py>(
     let run = move |read: &scenario::Scenario, watch: &mut dyn FnMut(::run::Progress) -> bool| {
         let member = Membership { token: &Token::new(&token)?, build: BUILD };
         match &sockets {
-            Some(path) => {
-                live::maze::serve_machines(read, path, machines, &listen, &member, teller(tell), watch)
-            }
+            Some(path) => live::maze::serve_machines(read, path, machines, &listen, &member, teller(tell), watch),
             None => live::run_machines(read, machines, &listen, &member, teller(tell), watch),
         }
     };

@@ -206,12 +206,11 @@ pub(crate) fn live_sockets<'py>(
     processes: usize,
     command: Vec<String>,
 ) -> PyResult<Run<'py>> {
-    let result = watched(py, scenario.as_unbound(), progress, move |read, watch| {
-        match (processes, starting(&command)) {
+    let result =
+        watched(py, scenario.as_unbound(), progress, move |read, watch| match (processes, starting(&command)) {
             (2.., Some(start)) => maze::serve_processes(read, &path, processes, start, watch),
             _ => maze::serve(read, &path, watch),
-        }
-    })?;
+        })?;
     give(py, &result.info, result.scenario_toml, result.tables)
 }
 

@@ -20,12 +20,7 @@ use crate::{Scenario, planned};
 /// What an algorithm carries of a pattern, or of the permutation that suits it least, as a fraction of capacity.
 #[pyfunction]
 #[pyo3(signature = (fabric, algorithm, pattern=None))]
-pub(crate) fn r2c2_throughput(
-    py: Python<'_>,
-    fabric: String,
-    algorithm: &str,
-    pattern: Option<&str>,
-) -> PyResult<f64> {
+pub(crate) fn r2c2_throughput(py: Python<'_>, fabric: String, algorithm: &str, pattern: Option<&str>) -> PyResult<f64> {
     let algorithm = named("algorithm", algorithm, Algorithm::named(algorithm), &Algorithm::ALL.map(Algorithm::name))?;
     let named_pattern = |name| named("pattern", name, Pattern::named(name), &Pattern::ALL.map(Pattern::name));
     let pattern = pattern.map(named_pattern).transpose()?;

@@ -118,12 +118,11 @@ pub(crate) fn run_live<'py>(
     processes: usize,
     command: Vec<String>,
 ) -> PyResult<Run<'py>> {
-    let result = watched(py, scenario.as_unbound(), progress, move |read, watch| {
-        match (processes, starting(&command)) {
+    let result =
+        watched(py, scenario.as_unbound(), progress, move |read, watch| match (processes, starting(&command)) {
             (2.., Some(start)) => live::run_processes(read, processes, start, watch),
             _ => live::run(read, watch),
-        }
-    })?;
+        })?;
     give(py, &result.info, result.scenario_toml, result.tables)
 }
 

@@ -43,7 +43,10 @@ impl MemoryLimit {
     pub(crate) fn check_built(&self, scenario: &Scenario, fabric: &Fabric) -> Result<Room, Problem> {
         let switches = u64::from(fabric.switches);
         let cables = fabric.links.len() as u64 / 2;
-        self.check(scenario, &Size { hosts: fabric.hosts.into(), switches, racks: switches.min(fabric.hosts.into()), cables })
+        self.check(
+            scenario,
+            &Size { hosts: fabric.hosts.into(), switches, racks: switches.min(fabric.hosts.into()), cables },
+        )
     }
 
     fn check(&self, scenario: &Scenario, size: &Size) -> Result<Room, Problem> {

@@ -17,12 +17,15 @@ use node::onward_path::Downstream;
 use node::packet::{CLASSES, HOPS_MAX};
 use node::pool::Hop;
 use node::{
-    Balancing, EarlyDrop, Endpoint, LostFlows, NicControl, Overflow, Port, QueueDiscipline, Settings, Site, Switch, SwitchAgent,
+    Balancing, EarlyDrop, Endpoint, LostFlows, NicControl, Overflow, Port, QueueDiscipline, Settings, Site, Switch,
+    SwitchAgent,
 };
 use units::{Duration, HostId, LinkId, PortId, Problem, Rate, Stream, SwitchId, Time};
 
 use crate::compatibility::{self, Facts};
-use crate::{Entities, FlowTable, Followed, Groups, Host, Ideal, Jobs, MemoryLimit, Recorded, WatchedPorts, WorkloadPlan};
+use crate::{
+    Entities, FlowTable, Followed, Groups, Host, Ideal, Jobs, MemoryLimit, Recorded, WatchedPorts, WorkloadPlan,
+};
 use node::nic::Homes;
 use node::nic::ReceiveLimit;
 pub use reserved::Reserved;

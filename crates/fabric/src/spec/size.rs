@@ -47,14 +47,9 @@ impl FabricSpec {
                 size(k.pow(3) / 4, k * k + k * k / 4, k * k / 2, k.pow(3) / 4 * 3)
             }
             FabricSpec::Clos(spec) => {
-                let [pods, leaves, hosts, aggs, cores] = [
-                    spec.pods,
-                    spec.leaves_per_pod,
-                    spec.hosts_per_leaf,
-                    spec.aggs_per_pod,
-                    spec.cores_per_agg,
-                ]
-                .map(u128::from);
+                let [pods, leaves, hosts, aggs, cores] =
+                    [spec.pods, spec.leaves_per_pod, spec.hosts_per_leaf, spec.aggs_per_pod, spec.cores_per_agg]
+                        .map(u128::from);
                 let (all_leaves, all_aggs) = (pods * leaves, pods * aggs);
                 let cables = all_leaves.saturating_mul(hosts + aggs).saturating_add(all_aggs.saturating_mul(cores));
                 size(all_leaves.saturating_mul(hosts), all_leaves + all_aggs + aggs * cores, all_leaves, cables)
@@ -66,17 +61,14 @@ impl FabricSpec {
                 let groups = spec.groups.map_or(ends + 1, u128::from);
                 let all = groups.saturating_mul(routers);
                 let local = groups.saturating_mul(routers * routers.saturating_sub(1) / 2);
-                let cables = all.saturating_mul(hosts).saturating_add(local).saturating_add(groups.saturating_mul(ends) / 2);
+                let cables =
+                    all.saturating_mul(hosts).saturating_add(local).saturating_add(groups.saturating_mul(ends) / 2);
                 size(all.saturating_mul(hosts), all, all, cables)
             }
             FabricSpec::DragonflyPlus(spec) => {
-                let [leaves, spines, hosts, global] = [
-                    spec.leaves_per_group,
-                    spec.spines_per_group,
-                    spec.hosts_per_leaf,
-                    spec.global_links_per_spine,
-                ]
-                .map(u128::from);
+                let [leaves, spines, hosts, global] =
+                    [spec.leaves_per_group, spec.spines_per_group, spec.hosts_per_leaf, spec.global_links_per_spine]
+                        .map(u128::from);
                 let ends = spines * global;
                 let groups = spec.groups.map_or(ends + 1, u128::from);
                 let all = groups.saturating_mul(leaves);

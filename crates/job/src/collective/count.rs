@@ -94,7 +94,8 @@ impl How {
                 ((1..n).map(edge).sum(), all - 1)
             }
             (Kind::AllReduce, AllReduce::HalvingDoubling, _) => {
-                let partners = (0..n.ilog2()).map(|bit| (0..n).map(|place| apart(place, place ^ (1 << bit))).sum::<u64>());
+                let partners =
+                    (0..n.ilog2()).map(|bit| (0..n).map(|place| apart(place, place ^ (1 << bit))).sum::<u64>());
                 (partners.sum(), all * u64::from(n.ilog2()))
             }
             (Kind::AllReduce, AllReduce::Rails(within), _) => {
@@ -121,7 +122,9 @@ pub(crate) fn exchanged(sizes: impl Iterator<Item = (u64, u64)>, n: u32, terms: 
 /// out.
 fn split(bytes: u64, parts: u64) -> impl Iterator<Item = (u64, u64)> {
     let (each, more) = (bytes / parts, bytes % parts);
-    [(each.saturating_add(1), more), (each, parts - more)].into_iter().filter(|&(length, times)| length > 0 && times > 0)
+    [(each.saturating_add(1), more), (each, parts - more)]
+        .into_iter()
+        .filter(|&(length, times)| length > 0 && times > 0)
 }
 
 /// Messages of a span that is cut into this many pieces.
@@ -142,7 +145,8 @@ fn ring(span: u64, n: u64, phases: u64, terms: &Terms) -> Count {
         return Count::default();
     }
     let turns = super::chunks(span.div_ceil(n), terms);
-    let parts = split(span, n).fold(Count::default(), |sum, (part, times)| sum.and(cut(part, turns, terms).times(times)));
+    let parts =
+        split(span, n).fold(Count::default(), |sum, (part, times)| sum.and(cut(part, turns, terms).times(times)));
     parts.times(n - 1).times(phases)
 }
 

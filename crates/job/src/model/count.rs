@@ -324,14 +324,7 @@ impl<'a> Counting<'a> {
     }
 
     /// One collective in each of some groups of the same size.
-    fn collective(
-        &mut self,
-        how: &How,
-        kind: Kind,
-        groups: impl Iterator<Item = Group>,
-        bytes: u64,
-        waits: usize,
-    ) {
+    fn collective(&mut self, how: &How, kind: Kind, groups: impl Iterator<Item = Group>, bytes: u64, waits: usize) {
         let (mut number, mut size, mut share) = (0, 0, (0, 0));
         for group in groups {
             let own = if group.size < 2 { (0, 1) } else { how.leaving(kind, group, self.local) };

@@ -15,8 +15,8 @@ use units::Duration;
 use self::schema::{Attribute, DURATION_PS, GlobalMetadata, Node, kind};
 use super::assemble::{Op, Ops, RankOps, What};
 use super::{BYTES_MAX, RANKS_MAX, ReadFile, Reading, TraceError};
-use crate::{Count, Graph};
 use crate::collective::Kind;
+use crate::{Count, Graph};
 
 /// Execution traces of Chakra, of every schema up to 2025 (0.0.1 to 1.1).
 ///

@@ -396,7 +396,6 @@ impl Job<'_> {
         }
         Ok(ends)
     }
-
 }
 
 impl Degrees {

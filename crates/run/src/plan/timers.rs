@@ -49,7 +49,8 @@ impl Plan {
         let ideal = &mut ideals[transport];
         let payload = u64::from(self.sites[0].payload_max());
         #[expect(clippy::disallowed_methods, reason = "the longest is the same in any order")]
-        let round_trips = pairs.into_iter().map(|(src, dst)| ideal.delivery(src, dst, payload) + ideal.answer(src, dst));
+        let round_trips =
+            pairs.into_iter().map(|(src, dst)| ideal.delivery(src, dst, payload) + ideal.answer(src, dst));
         round_trips.max().unwrap_or(Duration::ZERO)
     }
 

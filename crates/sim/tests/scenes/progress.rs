@@ -235,7 +235,10 @@ fn a_reason_is_given_only_if_it_happened() {
     let intake = flow("host = { intake_rate = \"100Mbps\", intake_buffer = \"10KB\" }");
     assert_eq!(reason(&intake), ["no answer: packets were lost"]);
     // Another flow's losses are no reason.
-    let both = format!("{}\n[[traffic]]\nsizes.constant = '30KB'\nsenders = '2'\nreceivers = '0'\narrivals = 'all_at_once'\n", intake);
+    let both = format!(
+        "{}\n[[traffic]]\nsizes.constant = '30KB'\nsenders = '2'\nreceivers = '0'\narrivals = 'all_at_once'\n",
+        intake
+    );
     assert_eq!(reason(&both).len(), 2);
 }
 

@@ -7,8 +7,8 @@ use job::{Count, STEPS_MAX};
 use units::{Bytes, Problem};
 
 use super::{Groups, Job, Operation, Step};
-use crate::room::{Room, in_words};
 use crate::generate::BYTES_MAX;
+use crate::room::{Room, in_words};
 use crate::{FLOWS_MAX, FabricView};
 
 impl<T: Clone> Job<T> {

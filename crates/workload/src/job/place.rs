@@ -83,9 +83,7 @@ pub fn place<T: Clone>(
             return Err(here(index)(too_many_bytes("", bytes)));
         }
     }
-    let one = |(index, job): (usize, &Job<T>)| {
-        job.place(class + index as u16, view, seed, flows).map_err(here(index))
-    };
+    let one = |(index, job): (usize, &Job<T>)| job.place(class + index as u16, view, seed, flows).map_err(here(index));
     jobs.iter().enumerate().map(one).collect()
 }
 

@@ -10,7 +10,13 @@ fn all() -> Vec<FabricSpec> {
         FabricSpec::LeafSpine(LeafSpine { racks: 6, hosts_per_rack: 5, spines: 3, ..LeafSpine::default() }),
         FabricSpec::LeafSpine(LeafSpine { racks: 6, hosts_per_rack: 5, spines: 3, homes: 2, ..LeafSpine::default() }),
         FabricSpec::Rails(Rails { blocks: 3, servers_per_block: 5, rails: 2, spines: 7, ..Rails::default() }),
-        FabricSpec::MultiPlane(MultiPlane { racks: 3, hosts_per_rack: 5, planes: 2, spines: 7, ..MultiPlane::default() }),
+        FabricSpec::MultiPlane(MultiPlane {
+            racks: 3,
+            hosts_per_rack: 5,
+            planes: 2,
+            spines: 7,
+            ..MultiPlane::default()
+        }),
         FabricSpec::FatTree(FatTree { k: 6, ..FatTree::default() }),
         FabricSpec::Clos(Clos {
             pods: 2,
@@ -35,7 +41,8 @@ fn a_topology_is_as_large_as_counted() {
     for spec in all() {
         let size = spec.size().expect("not a file");
         let fabric = spec.build().unwrap_or_else(|problem| panic!("{spec:?}: {problem}"));
-        let racks: BTreeSet<_> = fabric.links.iter().filter(|link| link.from.0 < fabric.hosts).map(|link| link.to).collect();
+        let racks: BTreeSet<_> =
+            fabric.links.iter().filter(|link| link.from.0 < fabric.hosts).map(|link| link.to).collect();
         let built = Size {
             hosts: fabric.hosts.into(),
             switches: fabric.switches.into(),

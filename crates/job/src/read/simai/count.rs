@@ -17,7 +17,11 @@ impl SimaiTrace {
         while left > 0 {
             let before = counting.waits;
             counting.count = Count::default();
-            if degrees.micro { counting.micro(&layers) } else { counting.iterate(&layers) }
+            if degrees.micro {
+                counting.micro(&layers)
+            } else {
+                counting.iterate(&layers)
+            }
             // Once an iteration ends as it began, all later ones are like it.
             let alike = if counting.waits == before { left } else { 1 };
             sum = sum.and(counting.count.times(alike));
@@ -68,7 +72,8 @@ impl Counting {
         let stage = ranks / pipeline;
         let mut first_waits = self.waits;
         if passes > 0 {
-            let apart = (0..ranks).filter(|from| from / self.local.max(1) != (from + stage) % ranks / self.local.max(1));
+            let apart =
+                (0..ranks).filter(|from| from / self.local.max(1) != (from + stage) % ranks / self.local.max(1));
             let share = (apart.count() as u64, u64::from(ranks));
             let one = Count { steps: 2, messages: 1, bytes: pass_bytes, ..Count::default() };
             self.count = self.count.and(one.times(ranks.into()).times(passes).leaving(share));
@@ -107,7 +112,9 @@ impl Counting {
         }
         let ranks = self.degrees.ranks;
         let of = |first| Group { first, stride, size };
-        let shares = (0..ranks).filter(|rank| rank % (stride * size) < stride).map(|first| self.how.leaving(kind, of(first), self.local));
+        let shares = (0..ranks)
+            .filter(|rank| rank % (stride * size) < stride)
+            .map(|first| self.how.leaving(kind, of(first), self.local));
         let share = match among {
             Among::All => self.how.leaving(kind, of(0), self.local),
             _ => shares.fold((0, 0), |sum, own| (sum.0 + own.0, sum.1 + own.1)),
