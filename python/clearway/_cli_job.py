@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+import clearway as cw
+from clearway import _places
 from clearway._cli_options import Json, ScenarioFile, Seed, Sets, read_scenarios
 from clearway._cli_said import Said
 
@@ -31,8 +33,23 @@ def job(
     if goal is None and chakra is None:
         raise ValueError("say what to write: --goal FILE, --chakra PREFIX, or both")
     read, said = read_scenarios([scenario], set_, seed, None)[0], Said(json_)
-    files = read.write_job(goal=goal, chakra=chakra, job=name)
+    files = _written(read, goal, chakra, name)
     shown = [str(file) for file in files]
     more = f", ..., {shown[-1]} ({len(shown):,} files)" if len(shown) > 2 else ", ".join(["", *shown[1:]])
     said.line(f"written: {shown[0]}{more}", {"written": shown})
     said.end()
+
+
+def _written(read: cw.Scenario, goal: Path | None, chakra: Path | None, name: str | None) -> list[Path]:
+    keeper = _places.keeper
+    if keeper is None:
+        return read.write_job(goal=goal, chakra=chakra, job=name)
+    files: list[Path] = []
+    for kind, place in (("goal", goal), ("chakra", chakra)):
+        staged = keeper.staged(place) if place is not None else None
+        if place is None or staged is None:
+            continue
+        for part in read.write_job(**{kind: staged.folder / staged.place.name}, job=name):
+            keeper.add(staged, part)
+            files.append(place.with_name(part.name))
+    return files

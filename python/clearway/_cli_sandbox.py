@@ -134,7 +134,7 @@ def _view(said: Said) -> Needs:
 
 def _job(said: Said) -> Needs:
     files = _given(said.get("goal"), said.get("chakra"))
-    return Needs(toml=[said["scenario"]], sets=pairs(said.get("set_")), writes=[file.parent for file in files])
+    return Needs(toml=[said["scenario"]], sets=pairs(said.get("set_")), files=files)
 
 
 NEEDS: dict[str, Callable[[Said], Needs]] = {

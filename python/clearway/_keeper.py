@@ -13,6 +13,7 @@ import contextlib
 import fcntl
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -120,6 +121,10 @@ class Keeper:
         """Lets what was written take its place."""
         self._ask({"put": self._layout.staged.index(staged), "part": part.name})
 
+    def add(self, staged: Staged, part: Path) -> None:
+        """Lets a file take the place that its name says, which begins as that of the place; none is overwritten."""
+        self._ask({"add": self._layout.staged.index(staged), "part": part.name})
+
     def show(self, page: Path) -> bool:
         """Opens a page that has taken its place, in a browser; false if there is none."""
         staged = self.staged(page)
@@ -171,17 +176,32 @@ def _serve(theirs: socket.socket, layout: Layout) -> NoReturn:
 
 def _answer(asked: dict[str, object], layout: Layout) -> dict[str, object]:
     try:
-        staged = layout.staged[int(str(asked.get("put", asked.get("show"))))]
-        if "show" in asked:
+        [how] = {"put", "add", "show"} & set(asked)
+        staged = layout.staged[int(str(asked[how]))]
+        if how == "show":
             return {"done": _show(staged.place)}
         part = staged.folder / os.path.basename(str(asked["part"]))
         if part.is_symlink() or part.is_dir() != staged.is_result or part.parent != staged.folder:
             raise OSError(f"{part} can't become {staged.place}")
-        (_places.swap if staged.is_result else os.replace)(part, staged.place)
+        if how == "add":
+            _add(part, staged)
+        else:
+            (_places.swap if staged.is_result else os.replace)(part, staged.place)
         return {"done": True}
     except OSError as error:
         said = [error.errno, error.strerror, error.filename] if error.errno else [str(error)]
         return {"error": type(error).__name__, "said": said}
+
+
+def _add(part: Path, staged: Staged) -> None:
+    place = staged.place.with_name(part.name)
+    if place != staged.place and not re.fullmatch(r"\.\d+\.et", part.name.removeprefix(staged.place.name)):
+        raise OSError(f"{part} can't become {place}")
+    try:
+        os.link(part, place, follow_symlinks=False)
+    except FileExistsError:
+        raise FileExistsError(f"{place} exists already; name another file") from None
+    part.unlink()
 
 
 def _show(page: Path) -> bool:

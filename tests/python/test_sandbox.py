@@ -166,9 +166,14 @@ def test_each_command_says_what_held_and_leaves_nothing_behind(tmp_path: Path) -
         ["report", "r", "--out", "report.html"],
         ["compare", TINY, "--transport", "udp", "--out", "c"],
         ["explain", "r", "--flow", "0", "--picture", "p.png"],
+        ["job", ROOT / "examples/training.toml", "--goal", "j.goal", "--chakra", "traces/j"],
     ):
         done = clearway(*command, cwd=tmp_path)
         assert done.returncode == 0, (command, done)
+    assert (tmp_path / "j.goal").stat().st_size > 100 and len(list((tmp_path / "traces").glob("j.*.et"))) == 16
+    (tmp_path / "j.goal").write_text("mine")
+    again = clearway("job", ROOT / "examples/training.toml", "--goal", "j.goal", cwd=tmp_path)
+    assert again.returncode == 2 and "exists already" in again.stderr and (tmp_path / "j.goal").read_text() == "mine"
     assert json.loads((tmp_path / "c/udp/run.json").read_text())["sandbox"] == HELD
     hidden = list(tmp_path.rglob(".*"))
     assert not hidden, hidden
