@@ -26,7 +26,7 @@ BLOCK = re.compile(r"^```(\w+)(?: title=\"([^\"]+)\")?\n(.*?)^```$", re.M | re.S
 # Commands that are not run, and why.
 NOT_HERE = {
     "pip install .": "the tests run in an environment that has it",
-    "clearway sweep slurm.toml": "there is no Slurm",
+    "clearway sweep slurm.toml --cluster": "there is no Slurm",
     "clearway sweep grid.toml --dask tcp://head:8786": "there is no such scheduler",
     "dask scheduler": "likewise",
     "dask worker tcp://head:8786 --nworkers 16 --nthreads 1": "likewise",
