@@ -169,7 +169,7 @@ def _target(folder: Path) -> Path | None:
     """Where cargo builds instead, by its configuration (https://doc.rust-lang.org/cargo/reference/config.html), or for
     the workspace that the crate belongs to.
     """
-    home = Path(os.environ.get("CARGO_HOME") or Path.home() / ".cargo")
+    home = Path(os.environ.get("CARGO_HOME") or Path(os.path.expanduser("~")) / ".cargo")
     for place in (*(above / ".cargo" for above in (folder, *folder.parents)), home):
         for file in (place / "config.toml", place / "config"):
             with contextlib.suppress(OSError, ValueError, KeyError, TypeError):

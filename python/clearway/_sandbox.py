@@ -123,10 +123,15 @@ _OF_SYSTEM = [
 ]
 
 
+def _home() -> Path:
+    # Not of Path: whose user has no home, as in some containers, gets an error.
+    return Path(os.path.expanduser("~"))
+
+
 def _of_python() -> list[Path]:
     """Where modules and libraries are."""
     libraries = [path for path in os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep) if path]
-    home = Path.home() if "HOME" in os.environ else Path("/nonexistent")
+    home = _home()
     fonts = [home / ".fonts", home / ".local/share/fonts", Path("matplotlibrc")]
     places = {sys.prefix, sys.exec_prefix, sys.base_prefix, *(entry or os.getcwd() for entry in sys.path), *libraries}
     return [*map(Path, sorted(places)), Path(__file__).parent, *fonts]
@@ -135,11 +140,11 @@ def _of_python() -> list[Path]:
 def _of_matplotlib() -> list[Path]:
     """Its settings and its list of fonts, which it would make anew each time."""
     own = os.environ.get("MPLCONFIGDIR")
-    home = Path.home() if "HOME" in os.environ else Path("/nonexistent")
+    home = _home()
     cache = Path(os.environ.get("XDG_CACHE_HOME") or home / ".cache") / "matplotlib"
     settings = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config") / "matplotlib"
     places = [Path(own)] if own else [cache, settings]
-    for place in places:
+    for place in filter(Path.is_absolute, places):
         # As it would itself, when it is used for the first time.
         with contextlib.suppress(OSError):
             place.mkdir(parents=True, exist_ok=True)
@@ -189,7 +194,7 @@ def _trust_known() -> list[_trust.Trusted]:
 
 def _of_cargo(crate: Path) -> list[Path]:
     """What says where a crate's program is."""
-    home = Path(os.environ.get("CARGO_HOME") or Path.home() / ".cargo")
+    home = Path(os.environ.get("CARGO_HOME") or _home() / ".cargo")
     above = [crate.resolve(), *crate.resolve().parents]
     places = [*(folder / ".cargo" for folder in above), home]
     configs = [place / name for place in places for name in ("config.toml", "config")]

@@ -51,7 +51,7 @@ def place() -> Path:
     """The file that remembers."""
     base = os.environ.get("XDG_CONFIG_HOME", "")
     # The XDG specification: a relative path is to be ignored.
-    folder = Path(base) if os.path.isabs(base) else Path.home() / ".config"
+    folder = Path(base) if os.path.isabs(base) else Path(os.path.expanduser("~")) / ".config"
     return folder / "clearway" / "trusted.json"
 
 
