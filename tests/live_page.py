@@ -34,7 +34,7 @@ ATTACHED = {"1,500 B": 1500, "9,000 B": 9000}
 SECONDS = 5
 SCENE = """
 name = "kernel TCP over a fabric"
-live = {{ attach = {{ host0 = "netns:{red}", host1 = "netns:{blue}" }}, content = "none" }}
+live.content = "none"
 measure.end = "3600s"
 host.mtu = "{mtu}B"
 switch.buffer.per_port.bytes = "4MB"
@@ -239,11 +239,11 @@ def _transfer(red: str, blue: str, mtu: int) -> tuple[float, float]:
     """Gbps of one TCP connection, and for how much of the time the network stood still."""
     with tempfile.TemporaryDirectory() as folder:
         scene = Path(folder) / "scene.toml"
-        scene.write_text(SCENE.format(red=red, blue=blue, mtu=mtu), encoding="utf-8")
+        scene.write_text(SCENE.format(mtu=mtu), encoding="utf-8")
         out = Path(folder) / "out"
-        fabric = subprocess.Popen(
-            [sys.executable, "-m", "clearway", "live", str(scene), "--out", str(out)], stdout=subprocess.DEVNULL
-        )
+        command = [sys.executable, "-m", "clearway", "live", str(scene), "--out", str(out)]
+        command += [f"--attach=host0=netns:{red}", f"--attach=host1=netns:{blue}"]
+        fabric = subprocess.Popen(command, stdout=subprocess.DEVNULL)
         within = ["ip", "netns", "exec"]
         receiver = subprocess.Popen([*within, blue, sys.executable, "-c", RECEIVER], stdout=subprocess.PIPE, text=True)
         try:
