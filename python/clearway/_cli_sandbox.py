@@ -129,7 +129,8 @@ def _trace(said: Said) -> Needs:
 
 
 def _view(said: Said) -> Needs:
-    return Needs(reads=[said["result"]], files=[said.get("out") or said["result"] / "view.html"])
+    page = said.get("out") or said["result"] / "view.html"
+    return Needs(reads=[said["result"]], files=[page], shows=not said.get("no_open"))
 
 
 def _job(said: Said) -> Needs:

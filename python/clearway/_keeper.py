@@ -49,6 +49,8 @@ class Layout:
     locks: list[Path] = field(default_factory=list)
     made: list[Path] = field(default_factory=list)
     """Folders that were not there."""
+    shows: bool = False
+    """Whether a page may be opened in a browser."""
 
     @property
     def writes(self) -> list[Path]:
@@ -96,8 +98,8 @@ def _real(place: Path) -> Path:
 
 def _parents(layout: Layout, folder: Path) -> None:
     missing = [parent for parent in (folder, *folder.parents) if not parent.exists()]
-    folder.mkdir(parents=True, exist_ok=True)
     layout.made += missing
+    folder.mkdir(parents=True, exist_ok=True)
 
 
 class Keeper:
@@ -179,7 +181,7 @@ def _answer(asked: dict[str, object], layout: Layout) -> dict[str, object]:
         [how] = {"put", "add", "show"} & set(asked)
         staged = layout.staged[int(str(asked[how]))]
         if how == "show":
-            return {"done": _show(staged.place)}
+            return {"done": layout.shows and _show(staged.place)}
         part = staged.folder / os.path.basename(str(asked["part"]))
         if part.is_symlink() or part.is_dir() != staged.is_result or part.parent != staged.folder:
             raise OSError(f"{part} can't become {staged.place}")

@@ -48,6 +48,8 @@ class Needs:
     """Sockets."""
     workers: bool = False
     """Processes of Python, which live in the same sandbox."""
+    shows: bool = False
+    """The file that is written is opened in a browser."""
     none: str = ""
     """Why there is no sandbox."""
 
@@ -83,6 +85,7 @@ def close(needs: Needs) -> None:
     reads += _OF_SYSTEM + _of_python()
     results = [needs.result] if needs.result is not None else []
     layout = _keeper.prepare(results, needs.folders, needs.files)
+    layout.shows = needs.shows
     if layout.temporary is not None:
         tempfile.tempdir = os.environ["TMPDIR"] = str(layout.temporary)
     writes = [*layout.writes, *needs.writes, *_of_matplotlib(), Path("/dev/null")]

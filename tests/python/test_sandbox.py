@@ -214,6 +214,21 @@ def test_a_killed_command_leaves_nothing_beside_its_results(tmp_path: Path) -> N
     assert not list(temporary.iterdir()) and not (tmp_path / "new").exists()
 
 
+def test_a_page_is_opened_from_outside_of_the_sandbox(tmp_path: Path) -> None:
+    cw.run(cw.Scenario.load(TINY).with_({"measure.packets": {}}), threads=1).save(tmp_path / "r")
+    browser = tmp_path / "browser"
+    browser.write_text(f'#!/bin/sh\necho "$1" > {tmp_path}/opened.part; mv {tmp_path}/opened.part {tmp_path}/opened\n')
+    browser.chmod(0o755)
+    opened = tmp_path / "opened"
+    done = clearway("view", "r", "--no-open", cwd=tmp_path, BROWSER=str(browser))
+    assert done.returncode == 0 and (tmp_path / "r/view.html").exists() and not opened.exists(), done
+    done = clearway("view", "r", "--out", "page.html", cwd=tmp_path, BROWSER=str(browser))
+    end = time.monotonic() + 60
+    while not opened.exists() and time.monotonic() < end:
+        time.sleep(0.01)
+    assert done.returncode == 0 and opened.read_text() == f"file://{tmp_path}/page.html\n"
+
+
 def test_a_file_that_the_sandbox_holds_back_is_an_error_that_says_so(tmp_path: Path) -> None:
     if "landlock" not in HELD:
         pytest.skip(f"this kernel's sandbox: {HELD}")
