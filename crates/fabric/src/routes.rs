@@ -427,11 +427,10 @@ impl Routes {
 }
 
 /// Builder of [`Routes`]: one search for each column, backwards from its switches.
-struct Table<'a> {
-    fabric: &'a Fabric,
-    works: &'a [bool],
-    /// By link: time of a single full packet including the processing after it, in picoseconds.
-    cost: Vec<u64>,
+struct Table {
+    /// Links between switches that work in one direction at least: those of switch i are at `first[i]..first[i + 1]`.
+    edges: Vec<Edge>,
+    first: Vec<u32>,
     columns: usize,
     set_of: Vec<u32>,
     distance: Vec<u32>,
@@ -441,16 +440,36 @@ struct Table<'a> {
     known: BTreeMap<Vec<PortId>, u32>,
 }
 
-impl<'a> Table<'a> {
-    fn new(fabric: &'a Fabric, works: &'a [bool], columns: usize) -> Table<'a> {
-        let cost = |(id, link): (usize, &crate::Link)| {
-            link.rate.transmit(1500).ps().saturating_add(fabric.delay(LinkId::from(id)).ps())
-        };
+/// A link from a switch to another: all that a search needs of it, side by side, since it looks at each link once for
+/// each column.
+struct Edge {
+    /// Time of a single full packet including the processing after it, in picoseconds.
+    cost: u64,
+    to: SwitchId,
+    port: PortId,
+    global: bool,
+    /// Whether it works, and whether the link back does.
+    out: bool,
+    back: bool,
+}
+
+impl Table {
+    fn new(fabric: &Fabric, works: &[bool], columns: usize) -> Table {
+        let (mut edges, mut first) = (Vec::new(), vec![0]);
+        for switch in (0..fabric.switches).map(SwitchId) {
+            for (port, &id) in fabric.ports[fabric.switch_node(switch).index()].iter().enumerate() {
+                let link = fabric.link(id);
+                let Some(to) = fabric.as_switch(link.to) else { continue };
+                let cost = link.rate.transmit(1500).ps().saturating_add(fabric.delay(id).ps());
+                let (out, back) = (works[id.index()], works[Fabric::reverse(id).index()]);
+                edges.push(Edge { cost, to, port: PortId::from(port), global: link.global, out, back });
+            }
+            first.push(edges.len() as u32);
+        }
         let cells = fabric.switches as usize * columns;
         Table {
-            fabric,
-            works,
-            cost: fabric.links.iter().enumerate().map(cost).collect(),
+            edges,
+            first,
             columns,
             set_of: vec![0; cells],
             distance: vec![UNREACHED; cells],
@@ -462,9 +481,9 @@ impl<'a> Table<'a> {
     }
 
     fn fill(&mut self, column: usize, racks: &[SwitchId]) {
-        let fabric = self.fabric;
-        let mut length = vec![Length::NONE; fabric.switches as usize];
-        let mut time = vec![u64::MAX; fabric.switches as usize];
+        let switches = self.first.len() - 1;
+        let mut length = vec![Length::NONE; switches];
+        let mut time = vec![u64::MAX; switches];
         let mut frontier = Frontier::default();
         for rack in racks {
             (length[rack.index()], time[rack.index()]) = (Length::ZERO, 0);
@@ -476,21 +495,19 @@ impl<'a> Table<'a> {
             if here != length[switch.index()] {
                 continue;
             }
-            let links = &fabric.ports[fabric.switch_node(switch).index()];
             // When a switch leaves the frontier all nearer switches are settled, so its ports are too.
             candidates.clear();
             let mut fastest = (u64::MAX, PortId(0));
-            for (port, &link) in links.iter().enumerate() {
-                let crate::Link { to, global, .. } = *fabric.link(link);
-                let Some(other) = fabric.as_switch(to) else { continue };
-                if here.and(global) < length[other.index()] && self.works[Fabric::reverse(link).index()] {
+            let edges = self.first[switch.index()] as usize..self.first[switch.index() + 1] as usize;
+            for edge in &self.edges[edges] {
+                let Edge { cost, to: other, port, global, out, back } = *edge;
+                if back && here.and(global) < length[other.index()] {
                     length[other.index()] = here.and(global);
                     frontier.push(here.and(global), other.0, global);
                 }
-                if length[other.index()].and(global) == here && self.works[link.index()] {
-                    let port = PortId::from(port);
+                if out && length[other.index()].and(global) == here {
                     candidates.push(port);
-                    fastest = fastest.min((self.cost[link.index()].saturating_add(time[other.index()]), port));
+                    fastest = fastest.min((cost.saturating_add(time[other.index()]), port));
                 }
             }
             if here != Length::ZERO {
