@@ -184,9 +184,7 @@ def _warnings(results: Sequence[Result]) -> str:
             said.append(SAID["interrupted"].format(name=escape(result.name)))
         said += [f"{escape(result.name)}: {escape(warning)}" for warning in result.info.get("warnings", [])]
         said += [
-            SAID["failed"].format(
-                name=escape(result.name), finding=escape(f"{finding['name']}: {finding['detail']}")
-            )
+            SAID["failed"].format(name=escape(result.name), finding=escape(f"{finding['name']}: {finding['detail']}"))
             for finding in result.info["audit"]
             if not finding["ok"]
         ]

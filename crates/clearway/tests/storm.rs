@@ -1,5 +1,5 @@
-//! A transport of somebody's own that repeats the beginning of its messages for ever: what comes looks busy, and nothing
-//! new is in it.
+//! A transport of somebody's own that repeats the beginning of its messages for ever: what comes looks busy, and
+//! nothing new is in it.
 
 use clearway::contract::{About, Family, HeaderFormat, Nature, NetworkView, Scheme, SwitchRequirements, headers_of};
 use clearway::node::wire::{Malformed, Reader, Writer};

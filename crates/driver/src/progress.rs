@@ -7,9 +7,9 @@
 //! wait for a timer does neither.
 //!
 //! Two shares are worth a warning. Most of what a class sent had been sent before: a sender that repeats only what was
-//! lost does so only if every second packet is lost. And most bytes that came were not of data packets, of which there
-//! were more than four times as many as its transport says that it sends beside such data on a network without much loss
-//! ([`Scheme::control_packets`](contract::Scheme::control_packets)): losses alone may double them, and double them
+//! lost does so only if every second packet is lost. And most bytes that came were not of data packets, and the others
+//! were more than four times as many as its transport says that it sends beside such data on a network without much
+//! loss ([`Scheme::control_packets`](contract::Scheme::control_packets)): losses alone may double them, and double them
 //! again where what is lost are control packets.
 
 use std::collections::BTreeMap;
@@ -56,8 +56,10 @@ impl Moved {
         }
         to.u64(began.ps());
         to.u64(sent.len() as u64);
-        for Sent { packets, hosts, kinds } in sent {
-            [*packets, hosts.len() as u64, kinds.len() as u64].into_iter().for_each(|number| to.u64(number));
+        for Sent { packets, new_packets, hosts, kinds } in sent {
+            [*packets, *new_packets, hosts.len() as u64, kinds.len() as u64]
+                .into_iter()
+                .for_each(|number| to.u64(number));
             hosts.iter().for_each(|&host| to.u32(host));
             for ((class, kind), packets) in kinds {
                 to.u8(*class);
@@ -86,8 +88,8 @@ impl Moved {
             return Err(wrong);
         }
         for _ in 0..count {
-            let (packets, hosts, kinds) = (number(from)?, from.u64()?, from.u64()?);
-            let mut sent = Sent { packets, ..Sent::default() };
+            let (packets, new_packets, hosts, kinds) = (number(from)?, number(from)?, from.u64()?, from.u64()?);
+            let mut sent = Sent { packets, new_packets, ..Sent::default() };
             for _ in 0..hosts {
                 let host = from.u32()?;
                 sent.hosts.insert(if host < plan.fabric.hosts { host } else { return Err(wrong) });
@@ -132,7 +134,7 @@ fn moved<C: Carrier, P: Probe>(whole: &Whole<'_>, parts: &[Driver<C, P>], others
 /// The name of the finding that no class stands still.
 pub const EVERY_CLASS_MOVES: &str = "every class moves";
 
-/// Whether a class stood still when the run ended.
+/// Whether a class stood still when the run ended, by its own fault or because it starved.
 pub(crate) fn finding<C: Carrier, P: Probe>(
     whole: &Whole<'_>,
     parts: &[Driver<C, P>],
@@ -140,19 +142,8 @@ pub(crate) fn finding<C: Carrier, P: Probe>(
     flows: &Flows,
     ending: Ending,
 ) -> Finding {
-    let mut faults = Vec::new();
-    if ending != Ending::Itself {
-        let moved = moved(whole, parts, others);
-        let stands = standing(whole, flows, &moved);
-        let mut waits = starving(whole, parts);
-        for (&group, still) in &stands {
-            let sent = moved.span.1.get(group).filter(|_| moved.span.0 >= still.since);
-            match sent.filter(|sent| still.flows(whole.plan, sent)) {
-                Some(sent) => faults.push(still.livelock(whole.plan, sent)),
-                None => faults.extend(waits.remove(&group).map(|waits| still.starvation(whole.plan, &waits))),
-            }
-        }
-    }
+    let all = said(whole, parts, &moved(whole, parts, others), flows, ending);
+    let faults: Vec<String> = all.into_iter().filter(|of| of.0).map(|of| of.1).collect();
     Finding {
         name: EVERY_CLASS_MOVES,
         ok: faults.is_empty(),
@@ -161,6 +152,32 @@ pub(crate) fn finding<C: Carrier, P: Probe>(
             false => faults.join(". "),
         },
     }
+}
+
+/// What is to be said of classes that stand still, each with whether it is a fault.
+fn said<C: Carrier, P: Probe>(
+    whole: &Whole<'_>,
+    parts: &[Driver<C, P>],
+    moved: &Moved,
+    flows: &Flows,
+    ending: Ending,
+) -> Vec<(bool, String)> {
+    if ending == Ending::Itself {
+        return Vec::new();
+    }
+    let stands = standing(whole, flows, moved);
+    let mut waits = if stands.is_empty() { BTreeMap::new() } else { starving(whole, parts) };
+    let say = |(group, still): (&usize, &Still)| {
+        let sent = moved.span.1.get(*group).filter(|_| moved.span.0 >= still.since);
+        let sent = sent.filter(|sent| still.flows(whole.plan, sent));
+        match (sent, waits.remove(group)) {
+            (Some(sent), _) if sent.new_packets == 0 => Some((true, still.livelock(whole.plan, sent))),
+            (_, Some(waits)) => Some((true, still.starvation(whole.plan, &waits))),
+            (Some(sent), None) => Some((false, still.lockout(whole.plan, sent))),
+            (None, None) => None,
+        }
+    };
+    stands.iter().filter_map(say).collect()
 }
 
 /// A group that stands still.
@@ -220,7 +237,19 @@ impl Still {
         )
     }
 
+    /// Its senders say something new, and it is lost on the way.
+    fn lockout(&self, plan: &Plan, sent: &Sent) -> String {
+        format!("{}, and {}; all of it is lost on the way", self.says(plan), self.who(plan, sent))
+    }
+
     fn livelock(&self, plan: &Plan, sent: &Sent) -> String {
+        let scheme = plan.transports[usize::from(self.group.transport)].as_scheme();
+        let advice = scheme.when_stuck(&plan.network).map_or(String::new(), |advice| format!("; {advice}"));
+        format!("livelock: {}, and {}{advice}", self.says(plan), self.who(plan, sent))
+    }
+
+    /// "3 hosts (a, b, c) sent 12 packets in 10us: 100% Finish in priority class 0".
+    fn who(&self, plan: &Plan, sent: &Sent) -> String {
         let mut hosts: Vec<String> = sent.hosts.iter().take(3).map(|host| plan.host_name(*host)).collect();
         if sent.hosts.len() > hosts.len() {
             hosts.push("...".to_owned());
@@ -231,11 +260,8 @@ impl Still {
         let kinds = kinds.iter().take(3).map(|((class, kind), packets)| {
             format!("{}% {kind} in priority class {class}", (*packets * 100 + all / 2) / all.max(1))
         });
-        let scheme = plan.transports[usize::from(self.group.transport)].as_scheme();
-        let advice = scheme.when_stuck(&plan.network).map_or(String::new(), |advice| format!("; {advice}"));
         format!(
-            "livelock: {}, and {} host{} ({}) sent {} packets in {}: {}{advice}",
-            self.says(plan),
+            "{} host{} ({}) sent {} packets in {}: {}",
             sent.hosts.len(),
             if sent.hosts.len() == 1 { "" } else { "s" },
             hosts.join(", "),
@@ -304,18 +330,19 @@ pub fn warnings<C: Carrier, P: Probe>(
     parts: &[Driver<C, P>],
     others: &[Summary<P>],
     flows: &Flows,
+    ending: Ending,
 ) -> Vec<String> {
     let (plan, moved) = (whole.plan, moved(whole, parts, others));
+    let locked_out = said(whole, parts, &moved, flows, ending).into_iter().filter(|of| !of.0).map(|of| of.1);
     let mut of_groups = vec![Sums::default(); plan.groups.all().len()];
     for (index, info) in plan.flows.iter().enumerate() {
         if let Some(group) = plan.groups.of(info.transport, units::FlowId::from(index)) {
-            of_groups[group].add(flows, index, info.bytes);
+            of_groups[group].add(flows, index);
         }
     }
     let all = plan.groups.all().iter().zip(&moved.came).zip(&of_groups);
-    all.flat_map(|((&group, came), sums)| [repeats(plan, group, sums), control(plan, group, came, sums)])
-        .flatten()
-        .collect()
+    let shares = all.flat_map(|((&group, came), sums)| [repeats(plan, group, sums), control(plan, group, came, sums)]);
+    locked_out.chain(shares.flatten()).collect()
 }
 
 /// What flows of a group say of themselves.
@@ -327,7 +354,7 @@ struct Sums {
 }
 
 impl Sums {
-    fn add(&mut self, flows: &Flows, flow: usize, _: u64) {
+    fn add(&mut self, flows: &Flows, flow: usize) {
         let (sent, resent) = flows.packets(flow);
         self.sent_packets += sent;
         self.resent_packets += resent;

@@ -8,7 +8,7 @@
 //! What is new? A flow that was delivered is. So is payload, unless its host has had none of its flows delivered for a
 //! while: then all that comes to this host is compared with what came before, in a short *span* after each mark. If
 //! that has all been seen, nothing new has come. In spans also the packets are noted that hosts send of groups of which
-//! nothing new came. A span is an eighth of the time between marks, and begins only where there is a doubt.
+//! nothing new came, and whether these say anything new. A span is an eighth of the time between marks, and begins only where there is a doubt.
 //!
 //! All of this is asked of each host by itself, or is only used if nothing new came in the whole network. So it is the
 //! same however the network is cut. [`crate::progress`] says what follows.
@@ -61,6 +61,8 @@ const DESCRIBED: u8 = 8;
 pub struct Sent {
     /// Packets.
     pub packets: u64,
+    /// Those with payload that was in no span before.
+    pub new_packets: u64,
     /// The hosts that sent them.
     pub hosts: BTreeSet<u32>,
     /// The first packets of each host, by priority class and kind, as the transport calls it.
@@ -90,8 +92,9 @@ pub(crate) struct Pulse {
     pub new_at: Vec<Time>,
     /// By group: whether nothing new came by the last mark.
     quiet: Vec<bool>,
-    /// What came in spans.
+    /// What came in spans, and what was sent in them.
     heard: FirstTime,
+    said: FirstTime,
     transports: Vec<Transport>,
     span: Span,
     /// By host, and there by group, how many packets were described in this span.
@@ -119,6 +122,7 @@ impl Pulse {
             new_at: vec![Time::ZERO; count],
             quiet: vec![false; count],
             heard: FirstTime::new(plan),
+            said: FirstTime::new(plan),
             transports,
             span: (Time::ZERO, Vec::new()),
             described: Vec::new(),
@@ -174,6 +178,7 @@ impl Pulse {
         };
         let sent = &mut self.span.1[group];
         sent.packets += 1;
+        sent.new_packets += u64::from(self.said.note(packet) > 0);
         let described = &mut self.described[host * self.count + group];
         if *described < DESCRIBED {
             *described += 1;
@@ -271,6 +276,7 @@ pub(crate) fn join(spans: &mut Span, other: &Span) {
     }
     for (sum, sent) in spans.1.iter_mut().zip(&other.1) {
         sum.packets += sent.packets;
+        sum.new_packets += sent.new_packets;
         sum.hosts.extend(&sent.hosts);
         for (kind, packets) in &sent.kinds {
             *sum.kinds.entry(kind.clone()).or_default() += packets;

@@ -172,15 +172,8 @@ impl<P: Probe> Summary<P> {
             Ok((by, parse_name(&mut names, from)?, number(from)?))
         })?;
         let moved = Moved::parse(plan, from)?;
-        let lost_flows = all(from, |from| {
-            let id = FlowId(from.u32()?);
-            plan.flows.try_get(id).map(|_| id).ok_or(Malformed { what: "lost flow of a summary" })
-        })?;
-        let queue = |from: &mut Reader<'_>| {
-            let link = LinkId(from.u32()?);
-            let known = (link.index() < plan.fabric.links.len()).then_some(link);
-            Ok((known.ok_or(Malformed { what: "queue of a summary" })?, parse_cause(from, "queue of a summary")?))
-        };
+        let lost_flows = all(from, |from| parse_known(plan, from))?;
+        let queue = |from: &mut Reader<'_>| parse_queue(plan, from);
         let on = all(from, |from| Ok((queue(from)?, all(from, queue)?)))?.into_iter().collect();
         let waits = Waits { on, shared: all(from, queue)?.into_iter().collect() };
         for _ in 0..from.u64()?.min(PARTS_MAX) {
@@ -377,6 +370,12 @@ fn pack_queue(to: &mut Writer<'_>, (link, cause): Queue) {
     pack_cause(to, cause);
 }
 
+fn parse_queue(plan: &Plan, from: &mut Reader<'_>) -> Result<Queue, Malformed> {
+    let link = LinkId(from.u32()?);
+    let known = (link.index() < plan.fabric.links.len()).then_some(link);
+    Ok((known.ok_or(Malformed { what: "queue of a summary" })?, parse_cause(from, "queue of a summary")?))
+}
+
 /// What a queue is for.
 pub(crate) fn pack_cause(to: &mut Writer<'_>, cause: Cause) {
     let (kind, one, other) = match cause {
@@ -388,6 +387,12 @@ pub(crate) fn pack_cause(to: &mut Writer<'_>, cause: Cause) {
     to.u8(kind);
     to.u32(one);
     to.u16(other);
+}
+
+/// A flow of the run.
+fn parse_known(plan: &Plan, from: &mut Reader<'_>) -> Result<FlowId, Malformed> {
+    let id = FlowId(from.u32()?);
+    plan.flows.try_get(id).map(|_| id).ok_or(Malformed { what: "lost flow of a summary" })
 }
 
 /// What [`pack_cause`] wrote; `what` names it in an error. Whether there is such a root is for the caller to check.

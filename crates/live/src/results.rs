@@ -223,16 +223,20 @@ pub(crate) fn audit<P: Probe>(
     outcome: Outcome,
     stood: Duration,
 ) -> Vec<Finding> {
-    let ending = match outcome.ended {
-        Ended::Goal | Ended::Quiet => Ending::Itself,
-        Ended::Horizon => Ending::TimeUp { said: whole.plan.scenario.measure.end.is_some() },
-        Ended::Interrupted | Ended::Closed => Ending::Stopped,
-    };
     let mut findings = vec![content(parts, others, said)];
     findings.extend(sockets(parts));
     findings.push(punctual(whole.plan, noted, outcome, stood));
-    findings.extend(driver::findings(whole, parts, others, flows, ending));
+    findings.extend(driver::findings(whole, parts, others, flows, ending(whole.plan, outcome)));
     findings
+}
+
+/// How the run came to its end.
+pub(crate) fn ending(plan: &Plan, outcome: Outcome) -> Ending {
+    match outcome.ended {
+        Ended::Goal | Ended::Quiet => Ending::Itself,
+        Ended::Horizon => Ending::TimeUp { said: plan.scenario.measure.end.is_some() },
+        Ended::Interrupted | Ended::Closed => Ending::Stopped,
+    }
 }
 
 /// Every byte that arrived was what its sender had sent, and every flow that was called delivered was there whole; but

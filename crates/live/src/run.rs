@@ -282,7 +282,7 @@ pub(crate) fn conclude<P: Probe>(
     let heard = Heard { parts: &parts, others: &others, said: &said, noted: &noted };
     let cut_off = said.iter().flat_map(|of| &of.cut_off).cloned();
     let notes = driver::notes(&whole, &parts, &others).into_iter().chain(cut_off);
-    let notes = notes.chain(driver::warnings(&whole, &parts, &others, &flows));
+    let notes = notes.chain(driver::warnings(&whole, &parts, &others, &flows, results::ending(plan, outcome)));
     let info = RunInfo {
         version: env!("CARGO_PKG_VERSION"),
         seed: plan.scenario.seed,

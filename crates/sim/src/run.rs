@@ -282,7 +282,7 @@ pub(crate) fn conclude<P: Probe>(
             .iter()
             .map(ToString::to_string)
             .chain(driver::notes(&whole, parts, &[]))
-            .chain(driver::warnings(&whole, parts, &[], &flows))
+            .chain(driver::warnings(&whole, parts, &[], &flows, ending))
             .collect(),
         audit: driver::findings(&whole, parts, &[], &flows, ending),
     };

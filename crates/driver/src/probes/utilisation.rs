@@ -1,8 +1,8 @@
 //! How much of the links' capacity is used, by tier, in each interval, and how much of that carries new data.
 //!
 //! A packet's bytes are spread over the time in which the link transmits them. So an interval has no more than its link
-//! can carry, however short it is, and the intervals together have all that was carried. Whether a packet's data are new
-//! is known when it has come whole: from then on they are spread over as much time as they took.
+//! can carry, however short it is, and the intervals together have all that was carried. Whether a packet's data are
+//! new is known when it has come whole: from then on they are spread over as much time as they took.
 
 mod spread;
 

@@ -122,10 +122,11 @@ fn a_class_that_waits_behind_another_and_moves_does_not_starve() {
 fn a_stream_that_a_full_buffer_keeps_out_is_named() {
     // The buffer is full of the other class, whose packets come a little earlier whenever there is room.
     let result = run_anyhow(&behind("50MB", "10Gbps", ""));
-    let (ok, detail) = moves(&result);
-    assert!(!ok && detail.starts_with("livelock: nothing new has come over udp (class high) for "), "{detail}");
-    assert!(detail.contains("1 flow is under way, and 1 host (host2) sent "), "{detail}");
-    assert!(detail.contains("100% Data in priority class 2"), "{detail}");
+    assert_eq!(moves(&result), (true, "no class stood still when the run ended"));
+    let [warning] = result.info.warnings.as_slice() else { panic!("{:?}", result.info.warnings) };
+    assert!(warning.starts_with("nothing new has come over udp (class high) for "), "{warning}");
+    assert!(warning.contains("1 flow is under way, and 1 host (host2) sent "), "{warning}");
+    assert!(warning.ends_with("100% Data in priority class 2; all of it is lost on the way"), "{warning}");
 }
 
 #[test]
@@ -281,4 +282,67 @@ fn no_interval_uses_more_than_its_links_carry() {
     assert!((to_host * 50e-9 * 60e9 / 8.0 - to_hosts as f64).abs() <= 6.0 * 1_500.0, "{to_host} {to_hosts}");
     assert!((up * 50e-9 * 8e9 / 8.0 - ups as f64).abs() <= 2.0 * 1_500.0, "{up} {ups}");
     assert!(sum("data_share", "to_host") > 0.0);
+}
+
+/// What a plan warns of.
+fn warnings(toml: &str) -> Vec<String> {
+    let plan = run::Plan::new(&scenario(toml)).unwrap_or_else(|problem| panic!("{problem}\n{toml}"));
+    plan.warnings().iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn a_timer_that_is_set_shorter_than_a_round_trip_is_warned_of_before_the_run() {
+    let far = |transport: &str, propagation: &str| {
+        format!(
+            r#"
+            transport = {transport}
+            fabric.star = {{ hosts = 3, rate = "10Gbps", propagation = "{propagation}" }}
+            [[traffic]]
+            sizes.constant = "30KB"
+            senders = "0"
+            receivers = "1"
+            arrivals = "all_at_once"
+            "#
+        )
+    };
+    let set = "{ rdma = { recovery = { go_back_n = { timeout = '16ms' } } } }";
+    // Two links each way of 30 ms.
+    let said = warnings(&far(set, "30ms"));
+    let [warning] = said.as_slice() else { panic!("{said:?}") };
+    assert!(warning.starts_with("transport.rdma.recovery.go_back_n.timeout: 16ms is shorter than "), "{warning}");
+    assert!(warning.contains("the longest round trip without load, 120.") && warning.contains("again"), "{warning}");
+    // It fits, or follows from the network.
+    assert!(warnings(&far(set, "3ms")).is_empty() && warnings(&far("'rdma'", "30ms")).is_empty());
+    // What goes elsewhere in the network, farther away, is not this transport's.
+    assert!(warnings(&far("{ udp = { patience = '100us' } }", "200ns")).is_empty());
+}
+
+#[test]
+fn a_patience_that_is_set_shorter_than_a_limiter_s_delay_is_warned_of_before_the_run() {
+    let limited = |transport: &str, rate: &str| {
+        format!(
+            r#"
+            transport = {transport}
+            sharing = {{ rate_limiter = {{ burst = "1514B" }} }}
+            fabric.star = {{ hosts = 3, rate = "10Gbps" }}
+            [[traffic]]
+            name = "probe"
+            sizes.constant = "30KB"
+            senders = "0"
+            receivers = "1"
+            arrivals = "all_at_once"
+            [[entity]]
+            name = "probe"
+            traffic = ["probe"]
+            request = [{{ position = "ingress", link = ["host0", "switch0"], share = {{ absolute = "{rate}" }} }}]
+            "#
+        )
+    };
+    let set = "{ udp = { patience = '10ms' } }";
+    // 240,000 bits at 500 kbit/s are 480 ms, at 50 Mbit/s 4.8 ms.
+    let said = warnings(&limited(set, "500Kbps"));
+    let [warning] = said.as_slice() else { panic!("{said:?}") };
+    assert!(warning.starts_with("transport.udp.patience: 10ms is shorter than a message takes"), "{warning}");
+    assert!(warning.contains("rate limiter, 480ms"), "{warning}");
+    assert!(warnings(&limited(set, "50Mbps")).is_empty() && warnings(&limited("'udp'", "500Kbps")).is_empty());
 }
