@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 import clearway as cw
+import pytest
 
 FLOW = """
 transport = "udp"

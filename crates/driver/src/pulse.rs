@@ -2,13 +2,14 @@
 //!
 //! Where packets flow for ever and nothing new comes, each node does what it should, and the run looks busy. So each
 //! part looks up at *marks*, set times that are far apart, and notes which groups something new came of since the last.
-//! Between marks a packet that comes to a host costs two additions. A mark takes place before the first event at its
+//! Between marks a packet that comes to a host costs some additions. A mark takes place before the first event at its
 //! time or later, so it is no event of its own: what nodes do does not change, and neither does where windows begin.
 //!
 //! What is new? A flow that was delivered is. So is payload, unless its host has had none of its flows delivered for a
 //! while: then all that comes to this host is compared with what came before, in a short *span* after each mark. If
 //! that has all been seen, nothing new has come. In spans also the packets are noted that hosts send of groups of which
-//! nothing new came, and whether these say anything new. A span is an eighth of the time between marks, and begins only where there is a doubt.
+//! nothing new came, and whether these say anything new. A span is an eighth of the time between marks, and begins only
+//! where there is a doubt.
 //!
 //! All of this is asked of each host by itself, or is only used if nothing new came in the whole network. So it is the
 //! same however the network is cut. [`crate::progress`] says what follows.

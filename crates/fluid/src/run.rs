@@ -396,7 +396,7 @@ impl<'a> Run<'a> {
         self.cut_off(end);
         let standing = results::Standing::new(&self);
         let Audit { times, overload, lack, off_bytes } = self.audit;
-        let audit = vec![
+        let mut audit = vec![
             Finding {
                 name: "shares are max-min fair",
                 ok: overload < 1e-9 && lack < 1e-9,
@@ -414,6 +414,13 @@ impl<'a> Run<'a> {
                 ),
             },
         ];
+        if ended == Ended::Horizon && self.scenario.measure.end.is_none() && !self.workload_plan.jobs.is_empty() {
+            audit.push(Finding {
+                name: "every flow ended",
+                ok: false,
+                detail: "a job has not ended within a day, the longest that a run takes without measure.end".to_owned(),
+            });
+        }
         let site = &self.workload_plan.sites[0];
         let digest =
             self.delivered.iter().zip(0u64..).map(|(&at, flow)| units::mix(flow, at)).fold(0, u64::wrapping_add);

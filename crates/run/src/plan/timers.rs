@@ -48,7 +48,6 @@ impl Plan {
         let mut ideals = Ideal::by_transport(&self.fabric, &quotient, &self.scenario, &self.transports);
         let ideal = &mut ideals[transport];
         let payload = u64::from(self.sites[0].payload_max());
-        #[expect(clippy::disallowed_methods, reason = "the longest is the same in any order")]
         let round_trips =
             pairs.into_iter().map(|(src, dst)| ideal.delivery(src, dst, payload) + ideal.answer(src, dst));
         round_trips.max().unwrap_or(Duration::ZERO)
