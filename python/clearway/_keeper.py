@@ -67,7 +67,7 @@ def prepare(results: Sequence[Path], folders: Sequence[Path], files: Sequence[Pa
     """
     layout = Layout()
     with contextlib.suppress(OSError):
-        layout.temporary = Path(tempfile.mkdtemp(prefix="clearway-"))
+        layout.temporary = Path(tempfile.mkdtemp(prefix=f"clearway-{os.getpid()}-"))
     for place in map(_real, (*results, *folders)):
         with contextlib.suppress(OSError):
             _parents(layout, place.parent)
