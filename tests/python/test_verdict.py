@@ -31,7 +31,7 @@ def test_what_hosts_lose_themselves_is_dropped(tmp_path: Path) -> None:
     slow = cw.run(cw.Scenario.from_toml(FLOW).with_({"host": {"intake_rate": "1Gbps", "intake_buffer": "30KB"}}))
     # 206 packets come at 10 Gbps and are taken in at 1 Gbps, and some 20 may wait.
     assert slow.dropped == slow.lost_in_hosts()["intake_lost_packets"] == pytest.approx(206 * 0.9 - 20, abs=3)
-    assert slow.flows["reason"].to_list() == ["no answer: packets were lost"]
+    assert list(slow.flows["reason"]) == ["no answer: packets were lost"]
     limited = cw.Scenario.from_toml(FLOW + LIMITED).with_(sharing={"rate_limiter": {"queue_packets": 10}})
     result = cw.run(limited)
     assert result.dropped == result.lost_in_hosts()["limiter_dropped_packets"] > 100
