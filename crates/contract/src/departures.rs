@@ -1,5 +1,6 @@
 //! Sets of departures: the points in which a published program differs from its paper. A scenario lists the points, or
-//! writes one name for all points of that program. Each scheme has its own points ([`Point`]).
+//! writes one name for all points of that program, or "paper" for none. Each scheme has its own points ([`Point`]);
+//! some may be Clearway's own.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -27,6 +28,9 @@ pub trait Point: Copy + Serialize + DeserializeOwned + JsonSchema + 'static {
 /// A set of departures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Departures<P>(u16, PhantomData<P>);
+
+/// The name of the empty set.
+const PAPER: &str = "paper";
 
 impl<P: Point> Departures<P> {
     /// The departures of the published program.
@@ -74,12 +78,13 @@ impl<'de, P: Point> Deserialize<'de> for Departures<P> {
             type Value = Departures<P>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write!(f, "\"{}\" or a list of departures", P::NAME)
+                write!(f, "\"{}\", \"{PAPER}\" or a list of departures", P::NAME)
             }
             fn visit_str<E: Error>(self, name: &str) -> Result<Departures<P>, E> {
-                match name == P::NAME {
-                    true => Ok(Departures::published()),
-                    false => Err(E::unknown_variant(name, &[P::NAME])),
+                match name {
+                    PAPER => Ok(Departures::default()),
+                    name if name == P::NAME => Ok(Departures::published()),
+                    _ => Err(E::unknown_variant(name, &[P::NAME, PAPER])),
                 }
             }
             fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Departures<P>, A::Error> {
@@ -96,6 +101,6 @@ impl<P: Point> JsonSchema for Departures<P> {
     }
     fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
         let list = generator.subschema_for::<Vec<P>>();
-        schemars::json_schema!({ "anyOf": [{ "const": P::NAME }, list] })
+        schemars::json_schema!({ "anyOf": [{ "enum": [P::NAME, PAPER] }, list] })
     }
 }

@@ -11,7 +11,9 @@
 //!
 //! - *Numbers have 16 bits* instead of 20, and go round. A damaged packet's number is still known, because it is in the
 //!   preamble.
-//! - *A timer runs from the last transmission or acknowledgement*, and starts again with each.
+//! - *A timer runs from the first packet that nothing has acknowledged*, and starts again when more is acknowledged and
+//!   when packets are repeated. New packets do not start it again: where small packets follow each other, as probes of
+//!   a transport do, a lost LLR_NACK would otherwise hold the link up until the sender may keep no more.
 //! - *Frames of a flow control* have no number and are not repeated: they are not damaged here either, and a pause may
 //!   not wait. Those that count packets are numbered ([`crate::link::ordered_frame`]).
 //!
@@ -198,7 +200,9 @@ impl<K> RetrySender<K> {
         self.kept.push_back((bytes, kept));
         self.kept_bytes += u64::from(bytes);
         self.next = self.kept.len();
-        self.deadline = now + self.timeout;
+        if self.deadline == Time::MAX {
+            self.deadline = now + self.timeout;
+        }
         number
     }
 

@@ -11,15 +11,16 @@
 //! Theorem 1, without hosts, are in [`pim`] and [`bounds`].
 //!
 //! The authors' simulator departs from the paper's text in a number of points. Each can be switched on, see
-//! [`departures`]. Without them, this is the paper.
+//! [`departures`]. Two are ours, and on by default: they keep control packets from filling slow links. Without any,
+//! `departures = "paper"`, this is the paper.
 //!
 //! Decided where the paper is silent: ties of remaining size are broken at random; a receiver that has seen a flow's
 //! *finish* before its last packet answers when that packet comes (the finish is smaller and overtakes it); tokens of a
 //! phase count as lost one RTT after its end, when no packet that they admitted can still be on its way (on links of 1
 //! Gbps several phases later), and are sent again in the next phase with that sender; a sender uses requests by its own
-//! next grant stage, a receiver grants that answer its request of this round or the last, by its own clock; the token
-//! window bounds the number of unanswered tokens; a receiver whose best flow has a full window admits another of the
-//! same sender.
+//! next grant stage, a receiver grants that answer its request of this round or the last, by its own clock; a request
+//! that has not left its host when the next round begins is dropped; the token window bounds the number of unanswered
+//! tokens; a receiver whose best flow has a full window admits another of the same sender.
 //!
 //! Deliberately absent: deadlines and tenants in notifications (no scheme here reads them), drop notification by
 //! switches (section 3.2 mentions it as possible), and unequal channels (the paper leaves them to future work).
@@ -50,7 +51,7 @@ use contract::{
 pub use departures::{Departure, Departures};
 pub use header::Header;
 
-/// Configuration of dcPIM. The defaults are the paper's (section 4.1).
+/// Configuration of dcPIM. The defaults are the paper's (section 4.1), but for `departures`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
@@ -70,7 +71,8 @@ pub struct Config {
     pub priorities: u8,
     /// Whether notifications carry a flow's size. If not, choices are random or by order of arrival. Default: true.
     pub sizes_known: bool,
-    /// Points in which to follow the authors' simulator instead of the paper. Default: none.
+    /// Points in which to depart from the paper: a list, `"authors_2022"` for all of the authors' simulator, `"paper"`
+    /// for none. Default: `["backoff", "slow_links"]`.
     pub departures: Departures,
 }
 
@@ -84,7 +86,7 @@ impl Default for Config {
             token_window: None,
             priorities: 8,
             sizes_known: true,
-            departures: Departures::default(),
+            departures: [Departure::Backoff, Departure::SlowLinks].into_iter().collect(),
         }
     }
 }
@@ -136,6 +138,12 @@ impl Scheme for Config {
                 "has no effect with the departure priority_by_size; delete one of the two".into(),
             );
         }
+        if self.departures.has(Departure::Backoff) && self.departures.has(Departure::NoHandshakes) {
+            return problem(
+                "departures",
+                "backoff has no effect with no_handshakes, which repeats nothing; delete one of the two".into(),
+            );
+        }
         if self.departures.has(Departure::RetokenAtEnd) && !self.departures.has(Departure::LooseWindow) {
             return problem(
                 "departures",
@@ -145,8 +153,8 @@ impl Scheme for Config {
         Ok(())
     }
 
-    fn endpoint(&self, site: &Site, _: &NetworkView) -> Box<dyn Endpoint> {
-        Box::new(host::Dcpim::new(params::Params::new(self, site)))
+    fn endpoint(&self, site: &Site, network: &NetworkView) -> Box<dyn Endpoint> {
+        Box::new(host::Dcpim::new(params::Params::new(self, site, network)))
     }
 
     fn requirements(&self, _: &Site) -> SwitchRequirements {

@@ -84,8 +84,9 @@ pub struct Config {
     pub rtt_smoothing_alpha: f64,
     /// Retransmission timeout, in smoothed round trips. Default: 2.
     pub retransmit_timeout_scalar: f64,
-    /// Shortest retransmission timeout. Default: 250us.
-    pub min_retransmission_timeout: Duration,
+    /// Shortest retransmission timeout. Default: 250us, or as long as a round trip may take, if that is longer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min_retransmission_timeout: Option<Duration>,
     /// Number of timeouts of a packet that set its path's window to the minimum. Default: 3.
     pub retransmit_limit: u32,
     /// How packets are found lost before they time out. Default: `rack_tlp`.
@@ -270,7 +271,7 @@ impl Default for Config {
             max_flow_scaling_window: 256.0,
             rtt_smoothing_alpha: 0.75,
             retransmit_timeout_scalar: 2.0,
-            min_retransmission_timeout: Duration::from_us(250),
+            min_retransmission_timeout: None,
             retransmit_limit: 3,
             early_retransmission: EarlyRetransmission::default(),
             rack_time_window_rtt_factor: 0.25,
@@ -293,6 +294,10 @@ impl Default for Config {
 }
 
 impl Config {
+    fn timeout_min(&self, network: &NetworkView) -> Duration {
+        self.min_retransmission_timeout.unwrap_or_else(|| network.loaded_rtt().max(Duration::from_us(250)))
+    }
+
     fn check_windows(&self) -> Result<(), Problem> {
         let below_1 = 1f64.next_down();
         within(&[
@@ -400,7 +405,7 @@ impl Scheme for Config {
         let long = Duration::from_ms(500);
         for (key, time) in [
             ("base_delay_target", self.base_delay_target),
-            ("min_retransmission_timeout", Some(self.min_retransmission_timeout)),
+            ("min_retransmission_timeout", self.min_retransmission_timeout),
             ("min_tlp_timeout", self.min_tlp_timeout),
             ("ack_coalescing_timeout", Some(self.ack_coalescing_timeout)),
         ] {
@@ -438,13 +443,13 @@ impl Scheme for Config {
     }
 
     fn timers(&self, network: &NetworkView) -> Vec<Timer> {
-        let (least, rtt) = (self.min_retransmission_timeout, network.site.data_rtt);
-        let first = rtt.mul_f64(self.retransmit_timeout_scalar).max(least);
-        let set = Some(first).filter(|_| least != Config::default().min_retransmission_timeout);
+        let rtt = network.site.data_rtt.mul_f64(self.retransmit_timeout_scalar);
+        let first = rtt.max(self.timeout_min(network));
+        let set = self.min_retransmission_timeout.map(|_| first);
         vec![Timer::new("min_retransmission_timeout", set, first, "sends a packet again")]
     }
 
-    fn endpoint(&self, site: &Site, _: &NetworkView) -> Box<dyn Endpoint> {
-        Box::new(host::Falcon::new(params::Params::new(self, site)))
+    fn endpoint(&self, site: &Site, network: &NetworkView) -> Box<dyn Endpoint> {
+        Box::new(host::Falcon::new(params::Params::new(self, site, network)))
     }
 }

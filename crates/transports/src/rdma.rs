@@ -100,8 +100,8 @@ pub enum Recovery {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct GoBackN {
-    /// Least time between two negative acknowledgements of the same missing packet. Default: 500us, or as long as a
-    /// round trip may take, if that is longer.
+    /// Least time between two negative acknowledgements of the same missing packet. Default: 500us, or a round
+    /// trip of full packets, if that is longer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nack_interval: Option<Duration>,
     /// Silence after which everything outstanding is sent again. Default: 16ms, or as long as a round trip may take.
@@ -128,16 +128,17 @@ pub struct Irn {
 
 impl GoBackN {
     /// NACK interval and timeout on a network, at least those of HPCC's authors. A packet that is sent again after a
-    /// NACK takes a round trip until another NACK can be right.
+    /// NACK takes a round trip until another NACK can be right; what it waits for in queues came before.
     fn on(self, network: &NetworkView) -> (Duration, Duration) {
-        let least = |set: Option<Duration>, floor| set.unwrap_or_else(|| network.loaded_rtt().max(floor));
-        (least(self.nack_interval, Duration::from_us(500)), least(self.timeout, Duration::from_ms(16)))
+        let interval = || network.busy_rtt().max(Duration::from_us(500));
+        let timeout = || network.loaded_rtt().max(Duration::from_ms(16));
+        (self.nack_interval.unwrap_or_else(interval), self.timeout.unwrap_or_else(timeout))
     }
 }
 
 impl Irn {
-    /// Both timeouts on a network, the low one first: at least the paper's. Section 4.1 has the high one as a round trip
-    /// with one buffer full, and in its network the low one has room for 5/16 of that.
+    /// Both timeouts on a network, the low one first: at least the paper's. Section 4.1 has the high one as a round
+    /// trip with one buffer full, and in its network the low one has room for 5/16 of that.
     fn on(self, network: &NetworkView) -> (Duration, Duration) {
         let [few, many] = [network.busy_rtt() + network.wait / 16 * 5, network.loaded_rtt()];
         let high = self.rto_high.unwrap_or_else(|| many.max(Duration::from_us(320)));
@@ -163,6 +164,14 @@ impl<A: Algorithm> Default for Config<A> {
             turns: Turns::default(),
             control: A::default(),
         }
+    }
+}
+
+impl<A: Algorithm> Config<A> {
+    /// Bytes of telemetry in a data packet, and how many of them are not in its MTU.
+    fn telemetry_bytes(&self, site: &Site) -> (u16, u16) {
+        let bytes = if A::TELEMETRY { telemetry_bytes(site) } else { 0 };
+        (bytes, if self.control.telemetry_beyond_mtu() { bytes } else { 0 })
     }
 }
 
@@ -200,6 +209,22 @@ impl<A: Algorithm> Scheme for Config<A> {
         self.control.check().map_err(|problem| problem.under("control"))
     }
 
+    fn check_on(&self, network: &NetworkView) -> Result<(), Problem> {
+        let site = &network.site;
+        let (telemetry, beyond_mtu) = self.telemetry_bytes(site);
+        let [mtu, header, telemetry, beyond_mtu] =
+            [site.mtu_bytes, site.header_bytes, telemetry, beyond_mtu].map(u32::from);
+        if mtu + beyond_mtu > header + telemetry {
+            return Ok(());
+        }
+        let message = format!(
+            "a data packet has {header}B of headers and {telemetry}B of telemetry, and host.mtu is {mtu}B; set \
+             host.mtu to {}B at least",
+            header + telemetry + 1
+        );
+        Err(Problem::new("", message))
+    }
+
     fn timers(&self, network: &NetworkView) -> Vec<Timer> {
         match self.recovery {
             Recovery::GoBackN(own) => {
@@ -231,9 +256,8 @@ impl<A: Algorithm> Scheme for Config<A> {
     }
 
     fn endpoint(&self, site: &Site, network: &NetworkView) -> Box<dyn Endpoint> {
-        let telemetry_bytes = if A::TELEMETRY { telemetry_bytes(site) } else { 0 };
+        let (telemetry_bytes, beyond_mtu) = self.telemetry_bytes(site);
         let header_bytes = site.header_bytes + telemetry_bytes;
-        let beyond_mtu = if self.control.telemetry_beyond_mtu() { telemetry_bytes } else { 0 };
         let mss = u64::from((site.mtu_bytes + beyond_mtu).saturating_sub(header_bytes).max(1));
         let (order, timeout) = match self.recovery {
             Recovery::GoBackN(own) => {

@@ -49,6 +49,18 @@ fn a_sender_keeps_so_many_and_repeats_by_itself_after_a_while() {
 }
 
 #[test]
+fn new_packets_do_not_put_off_the_time_when_a_sender_repeats_by_itself() {
+    // Its packets follow each other within the timeout, and nothing comes back.
+    let mut sender = sender();
+    (0..5).for_each(|packet| _ = sender.sent(at(2_000 * u64::from(packet)), 40, packet));
+    assert_eq!(sender.next_at(), at(10_000));
+    sender.hears(at(9_000), RetryMessage::Ack(1));
+    assert_eq!(sender.next_at(), at(19_000));
+    sender.sent(at(18_000), 40, 5);
+    assert_eq!(sender.replay(at(19_000)), Some((2, &mut 2)));
+}
+
+#[test]
 fn a_receiver_asks_once_and_again_when_what_it_asked_for_comes_damaged() {
     let mut receiver = RetryReceiver::default();
     assert_eq!(receiver.comes(0, false), (true, Some(RetryMessage::Ack(0))));

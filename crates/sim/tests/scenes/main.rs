@@ -55,6 +55,7 @@ mod resubmit;
 mod roce;
 mod rounds;
 mod samples;
+mod slow_links;
 mod spraying;
 mod states;
 mod uet;

@@ -1,6 +1,10 @@
-//! Departures of the authors' simulator (artifact of June 2022) from the paper's text.
+//! Departures from the paper's text: those of the authors' simulator (artifact of June 2022), and two of ours.
 //!
-//! A scenario lists them, `departures = ["even_phase", "any_token"]`, or takes all with `departures = "authors_2022"`.
+//! A scenario lists them, `departures = ["even_phase", "any_token"]`, takes all of the simulator with `departures =
+//! "authors_2022"`, or none with `departures = "paper"`. Ours, [`Departure::Backoff`] and [`Departure::SlowLinks`], are
+//! the default. They keep control packets, which have the highest priority, from filling slow links, and change nothing
+//! on the paper's fabrics.
+//!
 //! That program also sends nothing of long flows during the first matching phase; so does the paper (footnote 3), and
 //! so do we.
 
@@ -36,6 +40,15 @@ pub enum Departure {
     AnyToken,
     /// A short flow of n packets makes its receiver skip the next n tokens.
     ShortFlowsHoldTokens,
+    /// Ours: a notification or finish that stays unanswered is repeated after a round trip, then after twice as long
+    /// each time, up to 64 round trips. In section 3.5 each wait is a round trip, since control packets hardly queue. A
+    /// large incast on slow links makes them queue: then what is repeated can fill the link for ever.
+    Backoff,
+    /// Ours: a stage is so long that in a phase each channel carries a full packet at least, and the requests that a
+    /// receiver sends in a round take no more than a tenth of its link, but are as many as its free channels. The first
+    /// round asks for the smallest flows, the others ask senders at random. In section 3.4 every sender with
+    /// outstanding bytes is asked; each answers with a grant, and on slow links these fill the receiver's link.
+    SlowLinks,
 }
 
 impl Point for Departure {
@@ -49,7 +62,10 @@ impl Point for Departure {
         Departure::RetokenAtEnd,
         Departure::AnyToken,
         Departure::ShortFlowsHoldTokens,
+        Departure::Backoff,
+        Departure::SlowLinks,
     ];
+    const PUBLISHED: &'static [Departure] = Self::ALL.split_at(9).0;
     const NAME: &'static str = "authors_2022";
     const SCHEMA: &'static str = "Departures";
 

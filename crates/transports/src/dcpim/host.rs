@@ -81,7 +81,7 @@ impl Dcpim {
             self.receiver.begin_data(phase - 1, cx.now, params);
         }
         if round < params.rounds {
-            self.receiver.request(phase, round + 1, cx.now, params, control);
+            self.receiver.request(phase, round + 1, cx, params, control);
         }
     }
 

@@ -2,6 +2,7 @@ use node::{Packet, Site};
 use units::{Duration, FlowId, HostId, Time};
 
 use super::{Config, Departure, Departures, Header};
+use contract::NetworkView;
 
 /// Values derived from configuration and site, computed once.
 pub(super) struct Params {
@@ -10,10 +11,12 @@ pub(super) struct Params {
     pub rounds: u8,
     /// k.
     pub channels: u32,
-    /// beta * cRTT / 2.
+    /// beta * cRTT / 2, or more with [`Departure::SlowLinks`].
     pub stage: Duration,
     /// Stages of a phase: 2r + 1.
     pub stages: i64,
+    /// Most requests of a round, if that is more than the free channels.
+    pub requests_max: usize,
     /// Length of a phase.
     pub phase: Duration,
     /// Transmission time of a full packet.
@@ -33,20 +36,34 @@ pub(super) struct Params {
     departures: Departures,
 }
 
+/// With [`Departure::SlowLinks`], requests take at most this part of a link, a tenth.
+const REQUESTS_SHARE: u64 = 10;
+/// With [`Departure::Backoff`], how often the wait for an answer doubles.
+const DOUBLINGS_MAX: u32 = 6;
 /// Priority class of control packets.
 pub(super) const CONTROL: u8 = 0;
 /// Priority class of short flows.
 const SHORT: u8 = 1;
 
 impl Params {
-    pub fn new(config: &Config, site: &Site) -> Params {
+    pub fn new(config: &Config, site: &Site, network: &NetworkView) -> Params {
         let departures = config.departures;
         let even = departures.has(Departure::EvenPhase);
-        let stage = Duration::from_ps((site.control_rtt.ps() as f64 / 2.0 * config.beta) as u64);
         let stages = 2 * i64::from(config.rounds) + i64::from(!even);
-        let phase = stage * stages as u64;
         let packet_time = site.nic_rate.transmit(u64::from(site.mtu_bytes));
         let channels = u32::from(config.channels);
+        let stage = Duration::from_ps((site.control_rtt.ps() as f64 / 2.0 * config.beta) as u64);
+        let (stage, requests_max) = if departures.has(Departure::SlowLinks) {
+            // All hosts have stages of one length.
+            let slowest = network.fabric.narrowest_rate().transmit(u64::from(site.mtu_bytes));
+            let carries = Duration::from_ps((slowest.ps().saturating_mul(channels.into())).div_ceil(stages as u64));
+            let stage = stage.max(carries);
+            let control_time = site.nic_rate.transmit(u64::from(site.header_bytes));
+            (stage, (stage * 2).ps() / REQUESTS_SHARE / control_time.ps().max(1))
+        } else {
+            (stage, u64::MAX)
+        };
+        let phase = stage * stages as u64;
         // Data and control make data_rtt, two controls control_rtt.
         let rtt = site.data_rtt * 2 - site.control_rtt;
         let bdp_bytes = site.nic_rate.bytes_in(rtt);
@@ -58,6 +75,7 @@ impl Params {
             channels,
             stage,
             stages,
+            requests_max: usize::try_from(requests_max).unwrap_or(usize::MAX),
             phase,
             packet_time,
             channel_packets: (phase.ps() / packet_time.ps() / u64::from(channels)).max(1) as u32,
@@ -99,6 +117,12 @@ impl Params {
         } else {
             (usize::from(SHORT) + 1 + rank).min(usize::from(self.lowest_class)) as u8
         }
+    }
+
+    /// How long to wait for an answer to a notification or finish that has been repeated so often.
+    pub fn patience(&self, repeats: u32) -> Duration {
+        let doublings = if self.departs(Departure::Backoff) { repeats.min(DOUBLINGS_MAX) } else { 0 };
+        self.rtt * (1 << doublings)
     }
 
     /// Packets in flight that `channels` channels may have.

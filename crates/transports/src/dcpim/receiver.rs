@@ -152,6 +152,14 @@ struct Link {
     stalled: bool,
 }
 
+/// What a receiver would request from a sender: channels, for its smallest flow, with the packets that this one misses.
+struct Need {
+    peer: HostId,
+    flow: FlowId,
+    remaining: u32,
+    channels: u32,
+}
+
 impl Receiver {
     /// A sender would match; `phase_now` is this host's matching phase.
     pub fn granted(&mut self, packet: &Packet, grant: Proposal, phase_now: i64) {
@@ -309,37 +317,56 @@ impl Receiver {
         }
     }
 
+    /// Drops the requests of earlier rounds that have not left: on slow links it takes longer than a stage to ask many
+    /// senders. Late requests are of no use (section 3.3: they "can be ignored"), and would pile up here.
+    fn drop_late_requests(&mut self, control: &mut VecDeque<Packet>) {
+        let before = control.len();
+        control.retain(|packet| !matches!(packet.header(), Header::Request(_)));
+        self.counts.requests -= (before - control.len()) as u64;
+    }
+
     /// The request stage of a round (section 3.4): as many channels as the outstanding bytes need.
-    pub fn request(&mut self, phase: i64, round: u8, now: Time, params: &Params, control: &mut VecDeque<Packet>) {
+    pub fn request(&mut self, phase: i64, round: u8, cx: &mut Cx<'_>, params: &Params, control: &mut VecDeque<Packet>) {
+        self.drop_late_requests(control);
         let free = params.channels - self.channels();
         if free == 0 {
             return;
         }
-        for (&peer, slots) in &self.peers {
-            let eligible = slots.iter().map(|&slot| self.flows.get(slot).expect("a peer's flow"));
-            let eligible = eligible.filter(|(_, flow)| flow.not_before <= now);
-            let Some((id, smallest)) = eligible.clone().min_by_key(|(id, flow)| (flow.missing(), *id)) else {
-                continue;
-            };
-            let current = self.links.iter().find(|link| link.src == peer);
-            let next = self.next.iter().find(|link| link.src == peer).map_or(0, |link| link.channels);
-            let need = if params.departs(Departure::RequestByFlow) {
-                let held = current.map_or(0, |link| link.channels) + next;
-                smallest.missing().div_ceil(params.channel_packets).saturating_sub(held)
-            } else {
-                let outstanding = eligible.map(|(_, flow)| u64::from(flow.outstanding(now, params))).sum::<u64>();
-                let promised = current.map_or(0, |link| link.left) + next * params.channel_packets;
-                let open = outstanding.saturating_sub(u64::from(promised));
-                open.div_ceil(u64::from(params.channel_packets)).min(u64::from(free)) as u32
-            };
-            if need > 0 {
-                let (channels, phase) = (need.min(free) as u8, phase as u32);
-                let remaining = u64::from(smallest.missing());
-                let header = Header::Request(Proposal { phase, round, channels, remaining });
-                control.push_back(params.control(id, peer, header));
-                self.counts.requests += 1;
+        let needs = |(&peer, slots): (&HostId, &Vec<u32>)| self.need(peer, slots, free, cx.now, params);
+        let mut needs: Vec<Need> = self.peers.iter().filter_map(needs).collect();
+        let most = params.requests_max.max(free as usize);
+        if needs.len() > most {
+            cx.random.shuffle(&mut needs);
+            if round == 1 && params.sizes_known {
+                needs.sort_by_key(|need| need.remaining);
             }
+            needs.truncate(most);
         }
+        for Need { peer, flow, remaining, channels } in needs {
+            let (channels, phase) = (channels.min(free) as u8, phase as u32);
+            let header = Header::Request(Proposal { phase, round, channels, remaining: u64::from(remaining) });
+            control.push_back(params.control(flow, peer, header));
+            self.counts.requests += 1;
+        }
+    }
+
+    /// The channels to request from a sender with these flows, if any.
+    fn need(&self, peer: HostId, slots: &[u32], free: u32, now: Time, params: &Params) -> Option<Need> {
+        let eligible = slots.iter().map(|&slot| self.flows.get(slot).expect("a peer's flow"));
+        let eligible = eligible.filter(|(_, flow)| flow.not_before <= now);
+        let (flow, smallest) = eligible.clone().min_by_key(|(id, flow)| (flow.missing(), *id))?;
+        let current = self.links.iter().find(|link| link.src == peer);
+        let next = self.next.iter().find(|link| link.src == peer).map_or(0, |link| link.channels);
+        let channels = if params.departs(Departure::RequestByFlow) {
+            let held = current.map_or(0, |link| link.channels) + next;
+            smallest.missing().div_ceil(params.channel_packets).saturating_sub(held)
+        } else {
+            let outstanding = eligible.map(|(_, flow)| u64::from(flow.outstanding(now, params))).sum::<u64>();
+            let promised = current.map_or(0, |link| link.left) + next * params.channel_packets;
+            let open = outstanding.saturating_sub(u64::from(promised));
+            open.div_ceil(u64::from(params.channel_packets)).min(u64::from(free)) as u32
+        };
+        (channels > 0).then_some(Need { peer, flow, remaining: smallest.missing(), channels })
     }
 
     /// The accept stage of a round.

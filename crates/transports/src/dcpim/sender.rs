@@ -50,6 +50,8 @@ struct Outgoing {
     sent_packets: u64,
     /// Whether the receiver is known to know the flow.
     notified: bool,
+    /// How often what has no answer yet was repeated.
+    repeats: u32,
     /// Cumulative acknowledgement: all packets below are there.
     acked: u32,
     /// Packets that its receiver has admitted, in order of the tokens, and whether it is listed for that.
@@ -95,6 +97,7 @@ impl Sender {
             sent: Bits::default(),
             sent_packets: 0,
             notified: false,
+            repeats: 0,
             acked: 0,
             tokens: VecDeque::new(),
             listed: false,
@@ -125,8 +128,9 @@ impl Sender {
     /// A notification has arrived.
     pub fn acknowledged(&mut self, packet: &Packet) {
         let Some(slot) = self.answered(packet) else { return };
-        let (_, flow) = self.flows.get(slot).expect("just found");
+        let (_, flow) = self.flows.get_mut(slot).expect("just found");
         if flow.sent.count < flow.packets {
+            flow.repeats = 0;
             self.timers.clear(slot);
         }
     }
@@ -163,6 +167,7 @@ impl Sender {
         // A request to send again: the finish waits until that has been done.
         self.timers.clear(slot);
         let (_, flow) = self.flows.get_mut(slot).expect("just found");
+        flow.repeats = 0;
         flow.acked = flow.acked.max(token.acked.min(flow.packets));
         if params.sizes_known {
             flow.remaining = token.remaining;
@@ -272,15 +277,17 @@ impl Sender {
         flow.sent.insert(number);
         if flow.sent.count == flow.packets && !params.departs(Departure::NoHandshakes) {
             control.push_back(flow.finish(id, params));
+            flow.repeats = 0;
             self.timers.set(slot, now + params.rtt);
         }
         packet
     }
 
-    /// Resends what has not been answered within a round trip (section 3.5).
+    /// Resends what has not been answered in time (section 3.5).
     pub fn deadline(&mut self, now: Time, params: &Params, control: &mut VecDeque<Packet>) {
         while let Some(slot) = self.timers.expire(now) {
-            let Some((id, flow)) = self.flows.get(slot) else { continue };
+            let Some((id, flow)) = self.flows.get_mut(slot) else { continue };
+            flow.repeats += 1;
             if !flow.notified {
                 self.counts.notifications_resent += 1;
                 control.push_back(flow.notification(id, params));
@@ -289,7 +296,8 @@ impl Sender {
                 self.counts.finishes_resent += 1;
                 control.push_back(flow.finish(id, params));
             }
-            self.timers.set(slot, now + params.rtt);
+            let patience = params.patience(flow.repeats);
+            self.timers.set(slot, now + patience);
         }
     }
 

@@ -5,7 +5,7 @@ use node::{Clock, Event, Packet};
 use testing::{PacketFate, Scene, Wire, sent};
 use units::{Duration, FlowId, HostId, Rate, Time};
 
-use super::header::{Accept, Data};
+use super::header::{Accept, Data, Proposal};
 use super::{Config, Departure, Departures, Header};
 use contract::{NetworkView, Scheme};
 
@@ -201,7 +201,7 @@ fn a_lost_packet_of_a_long_flow_is_sent_once_more_after_the_next_matching() {
 fn a_window_of_lost_packets_is_admitted_again_though_round_trips_are_longer_than_phases() {
     // At 1 Gbps a phase lasts 37 us and a round trip 53 us. The sender is matched in every phase, so that tokens of an
     // earlier one are always on their way, and the window is full: waiting for all of them anew would never end.
-    let config = Config::default();
+    let config = Config { departures: Departures::default(), ..Config::default() };
     let wire = Wire { rate: Rate::from_gbps(1), ..Wire::default() };
     let mut scene = Scene::new(2, wire, move |site| config.endpoint(site, &NetworkView::star(site)));
     let until = Time::from_us(500);
@@ -251,7 +251,7 @@ fn a_notification_and_a_finish_are_sent_again_after_one_round_trip_until_they_ar
         _ => "other",
     };
     for (lost, times) in [("notification", 2), ("sender's finish", 3), ("receiver's finish", 2)] {
-        let mut scene = scene(2, Config::default());
+        let mut scene = scene(2, Config { departures: Departures::default(), ..Config::default() });
         let mut losses = 0;
         scene.spoil(move |_, packet| {
             if name(packet) == lost && losses < times {
@@ -271,6 +271,77 @@ fn a_notification_and_a_finish_are_sent_again_after_one_round_trip_until_they_ar
         let one_rtt = |gap| gap == Duration::from_ns(5_480) || gap == Duration::from_ns(5_480 - 120);
         assert!(gaps.clone().all(one_rtt), "{:?}", gaps.collect::<Vec<_>>());
     }
+}
+
+#[test]
+fn with_backoff_each_repetition_waits_twice_as_long_up_to_64_round_trips() {
+    let mut scene = scene(2, Config::default());
+    scene.spoil(|_, packet| if packet.src == HostId(0) { PacketFate::Drop } else { PacketFate::Pass });
+    scene.send(Time::ZERO, 0, 1, packets(100));
+    let round_trips = |count: u64| Time::ZERO + Duration::from_ns(5_480) * count;
+    scene.run_until(round_trips(256));
+    let sent: Vec<Time> = sent!(scene, Header::Notification { packets, .. } => packets).iter().map(|of| of.0).collect();
+    assert_eq!(sent, [0, 1, 3, 7, 15, 31, 63, 127, 191, 255].map(round_trips));
+}
+
+#[test]
+fn what_has_been_answered_is_repeated_after_one_round_trip_again() {
+    // The notification is repeated twice, and answered; then the finish is lost.
+    let mut scene = scene(2, Config::default());
+    let mut lost = [0, 0];
+    scene.spoil(move |_, packet| {
+        let (place, times) = match packet.header() {
+            Header::Notification { .. } => (0, 2),
+            Header::SenderFinish { .. } => (1, 1),
+            _ => return PacketFate::Pass,
+        };
+        lost[place] += 1;
+        if lost[place] <= times { PacketFate::Drop } else { PacketFate::Pass }
+    });
+    let flow = scene.send(Time::ZERO, 0, 1, packets(100));
+    scene.run_until(ms(1));
+    assert!(scene.completed_at(flow).is_some());
+    let finishes: Vec<Time> = sent!(scene, Header::SenderFinish { packets } => packets).iter().map(|of| of.0).collect();
+    // The timer starts when the NIC takes the last data packet.
+    assert_eq!((finishes.len(), finishes[1] - finishes[0]), (2, Duration::from_ns(5_480 - 120)));
+}
+
+/// The long flows of 60 senders to one receiver at 1 Gbps, and the time that they take. Their packets need 28.8 ms.
+fn sixty_at_a_gigabit(departures: Departures) -> (Scene, Option<Time>) {
+    let wire = Wire { rate: Rate::from_gbps(1), ..Wire::default() };
+    let config = Config { departures, ..Config::default() };
+    let mut scene = Scene::new(61, wire, move |site| config.endpoint(site, &NetworkView::star(site)));
+    let flows: Vec<FlowId> = (1..=60).map(|src| scene.send(Time::ZERO, src, 0, packets(40))).collect();
+    scene.run_until(ms(60));
+    let last = flows.iter().map(|&flow| scene.completed_at(flow)).collect::<Option<Vec<_>>>();
+    (scene, last.and_then(|times| times.into_iter().max()))
+}
+
+#[test]
+fn a_receiver_on_a_slow_link_asks_a_few_senders_a_round_and_data_come_through() {
+    let (scene, last) = sixty_at_a_gigabit(Config::default().departures);
+    assert!(last.is_some_and(|last| last < ms(45)), "{last:?}");
+    // Four channels in each of 9 stages of 5.4 us, that each carry a packet of 12 us.
+    let requests = sent!(scene, Header::Request(request) => request);
+    let mut rounds = std::collections::BTreeMap::new();
+    requests.iter().for_each(|(_, _, request)| *rounds.entry((request.phase, request.round)).or_insert(0) += 1);
+    assert!(rounds.values().all(|&asked| asked <= 4), "{rounds:?}");
+    let asked: std::collections::BTreeSet<HostId> = requests.iter().map(|sent| sent.1.dst).collect();
+    assert_eq!(asked.len(), 60);
+}
+
+#[test]
+fn requests_that_have_not_left_when_the_next_are_made_are_dropped() {
+    // By the paper all sixty are asked in each round of 8.2 us, which has room for 25 requests.
+    let (scene, _) = sixty_at_a_gigabit(Departures::default());
+    let requests = sent!(scene, Header::Request(request) => request);
+    // When the NIC takes one, the next round's requests have not been made yet. A packet may be in transmission.
+    let late = |at: Time, request: Proposal| {
+        let stage = u64::from(request.phase) * 9 + 2 * u64::from(request.round);
+        at > Time::ZERO + Duration::from_ps(4_082_000) * stage + Duration::from_us(13)
+    };
+    assert!(requests.len() > 100 && !requests.iter().any(|sent| late(sent.0, sent.2)));
+    assert_eq!(requests.len() as u64, count(&scene, 0, "requests"));
 }
 
 #[test]

@@ -13,8 +13,6 @@ use super::windows::Windows;
 /// How often a packet goes again before it has timed out (Isekai's `early_retx_threshold`). On a dead path it would
 /// otherwise never time out.
 const EARLY_MAX: u32 = 16;
-/// Silence after which a packet goes again that has arrived and was not acknowledged (Isekai's `kDefaultUlpRto`).
-const UPPER_TIMEOUT: Duration = Duration::from_ms(5);
 
 pub(super) struct Connection {
     pub dst: HostId,
@@ -319,7 +317,7 @@ impl Connection {
 
     /// The time of the next timeout, RACK loss or probe, if no answer arrives before it.
     pub fn deadline(&mut self, params: &Params) -> Option<Time> {
-        let Some((at, _)) = self.oldest() else { return self.is_stuck().then(|| self.heard_at + UPPER_TIMEOUT) };
+        let Some((at, _)) = self.oldest() else { return self.is_stuck().then(|| self.heard_at + params.upper_timeout) };
         let timeout = at.saturating_add(self.windows.timeout(params));
         let rack = self.overtaken_first().map(|(at, _)| at.saturating_add(self.rack));
         [Some(timeout), rack, self.probe_at].into_iter().flatten().min()
@@ -345,7 +343,7 @@ impl Connection {
     /// Handles the timeouts, RACK losses and probes that are due at `now`.
     pub fn expire(&mut self, now: Time, params: &Params) -> Found {
         let mut found = Found { early: self.scan(now), ..Found::default() };
-        if self.oldest().is_none() && self.is_stuck() && self.heard_at + UPPER_TIMEOUT <= now {
+        if self.oldest().is_none() && self.is_stuck() && self.heard_at + params.upper_timeout <= now {
             self.heard_at = now;
             self.lost.insert(self.una);
             self.sent[0].state = State::Lost;

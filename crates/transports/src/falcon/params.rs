@@ -3,9 +3,13 @@ use units::{Duration, FlowId, HostId, Rate};
 
 use super::{Config, EarlyRetransmission, Header};
 use crate::target_delay::{Gains, Target, Wanted, unloaded};
+use contract::NetworkView;
 
 /// The most paths of a connection: the two low bits of a flow label name one.
 pub(super) const PATHS: usize = 4;
+
+/// Isekai's least for [`Params::upper_timeout`] (`kDefaultUlpRto`).
+const UPPER_TIMEOUT: Duration = Duration::from_ms(5);
 
 /// Values derived from configuration and site, computed once.
 pub(super) struct Params {
@@ -21,6 +25,8 @@ pub(super) struct Params {
     pub rtt_smoothing: f64,
     pub timeout_scalar: f64,
     pub timeout_min: Duration,
+    /// Silence after which a packet goes again that has arrived and was not acknowledged.
+    pub upper_timeout: Duration,
     /// Timeouts of a packet that set the window to its minimum.
     pub timeouts_max: u32,
     pub early: Early,
@@ -68,7 +74,7 @@ pub(super) struct Nic {
 }
 
 impl Params {
-    pub fn new(config: &Config, site: &Site) -> Params {
+    pub fn new(config: &Config, site: &Site, network: &NetworkView) -> Params {
         let (base, hop) = unloaded(site);
         let wanted = Wanted {
             base: config.base_delay_target,
@@ -94,7 +100,8 @@ impl Params {
             },
             rtt_smoothing: config.rtt_smoothing_alpha,
             timeout_scalar: config.retransmit_timeout_scalar,
-            timeout_min: config.min_retransmission_timeout,
+            timeout_min: config.timeout_min(network),
+            upper_timeout: network.loaded_rtt().max(UPPER_TIMEOUT),
             timeouts_max: config.retransmit_limit,
             early: match config.early_retransmission {
                 EarlyRetransmission::RackTlp => Early::RackTlp {

@@ -76,8 +76,8 @@ impl Params {
         // that is left to control.
         let slack = config.slack.unwrap_or(slot * (u64::from(config.control_slots) + switches));
         let data_way = site.data_rtt - control_way;
-        // Over an idle path the arbiter answers within this. Requests are repeated at intervals that double, so that six
-        // take 63 times as long.
+        // Over an idle path the arbiter answers within this. Requests are repeated at intervals that double, so that
+        // six take 63 times as long.
         let answered = config.processing + control_way * 3 + slack * 2;
         let patience = config.patience.unwrap_or_else(|| {
             let six = Duration::from_ps(answered.ps().saturating_mul(63));

@@ -286,7 +286,8 @@ proptest::proptest! {
         seed: u64, loss in 0u64..30, twice in 0u64..15, late in 0u64..15,
         flows in proptest::collection::vec((0u64..500, 0u32..4, 1u32..4, 1u64..400), 1..30),
     ) {
-        let config = Config { recompute: Duration::from_us(50), refresh: Some(Duration::from_us(500)), ..Config::default() };
+        let (recompute, refresh) = (Duration::from_us(50), Some(Duration::from_us(500)));
+        let config = Config { recompute, refresh, ..Config::default() };
         let mut scene = scene(4, config, &[]);
         let mut random = units::Stream::new(seed, 0, "fate");
         // The burst ends; then a flow of each host shows that all know of all.

@@ -3,7 +3,8 @@
 //! Senders say how much credit they want (a *pull target*), and a receiver gives out as much as its link can receive,
 //! for a few packets at a time, to all senders that want some in turn. If none wants any, it gives credit in advance to
 //! senders that have received what they wanted, up to a window each, so that their next packets need not wait for
-//! credit.
+//! credit. It gives no more than the whole message can use: in `uet-htsim` a connection may always have more to send,
+//! while here a message is one, and over a long way a window is thousands of pulls.
 //!
 //! In an oversubscribed network the receiver's link may not be the bottleneck. There a receiver adapts the rate of its
 //! credits about once every one and a half round trips. It lowers the rate by the share of packets that were trimmed
@@ -32,16 +33,24 @@ pub(super) struct Account {
     pub given: u32,
     /// Wanted in all.
     pub target: u32,
+    /// What the whole message needs.
+    whole: u32,
     /// Whether it waits for credit that it wants, or for some ahead.
     wants: bool,
     ahead: bool,
 }
 
 impl Account {
+    /// That of a message of this many bytes with headers.
+    pub fn new(wire_bytes: u64) -> Account {
+        let whole = u32::try_from(wire_bytes.div_ceil(CREDIT_UNIT)).unwrap_or(u32::MAX);
+        Account { whole, ..Account::default() }
+    }
+
     /// Goes over it.
     pub fn walk(&mut self, walk: &mut Walk, flow: FlowId) {
-        let Account { given, target, wants, ahead } = self;
-        walk.same((*wants, *ahead));
+        let Account { given, target, whole, wants, ahead } = self;
+        walk.same((*whole, *wants, *ahead));
         walk_credit(walk, flow, given);
         walk_credit(walk, flow, target);
     }
@@ -129,7 +138,8 @@ impl Credits {
             let flow = self.ahead.pop_front()?;
             let Some(account) = account(flows, flow) else { continue };
             account.ahead = false;
-            let room = account.target.saturating_add(self.ahead_max).saturating_sub(account.given);
+            let most = account.target.saturating_add(self.ahead_max).min(account.whole.max(account.target));
+            let room = most.saturating_sub(account.given);
             if room == 0 {
                 continue;
             }

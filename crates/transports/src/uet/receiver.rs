@@ -174,7 +174,7 @@ impl Receiver {
                 received_bytes: 0,
                 unacked_bytes: 0,
                 ack_owed: false,
-                account: Account::default(),
+                account: Account::new(params.all_wire_bytes(bytes)),
             };
             self.flows.insert(packet.flow, new)
         });

@@ -17,6 +17,8 @@ const BACKOFF_MAX: u32 = 6;
 /// A sender without credit and with nothing in flight waits for this many timeouts before it asks again: in a large
 /// incast its turn at the receiver is long in coming.
 const PATIENCE: u64 = 16;
+/// A packet that has been trimmed so often is not sent again at once.
+const ATTEMPTS: u32 = 3;
 /// Fewest packets that overtake one before it counts as lost.
 const OVERTAKEN_MIN: u32 = 5;
 
@@ -66,6 +68,8 @@ struct Outgoing {
     sent_packets: u64,
     resent_packets: u64,
     listed: bool,
+    /// Nothing is sent before this time, because a packet was trimmed again and again.
+    held_until: Time,
 }
 
 /// What a sender has of credit.
@@ -185,6 +189,7 @@ impl Outgoing {
             sent_packets: 0,
             resent_packets: 0,
             listed: false,
+            held_until: Time::ZERO,
         }
     }
 
@@ -199,8 +204,9 @@ impl Outgoing {
         walk.same((self.dst, self.bytes, self.packets, self.in_flight as u64, self.listed));
         walk.sequence(flow, unit, &mut self.una);
         walk.steps(flow, &mut { self.una });
-        // What is left decides how much credit it wants when that is less than the greatest window.
-        let reach = if params.rccc { params.window_max } else { 0 };
+        // What is left decides how much credit it wants when that is less than the greatest window, and how much its
+        // receiver gives in advance when that is less than another.
+        let reach = if params.rccc { 2 * params.window_max } else { 0 };
         walk.sequence(flow, 1, &mut (u64::from(self.next()) * unit + reach));
         walk.same(self.sent.len());
         self.sent.iter_mut().for_each(|sent| sent.walk(walk, flow));
@@ -223,6 +229,7 @@ impl Outgoing {
         self.credit.walk(walk, flow, params);
         walk.count_of(flow, &mut self.sent_packets);
         walk.count_of(flow, &mut self.resent_packets);
+        walk.expired(&mut self.held_until);
     }
 
     /// The first packet that was never sent.
@@ -241,7 +248,10 @@ impl Outgoing {
         self.sent.get_mut(psn.checked_sub(self.una)? as usize)
     }
 
-    fn may_send(&self, params: &Params) -> bool {
+    fn may_send(&self, now: Time, params: &Params) -> bool {
+        if now < self.held_until {
+            return false;
+        }
         let Some(psn) = self.following() else { return false };
         let bytes = params.wire_bytes(self.bytes, psn) as i64;
         let fits = self.window.as_ref().is_none_or(|window| self.in_flight + bytes <= window.bytes as i64);
@@ -364,10 +374,21 @@ impl Outgoing {
     }
 
     /// When something must be done if nothing is heard.
-    fn timeout(&self, params: &Params) -> Option<Time> {
+    fn timeout(&self, now: Time, params: &Params) -> Option<Time> {
         let asks = self.is_starved(params).then(|| self.asks_at(params));
         let packet = self.deadlines.first().map(|(at, _)| *at);
-        asks.into_iter().chain(packet).min()
+        let held = (self.held_until > now).then_some(self.held_until);
+        asks.into_iter().chain(packet).chain(held).min()
+    }
+
+    /// A packet that has been sent so often was trimmed. With the smallest window, each sender of an incast has a
+    /// packet on its way at any time. If these are more than a round trip holds, headers of trimmed packets, which go
+    /// first, can fill the link so that no data comes through. So after a few attempts it waits, longer each time.
+    fn hold(&mut self, now: Time, times: u32, params: &Params) {
+        let smallest = self.window.as_ref().is_some_and(|window| window.bytes <= u64::from(params.site.mtu_bytes));
+        if smallest && !params.rccc && times >= ATTEMPTS {
+            self.held_until = now + params.network_rtt * (1 << (times - ATTEMPTS).min(BACKOFF_MAX));
+        }
     }
 
     /// Packets without an answer until now are lost. How many packets that are.
@@ -405,7 +426,7 @@ impl Sender {
     /// A message to send.
     pub fn start(&mut self, cx: &mut Cx<'_>, message: &Message, params: &Params) {
         let slot = self.flows.insert(message.flow, Outgoing::new(message, params, cx.now, cx.random));
-        self.settle(slot, params);
+        self.settle(slot, cx.now, params);
     }
 
     /// An acknowledgement.
@@ -443,7 +464,7 @@ impl Sender {
             cx.events.push(Event::Completed { flow: id, sent_packets, resent_packets });
             return;
         }
-        self.settle(slot, params);
+        self.settle(slot, cx.now, params);
     }
 
     /// A packet was trimmed.
@@ -459,12 +480,13 @@ impl Sender {
         let in_flight = flow.in_flight.max(0) as u64;
         let copy = flow.of(nack.psn).filter(|sent| sent.state == State::InFlight && (sent.times > 1) == nack.resent);
         if let Some(sent) = copy {
-            let rtt = cx.now.since(sent.at);
+            let (rtt, times) = (cx.now.since(sent.at), sent.times);
             if let (Some(window), Some(gains)) = (&mut flow.window, &params.nscc) {
                 let by_credit = params.rccc && nack.last_hop;
                 window.trimmed(gains, cx.now, rtt, bytes, by_credit, in_flight);
             }
             flow.lose(nack.psn, params);
+            flow.hold(cx.now, times, params);
             let fate = match (nack.last_hop, nack.marked) {
                 (false, _) => Fate::Trimmed,
                 (true, true) => Fate::Marked,
@@ -472,7 +494,7 @@ impl Sender {
             };
             flow.spray.heard(cx.now, nack.entropy, fate);
         }
-        self.settle(slot, params);
+        self.settle(slot, cx.now, params);
     }
 
     /// Credit so far.
@@ -488,7 +510,7 @@ impl Sender {
         flow.credit.given += more;
         let bytes = flow.credit.bytes.saturating_add_unsigned(u64::from(more) * CREDIT_UNIT);
         flow.credit.bytes = bytes.min(params.window_max as i64);
-        self.settle(slot, params);
+        self.settle(slot, cx.now, params);
     }
 
     /// The next data packet for the NIC.
@@ -497,13 +519,13 @@ impl Sender {
             // The slot of a flow that has ended may belong to another by now.
             let Some((_, flow)) = self.flows.get_mut(slot).filter(|known| known.0 == id) else { continue };
             flow.listed = false;
-            if !flow.may_send(params) {
+            if !flow.may_send(cx.now, params) {
                 continue;
             }
             let Some(psn) = flow.following() else { continue };
             let packet = Self::data(cx, id, flow, psn, params, self.ready.len());
             self.counts.retransmissions += u64::from(flow.of(psn).is_some_and(|sent| sent.times > 1));
-            self.settle(slot, params);
+            self.settle(slot, cx.now, params);
             return Some(packet);
         }
         None
@@ -574,18 +596,18 @@ impl Sender {
                 control.push_back(params.control(id, flow.dst, Header::Rts(rts)));
                 self.counts.requests += 1;
             }
-            self.settle(slot, params);
+            self.settle(slot, cx.now, params);
         }
     }
 
     /// Lists a flow that may send, and sets its timer.
-    fn settle(&mut self, slot: u32, params: &Params) {
+    fn settle(&mut self, slot: u32, now: Time, params: &Params) {
         let Some((id, flow)) = self.flows.get_mut(slot) else { return };
-        if !flow.listed && flow.may_send(params) {
+        if !flow.listed && flow.may_send(now, params) {
             flow.listed = true;
             self.ready.push_back((id, slot));
         }
-        match flow.timeout(params) {
+        match flow.timeout(now, params) {
             Some(at) => self.timers.set(slot, at),
             None => self.timers.clear(slot),
         }

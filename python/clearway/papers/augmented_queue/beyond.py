@@ -118,7 +118,8 @@ def dcpim() -> Shown:
     again for each packet of data, by transport and load."""
     ways: dict[str, Keys] = {
         "dcpim, physical queue": PQ,
-        **{f"{transport}, AQ": {"transport": transport} for transport in ("dcpim", "dctcp", "cubic")},
+        "dcpim, AQ": {},
+        **{f"{transport}, AQ": {"transport": transport} for transport in ("dctcp", "cubic")},
     }
     rows: dict[str, dict[str, float]] = {}
     others: dict[str, list[Any]] = {}

@@ -279,7 +279,7 @@ def reference() -> Shown:
     held.append(Held(preset, f"{THEIR_PROGRAM}, 144 lone flows", "authors' run", pd.DataFrame(rows)))
     for scheme, keys, tolerance in (
         (preset, PROGRAM, OF_PROGRAM),
-        ("dcpim", {"transport": "dcpim"}, {"mean": 0.05, "p99": 0.1}),
+        ("dcpim", {"transport": {"dcpim": {"departures": "paper"}}}, {"mean": 0.05, "p99": 0.1}),
     ):
         both = _fct_us(
             figures.run(setting.HERE / "reference-websearch.toml", scheme, keys, setting.OUT), listed["fct_us"]
@@ -319,7 +319,7 @@ def reference_imc10() -> Shown:
     held, tables = [], {}
     for (load, flows), classes in THEIR_RUNS.items():
         theirs = pd.DataFrame(classes, index=["mean", "p99"]).T
-        for scheme, keys in (("dcpim with departures = authors_2022", PROGRAM), ("dcpim", {"transport": "dcpim"})):
+        for scheme, keys in (("dcpim with departures = authors_2022", PROGRAM), ("dcpim", setting.PAPER["dcPIM"])):
             lasting = {
                 "traffic.all.arrivals.poisson.load": load,
                 "traffic.all.flows": round(flows * setting.scale),
@@ -358,7 +358,7 @@ def departures() -> Shown:
     keys: Keys
     for name, chosen in DEPARTURES.items():
         if name == "none":
-            label, keys = "dcpim", {"transport": "dcpim"}
+            label, keys = "dcpim", {"transport": {"dcpim": {"departures": "paper"}}}
         elif name == "authors_2022":
             # The runs of `reference`.
             label, keys = "dcpim with departures = authors_2022", dict(PROGRAM)

@@ -276,7 +276,7 @@ def figure_6a() -> Shown:
     for rounds, listed in GRID.items():
         for channels, theirs in zip((1, 2, 4, 8), listed):
             keys: Keys = {
-                "transport": {"dcpim": {"rounds": rounds, "channels": channels}},
+                "transport": {"dcpim": {"rounds": rounds, "channels": channels, "departures": "paper"}},
                 "name": f"figure-6a r {rounds}, k {channels}",
             }
             wanted_here = base.with_({**keys, **lasting})
@@ -330,7 +330,7 @@ def _carried(rounds: int) -> float:
 def figure_7() -> Shown:
     """The testbed's fabric, 32 hosts at 10 Gbps, with web search at load 0.5: slowdown of dcPIM, DCTCP and CUBIC."""
     schemes: dict[str, Keys] = {
-        "dcPIM": {"transport": "dcpim"},
+        "dcPIM": {"transport": {"dcpim": {"departures": "paper"}}},
         "DCTCP": {"transport": "dctcp"},
         "TCP CUBIC": {"transport": "cubic"},
     }

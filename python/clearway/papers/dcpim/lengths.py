@@ -54,7 +54,7 @@ def departures_imc10() -> Shown:
         chosen = DEPARTURES[name]
         for seed in SEEDS:
             keys: Keys = {
-                "transport": {"dcpim": {"departures": chosen}} if chosen else "dcpim",
+                "transport": {"dcpim": {"departures": chosen or "paper"}},
                 "traffic.all.arrivals.poisson.load": 0.8,
                 "traffic.all.flows": 10_000,
                 "seed": seed,

@@ -31,7 +31,7 @@ only: frozenset[str] = frozenset()
 PFC: Keys = {"flow_control": "pfc", "switch.buffer": {"shared": {"bytes": "16MB"}}}
 
 PAPER: Mapping[str, Keys] = {
-    "dcPIM": {"transport": "dcpim"},
+    "dcPIM": {"transport": {"dcpim": {"departures": "paper"}}},
     "Homa Aeolus": {"transport": "homa_aeolus"},
     "NDP": {"transport": "ndp"},
     "HPCC": {"transport": "hpcc", **PFC},

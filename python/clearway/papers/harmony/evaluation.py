@@ -336,10 +336,12 @@ def figure_6c() -> Shown:
 
 
 # Figure 7: what carries both, or what is beneath Harmony.
+DCPIM = {"dcpim": {"departures": "paper"}}
+
 BESIDE = {
     "HPCC": {"transport": "hpcc", "traffic.1.transport": "hpcc"},
-    "dcPIM": {"transport": "dcpim", "traffic.1.transport": "dcpim"},
-    "Harmony, dcPIM": {"traffic.1.transport": "dcpim"},
+    "dcPIM": {"transport": DCPIM, "traffic.1.transport": DCPIM},
+    "Harmony, dcPIM": {"traffic.1.transport": DCPIM},
     "Harmony, DCTCP": {"traffic.1.transport": "dctcp"},
     "Harmony, HPCC": {"traffic.1.transport": "hpcc"},
 }

@@ -178,7 +178,7 @@ def cross_validation() -> Shown:
     ends |= {f"traffic.{entity}.flows": max(round(60 * scale), 3) for entity in range(1, 4)}
     table, checks, _ = compared(
         {
-            "dcPIM": ("dcpim/figure-7-testbed", {**testbed, "transport": "dcpim"}),
+            "dcPIM": ("dcpim/figure-7-testbed", {**testbed, "transport": {"dcpim": {"departures": "paper"}}}),
             "DCTCP": ("dcpim/figure-7-testbed", {**testbed, "transport": "dctcp"}),
             "Harmony": ("harmony/testbed", {"traffic.0.duration": f"{max(10 * scale, 1):g}ms"}),
             "Pyrrha, an incast": ("maze/incast", {"traffic.1.flows": max(round(300 * scale), 20)}),
@@ -193,7 +193,10 @@ def testbeds() -> Shown:
     dcpim = {"traffic.0.flows": max(round(2000 * scale), 20), "measure.drain": "200ms"}
     table, checks, _ = compared(
         {
-            "dcPIM, section 4.2": ("dcpim/figure-7-testbed", {**dcpim, "transport": "dcpim"}),
+            "dcPIM, section 4.2": (
+                "dcpim/figure-7-testbed",
+                {**dcpim, "transport": {"dcpim": {"departures": "paper"}}},
+            ),
             "CUBIC, section 4.2": ("dcpim/figure-7-testbed", {**dcpim, "transport": "cubic"}),
             "Harmony, section 5.1": ("harmony/testbed", {"traffic.0.duration": f"{max(30 * scale, 1):g}ms"}),
         }

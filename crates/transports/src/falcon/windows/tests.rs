@@ -35,7 +35,7 @@ fn fixed() -> Config {
 }
 
 fn params(config: &Config) -> Params {
-    Params::new(config, &site())
+    Params::new(config, &site(), &contract::NetworkView::star(&site()))
 }
 
 /// An answer at `at_us` of a packet whose round trip and delay were `us`.

@@ -181,7 +181,8 @@ fn the_credit_of_a_message_must_have_a_number() {
     assert_eq!(notes.finish().err().as_deref(), Some("the credit of a long message has no number"));
 }
 
-/// A sender asks for less credit when less than the greatest window is left, so nothing is skipped past that.
+/// A sender asks for less credit when less than the greatest window is left, and gets less in advance when less than
+/// another is left, so nothing is skipped past that.
 #[test]
 fn its_walk_names_how_far_a_wish_for_credit_reaches() {
     let later = |sender: &mut Sender| {
@@ -197,7 +198,7 @@ fn its_walk_names_how_far_a_wish_for_credit_reaches() {
         node::walk::recurrence(&before, &after).expect("it recurs").flows
     };
     let next = u64::from(UNA + 5) * 1_460;
-    assert_eq!(last(params()), [(FLOW, 1_460, next + params().window_max)]);
+    assert_eq!(last(params()), [(FLOW, 1_460, next + 2 * params().window_max)]);
     let without = Params { rccc: false, ..params() };
     assert_eq!(last(without), [(FLOW, 1_460, next)]);
 }

@@ -30,7 +30,7 @@ HOST_US = 1.0
 # Messages, packets and files are this many times as many.
 scale = 1.0
 
-BEST_EFFORT: dict[str, Any] = {"DCTCP": "dctcp", "dcPIM": "dcpim"}
+BEST_EFFORT: dict[str, Any] = {"DCTCP": "dctcp", "dcPIM": {"dcpim": {"departures": "paper"}}}
 
 Model = TypeVar("Model")
 
