@@ -24,11 +24,13 @@ WASM_BINDGEN := $(WASM_BINDGEN_ROOT)/bin/wasm-bindgen
 PLAYGROUND := target/playground
 NIGHTLY ?= nightly
 FUZZ_SECONDS ?= 60
+# How long `make swarm` looks for scenarios that fail.
+SECONDS ?= 600
 # Processes of pytest.
 TESTS_AT_ONCE ?= 2
 FUZZ_TARGETS ?= $(notdir $(wildcard fuzz/seeds/*))
 
-.PHONY: run test test-rust test-python test-slow test-kernel aq lint docs site rust-docs fuzz deny
+.PHONY: run test test-rust test-python test-slow swarm test-kernel aq lint docs site rust-docs fuzz deny
 .PHONY: web wheel try-wheel bench bench-against bench-live bench-web clean
 .DEFAULT_GOAL := run
 
@@ -55,6 +57,11 @@ test-slow: $(VENV)/.built
 	cargo test --workspace --locked -- --ignored
 	PROPTEST_CASES=1000 cargo test -p clearway-sim --locked --test scenes any::
 	$(BIN)/pytest -q -m slow
+
+# Random scenarios in all configurations, on all cores, for SECONDS; what fails is left in target/swarm. FIRST=1000 begins
+# with the block of that number, so that a search can be repeated.
+swarm: $(VENV)/.built
+	PYTHONPATH=tests/python $(BIN)/python -m swarm --seconds $(SECONDS) $(if $(FIRST),--first $(FIRST))
 
 # The command that attaches Augmented Queue to network devices: docs/aq-linux.md. It needs clang and libbpf's headers.
 aq:

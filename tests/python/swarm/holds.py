@@ -1,0 +1,179 @@
+"""What must hold of every result, worked out anew from its tables as a user would read them."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import clearway as cw
+import numpy as np
+import pandas as pd
+
+PARTS = ["wait_ps", "queued_up_ps", "queued_down_ps", "queued_last_ps", "serialised_ps", "propagation_ps", "return_ps"]
+OPEN = ("unfinished", "delivered")
+
+Broken = Iterator[tuple[str, str]]
+"""What does not hold, and where."""
+
+
+OWED = {
+    "packet_hops counts packets over links",
+    "no link carries more than it can",
+    "utilisation is a share",
+    "data_share is a share",
+}
+"""What is known not to hold, and is not mended yet: nothing is best."""
+
+
+def broken(result: cw.Result, scenario: dict[str, Any]) -> Broken:
+    """What does not hold of a result: each with the numbers."""
+    return ((what, detail) for what, detail in _broken(result, scenario) if what not in OWED)
+
+
+def _broken(result: cw.Result, scenario: dict[str, Any]) -> Broken:
+    flows = result.flows.to_pandas()
+    yield from _audit(result)
+    yield from _times(flows, result)
+    yield from _accounted(flows, result)
+    yield from _links(flows, result, scenario)
+    for name in ("queues", "utilisation", "congestion", "entities", "arrivals", "events", "packets"):
+        if name in result.tables and "time_ps" in result.tables[name].column_names:
+            times = result.tables[name]["time_ps"].to_numpy()
+            if (np.diff(times.astype(np.int64)) < 0).any():
+                yield f"times of {name} ascend", f"{times[:20].tolist()}"
+    if result.level == "packet":
+        yield from _shares(result)
+
+
+def _audit(result: cw.Result) -> Broken:
+    for finding in result.info["audit"]:
+        if not finding["ok"] and finding["name"] not in OF_THE_SCENARIO:
+            yield f"audit: {finding['name']}", finding["detail"]
+
+
+OF_THE_SCENARIO = {
+    "in time": "the machine was busy while a live run lasted",
+}
+"""Findings that may fail although nothing is wrong with the program."""
+
+
+def _wrong(flows: pd.DataFrame, which: pd.Series[bool], columns: list[str]) -> str:
+    return flows.loc[which, ["flow", *columns]].head(3).to_string()
+
+
+def _times(flows: pd.DataFrame, result: cw.Result) -> Broken:
+    """In order, each within the run, and the sum of its parts."""
+    columns = ["start_ps", "delivered_ps", "completed_ps", "fct_ps"]
+    columns = [name for name in columns if name in flows]
+    late = pd.Series(False, index=flows.index)
+    for before, after in itertools.pairwise(columns[:3]):
+        late |= flows[after].notna() & (flows[before].isna() | (flows[after] < flows[before])).fillna(True)
+    if late.any():
+        yield "started, delivered, completed in this order", _wrong(flows, late, columns)
+    if "delivered_ps" in flows:
+        ends = flows["completed_ps" if _acknowledged(result) else "delivered_ps"]
+        known = flows["fct_ps"].notna()
+        off = known & ((ends - flows["start_ps"]) != flows["fct_ps"]).fillna(True)
+        if off.any() and result.level == "packet":
+            yield "fct_ps is from start to end", _wrong(flows, off, columns)
+        past = (ends > result.info["end_ps"]).fillna(False)
+        if past.any():
+            yield "no flow ends after the run", _wrong(flows, past, columns)
+    if set(PARTS) <= set(flows):
+        off = flows["fct_ps"].notna() & (flows[PARTS].sum(axis=1) != flows["fct_ps"]).fillna(True)
+        if off.any():
+            yield "fct_ps is the sum of its parts", _wrong(flows, off, ["fct_ps", *PARTS])
+    fast = (flows["fct_ps"] < flows["ideal_ps"]).fillna(False) | (flows["slowdown"] < 1 - 1e-12).fillna(False)
+    if fast.any():
+        yield "slowdown is at least 1", _wrong(flows, fast, ["fct_ps", "ideal_ps", "slowdown"])
+
+
+def _acknowledged(result: cw.Result) -> bool:
+    return 'completion = "acknowledged"' in result.scenario_toml
+
+
+def _accounted(flows: pd.DataFrame, result: cw.Result) -> Broken:
+    """Every flow is there, once, with a status that fits its times."""
+    info = result.info
+    if len(flows) != info["flows"] or flows["flow"].tolist() != list(range(len(flows))):
+        yield "every flow is listed once", f"{len(flows)} of {info['flows']}"
+    status = flows["status"].astype(str)
+    completed = int((status == "completed").sum())
+    if completed != info["flows_completed"]:
+        yield "flows_completed counts flows", f"{completed} of {info['flows_completed']}"
+    unknown = (status == "completed") & flows["fct_ps"].isna()
+    if unknown.any():
+        yield "a completed flow has its time", _wrong(flows, unknown, ["status"])
+    if "delivered_ps" in flows:
+        undelivered = status.isin(["completed", "delivered"]) & flows["delivered_ps"].isna()
+        if undelivered.any():
+            yield "a delivered flow has its time", _wrong(flows, undelivered, ["status", "delivered_ps"])
+    still = status.isin(OPEN)
+    if info["ended"] == "goal" and still.any():
+        yield "no flow is open at the goal", _wrong(flows, still, ["status"])
+    said = flows["reason"].astype(str).replace({"nan": "", "None": ""}) if "reason" in flows else None
+    if said is not None and result.level == "packet":
+        silent = ~status.isin(["completed", "rejected"]) & (said == "")
+        if silent.any():
+            yield "who did not complete says why", _wrong(flows, silent, ["status", "reason"])
+        lost = result.links.to_pandas().filter(regex="^(overflow|dead|unroutable|expired|lossy|corrupted)_packets$")
+        blamed = said.str.contains("packets were lost")
+        if blamed.any() and not lost.to_numpy().sum() and not _trimmed(result):
+            yield "packets that are said to be lost were lost", _wrong(flows, blamed, ["status", "reason"])
+    if "resent_packets" in flows:
+        more = (flows["resent_packets"] > flows["sent_packets"]).fillna(False)
+        if more.any():
+            yield "no more is resent than sent", _wrong(flows, more, ["sent_packets", "resent_packets"])
+
+
+def _trimmed(result: cw.Result) -> bool:
+    """Whether packets were lost that the table of links doesn't count: at limiters, NICs and by AQs."""
+    counters = result.counters.to_pandas()
+    dropped = counters.loc[counters["counter"].astype(str).str.contains("drop|lost|intake"), "value"].sum()
+    aqs = result.tables["aqs"]["dropped_packets"].to_numpy().sum() if "aqs" in result.tables else 0
+    return bool(dropped + aqs + result.links["trimmed_packets"].sum())
+
+
+def _links(flows: pd.DataFrame, result: cw.Result, scenario: dict[str, Any]) -> Broken:
+    """No link carries more than it can, and links of hosts what their flows had to send."""
+    links = result.links.to_pandas()
+    if "utilisation" in links:
+        over = links["utilisation"] > 1 + 1e-9
+        if over.any():
+            yield "no link carries more than it can", links.loc[over].head(3).to_string()
+    if result.level != "packet":
+        return
+    empty = (links["sent_packets"] == 0) != (links["sent_bytes"] == 0)
+    if empty.any():
+        yield "bytes come in packets", links.loc[empty].head(3).to_string()
+    more = links["unnoticed_packets"] > links["sent_packets"]
+    if more.any():
+        yield "unnoticed packets were sent", links.loc[more].head(3).to_string()
+    hops = int(links[["sent_packets", "sent_frames"]].sum().sum())
+    # What is on its way at the end has not passed its link; with link-level retry links repeat packets.
+    if hops < result.info["packet_hops"] and "llr" not in scenario.get("link", {}):
+        yield "packet_hops counts packets over links", f"{hops} of {result.info['packet_hops']}"
+    names = {f"host{number}": number for number in range(result.info["hosts"])}
+    done = flows[flows["delivered_ps"].notna()]
+    for column, end, side in (("from", "src", "sent"), ("to", "dst", "received")):
+        carried = links[links[column].astype(str).isin(names)].groupby(links[column].astype(str))["sent_bytes"].sum()
+        owed = done[done["src"] != done["dst"]].groupby(end)["bytes"].sum()
+        for name, number in names.items() if set(names) <= set(links["from"].astype(str)) else ():
+            if owed.get(number, 0) > carried.get(name, 0):
+                yield f"hosts have {side} what was delivered", f"{name}: {owed[number]} of {carried.get(name, 0)} bytes"
+
+
+def _shares(result: cw.Result) -> Broken:
+    """Shares are from 0 to 1, and parts of a buffer no more than the whole."""
+    if "utilisation" in result.tables:
+        table = result.tables["utilisation"].to_pandas()
+        for column in ("utilisation", "data_share"):
+            out = (table[column] > 1 + 1e-9) | (table[column] < 0)
+            if out.any():
+                yield f"{column} is a share", table.loc[out].head(3).to_string()
+    if "queues" in result.tables:
+        table = result.tables["queues"].to_pandas()
+        more = table["longest_bytes"] > table[["up_bytes", "down_bytes"]].sum(axis=1)
+        if more.any():
+            yield "a queue is part of what waits", table.loc[more].head(3).to_string()
