@@ -55,11 +55,11 @@ test-python: $(VENV)/.packages
 
 test-slow: $(VENV)/.built
 	cargo test --workspace --locked -- --ignored
-	PROPTEST_CASES=1000 cargo test -p clearway-sim --locked --test scenes any::
 	$(BIN)/pytest -q -m slow
+	$(MAKE) swarm
 
-# Random scenarios in all configurations, on all cores, for SECONDS; what fails is left in target/swarm. FIRST=1000 begins
-# with the block of that number, so that a search can be repeated.
+# Random scenarios in all configurations, on all cores, for SECONDS; what fails is left in target/swarm. FIRST=1000
+# begins with that block, so that a search can be repeated.
 swarm: $(VENV)/.built
 	PYTHONPATH=tests/python $(BIN)/python -m swarm --seconds $(SECONDS) $(if $(FIRST),--first $(FIRST))
 

@@ -267,7 +267,10 @@ class _Trace:
         """A link's packets in service, and how many bytes wait for it; `whole` if all its packets are there."""
         one: Any = rows.iloc[0]
         rank = int(one["link"]) * 2
-        track = self._track(self._nodes[one["node"]], f"to {one['to']}", rank)
+        node = self._nodes.get(one["node"])
+        if node is None:
+            return
+        track = self._track(node, f"to {one['to']}", rank)
         columns = ["time_ps", "last_ps", "packet", "first_marked", "bytes", "class", "came_ps"]
         for name, at, last, arrow, marked, *said in zip(_names(rows), *(rows[column].tolist() for column in columns)):
             size, priority, came = said

@@ -8,6 +8,8 @@ from outside.
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import json
 import os
 import random
@@ -20,6 +22,9 @@ import traceback
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 MEMORY_BYTES = 6 << 30
 SECONDS = 10
@@ -97,7 +102,7 @@ Case = tuple[str, list[str]]
 
 def cases(place: Path, count: int) -> Iterator[Callable[[], Case]]:
     """So many, of all kinds in turn; each makes its files in `place` when it is called."""
-    kinds = [_scenario, _command, _trace, _result, _scenario, _sweep, _topology, _scenario]
+    kinds = [_scenario, _command, _trace, _result, _scenario, _sweep, _topology, _scenario, _tampered]
     for number in range(count):
         kind = kinds[number % len(kinds)]
         yield partial(_case, number, kind, place)
@@ -269,6 +274,45 @@ def _result(chance: random.Random, place: Path) -> list[str]:
         else:
             path.write_bytes(chance.randbytes(chance.choice([0, 1, 1000])))
     return ["report", "broken", "--out", "page.html"]
+
+
+def _tampered(chance: random.Random, place: Path) -> list[str]:
+    """A result whose tables say what no run says, under checksums that are right."""
+    folder = place / "tampered"
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(place / "sound", folder)
+    info = json.loads((folder / "run.json").read_text())
+    for _ in range(chance.randint(1, 2)):
+        path = chance.choice(sorted(folder.glob("*.parquet")))
+        table = pq.read_table(path)
+        column = chance.randrange(table.num_columns)
+        name, kind = table.column_names[column], table.schema.field(column).type
+        how = chance.randrange(5)
+        if how == 0:
+            table = table.slice(0, chance.choice([0, 1, table.num_rows // 2]))
+        elif how == 1:
+            table = table.drop_columns([name])
+        elif how == 2:
+            table = table.take(pa.array([chance.randrange(table.num_rows) for _ in range(table.num_rows)], pa.int64()))
+        else:
+            odd = [None, 0, 1, 2**32 - 1] if how == 3 else [None, 2**63, 2**64 - 1, 10**15]
+            if pa.types.is_dictionary(kind):
+                odd = ["", "{0.__class__}", "[red]", "<script>", "\u202e", "a" * 10_000]
+            values = [one if chance.random() < 0.5 else chance.choice(odd) for one in table[name].to_pylist()]
+            with contextlib.suppress(pa.ArrowException, OverflowError):
+                table = table.set_column(column, table.schema.field(column), pa.array(values, kind))
+        pq.write_table(table, path)
+        info["checksums"][path.name] = hashlib.blake2b(path.read_bytes(), digest_size=16).hexdigest()
+    (folder / "run.json").write_text(json.dumps(info))
+    return chance.choice(
+        [
+            ["report", "tampered", "--out", "page.html"],
+            ["explain", "tampered"],
+            ["explain", "tampered", "--flow", "1"],
+            ["trace", "tampered", "out.pftrace"],
+            ["view", "tampered", "--no-open"],
+        ]
+    )
 
 
 def _command(chance: random.Random, place: Path) -> list[str]:

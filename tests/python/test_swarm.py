@@ -13,7 +13,7 @@ from swarm.worker import Worker
 FOUND = sorted(Path("tests/swarm").glob("*.toml"))
 NUMBERS = 28
 """Each transport has its turn."""
-EXAMPLES = 7
+EXAMPLES = 6
 """Scenarios that follow each number: all together take about a minute of CPU time."""
 
 
