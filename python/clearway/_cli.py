@@ -22,6 +22,7 @@ import typer
 import clearway as cw
 from clearway import (
     _cli_aq,
+    _cli_clean,
     _cli_compare,
     _cli_explain,
     _cli_job,
@@ -52,7 +53,9 @@ from clearway._cli_options import (
     Threads,
     TransportOption,
     Transports,
+    read_result,
     read_scenarios,
+    told_of,
 )
 from clearway._cli_said import (
     EXIT_AUDIT,
@@ -67,11 +70,12 @@ from clearway._cli_said import (
 from clearway._cli_sandbox import sandboxed
 from clearway._defaults import KEEPS_UP
 from clearway._places import check_folder, check_page, held, slug
+from clearway._whole import notice
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from clearway._listings import Link
+    from clearway._listings import Network
 
 app = typer.Typer(
     help="Clearway: a packet-level simulator for datacenter networks.",
@@ -375,6 +379,7 @@ def sweep(
     for place in (read.folder, read.store):
         check_folder(place)
     check_page(read.folder / "report.html")
+    notice(read.folder, read.store / "runs")
     if plan:
         read.check()
         found = read.result().table()
@@ -423,7 +428,7 @@ def check(
     json_: Json = False,
 ) -> None:
     """Check a scenario without running it, say what a run will take, and print its nodes and links."""
-    from clearway._listings import nodes_and_links
+    from clearway._listings import network
 
     read, said = read_scenarios([scenario], set_, None, None)[0], Said(json_)
     foreseen = read.estimate(probe_seconds=probe)
@@ -433,35 +438,30 @@ def check(
     said.line(f"a run: {foreseen}", {"estimate": foreseen.facts()})
     for warning in foreseen.warnings:
         typer.echo(f"{scenario}: warning: {warning}", err=True)
-    nodes, links = nodes_and_links(read)
+    found = network(read)
     if json_:
-        said.facts({"nodes": nodes, "links": links})
+        said.facts({"nodes": found.nodes(), "links": found.links()})
     else:
-        for line in _named(nodes, links, names):
+        for line in _named(found, names):
             typer.echo(line)
     said.end()
 
 
-def _named(nodes: Sequence[str], links: Sequence[Link], every: bool) -> list[str]:
+def _named(network: Network, every: bool) -> list[str]:
     """The nodes by kind, and the links between each pair of kinds."""
     kinds: dict[str, list[str]] = {}
-    for name in nodes:
+    for name in network.nodes():
         kinds.setdefault(name.rstrip("0123456789"), []).append(name)
-    lines = [f"nodes: {len(nodes):,}"]
+    lines = [f"nodes: {len(network.names):,}"]
     lines += [f"  {_some(names, every)} ({len(names):,})" for names in kinds.values()]
-    # Each cable once, in one direction.
-    pairs: dict[tuple[str, str, int], list[str]] = {}
-    seen: set[frozenset[str]] = set()
-    for link in links:
-        source, target, rate = link["from"], link["to"], link["rate_bps"]
-        if frozenset((source, target)) not in seen:
-            seen.add(frozenset((source, target)))
-            kind = (source.rstrip("0123456789"), target.rstrip("0123456789"), rate)
-            pairs.setdefault(kind, []).append(f"{source} - {target}")
-    lines.append(f"links, as failures name them: {len(seen):,}")
-    lines += [
-        f"  {_some(names, every)} ({len(names):,} at {rate / 1e9:g} Gbps)" for (_, _, rate), names in pairs.items()
-    ]
+    cables = network.cables()
+    lines.append(f"links, as failures name them: {sum(map(len, cables.values())):,}")
+    for (_, _, rate), of in cables.items():
+        # The names of a million cables would take longer than all the rest.
+        some = of if every or len(of) <= NAMES else [of[0], of[1], of[-1]]
+        names = [f"{network.names[a]} - {network.names[b]}" for a, b in some]
+        said = ", ".join(names if len(some) == len(of) else [*names[:2], "...", names[-1]])
+        lines.append(f"  {said} ({len(of):,} at {rate / 1e9:g} Gbps)")
     return lines
 
 
@@ -493,17 +493,9 @@ def report(
 ) -> None:
     """Write one report on several results."""
     check_page(out)
-    loaded = [cw.load(inner) for folder in results for inner in _results_in(folder)]
-    try:
+    loaded = [read_result(inner) for folder in results for inner in _results_in(folder)]
+    with told_of("report", *results):
         page = cw.Comparison(loaded).report(out)
-    except (OSError, KeyboardInterrupt):
-        raise
-    except Exception as error:
-        # The columns and types are right but the content can't come from a run: somebody else has written it.
-        places = ", ".join(map(str, results))
-        raise ValueError(
-            f"{places}: damaged: no report can be made from its tables ({type(error).__name__}: {error})"
-        ) from None
     typer.echo(page)
 
 
@@ -515,6 +507,7 @@ app.command()(sandboxed(_cli_explain.explain))
 app.command()(sandboxed(_cli_trace.trace))
 app.command()(sandboxed(_cli_view.view))
 app.command()(sandboxed(_cli_job.job))
+app.command()(_cli_clean.clean)
 app.command()(_cli_pcap.pcap)
 
 # Its arguments, --help among them, are the program's own.

@@ -9,7 +9,8 @@ from typing import Annotated, Any
 import typer
 
 import clearway as cw
-from clearway._places import replace
+from clearway._cli_options import read_result, told_of
+from clearway._whole import replace
 
 
 def explain(
@@ -38,14 +39,18 @@ def explain(
     if (flow is None) == (at is None):
         raise ValueError("give either --flow, the number of a flow, or --at, a time such as 1.2ms")
     if flow is None:
-        _say_at(cw.load(result), str(at), link, json_)
+        found_at = read_result(result)
+        with told_of("explanation", result):
+            _say_at(found_at, str(at), link, json_)
         return
     if link is not None:
         raise ValueError(f"--link {link}: it goes with --at")
     known = (".svg", ".pdf", ".png")
     if picture is not None and picture.suffix not in known:
         raise ValueError(f"--picture {picture}: its name must end in one of {', '.join(known)}")
-    found = cw.load(result).explain(flow)
+    read = read_result(result)
+    with told_of("explanation", result):
+        found = read.explain(flow)
     if picture is not None and not len(found.parts) and not len(found.states):
         raise ValueError(f"--picture {picture}: flow {flow} has no parts to draw: it did not complete in packets")
     if picture is not None:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import clearway as cw
-from clearway import _places
+from clearway import _whole
 from clearway._cli_options import Json, ScenarioFile, Seed, Sets, read_scenarios
 from clearway._cli_said import Said
 
@@ -41,7 +41,7 @@ def job(
 
 
 def _written(read: cw.Scenario, goal: Path | None, chakra: Path | None, name: str | None) -> list[Path]:
-    keeper = _places.keeper
+    keeper = _whole.keeper
     if keeper is None:
         return read.write_job(goal=goal, chakra=chakra, job=name)
     files: list[Path] = []

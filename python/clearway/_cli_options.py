@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import contextlib
+import traceback
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,7 +12,9 @@ import typer
 
 import clearway as cw
 from clearway import _core
+from clearway._errors import plain
 from clearway._pcap import PACKETS
+from clearway._whole import notice
 
 
 def names(*kinds: str) -> Any:
@@ -100,3 +104,28 @@ def read_scenarios(
     """Scenarios, each with the same keys set."""
     known = pairs(sets)
     return [cw.Scenario.load(path, known).with_(seed=seed, load=load) for path in paths]
+
+
+def read_result(folder: Path) -> cw.Result:
+    """A result, which may come from anybody."""
+    notice(folder.parent, folder)
+    return cw.load(folder)
+
+
+@contextlib.contextmanager
+def told_of(what: str, *folders: Path) -> Iterator[None]:
+    """An error in work with results that somebody else may have written says that they are damaged: their tables are as
+    they should be one by one, but can't come from a run.
+    """
+    try:
+        yield
+    except (OSError, MemoryError):
+        raise
+    except Exception as error:
+        *_, (frame, _) = traceback.walk_tb(error.__traceback__)
+        if isinstance(error, ValueError) and frame.f_globals.get("__name__", "").startswith("clearway."):
+            raise
+        places = ", ".join(map(str, folders))
+        raise ValueError(
+            f"{places}: damaged: no {what} can be made from its tables ({type(error).__name__}: {plain(str(error))})"
+        ) from None

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
-from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from clearway._whole import replace
 
 if TYPE_CHECKING:
     from clearway.papers._paper import Options, Paper
@@ -98,7 +101,7 @@ def _fitting(of: Paper, options: Options) -> Options:
     """The options that a paper takes, with a folder of its own."""
     default = type(options)()
     kept = {key: getattr(options if key in of.takes else default, key) for key in ("scale", "seeds", "only", "in_turn")}
-    return replace(options, **kept, out=None if options.out is None else options.out / of.name)
+    return dataclasses.replace(options, **kept, out=None if options.out is None else options.out / of.name)
 
 
 def _list(*groups: list[Paper]) -> None:
@@ -160,10 +163,11 @@ def _run(of: Paper, name: str, options: Options, folder: Path, root: Path | None
         typer.secho(f"  {'pass' if holds else 'FAIL'}  {check}", fg=None if holds else typer.colors.RED)
     folder = folder / of.elsewhere.get(name, "")
     folder.mkdir(parents=True, exist_ok=True)
-    shown.table.to_csv(folder / f"{name}.csv")
+    replace(folder / f"{name}.csv", shown.table.to_csv)
     typer.echo(f"  {folder / name}.csv")
     if shown.picture is not None:
-        shown.picture.savefig(folder / f"{name}.png", dpi=150)
+        draw = partial(shown.picture.savefig, format="png", dpi=150)
+        replace(folder / f"{name}.png", draw)
         typer.echo(f"  {folder / name}.png")
     if root is not None:
         record = records.make(of, name, shown, ran, options, spent)
@@ -171,7 +175,7 @@ def _run(of: Paper, name: str, options: Options, folder: Path, root: Path | None
         if shown.held:
             accuracy.record(of.name, name, shown.held, records.command(record), root)
         if shown.picture is not None and (place := records.shown_pictures(of, root).get(name)):
-            shown.picture.savefig(place, dpi=150)
+            replace(place, draw)
     return all(shown.checks.values())
 
 

@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from clearway import _core
-from clearway._places import check_folder, replace
+from clearway._places import check_folder
+from clearway._whole import replace
 
 
 def pcap(

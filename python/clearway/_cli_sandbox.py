@@ -156,6 +156,7 @@ SCENARIOS = frozenset({"check", "compare", "job", "live", "run", "sustain", "swe
 
 EXEMPT = {
     "aq": "is another program, which takes rights over devices",
+    "clean": "reads names alone, and removes what has names of Clearway's own",
     "fabrics": "reads nothing",
     "init": "reads nothing",
     "new transport": "reads the source of Clearway alone",

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 import clearway as cw
+from clearway._cli_options import read_result, told_of
 
 TraceFile = Annotated[
     Path | None,
@@ -52,4 +53,6 @@ def trace(
     file: Annotated[Path, typer.Argument(help="The trace, such as out.pftrace.", metavar="FILE")],
 ) -> None:
     """Write a result's recorded packets as a trace for Perfetto's viewer, https://ui.perfetto.dev."""
-    typer.echo(f"trace: {cw.load(result).trace(file)}")
+    found = read_result(result)
+    with told_of("trace", result):
+        typer.echo(f"trace: {found.trace(file)}")

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-import clearway as cw
-from clearway import _places
+from clearway import _whole
+from clearway._cli_options import read_result, told_of
 
 
 def view(
@@ -21,7 +21,9 @@ def view(
 
     Record packets with `clearway run SCENARIO.toml --set "measure.packets={}"`, or with --trace.
     """
-    page = cw.load(result).view(out or result / "view.html")
+    found = read_result(result)
+    with told_of("view", result):
+        page = found.view(out or result / "view.html")
     typer.echo(f"view: {page}")
     if not no_open and not _open(page):
         typer.echo("no browser was found: open this file in one")
@@ -29,4 +31,4 @@ def view(
 
 def _open(page: Path) -> bool:
     # In a sandbox no program can be started: whoever puts the page in its place opens it.
-    return _places.keeper.show(page) if _places.keeper is not None else webbrowser.open(page.resolve().as_uri())
+    return _whole.keeper.show(page) if _whole.keeper is not None else webbrowser.open(page.resolve().as_uri())

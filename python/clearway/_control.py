@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import inspect
 import json
 import math
+import sys
+from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from clearway import _core
@@ -112,14 +115,69 @@ def _arguments(cls: type[Control], control: Control) -> dict[str, Any]:
 
 
 def _source(cls: type[Control]) -> str:
-    """What a class does: its source and that of what it is derived from. Where no file has it, as in a console of old,
-    its compiled methods.
+    """What a class does: its source, and that of the classes, functions, modules and constants that it uses, as far as
+    they are not of an installed package.
     """
-    parts = []
-    for one in cls.__mro__[: cls.__mro__.index(Control)]:
-        try:
-            parts.append(inspect.getsource(one))
-        except (OSError, TypeError):
-            codes = [value.__code__ for _, value in sorted(vars(one).items()) if inspect.isfunction(value)]
-            parts += [repr((code.co_name, code.co_code, code.co_consts, code.co_names)) for code in codes]
+    parts: list[str] = []
+    seen: set[int] = set()
+    left: list[Any] = list(cls.__mro__[: cls.__mro__.index(Control)])[::-1]
+    while left:
+        value = left.pop()
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
+        parts.append(_text(value))
+        for function in _functions(value):
+            for name, used in _used(function):
+                if isinstance(used, _PLAIN):
+                    parts.append(f"{name} = {used!r}")
+                elif _is_own(used):
+                    left.append(used)
     return "\0".join(parts)
+
+
+_PLAIN = (bool, int, float, str, bytes, tuple, list, dict, type(None))
+
+
+def _is_own(value: Any) -> bool:
+    """Whether a class, function or module is of neither Python, Clearway nor an installed package."""
+    if not (inspect.isclass(value) or inspect.isfunction(value) or inspect.ismodule(value)):
+        return False
+    module = value if inspect.ismodule(value) else sys.modules.get(value.__module__)
+    of, file = getattr(module, "__name__", "").partition(".")[0], getattr(module, "__file__", None) or ""
+    return of not in (*sys.stdlib_module_names, "clearway") and "site-packages" not in file
+
+
+def _text(value: Any) -> str:
+    """The source of a class, function or module. Where no file has it, as in a console of old, its compiled code."""
+    try:
+        return inspect.getsource(value)
+    except (OSError, TypeError):
+        return "\0".join(_compiled(function.__code__) for function in _functions(value))
+
+
+def _compiled(code: CodeType) -> str:
+    inner = [_compiled(one) if isinstance(one, CodeType) else repr(one) for one in code.co_consts]
+    return repr((code.co_name, code.co_code, inner, code.co_names))
+
+
+def _functions(value: Any) -> list[FunctionType]:
+    """A function, or those of a class in the order of their names."""
+    members = [one for _, one in sorted(vars(value).items())] if inspect.isclass(value) else [value]
+    plain = (getattr(one, "__func__", None) or getattr(one, "fget", None) or one for one in members)
+    return [one for one in plain if isinstance(one, FunctionType)]
+
+
+def _used(function: FunctionType) -> list[tuple[str, Any]]:
+    """What a function uses of its module, and of the functions around it, by name."""
+    names: list[str] = []
+    codes = [function.__code__]
+    while codes:
+        code = codes.pop()
+        names += code.co_names
+        codes += [one for one in code.co_consts if isinstance(one, CodeType)]
+    found = [(name, function.__globals__[name]) for name in dict.fromkeys(names) if name in function.__globals__]
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
+        with contextlib.suppress(ValueError):
+            found.append((name, cell.cell_contents))
+    return found

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+
 
 class ScenarioError(ValueError):
     """The error of a scenario that can't run: the place, the key, what is wrong and what would be right.
@@ -33,3 +35,16 @@ class Rejected(Undelivered):
 
 class MazeOver(ConnectionError):
     """The socket is closed, or the run that it belonged to is over."""
+
+
+CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+"""What a terminal obeys, and what turns the direction of text."""
+
+
+def plain(text: str) -> str:
+    r"""A text without what a terminal obeys.
+
+    >>> plain("\x1b[31mred").endswith("[31mred")
+    True
+    """
+    return CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)

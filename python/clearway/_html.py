@@ -13,7 +13,8 @@ import numpy as np
 
 from clearway import _core
 from clearway._looks import Look
-from clearway._places import check_page, replace
+from clearway._places import check_page
+from clearway._whole import replace
 
 
 def write(title: str, parts: Iterable[str], path: Path, css: str = "") -> Path:

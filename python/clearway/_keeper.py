@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NoReturn
 
-from clearway import _places
+from clearway import _places, _whole
 
 
 @dataclass
@@ -35,6 +35,11 @@ class Staged:
     """A folder that is replaced as a whole; a file otherwise."""
     folder: Path
     """Beside the place; for what is written before it takes the place."""
+
+    @property
+    def inner(self) -> Path:
+        """Where a result is written."""
+        return self.folder / self.place.name
 
 
 @dataclass
@@ -49,13 +54,15 @@ class Layout:
     locks: list[Path] = field(default_factory=list)
     made: list[Path] = field(default_factory=list)
     """Folders that were not there."""
+    handles: list[int] = field(default_factory=list)
+    """Of the folders beside places: while they are open, these count as being written."""
     shows: bool = False
     """Whether a page may be opened in a browser."""
 
     @property
     def writes(self) -> list[Path]:
         """All that the command may write in, or that it may write."""
-        inner = [one.folder / one.place.name for one in self.staged if one.is_result]
+        inner = [one.inner for one in self.staged if one.is_result]
         outer = [one.place for one in self.staged if one.is_result and one.place.is_dir()]
         own = [self.temporary] if self.temporary is not None else []
         return [*own, *(one.folder for one in self.staged), *inner, *outer, *self.folders, *self.locks]
@@ -85,10 +92,11 @@ def prepare(results: Sequence[Path], folders: Sequence[Path], files: Sequence[Pa
         for place in given:
             with contextlib.suppress(OSError):
                 _parents(layout, place.parent)
-                beside = Path(tempfile.mkdtemp(prefix=f".{place.name}.", dir=place.parent))
+                beside, handle = _whole.begin(place, folder=True)
+                layout.handles.append(handle)
                 layout.staged.append(Staged(place, is_result, beside))
                 if is_result:
-                    (beside / place.name).mkdir()
+                    layout.staged[-1].inner.mkdir()
     return layout
 
 
@@ -187,8 +195,12 @@ def _answer(asked: dict[str, object], layout: Layout) -> dict[str, object]:
             raise OSError(f"{part} can't become {staged.place}")
         if how == "add":
             _add(part, staged)
+        elif staged.is_result:
+            _whole.move(part, staged.place, _places.check_result)
+            # What was in its place before.
+            shutil.rmtree(part, ignore_errors=True)
         else:
-            (_places.swap if staged.is_result else os.replace)(part, staged.place)
+            _whole.move_file(part, staged.place)
         return {"done": True}
     except OSError as error:
         said = [error.errno, error.strerror, error.filename] if error.errno else [str(error)]

@@ -3,9 +3,10 @@ from __future__ import annotations
 import json
 from array import array
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from clearway import _core, _outside
+from clearway import _core
 from clearway._scenario import Scenario, _toml
 
 if TYPE_CHECKING:
@@ -67,32 +68,53 @@ def _resolve(schema: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
     return schema["$defs"][reference.rsplit("/", 1)[1]] if reference else body
 
 
-def nodes_and_links(scenario: Scenario) -> tuple[list[str], list[Link]]:
-    """The names of the nodes of a scenario's network, hosts first, and its directed links."""
-    traffic = {"sizes": {"constant": "1B"}, "arrivals": "all_at_once", "flows": 1}
-    keys = {
-        "fabric": scenario.to_dict()["fabric"],
-        "transport": "udp",
-        "measure": {"end": "1ps", "interval": "0s"},
-        "traffic": [traffic],
-    }
-    text = "\n".join(f"{key} = {_toml(value)}" for key, value in keys.items())
-    bare = Scenario.from_toml(text, scenario.name)
-    (_, _, tables), _ = _outside.simulate(bare._core, 1, None, None, None, None)
-    columns = {name: _values(kind, raw, names) for name, _, _, kind, raw, names in dict(tables)["links"]}
-    ends = zip(columns["from"], columns["to"], columns["tier"], columns["rate_bps"])
-    links: list[Link] = [
-        {"from": source, "to": target, "tier": tier, "rate_bps": rate} for source, target, tier, rate in ends
-    ]
-    nodes = dict.fromkeys([*columns["from"], *columns["to"]])
-    return sorted(nodes, key=lambda name: not name.startswith("host")), links
+@dataclass(frozen=True)
+class Network:
+    """The nodes of a network and its directed links: names, and for each link the places of its ends in them, its tier
+    and its rate.
+    """
+
+    names: list[str]
+    from_: array[int]
+    to: array[int]
+    tier: array[int]
+    rate_bps: array[int]
+
+    def nodes(self) -> list[str]:
+        """All names, hosts first."""
+        return sorted(self.names, key=lambda name: not name.startswith("host"))
+
+    def links(self) -> list[Link]:
+        """All links, by name."""
+        ends = zip(self.from_, self.to, self.tier, self.rate_bps)
+        return [
+            {"from": self.names[a], "to": self.names[b], "tier": _TIERS[tier], "rate_bps": rate}
+            for a, b, tier, rate in ends
+        ]
+
+    def cables(self) -> dict[tuple[str, str, int], list[tuple[int, int]]]:
+        """The cables, each once and in one direction, as the places of their ends, by kind of ends and rate."""
+        kinds = [name.rstrip("0123456789") for name in self.names]
+        found: dict[tuple[str, str, int], list[tuple[int, int]]] = {}
+        seen: set[int] = set()
+        for a, b, rate in zip(self.from_, self.to, self.rate_bps):
+            cable = (a << 32 | b) if a < b else (b << 32 | a)
+            if cable not in seen:
+                seen.add(cable)
+                found.setdefault((kinds[a], kinds[b], rate), []).append((a, b))
+        return found
 
 
-def _values(kind: str, raw: bytes, names: list[str]) -> list[Any]:
-    """A column of the core's, as `_results` makes an Arrow column of it; empty if it is of another kind."""
-    if kind == "names":
-        return [names[place] for place in array("I", raw)]
-    return array("Q", raw).tolist() if kind == "u64" else []
+_TIERS = ("from_host", "up", "down", "to_host")
+
+
+def network(scenario: Scenario) -> Network:
+    """The network of a scenario."""
+    # No more of the scenario: transports of crates are none of the core's, and a plan would take long.
+    traffic = 'traffic = [{ sizes = { constant = "1B" }, arrivals = "all_at_once", flows = 1 }]'
+    bare = f'fabric = {_toml(scenario.to_dict()["fabric"])}\ntransport = "udp"\n{traffic}'
+    names, *columns = _core.network(_core.Scenario.parse(bare, scenario.name, ".", []))
+    return Network(names, *(array(kind, raw) for kind, raw in zip("IIIQ", columns)))
 
 
 def schema() -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from clearway._cli_said import Said
 from clearway._part import PART
 from clearway._places import check_folder
 from clearway._plots import STYLE, Picture
+from clearway._whole import replace
 
 AWAY = (
     "away_percent: how much of the time other programs, or other virtual machines, had the workers' cores; "
@@ -46,10 +48,9 @@ def bench(said: Said, folder: Path) -> None:
         frame = pd.DataFrame(report[name])
         said.table(frame.set_index(frame.columns[0]), name)
     said.line(AWAY, {})
-    folder.mkdir(parents=True, exist_ok=True)
     place = folder / "bench.png"
     with mpl.rc_context(STYLE):
-        picture(report).savefig(place, dpi=150)
+        replace(place, partial(picture(report).savefig, format="png", dpi=150))
     said.place("picture", place)
     said.end()
 

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from clearway._places import replace
+from clearway._whole import replace
 
 
 def put(page: str | Path, name: str, text: str) -> Path:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
-import tempfile
 from pathlib import Path
 
 from clearway import _core
+from clearway._whole import replace_folder
 
 TEMPLATE = Path(__file__).parent / "_crates" / "transport"
 ENTRY = Path("crates/clearway/Cargo.toml")
@@ -35,24 +34,21 @@ def new_transport(name: str, parent: str | Path = ".", source: str | Path | None
     _check_name(name)
     folder = Path(parent) / name
     if folder.is_symlink() or folder.exists():
-        raise FileExistsError(f"{folder} exists already; choose another name, or another folder for it")
+        _taken(folder)
     tree = _tree(source)
     if not folder.parent.is_dir():
         raise NotADirectoryError(f"{folder.parent} is not a folder; make it first, or choose another")
     try:
-        part = Path(tempfile.mkdtemp(prefix=f".{name}.", dir=folder.parent))
+        replace_folder(folder, lambda part: _write(part, name, tree), _taken)
     except OSError as error:
+        if not error.strerror:
+            raise
         raise type(error)(f"{folder} cannot be made: {error.strerror}; choose another folder") from None
-    try:
-        _write(part, name, tree)
-        os.chmod(part, 0o755)
-        # An empty folder that somebody has made meanwhile would be replaced, which loses nothing.
-        os.rename(part, folder)
-    except OSError as error:
-        raise type(error)(f"{folder} cannot be written: {error.strerror}; choose another folder") from None
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
     return folder
+
+
+def _taken(folder: Path) -> None:
+    raise FileExistsError(f"{folder} exists already; choose another name, or another folder for it")
 
 
 def _check_name(name: str) -> None:

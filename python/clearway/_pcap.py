@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from clearway._places import check_folder, replace
+from clearway._places import check_folder
+from clearway._whole import replace
 
 PACKETS = 1 << 20
 """Most packets of a file, unless another number is given."""

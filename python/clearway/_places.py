@@ -12,23 +12,15 @@ import hashlib
 import json
 import os
 import re
-import shutil
 import signal
 import socket
-import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING
 
 from clearway._tables import LIVE, TABLES
-
-if TYPE_CHECKING:
-    from clearway._keeper import Keeper
-
-keeper: Keeper | None = None
-"""What puts results in their places while a sandbox is closed."""
+from clearway._whole import notice
 
 _PAGES = ("report.html", "view.html")
 FILES = frozenset({"run.json", "scenario.toml", *_PAGES, *(f"{name}.parquet" for name in (*TABLES, *LIVE))})
@@ -87,6 +79,7 @@ def held(folder: str | Path, *, result: bool = False) -> Iterator[Path]:
     try:
         handle = _locked(lock, given)
         try:
+            notice(place.parent, place)
             yield place
         finally:
             with contextlib.suppress(OSError):
@@ -102,36 +95,6 @@ def held(folder: str | Path, *, result: bool = False) -> Iterator[Path]:
 def lock_of(place: Path) -> Path:
     """The file that is locked while a command writes to a place."""
     return place.parent / f".{place.name}.lock"
-
-
-def part_for(place: Path) -> Path:
-    """A new folder to write a result in that is to take a place."""
-    staged = keeper.staged(place) if keeper is not None else None
-    if staged is not None and (made := staged.folder / staged.place.name).is_dir():
-        return made
-    place.parent.mkdir(parents=True, exist_ok=True)
-    return Path(tempfile.mkdtemp(prefix=f".{place.name}.", dir=place.parent))
-
-
-def settle(part: Path, place: Path) -> None:
-    """Lets a folder that was written take its place, with the old result removed."""
-    if keeper is not None and (staged := keeper.staged(place)) is not None:
-        keeper.put(staged, part)
-    else:
-        swap(part, place)
-
-
-def swap(part: Path, folder: Path) -> None:
-    """Puts a written result in the place of another, or where none is."""
-    if folder.exists():
-        # Once more: the last check may be long ago.
-        check_result(folder)
-        old = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
-        os.replace(folder, old)
-        os.replace(part, folder)
-        shutil.rmtree(old)
-    else:
-        os.replace(part, folder)
 
 
 def check_folder(folder: Path) -> Path:
@@ -212,27 +175,6 @@ def undisturbed() -> Iterator[None]:
             then(first, frame)
         elif then == signal.SIG_DFL:
             signal.raise_signal(first)
-
-
-def replace(path: Path, write: Callable[[Path], object]) -> None:
-    """Writes a file atomically: the whole file or nothing. `write` is given the file that takes its place."""
-    staged = keeper.staged(path) if keeper is not None else None
-    if staged is None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    handle, part = tempfile.mkstemp(prefix=f".{path.name}.", dir=staged.folder if staged is not None else path.parent)
-    os.close(handle)
-    try:
-        write(Path(part))
-        os.chmod(part, 0o644)
-        if keeper is not None and staged is not None:
-            keeper.put(staged, Path(part))
-        else:
-            os.replace(part, path)
-    except BaseException:
-        # Arrow deletes a file that it could not finish. Its error is the one to report.
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(part)
-        raise
 
 
 def check_page(path: Path) -> None:

@@ -14,19 +14,20 @@ import pandas as pd
 
 from clearway import _packets
 
-if TYPE_CHECKING:
-    from clearway._results import Result
-
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
 
-ADVICE = (
-    "watch it: `clearway run RESULT/scenario.toml --set 'measure.ports=[\"{name}\"]' --out OUT`, RESULT being its "
-    "folder; "
-    "or record its packets: measure.packets = {{}}"
-)
+if TYPE_CHECKING:
+    from clearway._results import Result
+
+
+def _advice(name: str) -> str:
+    return (
+        f"watch it: `clearway run RESULT/scenario.toml --set 'measure.ports=[\"{name}\"]' --out OUT`, RESULT being its "
+        "folder; or record its packets: measure.packets = {}"
+    )
 
 
 def links_of(result: Result, port: str) -> list[int]:
@@ -68,7 +69,7 @@ def queue(result: Result, port: str) -> pd.DataFrame:
     watched = _watched(result, port)
     if watched is None:
         if "packets" not in result.tables:
-            raise ValueError(f"{result.name!r} did not watch {port}: {ADVICE.format(name=port)}")
+            raise ValueError(f"{result.name!r} did not watch {port}: {_advice(port)}")
         return _packets.queue(result, port)
     columns = {"queue_bytes": "bytes", "queue_bytes_max": "most_bytes"}
     found = watched[list(columns)].rename(columns=columns).astype("int64")
@@ -103,7 +104,7 @@ def _sent(result: Result, port: str, link: int, rate_bps: float) -> tuple[npt.ND
         begun = done - np.maximum(ends - begins, 0) * rate_bps / 8e12
     else:
         if "packets" not in result.tables:
-            raise ValueError(f"{result.name!r} did not watch {port}: {ADVICE.format(name=port)}")
+            raise ValueError(f"{result.name!r} did not watch {port}: {_advice(port)}")
         frame = _packets.packets(result)
         rows = frame[frame["link"] == link]
         begins, ends = rows["time_ps"].to_numpy(float), rows["last_ps"].to_numpy(float)

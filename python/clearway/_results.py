@@ -1,9 +1,6 @@
 from __future__ import annotations
 
-import hashlib
 import json
-import shutil
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,17 +9,13 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from clearway import _core
 from clearway._confidence import of_mean, of_quantile
-from clearway._places import check_result, part_for, settle, undisturbed
-from clearway._tables import FLOW_LEVEL, LINKS_LEVEL, TABLES
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from clearway._places import check_result, undisturbed
+from clearway._read import checksum, read, sum_of, write_table
+from clearway._tables import TABLES
+from clearway._whole import replace_folder
 
 if TYPE_CHECKING:
     import polars as pl
@@ -497,157 +490,31 @@ class Result:
             return self._save(check_result(Path(folder)))
 
     def _save(self, folder: Path) -> Path:
-        part = part_for(folder)
-        try:
-            sums = {}
+        def write(part: Path) -> None:
             for name, table in self.tables.items():
                 write_table(table, part / f"{name}.parquet")
-                sums[f"{name}.parquet"] = _sum(part / f"{name}.parquet")
             (part / "scenario.toml").write_text(self.scenario_toml, encoding="utf-8")
+            sums = {path.name: sum_of(path) for path in sorted(part.iterdir())}
             info = {"name": self.name, **self.info, "checksums": sums}
+            info["checksum"] = checksum(info)
             (part / "run.json").write_text(json.dumps(info, indent=2) + "\n", encoding="utf-8")
-            part.chmod(0o755)
-            settle(part, folder)
-        finally:
-            shutil.rmtree(part, ignore_errors=True)
+
+        replace_folder(folder, write, check_result)
         return folder
 
     @staticmethod
     def load(folder: str | Path) -> Result:
-        """Reads a result from its folder; `ValueError` says what is missing or damaged."""
-        folder = Path(folder)
-        try:
-            for path in (folder / "run.json", folder / "scenario.toml", *folder.glob("*.parquet")):
-                # A pipe or a device might never end.
-                if path.exists() and not path.is_file():
-                    raise ValueError(f"{path.name} is not a file")
-            info = json.loads((folder / "run.json").read_text(encoding="utf-8"))
-            toml = (folder / "scenario.toml").read_text(encoding="utf-8")
-        except (OSError, ValueError, RecursionError) as error:
-            raise ValueError(f"{folder} is not the result of a run: {error}") from None
-        try:
-            _check_info(info)
-            _check_scenario(toml)
-            sums = info.pop("checksums", {})
-            tables = {path.stem: _read_table(path, sums) for path in sorted(folder.glob("*.parquet"))}
-            _check_tables(tables, str(info.get("level", "packet")))
-        except (OSError, ValueError) as error:
-            raise ValueError(f"{folder} is damaged: {error}") from None
+        """Reads a result from its folder; `ValueError` says what is missing or damaged: the file, the column, and what
+        would be right.
+        """
+        info, toml, tables = read(Path(folder))
+        for ours in ("checksums", "checksum"):
+            info.pop(ours, None)
         return Result(str(info.pop("name")), tables, info, toml)
 
     def __repr__(self) -> str:
         info = self.info
         return f"Result({self.name!r}, {info['flows_completed']} of {info['flows']} flows, digest={self.digest})"
-
-
-def write_table(table: pa.Table, path: Path) -> None:
-    """Writes a table with a checksum for each page."""
-    pq.write_table(table, path, compression="zstd", write_page_checksum=True)
-
-
-def read_table(path: Path) -> pa.Table:
-    """Reads a table and verifies its checksums; `ValueError` names a damaged file."""
-    try:
-        # Not by path: if that is a folder, more than this file would be read. With Arrow's own file: a Python file may
-        # be closed by one of Arrow's threads while Python exits, which aborts the process.
-        with pa.OSFile(str(path)) as file:
-            return pq.read_table(file, page_checksum_verification=True)
-    except (OSError, pa.ArrowException) as error:
-        why = error.strerror if isinstance(error, OSError) and error.strerror else str(error).splitlines()[0]
-        raise ValueError(f"{path.name}: {why}") from None
-
-
-def _sum(path: Path) -> str:
-    with path.open("rb") as file:
-        digest = hashlib.blake2b(digest_size=16)
-        while block := file.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()
-
-
-def _read_table(path: Path, sums: dict[str, str]) -> pa.Table:
-    """A table of a result, if it is unchanged: the footer of a Parquet file has no checksum of its own."""
-    if path.is_file() and sums.get(path.name, found := _sum(path)) != found:
-        raise ValueError(
-            f"{path.name}: its checksum is {found}, but was {sums[path.name]} when it was written (checksums of "
-            "run.json)"
-        )
-    return read_table(path)
-
-
-# The keys of run.json that the package reads, with their types.
-_INFO: dict[str, type | tuple[type, ...]] = {
-    "name": str, "seed": int, "ended": str, "end_ps": int, "hosts": int, "flows": int, "flows_completed": int,
-    "bdp_bytes": int, "audit": list, "cpu_seconds": (int, float), "wall_seconds": (int, float),
-    "peak_memory_bytes": int,
-}  # fmt: skip
-
-
-def _check_info(info: Any) -> None:
-    if not isinstance(info, dict):
-        raise ValueError(f"run.json: {json.dumps(info)[:40]} is not a JSON object")
-    for key, kind in _INFO.items():
-        if key not in info:
-            raise ValueError(f"run.json: {key} is missing")
-        value = info[key]
-        if (
-            not isinstance(value, kind)
-            or isinstance(value, bool)
-            or (isinstance(value, int | float) and not 0 <= value < 2**64)
-        ):
-            wanted = (
-                {str: "text", list: "a list", int: "a whole number from 0"}.get(kind, "a number from 0")
-                if isinstance(kind, type)
-                else "a number from 0"
-            )
-            raise ValueError(f"run.json: {key} is {json.dumps(value)[:40]}, but should be {wanted}")
-    for finding in info["audit"]:
-        if not (
-            isinstance(finding, dict) and isinstance(finding.get("ok"), bool) and {"name", "detail"} <= set(finding)
-        ):
-            raise ValueError(
-                f"run.json: audit has {json.dumps(finding)[:40]}, but should have objects with name, ok and detail"
-            )
-    sums, level = info.get("checksums", {}), info.get("level", "packet")
-    if not isinstance(sums, dict) or not all(isinstance(value, str) for value in sums.values()):
-        raise ValueError("run.json: checksums should be an object of texts")
-    if level not in ("packet", "links", "flow"):
-        raise ValueError(f"run.json: level is {json.dumps(level)[:40]}, but should be packet, links or flow")
-
-
-def _check_scenario(toml: str) -> None:
-    try:
-        read = tomllib.loads(toml)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise ValueError(f"scenario.toml: {error}") from None
-    if not isinstance(read.get("fabric"), dict) or not isinstance(read.get("traffic", []), list):
-        raise ValueError(
-            "scenario.toml: is not the scenario of a run: it needs a [fabric], and traffic must be a list of tables"
-        )
-
-
-def _check_tables(tables: dict[str, pa.Table], level: str) -> None:
-    """Checks that everything that the package reads is there and of the right type."""
-    needed = ("flows", "links", "counters") if level == "packet" else ("flows", "links")
-    for name in needed:
-        if name not in tables:
-            raise ValueError(f"{name}.parquet is missing")
-    for name, table in tables.items():
-        columns = TABLES.get(name, {})
-        if level != "packet" and name in FLOW_LEVEL:
-            columns = {column: columns[column] for column in FLOW_LEVEL[name]}
-        if level == "links":
-            columns = columns | LINKS_LEVEL.get(name, {})
-        for column, kind in columns.items():
-            if column not in table.column_names:
-                raise ValueError(
-                    f"{name}.parquet has no column {column}: it is damaged, or of another version of Clearway"
-                )
-            found = table.schema.field(column).type
-            if kind != (
-                "name" if pa.types.is_dictionary(found) and pa.types.is_string(found.value_type) else str(found)
-            ):
-                raise ValueError(f"{name}.parquet: the column {column} is {found}, but should be {kind}")
 
 
 def _all(values: pd.Series[Any]) -> pd.Series[Any]:
@@ -699,9 +566,9 @@ def _arrow(columns: list[tuple[str, str, str, str, bytes, list[str]]]) -> pa.Tab
             type_ = _ARROW[kind]
             array = pa.Array.from_buffers(type_, len(raw) * 8 // type_.bit_width, [None, buffer])
         arrays.append(array)
-        fields.append(pa.field(name, array.type, metadata={"unit": unit, "doc": doc}))
-    metadata = {"clearway": _core.__version__}
-    return pa.Table.from_arrays(arrays, schema=pa.schema(fields, metadata=metadata))
+        metadata = {"unit": unit, "doc": doc} | ({"missing": "where there is none"} if kind == "u64?" else {})
+        fields.append(pa.field(name, array.type, metadata=metadata))
+    return pa.Table.from_arrays(arrays, schema=pa.schema(fields, metadata={"clearway": _core.__version__}))
 
 
 for _name, _columns in TABLES.items():

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 import itertools
 import json
 import os
@@ -20,6 +21,7 @@ from clearway._part import PART
 from clearway._places import check_result, slug
 from clearway._points import SIZES
 from clearway._program import Source
+from clearway._read import check_whole, sum_of
 from clearway._results import Result, from_core
 from clearway._scenario import Scenario, Scenarios, scenario_of, scenarios_of
 from clearway._unchanged import COLUMN, Unchanged, of_results, same_as
@@ -217,6 +219,7 @@ def result_of(label: str, ran: Any, began: float, cpu: float) -> Result:
     info |= {
         "commit": _core.COMMIT,
         "sandbox": _sandbox.state(),
+        "source": _core.SOURCE,
         "cpu_seconds": time.process_time() - cpu,
         "wall_seconds": time.perf_counter() - began,
         "peak_memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
@@ -361,7 +364,8 @@ def compare(
 
     With `folder`, each result is saved in a folder of its own there as soon as it exists. After Ctrl-C the comparison
     has the runs so far. With `keep`, the finished runs of an earlier comparison in `folder` are not repeated, provided
-    that they are of the same scenario and the same build of Clearway.
+    that they are of the same scenario, the same content of its files and the same build of Clearway. A damaged one is
+    repeated, with a warning.
 
     >>> import clearway as cw
     >>> tiny = cw.Scenario.load("examples/tiny.toml")
@@ -379,8 +383,10 @@ def compare(
         place = Path(folder) / slug(name) if folder is not None else None
         result = _kept(place, scenario, level) if keep and place is not None else None
         if result is None:
+            files = _files_of(scenario) if place is not None else ""
             result = run(scenario, level=level, threads=threads, progress=progress, name=name)
             if place is not None:
+                result.info["files"] = files
                 result.save(place)
         results.append(result)
         if result.interrupted:
@@ -389,13 +395,24 @@ def compare(
 
 
 def _kept(place: Path, scenario: Scenario, level: str) -> Result | None:
-    """The result in a folder, if it is of exactly this run."""
-    try:
-        result = Result.load(place)
-    except ValueError:
+    """The result in a folder, if it is of exactly this run: of this code, scenario and content of its files."""
+    if not (place / "run.json").exists():
         return None
-    same = result.scenario_toml == scenario.to_toml() and result.info.get("commit") == _core.COMMIT
-    return result if same and result.level == level and not result.interrupted else None
+    try:
+        check_whole(place)
+        result = Result.load(place)
+    except ValueError as error:
+        tell(f"warning: {error}; it is computed again")
+        return None
+    wanted = (_core.COMMIT, _core.SOURCE, _files_of(scenario), level, False)
+    of = (*(result.info.get(key) for key in ("commit", "source", "files")), result.level, result.interrupted)
+    return result if result.scenario_toml == scenario.to_toml() and of == wanted else None
+
+
+def _files_of(scenario: Scenario) -> str:
+    """A digest of the files that a scenario names, such as traces; empty if it names none."""
+    sums = [f"{key} {sum_of(path)}" for key, path in scenario._files()]
+    return hashlib.blake2b("\n".join(sums).encode(), digest_size=16).hexdigest() if sums else ""
 
 
 def _variants(

@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from clearway import _core, _keeper, _places, _reach, _trust
+from clearway import _core, _keeper, _reach, _trust, _whole
 
 STATE = "CLEARWAY_SANDBOX"
 """The environment variable that tells the processes of a sweep what holds in them since they were started."""
@@ -84,6 +84,9 @@ def close(needs: Needs) -> None:
     reads, runs = _inputs(needs)
     reads += _OF_SYSTEM + _of_python()
     results = [needs.result] if needs.result is not None else []
+    # Within the sandbox nobody sees what is beside these places.
+    seen = [*results, *needs.folders, *(place for place in needs.reads if place.is_dir())]
+    _whole.notice(*(place.parent for place in seen), *seen)
     layout = _keeper.prepare(results, needs.folders, needs.files)
     layout.shows = needs.shows
     if layout.temporary is not None:
@@ -93,7 +96,7 @@ def close(needs: Needs) -> None:
         runs.append(Path(sys.executable))
     if runs:
         runs += _loaders()
-    _places.keeper = _keeper.Keeper(layout)
+    _whole.keeper = _keeper.Keeper(layout)
     anything = _trust.all_allowed()
     held = _core.close_sandbox(None if anything else reads, writes, None if anything else runs, network=needs.network)
     but = [said for said, is_so in (("sockets", needs.network), ("all programs", anything)) if is_so]
@@ -110,8 +113,8 @@ def hint(error: str) -> str:
 
 def done() -> None:
     """Removes what the sandbox needed. The sandbox itself stays."""
-    if _places.keeper is not None:
-        keeper, _places.keeper = _places.keeper, None
+    if _whole.keeper is not None:
+        keeper, _whole.keeper = _whole.keeper, None
         keeper.close()
 
 

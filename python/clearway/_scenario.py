@@ -276,6 +276,9 @@ def _transports(read: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
             for entry, again in enumerate(one.get("resubmit", [])):
                 if "over" in again:
                     yield f"{kind}.{index}.resubmit.{entry}.over", again["over"]
+    for name, socket in read.get("live", {}).get("sockets", {}).items():
+        if "transport" in socket:
+            yield f"live.sockets.{name}.transport", socket["transport"]
 
 
 def _said(value: Any, controls: list[tuple[str, _control.Control, str]]) -> Any:

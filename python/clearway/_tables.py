@@ -27,11 +27,11 @@ have joined it."""
 TABLES: dict[str, dict[str, str]] = {
     "flows": {
         "flow": "uint32", "src": "uint32", "dst": "uint32", "bytes": "uint64", "class": "name", "transport": "name",
-        "submissions": "uint32", "delivered_over": "name", "start_ps": "uint64", "delivered_ps": "uint64",
-        "completed_ps": "uint64", "fct_ps": "uint64", "ideal_ps": "uint64", "slowdown": "double",
-        "sent_packets": "uint64", "resent_packets": "uint64", "status": "name", "reason": "name", "wait_ps": "uint64",
-        "queued_up_ps": "uint64", "queued_down_ps": "uint64", "queued_last_ps": "uint64", "serialised_ps": "uint64",
-        "propagation_ps": "uint64", "return_ps": "uint64",
+        "submissions": "uint32", "delivered_over": "name", "start_ps": "uint64?", "delivered_ps": "uint64?",
+        "completed_ps": "uint64?", "fct_ps": "uint64?", "ideal_ps": "uint64", "slowdown": "double",
+        "sent_packets": "uint64", "resent_packets": "uint64", "status": "name", "reason": "name", "wait_ps": "uint64?",
+        "queued_up_ps": "uint64?", "queued_down_ps": "uint64?", "queued_last_ps": "uint64?", "serialised_ps": "uint64?",
+        "propagation_ps": "uint64?", "return_ps": "uint64?",
     },
     "links": {
         "link": "uint32", "from": "name", "to": "name", "tier": "name", "rate_bps": "uint64", "delay_ps": "uint64",
@@ -53,8 +53,8 @@ TABLES: dict[str, dict[str, str]] = {
         "time_ps": "uint64", "tier": "name", "utilisation": "double", "data_share": "double",
     },
     "congestion": {
-        "time_ps": "uint64", "link": "uint32", "cause": "name", "root_link": "uint64", "role": "name", "paused": "bool",
-        "bytes": "uint64", "innocent_bytes": "uint64",
+        "time_ps": "uint64", "link": "uint32", "cause": "name", "root_link": "uint64?", "role": "name",
+        "paused": "bool", "bytes": "uint64", "innocent_bytes": "uint64",
     },
     "entities": {
         "time_ps": "uint64", "entity": "name", "delivered_bytes": "uint64", "received_bytes": "uint64",
@@ -72,39 +72,39 @@ TABLES: dict[str, dict[str, str]] = {
         "time_ps": "uint64", "host": "uint32", "flow": "uint32", "bytes": "uint64",
     },
     "packets": {
-        "time_ps": "uint64", "node": "name", "to": "name", "link": "uint64", "came_ps": "uint64", "last_ps": "uint64",
-        "waiting_bytes": "uint64", "lost": "name", "flow": "uint64", "transport": "name", "says": "name",
-        "source": "name", "destination": "name", "hop": "uint32", "class": "uint32", "bytes": "uint64",
-        "payload_bytes": "uint64", "offset": "uint64", "marked": "bool", "trimmed": "bool",
+        "time_ps": "uint64", "node": "name", "to": "name", "link": "uint64?", "came_ps": "uint64?",
+        "last_ps": "uint64?", "waiting_bytes": "uint64?", "lost": "name", "flow": "uint64?", "transport": "name",
+        "says": "name", "source": "name", "destination": "name", "hop": "uint32", "class": "uint32", "bytes": "uint64",
+        "payload_bytes": "uint64", "offset": "uint64?", "marked": "bool", "trimmed": "bool",
     },
     "events": {
-        "time_ps": "uint64", "event": "name", "node": "name", "to": "name", "link": "uint64", "lost": "name",
-        "flow": "uint64", "transport": "name", "says": "name", "source": "name", "destination": "name",
+        "time_ps": "uint64", "event": "name", "node": "name", "to": "name", "link": "uint64?", "lost": "name",
+        "flow": "uint64?", "transport": "name", "says": "name", "source": "name", "destination": "name",
     },
     "ports": {
         "link": "uint32", "time_ps": "uint64", "queue_bytes": "uint64", "queue_bytes_max": "uint64",
         "sent_bytes": "uint64", "free_ps": "uint64",
     },
     "states": {
-        "time_ps": "uint64", "flow": "uint32", "host": "uint32", "state": "name", "value": "uint64",
+        "time_ps": "uint64", "flow": "uint32", "host": "uint32", "state": "name", "value": "uint64?",
     },
     "jobs": {
-        "job": "name", "iteration": "uint32", "ranks": "uint32", "begin_ps": "uint64", "end_ps": "uint64",
-        "time_ps": "uint64", "computing_ps": "uint64", "exposed_ps": "uint64", "critical_compute_ps": "uint64",
-        "critical_message_ps": "uint64", "critical_local_ps": "uint64", "critical_delay_ps": "uint64",
-        "critical_answer_ps": "uint64", "alone_ps": "uint64", "slowdown": "double",
+        "job": "name", "iteration": "uint32", "ranks": "uint32", "begin_ps": "uint64?", "end_ps": "uint64?",
+        "time_ps": "uint64?", "computing_ps": "uint64?", "exposed_ps": "uint64?", "critical_compute_ps": "uint64?",
+        "critical_message_ps": "uint64?", "critical_local_ps": "uint64?", "critical_delay_ps": "uint64?",
+        "critical_answer_ps": "uint64?", "alone_ps": "uint64?", "slowdown": "double",
     },
     "collectives": {
         "job": "name", "iteration": "uint32", "collective": "name", "kind": "name", "algorithm": "name",
-        "ranks": "uint32", "bytes": "uint64", "begin_ps": "uint64", "end_ps": "uint64", "time_ps": "uint64",
+        "ranks": "uint32", "bytes": "uint64", "begin_ps": "uint64?", "end_ps": "uint64?", "time_ps": "uint64?",
         "algorithm_bps": "double", "bus_bps": "double",
     },
     "ranks": {
         "job": "name", "rank": "uint32", "host": "name", "what": "name", "name": "name", "iteration": "uint32",
-        "begin_ps": "uint64", "end_ps": "uint64",
+        "begin_ps": "uint64?", "end_ps": "uint64?",
     },
     "critical": {
-        "job": "name", "part": "name", "rank": "uint32", "to_rank": "uint64", "name": "name", "flow": "uint64",
+        "job": "name", "part": "name", "rank": "uint32", "to_rank": "uint64?", "name": "name", "flow": "uint64?",
         "begin_ps": "uint64", "end_ps": "uint64",
     },
     "guarantees": {
@@ -118,5 +118,6 @@ TABLES: dict[str, dict[str, str]] = {
         "flow": "uint32", "measure": "name", "value": "uint64",
     },
 }  # fmt: skip
-"""By table and column: the type; "name" is text of which each value is kept once."""
+"""By table and column: the type; "name" is text of which each value is kept once, and "?" behind it says
+that rows may have no value."""
 # columns: end

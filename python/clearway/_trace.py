@@ -23,8 +23,8 @@ from perfetto.trace_builder.proto_builder import StreamingTraceProtoBuilder
 
 from clearway._jobs import PARTS, critical
 from clearway._packets import is_whole, packets, pauses, roots
-from clearway._places import replace
 from clearway._states import blocked, in_columns, of_host, states
+from clearway._whole import replace
 
 if TYPE_CHECKING:
     from clearway._results import Result
@@ -328,9 +328,8 @@ class _Trace:
         until: dict[str, float] = {}
         for row in _dicts(computes) + _dicts(collectives):
             kind = "computes" if row["what"] == "compute" else "communicates"
-            lane = next(
-                one for one in map(f"{name}: {kind}{{}}".format, _numbers()) if until.get(one, 0) <= row["begin"]
-            )
+            lanes = (f"{name}: {kind}{number}" for number in _numbers())
+            lane = next(one for one in lanes if until.get(one, 0) <= row["begin"])
             if lane not in tracks:
                 tracks[lane] = self._track(process, lane, order)
             until[lane] = row["end"]
@@ -397,7 +396,7 @@ def _recoveries(rows: pd.DataFrame, end: float) -> list[tuple[float, float]]:
 def _numbers() -> Iterator[str]:
     """What tells tracks of one name apart: nothing, 2, 3, ..."""
     yield ""
-    yield from map(" {}".format, itertools.count(2))
+    yield from (f" {number}" for number in itertools.count(2))
 
 
 def _exposed(computes: pd.DataFrame, collectives: pd.DataFrame) -> list[tuple[float, float]]:

@@ -83,7 +83,7 @@ def forget(folder: Path) -> bool:
 
 
 def _write(trusted: Sequence[Trusted]) -> None:
-    from clearway._places import replace
+    from clearway._whole import replace
 
     file = place()
     said = {"trusted": [asdict(one) for one in sorted(trusted, key=lambda one: one.folder)]}

@@ -72,7 +72,8 @@ def columns() -> dict[str, pa.Schema]:
 
 
 def kind(field: pa.Field) -> str:
-    return "name" if str(field.type).startswith("dictionary") else str(field.type)
+    type_ = "name" if str(field.type).startswith("dictionary") else str(field.type)
+    return f"{type_}?" if b"missing" in field.metadata else type_
 
 
 def tables() -> str:
@@ -107,7 +108,8 @@ def code() -> str:
         [
             *lines,
             "}  # fmt: skip",
-            '"""By table and column: the type; "name" is text of which each value is kept once."""',
+            '"""By table and column: the type; "name" is text of which each value is kept once, and "?" behind it says',
+            'that rows may have no value."""',
             "",
         ]
     )

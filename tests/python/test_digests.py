@@ -12,6 +12,7 @@ import csv
 from pathlib import Path
 
 import clearway as cw
+from clearway._read import check_tables
 
 ROOT = Path(__file__).parents[2]
 DIGESTS = Path(__file__).parent / "digests.csv"
@@ -84,7 +85,10 @@ def cut(scenario: cw.Scenario, us: int) -> cw.Scenario:
 
 
 def run(scenario: cw.Scenario, us: int, threads: int) -> cw.Result:
-    return cw.run(cut(scenario, us), threads=threads, progress=False)
+    result = cw.run(cut(scenario, us), threads=threads, progress=False)
+    # What is checked of results that are read holds for all that are written.
+    check_tables(result.tables, result.info)
+    return result
 
 
 def kept() -> dict[str, tuple[int, str]]:

@@ -198,3 +198,37 @@ def test_what_it_costs_is_on_the_page_as_it_was_measured() -> None:
     slower = {**record, "cost": {**record["cost"], "module": [9.0]}}
     assert "| +800.0% | +800.0% to +800.0% | +5% | missed |" in own_page.filled(page, slower)
     assert all(len(record["cost"][name]) >= own_page.ROUNDS for name in own_page.CONTROLS)
+
+
+OWN = """
+import clearway as cw
+import {helper}
+GAIN = {gain}
+UNUSED = {unused}
+
+def grow(bytes_: int) -> int:
+    return bytes_ * GAIN
+
+class Mine(cw.Control):
+    def on_start(self, start) -> None:
+        self.window_bytes = grow(10_000) + {helper}.more()
+"""
+
+
+def test_the_digest_of_a_control_holds_what_it_uses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Results are kept by it: of a changed constant or function, too."""
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def digest(number: int, gain: int = 1, unused: int = 1, more: int = 1) -> str:
+        # Modules of other names: what is imported stays as it is.
+        (tmp_path / f"helps{more}.py").write_text(f"def more() -> int:\n    return {more}\n")
+        text = OWN.format(helper=f"helps{more}", gain=gain, unused=unused).replace(f"helps{more}.more", "helps.more")
+        text = text.replace(f"import helps{more}", f"import helps{more} as helps")
+        (tmp_path / f"own_control_{number}.py").write_text(text)
+        control = importlib.import_module(f"own_control_{number}").Mine()
+        said = cw.Scenario.load("examples/tiny.toml").with_(transport=control).to_dict()["transport"]["custom"]
+        return str(said["digest"])
+
+    plain = digest(1)
+    assert digest(2) == digest(3, unused=2) == plain
+    assert len({plain, digest(4, gain=2), digest(5, more=2)}) == 3

@@ -5,6 +5,7 @@ import json
 import re
 import shutil
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pandas as pd
 import polars as pl
 import pyarrow.parquet as pq
 import pytest
+from clearway import _core
 from clearway._sweep import Simulation
 from clearway._sweep import store as stores
 from clearway._sweep.driver import Board, Running
@@ -249,6 +251,76 @@ def test_a_claim_is_its_drivers_until_that_one_is_gone(tmp_path: Path, monkeypat
         far.fail("r3", stores.Failure(1, "", ""))
     for driver in (other, far, third):
         driver.close()
+
+
+def test_the_code_is_in_the_key_and_not_only_its_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A commit says nothing of edits. Neither a sweep nor `compare --continue` takes over what other code has made."""
+    key, before = Simulation.of(tiny()).key, {}
+    for source in ("0000000000000000", "0000000000000000", "1111111111111111"):
+        monkeypatch.setattr(_core, "SOURCE", source)
+        cw.compare(tiny(), folder=tmp_path, keep=True, progress=False)
+        before[source] = (tmp_path / "tiny" / "run.json").stat().st_ino
+        assert len({key, Simulation.of(tiny()).key}) == 2
+        key = key if source[0] == "0" else Simulation.of(tiny()).key
+    assert len(set(before.values())) == 2
+    cw.compare(tiny(), folder=tmp_path, keep=True, progress=False)
+    assert (tmp_path / "tiny" / "run.json").stat().st_ino == before["1111111111111111"], "the same code keeps it"
+
+
+def test_a_comparison_repeats_what_has_another_trace(tmp_path: Path) -> None:
+    text = 'transport = "udp"\nfabric.star.hosts = 2\n[[traffic]]\ntrace = { csv = { path = "flows.csv" } }\n'
+    for size in (1000, 1000, 2000):
+        (tmp_path / "flows.csv").write_text(f"start_ns,src,dst,bytes\n0,0,1,{size}\n")
+        scenario = cw.Scenario.from_toml(text, folder=tmp_path)
+        [result] = cw.compare(scenario, folder=tmp_path / "out", keep=True, progress=False).results
+        assert result.flows["bytes"].tolist() == [size]
+
+
+def _cut(folder: Path) -> None:
+    content = (folder / "flows.parquet").read_bytes()
+    (folder / "flows.parquet").write_bytes(content[: len(content) // 2])
+
+
+def _altered(folder: Path) -> None:
+    info = json.loads((folder / "run.json").read_text())
+    (folder / "run.json").write_text(json.dumps(info | {"digest": "0" * 16}))
+
+
+DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
+    "a table is cut off": (_cut, r"flows\.parquet: its checksum"),
+    "run.json is cut off": (lambda at: (at / "run.json").write_text("{"), r"run\.json"),
+    "a table is missing": (lambda at: (at / "links.parquet").unlink(), r"links\.parquet is missing"),
+    "run.json is missing": (lambda at: (at / "run.json").unlink(), r"run\.json"),
+    "the digest is another": (_altered, r"run\.json: it is not what was written"),
+    "the scenario is another": (lambda at: (at / "scenario.toml").write_text("fabric.star.hosts = 2"), "scenario.toml"),
+    "it is empty": (lambda at: [path.unlink() for path in at.iterdir()], "is not|is damaged"),
+}
+
+
+@pytest.mark.parametrize("what", DAMAGES)
+def test_a_damaged_result_is_computed_again_with_a_warning(
+    what: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    damage, words = DAMAGES[what]
+    point = cw.Point(tiny(), {"n": 1})
+    sweep = cw.Sweep([point], tmp_path / "swept")
+    digest = sweep.run(progress=False)["n 1"].digest
+    compared = tmp_path / "compared"
+    cw.compare(tiny(), folder=compared, progress=False)
+    assert capsys.readouterr().err == ""
+    for place in (sweep.store / "runs" / point.key, compared / "tiny"):
+        damage(place)
+    assert sweep.result().status == {"n 1": "missing"}
+    assert re.search(words, capsys.readouterr().err)
+    again = sweep.run(progress=False)
+    assert again.ok and again["n 1"].digest == digest and begun(sweep.store) == [point.key] * 2
+    said = capsys.readouterr().err
+    assert re.search(rf"warning: n 1: .*{point.key}.*({words}).*computed again", said), said
+    assert not list((sweep.store / "drivers").iterdir())
+    if (compared / "tiny" / "run.json").exists():
+        [kept] = cw.compare(tiny(), folder=compared, keep=True, progress=False).results
+        assert kept.digest == digest == cw.load(compared / "tiny").digest
+        assert re.search(f"({words}).*computed again", capsys.readouterr().err)
 
 
 def test_a_result_that_is_there_is_never_replaced(tmp_path: Path) -> None:

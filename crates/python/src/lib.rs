@@ -5,10 +5,12 @@
 
 mod aside;
 mod estimate;
+mod exchange;
 mod harmony;
 mod job;
 mod machines;
 mod maze;
+mod network;
 mod own;
 mod r2c2;
 mod run;
@@ -277,6 +279,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<own::AckEvent>()?;
     module.add_class::<own::CongestionEvent>()?;
     module.add_class::<own::SentEvent>()?;
+    module.add_function(wrap_pyfunction!(exchange::exchange, module)?)?;
     module.add_function(wrap_pyfunction!(list_schemes, module)?)?;
     module.add_function(wrap_pyfunction!(list_workloads, module)?)?;
     module.add_function(wrap_pyfunction!(aq_table_bytes, module)?)?;
@@ -296,6 +299,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(r2c2::r2c2_recompute_times, module)?)?;
     module.add_function(wrap_pyfunction!(dissector, module)?)?;
     module.add_function(wrap_pyfunction!(fabric_schema, module)?)?;
+    module.add_function(wrap_pyfunction!(network::network, module)?)?;
     module.add_function(wrap_pyfunction!(schema, module)?)?;
     module.add_function(wrap_pyfunction!(outside, module)?)?;
     module.add_function(wrap_pyfunction!(located, module)?)?;

@@ -12,8 +12,10 @@ use crate::aside::watched;
 use crate::run::{Run, give};
 use crate::{Scenario, scenario_error};
 
-/// What all machines of a run have to be built of.
-const BUILD: &str = concat!("version ", env!("CARGO_PKG_VERSION"), ", commit ", env!("CLEARWAY_COMMIT"));
+/// What all machines of a run have to be built of. A commit says nothing of edits.
+fn build() -> String {
+    format!("version {}, commit {}, source {}", env!("CARGO_PKG_VERSION"), env!("CLEARWAY_COMMIT"), sim::SOURCE)
+}
 
 /// Machine, machines, nodes that lived here, end in ps.
 type Part = (usize, usize, usize, u64);
@@ -35,7 +37,7 @@ pub(crate) fn live_machines<'py>(
     sockets: Option<PathBuf>,
 ) -> PyResult<Run<'py>> {
     let run = move |read: &scenario::Scenario, watch: &mut dyn FnMut(::run::Progress) -> bool| {
-        let member = Membership { token: &Token::new(&token)?, build: BUILD };
+        let member = Membership { token: &Token::new(&token)?, build: &build() };
         match &sockets {
             Some(path) => live::maze::serve_machines(read, path, machines, &listen, &member, teller(tell), watch),
             None => live::run_machines(read, machines, &listen, &member, teller(tell), watch),
@@ -58,7 +60,7 @@ pub(crate) fn live_join(
     let scenario = scenario.map(|scenario| &scenario.read);
     let mut leaves = false;
     let joined = py.detach(|| {
-        let member = Membership { token: &Token::new(token)?, build: BUILD };
+        let member = Membership { token: &Token::new(token)?, build: &build() };
         live::join(address, scenario, &member, teller(tell), |_| {
             leaves = Python::attach(|py| py.check_signals().is_err());
             leaves

@@ -18,6 +18,6 @@ pub use driver::capture;
 pub use run::{Execution, RunInfo, RunResult, run, run_captured, run_plan};
 pub use steps::Steps;
 
-/// Digest of the code of the simulator and of all crates that it is made of: two programs with the same give the same
-/// results.
+/// Digest of the code that decides results: of the simulator and all crates that it is made of, of the other levels, of
+/// live runs, and of the versions of other people's crates. Two programs with the same give the same results.
 pub const SOURCE: &str = env!("CLEARWAY_SOURCE");

@@ -315,7 +315,8 @@ def _work(key: str, task: Task, build: str, topic: str) -> dict[str, bytes]:
             raise Unwanted(key)
         worker.log_event(topic, {"key": key, "share": share, "words": words})
 
-    with tempfile.TemporaryDirectory(prefix="clearway-") as place:
+    # Dask removes what a killed worker leaves there.
+    with tempfile.TemporaryDirectory(prefix="clearway-", dir=worker.local_directory) as place:
         folder = Path(place) / "result"
         task.run(folder, 1, throttled(tell))
         return {path.name: path.read_bytes() for path in folder.iterdir()}
@@ -336,7 +337,7 @@ def _quiet() -> Iterator[None]:
 
 
 def _build() -> str:
-    return f"{_core.__version__} ({_core.COMMIT})"
+    return f"{_core.__version__} ({_core.COMMIT}, source {_core.SOURCE})"
 
 
 def _imported(module: str, package: str) -> Any:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from clearway._machines import tell
 from clearway._sweep.points import Task
 from clearway._sweep.store import Driver, Failure
 
@@ -157,6 +158,7 @@ class _Drive:
         self.retried = {key: failure.attempt for key, failure in failures.items() if failure is not None}
         self.queue = deque(tasks)
         self.others: deque[str] = deque()
+        self.damaged: set[str] = set()
 
     def run(self) -> None:
         board = self.board
@@ -181,8 +183,14 @@ class _Drive:
     def settled(self, key: str) -> bool:
         """Whether a key has a result, or has failed and is not tried again."""
         if self.driver.has(key):
-            self.board.done.add(key)
-            return True
+            damage = self.driver.damage(key, self.tasks[key].check_whole)
+            if not damage:
+                self.board.done.add(key)
+                return True
+            if key not in self.damaged:
+                self.damaged.add(key)
+                tell(f"warning: {self.board.names[key]}: {damage}; it is computed again")
+            return False
         failure = self.driver.failure(key)
         if failure is None or failure.attempt <= self.retried.get(key, 0):
             return False
@@ -226,7 +234,7 @@ class _Drive:
             driver.log("failed", key, attempt=run.attempt, where=run.where)
             board.failed[key] = event.error
             return f"failed: {name}: {event.error.strip().splitlines()[-1]}"
-        first = driver.keep(key, event.written)
+        first = driver.keep(key, event.written, self.tasks[key].check_whole)
         driver.log("kept" if first else "was there", key, attempt=run.attempt, where=run.where, seconds=round(took, 3))
         board.done.add(key)
         board.took.append(took)

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from clearway import _core, _outside
 from clearway._errors import ScenarioError
+from clearway._read import check_whole
 from clearway._results import Result
 from clearway._run import Progress, _row, run
 from clearway._scenario import OF_A_RANK, Scenario
@@ -45,6 +46,11 @@ class Task(ABC):
 
     def check(self) -> None:  # noqa: B027, most have nothing to check
         """Raises errors that are known before anything runs."""
+
+    def check_whole(self, folder: Path) -> None:
+        """Raises `ValueError` if the result in `folder` is not as it was written, for example after a crash."""
+        if not any(folder.iterdir()):
+            raise ValueError(f"{folder} is damaged: it is empty")
 
     def trouble(self, folder: Path) -> str:
         """Problems of the result in `folder`, such as a failed audit; empty if there are none."""
@@ -85,10 +91,12 @@ class Simulation(Task):
 
     @property
     def content(self) -> bytes:
-        """The build of Clearway, the level, the scenario without its name, and the files."""
+        """The build of Clearway, the level, the scenario without its name, and the files. The scenario holds digests of
+        crates and of controls in Python.
+        """
         named, _, rest = self.toml.partition("\n")
         toml = rest if named.startswith("name = ") else self.toml
-        parts = [text.encode() for text in (_core.__version__, _core.COMMIT, self.level, toml)]
+        parts = [text.encode() for text in (_core.__version__, _core.COMMIT, _core.SOURCE, self.level, toml)]
         parts += [part for key, _, content in self.files for part in (key.encode(), content)]
         return b"".join(len(part).to_bytes(8, "big") + part for part in parts)
 
@@ -98,7 +106,9 @@ class Simulation(Task):
         def listen(at: Progress) -> None:
             told(at.fraction, f"{at.flows_done:,} of {at.flows:,} flows, {at.now_ps / 1e9:,.3f} ms")
 
-        with self._scenario() as scenario:
+        # The files lie beside the result: who removes what a killed process has left removes them, too.
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with self._scenario(folder.parent) as scenario:
             result = run(scenario, level=self.level, threads=threads, progress=listen)
         result.scenario_toml = self.toml
         result.save(folder)
@@ -112,14 +122,18 @@ class Simulation(Task):
         cost = {"packet hops": result.info.get("packet_hops", 0), "wall seconds": result.info["wall_seconds"]}
         return row | {"kept up": kept_up(*times)} | cost | {"digest": result.digest or ""}
 
+    def check_whole(self, folder: Path) -> None:
+        """Compares its files with their checksums."""
+        check_whole(folder)
+
     def trouble(self, folder: Path) -> str:
         """The faults that the audit found."""
         audit = json.loads((folder / "run.json").read_text(encoding="utf-8"))["audit"]
         return "; ".join(f"audit: {finding['name']}: {finding['detail']}" for finding in audit if not finding["ok"])
 
     @contextmanager
-    def _scenario(self) -> Iterator[Scenario]:
-        with tempfile.TemporaryDirectory(prefix="clearway-") as place:
+    def _scenario(self, beside: Path) -> Iterator[Scenario]:
+        with tempfile.TemporaryDirectory(prefix=".clearway-", dir=beside) as place:
             said = dict[str, Path]()
             for key, name, content in self.files:
                 # Files of one key, a rank's each, are named by what they have in common.

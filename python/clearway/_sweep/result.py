@@ -12,12 +12,14 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from clearway._places import replace
-from clearway._results import Result, read_table, write_table
+from clearway._machines import tell
+from clearway._read import read_table, write_table
+from clearway._results import Result
 from clearway._run import _cores
 from clearway._sweep.points import Label, Point, Simulation
 from clearway._sweep.store import Store
 from clearway._unchanged import COLUMN, Ran, Unchanged, same_as, unchanged
+from clearway._whole import replace
 
 # The state of a point.
 DONE, TROUBLE, FAILED, MISSING = "done", "audit", "failed", "missing"
@@ -195,6 +197,10 @@ class SweepResult:
 
     def _status(self, point: Point) -> str:
         if self._store.has(point.key):
+            damage = self._store.damage(point.key, point.task.check_whole)
+            if damage:
+                tell(f"warning: {point.name}: {damage}; running the sweep again computes it anew")
+                return MISSING
             return TROUBLE if point.task.trouble(self._store.place(point.key)) else DONE
         return FAILED if self._store.failure(point.key) is not None else MISSING
 

@@ -1,6 +1,6 @@
 """A store: results by key, and which driver works on which key.
 
-    runs/KEY/          a result: it appears complete, by renaming, and never changes
+    runs/KEY/          a result: it appears complete, by renaming, and never changes; a damaged one is replaced
     failed/KEY.json    how the last attempt failed
     claims/KEY.N       the Nth attempt; the file names its driver
     drivers/DRIVER/    a live driver: its lock, whose time is its heartbeat, and results being written
@@ -20,17 +20,27 @@ import fcntl
 import json
 import os
 import platform
+import re
 import secrets
 import shutil
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from clearway._whole import move
+
 HEARTBEAT_SECONDS = 5.0
 DEAD_SECONDS = 60.0
+
+
+FAILURE_BYTES_MAX = 10_000_000
+"""Most bytes of a file that says how an attempt failed."""
+
+_checked: dict[Path, tuple[frozenset[Any], str]] = {}
+"""What checks have found of results, by the state of their files. Sweeps look at each result several times."""
 
 
 class Lost(OSError):
@@ -44,6 +54,14 @@ class Failure:
     attempt: int
     error: str
     where: str
+
+
+class _Kept(Exception):
+    """There is a result already."""
+
+
+def _any(folder: Path) -> None:
+    """A check that every result passes."""
 
 
 class Store:
@@ -60,12 +78,30 @@ class Store:
         """Whether the key has a result."""
         return self.place(key).is_dir()
 
+    def damage(self, key: str, check: Callable[[Path], object]) -> str:
+        """What is wrong with a key's result, by the `ValueError` of a check; empty if nothing is."""
+        place = self.place(key)
+        try:
+            now = frozenset((entry.name, *_state(entry.stat())) for entry in os.scandir(place))
+        except OSError as error:
+            return f"{place} is damaged: {error.strerror}"
+        known = _checked.get(place)
+        if known is None or known[0] != now:
+            try:
+                check(place)
+                known = (now, "")
+            except (OSError, ValueError) as error:
+                known = (now, str(error))
+            _checked[place] = known
+        return known[1]
+
     def failure(self, key: str) -> Failure | None:
         """The failure of the last attempt; none if it did not fail."""
         try:
-            said = json.loads((self.folder / "failed" / f"{key}.json").read_text(encoding="utf-8"))
+            with (self.folder / "failed" / f"{key}.json").open("rb") as file:
+                said = json.loads(file.read(FAILURE_BYTES_MAX))
             return Failure(int(said["attempt"]), str(said["error"]), str(said["where"]))
-        except (OSError, ValueError, KeyError):
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return None
 
     def open(self) -> Driver:
@@ -121,16 +157,23 @@ class Driver(Store):
         shutil.rmtree(place, ignore_errors=True)
         return place
 
-    def keep(self, key: str, written: Path) -> bool:
-        """Moves a written result to its place; false if the key already has a result."""
+    def keep(self, key: str, written: Path, check: Callable[[Path], object] = _any) -> bool:
+        """Moves a written result to its place; false if the key already has a result. One that does not pass the check
+        is replaced.
+        """
         self._assert_mine()
+
+        def may_go(there: Path) -> None:
+            if there == self.place(key) and not self.damage(key, check):
+                raise _Kept
+
         try:
-            written.rename(self.place(key))
-        except OSError:
-            if not self.has(key):
-                raise
+            move(written, self.place(key), may_go)
+        except _Kept:
             shutil.rmtree(written, ignore_errors=True)
             return False
+        # Of what it has replaced.
+        shutil.rmtree(written, ignore_errors=True)
         with contextlib.suppress(FileNotFoundError):
             (self.folder / "failed" / f"{key}.json").unlink()
         return True
@@ -163,7 +206,12 @@ class Driver(Store):
         while (path := self.folder / "claims" / f"{key}.{number}").exists():
             last = path
             number += 1
-        return [(number - 1, last.read_text(encoding="utf-8"))] if last is not None else []
+        if last is None:
+            return []
+        with last.open("rb") as file:
+            owner = file.read(300).decode(errors="replace")
+        # Whatever else is in there is no driver's name, and above all no path.
+        return [(number - 1, owner if re.fullmatch(r"[\w.-]{3,250}", owner) else "")]
 
     def _dead(self, owner: str, claim: str) -> bool:
         if owner == self.token:
@@ -174,10 +222,10 @@ class Driver(Store):
         try:
             if owner:
                 with lock.open("r+") as file:
-                    if json.load(file)["machine"] == _machine() and _free(file):
+                    if json.loads(file.read(1000))["machine"] == _machine() and _free(file):
                         return True
             beat = lock.stat().st_mtime_ns
-        except (OSError, ValueError):
+        except (OSError, ValueError, KeyError, TypeError):
             return not home.exists() if owner else False
         before, since = self._seen.get(owner or claim, (None, 0.0))
         if before != beat:
@@ -214,6 +262,10 @@ def _free(file: Any) -> bool:
         # No locks on this file system: the heartbeat decides.
         return False
     return True
+
+
+def _state(of: os.stat_result) -> tuple[int, ...]:
+    return of.st_ino, of.st_size, of.st_mtime_ns
 
 
 def _machine() -> str:

@@ -101,7 +101,7 @@ class Sweep:
 
         def problem(point: Point) -> ScenarioError | None:
             try:
-                if not store.has(point.key):
+                if not store.has(point.key) or store.damage(point.key, point.task.check_whole):
                     point.check()
             except ScenarioError as error:
                 return self.located(point, error)

@@ -14,6 +14,7 @@ import pandas as pd
 
 from clearway import _core
 from clearway._listings import schemes
+from clearway._whole import replace
 from clearway.papers.figures import Held
 
 FOLDER = Path("papers") / "accuracy"
@@ -47,19 +48,36 @@ def record(paper: str, figure: str, held: Sequence[Held], command: str, at: Path
     )
     path = at / FOLDER / f"{paper}-{figure}.csv"
     path.parent.mkdir(parents=True, exist_ok=True)
-    rows.assign(command=command, commit=_core.COMMIT).to_csv(path, index=False, float_format="%.6g")
+    table = rows.assign(command=command, commit=_core.COMMIT)
+    replace(path, lambda part: table.to_csv(part, index=False, float_format="%.6g"))
     return path
 
 
 def records(at: Path) -> pd.DataFrame:
     """All comparisons, one row for each number."""
-    parts = [pd.read_csv(path) for path in sorted((at / FOLDER).glob("*.csv"))]
+    parts = [_read(path) for path in sorted((at / FOLDER).glob("*.csv"))]
     if not parts:
         raise ValueError(
             f"{at / FOLDER} holds no record; first run a figure that compares, such as `clearway paper pyrrha "
             "reference`"
         )
     return pd.concat(parts, ignore_index=True)
+
+
+_OF_ALL = ("scheme", "against", "kind", "seeds", "error", "command", "commit")
+
+
+def _read(path: Path) -> pd.DataFrame:
+    """A record; `ValueError` says what of it is wrong."""
+    try:
+        rows = pd.read_csv(path)
+    except (ValueError, OSError) as error:
+        raise ValueError(f"{path}: is no record of comparisons: {error}") from None
+    missing = [name for name in (*Held.COLUMNS, *_OF_ALL) if name not in rows]
+    missing += [name for name in ("ours", "theirs", "within", "error") if name in rows and rows[name].dtype == object]
+    if missing:
+        raise ValueError(f"{path}: the column {missing[0]} is missing or has no numbers")
+    return rows
 
 
 def page(rows: pd.DataFrame, known: Sequence[str]) -> str:
@@ -107,5 +125,6 @@ def schemes_known() -> list[str]:
 
 def write(at: Path) -> Path:
     """Writes the page of a checkout."""
-    (at / PAGE).write_text(page(records(at), schemes_known()))
+    text = page(records(at), schemes_known())
+    replace(at / PAGE, lambda part: part.write_text(text))
     return at / PAGE

@@ -12,12 +12,15 @@ import re
 import shlex
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from clearway import _core, _marked
+from clearway._read import check_shape
+from clearway._whole import replace
 from clearway.papers import PAPERS, RIVALS, paper
 from clearway.papers._paper import Options, Paper, title
 from clearway.papers.figures import Ran, Shown
@@ -135,7 +138,7 @@ def save(record: Record, at: Path) -> Path:
         lines.append(' "table": null')
     each = ",\n".join(f"  {json.dumps(check)}" for check in record["checks"])
     lines.append(f' "checks": [\n{each}\n ]' if each else ' "checks": []')
-    path.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+    replace(path, lambda part: part.write_text("{\n" + ",\n".join(lines) + "\n}\n"))
     return path
 
 
@@ -143,9 +146,43 @@ def load(at: Path) -> dict[tuple[str, str], Record]:
     """All records of a checkout, by paper and figure."""
     found = {}
     for path in sorted((at / FOLDER).glob("*.json")):
-        record = json.loads(path.read_text())
+        record = _read(path)
         found[record["paper"], record["figure"]] = record
     return found
+
+
+_SHAPE = {
+    "paper": str, "figure": str, "title": str, "commit": str, "options": [str], "seeds": [int], "runs": int,
+    "digest": str, "cpu_seconds": (int, float), "wall_seconds": (int, float), "table": object,
+    "checks": [{"statement": str, "ok": bool, "against": str, "paper": object, "ours": object, "within": object}],
+}  # fmt: skip
+
+
+def _read(path: Path) -> Record:
+    """A record; `ValueError` says what of it is wrong."""
+    try:
+        record: Record = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise ValueError(f"{path}: is no record of a figure: {error}") from None
+    check_shape(str(path), "", record, _SHAPE)
+    wrong = [key for key in _SHAPE if key not in record]
+    wrong += [f"checks.{at}" for at, check in enumerate(record.get("checks", [])) if not _is_check(check)]
+    if record.get("table") is not None:
+        check_shape(str(path), "table", record["table"], {"index": [str], "columns": [str], "rows": [list], "of": int})
+        wrong += [f"table.{key}" for key in ("index", "columns", "rows", "of") if key not in record["table"]]
+    if not wrong and path.name != name_of(record):
+        wrong = [f"paper and figure, whose record is {name_of(record)},"]
+    if wrong:
+        raise ValueError(f"{path}: {wrong[0]} is missing or not as `clearway paper --write` writes it")
+    return record
+
+
+def _is_check(check: Record) -> bool:
+    """Whether a statement has what is shown of it: numbers, if it is about one."""
+    numbers = [check.get(key) for key in ("paper", "ours", "within")]
+    about_one = "paper" in check
+    right = all(isinstance(one, int | float) or (one is None and at == 1) for at, one in enumerate(numbers))
+    return {"statement", "ok"} <= set(check) and (not about_one or (right and "against" in check))
 
 
 def number(value: Any) -> str:
@@ -248,7 +285,7 @@ def write_pages(at: Path) -> list[Path]:
         before = page.read_text()
         after = filled(before, known)
         if after != before:
-            page.write_text(after)
+            replace(page, partial(Path.write_text, data=after))
             changed.append(page)
     return changed
 

@@ -48,7 +48,14 @@ pub(crate) struct Go {
 
 /// Of which build and which formats a machine is.
 pub(crate) fn build(build: &str) -> String {
-    format!("{build} (formats {}, {}, {})", control::VERSION, trunk::VERSION, frame::VERSION)
+    format!("{build}, formats {}/{}/{}", control::VERSION, trunk::VERSION, frame::VERSION)
+}
+
+/// What two builds differ in, such as "commit, source".
+fn differing(ours: &str, theirs: &str) -> String {
+    let parts = ours.split(", ").zip(theirs.split(", ")).filter(|(ours, theirs)| ours != theirs);
+    let named = parts.map(|(ours, _)| ours.split_once(' ').map_or(ours, |(name, _)| name));
+    named.collect::<Vec<_>>().join(", ")
 }
 
 /// Says what is expected.
@@ -109,7 +116,9 @@ impl Intro {
     /// Whether such a machine can take part: of this build, in this scenario.
     pub fn check(&self, ours: &str, scenario: &str) -> Result<(), String> {
         if self.build != ours {
-            return Err(format!("builds differ: the first machine is of {ours}, the other of {}", self.build));
+            let (theirs, what) = (&self.build, differing(ours, &self.build));
+            let which = format!("the first machine is of {ours}, the other of {theirs}");
+            return Err(format!("builds differ: {which}; the difference is in: {what}; install one build on both"));
         }
         let Some(theirs) = self.scenario.as_deref().filter(|theirs| *theirs != scenario) else { return Ok(()) };
         let mut said = "scenarios differ: ".to_owned();

@@ -30,6 +30,16 @@ fn nonsense_is_an_error() {
     assert!(Go::parse(&go[..go.len() - 1]).is_err());
 }
 
+/// A commit says nothing of edits.
+#[test]
+fn edited_sources_of_one_commit_are_told_apart() {
+    let built = |source: &str| build(&format!("version 0.1.0, commit 5, source {source}"));
+    let intro = Intro { build: built("aa"), port: 1, scenario: None };
+    assert_eq!(intro.check(&built("aa"), ""), Ok(()));
+    let said = intro.check(&built("bb"), "").expect_err("they differ");
+    assert!(said.contains("source bb,") && said.contains("source aa,") && said.contains("in: source;"), "{said}");
+}
+
 #[test]
 fn other_builds_and_scenarios_are_named() {
     let said = |intro: &Intro| intro.check("0.1.0, commit 5", "seed = 1\nload = 2\n").err().unwrap_or_default();
@@ -37,6 +47,7 @@ fn other_builds_and_scenarios_are_named() {
     assert_eq!(said(&Intro { scenario: None, ..intro() }), "");
     let other = said(&Intro { build: "0.1.0, commit 6".to_owned(), ..intro() });
     assert!(other.contains("commit 5, the other of 0.1.0, commit 6"), "{other}");
+    assert!(other.contains("in: commit;"), "{other}");
     let other = said(&Intro { scenario: Some("seed = 1\nload = 3\n".to_owned()), ..intro() });
     assert!(other.contains("`load = 2` where the other has `load = 3`"), "{other}");
     let other = said(&Intro { scenario: Some("seed = 1\n".to_owned()), ..intro() });
