@@ -3,7 +3,7 @@
 //! ends, in a time that the busiest link explains; nothing is sent again without a loss, but by transports that measure
 //! their timeouts; and control packets stay in proportion to data.
 
-use sim::{RunResult, run};
+use clearway_sim::{RunResult, run};
 
 use crate::{column, names, of_flows, of_links, scenario, table};
 
