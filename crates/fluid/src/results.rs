@@ -48,14 +48,15 @@ fn flow_table(run: &mut Run<'_>, standing: Standing) -> Table {
     Table { name: "flows", columns }
 }
 
-fn utilisation_table(run: &Run<'_>, end_ps: u64) -> Table {
+fn utilisation_table(run: &mut Run<'_>, end_ps: u64) -> Table {
     let mut capacity = [0u64; TIERS.len()];
     for link in &run.workload_plan.fabric.links {
         tier_index(link.tier).into_iter().for_each(|tier| capacity[tier] += link.rate.bps());
     }
-    let interval = run.scenario.measure.interval.secs_f64();
     let (mut time, mut tiers, mut shares) = (Vec::new(), Vec::new(), Vec::new());
-    for (at, bits) in run.usage.samples(end_ps) {
+    let samples = run.usage.samples(end_ps);
+    let interval = run.usage.interval().secs_f64();
+    for (at, bits) in samples {
         for tier in (0..TIERS.len()).filter(|&tier| capacity[tier] > 0) {
             time.push(at);
             tiers.push(tier as u32);

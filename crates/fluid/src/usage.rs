@@ -4,6 +4,8 @@ use units::Duration;
 /// Load of the links of each tier, by interval.
 pub(crate) struct Usage {
     interval_ps: u64,
+    /// Most intervals. When more would be needed, every two become one.
+    most: u64,
     tiers: [Bits; 3],
 }
 
@@ -28,18 +30,51 @@ pub(crate) fn tier_index(tier: Tier) -> Option<usize> {
     }
 }
 
+impl Bits {
+    /// Every two intervals become one.
+    fn halve(&mut self) {
+        let mut whole = 0.0;
+        let all: Vec<f64> = self
+            .within
+            .iter()
+            .zip(&self.whole)
+            .map(|(within, change)| {
+                whole += change;
+                within + whole
+            })
+            .collect();
+        self.within = all.chunks(2).map(|pair| pair.iter().sum()).collect();
+        self.whole = vec![0.0; self.within.len()];
+    }
+}
+
 impl Usage {
-    /// With this interval between samples; zero takes none.
-    pub fn new(interval: Duration) -> Usage {
-        Usage { interval_ps: interval.ps(), tiers: Default::default() }
+    /// With this interval between samples, of which there may be so many rows; zero takes none.
+    pub fn new(interval: Duration, rows_max: u64) -> Usage {
+        let most = (rows_max / TIERS.len() as u64).max(2);
+        Usage { interval_ps: interval.ps(), most, tiers: Default::default() }
+    }
+
+    /// The interval between samples, longer than at first if there were many.
+    pub fn interval(&self) -> Duration {
+        Duration::from_ps(self.interval_ps)
+    }
+
+    /// Makes intervals longer until there are few enough up to a time.
+    fn widen(&mut self, until: u64) {
+        while self.interval_ps > 0 && until / self.interval_ps >= self.most {
+            self.interval_ps = self.interval_ps.saturating_mul(2);
+            self.tiers.iter_mut().for_each(Bits::halve);
+        }
     }
 
     /// Adds a flow's rate from `from` to `to` (in picoseconds), over this number of links of each tier.
     pub fn add(&mut self, from: u64, to: u64, rate_bps: f64, hops: [f64; 3]) {
-        let interval = self.interval_ps;
-        if interval == 0 || from >= to {
+        if self.interval_ps == 0 || from >= to {
             return;
         }
+        self.widen(to);
+        let interval = self.interval_ps;
         let (first, last) = ((from / interval) as usize, (to / interval) as usize);
         for (tier, hops) in self.tiers.iter_mut().zip(hops).filter(|(_, hops)| *hops > 0.0) {
             if tier.within.len() <= last {
@@ -59,7 +94,8 @@ impl Usage {
     }
 
     /// For each interval complete by `end_ps`: its end, and the bits of each tier.
-    pub fn samples(&self, end_ps: u64) -> Vec<(u64, [f64; 3])> {
+    pub fn samples(&mut self, end_ps: u64) -> Vec<(u64, [f64; 3])> {
+        self.widen(end_ps);
         let count = end_ps.checked_div(self.interval_ps).unwrap_or(0);
         let mut whole = [0.0; 3];
         let sample = |index: u64| {
@@ -71,5 +107,31 @@ impl Usage {
             ((index + 1) * self.interval_ps, bits)
         };
         (0..count).map(sample).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 10 bits a second over one link of a tier for 7 s, and 4 from 2 s to 3.5 s over another.
+    fn used(interval: Duration, rows_max: u64) -> (Duration, Vec<(u64, [f64; 3])>) {
+        let second = 1_000_000_000_000;
+        let mut usage = Usage::new(interval, rows_max);
+        usage.add(0, 7 * second, 10.0, [1.0, 0.0, 0.0]);
+        usage.add(2 * second, 7 * second / 2, 4.0, [0.0, 0.0, 1.0]);
+        let samples = usage.samples(8 * second);
+        (usage.interval(), samples)
+    }
+
+    #[test]
+    fn longer_intervals_have_the_same_bits() {
+        let (interval, samples) = used(Duration::from_ms(1_000), u64::MAX);
+        assert_eq!((interval, samples.len()), (Duration::from_ms(1_000), 8));
+        assert_eq!(samples[2].1, [10.0, 0.0, 4.0]);
+        let (interval, samples) = used(Duration::from_ps(7), 15);
+        assert!(samples.len() <= 5 && interval.ps() > 1_600_000_000_000, "{interval} {}", samples.len());
+        let sum = |samples: &[(u64, [f64; 3])], tier: usize| samples.iter().map(|of| of.1[tier]).sum::<f64>();
+        assert!((sum(&samples, 0) - 70.0).abs() < 1e-6 && (sum(&samples, 2) - 6.0).abs() < 1e-6, "{samples:?}");
     }
 }

@@ -219,12 +219,21 @@ fn what_is_not_known_is_refused() {
             "sharing",
             "max-min fairly",
         ),
-        ("measure.interval = '1ps'\n", "measure.interval", "longer interval"),
     ] {
         let problem = estimate(&scenario(&format!("{settings}{STAR}{flows}")), |_| false).unwrap_err();
         assert_eq!(problem.key, key);
         assert!(problem.message.contains(words), "{problem:?}");
     }
+}
+
+#[test]
+fn a_short_interval_grows_until_its_samples_fit() {
+    let flows = classes(&[(0, 2, 1_250_000, 0)]);
+    let few = "measure.interval = '7ps'\nmeasure.rows_max = 300\n";
+    let estimated = estimate(&scenario(&format!("{few}{STAR}{flows}")), |_| false).expect("it fits");
+    let table = estimated.tables.iter().find(|table| table.name == "utilisation").expect("samples");
+    let rows = table.columns[0].data.len();
+    assert!((100..=300).contains(&rows), "{rows}");
 }
 
 fn fabrics() -> impl Strategy<Value = &'static str> {

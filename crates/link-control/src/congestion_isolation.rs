@@ -39,6 +39,7 @@ pub struct Config {
     /// Class of the congested queue. Packets that a transport sends in this class count as congesting. Default: 7.
     pub class: u8,
     /// Lifetime of a table entry after its flow last met a long queue or was named by a neighbour. Default: 100us.
+    #[schemars(extend("x-least" = "100ns"))]
     pub age: Duration,
     /// The PFC that runs below it.
     pub pfc: pfc::Config,

@@ -92,7 +92,8 @@ impl<'a> Decomposition<'a> {
         let info = self.work.flows.get(flow);
         let own = self.work.transports[usize::from(info.transport)].as_scheme().header_bytes();
         let header = own.map_or(scenario.host.header.get(), u64::from);
-        info.bytes + info.bytes.div_ceil(scenario.host.mtu.get() - header) * header
+        let packets = info.bytes.div_ceil(scenario.host.mtu.get() - header);
+        info.bytes.saturating_add(packets.saturating_mul(header))
     }
 
     /// Calls `make` with the flows that cross a resource, as its piece sees them.

@@ -34,7 +34,7 @@ pub(crate) struct Board {
 impl Board {
     /// Of all tasks.
     pub fn of(tasks: impl Iterator<Item = Task>) -> Board {
-        let sum = |sum: (u64, u64), task: Task| (sum.0 + task.bytes, sum.1 + task.flows);
+        let sum = |sum: (u64, u64), task: Task| (sum.0.saturating_add(task.bytes), sum.1 + task.flows);
         let (bytes_all, flows_all) = tasks.fold((0, 0), sum);
         Board { bytes_all, flows_all, ..Board::default() }
     }

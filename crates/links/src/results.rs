@@ -41,8 +41,8 @@ fn link_table(
         .iter()
         .enumerate()
         .map(|(resource, flows)| {
-            let sum: u64 = flows.iter().map(|&flow| links.wire_bytes(scenario, flow)).sum();
-            sum as f64 / links.ways.link(resource).1 as f64
+            let sum: f64 = flows.iter().map(|&flow| links.wire_bytes(scenario, flow) as f64).sum();
+            sum / links.ways.link(resource).1 as f64
         })
         .collect();
     let sent: Vec<f64> = of_link.iter().map(|&resource| bytes[resource]).collect();

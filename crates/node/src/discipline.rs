@@ -17,6 +17,7 @@ pub enum Balancing {
     /// previous packet.
     Drill {
         /// Number of queues drawn for each packet.
+        #[schemars(range(min = 1))]
         samples: u8,
         /// Number of best queues remembered from the previous packet.
         memory: u8,

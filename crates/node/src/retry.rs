@@ -42,6 +42,7 @@ pub struct RetrySpec {
     /// Time without acknowledgements after which a sender repeats unasked. Default: twice the link's round trip with
     /// two packets of 9216B and two of `spacing`.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-least" = "100ns"))]
     pub timeout: Option<Duration>,
     /// Least number of bytes between acknowledgements on the link. Default: 2048B.
     pub spacing: Bytes,

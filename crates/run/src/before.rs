@@ -30,6 +30,14 @@ impl MemoryLimit {
         MemoryLimit { bytes, link_bytes: FLUID_LINK_BYTES, route_bytes: 0, flow_bytes: FLUID_FLOW_BYTES }
     }
 
+    /// A scenario's fabric, unless it can't fit.
+    pub fn fabric(&self, scenario: &Scenario) -> Result<Fabric, Problem> {
+        self.check_fabric(scenario)?;
+        let fabric = scenario.fabric.build().map_err(|problem| problem.under("fabric"))?;
+        self.check_built(scenario, &fabric)?;
+        Ok(fabric)
+    }
+
     /// Refuses a fabric that can't fit, and says how much room it leaves.
     pub(crate) fn check_fabric(&self, scenario: &Scenario) -> Result<Room, Problem> {
         match scenario.fabric.size() {

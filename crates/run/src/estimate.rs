@@ -98,8 +98,9 @@ impl Estimate {
     ) -> Estimate {
         let mtu = plan.scenario.host.mtu.get().max(1);
         let carried = |link: &LinkId| 2 * plan.fabric.link(*link).rate.bytes_in(self.end.since(Time::ZERO)) / mtu + 2;
-        let packets = |links: &[LinkId]| links.iter().map(carried).sum::<u64>().min(self.packet_hops).min(packets_max);
-        self.memory.captured = files.map(packets).sum::<u64>().saturating_mul(CAPTURED_BYTES);
+        let all = |links: &[LinkId]| links.iter().map(carried).fold(0, u64::saturating_add);
+        let packets = |links| all(links).min(self.packet_hops).min(packets_max);
+        self.memory.captured = files.map(packets).fold(0, u64::saturating_add).saturating_mul(CAPTURED_BYTES);
         self
     }
 

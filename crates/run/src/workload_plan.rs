@@ -5,7 +5,7 @@ use catalogue::Transport;
 use contract::{CongestionSignal, SwitchRequirements};
 use fabric::{Fabric, Quotient};
 use node::{Balancing, Clock, Site};
-use units::{Duration, HostId, Problem, Stream, Time};
+use units::{Duration, HostId, Problem, Stream, Time, interrupt};
 
 use workload::Room;
 
@@ -57,6 +57,7 @@ impl WorkloadPlan {
         limit.check_fabric(scenario)?;
         let fabric = Arc::new(scenario.fabric.build().map_err(|problem| problem.under("fabric"))?);
         let room = limit.check_built(scenario, &fabric)?;
+        interrupt::check()?;
         let quotient = Quotient::new(&fabric);
         let Carriers { transports, keys, of_class, again } = scenario.carriers();
         let transports: Vec<Transport> = transports.into_iter().cloned().collect();
@@ -70,6 +71,7 @@ impl WorkloadPlan {
             requirements.iter().map(|required| scenario.switch.balancing.unwrap_or(required.balancing)).collect();
         let (flows, jobs) = flows(scenario, &fabric, &quotient, &of_class, &room)?;
         let mut ideals = Ideal::by_transport(&fabric, &quotient, scenario, &transports);
+        interrupt::check()?;
         let ideal_ps = flows.iter().map(|flow| Ideal::of(&mut ideals, flow)).collect();
         let timed = flows.iter().map(|flow| flow.start).filter(|&start| start != workload::Flow::BY_JOB);
         let last_start = timed.max().unwrap_or(Time::ZERO);

@@ -3,6 +3,7 @@
 //! It holds everything that can change a result and nothing else. Unknown keys are refused (see [`read()`]), and so
 //! is a setting that would have no effect in its scenario.
 
+mod bounds;
 mod check;
 mod custom;
 mod outside;

@@ -85,6 +85,7 @@ pub struct Config {
     /// Retransmission timeout, in smoothed round trips. Default: 2.
     pub retransmit_timeout_scalar: f64,
     /// Shortest retransmission timeout. Default: 250us, or as long as a round trip may take, if that is longer.
+    #[schemars(extend("x-least" = "100ns"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_retransmission_timeout: Option<Duration>,
     /// Number of timeouts of a packet that set its path's window to the minimum. Default: 3.
@@ -98,12 +99,14 @@ pub struct Config {
     pub tlp_timeout_rtt_factor: f64,
     /// TLP: the shortest such silence. Default: two target delays of a large window, without switches.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-least" = "100ns", "x-zero" = true))]
     pub min_tlp_timeout: Option<Duration>,
     /// With `ooo_distance`: how much higher the number of a packet that has arrived must be. Default: 3.
     pub ooo_distance_threshold: u32,
     /// Packets of a path that a receiver acknowledges at once; 1 acknowledges each. Default: 10.
     pub ack_coalescing_packets: u32,
     /// The longest time that it waits for them. Default: 8us.
+    #[schemars(extend("x-least" = "100ns", "x-zero" = true))]
     pub ack_coalescing_timeout: Duration,
     /// Share of packets that ask for an acknowledgement at once, in percent. Default: 10.
     pub ack_request_percent: f64,

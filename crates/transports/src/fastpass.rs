@@ -78,6 +78,7 @@ pub struct Config {
     /// Whether slots are allocated to whole messages or to single packets. Default: `message`.
     pub granularity: Granularity,
     /// How long a request may wait for slots before it is rejected. Default: 63us.
+    #[schemars(extend("x-least" = "100ns"))]
     pub delta_admission: Duration,
     /// Time that the arbiter takes to compute the decisions about a slot. Default: 0.
     pub processing: Duration,
@@ -95,6 +96,7 @@ pub struct Config {
     pub avoid_for: Duration,
     /// Time without progress after which a message fails. Default: 10ms, or enough for six unanswered requests, if that
     /// is longer.
+    #[schemars(extend("x-least" = "100ns"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub patience: Option<Duration>,
 }

@@ -67,12 +67,14 @@ pub struct Config {
     /// Slots of a host (K), for the slowest host link, and virtual links of an equally fast link. Default: 8.
     pub slots: u16,
     /// How long a request may wait at its receiver before it is rejected, by the receiver's clock. Default: 63us.
+    #[schemars(extend("x-least" = "100ns"))]
     pub delta_admission: Duration,
     /// What happens to a request whose rsvp finds no free virtual link or slot. Default: `wait`.
     pub refused: Refused,
     /// Least time between the last rsvp of a refused request and the next attempt. With 0 the oldest request is tried
     /// whenever a slot is free, as section 3.1 literally says. Default: one round trip of control packets.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-least" = "100ns"))]
     pub retry_after: Option<Duration>,
     /// Message bytes for each additional slot of an active message. With 0 there are no additional slots: a message has
     /// one, as in section 3.1. Default: one bandwidth-delay product.

@@ -78,6 +78,7 @@ pub struct Config {
     pub overcommitment: Option<u8>,
     /// Silence after which a receiver asks again for bytes in flight. Two round trips later, a sender asks whether its
     /// message is known. Default: 2ms, or as long as a round trip may take, if that is longer.
+    #[schemars(extend("x-least" = "100ns"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resend_after: Option<Duration>,
     /// Whether the last RTTbytes of a message use the priority of a message with the remaining length, as in the

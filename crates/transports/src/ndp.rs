@@ -66,6 +66,7 @@ pub struct Config {
     /// Time without ACK, NACK or return after which a packet is sent again. Default: the time that full queues on the
     /// whole path take.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-least" = "100ns"))]
     pub rto: Option<Duration>,
     /// Points in which to follow the authors' program of 2017 instead of the paper: a list, or `"published"` for all.
     /// Default: none.

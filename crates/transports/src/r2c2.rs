@@ -63,6 +63,7 @@ pub struct Config {
     pub headroom: f64,
     /// Interval at which each node computes rates, by its own clock (rho); "0s" computes at each flow event. Default:
     /// 500us.
+    #[schemars(extend("x-least" = "1us", "x-zero" = true))]
     pub recompute: Duration,
     /// Rate of a new flow until its node next computes rates. Default: `fair`.
     pub first_rate: FirstRate,
@@ -72,6 +73,7 @@ pub struct Config {
     pub trees: u8,
     /// Interval at which long flows are announced again. A flow that has not been heard of for three and a half
     /// intervals is forgotten. Default: 10ms, or as long as a round trip may take, if that is longer.
+    #[schemars(extend("x-least" = "1us"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refresh: Option<Duration>,
     /// Weight of the newest estimate of a flow's demand. Default: 0.5.
@@ -86,6 +88,7 @@ pub struct Config {
     pub adapt: Option<Adapt>,
     /// How long a sender that has sent everything waits before it asks what is missing; the wait grows with each time.
     /// Default: 1ms, or as long as a round trip may take.
+    #[schemars(extend("x-least" = "1us"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub patience: Option<Duration>,
     /// Number of times that it asks before it reports a failure. Default: 8.

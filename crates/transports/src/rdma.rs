@@ -102,9 +102,11 @@ pub enum Recovery {
 pub struct GoBackN {
     /// Least time between two negative acknowledgements of the same missing packet. Default: 500us, or a round
     /// trip of full packets, if that is longer.
+    #[schemars(extend("x-least" = "100ns", "x-zero" = true))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nack_interval: Option<Duration>,
     /// Silence after which everything outstanding is sent again. Default: 16ms, or as long as a round trip may take.
+    #[schemars(extend("x-least" = "100ns"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout: Option<Duration>,
 }
@@ -114,9 +116,11 @@ pub struct GoBackN {
 #[serde(deny_unknown_fields, default)]
 pub struct Irn {
     /// Timeout while few packets are in flight. Default: 100us, or what corresponds to `rto_high`.
+    #[schemars(extend("x-least" = "100ns"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rto_low: Option<Duration>,
     /// Timeout while more packets are in flight. Default: 320us, or as long as a round trip may take.
+    #[schemars(extend("x-least" = "100ns"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rto_high: Option<Duration>,
     /// Number of packets that count as few (N). Default: 3.

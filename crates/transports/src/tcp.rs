@@ -58,8 +58,10 @@ pub struct Config<A> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delayed_ack: Option<DelayedAck>,
     /// Minimum retransmission timeout. Default: 1ms.
+    #[schemars(extend("x-least" = "100ns"))]
     pub rto_min: Duration,
     /// Maximum retransmission timeout. Default: 60s.
+    #[schemars(extend("x-least" = "100ns"))]
     pub rto_max: Duration,
     /// Granularity of the clock that measures round trips: RFC 6298's G. Default: 1us.
     pub clock_granularity: Duration,
@@ -89,6 +91,7 @@ pub struct DelayedAck {
     /// Packets for each acknowledgement. Default: 2.
     pub packets: u32,
     /// Longest delay of the first of them. Default: 200us.
+    #[schemars(extend("x-least" = "100ns"))]
     pub timeout: Duration,
 }
 

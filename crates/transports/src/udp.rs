@@ -31,6 +31,7 @@ pub struct Config {
     pub class: u8,
     /// How long after its last packet a flow waits for an answer; then it has failed. Default: 10ms, or as long as a
     /// round trip may take, if that is longer.
+    #[schemars(extend("x-least" = "100ns"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub patience: Option<Duration>,
 }

@@ -78,6 +78,7 @@ pub struct Config {
     /// Silence after which a packet counts as lost. Default: 15us plus the time of six full queues, each of one
     /// bandwidth-delay product with trimming and of five without.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-least" = "100ns"))]
     pub rto: Option<Duration>,
     /// Whether a packet also counts as lost when one and a half windows of later packets have arrived. Default: only
     /// without trimming.

@@ -1,5 +1,6 @@
 use std::collections::VecDeque;
 
+use units::interrupt;
 use units::{Bytes, Duration, FlowId, HostId, Problem, Stream, Time, mix};
 
 use crate::admissible::spread;
@@ -21,6 +22,9 @@ pub(crate) fn too_many_bytes(key: &str, bytes: u128) -> Problem {
     let message = format!("with these the scenario has {bytes} bytes in all, and {BYTES_MAX} are the most; write less");
     Problem::new(key, message)
 }
+
+/// Flows between two looks at whether to go on.
+pub(crate) const LOOK_EVERY: u64 = 1 << 14;
 
 /// Latest arrival, which leaves room for arithmetic with times.
 pub(crate) const LATEST: Time = Time::from_ps(u64::MAX / 2);
@@ -351,6 +355,9 @@ impl<'a> Output<'a> {
     /// Adds a flow; false when the class has all its flows.
     fn push(&mut self, (src, dst, weight): Part, start: Time, after: Option<FlowId>) -> Result<bool, Problem> {
         let before = self.flows.len() as u64;
+        if before.is_multiple_of(LOOK_EVERY) {
+            interrupt::check()?;
+        }
         if before >= self.most {
             return Err(too_many("flows", "with those of this class the scenario", (before + 1) as f64, self.most));
         }

@@ -9,6 +9,7 @@ use super::{HostSpec, Measure, Scenario};
 impl Scenario {
     /// What the types can't forbid and needs no fabric to see.
     pub fn check(&self) -> Result<(), Problem> {
+        super::bounds::check(self)?;
         self.check_crates()?;
         self.check_traffic()?;
         self.check_mechanisms()?;

@@ -75,6 +75,7 @@ pub enum WorkConserving {
     /// Rates are recomputed periodically from what arrived.
     Reallocate {
         /// Time between computations.
+        #[schemars(extend("x-least" = "1us"))]
         period: Duration,
         /// How much more than it used an entity may get, as a fraction of its use: room to show that it wants more.
         headroom: f64,

@@ -69,6 +69,7 @@ pub const CONTROL: FlowId = FlowId(u32::MAX);
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
     /// Time between divisions of the guarantees. Default: 15ms.
+    #[schemars(extend("x-least" = "1us"))]
     pub period: Duration,
     /// Demand of a pair counts as bounded if the pair used less than its guarantee minus this fraction. It then gets
     /// what it used plus this fraction of an equal share. Default: 0.1.

@@ -20,12 +20,14 @@ use contract::{
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
     /// How long a request may wait at its receiver before it is rejected, by the receiver's clock. Default: 63us.
+    #[schemars(extend("x-least" = "100ns"))]
     pub delta_admission: Duration,
     /// What happens to a request whose rsvp finds no free virtual link or slot. Default: `wait`.
     pub refused: Refused,
     /// Least time between the last rsvp of a refused request and the next attempt. Default: one round trip of control
     /// packets.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-least" = "100ns"))]
     pub retry_after: Option<Duration>,
     /// Number of times that a sender asks before it reports a failure, the first included. Default: 3.
     pub attempts: u8,

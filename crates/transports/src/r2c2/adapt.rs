@@ -23,6 +23,7 @@ use super::view::{Key, Known};
 #[serde(deny_unknown_fields, default)]
 pub struct Adapt {
     /// Time between one node's turn and the next node's. Default: 1s.
+    #[schemars(extend("x-least" = "1us"))]
     pub every: Duration,
     /// Which node searches next. Default: `token`.
     pub turns: Turns,

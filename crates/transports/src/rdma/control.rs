@@ -58,6 +58,7 @@ pub enum Cnp {
     /// In a packet of its own.
     Packet {
         /// Least time between two notifications of a queue pair (N in DCQCN's paper).
+        #[schemars(extend("x-least" = "100ns", "x-zero" = true))]
         interval: Duration,
     },
 }

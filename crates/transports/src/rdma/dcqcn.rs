@@ -24,10 +24,13 @@ pub struct Config {
     /// Weight of the newest interval in `alpha`, above 0 and at most 1. Default: 1/256.
     pub g: f64,
     /// Interval between updates of `alpha`. Default: 1us.
+    #[schemars(extend("x-least" = "100ns"))]
     pub alpha_interval: Duration,
     /// Interval at which the rate is cut, if notifications arrived in it. Default: 4us.
+    #[schemars(extend("x-least" = "100ns", "x-zero" = true))]
     pub decrease_interval: Duration,
     /// Interval of increases since the last cut (T). Default: 900us.
+    #[schemars(extend("x-least" = "100ns"))]
     pub increase_timer: Duration,
     /// Bytes sent between further increases (B). Default: none, only the timer increases the rate.
     #[serde(skip_serializing_if = "Option::is_none")]

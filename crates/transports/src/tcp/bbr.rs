@@ -37,6 +37,7 @@ pub struct Config {
     /// BtlBwFilterLen: number of round trips for which a delivery rate is remembered. Default: 10.
     pub btlbw_filter_len: u64,
     /// RTpropFilterLen: how long the least round trip is valid, until PROBE_RTT measures it again. Default: 10s.
+    #[schemars(extend("x-least" = "100ns"))]
     pub rtprop_filter_len: Duration,
     /// ProbeRTTDuration: minimum duration of PROBE_RTT. Default: 200ms.
     pub probe_rtt_duration: Duration,

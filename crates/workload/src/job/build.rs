@@ -5,7 +5,7 @@ use job::model::Setting;
 use job::{Builder, Graph, Rank, StepId};
 use std::sync::Arc;
 
-use units::Problem;
+use units::{Problem, interrupt};
 
 use super::{Algorithm, Groups, Job, Library, Loaded, Operation, Protocol, Step};
 
@@ -61,6 +61,7 @@ impl<T> Job<T> {
         for iteration in 0..self.iterations {
             building.b.iteration(iteration);
             building.iteration = iteration;
+            interrupt::check()?;
             for (index, step) in self.steps.iter().enumerate() {
                 building.step(self, step).map_err(|problem| problem.under(format!("steps[{index}]")))?;
             }
@@ -181,6 +182,7 @@ impl Building {
         let how = job.how_of(kind, operation)?;
         let name = operation.name.as_deref().unwrap_or(kind.name());
         for group in groups {
+            interrupt::check()?;
             let entry: Vec<Vec<StepId>> = group.iter().map(|rank| self.at[rank.index()].clone()).collect();
             let ends = how.add(&mut self.b, kind, name, self.iteration, &group, operation.bytes.get(), &entry);
             let ends = ends.map_err(|error| Problem::new("algorithm", error.to_string()))?;

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use job::{Graph, MessageId, Rank};
+use units::interrupt;
 use units::{FlowId, HostId, Problem, Stream, Time, mix};
 
 use super::{Job, Placement};
-use crate::generate::{BYTES_MAX, FLOWS_MAX, too_many_bytes};
+use crate::generate::{BYTES_MAX, FLOWS_MAX, LOOK_EVERY, too_many_bytes};
 use crate::room::Room;
 use crate::{FabricView, Flow};
 
@@ -130,6 +131,9 @@ impl<T> Job<T> {
         let (mut message_of, mut flow_of) = (Vec::new(), vec![WITHIN; graph.messages().len()]);
         for (index, message) in graph.messages().iter().enumerate() {
             let id = MessageId(index as u32);
+            if (index as u64).is_multiple_of(LOOK_EVERY) {
+                interrupt::check()?;
+            }
             if placement.is_local(&graph, id) {
                 continue;
             }

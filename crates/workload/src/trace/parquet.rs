@@ -3,6 +3,8 @@ use serde::{Deserialize, Serialize};
 
 // Zstd, by which results are compressed, is C: WebAssembly has none of it.
 #[cfg(not(target_family = "wasm"))]
+mod pages;
+#[cfg(not(target_family = "wasm"))]
 mod read;
 
 /// A Parquet file of flows, uncompressed or compressed by snappy or zstd, with the columns of a CSV trace: `src`, `dst`

@@ -17,11 +17,13 @@ use units::{Bytes, Duration, Problem, Rate};
 pub struct Probing {
     /// Time between adaptations of rates and reports of congestion. Our choice: a few round trips of a data center.
     /// Default: 500us.
+    #[schemars(extend("x-least" = "1us"))]
     pub interval: Duration,
     /// Factor of the rate after congestion (RFC 9438, section 4.6). Default: 0.7.
     pub decrease: f64,
     /// Time that a pair without congestion takes to double its rate from its guarantee, without rate-caution. Our
     /// choice: the period of guarantee partitioning. Default: 15ms.
+    #[schemars(extend("x-least" = "1us"))]
     pub growth: Duration,
     /// Hold-increase: after congestion a pair waits as long as this many bytes take at its guarantee. Our choice: 5 ms
     /// at 1 Gbps. Default: 625kB.

@@ -7,27 +7,34 @@ use parquet::basic::{ConvertedType, LogicalType, Type};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::data_type::{ByteArray, DataType};
 use parquet::errors::ParquetError;
+use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
 use parquet::schema::types::{ColumnDescriptor, SchemaDescriptor};
 use units::{HostId, Time};
 
-use super::ParquetTrace;
+use super::{ParquetTrace, pages};
 use crate::trace::columns::{Column, Columns};
 use crate::trace::{A_NUMBER, A_TIME, Trace, TraceError, TraceFlow, time_of_real, time_of_whole};
 
+/// Most rows that are read.
+const ROWS_MAX: u64 = crate::FLOWS_MAX;
+/// Most bytes of a page, unpacked. Writers make pages of 1 MB; a page of each column that is read is in memory at once.
+const PAGE_BYTES_MAX: u64 = 64 << 20;
 /// Rows that are read at a time.
 const BATCH: usize = 8192;
 
 impl ParquetTrace {
     /// Parses the file's content.
     pub fn parse(&self, content: Vec<u8>) -> Result<Trace, TraceError> {
-        let file =
-            guarded(|| SerializedFileReader::new(Bytes::from(content))).map_err(|error| self.broken(0, &error))?;
+        let content = Bytes::from(content);
+        let file = guarded(|| SerializedFileReader::new(content.clone())).map_err(|error| self.broken(0, &error))?;
         let schema = file.metadata().file_metadata().schema_descr();
         let columns = self.columns(schema)?;
         let mut needed = vec![columns.src, columns.dst, columns.size, columns.start];
         needed.extend(columns.class);
 
+        self.check_rows(file.metadata().row_groups().iter().map(RowGroupMetaData::num_rows))?;
+        self.check_pages(&content, file.metadata(), &needed)?;
         let mut flows = Vec::new();
         let mut rows = 0;
         for group in 0..file.num_row_groups() {
@@ -52,14 +59,42 @@ impl ParquetTrace {
                     let row: Vec<&Cell> = cells.iter().map(|column| &column[index]).collect();
                     flows.extend(self.flow(rows, &columns, &row)?);
                 }
-                // A few bytes can encode any number of rows.
-                if flows.len() as u64 > crate::FLOWS_MAX {
-                    return Trace::counted(&self.path, "row", flows);
-                }
                 left -= batch;
             }
         }
         Trace::counted(&self.path, "row", flows)
+    }
+
+    /// A few bytes can encode any number of rows, and all are read, whichever are of the class.
+    fn check_rows(&self, of_groups: impl Iterator<Item = i64>) -> Result<(), TraceError> {
+        let rows = of_groups.map(|rows| u64::try_from(rows).unwrap_or(u64::MAX)).fold(0, u64::saturating_add);
+        match rows > ROWS_MAX {
+            true => Err(self.error(0, "rows", &rows.to_string(), &format!("at most {ROWS_MAX}, of all classes"))),
+            false => Ok(()),
+        }
+    }
+
+    /// A few bytes can unpack to any number: pages of the columns that are read are looked at before they are unpacked.
+    fn check_pages(&self, content: &[u8], metadata: &ParquetMetaData, needed: &[Column]) -> Result<(), TraceError> {
+        for (number, group) in (1..).zip(metadata.row_groups()) {
+            for column in needed {
+                let pages = || {
+                    let (begin, length) = group.column(column.index).byte_range();
+                    let end = usize::try_from(begin.checked_add(length)?).ok()?;
+                    pages::largest(content.get(usize::try_from(begin).ok()?..end)?)
+                };
+                let largest = guarded(|| Ok(pages())).map_err(|error| self.broken(0, &error))?;
+                let Some(largest) = largest else {
+                    return Err(self.error(0, column.name, "no pages", "sound Parquet; it may be damaged"));
+                };
+                if largest > PAGE_BYTES_MAX {
+                    let expected =
+                        format!("at most {PAGE_BYTES_MAX} in a page; write row group {number} with smaller pages");
+                    return Err(self.error(0, column.name, &format!("{largest} bytes unpacked"), &expected));
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Finds the columns and checks that their types can be read.

@@ -54,6 +54,32 @@ fn parse(content: Vec<u8>) -> Result<Trace, TraceError> {
     ParquetTrace { path: "flows.parquet".into(), class: None }.parse(content)
 }
 
+/// A page that unpacks to more than there may be, in a file of some kilobytes.
+#[test]
+fn a_small_file_that_unpacks_to_much_is_refused_before_it_is_unpacked() {
+    let long: &'static str = "x".repeat(70 << 20).leak();
+    let schema = "OPTIONAL INT64 src; OPTIONAL INT64 dst; OPTIONAL INT64 size_bytes; OPTIONAL INT64 start_ps; \
+                  OPTIONAL BYTE_ARRAY class;";
+    let columns = vec![whole(&[0]), whole(&[1]), whole(&[5]), whole(&[0]), Data::Text(vec![Some(long)])];
+    let content = file(schema, Compression::ZSTD(ZstdLevel::default()), &[columns]);
+    assert!(content.len() < 100_000, "{}", content.len());
+    let of = |class: Option<&str>| ParquetTrace { path: "bomb.parquet".into(), class: class.map(str::to_owned) };
+    let error = of(Some("web")).parse(content.clone()).unwrap_err().to_string();
+    assert!(error.contains("class is \"734") && error.contains("bytes unpacked"), "{error}");
+    assert!(error.ends_with("should be at most 67108864 in a page; write row group 1 with smaller pages"), "{error}");
+    // Who asks for no class reads no classes.
+    assert_eq!(of(None).parse(content).unwrap().flows().len(), 1);
+}
+
+#[test]
+fn rows_are_bounded_as_they_are_read_and_not_as_they_are_kept() {
+    let trace = ParquetTrace { path: "rows.parquet".into(), class: Some("web".into()) };
+    trace.check_rows([60_000_000, 40_000_000].into_iter()).unwrap();
+    let error = trace.check_rows([60_000_000, 40_000_001].into_iter()).unwrap_err().to_string();
+    assert_eq!(error, "rows.parquet: rows is \"100000001\", but should be at most 100000000, of all classes");
+    assert!(trace.check_rows([i64::MAX; 3].into_iter()).is_err() && trace.check_rows([-1].into_iter()).is_err());
+}
+
 fn whole(values: &[i64]) -> Data {
     Data::I64(values.iter().copied().map(Some).collect())
 }
@@ -81,7 +107,7 @@ fn mixed(compression: Compression) -> Vec<u8> {
     };
     let groups = [
         group(["web", "rest"], [22, 2], [0.20978926, 1e3], [1, 3], [8760, 1]),
-        group(["rest", "web"], [0, 5], [7.0, 0.0], [-1, 4], [-1, 2]),
+        group(["rest", "web"], [0, 5], [7.0, 0.0], [-1, 4], [1 << 60, 2]),
     ];
     file(schema, compression, &groups)
 }
@@ -89,7 +115,7 @@ fn mixed(compression: Compression) -> Vec<u8> {
 #[test]
 fn a_file_says_the_same_as_its_csv() {
     let csv = "class,dst,start_us,src,fct_us,size_bytes\nweb,22,0.20978926,1,,8760\nrest,2,1e3,3,1,1\n\
-               rest,0,7,4294967295,,18446744073709551615\nweb,5,0,4,1,2\n";
+               rest,0,7,4294967295,,1152921504606846976\nweb,5,0,4,1,2\n";
     for compression in [Compression::UNCOMPRESSED, Compression::SNAPPY, Compression::ZSTD(ZstdLevel::default())] {
         for class in [None, Some("web".to_owned())] {
             let text = CsvTrace { path: "flows.csv".into(), class: class.clone() }.parse(csv).unwrap();
