@@ -1,5 +1,7 @@
 //! Every reader of what comes from outside, as a function of bytes, with what must hold whatever the bytes are.
 //!
+//! Beyond readers, [`runs`] runs what has been read.
+//!
 //! A reader refuses its input or gives something sound: it never panics, what it gives can be used, and what can be
 //! written is read back alike. `make fuzz` lets libFuzzer look for bytes that break this, and `tests/seeds.rs` tries
 //! the files in `seeds/` and what follows from them by small changes. A new reader is a line of [`TARGETS`] and a
@@ -7,6 +9,7 @@
 
 mod jobs;
 mod modules;
+mod runs;
 
 use std::fmt::Display;
 
@@ -54,6 +57,8 @@ pub const TARGETS: &[(&str, Reader)] = &[
     ("tenants", tenants),
     ("device", device),
     ("module", modules::module),
+    ("run", runs::scenario),
+    ("agreement", live::machines::agree_on_any),
 ];
 
 /// Errors quote what was given, and a broken file may be one line of a gigabyte.

@@ -36,6 +36,7 @@ mod other;
 mod token;
 mod trunk;
 
+pub use agreement::agree_on_any;
 pub use courier::read_any;
 pub use first::run_machines;
 pub(crate) use first::run_open;

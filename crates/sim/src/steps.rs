@@ -56,6 +56,14 @@ impl Steps {
         ended != Ended::Interrupted
     }
 
+    /// Events so far.
+    pub fn events(&self) -> u64 {
+        match &self.parts {
+            Parts::Plain(parts) => parts[0].0.events,
+            Parts::Probed(parts) => parts[0].0.events,
+        }
+    }
+
     /// The results so far of a run that goes on. Asking changes nothing. What probes note at the end of a run is
     /// missing.
     pub fn so_far(&self) -> RunResult {

@@ -174,6 +174,21 @@ impl Go {
     }
 }
 
+/// What a machine makes of words that another has sent, whatever they are: whether they are one of the messages of this
+/// file. What is one is said again alike, and judged. For fuzzing.
+pub fn agree_on_any(words: &[u8]) -> bool {
+    let (intro, setup, go) = (Intro::parse(words), Setup::parse(words), Go::parse(words));
+    if let Ok(intro) = &intro {
+        assert_eq!(Intro::parse(&intro.emit()).as_ref(), Ok(intro));
+        for (build, scenario) in [("ours", "seed = 1\n"), (&*intro.build, intro.scenario.as_deref().unwrap_or(""))] {
+            assert!(intro.check(build, scenario).is_ok_and(|()| build == intro.build) || build == "ours");
+        }
+    }
+    assert!(setup.iter().all(|setup| Setup::parse(&setup.emit()).as_ref() == Ok(setup)));
+    assert!(go.iter().all(|go| Go::parse(&go.emit()).as_ref() == Ok(go)));
+    intro.is_ok() || setup.is_ok() || go.is_ok()
+}
+
 /// What a machine has worked out of the scenario, which may name files that differ.
 pub(crate) fn digest(plan: &Plan) -> [u8; 32] {
     struct Hashed(blake3::Hasher);
