@@ -25,7 +25,7 @@ def test_random_scenarios_run_alike_in_every_configuration(part: int) -> None:
             find = search.find(number, EXAMPLES)
             assert find is None, find.text()
     finally:
-        search.worker.stop()
+        search.worker.close()
     tally = search.tally
     assert tally.scenarios >= NUMBERS / 4 * EXAMPLES * 0.8 and tally.runs > 4 * tally.scenarios
     assert tally.refused <= tally.scenarios / 50, f"{tally.refused} of {tally.scenarios} were refused for good"
@@ -37,5 +37,5 @@ def test_what_was_found_is_mended(path: Path) -> None:
     try:
         finds = replayed(path, worker)
     finally:
-        worker.stop()
+        worker.close()
     assert not finds, "\n".join(f"{find.kind}: {find.detail}" for find in finds)

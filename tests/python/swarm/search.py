@@ -232,7 +232,7 @@ def searched(first: int, step: int, until: float, queue: Any) -> None:
         queue.put((number, search.tally, None if find is None else (find.kind, find.text())))
         search.tally = Tally()
         number += step
-    search.worker.stop()
+    search.worker.close()
 
 
 def covered(scenario: dict[str, Any]) -> list[str]:

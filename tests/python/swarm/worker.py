@@ -81,8 +81,13 @@ class Worker:
             env=environment,
         )
 
+    def close(self) -> None:
+        """Ends the process for good."""
+        self.stop()
+        self._said.close()
+
     def stop(self) -> None:
-        """Ends the process."""
+        """Ends the process; the next question starts another."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()

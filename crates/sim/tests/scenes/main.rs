@@ -4,7 +4,6 @@
 mod adversary;
 mod ahead;
 mod ahead_transports;
-mod any;
 mod aq;
 mod aq_beyond;
 mod aq_precision;
