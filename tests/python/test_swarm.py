@@ -28,7 +28,7 @@ def test_random_scenarios_run_alike_in_every_configuration(part: int) -> None:
         search.worker.close()
     tally = search.tally
     assert tally.scenarios >= NUMBERS / 4 * EXAMPLES * 0.8 and tally.runs > 4 * tally.scenarios
-    assert tally.refused <= tally.scenarios / 50, f"{tally.refused} of {tally.scenarios} were refused for good"
+    assert tally.refused <= tally.scenarios / 20, f"{tally.refused} of {tally.scenarios} were refused for good"
 
 
 @pytest.mark.parametrize("path", FOUND, ids=lambda path: path.stem)
