@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from clearway import _core
+from clearway._estimate import memory_bytes_max
 from clearway._scenario import Scenario, _toml
 
 if TYPE_CHECKING:
@@ -113,7 +114,7 @@ def network(scenario: Scenario) -> Network:
     # No more of the scenario: transports of crates are none of the core's, and a plan would take long.
     traffic = 'traffic = [{ sizes = { constant = "1B" }, arrivals = "all_at_once", flows = 1 }]'
     bare = f'fabric = {_toml(scenario.to_dict()["fabric"])}\ntransport = "udp"\n{traffic}'
-    names, *columns = _core.network(_core.Scenario.parse(bare, scenario.name, ".", []))
+    names, *columns = _core.network(_core.Scenario.parse(bare, scenario.name, ".", []), memory_bytes_max(None))
     return Network(names, *(array(kind, raw) for kind, raw in zip("IIIQ", columns)))
 
 

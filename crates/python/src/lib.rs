@@ -306,7 +306,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(sandbox::close_sandbox, module)?)?;
     module.add_function(wrap_pyfunction!(run::simulate, module)?)?;
     module.add_function(wrap_pyfunction!(job::write_job, module)?)?;
-    module.add_function(wrap_pyfunction!(run::links, module)?)?;
     module.add_function(wrap_pyfunction!(run::estimate, module)?)?;
     module.add_function(wrap_pyfunction!(run::estimate_links, module)?)?;
     module.add_function(wrap_pyfunction!(run::run_live, module)?)?;

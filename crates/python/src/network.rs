@@ -3,17 +3,20 @@
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::{Scenario, scenario_error};
+use run::MemoryLimit;
+
+use crate::{Scenario, planned};
 
 /// Names of nodes, and of each directed link, in the machine's byte order: the numbers of its two nodes, its tier
 /// (`u32` each) and its rate in bit/s (`u64`).
 type Network<'py> = (Vec<String>, Bound<'py, PyBytes>, Bound<'py, PyBytes>, Bound<'py, PyBytes>, Bound<'py, PyBytes>);
 
-/// The network of a scenario.
+/// The network of a scenario; refused if it doesn't fit so many bytes of memory.
 #[pyfunction]
-pub(crate) fn network<'py>(py: Python<'py>, scenario: &Scenario) -> PyResult<Network<'py>> {
-    let built = py.detach(|| scenario.read.fabric.build().map_err(|problem| problem.under("fabric")));
-    let fabric = built.map_err(|problem| scenario_error(py, scenario.source.locate(problem)))?;
+#[pyo3(signature = (scenario, memory_bytes_max=None))]
+pub(crate) fn network<'py>(scenario: &Bound<'py, Scenario>, memory_bytes_max: Option<u64>) -> PyResult<Network<'py>> {
+    let (py, limit) = (scenario.py(), MemoryLimit::flows(memory_bytes_max));
+    let fabric = planned(scenario, move |read| limit.fabric(read))?;
     let u32s = |of: &dyn Fn(&fabric::Link) -> u32| {
         let bytes: Vec<u8> = fabric.links.iter().flat_map(|link| of(link).to_ne_bytes()).collect();
         PyBytes::new(py, &bytes)

@@ -6,13 +6,13 @@ use std::time::Instant;
 use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use run::{Data, Estimate, MemoryLimit, Plan, Table};
+use run::{Data, Estimate, Plan, Table};
 use serde::Serialize;
 use sim::Capturing;
 use sim::capture::wanted;
 
 use crate::aside::{LOOK_UP, watched};
-use crate::{Scenario, planned};
+use crate::Scenario;
 
 /// What a run gives: its summary as JSON, the resolved scenario, the tables.
 pub(crate) type Run<'py> = (String, String, Vec<(&'static str, Vec<ColumnOut<'py>>)>);
@@ -172,19 +172,6 @@ pub(crate) fn give<'py>(
     let info = serde_json::to_string(info).expect("a summary is JSON");
     let columns = |table: Table| Ok((table.name, columns_out(py, table.columns)?));
     Ok((info, toml, tables.into_iter().map(columns).collect::<PyResult<Vec<_>>>()?))
-}
-
-/// The links of a scenario's network: columns as the table `links` of a result begins with. Nothing but the fabric is
-/// built.
-#[pyfunction]
-#[pyo3(signature = (scenario, memory_bytes_max=None))]
-pub(crate) fn links<'py>(
-    scenario: &Bound<'py, Scenario>,
-    memory_bytes_max: Option<u64>,
-) -> PyResult<Vec<ColumnOut<'py>>> {
-    let limit = MemoryLimit::flows(memory_bytes_max);
-    let columns = planned(scenario, move |read| Ok(run::link_columns(&limit.fabric(read)?)))?;
-    columns_out(scenario.py(), columns)
 }
 
 fn columns_out<'py>(py: Python<'py>, columns: Vec<run::Column>) -> PyResult<Vec<ColumnOut<'py>>> {

@@ -114,7 +114,7 @@ def _settle(asked: dict[str, Any]) -> dict[str, Any]:
 
 def _ground(asked: dict[str, Any]) -> dict[str, Any]:
     import clearway as cw
-    from clearway._listings import nodes_and_links
+    from clearway._listings import network
 
     from swarm.settle import toml
 
@@ -122,7 +122,7 @@ def _ground(asked: dict[str, Any]) -> dict[str, Any]:
     text = toml({**plain, "traffic": [{"sizes": {"constant": "1B"}, "arrivals": "all_at_once", "flows": 1}]})
     try:
         read = cw.Scenario.from_toml(text, "fabric", ROOT)
-        names, _ = nodes_and_links(read)
+        names = network(read).nodes()
         links = cw.run(read, threads=1, progress=False).links.to_pandas()
     except cw.ScenarioError as error:
         return {"refused": error.key}
