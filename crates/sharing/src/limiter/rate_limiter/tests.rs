@@ -96,7 +96,7 @@ fn asks_to_be_woken_only_later_than_now() {
 #[test]
 fn what_finds_the_queue_full_is_dropped() {
     let mut limiter = Config { queue_packets: 3, ..Config::default() }.limiter(&site(), Rate::from_gbps(5));
-    (0..5).for_each(|number| _ = limiter.enqueue(Time::ZERO, packet(number, 1500)));
+    (0..5).for_each(|number| assert_eq!(limiter.enqueue(Time::ZERO, packet(number, 1500)), number < 3));
     assert_eq!(limiter.counters(), vec![("limiter_passed_packets", 0), ("limiter_dropped_packets", 2)]);
     assert_eq!(limiter.poll_transmit(Time::ZERO).map(|p| p.flow), Some(FlowId(0)));
     assert_eq!(limiter.poll_transmit(Time::ZERO), None);
