@@ -324,9 +324,9 @@ def _lost(results: Sequence[Result]) -> str:
         for counter, packets in result.lost_in_hosts().items():
             # Of all that links from hosts or to hosts carried.
             tier = "to_host" if counter == "intake_lost_packets" else "from_host"
-            sent = int(links["sent_packets"][links["tier"] == tier].sum())
+            carried = int(links["sent_packets"][links["tier"] == tier].sum())
             words = SPEC["lost_in_hosts"][counter]
-            rows.append([result.name, words, "-", f"{packets:,}", f"{packets / max(1, sent):.3%}"])
+            rows.append([result.name, words, "-", f"{packets:,}", f"{packets / max(1, carried):.3%}"])
         for cause, words in SPEC["lost"].items():
             for tier in ("from_host", "up", "down", "to_host"):
                 of_tier = links["tier"] == tier

@@ -32,7 +32,7 @@ def test_what_hosts_lose_themselves_is_dropped(tmp_path: Path) -> None:
     # 206 packets come at 10 Gbps and are taken in at 1 Gbps, and some 20 may wait.
     assert slow.dropped == slow.lost_in_hosts()["intake_lost_packets"] == pytest.approx(206 * 0.9 - 20, abs=3)
     assert list(slow.flows["reason"]) == ["no answer: packets were lost"]
-    limited = cw.Scenario.from_toml(FLOW + LIMITED).with_(sharing={"rate_limiter": {"queue_packets": 10}})
+    limited = cw.Scenario.from_toml(FLOW + LIMITED).with_({"sharing": {"rate_limiter": {"queue_packets": 10}}})
     result = cw.run(limited)
     assert result.dropped == result.lost_in_hosts()["limiter_dropped_packets"] > 100
     assert "rate limiter full" in result.report(tmp_path / "report.html").read_text(encoding="utf-8")
@@ -49,7 +49,7 @@ def test_a_class_that_starves_is_named_in_the_report(tmp_path: Path) -> None:
 
 
 def test_an_estimate_warns_of_timers_that_are_too_short() -> None:
-    scenario = cw.Scenario.from_toml(FLOW + LIMITED).with_(sharing="rate_limiter")
+    scenario = cw.Scenario.from_toml(FLOW + LIMITED).with_({"sharing": "rate_limiter"})
     assert not scenario.estimate(probe_seconds=0).warnings
     patient = scenario.with_(transport={"udp": {"patience": "1ms"}})
     (warning,) = patient.estimate(probe_seconds=0).warnings

@@ -32,8 +32,8 @@ proptest! {
         let most = u128::from(rate.bps()) * u128::from(span.ps()) * FINE / 8_000_000_000_000 + 1;
         while now < end + span + span {
             now += span;
-            let begun = sent.iter().filter(|of| of.0 < now);
-            let bytes = begun.clone().map(|of| of.2).sum();
+            let begun = &sent[..sent.partition_point(|of| of.0 < now)];
+            let bytes = begun.iter().map(|of| of.2).sum();
             let to_leave = begun.last().map_or(Duration::ZERO, |of| of.1.since(now));
             let amount = u128::from(carried.by(span, rate, bytes, to_leave));
             prop_assert!(amount <= most, "{amount} of {most} by {now}");
