@@ -134,3 +134,27 @@ fn names_are_those_of_the_entries() {
     assert!(LinkControl::NAMES.iter().all(|name| LinkControl::named(name).unwrap().name() == *name));
     assert!(Sharing::NAMES.iter().all(|name| Sharing::named(name).unwrap().name() == *name));
 }
+
+/// What is not set fits the network: links of 1 Mbps, buffers of 500 KB.
+#[test]
+fn timers_that_follow_from_the_network_are_no_shorter_than_its_round_trips() {
+    let mut network = network();
+    (network.site.data_rtt, network.site.control_rtt) = (Duration::from_ms(50), Duration::from_ms(3));
+    network.site.nic_rate = Rate::from_bps(1_000_000);
+    network.wait = Duration::from_ms(4_000);
+    for transport in transports() {
+        let timers = transport.as_scheme().timers(&network);
+        for timer in timers.iter().filter(|timer| !timer.set) {
+            // How long a request may wait is for the operator to choose.
+            let short = timer.key == "delta_admission";
+            assert_eq!(timer.after < network.site.data_rtt, short, "{} {timer:?}", transport.name());
+        }
+        // Nor are those that nothing measures shorter than a round trip over a full buffer.
+        let constant = ["timeout", "patience", "refresh", "resend_after", "rto_high", "min_retransmission_timeout"];
+        let own_queues = ["pfabric", "phost", "fastpass"].contains(&transport.name());
+        let constant = |key: &str| !own_queues && constant.iter().any(|end| key.ends_with(end));
+        for timer in timers.iter().filter(|timer| constant(timer.key)) {
+            assert!(timer.after >= network.loaded_rtt(), "{} {timer:?}", transport.name());
+        }
+    }
+}

@@ -11,8 +11,8 @@ use serde::Serialize;
 use sim::Capturing;
 use sim::capture::wanted;
 
-use crate::aside::{LOOK_UP, watched};
 use crate::Scenario;
+use crate::aside::{LOOK_UP, watched};
 
 /// What a run gives: its summary as JSON, the resolved scenario, the tables.
 pub(crate) type Run<'py> = (String, String, Vec<(&'static str, Vec<ColumnOut<'py>>)>);

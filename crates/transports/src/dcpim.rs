@@ -157,6 +157,11 @@ impl Scheme for Config {
         Box::new(host::Dcpim::new(params::Params::new(self, site, network)))
     }
 
+    fn when_stuck(&self, _: &NetworkView) -> Option<String> {
+        (!self.departures.has(Departure::Backoff))
+            .then(|| "departures = [\"backoff\"] repeats them less and less often".to_owned())
+    }
+
     fn requirements(&self, _: &Site) -> SwitchRequirements {
         let (balancing, overflow) = if self.departures.has(Departure::PushOut) {
             (Balancing::RoundRobin, Some(Overflow::PushOut))

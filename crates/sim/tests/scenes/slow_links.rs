@@ -20,7 +20,7 @@ const fn case(transport: &'static str, needless: f64) -> Case {
 /// Needless repetitions: TCP and Falcon know the unloaded round trip only, until they have measured one; dcPIM, pHost
 /// and pFabric count round trips by their papers; what UET and NDP repeat was trimmed.
 const CASES: [Case; 27] = [
-    case("'dcpim'", 0.5),
+    case("'dcpim'", 1.0),
     case("'phost'", 0.8),
     case("'pfabric'", 0.5),
     case("'newreno'", 0.8),
@@ -198,4 +198,33 @@ fn losses_and_odd_sizes_of_packets_end() {
         let network = format!("host = {{ mtu = '{mtu}', header = '40B' }}\n{}{}", racks(SLOW), mix(10_000, 3_000));
         check(mtu, &network, &CASES, 6.0);
     }
+}
+
+/// A sender's packets lie in its host's limiter for longer than UDP used to wait.
+#[test]
+fn a_message_waits_in_a_limiter_for_longer_than_a_constant_patience() {
+    let toml = "transport = 'udp'\nsharing.rate_limiter.burst = '1514B'\nfabric.star = { hosts = 3, rate = '10Gbps' }\n\
+        [[traffic]]\nname = 'probe'\nsizes.constant = '30KB'\nsenders = '0'\nreceivers = '1'\narrivals = \
+        'all_at_once'\n[[entity]]\nname = 'probe'\ntraffic = ['probe']\nrequest = [{ position = 'ingress', link = \
+        ['host0', 'switch0'], share.absolute = '500Kbps' }]";
+    let result = crate::run_alone(toml);
+    assert_eq!(names(table(&result, "flows"), "status"), ["completed"]);
+    // 21 packets of 30,840 B with headers; 1,514 B pass on the burst.
+    let [last] = of_flows(&result, "completed_ps") else { panic!("one message") };
+    let least = (30_840 - 1_514) * 8 * 2_000_000;
+    assert!((least..least + 100_000_000).contains(last), "{last}");
+}
+
+#[test]
+fn a_round_trip_longer_than_rdma_s_constant_timeout_has_nothing_sent_again() {
+    let slow = racks(["10Gbps", "10Gbps", "15ms"]);
+    let toml = format!(
+        "transport = 'rdma'\nmeasure.end = '2s'\n{slow}[[traffic]]\nsizes.constant = '50MB'\nsenders = '0'\nreceivers = \
+         '5'\narrivals = 'all_at_once'\nflows = 1\n"
+    );
+    let result = crate::run_alone(&toml);
+    assert_eq!((of_flows(&result, "resent_packets"), of_links(&result, "overflow_packets")), (&[0][..], 0));
+    // 60 ms there, and 50 MB and 1.4 MB of headers at 10 Gbps.
+    let [last] = of_flows(&result, "delivered_ps") else { panic!("one message") };
+    assert!((100_000_000_000..103_000_000_000).contains(last), "{last}");
 }
