@@ -585,8 +585,17 @@ def _ended(number: int, frame: FrameType | None) -> NoReturn:
     raise KeyboardInterrupt
 
 
+def _not_lost(unraisable: Any) -> None:
+    """Python drops an exception that comes while it cleans up; Ctrl-C then comes once more."""
+    if isinstance(unraisable.exc_value, KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+    else:
+        sys.__unraisablehook__(unraisable)
+
+
 def main() -> NoReturn:
     """The command `clearway`."""
+    hook, sys.unraisablehook = sys.unraisablehook, _not_lost
     # A request to terminate (from a batch system or `timeout`) is handled like Ctrl-C: results so far are kept.
     before = signal.signal(signal.SIGTERM, _ended)
     out = sys.stdout
@@ -612,7 +621,7 @@ def main() -> NoReturn:
     finally:
         _sandbox.done()
         signal.signal(signal.SIGTERM, before if before is not None else signal.SIG_DFL)
-        sys.stdout = out
+        sys.stdout, sys.unraisablehook = out, hook
 
 
 def _because_of(error: BaseException | None, kind: type[BaseException]) -> bool:

@@ -210,7 +210,10 @@ def _run(
         listener = line.listener
         told = None if listener is None else lambda *at: listener(Progress(*at))
         ran = start(told)
-    return result_of(label, ran, began, cpu)
+    result = result_of(label, ran, began, cpu)
+    if result.interrupted and progress is True:
+        print(f"{label}: interrupted; what there is so far is kept", file=sys.stderr, flush=True)
+    return result
 
 
 def result_of(label: str, ran: Any, began: float, cpu: float) -> Result:
