@@ -114,7 +114,6 @@ struct Working<R> {
 }
 
 impl<R: Send + 'static> Working<R> {
-    #[expect(clippy::disallowed_methods, reason = "the thread of one call, which nothing else of the run sees")]
     fn start(stop: Arc<AtomicBool>, work: impl FnOnce() -> R + Send + 'static) -> Working<R> {
         let (sender, receiver) = sync_channel(1);
         let work = move || {
