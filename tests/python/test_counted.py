@@ -92,7 +92,7 @@ def test_a_trace_of_thousands_of_accelerators_is_counted_before_a_graph_is_made(
 def test_a_timer_and_a_count_have_bounds(tmp_path: Path) -> None:
     cases = {
         "transport = { r2c2 = { refresh = '1ps' } }": "transport.r2c2.refresh: 1ps is out of its bounds; write a time",
-        "transport = { r2c2 = { recompute = '1ps' } }": "transport.r2c2.recompute: 1ps is out of its bounds; write 0, or",
+        "transport = { r2c2 = { recompute = '1ps' } }": "transport.r2c2.recompute: 1ps is out of its bounds; write 0",
         "transport = 'dctcp'\nswitch = { balancing = { drill = { samples = 0, memory = 1 } } }": "from 1 to 255",
     }
     for keys, words in cases.items():

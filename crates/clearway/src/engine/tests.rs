@@ -77,20 +77,21 @@ fn a_result_is_a_line_and_the_bytes_that_it_names() {
 
 #[test]
 fn other_questions_have_their_answers() {
-    assert_eq!(asked(TEXT, &json!("check")).0, json!({ "check": { "hosts": 4, "flows": 8 } }));
+    let check = json!({ "check": { "memory_bytes_max": null } });
+    assert_eq!(asked(TEXT, &check).0, json!({ "check": { "hosts": 4, "flows": 8 } }));
     let read = &asked(TEXT, &json!("read")).0["read"];
     assert_eq!(read["transports"], json!(["udp"]));
     assert!(read["toml"].as_str().is_some_and(|toml| toml.contains("seed = 2")));
     let foreseen = asked(TEXT, &json!({ "foresee": { "probe_cpu_s": 0.0, "memory_bytes_max": 1 } })).0;
     assert!(foreseen["foreseen"]["fits"].as_str().is_some_and(|why| why.contains("memory")), "{foreseen}");
-    assert_eq!(asked(TEXT, &json!("estimate")).0["result"]["info"]["level"], "flow");
+    assert_eq!(asked(TEXT, &json!({ "estimate": { "memory_bytes_max": null } })).0["result"]["info"]["level"], "flow");
 }
 
 #[test]
 fn what_is_wrong_is_said_with_its_place() {
     let wrong = asked(&TEXT.replace("'udp'", "{ udp = { rat = 3 } }"), &json!("read")).0;
     assert_eq!((&wrong["error"]["line"], &wrong["error"]["key"]), (&json!(2), &json!("transport.udp.rat")));
-    let plan = asked(&TEXT.replace("hosts = 4", "hosts = 1"), &json!("check")).0;
+    let plan = asked(&TEXT.replace("hosts = 4", "hosts = 1"), &json!({ "check": { "memory_bytes_max": null } })).0;
     assert_eq!(plan["error"]["file"], "x");
     let (lines, _) = asked_of("what?\n", None);
     assert!(lines[1]["error"]["message"].as_str().is_some_and(|why| why.contains("does not know")));

@@ -19,8 +19,8 @@ fn a_fabric_is_refused_with_the_size_that_fits() {
     assert_eq!(problem.key, "fabric.fat_tree.k");
     assert_eq!(
         problem.message,
-        "524288 hosts, 20480 switches and 1572864 cables will need about 5.8 GB of memory, and there are 2.0 GB. k = 64 \
-         would fit"
+        "524288 hosts, 20480 switches and 1572864 cables will need about 5.8 GB of memory, and there are 2.0 GB. k = \
+         64 would fit"
     );
     // The same without packets takes less.
     let scenario = read(&text, "test", &[]).expect("sound");

@@ -1,8 +1,8 @@
 //! Least and most values of keys, as the schema states them: one walk over a scenario checks them all, defaults too.
 //!
-//! A number has JSON Schema's own `minimum` and `maximum`. A quantity with a unit has `x-least` and `x-most`, quantities
-//! themselves, and `x-zero` if 0 is possible as well and means "never" or "at once". They stand beside a key's type in
-//! the struct that holds it: `#[schemars(extend("x-least" = "1us"))]`. Every time is [`LONGEST`] at most.
+//! A number has JSON Schema's own `minimum` and `maximum`. A quantity with a unit has `x-least` and `x-most`,
+//! quantities themselves, and `x-zero` if 0 is possible as well and means "never" or "at once". They stand beside a
+//! key's type in the struct that holds it: `#[schemars(extend("x-least" = "1us"))]`. Every time is [`LONGEST`] at most.
 
 use std::sync::OnceLock;
 
