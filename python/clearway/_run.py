@@ -89,9 +89,10 @@ def run(
     `docs/links.md`. `threads`: number of threads, by default and at most the number of cores; it does not affect
     the result. `progress`: a function that is called about ten times a second, or True for a line in the terminal or
     notebook (the default for interactive use), or every few seconds elsewhere. Ctrl-C ends the run at a consistent
-    point: the result so far is returned, with `interrupted` set. `memory_limit`: a run that will need more bytes,
-    by an estimate that may be wrong by a factor of 2, is refused with a `ScenarioError` that says which setting would
-    fit, before any of it is made; by default what is free now, and `math.inf` for none. `parts`: into how many parts the threads
+    point: the result so far is returned, with `interrupted` set. `memory_limit`: a run that will need more bytes, by an
+    estimate that may be wrong by a factor of 2, is refused with a `ScenarioError` that says which setting would fit,
+    before any of it is made; by default what is free now, and `math.inf` for none. `parts`: into how many parts the
+    threads
     cut the network at most; it does not affect the result, and by default each part fits a processor's cache. `pcap`:
     files by link or node, such as `{"spine0-leaf2": "out.pcapng"}`, which get what these links, or all links of a node,
     carry, `pcap_packets` packets at most, for Wireshark and tcpdump.
