@@ -20,7 +20,7 @@ use node::{
     Balancing, EarlyDrop, Endpoint, LostFlows, NicControl, Overflow, Port, QueueDiscipline, Settings, Site, Switch,
     SwitchAgent,
 };
-use units::{Duration, HostId, LinkId, PortId, Problem, Rate, Stream, SwitchId, Time};
+use units::{Duration, HostId, LinkId, PortId, Problem, Rate, Stream, SwitchId, Time, interrupt};
 
 use crate::compatibility::{self, Facts};
 use crate::{
@@ -122,7 +122,9 @@ impl Plan {
 
     /// The plan of a workload that has been worked out already.
     pub fn of(scenario: &Scenario, work: WorkloadPlan) -> Result<Plan, Problem> {
+        interrupt::check()?;
         let routes = Arc::new(Routes::compute(&work.fabric, &Failures::default()));
+        interrupt::check()?;
         let changes = changes(scenario, &work.fabric, &routes)?;
         let mut network = network(scenario, &work, &routes)?;
         let WorkloadPlan { transports, keys, requirements, .. } = &work;

@@ -219,8 +219,8 @@ fn a_message_waits_in_a_limiter_for_longer_than_a_constant_patience() {
 fn a_round_trip_longer_than_rdma_s_constant_timeout_has_nothing_sent_again() {
     let slow = racks(["10Gbps", "10Gbps", "15ms"]);
     let toml = format!(
-        "transport = 'rdma'\nmeasure.end = '2s'\n{slow}[[traffic]]\nsizes.constant = '50MB'\nsenders = '0'\nreceivers = \
-         '5'\narrivals = 'all_at_once'\nflows = 1\n"
+        "transport = 'rdma'\nmeasure.end = '2s'\n{slow}[[traffic]]\nsizes.constant = '50MB'\nsenders = '0'\n\
+         receivers = '5'\narrivals = 'all_at_once'\nflows = 1\n"
     );
     let result = crate::run_alone(&toml);
     assert_eq!((of_flows(&result, "resent_packets"), of_links(&result, "overflow_packets")), (&[0][..], 0));
