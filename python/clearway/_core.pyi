@@ -27,6 +27,7 @@ __all__ = [
     "Steps",
     "__version__",
     "aq_table_bytes",
+    "close_sandbox",
     "dissector",
     "estimate",
     "estimate_links",

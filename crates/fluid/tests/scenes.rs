@@ -233,7 +233,8 @@ fn a_short_interval_grows_until_its_samples_fit() {
     let estimated = estimate(&scenario(&format!("{few}{STAR}{flows}")), |_| false).expect("it fits");
     let table = estimated.tables.iter().find(|table| table.name == "utilisation").expect("samples");
     let rows = table.columns[0].data.len();
-    assert!((100..=300).contains(&rows), "{rows}");
+    // A hundred for each of three tiers at most, of which a star has one: when one more would come, they are halved.
+    assert!((50..=100).contains(&rows), "{rows}");
 }
 
 fn fabrics() -> impl Strategy<Value = &'static str> {

@@ -88,9 +88,9 @@ impl MemoryLimit {
     }
 }
 
-/// A direction of a link where there are no packets: measured on fat-trees of up to 65,536 hosts.
+/// A direction of a link where there are no packets: a guess from the size of its tables.
 const FLUID_LINK_BYTES: u64 = 400;
-/// A flow there, from the traffic to its row of the results.
+/// A flow there, from the traffic to its row of the results: likewise.
 const FLUID_FLOW_BYTES: u64 = 300;
 
 #[cfg(test)]

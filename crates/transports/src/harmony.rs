@@ -74,7 +74,7 @@ pub struct Config {
     /// Least time between the last rsvp of a refused request and the next attempt. With 0 the oldest request is tried
     /// whenever a slot is free, as section 3.1 literally says. Default: one round trip of control packets.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-least" = "100ns"))]
+    #[schemars(extend("x-least" = "100ns", "x-zero" = true))]
     pub retry_after: Option<Duration>,
     /// Message bytes for each additional slot of an active message. With 0 there are no additional slots: a message has
     /// one, as in section 3.1. Default: one bandwidth-delay product.

@@ -82,8 +82,11 @@ fn other_questions_have_their_answers() {
     let read = &asked(TEXT, &json!("read")).0["read"];
     assert_eq!(read["transports"], json!(["udp"]));
     assert!(read["toml"].as_str().is_some_and(|toml| toml.contains("seed = 2")));
-    let foreseen = asked(TEXT, &json!({ "foresee": { "probe_cpu_s": 0.0, "memory_bytes_max": 1 } })).0;
-    assert!(foreseen["foreseen"]["fits"].as_str().is_some_and(|why| why.contains("memory")), "{foreseen}");
+    let foreseen = asked(TEXT, &json!({ "foresee": { "probe_cpu_s": 0.0, "memory_bytes_max": null } })).0;
+    assert_eq!(foreseen["foreseen"]["fits"], json!(null), "{foreseen}");
+    // What can't fit is refused before anything is made.
+    let refused = asked(TEXT, &json!({ "foresee": { "probe_cpu_s": 0.0, "memory_bytes_max": 1 } })).0;
+    assert!(refused["error"]["message"].as_str().is_some_and(|why| why.contains("memory")), "{refused}");
     assert_eq!(asked(TEXT, &json!({ "estimate": { "memory_bytes_max": null } })).0["result"]["info"]["level"], "flow");
 }
 

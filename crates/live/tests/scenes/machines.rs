@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::net::{TcpStream, UdpSocket};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -160,19 +161,22 @@ fn attached_hosts_of_two_machines_reach_each_other() {
     assert_eq!(column(&result.tables, "attached", "received_packets").iter().filter(|&&count| count >= 3).count(), 2);
 }
 
-/// Each machine captures what its nodes send, and what is lost at them, in a file of its own.
+/// Each machine captures what its nodes send, and what is lost at them, in a file of its own: one that joins, in its
+/// current folder, whatever folder the first machine names.
 #[test]
 fn machines_capture_what_is_theirs() {
     let folder = std::env::temp_dir().join(format!("clearway-machines-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder");
-    let path = |name: &str| folder.join(name).display().to_string();
-    let scenario = read(RACKS, &[("live.capture.spine0", path("spine.pcapng").as_str())]);
+    let name = format!("spine-{}", std::process::id());
+    let (first_file, other_file) = (folder.join(format!("{name}.pcapng")), Path::new(&name).with_extension("1.pcapng"));
+    let scenario = read(RACKS, &[("live.capture.spine0", first_file.display().to_string().as_str())]);
     let (result, _) = first(&scenario, 2, "127.0.0.1:0", |port, _| {
         joins(port, None, &token(), "this").expect("it is let in");
     });
     sound(&result.expect("it can be run"));
-    let written = ["spine.pcapng", "spine.1.pcapng"].map(|name| std::fs::read(path(name)).expect("the file"));
+    let written = [&first_file, &other_file].map(|path| std::fs::read(path).expect("the file"));
     std::fs::remove_dir_all(&folder).expect("it is ours");
+    std::fs::remove_file(&other_file).expect("it is ours");
     let [one, other] = [blocks(&written[0]), blocks(&written[1])];
     // A section and eight interfaces, both ways of four links; then packets.
     let kind = |block: &[u8]| u32::from_le_bytes(block[..4].try_into().expect("four bytes"));

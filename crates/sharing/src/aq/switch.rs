@@ -41,7 +41,7 @@ pub struct Config {
     /// weights. Default: as long as an entity with data to send may be silent: a round trip, the drain time of the
     /// physical queue, and twice the greater of 1 ms and a packet at its rate.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-least" = "1us"))]
+    #[schemars(extend("x-least" = "1us", "x-zero" = true))]
     pub idle_after: Option<Duration>,
 }
 

@@ -338,7 +338,7 @@ def figure_6c() -> Shown:
 # Figure 7: what carries both, or what is beneath Harmony.
 DCPIM = {"dcpim": {"departures": "paper"}}
 
-BESIDE = {
+BESIDE: dict[str, dict[str, Any]] = {
     "HPCC": {"transport": "hpcc", "traffic.1.transport": "hpcc"},
     "dcPIM": {"transport": DCPIM, "traffic.1.transport": DCPIM},
     "Harmony, dcPIM": {"traffic.1.transport": DCPIM},
