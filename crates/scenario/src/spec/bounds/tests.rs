@@ -93,17 +93,17 @@ fn no_time_is_so_long_that_its_double_wraps() {
 }
 
 /// Every place of a time in the schema.
-fn times(types: &Value, schema: &Value, key: &str, bounded: bool, found: &mut BTreeSet<(String, bool)>) {
+fn times(schema: &Value, key: &str, bounded: bool, found: &mut BTreeSet<(String, bool)>) {
     let Some(schema) = schema.as_object() else { return };
     let bounded = bounded || schema.contains_key("x-least");
     match schema.get("$ref").and_then(Value::as_str).and_then(|name| name.rsplit('/').next()) {
         Some("Duration" | "Time") => _ = found.insert((key.to_owned(), bounded)),
         _ => {
             let parts = ["oneOf", "anyOf", "allOf"].iter().filter_map(|name| schema.get(*name)?.as_array()).flatten();
-            parts.for_each(|part| times(types, part, key, bounded, found));
+            parts.for_each(|part| times(part, key, bounded, found));
             let properties = schema.get("properties").and_then(Value::as_object);
-            properties.into_iter().flatten().for_each(|(name, inner)| times(types, inner, name, false, found));
-            schema.get("items").into_iter().for_each(|items| times(types, items, key, bounded, found));
+            properties.into_iter().flatten().for_each(|(name, inner)| times(inner, name, false, found));
+            schema.get("items").into_iter().for_each(|items| times(items, key, bounded, found));
         }
     }
 }
@@ -114,8 +114,8 @@ fn every_time_of_the_schema_has_a_least_value() {
     let schema = serde_json::to_value(schema_for!(Scenario)).expect("a schema is JSON");
     let types = schema["$defs"].as_object().expect("types");
     let mut found = BTreeSet::new();
-    times(&schema["$defs"], &schema, "", false, &mut found);
-    types.values().for_each(|of| times(&schema["$defs"], of, "", false, &mut found));
+    times(&schema, "", false, &mut found);
+    types.values().for_each(|of| times(of, "", false, &mut found));
     let without: BTreeSet<&str> = found.iter().filter(|of| !of.1).map(|of| of.0.as_str()).collect();
     let known: BTreeSet<&str> = FROM_ZERO.into();
     let new: Vec<_> = without.difference(&known).collect();
