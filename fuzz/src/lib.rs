@@ -1,6 +1,6 @@
 //! Every reader of what comes from outside, as a function of bytes, with what must hold whatever the bytes are.
 //!
-//! Beyond readers, [`runs`] runs what has been read.
+//! Beyond readers, `runs` runs what has been read.
 //!
 //! A reader refuses its input or gives something sound: it never panics, what it gives can be used, and what can be
 //! written is read back alike. `make fuzz` lets libFuzzer look for bytes that break this, and `tests/seeds.rs` tries

@@ -124,7 +124,8 @@ fn labels_paths(transport: &str) -> bool {
     plan_of(transport).requirements[0].flow_labels
 }
 
-/// The audit is clean, but that flows in a deadlock never end; no flow is faster than alone, and where its time went is its whole time.
+/// The audit is clean, but that flows in a deadlock never end; no flow is faster than alone, and where its time went is
+/// its whole time.
 fn check(result: &RunResult) {
     let circle = |finding: &&run::Finding| finding.name == "no deadlock" && finding.detail.contains(" to switch");
     let deadlocked = result.info.audit.iter().any(|finding| circle(&finding));
