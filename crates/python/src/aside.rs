@@ -18,6 +18,9 @@ use crate::{Scenario, scenario_error};
 /// How often a waiting thread looks up, and work says how far it is.
 pub(crate) const LOOK_UP: Duration = Duration::from_millis(100);
 
+/// How many times somebody looks up until a run that a signal meets before it has begun is left alone.
+const GRACE: u32 = 5;
+
 /// As the stack of a process's first thread has by default, and more.
 const STACK_BYTES: usize = 64 << 20;
 
@@ -55,8 +58,8 @@ impl Told {
     }
 }
 
-/// Runs with a watch. A signal ends a run that has begun at a consistent point, with what it has. Before, there is
-/// nothing to keep, and it is left alone, as by a second signal.
+/// Runs with a watch. A signal ends a run that has begun at a consistent point, with what it has. One that does not
+/// begin within half a second has nothing to keep, and is left alone, as by a second signal.
 pub(crate) fn watched<R: Send + 'static>(
     py: Python<'_>,
     scenario: &Py<Scenario>,
@@ -67,16 +70,17 @@ pub(crate) fn watched<R: Send + 'static>(
     let (saying, of) = (told.clone(), scenario.clone_ref(py));
     let mut working = Working::start(told.stop.clone(), move || run(&of.get().read, &mut watch(saying)));
     let mut raised = None;
+    let mut interrupted: Option<(PyErr, u32)> = None;
     let result = loop {
         if let Some(result) = working.wait(py) {
             break result;
         }
         let (latest, begun) = told.look();
-        if let Err(interrupted) = py.check_signals() {
-            let again = told.stop.swap(true, Ordering::Relaxed);
-            if again || !begun {
-                return Err(interrupted);
-            }
+        match (py.check_signals(), interrupted.take()) {
+            (Err(signal), _) if told.stop.swap(true, Ordering::Relaxed) => return Err(signal),
+            (Err(signal), _) => interrupted = Some((signal, 0)),
+            (Ok(()), Some((signal, GRACE))) if !begun => return Err(signal),
+            (Ok(()), before) => interrupted = before.map(|(signal, waited)| (signal, (waited + 1).min(GRACE))),
         }
         let (Some(at), Some(progress), false) = (latest, &progress, told.stop.load(Ordering::Relaxed)) else {
             continue;
@@ -88,9 +92,11 @@ pub(crate) fn watched<R: Send + 'static>(
             raised = (!error.is_instance_of::<PyKeyboardInterrupt>(py)).then_some(error);
         }
     };
-    match raised {
-        Some(error) => Err(error),
-        None => result.map_err(|problem| scenario_error(py, scenario.get().source.locate(problem))),
+    match (raised, interrupted) {
+        (Some(error), _) => Err(error),
+        // Its plan has ended early.
+        (None, Some((signal, _))) if result.is_err() && !told.look().1 => Err(signal),
+        (None, _) => result.map_err(|problem| scenario_error(py, scenario.get().source.locate(problem))),
     }
 }
 
