@@ -12,10 +12,10 @@ import math
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TextIO, TypeVar
 
 import typer
 
@@ -86,6 +86,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
+
+_Named = TypeVar("_Named")
 
 # A longer table of a sweep is not printed.
 ROWS = 60
@@ -453,20 +455,24 @@ def _named(network: Network, every: bool) -> list[str]:
     for name in network.nodes():
         kinds.setdefault(name.rstrip("0123456789"), []).append(name)
     lines = [f"nodes: {len(network.names):,}"]
-    lines += [f"  {_some(names, every)} ({len(names):,})" for names in kinds.values()]
+    lines += [f"  {_some(names, every, str)} ({len(names):,})" for names in kinds.values()]
     cables = network.cables()
     lines.append(f"links, as failures name them: {sum(map(len, cables.values())):,}")
-    for (_, _, rate), of in cables.items():
-        # The names of a million cables would take longer than all the rest.
-        some = of if every or len(of) <= NAMES else [of[0], of[1], of[-1]]
-        names = [f"{network.names[a]} - {network.names[b]}" for a, b in some]
-        said = ", ".join(names if len(some) == len(of) else [*names[:2], "...", names[-1]])
-        lines.append(f"  {said} ({len(of):,} at {rate / 1e9:g} Gbps)")
+
+    def between(cable: tuple[int, int]) -> str:
+        return " - ".join(network.names[end] for end in cable)
+
+    lines += [
+        f"  {_some(of, every, between)} ({len(of):,} at {rate / 1e9:g} Gbps)" for (_, _, rate), of in cables.items()
+    ]
     return lines
 
 
-def _some(names: Sequence[str], every: bool) -> str:
-    return ", ".join(names) if every or len(names) <= NAMES else f"{names[0]}, {names[1]}, ..., {names[-1]}"
+def _some(of: Sequence[_Named], every: bool, name: Callable[[_Named], str]) -> str:
+    """All names, or the first two and the last. Others are not made: of a million cables that takes long."""
+    if every or len(of) <= NAMES:
+        return ", ".join(map(name, of))
+    return f"{name(of[0])}, {name(of[1])}, ..., {name(of[-1])}"
 
 
 @app.command()

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import clearway as cw
 import pytest
+from test_behaves import LONG, SLOW
 
 # CPU time from the signal on, of all threads: a busy machine does not lengthen it, as it does the wall's. A debug build
 # is some times slower than a release.
@@ -21,19 +22,6 @@ CPU_SECONDS = 2.0
 KEPT_CPU_SECONDS = 10.0
 PATIENCE_SECONDS = 120.0
 PROGRAM = [sys.executable, "-m", "clearway"]
-
-LONG = """
-name = "long"
-transport = "udp"
-[fabric.leaf_spine]
-racks = 4
-hosts_per_rack = 8
-spines = 2
-[[traffic]]
-sizes = "websearch"
-arrivals = { poisson = { load = 0.5 } }
-flows = 100000
-"""
 
 # Its plan takes seconds.
 LARGE = """
@@ -58,20 +46,6 @@ hosts = 64
 ranks_per_host = 4
 iterations = 4
 steps = [{ all_reduce = { bytes = "1GB" } }]
-"""
-
-SLOW = """
-name = "slow"
-transport = "udp"
-[fabric.star]
-hosts = 2
-rate = "50Mbps"
-propagation = "400us"
-switch_delay = "900us"
-[[traffic]]
-sizes = { constant = "30KB" }
-arrivals = { periodic = { load = 0.1 } }
-flows = 2000
 """
 
 

@@ -172,16 +172,21 @@ def _trace(drawing: Drawing, _: Path) -> dict[str, Any]:
     return {kind: {"path": f"{SEEDS}/trace_{kind}/{name}"}}
 
 
+def _first_of(one: dict[str, Any], *names: str) -> str | None:
+    """The first of these keys that a table has; it keeps this one alone."""
+    found = [name for name in names if name in one]
+    for name in found[1:]:
+        del one[name]
+    return found[0] if found else None
+
+
 def _entity(drawing: Drawing, path: Path) -> list[dict[str, Any]]:
     """Groups of hosts that share none, or of traffic."""
     found = []
     for place in range(drawing.number(1, 2)):
         one: dict[str, Any] = drawing.item(path)
         one["name"] = f"entity {place}"
-        kinds = [name for name in ("traffic", "transports", "hosts") if name in one]
-        for name in kinds[1:]:
-            del one[name]
-        if kinds in ([], ["hosts"]):
+        if _first_of(one, "traffic", "transports", "hosts") in (None, "hosts"):
             one["hosts"] = f"{place}"
         else:
             one["each"] = "host"
@@ -200,10 +205,7 @@ def _job(drawing: Drawing, path: Path) -> list[dict[str, Any]]:
     for place in range(drawing.number(1, 2)):
         one: dict[str, Any] = drawing.item(path)
         one["name"] = f"job {place}"
-        kinds = [name for name in ("model", "trace", "steps") if name in one]
-        for name in kinds[1:]:
-            del one[name]
-        if not kinds:
+        if _first_of(one, "model", "trace", "steps") is None:
             one["steps"] = drawing.key((*path, "steps"))
         found.append(one)
     drawing.ground.classes += [one["name"] for one in found]
