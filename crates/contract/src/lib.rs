@@ -128,6 +128,12 @@ impl NetworkView {
         Duration::from_ps(longest).min(Duration::from_ms(1_000_000))
     }
 
+    /// A timer that can't be measured: as the scenario has set it, or else a source's constant where
+    /// [`NetworkView::loaded_rtt`] is not longer.
+    pub fn timer(&self, set: Option<Duration>, constant: Duration) -> Duration {
+        set.unwrap_or_else(|| self.loaded_rtt().max(constant))
+    }
+
     /// Refuses a network in which a host has several links. `does` says what the scheme does that needs a single link.
     pub fn one_link_a_host(&self, does: &str) -> Result<(), Problem> {
         let Some(host) = self.fabric.several_links() else { return Ok(()) };

@@ -6,7 +6,7 @@ use run::{Finding, Flows, audit};
 use units::Time;
 
 use crate::results::probes;
-use crate::{Carrier, Driver, Probe, Summary, Tally, Whole, deadlock, progress};
+use crate::{Carrier, Driver, Movement, Probe, Summary, Tally, Whole, deadlock};
 
 /// The findings about a run that is over. `ending` says how it came to that. `others` are the summaries of parts that
 /// other processes ran.
@@ -16,13 +16,14 @@ pub fn findings<C: Carrier, P: Probe>(
     others: &[Summary<P>],
     flows: &Flows,
     ending: Ending,
+    movement: &Movement,
 ) -> Vec<Finding> {
     let tally =
         parts.iter().map(Tally::of).chain(others.iter().map(|other| other.tally)).fold(Tally::default(), Tally::and);
     let bytes = tally.finding(whole.plan);
     let left = parts.iter().map(left).chain(others.iter().map(|other| other.left)).fold(Left::default(), Left::and);
     let mut findings = vec![bytes, audit::order(flows), audit::once(flows), audit::ends(flows, left, ending)];
-    findings.push(progress::finding(whole, parts, others, flows, ending));
+    findings.push(movement.finding());
     if whole.plan.scenario.flow_control != LinkControl::None {
         findings.push(deadlock::finding(whole.plan, parts, others));
     }

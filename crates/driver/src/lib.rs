@@ -57,7 +57,7 @@ pub use nodes::{HostPort, HostSlot, SwitchSlot, digest};
 pub use noise::Noise;
 pub use probe::{Leaving, Place, Probe, Upcoming, View, Wants, Whole};
 pub use probes::{Capturing, Content, Lost, Probes, TellsLosses};
-pub use progress::{EVERY_CLASS_MOVES, warnings};
+pub use progress::{EVERY_CLASS_MOVES, Movement};
 pub use pulse::{Came, Sent};
 pub use repeat::{Arrival, Log, LogOfHost, Names, Stretch, header_walks};
 pub use results::{notes, tables};

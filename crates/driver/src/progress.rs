@@ -134,23 +134,53 @@ fn moved<C: Carrier, P: Probe>(whole: &Whole<'_>, parts: &[Driver<C, P>], others
 /// The name of the finding that no class stands still.
 pub const EVERY_CLASS_MOVES: &str = "every class moves";
 
-/// Whether a class stood still when the run ended, by its own fault or because it starved.
-pub(crate) fn finding<C: Carrier, P: Probe>(
-    whole: &Whole<'_>,
-    parts: &[Driver<C, P>],
-    others: &[Summary<P>],
-    flows: &Flows,
-    ending: Ending,
-) -> Finding {
-    let all = said(whole, parts, &moved(whole, parts, others), flows, ending);
-    let faults: Vec<String> = all.into_iter().filter(|of| of.0).map(|of| of.1).collect();
-    Finding {
-        name: EVERY_CLASS_MOVES,
-        ok: faults.is_empty(),
-        detail: match faults.is_empty() {
-            true => "no class stood still when the run ended".to_owned(),
-            false => faults.join(". "),
-        },
+/// How the classes of a run that is over have moved.
+#[derive(Clone, Debug)]
+pub struct Movement {
+    /// Of each class that stood still when the run ended, by its own fault or because it starved: what happened.
+    faults: Vec<String>,
+    /// What is worth a warning beside the findings.
+    pub warnings: Vec<String>,
+}
+
+impl Movement {
+    /// Of all parts of a run. `ending` says how it came to its end. `others` are the summaries of parts that other
+    /// processes ran.
+    pub fn of<C: Carrier, P: Probe>(
+        whole: &Whole<'_>,
+        parts: &[Driver<C, P>],
+        others: &[Summary<P>],
+        flows: &Flows,
+        ending: Ending,
+    ) -> Movement {
+        let (plan, moved) = (whole.plan, moved(whole, parts, others));
+        let said = said(whole, parts, &moved, flows, ending);
+        let (faults, locked_out): (Vec<_>, Vec<_>) = said.into_iter().partition(|of| of.0);
+        let mut of_groups = vec![Sums::default(); plan.groups.all().len()];
+        for (index, info) in plan.flows.iter().enumerate() {
+            if let Some(group) = plan.groups.of(info.transport, units::FlowId::from(index)) {
+                of_groups[group].add(flows, index);
+            }
+        }
+        let all = plan.groups.all().iter().zip(&moved.came).zip(&of_groups);
+        let shares =
+            all.flat_map(|((&group, came), sums)| [repeats(plan, group, sums), control(plan, group, came, sums)]);
+        Movement {
+            faults: faults.into_iter().map(|of| of.1).collect(),
+            warnings: locked_out.into_iter().map(|of| of.1).chain(shares.flatten()).collect(),
+        }
+    }
+
+    /// Whether a class stood still when the run ended.
+    pub(crate) fn finding(&self) -> Finding {
+        Finding {
+            name: EVERY_CLASS_MOVES,
+            ok: self.faults.is_empty(),
+            detail: match self.faults.is_empty() {
+                true => "no class stood still when the run ended".to_owned(),
+                false => self.faults.join(". "),
+            },
+        }
     }
 }
 
@@ -196,7 +226,8 @@ fn standing(whole: &Whole<'_>, flows: &Flows, moved: &Moved) -> BTreeMap<usize, 
     let changes = || plan.changes.iter().take_while(|epoch| epoch.at < end);
     let changed = changes().last().map_or(Time::ZERO, |epoch| epoch.at);
     let mut stands: BTreeMap<usize, Still> = BTreeMap::new();
-    if end.since(changed) < plan.patience() {
+    let patience = plan.patience();
+    if end.since(changed) < patience {
         return stands;
     }
     let dead = changes().filter_map(|epoch| if let Change::Dead(dead) = &epoch.change { Some(dead) } else { None });
@@ -215,7 +246,7 @@ fn standing(whole: &Whole<'_>, flows: &Flows, moved: &Moved) -> BTreeMap<usize, 
         still.since = still.since.min(started.max(new_at));
         still.open += 1;
     }
-    stands.retain(|_, still| end.since(still.since) >= plan.patience());
+    stands.retain(|_, still| end.since(still.since) >= patience);
     stands
 }
 
@@ -295,7 +326,7 @@ struct Waits {
 
 /// By group, a packet that has waited at the head of a queue of a link that was free to send it: the longest wait.
 fn starving<C: Carrier, P: Probe>(whole: &Whole<'_>, parts: &[Driver<C, P>]) -> BTreeMap<usize, Waits> {
-    let plan = whole.plan;
+    let (plan, patience) = (whole.plan, whole.plan.patience());
     let mut longest: BTreeMap<usize, Waits> = BTreeMap::new();
     for part in parts {
         for slot in &part.switches {
@@ -307,7 +338,7 @@ fn starving<C: Carrier, P: Probe>(whole: &Whole<'_>, parts: &[Driver<C, P>]) -> 
                     let time = whole.end.since(waiting.transit.at);
                     let held = out.paused_time(whole.end).ps() * 2 > time.ps() || !out.is_up();
                     let Some(group) = plan.groups.of(waiting.packet.transport, waiting.packet.flow) else { continue };
-                    if held || time < plan.patience() || longest.get(&group).is_some_and(|of| of.time >= time) {
+                    if held || time < patience || longest.get(&group).is_some_and(|of| of.time >= time) {
                         continue;
                     }
                     longest.insert(group, Waits { link: plan.fabric.ports[node.index()][port.index()], class, time });
@@ -323,27 +354,6 @@ const PACKETS_MIN: u64 = 1_000;
 
 /// So many times the control packets that a transport says it sends are too many.
 const CONTROL_MOST: f64 = 4.0;
-
-/// What of a run that is over is worth a warning, beside its findings.
-pub fn warnings<C: Carrier, P: Probe>(
-    whole: &Whole<'_>,
-    parts: &[Driver<C, P>],
-    others: &[Summary<P>],
-    flows: &Flows,
-    ending: Ending,
-) -> Vec<String> {
-    let (plan, moved) = (whole.plan, moved(whole, parts, others));
-    let locked_out = said(whole, parts, &moved, flows, ending).into_iter().filter(|of| !of.0).map(|of| of.1);
-    let mut of_groups = vec![Sums::default(); plan.groups.all().len()];
-    for (index, info) in plan.flows.iter().enumerate() {
-        if let Some(group) = plan.groups.of(info.transport, units::FlowId::from(index)) {
-            of_groups[group].add(flows, index);
-        }
-    }
-    let all = plan.groups.all().iter().zip(&moved.came).zip(&of_groups);
-    let shares = all.flat_map(|((&group, came), sums)| [repeats(plan, group, sums), control(plan, group, came, sums)]);
-    locked_out.chain(shares.flatten()).collect()
-}
 
 /// What flows of a group say of themselves.
 #[derive(Clone, Copy, Default)]

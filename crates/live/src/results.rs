@@ -1,6 +1,6 @@
 //! Makes tables and findings of the workers' results.
 
-use driver::{Driver, Probe, Summary, Whole};
+use driver::{Driver, Movement, Probe, Summary, Whole};
 use node::wire::{Malformed, Reader, Writer};
 use run::audit::Ending;
 use run::{Column, Data, Finding, Flows, Plan, Table};
@@ -222,11 +222,12 @@ pub(crate) fn audit<P: Probe>(
     flows: &Flows,
     outcome: Outcome,
     stood: Duration,
+    movement: &Movement,
 ) -> Vec<Finding> {
     let mut findings = vec![content(parts, others, said)];
     findings.extend(sockets(parts));
     findings.push(punctual(whole.plan, noted, outcome, stood));
-    findings.extend(driver::findings(whole, parts, others, flows, ending(whole.plan, outcome)));
+    findings.extend(driver::findings(whole, parts, others, flows, ending(whole.plan, outcome), movement));
     findings
 }
 

@@ -1,7 +1,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use driver::{Driver, Probe, Summary, Whole};
+use driver::{Driver, Movement, Probe, Summary, Whole};
 use run::{Finding, Flows, Plan, Progress, Table, alone};
 use scenario::Scenario;
 use serde::Serialize;
@@ -282,7 +282,9 @@ pub(crate) fn conclude<P: Probe>(
     let heard = Heard { parts: &parts, others: &others, said: &said, noted: &noted };
     let cut_off = said.iter().flat_map(|of| &of.cut_off).cloned();
     let notes = driver::notes(&whole, &parts, &others).into_iter().chain(cut_off);
-    let notes = notes.chain(driver::warnings(&whole, &parts, &others, &flows, results::ending(plan, outcome)));
+    let movement = Movement::of(&whole, &parts, &others, &flows, results::ending(plan, outcome));
+    let audit = results::audit(&whole, &heard, &flows, outcome, stood, &movement);
+    let notes = notes.chain(movement.warnings);
     let info = RunInfo {
         version: env!("CARGO_PKG_VERSION"),
         seed: plan.scenario.seed,
@@ -322,7 +324,7 @@ pub(crate) fn conclude<P: Probe>(
         machine_s: outcome.machine.as_secs_f64(),
         away_s: noted.iter().map(|of| of.away.ps() as f64 * 1e-12).sum::<f64>() / noted.len() as f64,
         warnings: plan.warnings().iter().map(ToString::to_string).chain(notes).collect(),
-        audit: results::audit(&whole, &heard, &flows, outcome, stood),
+        audit,
     };
     let tables = results::tables(&whole, &heard, flows);
     RunResult { tables, info, scenario_toml: plan.scenario.to_toml() }

@@ -3,9 +3,9 @@
 use fabric::{Fabric, Size};
 use scenario::Scenario;
 use units::Problem;
-use workload::Room;
+use workload::{Room, in_words};
 
-use crate::estimate::{FLOW_BYTES, LINK_BYTES, PROGRAM_BYTES, ROUTE_BYTES, STEP_BYTES, in_words};
+use crate::estimate::{FLOW_BYTES, LINK_BYTES, PROGRAM_BYTES, ROUTE_BYTES, STEP_BYTES};
 
 /// How much memory a plan and its run may take, by what they make of a scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

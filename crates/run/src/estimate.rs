@@ -12,6 +12,7 @@
 //! scenario for a second and divides.
 
 use units::{Duration, FlowId, LinkId, Problem, Time};
+use workload::in_words;
 
 use crate::{FlowInfo, Plan};
 
@@ -153,14 +154,6 @@ impl Estimate {
         }
         ("fabric", "A smaller fabric would fit, or an estimate at flow level".to_owned())
     }
-}
-
-/// Bytes as people say them.
-pub(crate) fn in_words(bytes: u64) -> String {
-    if bytes < 1_000_000_000 {
-        return format!("{} MB", bytes.div_ceil(1_000_000));
-    }
-    format!("{:.1} GB", bytes as f64 / 1e9)
 }
 
 /// Packet-hops of a flow that is delivered.

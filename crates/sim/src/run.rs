@@ -252,6 +252,7 @@ pub(crate) fn conclude<P: Probe>(
         Ended::Horizon => Ending::TimeUp { said: plan.scenario.measure.end.is_some() },
         Ended::Interrupted | Ended::Paused => Ending::Stopped,
     };
+    let movement = driver::Movement::of(&whole, parts, &[], &flows, ending);
     let info = RunInfo {
         level: "packet",
         version: env!("CARGO_PKG_VERSION"),
@@ -277,14 +278,14 @@ pub(crate) fn conclude<P: Probe>(
         flows_completed: completed,
         data_rtt_ps: plan.sites[0].data_rtt.ps(),
         bdp_bytes: plan.sites[0].bdp_bytes(),
+        audit: driver::findings(&whole, parts, &[], &flows, ending, &movement),
         warnings: plan
             .warnings()
             .iter()
             .map(ToString::to_string)
             .chain(driver::notes(&whole, parts, &[]))
-            .chain(driver::warnings(&whole, parts, &[], &flows, ending))
+            .chain(movement.warnings)
             .collect(),
-        audit: driver::findings(&whole, parts, &[], &flows, ending),
     };
     let tables = driver::tables(&whole, parts, &[], flows);
     RunResult { tables, info, scenario_toml: plan.scenario.to_toml() }

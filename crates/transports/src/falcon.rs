@@ -298,7 +298,7 @@ impl Default for Config {
 
 impl Config {
     fn timeout_min(&self, network: &NetworkView) -> Duration {
-        self.min_retransmission_timeout.unwrap_or_else(|| network.loaded_rtt().max(Duration::from_us(250)))
+        network.timer(self.min_retransmission_timeout, Duration::from_us(250))
     }
 
     fn check_windows(&self) -> Result<(), Problem> {

@@ -104,7 +104,7 @@ impl Default for Config {
 impl Config {
     /// The paper's "few milliseconds" (section 3.7), where a round trip is sure to be shorter.
     fn resend_after(&self, network: &NetworkView) -> Duration {
-        self.resend_after.unwrap_or_else(|| network.loaded_rtt().max(Duration::from_ms(2)))
+        network.timer(self.resend_after, Duration::from_ms(2))
     }
 }
 

@@ -173,11 +173,11 @@ impl Config {
     /// A flow is forgotten after three and a half of these: in the meantime an announcement must have come that waited
     /// in full buffers.
     fn refresh(&self, network: &NetworkView) -> Duration {
-        self.refresh.unwrap_or_else(|| network.loaded_rtt().max(Duration::from_ms(10)))
+        network.timer(self.refresh, Duration::from_ms(10))
     }
 
     fn patience(&self, network: &NetworkView) -> Duration {
-        self.patience.unwrap_or_else(|| network.loaded_rtt().max(Duration::from_ms(1)))
+        network.timer(self.patience, Duration::from_ms(1))
     }
 }
 

@@ -135,8 +135,7 @@ impl GoBackN {
     /// NACK takes a round trip until another NACK can be right; what it waits for in queues came before.
     fn on(self, network: &NetworkView) -> (Duration, Duration) {
         let interval = || network.busy_rtt().max(Duration::from_us(500));
-        let timeout = || network.loaded_rtt().max(Duration::from_ms(16));
-        (self.nack_interval.unwrap_or_else(interval), self.timeout.unwrap_or_else(timeout))
+        (self.nack_interval.unwrap_or_else(interval), network.timer(self.timeout, Duration::from_ms(16)))
     }
 }
 
@@ -144,8 +143,8 @@ impl Irn {
     /// Both timeouts on a network, the low one first: at least the paper's. Section 4.1 has the high one as a round
     /// trip with one buffer full, and in its network the low one has room for 5/16 of that.
     fn on(self, network: &NetworkView) -> (Duration, Duration) {
-        let [few, many] = [network.busy_rtt() + network.wait / 16 * 5, network.loaded_rtt()];
-        let high = self.rto_high.unwrap_or_else(|| many.max(Duration::from_us(320)));
+        let few = network.busy_rtt() + network.wait / 16 * 5;
+        let high = network.timer(self.rto_high, Duration::from_us(320));
         let low = self.rto_low.unwrap_or_else(|| few.max(Duration::from_us(100)).min(high));
         (low, high.max(low))
     }

@@ -44,7 +44,7 @@ impl Default for Config {
 
 impl Config {
     fn patience(&self, network: &NetworkView) -> Duration {
-        self.patience.unwrap_or_else(|| network.loaded_rtt().max(Duration::from_ms(10)))
+        network.timer(self.patience, Duration::from_ms(10))
     }
 }
 

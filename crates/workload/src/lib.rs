@@ -36,7 +36,7 @@ pub use job::{
     Algorithm, Groups, Job, Library, Loaded, Local, Operation, PlacedJob, Placement, Protocol, Step, Straggler, place,
 };
 pub use pattern::{HotSpots, Incast, Moe, Outcast, Pattern, RackShuffle, Stride};
-pub use room::Room;
+pub use room::{Room, in_words};
 pub use sizes::{Cdf, Named, Pareto, Probability, SizeUnit, Sizes, Table, TableFile, Uniform};
 pub use trace::{CsvTrace, HpccTrace, HtsimTrace, ParquetTrace, StartUnit, Trace, TraceError, TraceFile, TraceFlow};
 pub use traffic::{Arrivals, ClosedLoop, Counting, LoadOf, Periodic, Phases, Poisson, Resubmit, Traffic, Wire};

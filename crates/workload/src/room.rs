@@ -30,8 +30,8 @@ impl Room {
     }
 }
 
-/// Bytes as people say them.
-pub(crate) fn in_words(bytes: u64) -> String {
+/// Bytes of memory as people say them.
+pub fn in_words(bytes: u64) -> String {
     if bytes < 1_000_000_000 {
         return format!("{} MB", bytes.div_ceil(1_000_000));
     }

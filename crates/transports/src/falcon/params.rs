@@ -101,7 +101,7 @@ impl Params {
             rtt_smoothing: config.rtt_smoothing_alpha,
             timeout_scalar: config.retransmit_timeout_scalar,
             timeout_min: config.timeout_min(network),
-            upper_timeout: network.loaded_rtt().max(UPPER_TIMEOUT),
+            upper_timeout: network.timer(None, UPPER_TIMEOUT),
             timeouts_max: config.retransmit_limit,
             early: match config.early_retransmission {
                 EarlyRetransmission::RackTlp => Early::RackTlp {
