@@ -29,7 +29,7 @@ class Estimate:
     refused: str | None
     """Why a run would be refused for lack of memory; None if it fits."""
     warnings: tuple[str, ...] = ()
-    """What is set so that it can hardly work: the key, and what would be right."""
+    """Settings that can hardly work: the key of each, and what would be right."""
 
     def facts(self) -> dict[str, Any]:
         """The same for programs."""

@@ -135,7 +135,7 @@ fn names_are_those_of_the_entries() {
     assert!(Sharing::NAMES.iter().all(|name| Sharing::named(name).unwrap().name() == *name));
 }
 
-/// What is not set fits the network: links of 1 Mbps, buffers of 500 KB.
+/// Timers that a scenario leaves out fit the network, here with links of 1 Mbps and buffers of 500 KB.
 #[test]
 fn timers_that_follow_from_the_network_are_no_shorter_than_its_round_trips() {
     let mut network = network();

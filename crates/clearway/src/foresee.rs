@@ -21,7 +21,7 @@ pub struct Foreseen {
     pub cpu_seconds: Option<f64>,
     /// How the run would be refused if it does not fit the memory.
     pub fits: Option<String>,
-    /// What is set so that it can hardly work.
+    /// Settings that can hardly work: the key of each, and what would be right.
     pub warnings: Vec<String>,
 }
 

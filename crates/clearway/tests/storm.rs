@@ -1,5 +1,5 @@
-//! A transport of somebody's own that repeats the beginning of its messages for ever: what comes looks busy, and
-//! nothing new is in it.
+//! A transport from a crate outside of the tree that repeats the first packets of its messages for ever. Its links are
+//! busy, and its receivers get nothing new.
 
 use clearway::contract::{About, Family, HeaderFormat, Nature, NetworkView, Scheme, SwitchRequirements, headers_of};
 use clearway::node::wire::{Malformed, Reader, Writer};
@@ -8,7 +8,7 @@ use clearway::units::Problem;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Repeats so many packets.
+/// Repeats the first `packets` packets of a message.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 struct Storm {
@@ -105,7 +105,7 @@ impl Endpoint for Sender {
     }
 }
 
-/// What the audit of 20 ms with this many packets repeated says of movement.
+/// The finding "every class moves" of a run of 20 ms in which this many packets are repeated.
 fn moves(packets: u64) -> (bool, String) {
     let toml = format!(
         r#"

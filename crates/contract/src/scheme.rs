@@ -54,15 +54,15 @@ pub trait Scheme {
         ControlPackets::ACKS
     }
 
-    /// Its timers on this network that send something again or give up when nothing is heard: what a plan warns of if
-    /// they are shorter than the network's round trips.
+    /// Its timers on this network that retransmit, or give up, when no answer comes. A plan warns if one of them is
+    /// shorter than the network's round trips.
     fn timers(&self, _network: &NetworkView) -> Vec<Timer> {
         Vec::new()
     }
 
-    /// What would help where its packets keep each other out for ever, for whoever reads that they do: "departures =
-    /// [\"backoff\"] repeats them less and less often". By default the longest of its timers that the scenario sets too
-    /// short.
+    /// The setting that would end a livelock of its packets, as a finding says it: "departures = [\"backoff\"] repeats
+    /// them less and less often". By default the shortest of its timers that the scenario has set below
+    /// [`NetworkView::loaded_rtt`].
     fn when_stuck(&self, network: &NetworkView) -> Option<String> {
         let short = |timer: &Timer| timer.set && timer.after < network.loaded_rtt();
         let shortest = self.timers(network).into_iter().filter(short).min_by_key(|timer| timer.after)?;
@@ -100,8 +100,8 @@ pub struct Timer {
     pub after: Duration,
     /// Whether the scenario sets it. Otherwise it follows from the network.
     pub set: bool,
-    /// What happens when it runs out, to follow "after 16ms without an answer it": "sends all that is not acknowledged
-    /// again".
+    /// The action when it runs out, as the end of the sentence "after 16ms without an answer it ...": "sends all that
+    /// is not acknowledged again".
     pub then: &'static str,
 }
 

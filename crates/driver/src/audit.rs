@@ -31,7 +31,7 @@ pub fn findings<C: Carrier, P: Probe>(
     findings
 }
 
-/// What is left to happen in a part.
+/// The events that a part still has pending.
 pub(crate) fn left<C: Carrier, P: Probe>(part: &Driver<C, P>) -> Left {
     let Driver { links, switches, hosts, timeline, .. } = part;
     // Asked of nodes: the agenda also has times of deadlines that were put off since.

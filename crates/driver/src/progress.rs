@@ -24,7 +24,7 @@ use units::{Duration, LinkId, PortId, Time};
 use crate::pulse::{self, Came, Sent, Span};
 use crate::{Carrier, Driver, Probe, Summary, Whole};
 
-/// What is known of the groups of a run that is over, or of some of its parts.
+/// When each group last received something new, and its counters: of a whole run, or of some of its parts.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Moved {
     /// By group, when something new came last.
@@ -139,7 +139,7 @@ pub const EVERY_CLASS_MOVES: &str = "every class moves";
 pub struct Movement {
     /// Of each class that stood still when the run ended, by its own fault or because it starved: what happened.
     faults: Vec<String>,
-    /// What is worth a warning beside the findings.
+    /// Warnings: classes whose packets are all lost, or that mostly repeat or mostly carry no data.
     pub warnings: Vec<String>,
 }
 
@@ -184,7 +184,7 @@ impl Movement {
     }
 }
 
-/// What is to be said of classes that stand still, each with whether it is a fault.
+/// A sentence for each class that stands still, and whether that is a fault.
 fn said<C: Carrier, P: Probe>(
     whole: &Whole<'_>,
     parts: &[Driver<C, P>],
@@ -222,7 +222,7 @@ struct Still {
 /// By number, the groups that stand still.
 fn standing(whole: &Whole<'_>, flows: &Flows, moved: &Moved) -> BTreeMap<usize, Still> {
     let (plan, end) = (whole.plan, whole.end);
-    // What has changed may need as long again until everybody goes by it.
+    // After a failure, hosts and switches may need as long again until all of them use other paths.
     let changes = || plan.changes.iter().take_while(|epoch| epoch.at < end);
     let changed = changes().last().map_or(Time::ZERO, |epoch| epoch.at);
     let mut stands: BTreeMap<usize, Still> = BTreeMap::new();
@@ -352,10 +352,10 @@ fn starving<C: Carrier, P: Probe>(whole: &Whole<'_>, parts: &[Driver<C, P>]) -> 
 /// Fewer packets than that say nothing of a share.
 const PACKETS_MIN: u64 = 1_000;
 
-/// So many times the control packets that a transport says it sends are too many.
+/// More control packets than this many times those that a transport declares are worth a warning.
 const CONTROL_MOST: f64 = 4.0;
 
-/// What flows of a group say of themselves.
+/// Sums over the flows of a group.
 #[derive(Clone, Copy, Default)]
 struct Sums {
     sent_packets: u64,

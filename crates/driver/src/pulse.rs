@@ -5,7 +5,7 @@
 //! Between marks a packet that comes to a host costs some additions. A mark takes place before the first event at its
 //! time or later, so it is no event of its own: what nodes do does not change, and neither does where windows begin.
 //!
-//! What is new? A flow that was delivered is. So is payload, unless its host has had none of its flows delivered for a
+//! A delivered flow is new. So is payload, unless its host has had none of its flows delivered for a
 //! while: then all that comes to this host is compared with what came before, in a short *span* after each mark. If
 //! that has all been seen, nothing new has come. In spans also the packets are noted that hosts send of groups of which
 //! nothing new came, and whether these say anything new. A span is an eighth of the time between marks, and begins only
@@ -26,7 +26,7 @@ use units::{Duration, Time};
 use crate::HostSlot;
 use crate::first_time::FirstTime;
 
-/// What has come to a host of a group.
+/// Packets of a group that a host has received.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Came {
     /// Packets.
@@ -39,7 +39,7 @@ pub struct Came {
     pub payload_bytes: u64,
 }
 
-/// What a host hears of a group.
+/// How far a host is from doubting that a group moves.
 #[derive(Clone, Copy, Default)]
 struct Ear {
     /// Payload by the last mark.
@@ -51,13 +51,13 @@ struct Ear {
     heard_new: bool,
 }
 
-/// So many marks after the last delivery a host begins to compare what comes.
+/// Marks after the last delivery at which a host begins to compare payload with what came before.
 const DOUBT: u8 = 2;
 
 /// Packets of a host that are described in each span: describing one takes about a microsecond.
 const DESCRIBED: u8 = 8;
 
-/// What hosts sent of a group in a span.
+/// Packets of a group that hosts sent in a span.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sent {
     /// Packets.

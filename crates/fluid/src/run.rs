@@ -70,7 +70,7 @@ pub fn estimate(scenario: &Scenario, watch: impl FnMut(Progress) -> bool) -> Res
     estimate_within(scenario, None, watch)
 }
 
-/// As [`estimate`], but what can't fit so many bytes of memory is refused before anything is made.
+/// As [`estimate`], but a scenario that needs more memory than `memory_bytes_max` is refused before anything is built.
 pub fn estimate_within(
     scenario: &Scenario,
     memory_bytes_max: Option<u64>,

@@ -49,7 +49,7 @@ impl Bits {
 }
 
 impl Usage {
-    /// With this interval between samples, of which there may be so many rows; zero takes none.
+    /// With this interval between samples (zero takes none) and at most `rows_max` rows.
     pub fn new(interval: Duration, rows_max: u64) -> Usage {
         let most = (rows_max / TIERS.len() as u64).max(2);
         Usage { interval_ps: interval.ps(), most, tiers: Default::default() }

@@ -30,7 +30,7 @@ impl Count {
         }
     }
 
-    /// So many of these.
+    /// This, `by` times.
     #[must_use]
     pub fn times(self, by: u64) -> Count {
         Count {
@@ -54,7 +54,7 @@ impl Count {
         Count { steps: count, computations: count, ..Count::default() }
     }
 
-    /// Of what is there.
+    /// Of steps and the bytes of messages.
     pub(crate) fn of(steps: &[Step], messages: impl Iterator<Item = u64>) -> Count {
         let computes = |step: &&Step| matches!(step.work, Work::Compute(_));
         let computations = steps.iter().filter(computes).count() as u64;
@@ -66,7 +66,7 @@ impl Count {
 }
 
 impl Graph {
-    /// What it has. How many messages leave their hosts depends on where ranks are, and is left out.
+    /// Its steps, messages and bytes. `leaving` is 0: it depends on where ranks are.
     pub fn count(&self) -> Count {
         Count::of(self.steps(), self.messages().iter().map(|message| message.bytes))
     }

@@ -347,7 +347,7 @@ impl Builder {
         self.steps.len() as u64
     }
 
-    /// What has been added so far.
+    /// The steps and messages that have been added so far.
     pub fn count(&self) -> crate::Count {
         crate::Count::of(&self.steps, self.messages.iter().map(|message| message.bytes))
     }

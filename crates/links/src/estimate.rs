@@ -78,7 +78,7 @@ pub fn estimate(scenario: &Scenario, threads: usize, watch: impl FnMut(Progress)
     estimate_within(scenario, threads, None, watch)
 }
 
-/// As [`estimate`], but what can't fit so many bytes of memory is refused before anything is made.
+/// As [`estimate`], but a scenario that needs more memory than `memory_bytes_max` is refused before anything is built.
 pub fn estimate_within(
     scenario: &Scenario,
     threads: usize,

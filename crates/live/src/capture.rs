@@ -105,7 +105,8 @@ fn begins_file(share: Share) -> bool {
     !matches!(share, Share::Process(1.., _))
 }
 
-/// Refuses to overwrite a file that is no capture: a scenario may be somebody else's. A pipe may be written to.
+/// Refuses to overwrite a file that is no capture: a scenario may have been received from others. A pipe may be written
+/// to.
 fn check(path: &str) -> io::Result<()> {
     let mut head = Vec::new();
     match std::fs::metadata(path) {

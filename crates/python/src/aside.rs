@@ -18,7 +18,7 @@ use crate::{Scenario, scenario_error};
 /// How often a waiting thread looks up, and work says how far it is.
 pub(crate) const LOOK_UP: Duration = Duration::from_millis(100);
 
-/// How many times somebody looks up until a run that a signal meets before it has begun is left alone.
+/// After a signal, how many times [`LOOK_UP`] a run that has not begun may still take to begin.
 const GRACE: u32 = 5;
 
 /// As the stack of a process's first thread has by default, and more.
@@ -39,11 +39,11 @@ pub(crate) fn aside<R: Send + 'static>(py: Python<'_>, work: impl FnOnce() -> R 
     }
 }
 
-/// What a run and the thread that waits for it tell each other.
+/// What the run's thread and the thread that waits for it share.
 #[derive(Default)]
 struct Told {
     stop: Arc<AtomicBool>,
-    /// How far the run is, since somebody looked last; and whether it has begun.
+    /// The latest progress that has not been shown yet; and whether the run has begun.
     latest: Mutex<(Option<Progress>, bool)>,
 }
 
@@ -88,7 +88,7 @@ pub(crate) fn watched<R: Send + 'static>(
         let said = progress.call1(py, (at.now.ps(), at.horizon.ps(), at.flows_done, at.flows, at.fraction()));
         if let Err(error) = said {
             told.stop.store(true, Ordering::Relaxed);
-            // Ctrl-C that comes while somebody is told ends the run as well, with what it has.
+            // Ctrl-C during the callback ends the run as well, with what it has.
             raised = (!error.is_instance_of::<PyKeyboardInterrupt>(py)).then_some(error);
         }
     };
@@ -101,7 +101,7 @@ pub(crate) fn watched<R: Send + 'static>(
 }
 
 /// The watch of a run: it says now and then how far the run is, and whether to stop.
-#[expect(clippy::disallowed_methods, reason = "the real clock, for whoever looks on")]
+#[expect(clippy::disallowed_methods, reason = "the real clock, for the progress display")]
 fn watch(told: Arc<Told>) -> impl FnMut(Progress) -> bool {
     let mut looked: Option<Instant> = None;
     move |at| {
@@ -123,7 +123,7 @@ impl<R: Send + 'static> Working<R> {
     fn start(stop: Arc<AtomicBool>, work: impl FnOnce() -> R + Send + 'static) -> Working<R> {
         let (sender, receiver) = sync_channel(1);
         let work = move || {
-            // Nobody waits for it if it was left alone.
+            // After a second signal no thread waits for it.
             let _ = sender.send(interrupt::stopped_by(stop, work));
         };
         let thread = Builder::new().stack_size(STACK_BYTES).spawn(work).expect("a thread can be started");

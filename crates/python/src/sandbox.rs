@@ -98,8 +98,8 @@ mod kernel {
         restrict().map_err(|error| format!("Landlock: {error}"))
     }
 
-    /// What no command needs that reads somebody's files: other processes' memory, what turns into a socket or a
-    /// program without passing by the calls for these, and the kernel's own settings.
+    /// System calls that no command with a sandbox needs: access to other processes' memory, other ways to a socket or
+    /// a program, and the kernel's own settings.
     const NEVER: [i64; 24] = [
         libc::SYS_add_key,
         libc::SYS_bpf,

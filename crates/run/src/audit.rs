@@ -50,11 +50,11 @@ pub enum Ending {
         /// Whether the scenario says when (`measure.end`).
         said: bool,
     },
-    /// Somebody stopped it.
+    /// A signal or the caller stopped it.
     Stopped,
 }
 
-/// What was left to happen when a run ended.
+/// The events that were pending when a run ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Left {
     /// Whether a packet was on its way, or a node or a failure had a time to come. Samples do not count: they change
@@ -77,10 +77,10 @@ impl Left {
     }
 }
 
-/// Whatever is unfinished could still have been finished when the run was ended.
+/// Every unfinished flow and job could still have ended when the run was ended.
 ///
-/// That goes by what was left to happen, and not by who ended the run: samples and timers go on when nothing can end
-/// any more, for example when a message that a job waits for was given up. An end that the scenario sets cuts off what
+/// Pending events decide that, and not how the run ended: samples and timers go on when no flow can end any more, for
+/// example when a message that a job waits for was given up. An end that the scenario sets cuts off what
 /// was under way, and that is no fault. A job without such an end has all the time that there is.
 pub fn ends(flows: &Flows, left: Left, ending: Ending) -> Finding {
     let open = |flow: &usize| matches!(flows.status[*flow], Status::Unfinished | Status::Delivered);

@@ -80,7 +80,7 @@ impl MemoryLimit {
         Err(Problem::new(key, message))
     }
 
-    /// What a fabric takes.
+    /// Bytes that a fabric takes.
     fn of(&self, size: &Size) -> u64 {
         let links = size.cables.saturating_mul(2).saturating_mul(self.link_bytes);
         let routes = size.switches.saturating_mul(size.racks).saturating_mul(self.route_bytes);

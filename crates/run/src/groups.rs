@@ -5,8 +5,7 @@ use units::FlowId;
 use crate::FlowTable;
 use scenario::Again;
 
-/// What a run's packets are told apart by where it is asked whether anything moves: the transport that made them, and
-/// the class of traffic that they serve.
+/// The groups by which the audit asks whether a run made progress: packets of one transport and one class of traffic.
 #[derive(Clone, Debug)]
 pub struct Groups {
     all: Vec<Group>,
@@ -36,7 +35,8 @@ struct Row {
 const HOST_GROUPS_MAX: usize = 1 << 20;
 
 impl Groups {
-    /// Of these flows over so many transports. `again` says over which a class goes that was given up.
+    /// Of these flows over this many transports. `again`: by class, the transports over which failed flows are
+    /// submitted again.
     pub fn new(flows: &FlowTable, transports: usize, again: &[Vec<Again>], hosts: u32) -> Groups {
         let mut used: BTreeSet<(u8, u16)> = flows.iter().map(|flow| (flow.transport, flow.class)).collect();
         let others = (0..).zip(again).flat_map(|(class, again)| again.iter().map(move |of| (of.transport, class)));

@@ -69,7 +69,7 @@ pub struct Plan {
     pub outside: Option<u8>,
     /// All flows.
     pub flows: Arc<FlowTable>,
-    /// What packets are told apart by where it is asked whether anything moves.
+    /// The groups by which the audit asks whether a run made progress.
     pub groups: Arc<Groups>,
     /// Training jobs on their hosts.
     pub jobs: Arc<Jobs>,

@@ -22,7 +22,7 @@ pub fn link_table(plan: &Plan, stats: &[PortStats], in_flight: &[InFlight], end:
 fn sent_columns(plan: &Plan, stats: &[PortStats], end: Time) -> Vec<Column> {
     let stat = |value: &dyn Fn(&PortStats) -> u64| Data::U64(stats.iter().map(value).collect());
     let capacity = |link: &fabric::Link| link.rate.bps() as f64 / 8.0 * end.secs_f64();
-    // What the last packet's transmission had left is no use of this time; what is above 1 is rounding.
+    // The rest of the last packet's transmission comes after the end. Rounding alone can lead above 1.
     let gone = |stats: &PortStats| stats.sent_bytes.saturating_sub(stats.unsent_bytes) as f64;
     let used = stats.iter().zip(&plan.fabric.links).map(|(stats, link)| (gone(stats) / capacity(link)).min(1.0));
     vec![

@@ -108,7 +108,7 @@ impl Config {
     }
 }
 
-/// What a receiver does after that.
+/// The action of a receiver when `resend_after` has passed.
 const RESENDS: &str = "asks for all that should have come again";
 
 impl Scheme for Config {

@@ -1,4 +1,4 @@
-//! Whether somebody wants long work to stop: known to the thread that does it, so that loops at any depth can ask.
+//! A flag by which long work is stopped. The working thread holds it, so that loops at any depth can poll it.
 
 use std::cell::RefCell;
 use std::sync::Arc;

@@ -3,9 +3,9 @@
 pub struct Room {
     /// Most bytes of all flows and steps.
     pub bytes: u64,
-    /// What a flow takes.
+    /// Bytes that a flow takes.
     pub flow_bytes: u64,
-    /// What a step of a job takes.
+    /// Bytes that a step of a job takes.
     pub step_bytes: u64,
 }
 
@@ -18,12 +18,12 @@ impl Room {
         self.bytes.checked_div(self.flow_bytes).unwrap_or(u64::MAX).min(crate::FLOWS_MAX)
     }
 
-    /// What is left with so many flows.
+    /// The room beside this many flows.
     pub(crate) fn without_flows(self, flows: u64) -> Room {
         Room { bytes: self.bytes.saturating_sub(flows.saturating_mul(self.flow_bytes)), ..self }
     }
 
-    /// What a job takes.
+    /// Bytes that a job takes.
     pub(crate) fn of_job(&self, count: &job::Count) -> u64 {
         let flows = count.leaving.saturating_mul(self.flow_bytes);
         count.steps.saturating_mul(self.step_bytes).saturating_add(flows)

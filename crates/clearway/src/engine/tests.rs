@@ -84,7 +84,7 @@ fn other_questions_have_their_answers() {
     assert!(read["toml"].as_str().is_some_and(|toml| toml.contains("seed = 2")));
     let foreseen = asked(TEXT, &json!({ "foresee": { "probe_cpu_s": 0.0, "memory_bytes_max": null } })).0;
     assert_eq!(foreseen["foreseen"]["fits"], json!(null), "{foreseen}");
-    // What can't fit is refused before anything is made.
+    // A run that needs more memory than there is gets an error before its plan is built.
     let refused = asked(TEXT, &json!({ "foresee": { "probe_cpu_s": 0.0, "memory_bytes_max": 1 } })).0;
     assert!(refused["error"]["message"].as_str().is_some_and(|why| why.contains("memory")), "{refused}");
     assert_eq!(asked(TEXT, &json!({ "estimate": { "memory_bytes_max": null } })).0["result"]["info"]["level"], "flow");

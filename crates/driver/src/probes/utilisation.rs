@@ -2,7 +2,7 @@
 //!
 //! A packet's bytes are spread over the time in which the link transmits them. So an interval has no more than its link
 //! can carry, however short it is, and the intervals together have all that was carried. Whether a packet's data are
-//! new is known when it has come whole: from then on they are spread over as much time as they took.
+//! new is known when its last byte has come: from then on they are spread over the time that they took.
 
 mod spread;
 
@@ -19,8 +19,8 @@ use crate::first_time::FirstTime;
 use crate::{HostSlot, Probe, View, Wants, Whole};
 use spread::{Carried, in_bytes};
 
-/// What the ports of a part have sent, and what has come to its hosts for the first time. Amounts are fine: see
-/// [`spread`].
+/// The bytes that switch ports of a part have sent, and those that its hosts received for the first time, in the units
+/// of [`spread`].
 pub(crate) struct Utilisation {
     /// Per sample: what switch ports have sent since the last one, by kind of hop.
     sent: Vec<(Time, [u64; 3])>,
@@ -47,7 +47,7 @@ struct LastHop {
     carried: Carried,
 }
 
-/// In place of a place that there is not.
+/// The place of a link by which nothing new has come yet.
 const NOWHERE: u32 = u32::MAX;
 
 impl Utilisation {
@@ -165,7 +165,7 @@ impl Probe for Utilisation {
             *first.entry(at).or_default() += u128::from(amount);
         }
         let interval = whole.sample_interval.secs_f64();
-        // What is above 1 is rounding.
+        // Rounding alone can lead above 1.
         let of_capacity =
             |hop: usize, amount: u128| (in_bytes(amount) * 8.0 / interval / capacity[hop] as f64).min(1.0);
         let share = |(&(_, hop), &amount): (&(Time, usize), &u128)| of_capacity(hop, amount);

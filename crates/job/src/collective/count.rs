@@ -20,7 +20,7 @@ pub struct Group {
 const BUILT: u64 = 4_096;
 
 impl How {
-    /// What [`How::add`] adds among `n` ranks, each of which waits for `waits` steps before it enters.
+    /// The steps and messages that [`How::add`] adds among `n` ranks, each of which waits for `waits` steps first.
     ///
     /// Exact, except where ranks wait for nothing, as at the start of a job, and there are more than 4,096 messages:
     /// then a rank that has one message at most needs no step that joins others, and one is counted for each channel.

@@ -15,7 +15,7 @@ use crate::collective::{Group, How, Kind, exchanged};
 const CHOICES: u64 = 1 << 20;
 
 impl Training {
-    /// What a job of this many iterations has whose hosts have `local` consecutive ranks each. Where experts get
+    /// The size of a job of this many iterations whose hosts have `local` consecutive ranks each. Where experts get
     /// different numbers of tokens, later iterations are taken to be like an earlier one.
     pub fn count(&self, iterations: u32, setting: &Setting<'_>, local: u32) -> Count {
         let experts = self.model.shape().experts;
@@ -34,7 +34,7 @@ impl Training {
     }
 }
 
-/// What all ranks of a stage have before their next step.
+/// The state that all ranks of a stage have in common before their next step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 struct Stage {
     /// How many steps it waits for.
@@ -188,7 +188,7 @@ impl<'a> Counting<'a> {
         }
     }
 
-    /// These passes so many times. Once one time leaves the stage as it was, all later ones are like it.
+    /// These passes, `times` times. Once one time leaves the stage as it was, all later ones are like it.
     fn times(&mut self, mut times: u32, passes: &[Pass]) {
         while times > 0 {
             let (stage, before) = (self.stage, std::mem::take(&mut self.count));

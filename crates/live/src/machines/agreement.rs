@@ -51,7 +51,7 @@ pub(crate) fn build(build: &str) -> String {
     format!("{build}, formats {}/{}/{}", control::VERSION, trunk::VERSION, frame::VERSION)
 }
 
-/// What two builds differ in, such as "commit, source".
+/// The parts in which two builds differ, such as "commit, source".
 fn differing(ours: &str, theirs: &str) -> String {
     let parts = ours.split(", ").zip(theirs.split(", ")).filter(|(ours, theirs)| ours != theirs);
     let named = parts.map(|(ours, _)| ours.split_once(' ').map_or(ours, |(name, _)| name));
@@ -174,8 +174,8 @@ impl Go {
     }
 }
 
-/// What a machine makes of words that another has sent, whatever they are: whether they are one of the messages of this
-/// file. What is one is said again alike, and judged. For fuzzing.
+/// Whether bytes from another machine are one of the messages of this file. A message is written again, which must give
+/// the same bytes, and compared with a build. For fuzzing.
 pub fn agree_on_any(words: &[u8]) -> bool {
     let (intro, setup, go) = (Intro::parse(words), Setup::parse(words), Go::parse(words));
     if let Ok(intro) = &intro {

@@ -15,7 +15,7 @@ use super::Scenario;
 /// The longest time of any key, 106 days: twice as long still fits a `u64`.
 pub(super) const LONGEST: Duration = Duration::from_ps(u64::MAX / 2);
 
-/// What is written where a time is meant never to end.
+/// The time that stands for "never".
 const NEVER: u64 = u64::MAX;
 
 type Object = Map<String, Value>;

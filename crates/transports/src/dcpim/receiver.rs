@@ -152,7 +152,8 @@ struct Link {
     stalled: bool,
 }
 
-/// What a receiver would request from a sender: channels, for its smallest flow, with the packets that this one misses.
+/// A request that a receiver would make of a sender: channels for its smallest flow, and how many packets that flow
+/// misses.
 struct Need {
     peer: HostId,
     flow: FlowId,

@@ -33,7 +33,7 @@ pub(super) struct Account {
     pub given: u32,
     /// Wanted in all.
     pub target: u32,
-    /// What the whole message needs.
+    /// The credit that the whole message needs.
     whole: u32,
     /// Whether it waits for credit that it wants, or for some ahead.
     wants: bool,

@@ -204,8 +204,8 @@ impl Outgoing {
         walk.same((self.dst, self.bytes, self.packets, self.in_flight as u64, self.listed));
         walk.sequence(flow, unit, &mut self.una);
         walk.steps(flow, &mut { self.una });
-        // What is left decides how much credit it wants when that is less than the greatest window, and how much its
-        // receiver gives in advance when that is less than another.
+        // The bytes left of the message decide how much credit it wants when they are less than the greatest window,
+        // and how much its receiver gives in advance when they are less than another one.
         let reach = if params.rccc { 2 * params.window_max } else { 0 };
         walk.sequence(flow, 1, &mut (u64::from(self.next()) * unit + reach));
         walk.same(self.sent.len());

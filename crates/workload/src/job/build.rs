@@ -127,7 +127,7 @@ impl Library {
 }
 
 impl Groups {
-    /// Whether so many ranks are such groups: how many consecutive ones a block of groups has.
+    /// Whether this many ranks make whole groups; how many consecutive ranks a block of groups has.
     pub(super) fn check(self, ranks: u32) -> Result<u32, Problem> {
         let Groups { size, stride } = self;
         let block = size.checked_mul(stride).filter(|&block| block > 0);

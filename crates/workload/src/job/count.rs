@@ -28,7 +28,7 @@ impl<T: Clone> Job<T> {
         Err(Problem::new(key, message))
     }
 
-    /// What the job has.
+    /// Steps, messages and bytes of the job.
     fn count(&self, view: &FabricView, seed: u64) -> Result<Count, Problem> {
         let ranks = self.ranks_on(view)?;
         if ranks > RANKS_MAX {
@@ -195,7 +195,7 @@ impl Step {
     }
 }
 
-/// The share of messages between hosts, over all groups of so many ranks.
+/// The share of messages that leave their hosts, as (these, all), over all groups.
 fn leaving(how: &How, kind: Kind, Groups { size, stride }: Groups, ranks: u32, local: u32) -> (u64, u64) {
     let firsts = (0..ranks).filter(|rank| rank % (size * stride) < stride);
     firsts.map(|first| how.leaving(kind, Group { first, stride, size }, local)).fold((0, 0), |sum, own| {

@@ -7,7 +7,7 @@ use job::read::{Reading, TraceFile};
 use job::{Count, Graph, STEPS_MAX};
 use units::Problem;
 
-/// A job that another tool wrote: its files' contents, what they have, and a graph once somebody asks for it.
+/// A job that another tool wrote: its files' contents, its size, and its graph, which is built on first use.
 #[derive(Clone, Debug)]
 pub struct Loaded {
     trace: TraceFile,
@@ -51,12 +51,12 @@ impl Loaded {
         self.ranks
     }
 
-    /// What it has.
+    /// Its steps, messages and bytes.
     pub fn count(&self) -> Count {
         self.count
     }
 
-    /// What its ranks do.
+    /// The graph of what its ranks do.
     pub fn graph(&self) -> Result<Arc<Graph>, Problem> {
         if let Some(graph) = self.graph.get() {
             return Ok(graph.clone());
