@@ -149,7 +149,14 @@ impl Pulse {
     /// A packet has come to a host, by its place in the part.
     #[inline(always)]
     pub fn comes(&mut self, host: usize, packet: &Packet) {
-        let Some(group) = self.groups.of(packet.transport, packet.flow) else { return };
+        // Most runs have one group: nothing is looked up for it.
+        let group = match self.count {
+            1 if usize::from(packet.transport) < self.transports.len() => 0,
+            _ => match self.groups.of(packet.transport, packet.flow) {
+                Some(group) => group,
+                None => return,
+            },
+        };
         let came = &mut self.came[host * self.count + group];
         came.packets += 1;
         came.bytes += u64::from(packet.wire_bytes);

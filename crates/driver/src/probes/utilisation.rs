@@ -7,13 +7,14 @@
 mod spread;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use fabric::{Fabric, Tier};
 use node::pool::Transit;
 use node::wire::{Malformed, Reader, Writer};
 use node::{Packet, Walk};
 use run::{Column, Data, Plan, Table};
-use units::{Duration, HostId, LinkId, Rate, Time};
+use units::{Duration, Rate, Time};
 
 use crate::first_time::FirstTime;
 use crate::{HostSlot, Probe, View, Wants, Whole};
@@ -28,13 +29,9 @@ pub(crate) struct Utilisation {
     ports: Vec<Carried>,
     sampled_at: Time,
     first_time: FirstTime,
-    /// Links to hosts by which something new has come.
-    last_hops: Vec<LastHop>,
-    /// By link to a host, in the order of hosts and their ports: its place there.
-    places: Vec<u32>,
-    rates: Vec<Rate>,
-    /// By host: the first of its links.
-    first: Vec<u32>,
+    /// By outlet of the part, the link that comes back to it, where that leads to a host and something new has come.
+    last_hops: Vec<Option<LastHop>>,
+    fabric: Arc<Fabric>,
     /// Per sample: what came for the first time since the last one.
     new: Vec<(Time, u64)>,
 }
@@ -47,47 +44,42 @@ struct LastHop {
     carried: Carried,
 }
 
-/// The place of a link by which nothing new has come yet.
-const NOWHERE: u32 = u32::MAX;
-
 impl Utilisation {
     /// None if nothing is sampled.
     pub fn new(plan: &Plan) -> Option<Utilisation> {
         if plan.scenario.measure.interval == Duration::ZERO {
             return None;
         }
-        let mut links = 0;
-        let uplinks = || (0..plan.fabric.hosts).map(|host| plan.fabric.uplinks(HostId(host)));
-        let first = uplinks().map(|ports| {
-            let first = links;
-            links += ports.len() as u32;
-            first
-        });
-        let first = first.collect();
-        let rate = |&link: &LinkId| plan.fabric.link(Fabric::reverse(link)).rate;
         Some(Utilisation {
             sent: Vec::new(),
             ports: Vec::new(),
             sampled_at: Time::ZERO,
             first_time: FirstTime::new(plan),
             last_hops: Vec::new(),
-            places: vec![NOWHERE; links as usize],
-            rates: uplinks().flatten().map(rate).collect(),
-            first,
+            fabric: plan.fabric.clone(),
             new: Vec::new(),
         })
     }
 
-    /// The link by which something new has come.
+    /// New bytes have come by a link to a host.
     #[inline]
-    fn last_hop(&mut self, host: &HostSlot, port: u16) -> &mut LastHop {
-        let link = self.first[host.host.id().index()] as usize + usize::from(port);
-        let place = &mut self.places[link];
-        if *place == NOWHERE {
-            *place = self.last_hops.len() as u32;
-            self.last_hops.push(LastHop { rate: self.rates[link], new_bytes: 0, carried: Carried::default() });
+    fn has_come(&mut self, host: &HostSlot, port: u16, bytes: u64) {
+        let outlet = host.outlet as usize + usize::from(port);
+        match self.last_hops.get_mut(outlet) {
+            Some(Some(hop)) => hop.new_bytes += bytes,
+            _ => self.first_came(host, port, bytes),
         }
-        &mut self.last_hops[*place as usize]
+    }
+
+    #[cold]
+    fn first_came(&mut self, host: &HostSlot, port: u16, new_bytes: u64) {
+        let outlet = host.outlet as usize + usize::from(port);
+        let uplink = self.fabric.uplinks(host.host.id())[usize::from(port)];
+        let rate = self.fabric.link(Fabric::reverse(uplink)).rate;
+        if self.last_hops.len() <= outlet {
+            self.last_hops.resize_with(outlet + 1, || None);
+        }
+        self.last_hops[outlet] = Some(LastHop { rate, new_bytes, carried: Carried::default() });
     }
 }
 
@@ -100,7 +92,7 @@ impl Probe for Utilisation {
     fn on_arrival(&mut self, _: Time, host: &HostSlot, packet: &Packet, transit: &Transit) {
         let bytes = self.first_time.note(packet);
         if bytes > 0 {
-            self.last_hop(host, transit.in_port).new_bytes += bytes;
+            self.has_come(host, transit.in_port, bytes);
         }
     }
 
@@ -114,13 +106,13 @@ impl Probe for Utilisation {
         }
         self.sent.push((now, sent));
         let new = |hop: &mut LastHop| hop.carried.by(span, hop.rate, hop.new_bytes, Duration::ZERO);
-        self.new.push((now, self.last_hops.iter_mut().map(new).sum()));
+        self.new.push((now, self.last_hops.iter_mut().flatten().map(new).sum()));
         self.sampled_at = now;
     }
 
     fn walk(&mut self, walk: &mut Walk) {
-        walk.same((self.sent.len(), self.new.len(), self.last_hops.len()));
-        walk.counts(self.last_hops.iter_mut().map(|hop| &mut hop.new_bytes));
+        walk.same((self.sent.len(), self.new.len(), self.last_hops.iter().flatten().count()));
+        walk.counts(self.last_hops.iter_mut().flatten().map(|hop| &mut hop.new_bytes));
         self.first_time.walk(walk);
     }
 
