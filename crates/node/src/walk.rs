@@ -54,6 +54,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 use units::{FlowId, HostId, Stream, Time};
 
+use crate::retry::RetryMessage;
 use crate::{Header, Packet};
 
 use recurrence::rank;
@@ -66,7 +67,7 @@ pub use values::{Number, Plain};
 pub struct Walk {
     now: Time,
     task: Task,
-    /// By transport: how its headers are gone over; and at the end, how frames between neighbours are.
+    /// By transport: how its headers are gone over; and at the end, how frames of a flow control are.
     headers: Arc<[HeaderWalk]>,
     /// The node that is gone over now: turns of one name at different nodes have nothing to do with each other.
     node: u32,
@@ -186,7 +187,7 @@ enum Kind {
 
 impl Walk {
     /// A walk that notes every value at the time `now`. `headers` has one entry for each transport, and one for frames
-    /// between neighbours.
+    /// of a flow control.
     pub fn note(now: Time, headers: Arc<[HeaderWalk]>) -> Walk {
         let (parts, same, moving, counts) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let (totals, counts_of, streams, by_number) = (Vec::new(), Vec::new(), Vec::new(), false);
@@ -680,10 +681,20 @@ impl Walk {
         }
         self.same((packet.flags, packet.transport, packet.hops));
         self.ends = (packet.src, packet.dst);
-        let frame = packet.has(crate::packet::flags::LINK_FRAME);
-        let walk = if frame { self.headers.len() - 1 } else { usize::from(packet.transport) };
-        let walk = self.headers[walk];
-        walk(packet, self);
+        let before = *packet;
+        self.header_walk(packet)(packet, self);
+        debug_assert!(*packet == before || !matches!(self.task, Task::Note(_)), "a look changes it: {before:?}");
+    }
+
+    /// How the header of a packet is gone over. Messages of link-level retry have headers of their own, in which
+    /// nothing may change, and so have packets of rate limiters, whose number follows those of the transports.
+    fn header_walk(&self, packet: &Packet) -> HeaderWalk {
+        let Some((&of_frames, of_transports)) = self.headers.split_last() else { return walk_words };
+        match packet.has(crate::packet::flags::LINK_FRAME) {
+            true if RetryMessage::of(packet).is_some() => walk_words,
+            true => of_frames,
+            false => of_transports.get(usize::from(packet.transport)).copied().unwrap_or(walk_words),
+        }
     }
 
     /// Packets that wait one behind the other.

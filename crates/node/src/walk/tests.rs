@@ -373,3 +373,44 @@ fn measures_of_a_flow_move_alike_and_numbers_stay_below_their_limits() {
     assert!(walk.finish().is_ok());
     assert_eq!((after, number), ([150, 130], 900));
 }
+
+/// A transport's header, which is neither link-level retry's nor a rate limiter's.
+#[derive(Clone, Copy, Debug)]
+struct Position(u64);
+
+impl Header for Position {
+    type Packed = u64;
+
+    fn pack(self) -> u64 {
+        self.0 | 1
+    }
+
+    fn unpack(packed: u64) -> Position {
+        Position(packed)
+    }
+
+    fn emit(self, _: &mut crate::wire::Writer<'_>) {}
+
+    fn parse(_: &mut crate::wire::Reader<'_>) -> Result<Position, crate::wire::Malformed> {
+        Ok(Position(0))
+    }
+
+    fn walk(mut self, flow: FlowId, walk: &mut Walk) -> Position {
+        walk.sequence(flow, 1, &mut self.0);
+        self
+    }
+}
+
+#[test]
+fn packets_of_a_rate_limiter_and_of_link_level_retry_are_not_read_as_others() {
+    let headers: Arc<[HeaderWalk]> = [walk_header::<Position> as HeaderWalk; 2].into();
+    let mut limiters = Packet::new(FlowId(1), HostId(0), HostId(1), RetryMessage::Nack(6));
+    limiters.transport = 1;
+    for before in [RetryMessage::Ack(6).packet(), limiters] {
+        let mut walk = Walk::note(Time::ZERO, headers.clone());
+        let mut packet = before;
+        walk.packet(&mut packet);
+        let notes = walk.finish().expect("nobody refuses").expect("notes are taken");
+        assert_eq!((packet, &notes.same[notes.same.len() - 4..]), (before, &before.words()[..]));
+    }
+}
