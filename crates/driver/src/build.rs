@@ -138,6 +138,7 @@ fn host_slot(plan: &Plan, host: HostId, outlet: u32) -> HostSlot {
         up: true,
         sent: (0, 0),
         lost: (0, 0),
+        sent_frames: 0,
     };
     HostSlot {
         host: plan.host(host),
@@ -146,6 +147,7 @@ fn host_slot(plan: &Plan, host: HostId, outlet: u32) -> HostSlot {
         free_at: Time::ZERO,
         up: true,
         lost: (0, 0),
+        sent_frames: 0,
         ports: (uplinks.len() > 1).then(|| uplinks.iter().map(port).collect()),
     }
 }

@@ -496,7 +496,7 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
         let (outlet, free_at) = (slot.outlet, slot.free_at);
         if slot.up {
             self.send_from_host(now, index, PortId(0), outlet, free_at, packet);
-        } else {
+        } else if !packet.has(flags::LINK_FRAME) {
             slot.host.lost_flows.note(&packet);
             slot.lost.0 += 1;
             slot.lost.1 += u64::from(packet.wire_bytes);
@@ -564,10 +564,13 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
     /// A packet that a host's NIC has pulled goes on its link.
     #[inline(always)]
     fn send_from_host(&mut self, now: Time, index: usize, port: PortId, outlet: u32, last: Time, packet: Packet) {
-        let host = &mut self.hosts[index].host;
+        let HostSlot { host, sent_frames, ports, .. } = &mut self.hosts[index];
         let mut transit = Transit::leaving(now);
         if self.flow_controlled {
             transit.queue = host.stamp(now, port, &packet);
+            let frames = u64::from(packet.has(flags::LINK_FRAME));
+            *sent_frames += frames;
+            ports.iter_mut().for_each(|ports| ports[port.index()].sent_frames += frames);
         }
         let id = self.links.pool.insert(packet, transit);
         if packet.has(flags::TELEMETRY) {

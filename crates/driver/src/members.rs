@@ -170,7 +170,8 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
             }
             End::Host { .. } => 0,
         };
-        let of_hosts = members.hosts.iter().map(|&host| self.hosts[host].host.sent_packets);
+        let of_hosts =
+            members.hosts.iter().map(|&host| self.hosts[host].host.sent_packets + self.hosts[host].sent_frames);
         of_hosts.chain(members.outlets.iter().map(of_outlet)).sum()
     }
 

@@ -18,8 +18,10 @@ pub struct HostSlot {
     pub up: bool,
     /// Packets and bytes lost because its own link was down.
     pub lost: (u64, u64),
+    /// Frames of the flow control that it has sent.
+    pub sent_frames: u64,
     /// Where it has several links, its ports; their outlets are consecutive, and of the above only the first outlet and
-    /// the losses of all ports count.
+    /// what all ports have lost count.
     pub ports: Option<Box<[HostPort]>>,
 }
 
@@ -35,6 +37,8 @@ pub struct HostPort {
     pub sent: (u64, u64),
     /// Packets and bytes lost because its link was down.
     pub lost: (u64, u64),
+    /// Frames of the flow control that it has sent.
+    pub sent_frames: u64,
 }
 
 /// A switch, and a digest of the packets that arrived at it.

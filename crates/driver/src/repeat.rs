@@ -172,11 +172,11 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
         walk.same(slot.host.next_at() > next);
         walk.expired(&mut slot.free_at);
         walk.same((slot.up, slot.ports.is_some()));
-        walk.counts([&mut slot.lost.0, &mut slot.lost.1]);
-        for HostPort { free_at, up, sent, lost, .. } in slot.ports.iter_mut().flatten() {
+        walk.counts([&mut slot.lost.0, &mut slot.lost.1, &mut slot.sent_frames]);
+        for HostPort { free_at, up, sent, lost, sent_frames, .. } in slot.ports.iter_mut().flatten() {
             walk.expired(free_at);
             walk.same(*up);
-            walk.counts([&mut sent.0, &mut sent.1, &mut lost.0, &mut lost.1]);
+            walk.counts([&mut sent.0, &mut sent.1, &mut lost.0, &mut lost.1, sent_frames]);
         }
         slot.host.walk(walk);
     }

@@ -108,10 +108,10 @@ pub fn sender_stats<C: Carrier, P: Probe>(driver: &Driver<C, P>, outlet: &Outlet
             PortStats { paused: port.paused_time(end), own_queues_max, dead_packets, unsent_bytes, ..port.stats }
         }
         End::Host { index, port } => {
-            let HostSlot { host, lost, ports, per_byte, free_at, .. } = &driver.hosts[index as usize];
-            let (sent, lost, per_byte, free_at) = match ports.as_ref().map(|ports| &ports[port.index()]) {
-                None => ((host.sent_packets, host.sent_bytes), *lost, per_byte, *free_at),
-                Some(port) => (port.sent, port.lost, &port.per_byte, port.free_at),
+            let HostSlot { host, lost, sent_frames, ports, per_byte, free_at, .. } = &driver.hosts[index as usize];
+            let (sent, lost, sent_frames, per_byte, free_at) = match ports.as_ref().map(|ports| &ports[port.index()]) {
+                None => ((host.sent_packets, host.sent_bytes), *lost, *sent_frames, per_byte, *free_at),
+                Some(port) => (port.sent, port.lost, port.sent_frames, &port.per_byte, port.free_at),
             };
             let (pauses, paused) = host.pauses(port, end);
             // As at a switch, what met a dead link was not sent.
@@ -120,6 +120,7 @@ pub fn sender_stats<C: Carrier, P: Probe>(driver: &Driver<C, P>, outlet: &Outlet
                 sent_bytes: sent.1 - lost.1,
                 dead_packets: lost.0 + before,
                 dead_bytes: lost.1,
+                sent_frames,
                 pauses,
                 paused,
                 unsent_bytes: per_byte.bytes_in(free_at.since(end)).min(sent.1 - lost.1),

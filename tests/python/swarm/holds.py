@@ -18,7 +18,6 @@ Broken = Iterator[tuple[str, str]]
 
 
 OWED = {
-    "packet_hops counts packets over links",
     "no link carries more than it can",
     "utilisation is a share",
     "data_share is a share",

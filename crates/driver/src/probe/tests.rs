@@ -135,8 +135,10 @@ fn a_probe_is_told_of_frames_between_neighbours() {
     assert_eq!((driver.probe.frames, driver.probe.drops), (0, 0));
     let plan = incast("flow_control = 'pyrrha'\nhost.intake_rate = '10Gbps'\nswitch.buffer.shared.bytes = '600KB'");
     let driver = &testing::run(&plan, 1, Count::default)[0];
-    // Host 0 takes in a tenth of what its link brings, and says so.
+    // Host 0 takes in a tenth of what its link brings, and says so. All frames have come to the other ends of links.
     assert!(driver.probe.frames > 0);
+    let PortStats { sent_packets, sent_frames, .. } = sent(driver);
+    assert_eq!(sent_packets + sent_frames, driver.packet_hops);
 }
 
 #[test]
