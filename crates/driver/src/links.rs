@@ -2,7 +2,7 @@
 
 use engine::Agenda;
 use node::packet::flags;
-use node::pool::{Flight, PacketId, Pool};
+use node::pool::{Flight, PacketId, Pool, TailLag};
 use node::{LostFlows, Packet};
 use run::Host;
 use units::{Duration, PortId, Time};
@@ -162,7 +162,7 @@ impl<C: Carrier> Links<C> {
         let Outlet { delay, head, .. } = self.outlets[outlet as usize];
         let gone = head.map_or(last, |head| last.min(now + head));
         let transit = &mut self.pool.get_mut(id).transit;
-        transit.tail_lag_ps = (last - gone).ps() as u32;
+        transit.tail_lag = TailLag::of(last - gone);
         transit.serialised += gone - now;
         C::carry(self, outlet, Departure { gone, at: gone + delay }, id);
     }

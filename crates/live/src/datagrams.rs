@@ -168,7 +168,7 @@ impl Datagrams {
                 return Taken::Refused;
             }
         };
-        let Frame { link, number, gone, tail_lag_ps, packet, journey, queue, retry, telemetry, content } = frame;
+        let Frame { link, number, gone, tail_lag, packet, journey, queue, retry, telemetry, content } = frame;
         let pipe = &mut links.pipes[link.index()];
         let read = &mut pipe.receiver;
         read.next = number + 1;
@@ -180,7 +180,7 @@ impl Datagrams {
         let mut transit = Transit::leaving(journey.sent);
         transit.queued = journey.queued;
         transit.serialised = journey.serialised;
-        transit.tail_lag_ps = tail_lag_ps;
+        transit.tail_lag = tail_lag;
         (transit.queue, transit.in_port) = (queue, retry);
         let at = gone + links.outlets[read.outlet as usize].delay;
         let id = links.pool.insert(packet, transit);
@@ -206,7 +206,7 @@ impl Datagrams {
             link: sent.link,
             number: sent.count.frames,
             gone,
-            tail_lag_ps: transit.tail_lag_ps,
+            tail_lag: transit.tail_lag,
             packet,
             journey: Journey::from(transit),
             queue: transit.queue,

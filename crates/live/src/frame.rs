@@ -11,6 +11,7 @@
 
 use catalogue::{LinkControl, Sharing, Transport};
 use node::packet::flags::{LINK_FRAME, TELEMETRY, TRIMMED};
+use node::pool::TailLag;
 use node::retry::RetryMessage;
 use node::wire::{Malformed, Reader, Writer};
 use node::{Header, Packet, Telemetry};
@@ -38,8 +39,8 @@ pub struct Frame<'a> {
     pub number: u64,
     /// When its last bit (under cut-through: its head) has left the sender, by the run's clock.
     pub gone: Time,
-    /// Cut-through: how long after its head its tail leaves, in picoseconds.
-    pub tail_lag_ps: u32,
+    /// Cut-through: how long after its head its tail leaves.
+    pub tail_lag: TailLag,
     /// The packet.
     pub packet: Packet,
     /// Its way so far.
@@ -161,7 +162,7 @@ impl Codec<'_> {
         to.u32(frame.link.0);
         to.u64(frame.number);
         to.u64(frame.gone.ps());
-        to.u32(frame.tail_lag_ps);
+        to.u32(frame.tail_lag.bits());
         to.u16(frame.queue);
         to.u16(frame.retry);
         for word in [packet.flow.0, packet.src.0, packet.dst.0, packet.virtual_delay_ns] {
@@ -282,7 +283,7 @@ fn is_retry(packet: &Packet) -> bool {
 fn parse_fields<'a>(from: &mut Reader<'_>) -> Result<Frame<'a>, Malformed> {
     let [transport, class, flags, hops] = from.array()?;
     let (link, number) = (LinkId(from.u32()?), from.u64()?);
-    let (gone, tail_lag_ps) = (Time::from_ps(from.u64()?), from.u32()?);
+    let (gone, tail_lag) = (Time::from_ps(from.u64()?), TailLag::from_bits(from.u32()?));
     let (queue, retry) = (from.u16()?, from.u16()?);
     let (flow, src, dst) = (FlowId(from.u32()?), HostId(from.u32()?), HostId(from.u32()?));
     let mut packet = Packet::bare(flow, src, dst);
@@ -298,5 +299,5 @@ fn parse_fields<'a>(from: &mut Reader<'_>) -> Result<Frame<'a>, Malformed> {
     let mut duration = || from.u64().map(Duration::from_ps);
     let journey = Journey { sent, queued: [duration()?, duration()?, duration()?], serialised: duration()? };
     let telemetry = Telemetry::default();
-    Ok(Frame { link, number, gone, tail_lag_ps, packet, journey, queue, retry, telemetry, content: &[] })
+    Ok(Frame { link, number, gone, tail_lag, packet, journey, queue, retry, telemetry, content: &[] })
 }

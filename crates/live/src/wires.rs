@@ -244,7 +244,7 @@ impl<'a> Wires<'a> {
                 link: LinkId(*pipe),
                 number: 0,
                 gone: *at,
-                tail_lag_ps: transit.tail_lag_ps,
+                tail_lag: transit.tail_lag,
                 packet: *packet,
                 journey: Journey::from(*transit),
                 queue: transit.queue,
@@ -305,7 +305,7 @@ impl<'a> Wires<'a> {
 
     fn put_far(links: &mut Links<Self>, worker: usize, entry: &[u8]) -> Result<(), Refusal> {
         let Wires { plan, cut, me, pages, .. } = &mut links.carrier;
-        let Frame { link, gone: at, tail_lag_ps, packet, journey, queue, retry, telemetry, content, .. } =
+        let Frame { link, gone: at, tail_lag, packet, journey, queue, retry, telemetry, content, .. } =
             codec(plan).parse_body(entry)?;
         let ends = plan.fabric.link(link);
         if (cut.part_of(ends.from), cut.part_of(ends.to)) != (worker, *me) {
@@ -328,7 +328,7 @@ impl<'a> Wires<'a> {
         let Journey { sent, queued, serialised } = journey;
         let mut transit = Transit::leaving(sent);
         (transit.queued, transit.serialised) = (queued, serialised);
-        (transit.tail_lag_ps, transit.queue, transit.in_port) = (tail_lag_ps, queue, retry);
+        (transit.tail_lag, transit.queue, transit.in_port) = (tail_lag, queue, retry);
         let id = links.pool.insert(packet, transit);
         if packet.has(flags::TELEMETRY) {
             *links.pool.telemetry_mut(id) = telemetry;
@@ -442,7 +442,7 @@ impl<'a> Wires<'a> {
         if RetryMessage::of(&packet).is_some() {
             return; // ordered sets between packets, which no capture of a wire shows
         }
-        let last = gone + Duration::from_ps(transit.tail_lag_ps.into());
+        let last = gone + transit.tail_lag.time();
         let wires = &mut links.carrier;
         let carried = wires.has_content(&packet);
         let content = wires.pages.content(id, usize::from(packet.payload_bytes)).filter(|_| carried);

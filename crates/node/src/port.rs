@@ -391,7 +391,7 @@ impl Port {
         let waited = now - slot.transit.at;
         slot.transit.queued[self.hop as usize] += waited;
         // Under cut-through the tail may still be arriving; the link stays busy until it has passed.
-        let tail_in = slot.transit.at + Duration::from_ps(u64::from(slot.transit.tail_lag_ps));
+        let tail_in = slot.transit.at + slot.transit.tail_lag.time();
         self.free_at = (now + self.per_byte.transmit(bytes)).max(tail_in);
         self.stats.sent_packets += 1;
         self.stats.sent_bytes += u64::from(bytes);

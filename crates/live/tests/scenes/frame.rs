@@ -3,6 +3,7 @@
 use catalogue::{LinkControl, Sharing, Transport};
 use clearway_live::frame::{Codec, Frame, Refusal};
 use node::packet::flags::{TELEMETRY, TRIMMED};
+use node::pool::TailLag;
 use node::retry::RetryMessage;
 use node::telemetry::HopRecord;
 use node::{Packet, Telemetry};
@@ -63,7 +64,7 @@ fn way() -> impl Strategy<Value = (u32, u64, u32, [u64; 5], u64)> {
 fn framed(
     codec: &Codec<'_>,
     packet: Packet,
-    (link, number, tail_lag_ps, spans, more): (u32, u64, u32, [u64; 5], u64),
+    (link, number, tail_lag, spans, more): (u32, u64, u32, [u64; 5], u64),
 ) -> Vec<u8> {
     let [sent, up, down, last, serialised] = spans;
     let queued = [up, down, last].map(Duration::from_ps);
@@ -78,7 +79,8 @@ fn framed(
     clearway_live::content::write(packet.flow, more, &mut content);
     let (link, queue, retry) = (LinkId(link), more as u16, (more >> 16) as u16);
     let content = content.as_slice();
-    let frame = Frame { link, number, gone, tail_lag_ps, packet, journey, queue, retry, telemetry, content };
+    let tail_lag = TailLag::from_bits(tail_lag);
+    let frame = Frame { link, number, gone, tail_lag, packet, journey, queue, retry, telemetry, content };
     let mut bytes = Vec::new();
     codec.emit(&frame, &mut bytes);
     assert_eq!(codec.parse(&bytes), Ok(frame));
@@ -173,7 +175,7 @@ fn what_is_wrong_is_named() {
             link: LinkId(3),
             number: 0,
             gone: Time::from_ps(10),
-            tail_lag_ps: 0,
+            tail_lag: TailLag::default(),
             packet,
             journey: Journey::default(),
             queue: 0,
@@ -229,9 +231,9 @@ fn packets_of_attached_hosts_are_read_back_if_they_are_ip_packets() {
         (packet.transport, packet.flags, packet.wire_bytes) = (outside, flags, 60);
         packet.payload_bytes = content.len() as u16;
         let journey = Journey { sent: Time::ZERO, queued: [Duration::ZERO; 3], serialised: Duration::ZERO };
-        let (link, number, gone, tail_lag_ps) = (LinkId(3), 1, Time::from_us(1), 0);
+        let (link, number, gone, tail_lag) = (LinkId(3), 1, Time::from_us(1), TailLag::default());
         let (queue, retry, telemetry) = (0, 0, Telemetry::default());
-        let frame = Frame { link, number, gone, tail_lag_ps, packet, journey, queue, retry, telemetry, content };
+        let frame = Frame { link, number, gone, tail_lag, packet, journey, queue, retry, telemetry, content };
         let mut bytes = Vec::new();
         codec.emit(&frame, &mut bytes);
         assert_eq!(Codec { outside: None, ..codec }.parse(&bytes).map(|_| ()), Err(Refusal::Transport));

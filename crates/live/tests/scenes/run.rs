@@ -458,7 +458,7 @@ fn hostile_bytes_are_counted_and_dropped() {
                             link,
                             number: u64::MAX - 1,
                             gone,
-                            tail_lag_ps: 0,
+                            tail_lag: node::pool::TailLag::default(),
                             packet,
                             journey,
                             queue: 0,

@@ -53,3 +53,14 @@ proptest::proptest! {
         }
     }
 }
+
+#[test]
+fn the_time_from_head_to_tail_is_never_too_short_and_too_long_by_a_rounding_only() {
+    let times = (0..57).flat_map(|bit| [1_u64 << bit, (1 << bit) - 1, (1 << bit) + 1, 24_000_000_001 >> (bit % 9)]);
+    for ps in times.filter(|&ps| ps <= 1 << 56) {
+        let kept = TailLag::of(Duration::from_ps(ps)).time().ps();
+        let most = if ps < 1 << 31 { ps } else { ps + (ps >> 24) };
+        assert!((ps..=most).contains(&kept), "{kept} for {ps}");
+    }
+    assert_eq!(TailLag::of(Duration::from_ps(u64::MAX)).time().ps(), ((1 << 26) - 1) << 31);
+}

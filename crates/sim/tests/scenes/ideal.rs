@@ -83,6 +83,36 @@ fn a_lone_flow_at_line_rate_takes_its_ideal_time() {
     }
 }
 
+/// Between switches 1,500 bytes take 24 ms, and their head is there after one. On the faster link to the host it has to
+/// wait for the tail. What is kept of so long a time is rounded up.
+#[test]
+fn over_slow_links_no_packet_arrives_before_its_tail() {
+    for bytes in [24, 1_460, 3_000, 14_600] {
+        let result = run_alone(&format!(
+            r#"
+            transport = "udp"
+            measure.interval = "0s"
+            switch.cut_through = true
+            [fabric.leaf_spine]
+            racks = 2
+            hosts_per_rack = 1
+            spines = 1
+            host_rate = "1Mbps"
+            spine_rate = "500Kbps"
+            [[traffic]]
+            name = "one"
+            sizes = {{ constant = "{bytes}B" }}
+            arrivals = "all_at_once"
+            senders = "0"
+            receivers = "1"
+            flows = 1
+            "#
+        ));
+        let (fct, ideal) = (of_flows(&result, "fct_ps")[0], of_flows(&result, "ideal_ps")[0]);
+        assert!((ideal..=ideal + (ideal >> 22)).contains(&fct), "{bytes} B: {fct} and not {ideal} ps");
+    }
+}
+
 #[test]
 fn alone_nothing_waits_but_behind_itself() {
     // 1,460 B fit into one packet: it meets no other.
