@@ -13,7 +13,7 @@ use units::{NodeId, PortId, SwitchId};
 use super::egress::{Claim, Egress};
 use super::frame::{Frame, RootId};
 use super::state::{Change, State};
-use super::upstream::PortSet;
+use super::upstream::{PortSet, Upstream};
 use super::{Config, Departure, Departures};
 use node::onward_path::Downstream;
 
@@ -532,6 +532,9 @@ impl QueueDiscipline for SwitchPart {
     /// of one root may wait for each other through their neighbours, and a root may hold packets that do not pass it.
     /// So all congestion trees end at once, waiting packets join the output queues, and ports that are roots under the
     /// new tables nominate themselves again.
+    ///
+    /// A host that is a root (section 4.4) has heard nothing and would not say so again. Whatever leaves by its port
+    /// goes to it under any tables, so there its queue stays as it is; only the tree above ends.
     fn set_routes(&mut self, cx: &mut LinkCx<'_>, routes: &Arc<Routes>) {
         self.downstream.set_routes(routes.clone());
         for (root, ingress) in std::mem::take(&mut self.holding).into_keys() {
@@ -539,17 +542,24 @@ impl QueueDiscipline for SwitchPart {
             cx.send(ingress, Frame::Resume { root });
         }
         for (out, port) in self.ports.iter_mut().enumerate() {
+            port.claim = None;
+            if self.to_host[out] {
+                port.table.iter_mut().for_each(|entry| entry.upstream = Upstream::default());
+                continue;
+            }
             while let Some(id) = port.pop_last_to_first(cx.pool) {
                 let slot = cx.pool.get_mut(id);
                 slot.transit.queue = 0;
                 port.count_output(i64::from(slot.packet.wire_bytes));
                 cx.ports[out].push_held(cx.pool, id);
             }
-            port.claim = None;
             while let Some(entry) = port.table.first() {
                 port.remove(entry.root);
             }
             cx.port_ready(PortId::from(out));
+        }
+        for out in (0..self.ports.len()).map(PortId::from) {
+            self.relax_all(cx, out);
         }
     }
 

@@ -77,3 +77,36 @@ fn a_slow_host_is_a_root_under_pyrrha_and_a_storm_under_pfc() {
     let [pfc, pyrrha] = [pfc, pyrrha].map(|result| of_flows(&result, "fct_ps")[1] as f64 * 1e-6 / alone_us);
     assert!(pyrrha < 1.05 && pfc > 1.2, "{pyrrha} and {pfc} times as long as alone");
 }
+
+/// A link that no packet of the flow passes fails, and routes change 50 us later, at any instant of the pauses.
+#[test]
+fn a_failure_elsewhere_changes_nothing_for_a_slow_host() {
+    for at in (300..316).step_by(2) {
+        let text = format!(
+            r#"
+            transport = {{ rdma = {{ window = "unlimited" }} }}
+            flow_control = "pyrrha"
+            reroute_delay = "50us"
+            measure = {{ interval = "10us", drain = "20ms" }}
+            host = {{ intake_rate = "40Gbps", intake_buffer = "200KB" }}
+            fabric.leaf_spine = {{ racks = 2, hosts_per_rack = 2, spines = 2 }}
+            switch.buffer = {{ shared = {{ bytes = "16MB" }} }}
+            [[failure]]
+            link = ["leaf1", "spine1"]
+            at = "{at}us"
+            [[traffic]]
+            name = "f"
+            sizes = {{ constant = "4MB" }}
+            senders = "1"
+            receivers = "0"
+            arrivals = "all_at_once"
+            flows = 1
+            "#
+        );
+        let result = run_on(1, &text);
+        assert_eq!(lost(&result), 0, "{at}");
+        let ends = of_flows(&result, "fct_ps")[0] as f64 * 1e-6;
+        let right = intake_us(4e6) * 50.0 / 40.0;
+        assert!((ends / right - 1.0).abs() < 0.01, "{at}: {ends} and {right}");
+    }
+}

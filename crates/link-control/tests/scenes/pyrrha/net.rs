@@ -211,6 +211,18 @@ impl Net {
         }
     }
 
+    /// All nodes use new tables, which a failure elsewhere has left as they were.
+    pub fn reroute(&mut self) {
+        let routes = Arc::new(Routes::compute(&self.fabric, &Failures::default()));
+        for nic in self.nics.iter_mut().flatten() {
+            nic.set_routes(&routes);
+        }
+        for id in (0..self.fabric.switches).map(SwitchId) {
+            self.switches[id.index()].set_routes(self.now, routes.clone(), &mut self.pool);
+            self.follow_up(id);
+        }
+    }
+
     /// The queues of `from`'s port to `to` that hold packets or may not send.
     pub fn queues(&self, from: &str, to: &str) -> Vec<QueueView> {
         let (switch, mut views) = (self.switch(from), Vec::new());

@@ -1,5 +1,6 @@
 //! One switch: who nominates itself, whom it tells, and what it holds.
 
+use clearway_link_control::pyrrha::frame::RootId;
 use node::link::Cause;
 use units::{Duration, Time};
 
@@ -180,4 +181,54 @@ fn hosts_that_answer_hold_the_flows_that_go_through_a_root_alone() {
     }
     assert!(said(&net, is_pause).iter().any(|frame| frame.1 == "A"));
     assert!(net.queues("s", "t").is_empty() && net.queues("t", "C").is_empty());
+}
+
+/// A host that takes packets in too slowly has said so once. A failure elsewhere changes the tables.
+#[test]
+fn a_change_of_routes_does_not_forget_a_slow_host() {
+    for hosts in [false, true] {
+        let mut net = Net::new(CHAIN, &Config { hosts, ..no_hosts() });
+        let root = RootId { node: net.fabric.switches + 2, port: 0 };
+        assert_eq!(net.name(net.fabric.host_node(units::HostId(2))), "C");
+        net.tell("t", "C", Frame::Pause { root, distance: 1 });
+        net.inject(1, "A", "C", "s", "t", 27);
+        net.run_for(Duration::from_us(1));
+        assert_eq!(from_to(&said(&net, is_pause)), [("t", "s")]);
+        net.inject(1, "A", "C", "r", "s", 5);
+        net.run_for(Duration::from_us(1));
+        net.said.clear();
+        net.reroute();
+        net.inject(2, "B", "D", "s", "t", 3);
+        net.run();
+        // C has got nothing, D all. What waited further up has come to t, which holds it, and nobody else waits.
+        let held = |net: &Net| net.queues("t", "C").iter().map(|queue| (queue.paused, queue.bytes)).collect::<Vec<_>>();
+        assert_eq!((net.order_of(1).len(), net.order_of(2).len()), (0, 3));
+        assert_eq!(held(&net), [(true, 32_000)]);
+        // The tree has grown again with the first of them, and goes when C has room.
+        assert_eq!(from_to(&said(&net, is_pause)), [("t", "s")]);
+        net.tell("t", "C", Frame::Resume { root });
+        net.run();
+        assert_eq!((net.order_of(1).len(), held(&net).len()), (32, 0));
+        for switch in ["r", "s", "t"] {
+            assert_eq!(counter(&net, switch, "pyrrha_roots_left"), 0);
+        }
+    }
+}
+
+/// The same while it has resumed and its queue still drains, and while nothing waits.
+#[test]
+fn a_change_of_routes_leaves_no_root_behind_that_a_host_has_ended() {
+    for wait in [0, 20, 3_000] {
+        let mut net = Net::new(CHAIN, &no_hosts());
+        let root = RootId { node: net.fabric.switches + 2, port: 0 };
+        net.tell("t", "C", Frame::Pause { root, distance: 1 });
+        net.inject(1, "A", "C", "s", "t", 27);
+        net.run_for(Duration::from_us(1));
+        net.tell("t", "C", Frame::Resume { root });
+        net.run_for(Duration::from_ns(wait));
+        net.reroute();
+        net.run();
+        assert_eq!(net.order_of(1).len(), 27);
+        assert_eq!(counter(&net, "t", "pyrrha_roots_left") + counter(&net, "s", "pyrrha_roots_left"), 0);
+    }
 }
