@@ -19,6 +19,8 @@ pub(super) struct Entry {
     pub distance: u8,
     pub state: State,
     pub upstream: Upstream,
+    /// A MERGE has named it, and its next switch downstream has said nothing else of it since.
+    pub foretold: bool,
 }
 
 /// An isolation queue.
@@ -111,7 +113,7 @@ pub(super) struct Egress {
     /// Bytes of isolated classes in the output queue.
     pub output_bytes: u32,
     pub claim: Option<Claim>,
-    /// After an abdication: the shortest length of the output queue since.
+    /// After an abdication or a MERGE: the shortest length of the output queue since, with what merges.
     pub floor_bytes: Option<u32>,
     pub table: Vec<Entry>,
     /// By number: all queues that have ever been assigned.
@@ -171,13 +173,45 @@ impl Egress {
         self.table.iter_mut().find(|entry| entry.root == root)
     }
 
-    /// Adds a root to the table, in the paused state.
-    pub fn add(&mut self, tiers: Tiers, root: RootId, distance: u8) {
+    /// Adds a root to the table, paused by a PAUSE or foretold by a MERGE, which holds nothing.
+    pub fn add(&mut self, tiers: Tiers, root: RootId, distance: u8, foretold: bool) {
         let place = self.table.partition_point(|entry| entry.distance <= distance);
-        self.table.insert(place, Entry { root, distance, state: State::Paused, upstream: Upstream::default() });
+        let state = if foretold { State::Resumed } else { State::Paused };
+        self.table.insert(place, Entry { root, distance, state, upstream: Upstream::default(), foretold });
         if tiers == Tiers::Hierarchy {
             self.assign(vec![root], distance);
         }
+    }
+
+    /// Whether a root that is added has a queue of its own.
+    pub fn has_free_queue(&self) -> bool {
+        !self.free.is_empty()
+    }
+
+    /// Bytes in queues whose roots have all merged into others: they belong to no tree, so they wait for this port
+    /// alone, as what is in its output queue does.
+    pub fn merging_bytes(&self) -> u32 {
+        let merging = |entry: &&Entry| entry.state == State::SoftMerging;
+        if self.table.iter().find(merging).is_none() {
+            return 0;
+        }
+        let is_merging = |root: RootId| self.table.iter().filter(merging).any(|entry| entry.root == root);
+        let filled = self.queues.iter().filter(|queue| queue.bytes > 0);
+        filled.filter(|queue| queue.roots().all(is_merging)).map(|queue| queue.bytes).sum()
+    }
+
+    /// If no queue is free: frees that of a root which is only foretold and holds nothing, for one that does.
+    pub fn give_up_foretold(&mut self) -> Option<Entry> {
+        if self.has_free_queue() {
+            return None;
+        }
+        let idle = |entry: &Entry| entry.foretold && self.root_bytes(entry.root) == 0;
+        let place = self.table.iter().position(idle)?;
+        let root = self.table[place].root;
+        let upstream = std::mem::take(&mut self.table[place].upstream);
+        let Entry { distance, state, foretold, .. } = self.table[place];
+        self.remove(root);
+        Some(Entry { root, distance, state, upstream, foretold })
     }
 
     /// The next queue of a packet whose last isolation queue was `after`; `None` for the output queue.
@@ -194,7 +228,8 @@ impl Egress {
             }
             Tiers::Single if after.is_some() => None,
             Tiers::Single => {
-                let met = || self.table.iter().filter(|entry| path.contains(&entry.root));
+                // A root that is only foretold holds nothing.
+                let met = || self.table.iter().filter(|entry| !entry.foretold && path.contains(&entry.root));
                 let distance = met().next()?.distance;
                 let is_for = |set: &Vec<RootId>| met().map(|entry| entry.root).eq(set.iter().copied());
                 let queues = || self.assigned.iter().copied();
@@ -430,7 +465,8 @@ impl Egress {
     pub fn count_output(&mut self, by: i64) {
         self.output_bytes = (i64::from(self.output_bytes) + by) as u32;
         if let Some(floor) = self.floor_bytes {
-            self.floor_bytes = (self.output_bytes > self.resume_bytes).then_some(floor.min(self.output_bytes));
+            let bytes = self.output_bytes + self.merging_bytes();
+            self.floor_bytes = (bytes > self.resume_bytes).then_some(floor.min(bytes));
         }
     }
 
@@ -446,8 +482,8 @@ impl Egress {
         walk.same((self.output_bytes, self.floor_bytes, self.claim.as_ref().map(|claim| claim.is_false)));
         self.claim.iter().for_each(|claim| claim.upstream.walk(walk));
         walk.same(self.table.len());
-        for Entry { root, distance, state, upstream } in &self.table {
-            walk.same((*root, *distance, *state as u8));
+        for Entry { root, distance, state, upstream, foretold } in &self.table {
+            walk.same((*root, *distance, *state as u8, *foretold));
             upstream.walk(walk);
         }
         walk.same((self.queues.len(), &self.assigned[..], &self.free[..], self.has_marks, self.queues_max));

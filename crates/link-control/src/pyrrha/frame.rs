@@ -45,12 +45,15 @@ pub enum Frame {
         /// Where the congestion was.
         root: RootId,
     },
-    /// `old` was no root: its congestion tree is part of that of `new`.
+    /// `old` was no root: its congestion tree is part of that of `new`, which is `distance` switches from the receiver
+    /// of this frame.
     Merge {
         /// The false root.
         old: RootId,
         /// The true one, as far as known.
         new: RootId,
+        /// How far away the true one is.
+        distance: u8,
     },
     /// To the next switch downstream: no queue here belongs to the root any more.
     ///
@@ -91,7 +94,9 @@ impl Header for Frame {
         match self {
             Frame::Pause { root, distance } => Packed { distance, ..of(PAUSE, root) },
             Frame::Resume { root } => of(RESUME, root),
-            Frame::Merge { old, new } => Packed { new_node: new.node, new_port: new.port, ..of(MERGE, old) },
+            Frame::Merge { old, new, distance } => {
+                Packed { distance, new_node: new.node, new_port: new.port, ..of(MERGE, old) }
+            }
             Frame::Unassigned { root } => of(UNASSIGNED, root),
         }
     }
@@ -102,7 +107,10 @@ impl Header for Frame {
         match packed.kind {
             PAUSE => Frame::Pause { root, distance: packed.distance },
             RESUME => Frame::Resume { root },
-            MERGE => Frame::Merge { old: root, new: RootId { node: packed.new_node, port: packed.new_port } },
+            MERGE => {
+                let new = RootId { node: packed.new_node, port: packed.new_port };
+                Frame::Merge { old: root, new, distance: packed.distance }
+            }
             _ => Frame::Unassigned { root },
         }
     }
@@ -152,6 +160,7 @@ const LAYOUT: &[Message] = &[
             PORT,
             Field::number("new node", Bits::u32(8)),
             Field::number("port", Bits::u16(12)),
+            Field::number("distance", Bits::u8(1)),
         ],
     ),
     message("Unassigned", UNASSIGNED, 8, &[ROOT, PORT]),

@@ -10,7 +10,7 @@ use node::pool::{PacketId, Pool};
 use node::{Packet, Port, Walk};
 use units::{NodeId, PortId, SwitchId};
 
-use super::egress::{Claim, Egress};
+use super::egress::{Claim, Egress, Entry};
 use super::frame::{Frame, RootId};
 use super::state::{Change, State};
 use super::upstream::{PortSet, Upstream};
@@ -112,6 +112,9 @@ impl SwitchPart {
                 }
                 self.ports[out.index()].push(cx.pool, queue, id);
                 self.press(cx, out, queue, ingress);
+                if self.ports[out.index()].merging_bytes() > 0 {
+                    self.watch_output(cx, out, ingress);
+                }
                 self.ports[out.index()].queues[usize::from(queue)].bytes
             }
             None => {
@@ -137,13 +140,14 @@ impl SwitchPart {
         }
         let root = self.own_root(out);
         let port = &mut self.ports[out.index()];
-        if port.claim.is_none() && port.nominates && port.output_bytes > port.nomination_bytes() {
+        let bytes = port.output_bytes + port.merging_bytes();
+        if port.claim.is_none() && port.nominates && bytes > port.nomination_bytes() {
             port.claim = Some(Claim::default());
             port.floor_bytes = None;
             self.counts.nominations += 1;
         }
         if let Some(claim) = &mut port.claim
-            && port.output_bytes > port.pause_bytes
+            && bytes > port.pause_bytes
             && claim.upstream.hold(cx, ingress)
         {
             self.pause(cx, ingress, root, 1);
@@ -234,8 +238,9 @@ impl SwitchPart {
     fn relax_output(&mut self, cx: &mut LinkCx<'_>, out: PortId) {
         let root = self.own_root(out);
         let port = &mut self.ports[out.index()];
+        let bytes = port.output_bytes + port.merging_bytes();
         let Some(claim) = &mut port.claim else { return };
-        if port.output_bytes > port.resume_bytes {
+        if bytes > port.resume_bytes {
             return;
         }
         for ingress in claim.upstream.held.drain() {
@@ -288,8 +293,15 @@ impl SwitchPart {
             return;
         }
         let Some(entry) = port.entry(root) else { return };
+        if entry.foretold || entry.state.after(Change::Clear) != State::Unassigned {
+            return;
+        }
+        // Nothing will be held here for the root, so those that a MERGE has told of it need not expect a PAUSE.
+        let merged = std::mem::take(&mut entry.upstream.merged);
+        self.dismiss(cx, root, merged);
+        let Some(entry) = self.ports[out.index()].entry(root) else { return };
         let leaf = entry.state == State::SoftMerging || entry.upstream.children.is_empty();
-        if leaf && entry.state.after(Change::Clear) == State::Unassigned {
+        if leaf {
             for ingress in entry.upstream.held.drain() {
                 self.resume(cx, ingress, root);
             }
@@ -309,12 +321,32 @@ impl SwitchPart {
         }
     }
 
-    /// Tells the children of a root's tree that it merges into the tree of another root, which ends it here.
-    fn merge(&mut self, cx: &mut LinkCx<'_>, mut children: PortSet, old: RootId, new: RootId) {
+    /// Tells the children of a root's tree that it merges into that of another root, which is known here by port
+    /// `out`. They know the new root from then on, and become children of its queue (section 4.1).
+    fn merge(&mut self, cx: &mut LinkCx<'_>, out: PortId, mut children: PortSet, old: RootId, new: RootId) {
         self.holding.retain(|(root, _), _| *root != old);
+        let mut known = self.ports[out.index()].entry(new);
+        let distance = known.as_ref().map_or(0, |entry| entry.distance).saturating_add(1);
         for child in children.drain() {
             self.counts.merges += 1;
-            cx.send(child, Frame::Merge { old, new });
+            cx.send(child, Frame::Merge { old, new, distance });
+            match &mut known {
+                _ if self.to_host[child.index()] => {}
+                Some(entry) => {
+                    entry.upstream.children.insert(child);
+                    entry.upstream.merged.insert(child);
+                }
+                // The new root is this switch's own, by a loop of routes: it waits for no answer.
+                None if self.holding.contains_key(&(new, child)) => {}
+                None => cx.send(child, Frame::Resume { root: new }),
+            }
+        }
+    }
+
+    /// Tells these children, which know a root from a MERGE alone, to forget it, unless another queue here holds them.
+    fn dismiss(&mut self, cx: &mut LinkCx<'_>, root: RootId, mut merged: PortSet) {
+        for child in merged.drain().filter(|child| !self.holding.contains_key(&(root, *child))) {
+            cx.send(child, Frame::Resume { root });
         }
     }
 
@@ -327,17 +359,22 @@ impl SwitchPart {
         let port = &mut self.ports[out.index()];
         if let Some(entry) = port.entry(root) {
             entry.state = entry.state.after(Change::Pause);
+            entry.foretold = false;
             port.settle_root(root);
             return self.relax_all(cx, out);
         }
-        port.add(self.config.tiers, root, distance);
+        if let Some(mut entry) = port.give_up_foretold() {
+            self.dismiss(cx, entry.root, std::mem::take(&mut entry.upstream.merged));
+        }
+        let port = &mut self.ports[out.index()];
+        port.add(self.config.tiers, root, distance, false);
         // A root that is new here explains the congestion of this port. A known root does not: traffic through it is
         // isolated already.
         if let Some(mut claim) = port.claim.take() {
             if self.config.merging && !(port.up && self.departures.has(Departure::MergeAtDownPorts)) {
-                port.floor_bytes = Some(port.output_bytes);
+                port.floor_bytes = Some(port.output_bytes + port.merging_bytes());
                 self.counts.abdications += 1;
-                self.merge(cx, claim.upstream.children, own, root);
+                self.merge(cx, out, claim.upstream.children, own, root);
             } else {
                 claim.is_false = true;
                 port.claim = Some(claim);
@@ -346,39 +383,65 @@ impl SwitchPart {
     }
 
     fn hear(&mut self, cx: &mut LinkCx<'_>, port: PortId, frame: Frame) {
-        let change = match frame {
-            Frame::Pause { root, distance } => return self.hear_pause(cx, port, root, distance),
-            Frame::Unassigned { root } => return self.hear_unassigned(cx, port, root),
-            Frame::Resume { .. } => Change::Resume,
-            Frame::Merge { .. } => Change::Merge,
-        };
-        let (Frame::Resume { root } | Frame::Merge { old: root, .. }) = frame else { return };
-        let egress = &mut self.ports[port.index()];
-        let Some(entry) = egress.entry(root) else {
+        match frame {
+            Frame::Pause { root, distance } => self.hear_pause(cx, port, root, distance),
+            Frame::Resume { root } => self.hear_resume(cx, port, root),
+            Frame::Merge { old, new, distance } => self.hear_merge(cx, port, old, new, distance),
+            Frame::Unassigned { root } => self.hear_unassigned(cx, port, root),
+        }
+    }
+
+    fn hear_resume(&mut self, cx: &mut LinkCx<'_>, out: PortId, root: RootId) {
+        let Some(entry) = self.ports[out.index()].entry(root) else {
             // Nothing is held here for the root. Without an answer the sender of the RESUME would wait for this port
             // for ever.
-            if change == Change::Resume {
-                cx.send(port, Frame::Unassigned { root });
-            }
-            return;
+            return cx.send(out, Frame::Unassigned { root });
         };
-        entry.state = entry.state.after(change);
-        if let Frame::Merge { old, new } = frame {
-            let mut children = PortSet::default();
-            for entry in self.ports.iter_mut().filter_map(|egress| egress.entry(old)) {
-                children.add(&std::mem::take(&mut entry.upstream).children);
-            }
-            self.merge(cx, children, old, new);
+        entry.state = entry.state.after(Change::Resume);
+        entry.foretold = false;
+        self.reopen(cx, out, root);
+    }
+
+    /// The queue of `old` drains, and what it held and passes `new` will be held for that root alone. So `new` gets its
+    /// queue now, before packets of the old queue reach the switch that holds them, and a later PAUSE for it is no news
+    /// that would end a claim of this port. If no queue is free it waits for the PAUSE: sharing one now would hold what
+    /// need not wait.
+    fn hear_merge(&mut self, cx: &mut LinkCx<'_>, out: PortId, old: RootId, new: RootId, distance: u8) {
+        let egress = &mut self.ports[out.index()];
+        if new.node == self.id.0 {
+            self.counts.ignored += 1; // a routing loop (section 4.5)
+        } else if egress.entry(new).is_none() && egress.has_free_queue() {
+            egress.add(self.config.tiers, new, distance, true);
         }
-        self.ports[port.index()].settle_root(root);
-        self.relax_all(cx, port);
-        cx.port_ready(port);
+        let Some(entry) = self.ports[out.index()].entry(old) else { return };
+        entry.state = entry.state.after(Change::Merge);
+        entry.foretold = false;
+        let mut children = PortSet::default();
+        for entry in self.ports.iter_mut().filter_map(|egress| egress.entry(old)) {
+            children.add(&std::mem::take(&mut entry.upstream).children);
+        }
+        self.merge(cx, out, children, old, new);
+        let egress = &mut self.ports[out.index()];
+        egress.floor_bytes = Some(egress.output_bytes + egress.merging_bytes());
+        self.reopen(cx, out, old);
+    }
+
+    /// A root lets its queues at a port go on.
+    fn reopen(&mut self, cx: &mut LinkCx<'_>, out: PortId, root: RootId) {
+        self.ports[out.index()].settle_root(root);
+        self.relax_all(cx, out);
+        cx.port_ready(out);
+    }
+
+    /// Whether the neighbour at `ingress` knows a root from a MERGE alone.
+    fn has_merged(&mut self, root: RootId, ingress: PortId) -> bool {
+        self.ports.iter_mut().filter_map(|port| port.entry(root)).any(|entry| entry.upstream.merged.has(ingress))
     }
 
     /// An upstream node no longer has a queue for the root.
     fn hear_unassigned(&mut self, cx: &mut LinkCx<'_>, ingress: PortId, root: RootId) {
-        // The message was sent before the node heard a PAUSE that is in flight, so it does not count.
-        if self.holding.contains_key(&(root, ingress)) {
+        // The message was sent before the node heard a PAUSE or a MERGE that is in flight, so it does not count.
+        if self.holding.contains_key(&(root, ingress)) || self.has_merged(root, ingress) {
             return;
         }
         self.orphan(ingress, root);
@@ -511,9 +574,11 @@ impl QueueDiscipline for SwitchPart {
         let roots: Vec<RootId> = self.ports[port.index()].table.iter().map(|entry| entry.root).collect();
         for root in roots {
             let entry = self.ports[port.index()].entry(root).expect("just listed");
-            for ingress in entry.upstream.held.drain() {
+            let Upstream { mut held, merged, .. } = std::mem::take(&mut entry.upstream);
+            for ingress in held.drain() {
                 self.resume(cx, ingress, root);
             }
+            self.dismiss(cx, root, merged);
             self.ports[port.index()].remove(root);
         }
         // As an ingress: the other end has heard nothing.
@@ -540,6 +605,11 @@ impl QueueDiscipline for SwitchPart {
         for (root, ingress) in std::mem::take(&mut self.holding).into_keys() {
             self.counts.resumes += 1;
             cx.send(ingress, Frame::Resume { root });
+        }
+        for out in (0..self.ports.len()).map(PortId::from) {
+            let merged = |entry: &mut Entry| (entry.root, std::mem::take(&mut entry.upstream.merged));
+            let merged: Vec<_> = self.ports[out.index()].table.iter_mut().map(merged).collect();
+            merged.into_iter().for_each(|(root, merged)| self.dismiss(cx, root, merged));
         }
         for (out, port) in self.ports.iter_mut().enumerate() {
             port.claim = None;

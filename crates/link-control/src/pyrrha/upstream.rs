@@ -71,6 +71,8 @@ pub struct Upstream {
     /// without children is a leaf. Children belong to the queue and not to the switch: while routes change, a switch
     /// may be upstream of itself.
     pub children: PortSet,
+    /// Children that know the root from a MERGE alone. They keep their queue for it until they hear of it again.
+    pub merged: PortSet,
 }
 
 impl Upstream {
@@ -88,11 +90,13 @@ impl Upstream {
     pub fn walk(&self, walk: &mut Walk) {
         self.held.walk(walk);
         self.children.walk(walk);
+        self.merged.walk(walk);
     }
 
     /// Forgets a port, whose link has gone down.
     pub fn forget(&mut self, port: PortId) {
         self.held.remove(port);
         self.children.remove(port);
+        self.merged.remove(port);
     }
 }

@@ -17,9 +17,9 @@ fn egress() -> Egress {
         queues: 8,
         packet_time: PERIOD,
     });
-    egress.add(Tiers::Hierarchy, ROOT, 1);
-    egress.add(Tiers::Hierarchy, OTHER, 2);
-    let upstream = Upstream { held: ports(&[1]), children: ports(&[1, 2]) };
+    egress.add(Tiers::Hierarchy, ROOT, 1, false);
+    egress.add(Tiers::Hierarchy, OTHER, 2, false);
+    let upstream = Upstream { held: ports(&[1]), children: ports(&[1, 2]), merged: ports(&[2]) };
     egress.table[0].upstream = upstream.clone();
     egress.claim = Some(Claim { upstream, is_false: false });
     (egress.output_bytes, egress.floor_bytes) = (7_000, Some(6_000));
@@ -66,6 +66,8 @@ fn its_walk_names_roots_and_neighbours() {
             ("the state of a root", |egress| egress.table[0].state = State::Resumed),
             ("whom a root holds", |egress| egress.table[0].upstream.held.remove(PortId(1))),
             ("a root's children", |egress| egress.table[0].upstream.children.insert(PortId(3))),
+            ("who has heard of a root by a MERGE alone", |egress| egress.table[0].upstream.merged.insert(PortId(3))),
+            ("that a root is foretold", |egress| egress.table[0].foretold = true),
             ("how many roots there are", |egress| drop(egress.table.pop())),
         ],
         &[],

@@ -13,7 +13,7 @@ proptest! {
         frame in prop_oneof![
             (root(), any::<u8>()).prop_map(|(root, distance)| Frame::Pause { root, distance }),
             root().prop_map(|root| Frame::Resume { root }),
-            (root(), root()).prop_map(|(old, new)| Frame::Merge { old, new }),
+            (root(), root(), any::<u8>()).prop_map(|(old, new, distance)| Frame::Merge { old, new, distance }),
             root().prop_map(|root| Frame::Unassigned { root }),
         ],
         noise: Vec<u8>,
@@ -25,6 +25,6 @@ proptest! {
 fn bytes_stay_what_they_are() {
     let (old, new) = (RootId { node: 0x0102_0304, port: 0x0506 }, RootId { node: 7, port: 8 });
     assert_eq!(check_header(Frame::Pause { root: old, distance: 9 }, &[]), [1, 9, 1, 2, 3, 4, 5, 6]);
-    let merge = [3, 0, 1, 2, 3, 4, 5, 6, 0, 0, 0, 7, 0, 8];
-    assert_eq!(check_header(Frame::Merge { old, new }, &[]), merge);
+    let merge = [3, 4, 1, 2, 3, 4, 5, 6, 0, 0, 0, 7, 0, 8];
+    assert_eq!(check_header(Frame::Merge { old, new, distance: 4 }, &[]), merge);
 }

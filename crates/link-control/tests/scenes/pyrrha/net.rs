@@ -20,8 +20,8 @@ pub const PACKET: u64 = 1_000;
 /// Time of one at 100 Gbps.
 pub const PACKET_TIME: Duration = Duration::from_ns(80);
 
-/// Between two switches: 12.5 bytes a ns, and a ns a thousand times there and back (200 of cable and 300 of switch each
-/// way).
+/// 12.5 bytes a ns, and a ns a thousand times there and back: between two switches 200 of cable and 300 of switch each
+/// way.
 pub const HOP_BDP: u64 = 12_500;
 
 const SEED: u64 = 3;
@@ -83,7 +83,10 @@ impl Net {
         let delayed = owned(&switches).into_iter().map(|name| (name, Duration::from_ns(300))).collect();
         let mut builder = Builder::new(owned(&hosts), delayed);
         for (a, b) in cables {
-            builder.cable(node(a), node(b), Rate::from_gbps(100), Duration::from_ns(200));
+            // There is no switch at a host's end, so its cable is longer: every round trip is a microsecond.
+            let to_host = [a, b].iter().any(|name| name.starts_with(char::is_uppercase));
+            let delay = Duration::from_ns(if to_host { 350 } else { 200 });
+            builder.cable(node(a), node(b), Rate::from_gbps(100), delay);
         }
         let fabric = Arc::new(builder.finish().unwrap());
         let routes = Arc::new(Routes::compute(&fabric, &Failures::default()));

@@ -154,7 +154,7 @@ fn a_pause_that_names_oneself_is_ignored() {
 fn a_root_whose_link_fails_holds_nobody() {
     let mut net = Net::new(CHAIN, &no_hosts());
     let root = net.root("t", "C");
-    net.inject(1, "A", "C", "s", "t", 1 + 27);
+    net.inject(1, "A", "C", "s", "t", 1 + 40);
     net.run_for(Duration::from_ns(600));
     assert_eq!(from_to(&said(&net, is_pause)), [("t", "s")]);
     net.inject(1, "A", "C", "r", "s", 27);

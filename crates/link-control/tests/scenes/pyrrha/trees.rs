@@ -5,6 +5,7 @@ use clearway_link_control::pyrrha::frame::RootId;
 use proptest::prelude::*;
 use units::Duration;
 
+use super::net::HOP_BDP;
 use super::*;
 
 /// A line of four switches with hosts at both ends.
@@ -38,17 +39,73 @@ fn a_false_root_that_hears_of_a_new_one_downstream_merges_its_tree_into_that() {
     net.tell("r", "s", pause(p5, 2));
     assert_eq!(counter(&net, "r", "pyrrha_abdications"), 1);
     net.run_for(Duration::from_us(2));
-    let merge = |from: &str, to: &str| (from.to_owned(), to.to_owned(), Frame::Merge { old: p1, new: p5 });
-    assert_eq!(said(&net, is_merge), [merge("r", "q"), merge("q", "p")]);
+    let merge =
+        |from: &str, to: &str, distance| (from.to_owned(), to.to_owned(), Frame::Merge { old: p1, new: p5, distance });
+    assert_eq!(said(&net, is_merge), [merge("r", "q", 3), merge("q", "p", 4)]);
     // What q held for P1 goes on, in order; at r what goes to C meets the queue of the true root.
     net.run();
-    assert_eq!((net.order_of(2).len(), net.queues("q", "r").len()), (40, 0));
-    let held = net.queues("r", "s");
-    assert_eq!((held.len(), held[0].paused), (1, true));
+    assert_eq!(net.order_of(2).len(), 40);
+    // All three know the true root, and the two that have heard of it by MERGE hold nothing for it.
+    for (from, to, paused) in [("p", "q", false), ("q", "r", false), ("r", "s", true)] {
+        let queues = net.queues(from, to);
+        let states = queues.iter().map(|queue| (queue.cause, queue.paused, queue.bytes > 0)).collect::<Vec<_>>();
+        assert_eq!(states, [(p5.cause(), paused, paused)], "{from}");
+    }
     net.tell("r", "s", Frame::Resume { root: p5 });
     net.run();
     assert_eq!(net.order_of(1).len(), 40);
-    assert!(net.queues("r", "s").is_empty());
+    for (from, to) in [("p", "q"), ("q", "r"), ("r", "s")] {
+        assert!(net.queues(from, to).is_empty(), "{from}");
+        assert_eq!(counter(&net, from, "pyrrha_roots_left"), 0);
+    }
+}
+
+/// A port that is a root by traffic of its own hears that a root of which it has known merges into another. What goes
+/// to the new root waits for it already, so a later PAUSE for it does not explain the port's own queue.
+#[test]
+fn a_root_that_has_heard_of_another_by_merge_stays_one() {
+    let mut net = Net::new(FORK, &no_hosts());
+    let (own, p6, p5) = (net.root("q", "r"), net.root("r", "m"), net.root("s", "C"));
+    net.tell("q", "r", pause(p6, 1));
+    (0..16).for_each(|flow| net.inject(flow, "A", "C", "A", "q", 1));
+    net.run();
+    let through_n = (0..16).find(|&flow| !net.order_of(flow).is_empty()).expect("a flow that does not pass m");
+    net.inject(through_n, "B", "C", "B", "q", 30);
+    assert_eq!(said(&net, |say| *say == Frame::Pause { root: own, distance: 1 }).len(), 1);
+    net.tell("q", "r", Frame::Merge { old: p6, new: p5, distance: 3 });
+    net.tell("q", "r", pause(p5, 3));
+    assert_eq!(counter(&net, "q", "pyrrha_abdications"), 0);
+    net.tell("q", "r", Frame::Resume { root: p5 });
+    net.run();
+    assert_eq!(net.delivered.len(), 16 + 30);
+    assert_eq!(counter(&net, "q", "pyrrha_roots_left"), 0);
+}
+
+/// The switch between forgets the new root by a failure or by new tables while it waits for nothing: those above, which
+/// know it from a MERGE alone, are told, in whatever order frames cross.
+#[test]
+fn a_root_known_by_merge_alone_is_forgotten_with_the_port_that_told_of_it() {
+    for fails in [true, false] {
+        for wait in [0, 100, 505, 600, 1_100] {
+            let mut net = Net::new(LINE, &no_hosts());
+            let p5 = net.root("t", "C");
+            for at in [("q", "r"), ("p", "q")] {
+                net.inject(1, "Z", "D", at.0, at.1, 40);
+                net.run_for(Duration::from_ns(510));
+            }
+            net.tell("r", "s", pause(p5, 2));
+            net.run_for(Duration::from_ns(wait));
+            match fails {
+                true => net.set_up("r", "s", false),
+                false => net.reroute(),
+            }
+            net.run();
+            for switch in ["p", "q", "r", "s"] {
+                assert_eq!(counter(&net, switch, "pyrrha_roots_left"), 0, "{switch} {fails} {wait}");
+            }
+            assert!(net.pool_is_empty());
+        }
+    }
 }
 
 #[test]
@@ -127,11 +184,11 @@ fn the_root_moves_upstream_when_the_flows_beside_have_ended() {
         for (flow, src) in [(1, "S1"), (2, "S2"), (3, "S3"), (4, "S4"), (5, "S5")] {
             net.send(flow, src, "R1", 300);
         }
-        // 1,500 packets take 120 us. While they come, all that S4 and S5 have here belongs to P5's tree.
-        net.run_for(Duration::from_us(119));
+        // 1,500 packets take 120 us. While those of S1 to S3 come, all that S4 and S5 have here belongs to P5's tree.
+        net.run_for(Duration::from_us(80));
         let (p3, p5) = (net.root("x", "y"), net.root("y", "R1"));
         assert_eq!((roots(&net), counter(&net, "x", "pyrrha_nominations")), (vec![p5], 0));
-        net.run_for(Duration::from_us(6));
+        net.run_for(Duration::from_us(60));
         assert_eq!(counter(&net, "y", "pyrrha_roots_left") + counter(&net, "x", "pyrrha_roots_left"), 0);
         net.said.clear();
         for (flow, src) in [(6, "S4"), (7, "S5")] {
@@ -193,7 +250,10 @@ proptest! {
             match step {
                 Step::Pause(of) => net.tell("q", "r", pause(roots[of].0, roots[of].1)),
                 Step::Resume(of) => net.tell("q", "r", Frame::Resume { root: roots[of].0 }),
-                Step::Merge(old, new) => net.tell("q", "r", Frame::Merge { old: roots[old].0, new: roots[new].0 }),
+                Step::Merge(old, new) => {
+                    let distance = roots[new].1;
+                    net.tell("q", "r", Frame::Merge { old: roots[old].0, new: roots[new].0, distance });
+                }
                 Step::Wait(ns) => net.run_for(Duration::from_ns(ns)),
                 Step::Send { flow, packets } => {
                     let to = if flow < 2 { "C" } else { "D" };
@@ -212,5 +272,37 @@ proptest! {
         }
         prop_assert_eq!(net.queues("q", "r").len(), 0);
         prop_assert!(net.pool_is_empty());
+    }
+}
+
+/// Five switches in a ring, each port a root at first, and each the next one's upstream neighbour. All merge, around the
+/// ring, while packets keep coming: queues of roots that have merged never run empty, and pause nobody in their roots'
+/// names. What waits there counts as the port's own, so that it becomes a root again.
+#[test]
+fn what_waits_in_a_queue_that_merges_counts_as_the_port_s_own() {
+    let name = |index: u32| (format!("H{}", index % 5), format!("s{}", index % 5));
+    let names: Vec<_> = (0..6).map(name).collect();
+    let of = |index: usize| [(&*names[index].0, &*names[index].1), (&*names[index].1, &*names[index + 1].1)];
+    let cables: Vec<(&str, &str)> = (0..5).flat_map(of).collect();
+    let mut net = Net::new(&cables, &Config::default());
+    for flow in 0..5 {
+        net.send(flow, &name(flow).0, &name(flow + 2).0, 1_400);
+    }
+    for _ in 0..400 {
+        net.run_for(Duration::from_us(1));
+        for (_, at) in &cables[..10] {
+            let ports = cables.iter().filter(|cable| cable.0 == *at).map(|cable| cable.1);
+            for to in ports {
+                // Two products until it pauses, in each of an isolation queue and the output queue, two more after an
+                // abdication, and in each what two neighbours send in the round trip before that takes effect.
+                let bytes: u32 = net.queues(at, to).iter().map(|queue| queue.bytes).sum();
+                assert!(u64::from(bytes) < (3 * 2 + 2 * 2 + 2) * HOP_BDP, "{bytes} at {at}");
+            }
+        }
+    }
+    assert!(said(&net, is_merge).len() > 10);
+    assert_eq!(net.delivered.len(), 5 * 1_400);
+    for index in 0..5 {
+        assert_eq!(counter(&net, &name(index).1, "pyrrha_roots_left"), 0);
     }
 }
