@@ -14,11 +14,13 @@
 //!
 //! What the paper leaves open is decided in comments where it matters and listed in `docs/schemes/pyrrha.md`.
 
+use std::sync::Arc;
+
 use node::link::{NicControl, QueueDiscipline};
 use node::packet::CLASSES;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use units::{HostId, PortId, Problem, SwitchId};
+use units::{Duration, HostId, PortId, Problem, SwitchId};
 
 use contract::link_control::{LinkScheme, LinkView, Promise, check_classes, class_mask};
 use contract::{About, Compared, HeaderFormat, headers_of};
@@ -41,7 +43,8 @@ pub use state::{Change, State};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
-    /// Queue length above which a port pauses, in one-hop bandwidth-delay products. Default: 2.
+    /// Queue length above which a port pauses, in one-hop bandwidth-delay products: the rate of the port times the
+    /// longest round trip to a neighbour whose packets wait in the queue or are held for it. Default: 2.
     pub k_pause: f64,
     /// Queue length at which it resumes, in one-hop bandwidth-delay products. Default: 1.
     pub k_resume: f64,
@@ -166,9 +169,18 @@ impl LinkScheme for Config {
             fabric.ports[node.index()].iter().any(|link| fabric.as_host(fabric.link(*link).to).is_some())
         };
         let links = || fabric.ports[node.index()].iter().map(|link| fabric.link(*link));
-        let egress = |(port, link): (usize, &fabric::Link)| {
-            let hop = view.hop_bdp_bytes(node, PortId::from(port)) as f64;
-            let threshold = |k: f64| ((k * hop) as u64).clamp(view.mtu_bytes, u64::from(u32::MAX)) as u32;
+        let trips: Vec<Duration> = (0..links().count()).map(|port| view.round_trip(node, PortId::from(port))).collect();
+        let mut distinct = trips.clone();
+        distinct.sort_unstable();
+        distinct.dedup();
+        let rank = |trip: &Duration| distinct.partition_point(|other| other < trip) as u16;
+        let ranks: Arc<[u16]> = trips.iter().map(rank).collect();
+        let egress = |link: &fabric::Link| {
+            let limits = |trip: &Duration| {
+                let hop = link.rate.bytes_in(*trip) as f64;
+                let length = |k: f64| ((k * hop) as u64).clamp(view.mtu_bytes, u64::from(u32::MAX)) as u32;
+                egress::Limits { pause: length(self.k_pause), resume: length(self.k_resume) }
+            };
             let last = link.tier == fabric::Tier::ToHost;
             let nominates = match self.roots {
                 _ if adaptive => last,
@@ -177,8 +189,8 @@ impl LinkScheme for Config {
                 Roots::Downstream => last || link.tier == fabric::Tier::Down && has_hosts(link.to),
             };
             egress::Egress::new(egress::Place {
-                pause_bytes: threshold(self.k_pause),
-                resume_bytes: threshold(self.k_resume),
+                ranks: ranks.clone(),
+                limits: distinct.iter().map(limits).collect(),
                 nominates,
                 up: link.tier == fabric::Tier::Up,
                 ingresses: self.departures.has(Departure::PauseByIngress).then(|| links().count()),
@@ -191,7 +203,7 @@ impl LinkScheme for Config {
             node,
             switches: fabric.switches,
             downstream: view.downstream.clone(),
-            ports: links().enumerate().map(egress).collect(),
+            ports: links().map(egress).collect(),
             to_host: links().map(|link| fabric.as_host(link.to).is_some()).collect(),
         };
         Box::new(switch::SwitchPart::new(self, place))

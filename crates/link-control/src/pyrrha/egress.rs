@@ -1,6 +1,7 @@
 //! One port of a Pyrrha switch: its output queue, the congestion roots downstream of it and their isolation queues.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use node::Walk;
 use node::pool::{Fifo, PacketId, Pool};
@@ -9,7 +10,7 @@ use units::{Duration, PortId, Time};
 use super::Tiers;
 use super::frame::RootId;
 use super::state::State;
-use super::upstream::Upstream;
+use super::upstream::{PortSet, Upstream};
 
 /// An entry of the congestion root table, which is sorted by distance, nearest first (section 4.2).
 #[derive(Debug)]
@@ -33,6 +34,8 @@ pub(super) struct Queue {
     sets: Vec<Vec<RootId>>,
     /// Its bytes by ingress port, if pauses go by ingress.
     by_ingress: Vec<u32>,
+    /// Its bytes by rank of the ingress port, if ranks differ.
+    by_rank: Vec<u32>,
     /// Its level: the distance of its first root when it was assigned.
     distance: u8,
     /// Whether none of its roots is paused and no order mark blocks its next packet.
@@ -71,6 +74,7 @@ impl Queue {
     fn walk(&mut self, walk: &mut Walk, pool: &mut Pool) {
         self.packets.walk(walk, pool);
         walk.same((self.bytes, &self.by_ingress[..], self.distance, self.open, self.in_turn));
+        walk.same(&self.by_rank[..]);
         walk.same(self.sets.len());
         self.sets.iter().for_each(|set| walk.same(&set[..]));
     }
@@ -84,12 +88,22 @@ pub(super) struct Claim {
     pub is_false: bool,
 }
 
+/// Queue lengths in bytes: `K_pause` and `K_resume` times the one-hop bandwidth-delay product.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Limits {
+    /// Above this length a queue pauses.
+    pub pause: u32,
+    /// At or below this length it resumes.
+    pub resume: u32,
+}
+
 /// A port's place in the fabric, and its parameters.
 pub(super) struct Place {
-    /// `K_pause` times the one-hop bandwidth-delay product, in bytes.
-    pub pause_bytes: u32,
-    /// `K_resume` times the one-hop bandwidth-delay product, in bytes.
-    pub resume_bytes: u32,
+    /// By ingress port of the switch: the rank of its link by round trip, from the shortest. Equal links share one.
+    pub ranks: Arc<[u16]>,
+    /// By rank: the limits of a queue that packets enter by such a link. A PAUSE takes effect, and a RESUME ends, a
+    /// round trip of that link later, and meanwhile this port sends at its own rate.
+    pub limits: Vec<Limits>,
     /// Whether it may nominate itself as a root.
     pub nominates: bool,
     /// Whether it leads up.
@@ -105,13 +119,15 @@ pub(super) struct Place {
 /// A port.
 #[derive(Debug)]
 pub(super) struct Egress {
-    pub pause_bytes: u32,
-    pub resume_bytes: u32,
+    ranks: Arc<[u16]>,
+    limits: Vec<Limits>,
     pub nominates: bool,
     pub up: bool,
     ingresses: Option<usize>,
     /// Bytes of isolated classes in the output queue.
     pub output_bytes: u32,
+    /// The same by rank of the ingress port, if ranks differ.
+    output_by_rank: Vec<u32>,
     pub claim: Option<Claim>,
     /// After an abdication or a MERGE: the shortest length of the output queue since, with what merges.
     pub floor_bytes: Option<u32>,
@@ -135,15 +151,21 @@ pub(super) struct Egress {
     pub queues_max: u32,
 }
 
+/// Number of ranks whose bytes a queue counts: none if all links are alike.
+fn counted_ranks(limits: &[Limits]) -> usize {
+    if limits.len() > 1 { limits.len() } else { 0 }
+}
+
 /// The roots that a packet will pass, nearest first.
 pub(super) type Path<'a> = &'a [RootId];
 
 impl Egress {
     pub fn new(place: Place) -> Egress {
-        let Place { pause_bytes, resume_bytes, nominates, up, ingresses, queues, packet_time } = place;
+        let Place { ranks, limits, nominates, up, ingresses, queues, packet_time } = place;
         Egress {
-            pause_bytes,
-            resume_bytes,
+            ranks,
+            output_by_rank: vec![0; counted_ranks(&limits)],
+            limits,
             nominates,
             up,
             ingresses,
@@ -263,7 +285,8 @@ impl Egress {
             Some(queue) => {
                 while self.queues.len() <= usize::from(queue) {
                     let by_ingress = vec![0; self.ingresses.unwrap_or(0)];
-                    self.queues.push(Queue { by_ingress, ..Queue::default() });
+                    let by_rank = vec![0; counted_ranks(&self.limits)];
+                    self.queues.push(Queue { by_ingress, by_rank, ..Queue::default() });
                 }
                 self.queues[usize::from(queue)].distance = distance;
                 let place = self.assigned.partition_point(|of| self.queues[usize::from(*of)].distance <= distance);
@@ -329,7 +352,11 @@ impl Egress {
 
     pub fn push(&mut self, pool: &mut Pool, number: u16, id: PacketId) {
         let (bytes, ingress) = (u32::from(pool.get(id).packet.wire_bytes), pool.get(id).transit.in_port);
+        let rank = usize::from(self.ranks[usize::from(ingress)]);
         let queue = &mut self.queues[usize::from(number)];
+        if let Some(count) = queue.by_rank.get_mut(rank) {
+            *count += bytes;
+        }
         if let Some(count) = queue.by_ingress.get_mut(usize::from(ingress)) {
             *count += bytes;
         }
@@ -360,6 +387,9 @@ impl Egress {
         let bytes = u32::from(slot.packet.wire_bytes);
         queue.bytes -= bytes;
         if let Some(count) = queue.by_ingress.get_mut(usize::from(slot.transit.in_port)) {
+            *count -= bytes;
+        }
+        if let Some(count) = queue.by_rank.get_mut(usize::from(self.ranks[usize::from(slot.transit.in_port)])) {
             *count -= bytes;
         }
         queue.popped += 1;
@@ -414,10 +444,46 @@ impl Egress {
         queue.serves(root) && (queue.is_shared() || presser() == Some(root))
     }
 
-    /// Longest of the queues that pause in the name of a root, in bytes.
-    pub fn pressing_bytes(&self, root: RootId) -> u32 {
-        let pressing = (0u16..).zip(&self.queues).filter(|(number, _)| self.presses(*number, root));
-        pressing.map(|(_, queue)| queue.bytes).max().unwrap_or(0)
+    /// The limits for packets that come by `ingress` alone.
+    pub fn limits_of(&self, ingress: PortId) -> Limits {
+        self.limits[usize::from(self.ranks[ingress.index()])]
+    }
+
+    /// The limits for packets that come by the shortest link, and by the longest.
+    pub fn limits_between(&self) -> (Limits, Limits) {
+        (self.limits[0], self.limits[self.limits.len() - 1])
+    }
+
+    /// The limits of a queue with these bytes by rank, which holds these neighbours: those of the longest link over
+    /// which its packets have come or will. One length holds for all who feed it. If each link had its own, a neighbour
+    /// on a short link would not go on before the queue is shorter than a neighbour on a long link ever lets it become.
+    fn limits(&self, by_rank: &[u32], held: Option<&PortSet>) -> Limits {
+        if by_rank.is_empty() {
+            return self.limits[0];
+        }
+        let waiting = by_rank.iter().rposition(|bytes| *bytes > 0).unwrap_or(0);
+        let held = held.iter().flat_map(|held| held.iter()).map(|port| usize::from(self.ranks[port.index()]));
+        self.limits[held.fold(waiting, usize::max)]
+    }
+
+    /// The limits of the output queue.
+    pub fn output_limits(&self) -> Limits {
+        self.limits(&self.output_by_rank, self.claim.as_ref().map(|claim| &claim.upstream.held))
+    }
+
+    /// The limits of a queue that pauses in the name of a root.
+    pub fn queue_limits(&self, number: u16, root: RootId) -> Limits {
+        let entry = self.table.iter().find(|entry| entry.root == root);
+        self.limits(&self.queues[usize::from(number)].by_rank, entry.map(|entry| &entry.upstream.held))
+    }
+
+    /// Whether a queue that pauses in the name of a root is too long to resume: for its neighbour at `ingress`, or for
+    /// all.
+    pub fn is_long(&self, root: RootId, ingress: Option<PortId>) -> bool {
+        let limits = |number| ingress.map_or_else(|| self.queue_limits(number, root), |port| self.limits_of(port));
+        let filled = (0u16..).zip(&self.queues).filter(|(_, queue)| queue.bytes > 0);
+        let pressing = filled.filter(|(number, _)| self.presses(*number, root));
+        pressing.into_iter().any(|(number, queue)| queue.bytes > limits(number).resume)
     }
 
     /// Bytes that arrived by an ingress port and wait in queues that pause in the name of a root, if pauses go by
@@ -460,26 +526,30 @@ impl Egress {
         }
     }
 
-    /// A packet joins the output queue (`by` bytes) or leaves it (negative).
+    /// A packet that came by `ingress` joins the output queue (`by` bytes) or leaves it (negative).
     #[inline]
-    pub fn count_output(&mut self, by: i64) {
+    pub fn count_output(&mut self, ingress: u16, by: i64) {
         self.output_bytes = (i64::from(self.output_bytes) + by) as u32;
+        if let Some(count) = self.output_by_rank.get_mut(usize::from(self.ranks[usize::from(ingress)])) {
+            *count = (i64::from(*count) + by) as u32;
+        }
         if let Some(floor) = self.floor_bytes {
             let bytes = self.output_bytes + self.merging_bytes();
-            self.floor_bytes = (bytes > self.resume_bytes).then_some(floor.min(bytes));
+            self.floor_bytes = (bytes > self.output_limits().resume).then_some(floor.min(bytes));
         }
     }
 
-    /// The length at which the output queue nominates the port. After an abdication it has to grow by that much again,
-    /// since its present packets arrived before the true root was known.
+    /// The length at which the output queue nominates the port, if it pauses at `pause`. After an abdication it has to
+    /// grow by that much again, since its present packets arrived before the true root was known.
     #[inline]
-    pub fn nomination_bytes(&self) -> u32 {
-        self.floor_bytes.map_or(self.pause_bytes, |floor| floor.saturating_add(self.pause_bytes))
+    pub fn nomination_bytes(&self, pause: u32) -> u32 {
+        self.floor_bytes.map_or(pause, |floor| floor.saturating_add(pause))
     }
 
     /// Goes over its state, packets included.
     pub fn walk(&mut self, walk: &mut Walk, pool: &mut Pool) {
         walk.same((self.output_bytes, self.floor_bytes, self.claim.as_ref().map(|claim| claim.is_false)));
+        walk.same(&self.output_by_rank[..]);
         self.claim.iter().for_each(|claim| claim.upstream.walk(walk));
         walk.same(self.table.len());
         for Entry { root, distance, state, upstream, foretold } in &self.table {

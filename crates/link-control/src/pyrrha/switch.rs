@@ -6,7 +6,7 @@ use std::sync::Arc;
 use fabric::Routes;
 use node::link::{Cause, Dequeued, Held, LinkCx, QueueDiscipline, QueueView};
 use node::packet::CLASSES;
-use node::pool::{PacketId, Pool};
+use node::pool::{PacketId, Pool, Slot};
 use node::{Packet, Port, Walk};
 use units::{NodeId, PortId, SwitchId};
 
@@ -23,6 +23,8 @@ pub struct SwitchPart {
     departures: Departures,
     /// Whether pauses of isolation queues go by ingress.
     by_ingress: bool,
+    /// Whether each neighbour has limits of its own.
+    own_limits: bool,
     /// Whether isolation queues hand on together.
     together: bool,
     /// Classes whose packets are isolated.
@@ -70,6 +72,7 @@ impl SwitchPart {
             config: config.clone(),
             departures: config.departures,
             by_ingress: config.departures.has(Departure::PauseByIngress),
+            own_limits: config.departures.has(Departure::LimitsByIngress),
             together: config.departures.has(Departure::HandOnTogether),
             id,
             node,
@@ -125,7 +128,7 @@ impl SwitchPart {
                     Some(_) => port.push_held(cx.pool, id),
                 }
                 if isolated {
-                    self.ports[out.index()].count_output(i64::from(slot.packet.wire_bytes));
+                    self.ports[out.index()].count_output(slot.transit.in_port, i64::from(slot.packet.wire_bytes));
                     self.watch_output(cx, out, ingress);
                 }
                 cx.ports[out.index()].class_bytes(slot.packet.class)
@@ -140,14 +143,16 @@ impl SwitchPart {
         }
         let root = self.own_root(out);
         let port = &mut self.ports[out.index()];
+        let own = port.limits_of(ingress).pause;
+        let pause = if self.own_limits { own } else { port.output_limits().pause.max(own) };
         let bytes = port.output_bytes + port.merging_bytes();
-        if port.claim.is_none() && port.nominates && bytes > port.nomination_bytes() {
+        if port.claim.is_none() && port.nominates && bytes > port.nomination_bytes(pause) {
             port.claim = Some(Claim::default());
             port.floor_bytes = None;
             self.counts.nominations += 1;
         }
         if let Some(claim) = &mut port.claim
-            && bytes > port.pause_bytes
+            && bytes > pause
             && claim.upstream.hold(cx, ingress)
         {
             self.pause(cx, ingress, root, 1);
@@ -173,8 +178,8 @@ impl SwitchPart {
     /// A packet has joined an isolation queue. If the queue is too long it pauses the sender of the packet.
     fn press(&mut self, cx: &mut LinkCx<'_>, out: PortId, queue: u16, ingress: PortId) {
         let port = &self.ports[out.index()];
-        let pause_bytes = port.pause_bytes;
-        if !self.by_ingress && port.queues[usize::from(queue)].bytes <= pause_bytes {
+        let bytes = port.queues[usize::from(queue)].bytes;
+        if !self.by_ingress && bytes <= port.limits_between().0.pause {
             return;
         }
         for index in 0.. {
@@ -184,7 +189,10 @@ impl SwitchPart {
             if !self.path.contains(&root) || !port.presses(queue, root) {
                 continue;
             }
-            if self.by_ingress && self.ingress_bytes(root, ingress) <= pause_bytes {
+            let own = self.by_ingress || self.own_limits;
+            let limits = if own { port.limits_of(ingress) } else { port.queue_limits(queue, root) };
+            let waiting = if self.by_ingress { self.ingress_bytes(root, ingress) } else { bytes };
+            if waiting <= limits.pause {
                 continue;
             }
             let entry = self.ports[out.index()].entry(root).expect("a queue's roots are in the table");
@@ -237,17 +245,23 @@ impl SwitchPart {
     /// The output queue of a root has become shorter: it may RESUME and in the end secede.
     fn relax_output(&mut self, cx: &mut LinkCx<'_>, out: PortId) {
         let root = self.own_root(out);
-        let port = &mut self.ports[out.index()];
+        let port = &self.ports[out.index()];
+        let Some(claim) = &port.claim else { return };
         let bytes = port.output_bytes + port.merging_bytes();
-        let Some(claim) = &mut port.claim else { return };
-        if bytes > port.resume_bytes {
-            return;
-        }
-        for ingress in claim.upstream.held.drain() {
+        let short = bytes <= port.output_limits().resume;
+        let goes: PortSet = match self.own_limits {
+            true => claim.upstream.held.iter().filter(|&ingress| bytes <= port.limits_of(ingress).resume).collect(),
+            false if short => claim.upstream.held.clone(),
+            false => return,
+        };
+        for ingress in goes.iter() {
+            if let Some(claim) = &mut self.ports[out.index()].claim {
+                claim.upstream.held.remove(ingress);
+            }
             self.resume(cx, ingress, root);
         }
         let claim = &mut self.ports[out.index()].claim;
-        if claim.as_ref().is_some_and(|claim| claim.upstream.children.is_empty()) {
+        if short && claim.as_ref().is_some_and(|claim| claim.upstream.children.is_empty()) {
             *claim = None;
             self.counts.secessions += 1;
         }
@@ -256,24 +270,27 @@ impl SwitchPart {
     /// The queues of a root at a port have become shorter: they may RESUME, and in the end the root leaves the table.
     fn relax(&mut self, cx: &mut LinkCx<'_>, out: PortId, root: RootId) {
         let port = &mut self.ports[out.index()];
-        let short = port.resume_bytes;
-        let is_short = self.by_ingress || port.pressing_bytes(root) <= short;
         let Some(entry) = port.entry(root) else { return };
-        if !is_short || entry.upstream.held.is_empty() {
+        if entry.upstream.held.is_empty() {
             return self.clear(cx, out, root);
         }
-        let mut held = std::mem::take(&mut entry.upstream.held);
-        if self.by_ingress {
-            let keeps: Vec<PortId> = held.iter().filter(|ingress| self.ingress_bytes(root, *ingress) > short).collect();
-            for ingress in keeps {
-                held.remove(ingress);
-                self.ports[out.index()].entry(root).expect("just seen").upstream.held.insert(ingress);
-            }
-            if held.is_empty() {
-                return self.clear(cx, out, root);
-            }
+        let held = entry.upstream.held.clone();
+        let port = &self.ports[out.index()];
+        let goes: PortSet = if self.by_ingress {
+            let short = |ingress: &PortId| self.ingress_bytes(root, *ingress) <= port.limits_of(*ingress).resume;
+            held.iter().filter(short).collect()
+        } else if self.own_limits {
+            held.iter().filter(|ingress| !port.is_long(root, Some(*ingress))).collect()
+        } else if port.is_long(root, None) {
+            PortSet::default()
+        } else {
+            held
+        };
+        if goes.is_empty() {
+            return self.clear(cx, out, root);
         }
-        for ingress in held.drain() {
+        for ingress in goes.iter() {
+            self.ports[out.index()].entry(root).expect("just seen").upstream.held.remove(ingress);
             self.resume(cx, ingress, root);
         }
         // The host that has resumed may have been the last child that other ports waited for.
@@ -452,9 +469,9 @@ impl SwitchPart {
     }
 
     fn left_output(&mut self, cx: &mut LinkCx<'_>, out: PortId, id: PacketId) {
-        let packet = &cx.pool.get(id).packet;
+        let Slot { packet, transit } = cx.pool.get(id);
         if self.isolated >> packet.class & 1 == 1 {
-            self.ports[out.index()].count_output(-i64::from(packet.wire_bytes));
+            self.ports[out.index()].count_output(transit.in_port, -i64::from(packet.wire_bytes));
             self.relax_output(cx, out);
         }
     }
@@ -499,7 +516,7 @@ impl SwitchPart {
     /// A packet has left an isolation queue.
     fn left_queue(&mut self, cx: &mut LinkCx<'_>, out: PortId, queue: u16) {
         let port = &self.ports[out.index()];
-        if !self.by_ingress && port.queues[usize::from(queue)].bytes > port.resume_bytes {
+        if !self.by_ingress && port.queues[usize::from(queue)].bytes > port.limits_between().1.resume {
             return; // too long to let anybody go on
         }
         // When a root leaves the table, shared queues may change for other roots too.
@@ -620,7 +637,7 @@ impl QueueDiscipline for SwitchPart {
             while let Some(id) = port.pop_last_to_first(cx.pool) {
                 let slot = cx.pool.get_mut(id);
                 slot.transit.queue = 0;
-                port.count_output(i64::from(slot.packet.wire_bytes));
+                port.count_output(slot.transit.in_port, i64::from(slot.packet.wire_bytes));
                 cx.ports[out].push_held(cx.pool, id);
             }
             while let Some(entry) = port.table.first() {

@@ -62,6 +62,14 @@ impl PortSet {
     }
 }
 
+impl FromIterator<PortId> for PortSet {
+    fn from_iter<T: IntoIterator<Item = PortId>>(ports: T) -> PortSet {
+        let mut set = PortSet::default();
+        ports.into_iter().for_each(|port| set.insert(port));
+        set
+    }
+}
+
 /// The upstream neighbours of one queue of a congestion tree, by port.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Upstream {

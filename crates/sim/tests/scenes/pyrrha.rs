@@ -201,10 +201,10 @@ fn a_ring_of_flows_goes_round() {
 #[test]
 fn roots_that_share_queues_on_a_ring_wait_in_a_circle_and_the_audit_names_it() {
     let storm = "[[traffic]]\nsizes = { constant = \"40KB\" }\narrivals = { poisson = { load = 5.0 } }\nflows = 100\n";
-    let ring = |seed: u32, queues: u32| {
+    let ring = |seed: u32, settings: &str| {
         run_both(&format!(
             "seed = {seed}\ntransport = {{ udp = {{ patience = \"2ms\" }} }}\nmeasure = {{ drain = \"5ms\" }}\n\
-             flow_control = {{ pyrrha = {{ queues = {queues}, hosts = false }} }}\n\
+             flow_control = {{ pyrrha = {{ {settings}, hosts = false }} }}\n\
              fabric.torus = {{ dims = [11] }}\nswitch.buffer.shared = {{ bytes = \"100MB\" }}\n{storm}"
         ))
     };
@@ -216,12 +216,14 @@ fn roots_that_share_queues_on_a_ring_wait_in_a_circle_and_the_audit_names_it() {
     let (deadlock, theorem) = ("no deadlock", "flows are held only by roots on their own onward path");
     // Whether the wait closes around the ring depends on which roots share.
     let circle = |result: &RunResult| said(result, deadlock).contains("wait for each other in a cycle");
-    let shared = (1..30).map(|seed| ring(seed, 1)).find(circle).expect("a circle in some of the runs");
+    let settings = ["queues = 1", "queues = 1, merging = false", "queues = 1, tiers = \"single\""];
+    let runs = settings.iter().flat_map(|settings| (1..30).map(|seed| (*settings, seed)));
+    let shared = runs.map(|(settings, seed)| ring(seed, settings)).find(circle).expect("a circle in some of the runs");
     assert!(said(&shared, deadlock).contains("roots share a queue"), "{}", said(&shared, deadlock));
     assert!(names(table(&shared, "flows"), "status").iter().any(|status| *status != "completed"));
     // What shares a queue is out of the theorem, and counted.
     assert!(said(&shared, theorem).contains("in queues that several roots share"), "{}", said(&shared, theorem));
-    let own = ring(2, 100);
+    let own = ring(2, "queues = 100");
     assert_calm(&own);
     assert_eq!(said(&own, deadlock), "no paused port waits for itself");
     assert!(!said(&own, theorem).contains("share"), "{}", said(&own, theorem));
@@ -275,4 +277,65 @@ fn acknowledgements_pass_a_root_that_data_wait_for() {
     let last = |of| *of_flows(&result, of).last().unwrap() as f64;
     let slowdown = last("fct_ps") / last("ideal_ps");
     assert!(slowdown < 1.05, "{slowdown}");
+}
+
+/// When the first and the last of some senders of 10 MB each have delivered, as multiples of the time that all bytes
+/// need on the receiver's link. Senders are behind cables of these rates and delays: far ones at switch a, from which a
+/// cable leads to switch b, where near ones are, and the receiver over 50 ns.
+fn ends_behind(name: &str, near: &[&str], far: &[&str], between: &str, settings: &str) -> [f64; 2] {
+    let senders = far.iter().map(|cable| ("a", cable)).chain(near.iter().map(|cable| ("b", cable)));
+    let (mut hosts, mut cables) = (String::new(), String::new());
+    for (index, (switch, cable)) in senders.enumerate() {
+        hosts += &format!("host S{index}\n");
+        cables += &format!("link S{index} {switch} {cable}\n");
+    }
+    let count = near.len() + far.len();
+    let file = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.graph"));
+    let graph = format!("{hosts}host R\nswitch a\nswitch b\n{cables}link a b {between}\nlink b R 100Gbps 50ns\n");
+    std::fs::write(&file, graph).unwrap();
+    let result = run_both(&format!(
+        "transport = {{ rdma = {{ window = \"unlimited\" }} }}\nflow_control = {{ pyrrha = {{ {settings} }} }}\n\
+         measure = {{ interval = \"20us\", drain = \"20ms\" }}\nfabric.file.path = \"{}\"\n\
+         switch.buffer.shared.bytes = \"64MB\"\n[[traffic]]\nsizes.constant = \"10MB\"\n\
+         senders = \"0-{}\"\nreceivers = \"{count}\"\npattern.incast.degree = {count}\n\
+         arrivals = \"all_at_once\"\nflows = {count}\n",
+        file.display(),
+        count - 1,
+    ));
+    assert_calm(&result);
+    assert_in_order(&result);
+    let mut ends = of_flows(&result, "fct_ps").to_vec();
+    ends.sort_unstable();
+    let all = count as f64 * 10e6 * 1_500.0 / 1_460.0 * 80.0;
+    [ends[0], ends[count - 1]].map(|end| end as f64 / all)
+}
+
+/// PAUSE and RESUME of a root travel over the link that feeds it. With 2 and 1 products of *its* round trip the root's
+/// own link is busy all the time, whatever its own length; by its own, of 100 ns, it was for two thirds.
+#[test]
+fn a_root_behind_a_long_hop_is_busy_all_the_time() {
+    for (name, between) in [("long", "200Gbps 20us"), ("longer", "400Gbps 45us"), ("as-fast", "100Gbps 20us")] {
+        for settings in ["", "departures = \"published\"", "tiers = \"single\"", "hosts = false"] {
+            let [_, last] = ends_behind(name, &[], &["100Gbps 50ns", "100Gbps 300ns"], between, settings);
+            // The first bytes take one way, of up to 3% of the whole.
+            assert!((1.0..1.05).contains(&last), "{name} {settings}: {last}");
+        }
+    }
+}
+
+/// One beside the root and one behind a long hop share the root's link equally: one length pauses both, and what the
+/// far one sends too late is what the near one sent too early. With limits by ingress, as in the authors' program, the
+/// far one keeps the queue above the length at which the near one is resumed.
+#[test]
+fn a_near_and_a_far_neighbour_share_a_root() {
+    let ends = |settings| {
+        let ends = ends_behind("near", &["100Gbps 50ns"], &["100Gbps 50ns"], "200Gbps 20us", settings);
+        assert!((1.0..1.05).contains(&ends[1]), "{settings}: {ends:?}");
+        ends[0]
+    };
+    for settings in ["", "tiers = \"single\"", "k_pause = 4.0, k_resume = 2.0"] {
+        assert!((0.85..1.05).contains(&ends(settings)), "{settings}: {}", ends(settings));
+    }
+    let own = ends("departures = [\"limits_by_ingress\"]");
+    assert!((0.5..0.65).contains(&own), "{own}");
 }

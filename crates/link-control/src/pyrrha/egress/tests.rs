@@ -9,8 +9,8 @@ const PERIOD: Duration = Duration::from_ns(120);
 /// A port that claims to be a root, with two isolation queues. The second has an order mark that waits for the first.
 fn egress() -> Egress {
     let mut egress = Egress::new(Place {
-        pause_bytes: 10_000,
-        resume_bytes: 5_000,
+        ranks: [0, 1, 0, 0].into(),
+        limits: vec![Limits { pause: 10_000, resume: 5_000 }, Limits { pause: 20_000, resume: 10_000 }],
         nominates: true,
         up: true,
         ingresses: Some(4),
@@ -23,10 +23,12 @@ fn egress() -> Egress {
     egress.table[0].upstream = upstream.clone();
     egress.claim = Some(Claim { upstream, is_false: false });
     (egress.output_bytes, egress.floor_bytes) = (7_000, Some(6_000));
+    egress.output_by_rank = vec![4_000, 3_000];
     (egress.has_marks, egress.since_output, egress.next_hand_on) = (true, 1, NOW + PERIOD);
     egress.turn.push_back(0);
     let one = &mut egress.queues[0];
     (one.bytes, one.by_ingress, one.open, one.in_turn) = (3_000, vec![3_000, 0, 0, 0], true, true);
+    one.by_rank = vec![3_000, 0];
     (one.pushed, one.popped) = (12, 10);
     let other = &mut egress.queues[1];
     (other.pushed, other.popped) = (23, 20);
@@ -56,6 +58,7 @@ fn its_walk_names_roots_and_neighbours() {
         walk,
         &[
             ("the length of the output queue", |egress| egress.output_bytes += 1),
+            ("the same by the length of links", |egress| egress.output_by_rank.swap(0, 1)),
             ("its shortest length", |egress| egress.floor_bytes = None),
             ("that it claims to be a root", |egress| egress.claim = None),
             ("that the claim is false", |egress| claim(egress).is_false = true),
@@ -90,6 +93,7 @@ fn its_walk_names_queues_and_marks() {
             ("when queues hand on", |egress| egress.next_hand_on += PERIOD),
             ("the length of a queue", |egress| egress.queues[0].bytes += 1),
             ("the same by ingress", |egress| egress.queues[0].by_ingress.swap(0, 1)),
+            ("the same by the length of links", |egress| egress.queues[0].by_rank.swap(0, 1)),
             ("whom a queue serves", |egress| egress.queues[0].sets[0][0] = OTHER),
             ("for how many sets", |egress| egress.queues[0].sets.push(vec![OTHER])),
             ("the level of a queue", |egress| egress.queues[0].distance += 1),
@@ -130,4 +134,26 @@ fn its_walk_moves_marks() {
         (queues.collect::<Vec<_>>(), mark.after, mark.until, egress.next_hand_on)
     };
     check_moved(&[], PERIOD, egress, walk, pass, see);
+}
+
+/// A queue's limits are those of the longest link among those that its packets came by and those that it holds.
+#[test]
+fn limits_go_by_the_longest_link_that_feeds_a_queue() {
+    let mut egress = egress();
+    let [short, long] = [(10_000, 5_000), (20_000, 10_000)];
+    let output = |egress: &Egress| (egress.output_limits().pause, egress.output_limits().resume);
+    let queue = |egress: &Egress| {
+        let limits = egress.queue_limits(0, ROOT);
+        (limits.pause, limits.resume)
+    };
+    assert_eq!((output(&egress), queue(&egress)), (long, long), "both hold port 1");
+    egress.claim = None;
+    assert_eq!(output(&egress), long, "3,000 bytes came by it");
+    egress.output_by_rank = vec![7_000, 0];
+    assert_eq!(output(&egress), short);
+    egress.table[0].upstream.held = ports(&[2]);
+    assert_eq!(queue(&egress), short);
+    egress.queues[0].by_rank = vec![2_000, 1_000];
+    assert_eq!(queue(&egress), long);
+    assert_eq!([0, 1, 2].map(|port| egress.limits_of(PortId(port)).pause), [10_000, 20_000, 10_000]);
 }

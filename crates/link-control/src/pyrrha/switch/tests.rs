@@ -11,8 +11,8 @@ fn switch() -> SwitchPart {
     let routes = Arc::new(Routes::compute(&fabric, &Failures::default()));
     let port = || {
         Egress::new(super::super::egress::Place {
-            pause_bytes: 10_000,
-            resume_bytes: 5_000,
+            ranks: [0; 4].into(),
+            limits: vec![super::super::egress::Limits { pause: 10_000, resume: 5_000 }],
             nominates: true,
             up: false,
             ingresses: None,

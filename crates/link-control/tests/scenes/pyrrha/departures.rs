@@ -40,14 +40,15 @@ fn is_merge(say: &Frame) -> bool {
 #[test]
 fn published_is_what_the_program_does() {
     let published = Departures::published();
-    let does = [Departure::MergeAtDownPorts, Departure::PauseByIngress, Departure::HandOnTogether];
+    let does =
+        [Departure::MergeAtDownPorts, Departure::PauseByIngress, Departure::LimitsByIngress, Departure::HandOnTogether];
     assert!(does.iter().all(|departure| published.has(*departure)));
     // Its rule compares with a sum that it never adds to.
     assert!(!published.has(Departure::UplinksAboveMean));
     let named = |name: &'static str| Departures::deserialize(IntoDeserializer::<ValueError>::into_deserializer(name));
     assert_eq!(named("published"), Ok(published));
     assert!(named("publisht").unwrap_err().to_string().contains("published"));
-    let list = ["hand_on_together", "pause_by_ingress", "merge_at_down_ports"];
+    let list = ["hand_on_together", "limits_by_ingress", "pause_by_ingress", "merge_at_down_ports"];
     let list: SeqDeserializer<_, ValueError> = SeqDeserializer::new(list.into_iter());
     assert_eq!(Departures::deserialize(list), Ok(published));
 }
