@@ -378,15 +378,16 @@ fn parse_queue(plan: &Plan, from: &mut Reader<'_>) -> Result<Queue, Malformed> {
 
 /// What a queue is for.
 pub(crate) fn pack_cause(to: &mut Writer<'_>, cause: Cause) {
-    let (kind, one, other) = match cause {
-        Cause::Class(class) => (0, class.into(), 0),
-        Cause::Queue(queue) => (1, queue, 0),
-        Cause::Flow(flow) => (2, flow.0, 0),
-        Cause::Root { node, port } => (3, node, port),
+    let (kind, one, other, class) = match cause {
+        Cause::Class(class) => (0, class.into(), 0, 0),
+        Cause::Queue(queue) => (1, queue, 0, 0),
+        Cause::Flow(flow) => (2, flow.0, 0, 0),
+        Cause::Root { node, port, class } => (3, node, port, class),
     };
     to.u8(kind);
     to.u32(one);
     to.u16(other);
+    to.u8(class);
 }
 
 /// A flow of the run.
@@ -397,12 +398,12 @@ fn parse_known(plan: &Plan, from: &mut Reader<'_>) -> Result<FlowId, Malformed> 
 
 /// What [`pack_cause`] wrote; `what` names it in an error. Whether there is such a root is for the caller to check.
 pub(crate) fn parse_cause(from: &mut Reader<'_>, what: &'static str) -> Result<Cause, Malformed> {
-    let (kind, one, port) = (from.u8()?, from.u32()?, from.u16()?);
+    let (kind, one, port, class) = (from.u8()?, from.u32()?, from.u16()?, from.u8()?);
     match kind {
         0 => Ok(Cause::Class(one as u8)),
         1 => Ok(Cause::Queue(one)),
         2 => Ok(Cause::Flow(FlowId(one))),
-        3 => Ok(Cause::Root { node: one, port }),
+        3 => Ok(Cause::Root { node: one, port, class }),
         _ => Err(Malformed { what }),
     }
 }

@@ -251,7 +251,7 @@ impl NicControl for NicPart {
         self.paused
     }
 
-    fn lets(&self, _: u8, flow: FlowId, _: HostId, _: u32) -> bool {
+    fn lets(&self, _: u8, flow: FlowId, _: HostId, _: u8, _: u32) -> bool {
         !(self.congested_paused() && self.isolated.contains(&flow))
     }
 

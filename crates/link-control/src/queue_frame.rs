@@ -149,7 +149,7 @@ impl NicControl for NicPart {
     }
 
     #[inline]
-    fn lets(&self, _: u8, flow: FlowId, dst: HostId, _: u32) -> bool {
+    fn lets(&self, _: u8, flow: FlowId, dst: HostId, _: u8, _: u32) -> bool {
         if self.paused.is_empty() {
             return true;
         }

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use fabric::Routes;
 use units::{Duration, FlowId, HostId, Rate, Stream, Time};
 
+use crate::packet::CLASSES;
 use crate::{FlowState, Header, NicControl, Packet, Telemetry, Walk};
 
 /// A scheme's part in a host: sender and receiver of every flow of that host.
@@ -177,6 +178,8 @@ pub struct Gate<'a> {
     /// Classes that the switch has paused, as bits.
     pub paused_classes: u8,
     transport: u8,
+    /// By how much the endpoint's classes are shifted down.
+    beneath: u8,
     nic: Option<&'a dyn NicControl>,
 }
 
@@ -184,14 +187,14 @@ impl<'a> Gate<'a> {
     /// The gate of a NIC with this flow control, for the endpoint of transport index `transport`.
     #[inline]
     pub fn new(nic: Option<&'a dyn NicControl>, transport: u8) -> Gate<'a> {
-        Gate { paused_classes: nic.map_or(0, |nic| nic.paused_classes()), transport, nic }
+        Gate { paused_classes: nic.map_or(0, |nic| nic.paused_classes()), transport, beneath: 0, nic }
     }
 
     /// The gate as seen by an endpoint whose classes are shifted down by `classes`: its class 0 is that class. Classes
     /// beyond the last map to the last.
     #[inline]
     pub const fn beneath(self, classes: u8) -> Gate<'a> {
-        Gate { paused_classes: (self.paused_classes as i8 >> classes) as u8, ..self }
+        Gate { paused_classes: (self.paused_classes as i8 >> classes) as u8, beneath: self.beneath + classes, ..self }
     }
 
     /// Whether a packet of `class` may be sent.
@@ -200,11 +203,12 @@ impl<'a> Gate<'a> {
         self.paused_classes >> class & 1 == 0
     }
 
-    /// Whether packets of a flow to `dst` without a flow label may be sent. If an endpoint does not ask, the NIC holds
-    /// its packets in a queue for each flow.
+    /// Whether packets of a flow to `dst` of `class` without a flow label may be sent. If an endpoint does not ask, the
+    /// NIC holds its packets in a queue for each flow.
     #[inline]
-    pub fn lets(self, flow: FlowId, dst: HostId) -> bool {
-        self.nic.is_none_or(|nic| nic.lets(self.transport, flow, dst, 0))
+    pub fn lets(self, flow: FlowId, dst: HostId, class: u8) -> bool {
+        let class = (class + self.beneath).min(CLASSES as u8 - 1);
+        self.nic.is_none_or(|nic| nic.lets(self.transport, flow, dst, class, 0))
     }
 
     /// A number that changes whenever a held flow may send again: the sign to ask again.

@@ -136,14 +136,31 @@ pub enum Cause {
     Queue(u32),
     /// One flow.
     Flow(FlowId),
-    /// Packets that pass a congestion root, which is a port of a node. Switches are numbered by id, hosts by the number
+    /// Packets of a class that pass a congestion root, which is a port of a node. Switches are numbered by id, hosts by the number
     /// of switches plus their id.
     Root {
         /// The node.
         node: u32,
         /// Its port.
         port: u16,
+        /// The class, or [`ALL_CLASSES`].
+        class: u8,
     },
+}
+
+/// In place of a class: all of them.
+pub const ALL_CLASSES: u8 = u8::MAX;
+
+impl Cause {
+    /// Whether a congestion root is this one, or this is that root in all classes.
+    pub fn covers(self, root: Cause) -> bool {
+        match (self, root) {
+            (Cause::Root { node, port, class: ALL_CLASSES }, Cause::Root { node: of, port: its, .. }) => {
+                (node, port) == (of, its)
+            }
+            _ => self == root,
+        }
+    }
 }
 
 /// A queue as samples and audits see it.
@@ -280,9 +297,9 @@ pub trait NicControl: Send {
         u8::MAX
     }
 
-    /// Whether packets of a flow of transport index `_transport` to `_dst` with this flow label (0 for none) may be
-    /// sent now.
-    fn lets(&self, _transport: u8, _flow: FlowId, _dst: HostId, _label: u32) -> bool {
+    /// Whether packets of a flow of transport index `_transport` to `_dst` in this class, with this flow label (0 for
+    /// none), may be sent now.
+    fn lets(&self, _transport: u8, _flow: FlowId, _dst: HostId, _class: u8, _label: u32) -> bool {
         true
     }
 

@@ -81,7 +81,7 @@ impl Nic {
     /// Whether the flow of a packet is paused.
     pub fn holds_flow(&self, packet: &Packet) -> bool {
         self.control.held_classes() >> packet.class & 1 == 1
-            && !self.control.lets(packet.transport, packet.flow, packet.dst, packet.flow_label())
+            && !self.control.lets(packet.transport, packet.flow, packet.dst, packet.class, packet.flow_label())
     }
 
     /// Number of pauses, and their total duration by `end`.

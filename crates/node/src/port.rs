@@ -220,6 +220,20 @@ impl Port {
         self.backlog & !self.paused & classes != 0
     }
 
+    /// The most urgent class with a packet that may be sent.
+    #[inline]
+    pub fn most_urgent(&self) -> Option<u8> {
+        let ready = self.backlog & !self.paused;
+        (ready != 0).then(|| ready.trailing_zeros() as u8)
+    }
+
+    /// The place of a class in the order of service: the first class of its level. Lower goes first.
+    #[inline]
+    pub fn urgency(&self, class: u8) -> u8 {
+        let level = self.round_robin.as_deref().map_or(1 << class, |turns| turns.level[usize::from(class)]);
+        level.trailing_zeros() as u8
+    }
+
     /// Pauses the classes whose bits are set and lets the others go on.
     pub fn set_paused(&mut self, classes: u8, now: Time) {
         match (self.paused, classes) {

@@ -191,7 +191,7 @@ impl NicControl for Held {
         self.classes
     }
 
-    fn lets(&self, _: u8, flow: FlowId, _: HostId, _: u32) -> bool {
+    fn lets(&self, _: u8, flow: FlowId, _: HostId, _: u8, _: u32) -> bool {
         !self.flows.contains(&flow)
     }
 

@@ -140,7 +140,7 @@ impl Congestion {
         let Some(control) = slot.switch.flow_control() else { return };
         let mut held = std::mem::take(&mut self.held);
         control.held(port, &mut |of| {
-            if root.is_none_or(|root| root == of.root) {
+            if root.is_none_or(|root| root.covers(of.root)) {
                 held.push(of);
             }
         });
@@ -388,7 +388,7 @@ impl Probe for Congestion {
 /// The link of a root, whose port sends on it; of a host, its own.
 fn root_link(fabric: &Fabric, cause: Cause) -> Option<u32> {
     match cause {
-        Cause::Root { node, port } => Some(fabric.ports[root_node(fabric, node).index()][usize::from(port)].0),
+        Cause::Root { node, port, .. } => Some(fabric.ports[root_node(fabric, node).index()][usize::from(port)].0),
         _ => None,
     }
 }
@@ -402,7 +402,7 @@ fn cause_in(fabric: &Fabric, from: &mut Reader<'_>) -> Result<Cause, Malformed> 
     let what = "queue of congestion";
     let cause = parse_cause(from, what)?;
     let is_there = match cause {
-        Cause::Root { node, port } if node < fabric.nodes() => {
+        Cause::Root { node, port, .. } if node < fabric.nodes() => {
             usize::from(port) < fabric.ports[root_node(fabric, node).index()].len()
         }
         Cause::Root { .. } => false,

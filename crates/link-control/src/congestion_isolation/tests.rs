@@ -7,7 +7,7 @@ use super::*;
 #[test]
 fn a_nic_holds_isolated_flows_while_their_class_is_paused() {
     let mut nic = NicPart { class: 7, lossless: !1, paused: 0, isolated: FxHashSet::default(), epoch: 0 };
-    let lets = |nic: &NicPart| [3, 4].map(|flow| nic.lets(0, FlowId(flow), HostId(1), 0));
+    let lets = |nic: &NicPart| [3, 4].map(|flow| nic.lets(0, FlowId(flow), HostId(1), 1, 0));
     nic.frame(Time::ZERO, &frame_packet(Message::Isolate(FlowId(3))));
     assert_eq!(lets(&nic), [true, true]);
     nic.frame(Time::ZERO, &frame_packet(pfc::Frame { classes: 1 << 7, pause: 1 << 7 }));

@@ -61,6 +61,11 @@ impl Queue {
         self.sets.iter().flatten().copied()
     }
 
+    /// The class of its packets; of its first ones, if roots of several classes share it because queues have run out.
+    fn class(&self) -> u8 {
+        self.sets.first().map_or(0, |set| set[0].class)
+    }
+
     /// Whether it serves several roots, or sets of roots, because queues have run out.
     pub fn is_shared(&self) -> bool {
         self.sets.len() > 1
@@ -97,6 +102,18 @@ pub(super) struct Limits {
     pub resume: u32,
 }
 
+/// The output queue of a class.
+#[derive(Debug)]
+pub(super) struct Output {
+    pub class: u8,
+    pub bytes: u32,
+    /// The same by rank of the ingress port, if ranks differ.
+    by_rank: Vec<u32>,
+    pub claim: Option<Claim>,
+    /// After an abdication or a MERGE: its shortest length since, with what merges.
+    pub floor_bytes: Option<u32>,
+}
+
 /// A port's place in the fabric, and its parameters.
 pub(super) struct Place {
     /// By ingress port of the switch: the rank of its link by round trip, from the shortest. Equal links share one.
@@ -124,19 +141,16 @@ pub(super) struct Egress {
     pub nominates: bool,
     pub up: bool,
     ingresses: Option<usize>,
-    /// Bytes of isolated classes in the output queue.
-    pub output_bytes: u32,
-    /// The same by rank of the ingress port, if ranks differ.
-    output_by_rank: Vec<u32>,
-    pub claim: Option<Claim>,
-    /// After an abdication or a MERGE: the shortest length of the output queue since, with what merges.
-    pub floor_bytes: Option<u32>,
+    /// The output queues of the isolated classes that have had packets.
+    pub outputs: Vec<Output>,
     pub table: Vec<Entry>,
     /// By number: all queues that have ever been assigned.
     pub queues: Vec<Queue>,
     /// The assigned queues, near to far. A packet passes queues only in this order, so packets of a flow never overtake
     /// each other. The level of a queue that serves several roots is that of the first.
     assigned: Vec<u16>,
+    /// Classes that have had isolation queues, as bits.
+    classes: u8,
     /// The unassigned queues: the port's segment of the QueueID stack (appendix E.3).
     free: Vec<u16>,
     /// Whether any queue has order marks.
@@ -149,6 +163,14 @@ pub(super) struct Egress {
     /// If isolation queues hand on together: the earliest time for the next round.
     next_hand_on: Time,
     pub queues_max: u32,
+}
+
+impl Output {
+    /// The length at which it nominates the port, if it pauses at `pause`. After an abdication it has to grow by that
+    /// much again, since its present packets arrived before the true root was known.
+    pub fn nomination_bytes(&self, pause: u32) -> u32 {
+        self.floor_bytes.map_or(pause, |floor| floor.saturating_add(pause))
+    }
 }
 
 /// Number of ranks whose bytes a queue counts: none if all links are alike.
@@ -164,14 +186,12 @@ impl Egress {
         let Place { ranks, limits, nominates, up, ingresses, queues, packet_time } = place;
         Egress {
             ranks,
-            output_by_rank: vec![0; counted_ranks(&limits)],
             limits,
             nominates,
             up,
             ingresses,
-            output_bytes: 0,
-            claim: None,
-            floor_bytes: None,
+            outputs: Vec::new(),
+            classes: 0,
             table: Vec::new(),
             queues: Vec::new(),
             assigned: Vec::new(),
@@ -210,15 +230,15 @@ impl Egress {
         !self.free.is_empty()
     }
 
-    /// Bytes in queues whose roots have all merged into others: they belong to no tree, so they wait for this port
+    /// Bytes in queues of a class whose roots have all merged into others: they belong to no tree, so they wait for this port
     /// alone, as what is in its output queue does.
-    pub fn merging_bytes(&self) -> u32 {
+    pub fn merging_bytes(&self, class: u8) -> u32 {
         let merging = |entry: &&Entry| entry.state == State::SoftMerging;
         if self.table.iter().find(merging).is_none() {
             return 0;
         }
         let is_merging = |root: RootId| self.table.iter().filter(merging).any(|entry| entry.root == root);
-        let filled = self.queues.iter().filter(|queue| queue.bytes > 0);
+        let filled = self.queues.iter().filter(|queue| queue.bytes > 0 && queue.class() == class);
         filled.filter(|queue| queue.roots().all(is_merging)).map(|queue| queue.bytes).sum()
     }
 
@@ -281,6 +301,7 @@ impl Egress {
 
     /// Assigns a queue to these roots, which have none yet.
     fn assign(&mut self, roots: Vec<RootId>, distance: u8) -> u16 {
+        self.classes |= 1 << roots[0].class;
         let queue = match self.free.pop() {
             Some(queue) => {
                 while self.queues.len() <= usize::from(queue) {
@@ -295,10 +316,13 @@ impl Egress {
                 queue
             }
             None => {
-                // No queue is free: share one, chosen by a hash of the root's id (section 4.5).
+                // No queue is free: share one of the class, chosen by a hash of the root's id (section 4.5).
                 let first = roots[0];
                 let hash = units::mix(u64::from(first.node) << 16 | u64::from(first.port), roots.len() as u64);
-                self.assigned[(hash % self.assigned.len() as u64) as usize]
+                let alike = |queue: &u16| self.queues[usize::from(*queue)].class() == first.class;
+                let of_class: Vec<u16> = self.assigned.iter().copied().filter(alike).collect();
+                let among = if of_class.is_empty() { &self.assigned } else { &of_class };
+                among[(hash % among.len() as u64) as usize]
             }
         };
         self.queues[usize::from(queue)].sets.push(roots);
@@ -366,10 +390,34 @@ impl Egress {
         self.take_turn(number);
     }
 
-    /// Dequeues a packet from the isolation queue whose turn it is. A queue that has been closed since loses its turn.
-    pub fn pop_turn(&mut self, pool: &Pool) -> Option<(u16, PacketId)> {
+    /// The most urgent of the classes whose isolation queues are in turn, and how many of its queues are.
+    pub fn next_class(&mut self, urgency: impl Fn(u8) -> u8) -> Option<(u8, usize)> {
+        if self.classes.count_ones() <= 1 {
+            return self.has_turn().then(|| (self.classes.trailing_zeros() as u8, self.turn.len()));
+        }
+        let queues = &mut self.queues;
+        self.turn.retain(|number| {
+            let queue = &mut queues[usize::from(*number)];
+            queue.in_turn = queue.open;
+            queue.open
+        });
+        let of = |number: &u16| self.queues[usize::from(*number)].class();
+        let first = self.turn.iter().map(of).min_by_key(|class| (urgency(*class), *class))?;
+        Some((first, self.turn.iter().filter(|number| urgency(of(number)) == urgency(first)).count()))
+    }
+
+    /// Dequeues a packet from the isolation queue whose turn it is, among those of classes as urgent as `of`. A queue
+    /// that has been closed since loses its turn.
+    pub fn pop_turn(&mut self, pool: &Pool, of: Option<(u8, &dyn Fn(u8) -> u8)>) -> Option<(u16, PacketId)> {
         loop {
-            let number = self.turn.pop_front()?;
+            let number = match of {
+                Some((class, urgency)) if self.classes.count_ones() > 1 => {
+                    let alike = |number: &u16| urgency(self.queues[usize::from(*number)].class()) == urgency(class);
+                    let place = self.turn.iter().position(alike)?;
+                    self.turn.remove(place)?
+                }
+                _ => self.turn.pop_front()?,
+            };
             self.queues[usize::from(number)].in_turn = false;
             if !self.queues[usize::from(number)].open {
                 continue;
@@ -415,9 +463,10 @@ impl Egress {
         self.pop(pool, number)
     }
 
-    /// Whether an isolation queue hands on a packet before the output queue sends its next. All take turns.
-    pub fn isolated_first(&mut self, output_empty: bool) -> bool {
-        if output_empty || self.since_output < self.turn.len() {
+    /// Whether an isolation queue hands on a packet before the output queue sends its next. All take turns, `in_turn`
+    /// isolation queues and the output queue.
+    pub fn isolated_first(&mut self, output_empty: bool, in_turn: usize) -> bool {
+        if output_empty || self.since_output < in_turn {
             self.since_output += 1;
             return self.has_turn();
         }
@@ -466,9 +515,33 @@ impl Egress {
         self.limits[held.fold(waiting, usize::max)]
     }
 
-    /// The limits of the output queue.
-    pub fn output_limits(&self) -> Limits {
-        self.limits(&self.output_by_rank, self.claim.as_ref().map(|claim| &claim.upstream.held))
+    /// The limits of an output queue.
+    pub fn output_limits(&self, output: &Output) -> Limits {
+        self.limits(&output.by_rank, output.claim.as_ref().map(|claim| &claim.upstream.held))
+    }
+
+    /// The output queue of a class, if that has had packets.
+    #[inline]
+    pub fn output(&self, class: u8) -> Option<&Output> {
+        self.outputs.iter().find(|output| output.class == class)
+    }
+
+    /// After an abdication or a MERGE an output queue has to grow again before it nominates the port.
+    pub fn set_floor(&mut self, class: u8) {
+        let merging = self.merging_bytes(class);
+        if let Some(output) = self.outputs.iter_mut().find(|output| output.class == class) {
+            output.floor_bytes = Some(output.bytes + merging);
+        }
+    }
+
+    /// Bytes of isolated classes in its output queues.
+    pub fn output_bytes(&self) -> u64 {
+        self.outputs.iter().map(|output| u64::from(output.bytes)).sum()
+    }
+
+    /// The port's claim to be a root of a class.
+    pub fn claim(&mut self, class: u8) -> Option<&mut Claim> {
+        self.outputs.iter_mut().find(|output| output.class == class)?.claim.as_mut()
     }
 
     /// The limits of a queue that pauses in the name of a root.
@@ -526,31 +599,37 @@ impl Egress {
         }
     }
 
-    /// A packet that came by `ingress` joins the output queue (`by` bytes) or leaves it (negative).
+    /// A packet of a class that came by `ingress` joins the output queue (`by` bytes) or leaves it (negative).
     #[inline]
-    pub fn count_output(&mut self, ingress: u16, by: i64) {
-        self.output_bytes = (i64::from(self.output_bytes) + by) as u32;
-        if let Some(count) = self.output_by_rank.get_mut(usize::from(self.ranks[usize::from(ingress)])) {
+    pub fn count_output(&mut self, class: u8, ingress: u16, by: i64) {
+        let place = match self.outputs.iter().position(|output| output.class == class) {
+            Some(place) => place,
+            None => {
+                let by_rank = vec![0; counted_ranks(&self.limits)];
+                self.outputs.push(Output { class, bytes: 0, by_rank, claim: None, floor_bytes: None });
+                self.outputs.len() - 1
+            }
+        };
+        let output = &mut self.outputs[place];
+        output.bytes = (i64::from(output.bytes) + by) as u32;
+        if let Some(count) = output.by_rank.get_mut(usize::from(self.ranks[usize::from(ingress)])) {
             *count = (i64::from(*count) + by) as u32;
         }
-        if let Some(floor) = self.floor_bytes {
-            let bytes = self.output_bytes + self.merging_bytes();
-            self.floor_bytes = (bytes > self.output_limits().resume).then_some(floor.min(bytes));
+        if let Some(floor) = output.floor_bytes {
+            let bytes = output.bytes + self.merging_bytes(class);
+            let long = bytes > self.output_limits(&self.outputs[place]).resume;
+            self.outputs[place].floor_bytes = long.then_some(floor.min(bytes));
         }
-    }
-
-    /// The length at which the output queue nominates the port, if it pauses at `pause`. After an abdication it has to
-    /// grow by that much again, since its present packets arrived before the true root was known.
-    #[inline]
-    pub fn nomination_bytes(&self, pause: u32) -> u32 {
-        self.floor_bytes.map_or(pause, |floor| floor.saturating_add(pause))
     }
 
     /// Goes over its state, packets included.
     pub fn walk(&mut self, walk: &mut Walk, pool: &mut Pool) {
-        walk.same((self.output_bytes, self.floor_bytes, self.claim.as_ref().map(|claim| claim.is_false)));
-        walk.same(&self.output_by_rank[..]);
-        self.claim.iter().for_each(|claim| claim.upstream.walk(walk));
+        walk.same((self.outputs.len(), self.classes));
+        for Output { class, bytes, by_rank, claim, floor_bytes } in &self.outputs {
+            walk.same((*class, *bytes, *floor_bytes, claim.as_ref().map(|claim| claim.is_false)));
+            walk.same(&by_rank[..]);
+            claim.iter().for_each(|claim| claim.upstream.walk(walk));
+        }
         walk.same(self.table.len());
         for Entry { root, distance, state, upstream, foretold } in &self.table {
             walk.same((*root, *distance, *state as u8, *foretold));
@@ -587,10 +666,10 @@ impl Egress {
         }
     }
 
-    /// The upstream neighbours of its queues for a root, and of its output queue if that claims to be a root.
+    /// The upstream neighbours of its queues for a root, and of its output queues that claim to be roots.
     pub fn upstreams(&mut self) -> impl Iterator<Item = &mut Upstream> {
-        let claim = self.claim.iter_mut().map(|claim| &mut claim.upstream);
-        self.table.iter_mut().map(|entry| &mut entry.upstream).chain(claim)
+        let claims = self.outputs.iter_mut().filter_map(|output| output.claim.as_mut());
+        self.table.iter_mut().map(|entry| &mut entry.upstream).chain(claims.map(|claim| &mut claim.upstream))
     }
 }
 

@@ -3,30 +3,36 @@
 use bytemuck::Zeroable;
 use node::Header;
 use node::layout::{Bits, Field, Layout, Message};
-use node::link::Cause;
+use node::link::{ALL_CLASSES, Cause};
+use node::packet::CLASSES;
 use node::walk::Plain;
 use node::wire::{Malformed, Reader, Writer};
 
-/// The id of a congestion root: a port of a node (switch-id:port-id, section 4.4). A host is the node after the
-/// switches with its number.
+/// The id of a congestion root: a port of a node (switch-id:port-id, section 4.4) and a class of its output queue. A
+/// host is the node after the switches with its number.
+///
+/// The paper's switches have one class. Here each class that is isolated has roots of its own, as if there were a Pyrrha
+/// for each: a port where a class is congested is a root of that class, and holds no packet of another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RootId {
     /// The switch, or the number of switches plus the host.
     pub node: u32,
     /// Its port.
     pub port: u16,
+    /// The class, or [`ALL_CLASSES`] in what a host says of itself, since it takes packets in whatever their class.
+    pub class: u8,
 }
 
 impl RootId {
     /// As samples and audits name it.
     pub const fn cause(self) -> Cause {
-        Cause::Root { node: self.node, port: self.port }
+        Cause::Root { node: self.node, port: self.port, class: self.class }
     }
 }
 
 impl Plain for RootId {
     fn write(&self, to: &mut Vec<u64>) {
-        (self.node, self.port).write(to);
+        (self.node, self.port, self.class).write(to);
     }
 }
 
@@ -75,7 +81,8 @@ pub struct Packed {
     node: u32,
     new_node: u32,
     new_port: u16,
-    blank: u16,
+    class: u8,
+    blank: u8,
 }
 
 const PAUSE: u8 = 1;
@@ -90,7 +97,10 @@ impl Header for Frame {
 
     #[inline]
     fn pack(self) -> Packed {
-        let of = |kind, root: RootId| Packed { kind, node: root.node, port: root.port, ..Packed::zeroed() };
+        let of = |kind, root: RootId| {
+            let RootId { node, port, class } = root;
+            Packed { kind, node, port, class, ..Packed::zeroed() }
+        };
         match self {
             Frame::Pause { root, distance } => Packed { distance, ..of(PAUSE, root) },
             Frame::Resume { root } => of(RESUME, root),
@@ -103,22 +113,22 @@ impl Header for Frame {
 
     #[inline]
     fn unpack(packed: Packed) -> Frame {
-        let root = RootId { node: packed.node, port: packed.port };
+        let root = RootId { node: packed.node, port: packed.port, class: packed.class };
         match packed.kind {
             PAUSE => Frame::Pause { root, distance: packed.distance },
             RESUME => Frame::Resume { root },
             MERGE => {
-                let new = RootId { node: packed.new_node, port: packed.new_port };
+                let new = RootId { node: packed.new_node, port: packed.new_port, class: packed.class };
                 Frame::Merge { old: root, new, distance: packed.distance }
             }
             _ => Frame::Unassigned { root },
         }
     }
 
-    /// Kind, distance, and the ids of one root or two, switch before port.
+    /// Kind, distance, class, and the ids of one root or two of that class, switch before port.
     fn emit(self, to: &mut Writer<'_>) {
-        let Packed { kind, distance, node, port, new_node, new_port, .. } = self.pack();
-        to.bytes(&[kind, distance]);
+        let Packed { kind, distance, node, port, new_node, new_port, class, .. } = self.pack();
+        to.bytes(&[kind, distance, class]);
         to.u32(node);
         to.u16(port);
         if kind == MERGE {
@@ -128,15 +138,18 @@ impl Header for Frame {
     }
 
     fn parse(from: &mut Reader<'_>) -> Result<Frame, Malformed> {
-        from.begin("Pyrrha frame: shorter than its kind and distance");
-        let [kind, distance] = from.array()?;
+        from.begin("Pyrrha frame: shorter than its kind, distance and class");
+        let [kind, distance, class] = from.array()?;
         if !(PAUSE..=UNASSIGNED).contains(&kind) {
             return Err(Malformed { what: "Pyrrha frame type" });
+        }
+        if class != ALL_CLASSES && usize::from(class) >= CLASSES {
+            return Err(Malformed { what: "Pyrrha frame's class" });
         }
         from.begin("Pyrrha frame: it ends within a root's id");
         let (node, port) = (from.u32()?, from.u16()?);
         let (new_node, new_port) = if kind == MERGE { (from.u32()?, from.u16()?) } else { (0, 0) };
-        Ok(Frame::unpack(Packed { kind, distance, port, node, new_node, new_port, blank: 0 }))
+        Ok(Frame::unpack(Packed { kind, distance, port, node, new_node, new_port, class, blank: 0 }))
     }
 }
 
@@ -144,26 +157,29 @@ const fn message(name: &'static str, kind: u8, bytes: u16, fields: &'static [Fie
     Message::new(name, Bits::u8(0).are(kind as u64), bytes, fields)
 }
 
-const NODE: Bits = Bits::u32(2);
-const PORT: Field = Field::number("port", Bits::u16(6));
+const NODE: Bits = Bits::u32(3);
+const PORT: Field = Field::number("port", Bits::u16(7));
+const CLASS: Field = Field::number("class", Bits::u8(2));
 const ROOT: Field = Field::number("root node", NODE);
 
 const LAYOUT: &[Message] = &[
-    message("Pause", PAUSE, 8, &[ROOT, PORT, Field::number("distance", Bits::u8(1))]),
-    message("Resume", RESUME, 8, &[ROOT, PORT]),
+    message("Pause", PAUSE, 9, &[ROOT, PORT, CLASS, Field::number("distance", Bits::u8(1))]),
+    message("Resume", RESUME, 9, &[ROOT, PORT, CLASS]),
     message(
         "Merge",
         MERGE,
-        14,
+        15,
         &[
             Field::number("old node", NODE),
             PORT,
-            Field::number("new node", Bits::u32(8)),
-            Field::number("port", Bits::u16(12)),
+            CLASS,
+            Field::number("new node", Bits::u32(9)),
+            Field::number("port", Bits::u16(13)),
+            CLASS,
             Field::number("distance", Bits::u8(1)),
         ],
     ),
-    message("Unassigned", UNASSIGNED, 8, &[ROOT, PORT]),
+    message("Unassigned", UNASSIGNED, 9, &[ROOT, PORT, CLASS]),
 ];
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use fabric::Routes;
-use node::link::{Cause, frame_packet};
+use node::link::{ALL_CLASSES, Cause, frame_packet};
 use node::{NicControl, Packet, Walk};
 use units::{FlowId, HostId, NodeId, PortId, Time};
 
@@ -54,7 +54,7 @@ impl NicControl for NicPart {
 
     /// The root is the host, named by its first port whichever link packets arrive by.
     fn intake(&mut self, bytes: u64) -> Option<Packet> {
-        let root = RootId { node: self.switches + self.host.0, port: 0 };
+        let root = RootId { node: self.switches + self.host.0, port: 0, class: ALL_CLASSES };
         if !self.is_root && bytes > self.pause_bytes {
             self.is_root = true;
             return Some(frame_packet(Frame::Pause { root, distance: 1 }));
@@ -72,7 +72,7 @@ impl NicControl for NicPart {
         self.classes
     }
 
-    fn lets(&self, transport: u8, flow: FlowId, dst: HostId, label: u32) -> bool {
+    fn lets(&self, transport: u8, flow: FlowId, dst: HostId, class: u8, label: u32) -> bool {
         if self.paused.is_empty() {
             return true;
         }
@@ -81,7 +81,7 @@ impl NicControl for NicPart {
         if label != 0 {
             packet.set_flow_label(label);
         }
-        let paused = |node, port| self.paused.binary_search(&RootId { node, port }).is_ok();
+        let paused = |node, port| self.paused.binary_search(&RootId { node, port, class }).is_ok();
         let mut hops = self.downstream.onward(NodeId(self.host.0), self.port, &packet);
         !(paused(self.switches + dst.0, 0) || hops.any(|hop| paused(hop.switch.0, hop.port.0 as u16)))
     }

@@ -1,10 +1,11 @@
 //! A switch's part: identifying congestion roots (section 4.1), matching packets (4.2) and isolating them (4.3).
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use fabric::Routes;
-use node::link::{Cause, Dequeued, Held, LinkCx, QueueDiscipline, QueueView};
+use node::link::{ALL_CLASSES, Cause, Dequeued, Held, LinkCx, QueueDiscipline, QueueView};
 use node::packet::CLASSES;
 use node::pool::{PacketId, Pool, Slot};
 use node::{Packet, Port, Walk};
@@ -86,16 +87,17 @@ impl SwitchPart {
         }
     }
 
-    fn own_root(&self, port: PortId) -> RootId {
-        RootId { node: self.id.0, port: port.0 as u16 }
+    fn own_root(&self, port: PortId, class: u8) -> RootId {
+        RootId { node: self.id.0, port: port.0 as u16, class }
     }
 
     /// Finds the roots that a packet which leaves by `out` may meet, nearest first, its destination last.
     fn find_path(&mut self, out: PortId, packet: &Packet) {
         self.path.clear();
+        let class = packet.class;
         let hops = self.downstream.onward(self.node, out, packet).filter(|hop| hop.distance > 0);
-        self.path.extend(hops.map(|hop| RootId { node: hop.switch.0, port: hop.port.0 as u16 }));
-        self.path.push(RootId { node: self.switches + packet.dst.0, port: 0 });
+        self.path.extend(hops.map(|hop| RootId { node: hop.switch.0, port: hop.port.0 as u16, class }));
+        self.path.push(RootId { node: self.switches + packet.dst.0, port: 0, class });
     }
 
     /// Puts a packet into its next queue. `after` is the isolation queue that it comes from, if it was in one.
@@ -115,8 +117,8 @@ impl SwitchPart {
                 }
                 self.ports[out.index()].push(cx.pool, queue, id);
                 self.press(cx, out, queue, ingress);
-                if self.ports[out.index()].merging_bytes() > 0 {
-                    self.watch_output(cx, out, ingress);
+                if self.ports[out.index()].merging_bytes(slot.packet.class) > 0 {
+                    self.watch_output(cx, out, slot.packet.class, ingress);
                 }
                 self.ports[out.index()].queues[usize::from(queue)].bytes
             }
@@ -128,30 +130,36 @@ impl SwitchPart {
                     Some(_) => port.push_held(cx.pool, id),
                 }
                 if isolated {
-                    self.ports[out.index()].count_output(slot.transit.in_port, i64::from(slot.packet.wire_bytes));
-                    self.watch_output(cx, out, ingress);
+                    let Packet { class, wire_bytes, .. } = slot.packet;
+                    self.ports[out.index()].count_output(class, slot.transit.in_port, i64::from(wire_bytes));
+                    self.watch_output(cx, out, class, ingress);
                 }
                 cx.ports[out.index()].class_bytes(slot.packet.class)
             }
         }
     }
 
-    /// A packet has joined the output queue: the port may nominate itself, and a root pauses the sender of the packet.
-    fn watch_output(&mut self, cx: &mut LinkCx<'_>, out: PortId, ingress: PortId) {
-        if self.is_even(out) {
+    /// A packet has joined the output queue of a class: the port may nominate itself, and a root pauses the sender of the
+    /// packet.
+    fn watch_output(&mut self, cx: &mut LinkCx<'_>, out: PortId, class: u8, ingress: PortId) {
+        if self.is_even(out, class) {
             return;
         }
-        let root = self.own_root(out);
+        let root = self.own_root(out, class);
         let port = &mut self.ports[out.index()];
+        let Some(place) = port.outputs.iter().position(|output| output.class == class) else { return };
+        let output = &port.outputs[place];
         let own = port.limits_of(ingress).pause;
-        let pause = if self.own_limits { own } else { port.output_limits().pause.max(own) };
-        let bytes = port.output_bytes + port.merging_bytes();
-        if port.claim.is_none() && port.nominates && bytes > port.nomination_bytes(pause) {
-            port.claim = Some(Claim::default());
-            port.floor_bytes = None;
+        let pause = if self.own_limits { own } else { port.output_limits(output).pause.max(own) };
+        let bytes = output.bytes + port.merging_bytes(class);
+        let nominates = output.claim.is_none() && port.nominates && bytes > output.nomination_bytes(pause);
+        let output = &mut port.outputs[place];
+        if nominates {
+            output.claim = Some(Claim::default());
+            output.floor_bytes = None;
             self.counts.nominations += 1;
         }
-        if let Some(claim) = &mut port.claim
+        if let Some(claim) = &mut output.claim
             && bytes > pause
             && claim.upstream.hold(cx, ingress)
         {
@@ -161,13 +169,14 @@ impl SwitchPart {
 
     /// Whether a port leads up and is not above twice the mean of the ports that do, if that keeps it from being a
     /// root.
-    fn is_even(&self, out: PortId) -> bool {
+    fn is_even(&self, out: PortId, class: u8) -> bool {
         if !self.departures.has(Departure::UplinksAboveMean) || !self.ports[out.index()].up {
             return false;
         }
+        let bytes = |port: &Egress| port.output(class).map_or(0, |output| u64::from(output.bytes));
         let up = || self.ports.iter().filter(|port| port.up);
-        let sum: u64 = up().map(|port| u64::from(port.output_bytes)).sum();
-        u64::from(self.ports[out.index()].output_bytes) * up().count() as u64 <= 2 * sum
+        let sum: u64 = up().map(bytes).sum();
+        bytes(&self.ports[out.index()]) * up().count() as u64 <= 2 * sum
     }
 
     /// Bytes that arrived by `ingress` and wait in isolation queues of a root, over all ports.
@@ -232,7 +241,7 @@ impl SwitchPart {
     /// The node at the other end of `ingress` no longer has a queue for a root.
     fn orphan(&mut self, ingress: PortId, root: RootId) {
         if root.node == self.id.0 {
-            if let Some(claim) = &mut self.ports[usize::from(root.port)].claim {
+            if let Some(claim) = self.ports[usize::from(root.port)].claim(root.class) {
                 claim.upstream.children.remove(ingress);
             }
             return;
@@ -243,28 +252,33 @@ impl SwitchPart {
     }
 
     /// The output queue of a root has become shorter: it may RESUME and in the end secede.
-    fn relax_output(&mut self, cx: &mut LinkCx<'_>, out: PortId) {
-        let root = self.own_root(out);
+    fn relax_output(&mut self, cx: &mut LinkCx<'_>, out: PortId, class: u8) {
+        let root = self.own_root(out, class);
         let port = &self.ports[out.index()];
-        let Some(claim) = &port.claim else { return };
-        let bytes = port.output_bytes + port.merging_bytes();
-        let short = bytes <= port.output_limits().resume;
+        let Some(output) = port.output(class) else { return };
+        let Some(claim) = &output.claim else { return };
+        let bytes = output.bytes + port.merging_bytes(class);
+        let short = bytes <= port.output_limits(output).resume;
         let goes: PortSet = match self.own_limits {
             true => claim.upstream.held.iter().filter(|&ingress| bytes <= port.limits_of(ingress).resume).collect(),
             false if short => claim.upstream.held.clone(),
             false => return,
         };
         for ingress in goes.iter() {
-            if let Some(claim) = &mut self.ports[out.index()].claim {
+            if let Some(claim) = self.ports[out.index()].claim(class) {
                 claim.upstream.held.remove(ingress);
             }
             self.resume(cx, ingress, root);
         }
-        let claim = &mut self.ports[out.index()].claim;
-        if short && claim.as_ref().is_some_and(|claim| claim.upstream.children.is_empty()) {
-            *claim = None;
+        let leaf = self.ports[out.index()].claim(class).is_some_and(|claim| claim.upstream.children.is_empty());
+        if short && leaf {
+            self.take_claim(out, class);
             self.counts.secessions += 1;
         }
+    }
+
+    fn take_claim(&mut self, out: PortId, class: u8) -> Option<Claim> {
+        self.ports[out.index()].outputs.iter_mut().find(|output| output.class == class)?.claim.take()
     }
 
     /// The queues of a root at a port have become shorter: they may RESUME, and in the end the root leaves the table.
@@ -329,7 +343,8 @@ impl SwitchPart {
 
     /// Number of roots that ports claim to be or have in their tables.
     fn roots_left(&self) -> u64 {
-        self.ports.iter().map(|port| u64::from(port.claim.is_some()) + port.table.len() as u64).sum()
+        let claims = |port: &Egress| port.outputs.iter().filter(|output| output.claim.is_some()).count();
+        self.ports.iter().map(|port| (claims(port) + port.table.len()) as u64).sum()
     }
 
     fn clear_all(&mut self, cx: &mut LinkCx<'_>, root: RootId) {
@@ -372,7 +387,7 @@ impl SwitchPart {
             self.counts.ignored += 1; // a routing loop (section 4.5)
             return;
         }
-        let own = self.own_root(out);
+        let own = self.own_root(out, root.class);
         let port = &mut self.ports[out.index()];
         if let Some(entry) = port.entry(root) {
             entry.state = entry.state.after(Change::Pause);
@@ -387,19 +402,31 @@ impl SwitchPart {
         port.add(self.config.tiers, root, distance, false);
         // A root that is new here explains the congestion of this port. A known root does not: traffic through it is
         // isolated already.
-        if let Some(mut claim) = port.claim.take() {
-            if self.config.merging && !(port.up && self.departures.has(Departure::MergeAtDownPorts)) {
-                port.floor_bytes = Some(port.output_bytes + port.merging_bytes());
-                self.counts.abdications += 1;
-                self.merge(cx, out, claim.upstream.children, own, root);
-            } else {
-                claim.is_false = true;
-                port.claim = Some(claim);
-            }
+        let merges = self.config.merging && !(port.up && self.departures.has(Departure::MergeAtDownPorts));
+        let Some(output) = port.outputs.iter_mut().find(|output| output.class == root.class) else { return };
+        if !merges {
+            output.claim.iter_mut().for_each(|claim| claim.is_false = true);
+        } else if let Some(claim) = output.claim.take() {
+            port.set_floor(root.class);
+            self.counts.abdications += 1;
+            self.merge(cx, out, claim.upstream.children, own, root);
         }
     }
 
     fn hear(&mut self, cx: &mut LinkCx<'_>, port: PortId, frame: Frame) {
+        if let Frame::Pause { root, .. } | Frame::Resume { root } = frame
+            && root.class == ALL_CLASSES
+        {
+            let isolated = self.isolated;
+            for class in (0..CLASSES as u8).filter(|class| isolated >> class & 1 == 1) {
+                let root = RootId { class, ..root };
+                match frame {
+                    Frame::Pause { distance, .. } => self.hear_pause(cx, port, root, distance),
+                    _ => self.hear_resume(cx, port, root),
+                }
+            }
+            return;
+        }
         match frame {
             Frame::Pause { root, distance } => self.hear_pause(cx, port, root, distance),
             Frame::Resume { root } => self.hear_resume(cx, port, root),
@@ -438,8 +465,7 @@ impl SwitchPart {
             children.add(&std::mem::take(&mut entry.upstream).children);
         }
         self.merge(cx, out, children, old, new);
-        let egress = &mut self.ports[out.index()];
-        egress.floor_bytes = Some(egress.output_bytes + egress.merging_bytes());
+        self.ports[out.index()].set_floor(old.class);
         self.reopen(cx, out, old);
     }
 
@@ -463,29 +489,39 @@ impl SwitchPart {
         }
         self.orphan(ingress, root);
         if root.node == self.id.0 {
-            return self.relax_output(cx, PortId(u32::from(root.port)));
+            return self.relax_output(cx, PortId(u32::from(root.port)), root.class);
         }
         self.clear_all(cx, root);
     }
 
     fn left_output(&mut self, cx: &mut LinkCx<'_>, out: PortId, id: PacketId) {
-        let Slot { packet, transit } = cx.pool.get(id);
-        if self.isolated >> packet.class & 1 == 1 {
-            self.ports[out.index()].count_output(transit.in_port, -i64::from(packet.wire_bytes));
-            self.relax_output(cx, out);
+        let Slot { packet: Packet { class, wire_bytes, .. }, transit } = *cx.pool.get(id);
+        if self.isolated >> class & 1 == 1 {
+            self.ports[out.index()].count_output(class, transit.in_port, -i64::from(wire_bytes));
+            self.relax_output(cx, out, class);
         }
     }
 
-    /// The next isolation queue hands a packet on, unless it is the output queue's turn.
+    /// The next isolation queue hands a packet on, unless it is the output queue's turn. A more urgent class goes first
+    /// wherever it waits.
     fn hand_on_in_turn(&mut self, cx: &mut LinkCx<'_>, out: PortId) {
         loop {
-            let output_empty = !cx.ports[out.index()].has_sendable();
-            if !self.ports[out.index()].has_turn() || !self.ports[out.index()].isolated_first(output_empty) {
+            let port = &cx.ports[out.index()];
+            let output = port.most_urgent();
+            let urgency = |class: u8| port.urgency(class);
+            let egress = &mut self.ports[out.index()];
+            let Some((class, in_turn)) = egress.next_class(urgency) else { return };
+            let isolated_first = match output.map(|output| urgency(output).cmp(&urgency(class))) {
+                Some(Ordering::Less) => false,
+                Some(Ordering::Greater) => true,
+                equal => egress.isolated_first(equal.is_none(), in_turn),
+            };
+            if !isolated_first {
                 return;
             }
-            let before = self.ports[out.index()].output_bytes;
+            let before = egress.output_bytes();
             // The packet may have moved on to the queue of a farther root.
-            if !self.hand_on(cx, out) || self.ports[out.index()].output_bytes > before {
+            if !self.hand_on(cx, out, Some(class)) || self.ports[out.index()].output_bytes() > before {
                 return;
             }
         }
@@ -496,7 +532,7 @@ impl SwitchPart {
         while self.ports[out.index()].has_turn() {
             let output_empty = !cx.ports[out.index()].has_sendable();
             for _ in 0..self.ports[out.index()].hand_on(cx.now, output_empty) {
-                self.hand_on(cx, out);
+                self.hand_on(cx, out, None);
             }
             // The packets may have moved on to queues of farther roots, with nothing to send yet.
             if !output_empty || cx.ports[out.index()].has_sendable() {
@@ -505,9 +541,12 @@ impl SwitchPart {
         }
     }
 
-    /// The isolation queue whose turn it is hands its first packet on. False if none may.
-    fn hand_on(&mut self, cx: &mut LinkCx<'_>, out: PortId) -> bool {
-        let Some((queue, id)) = self.ports[out.index()].pop_turn(cx.pool) else { return false };
+    /// The isolation queue whose turn it is, of a class or of all, hands its first packet on. False if none may.
+    fn hand_on(&mut self, cx: &mut LinkCx<'_>, out: PortId, class: Option<u8>) -> bool {
+        let port = &cx.ports[out.index()];
+        let urgency = |class: u8| port.urgency(class);
+        let of = class.map(|class| (class, &urgency as &dyn Fn(u8) -> u8));
+        let Some((queue, id)) = self.ports[out.index()].pop_turn(cx.pool, of) else { return false };
         self.place(cx, out, id, Some(queue));
         self.left_queue(cx, out, queue);
         true
@@ -584,9 +623,11 @@ impl QueueDiscipline for SwitchPart {
 
     fn set_up(&mut self, cx: &mut LinkCx<'_>, port: PortId, _: bool) {
         // As an egress: its own root and the roots behind it no longer pause anyone (appendix A).
-        let own = self.own_root(port);
-        if let Some(mut claim) = self.ports[port.index()].claim.take() {
-            claim.upstream.held.drain().for_each(|ingress| self.resume(cx, ingress, own));
+        for class in self.ports[port.index()].outputs.iter().map(|output| output.class).collect::<Vec<_>>() {
+            if let Some(mut claim) = self.take_claim(port, class) {
+                let own = self.own_root(port, class);
+                claim.upstream.held.drain().for_each(|ingress| self.resume(cx, ingress, own));
+            }
         }
         let roots: Vec<RootId> = self.ports[port.index()].table.iter().map(|entry| entry.root).collect();
         for root in roots {
@@ -602,7 +643,9 @@ impl QueueDiscipline for SwitchPart {
         self.ports.iter_mut().flat_map(Egress::upstreams).for_each(|upstream| upstream.forget(port));
         self.holding.retain(|(_, ingress), _| *ingress != port);
         for out in (0..self.ports.len()).map(PortId::from) {
-            self.relax_output(cx, out);
+            for class in self.ports[out.index()].outputs.iter().map(|output| output.class).collect::<Vec<_>>() {
+                self.relax_output(cx, out, class);
+            }
             let roots: Vec<RootId> = self.ports[out.index()].table.iter().map(|entry| entry.root).collect();
             // The packets lost with the link may have paused a neighbour, if bytes are counted over all ports.
             roots.into_iter().for_each(|root| self.relax(cx, out, root));
@@ -629,7 +672,7 @@ impl QueueDiscipline for SwitchPart {
             merged.into_iter().for_each(|(root, merged)| self.dismiss(cx, root, merged));
         }
         for (out, port) in self.ports.iter_mut().enumerate() {
-            port.claim = None;
+            port.outputs.iter_mut().for_each(|output| output.claim = None);
             if self.to_host[out] {
                 port.table.iter_mut().for_each(|entry| entry.upstream = Upstream::default());
                 continue;
@@ -637,7 +680,7 @@ impl QueueDiscipline for SwitchPart {
             while let Some(id) = port.pop_last_to_first(cx.pool) {
                 let slot = cx.pool.get_mut(id);
                 slot.transit.queue = 0;
-                port.count_output(slot.transit.in_port, i64::from(slot.packet.wire_bytes));
+                port.count_output(slot.packet.class, slot.transit.in_port, i64::from(slot.packet.wire_bytes));
                 cx.ports[out].push_held(cx.pool, id);
             }
             while let Some(entry) = port.table.first() {
@@ -656,15 +699,14 @@ impl QueueDiscipline for SwitchPart {
 
     fn queues(&self, ports: &[Port], port: PortId, see: &mut dyn FnMut(QueueView)) {
         let (own, egress) = (&ports[port.index()], &self.ports[port.index()]);
-        let root = self.own_root(port);
-        let cause = root.cause();
-        let claimed = egress.claim.as_ref().is_some_and(|claim| !claim.is_false);
         // A root stays one until it secedes, even while its queue is empty.
-        let first = self.isolated.trailing_zeros();
-        let shown = |class: &u8| own.class_bytes(*class) > 0 || claimed && u32::from(*class) == first;
-        for class in (0..CLASSES as u8).filter(shown) {
-            let root = claimed && self.isolated >> class & 1 == 1;
-            let cause = if root { cause } else { Cause::Class(class) };
+        let is_root = |class: u8| {
+            let claim = egress.output(class).and_then(|output| output.claim.as_ref());
+            claim.is_some_and(|claim| !claim.is_false)
+        };
+        for class in (0..CLASSES as u8).filter(|class| own.class_bytes(*class) > 0 || is_root(*class)) {
+            let root = is_root(class);
+            let cause = if root { self.own_root(port, class).cause() } else { Cause::Class(class) };
             let (bytes, packets) = (own.class_bytes(class), own.class_packets(class));
             see(QueueView { cause, paused: false, root, bytes, packets });
         }
@@ -703,9 +745,9 @@ impl QueueDiscipline for SwitchPart {
     }
 
     fn presses(&self, port: PortId, root: Cause, ingress: PortId, see: &mut dyn FnMut(Cause)) {
-        let Cause::Root { node, port: of } = root else { return };
+        let Cause::Root { node, port: of, class } = root else { return };
         let egress = &self.ports[port.index()];
-        let queues = (0u16..).zip(&egress.queues).filter(|(_, queue)| queue.serves(RootId { node, port: of }));
+        let queues = (0u16..).zip(&egress.queues).filter(|(_, queue)| queue.serves(RootId { node, port: of, class }));
         for (number, queue) in queues {
             let told = |root: &RootId| egress.presses(number, *root) && self.holding.contains_key(&(*root, ingress));
             queue.roots().filter(told).for_each(|root| see(root.cause()));

@@ -8,12 +8,12 @@ fn a_nic_holds_what_it_is_told_to_and_says_when_to_ask_again() {
     let mut nic = NicPart::new(Name::Flow, HostId(0));
     let tell = |nic: &mut NicPart, queue, pause| nic.frame(Time::ZERO, &frame_packet(Frame { queue, pause }));
     tell(&mut nic, 7, true);
-    assert!(!nic.lets(0, FlowId(7), HostId(1), 0) && nic.lets(0, FlowId(8), HostId(1), 0));
+    assert!(!nic.lets(0, FlowId(7), HostId(1), 1, 0) && nic.lets(0, FlowId(8), HostId(1), 1, 0));
     let before = nic.epoch();
     tell(&mut nic, 8, false);
     assert_eq!(nic.epoch(), before);
     tell(&mut nic, 7, false);
-    assert!(nic.epoch() != before && nic.lets(0, FlowId(7), HostId(1), 0));
+    assert!(nic.epoch() != before && nic.lets(0, FlowId(7), HostId(1), 1, 0));
 }
 
 #[test]

@@ -329,7 +329,7 @@ impl NicControl for Homes {
         if self.up == 0 { 0 } else { bits(self.up).map(paused).fold(u8::MAX, |all, one| all & one) }
     }
 
-    fn lets(&self, transport: u8, flow: FlowId, dst: HostId, label: u32) -> bool {
+    fn lets(&self, transport: u8, flow: FlowId, dst: HostId, class: u8, label: u32) -> bool {
         let mut packet = Packet::bare(flow, self.host, dst);
         packet.transport = transport;
         if label != 0 {
@@ -337,7 +337,7 @@ impl NicControl for Homes {
         }
         let goes = |port: u32| {
             let port = &self.ports[port as usize];
-            !port.crowded && port.control().is_none_or(|control| control.lets(transport, flow, dst, label))
+            !port.crowded && port.control().is_none_or(|control| control.lets(transport, flow, dst, class, label))
         };
         let among = self.candidates(dst);
         match self.hashed(&packet, among) {

@@ -27,7 +27,7 @@ impl PausedFlows {
             return None;
         }
         let must_wait = control.counts() && control.paused_classes() >> packet.class & 1 == 1;
-        if !must_wait && control.lets(packet.transport, packet.flow, packet.dst, packet.flow_label()) {
+        if !must_wait && control.lets(packet.transport, packet.flow, packet.dst, packet.class, packet.flow_label()) {
             return Some(packet);
         }
         self.queues.insert(packet.flow, VecDeque::from([packet]));
@@ -81,7 +81,7 @@ impl PausedFlows {
         while let Some(flow) = self.ready.pop_front() {
             let queue = self.queues.get_mut(&flow).expect("a flow that waits has a queue");
             let first = *queue.front().expect("a flow's queue is not empty");
-            if !control.lets(first.transport, flow, first.dst, first.flow_label())
+            if !control.lets(first.transport, flow, first.dst, first.class, first.flow_label())
                 || control.paused_classes() >> first.class & 1 == 1
             {
                 self.waiting.push(flow);

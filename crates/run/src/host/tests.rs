@@ -48,7 +48,7 @@ impl NicControl for Told {
     fn held_classes(&self) -> u8 {
         !1
     }
-    fn lets(&self, _: u8, flow: FlowId, _: HostId, _: u32) -> bool {
+    fn lets(&self, _: u8, flow: FlowId, _: HostId, _: u8, _: u32) -> bool {
         flow != self.flow
     }
     fn epoch(&self) -> u32 {

@@ -339,3 +339,42 @@ fn a_near_and_a_far_neighbour_share_a_root() {
     let own = ends("departures = [\"limits_by_ingress\"]");
     assert!((0.5..0.65).contains(&own), "{own}");
 }
+
+/// Strictly prior calls beside an incast of another class, to its receiver, from hosts that take part in it and from one
+/// that does not: mean time of a call, in microseconds.
+fn calls(control: &str, bulk: &str, caller: u32) -> f64 {
+    let result = run_both(&format!(
+        "flow_control = {control}\nmeasure = {{ interval = \"10us\", drain = \"30ms\" }}\n\
+         fabric.leaf_spine = {{ racks = 2, hosts_per_rack = 8, spines = 2 }}\nswitch.buffer.shared.bytes = \"20MB\"\n\
+         {bulk}[[traffic]]\nname = \"calls\"\ntransport.rdma.class = 3\nsizes.constant = \"2KB\"\n\
+         senders = \"{caller}\"\nreceivers = \"0\"\narrivals.periodic.every = \"20us\"\nduration = \"1ms\"\n"
+    ));
+    assert_calm(&result);
+    let classes = names(table(&result, "flows"), "class");
+    let times = of_flows(&result, "fct_ps").to_vec();
+    let calls: Vec<u64> = classes.iter().zip(times).filter(|of| *of.0 == "calls").map(|of| of.1).collect();
+    calls.iter().sum::<u64>() as f64 * 1e-6 / calls.len() as f64
+}
+
+#[test]
+fn an_incast_holds_back_no_call_of_a_more_urgent_class() {
+    let bulk = |class: u8| {
+        format!(
+            "[[traffic]]\nname = \"bulk\"\ntransport.rdma = {{ window = \"unlimited\", class = {class} }}\n\
+             sizes.constant = \"2MB\"\nsenders = \"8-14\"\nreceivers = \"0\"\npattern.incast.degree = 7\n\
+             arrivals = \"all_at_once\"\nflows = 7\n"
+        )
+    };
+    for settings in ["", "tiers = \"single\"", "departures = \"published\"", "hosts = false"] {
+        let control = format!("{{ pyrrha = {{ {settings} }} }}");
+        for caller in [8, 15] {
+            let alone = calls(&control, "", caller);
+            // Up to a packet that has begun, at each of five hops.
+            let beside = calls(&control, &bulk(4), caller) / alone;
+            assert!((1.0..1.25).contains(&beside), "{settings} {caller}: {beside}");
+            // Within one class they wait for the root as all do.
+            let within = calls(&control, &bulk(3), caller) / alone;
+            assert!(within > 3.0, "{settings} {caller}: {within}");
+        }
+    }
+}

@@ -433,7 +433,7 @@ impl Sender {
             let lets = |index: &u32| {
                 let assigned = self.slots[*index as usize].assigned?;
                 let (flow, message) = self.messages.get(assigned.message)?;
-                cx.gate.lets(flow, message.dst).then_some(message.next_payload(params))
+                cx.gate.lets(flow, message.dst, URGENT).then_some(message.next_payload(params))
             };
             let (place, payload) = (0..).zip(&self.due).find_map(|(place, index)| Some((place, lets(index)?)))?;
             let index = self.due.remove(place)?;

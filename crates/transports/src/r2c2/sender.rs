@@ -333,8 +333,10 @@ impl Sender {
     pub fn poll_data(&mut self, cx: &mut Cx<'_>, plane: &mut Plane) -> Option<Packet> {
         self.pace(cx.now);
         loop {
-            let lets =
-                |slot: &u32| self.flows.get(*slot).is_none_or(|(flow, outgoing)| cx.gate.lets(flow, outgoing.key.dst));
+            let lets = |slot: &u32| {
+                let flow = self.flows.get(*slot);
+                flow.is_none_or(|(flow, outgoing)| cx.gate.lets(flow, outgoing.key.dst, plane.config.class))
+            };
             let place = self.due.iter().position(lets)?;
             let slot = self.due.remove(place)?;
             if let Some(packet) = self.data(cx, slot, plane) {

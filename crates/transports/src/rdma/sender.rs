@@ -143,7 +143,7 @@ impl<A: Algorithm> Sender<A> {
         }
         while let Some(slot) = self.ready.pop() {
             let (flow, pair) = self.pairs.get_mut(slot).expect("a queue pair that ends leaves no turn behind");
-            if !cx.gate.lets(flow, pair.dst) {
+            if !cx.gate.lets(flow, pair.dst, self.settings.class) {
                 self.held.push(slot);
                 continue;
             }

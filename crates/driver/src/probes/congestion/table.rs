@@ -24,9 +24,11 @@ pub(super) fn table(seen: &[&Congestion], plan: &Plan) -> Option<Table> {
     }
     let told = tell_all(seen);
     let causes: Vec<Cause> = told.iter().map(|told| told.row.cause).collect::<BTreeSet<_>>().into_iter().collect();
+    let of_root = |cause: &Cause| if let Cause::Root { class, .. } = cause { Some(*class) } else { None };
+    let by_class = causes.iter().filter_map(of_root).collect::<BTreeSet<_>>().len() > 1;
     let cause = Data::Names {
         index: told.iter().map(|told| causes.partition_point(|cause| *cause < told.row.cause) as u32).collect(),
-        names: causes.iter().map(|&cause| cause_name(&plan.fabric, cause)).collect(),
+        names: causes.iter().map(|&cause| cause_name(&plan.fabric, cause, by_class)).collect(),
     };
     let role = Data::Names {
         index: told.iter().map(|told| told.role as u32).collect(),
@@ -46,7 +48,8 @@ pub(super) fn table(seen: &[&Congestion], plan: &Plan) -> Option<Table> {
             Column::new(
                 "cause",
                 "",
-                "the queue: of a class, by its number, of a flow, or of a congestion root (node:port)",
+                "the queue: of a class, by its number, of a flow, or of a congestion root (node:port, and its class if \
+                 roots are of several)",
                 cause,
             ),
             Column::new(
@@ -138,11 +141,14 @@ fn bytes(seen: &Congestion, row: &Row, such: impl Fn(&[u32]) -> bool) -> u64 {
     waiting.filter(|(path, _)| such(&seen.paths[*path as usize])).map(|(_, bytes)| bytes).sum()
 }
 
-fn cause_name(fabric: &Fabric, cause: Cause) -> String {
+fn cause_name(fabric: &Fabric, cause: Cause, by_class: bool) -> String {
     match cause {
         Cause::Class(class) => format!("class {class}"),
         Cause::Queue(queue) => format!("queue {queue}"),
         Cause::Flow(flow) => format!("flow {}", flow.0),
-        Cause::Root { node, port } => format!("{}:{port}", fabric.names[root_node(fabric, node).index()]),
+        Cause::Root { node, port, class } => {
+            let class = if by_class { format!(" class {class}") } else { String::new() };
+            format!("{}:{port}{class}", fabric.names[root_node(fabric, node).index()])
+        }
     }
 }

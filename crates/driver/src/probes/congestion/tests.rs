@@ -55,7 +55,7 @@ impl QueueDiscipline for Still {
 }
 
 /// Leaf 1's port to host 2.
-const SHARED: Cause = Cause::Root { node: 1, port: 0 };
+const SHARED: Cause = Cause::Root { node: 1, port: 0, class: 3 };
 
 /// Leaf 0's port to the only spine, after its two hosts'.
 const UPLINK: PortId = PortId(2);
@@ -63,7 +63,7 @@ const UPLINK: PortId = PortId(2);
 /// Leaf 1's port to host 2.
 fn to_host_2(fabric: &Fabric) -> Cause {
     let link = fabric.link(Fabric::reverse(fabric.uplink(HostId(2))));
-    Cause::Root { node: fabric.as_switch(link.from).unwrap().0, port: link.from_port.0 as u16 }
+    Cause::Root { node: fabric.as_switch(link.from).unwrap().0, port: link.from_port.0 as u16, class: 3 }
 }
 
 /// What leaf 0 is found to hold at its uplink: by queue, for which root and for whom its packets are.
@@ -113,13 +113,13 @@ fn a_packet_held_by_a_root_that_it_does_not_meet_is_counted() {
     assert_eq!(kept(&[(false, None, &[2, 3, 2])]).held_packets, 0, "a queue that may send holds nothing");
     assert_eq!(kept(&[(true, Some(Cause::Class(1)), &[3])]).held_packets, 0, "no root's queue");
     // Host 3 itself as the root: node 3 switches later.
-    let host_3 = Cause::Root { node: 3 + 3, port: 0 };
+    let host_3 = Cause::Root { node: 3 + 3, port: 0, class: 3 };
     assert_eq!(kept(&[(true, Some(host_3), &[2, 3, 2])]).wrong_packets, 2);
 }
 
 #[test]
 fn two_queues_for_one_root_are_counted() {
-    let spine = Cause::Root { node: 2, port: 1 };
+    let spine = Cause::Root { node: 2, port: 1, class: 3 };
     let Kept { queues_max, twins, .. } = kept(&[(true, None, &[2]), (true, Some(spine), &[2, 3])]);
     assert_eq!((queues_max, twins), (2, 0));
     assert_eq!(kept(&[(true, None, &[2]), (false, None, &[])]).twins, 1);
@@ -135,9 +135,9 @@ fn a_shared_queue_is_counted_by_itself() {
 /// What a root holds is seen before a frame lets it go, and not what another root holds there.
 #[test]
 fn a_frame_about_a_root_has_what_that_holds_seen() {
-    let root = RootId { node: 1, port: 0 };
+    let root = RootId { node: 1, port: 0, class: 3 };
     let queues: &[(bool, Option<Cause>, &[u32])] =
-        &[(true, None, &[2, 3, 2]), (true, Some(Cause::Root { node: 2, port: 1 }), &[2, 3])];
+        &[(true, None, &[2, 3, 2]), (true, Some(Cause::Root { node: 2, port: 1, class: 3 }), &[2, 3])];
     let Kept { held_packets, wrong_packets, .. } = kept_at(queues, Some(Frame::Resume { root }));
     assert_eq!((held_packets, wrong_packets), (3, 1));
 }

@@ -2,8 +2,8 @@ use testing::walks::{NOW, check_moved, check_told_apart};
 
 use super::*;
 
-const ROOT: RootId = RootId { node: 4, port: 1 };
-const OTHER: RootId = RootId { node: 5, port: 2 };
+const ROOT: RootId = RootId { node: 4, port: 1, class: 3 };
+const OTHER: RootId = RootId { node: 5, port: 2, class: 3 };
 const PERIOD: Duration = Duration::from_ns(120);
 
 /// A port that claims to be a root, with two isolation queues. The second has an order mark that waits for the first.
@@ -21,9 +21,13 @@ fn egress() -> Egress {
     egress.add(Tiers::Hierarchy, OTHER, 2, false);
     let upstream = Upstream { held: ports(&[1]), children: ports(&[1, 2]), merged: ports(&[2]) };
     egress.table[0].upstream = upstream.clone();
-    egress.claim = Some(Claim { upstream, is_false: false });
-    (egress.output_bytes, egress.floor_bytes) = (7_000, Some(6_000));
-    egress.output_by_rank = vec![4_000, 3_000];
+    egress.outputs.push(Output {
+        class: 3,
+        bytes: 7_000,
+        by_rank: vec![4_000, 3_000],
+        claim: Some(Claim { upstream, is_false: false }),
+        floor_bytes: Some(6_000),
+    });
     (egress.has_marks, egress.since_output, egress.next_hand_on) = (true, 1, NOW + PERIOD);
     egress.turn.push_back(0);
     let one = &mut egress.queues[0];
@@ -47,7 +51,7 @@ fn walk(egress: &mut Egress, walk: &mut Walk) {
 }
 
 fn claim(egress: &mut Egress) -> &mut Claim {
-    egress.claim.as_mut().expect("it claims")
+    egress.claim(3).expect("it claims")
 }
 
 #[test]
@@ -57,10 +61,12 @@ fn its_walk_names_roots_and_neighbours() {
         egress,
         walk,
         &[
-            ("the length of the output queue", |egress| egress.output_bytes += 1),
-            ("the same by the length of links", |egress| egress.output_by_rank.swap(0, 1)),
-            ("its shortest length", |egress| egress.floor_bytes = None),
-            ("that it claims to be a root", |egress| egress.claim = None),
+            ("the length of the output queue", |egress| egress.outputs[0].bytes += 1),
+            ("its class", |egress| egress.outputs[0].class = 4),
+            ("which classes are isolated", |egress| egress.classes |= 1 << 4),
+            ("the same by the length of links", |egress| egress.outputs[0].by_rank.swap(0, 1)),
+            ("its shortest length", |egress| egress.outputs[0].floor_bytes = None),
+            ("that it claims to be a root", |egress| egress.outputs[0].claim = None),
             ("that the claim is false", |egress| claim(egress).is_false = true),
             ("whom the claim holds", |egress| claim(egress).upstream.held.insert(PortId(3))),
             ("the claim's children", |egress| claim(egress).upstream.children.remove(PortId(2))),
@@ -141,15 +147,18 @@ fn its_walk_moves_marks() {
 fn limits_go_by_the_longest_link_that_feeds_a_queue() {
     let mut egress = egress();
     let [short, long] = [(10_000, 5_000), (20_000, 10_000)];
-    let output = |egress: &Egress| (egress.output_limits().pause, egress.output_limits().resume);
+    let output = |egress: &Egress| {
+        let limits = egress.output_limits(&egress.outputs[0]);
+        (limits.pause, limits.resume)
+    };
     let queue = |egress: &Egress| {
         let limits = egress.queue_limits(0, ROOT);
         (limits.pause, limits.resume)
     };
     assert_eq!((output(&egress), queue(&egress)), (long, long), "both hold port 1");
-    egress.claim = None;
+    egress.outputs[0].claim = None;
     assert_eq!(output(&egress), long, "3,000 bytes came by it");
-    egress.output_by_rank = vec![7_000, 0];
+    egress.outputs[0].by_rank = vec![7_000, 0];
     assert_eq!(output(&egress), short);
     egress.table[0].upstream.held = ports(&[2]);
     assert_eq!(queue(&egress), short);

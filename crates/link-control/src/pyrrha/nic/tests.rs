@@ -12,7 +12,7 @@ fn nic() -> NicPart {
         classes: 1,
         switches: 1,
         downstream: Downstream::new(&fabric, routes, Vec::new(), 1),
-        paused: vec![RootId { node: 0, port: 1 }],
+        paused: vec![RootId { node: 0, port: 1, class: 3 }],
         epoch: 4,
         pause_bytes: 10_000,
         resume_bytes: 5_000,
@@ -31,7 +31,8 @@ fn its_walk_names_paused_roots() {
             walk.turn("epoch", &mut 3u32);
         },
         &[
-            ("that a root is paused", |nic| nic.paused.push(RootId { node: 0, port: 2 })),
+            ("that a root is paused", |nic| nic.paused.push(RootId { node: 0, port: 2, class: 3 })),
+            ("the class of a root that is paused", |nic| nic.paused[0].class = 4),
             ("which root is paused", |nic| nic.paused[0].port = 2),
             ("that it is a root itself", |nic| nic.is_root = true),
             ("how often flows were let go", |nic| nic.epoch += 1),

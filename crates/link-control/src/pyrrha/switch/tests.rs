@@ -3,7 +3,7 @@ use testing::walks::check_told_apart;
 
 use super::*;
 
-const ROOT: RootId = RootId { node: 0, port: 1 };
+const ROOT: RootId = RootId { node: 0, port: 1, class: 3 };
 
 /// A switch with a queue that pauses what comes by port 2.
 fn switch() -> SwitchPart {
@@ -47,7 +47,7 @@ fn its_walk_names_whom_it_holds() {
                 let count = switch.holding.remove(&(ROOT, PortId(2))).expect("it holds this port");
                 switch.holding.insert((RootId { port: 0, ..ROOT }, PortId(2)), count);
             }),
-            ("what is at a port", |switch| switch.ports[1].output_bytes += 1),
+            ("what is at a port", |switch| switch.ports[1].count_output(3, 0, 1)),
         ],
         &[("a counter", |switch| switch.counts.pauses += 1)],
     );

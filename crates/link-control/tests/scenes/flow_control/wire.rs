@@ -96,7 +96,7 @@ impl TwoSwitches {
     /// Whether a host may send a flow's next packet in class 1.
     pub fn may_send(&self, src: u32, dst: u32, flow: u32) -> bool {
         let nic = &self.nics[src as usize];
-        nic.paused_classes() >> 1 & 1 == 0 && nic.lets(0, FlowId(flow), HostId(dst), 0)
+        nic.paused_classes() >> 1 & 1 == 0 && nic.lets(0, FlowId(flow), HostId(dst), 1, 0)
     }
 
     /// A host sends a flow's next packet, if it may.

@@ -161,7 +161,7 @@ impl Net {
 
     /// The id of the port of switch `from` that leads to `to`.
     pub fn root(&self, from: &str, to: &str) -> RootId {
-        RootId { node: self.switch_id(from).0, port: self.port(from, to).0 as u16 }
+        RootId { node: self.switch_id(from).0, port: self.port(from, to).0 as u16, class: 3 }
     }
 
     /// From now on a host sends so many packets to another at line rate.
@@ -181,6 +181,17 @@ impl Net {
     pub fn inject(&mut self, flow: u32, src: &str, dst: &str, from: &str, at: &str, packets: u32) {
         for number in 0..packets {
             self.inject_numbered(flow, number, src, dst, from, at);
+        }
+    }
+
+    /// The same in another class.
+    pub fn inject_in(&mut self, class: u8, flow: u32, (src, dst): (&str, &str), from: &str, at: &str, packets: u32) {
+        for number in 0..packets {
+            let mut packet = self.packet(flow, src, dst);
+            packet.class = class;
+            packet.set_tags([number, 0]);
+            let id = self.pool.insert(packet, Transit::leaving(self.now));
+            self.come(at, from, id);
         }
     }
 
@@ -275,8 +286,8 @@ impl Net {
 
     fn emit(&mut self, index: usize) {
         let source = &mut self.sources[index];
-        let (flow, src, dst) = (source.packet.flow, source.packet.src, source.packet.dst);
-        if self.nics[src.index()].as_ref().is_none_or(|nic| nic.lets(0, flow, dst, 0)) {
+        let Packet { flow, src, dst, class, .. } = source.packet;
+        if self.nics[src.index()].as_ref().is_none_or(|nic| nic.lets(0, flow, dst, class, 0)) {
             let mut packet = source.packet;
             packet.set_tags([source.sent, 0]);
             source.sent += 1;

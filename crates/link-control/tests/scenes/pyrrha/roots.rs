@@ -1,7 +1,8 @@
 //! One switch: who nominates itself, whom it tells, and what it holds.
 
+use clearway_link_control::pyrrha::Tiers;
 use clearway_link_control::pyrrha::frame::RootId;
-use node::link::Cause;
+use node::link::ALL_CLASSES;
 use units::{Duration, Time};
 
 use super::net::{HOP_BDP, PACKET};
@@ -101,7 +102,7 @@ fn what_goes_through_the_root_waits_and_the_rest_passes_at_line_rate() {
     assert_eq!(net.delivered[9].0 - first, Duration::from_ns(9 * 80));
     let queues = net.queues("s", "t");
     assert_eq!(queues.len(), 1);
-    assert_eq!((queues[0].cause, queues[0].paused), (Cause::Root { node: root.node, port: root.port }, true));
+    assert_eq!((queues[0].cause, queues[0].paused), (root.cause(), true));
     assert_eq!(u64::from(queues[0].bytes), 10 * PACKET);
     net.tell("s", "t", Frame::Resume { root });
     net.run();
@@ -188,7 +189,7 @@ fn hosts_that_answer_hold_the_flows_that_go_through_a_root_alone() {
 fn a_change_of_routes_does_not_forget_a_slow_host() {
     for hosts in [false, true] {
         let mut net = Net::new(CHAIN, &Config { hosts, ..no_hosts() });
-        let root = RootId { node: net.fabric.switches + 2, port: 0 };
+        let root = RootId { node: net.fabric.switches + 2, port: 0, class: 3 };
         assert_eq!(net.name(net.fabric.host_node(units::HostId(2))), "C");
         net.tell("t", "C", Frame::Pause { root, distance: 1 });
         net.inject(1, "A", "C", "s", "t", 27);
@@ -220,7 +221,7 @@ fn a_change_of_routes_does_not_forget_a_slow_host() {
 fn a_change_of_routes_leaves_no_root_behind_that_a_host_has_ended() {
     for wait in [0, 20, 3_000] {
         let mut net = Net::new(CHAIN, &no_hosts());
-        let root = RootId { node: net.fabric.switches + 2, port: 0 };
+        let root = RootId { node: net.fabric.switches + 2, port: 0, class: 3 };
         net.tell("t", "C", Frame::Pause { root, distance: 1 });
         net.inject(1, "A", "C", "s", "t", 27);
         net.run_for(Duration::from_us(1));
@@ -230,5 +231,74 @@ fn a_change_of_routes_leaves_no_root_behind_that_a_host_has_ended() {
         net.run();
         assert_eq!(net.order_of(1).len(), 27);
         assert_eq!(counter(&net, "t", "pyrrha_roots_left") + counter(&net, "s", "pyrrha_roots_left"), 0);
+    }
+}
+
+#[test]
+fn a_root_is_one_of_a_class_and_holds_no_other() {
+    let mut net = pair(&no_hosts());
+    let urgent = net.root("t", "C");
+    let bulk = RootId { class: 4, ..urgent };
+    net.tell("s", "t", Frame::Pause { root: bulk, distance: 1 });
+    net.inject(1, "A", "C", "A", "s", 10);
+    net.inject_in(4, 2, ("B", "C"), "B", "s", 10);
+    net.inject_in(5, 3, ("B", "C"), "B", "s", 10);
+    net.run();
+    assert_eq!([1, 2, 3].map(|flow| net.order_of(flow).len()), [10, 0, 10]);
+    net.tell("s", "t", Frame::Resume { root: bulk });
+    net.run();
+    assert_eq!(net.order_of(2).len(), 10);
+    // Each class has an output queue: 24,000 bytes of one beside as many of another make no root, 26,000 make one.
+    net.inject_in(4, 2, ("A", "C"), "A", "s", 25);
+    net.inject(1, "B", "D", "B", "s", 24);
+    assert_eq!(counter(&net, "s", "pyrrha_nominations"), 0);
+    net.inject_in(4, 2, ("A", "C"), "A", "s", 2);
+    net.inject(1, "B", "D", "B", "s", 1);
+    let root = RootId { class: 4, ..net.root("s", "t") };
+    assert_eq!(said(&net, is_pause), [("s".to_owned(), "A".to_owned(), Frame::Pause { root, distance: 1 })]);
+    net.run();
+    assert_eq!(counter(&net, "s", "pyrrha_roots_left"), 0);
+}
+
+#[test]
+fn a_host_that_is_a_root_is_one_of_all_classes() {
+    let mut net = pair(&no_hosts());
+    let root = RootId { node: net.fabric.switches + 2, port: 0, class: ALL_CLASSES };
+    net.tell("t", "C", Frame::Pause { root, distance: 1 });
+    for class in [3, 4] {
+        net.inject_in(class, u32::from(class), ("A", "C"), "s", "t", 30);
+        net.inject_in(class, 5, ("A", "D"), "s", "t", 3);
+    }
+    net.run();
+    assert_eq!([3, 4, 5].map(|flow| net.order_of(flow).len()), [0, 0, 6]);
+    let told = |net: &Net| said(net, is_pause).iter().map(|frame| frame.2).collect::<Vec<_>>();
+    let of = |class| Frame::Pause { root: RootId { class, ..root }, distance: 2 };
+    assert_eq!(told(&net), [of(3), of(4)]);
+    net.tell("t", "C", Frame::Resume { root });
+    net.run();
+    assert_eq!([3, 4].map(|flow| net.order_of(flow).len()), [30, 30]);
+    assert_eq!(counter(&net, "t", "pyrrha_roots_left") + counter(&net, "s", "pyrrha_roots_left"), 0);
+}
+
+/// Two classes wait for one root, and some of both for none. Strict priority holds whatever the queue.
+#[test]
+fn a_more_urgent_class_goes_first_from_whichever_queue() {
+    for tiers in [Tiers::Hierarchy, Tiers::Single] {
+        let mut net = pair(&Config { tiers, ..no_hosts() });
+        let roots = [3, 4].map(|class| RootId { class, ..net.root("t", "C") });
+        roots.iter().for_each(|&root| net.tell("s", "t", Frame::Pause { root, distance: 1 }));
+        net.inject_in(4, 1, ("A", "C"), "A", "s", 12);
+        net.inject_in(3, 2, ("A", "C"), "A", "s", 12);
+        net.inject_in(4, 3, ("B", "D"), "B", "s", 12);
+        net.inject_in(3, 4, ("B", "D"), "B", "s", 12);
+        roots.iter().for_each(|&root| net.tell("s", "t", Frame::Resume { root }));
+        net.run();
+        let classes: Vec<u8> = net.delivered.iter().map(|packet| packet.1.class).collect();
+        // The first packet of class 4 to D was on its way before any of class 3 came.
+        assert_eq!(classes.len(), 48);
+        assert_eq!(classes.iter().skip_while(|class| **class == 4).take(24).filter(|class| **class == 3).count(), 24);
+        for flow in 1..=4 {
+            assert!(net.order_of(flow).is_sorted());
+        }
     }
 }

@@ -242,8 +242,8 @@ proptest! {
             (net.root("t", "C"), 3),
             (net.root("t", "D"), 3),
             // Hosts themselves.
-            (RootId { node: net.fabric.switches, port: 0 }, 4),
-            (RootId { node: net.fabric.switches + 2, port: 0 }, 4),
+            (RootId { node: net.fabric.switches, port: 0, class: 3 }, 4),
+            (RootId { node: net.fabric.switches + 2, port: 0, class: 3 }, 4),
         ];
         let mut sent = [0; 4];
         for step in steps {

@@ -24,7 +24,7 @@ impl NicControl for Told {
     fn paused_classes(&self) -> u8 {
         self.classes
     }
-    fn lets(&self, _: u8, flow: FlowId, _: HostId, _: u32) -> bool {
+    fn lets(&self, _: u8, flow: FlowId, _: HostId, _: u8, _: u32) -> bool {
         self.flow != Some(flow)
     }
     fn epoch(&self) -> u32 {
@@ -91,7 +91,7 @@ fn a_sprayed_packet_goes_where_it_can_go_now() {
 fn a_crowded_port_is_told_by_flow_before_others_wait_for_it() {
     let mut homes = homes(Balancing::Ecmp);
     let (a, b) = (flow_of(&homes, 0).next().unwrap(), flow_of(&homes, 1).next().unwrap());
-    let lets = |homes: &Homes, flow| homes.lets(0, FlowId(flow), HostId(1), 0);
+    let lets = |homes: &Homes, flow| homes.lets(0, FlowId(flow), HostId(1), 1, 0);
     for _ in 0..RING {
         assert!(lets(&homes, a) && homes.take_in(Time::ZERO, packet(a, 3), 0b10).is_none());
     }
