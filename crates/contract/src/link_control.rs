@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use fabric::{Fabric, Tier};
-use node::{Balancing, NicControl, QueueDiscipline};
+use node::{Balancing, Buffer, NicControl, QueueDiscipline};
 use units::{Bytes, Duration, HostId, NodeId, PortId, Problem, Rate, SwitchId};
 
 use crate::{About, Compared, HeaderFormat};
@@ -50,6 +50,12 @@ pub trait LinkScheme {
         false
     }
 
+    /// Whether it counts what a switch holds as a whole, so that ports share all memory for the classes that it keeps
+    /// from losses, even where memory is divided by port ([`node::link::Share`]).
+    fn pools_buffer(&self) -> bool {
+        false
+    }
+
     /// The classes that it may pause, as a bit mask.
     fn held_classes(&self) -> u8;
 
@@ -82,11 +88,20 @@ pub struct LinkView<'a> {
     pub host_delay: Duration,
     /// Buffer of a NIC for packets that its host has not taken in yet.
     pub intake_buffer: Bytes,
-    /// Memory of a switch; of one port, where memory is divided by port.
-    pub buffer: Bytes,
+    /// Memory of each switch.
+    pub buffer: Buffer,
 }
 
 impl LinkView<'_> {
+    /// Memory of a switch. Where it is divided by port, the sum over its ports: a flow control that counts what a
+    /// switch holds ([`LinkScheme::pools_buffer`]) counts it in one pool.
+    pub fn memory_bytes(&self, switch: NodeId) -> u64 {
+        match self.buffer {
+            Buffer::Shared { bytes, .. } => bytes.get(),
+            Buffer::PerPort { bytes } => bytes.get().saturating_mul(self.fabric.ports[switch.index()].len() as u64),
+        }
+    }
+
     /// Bytes that still arrive at a port after the node decides to pause its neighbour: what is in flight both ways,
     /// one packet already begun at each end, and the pause frame (IEEE 802.1Qbb annex O, without the internal delays of
     /// interfaces, which are zero here).

@@ -127,7 +127,8 @@ impl LinkScheme for Config {
                 let message = format!(
                     "a virtual channel of {name} has {given}: fewer than a full-size packet of {}B and {update} to be \
                      told of; write at least {least}, or a larger switch.buffer than {}",
-                    view.mtu_bytes, view.buffer
+                    view.mtu_bytes,
+                    Bytes(view.memory_bytes(node))
                 );
                 return Err(Problem::new("credits", message));
             }
@@ -142,14 +143,14 @@ impl LinkScheme for Config {
             }
         }
         let needed = self.reserved_bytes(view, node).saturating_add(self.beside_bytes(view, node));
-        if needed > view.buffer.get() {
+        if needed > view.memory_bytes(node) {
             let message = format!(
                 "{name} needs {} for the credits of its {} ports and {} virtual channels, and a packet's room at each \
                  port beside them; it has a buffer of {}: write a switch.buffer of at least {}",
                 Bytes(self.reserved_bytes(view, node)),
                 self.ports(view, node).count(),
                 self.vcs.len(),
-                view.buffer,
+                Bytes(view.memory_bytes(node)),
                 Bytes(needed)
             );
             return Err(Problem::new("credits", message));
@@ -160,8 +161,8 @@ impl LinkScheme for Config {
     fn switch_control(&self, view: &LinkView<'_>, switch: SwitchId) -> Box<dyn QueueDiscipline> {
         let node = view.fabric.switch_node(switch);
         let channels = self.ports(view, node).map(|port| self.channels(view, node, port)).collect();
-        let left = view.buffer.get().saturating_sub(self.reserved_bytes(view, node));
-        Box::new(switch::SwitchPart::new(channels, left))
+        let left = view.memory_bytes(node).saturating_sub(self.reserved_bytes(view, node));
+        Box::new(switch::SwitchPart::new(channels, self.held_classes(), left))
     }
 
     fn nic_control(&self, view: &LinkView<'_>, host: HostId, port: PortId) -> Option<Box<dyn NicControl>> {
@@ -173,6 +174,10 @@ impl LinkScheme for Config {
     }
 
     fn reserves_buffer(&self) -> bool {
+        true
+    }
+
+    fn pools_buffer(&self) -> bool {
         true
     }
 }
@@ -210,7 +215,7 @@ impl Config {
             None if view.fabric.as_switch(node).is_none() => busy(port),
             None => {
                 let all: u64 = self.ports(view, node).map(busy).sum::<u64>() * self.vcs.len() as u64;
-                let room = view.buffer.get().saturating_sub(self.beside_bytes(view, node)) / size;
+                let room = view.memory_bytes(node).saturating_sub(self.beside_bytes(view, node)) / size;
                 if all <= room {
                     busy(port)
                 } else {

@@ -96,6 +96,10 @@ impl LinkScheme for Config {
         Box::new(switch::SwitchPart::new(self, view, switch))
     }
 
+    fn pools_buffer(&self) -> bool {
+        true
+    }
+
     fn held_classes(&self) -> u8 {
         self.pfc.mask()
     }

@@ -8,6 +8,11 @@
 //! ([`LinkView::reaction_bytes`](contract::link_control::LinkView::reaction_bytes)), so no packet of a lossless class
 //! is ever lost.
 //!
+//! Lossless classes share all memory of a switch, whether or not it is divided by port, and no limit of a queue drops
+//! their packets: pauses limit them. From the other classes headroom is kept from the start, as in switches that
+//! reserve it for each priority group (SONiC): for all lossless classes of all ports as far as half of the memory goes,
+//! and for one class in any case.
+//!
 //! Packets stay in the port's class queues. Pausing a whole class also blocks traffic that does not contribute to the
 //! congestion: head-of-line blocking, pause storms and, if pauses form a circle, deadlock. The simulation shows all of
 //! these (Pyrrha, section 2.2).
@@ -18,7 +23,7 @@
 mod ingress;
 
 use node::layout::{Bits, Field, Layout, Message, Shown};
-use node::link::{Cause, Dequeued, LinkCx, NicControl, QueueDiscipline, QueueView, frame_packet};
+use node::link::{Cause, Dequeued, LinkCx, NicControl, QueueDiscipline, QueueView, Share, frame_packet};
 use node::packet::CLASSES;
 use node::pool::{PacketId, Pool, Slot};
 use node::wire::{Malformed, Reader, Writer};
@@ -195,6 +200,10 @@ impl LinkScheme for Config {
         self.mask()
     }
 
+    fn pools_buffer(&self) -> bool {
+        true
+    }
+
     fn nic_control(&self, view: &LinkView<'_>, host: HostId, _: PortId) -> Option<Box<dyn NicControl>> {
         // With several links, all deliver more until they fall silent.
         let reaction = view.of_ports(host, |node, port| view.reaction_bytes(node, port));
@@ -295,6 +304,10 @@ impl SwitchPart {
 }
 
 impl QueueDiscipline for SwitchPart {
+    fn share(&self, class: u8) -> Option<Share> {
+        Some(self.ingress.share(class))
+    }
+
     fn enqueue(&mut self, cx: &mut LinkCx<'_>, out: PortId, id: PacketId) -> u32 {
         let class = cx.pool.get(id).packet.class;
         self.ingress.came(cx, id, class);

@@ -27,6 +27,12 @@ pub trait QueueDiscipline: Send {
         Admission::ByBuffer
     }
 
+    /// The part of the switch's memory that packets of a class may use, if the flow control sets memory aside. Read for
+    /// every packet that [`QueueDiscipline::admit`] leaves to the switch's own memory.
+    fn share(&self, _class: u8) -> Option<Share> {
+        None
+    }
+
     /// Enqueues an admitted packet that will leave by `out`. Returns the queue's length in bytes, which marking goes
     /// by.
     fn enqueue(&mut self, cx: &mut LinkCx<'_>, out: PortId, id: PacketId) -> u32;
@@ -118,6 +124,21 @@ pub enum Admission {
     Full,
 }
 
+/// The part of a switch's memory that a class may use under a flow control that pauses before memory is full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Share {
+    /// All of it, over all ports and without a limit for a queue: senders are paused in time.
+    Lossless,
+    /// What a port, or the limit of a queue, leaves to the classes of this bit mask, and in the whole switch all but
+    /// these bytes, which are set aside for what still arrives from paused neighbours.
+    Lossy {
+        /// The classes that may lose packets, as bits.
+        classes: u8,
+        /// Bytes that they may not use.
+        kept_bytes: u64,
+    },
+}
+
 /// A dequeued packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dequeued {
@@ -136,8 +157,8 @@ pub enum Cause {
     Queue(u32),
     /// One flow.
     Flow(FlowId),
-    /// Packets of a class that pass a congestion root, which is a port of a node. Switches are numbered by id, hosts by the number
-    /// of switches plus their id.
+    /// Packets of a class that pass a congestion root, which is a port of a node. Switches are numbered by id, hosts by
+    /// the number of switches plus their id.
     Root {
         /// The node.
         node: u32,

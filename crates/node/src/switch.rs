@@ -13,6 +13,7 @@
 //! Deliberately absent: input queues and crossbar contention, which none of the papers model.
 
 mod losses;
+mod room;
 mod settings;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -676,32 +677,15 @@ impl Switch {
         if let Some(kept) = &self.kept {
             return self.fits_beside(kept, out, packet);
         }
+        if let Some(share) = self.flow_control.as_ref().and_then(|control| control.share(packet.class)) {
+            return self.fits_share(share, out, packet);
+        }
         match self.settings.buffer {
             Buffer::PerPort { bytes: max } => u64::from(port.queued_bytes()) + bytes <= max.get(),
             Buffer::Shared { bytes: max, alpha } => {
                 let free = max.get().saturating_sub(self.used_bytes);
                 let queue = u64::from(port.class_bytes(packet.class)) + bytes;
                 bytes <= free && alpha.is_none_or(|alpha| queue as f64 <= alpha * free as f64)
-            }
-        }
-    }
-
-    /// Whether a packet fits beside the reserved bytes.
-    #[inline(never)]
-    fn fits_beside(&self, kept: &Kept, out: PortId, packet: &Packet) -> bool {
-        let port = &self.ports[out.index()];
-        let bytes = u64::from(packet.wire_bytes);
-        let times = kept.room.times(packet.class);
-        match self.settings.buffer {
-            Buffer::PerPort { bytes: max } => {
-                let kept = times * kept.room.port_bytes[out.index()];
-                u64::from(port.queued_bytes()) + bytes + kept <= max.get()
-            }
-            Buffer::Shared { bytes: max, alpha } => {
-                let kept = times * kept.shared_bytes;
-                let free = max.get().saturating_sub(self.used_bytes).saturating_sub(kept);
-                let queue = u64::from(port.class_bytes(packet.class)) + bytes;
-                bytes <= free && (times == 0 || alpha.is_none_or(|alpha| queue as f64 <= alpha * free as f64))
             }
         }
     }

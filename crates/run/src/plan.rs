@@ -17,8 +17,8 @@ use node::onward_path::Downstream;
 use node::packet::{CLASSES, HOPS_MAX};
 use node::pool::Hop;
 use node::{
-    Balancing, EarlyDrop, Endpoint, LostFlows, NicControl, Overflow, Port, QueueDiscipline, Settings, Site, Switch,
-    SwitchAgent,
+    Balancing, Buffer, EarlyDrop, Endpoint, LostFlows, NicControl, Overflow, Port, QueueDiscipline, Settings, Site,
+    Switch, SwitchAgent,
 };
 use units::{Duration, HostId, LinkId, PortId, Problem, Rate, Stream, SwitchId, Time, interrupt};
 
@@ -226,7 +226,7 @@ impl Plan {
             mtu_bytes: self.scenario.host.mtu.get(),
             host_delay: self.scenario.host.delay,
             intake_buffer: self.scenario.host.intake_buffer,
-            buffer: self.settings.buffer.bytes(),
+            buffer: self.settings.buffer,
         }
     }
 
@@ -434,7 +434,7 @@ fn network(scenario: &Scenario, work: &WorkloadPlan, routes: &Arc<Routes>) -> Re
         routes: routes.clone(),
         site: work.sites[0].clone(),
         host_delay: scenario.host.delay,
-        wait: work.fabric.narrowest_rate().transmit(scenario.switch.buffer.port_bytes_max()),
+        wait: work.fabric.narrowest_rate().transmit(waiting_bytes_max(scenario, &work.fabric)),
         head_bytes: scenario.switch.cut_through.then_some(HEAD_BYTES),
         classes: scenario.classes().map(|class| class.name.to_owned()).collect(),
         common: Common::default(),
@@ -443,6 +443,18 @@ fn network(scenario: &Scenario, work: &WorkloadPlan, routes: &Arc<Routes>) -> Re
         transport.check_on(&network).map_err(|problem| problem.under(key))?;
     }
     Ok(network)
+}
+
+/// The most bytes that wait for one port.
+fn waiting_bytes_max(scenario: &Scenario, fabric: &Fabric) -> u64 {
+    let pools = scenario.flow_control.as_scheme().is_some_and(|control| control.pools_buffer());
+    match scenario.switch.buffer {
+        Buffer::PerPort { bytes } if pools => {
+            let ports = (0..fabric.switches).map(|id| fabric.ports[fabric.switch_node(SwitchId(id)).index()].len());
+            bytes.get().saturating_mul(ports.max().unwrap_or(1) as u64)
+        }
+        buffer => buffer.port_bytes_max(),
+    }
 }
 
 /// The transport that has the first classes for itself, what it guarantees, and the room that switches have for that.

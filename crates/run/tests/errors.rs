@@ -594,8 +594,10 @@ fn cbfc_has_possible_channels_and_credits() {
     cbfc("credit_size = \"16B\"", "credit_size", &["16B", "32B to 2048B"]);
     cbfc("credits = \"1KB\"", "credits", &["fewer than a full-size packet of 1500B", "at least 1.536KB"]);
     cbfc("credits = \"2MB\"", "credit_size", &["64B", "31250 credits", "128B"]);
-    cbfc("credits = \"200KB\"", "credits", &["leaf0", "1 virtual channels", "500KB", "switch.buffer"]);
-    refused_control("\"cbfc\"", "20KB", "flow_control.cbfc.credits", &["leaf0", "1500B", "20KB"]);
+    // Six ports of 500 KB are one memory.
+    cbfc("credits = \"600KB\"", "credits", &["leaf0", "1 virtual channels", "3MB", "switch.buffer"]);
+    let late = "{ cbfc = { update = \"20KB\" } }";
+    refused_control(late, "12KB", "flow_control.cbfc.credits", &["leaf0", "1500B", "72KB"]);
 }
 
 #[test]

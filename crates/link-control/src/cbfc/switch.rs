@@ -1,6 +1,6 @@
 //! CBFC in a switch.
 
-use node::link::{Admission, Cause, Dequeued, LinkCx, QueueDiscipline, QueueView};
+use node::link::{Admission, Cause, Dequeued, LinkCx, QueueDiscipline, QueueView, Share};
 use node::packet::CLASSES;
 use node::pool::{PacketId, Pool, Slot};
 use node::{Packet, Port, Walk};
@@ -14,6 +14,8 @@ use super::frame::Frame;
 pub(super) struct SwitchPart {
     /// By port.
     channels: Vec<Channels>,
+    /// The classes that need credits, as bits.
+    credited: u8,
     /// Memory that stands behind no credits.
     left_bytes: u64,
     /// Of that, what packets without credits take.
@@ -23,8 +25,8 @@ pub(super) struct SwitchPart {
 
 impl SwitchPart {
     /// An empty switch with this many bytes beside all credits.
-    pub fn new(channels: Vec<Channels>, left_bytes: u64) -> SwitchPart {
-        SwitchPart { channels, left_bytes, used_bytes: 0, updates: 0 }
+    pub fn new(channels: Vec<Channels>, credited: u8, left_bytes: u64) -> SwitchPart {
+        SwitchPart { channels, credited, left_bytes, used_bytes: 0, updates: 0 }
     }
 
     fn say(&mut self, cx: &mut LinkCx<'_>, port: PortId, message: Option<Frame>) {
@@ -61,6 +63,13 @@ impl QueueDiscipline for SwitchPart {
         let without = transit.queue == 0;
         let fits = !without || self.used_bytes + u64::from(packet.wire_bytes) <= self.left_bytes;
         if fits { Admission::ByBuffer } else { Admission::Full }
+    }
+
+    /// Packets with credits have room wherever they go. Others have what is left, which [`QueueDiscipline::admit`]
+    /// counts.
+    fn share(&self, class: u8) -> Option<Share> {
+        let credited = self.credited >> class & 1 == 1;
+        Some(if credited { Share::Lossless } else { Share::Lossy { classes: !self.credited, kept_bytes: 0 } })
     }
 
     fn enqueue(&mut self, cx: &mut LinkCx<'_>, out: PortId, id: PacketId) -> u32 {

@@ -1,6 +1,6 @@
 //! Congestion isolation in a switch.
 
-use node::link::{Cause, Dequeued, LinkCx, QueueDiscipline, QueueView};
+use node::link::{Cause, Dequeued, LinkCx, QueueDiscipline, QueueView, Share};
 use node::pool::{PacketId, Pool, Slot};
 use node::{Packet, Port, Walk};
 use rustc_hash::FxHashMap;
@@ -136,6 +136,10 @@ fn walk_table(table: &mut FxHashMap<FlowId, Entry>, walk: &mut Walk, silence: Du
 }
 
 impl QueueDiscipline for SwitchPart {
+    fn share(&self, class: u8) -> Option<Share> {
+        Some(self.ingress.share(class))
+    }
+
     fn enqueue(&mut self, cx: &mut LinkCx<'_>, out: PortId, id: PacketId) -> u32 {
         let came_in = cx.pool.get(id).transit.queue as u8;
         self.ingress.came(cx, id, came_in);

@@ -1,7 +1,7 @@
 //! The bytes that a switch holds by port and class of arrival, and which of these are paused.
 
 use node::Walk;
-use node::link::{Cause, LinkCx};
+use node::link::{Cause, LinkCx, Share};
 use node::packet::CLASSES;
 use node::pool::PacketId;
 use units::{Bytes, PortId, Problem, Rate, SwitchId};
@@ -16,6 +16,11 @@ pub(crate) struct Ingress {
     resume_offset: u64,
     lossless: u8,
     buffer_bytes: u64,
+    /// Headroom that is kept from lossy classes from the start.
+    kept_bytes: u64,
+    /// Bytes of lossless classes that are here, and of these what arrived after a pause.
+    lossless_bytes: u64,
+    in_headroom: u64,
     /// By port: headroom of each of its classes.
     headroom: Vec<u64>,
     /// Headroom set aside in total.
@@ -31,6 +36,15 @@ struct Account {
     bytes: u64,
     reserved: bool,
     paused: bool,
+    /// Bytes when it was last paused.
+    paused_at: u64,
+}
+
+impl Account {
+    /// Of `headroom`, the part that is filled.
+    fn in_headroom(&self, headroom: u64) -> u64 {
+        if self.paused { self.bytes.saturating_sub(self.paused_at).min(headroom) } else { 0 }
+    }
 }
 
 /// By port of a switch, what each of its classes is given.
@@ -49,9 +63,11 @@ impl Ingress {
     /// Whether a switch has memory beyond its headroom.
     pub fn check(config: &Config, view: &LinkView<'_>, switch: SwitchId) -> Result<(), Problem> {
         let all: u64 = headroom(config, view, switch).sum();
-        if all >= view.buffer.get() {
-            let name = &view.fabric.names[view.fabric.switch_node(switch).index()];
-            let (all, buffer) = (Bytes(all), view.buffer);
+        let node = view.fabric.switch_node(switch);
+        let buffer = view.memory_bytes(node);
+        if all >= buffer {
+            let name = &view.fabric.names[node.index()];
+            let (all, buffer) = (Bytes(all), Bytes(buffer));
             let message = format!("{name} needs {all} of headroom and has a buffer of {buffer}; enlarge switch.buffer");
             return Err(Problem::new("alpha", message));
         }
@@ -64,11 +80,18 @@ impl Ingress {
         let headroom: Vec<u64> = headroom(config, view, switch).collect();
         let share = |per: Rate, port| view.rate(node, port).bps() as f64 / per.bps() as f64;
         let alpha = |port| config.per_rate.map_or(config.alpha, |per| (config.alpha * share(per, port)).min(1.0));
+        let buffer_bytes = view.memory_bytes(node);
+        // For each lossless class, as far as half of the memory goes, and for one in any case.
+        let of_class: u64 = headroom.iter().sum();
+        let classes = (buffer_bytes / 2 / of_class.max(1)).clamp(1, u64::from(config.mask().count_ones()));
         Ingress {
             alpha: (0..headroom.len()).map(PortId::from).map(alpha).collect(),
             resume_offset: config.resume_offset.get(),
             lossless: config.mask(),
-            buffer_bytes: view.buffer.get(),
+            buffer_bytes,
+            kept_bytes: of_class * classes,
+            lossless_bytes: 0,
+            in_headroom: 0,
             accounts: vec![[Account::default(); CLASSES]; headroom.len()],
             headroom,
             reserved_bytes: 0,
@@ -82,9 +105,16 @@ impl Ingress {
     pub fn came(&mut self, cx: &mut LinkCx<'_>, id: PacketId, class: u8) {
         let slot = cx.pool.get(id);
         let port = PortId(u32::from(slot.transit.in_port));
+        let bytes = u64::from(slot.packet.wire_bytes);
         let account = &mut self.accounts[port.index()][usize::from(class)];
-        account.bytes += u64::from(slot.packet.wire_bytes);
-        if self.lossless >> class & 1 == 0 || account.paused {
+        let before = account.in_headroom(self.headroom[port.index()]);
+        account.bytes += bytes;
+        if self.lossless >> class & 1 == 0 {
+            return;
+        }
+        self.lossless_bytes += bytes;
+        if account.paused {
+            self.in_headroom += account.in_headroom(self.headroom[port.index()]) - before;
             return;
         }
         if !account.reserved {
@@ -95,6 +125,7 @@ impl Ingress {
         let account = &mut self.accounts[port.index()][usize::from(class)];
         if account.bytes > threshold {
             account.paused = true;
+            account.paused_at = account.bytes;
             self.pauses += 1;
             cx.send(port, Frame { classes: 1 << class, pause: 1 << class });
         }
@@ -107,22 +138,40 @@ impl Ingress {
         let (port, bytes) = (PortId(u32::from(slot.transit.in_port)), u64::from(slot.packet.wire_bytes));
         let threshold = self.threshold(port, *cx.used_bytes - bytes);
         let account = &mut self.accounts[port.index()][usize::from(class)];
+        let before = account.in_headroom(self.headroom[port.index()]);
         account.bytes -= bytes;
+        if self.lossless >> class & 1 == 1 {
+            self.lossless_bytes -= bytes;
+        }
         // An empty account always resumes, however low the threshold is.
         if account.paused && account.bytes <= threshold.saturating_sub(self.resume_offset) {
             account.paused = false;
             self.resumes += 1;
             cx.send(port, Frame { classes: 1 << class, pause: 0 });
         }
+        self.in_headroom -= before - account.in_headroom(self.headroom[port.index()]);
     }
 
     /// The link at `port` has gone down or come up: nothing is paused at either end.
     pub fn link_changed(&mut self, cx: &mut LinkCx<'_>, port: PortId) {
         cx.ports[port.index()].set_paused(0, cx.now);
         for account in &mut self.accounts[port.index()] {
+            self.in_headroom -= account.in_headroom(self.headroom[port.index()]);
             account.paused = false;
         }
         cx.port_ready(port);
+    }
+
+    /// The memory that packets of a class may use. What still arrives from paused neighbours has its headroom, whatever
+    /// lossy classes fill in the meantime; and before the first lossless packet has come they leave room for it.
+    #[inline]
+    pub fn share(&self, class: u8) -> Share {
+        if self.lossless >> class & 1 == 1 {
+            return Share::Lossless;
+        }
+        let unused = self.reserved_bytes - self.in_headroom;
+        let kept_bytes = unused.max(self.kept_bytes.saturating_sub(self.lossless_bytes));
+        Share::Lossy { classes: !self.lossless, kept_bytes }
     }
 
     /// The class that a packet which arrived in `class` may pause.
@@ -132,9 +181,10 @@ impl Ingress {
 
     /// Goes over the accounts.
     pub fn walk(&mut self, walk: &mut Walk) {
-        walk.same(self.reserved_bytes);
-        for Account { bytes, reserved, paused } in self.accounts.iter().flatten() {
-            walk.same((*bytes, *reserved, *paused));
+        walk.same((self.reserved_bytes, self.lossless_bytes, self.in_headroom));
+        for Account { bytes, reserved, paused, paused_at } in self.accounts.iter().flatten() {
+            // Of a pause that has ended nothing depends on when it began.
+            walk.same((*bytes, *reserved, *paused, if *paused { *paused_at } else { 0 }));
         }
         walk.count(&mut self.pauses);
         walk.count(&mut self.resumes);

@@ -23,11 +23,11 @@ pub enum Departure {
     /// A neighbour is paused by the bytes that it sent and that wait in isolation queues of a root, over all ports of
     /// the switch. In the paper (section 4.3) the length of a queue pauses every neighbour that adds to it.
     PauseByIngress,
-    /// Each neighbour is paused and resumed by limits of its own: `K_pause` and `K_resume` times the rate of the queue's
-    /// port times the round trip of the link to *that* neighbour. Without this departure a queue has one length for
-    /// all, by the longest of these links; the paper has one `K_pause` and does not say by which link. The two differ
-    /// where a switch's links differ in length: with this departure a neighbour on a short link is not resumed while
-    /// one on a long link keeps the queue between its own limits.
+    /// Each neighbour is paused and resumed by limits of its own: `K_pause` and `K_resume` times the rate of the
+    /// queue's port times the round trip of the link to *that* neighbour. Without this departure a queue has one
+    /// length for all, by the longest of these links; the paper has one `K_pause` and does not say by which link. The
+    /// two differ where a switch's links differ in length: with this departure a neighbour on a short link is not
+    /// resumed while one on a long link keeps the queue between its own limits.
     LimitsByIngress,
     /// Once in each packet time, every isolation queue that may send hands a packet to the next queue or to the output
     /// queue, however long that is. The paper has a scheduler for each level of queues but no rule for it. Without this

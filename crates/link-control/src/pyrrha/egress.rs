@@ -230,8 +230,8 @@ impl Egress {
         !self.free.is_empty()
     }
 
-    /// Bytes in queues of a class whose roots have all merged into others: they belong to no tree, so they wait for this port
-    /// alone, as what is in its output queue does.
+    /// Bytes in queues of a class whose roots have all merged into others: they belong to no tree, so they wait for
+    /// this port alone, as what is in its output queue does.
     pub fn merging_bytes(&self, class: u8) -> u32 {
         let merging = |entry: &&Entry| entry.state == State::SoftMerging;
         if self.table.iter().find(merging).is_none() {

@@ -11,8 +11,8 @@ use node::wire::{Malformed, Reader, Writer};
 /// The id of a congestion root: a port of a node (switch-id:port-id, section 4.4) and a class of its output queue. A
 /// host is the node after the switches with its number.
 ///
-/// The paper's switches have one class. Here each class that is isolated has roots of its own, as if there were a Pyrrha
-/// for each: a port where a class is congested is a root of that class, and holds no packet of another.
+/// The paper's switches have one class. Here each class that is isolated has roots of its own: a port where a class is
+/// congested is a root of that class, and holds no packet of another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RootId {
     /// The switch, or the number of switches plus the host.

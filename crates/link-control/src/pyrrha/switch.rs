@@ -139,8 +139,8 @@ impl SwitchPart {
         }
     }
 
-    /// A packet has joined the output queue of a class: the port may nominate itself, and a root pauses the sender of the
-    /// packet.
+    /// A packet has joined the output queue of a class: the port may nominate itself, and a root pauses the sender of
+    /// the packet.
     fn watch_output(&mut self, cx: &mut LinkCx<'_>, out: PortId, class: u8, ingress: PortId) {
         if self.is_even(out, class) {
             return;

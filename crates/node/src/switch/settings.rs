@@ -10,7 +10,9 @@ use crate::{EarlyDrop, MarkAt, Marking};
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Buffer {
-    /// A fixed share for each port.
+    /// A fixed share for each port. Under a flow control that counts what a switch holds (PFC, congestion isolation,
+    /// CBFC), the classes that it keeps from losses share all of it, since a switch pauses no port for its queue alone;
+    /// the share of a port limits the other classes.
     PerPort {
         /// Bytes for each port.
         bytes: Bytes,

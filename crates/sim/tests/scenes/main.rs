@@ -37,6 +37,7 @@ mod jobs;
 mod limiters;
 mod llr;
 mod losses;
+mod lossless;
 mod models;
 mod ndp;
 mod packets;

@@ -340,8 +340,8 @@ fn a_near_and_a_far_neighbour_share_a_root() {
     assert!((0.5..0.65).contains(&own), "{own}");
 }
 
-/// Strictly prior calls beside an incast of another class, to its receiver, from hosts that take part in it and from one
-/// that does not: mean time of a call, in microseconds.
+/// Strictly prior calls beside an incast of another class, to its receiver, from a host that takes part in it or does
+/// not: mean time of a call, in microseconds.
 fn calls(control: &str, bulk: &str, caller: u32) -> f64 {
     let result = run_both(&format!(
         "flow_control = {control}\nmeasure = {{ interval = \"10us\", drain = \"30ms\" }}\n\

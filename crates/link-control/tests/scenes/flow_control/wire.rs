@@ -75,7 +75,7 @@ impl TwoSwitches {
             mtu_bytes: u64::from(PACKET_BYTES),
             host_delay: Duration::ZERO,
             intake_buffer: Bytes(1_000_000),
-            buffer: buffer.bytes(),
+            buffer,
         };
         let switch = |id| {
             let id = SwitchId(id);

@@ -98,10 +98,10 @@ impl Net {
             mtu_bytes: PACKET,
             host_delay: Duration::ZERO,
             intake_buffer: Bytes(1_000_000),
-            buffer: Bytes(1_000_000_000),
+            buffer: Buffer::Shared { bytes: Bytes(1_000_000_000), alpha: None },
         };
         let settings = Arc::new(Settings {
-            buffer: Buffer::Shared { bytes: view.buffer, alpha: None },
+            buffer: view.buffer,
             overflow: Overflow::TailDrop,
             levels: Vec::new(),
             mark_at: Default::default(),

@@ -275,9 +275,9 @@ proptest! {
     }
 }
 
-/// Five switches in a ring, each port a root at first, and each the next one's upstream neighbour. All merge, around the
-/// ring, while packets keep coming: queues of roots that have merged never run empty, and pause nobody in their roots'
-/// names. What waits there counts as the port's own, so that it becomes a root again.
+/// Five switches in a ring, each port a root at first, and each the next one's upstream neighbour. All merge, around
+/// the ring, while packets keep coming: queues of roots that have merged never run empty, and pause nobody in their
+/// roots' names. What waits there counts as the port's own, so that it becomes a root again.
 #[test]
 fn what_waits_in_a_queue_that_merges_counts_as_the_port_s_own() {
     let name = |index: u32| (format!("H{}", index % 5), format!("s{}", index % 5));
