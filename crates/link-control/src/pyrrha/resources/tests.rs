@@ -98,3 +98,14 @@ fn what_is_no_fat_tree_is_refused() {
         assert_eq!(usage_bytes(k).unwrap_err().key, "k");
     }
 }
+
+/// Figure 31: no curve falls as the fabric grows, at the sizes that it shows.
+#[test]
+fn a_larger_fabric_takes_no_less() {
+    let shown: Vec<_> = (8..=128).step_by(4).map(|k| usage_bytes(k).unwrap()).collect();
+    for (small, large) in shown.iter().zip(&shown[1..]) {
+        for ((name, less), (_, more)) in small.iter().zip(large) {
+            assert!(more >= less, "{name}: {less} and {more}");
+        }
+    }
+}
