@@ -56,27 +56,30 @@ pub fn drivers<C: Carrier, P: Probe>(
     }
     let noisy: BTreeSet<LinkId> = plan.changes.iter().flat_map(|epoch| noisy_links(&epoch.change)).collect();
     let transports: Arc<[Transport]> = if noisy.is_empty() { Arc::new([]) } else { plan.transports.as_slice().into() };
-    for (id, link) in fabric.links.iter().enumerate() {
-        let noise = || Box::new(Noise::new(plan.scenario.seed, id as u64, transports.clone()));
-        let part = cut.receiver_of(LinkId::from(id));
+    for id in fabric.ports.iter().flatten().map(|&back| Fabric::reverse(back)) {
+        let noise = || Box::new(Noise::new(plan.scenario.seed, id.index() as u64, transports.clone()));
+        let (part, link) = (cut.receiver_of(id), fabric.link(id));
         let pipes = &mut built[part].links.pipes;
-        debug_assert_eq!(pipes.len() as u32, cut.pipe_of(LinkId::from(id)));
+        debug_assert_eq!(pipes.len() as u32, cut.pipe_of(id));
         pipes.push(Pipe {
-            link: id as u32,
+            link: id.0,
             packets: Flight::default(),
             to: cut.end(fabric, part, link.to, link.to_port),
+            last_at_node: 0,
+            credit: 0,
             up: true,
             lost_packets: 0,
             lost_bytes: 0,
             lost_flows: plan.lost_flows(),
-            noise: noisy.contains(&LinkId::from(id)).then(noise),
+            noise: noisy.contains(&id).then(noise),
             acceptor: plan.scenario.link.llr.as_ref().map(|_| Box::default()),
-            receiver: receiver(LinkId::from(id)),
+            receiver: receiver(id),
         });
     }
     for (driver, changes) in built.iter_mut().zip(Changes::of(plan, cut)) {
         driver.damages |= driver.links.pipes.iter().any(|pipe| pipe.noise.is_some());
         driver.timeline.changes = changes;
+        driver.links.find_siblings();
         driver.links.agenda = Agenda::new(driver.sources());
         driver.prime();
     }
@@ -121,6 +124,7 @@ fn empty<C: Carrier, P: Probe>(plan: &Plan, carrier: C, probe: P, shares_cache: 
         stirred: false,
         strayed: false,
         asleep: Vec::new(),
+        tied: Vec::new(),
         pulse: Pulse::new(plan),
         timeline: Timeline::new(interval, plan.scenario.measure.rows_max / plan.sample_rows()),
     }

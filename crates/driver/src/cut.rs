@@ -20,7 +20,7 @@ pub struct Cut {
     /// By node, its parts, and its place among the hosts or the switches of each. A switch that was taken apart has
     /// several.
     places: Vec<Vec<(u32, u32)>>,
-    /// By link, the place of its receiving end in the receiver's part.
+    /// By link, the place of its receiving end in the receiver's part: in the order of nodes and their ports.
     pipe_of: Vec<u32>,
     /// By link, the place of its sending end in the sender's part.
     outlet_of: Vec<u32>,
@@ -68,8 +68,11 @@ impl Cut {
             *next - 1
         };
         let mut count = vec![0; parts];
-        let receiver = |link: usize| part_of[Fabric::reverse(LinkId::from(link)).index()];
-        let pipe_of = (0..fabric.links.len()).map(|link| numbered(receiver(link), &mut count)).collect();
+        // A link ends at the port at which the one back begins.
+        let mut pipe_of = vec![0; fabric.links.len()];
+        for &back in fabric.ports.iter().flatten() {
+            pipe_of[Fabric::reverse(back).index()] = numbered(part_of[back.index()], &mut count);
+        }
         // Hosts come first, so outlets are in the order of (node, port) in every part.
         let (mut hosts, mut switches, mut outlets) = (vec![0; parts], vec![0; parts], vec![0; parts]);
         let (mut places, mut outlet_of) = (Vec::new(), vec![0; fabric.links.len()]);

@@ -9,6 +9,7 @@ use crate::nodes::hash_arrival;
 use crate::pulse::Pulse;
 use crate::repeat::{Arrival, Log};
 use crate::retry::Repeats;
+use crate::ties::Tied;
 use crate::{Carrier, End, HostSlot, Leaving, Links, Place, Probe, SwitchSlot, View, Wants};
 
 /// One part of a network: some of its nodes and the ends of their links.
@@ -38,6 +39,8 @@ pub struct Driver<C: Carrier, P: Probe> {
     /// By source of events, whether it sleeps; empty while nothing ever has.
     pub(crate) asleep: Vec<bool>,
     pub(crate) timeline: Timeline,
+    /// Room for packets that have come to a node at one instant.
+    pub(crate) tied: Vec<Tied>,
     /// Whether anything moves.
     pub(crate) pulse: Pulse,
     /// Whether there are other parts, which have used the cache since this part's last window.
@@ -160,16 +163,7 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
 
     #[inline(always)]
     fn act_at(&mut self, now: Time, source: usize, firsts: Firsts) -> Due {
-        // Each part has a timeline, so its events would count more often the more parts there are.
-        self.events += u64::from(source != TIMELINE);
-        if P::ANY
-            && let Some(log) = &mut self.log
-        {
-            log.events.push(now);
-        }
-        if P::ANY && !self.asleep.is_empty() {
-            self.strayed |= self.asleep[source];
-        }
+        self.note_event(now, source);
         if source == TIMELINE {
             self.timeline(now);
             Due::Deadline
@@ -201,6 +195,21 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
             }
             self.arm_host(now, index, true);
             Due::Deadline
+        }
+    }
+
+    /// An event is about to be processed.
+    #[inline(always)]
+    pub(crate) fn note_event(&mut self, now: Time, source: usize) {
+        // Each part has a timeline, so its events would count more often the more parts there are.
+        self.events += u64::from(source != TIMELINE);
+        if P::ANY
+            && let Some(log) = &mut self.log
+        {
+            log.events.push(now);
+        }
+        if P::ANY && !self.asleep.is_empty() {
+            self.strayed |= self.asleep[source];
         }
     }
 
@@ -255,19 +264,30 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
     /// A packet comes out of a link.
     #[inline]
     fn arrive(&mut self, now: Time, source: usize) {
-        let links = &mut self.links;
-        let pipe = &mut links.pipes[source - 1];
-        let id = pipe.packets.pop(&links.pool).expect("a link with an event has a packet");
-        let to = pipe.to;
-        links.agenda.set(source, pipe.packets.next_at());
+        let (id, last_at_node) = self.links.take(source);
+        if self.links.ties(now, source, last_at_node) {
+            self.arrive_tied(now, source, id);
+        } else {
+            self.arrive_from(now, source, id);
+        }
+    }
+
+    /// A packet that has come out of a link goes on into the node, unless the link has lost it. Returns what a switch did
+    /// with it; what a host takes in counts as taken.
+    #[inline(always)]
+    pub(crate) fn arrive_from(&mut self, now: Time, source: usize, id: PacketId) -> Option<Received> {
+        let to = self.links.pipes[source - 1].to;
         self.packet_hops += 1;
         if self.damages && !self.survives(now, source - 1, to, id) {
-            return;
+            return None;
         }
-        match to {
+        Some(match to {
             End::Switch { index, port } => self.arrive_at_switch(now, index, port, id),
-            End::Host { index, port } => self.arrive_at_host(now, index, port, id),
-        }
+            End::Host { index, port } => {
+                self.arrive_at_host(now, index, port, id);
+                Received::Taken
+            }
+        })
     }
 
     /// Whether a packet that comes out of a link goes on into the node. Called only where links damage, lose or repeat
@@ -287,7 +307,7 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
     }
 
     #[inline(always)]
-    fn arrive_at_switch(&mut self, now: Time, index: u32, port: PortId, id: PacketId) {
+    fn arrive_at_switch(&mut self, now: Time, index: u32, port: PortId, id: PacketId) -> Received {
         let (slot, pool) = (&mut self.switches[index as usize], &mut self.links.pool);
         slot.digest = hash_arrival(slot.digest, now, &pool.get(id).packet);
         if P::ANY {
@@ -309,6 +329,7 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
             }
             self.follow_up(now, index);
         }
+        received
     }
 
     #[inline(never)]

@@ -45,6 +45,7 @@ mod summary;
 mod tally;
 #[cfg(test)]
 mod testing;
+mod ties;
 
 pub use audit::findings;
 pub use build::drivers;

@@ -60,7 +60,7 @@ pub struct Links<C: Carrier> {
     pub agenda: Agenda,
     /// Where packets are while they are in this part.
     pub pool: Pool,
-    /// Receiving ends, in the order of their links' ids.
+    /// Receiving ends, in the order of nodes and their ports.
     pub pipes: Vec<Pipe<C::Receiver>>,
     /// Sending ends, in the order of nodes and their ports.
     pub outlets: Vec<Outlet<C::Sender>>,
@@ -76,6 +76,10 @@ pub struct Pipe<R> {
     pub packets: Flight,
     /// Where it ends.
     pub to: End,
+    /// The last source of events among the arrivals at its node: see [`Driver::arrive_tied`](crate::Driver).
+    pub(crate) last_at_node: u32,
+    /// By how much it has gone first less often than was its due, in units of 1 / [`DUE`](crate::ties::DUE).
+    pub(crate) credit: i64,
     /// Whether it works.
     pub up: bool,
     /// Packets lost in flight because it did not.
@@ -154,6 +158,16 @@ impl<C: Carrier> Links<C> {
             let arrival = self.arrival(pipe as usize);
             self.agenda.set(arrival, at);
         }
+    }
+
+    /// Takes the packet that comes out of a link now, whose source of events this is. Returns also the last source of
+    /// arrivals at the same node.
+    #[inline(always)]
+    pub(crate) fn take(&mut self, source: usize) -> (PacketId, u32) {
+        let pipe = &mut self.pipes[source - 1];
+        let id = pipe.packets.pop(&self.pool).expect("a link with an event has a packet");
+        self.agenda.set(source, pipe.packets.next_at());
+        (id, pipe.last_at_node)
     }
 
     /// Puts a packet on its link. Its first bit leaves now, its last at `last`.

@@ -4,7 +4,7 @@
 //! receiver holds it back until it would have arrived. So the kernel's own delay, tens of microseconds, does not show
 //! as long as it is shorter than the link's. Every packet that crosses a link goes through the kernel.
 
-use driver::{Links, Pipe};
+use driver::{Cut, Links, Pipe};
 use node::packet::flags;
 use node::pool::{PacketId, Slot, Transit};
 use node::{Packet, Telemetry};
@@ -157,11 +157,11 @@ impl Datagrams {
     }
 
     fn take_one(links: &mut Links<Wires<'_>>, node: NodeId) -> Taken {
-        let Wires { plan, clock, pages, datagrams: Some(datagrams), .. } = &mut links.carrier else {
+        let Wires { plan, cut, clock, pages, datagrams: Some(datagrams), .. } = &mut links.carrier else {
             return Taken::Nothing;
         };
         let Some((bytes, from)) = datagrams.sockets.receive(node) else { return Taken::Nothing };
-        let frame = match admit(plan, &links.pipes, node, bytes, from, clock.now()) {
+        let frame = match admit(plan, cut, &links.pipes, node, bytes, from, clock.now()) {
             Ok(frame) => frame,
             Err(refusal) => {
                 datagrams.refused[refusal as usize] += 1;
@@ -169,7 +169,8 @@ impl Datagrams {
             }
         };
         let Frame { link, number, gone, tail_lag, packet, journey, queue, retry, telemetry, content } = frame;
-        let pipe = &mut links.pipes[link.index()];
+        let place = cut.pipe_of(link);
+        let pipe = &mut links.pipes[place as usize];
         let read = &mut pipe.receiver;
         read.next = number + 1;
         read.count.add(&packet);
@@ -190,7 +191,7 @@ impl Datagrams {
         if !content.is_empty() {
             pages.fresh(id, content.len()).copy_from_slice(content);
         }
-        links.put(link.0, id, at);
+        links.put(place, id, at);
         Taken::Frame
     }
 
@@ -226,6 +227,7 @@ impl Datagrams {
 /// The frame that a datagram is, if it is one that the link's other end has sent to this node.
 fn admit<'d>(
     plan: &Plan,
+    cut: &Cut,
     pipes: &[Pipe<Read>],
     node: NodeId,
     datagram: &'d [u8],
@@ -243,7 +245,7 @@ fn admit<'d>(
     if from != Some(ends.from) {
         return Err(Refusal::Stranger);
     }
-    if frame.number < pipes[frame.link.index()].receiver.next {
+    if frame.number < pipes[cut.pipe_of(frame.link) as usize].receiver.next {
         return Err(Refusal::Repeated);
     }
     // It may still be leaving, under cut-through as slowly as it came in.

@@ -42,7 +42,7 @@ pub(crate) struct Wires<'a> {
     pub plan: &'a Plan,
     pub clock: &'a Clock,
     board: &'a Board,
-    cut: &'a Cut,
+    pub cut: &'a Cut,
     me: usize,
     content: ContentCheck,
     pub pages: Pages,

@@ -82,8 +82,8 @@ pub enum Received {
     Queued(PortId),
     /// It was for this switch: a frame, or a packet that an agent consumed.
     Taken,
-    /// It was lost.
-    Lost(Loss),
+    /// It was lost, on its way to this port if that was known.
+    Lost(Loss, Option<PortId>),
 }
 
 /// A switch.
@@ -371,21 +371,21 @@ impl Switch {
         packet.hops = packet.hops.saturating_add(1);
         if u16::from(packet.hops) >= self.hops_max {
             self.lose_expired(now, out, pool, id);
-            return Received::Lost(Loss::Expired);
+            return Received::Lost(Loss::Expired, Some(out));
         }
         if !self.ports[out.index()].is_up() {
             self.lose_dead(now, out, pool, id);
-            return Received::Lost(Loss::Dead);
+            return Received::Lost(Loss::Dead, Some(out));
         }
         if let Some(stages) = &mut self.stages
             && !stages.ingress(now, out, &self.ports[out.index()], packet)
         {
             self.stage_out(pool, id);
-            return Received::Lost(Loss::Stage);
+            return Received::Lost(Loss::Stage, Some(out));
         }
         if !self.settings.early_drop.is_empty() && self.drops_early(out, &pool.get(id).packet) {
             self.lose_overflow(now, out, pool, id);
-            return Received::Lost(Loss::Overflow);
+            return Received::Lost(Loss::Overflow, Some(out));
         }
         if self.flow_control.is_some()
             && let Some(received) = self.ask_for_room(now, out, pool, id)
@@ -393,7 +393,7 @@ impl Switch {
             return received;
         }
         if !self.admit(now, out, pool, id) {
-            return Received::Lost(Loss::Overflow);
+            return Received::Lost(Loss::Overflow, Some(out));
         }
         let bytes = u32::from(pool.get(id).packet.wire_bytes);
         self.used_bytes += u64::from(bytes);
@@ -655,7 +655,7 @@ impl Switch {
                 }
                 Admission::Full => {
                     self.lose_overflow(now, out, pool, id);
-                    return Some(Received::Lost(Loss::Overflow));
+                    return Some(Received::Lost(Loss::Overflow, Some(out)));
                 }
             }
         }

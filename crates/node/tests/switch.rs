@@ -130,7 +130,11 @@ fn classes_of_one_level_share_by_bytes_whatever_their_packet_sizes() {
 fn a_full_port_drops_at_the_tail_and_counts_every_byte() {
     let mut scene = Scene::star(settings());
     let received: Vec<Received> = (0..12).map(|flow| scene.receive(packet(flow, 1, 1))).collect();
-    assert_eq!(received.iter().filter(|r| **r == Received::Lost(Loss::Overflow)).count(), 2, "15,000 B hold ten");
+    assert_eq!(
+        received.iter().filter(|r| **r == Received::Lost(Loss::Overflow, Some(PortId(1)))).count(),
+        2,
+        "15,000 B hold ten"
+    );
     let stats = scene.switch.port(PortId(1)).stats;
     assert_eq!((stats.overflow_packets, stats.overflow_bytes, stats.queued_bytes_max), (2, 3_000, 15_000));
     assert_eq!(scene.receive(packet(20, 2, 1)), Received::Queued(PortId(2)), "other ports have their own buffer");
@@ -193,7 +197,11 @@ fn push_out_loses_the_last_packet_of_the_least_urgent_class() {
         scene.receive(packet(flow, 1, if flow < 5 { 3 } else { 6 }));
     }
     assert_eq!(scene.receive(packet(10, 1, 1)), Received::Queued(PortId(1)));
-    assert_eq!(scene.receive(packet(11, 1, 6)), Received::Lost(Loss::Overflow), "no class is less urgent");
+    assert_eq!(
+        scene.receive(packet(11, 1, 6)),
+        Received::Lost(Loss::Overflow, Some(PortId(1))),
+        "no class is less urgent"
+    );
     assert_eq!(flows(&scene.drain(1)), [10, 0, 1, 2, 3, 4, 5, 6, 7, 8]);
     assert_eq!(scene.switch.used_bytes(), 0);
 }
@@ -309,7 +317,7 @@ fn a_dead_link_loses_what_waits_and_what_comes() {
     let mut scene = Scene::star(settings());
     scene.receive(packet(0, 1, 2));
     scene.switch.set_up(scene.now, PortId(1), false, &mut scene.pool);
-    assert_eq!(scene.receive(packet(1, 1, 2)), Received::Lost(Loss::Dead));
+    assert_eq!(scene.receive(packet(1, 1, 2)), Received::Lost(Loss::Dead, Some(PortId(1))));
     assert_eq!(scene.switch.port(PortId(1)).stats.dead_packets, 2);
     scene.switch.set_up(scene.now, PortId(1), true, &mut scene.pool);
     assert_eq!(scene.receive(packet(2, 1, 2)), Received::Queued(PortId(1)));
@@ -319,7 +327,9 @@ fn a_dead_link_loses_what_waits_and_what_comes() {
 #[test]
 fn early_drop_by_port_counts_all_that_waits_there() {
     let at = Marking::Step { threshold: Bytes(6_000) };
-    for (by_port, fate) in [(false, Received::Queued(PortId(1))), (true, Received::Lost(Loss::Overflow))] {
+    for (by_port, fate) in
+        [(false, Received::Queued(PortId(1))), (true, Received::Lost(Loss::Overflow, Some(PortId(1))))]
+    {
         let mut scene = Scene::star(Settings { early_drop: vec![Some(EarlyDrop { at, by_port })], ..settings() });
         for number in 0..4 {
             let class = if number < 2 { 5 } else { 6 };
@@ -339,7 +349,7 @@ fn what_cannot_be_marked_is_dropped_where_red_would_mark_it() {
     for _ in 0..3 {
         assert_eq!(scene.receive(packet(1, 1, 1)), Received::Queued(PortId(1)), "up to the threshold");
     }
-    assert_eq!(scene.receive(packet(1, 1, 1)), Received::Lost(Loss::Overflow));
+    assert_eq!(scene.receive(packet(1, 1, 1)), Received::Lost(Loss::Overflow, Some(PortId(1))));
     assert_eq!(scene.receive(capable), Received::Queued(PortId(1)), "RFC 3168 section 5: marked instead");
     let sent = scene.drain(1);
     assert_eq!(sent.iter().map(|packet| packet.has(flags::CE)).collect::<Vec<_>>(), [false, false, false, true]);
@@ -353,9 +363,9 @@ fn a_source_route_is_followed_hop_by_hop_and_a_wrong_one_is_lost() {
     (routed.label, routed.hops) = (0x03_02, 1);
     assert_eq!(scene.receive(routed), Received::Queued(PortId(3)), "the second hop's byte");
     routed.hops = 200;
-    assert_eq!(scene.receive(routed), Received::Lost(Loss::NoRoute));
+    assert_eq!(scene.receive(routed), Received::Lost(Loss::NoRoute, None));
     (routed.label, routed.hops) = (0xFF, 0);
-    assert_eq!(scene.receive(routed), Received::Lost(Loss::NoRoute), "no port 255");
+    assert_eq!(scene.receive(routed), Received::Lost(Loss::NoRoute, None), "no port 255");
 }
 
 #[test]
@@ -367,8 +377,8 @@ fn a_packet_ends_at_its_64th_switch_unless_paths_are_that_long() {
     };
     let mut scene = Scene::star(settings());
     assert_eq!(after(&mut scene, 62), Received::Queued(PortId(1)), "its 63rd");
-    assert_eq!(after(&mut scene, 63), Received::Lost(Loss::Expired));
-    assert_eq!(after(&mut scene, 255), Received::Lost(Loss::Expired));
+    assert_eq!(after(&mut scene, 63), Received::Lost(Loss::Expired, Some(PortId(1))));
+    assert_eq!(after(&mut scene, 255), Received::Lost(Loss::Expired, Some(PortId(1))));
     let stats = scene.switch.port(PortId(1)).stats;
     assert_eq!((stats.expired_packets, stats.expired_bytes), (2, 3_000));
     let mut long = Scene::star(settings());
@@ -487,7 +497,7 @@ fn stages_see_every_packet_on_its_way_in_and_out() {
     }
     let fabric = FabricSpec::Star(fabric::Star { hosts: 4, ..Default::default() }).build().unwrap();
     let mut scene = Scene::of(&fabric, SwitchId(0), settings(), Balancing::Ecmp, Some(Box::new(Meter)));
-    assert_eq!(scene.receive(packet(13, 1, 1)), Received::Lost(Loss::Stage));
+    assert_eq!(scene.receive(packet(13, 1, 1)), Received::Lost(Loss::Stage, Some(PortId(1))));
     for flow in 0..5 {
         scene.receive(packet(flow, 1, 1)); // the last finds the queue too long
     }
@@ -610,6 +620,6 @@ fn queues_that_a_transport_brings_decide_who_has_room_and_bytes_are_counted() {
     assert_eq!((flows(&scene.drain(0)), flows(&scene.drain(1))), (vec![3], vec![7, 8]));
 
     let (received, mut scene, counts) = two(4);
-    assert_eq!((received, counts), (Received::Lost(Loss::Overflow), (1, 1_500, 0)));
+    assert_eq!((received, counts), (Received::Lost(Loss::Overflow, Some(PortId(1))), (1, 1_500, 0)));
     assert_eq!((flows(&scene.drain(1)), scene.pool.len()), (vec![7, 8], 0));
 }

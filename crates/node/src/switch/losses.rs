@@ -66,7 +66,7 @@ impl Switch {
         self.unroutable_packets += 1;
         self.unroutable_bytes += u64::from(slot.packet.wire_bytes);
         self.ports[usize::from(slot.transit.in_port)].stats.unroutable_packets += 1;
-        Received::Lost(Loss::NoRoute)
+        Received::Lost(Loss::NoRoute, None)
     }
 
     pub(super) fn stage_out(&mut self, pool: &mut Pool, id: PacketId) {

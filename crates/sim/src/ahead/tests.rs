@@ -62,9 +62,9 @@ fn a_packet_that_comes_to_an_island_later_makes_the_run_void() {
 }
 
 /// Records three periods that end in the middle of messages, most of which is skipped. Returns what was skipped.
-fn record_periods(mode: &str, senders: &str) -> Skipped {
+fn record_periods(mode: &str, transport: &str, senders: &str) -> Skipped {
     let text = format!(
-        "transport = \"timely\"\nfast_forward = \"{mode}\"\nmeasure.interval = \"0s\"\n\
+        "transport = \"{transport}\"\nfast_forward = \"{mode}\"\nmeasure.interval = \"0s\"\n\
          fabric.star = {{ hosts = 3 }}\n[[traffic]]\nsenders = \"{senders}\"\nreceivers = \"0\"\n\
          pattern = \"dense\"\nsizes.constant = \"100MB\"\narrivals = \"all_at_once\""
     );
@@ -93,10 +93,10 @@ fn record_periods(mode: &str, senders: &str) -> Skipped {
 #[test]
 fn what_is_skipped_within_a_period_ends_with_it() {
     // A message alone on its links recurs.
-    let skipped = record_periods("exact", "1");
+    let skipped = record_periods("exact", "timely", "1");
     assert!(skipped.skips > 0 && skipped.estimated_ps == 0, "{skipped:?}");
     // Two that share a link are only steady.
-    let skipped = record_periods("approximate", "1-2");
+    let skipped = record_periods("approximate", "swift", "1-2");
     assert!(skipped.estimated_ps > 0, "{skipped:?}");
 }
 

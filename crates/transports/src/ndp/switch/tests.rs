@@ -170,7 +170,7 @@ fn headers_that_find_no_room_go_back_to_their_sender_once() {
     assert!(back.has(flags::TRIMMED) && back.wire_bytes == 40);
     assert_eq!(back.header::<Header>(), data_header(308, true));
     // Control packets, and what has been sent back already, have nowhere to go.
-    let full = Received::Lost(Loss::Overflow);
+    let full = Received::Lost(Loss::Overflow, Some(PortId(1)));
     assert_eq!(scene.receive(ack(0)), full);
     let mut again = back;
     (again.src, again.dst) = (HostId(0), HostId(1));
@@ -211,7 +211,7 @@ fn other_transports_packets_are_neither_cut_nor_sent_back() {
     for class in 0..8 {
         assert_eq!(scene.receive(other(class)), Received::Queued(PortId(1)));
     }
-    assert_eq!(scene.receive(other(0)), Received::Lost(Loss::Overflow));
+    assert_eq!(scene.receive(other(0)), Received::Lost(Loss::Overflow, Some(PortId(1))));
     // NDP's own is cut itself when the last is another's.
     assert_eq!(scene.receive(data(5)), Received::Queued(PortId(1)));
     let sent = scene.drain(1);
