@@ -11,6 +11,7 @@ use run::{HEAD_BYTES, Plan};
 use units::{Duration, HostId, LinkId, NodeId, PerByte, Rate, Time};
 
 use crate::change::{Change, Timeline};
+use crate::jitter::Jitter;
 use crate::pulse::Pulse;
 use crate::{Carrier, Cut, Driver, HostPort, HostSlot, Links, Noise, Outlet, Pipe, Probe, Repeater, SwitchSlot};
 
@@ -67,6 +68,7 @@ pub fn drivers<C: Carrier, P: Probe>(
             to: cut.end(fabric, part, link.to, link.to_port),
             last_at_node: 0,
             credit: 0,
+            jitter: Jitter::new(plan, id),
             up: true,
             lost_packets: 0,
             lost_bytes: 0,
@@ -131,7 +133,9 @@ fn empty<C: Carrier, P: Probe>(plan: &Plan, carrier: C, probe: P, shares_cache: 
 }
 
 fn per_byte(plan: &Plan, link: LinkId) -> PerByte {
-    plan.fabric.link(link).rate.per_byte().in_steps_of(plan.scenario.transmission_step)
+    let link = plan.fabric.link(link);
+    let per_byte = link.rate.per_byte().by_clock(link.rate, plan.clock_ppb(link.from));
+    per_byte.in_steps_of(plan.scenario.transmission_step)
 }
 
 fn host_slot(plan: &Plan, host: HostId, outlet: u32) -> HostSlot {

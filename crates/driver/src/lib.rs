@@ -30,6 +30,7 @@ mod deadlock;
 mod driver;
 mod first_time;
 mod islands;
+mod jitter;
 mod links;
 mod members;
 mod nodes;

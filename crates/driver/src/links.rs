@@ -7,6 +7,7 @@ use node::{LostFlows, Packet};
 use run::Host;
 use units::{Duration, PortId, Time};
 
+use crate::jitter::Jitter;
 use crate::{Acceptor, Noise, Repeater};
 
 /// What brings a packet from a link's sending end to its receiving end: memory in a simulation, datagrams in a live
@@ -86,6 +87,8 @@ pub struct Pipe<R> {
     pub lost_packets: u64,
     /// Bytes of them.
     pub lost_bytes: u64,
+    /// The random times that a host at its end takes for packets, if it does.
+    pub(crate) jitter: Option<Box<Jitter>>,
     /// What damages or loses its packets, if anything ever does.
     pub noise: Option<Box<Noise>>,
     /// Flows of the packets that it has lost.
@@ -154,7 +157,11 @@ impl<C: Carrier> Links<C> {
     /// Puts a packet in flight on a link, behind those already there. It comes out at `at`.
     #[inline]
     pub fn put(&mut self, pipe: u32, id: PacketId, at: Time) {
-        if self.pipes[pipe as usize].packets.push(&mut self.pool, id, at) {
+        let end = &mut self.pipes[pipe as usize];
+        if end.jitter.is_some() {
+            return self.put_with_jitter(pipe, id, at);
+        }
+        if end.packets.push(&mut self.pool, id, at) {
             let arrival = self.arrival(pipe as usize);
             self.agenda.set(arrival, at);
         }

@@ -154,11 +154,14 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
 
     pub(crate) fn walk_pipe(&mut self, walk: &mut Walk, pipe: usize) {
         let Links { pipes, pool, .. } = &mut self.links;
-        let Pipe { link, packets, up, lost_packets, lost_bytes, noise, credit, .. } = &mut pipes[pipe];
+        let Pipe { link, packets, up, lost_packets, lost_bytes, noise, jitter, credit, .. } = &mut pipes[pipe];
         walk.part("link", *link);
         walk.refuse_if(noise.is_some(), "links damage or lose packets at random");
         walk.same((*up, *credit as u64));
         packets.walk(walk, pool);
+        if let Some(jitter) = jitter {
+            jitter.walk(walk);
+        }
         walk.count(lost_packets);
         walk.count(lost_bytes);
     }

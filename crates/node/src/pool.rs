@@ -358,6 +358,28 @@ impl Flight {
         alone
     }
 
+    /// Inserts a packet that comes out at `at`, behind all that come out by then. Returns whether it is the first.
+    pub fn insert(&mut self, pool: &mut Pool, id: PacketId, at: Time) -> bool {
+        let (mut before, mut next, mut next_at) = (NIL, self.head, self.head_at);
+        while next != NIL && next_at <= at {
+            let transit = &pool.slots[next as usize].transit;
+            (before, next, next_at) = (next, transit.next, transit.at);
+        }
+        if next == NIL {
+            return self.push(pool, id, at);
+        }
+        let transit = &mut pool.get_mut(id).transit;
+        (transit.next, transit.at) = (next, next_at);
+        match before {
+            NIL => (self.head, self.head_at) = (id.0, at),
+            before => {
+                let transit = &mut pool.slots[before as usize].transit;
+                (transit.next, transit.at) = (id.0, at);
+            }
+        }
+        before == NIL
+    }
+
     /// Takes the first.
     #[inline]
     pub fn pop(&mut self, pool: &Pool) -> Option<PacketId> {

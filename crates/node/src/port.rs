@@ -156,6 +156,11 @@ impl Port {
         Port { per_byte: self.per_byte.in_steps_of(step), ..self }
     }
 
+    /// The same port, whose transmit clock is fast by so many parts per billion, or slow if that is negative.
+    pub fn by_clock(self, clock_ppb: i32) -> Port {
+        Port { per_byte: self.per_byte.by_clock(self.rate, clock_ppb), ..self }
+    }
+
     /// Transmits at `rate` from the next packet on. The link's nominal rate, which others go by, stays.
     pub fn transmit_at(&mut self, rate: Rate) {
         self.per_byte = self.per_byte.at(rate);

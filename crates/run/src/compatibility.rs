@@ -8,8 +8,8 @@ use catalogue::Transport;
 use contract::SwitchRequirements;
 use fabric::{Fabric, FailureSpec};
 use node::{Buffer, MarkAt, Overflow};
-use scenario::{EntitySpec, Scenario};
-use units::{Duration, Problem, Rate};
+use scenario::{EntitySpec, FastForward, Scenario};
+use units::{Duration, Problem, Rate, Tolerance};
 
 /// A rule: where `when` finds something, `key` is refused `because`. What is found fills the places `{0}`, `{1}`, ...
 /// of both.
@@ -163,6 +163,17 @@ const RULES: &[Rule<OfRun>] = &[
         flows_beside_classes,
         "queues packets by flow and not by class, so that switch.levels and the alpha of switch.buffer.shared have no \
          effect; delete them",
+    ),
+    rule(
+        "host.jitter",
+        jitter_beside_retry,
+        "has no effect with link.llr, since the NIC itself handles the packets of link-level retry; delete it",
+    ),
+    rule(
+        "fast_forward",
+        never_recurs,
+        "\"exact\" skips only what recurs, and with {0} nothing does; write timing = \"ideal\" without that key, or \
+         \"approximate\"",
     ),
     rule(
         "link.llr",
@@ -417,6 +428,22 @@ fn flows_beside_classes(facts: &Facts<'_>) -> Found {
 fn retry_beside_reserved(facts: &Facts<'_>) -> Found {
     facts.scenario.link.llr.as_ref()?;
     found![facts.reserving()?.name]
+}
+
+fn jitter_beside_retry(facts: &Facts<'_>) -> Found {
+    facts.scenario.link.llr.as_ref()?;
+    facts.scenario.host.jitter.filter(|&jitter| jitter > Duration::ZERO)?;
+    found![]
+}
+
+fn never_recurs(facts: &Facts<'_>) -> Found {
+    let scenario = facts.scenario;
+    let jitters = scenario.link.llr.is_none() && scenario.jitter(Rate::from_gbps(1)) > Duration::ZERO;
+    match scenario.fast_forward {
+        FastForward::Exact if jitters => found!["host.jitter"],
+        FastForward::Exact if scenario.clock_tolerance() > Tolerance::ZERO => found!["link.clock_tolerance"],
+        _ => None,
+    }
 }
 
 fn memory_set_aside_twice(facts: &Facts<'_>) -> Found {

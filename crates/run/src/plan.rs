@@ -3,6 +3,7 @@
 mod reserved;
 mod shares;
 mod timers;
+mod timing;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -391,7 +392,8 @@ impl Plan {
         };
         let port = |link: &LinkId| {
             let link = self.fabric.link(*link);
-            Port::new(link.rate, hop(link.tier), &self.settings.levels).in_steps_of(self.scenario.transmission_step)
+            let port = Port::new(link.rate, hop(link.tier), &self.settings.levels);
+            port.in_steps_of(self.scenario.transmission_step).by_clock(self.clock_ppb(node))
         };
         let balancer = |(index, balancing): (usize, Balancing)| {
             let random = Stream::new(seed, (index as u64) << 32 | u64::from(id.0), "balance");

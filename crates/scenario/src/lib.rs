@@ -13,5 +13,5 @@ pub use entity::{Each, EntitySpec, RequestSpec};
 pub use live::{ContentCheck, LiveLinks, LiveSpec, Networks, SocketSpec, Wait};
 pub use spec::{
     Again, Carriers, Class, Completion, CrateSpec, Crates, EventKind, FastForward, FlowsSpec, HostSpec, LinkSpec,
-    Measure, PacketsSpec, Programs, Scenario, ScenarioError, Source, SwitchSpec, outside, read,
+    Measure, PacketsSpec, Programs, Scenario, ScenarioError, Source, SwitchSpec, Timing, outside, read,
 };

@@ -9,6 +9,7 @@ mod custom;
 mod outside;
 mod read;
 mod resubmit;
+mod timing;
 
 use std::collections::BTreeMap;
 
@@ -18,7 +19,7 @@ use node::retry::RetrySpec;
 use node::{Balancing, Buffer, MarkAt, Marking, Overflow};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use units::{Bytes, Duration, Rate};
+use units::{Bytes, Duration, Rate, Tolerance};
 use workload::{Job, Traffic};
 
 use crate::{DecompositionSpec, EntitySpec, LiveSpec};
@@ -27,6 +28,7 @@ pub use custom::Programs;
 pub use outside::{CrateSpec, Crates, outside};
 pub use read::{ScenarioError, Source, read};
 pub use resubmit::{Again, Carriers};
+pub use timing::Timing;
 
 /// A scenario: everything that defines a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -77,6 +79,10 @@ pub struct Scenario {
     /// coarser clock (ns-3 uses "1ns"). Default: 0, no rounding.
     #[serde(skip_serializing_if = "is_zero")]
     pub transmission_step: Duration,
+    /// Whether hosts and clocks are ideal, or differ as real ones do: see docs/concepts.md. `host.jitter` and
+    /// `link.clock_tolerance` say otherwise for one of them. Default: `ideal`.
+    #[serde(skip_serializing_if = "Timing::is_default")]
+    pub timing: Timing,
     /// Whether a simulation skips what repeats. Default: `off`.
     #[serde(skip_serializing_if = "FastForward::is_off")]
     pub fast_forward: FastForward,
@@ -319,6 +325,13 @@ pub struct HostSpec {
     pub header: Bytes,
     /// Processing time in a host, spent once on the way out and once on the way in. Default: 0.
     pub delay: Duration,
+    /// Greatest random processing time of a packet that comes to a host, besides `delay`: drawn uniformly between 0 and
+    /// this for each packet, by the host's own random stream. Packets keep their order. Frames of a flow control are
+    /// handled by the NIC at once, and with `link.llr` there is none. Default: 0, or with `timing = "real"` the time of a
+    /// full packet on the host's link.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-most" = "1ms"))]
+    pub jitter: Option<Duration>,
     /// Rate at which a host takes packets in, if it may be less than the rate of its links, for example because its
     /// PCIe bus is congested. Packets wait in the NIC until then. Default: the rate of the links.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -341,6 +354,11 @@ pub struct LinkSpec {
     /// none, such packets are lost.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub llr: Option<RetrySpec>,
+    /// By how much a node's transmit clock may be fast or slow, such as "100ppm", which IEEE 802.3 allows. Each node
+    /// draws a constant for all its ports, uniformly between this and its negative. Default: 0ppm, or with
+    /// `timing = "real"` 100ppm.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clock_tolerance: Option<Tolerance>,
 }
 
 impl LinkSpec {
@@ -397,6 +415,7 @@ impl Default for Scenario {
             reroute_per_hop: Duration::ZERO,
             reroute_compute_max: Duration::ZERO,
             transmission_step: Duration::ZERO,
+            timing: Timing::default(),
             fast_forward: FastForward::Off,
             failure: Vec::new(),
             sharing: Sharing::default(),
@@ -458,6 +477,7 @@ impl Default for HostSpec {
             mtu: Bytes(1500),
             header: Bytes(40),
             delay: Duration::ZERO,
+            jitter: None,
             intake_rate: None,
             intake_buffer: Bytes(1_000_000),
             clock_offset_max: Duration::ZERO,

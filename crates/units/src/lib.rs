@@ -21,5 +21,5 @@ pub use ids::{FlowId, HostId, LinkId, NodeId, PortId, SwitchId};
 pub use problem::Problem;
 pub use quantity::{Bytes, ParseQuantityError};
 pub use random::{Stream, mix};
-pub use rate::{PerByte, Rate};
+pub use rate::{PerByte, Rate, Tolerance};
 pub use time::{Duration, Time};

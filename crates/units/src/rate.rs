@@ -7,6 +7,27 @@ const RATE: Notation = Notation {
     units: &[("Tbps", 1_000_000_000_000), ("Gbps", 1_000_000_000), ("Mbps", 1_000_000), ("Kbps", 1_000), ("bps", 1)],
 };
 
+const TOLERANCE: Notation = Notation { what: "tolerance", example: "\"100ppm\"", units: &[("ppm", 1_000), ("ppb", 1)] };
+
+/// By how much a rate may be off either way, in parts per billion of it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Tolerance(u64);
+written_as!(Tolerance, TOLERANCE);
+
+impl Tolerance {
+    /// None: exact.
+    pub const ZERO: Tolerance = Tolerance(0);
+
+    /// From parts per million.
+    pub const fn from_ppm(ppm: u64) -> Tolerance {
+        Tolerance(ppm * 1_000)
+    }
+    /// In parts per billion.
+    pub const fn ppb(self) -> u64 {
+        self.0
+    }
+}
+
 /// Bits per second.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Rate(u64);
@@ -64,26 +85,36 @@ impl Rate {
 pub struct PerByte {
     scaled: u64,
     /// Times are rounded down to multiples of this many picoseconds; 0 does not round.
-    step_ps: u64,
+    step_ps: u32,
+    /// By how many parts per billion the clock is fast, or slow if negative.
+    clock_ppb: i32,
 }
 
 impl PerByte {
     const SHIFT: u32 = 20;
 
     fn new(rate: Rate) -> PerByte {
-        let scaled = (8_000_000_000_000u128 << Self::SHIFT).div_ceil(u128::from(rate.bps().max(1)));
-        PerByte { scaled: u64::try_from(scaled).unwrap_or(u64::MAX), step_ps: 0 }
+        PerByte { scaled: 0, step_ps: 0, clock_ppb: 0 }.at(rate)
     }
 
     /// The same with times rounded down to whole multiples of `step`, as in a program with a coarser clock; zero does
-    /// not round.
+    /// not round. Steps are shorter than 4 ms.
     pub fn in_steps_of(self, step: Duration) -> PerByte {
-        PerByte { step_ps: step.ps(), ..self }
+        PerByte { step_ps: u32::try_from(step.ps()).expect("a step is short"), ..self }
     }
 
-    /// The same for another rate, with the same rounding.
+    /// The same for another rate, with the same rounding and the same clock.
     pub fn at(self, rate: Rate) -> PerByte {
-        PerByte { step_ps: self.step_ps, ..PerByte::new(rate) }
+        const BILLION: u128 = 1_000_000_000;
+        let real = u128::from(rate.bps().max(1)) * BILLION.strict_add_signed(i128::from(self.clock_ppb));
+        let scaled = ((8_000_000_000_000u128 << Self::SHIFT) * BILLION).div_ceil(real);
+        PerByte { scaled: u64::try_from(scaled).unwrap_or(u64::MAX), ..self }
+    }
+
+    /// The same for a rate, by a clock that is fast by so many parts per billion, or slow if that is negative. It is
+    /// below one in ten.
+    pub fn by_clock(self, rate: Rate, clock_ppb: i32) -> PerByte {
+        PerByte { clock_ppb, ..self }.at(rate)
     }
 
     /// Time to transmit `bytes`.
@@ -91,7 +122,7 @@ impl PerByte {
     pub const fn transmit(self, bytes: u32) -> Duration {
         let scaled = bytes as u128 * self.scaled as u128;
         let ps = ((scaled + ((1 << Self::SHIFT) - 1)) >> Self::SHIFT) as u64;
-        Duration::from_ps(if self.step_ps == 0 { ps } else { ps - ps % self.step_ps })
+        Duration::from_ps(if self.step_ps == 0 { ps } else { ps - ps % self.step_ps as u64 })
     }
 
     /// Whole bytes that are transmitted in `span`, without rounding to steps.

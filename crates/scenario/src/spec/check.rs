@@ -14,6 +14,7 @@ impl Scenario {
         self.check_traffic()?;
         self.check_mechanisms()?;
         self.check_host()?;
+        self.check_timing()?;
         self.check_times()?;
         self.check_rerouting()?;
         self.live.check()?;

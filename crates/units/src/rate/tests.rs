@@ -15,6 +15,32 @@ fn a_clock_of_nanoseconds_sends_84_bytes_at_400_gbps_in_one() {
     assert_eq!(Rate::from_gbps(400).per_byte().transmit(84), Duration::from_ps(1_680));
 }
 
+#[test]
+fn a_clock_that_is_fast_by_100_ppm_sends_10_001_packets_in_the_time_of_10_000() {
+    for bps in [1_000_000_000, 100_000_000_000, 1_600_000_000_000, 7_777_777_777] {
+        let rate = Rate::from_bps(bps);
+        let exact = rate.per_byte();
+        let of_many = |per_byte: PerByte, count: u64| per_byte.transmit(1_000_000).ps() as f64 * count as f64;
+        for ppb in [100_000, -100_000, 1, 0] {
+            let ratio = of_many(exact, 1) / of_many(exact.by_clock(rate, ppb), 1);
+            // A byte's time has 2^-20 ps, of 5 ps at 1.6 Tbps.
+            assert!((ratio - 1.0 - f64::from(ppb) * 1e-9).abs() < 3e-7, "{bps} {ppb}: {ratio}");
+        }
+        let other = Rate::from_bps(bps / 3);
+        assert_eq!(exact.by_clock(rate, -40_000).at(other), exact.by_clock(other, -40_000), "the clock stays");
+        assert_eq!(exact.by_clock(rate, 0), exact);
+    }
+    let fast = Rate::from_gbps(100).per_byte().by_clock(Rate::from_gbps(100), 100_000);
+    assert_eq!(fast.transmit(1_500), Duration::from_ps(119_989), "120 ns / 1.0001, rounded up");
+}
+
+#[test]
+fn tolerances_are_written_in_parts_per_million_or_billion() {
+    assert_eq!("100ppm".parse::<Tolerance>().unwrap(), Tolerance::from_ppm(100));
+    assert_eq!("50ppb".parse::<Tolerance>().unwrap().ppb(), 50);
+    assert_eq!(Tolerance::from_ppm(100).to_string(), "100ppm");
+}
+
 proptest::proptest! {
     #[test]
     fn the_fast_form_is_never_early_and_at_most_a_picosecond_late(bps in 1_000_000u64..2_000_000_000_000,
