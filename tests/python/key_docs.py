@@ -24,10 +24,10 @@ out has its default. `clearway run --set KEY=VALUE` sets any of them by its path
 `--set traffic.web.flows=100`.
 
 In the tables a *duration* is text with a unit (`"200ns"`, `"5.8us"`), a *rate* likewise (`"100Gbps"`), and a *size* too
-(`"1500B"`, `"64KB"`, `"16MiB"`).
+(`"1500B"`, `"64KB"`, `"16MiB"`), and a *tolerance* (`"100ppm"`).
 Examples are lines of scenarios in this repository, and of scenarios with every default filled in.
 """
-PLAIN = {"Rate": "rate", "Duration": "duration", "Bytes": "size", "Time": "duration"}
+PLAIN = {"Tolerance": "tolerance", "Rate": "rate", "Duration": "duration", "Bytes": "size", "Time": "duration"}
 KINDS = {"integer": "integer", "number": "number", "boolean": "true or false", "string": "text", "null": ""}
 
 # Of names that the schema says nothing of.

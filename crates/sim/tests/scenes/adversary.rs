@@ -29,7 +29,9 @@ fn tree(k: u32) -> String {
             writeln!(graph, "host out{a}.{other}\nlink third out{a}.{other} 100Gbps 500ns").unwrap();
         }
         for b in 0..k {
-            writeln!(graph, "switch first{a}.{b}\nlink first{a}.{b} second{a} 100Gbps 500ns").unwrap();
+            // Of packets that come at once a victim's is served last: its link is longer.
+            let ns = if b == k - 1 { 501 } else { 500 };
+            writeln!(graph, "switch first{a}.{b}\nlink first{a}.{b} second{a} 100Gbps {ns}ns").unwrap();
             for c in 0..k {
                 writeln!(graph, "host aside{a}.{b}.{c}\nlink second{a} aside{a}.{b}.{c} 100Gbps 500ns").unwrap();
                 writeln!(graph, "host from{a}.{b}.{c}\nlink first{a}.{b} from{a}.{b}.{c} 100Gbps 500ns").unwrap();

@@ -233,7 +233,7 @@ fn flows_that_share_a_link_are_moved_ahead_by_their_rates() {
     // NewReno fills a large buffer and empties it again, so it is seldom steady. Three flows over DCQCN still settle
     // when they end.
     for (transport, flows, least) in
-        [("dctcp", 2, 0.5), ("newreno", 2, 0.0), ("timely", 3, 0.75), ("dcqcn", 2, 0.5), ("dcqcn", 3, 0.0)]
+        [("dctcp", 2, 0.5), ("newreno", 2, 0.0), ("timely", 3, 0.75), ("dcqcn", 2, 0.25), ("dcqcn", 3, 0.0)]
     {
         let toml = format!(
             r#"
@@ -556,7 +556,8 @@ fn over_each_flow_control_what_repeats_is_skipped() {
             // Why is not known: the state differs from one iteration to the next.
             "per_flow_queues" => [0.8, 0.6, 0.0],
             "cbfc" => [0.8, 0.6, 0.4],
-            _ => [0.8, 0.6, 0.6],
+            // Packets that tie at a port take turns, so that fewer iterations are alike.
+            _ => [0.8, 0.6, 0.5],
         };
         let scenes = [
             ring("rdma", &format!("measure.interval = \"0s\"\n{more}")),
@@ -583,7 +584,7 @@ fn flow_controls_that_act_are_skipped() {
     for (control, counter, least) in [
         ("pfc = { alpha = 0.01 }", "pfc_pauses", 0.6),
         ("bfc = {}", "bfc_pauses", 0.3),
-        ("bfc = { departures = \"published\" }", "bfc_pauses", 0.6),
+        ("bfc = { departures = \"published\" }", "bfc_pauses", 0.25),
         ("bfc = { queues = \"ideal\" }", "bfc_pauses", 0.0),
         ("per_flow_queues = {}", "flow_pauses", 0.6),
         ("per_flow_queues = { pause = 0.5, resume = 0.2 }", "flow_pauses", 0.6),

@@ -80,8 +80,8 @@ fn shares_depend_on_the_round_trip_without_aq_and_hardly_with() {
     // M), some 0.2 MB, which L holds: RFC 6675 sends all that is lost again in a round trip. One recovery in ten loses
     // a packet sent again, too (50 recoveries and 5 timeouts in 2 s), and after a timeout slow start ends at a quarter
     // of the window, which lacks some 1,200 packets until it is back at R, of which L holds 650: 2.5 times a second 550
-    // of 102,000 packets are 1.3%. With an L of 3 MB nothing is lost.
-    close(aq[5], fair * (1.0 - 2.5 * 550.0 / 102_000.0), 0.01);
+    // of 102,000 packets are 1.3%. Where no packet is lost twice it has its share. With an L of 3 MB nothing is lost.
+    assert!((fair * (1.0 - 2.5 * 550.0 / 102_000.0) * 0.99..fair * 1.01).contains(&aq[5]), "{aq:?}");
     let ample = per_entity("\"aq\"", "\"3MB\"", "\"2s\"");
     ample[..6].iter().for_each(|&rate| close(rate, fair, 0.01));
     assert!(aq.iter().all(|&rate| rate < 1.01 * fair) && aq[7] > 5.0 * queue[7], "{aq:?}");

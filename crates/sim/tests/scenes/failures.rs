@@ -101,7 +101,8 @@ fn a_dead_switch_takes_its_links_and_what_it_holds() {
     // Both hosts of a rack at line rate over two spines: half of it by spine1, which sends to the other rack at line
     // rate.
     let flows = flow(0, 2, "0s", "1460KB") + &flow(1, 3, "0s", "1460KB") + &flow(0, 2, "200us", "14600B");
-    let result = run_both(&scene(failure, &flows));
+    // Room for both flows on one way.
+    let result = run_both(&format!("switch.buffer.per_port.bytes = \"2MB\"{}", scene(failure, &flows)));
     let (into, out_of) =
         (of_link(&result, "leaf0", "spine1", "dead_packets"), of_link(&result, "spine1", "leaf1", "dead_packets"));
     assert_eq!(lost(&result), into + out_of);
@@ -110,7 +111,8 @@ fn a_dead_switch_takes_its_links_and_what_it_holds() {
     assert!((83 + 6..=84 + 7).contains(&into), "{into}");
     assert!((6..=8).contains(&out_of), "{out_of}");
     let status = status(&result);
-    assert_eq!([status[0].0, status[1].0, status[2].0], ["failed", "failed", "completed"]);
+    // Packets take turns, so that each flow has a spine to itself, and the first has the one that died.
+    assert_eq!([status[0].0, status[1].0, status[2].0], ["failed", "completed", "completed"]);
 }
 
 #[test]

@@ -80,8 +80,10 @@ struct Outgoing {
     credit: u32,
     /// The highest pull counter seen.
     pulled: u32,
-    /// Number of answers so far, each of which stands for a pull.
+    /// Number of answers so far that stand for a pull.
     answered: u32,
+    /// A packet marked as the last has been ACKed: packets that come whole from then on cause no pulls.
+    ended: bool,
     /// Packets in flight without an answer, oldest first.
     in_flight: VecDeque<Sent>,
     acked: Bits,
@@ -166,7 +168,7 @@ impl Outgoing {
 
     fn walk(&mut self, walk: &mut Walk, flow: FlowId, unit: u64) {
         walk.same((self.dst, self.class, self.bytes, self.packets, self.credit));
-        walk.same((self.recent, self.timeouts, self.listed));
+        walk.same((self.recent, self.timeouts, self.listed, self.ended));
         walk.sequence(flow, unit, &mut self.next);
         walk.steps(flow, &mut { self.next });
         walk.steps(flow, &mut self.pulled);
@@ -223,6 +225,7 @@ impl Sender {
                 credit: params.window.min(packets),
                 pulled: 0,
                 answered: 0,
+                ended: false,
                 in_flight: VecDeque::new(),
                 acked: Bits::default(),
                 sent_packets: 0,
@@ -267,13 +270,14 @@ impl Sender {
         match header {
             Header::Ack(Answer { packet: number, .. }) if number < flow.packets => {
                 flow.note(true);
-                flow.answered += 1;
+                flow.answered += u32::from(!flow.ended);
                 flow.again.remove(&number);
                 flow.acked.insert(number);
                 if let Some(sent) = flow.land(number) {
                     count(packet.src, &sent, Outcome::Acked);
                     if sent.last && params.mark_ends_pulls {
                         // Its receiver has removed its pulls for this flow, except for packets known to be trimmed.
+                        flow.ended = true;
                         let trimmed = flow.again.values().filter(|again| again.trimmed).count() as u32;
                         flow.answered = flow.pulled + trimmed.saturating_sub(flow.credit);
                     }
