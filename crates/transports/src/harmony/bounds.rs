@@ -359,6 +359,12 @@ impl Bounds {
         sum(sum(first, sending), self.completion())
     }
 
+    /// At a receiver: the time from a failure to the request that answers it, if neither is lost. Neither has a virtual
+    /// link: as for [`answer`](Bounds::answer), this assumes that they wait as long as data can.
+    pub fn reaction(&self) -> Duration {
+        self.control_rtt + self.wait * 2
+    }
+
     /// At a receiver: how long its sender may still send requests for a message that has ended or failed here.
     pub fn patience(&self) -> Duration {
         (self.answer() + self.completion()) * self.attempts

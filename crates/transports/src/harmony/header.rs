@@ -47,7 +47,8 @@ pub enum Header {
         /// For good. A switch's refusal is not, where the receiver tries again.
         conclusive: bool,
     },
-    /// Receiver to sender: an expected packet is missing. On the path of the data it frees virtual links too.
+    /// Receiver to sender: an expected packet is missing. On the path of a slot that has ended it frees virtual links
+    /// too. Along the path of a slot that still delivers it names that slot.
     Failure(Reservation),
 }
 
@@ -57,7 +58,7 @@ pub struct Reservation {
     /// The sender's attempt at carrying the message that this serves, modulo 2^16: grants of an earlier attempt are
     /// void.
     pub attempt: u16,
-    /// The receiver's own count of its reservations. In failures that free none it has no meaning.
+    /// The receiver's own count of its reservations. In failures that are routed by tables it has no meaning.
     pub id: u32,
 }
 

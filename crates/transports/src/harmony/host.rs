@@ -116,6 +116,7 @@ impl Endpoint for Harmony {
             ("rejected_by_receivers", receiver.rejected),
             ("rejected_begun", receiver.rejected_begun),
             ("failures_seen", receiver.failures_seen),
+            ("failures_repeated", receiver.failures_repeated),
             ("attempts_failed", sender.attempts_failed),
             ("completes_missed", receiver.completes_missed),
             ("duplicates", receiver.duplicates),

@@ -59,6 +59,19 @@ impl Params {
         packet
     }
 
+    /// A control packet over a path that is known to work, which reserves and frees nothing.
+    pub fn along(&self, flow: FlowId, dst: HostId, header: Header, route: u64) -> Packet {
+        let mut packet = self.control(flow, dst, header);
+        packet.label = route;
+        packet.flags = flags::SOURCE_ROUTED;
+        packet
+    }
+
+    /// Whether a packet came in that way.
+    pub fn is_along(packet: &Packet) -> bool {
+        packet.has(flags::SOURCE_ROUTED) && !packet.has(flags::ROUTER_ALERT)
+    }
+
     /// A source-routed control packet. Switches on its route handle it, except the receiver's complete, after which
     /// there is nothing left to free.
     pub fn routed(&self, flow: FlowId, dst: HostId, header: Header, route: u64) -> Packet {

@@ -7,6 +7,12 @@
 //! is tried again. After a failure a message is *lost*: the bytes that have arrived are kept until the sender asks
 //! again, or for as long as it may ask ([`Bounds::patience`](super::bounds::Bounds::patience)).
 //!
+//! Decided here, where the paper refers to its report: a *failure* may be lost, and so may the request that answers it.
+//! The failure goes over the slot of the message by which data came last, against these data, and the request goes that
+//! way with them. Both keep off the failed link, which sprayed packets may meet. If no request has come within the time
+//! that it takes ([`Bounds::reaction`](super::bounds::Bounds::reaction)), the failure is told again: over the slot by
+//! which data of the failed attempt have come since, or else by the switches' tables, after twice as long each time.
+//!
 //! A slot that a message no longer needs stays assigned until its sender cannot use it any more; until then it is
 //! *draining*. That ends when the slot's complete or reject arrives; or, after the request of a later attempt, when all
 //! packets that were in flight then have arrived; or else after [`Bounds::hold`](super::bounds::Bounds::hold). That no
@@ -16,7 +22,7 @@
 use std::collections::BTreeSet;
 
 use node::{Cx, Event, FlowMap, Packet, Timers, Walk};
-use units::{FlowId, HostId, Time};
+use units::{Duration, FlowId, HostId, Time};
 
 use super::header::{Data, Rejected, Reservation, Rsvp, Slot as Purpose, walk_attempt, walk_id, walk_missing};
 use super::params::Params;
@@ -52,6 +58,7 @@ pub(super) struct Counts {
     pub rejected: u64,
     pub rejected_begun: u64,
     pub failures_seen: u64,
+    pub failures_repeated: u64,
     pub completes_missed: u64,
     pub duplicates: u64,
     pub malformed: u64,
@@ -102,6 +109,18 @@ struct Incoming {
     flowing: u32,
     /// The main slot's complete has arrived: the sender has sent everything.
     all_sent: bool,
+    lost: Lost,
+}
+
+/// How a failure is told again.
+#[derive(Clone, Copy, Default)]
+struct Lost {
+    /// How long the message is kept.
+    until: Time,
+    /// The time before the failure is told again.
+    pause: Duration,
+    /// The slot by which data of the failed attempt have come since it was last told, and the route against them.
+    over: Option<(u32, u64)>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -160,10 +179,22 @@ impl Incoming {
         if self.not_before != NEVER {
             walk.expired(&mut self.not_before);
         }
+        self.lost.walk(walk, own);
     }
 
     fn place(&self, key: u32) -> (Time, u64, u32) {
         (self.arrived, self.order, key)
+    }
+}
+
+impl Lost {
+    fn walk(&mut self, walk: &mut Walk, own: HostId) {
+        walk.expired(&mut self.until);
+        walk.same((self.pause, self.over.is_some()));
+        if let Some((id, back)) = &mut self.over {
+            walk_id(walk, own, id);
+            walk.same(*back);
+        }
     }
 }
 
@@ -264,6 +295,7 @@ impl Receiver {
                 slots: 0,
                 flowing: 0,
                 all_sent: false,
+                lost: Lost::default(),
             };
             self.messages.insert(flow, incoming);
         }
@@ -411,6 +443,9 @@ impl Receiver {
         let Some(key) = self.messages.slot(packet.flow) else { return };
         let Some((_, message)) = self.messages.get_mut(key) else { return };
         message.flowing += u32::from(began);
+        if message.state == State::Lost && message.attempt == data.reservation.attempt {
+            message.lost.over = Some((id, back));
+        }
         let full = u64::from(params.site.payload_max());
         let whole =
             offset < message.bytes && offset.is_multiple_of(full) && payload == full.min(message.bytes - offset);
@@ -537,8 +572,20 @@ impl Receiver {
     /// A packet has not arrived in time: the message is lost until its sender asks again.
     fn fail(&mut self, now: Time, key: u32, params: &Params, control: &mut Control) {
         self.counts.failures_seen += 1;
+        let over = self.last_delivered(key);
+        if let Some((_, message)) = self.messages.get_mut(key) {
+            message.lost.over = over;
+        }
         self.tell_failure(key, params, control);
         self.lose(now, key, params);
+    }
+
+    /// The slot of a message by which data came last, of those that are not overdue, and the route against its data.
+    fn last_delivered(&self, key: u32) -> Option<(u32, u64)> {
+        let (flow, _) = self.messages.get(key)?;
+        let flowing = held_for_ref(&self.slots, flow).filter(|(_, held)| held.began && !held.draining);
+        let in_time = flowing.filter_map(|(index, held)| Some((self.expected.get(index)?, held)));
+        in_time.max_by_key(|(next, _)| *next).map(|(_, held)| (held.id, held.back))
     }
 
     fn lose(&mut self, now: Time, key: u32, params: &Params) {
@@ -546,15 +593,33 @@ impl Receiver {
         self.unlist(key);
         if let Some((_, message)) = self.messages.get_mut(key) {
             message.state = State::Lost;
-            self.timers.set(key, now + params.bounds.patience());
+            let (until, pause) = (now + params.bounds.patience(), params.bounds.reaction());
+            message.lost = Lost { until, pause, over: None };
+            self.timers.set(key, until.min(now + pause));
         }
     }
 
-    fn tell_failure(&self, key: u32, params: &Params, control: &mut Control) {
-        if let Some((flow, message)) = self.messages.get(key) {
-            let failure = Header::Failure(Reservation { attempt: message.attempt, id: 0 });
-            control.push(params.control(flow, message.src, failure));
+    fn tell_failure(&mut self, key: u32, params: &Params, control: &mut Control) {
+        let Some((flow, message)) = self.messages.get_mut(key) else { return };
+        let (src, attempt) = (message.src, message.attempt);
+        let failure = |id| Header::Failure(Reservation { attempt, id });
+        control.push(match message.lost.over.take() {
+            Some((id, back)) => params.along(flow, src, failure(id), back),
+            None => params.control(flow, src, failure(0)),
+        });
+    }
+
+    /// The sender has not asked again: the failure or the request was lost, or the message is no longer kept.
+    fn not_asked_again(&mut self, now: Time, key: u32, params: &Params, control: &mut Control) {
+        let Some((_, message)) = self.messages.get_mut(key) else { return };
+        let Lost { until, pause, over } = &mut message.lost;
+        if now >= *until {
+            return self.remove(key);
         }
+        *pause = if over.is_some() { params.bounds.reaction() } else { *pause * 2 };
+        self.timers.set(key, (*until).min(now + *pause));
+        self.counts.failures_repeated += 1;
+        self.tell_failure(key, params, control);
     }
 
     /// The message no longer needs its slots: they drain.
@@ -613,7 +678,7 @@ impl Receiver {
                     self.reconsider(now, key, params, control);
                 }
                 State::Active => {}
-                State::Lost => self.remove(key),
+                State::Lost => self.not_asked_again(now, key, params, control),
             }
         }
         self.assign(now, params, control);
@@ -657,12 +722,13 @@ impl Receiver {
             rejected,
             rejected_begun,
             failures_seen,
+            failures_repeated,
             completes_missed,
             duplicates,
             malformed,
         } = &mut self.counts;
         walk.counts([rsvps, rsvps_additional, promoted, refused, rejected, rejected_begun, failures_seen]);
-        walk.counts([completes_missed, duplicates, malformed]);
+        walk.counts([failures_repeated, completes_missed, duplicates, malformed]);
     }
 
     /// Whether it holds no state of any message.

@@ -6,6 +6,10 @@
 //! continues when the slot is assigned to another message. A message's packets are sent in order, each by whichever of
 //! its slots is due first.
 //!
+//! A request that answers a failure goes with the data of the slot over which the failure came, if there is one
+//! (`receiver`). A failure of the attempt before tells that the request was lost: it is sent again, by the switches'
+//! tables. That is no further attempt, since its receiver answers.
+//!
 //! A timer runs while a message has no slot at its sender: until the answer to its request, or after the last data
 //! until the receiver's complete. While the message has a slot, it is the receiver that detects missing packets.
 //!
@@ -192,7 +196,7 @@ impl Sender {
         };
         let key = self.messages.insert(message.flow, outgoing);
         self.waiting += 1;
-        self.request(key, params, control);
+        self.ask(key, None, params, control);
     }
 
     /// The number of a new attempt. Attempts of all messages are counted together, so that a message that is submitted
@@ -202,12 +206,22 @@ impl Sender {
         self.attempts
     }
 
-    fn request(&mut self, key: u32, params: &Params, control: &mut Control) {
-        let Some((flow, message)) = self.messages.get_mut(key) else { return };
+    /// Sends a request that counts as a try.
+    fn ask(&mut self, key: u32, over: Option<u64>, params: &Params, control: &mut Control) {
+        let Some((_, message)) = self.messages.get_mut(key) else { return };
         message.tries += 1;
+        self.request(key, over, params, control);
+    }
+
+    /// Sends a request, over a path of data if one is given.
+    fn request(&mut self, key: u32, over: Option<u64>, params: &Params, control: &mut Control) {
+        let Some((flow, message)) = self.messages.get_mut(key) else { return };
         self.counts.requests += 1;
         let request = Header::Request { attempt: message.attempt, length: message.bytes };
-        control.push(params.control(flow, message.dst, request));
+        control.push(match over {
+            Some(label) => params.along(flow, message.dst, request, label),
+            None => params.control(flow, message.dst, request),
+        });
     }
 
     /// A request has left: starts the timer for its answer.
@@ -251,9 +265,14 @@ impl Sender {
                 Some(key) => self.heard(cx.now, key, params),
                 None => {}
             },
-            Header::Failure(Reservation { attempt, .. }) => {
-                if let Some(key) = current(attempt) {
-                    self.fail(cx, key, params, control);
+            Header::Failure(Reservation { attempt, id }) => {
+                let Some(key) = known else { return };
+                match current(attempt) {
+                    Some(key) => {
+                        let over = self.path_of(key, id).filter(|_| Params::is_along(packet));
+                        self.fail(cx, key, over, params, control);
+                    }
+                    None => self.failed_before(key, attempt, params, control),
                 }
             }
             // To receivers.
@@ -359,8 +378,24 @@ impl Sender {
         cx.events.push(event);
     }
 
-    /// Ends this attempt: releases its reservations, and starts another attempt or none.
-    fn fail(&mut self, cx: &mut Cx<'_>, key: u32, params: &Params, control: &mut Control) {
+    /// The path of the data of a slot.
+    fn path_of(&self, key: u32, id: u32) -> Option<u64> {
+        let mut assigned = self.slots.iter().filter_map(|slot| slot.assigned);
+        assigned.find(|of| of.message == key && of.id == id).map(|of| of.label)
+    }
+
+    /// The receiver says again that an attempt failed. If the request of the next one has had no answer, it was lost.
+    fn failed_before(&mut self, key: u32, attempt: u16, params: &Params, control: &mut Control) {
+        let Some((_, message)) = self.messages.get(key) else { return };
+        if attempt.wrapping_sub(message.attempt).cast_signed() < 0 && !message.begun {
+            self.counts.requests_again += 1;
+            self.request(key, None, params, control);
+        }
+    }
+
+    /// Ends this attempt: releases its reservations, and starts another attempt or none. `over` is a path that still
+    /// delivers, if one is known.
+    fn fail(&mut self, cx: &mut Cx<'_>, key: u32, over: Option<u64>, params: &Params, control: &mut Control) {
         self.counts.attempts_failed += 1;
         self.end_slots(key, End::Reject, params, control);
         let attempt = self.next_attempt();
@@ -378,7 +413,7 @@ impl Sender {
         message.attempt = attempt;
         self.waiting += usize::from(std::mem::take(&mut message.begun));
         self.answers.clear(key);
-        self.request(key, params, control);
+        self.ask(key, over, params, control);
     }
 
     fn remove(&mut self, key: u32) -> Option<Outgoing> {
@@ -441,7 +476,7 @@ impl Sender {
             let assigned = slot.assigned.expect("a slot that is due is assigned");
             if cx.now > slot.due.max(assigned.given) + params.bounds.slip(params.bounds.access_rate) {
                 // The host's link was down for so long that receiver and switches may have dropped the reservation.
-                self.fail(cx, assigned.message, params, control);
+                self.fail(cx, assigned.message, None, params, control);
                 continue;
             }
             let wire_bytes = payload + params.site.header_bytes;
@@ -509,11 +544,11 @@ impl Sender {
         while let Some(key) = self.answers.expire(cx.now) {
             let Some((_, message)) = self.messages.get(key) else { continue };
             if message.begun || message.tries >= params.attempts {
-                self.fail(cx, key, params, control);
+                self.fail(cx, key, None, params, control);
             } else {
                 // There was no answer to the request: it is sent again, in the same attempt.
                 self.counts.requests_again += 1;
-                self.request(key, params, control);
+                self.ask(key, None, params, control);
             }
         }
     }

@@ -9,6 +9,8 @@ use node::{AgentCx, Clock, Event, Packet, Site, SwitchAgent};
 use testing::{PacketFate, Scene, Wire, sent};
 use units::{Duration, FlowId, HostId, PortId, Rate, Time};
 
+mod lost;
+
 use super::bounds::Bounds;
 use super::header::{Rejected, Slot};
 use super::{Config, Header, Refused, SwitchPart, rsvp};

@@ -37,6 +37,7 @@ fn receiver() -> Receiver {
         slots: 3,
         flowing: 1,
         all_sent: false,
+        lost: Lost { until: NOW + PERIOD, pause: PERIOD, over: Some((SLOTS_MAX, 3)) },
     };
     let key = receiver.messages.insert(FLOW, message);
     receiver.active.insert((NOW, 4, key));
@@ -107,6 +108,11 @@ fn its_walk_names_all_of_a_message() {
             ("the number of its slots", |receiver| message(receiver).slots += 1),
             ("of those that have begun", |receiver| message(receiver).flowing += 1),
             ("that all was sent", |receiver| message(receiver).all_sent ^= true),
+            ("how long a lost one is kept", |receiver| message(receiver).lost.until += PERIOD),
+            ("when its failure is told again", |receiver| message(receiver).lost.pause += PERIOD),
+            ("over which slot", |receiver| message(receiver).lost.over = Some((SLOTS_MAX + 1, 3))),
+            ("by which route", |receiver| message(receiver).lost.over = Some((SLOTS_MAX, 4))),
+            ("whether over any", |receiver| message(receiver).lost.over = None),
             ("how many messages came", |receiver| receiver.arrivals += 1),
             ("that it is active", |receiver| receiver.active.clear()),
             ("that it is pending", |receiver| receiver.pending = receiver.active.clone()),
@@ -169,6 +175,7 @@ fn its_walk_moves_all_that_has_come() {
         let of = message(receiver);
         of.have.insert(of.have.first_missing);
         (of.arrived, of.not_before) = (of.arrived + PERIOD, of.not_before + PERIOD);
+        of.lost.until += PERIOD;
         let (arrived, order) = (of.arrived, of.order);
         receiver.active = [(arrived, order, 0)].into();
         receiver.timers = Timers::default();
