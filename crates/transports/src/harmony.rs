@@ -80,6 +80,8 @@ pub struct Config {
     /// one, as in section 3.1. Default: one bandwidth-delay product.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub additional: Option<Bytes>,
+    /// Which active message gets an additional slot. Section 3.2 says only "an active message". Default: `oldest`.
+    pub additional_to: AdditionalTo,
     /// Number of times that a sender asks before it reports a failure, the first included. Default: 3.
     pub attempts: u8,
     /// Share of the links that data never use, so that control packets of the second class are not starved. Default:
@@ -100,6 +102,18 @@ pub enum Refused {
     GiveUp,
 }
 
+/// Which active message gets an additional slot.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AdditionalTo {
+    /// The one whose request came first, as pending requests are served (section 3.1). A short message beside a long
+    /// one has one slot.
+    #[default]
+    Oldest,
+    /// The one with the fewest slots, of several the oldest: messages share the receiver's link equally.
+    Fewest,
+}
+
 impl Default for Config {
     fn default() -> Config {
         Config {
@@ -108,6 +122,7 @@ impl Default for Config {
             refused: Refused::Wait,
             retry_after: None,
             additional: None,
+            additional_to: AdditionalTo::Oldest,
             attempts: 3,
             control_share: 0.01,
             service: Service::Fifo,

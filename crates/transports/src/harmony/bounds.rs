@@ -359,6 +359,12 @@ impl Bounds {
         sum(sum(first, sending), self.completion())
     }
 
+    /// The time in which a slot sends this many bytes of a message in full packets.
+    pub fn sends(&self, bytes: u64) -> Duration {
+        let packets = bytes.div_ceil(self.packet_bytes.saturating_sub(self.header_bytes).max(1));
+        Duration::from_ps(self.period(self.packet_bytes).ps().saturating_mul(packets).min(LONGEST.ps()))
+    }
+
     /// At a receiver: the time from a failure to the request that answers it, if neither is lost. Neither has a virtual
     /// link: as for [`answer`](Bounds::answer), this assumes that they wait as long as data can.
     pub fn reaction(&self) -> Duration {

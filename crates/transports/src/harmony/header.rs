@@ -103,8 +103,10 @@ pub struct Data {
 /// What is refused to a receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rejected {
-    /// This slot.
+    /// This slot, by a switch on its way. Another path may be free.
     Slot,
+    /// This slot, since the sender has none, or its own link has no virtual link: no path is free.
+    Full,
     /// The attempt that it serves: the sender has asked again since.
     Attempt,
     /// The message: it has ended at its sender, and no data of it will arrive.
@@ -142,6 +144,8 @@ const CONCLUSIVE: u8 = 1;
 const ADDITIONAL: u8 = 2;
 /// Of rejects of a message.
 const ENDED: u8 = 2;
+/// Of rejects of a slot for which no path is free.
+const FULL: u8 = 3;
 
 /// Names of what a receiver counts, by slot. From some slot on they share one.
 const SLOTS: [&str; 16] = [
@@ -199,6 +203,7 @@ impl Rejected {
         match conclusive {
             0 => Rejected::Slot,
             ENDED => Rejected::Message,
+            FULL => Rejected::Full,
             _ => Rejected::Attempt,
         }
     }
@@ -259,6 +264,7 @@ impl node::Header for Header {
                     Rejected::Slot => 0,
                     Rejected::Attempt => CONCLUSIVE,
                     Rejected::Message => ENDED,
+                    Rejected::Full => FULL,
                 };
                 Packed { conclusive, ..reservation.pack(REJECT) }
             }
@@ -305,8 +311,8 @@ impl node::Header for Header {
         if !(REQUEST..=FAILURE).contains(&kind) {
             return Err(Malformed { what: "Harmony kind" });
         }
-        if conclusive > ADDITIONAL {
-            return Err(Malformed { what: "Harmony header: conclusive is none of 0, 1 and 2" });
+        if conclusive > if kind == REJECT { FULL } else { ADDITIONAL } {
+            return Err(Malformed { what: "Harmony header: conclusive is none of 0, 1 and 2, nor 3 in a reject" });
         }
         Ok(Header::unpack(Packed { kind, conclusive, attempt, id, bytes, offset, back }))
     }
@@ -333,8 +339,11 @@ const OFFSET: Field = Field::number("offset", Bits::u64(16));
 const BACK: Field = Field::number("back", Bits::u64(24));
 const OF_MAIN: Field = Field::new("slot conclusive", FAR, YES_IF_CONCLUSIVE);
 const OF_ADDITIONAL: Field = Field::new("slot", FAR, Shown::Word(&[(ADDITIONAL as u64, "Additional")]));
-const WHAT: Field =
-    Field::new("what", FAR, Shown::Word(&[(0, "Slot"), (CONCLUSIVE as u64, "Attempt"), (ENDED as u64, "Message")]));
+const WHAT: Field = Field::new(
+    "what",
+    FAR,
+    Shown::Word(&[(0, "Slot"), (CONCLUSIVE as u64, "Attempt"), (ENDED as u64, "Message"), (FULL as u64, "Full")]),
+);
 
 const LAYOUT: &[Message] = &[
     Message::of_kind("Request", REQUEST, &[ATTEMPT, Field::number("length", Bits::u64(8))]),

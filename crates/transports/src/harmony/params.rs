@@ -5,7 +5,7 @@ use node::{Packet, Site};
 use units::{Duration, FlowId, HostId, Time};
 
 use super::bounds::Bounds;
-use super::{Config, Header, Refused, SIGNALS, URGENT};
+use super::{AdditionalTo, Config, Header, Refused, SIGNALS, URGENT};
 
 /// Values derived from configuration and site, computed once.
 pub(super) struct Params {
@@ -17,7 +17,10 @@ pub(super) struct Params {
     pub additional: u64,
     /// Bytes that a slot sends in a round trip.
     pub slot_bdp_bytes: u64,
+    pub additional_to: AdditionalTo,
     pub retry_after: Duration,
+    /// The longest pause after a refused additional slot: the time for which such a slot lasts.
+    pub pause_max: Duration,
     pub attempts: u8,
     pub gives_up: bool,
     delta_admission: Duration,
@@ -27,11 +30,15 @@ impl Params {
     pub fn new(config: &Config, site: &Site, bounds: Bounds) -> Params {
         let payload = u64::from(site.payload_max());
         let additional = config.additional.map_or(bounds.access_rate.bytes_in(site.data_rtt), |bytes| bytes.get());
+        let additional = additional.div_ceil(payload).saturating_mul(payload);
+        let retry_after = config.retry_after.unwrap_or(site.control_rtt);
         Params {
             slots: bounds.virtual_links(site.nic_rate).clamp(1, super::SLOTS_MAX),
-            additional: additional.div_ceil(payload).saturating_mul(payload),
+            additional,
+            additional_to: config.additional_to,
             slot_bdp_bytes: bounds.slot_rate.bytes_in(site.data_rtt),
-            retry_after: config.retry_after.unwrap_or(site.control_rtt),
+            retry_after,
+            pause_max: bounds.sends(additional).max(retry_after),
             attempts: config.attempts,
             gives_up: config.refused == Refused::GiveUp,
             delta_admission: config.delta_admission,

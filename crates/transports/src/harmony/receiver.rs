@@ -13,6 +13,12 @@
 //! that it takes ([`Bounds::reaction`](super::bounds::Bounds::reaction)), the failure is told again: over the slot by
 //! which data of the failed attempt have come since, or else by the switches' tables, after twice as long each time.
 //!
+//! A message whose additional slots are refused asks for them more and more seldom (`back_off`), since its sender may
+//! have none for a long time: one with K messages for K receivers has none until a message ends, and was
+//! asked for seven by each of them in every round trip. The longest pause is the time for which an additional slot
+//! lasts: then a rsvp and its reject cost 80 bytes for a slot's 45 packets on the paper's leaf-spine, and a slot that
+//! has become free stays unused no longer than it would have been used.
+//!
 //! A slot that a message no longer needs stays assigned until its sender cannot use it any more; until then it is
 //! *draining*. That ends when the slot's complete or reject arrives; or, after the request of a later attempt, when all
 //! packets that were in flight then have arrived; or else after [`Bounds::hold`](super::bounds::Bounds::hold). That no
@@ -26,7 +32,7 @@ use units::{Duration, FlowId, HostId, Time};
 
 use super::header::{Data, Rejected, Reservation, Rsvp, Slot as Purpose, walk_attempt, walk_id, walk_missing};
 use super::params::Params;
-use super::{Control, Header, SLOTS_MAX};
+use super::{AdditionalTo, Control, Header, SLOTS_MAX};
 use crate::bits::Bits;
 use crate::finished::Finished;
 
@@ -88,6 +94,8 @@ struct Held {
     /// Its message no longer needs it, but its sender may still use it.
     draining: bool,
     began: bool,
+    /// No other additional slot of its message has been refused since it was asked for.
+    telling: bool,
     got_bytes: u64,
     /// The route to the sender, known from the first data packet.
     back: u64,
@@ -104,12 +112,26 @@ struct Incoming {
     state: State,
     /// Earliest time of its next rsvp; [`NEVER`] once delta_admission is over.
     not_before: Time,
+    refused: Backoff,
     /// Number of its slots, and of those whose data have begun to arrive.
     slots: u32,
     flowing: u32,
     /// The main slot's complete has arrived: the sender has sent everything.
     all_sent: bool,
     lost: Lost,
+}
+
+/// How an active message asks for additional slots after refusals.
+#[derive(Clone, Copy, Default)]
+struct Backoff {
+    /// The pause after the last refusal; 0 if none came since an additional slot was granted.
+    pause: Duration,
+    /// When the pause is over.
+    until: Time,
+    /// Slots are asked for one at a time.
+    alone: bool,
+    /// Refusals that have not yet doubled the pause.
+    refusals: u32,
 }
 
 /// How a failure is told again.
@@ -136,10 +158,10 @@ impl Held {
         walk.same((self.src, self.main, self.draining, self.began, self.back));
         walk_id(walk, own, &mut self.id);
         walk_attempt(walk, self.src, &mut self.attempt);
-        let mut again = self.given + params.retry_after;
+        let mut again = self.given + params.pause_max;
         walk.expired(&mut again);
-        self.given = again - params.retry_after;
-        walk.same((self.until == NEVER, self.additional));
+        self.given = again - params.pause_max;
+        walk.same((self.until == NEVER, self.additional, self.telling));
         if self.additional {
             // It is held the longer the more is missing of its message.
             let hold = params.bounds.hold(self.missing);
@@ -179,6 +201,8 @@ impl Incoming {
         if self.not_before != NEVER {
             walk.expired(&mut self.not_before);
         }
+        walk.same((self.refused.pause, self.refused.alone, self.refused.refusals));
+        walk.expired(&mut self.refused.until);
         self.lost.walk(walk, own);
     }
 
@@ -292,6 +316,7 @@ impl Receiver {
                 order: 0,
                 state: State::Pending,
                 not_before: now,
+                refused: Backoff::default(),
                 slots: 0,
                 flowing: 0,
                 all_sent: false,
@@ -304,7 +329,7 @@ impl Receiver {
         let (_, incoming) = self.messages.get_mut(key).expect("just inserted or found");
         incoming.attempt = attempt;
         (incoming.arrived, incoming.order, incoming.not_before) = (now, self.arrivals, now);
-        incoming.all_sent = false;
+        (incoming.all_sent, incoming.refused) = (false, Backoff::default());
         self.wait(key, now, params);
     }
 
@@ -330,15 +355,10 @@ impl Receiver {
         if !self.pending.is_empty() || self.free.is_empty() || params.additional == 0 {
             return;
         }
-        let mut last = None;
         while !self.free.is_empty()
-            && let Some(place) = self.next_active(last)
+            && let Some(key) = self.next_active(now, params)
         {
-            if self.is_useful(place.2, now, params) {
-                self.give(place.2, false, now, params, control);
-            } else {
-                last = Some(place);
-            }
+            self.give(key, false, now, params, control);
         }
     }
 
@@ -347,12 +367,12 @@ impl Receiver {
         self.pending.iter().map(|place| place.2).find(due)
     }
 
-    fn next_active(&self, after: Option<(Time, u64, u32)>) -> Option<(Time, u64, u32)> {
-        match after {
-            None => self.active.first().copied(),
-            Some(last) => {
-                self.active.range((std::ops::Bound::Excluded(last), std::ops::Bound::Unbounded)).next().copied()
-            }
+    /// The message that gets the next additional slot.
+    fn next_active(&self, now: Time, params: &Params) -> Option<u32> {
+        let mut useful = self.active.iter().map(|place| place.2).filter(|&key| self.is_useful(key, now, params));
+        match params.additional_to {
+            AdditionalTo::Oldest => useful.next(),
+            AdditionalTo::Fewest => useful.min_by_key(|&key| self.messages.get(key).map(|(_, message)| message.slots)),
         }
     }
 
@@ -366,7 +386,9 @@ impl Receiver {
         let flowing = u64::from(message.flowing) * params.slot_bdp_bytes;
         let waiting = u64::from(message.slots.saturating_sub(message.flowing)) * u64::from(params.site.payload_max());
         let in_time = message.flowing > 0 || now < params.admits_until(message.arrived);
-        in_time && message.not_before <= now && missing > flowing + waiting
+        let asked = message.refused.alone && message.slots > message.flowing;
+        let due = message.not_before <= now && message.refused.until <= now && !asked;
+        in_time && due && missing > flowing + waiting
     }
 
     fn give(&mut self, key: u32, main: bool, now: Time, params: &Params, control: &mut Control) {
@@ -392,6 +414,7 @@ impl Receiver {
             main,
             draining: false,
             began: false,
+            telling: true,
             got_bytes: 0,
             back: 0,
         });
@@ -430,9 +453,10 @@ impl Receiver {
     fn data(&mut self, cx: &mut Cx<'_>, packet: &Packet, data: Data, params: &Params, control: &mut Control) {
         let Data { reservation: Reservation { id, .. }, offset, back } = data;
         let payload = u64::from(packet.payload_bytes);
-        let mut began = false;
+        let (mut began, mut granted) = (false, false);
         if let Some(held) = self.held(id).filter(|held| held.flow == packet.flow) {
             began = !std::mem::replace(&mut held.began, true) && !held.draining;
+            granted = began && held.additional;
             held.got_bytes += payload;
             held.back = back;
             if !held.draining {
@@ -443,6 +467,10 @@ impl Receiver {
         let Some(key) = self.messages.slot(packet.flow) else { return };
         let Some((_, message)) = self.messages.get_mut(key) else { return };
         message.flowing += u32::from(began);
+        let alone = message.refused.alone;
+        if granted {
+            message.refused = Backoff::default();
+        }
         if message.state == State::Lost && message.attempt == data.reservation.attempt {
             message.lost.over = Some((id, back));
         }
@@ -456,7 +484,11 @@ impl Receiver {
         if !message.have.insert((offset / full) as u32) {
             self.counts.duplicates += 1;
         } else if message.have.count == message.packets {
-            self.delivered(cx, key, packet, back, params, control);
+            return self.delivered(cx, key, packet, back, params, control);
+        }
+        if began && alone {
+            // It had waited for this slot before it asked for another.
+            self.assign(cx.now, params, control);
         }
     }
 
@@ -515,7 +547,7 @@ impl Receiver {
         self.counts.refused += 1;
         let Some(key) = self.messages.slot(held.flow) else { return };
         match what {
-            Rejected::Slot => {}
+            Rejected::Slot | Rejected::Full => {}
             Rejected::Attempt => return self.lose(now, key, params),
             Rejected::Message => {
                 self.retire_slots(key);
@@ -523,15 +555,40 @@ impl Receiver {
             }
         }
         let Some((_, message)) = self.messages.get_mut(key) else { return };
-        let gives_up = held.main && params.gives_up;
-        let next = if gives_up { NEVER } else { now.max(held.given + params.retry_after) };
-        message.not_before = message.not_before.max(next);
         if held.main {
+            let next = if params.gives_up { NEVER } else { now.max(held.given + params.retry_after) };
+            message.not_before = message.not_before.max(next);
             self.promote(key, now, params);
-        } else if message.state == State::Active {
-            self.timers.set(key, message.not_before);
+        } else {
+            self.back_off(now, key, held, what, params);
         }
         self.reconsider(now, key, params, control);
+    }
+
+    /// An additional slot was refused. If the sender is full, the next one is asked for alone, after twice the pause of
+    /// the refusal before: `retry_after` at first, and at most the time for which an additional slot lasts. Slots that
+    /// were asked for together and are refused together count as one refusal. A refusal by a switch on the way says
+    /// little of the next path that is drawn: K of them without a slot between count as one.
+    fn back_off(&mut self, now: Time, key: u32, refused: &Held, what: Rejected, params: &Params) {
+        let Some((flow, message)) = self.messages.get_mut(key) else { return };
+        let Backoff { pause, until, alone, refusals } = &mut message.refused;
+        *alone = what == Rejected::Full;
+        *refusals += match *alone {
+            true if refused.telling => params.slots,
+            true => 0,
+            false => 1,
+        };
+        if *refusals >= params.slots {
+            (*pause, *refusals) = (*pause * 2, 0);
+        }
+        *pause = (*pause).clamp(params.retry_after, params.pause_max);
+        *until = now.max((*until).max(refused.given + *pause));
+        if *alone {
+            held_for(&mut self.slots, flow).for_each(|(_, other)| other.telling = false);
+        }
+        if message.state == State::Active {
+            self.timers.set(key, message.not_before.max(*until));
+        }
     }
 
     /// The main slot was refused. Another slot of the message takes its place, since the sender continues in the last

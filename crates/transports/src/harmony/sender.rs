@@ -298,7 +298,7 @@ impl Sender {
         let Some((_, message)) = self.messages.get_mut(key) else { return };
         let payload = u64::from(params.site.payload_max());
         let sensible = rsvp.offset < message.bytes && rsvp.offset.is_multiple_of(payload) && rsvp.missing > 0;
-        let reject = Header::Reject { reservation, what: Rejected::Slot };
+        let reject = Header::Reject { reservation, what: Rejected::Full };
         if !packet.has(flags::SOURCE_ROUTED) || !sensible {
             self.counts.malformed += 1;
             return answer_rsvp(packet, reject, params, control);

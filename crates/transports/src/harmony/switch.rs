@@ -230,7 +230,8 @@ impl SwitchPart {
         packet.hops = 0;
         tell(cx, *packet, rsvp);
         // A switch's refusal is never final for the receiver, which may try again.
-        packet.set_header(Header::Reject { reservation: rsvp.reservation, what: Rejected::Slot });
+        let what = if cx.routes.home(packet.dst) == cx.switch { Rejected::Full } else { Rejected::Slot };
+        packet.set_header(Header::Reject { reservation: rsvp.reservation, what });
         std::mem::swap(&mut packet.src, &mut packet.dst);
         packet.label = route;
         in_port

@@ -9,6 +9,7 @@ use node::{AgentCx, Clock, Event, Packet, Site, SwitchAgent};
 use testing::{PacketFate, Scene, Wire, sent};
 use units::{Duration, FlowId, HostId, PortId, Rate, Time};
 
+mod additional;
 mod lost;
 
 use super::bounds::Bounds;

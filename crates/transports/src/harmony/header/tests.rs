@@ -15,8 +15,9 @@ pub fn headers(
     ids: impl Strategy<Value = u32>,
     words: impl Strategy<Value = [u64; 3]>,
 ) -> impl Strategy<Value = Header> {
-    let fields = ([REQUEST..=FAILURE, 0..=ADDITIONAL], attempts, ids, words);
-    fields.prop_map(|(first, attempt, id, words)| {
+    let fields = (REQUEST..=FAILURE, 0..=FULL, attempts, ids, words);
+    fields.prop_map(|(kind, far, attempt, id, words)| {
+        let first = [kind, if kind == REJECT { far } else { far.min(ADDITIONAL) }];
         let bytes = bytes(first, attempt, id, words);
         node::Header::parse(&mut Reader::new(&bytes, "")).expect("all fields are in range")
     })
@@ -41,7 +42,8 @@ fn bytes_stay_what_they_are() {
     assert_eq!(check_header(data, &[]), bytes([3, 0], 0x0102, 3, [0, 5, 6]));
     let complete = Header::Complete { reservation, sent: 4, last: true };
     assert_eq!(check_header(complete, &[]), bytes([4, 1], 0x0102, 3, [4, 0, 0]));
-    for (conclusive, what) in [(0, Rejected::Slot), (1, Rejected::Attempt), (2, Rejected::Message)] {
+    let rejects = [Rejected::Slot, Rejected::Attempt, Rejected::Message, Rejected::Full];
+    for (conclusive, what) in (0..).zip(rejects) {
         let reject = Header::Reject { reservation, what };
         assert_eq!(check_header(reject, &[]), bytes([6, conclusive], 0x0102, 3, [0; 3]));
     }

@@ -34,6 +34,7 @@ fn receiver() -> Receiver {
         order: 4,
         state: State::Active,
         not_before: NOW + PERIOD,
+        refused: Backoff { pause: PERIOD, until: NOW + PERIOD, alone: true, refusals: 2 },
         slots: 3,
         flowing: 1,
         all_sent: false,
@@ -56,6 +57,7 @@ fn receiver() -> Receiver {
         main: true,
         draining: false,
         began: true,
+        telling: true,
         got_bytes: offset,
         back: 3,
     };
@@ -104,6 +106,10 @@ fn its_walk_names_all_of_a_message() {
             ("whose turn it is", |receiver| message(receiver).order -= 1),
             ("what has become of it", |receiver| message(receiver).state = State::Lost),
             ("when it may be asked again", |receiver| message(receiver).not_before += PERIOD),
+            ("how long it pauses", |receiver| message(receiver).refused.pause += PERIOD),
+            ("until when it pauses", |receiver| message(receiver).refused.until += PERIOD),
+            ("whether it asks for one at a time", |receiver| message(receiver).refused.alone ^= true),
+            ("how many were refused", |receiver| message(receiver).refused.refusals += 1),
             ("that it is admitted no more", |receiver| message(receiver).not_before = NEVER),
             ("the number of its slots", |receiver| message(receiver).slots += 1),
             ("of those that have begun", |receiver| message(receiver).flowing += 1),
@@ -148,6 +154,7 @@ fn its_walk_names_all_of_a_slot() {
             ("that it is the main one", |receiver| held(receiver, 1).main ^= true),
             ("that nobody needs it", |receiver| held(receiver, 0).draining ^= true),
             ("that it has begun", |receiver| held(receiver, 0).began ^= true),
+            ("that its refusal counts", |receiver| held(receiver, 1).telling ^= true),
             ("what has come by an additional one", |receiver| held(receiver, 1).got_bytes += 1),
             ("the path back", |receiver| held(receiver, 0).back += 1),
         ],
@@ -175,7 +182,7 @@ fn its_walk_moves_all_that_has_come() {
         let of = message(receiver);
         of.have.insert(of.have.first_missing);
         (of.arrived, of.not_before) = (of.arrived + PERIOD, of.not_before + PERIOD);
-        of.lost.until += PERIOD;
+        (of.lost.until, of.refused.until) = (of.lost.until + PERIOD, of.refused.until + PERIOD);
         let (arrived, order) = (of.arrived, of.order);
         receiver.active = [(arrived, order, 0)].into();
         receiver.timers = Timers::default();
