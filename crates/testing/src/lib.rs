@@ -165,6 +165,9 @@ pub struct Scene {
 
 struct Host {
     endpoint: Box<dyn Endpoint>,
+    /// Rates of its link out and in.
+    up: Rate,
+    down: Rate,
     random: Stream,
     held: Held,
     nic_free: Time,
@@ -225,8 +228,29 @@ impl Scene {
 
     /// One endpoint for each clock.
     pub fn with_clocks(wire: Wire, clocks: &[Clock], make: impl Fn(&Site) -> Box<dyn Endpoint>) -> Scene {
-        let hosts = clocks.iter().enumerate().map(|(index, &clock)| Host {
-            endpoint: make(&Site { clock, ..wire.site(HostId::from(index), clocks.len() as u32) }),
+        let site = |(index, &clock)| Site { clock, ..wire.site(HostId::from(index), clocks.len() as u32) };
+        let sites = clocks.iter().enumerate().map(site);
+        Scene::of_sites(wire, sites.map(|site| (site, wire.down_rate())).collect(), make)
+    }
+
+    /// One endpoint for each rate, which is that of its link both ways.
+    pub fn with_nics(wire: Wire, nics: &[Rate], make: impl Fn(&Site) -> Box<dyn Endpoint>) -> Scene {
+        let mut slowest = nics.to_vec();
+        slowest.sort_unstable();
+        // The longest round trip is that between the two slowest.
+        let longest = Wire { rate: slowest[0], down_rate: slowest.get(1).copied(), ..wire };
+        let site = |(index, &nic_rate)| Site { nic_rate, ..longest.site(HostId::from(index), nics.len() as u32) };
+        let sites = nics.iter().enumerate().map(site);
+        Scene::of_sites(wire, sites.map(|site| (site.clone(), site.nic_rate)).collect(), make)
+    }
+
+    /// One endpoint for each site, with the rate of the link to it.
+    fn of_sites(wire: Wire, sites: Vec<(Site, Rate)>, make: impl Fn(&Site) -> Box<dyn Endpoint>) -> Scene {
+        let queue_bytes_peak = vec![0; sites.len()];
+        let hosts = sites.into_iter().enumerate().map(|(index, (site, down))| Host {
+            endpoint: make(&site),
+            up: site.nic_rate,
+            down,
             random: Stream::new(1, index as u64, "scene"),
             held: Held::default(),
             nic_free: Time::ZERO,
@@ -249,7 +273,7 @@ impl Scene {
             events: Vec::new(),
             sent: Vec::new(),
             overflows: 0,
-            queue_bytes_peak: vec![0; clocks.len()],
+            queue_bytes_peak,
         }
     }
 
@@ -421,8 +445,9 @@ impl Scene {
 
     fn launch(&mut self, id: HostId, packet: Packet) {
         assert!(packet.wire_bytes > 0 && packet.src == id && packet.dst != id, "{packet:?}");
-        let gone = self.now + self.wire.rate.transmit(u64::from(packet.wire_bytes));
-        self.hosts[id.index()].nic_free = gone;
+        let host = &mut self.hosts[id.index()];
+        let gone = self.now + host.up.transmit(u64::from(packet.wire_bytes));
+        host.nic_free = gone;
         self.sent.push((self.now, packet));
         self.plan(gone, Happening::NicFree(id));
         let there = gone + self.wire.delay / 2;
@@ -484,7 +509,7 @@ impl Scene {
         }
         let Some(packet) = host.queues.iter_mut().find_map(VecDeque::pop_front) else { return };
         host.queue_bytes -= u64::from(packet.wire_bytes);
-        host.link_free = self.now + self.wire.down_rate().transmit(u64::from(packet.wire_bytes));
+        host.link_free = self.now + host.down.transmit(u64::from(packet.wire_bytes));
         let free = host.link_free;
         self.plan(free, Happening::LinkFree(id));
         self.plan(free + self.wire.delay / 2, Happening::AtHost(id, packet));

@@ -11,8 +11,8 @@
 //! Theorem 1, without hosts, are in [`pim`] and [`bounds`].
 //!
 //! The authors' simulator departs from the paper's text in a number of points. Each can be switched on, see
-//! [`departures`]. Two are ours, and on by default: they keep control packets from filling slow links. Without any,
-//! `departures = "paper"`, this is the paper.
+//! [`departures`]. Some are ours, and on by default: they serve slow links and unequal NICs. Without any, `departures =
+//! "paper"`, this is the paper.
 //!
 //! Decided where the paper is silent: ties of remaining size are broken at random; a receiver that has seen a flow's
 //! *finish* before its last packet answers when that packet comes (the finish is smaller and overtakes it); tokens of a
@@ -72,7 +72,7 @@ pub struct Config {
     /// Whether notifications carry a flow's size. If not, choices are random or by order of arrival. Default: true.
     pub sizes_known: bool,
     /// Points in which to depart from the paper: a list, `"authors_2022"` for all of the authors' simulator, `"paper"`
-    /// for none. Default: `["backoff", "slow_links"]`.
+    /// for none. Default: `["backoff", "slow_links", "told_untokened"]`.
     pub departures: Departures,
 }
 
@@ -86,7 +86,7 @@ impl Default for Config {
             token_window: None,
             priorities: 8,
             sizes_known: true,
-            departures: [Departure::Backoff, Departure::SlowLinks].into_iter().collect(),
+            departures: [Departure::Backoff, Departure::SlowLinks, Departure::ToldUntokened].into_iter().collect(),
         }
     }
 }

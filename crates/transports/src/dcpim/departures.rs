@@ -1,9 +1,9 @@
-//! Departures from the paper's text: those of the authors' simulator (artifact of June 2022), and two of ours.
+//! Departures from the paper's text: those of the authors' simulator (artifact of June 2022), and three of ours.
 //!
 //! A scenario lists them, `departures = ["even_phase", "any_token"]`, takes all of the simulator with `departures =
-//! "authors_2022"`, or none with `departures = "paper"`. Ours, [`Departure::Backoff`] and [`Departure::SlowLinks`], are
-//! the default. They keep control packets, which have the highest priority, from filling slow links, and change nothing
-//! on the paper's fabrics.
+//! "authors_2022"`, or none with `departures = "paper"`. Ours are the default. [`Departure::Backoff`] and
+//! [`Departure::SlowLinks`] keep control packets, which have the highest priority, from filling slow links;
+//! [`Departure::ToldUntokened`] serves hosts with unequal NICs. They change nothing on the paper's fabrics.
 //!
 //! That program also sends nothing of long flows during the first matching phase; so does the paper (footnote 3), and
 //! so do we.
@@ -49,6 +49,10 @@ pub enum Departure {
     /// round asks for the smallest flows, the others ask senders at random. In section 3.4 every sender with
     /// outstanding bytes is asked; each answers with a grant, and on slow links these fill the receiver's link.
     SlowLinks,
+    /// Ours: a notification tells how many packets of its flow follow unasked, and these packets repeat that. In section
+    /// 3.2 "short" is up to one bandwidth-delay product. Where NICs differ, each end has its own, and a receiver would
+    /// ask for what is on its way.
+    ToldUntokened,
 }
 
 impl Point for Departure {
@@ -64,6 +68,7 @@ impl Point for Departure {
         Departure::ShortFlowsHoldTokens,
         Departure::Backoff,
         Departure::SlowLinks,
+        Departure::ToldUntokened,
     ];
     const PUBLISHED: &'static [Departure] = Self::ALL.split_at(9).0;
     const NAME: &'static str = "authors_2022";

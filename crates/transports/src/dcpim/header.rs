@@ -14,6 +14,8 @@ pub enum Header {
         class: u8,
         /// Packets of the flow; 0 if that is not told.
         packets: u32,
+        /// The packets with lower numbers follow unasked.
+        untokened: u32,
     },
     /// Receiver to sender: the notification has arrived.
     Ack,
@@ -43,6 +45,8 @@ pub struct Data {
     pub packet: u32,
     /// Packets of the flow; 0 if that is not told.
     pub packets: u32,
+    /// As in its flow's notification.
+    pub untokened: u32,
     /// Number of the token that it uses.
     pub token: u32,
     /// Offset of its first byte in the message.
@@ -102,7 +106,8 @@ pub struct Packed {
     phase: u32,
     packet: u32,
     packets: u32,
-    acked: u32,
+    /// Acknowledgement, or packets that need no tokens.
+    below: u32,
     token: u32,
     /// Offset, or what remains.
     bytes: u64,
@@ -135,13 +140,15 @@ impl node::Header for Header {
     fn pack(self) -> Packed {
         let of = |kind| Packed { kind, ..Packed::zeroed() };
         match self {
-            Header::Notification { class, packets } => Packed { class, packets, ..of(NOTIFICATION) },
+            Header::Notification { class, packets, untokened } => {
+                Packed { class, packets, below: untokened, ..of(NOTIFICATION) }
+            }
             Header::Ack => of(ACK),
-            Header::Data(Data { packet, packets, token, offset }) => {
-                Packed { packet, packets, token, bytes: offset, ..of(DATA) }
+            Header::Data(Data { packet, packets, untokened, token, offset }) => {
+                Packed { packet, packets, below: untokened, token, bytes: offset, ..of(DATA) }
             }
             Header::Token(Token { class, phase, packet, acked, token, remaining }) => {
-                Packed { class, phase, packet, acked, token, bytes: remaining, ..of(TOKEN) }
+                Packed { class, phase, packet, below: acked, token, bytes: remaining, ..of(TOKEN) }
             }
             Header::SenderFinish { packets } => Packed { packets, ..of(SENDER_FINISH) },
             Header::ReceiverFinish => of(RECEIVER_FINISH),
@@ -153,25 +160,25 @@ impl node::Header for Header {
 
     #[inline]
     fn unpack(packed: Packed) -> Header {
-        let Packed { kind, round, channels, class, phase, packet, packets, acked, token, bytes } = packed;
+        let Packed { kind, round, channels, class, phase, packet, packets, below, token, bytes } = packed;
         let proposal = Proposal { phase, round, channels, remaining: bytes };
         match kind {
-            NOTIFICATION => Header::Notification { class, packets },
+            NOTIFICATION => Header::Notification { class, packets, untokened: below },
             ACK => Header::Ack,
-            TOKEN => Header::Token(Token { class, phase, packet, acked, token, remaining: bytes }),
+            TOKEN => Header::Token(Token { class, phase, packet, acked: below, token, remaining: bytes }),
             SENDER_FINISH => Header::SenderFinish { packets },
             RECEIVER_FINISH => Header::ReceiverFinish,
             REQUEST => Header::Request(proposal),
             GRANT => Header::Grant(proposal),
             ACCEPT => Header::Accept(Accept { phase, round, channels }),
-            _ => Header::Data(Data { packet, packets, token, offset: bytes }),
+            _ => Header::Data(Data { packet, packets, untokened: below, token, offset: bytes }),
         }
     }
 
     fn emit(self, to: &mut Writer<'_>) {
-        let Packed { kind, round, channels, class, phase, packet, packets, acked, token, bytes } = self.pack();
+        let Packed { kind, round, channels, class, phase, packet, packets, below, token, bytes } = self.pack();
         to.bytes(&[kind, round, channels, class]);
-        for word in [phase, packet, packets, acked, token] {
+        for word in [phase, packet, packets, below, token] {
             to.u32(word);
         }
         to.u64(bytes);
@@ -181,14 +188,14 @@ impl node::Header for Header {
         from.begin("dcPIM header: shorter than 32 bytes");
         let [kind, round, channels, class] = from.array()?;
         let (phase, packet, packets) = (from.u32()?, from.u32()?, from.u32()?);
-        let (acked, token, bytes) = (from.u32()?, from.u32()?, from.u64()?);
+        let (below, token, bytes) = (from.u32()?, from.u32()?, from.u64()?);
         if !(NOTIFICATION..=ACCEPT).contains(&kind) {
             return Err(Malformed { what: "dcPIM kind" });
         }
         if class > 7 {
             return Err(Malformed { what: "dcPIM class" });
         }
-        Ok(Header::unpack(Packed { kind, round, channels, class, phase, packet, packets, acked, token, bytes }))
+        Ok(Header::unpack(Packed { kind, round, channels, class, phase, packet, packets, below, token, bytes }))
     }
 
     fn agreement(self) -> Option<Agreement> {
@@ -210,15 +217,16 @@ const CHANNELS: Field = Field::number("channels", Bits::u8(2));
 const CLASS: Field = Field::number("class", Bits::u8(3));
 const NUMBER: Field = Field::number("packet", Bits::u32(8));
 const PACKETS: Field = Field::number("packets", Bits::u32(12));
+const UNTOKENED: Field = Field::number("untokened", Bits::u32(16));
 const ACKED: Field = Field::number("acked", Bits::u32(16));
 const OF_TOKEN: Field = Field::number("token", Bits::u32(20));
 const REMAINING: Field = Field::number("remaining", Bits::u64(24));
 const PROPOSAL: &[Field] = &[PHASE, ROUND, CHANNELS, REMAINING];
 
 const LAYOUT: &[Message] = &[
-    Message::of_kind("Notification", NOTIFICATION, &[CLASS, PACKETS]),
+    Message::of_kind("Notification", NOTIFICATION, &[CLASS, PACKETS, UNTOKENED]),
     Message::of_kind("Ack", ACK, &[]),
-    Message::of_kind("Data", DATA, &[NUMBER, PACKETS, OF_TOKEN, Field::number("offset", Bits::u64(24))]),
+    Message::of_kind("Data", DATA, &[NUMBER, PACKETS, UNTOKENED, OF_TOKEN, Field::number("offset", Bits::u64(24))]),
     Message::of_kind("Token", TOKEN, &[CLASS, PHASE, NUMBER, ACKED, OF_TOKEN, REMAINING]),
     Message::of_kind("SenderFinish", SENDER_FINISH, &[PACKETS]),
     Message::of_kind("ReceiverFinish", RECEIVER_FINISH, &[]),

@@ -90,8 +90,9 @@ impl Dcpim {
         let (sender, receiver) = (&mut self.sender, &mut self.receiver);
         match packet.header() {
             Header::Data(data) => receiver.data(cx, packet, data, params, control),
-            Header::Notification { class, packets } => {
-                receiver.notified(cx.now, packet, packets, class > 0, params, control);
+            Header::Notification { class, packets, untokened } => {
+                let untokened = if class > 0 { params.untokened(untokened) } else { 0 };
+                receiver.notified(cx.now, packet, packets, untokened, params, control);
             }
             Header::SenderFinish { packets } => receiver.sender_finished(cx, packet, packets, params, control),
             Header::Grant(grant) => receiver.granted(packet, grant, phase),

@@ -40,6 +40,8 @@ pub(super) struct Params {
 const REQUESTS_SHARE: u64 = 10;
 /// With [`Departure::Backoff`], how often the wait for an answer doubles.
 const DOUBLINGS_MAX: u32 = 6;
+/// The most packets that a sender may claim to send without tokens; more if this host itself would send more.
+const UNTOKENED_MAX: u32 = 1 << 20;
 /// Priority class of control packets.
 pub(super) const CONTROL: u8 = 0;
 /// Priority class of short flows.
@@ -103,6 +105,16 @@ impl Params {
     /// The most packets that a short flow can have.
     pub fn short_packets_max(&self) -> u32 {
         self.packets(self.short_bytes)
+    }
+
+    /// Packets of a short flow that come without tokens, those with lower numbers than this: as its sender tells, or by
+    /// this host's own NIC.
+    pub fn untokened(&self, told: u32) -> u32 {
+        if self.departs(Departure::ToldUntokened) {
+            told.min(self.short_packets_max().max(UNTOKENED_MAX))
+        } else {
+            self.short_packets_max()
+        }
     }
 
     /// Class of a short flow's packets.

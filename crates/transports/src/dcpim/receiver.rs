@@ -167,13 +167,13 @@ impl Receiver {
         self.grants.push(grant, packet.src, packet.flow, phase_now);
     }
 
-    /// A sender tells of a flow of this many packets.
+    /// A sender tells of a flow of this many packets, of which so many come without tokens.
     pub fn notified(
         &mut self,
         now: Time,
         packet: &Packet,
         packets: u32,
-        on_the_way: bool,
+        untokened: u32,
         params: &Params,
         control: &mut VecDeque<Packet>,
     ) {
@@ -183,7 +183,7 @@ impl Receiver {
         if self.finished.knows(packet.flow) {
             control.push_back(params.control(packet.flow, packet.src, Header::ReceiverFinish));
         } else {
-            self.learn(now, packet, packets, on_the_way, params);
+            self.learn(now, packet, packets, untokened, params);
         }
     }
 
@@ -200,7 +200,8 @@ impl Receiver {
             control.push_back(params.control(packet.flow, packet.src, Header::ReceiverFinish));
             return;
         }
-        let slot = self.learn(cx.now, packet, packets, true, params);
+        // All packets of a flow that is not known here were sent without tokens.
+        let slot = self.learn(cx.now, packet, packets, params.untokened(packets), params);
         let (_, flow) = self.flows.get_mut(slot).expect("just learnt");
         flow.finish_seen = true;
         if flow.packets == UNKNOWN {
@@ -209,20 +210,21 @@ impl Receiver {
         }
     }
 
-    /// The slot of a packet's flow, which is created if it is new. `on_the_way`: its packets arrive without tokens.
-    fn learn(&mut self, now: Time, packet: &Packet, packets: u32, on_the_way: bool, params: &Params) -> u32 {
+    /// The slot of a packet's flow, which is created if it is new. `untokened`: so many packets are on their way without
+    /// tokens.
+    fn learn(&mut self, now: Time, packet: &Packet, packets: u32, untokened: u32, params: &Params) -> u32 {
         if let Some(slot) = self.flows.slot(packet.flow) {
             return slot;
         }
         let packets = if packets == 0 { UNKNOWN } else { packets };
-        let (expected, not_before) = if on_the_way {
-            let expected = packets.min(params.short_packets_max());
+        let expected = packets.min(untokened);
+        let not_before = if expected > 0 {
             if params.departs(Departure::ShortFlowsHoldTokens) {
                 self.hold = expected;
             }
-            (expected, now + params.packet_time * u64::from(expected) + timeout(params))
+            now + params.packet_time * u64::from(expected) + timeout(params)
         } else {
-            (0, now)
+            now
         };
         let slot = self.flows.insert(
             packet.flow,
@@ -276,8 +278,13 @@ impl Receiver {
         let slot = match self.flows.slot(packet.flow) {
             Some(slot) => slot,
             // A short flow's packet that has overtaken its notification, or whose notification was lost.
-            None if data.packet < params.short_packets_max() => self.learn(cx.now, packet, data.packets, true, params),
-            None => return,
+            None => {
+                let untokened = params.untokened(data.untokened);
+                if data.packet >= untokened {
+                    return;
+                }
+                self.learn(cx.now, packet, data.packets, untokened, params)
+            }
         };
         let (_, flow) = self.flows.get_mut(slot).expect("just found");
         if data.packet >= flow.admitted || flow.src != packet.src {

@@ -270,7 +270,8 @@ impl Sender {
         let offset = u64::from(number) * u64::from(params.site.payload_max());
         let payload = (flow.bytes - offset).min(u64::from(params.site.payload_max())) as u16;
         let packets = if params.sizes_known { flow.packets } else { 0 };
-        let header = Header::Data(Data { packet: number, packets, token, offset });
+        let untokened = flow.untokened(params);
+        let header = Header::Data(Data { packet: number, packets, untokened, token, offset });
         let mut packet = params.site.data_packet(id, flow.dst, header, payload);
         packet.class = class;
         flow.sent_packets += 1;
@@ -367,7 +368,16 @@ impl Outgoing {
     fn notification(&self, id: FlowId, params: &Params) -> Packet {
         let class = if self.short { params.short_class(self.packets) } else { 0 };
         let packets = if params.sizes_known { self.packets } else { 0 };
-        params.control(id, self.dst, Header::Notification { class, packets })
+        params.control(id, self.dst, Header::Notification { class, packets, untokened: self.untokened(params) })
+    }
+
+    /// Packets with lower numbers are sent unasked. Where sizes are not told, this doesn't tell them either.
+    fn untokened(&self, params: &Params) -> u32 {
+        match self.short {
+            true if params.sizes_known => self.packets,
+            true => params.short_packets_max(),
+            false => 0,
+        }
     }
 
     fn finish(&self, id: FlowId, params: &Params) -> Packet {

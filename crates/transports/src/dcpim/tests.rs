@@ -9,6 +9,8 @@ use super::header::{Accept, Data, Proposal};
 use super::{Config, Departure, Departures, Header};
 use contract::{NetworkView, Scheme};
 
+mod unequal;
+
 fn scene(hosts: u32, config: Config) -> Scene {
     Scene::new(hosts, Wire::default(), move |site| config.endpoint(site, &NetworkView::star(site)))
 }

@@ -11,14 +11,15 @@ fn headers() -> impl Strategy<Value = Header> {
         remaining,
     });
     prop_oneof![
-        (0u8..8, any::<u32>()).prop_map(|(class, packets)| Header::Notification { class, packets }),
-        Just(Header::Ack),
-        any::<(u32, u32, u32, u64)>().prop_map(|(packet, packets, token, offset)| Header::Data(Data {
-            packet,
+        (0u8..8, any::<(u32, u32)>()).prop_map(|(class, (packets, untokened))| Header::Notification {
+            class,
             packets,
-            token,
-            offset
-        })),
+            untokened
+        }),
+        Just(Header::Ack),
+        any::<([u32; 4], u64)>().prop_map(|([packet, packets, untokened, token], offset)| {
+            Header::Data(Data { packet, packets, untokened, token, offset })
+        }),
         (0u8..8, any::<([u32; 4], u64)>()).prop_map(|(class, ([phase, packet, acked, token], remaining))| {
             Header::Token(Token { class, phase, packet, acked, token, remaining })
         }),
@@ -43,9 +44,12 @@ fn bytes_stay_what_they_are() {
     let [zero, three, four, five, six] = [0u32, 3, 4, 5, 6].map(u32::to_be_bytes);
     let words = [three, four, zero, five, six].concat();
     assert_eq!(check_header(Header::Token(token), &[]), [&[4, 0, 0, 2], &words[..], &7u64.to_be_bytes()].concat());
-    let data = Data { packet: 3, packets: 4, token: 5, offset: 6 };
-    let words = [zero, three, four, zero, five].concat();
-    assert_eq!(check_header(Header::Data(data), &[]), [&[3, 0, 0, 0], &words[..], &6u64.to_be_bytes()].concat());
+    let data = Data { packet: 3, packets: 4, untokened: 5, token: 6, offset: 7 };
+    let words = [zero, three, four, five, six].concat();
+    assert_eq!(check_header(Header::Data(data), &[]), [&[3, 0, 0, 0], &words[..], &7u64.to_be_bytes()].concat());
+    let words = [zero, zero, four, five, zero].concat();
+    let notification = Header::Notification { class: 1, packets: 4, untokened: 5 };
+    assert_eq!(check_header(notification, &[]), [&[1, 0, 0, 1], &words[..], &[0; 8]].concat());
     let proposal = Proposal { phase: 3, round: 1, channels: 2, remaining: 4 };
     let words = [three, zero, zero, zero, zero].concat();
     let bytes = [&[8, 1, 2, 0], &words[..], &4u64.to_be_bytes()].concat();
