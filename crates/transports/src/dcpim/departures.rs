@@ -1,9 +1,9 @@
-//! Departures from the paper's text: those of the authors' simulator (artifact of June 2022), and three of ours.
+//! Departures from the paper's text: those of the authors' simulator (artifact of June 2022), and four of ours.
 //!
 //! A scenario lists them, `departures = ["even_phase", "any_token"]`, takes all of the simulator with `departures =
 //! "authors_2022"`, or none with `departures = "paper"`. Ours are the default. [`Departure::Backoff`] and
 //! [`Departure::SlowLinks`] keep control packets, which have the highest priority, from filling slow links;
-//! [`Departure::ToldUntokened`] serves hosts with unequal NICs. They change nothing on the paper's fabrics.
+//! [`Departure::ToldUntokened`] and [`Departure::SlowerNic`] serve hosts with unequal NICs. They change nothing on the paper's fabrics.
 //!
 //! That program also sends nothing of long flows during the first matching phase; so does the paper (footnote 3), and
 //! so do we.
@@ -53,6 +53,15 @@ pub enum Departure {
     /// 3.2 "short" is up to one bandwidth-delay product. Where NICs differ, each end has its own, and a receiver would
     /// ask for what is on its way.
     ToldUntokened,
+    /// Ours: a channel between two hosts is the k-th part of what the slower of their NICs carries, and a host has as
+    /// many as its link can carry. Notifications, data and matching tell rates. In section 3.4 each host divides its own
+    /// bandwidth into k channels. Where NICs differ, a slow host would get channels that it can't fill.
+    SlowerNic,
+}
+
+impl Departure {
+    /// Those of ours, the default.
+    pub const OURS: &'static [Departure] = Self::ALL.split_at(Self::PUBLISHED.len()).1;
 }
 
 impl Point for Departure {
@@ -69,6 +78,7 @@ impl Point for Departure {
         Departure::Backoff,
         Departure::SlowLinks,
         Departure::ToldUntokened,
+        Departure::SlowerNic,
     ];
     const PUBLISHED: &'static [Departure] = Self::ALL.split_at(9).0;
     const NAME: &'static str = "authors_2022";

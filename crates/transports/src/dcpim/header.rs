@@ -12,10 +12,8 @@ pub enum Header {
     Notification {
         /// The priority class of a short flow, whose packets follow unasked; 0 for a long flow.
         class: u8,
-        /// Packets of the flow; 0 if that is not told.
-        packets: u32,
-        /// The packets with lower numbers follow unasked.
-        untokened: u32,
+        /// The flow.
+        flow: Announced,
     },
     /// Receiver to sender: the notification has arrived.
     Ack,
@@ -38,15 +36,24 @@ pub enum Header {
     Accept(Accept),
 }
 
+/// What a sender tells of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Announced {
+    /// Packets of the flow; 0 if that is not told.
+    pub packets: u32,
+    /// The packets with lower numbers follow unasked.
+    pub untokened: u32,
+    /// The rate of the sender's NIC in Kbps; 0 if that is not told.
+    pub kbps: u32,
+}
+
 /// What a data packet says beside its payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Data {
+    /// What its flow's notification says too.
+    pub flow: Announced,
     /// The packet's number in its flow.
     pub packet: u32,
-    /// Packets of the flow; 0 if that is not told.
-    pub packets: u32,
-    /// As in its flow's notification.
-    pub untokened: u32,
     /// Number of the token that it uses.
     pub token: u32,
     /// Offset of its first byte in the message.
@@ -81,6 +88,8 @@ pub struct Proposal {
     pub channels: u8,
     /// Remaining packets of the smallest flow between the two.
     pub remaining: u64,
+    /// The rate of the slower NIC of the two in Kbps, of which a channel is the k-th part; 0 if that is not told.
+    pub kbps: u32,
 }
 
 /// What a receiver accepts.
@@ -92,6 +101,8 @@ pub struct Accept {
     pub round: u8,
     /// Channels accepted.
     pub channels: u8,
+    /// As in the grant.
+    pub kbps: u32,
 }
 
 /// A header in a packet: the fields of all kinds as they follow each other on the wire. Those that a kind has no use
@@ -103,11 +114,13 @@ pub struct Packed {
     round: u8,
     channels: u8,
     class: u8,
+    /// Phase, or the rate of the sender's NIC.
     phase: u32,
     packet: u32,
     packets: u32,
     /// Acknowledgement, or packets that need no tokens.
     below: u32,
+    /// Token, or the rate of channels.
     token: u32,
     /// Offset, or what remains.
     bytes: u64,
@@ -126,8 +139,16 @@ const ACCEPT: u8 = 9;
 impl Proposal {
     #[inline]
     fn pack(self, kind: u8) -> Packed {
-        let Proposal { phase, round, channels, remaining } = self;
-        Packed { kind, round, channels, phase, bytes: remaining, ..Packed::zeroed() }
+        let Proposal { phase, round, channels, remaining, kbps } = self;
+        Packed { kind, round, channels, phase, token: kbps, bytes: remaining, ..Packed::zeroed() }
+    }
+}
+
+impl Announced {
+    #[inline]
+    fn pack(self, kind: u8) -> Packed {
+        let Announced { packets, untokened, kbps } = self;
+        Packed { kind, packets, below: untokened, phase: kbps, ..Packed::zeroed() }
     }
 }
 
@@ -140,12 +161,10 @@ impl node::Header for Header {
     fn pack(self) -> Packed {
         let of = |kind| Packed { kind, ..Packed::zeroed() };
         match self {
-            Header::Notification { class, packets, untokened } => {
-                Packed { class, packets, below: untokened, ..of(NOTIFICATION) }
-            }
+            Header::Notification { class, flow } => Packed { class, ..flow.pack(NOTIFICATION) },
             Header::Ack => of(ACK),
-            Header::Data(Data { packet, packets, untokened, token, offset }) => {
-                Packed { packet, packets, below: untokened, token, bytes: offset, ..of(DATA) }
+            Header::Data(Data { flow, packet, token, offset }) => {
+                Packed { packet, token, bytes: offset, ..flow.pack(DATA) }
             }
             Header::Token(Token { class, phase, packet, acked, token, remaining }) => {
                 Packed { class, phase, packet, below: acked, token, bytes: remaining, ..of(TOKEN) }
@@ -154,24 +173,27 @@ impl node::Header for Header {
             Header::ReceiverFinish => of(RECEIVER_FINISH),
             Header::Request(proposal) => proposal.pack(REQUEST),
             Header::Grant(proposal) => proposal.pack(GRANT),
-            Header::Accept(Accept { phase, round, channels }) => Packed { phase, round, channels, ..of(ACCEPT) },
+            Header::Accept(Accept { phase, round, channels, kbps }) => {
+                Packed { phase, round, channels, token: kbps, ..of(ACCEPT) }
+            }
         }
     }
 
     #[inline]
     fn unpack(packed: Packed) -> Header {
         let Packed { kind, round, channels, class, phase, packet, packets, below, token, bytes } = packed;
-        let proposal = Proposal { phase, round, channels, remaining: bytes };
+        let proposal = Proposal { phase, round, channels, remaining: bytes, kbps: token };
+        let flow = Announced { packets, untokened: below, kbps: phase };
         match kind {
-            NOTIFICATION => Header::Notification { class, packets, untokened: below },
+            NOTIFICATION => Header::Notification { class, flow },
             ACK => Header::Ack,
             TOKEN => Header::Token(Token { class, phase, packet, acked: below, token, remaining: bytes }),
             SENDER_FINISH => Header::SenderFinish { packets },
             RECEIVER_FINISH => Header::ReceiverFinish,
             REQUEST => Header::Request(proposal),
             GRANT => Header::Grant(proposal),
-            ACCEPT => Header::Accept(Accept { phase, round, channels }),
-            _ => Header::Data(Data { packet, packets, untokened: below, token, offset: bytes }),
+            ACCEPT => Header::Accept(Accept { phase, round, channels, kbps: token }),
+            _ => Header::Data(Data { flow, packet, token, offset: bytes }),
         }
     }
 
@@ -216,23 +238,30 @@ const ROUND: Field = Field::number("round", Bits::u8(1));
 const CHANNELS: Field = Field::number("channels", Bits::u8(2));
 const CLASS: Field = Field::number("class", Bits::u8(3));
 const NUMBER: Field = Field::number("packet", Bits::u32(8));
-const PACKETS: Field = Field::number("packets", Bits::u32(12));
+const PACKETS: Field = Field::number("flow packets", Bits::u32(12));
+const OF_FINISH: Field = Field::number("packets", Bits::u32(12));
 const UNTOKENED: Field = Field::number("untokened", Bits::u32(16));
 const ACKED: Field = Field::number("acked", Bits::u32(16));
 const OF_TOKEN: Field = Field::number("token", Bits::u32(20));
 const REMAINING: Field = Field::number("remaining", Bits::u64(24));
-const PROPOSAL: &[Field] = &[PHASE, ROUND, CHANNELS, REMAINING];
+const OF_NIC: Field = Field::number("kbps", Bits::u32(4));
+const OF_BOTH: Field = Field::number("kbps", Bits::u32(20));
+const PROPOSAL: &[Field] = &[PHASE, ROUND, CHANNELS, REMAINING, OF_BOTH];
 
 const LAYOUT: &[Message] = &[
-    Message::of_kind("Notification", NOTIFICATION, &[CLASS, PACKETS, UNTOKENED]),
+    Message::of_kind("Notification", NOTIFICATION, &[CLASS, PACKETS, UNTOKENED, OF_NIC]),
     Message::of_kind("Ack", ACK, &[]),
-    Message::of_kind("Data", DATA, &[NUMBER, PACKETS, UNTOKENED, OF_TOKEN, Field::number("offset", Bits::u64(24))]),
+    Message::of_kind(
+        "Data",
+        DATA,
+        &[PACKETS, UNTOKENED, OF_NIC, NUMBER, OF_TOKEN, Field::number("offset", Bits::u64(24))],
+    ),
     Message::of_kind("Token", TOKEN, &[CLASS, PHASE, NUMBER, ACKED, OF_TOKEN, REMAINING]),
-    Message::of_kind("SenderFinish", SENDER_FINISH, &[PACKETS]),
+    Message::of_kind("SenderFinish", SENDER_FINISH, &[OF_FINISH]),
     Message::of_kind("ReceiverFinish", RECEIVER_FINISH, &[]),
     Message::of_kind("Request", REQUEST, PROPOSAL),
     Message::of_kind("Grant", GRANT, PROPOSAL),
-    Message::of_kind("Accept", ACCEPT, &[PHASE, ROUND, CHANNELS]),
+    Message::of_kind("Accept", ACCEPT, &[PHASE, ROUND, CHANNELS, OF_BOTH]),
 ];
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use node::{Cx, Endpoint, FlowState, Input, Packet, PollAt, Walk};
 use units::{FlowId, Time};
 
 use super::Header;
+use super::header::Announced;
 use super::params::{CONTROL, Params};
 use super::receiver::Receiver;
 use super::sender::Sender;
@@ -90,16 +91,16 @@ impl Dcpim {
         let (sender, receiver) = (&mut self.sender, &mut self.receiver);
         match packet.header() {
             Header::Data(data) => receiver.data(cx, packet, data, params, control),
-            Header::Notification { class, packets, untokened } => {
-                let untokened = if class > 0 { params.untokened(untokened) } else { 0 };
-                receiver.notified(cx.now, packet, packets, untokened, params, control);
+            Header::Notification { class, flow } => {
+                let untokened = if class > 0 { params.untokened(flow.untokened) } else { 0 };
+                receiver.notified(cx.now, packet, Announced { untokened, ..flow }, params, control);
             }
             Header::SenderFinish { packets } => receiver.sender_finished(cx, packet, packets, params, control),
-            Header::Grant(grant) => receiver.granted(packet, grant, phase),
+            Header::Grant(grant) => receiver.granted(packet, grant, phase, params),
             Header::Token(token) => sender.admitted(packet, token, phase, params),
             Header::Ack => sender.acknowledged(packet),
             Header::ReceiverFinish => sender.receiver_finished(cx, packet),
-            Header::Request(request) => sender.requested(packet, request, phase),
+            Header::Request(request) => sender.requested(packet, request, phase, params),
             Header::Accept(accept) => sender.accepted(cx.now, packet.src, accept, params),
         }
     }

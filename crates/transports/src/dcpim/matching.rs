@@ -13,10 +13,10 @@ use units::{FlowId, HostId, Stream};
 
 use super::Departure;
 use super::header::Proposal;
-use super::params::Params;
+use super::params::{Free, Pair, Params};
 
 /// A request or grant that has arrived.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 pub(super) struct Offer {
     /// Phase and round of the request, by the clock of the host that made it.
     pub phase: i64,
@@ -29,10 +29,12 @@ pub(super) struct Offer {
     pub channels: u32,
     /// Remaining packets of the smallest flow between the two.
     pub remaining: u64,
+    /// This host and the one that made it.
+    pub pair: Pair,
 }
 
 /// Offers that wait for their stage.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Offers {
     waiting: Vec<Offer>,
     /// Number of offers that had expired.
@@ -41,23 +43,23 @@ pub(super) struct Offers {
 
 impl Offers {
     /// Adds an offer from a packet; `phase_now` resolves its 32 bits to a phase.
-    pub fn push(&mut self, proposal: Proposal, peer: HostId, flow: FlowId, phase_now: i64) {
-        let Proposal { phase, round, channels, remaining } = proposal;
-        let phase = full_phase(phase, phase_now);
-        self.waiting.push(Offer { phase, round, peer, flow, channels: u32::from(channels), remaining });
+    pub fn push(&mut self, proposal: Proposal, peer: HostId, flow: FlowId, phase_now: i64, params: &Params) {
+        let Proposal { phase, round, channels, remaining, kbps } = proposal;
+        let (phase, pair) = (full_phase(phase, phase_now), params.pair(kbps));
+        self.waiting.push(Offer { phase, round, peer, flow, channels: u32::from(channels), remaining, pair });
     }
 
     pub fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
 
-    /// Picks at most `free` channels from the offers that are `good`: (offer, channels), each peer at most once, by its
+    /// Picks channels that fit into `free` from the offers that are `good`: (offer, channels), each peer at most once, by its
     /// latest request. No offer is kept for another round. Offers whose requests belong to a first round are picked by
     /// the first round's rule, whenever they arrive.
     pub fn pick(
         &mut self,
         good: impl Fn(&Offer) -> bool,
-        free: u32,
+        mut free: Free,
         params: &Params,
         random: &mut Stream,
     ) -> Vec<(Offer, u32)> {
@@ -77,10 +79,9 @@ impl Offers {
         random.shuffle(&mut offers);
         offers.sort_by_key(|offer| if by_size(offer, params) { (0, offer.remaining) } else { (1, 0) });
         let others = offers.split_off(offers.partition_point(|offer| by_size(offer, params)));
-        let mut picked = whole(offers, free);
-        let free = free - picked.iter().map(|(_, taken)| taken).sum::<u32>();
+        let mut picked = whole(offers, &mut free);
         if params.departs(Departure::RequestByFlow) {
-            picked.extend(whole(others, free));
+            picked.extend(whole(others, &mut free));
         } else {
             picked.extend(by_channel(&others, free, random));
         }
@@ -93,29 +94,35 @@ fn by_size(offer: &Offer, params: &Params) -> bool {
     offer.round == 1 && params.sizes_known
 }
 
-/// Offers in this order, each with all its channels while any are left.
-fn whole(offers: Vec<Offer>, mut free: u32) -> Vec<(Offer, u32)> {
+/// Offers in this order, each with all its channels while they fit.
+fn whole(offers: Vec<Offer>, free: &mut Free) -> Vec<(Offer, u32)> {
     let take = |offer: Offer| {
-        let taken = offer.channels.min(free);
-        free -= taken;
+        let taken = offer.channels.min(free.channels(&offer.pair));
+        free.take(taken, &offer.pair);
         (offer, taken)
     };
-    offers.into_iter().map(take).take_while(|(_, taken)| *taken > 0).collect()
+    offers.into_iter().map(take).filter(|(_, taken)| *taken > 0).collect()
 }
 
-/// Each channel drawn uniformly from all that are offered and not yet taken.
-fn by_channel(offers: &[Offer], free: u32, random: &mut Stream) -> Vec<(Offer, u32)> {
+/// Each channel drawn uniformly from all that are offered, not yet taken, and fit.
+fn by_channel(offers: &[Offer], mut free: Free, random: &mut Stream) -> Vec<(Offer, u32)> {
     let mut left: Vec<u32> = offers.iter().map(|offer| offer.channels).collect();
-    let mut total: u32 = left.iter().sum();
-    for _ in 0..free.min(total) {
+    loop {
+        let fit = |(offer, left): (&Offer, &u32)| if free.channels(&offer.pair) > 0 { *left } else { 0 };
+        let fitting: Vec<u32> = offers.iter().zip(&left).map(fit).collect();
+        let total: u32 = fitting.iter().sum();
+        if total == 0 {
+            break;
+        }
         let mut drawn = random.below(u64::from(total)) as u32;
-        let chosen = left.iter_mut().find(|left| {
-            let here = drawn < **left;
-            drawn = drawn.wrapping_sub(**left);
+        let chosen = fitting.iter().position(|fitting| {
+            let here = drawn < *fitting;
+            drawn = drawn.wrapping_sub(*fitting);
             here
         });
-        *chosen.expect("drawn below the total") -= 1;
-        total -= 1;
+        let chosen = chosen.expect("drawn below the total");
+        left[chosen] -= 1;
+        free.take(1, &offers[chosen].pair);
     }
     let taken = offers.iter().zip(left).map(|(offer, left)| (*offer, offer.channels - left));
     taken.filter(|(_, taken)| *taken > 0).collect()

@@ -1,5 +1,5 @@
 use node::{Packet, Site};
-use units::{Duration, FlowId, HostId, Time};
+use units::{Duration, FlowId, HostId, Rate, Time};
 
 use super::{Config, Departure, Departures, Header};
 use contract::NetworkView;
@@ -19,12 +19,10 @@ pub(super) struct Params {
     pub requests_max: usize,
     /// Length of a phase.
     pub phase: Duration,
-    /// Transmission time of a full packet.
-    pub packet_time: Duration,
-    /// Full packets that one channel carries in a data phase.
-    pub channel_packets: u32,
-    /// Token window over all channels, in packets.
-    pub window_packets: u32,
+    /// This host and another whose NIC is no slower.
+    pub own: Pair,
+    /// Token window over all channels, if it is set.
+    token_window: Option<u64>,
     /// Flows of up to this many bytes are short.
     pub short_bytes: u64,
     /// Round trip of two data packets, the RTT of section 3.4.
@@ -34,6 +32,42 @@ pub(super) struct Params {
     pub lowest_class: u8,
     pub sizes_known: bool,
     departures: Departures,
+}
+
+/// Two hosts. A channel between them is the k-th part of what the slower of their NICs carries.
+#[derive(Clone, Copy)]
+pub(super) struct Pair {
+    /// The rate of the slower NIC.
+    pub rate: Rate,
+    /// Transmission time of a full packet at that rate.
+    pub packet_time: Duration,
+    /// Full packets that one channel carries in a data phase.
+    pub channel_packets: u32,
+    /// Token window over all channels, in packets.
+    pub window_packets: u32,
+    /// Whether one of the NICs is slower.
+    pub unequal: bool,
+}
+
+/// What a host's link has left for channels, in k-th parts of a bit per second.
+#[derive(Clone, Copy)]
+pub(super) struct Free(u128);
+
+impl Free {
+    /// Whether nothing is left.
+    pub fn is_none(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Channels of this pair that fit.
+    pub fn channels(self, pair: &Pair) -> u32 {
+        u32::try_from(self.0 / u128::from(pair.rate.bps()).max(1)).unwrap_or(u32::MAX)
+    }
+
+    /// Takes channels of this pair.
+    pub fn take(&mut self, channels: u32, pair: &Pair) {
+        self.0 = self.0.saturating_sub(u128::from(channels) * u128::from(pair.rate.bps()));
+    }
 }
 
 /// With [`Departure::SlowLinks`], requests take at most this part of a link, a tenth.
@@ -69,19 +103,18 @@ impl Params {
         // Data and control make data_rtt, two controls control_rtt.
         let rtt = site.data_rtt * 2 - site.control_rtt;
         let bdp_bytes = site.nic_rate.bytes_in(rtt);
-        let window_bytes = config.token_window.map_or(bdp_bytes, |bytes| bytes.get());
         let longer =
             if departures.has(Departure::LooseWindow) { packet_time * u64::from(channels) } else { Duration::ZERO };
-        Params {
+        let own = Pair { rate: site.nic_rate, packet_time, channel_packets: 1, window_packets: 1, unequal: false };
+        let mut params = Params {
             rounds: config.rounds,
             channels,
             stage,
             stages,
             requests_max: usize::try_from(requests_max).unwrap_or(usize::MAX),
             phase,
-            packet_time,
-            channel_packets: (phase.ps() / packet_time.ps() / u64::from(channels)).max(1) as u32,
-            window_packets: window_bytes.div_ceil(u64::from(site.mtu_bytes)).min(1 << 24) as u32,
+            own,
+            token_window: config.token_window.map(|bytes| bytes.get()),
             short_bytes: config.short_flow.map_or(bdp_bytes, |bytes| bytes.get()),
             rtt,
             grace: site.control_rtt / 2 + longer,
@@ -89,7 +122,46 @@ impl Params {
             sizes_known: config.sizes_known,
             departures,
             site: site.clone(),
+        };
+        params.own = params.pair_at(site.nic_rate);
+        params
+    }
+
+    fn pair_at(&self, rate: Rate) -> Pair {
+        let mtu = u64::from(self.site.mtu_bytes);
+        let packet_time = rate.transmit(mtu);
+        let channel_packets = self.phase.ps() / packet_time.ps().max(1) / u64::from(self.channels);
+        let window_bytes = self.token_window.unwrap_or_else(|| rate.bytes_in(self.rtt));
+        Pair {
+            rate,
+            packet_time,
+            channel_packets: channel_packets.clamp(1, u32::MAX.into()) as u32,
+            window_packets: window_bytes.div_ceil(mtu).min(1 << 24) as u32,
+            unequal: false,
         }
+    }
+
+    /// This host and another, which has told this rate in Kbps.
+    pub fn pair(&self, kbps: u32) -> Pair {
+        let told = Rate::from_bps(u64::from(kbps) * 1000);
+        if !self.departs(Departure::SlowerNic) || kbps == 0 || kbps == u32::MAX || kbps == self.kbps(&self.own) {
+            return self.own;
+        }
+        let pair = if told < self.own.rate { self.pair_at(told) } else { self.own };
+        Pair { unequal: true, ..pair }
+    }
+
+    /// The rate of a pair as packets tell it, in Kbps: the largest number stands for all greater ones.
+    pub fn kbps(&self, pair: &Pair) -> u32 {
+        let told = pair.rate.bps().div_ceil(1000).min(u32::MAX.into()) as u32;
+        if self.departs(Departure::SlowerNic) { told } else { 0 }
+    }
+
+    /// What this host's link has left in a phase with these channels.
+    pub fn free<'a>(&self, matched: impl Iterator<Item = (u32, &'a Pair)>) -> Free {
+        let mut free = Free(u128::from(self.own.rate.bps()) * u128::from(self.channels));
+        matched.for_each(|(channels, pair)| free.take(channels, pair));
+        free
     }
 
     #[inline]
@@ -137,14 +209,14 @@ impl Params {
         self.rtt * (1 << doublings)
     }
 
-    /// Packets in flight that `channels` channels may have.
-    pub fn window(&self, channels: u32) -> u32 {
-        (self.window_packets * channels).div_ceil(self.channels)
+    /// Packets in flight that `channels` channels of a pair may have.
+    pub fn window(&self, channels: u32, pair: &Pair) -> u32 {
+        (pair.window_packets * channels).div_ceil(self.channels)
     }
 
-    /// Time between two tokens on `channels` channels.
-    pub fn pace(&self, channels: u32) -> Duration {
-        self.packet_time * u64::from(self.channels) / u64::from(channels)
+    /// Time between two tokens on `channels` channels of a pair.
+    pub fn pace(&self, channels: u32, pair: &Pair) -> Duration {
+        pair.packet_time * u64::from(self.channels) / u64::from(channels)
     }
 
     /// When this host's clock enters a stage. Stages are counted from its zero.

@@ -14,9 +14,9 @@ use node::packet::flags;
 use node::{Cx, Event, FlowMap, FlowState, Packet};
 use units::{Duration, FlowId, HostId, Stream, Time};
 
-use super::header::{Accept, Data, Proposal, Token};
+use super::header::{Accept, Announced, Data, Proposal, Token};
 use super::matching::{Offer, Offers};
-use super::params::Params;
+use super::params::{Free, Pair, Params};
 use super::{Departure, Header};
 use crate::bits::Bits;
 use crate::finished::Finished;
@@ -24,8 +24,8 @@ use crate::finished::Finished;
 #[derive(Default)]
 pub(super) struct Receiver {
     flows: FlowMap<Incoming>,
-    /// Senders with incomplete flows, and these flows.
-    peers: BTreeMap<HostId, Vec<u32>>,
+    /// Senders with incomplete flows.
+    peers: BTreeMap<HostId, Peer>,
     finished: Finished,
     /// Matched senders of this data phase.
     links: Vec<Link>,
@@ -48,6 +48,21 @@ pub(super) struct Counts {
     pub accepts: u64,
     pub duplicates: u64,
     pub tokens_again: u64,
+}
+
+/// A sender with incomplete flows.
+struct Peer {
+    flows: Vec<u32>,
+    pair: Pair,
+    /// From a token to its packet, measured last, if one of the NICs is slower: packets queue for the slower link.
+    delay: Duration,
+}
+
+impl Peer {
+    /// After how long a packet is taken for lost that was admitted.
+    fn patience(&self, params: &Params) -> Duration {
+        if self.pair.unequal { self.delay.max(params.rtt) } else { params.rtt }
+    }
 }
 
 /// An incomplete flow.
@@ -76,6 +91,8 @@ struct Incoming {
     /// When the last token was sent, and in which data phase.
     token_at: Time,
     token_phase: i64,
+    /// A token whose packet is timed, and when it was sent.
+    timed: Option<(u32, Time)>,
 }
 
 const UNKNOWN: u32 = u32::MAX;
@@ -126,14 +143,14 @@ impl Incoming {
     ///
     /// On slow links a round trip is longer than a phase. Packets that are waited for when a phase begins are waited
     /// for no longer than before: a sender that is matched in every phase would have them waited for without end.
-    fn match_again(&mut self, phase: i64, began: Time, params: &Params) {
+    fn match_again(&mut self, phase: i64, began: Time, patience: Duration, params: &Params) {
         self.phase = phase;
         if began < self.settled_at && self.received.next_missing(self.again) < self.again_end {
             return;
         }
         let since = phase.saturating_sub(self.token_phase).saturating_sub(1) as u64;
         let passed = Duration::from_ps(params.phase.ps().saturating_mul(since));
-        self.settled_at = began + params.rtt.saturating_sub(passed);
+        self.settled_at = began + patience.saturating_sub(passed);
         (self.again, self.again_end) = (self.received.first_missing, self.next);
     }
 }
@@ -141,6 +158,7 @@ impl Incoming {
 struct Link {
     src: HostId,
     channels: u32,
+    pair: Pair,
     /// The round in which it was last accepted, counted over all phases.
     accepted: i64,
     /// Packets that its channels may still admit in this data phase.
@@ -159,21 +177,21 @@ struct Need {
     flow: FlowId,
     remaining: u32,
     channels: u32,
+    pair: Pair,
 }
 
 impl Receiver {
     /// A sender would match; `phase_now` is this host's matching phase.
-    pub fn granted(&mut self, packet: &Packet, grant: Proposal, phase_now: i64) {
-        self.grants.push(grant, packet.src, packet.flow, phase_now);
+    pub fn granted(&mut self, packet: &Packet, grant: Proposal, phase_now: i64, params: &Params) {
+        self.grants.push(grant, packet.src, packet.flow, phase_now, params);
     }
 
-    /// A sender tells of a flow of this many packets, of which so many come without tokens.
+    /// A sender tells of a flow.
     pub fn notified(
         &mut self,
         now: Time,
         packet: &Packet,
-        packets: u32,
-        untokened: u32,
+        flow: Announced,
         params: &Params,
         control: &mut VecDeque<Packet>,
     ) {
@@ -183,7 +201,7 @@ impl Receiver {
         if self.finished.knows(packet.flow) {
             control.push_back(params.control(packet.flow, packet.src, Header::ReceiverFinish));
         } else {
-            self.learn(now, packet, packets, untokened, params);
+            self.learn(now, packet, flow, params);
         }
     }
 
@@ -201,7 +219,8 @@ impl Receiver {
             return;
         }
         // All packets of a flow that is not known here were sent without tokens.
-        let slot = self.learn(cx.now, packet, packets, params.untokened(packets), params);
+        let flow = Announced { packets, untokened: params.untokened(packets), kbps: 0 };
+        let slot = self.learn(cx.now, packet, flow, params);
         let (_, flow) = self.flows.get_mut(slot).expect("just learnt");
         flow.finish_seen = true;
         if flow.packets == UNKNOWN {
@@ -210,19 +229,20 @@ impl Receiver {
         }
     }
 
-    /// The slot of a packet's flow, which is created if it is new. `untokened`: so many packets are on their way without
-    /// tokens.
-    fn learn(&mut self, now: Time, packet: &Packet, packets: u32, untokened: u32, params: &Params) -> u32 {
+    /// The slot of a packet's flow, which is created if it is new.
+    fn learn(&mut self, now: Time, packet: &Packet, told: Announced, params: &Params) -> u32 {
+        let peer = self.peers.get(&packet.src);
+        let pair = peer.filter(|_| told.kbps == 0).map_or_else(|| params.pair(told.kbps), |peer| peer.pair);
         if let Some(slot) = self.flows.slot(packet.flow) {
             return slot;
         }
-        let packets = if packets == 0 { UNKNOWN } else { packets };
-        let expected = packets.min(untokened);
+        let packets = if told.packets == 0 { UNKNOWN } else { told.packets };
+        let expected = packets.min(told.untokened);
         let not_before = if expected > 0 {
             if params.departs(Departure::ShortFlowsHoldTokens) {
                 self.hold = expected;
             }
-            now + params.packet_time * u64::from(expected) + timeout(params)
+            now + pair.packet_time * u64::from(expected) + timeout(params)
         } else {
             now
         };
@@ -244,9 +264,12 @@ impl Receiver {
                 answered: 0,
                 token_at: now,
                 token_phase: i64::MIN,
+                timed: None,
             },
         );
-        self.peers.entry(packet.src).or_default().push(slot);
+        let peer = self.peers.entry(packet.src).or_insert(Peer { flows: Vec::new(), pair, delay: Duration::ZERO });
+        peer.flows.push(slot);
+        peer.pair = pair;
         self.unstall(now, packet.src);
         slot
     }
@@ -279,11 +302,11 @@ impl Receiver {
             Some(slot) => slot,
             // A short flow's packet that has overtaken its notification, or whose notification was lost.
             None => {
-                let untokened = params.untokened(data.untokened);
+                let untokened = params.untokened(data.flow.untokened);
                 if data.packet >= untokened {
                     return;
                 }
-                self.learn(cx.now, packet, data.packets, untokened, params)
+                self.learn(cx.now, packet, Announced { untokened, ..data.flow }, params)
             }
         };
         let (_, flow) = self.flows.get_mut(slot).expect("just found");
@@ -291,6 +314,12 @@ impl Receiver {
             return;
         }
         flow.answered = flow.answered.max(data.token.saturating_add(1));
+        if let Some((_, sent)) = flow.timed.take_if(|(token, _)| *token <= data.token)
+            && let Some(peer) = self.peers.get_mut(&packet.src)
+        {
+            // If a later one comes first, this is too long by as much.
+            peer.delay = cx.now - sent;
+        }
         if !flow.received.insert(data.packet) {
             self.counts.duplicates += 1;
             return;
@@ -309,9 +338,9 @@ impl Receiver {
             control.push_back(params.control(id, flow.src, Header::ReceiverFinish));
         }
         let flow = self.flows.remove(slot).expect("just seen");
-        let peers = self.peers.get_mut(&flow.src).expect("a peer of each flow");
-        peers.retain(|&other| other != slot);
-        if peers.is_empty() {
+        let peer = self.peers.get_mut(&flow.src).expect("a peer of each flow");
+        peer.flows.retain(|&other| other != slot);
+        if peer.flows.is_empty() {
             self.peers.remove(&flow.src);
         }
         self.finished.add(id);
@@ -336,13 +365,13 @@ impl Receiver {
     /// The request stage of a round (section 3.4): as many channels as the outstanding bytes need.
     pub fn request(&mut self, phase: i64, round: u8, cx: &mut Cx<'_>, params: &Params, control: &mut VecDeque<Packet>) {
         self.drop_late_requests(control);
-        let free = params.channels - self.channels();
-        if free == 0 {
+        let free = self.free(params);
+        if free.is_none() {
             return;
         }
-        let needs = |(&peer, slots): (&HostId, &Vec<u32>)| self.need(peer, slots, free, cx.now, params);
+        let needs = |(&host, peer): (&HostId, &Peer)| self.need(host, peer, free, cx.now, params);
         let mut needs: Vec<Need> = self.peers.iter().filter_map(needs).collect();
-        let most = params.requests_max.max(free as usize);
+        let most = params.requests_max.max(free.channels(&params.own).max(1) as usize);
         if needs.len() > most {
             cx.random.shuffle(&mut needs);
             if round == 1 && params.sizes_known {
@@ -350,31 +379,33 @@ impl Receiver {
             }
             needs.truncate(most);
         }
-        for Need { peer, flow, remaining, channels } in needs {
-            let (channels, phase) = (channels.min(free) as u8, phase as u32);
-            let header = Header::Request(Proposal { phase, round, channels, remaining: u64::from(remaining) });
+        for Need { peer, flow, remaining, channels, pair } in needs {
+            let (channels, phase, remaining) = (channels as u8, phase as u32, u64::from(remaining));
+            let header = Header::Request(Proposal { phase, round, channels, remaining, kbps: params.kbps(&pair) });
             control.push_back(params.control(flow, peer, header));
             self.counts.requests += 1;
         }
     }
 
-    /// The channels to request from a sender with these flows, if any.
-    fn need(&self, peer: HostId, slots: &[u32], free: u32, now: Time, params: &Params) -> Option<Need> {
-        let eligible = slots.iter().map(|&slot| self.flows.get(slot).expect("a peer's flow"));
+    /// The channels to request from a sender, if any.
+    fn need(&self, host: HostId, peer: &Peer, free: Free, now: Time, params: &Params) -> Option<Need> {
+        let &Peer { ref flows, pair, .. } = peer;
+        let eligible = flows.iter().map(|&slot| self.flows.get(slot).expect("a peer's flow"));
         let eligible = eligible.filter(|(_, flow)| flow.not_before <= now);
         let (flow, smallest) = eligible.clone().min_by_key(|(id, flow)| (flow.missing(), *id))?;
-        let current = self.links.iter().find(|link| link.src == peer);
-        let next = self.next.iter().find(|link| link.src == peer).map_or(0, |link| link.channels);
+        let current = self.links.iter().find(|link| link.src == host);
+        let next = self.next.iter().find(|link| link.src == host).map_or(0, |link| link.channels);
         let channels = if params.departs(Departure::RequestByFlow) {
             let held = current.map_or(0, |link| link.channels) + next;
-            smallest.missing().div_ceil(params.channel_packets).saturating_sub(held)
+            smallest.missing().div_ceil(pair.channel_packets).saturating_sub(held)
         } else {
             let outstanding = eligible.map(|(_, flow)| u64::from(flow.outstanding(now, params))).sum::<u64>();
-            let promised = current.map_or(0, |link| link.left) + next * params.channel_packets;
+            let promised = current.map_or(0, |link| link.left) + next * pair.channel_packets;
             let open = outstanding.saturating_sub(u64::from(promised));
-            open.div_ceil(u64::from(params.channel_packets)).min(u64::from(free)) as u32
+            open.div_ceil(u64::from(pair.channel_packets)).min(params.channels.into()) as u32
         };
-        (channels > 0).then_some(Need { peer, flow, remaining: smallest.missing(), channels })
+        let channels = channels.min(params.channels.saturating_sub(next)).min(free.channels(&pair));
+        (channels > 0).then_some(Need { peer: host, flow, remaining: smallest.missing(), channels, pair })
     }
 
     /// The accept stage of a round.
@@ -389,7 +420,7 @@ impl Receiver {
         if self.grants.is_empty() {
             return;
         }
-        let free = params.channels - self.channels();
+        let free = self.free(params);
         let rounds = i64::from(params.rounds);
         let now = phase * rounds + i64::from(round);
         let next = &self.next;
@@ -403,14 +434,17 @@ impl Receiver {
             asked <= now && now <= asked + 1 && !answered
         };
         for (grant, channels) in self.grants.pick(good, free, params, random) {
-            let header = Header::Accept(Accept { phase: phase as u32, round, channels: channels as u8 });
+            // The grant gives back the slower rate alone.
+            let pair = self.peers.get(&grant.peer).map_or(grant.pair, |peer| peer.pair);
+            let kbps = params.kbps(&pair);
+            let header = Header::Accept(Accept { phase: phase as u32, round, channels: channels as u8, kbps });
             control.push_back(params.control(grant.flow, grant.peer, header));
             self.counts.accepts += 1;
             match self.next.iter_mut().find(|link| link.src == grant.peer) {
                 Some(link) => (link.channels, link.accepted) = (link.channels + channels, now),
                 None => {
                     let (src, at) = (grant.peer, Time::ZERO);
-                    self.next.push(Link { src, channels, accepted: now, left: 0, rank: 0, at, stalled: false });
+                    self.next.push(Link { src, channels, pair, accepted: now, left: 0, rank: 0, at, stalled: false });
                 }
             }
         }
@@ -423,12 +457,13 @@ impl Receiver {
         (self.phase, self.began) = (phase, now);
         let (peers, flows) = (&self.peers, &self.flows);
         let missing = |slot: &u32| flows.get(*slot).map_or(UNKNOWN, |(_, flow)| flow.missing());
-        let smallest = |src| peers.get(&src).into_iter().flatten().map(missing).min().unwrap_or(UNKNOWN);
+        let slots = |src| peers.get(&src).into_iter().flat_map(|peer| &peer.flows);
+        let smallest = |src| slots(src).map(missing).min().unwrap_or(UNKNOWN);
         if params.sizes_known {
             self.links.sort_by_cached_key(|link| (smallest(link.src), link.src));
         }
         for (rank, link) in self.links.iter_mut().enumerate() {
-            link.left = link.channels * params.channel_packets;
+            link.left = link.channels * link.pair.channel_packets;
             link.rank = if params.sizes_known { rank } else { 0 };
             link.at = now;
         }
@@ -450,17 +485,17 @@ impl Receiver {
     }
 
     fn send_token(&mut self, index: usize, now: Time, params: &Params, control: &mut VecDeque<Packet>) {
-        let Link { src, channels, rank, .. } = self.links[index];
-        let pace = params.pace(channels);
+        let Link { src, channels, pair, rank, .. } = self.links[index];
+        let pace = params.pace(channels, &pair);
         if self.hold > 0 {
             self.hold -= 1;
             self.links[index].at = now + pace;
             return;
         }
         let choice = if params.departs(Departure::LooseWindow) {
-            self.choose_loosely(src, channels, now, params)
+            self.choose_loosely(src, channels, &pair, now, params)
         } else {
-            self.choose(src, channels, now, params)
+            self.choose(src, channels, &pair, now, params)
         };
         let link = &mut self.links[index];
         let slot = match choice {
@@ -481,6 +516,7 @@ impl Receiver {
             flow.next = packet + 1;
         }
         flow.admitted = flow.admitted.max(packet + 1);
+        flow.timed.get_or_insert((flow.tokens, now));
         (flow.token_at, flow.token_phase) = (now, self.phase);
         let header = Header::Token(Token {
             class: params.long_class(flow.packets, rank),
@@ -505,18 +541,19 @@ impl Receiver {
 
     /// The flow of `src` to send a token for: the one with the fewest missing packets among those whose window is open.
     /// If there is none, when to check again even if nothing arrives.
-    fn choose(&mut self, src: HostId, channels: u32, now: Time, params: &Params) -> Result<u32, Time> {
-        let window = params.window(channels);
+    fn choose(&mut self, src: HostId, channels: u32, pair: &Pair, now: Time, params: &Params) -> Result<u32, Time> {
+        let window = params.window(channels, pair);
+        let patience = self.peers.get(&src).map_or(params.rtt, |peer| peer.patience(params));
         let mut retry_at = Time::MAX;
         let mut best: Option<(u32, FlowId, u32)> = None;
-        for &slot in self.peers.get(&src).into_iter().flatten() {
+        for &slot in self.peers.get(&src).into_iter().flat_map(|peer| &peer.flows) {
             let (id, flow) = self.flows.get_mut(slot).expect("a peer's flow");
             if flow.not_before > now {
                 retry_at = retry_at.min(flow.not_before);
                 continue;
             }
             if flow.phase != self.phase {
-                flow.match_again(self.phase, self.began, params);
+                flow.match_again(self.phase, self.began, patience, params);
             }
             let key = (flow.missing(), id, slot);
             if flow.next_packet(window, now).is_some() && best.is_none_or(|best| key < best) {
@@ -529,27 +566,35 @@ impl Receiver {
     }
 
     /// The same with the departure [`Departure::LooseWindow`]: only the smallest flow counts.
-    fn choose_loosely(&mut self, src: HostId, channels: u32, now: Time, params: &Params) -> Result<u32, Time> {
+    fn choose_loosely(
+        &mut self,
+        src: HostId,
+        channels: u32,
+        pair: &Pair,
+        now: Time,
+        params: &Params,
+    ) -> Result<u32, Time> {
         let flows = &self.flows;
-        let slots = self.peers.get(&src).into_iter().flatten();
+        let slots = self.peers.get(&src).into_iter().flat_map(|peer| &peer.flows);
         let eligible = slots.map(|&slot| (slot, flows.get(slot).expect("a peer's flow").1));
         let eligible = eligible.filter(|(_, flow)| flow.not_before <= now);
         let smallest = eligible.min_by_key(|(slot, flow)| (flow.missing(), *slot)).map(|(slot, _)| slot);
         let slot = smallest.ok_or(Time::MAX)?;
+        let patience = self.peers.get(&src).map_or(params.rtt, |peer| peer.patience(params));
         let (_, flow) = self.flows.get_mut(slot).expect("just found");
         let in_flight = |flow: &Incoming| flow.tokens - flow.answered.min(flow.tokens);
-        let window = params.window_packets * channels;
+        let window = pair.window_packets * channels;
         if params.departs(Departure::RetokenAtEnd) {
             flow.go_round();
         } else if flow.phase != self.phase {
-            flow.match_again(self.phase, self.began, params);
+            flow.match_again(self.phase, self.began, patience, params);
         }
         if in_flight(flow) * params.channels > window {
             let relaxed_at = flow.token_at + timeout(params).mul_f64(1.1);
             if now < relaxed_at {
                 return Err(relaxed_at);
             }
-            flow.answered = (flow.tokens + 1).saturating_sub(params.window_packets / params.channels * channels);
+            flow.answered = (flow.tokens + 1).saturating_sub(pair.window_packets / params.channels * channels);
         }
         if flow.next_packet(u32::MAX, now).is_none() {
             return Err(if now < flow.settled_at { flow.settled_at } else { Time::MAX });
@@ -567,9 +612,9 @@ impl Receiver {
         !(self.peers.is_empty() && self.grants.is_empty() && self.next.is_empty())
     }
 
-    /// Channels matched for the next data phase.
-    fn channels(&self) -> u32 {
-        self.next.iter().map(|link| link.channels).sum()
+    /// What the matches for the next data phase leave of the link.
+    fn free(&self, params: &Params) -> Free {
+        params.free(self.next.iter().map(|link| (link.channels, &link.pair)))
     }
 
     pub fn grants_stale(&self) -> u64 {
@@ -581,7 +626,7 @@ impl Receiver {
 /// program it is the time to send a window, which is also when a flow is admitted again.
 fn timeout(params: &Params) -> Duration {
     if params.departs(Departure::LooseWindow) {
-        params.packet_time * u64::from(params.window_packets)
+        params.own.packet_time * u64::from(params.own.window_packets)
     } else {
         params.rtt
     }

@@ -7,9 +7,9 @@ use std::collections::{BinaryHeap, VecDeque};
 use node::{Cx, Event, FlowMap, FlowState, Message, Packet, Timers};
 use units::{FlowId, HostId, Stream, Time};
 
-use super::header::{self, Accept, Data, Proposal};
+use super::header::{self, Accept, Announced, Data, Proposal};
 use super::matching::{Offers, full_phase};
-use super::params::Params;
+use super::params::{Free, Pair, Params};
 use super::{Departure, Header};
 use crate::bits::Bits;
 
@@ -65,6 +65,7 @@ struct Outgoing {
 struct Matched {
     receiver: HostId,
     channels: u32,
+    pair: Pair,
     /// The matching phase as the receiver counts them: its tokens carry it.
     label: u32,
     /// The matching phase by this host's clock whose data phase is nearest to the receiver's: k channels a phase.
@@ -148,8 +149,8 @@ impl Sender {
     }
 
     /// A receiver would match; `phase_now` is this host's matching phase.
-    pub fn requested(&mut self, packet: &Packet, request: Proposal, phase_now: i64) {
-        self.requests.push(request, packet.src, packet.flow, phase_now);
+    pub fn requested(&mut self, packet: &Packet, request: Proposal, phase_now: i64, params: &Params) {
+        self.requests.push(request, packet.src, packet.flow, phase_now, params);
     }
 
     /// A token has come.
@@ -269,9 +270,7 @@ impl Sender {
         let (_, flow) = self.flows.get_mut(slot).expect("the caller has it");
         let offset = u64::from(number) * u64::from(params.site.payload_max());
         let payload = (flow.bytes - offset).min(u64::from(params.site.payload_max())) as u16;
-        let packets = if params.sizes_known { flow.packets } else { 0 };
-        let untokened = flow.untokened(params);
-        let header = Header::Data(Data { packet: number, packets, untokened, token, offset });
+        let header = Header::Data(Data { flow: flow.announced(params), packet: number, token, offset });
         let mut packet = params.site.data_packet(id, flow.dst, header, payload);
         packet.class = class;
         flow.sent_packets += 1;
@@ -311,10 +310,11 @@ impl Sender {
         if self.requests.is_empty() {
             return;
         }
-        let free = params.channels.saturating_sub(self.channels(phase));
+        let free = self.free(phase, params);
         for (request, channels) in self.requests.pick(|_| true, free, params, random) {
             let (round, phase, channels) = (request.round, request.phase as u32, channels as u8);
-            let header = Header::Grant(Proposal { phase, round, channels, remaining: request.remaining });
+            let (remaining, kbps) = (request.remaining, params.kbps(&request.pair));
+            let header = Header::Grant(Proposal { phase, round, channels, remaining, kbps });
             control.push_back(params.control(request.flow, request.peer, header));
             self.counts.grants += 1;
         }
@@ -327,7 +327,7 @@ impl Sender {
     /// Receivers accept as a stage of theirs begins, so that an accept tells by its coming when the receiver's data
     /// phase begins, whatever its clock shows.
     pub fn accepted(&mut self, now: Time, receiver: HostId, accept: Accept, params: &Params) {
-        let Accept { phase: label, round, channels } = accept;
+        let Accept { phase: label, round, channels, kbps } = accept;
         let begins = params.accepted_data_begins(round, now);
         let phase = params.phase_of_data(begins);
         let ends = params.accepted_tokens_end(phase, begins);
@@ -335,13 +335,17 @@ impl Sender {
         let channels = u32::from(channels);
         match self.matched.iter_mut().find(of_this) {
             Some(matched) => matched.channels += channels,
-            None => self.matched.push(Matched { receiver, channels, label, phase, ends }),
+            None => {
+                let pair = params.pair(kbps);
+                self.matched.push(Matched { receiver, channels, pair, label, phase, ends });
+            }
         }
     }
 
-    /// Channels matched in a phase.
-    pub fn channels(&self, phase: i64) -> u32 {
-        self.matched.iter().filter(|matched| matched.phase == phase).map(|matched| matched.channels).sum()
+    /// What its matches of a phase leave of the link.
+    fn free(&self, phase: i64, params: &Params) -> Free {
+        let of_phase = self.matched.iter().filter(|matched| matched.phase == phase);
+        params.free(of_phase.map(|matched| (matched.channels, &matched.pair)))
     }
 
     /// Forgets the matches whose tokens can't be used any more.
@@ -367,17 +371,18 @@ impl Sender {
 impl Outgoing {
     fn notification(&self, id: FlowId, params: &Params) -> Packet {
         let class = if self.short { params.short_class(self.packets) } else { 0 };
-        let packets = if params.sizes_known { self.packets } else { 0 };
-        params.control(id, self.dst, Header::Notification { class, packets, untokened: self.untokened(params) })
+        params.control(id, self.dst, Header::Notification { class, flow: self.announced(params) })
     }
 
-    /// Packets with lower numbers are sent unasked. Where sizes are not told, this doesn't tell them either.
-    fn untokened(&self, params: &Params) -> u32 {
-        match self.short {
+    /// Where sizes are not told, the packets that need no tokens don't tell them either.
+    fn announced(&self, params: &Params) -> Announced {
+        let packets = if params.sizes_known { self.packets } else { 0 };
+        let untokened = match self.short {
             true if params.sizes_known => self.packets,
             true => params.short_packets_max(),
             false => 0,
-        }
+        };
+        Announced { packets, untokened, kbps: params.kbps(&params.own) }
     }
 
     fn finish(&self, id: FlowId, params: &Params) -> Packet {

@@ -1,7 +1,7 @@
 //! Scenes on the virtual wire: 100 Gbps, 2.5 us from host to host, so that a control packet takes 2.5064 us
 //! (3.2 ns onto the wire, and again out of the switch) and a full data packet 2.74 us.
 
-use node::{Clock, Event, Packet};
+use node::{Clock, Event, Packet, Site};
 use testing::{PacketFate, Scene, Wire, sent};
 use units::{Duration, FlowId, HostId, Rate, Time};
 
@@ -282,7 +282,7 @@ fn with_backoff_each_repetition_waits_twice_as_long_up_to_64_round_trips() {
     scene.send(Time::ZERO, 0, 1, packets(100));
     let round_trips = |count: u64| Time::ZERO + Duration::from_ns(5_480) * count;
     scene.run_until(round_trips(256));
-    let sent: Vec<Time> = sent!(scene, Header::Notification { packets, .. } => packets).iter().map(|of| of.0).collect();
+    let sent: Vec<Time> = sent!(scene, Header::Notification { flow, .. } => flow).iter().map(|of| of.0).collect();
     assert_eq!(sent, [0, 1, 3, 7, 15, 31, 63, 127, 191, 255].map(round_trips));
 }
 

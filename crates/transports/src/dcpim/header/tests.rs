@@ -4,22 +4,19 @@ use testing::check_header;
 use super::*;
 
 fn headers() -> impl Strategy<Value = Header> {
-    let proposal = any::<(u32, u8, u8, u64)>().prop_map(|(phase, round, channels, remaining)| Proposal {
+    let proposal = any::<(u32, u8, u8, u64, u32)>().prop_map(|(phase, round, channels, remaining, kbps)| Proposal {
         phase,
         round,
         channels,
         remaining,
+        kbps,
     });
+    let flow = any::<[u32; 3]>().prop_map(|[packets, untokened, kbps]| Announced { packets, untokened, kbps });
     prop_oneof![
-        (0u8..8, any::<(u32, u32)>()).prop_map(|(class, (packets, untokened))| Header::Notification {
-            class,
-            packets,
-            untokened
-        }),
+        (0u8..8, flow.clone()).prop_map(|(class, flow)| Header::Notification { class, flow }),
         Just(Header::Ack),
-        any::<([u32; 4], u64)>().prop_map(|([packet, packets, untokened, token], offset)| {
-            Header::Data(Data { packet, packets, untokened, token, offset })
-        }),
+        (flow, any::<(u32, u32, u64)>())
+            .prop_map(|(flow, (packet, token, offset))| { Header::Data(Data { flow, packet, token, offset }) }),
         (0u8..8, any::<([u32; 4], u64)>()).prop_map(|(class, ([phase, packet, acked, token], remaining))| {
             Header::Token(Token { class, phase, packet, acked, token, remaining })
         }),
@@ -27,7 +24,8 @@ fn headers() -> impl Strategy<Value = Header> {
         Just(Header::ReceiverFinish),
         proposal.clone().prop_map(Header::Request),
         proposal.prop_map(Header::Grant),
-        any::<(u32, u8, u8)>().prop_map(|(phase, round, channels)| Header::Accept(Accept { phase, round, channels })),
+        any::<(u32, u8, u8, u32)>()
+            .prop_map(|(phase, round, channels, kbps)| { Header::Accept(Accept { phase, round, channels, kbps }) }),
     ]
 }
 
@@ -44,14 +42,17 @@ fn bytes_stay_what_they_are() {
     let [zero, three, four, five, six] = [0u32, 3, 4, 5, 6].map(u32::to_be_bytes);
     let words = [three, four, zero, five, six].concat();
     assert_eq!(check_header(Header::Token(token), &[]), [&[4, 0, 0, 2], &words[..], &7u64.to_be_bytes()].concat());
-    let data = Data { packet: 3, packets: 4, untokened: 5, token: 6, offset: 7 };
-    let words = [zero, three, four, five, six].concat();
+    let flow = Announced { packets: 4, untokened: 5, kbps: 3 };
+    let data = Data { flow, packet: 3, token: 6, offset: 7 };
+    let words = [three, three, four, five, six].concat();
     assert_eq!(check_header(Header::Data(data), &[]), [&[3, 0, 0, 0], &words[..], &7u64.to_be_bytes()].concat());
-    let words = [zero, zero, four, five, zero].concat();
-    let notification = Header::Notification { class: 1, packets: 4, untokened: 5 };
-    assert_eq!(check_header(notification, &[]), [&[1, 0, 0, 1], &words[..], &[0; 8]].concat());
-    let proposal = Proposal { phase: 3, round: 1, channels: 2, remaining: 4 };
-    let words = [three, zero, zero, zero, zero].concat();
+    let words = [three, zero, four, five, zero].concat();
+    assert_eq!(
+        check_header(Header::Notification { class: 1, flow }, &[]),
+        [&[1, 0, 0, 1], &words[..], &[0; 8]].concat()
+    );
+    let proposal = Proposal { phase: 3, round: 1, channels: 2, remaining: 4, kbps: 5 };
+    let words = [three, zero, zero, zero, five].concat();
     let bytes = [&[8, 1, 2, 0], &words[..], &4u64.to_be_bytes()].concat();
     assert_eq!(check_header(Header::Grant(proposal), &[]), bytes);
 }
