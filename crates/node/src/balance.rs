@@ -40,7 +40,11 @@ pub fn hashed_choice(balancing: Balancing, packet: &Packet, seed: u64, candidate
             let total = weight(candidates);
             Some((1..candidates).find(|&ports| point * total < weight(ports)).unwrap_or(candidates) - 1)
         }
-        Balancing::Spray | Balancing::RoundRobin | Balancing::Drill { .. } | Balancing::Adaptive { .. } => None,
+        Balancing::Spray
+        | Balancing::RoundRobin
+        | Balancing::RoundRobinByLink
+        | Balancing::Drill { .. }
+        | Balancing::Adaptive { .. } => None,
     }
 }
 
@@ -50,7 +54,7 @@ pub struct Balancer {
     balancing: Balancing,
     seed: u64,
     random: Stream,
-    /// For round robin: the next turn by candidate set, named by its first port and size.
+    /// For round robin: the next turn by group.
     turns: Vec<u32>,
     /// For DRILL: the best ports of the previous packet, by first candidate.
     best: Vec<Vec<u16>>,
@@ -70,7 +74,13 @@ impl Balancer {
         Balancer { balancing, seed, random, turns: Vec::new(), best: Vec::new(), flowlets: Vec::new() }
     }
 
-    /// Chooses an index below `candidates` (at least 2) for a packet to `group` (the destination's switch).
+    /// Whether packets are grouped by the link that they come over, and not by their destination's switch.
+    #[inline]
+    pub fn by_link(&self) -> bool {
+        self.balancing == Balancing::RoundRobinByLink
+    }
+
+    /// Chooses an index below `candidates` (at least 2) for a packet of `group`, see [`Balancer::by_link`].
     /// `queue_bytes(i)` is the length of candidate i's queue.
     #[inline]
     pub fn choose(
@@ -87,7 +97,7 @@ impl Balancer {
                 hashed_choice(self.balancing, packet, self.seed, candidates).expect("it chooses by the hash")
             }
             Balancing::Spray => self.random.below(candidates as u64) as usize,
-            Balancing::RoundRobin => {
+            Balancing::RoundRobin | Balancing::RoundRobinByLink => {
                 while self.turns.len() <= group {
                     let start = self.random.bits() as u32;
                     self.turns.push(start);

@@ -352,7 +352,7 @@ impl Switch {
         if packet.has(flags::LINK_FRAME | flags::ROUTER_ALERT) {
             return self.signal(now, in_port, pool, id);
         }
-        let Some(out) = self.forward(now, packet) else {
+        let Some(out) = self.forward(now, in_port, packet) else {
             return self.lose_unroutable(pool, id);
         };
         self.join_inline(now, out, pool, id)
@@ -617,7 +617,7 @@ impl Switch {
     }
 
     #[inline]
-    fn forward(&mut self, now: Time, packet: &Packet) -> Option<PortId> {
+    fn forward(&mut self, now: Time, in_port: PortId, packet: &Packet) -> Option<PortId> {
         if packet.has(flags::SOURCE_ROUTED) {
             return packet.routed_to().filter(|&port| (port as usize) < self.ports.len()).map(PortId);
         }
@@ -626,9 +626,9 @@ impl Switch {
             [] => None,
             [only] => Some(*only),
             several => {
-                let group = self.routes.group(packet.dst);
                 let queue = |i: usize| self.ports[several[i].index()].queued_bytes();
                 let balancer = &mut self.balancers[packet.transport as usize];
+                let group = if balancer.by_link() { in_port.index() } else { self.routes.group(packet.dst) };
                 Some(several[balancer.choose(now, packet, group, several.len(), queue)])
             }
         }
@@ -646,9 +646,10 @@ impl Switch {
                     self.lose_overflow(now, out, pool, victim);
                 }
                 Admission::Redirect => {
-                    let packet = &mut pool.get_mut(id).packet;
-                    packet.hops -= 1; // this switch counts once
-                    let Some(out) = self.forward(now, packet) else {
+                    let slot = pool.get_mut(id);
+                    let in_port = PortId(u32::from(slot.transit.in_port));
+                    slot.packet.hops -= 1; // this switch counts once
+                    let Some(out) = self.forward(now, in_port, &slot.packet) else {
                         return Some(self.lose_unroutable(pool, id));
                     };
                     return Some(self.join(now, out, pool, id));

@@ -403,6 +403,26 @@ fn shares(balancing: Balancing, packets_a_flow: u32) -> Vec<f64> {
 }
 
 #[test]
+fn a_turn_is_of_a_destination_or_of_the_link_that_packets_come_over() {
+    // Packets of one link to hosts of two racks in turn. With a counter for each rack its packets take all four spines,
+    // with one for the link every second spine.
+    let of = |balancing| {
+        let fabric = FabricSpec::LeafSpine(fabric::LeafSpine::default()).build().unwrap();
+        let mut scene = Scene::of(&fabric, SwitchId(0), settings(), balancing, None);
+        let mut ports = [std::collections::BTreeSet::new(), std::collections::BTreeSet::new()];
+        for flow in 0..100u32 {
+            let rack = flow as usize % 2;
+            let Received::Queued(port) = scene.receive(packet(flow, [20, 100][rack], 1)) else { panic!("lost") };
+            ports[rack].insert(port);
+            scene.drain(port.0);
+        }
+        ports.map(|ports| ports.len())
+    };
+    assert_eq!(of(Balancing::RoundRobin), [4, 4]);
+    assert_eq!(of(Balancing::RoundRobinByLink), [2, 2]);
+}
+
+#[test]
 fn balancers_share_as_they_promise() {
     let error = 4.0 * (0.25f64 * 0.75 / 4_000.0).sqrt();
     for balancing in [Balancing::Ecmp, Balancing::Spray, Balancing::Drill { samples: 2, memory: 1 }] {
@@ -413,6 +433,7 @@ fn balancers_share_as_they_promise() {
         );
     }
     assert_eq!(shares(Balancing::RoundRobin, 1), [0.25; 4]);
+    assert_eq!(shares(Balancing::RoundRobinByLink, 1), [0.25; 4]);
     // 1, 1/2, 1/4, 1/8 of 15/8.
     let skewed = shares(Balancing::Skewed { skew: 0.5 }, 1);
     let expected = [8.0 / 15.0, 4.0 / 15.0, 2.0 / 15.0, 1.0 / 15.0];
