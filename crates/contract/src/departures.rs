@@ -18,6 +18,8 @@ pub trait Point: Copy + Serialize + DeserializeOwned + JsonSchema + 'static {
     const PUBLISHED: &'static [Self] = Self::ALL;
     /// The name by which a scenario asks for [`Point::PUBLISHED`].
     const NAME: &'static str = "published";
+    /// Names of other sets, and their points.
+    const OTHERS: &'static [(&'static str, &'static [Self])] = &[];
     /// The name of the set in the JSON schema.
     const SCHEMA: &'static str;
 
@@ -36,6 +38,21 @@ impl<P: Point> Departures<P> {
     /// The departures of the published program.
     pub fn published() -> Departures<P> {
         P::PUBLISHED.iter().copied().collect()
+    }
+
+    /// The set of this name, if it is one.
+    pub fn named(name: &str) -> Option<Departures<P>> {
+        match name {
+            PAPER => Some(Departures::default()),
+            name if name == P::NAME => Some(Departures::published()),
+            name => P::OTHERS.iter().find(|other| other.0 == name).map(|other| other.1.iter().copied().collect()),
+        }
+    }
+
+    /// The names of sets.
+    fn names() -> Vec<&'static str> {
+        let others = P::OTHERS.iter().map(|other| other.0);
+        [P::NAME].into_iter().chain(others).chain([PAPER]).collect()
     }
 
     /// Whether `point` is in the set.
@@ -64,9 +81,12 @@ impl<P: Point> FromIterator<P> for Departures<P> {
 
 impl<P: Point> Serialize for Departures<P> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self.0 == Departures::<P>::published().0 {
-            true => serializer.serialize_str(P::NAME),
-            false => serializer.collect_seq(P::ALL.iter().filter(|point| self.has(**point))),
+        let named = Self::names()
+            .into_iter()
+            .find(|name| *name != PAPER && Self::named(name).is_some_and(|set| set.0 == self.0));
+        match named {
+            Some(name) => serializer.serialize_str(name),
+            None => serializer.collect_seq(P::ALL.iter().filter(|point| self.has(**point))),
         }
     }
 }
@@ -78,14 +98,16 @@ impl<'de, P: Point> Deserialize<'de> for Departures<P> {
             type Value = Departures<P>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write!(f, "\"{}\", \"{PAPER}\" or a list of departures", P::NAME)
+                write!(f, "\"{}\" or a list of departures", Departures::<P>::names().join("\", \""))
             }
             fn visit_str<E: Error>(self, name: &str) -> Result<Departures<P>, E> {
-                match name {
-                    PAPER => Ok(Departures::default()),
-                    name if name == P::NAME => Ok(Departures::published()),
-                    _ => Err(E::unknown_variant(name, &[P::NAME, PAPER])),
-                }
+                Departures::named(name).ok_or_else(|| {
+                    let expected = match &Departures::<P>::names()[..] {
+                        [one, other] => format!("`{one}` or `{other}`"),
+                        several => format!("one of `{}`", several.join("`, `")),
+                    };
+                    E::custom(format_args!("unknown variant `{name}`, expected {expected}"))
+                })
             }
             fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Departures<P>, A::Error> {
                 Vec::<P>::deserialize(SeqAccessDeserializer::new(seq)).map(Departures::from_iter)
@@ -101,6 +123,6 @@ impl<P: Point> JsonSchema for Departures<P> {
     }
     fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
         let list = generator.subschema_for::<Vec<P>>();
-        schemars::json_schema!({ "anyOf": [{ "enum": [P::NAME, PAPER] }, list] })
+        schemars::json_schema!({ "anyOf": [{ "enum": Departures::<P>::names() }, list] })
     }
 }
