@@ -72,8 +72,8 @@ pub struct Config {
     pub priorities: u8,
     /// Whether notifications carry a flow's size. If not, choices are random or by order of arrival. Default: true.
     pub sizes_known: bool,
-    /// Points in which to depart from the paper: a list, `"authors_2022"` for all of the authors' simulator, `"paper"`
-    /// for none. Default: `["backoff", "slow_links", "told_untokened",
+    /// Points in which to depart from the paper: a list, `"authors_2022"` for all of the authors' simulator of that year,
+    /// `"authors_2023"` for its later version, `"paper"` for none. Default: `["backoff", "slow_links", "told_untokened",
     /// "slower_nic"]`.
     pub departures: Departures,
 }
@@ -165,10 +165,13 @@ impl Scheme for Config {
     }
 
     fn requirements(&self, _: &Site) -> SwitchRequirements {
-        let (balancing, overflow) = if self.departures.has(Departure::PushOut) {
-            (Balancing::RoundRobin, Some(Overflow::PushOut))
+        let overflow = self.departures.has(Departure::PushOut).then_some(Overflow::PushOut);
+        let balancing = if self.departures.has(Departure::SprayByLink) {
+            Balancing::RoundRobinByLink
+        } else if overflow.is_some() {
+            Balancing::RoundRobin
         } else {
-            (Balancing::Spray, None)
+            Balancing::Spray
         };
         SwitchRequirements { overflow, ..SwitchRequirements::only(balancing) }
     }

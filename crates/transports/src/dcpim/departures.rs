@@ -1,7 +1,7 @@
-//! Departures from the paper's text: those of the authors' simulator (artifact of June 2022), and four of ours.
+//! Departures from the paper's text: those of the authors' simulator, and four of ours.
 //!
-//! A scenario lists them, `departures = ["even_phase", "any_token"]`, takes all of the simulator with `departures =
-//! "authors_2022"`, or none with `departures = "paper"`. Ours are the default. [`Departure::Backoff`] and
+//! A scenario lists them, `departures = ["even_phase", "any_token"]`, takes all of the simulator of June 2022 (the artifact)
+//! with `departures = "authors_2022"` or of June 2023 (commit db204da) with `"authors_2023"`, or none with `departures = "paper"`. Ours are the default. [`Departure::Backoff`] and
 //! [`Departure::SlowLinks`] keep control packets, which have the highest priority, from filling slow links;
 //! [`Departure::ToldUntokened`] and [`Departure::SlowerNic`] serve hosts with unequal NICs. They change nothing on the paper's fabrics.
 //!
@@ -40,6 +40,14 @@ pub enum Departure {
     AnyToken,
     /// A short flow of n packets makes its receiver skip the next n tokens.
     ShortFlowsHoldTokens,
+    /// Leaves spray round robin by a counter for each link that packets come over, instead of one for each destination.
+    SprayByLink,
+    /// Of 2023: channels that are idle in the running data phase are matched along with those of the next, and used at
+    /// once, at the lowest priority. Requests, grants and accepts tell how many.
+    PromptLinks,
+    /// Of 2023: a sender that is left with more than its k channels by an accept says at once how many of them it
+    /// can't serve, and the receiver sends no tokens for these.
+    TrimmedAccepts,
     /// Ours: a notification or finish that stays unanswered is repeated after a round trip, then after twice as long
     /// each time, up to 64 round trips. In section 3.5 each wait is a round trip, since control packets hardly queue. A
     /// large incast on slow links makes them queue: then what is repeated can fill the link for ever.
@@ -61,7 +69,7 @@ pub enum Departure {
 
 impl Departure {
     /// Those of ours, the default.
-    pub const OURS: &'static [Departure] = Self::ALL.split_at(Self::PUBLISHED.len()).1;
+    pub const OURS: &'static [Departure] = Self::ALL.split_at(12).1;
 }
 
 impl Point for Departure {
@@ -75,13 +83,17 @@ impl Point for Departure {
         Departure::RetokenAtEnd,
         Departure::AnyToken,
         Departure::ShortFlowsHoldTokens,
+        Departure::SprayByLink,
+        Departure::PromptLinks,
+        Departure::TrimmedAccepts,
         Departure::Backoff,
         Departure::SlowLinks,
         Departure::ToldUntokened,
         Departure::SlowerNic,
     ];
-    const PUBLISHED: &'static [Departure] = Self::ALL.split_at(9).0;
+    const PUBLISHED: &'static [Departure] = Self::ALL.split_at(10).0;
     const NAME: &'static str = "authors_2022";
+    const OTHERS: &'static [(&'static str, &'static [Departure])] = &[("authors_2023", Self::ALL.split_at(12).0)];
     const SCHEMA: &'static str = "Departures";
 
     #[inline]

@@ -34,6 +34,8 @@ pub enum Header {
     Grant(Proposal),
     /// Receiver to sender: the grant is accepted.
     Accept(Accept),
+    /// Sender to receiver: of the accepted channels, those that it can't serve.
+    Trim(Accept),
 }
 
 /// What a sender tells of a flow.
@@ -88,6 +90,8 @@ pub struct Proposal {
     pub channels: u8,
     /// Remaining packets of the smallest flow between the two.
     pub remaining: u64,
+    /// Channels of these that would begin at once.
+    pub prompt: u8,
     /// The rate of the slower NIC of the two in Kbps, of which a channel is the k-th part; 0 if that is not told.
     pub kbps: u32,
 }
@@ -102,6 +106,8 @@ pub struct Accept {
     /// Channels accepted.
     pub channels: u8,
     /// As in the grant.
+    pub prompt: u8,
+    /// As in the grant.
     pub kbps: u32,
 }
 
@@ -113,6 +119,7 @@ pub struct Packed {
     kind: u8,
     round: u8,
     channels: u8,
+    /// Class, or channels that begin at once.
     class: u8,
     /// Phase, or the rate of the sender's NIC.
     phase: u32,
@@ -135,12 +142,21 @@ const RECEIVER_FINISH: u8 = 6;
 const REQUEST: u8 = 7;
 const GRANT: u8 = 8;
 const ACCEPT: u8 = 9;
+const TRIM: u8 = 10;
 
 impl Proposal {
     #[inline]
     fn pack(self, kind: u8) -> Packed {
-        let Proposal { phase, round, channels, remaining, kbps } = self;
-        Packed { kind, round, channels, phase, token: kbps, bytes: remaining, ..Packed::zeroed() }
+        let Proposal { phase, round, channels, remaining, prompt, kbps } = self;
+        Packed { kind, round, channels, class: prompt, phase, token: kbps, bytes: remaining, ..Packed::zeroed() }
+    }
+}
+
+impl Accept {
+    #[inline]
+    fn pack(self, kind: u8) -> Packed {
+        let Accept { phase, round, channels, prompt, kbps } = self;
+        Packed { kind, round, channels, class: prompt, phase, token: kbps, ..Packed::zeroed() }
     }
 }
 
@@ -173,16 +189,16 @@ impl node::Header for Header {
             Header::ReceiverFinish => of(RECEIVER_FINISH),
             Header::Request(proposal) => proposal.pack(REQUEST),
             Header::Grant(proposal) => proposal.pack(GRANT),
-            Header::Accept(Accept { phase, round, channels, kbps }) => {
-                Packed { phase, round, channels, token: kbps, ..of(ACCEPT) }
-            }
+            Header::Accept(accept) => accept.pack(ACCEPT),
+            Header::Trim(accept) => accept.pack(TRIM),
         }
     }
 
     #[inline]
     fn unpack(packed: Packed) -> Header {
         let Packed { kind, round, channels, class, phase, packet, packets, below, token, bytes } = packed;
-        let proposal = Proposal { phase, round, channels, remaining: bytes, kbps: token };
+        let proposal = Proposal { phase, round, channels, remaining: bytes, prompt: class, kbps: token };
+        let accept = Accept { phase, round, channels, prompt: class, kbps: token };
         let flow = Announced { packets, untokened: below, kbps: phase };
         match kind {
             NOTIFICATION => Header::Notification { class, flow },
@@ -192,7 +208,8 @@ impl node::Header for Header {
             RECEIVER_FINISH => Header::ReceiverFinish,
             REQUEST => Header::Request(proposal),
             GRANT => Header::Grant(proposal),
-            ACCEPT => Header::Accept(Accept { phase, round, channels, kbps: token }),
+            ACCEPT => Header::Accept(accept),
+            TRIM => Header::Trim(accept),
             _ => Header::Data(Data { flow, packet, token, offset: bytes }),
         }
     }
@@ -211,10 +228,10 @@ impl node::Header for Header {
         let [kind, round, channels, class] = from.array()?;
         let (phase, packet, packets) = (from.u32()?, from.u32()?, from.u32()?);
         let (below, token, bytes) = (from.u32()?, from.u32()?, from.u64()?);
-        if !(NOTIFICATION..=ACCEPT).contains(&kind) {
+        if !(NOTIFICATION..=TRIM).contains(&kind) {
             return Err(Malformed { what: "dcPIM kind" });
         }
-        if class > 7 {
+        if class > 7 && !(REQUEST..=TRIM).contains(&kind) {
             return Err(Malformed { what: "dcPIM class" });
         }
         Ok(Header::unpack(Packed { kind, round, channels, class, phase, packet, packets, below, token, bytes }))
@@ -222,7 +239,7 @@ impl node::Header for Header {
 
     fn agreement(self) -> Option<Agreement> {
         match self {
-            Header::Request(_) | Header::Grant(_) | Header::Accept(_) => Some(Agreement::Matching),
+            Header::Request(_) | Header::Grant(_) | Header::Accept(_) | Header::Trim(_) => Some(Agreement::Matching),
             Header::Token(_) => Some(Agreement::Grant),
             _ => None,
         }
@@ -246,7 +263,9 @@ const OF_TOKEN: Field = Field::number("token", Bits::u32(20));
 const REMAINING: Field = Field::number("remaining", Bits::u64(24));
 const OF_NIC: Field = Field::number("kbps", Bits::u32(4));
 const OF_BOTH: Field = Field::number("kbps", Bits::u32(20));
-const PROPOSAL: &[Field] = &[PHASE, ROUND, CHANNELS, REMAINING, OF_BOTH];
+const PROMPT: Field = Field::number("prompt", Bits::u8(3));
+const PROPOSAL: &[Field] = &[PHASE, ROUND, CHANNELS, REMAINING, PROMPT, OF_BOTH];
+const ACCEPTED: &[Field] = &[PHASE, ROUND, CHANNELS, PROMPT, OF_BOTH];
 
 const LAYOUT: &[Message] = &[
     Message::of_kind("Notification", NOTIFICATION, &[CLASS, PACKETS, UNTOKENED, OF_NIC]),
@@ -261,7 +280,8 @@ const LAYOUT: &[Message] = &[
     Message::of_kind("ReceiverFinish", RECEIVER_FINISH, &[]),
     Message::of_kind("Request", REQUEST, PROPOSAL),
     Message::of_kind("Grant", GRANT, PROPOSAL),
-    Message::of_kind("Accept", ACCEPT, &[PHASE, ROUND, CHANNELS, OF_BOTH]),
+    Message::of_kind("Accept", ACCEPT, ACCEPTED),
+    Message::of_kind("Trim", TRIM, ACCEPTED),
 ];
 
 #[cfg(test)]

@@ -73,11 +73,11 @@ impl Dcpim {
             return;
         }
         if stage > 0 {
-            self.receiver.accept(phase, round, params, cx.random, control);
+            self.receiver.accept(phase, round, cx, params, control);
         } else {
             if params.stages % 2 == 0 {
                 // With an even phase the last accepts fall into the next phase's first stage.
-                self.receiver.accept(phase - 1, params.rounds, params, cx.random, control);
+                self.receiver.accept(phase - 1, params.rounds, cx, params, control);
             }
             self.receiver.begin_data(phase - 1, cx.now, params);
         }
@@ -101,7 +101,8 @@ impl Dcpim {
             Header::Ack => sender.acknowledged(packet),
             Header::ReceiverFinish => sender.receiver_finished(cx, packet),
             Header::Request(request) => sender.requested(packet, request, phase, params),
-            Header::Accept(accept) => sender.accepted(cx.now, packet.src, accept, params),
+            Header::Accept(accept) => sender.accepted(cx.now, packet, accept, params, control),
+            Header::Trim(trim) => receiver.trimmed(packet.src, trim),
         }
     }
 }

@@ -29,6 +29,8 @@ pub(super) struct Offer {
     pub channels: u32,
     /// Remaining packets of the smallest flow between the two.
     pub remaining: u64,
+    /// Channels of these that would begin at once.
+    pub prompt: u32,
     /// This host and the one that made it.
     pub pair: Pair,
 }
@@ -44,9 +46,10 @@ pub(super) struct Offers {
 impl Offers {
     /// Adds an offer from a packet; `phase_now` resolves its 32 bits to a phase.
     pub fn push(&mut self, proposal: Proposal, peer: HostId, flow: FlowId, phase_now: i64, params: &Params) {
-        let Proposal { phase, round, channels, remaining, kbps } = proposal;
+        let Proposal { phase, round, channels, remaining, prompt, kbps } = proposal;
         let (phase, pair) = (full_phase(phase, phase_now), params.pair(kbps));
-        self.waiting.push(Offer { phase, round, peer, flow, channels: u32::from(channels), remaining, pair });
+        let (channels, prompt) = (u32::from(channels), u32::from(prompt));
+        self.waiting.push(Offer { phase, round, peer, flow, channels, remaining, prompt, pair });
     }
 
     pub fn is_empty(&self) -> bool {
@@ -86,6 +89,15 @@ impl Offers {
             picked.extend(by_channel(&others, free, random));
         }
         picked
+    }
+}
+
+impl Offer {
+    /// Of channels that were picked from it, those that begin at once: as many as it has of these and are idle.
+    pub fn prompt(&self, channels: u32, idle: &mut Free) -> u32 {
+        let prompt = channels.min(self.prompt).min(idle.channels(&self.pair));
+        idle.take(prompt, &self.pair);
+        prompt
     }
 }
 

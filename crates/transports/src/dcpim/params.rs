@@ -54,6 +54,9 @@ pub(super) struct Pair {
 pub(super) struct Free(u128);
 
 impl Free {
+    /// Nothing.
+    pub const NONE: Free = Free(0);
+
     /// Whether nothing is left.
     pub fn is_none(self) -> bool {
         self.0 == 0
@@ -263,6 +266,11 @@ impl Params {
     /// When tokens of a matching phase's data phase expire: section 3.2, "after a grace period".
     pub fn tokens_end(&self, phase: i64) -> Time {
         self.data_begins(phase + 1) + self.grace
+    }
+
+    /// What is left of the link in the running data phase with these channels, for channels that begin at once.
+    pub fn idle<'a>(&self, matched: impl Iterator<Item = (u32, &'a Pair)>) -> Free {
+        if self.departs(Departure::PromptLinks) { self.free(matched) } else { Free::NONE }
     }
 
     /// A control packet.

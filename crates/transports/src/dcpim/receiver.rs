@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use node::packet::flags;
 use node::{Cx, Event, FlowMap, FlowState, Packet};
-use units::{Duration, FlowId, HostId, Stream, Time};
+use units::{Duration, FlowId, HostId, Time};
 
 use super::header::{Accept, Announced, Data, Proposal, Token};
 use super::matching::{Offer, Offers};
@@ -168,6 +168,8 @@ struct Link {
     /// When the next token may go; never before the stall ends.
     at: Time,
     stalled: bool,
+    /// Departure: matched for the next data phase, and used in this one.
+    prompt: bool,
 }
 
 /// A request that a receiver would make of a sender: channels for its smallest flow, and how many packets that flow
@@ -349,7 +351,7 @@ impl Receiver {
 
     /// Something has changed for a sender: its link may have a token to send again.
     fn unstall(&mut self, now: Time, src: HostId) {
-        if let Some(link) = self.links.iter_mut().find(|link| link.src == src && link.stalled) {
+        for link in self.links.iter_mut().filter(|link| link.src == src && link.stalled) {
             (link.at, link.stalled) = (now, false);
         }
     }
@@ -379,9 +381,11 @@ impl Receiver {
             }
             needs.truncate(most);
         }
+        let idle = self.idle(params);
         for Need { peer, flow, remaining, channels, pair } in needs {
+            let (prompt, kbps) = (channels.min(idle.channels(&pair)) as u8, params.kbps(&pair));
             let (channels, phase, remaining) = (channels as u8, phase as u32, u64::from(remaining));
-            let header = Header::Request(Proposal { phase, round, channels, remaining, kbps: params.kbps(&pair) });
+            let header = Header::Request(Proposal { phase, round, channels, remaining, prompt, kbps });
             control.push_back(params.control(flow, peer, header));
             self.counts.requests += 1;
         }
@@ -393,7 +397,7 @@ impl Receiver {
         let eligible = flows.iter().map(|&slot| self.flows.get(slot).expect("a peer's flow"));
         let eligible = eligible.filter(|(_, flow)| flow.not_before <= now);
         let (flow, smallest) = eligible.clone().min_by_key(|(id, flow)| (flow.missing(), *id))?;
-        let current = self.links.iter().find(|link| link.src == host);
+        let current = self.links.iter().find(|link| link.src == host && !link.prompt);
         let next = self.next.iter().find(|link| link.src == host).map_or(0, |link| link.channels);
         let channels = if params.departs(Departure::RequestByFlow) {
             let held = current.map_or(0, |link| link.channels) + next;
@@ -409,21 +413,18 @@ impl Receiver {
     }
 
     /// The accept stage of a round.
-    pub fn accept(
-        &mut self,
-        phase: i64,
-        round: u8,
-        params: &Params,
-        random: &mut Stream,
-        control: &mut VecDeque<Packet>,
-    ) {
+    pub fn accept(&mut self, phase: i64, round: u8, cx: &mut Cx<'_>, params: &Params, control: &mut VecDeque<Packet>) {
         if self.grants.is_empty() {
             return;
+        }
+        if self.phase != phase - 1 {
+            // It slept when the running data phase began.
+            (self.phase, self.began) = (phase - 1, params.data_begins(phase - 1));
         }
         let free = self.free(params);
         let rounds = i64::from(params.rounds);
         let now = phase * rounds + i64::from(round);
-        let next = &self.next;
+        let (next, mut idle) = (&self.next, self.idle(params));
         // A grant that arrives too late for its round counts in the next: where clocks differ most, grants take longer
         // than the slack of a stage (section 3.5: a host unmatched in one round catches up in the next). But the
         // request of that next round asked for the same channels again, so channels accepted since a request was made
@@ -433,20 +434,70 @@ impl Receiver {
             let answered = next.iter().any(|link| link.src == grant.peer && link.accepted >= asked);
             asked <= now && now <= asked + 1 && !answered
         };
-        for (grant, channels) in self.grants.pick(good, free, params, random) {
+        for (grant, channels) in self.grants.pick(good, free, params, cx.random) {
             // The grant gives back the slower rate alone.
             let pair = self.peers.get(&grant.peer).map_or(grant.pair, |peer| peer.pair);
             let kbps = params.kbps(&pair);
-            let header = Header::Accept(Accept { phase: phase as u32, round, channels: channels as u8, kbps });
+            let prompt = grant.prompt(channels, &mut idle);
+            let accept = Accept { phase: phase as u32, round, channels: channels as u8, prompt: prompt as u8, kbps };
+            let header = Header::Accept(accept);
             control.push_back(params.control(grant.flow, grant.peer, header));
             self.counts.accepts += 1;
             match self.next.iter_mut().find(|link| link.src == grant.peer) {
                 Some(link) => (link.channels, link.accepted) = (link.channels + channels, now),
                 None => {
                     let (src, at) = (grant.peer, Time::ZERO);
-                    self.next.push(Link { src, channels, pair, accepted: now, left: 0, rank: 0, at, stalled: false });
+                    self.next.push(Link {
+                        src,
+                        channels,
+                        pair,
+                        accepted: now,
+                        left: 0,
+                        rank: 0,
+                        at,
+                        stalled: false,
+                        prompt: false,
+                    });
                 }
             }
+            if prompt > 0 {
+                self.begin_at_once(grant.peer, prompt, pair, cx.now);
+            }
+        }
+    }
+
+    /// Channels that are idle in this data phase have been matched along with those of the next.
+    fn begin_at_once(&mut self, src: HostId, channels: u32, pair: Pair, now: Time) {
+        match self.links.iter_mut().find(|link| link.src == src && link.prompt) {
+            Some(link) => (link.channels, link.at, link.stalled) = (link.channels + channels, now, false),
+            None => self.links.push(Link {
+                src,
+                channels,
+                pair,
+                accepted: 0,
+                left: 0,
+                rank: usize::from(u8::MAX),
+                at: now,
+                stalled: false,
+                prompt: true,
+            }),
+        }
+    }
+
+    /// A sender can't serve all channels that were accepted.
+    pub fn trimmed(&mut self, src: HostId, trim: Accept) {
+        let take = |links: &mut Vec<Link>, prompt: bool, channels: u8| {
+            let of_this = |link: &mut Link| link.src == src && link.prompt == prompt;
+            links.iter_mut().filter_map(|link| of_this(link).then_some(link)).for_each(|link| {
+                link.channels = link.channels.saturating_sub(channels.into());
+            });
+            links.retain(|link| link.channels > 0);
+        };
+        if trim.phase == self.phase as u32 {
+            take(&mut self.links, false, trim.channels);
+        } else if trim.phase == (self.phase + 1) as u32 {
+            take(&mut self.next, false, trim.channels);
+            take(&mut self.links, true, trim.prompt);
         }
     }
 
@@ -610,6 +661,11 @@ impl Receiver {
     /// Whether stages must be kept.
     pub fn is_matching(&self) -> bool {
         !(self.peers.is_empty() && self.grants.is_empty() && self.next.is_empty())
+    }
+
+    /// What the matches for this data phase leave of the link.
+    fn idle(&self, params: &Params) -> Free {
+        params.idle(self.links.iter().map(|link| (link.channels, &link.pair)))
     }
 
     /// What the matches for the next data phase leave of the link.

@@ -311,10 +311,12 @@ impl Sender {
             return;
         }
         let free = self.free(phase, params);
+        let mut idle = params.idle(self.of_phase(phase - 1));
         for (request, channels) in self.requests.pick(|_| true, free, params, random) {
+            let prompt = request.prompt(channels, &mut idle) as u8;
             let (round, phase, channels) = (request.round, request.phase as u32, channels as u8);
             let (remaining, kbps) = (request.remaining, params.kbps(&request.pair));
-            let header = Header::Grant(Proposal { phase, round, channels, remaining, kbps });
+            let header = Header::Grant(Proposal { phase, round, channels, remaining, prompt, kbps });
             control.push_back(params.control(request.flow, request.peer, header));
             self.counts.grants += 1;
         }
@@ -326,26 +328,55 @@ impl Sender {
     ///
     /// Receivers accept as a stage of theirs begins, so that an accept tells by its coming when the receiver's data
     /// phase begins, whatever its clock shows.
-    pub fn accepted(&mut self, now: Time, receiver: HostId, accept: Accept, params: &Params) {
-        let Accept { phase: label, round, channels, kbps } = accept;
+    ///
+    /// With [`Departure::TrimmedAccepts`] what is more is not obeyed, and the receiver is told.
+    pub fn accepted(
+        &mut self,
+        now: Time,
+        packet: &Packet,
+        accept: Accept,
+        params: &Params,
+        control: &mut VecDeque<Packet>,
+    ) {
+        let Accept { phase: label, round, channels, prompt, kbps } = accept;
+        let (receiver, pair) = (packet.src, params.pair(kbps));
         let begins = params.accepted_data_begins(round, now);
         let phase = params.phase_of_data(begins);
-        let ends = params.accepted_tokens_end(phase, begins);
-        let of_this = |matched: &&mut Matched| (matched.label, matched.receiver) == (label, receiver);
-        let channels = u32::from(channels);
-        match self.matched.iter_mut().find(of_this) {
-            Some(matched) => matched.channels += channels,
-            None => {
-                let pair = params.pair(kbps);
-                self.matched.push(Matched { receiver, channels, pair, label, phase, ends });
-            }
+        let (mut serves, mut at_once) = (channels, prompt);
+        if params.departs(Departure::TrimmedAccepts) {
+            serves = serves.min(self.free(phase, params).channels(&pair).min(u8::MAX.into()) as u8);
+            at_once = at_once.min(serves);
         }
+        if serves < channels {
+            let trim = Accept { channels: channels - serves, prompt: prompt - at_once, ..accept };
+            control.push_back(params.control(packet.flow, receiver, Header::Trim(trim)));
+        }
+        let ends = params.accepted_tokens_end(phase, begins);
+        self.matches(Matched { receiver, channels: serves.into(), pair, label, phase, ends });
+        // Prompt channels are of the data phase before.
+        let (label, phase, begins) = (label.wrapping_sub(1), phase - 1, begins - params.phase.ps() as i64);
+        let ends = params.accepted_tokens_end(phase, begins);
+        self.matches(Matched { receiver, channels: at_once.into(), pair, label, phase, ends });
+    }
+
+    fn matches(&mut self, more: Matched) {
+        let of_this = |matched: &&mut Matched| (matched.label, matched.receiver) == (more.label, more.receiver);
+        match self.matched.iter_mut().find(of_this) {
+            Some(matched) => matched.channels += more.channels,
+            None if more.channels > 0 => self.matched.push(more),
+            None => {}
+        }
+    }
+
+    /// The channels of its matches of a phase.
+    fn of_phase(&self, phase: i64) -> impl Iterator<Item = (u32, &Pair)> {
+        let of_phase = self.matched.iter().filter(move |matched| matched.phase == phase);
+        of_phase.map(|matched| (matched.channels, &matched.pair))
     }
 
     /// What its matches of a phase leave of the link.
     fn free(&self, phase: i64, params: &Params) -> Free {
-        let of_phase = self.matched.iter().filter(|matched| matched.phase == phase);
-        params.free(of_phase.map(|matched| (matched.channels, &matched.pair)))
+        params.free(self.of_phase(phase))
     }
 
     /// Forgets the matches whose tokens can't be used any more.

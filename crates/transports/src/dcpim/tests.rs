@@ -9,6 +9,7 @@ use super::header::{Accept, Data, Proposal};
 use super::{Config, Departure, Departures, Header};
 use contract::{NetworkView, Scheme};
 
+mod later;
 mod unequal;
 
 fn scene(hosts: u32, config: Config) -> Scene {
@@ -580,7 +581,7 @@ proptest::proptest! {
     fn every_flow_completes_over_a_bad_wire(
         sizes in proptest::collection::vec((1u64..200_000, 0u32..4, 1u32..4, 0u64..50), 1..12),
         fates: u64,
-        preset: bool,
+        preset in 0usize..3,
         sizes_known: bool,
         k in 1u8..6,
         offsets in proptest::array::uniform4(proptest::prelude::prop_oneof![0i64..7_000_000, 0i64..70_000_000,
@@ -590,7 +591,8 @@ proptest::proptest! {
         // At 1 Gbps a round trip is longer than a phase.
         slow: bool,
     ) {
-        let departures = if preset { Departures::published() } else { Departures::default() };
+        let departures = Departures::named(["paper", "authors_2022", "authors_2023"][preset]).expect("a preset");
+        let preset = preset > 0;
         let config = Config { rounds, channels: k, sizes_known: sizes_known || preset, departures,
             ..Config::default() };
         let clocks: [Clock; 4] = std::array::from_fn(|host| Clock { offset_ps: offsets[host],

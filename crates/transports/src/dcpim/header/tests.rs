@@ -4,11 +4,14 @@ use testing::check_header;
 use super::*;
 
 fn headers() -> impl Strategy<Value = Header> {
-    let proposal = any::<(u32, u8, u8, u64, u32)>().prop_map(|(phase, round, channels, remaining, kbps)| Proposal {
+    let proposal = any::<(u32, [u8; 3], u64, u32)>().prop_map(|(phase, [round, channels, prompt], remaining, kbps)| {
+        Proposal { phase, round, channels, remaining, prompt, kbps }
+    });
+    let accept = any::<(u32, [u8; 3], u32)>().prop_map(|(phase, [round, channels, prompt], kbps)| Accept {
         phase,
         round,
         channels,
-        remaining,
+        prompt,
         kbps,
     });
     let flow = any::<[u32; 3]>().prop_map(|[packets, untokened, kbps]| Announced { packets, untokened, kbps });
@@ -24,8 +27,8 @@ fn headers() -> impl Strategy<Value = Header> {
         Just(Header::ReceiverFinish),
         proposal.clone().prop_map(Header::Request),
         proposal.prop_map(Header::Grant),
-        any::<(u32, u8, u8, u32)>()
-            .prop_map(|(phase, round, channels, kbps)| { Header::Accept(Accept { phase, round, channels, kbps }) }),
+        accept.clone().prop_map(Header::Accept),
+        accept.prop_map(Header::Trim),
     ]
 }
 
@@ -51,8 +54,8 @@ fn bytes_stay_what_they_are() {
         check_header(Header::Notification { class: 1, flow }, &[]),
         [&[1, 0, 0, 1], &words[..], &[0; 8]].concat()
     );
-    let proposal = Proposal { phase: 3, round: 1, channels: 2, remaining: 4, kbps: 5 };
+    let proposal = Proposal { phase: 3, round: 1, channels: 2, remaining: 4, prompt: 9, kbps: 5 };
     let words = [three, zero, zero, zero, five].concat();
-    let bytes = [&[8, 1, 2, 0], &words[..], &4u64.to_be_bytes()].concat();
+    let bytes = [&[8, 1, 2, 9], &words[..], &4u64.to_be_bytes()].concat();
     assert_eq!(check_header(Header::Grant(proposal), &[]), bytes);
 }
