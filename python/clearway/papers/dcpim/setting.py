@@ -89,6 +89,8 @@ SIZES = ("short", "medium", "long")
 
 PROGRAM: Keys = {"transport": {"dcpim": {"departures": "authors_2022"}}}
 
+LATER_PROGRAM: Keys = {"transport": {"dcpim": {"departures": "authors_2023"}}}
+
 THEIR_PROGRAM = "its authors' program"
 
 THEIR_PLOTS = "the numbers behind its authors' plots"

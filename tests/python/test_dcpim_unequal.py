@@ -1,0 +1,53 @@
+"""dcPIM between hosts of unequal NICs, in whole networks: what arithmetic and other transports say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import clearway as cw
+import pytest
+
+# A star of hosts at 100 Gbps and slower ones, 200 ns of cable each, 450 ns in the switch.
+HOP_US, SWITCH_US = 0.2, 0.45
+
+
+def run(folder: Path, fast: int, slow: list[str], flows: list[tuple[int, int, int]], transport: str) -> cw.Result:
+    """Flows of (source, destination, bytes) that begin at once, among `fast` hosts and then those of these rates."""
+    rates = ["100Gbps"] * fast + slow
+    graph = ["switch s 450ns", "host " + " ".join(f"h{index}" for index in range(len(rates)))]
+    graph += [f"link h{index} s {rate} 200ns" for index, rate in enumerate(rates)]
+    (folder / "star.graph").write_text("\n".join(graph) + "\n")
+    lines = ["src,dst,size_bytes,start_ns", *(f"{src},{dst},{size},0" for src, dst, size in flows)]
+    (folder / "flows.csv").write_text("\n".join(lines) + "\n")
+    scenario = folder / "unequal.toml"
+    scenario.write_text(
+        f'transport = "{transport}"\nmeasure.interval = "0s"\nfabric.file.path = "star.graph"\n'
+        '[[traffic]]\nname = "m"\ntrace = { csv = { path = "flows.csv" } }\n'
+    )
+    return cw.run(scenario)
+
+
+@pytest.mark.parametrize(("gbps", "size"), [(25, 25_000), (10, 20_000)])
+def test_a_short_flow_to_a_slow_host_is_sent_once_and_takes_what_its_packets_take(
+    tmp_path: Path, gbps: int, size: int
+) -> None:
+    result = run(tmp_path, 1, [f"{gbps}Gbps"], [(0, 1, size)], "dcpim")
+    [fct], [again] = result.flows["fct_ps"] / 1e6, result.flows["resent_packets"]
+    whole, rest = divmod(size, 1_460)
+    # Notification and first packet on the fast link, then all packets on the slow one.
+    wire = 40 + 1_500
+    queued = whole * 1_500 + rest + 40
+    expected = wire * 8e-5 + queued * 8e-3 / gbps + 2 * HOP_US + SWITCH_US
+    assert again == 0
+    # Finishes overtake the data on the slow link.
+    assert expected <= fct <= expected * 1.01
+
+
+@pytest.mark.parametrize("way", ["into the fast host", "out of it"])
+def test_ten_slow_hosts_and_a_fast_one_fill_each_other(tmp_path: Path, way: str) -> None:
+    ends = [(slow, 0) if way == "into the fast host" else (0, slow) for slow in range(1, 11)]
+    result = run(tmp_path, 1, ["10Gbps"] * 10, [(src, dst, 2_000_000) for src, dst in ends], "dcpim")
+    last_us = result.flows["fct_ps"].max() / 1e6
+    assert result.flows["resent_packets"].sum() == 0
+    # 1,644 us of packets on each slow link; over DCTCP 1,649.
+    assert 1_644 <= last_us <= 1_644 * 1.05
