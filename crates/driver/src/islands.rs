@@ -173,17 +173,16 @@ pub(crate) fn ports_are_plain(plan: &Plan) -> bool {
 /// From when on, and until when, which pairs send.
 fn lasts(plan: &Plan) -> Vec<(Time, Until, Pairs)> {
     let mut lasts = Vec::new();
-    let mut others: Vec<_> = (0..).map(FlowId).zip(plan.flows.iter()).collect();
-    for (number, job) in plan.jobs.iter().enumerate().rev() {
-        // The flows of jobs are the last ones, job by job.
-        let flows = others.split_off(job.first_flow.index());
+    for (number, job) in plan.jobs.iter().enumerate() {
         if let Some(begins) = plan.jobs.begins(number) {
-            lasts.push((begins, Until::JobEnds(number), flows.into_iter().map(|(_, flow)| pair(flow)).collect()));
+            let mut pairs = Pairs::new();
+            job.each_kind(|pair, _, _| _ = pairs.insert(pair));
+            lasts.push((begins, Until::JobEnds(number), pairs));
         }
     }
-    lasts.reverse();
     // Where one job is simulated alone, others never begin.
-    others.retain(|(_, flow)| flow.after.is_some() || flow.begins().is_some());
+    let begins_at_all = |(_, flow): &(FlowId, &FlowInfo)| flow.after.is_some() || flow.begins().is_some();
+    let others: Vec<_> = (0..).map(FlowId).zip(plan.flows.of_traffic()).filter(begins_at_all).collect();
     let begins = |flow: &FlowInfo| flow.begins();
     if others.len() <= MOST_FLOWS && others.iter().all(|(_, flow)| begins(flow).is_some()) {
         let bond = |(id, flow)| Some((begins(flow)?, Until::FlowEnds(id), Pairs::from([pair(flow)])));
@@ -195,7 +194,9 @@ fn lasts(plan: &Plan) -> Vec<(Time, Until, Pairs)> {
 }
 
 fn all_pairs(plan: &Plan) -> Pairs {
-    plan.flows.iter().map(pair).collect()
+    let mut pairs: Pairs = plan.flows.of_traffic().iter().map(pair).collect();
+    plan.flows.each_kind_of_jobs(|flow, _| _ = pairs.insert(pair(&flow)));
+    pairs
 }
 
 fn pair(flow: &FlowInfo) -> (HostId, HostId) {

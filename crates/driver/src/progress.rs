@@ -12,14 +12,15 @@
 //! loss ([`Scheme::control_packets`](contract::Scheme::control_packets)): losses alone may double them, and double them
 //! again where what is lost are control packets.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use fabric::{Change, Failures, Routes};
 use node::packet::CLASSES;
 use node::wire::{Malformed, Reader, Writer};
 use run::audit::Ending;
 use run::{Finding, Flows, Group, Plan, Status};
-use units::{Duration, LinkId, PortId, Time};
+use units::{Duration, FlowId, LinkId, PortId, Time};
 
 use crate::pulse::{self, Came, Sent, Span};
 use crate::{Carrier, Driver, Probe, Summary, Whole};
@@ -157,11 +158,12 @@ impl Movement {
         let said = said(whole, parts, &moved, flows, ending);
         let (faults, locked_out): (Vec<_>, Vec<_>) = said.into_iter().partition(|of| of.0);
         let mut of_groups = vec![Sums::default(); plan.groups.all().len()];
-        for (index, info) in plan.flows.iter().enumerate() {
-            if let Some(group) = plan.groups.of(info.transport, units::FlowId::from(index)) {
-                of_groups[group].add(flows, index);
+        for (row, (flow, info)) in plan.flows.rows().enumerate() {
+            if let Some(group) = plan.groups.of(info.transport, flow) {
+                of_groups[group].add(flows, row);
             }
         }
+        unlisted_groups(plan).for_each(|group| of_groups[group].started += flows.unlisted.started);
         let all = plan.groups.all().iter().zip(&moved.came).zip(&of_groups);
         let shares =
             all.flat_map(|((&group, came), sums)| [repeats(plan, group, sums), control(plan, group, came, sums)]);
@@ -182,6 +184,14 @@ impl Movement {
             },
         }
     }
+}
+
+/// The groups of jobs some of whose flows have no row.
+fn unlisted_groups(plan: &Plan) -> impl Iterator<Item = usize> {
+    let of_job = |(flows, unlisted, (transport, _)): (Range<usize>, u64, (u8, u16))| {
+        plan.groups.of(transport, FlowId::from(flows.start)).filter(|_| unlisted > 0)
+    };
+    plan.flows.jobs().filter_map(of_job).collect::<BTreeSet<_>>().into_iter()
 }
 
 /// A sentence for each class that stands still, and whether that is a fault.
@@ -216,7 +226,7 @@ struct Still {
     /// Since when nothing new has come, or the first of its open flows began.
     since: Time,
     end: Time,
-    open: usize,
+    open: u64,
 }
 
 /// By number, the groups that stand still.
@@ -233,18 +243,24 @@ fn standing(whole: &Whole<'_>, flows: &Flows, moved: &Moved) -> BTreeMap<usize, 
     let dead = changes().filter_map(|epoch| if let Change::Dead(dead) = &epoch.change { Some(dead) } else { None });
     let dead = dead.last().filter(|dead| **dead != Failures::default());
     let routes = dead.map(|dead| Routes::compute(&plan.fabric, dead));
-    for (index, info) in plan.flows.iter().enumerate() {
-        let open = matches!(flows.status[index], Status::Unfinished) && flows.started[index] != Flows::NONE;
-        let has_path = || routes.as_ref().is_none_or(|routes| routes.hops(info.src, info.dst).is_some());
-        let Some(group) = plan.groups.of(info.transport, units::FlowId::from(index)).filter(|_| open) else { continue };
-        if !has_path() {
-            continue;
-        }
-        let started = Time::from_ps(flows.times()[0][index]);
+    let mut add = |group: usize, started: Time, open: u64| {
         let new_at = moved.new_at.get(group).copied().unwrap_or(end).max(changed);
         let still = stands.entry(group).or_insert(Still { group: plan.groups.all()[group], since: end, end, open: 0 });
         still.since = still.since.min(started.max(new_at));
-        still.open += 1;
+        still.open += open;
+    };
+    for (row, (flow, info)) in plan.flows.rows().enumerate() {
+        let open = matches!(flows.status[row], Status::Unfinished) && flows.started[row] != Flows::NONE;
+        let has_path = || routes.as_ref().is_none_or(|routes| routes.hops(info.src, info.dst).is_some());
+        let Some(group) = plan.groups.of(info.transport, flow).filter(|_| open) else { continue };
+        if has_path() {
+            add(group, Time::from_ps(flows.times()[0][row]), 1);
+        }
+    }
+    // Of those without a row it is not known which are open: each has begun by the time at which the last did.
+    let unlisted = &flows.unlisted;
+    if unlisted.under_way() > 0 && routes.is_none() {
+        unlisted_groups(plan).for_each(|group| add(group, unlisted.last_start, unlisted.under_way()));
     }
     stands.retain(|_, still| end.since(still.since) >= patience);
     stands

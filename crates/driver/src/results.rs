@@ -29,7 +29,8 @@ pub fn tables<C: Carrier, P: Probe>(
     let counted = counted.chain(counted_by_links(plan, parts));
     let measured = hosts().flat_map(|host| &host.measures).chain(others.iter().flat_map(|other| &other.measures));
     let done = hosts().flat_map(|host| host.done()).chain(others.iter().flat_map(|other| other.done.iter().copied()));
-    let jobs = job_tables(&plan.jobs, &plan.fabric, flows.times(), done);
+    let summed = hosts().flat_map(|host| host.summed());
+    let jobs = job_tables(&plan.jobs, &plan.fabric, flows.times(), done, summed);
     let mut tables = vec![flows.table(plan), link_table(plan, &stats, &in_flight, end), counter_table(plan, counted)];
     tables.extend(P::tables(&probes(parts, others), whole));
     tables.extend(jobs);

@@ -157,7 +157,7 @@ impl<P: Probe> Summary<P> {
         let done = all(from, |from| {
             let (job, step) = (from.u16()?, StepId(from.u32()?));
             let of = plan.jobs.iter().nth(usize::from(job));
-            let known = of.and_then(|of| of.graph.steps().get(step.index()).map(|step| (of, step)));
+            let known = of.filter(|of| step.index() < of.graph.steps().len()).map(|of| (of, of.graph.step(step)));
             let here =
                 known.is_some_and(|(of, step)| has(plan.fabric.host_node(of.placement.host_of[step.rank.index()])));
             let (begin, end) = (time(from)?, time(from)?);

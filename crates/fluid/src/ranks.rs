@@ -3,8 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use job::{MessageId, Progress, Rank};
-use run::{Jobs, Noted};
+use job::{MessageId, Progress, Rank, Summed};
+use run::{FlowTable, Flows, Jobs, Noted};
 use units::{FlowId, Time};
 
 /// The ranks of all jobs.
@@ -15,11 +15,68 @@ pub(crate) struct Ranks<'a> {
     /// When messages arrive, and when their senders know: (time in picoseconds, flow, whether it is the sender).
     news: BinaryHeap<Reverse<(u64, FlowId, bool)>>,
     out: Vec<MessageId>,
+    /// What became of flows that have no row in results.
+    pub unlisted: Unlisted,
+    /// When the last of them was known to be there.
+    last: u64,
+}
+
+/// Flows that have no row in results.
+pub(crate) struct Unlisted {
+    /// The first, and how many there are.
+    first: u64,
+    count: u64,
+    /// By flow from the first on, as bits: whether it has been delivered.
+    delivered: Vec<u64>,
+    /// The sum of digests of those that have been.
+    digest: u64,
+    /// How many senders know.
+    pub completed: u64,
+}
+
+impl Unlisted {
+    fn new(flows: &FlowTable) -> Unlisted {
+        let (planned, listed) = (flows.planned() as u64, flows.row_count() as u64);
+        let count = planned - listed;
+        let delivered = vec![0; count.div_ceil(64) as usize];
+        Unlisted { first: listed, count, delivered, digest: 0, completed: 0 }
+    }
+
+    /// Somebody learns of a delivery: the receiver or the sender.
+    fn note(&mut self, flow: FlowId, at: u64, is_sender: bool) {
+        let Some(place) = u64::from(flow.0).checked_sub(self.first) else { return };
+        if is_sender {
+            self.completed += 1;
+        } else {
+            self.delivered[(place / 64) as usize] |= 1 << (place % 64);
+            self.digest = self.digest.wrapping_add(units::mix(flow.0.into(), at));
+        }
+    }
+
+    /// The sum of all their digests.
+    pub fn digest(&self) -> u64 {
+        let is_open = |place: &u64| self.delivered[(place / 64) as usize] >> (place % 64) & 1 == 0;
+        let open = (0..self.count).filter(is_open).map(|place| units::mix(self.first + place, Flows::NONE));
+        open.fold(self.digest, u64::wrapping_add)
+    }
 }
 
 impl<'a> Ranks<'a> {
-    pub fn new(jobs: &'a Jobs) -> Ranks<'a> {
-        Ranks { jobs, progress: jobs.iter().map(|_| None).collect(), news: BinaryHeap::new(), out: Vec::new() }
+    pub fn new(jobs: &'a Jobs, flows: &FlowTable) -> Ranks<'a> {
+        let progress = jobs.iter().map(|_| None).collect();
+        let unlisted = Unlisted::new(flows);
+        Ranks { jobs, progress, news: BinaryHeap::new(), out: Vec::new(), unlisted, last: 0 }
+    }
+
+    /// When the last message was there, or the last step of a job that is noted in sum was done, in picoseconds.
+    pub fn last(&self) -> u64 {
+        let summed = self.summed().flat_map(|of| of.1.iterations()).map(|of| of.0.ps());
+        summed.fold(self.last, u64::max)
+    }
+
+    /// What the steps of jobs that are noted in sum came to, with the job's number.
+    pub fn summed(&self) -> impl Iterator<Item = (u16, &Summed)> {
+        (0..).zip(&self.progress).filter_map(|(job, progress)| Some((job, progress.as_ref()?.summed()?)))
     }
 
     /// When the next rank does something.
@@ -32,11 +89,11 @@ impl<'a> Ranks<'a> {
         [ranks, self.news.peek().map(|next| next.0.0)].into_iter().flatten().min()
     }
 
-    /// A flow has left its sender: when it will be there, and when its sender will know. Tells which flows start.
-    pub fn departed(&mut self, flow: FlowId, delivered: u64, completed: u64, mut start: impl FnMut(FlowId)) {
+    /// A flow has left its sender now: when it will be there, and when its sender will know. Tells which flows start.
+    pub fn departed(&mut self, flow: FlowId, [now, delivered, completed]: [u64; 3], mut start: impl FnMut(FlowId)) {
         if let Some((job, message)) = self.jobs.of(flow) {
             if let Some(progress) = &mut self.progress[usize::from(job)] {
-                progress.left_host(message, &mut self.out);
+                progress.left_host(message, Time::from_ps(now), &mut self.out);
             }
             self.tell(usize::from(job), &mut start);
             self.news.push(Reverse((delivered, flow, false)));
@@ -52,6 +109,8 @@ impl<'a> Ranks<'a> {
                 && at <= now
             {
                 self.news.pop();
+                self.unlisted.note(flow, at, is_sender);
+                self.last = at;
                 let (job, message) = self.jobs.of(flow).expect("only flows of jobs make news");
                 let progress = self.progress[usize::from(job)].as_mut().expect("it has sent");
                 match is_sender {
@@ -64,7 +123,7 @@ impl<'a> Ranks<'a> {
                 match &mut self.progress[index] {
                     None if self.jobs.begins(index).is_some_and(|start| start <= time) => {
                         let ranks: Vec<Rank> = (0..placed.graph.ranks()).map(Rank).collect();
-                        let mut progress = Progress::new(placed.graph.clone(), placed.placement.clone(), &ranks);
+                        let mut progress = self.jobs.progress(index, &ranks);
                         progress.begin(time, &mut self.out);
                         self.progress[index] = Some(progress);
                     }

@@ -27,7 +27,7 @@ pub(crate) fn tables(run: &mut Run<'_>, standing: Standing, end_ps: u64) -> Vec<
     let plan = run.workload_plan;
     let done = run.ranks.done(end_ps);
     let times = [&run.started[..], &run.delivered, &run.completed];
-    let jobs = job_tables(&plan.jobs, &plan.fabric, times, done);
+    let jobs = job_tables(&plan.jobs, &plan.fabric, times, done, run.ranks.summed());
     let mut tables = vec![flow_table(run, standing), utilisation_table(run, end_ps), link_table(run, end_ps)];
     tables.extend(jobs);
     tables

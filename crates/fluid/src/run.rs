@@ -56,6 +56,8 @@ pub struct EstimateInfo {
     pub data_rtt_ps: u64,
     /// Bandwidth-delay product of host 0, in bytes.
     pub bdp_bytes: u64,
+    /// What the results leave out, and the setting that would have it.
+    pub warnings: Vec<String>,
     /// What the audit found.
     pub audit: Vec<Finding>,
 }
@@ -183,8 +185,9 @@ pub(crate) const NONE: u64 = run::Flows::NONE;
 
 impl<'a> Run<'a> {
     fn new(scenario: &'a Scenario, workload_plan: &'a WorkloadPlan, network: &'a Ways<'a>) -> Run<'a> {
-        let count = workload_plan.flows.len();
-        let ids = || (0..count).map(FlowId::from);
+        let count = workload_plan.flows.row_count();
+        // Those of jobs begin when ranks come to them.
+        let ids = || (0..workload_plan.flows.of_traffic().len()).map(FlowId::from);
         let mut timed: Vec<FlowId> = ids().filter(|&flow| workload_plan.flows.get(flow).begins().is_some()).collect();
         timed.sort_by_key(|&flow| workload_plan.flows.get(flow).start);
         let mut waiting: Vec<(FlowId, FlowId)> =
@@ -203,7 +206,7 @@ impl<'a> Run<'a> {
             timed_started: 0,
             due: BinaryHeap::new(),
             waiting,
-            ranks: Ranks::new(&workload_plan.jobs),
+            ranks: Ranks::new(&workload_plan.jobs, &workload_plan.flows),
             usage: Usage::new(scenario.measure.interval, scenario.measure.rows_max),
             brought: vec![0.0; network.resources()],
             started: vec![NONE; count],
@@ -255,6 +258,7 @@ impl<'a> Run<'a> {
         let last = self.delivered.iter().chain(&self.completed).copied().filter(|&at| at != NONE).max().unwrap_or(0);
         // So may ranks compute.
         let last = self.ranks.done(u64::MAX).map(|(_, done)| done.end.ps()).fold(last, u64::max);
+        let last = last.max(self.ranks.last());
         self.now = last.min(horizon);
         Ok(if last > horizon { Ended::Horizon } else { Ended::Goal })
     }
@@ -283,7 +287,7 @@ impl<'a> Run<'a> {
     fn arrive(&mut self, id: FlowId) {
         let flow = self.workload_plan.flows.get(id);
         let mut way = std::mem::take(&mut self.way);
-        self.network.find_way(id, flow, &mut way);
+        self.network.find_way(id, &flow, &mut way);
         let wire = self.wire_bytes(flow.bytes);
         let (mut alone, mut hops) = (f64::INFINITY, [0.0; 3]);
         for &(resource, share) in &way.passes {
@@ -313,7 +317,9 @@ impl<'a> Run<'a> {
             delivery_ps: delivery.ps(),
             hops,
         };
-        self.started[id.index()] = self.now;
+        if let Some(row) = self.workload_plan.flows.row(id) {
+            self.started[row] = self.now;
+        }
         self.events += 1;
         self.flows_under_way += 1;
         self.flows_at_once = self.flows_at_once.max(self.flows_under_way);
@@ -331,9 +337,11 @@ impl<'a> Run<'a> {
         let late = (self.now - start).saturating_sub(alone_ps);
         let delivered = start.saturating_add(delivery_ps).saturating_add(late);
         let completed = delivered.saturating_add(self.ideal.answer(flow.src, flow.dst).ps());
-        (self.delivered[id.index()], self.completed[id.index()]) = (delivered, completed);
+        if let Some(row) = self.workload_plan.flows.row(id) {
+            (self.delivered[row], self.completed[row]) = (delivered, completed);
+        }
         let (now, due) = (self.now, &mut self.due);
-        self.ranks.departed(id, delivered, completed, |flow| due.push(Reverse((now, flow))));
+        self.ranks.departed(id, [now, delivered, completed], |flow| due.push(Reverse((now, flow))));
         let first = self.waiting.partition_point(|(before, _)| *before < id);
         for &(_, next) in self.waiting[first..].iter().take_while(|(before, _)| *before == id) {
             let pause = self.workload_plan.flows.get(next).start.ps();
@@ -412,8 +420,8 @@ impl<'a> Run<'a> {
             });
         }
         let site = &self.workload_plan.sites[0];
-        let digest =
-            self.delivered.iter().zip(0u64..).map(|(&at, flow)| units::mix(flow, at)).fold(0, u64::wrapping_add);
+        let listed = self.delivered.iter().zip(0u64..).map(|(&at, flow)| units::mix(flow, at));
+        let digest = listed.fold(self.ranks.unlisted.digest(), u64::wrapping_add);
         let info = EstimateInfo {
             level: "flow",
             version: env!("CARGO_PKG_VERSION"),
@@ -431,9 +439,13 @@ impl<'a> Run<'a> {
             end_ps: end,
             hosts: self.workload_plan.fabric.hosts,
             flows: self.workload_plan.flows.len() as u64,
-            flows_completed: standing.completed(),
+            flows_completed: standing.completed() + self.ranks.unlisted.completed,
             data_rtt_ps: site.data_rtt.ps(),
             bdp_bytes: site.bdp_bytes(),
+            warnings: run::note_of_sums(&self.workload_plan.flows, &self.workload_plan.jobs)
+                .iter()
+                .map(ToString::to_string)
+                .collect(),
             audit,
         };
         let tables = results::tables(&mut self, standing, end);
@@ -446,7 +458,7 @@ impl<'a> Run<'a> {
             let left = self.credit(slot);
             let id = self.under_way[slot as usize].flow;
             let mut way = std::mem::take(&mut self.way);
-            self.network.find_way(id, self.workload_plan.flows.get(id), &mut way);
+            self.network.find_way(id, &self.workload_plan.flows.get(id), &mut way);
             for &(resource, share) in &way.passes {
                 self.brought[resource as usize] -= left * share;
             }

@@ -436,3 +436,56 @@ fn a_thousand_ranks() {
     let expected = 2 * 1_023 * (wire_ps(1_000_000_000 / 1_024) + LATENCY_PS);
     assert!((time as f64 / expected as f64 - 1.0).abs() < 0.01, "{time} for {expected}");
 }
+
+/// Rounds of collectives, many ranks a host, of a job whose messages have a row each or not.
+fn job_with_rows(rows_max: u64, more: &str) -> String {
+    format!(
+        r#"
+        transport = "udp"
+        measure = {{ interval = "0s", rows_max = {rows_max}{more} }}
+        fabric.leaf_spine = {{ racks = 2, hosts_per_rack = 3 }}
+        [[job]]
+        name = "train"
+        ranks_per_host = 4
+        iterations = 3
+        library = {{ channels = 2, chunk = "20KB", slots = 2, latency = "300ns" }}
+        steps = [
+            {{ compute = "20us" }},
+            {{ all_reduce = {{ bytes = "900KB" }} }},
+            {{ all_gather = {{ bytes = "500KB", among = {{ size = 4 }}, beside = true }} }},
+            {{ all_to_all = {{ bytes = "300KB", among = {{ size = 6, stride = 4 }} }} }},
+            {{ reduce_scatter = {{ bytes = "700KB" }} }},
+        ]
+        stragglers = [{{ rank = 5, factor = 1.7 }}]
+        "#
+    )
+}
+
+#[test]
+fn a_job_that_is_noted_in_sum_has_the_tables_of_one_that_is_noted_step_by_step() {
+    for end in ["", ", end = \"400us\""] {
+        let [singly, in_sum] = [1 << 21, 100].map(|rows| run(&job_with_rows(rows, end)));
+        assert_eq!(singly.info.digest, in_sum.info.digest);
+        assert_eq!((singly.info.end_ps, &singly.info.ended), (in_sum.info.end_ps, &in_sum.info.ended));
+        assert_eq!(singly.info.flows_completed, in_sum.info.flows_completed);
+        assert!(singly.info.warnings.is_empty());
+        assert!(in_sum.info.warnings[0].starts_with("measure.rows_max: the job \"train\" has more"));
+        assert_eq!(table(&in_sum, "flows").len(), 100);
+        let first: Vec<u64> = fct(&singly)[..100].to_vec();
+        assert_eq!(fct(&in_sum), first);
+        assert!(table(&in_sum, "critical").is_empty() && !table(&singly, "critical").is_empty());
+        assert_eq!(table(&singly, "collectives").len(), 3 * (1 + 6 + 4 + 1));
+        for name in ["collectives", "ranks", "jobs", "links"] {
+            for column in &table(&singly, name).columns {
+                let other = table(&in_sum, name).column(column.name).unwrap();
+                let said = column.name.starts_with("critical");
+                assert_eq!(
+                    format!("{:?}", column.data) == format!("{:?}", other.data),
+                    !said,
+                    "{name}.{}",
+                    column.name
+                );
+            }
+        }
+    }
+}

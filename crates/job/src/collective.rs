@@ -57,7 +57,7 @@ impl Default for Terms {
 
 impl Terms {
     /// Payload of a message that carries this many bytes of the buffer.
-    fn payload(&self, bytes: u64) -> u64 {
+    pub(crate) fn payload(&self, bytes: u64) -> u64 {
         let (by, of) = self.expand;
         u64::try_from((u128::from(bytes) * u128::from(by)).div_ceil(u128::from(of))).unwrap_or(u64::MAX)
     }

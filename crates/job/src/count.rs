@@ -1,4 +1,6 @@
-use crate::{Graph, Step, Work};
+use crate::collective::Terms;
+use crate::graph::ring::Ring;
+use crate::{Graph, Message, Step, Work};
 
 /// How large a job is, worked out from its description before anything is built. A number that does not fit is
 /// `u64::MAX`.
@@ -14,6 +16,8 @@ pub struct Count {
     pub bytes: u64,
     /// Computations.
     pub computations: u64,
+    /// Steps that a graph need not keep, since they follow from others: those of rings, but for one a rank.
+    pub implied: u64,
 }
 
 impl Count {
@@ -27,6 +31,7 @@ impl Count {
             leaving: add(|count| count.leaving),
             bytes: add(|count| count.bytes),
             computations: add(|count| count.computations),
+            implied: add(|count| count.implied),
         }
     }
 
@@ -39,7 +44,13 @@ impl Count {
             leaving: self.leaving.saturating_mul(by),
             bytes: self.bytes.saturating_mul(by),
             computations: self.computations.saturating_mul(by),
+            implied: self.implied.saturating_mul(by),
         }
+    }
+
+    /// Steps outside of rings, and ranks' parts of rings: what a graph keeps ([`Graph::kept`]).
+    pub fn kept(&self) -> u64 {
+        self.steps.saturating_sub(self.implied)
     }
 
     /// The same with `part` of `whole` messages leaving their hosts.
@@ -54,21 +65,38 @@ impl Count {
         Count { steps: count, computations: count, ..Count::default() }
     }
 
-    /// Of steps and the bytes of messages.
-    pub(crate) fn of(steps: &[Step], messages: impl Iterator<Item = u64>) -> Count {
+    /// Of single steps and messages, and of rings.
+    pub(crate) fn of<'a>(
+        steps: &[Step],
+        messages: &[Message],
+        rings: impl Iterator<Item = (&'a Ring, &'a Terms)>,
+    ) -> Count {
         let computes = |step: &&Step| matches!(step.work, Work::Compute(_));
         let computations = steps.iter().filter(computes).count() as u64;
-        let steps = steps.len() as u64;
-        messages.fold(Count { steps, computations, ..Count::default() }, |sum, bytes| {
-            sum.and(Count { messages: 1, bytes, ..Count::default() })
-        })
+        let bytes = messages.iter().fold(0, |sum: u64, message| sum.saturating_add(message.bytes));
+        let (steps, messages) = (steps.len() as u64, messages.len() as u64);
+        let singles = Count { steps, messages, bytes, computations, ..Count::default() };
+        rings.fold(singles, |sum, (ring, terms)| sum.and(Count::of_ring(ring, terms)))
+    }
+
+    fn of_ring(ring: &Ring, terms: &Terms) -> Count {
+        let mut bytes = 0u64;
+        for i in 0..ring.ranks {
+            ring.each_length(i, |length, count| {
+                bytes = bytes.saturating_add(terms.payload(length).saturating_mul(count));
+            });
+        }
+        let (ranks, messages) = (u64::from(ring.ranks), u64::from(ring.messages()));
+        let steps = ranks * u64::from(ring.steps());
+        Count { steps, messages, bytes, implied: steps - ranks, ..Count::default() }
     }
 }
 
 impl Graph {
     /// Its steps, messages and bytes. `leaving` is 0: it depends on where ranks are.
     pub fn count(&self) -> Count {
-        Count::of(self.steps(), self.messages().iter().map(|message| message.bytes))
+        let rings = self.rings().iter().map(|ring| (ring, self.terms(ring)));
+        Count::of(self.singles(), self.messages_of_singles(), rings)
     }
 }
 

@@ -1,8 +1,28 @@
 //! The steps of a job, and which of them wait for which.
+//!
+//! A job among thousands of ranks has some 10^8 steps, nearly all of them in rings. So a [`Graph`] keeps two kinds:
+//! steps on their own, each in a list, and [`Ring`]s, of whose steps, messages and dependencies nothing is kept: they
+//! follow from their numbers. A rank's part of a ring is a segment of its steps. What a graph takes grows with ranks
+//! and collectives, as the rows of the table `ranks` do, and not with messages.
+//!
+//! Numbers are those of a list of all steps: rank after rank, in the order in which they were added. So are messages'.
+//!
+//! A step on its own, or a whole ring, may wait for a rank's part of a ring: for all that it receives there, and for
+//! all but the last messages that it sends. That is one dependency here, and one on each of those steps to whoever
+//! looks at the graph from outside ([`Graph::needs`], [`Graph::each_after`]).
 
-use std::collections::HashMap;
+mod builder;
+pub(crate) mod ring;
+
+use std::collections::BTreeMap;
+use std::ops::Range;
 
 use units::Duration;
+
+pub use builder::Builder;
+use ring::{Ring, What};
+
+use crate::collective::Terms;
 
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident) => {
@@ -164,20 +184,94 @@ pub enum GraphError {
 /// All steps of a job, by rank; nothing waits in a circle.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Graph {
-    steps: Vec<Step>,
     /// By rank, where its steps begin; one more at the end.
     first: Vec<u32>,
-    /// By step, how many steps must end before it may begin.
+    /// Steps on their own, those of rank 0 first.
+    singles: Vec<Step>,
+    /// By rank, where its own of these begin; one more at the end.
+    first_single: Vec<u32>,
+    /// By single step, how many steps must end before it may begin.
     needs: Vec<u32>,
-    /// Steps that wait, by the step that they wait for: those of step i are at `after[i]..after[i + 1]`.
-    after: Vec<u32>,
-    waiting: Vec<StepId>,
+    /// The same, with a rank's part of a ring for one.
+    waits: Vec<u32>,
+    /// What waits for single steps.
+    after: Lists,
+    /// Ranks' parts of rings, by their first steps.
+    segments: Vec<Segment>,
+    /// By rank, where its own of these begin; one more at the end.
+    first_segment: Vec<u32>,
+    /// What waits for the end of segments.
+    ends: Lists,
+    rings: Vec<Ring>,
+    /// By ring and place in its group (see [`Ring::places`]), its segment.
+    segment_of: Vec<u32>,
+    /// The ranks of rings.
+    groups: Vec<Vec<Rank>>,
+    /// How rings are carried out.
+    terms: Vec<Terms>,
+    /// Messages outside of rings.
     messages: Vec<Message>,
+    message_count: u32,
+    iterations: u32,
     collectives: Vec<Collective>,
     names: Vec<String>,
 }
 
-/// Most steps of a graph: what fits into some gigabytes.
+/// A rank's part of a ring.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Segment {
+    /// Its first step.
+    pub first: u32,
+    /// How many single steps there are before it.
+    pub singles: u32,
+    pub ring: u32,
+    /// The rank's place on the way round.
+    pub i: u32,
+    /// How many steps the rank waits for before it sends.
+    pub entry: u32,
+}
+
+/// What waits for something.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Next {
+    /// A step on its own.
+    Step(StepId),
+    /// The entry into a segment.
+    Enter(u32),
+}
+
+/// Lists of what waits, one after the other.
+#[derive(Clone, PartialEq, Debug, Default)]
+struct Lists {
+    /// Where each begins; one more at the end.
+    first: Vec<u32>,
+    /// Steps, or with the highest bit segments.
+    items: Vec<u32>,
+}
+
+/// Beyond all steps and segments.
+const OTHER: u32 = 1 << 31;
+
+impl Lists {
+    fn of(&self, index: usize) -> impl Iterator<Item = Next> + Clone {
+        let items = &self.items[self.first[index] as usize..self.first[index + 1] as usize];
+        items.iter().map(|&item| match item & OTHER {
+            0 => Next::Step(StepId(item)),
+            _ => Next::Enter(item ^ OTHER),
+        })
+    }
+}
+
+/// Where a step is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Place {
+    /// On its own, by its index among these.
+    Single(u32),
+    /// In a segment: in which round, and what it does there.
+    Ring(u32, u32, What),
+}
+
+/// Most steps of a graph: what ids have room for.
 pub const STEPS_MAX: u64 = 400_000_000;
 
 impl Graph {
@@ -187,42 +281,314 @@ impl Graph {
     }
 
     /// All steps, those of rank 0 first.
-    pub fn steps(&self) -> &[Step] {
-        &self.steps
+    pub fn steps(&self) -> impl ExactSizeIterator<Item = Step> + Clone {
+        (0..self.first[self.ranks() as usize]).map(|step| self.step(StepId(step)))
     }
 
     /// One step.
+    ///
+    /// # Panics
+    /// If there is none of this number.
     #[inline]
-    pub fn step(&self, step: StepId) -> &Step {
-        &self.steps[step.index()]
+    pub fn step(&self, step: StepId) -> Step {
+        match self.place(step) {
+            Place::Single(at) => self.singles[at as usize],
+            Place::Ring(segment, round, what) => self.step_of_ring(segment, round, what),
+        }
+    }
+
+    fn step_of_ring(&self, segment: u32, round: u32, what: What) -> Step {
+        let (Segment { i, .. }, ring) = self.segment(segment);
+        let work = self.work_in_ring(segment, round, what);
+        Step { rank: self.rank_at(ring, i), work, of: ring.of, name: ring.name, iteration: ring.iteration }
+    }
+
+    #[inline]
+    pub(crate) fn work_in_ring(&self, segment: u32, round: u32, what: What) -> Work {
+        let (Segment { i, .. }, ring) = self.segment(segment);
+        match what {
+            What::Send => Work::Send(MessageId(ring.first_message + round * ring.ranks + i)),
+            What::Receive => Work::Receive(MessageId(ring.first_message + round * ring.ranks + ring.before(i))),
+            What::Delay => Work::Delay(self.latency(ring)),
+        }
+    }
+
+    /// The rank that is the i-th on the way round.
+    pub(crate) fn rank_at(&self, ring: &Ring, i: u32) -> Rank {
+        self.groups[ring.group as usize][ring.place(i) as usize]
+    }
+
+    /// Where a step is.
+    #[inline]
+    fn place(&self, step: StepId) -> Place {
+        self.place_among(step, 0..self.segments.len() as u32)
+    }
+
+    /// The same, if it is known among which segments the one is that begins last before it.
+    #[inline]
+    pub(crate) fn place_among(&self, step: StepId, segments: Range<u32>) -> Place {
+        let among = &self.segments[segments.start as usize..segments.end as usize];
+        let before = segments.start as usize + among.partition_point(|segment| segment.first <= step.0);
+        let Some(at) = before.checked_sub(1) else { return Place::Single(step.0) };
+        let segment = &self.segments[at];
+        let (ring, into) = (&self.rings[segment.ring as usize], step.0 - segment.first);
+        match into.checked_sub(ring.steps()) {
+            Some(beyond) => Place::Single(segment.singles + beyond),
+            None => {
+                let (round, what) = ring.at(segment.i, into);
+                Place::Ring(at as u32, round, what)
+            }
+        }
+    }
+
+    /// The single steps of a rank.
+    pub(crate) fn singles_of(&self, rank: Rank) -> Range<u32> {
+        self.first_single[rank.index()]..self.first_single[rank.index() + 1]
+    }
+
+    /// The segments of a rank.
+    pub(crate) fn segments_of(&self, rank: Rank) -> Range<u32> {
+        self.first_segment[rank.index()]..self.first_segment[rank.index() + 1]
+    }
+
+    /// A single step.
+    #[inline]
+    pub(crate) fn single(&self, at: u32) -> &Step {
+        &self.singles[at as usize]
+    }
+
+    /// How many ends a single step waits for: a segment has one.
+    #[inline]
+    pub(crate) fn waits(&self, single: u32) -> u32 {
+        self.waits[single as usize]
+    }
+
+    /// What waits for a single step.
+    #[inline]
+    pub(crate) fn after_single(&self, at: u32) -> impl Iterator<Item = Next> {
+        self.after.of(at as usize)
+    }
+
+    /// What waits for the end of a segment.
+    #[inline]
+    pub(crate) fn after_segment(&self, at: u32) -> impl Iterator<Item = Next> {
+        self.ends.of(at as usize)
+    }
+
+    /// A segment, and its ring.
+    #[inline]
+    pub(crate) fn segment(&self, at: u32) -> (Segment, &Ring) {
+        let segment = self.segments[at as usize];
+        (segment, &self.rings[segment.ring as usize])
+    }
+
+    /// Payload of a message of a ring that carries this many bytes of the buffer.
+    pub(crate) fn payload(&self, ring: &Ring, bytes: u64) -> u64 {
+        self.terms(ring).payload(bytes)
+    }
+
+    /// How many steps there are outside of rings, and how many ranks' parts of rings: what is kept of the graph.
+    pub fn kept(&self) -> (usize, usize) {
+        (self.singles.len(), self.segments.len())
+    }
+
+    /// All steps outside of rings.
+    pub(crate) fn singles(&self) -> &[Step] {
+        &self.singles
+    }
+
+    /// All messages outside of rings.
+    pub(crate) fn messages_of_singles(&self) -> &[Message] {
+        &self.messages
+    }
+
+    /// How a ring is carried out.
+    pub(crate) fn terms(&self, ring: &Ring) -> &Terms {
+        &self.terms[ring.terms as usize]
+    }
+
+    /// Tells all steps outside of rings: all computations are among these.
+    pub fn each_single(&self, mut each: impl FnMut(StepId, &Step)) {
+        let mut segments = self.segments.iter().peekable();
+        let mut of_rings = 0;
+        for (at, step) in (0u32..).zip(&self.singles) {
+            while let Some(segment) = segments.next_if(|segment| segment.singles <= at) {
+                of_rings += self.rings[segment.ring as usize].steps();
+            }
+            each(StepId(of_rings + at), step);
+        }
+    }
+
+    pub(crate) fn rings(&self) -> &[Ring] {
+        &self.rings
+    }
+
+    /// Messages outside of rings.
+    pub(crate) fn single_messages(&self) -> impl Iterator<Item = (MessageId, &Message)> {
+        let mut rings = self.rings.iter().peekable();
+        let mut of_rings = 0;
+        self.messages.iter().zip(0u32..).map(move |(message, at)| {
+            while let Some(ring) = rings.next_if(|ring| ring.single_messages <= at) {
+                of_rings += ring.messages();
+            }
+            (MessageId(of_rings + at), message)
+        })
+    }
+
+    #[inline]
+    pub(crate) fn ring(&self, at: u32) -> &Ring {
+        &self.rings[at as usize]
+    }
+
+    /// What a rank does, in parts: single steps, and parts of rings. Tells of each the collective, the iteration and
+    /// how many steps it has.
+    pub fn each_part(&self, rank: Rank, mut each: impl FnMut(Option<CollectiveId>, u32, u64)) {
+        self.singles_of(rank).map(|at| self.single(at)).for_each(|step| each(step.of, step.iteration, 1));
+        let rings = self.segments_of(rank).map(|at| self.segment(at).1);
+        rings.for_each(|ring| each(ring.of, ring.iteration, ring.steps().into()));
     }
 
     /// The steps of a rank.
-    pub fn of(&self, rank: Rank) -> std::ops::Range<u32> {
+    pub fn of(&self, rank: Rank) -> Range<u32> {
         self.first[rank.index()]..self.first[rank.index() + 1]
     }
 
     /// How many steps must end before this one may begin.
-    #[inline]
     pub fn needs(&self, step: StepId) -> u32 {
-        self.needs[step.index()]
+        match self.place(step) {
+            Place::Single(at) => self.needs[at as usize],
+            Place::Ring(_, _, What::Receive) => 0,
+            Place::Ring(_, _, What::Delay) => 1,
+            Place::Ring(segment, round, What::Send) => {
+                let (Segment { entry, .. }, ring) = self.segment(segment);
+                entry + u32::from(!ring.begins_turn(round)) + u32::from(round >= self.slots(ring))
+            }
+        }
     }
 
-    /// The steps that wait for this one.
-    #[inline]
-    pub fn after(&self, step: StepId) -> &[StepId] {
-        &self.waiting[self.after[step.index()] as usize..self.after[step.index() + 1] as usize]
+    /// Messages that a rank of a ring may have under way.
+    pub(crate) fn slots(&self, ring: &Ring) -> u32 {
+        self.terms(ring).slots
+    }
+
+    /// Time between a message's arrival and what is sent because of it.
+    pub(crate) fn latency(&self, ring: &Ring) -> Duration {
+        self.terms(ring).latency
+    }
+
+    /// The steps that wait for this one: each as often as it waits for it.
+    pub fn each_after(&self, step: StepId, mut each: impl FnMut(StepId)) {
+        let (at, round, what) = match self.place(step) {
+            Place::Single(at) => return self.each_of(self.after.of(at as usize), 1, each),
+            Place::Ring(at, round, what) => (at, round, what),
+        };
+        let (segment, ring) = self.segment(at);
+        let step = |round, what| StepId(segment.first + ring.step(segment.i, round, what));
+        match what {
+            What::Receive if ring.width == 3 => each(step(round, What::Delay)),
+            What::Receive | What::Delay => {
+                let goes_on = round + 1 < ring.rounds() && !ring.begins_turn(round + 1);
+                if goes_on {
+                    each(step(round + 1, What::Send));
+                }
+                self.each_of(self.ends.of(at as usize), 1 + u32::from(goes_on), each);
+            }
+            What::Send if round + self.slots(ring) < ring.rounds() => {
+                each(step(round + self.slots(ring), What::Send));
+                self.each_of(self.ends.of(at as usize), 1, each);
+            }
+            What::Send => {}
+        }
+    }
+
+    /// Tells single steps `times`, and all sends of segments that are entered. Who waits for such a segment's end waits
+    /// for all that its sends wait for.
+    fn each_of(&self, next: impl Iterator<Item = Next>, times: u32, mut each: impl FnMut(StepId)) {
+        let mut entered: Vec<u32> = Vec::new();
+        for next in next {
+            match next {
+                Next::Enter(at) => {
+                    let (segment, ring) = self.segment(at);
+                    let sends = (0..ring.rounds()).map(|round| ring.step(segment.i, round, What::Send));
+                    sends.for_each(|send| each(StepId(segment.first + send)));
+                    entered.push(at);
+                }
+                Next::Step(step) => {
+                    let through = entered.iter().filter(|&&at| self.ends.of(at as usize).any(|end| end == next));
+                    let rounds = |&at: &u32| self.segment(at).1.rounds();
+                    let all = times + through.map(rounds).sum::<u32>();
+                    (0..all).for_each(|_| each(step));
+                }
+            }
+        }
     }
 
     /// All messages.
-    pub fn messages(&self) -> &[Message] {
-        &self.messages
+    pub fn messages(&self) -> impl ExactSizeIterator<Item = Message> + Clone {
+        (0..self.message_count).map(|message| self.message(MessageId(message)))
     }
 
     /// One message.
+    ///
+    /// # Panics
+    /// If there is none of this number.
     #[inline]
-    pub fn message(&self, message: MessageId) -> &Message {
-        &self.messages[message.index()]
+    pub fn message(&self, message: MessageId) -> Message {
+        match self.find_message(message) {
+            Err(single) => self.messages[single as usize],
+            Ok((ring, round, i)) => self.message_of_ring(ring, round, i),
+        }
+    }
+
+    /// The ring of a message, its round and the place of its sender on the way; else its place among those outside of
+    /// rings.
+    #[inline]
+    pub(crate) fn find_message(&self, message: MessageId) -> Result<(u32, u32, u32), u32> {
+        let before = self.rings.partition_point(|ring| ring.first_message <= message.0);
+        let Some(at) = before.checked_sub(1) else { return Err(message.0) };
+        let ring = &self.rings[at];
+        let into = message.0 - ring.first_message;
+        match into.checked_sub(ring.messages()) {
+            Some(beyond) => Err(ring.single_messages + beyond),
+            None => Ok((at as u32, into / ring.ranks, into % ring.ranks)),
+        }
+    }
+
+    /// The message that a rank of a ring sends in a round.
+    #[inline]
+    pub(crate) fn message_of_segment(&self, segment: u32, round: u32) -> Message {
+        let Segment { ring, i, .. } = self.segments[segment as usize];
+        self.message_of_ring(ring, round, i)
+    }
+
+    /// The connection that a message goes over.
+    pub(crate) fn connection(&self, message: MessageId) -> u32 {
+        match self.find_message(message) {
+            Err(single) => self.messages[single as usize].connection,
+            Ok((ring, _, i)) => self.rings[ring as usize].connection + i,
+        }
+    }
+
+    pub(crate) fn message_of_ring(&self, at: u32, round: u32, i: u32) -> Message {
+        let ring = &self.rings[at as usize];
+        let next = ring.next(i);
+        let (from, to) = (self.segment_at(ring, i), self.segment_at(ring, next));
+        let span = ring.span_of(i, round);
+        Message {
+            from: self.rank_at(ring, i),
+            to: self.rank_at(ring, next),
+            bytes: self.terms(ring).payload(span.1),
+            span,
+            send: StepId(self.segments[from as usize].first + ring.step(i, round, What::Send)),
+            receive: StepId(self.segments[to as usize].first + ring.step(next, round, What::Receive)),
+            connection: ring.connection + i,
+        }
+    }
+
+    /// The segment of the i-th on the way.
+    #[inline]
+    pub(crate) fn segment_at(&self, ring: &Ring, i: u32) -> u32 {
+        self.segment_of[(ring.places + ring.place(i)) as usize]
     }
 
     /// All executions of collectives.
@@ -239,7 +605,7 @@ impl Graph {
     /// do several computations at once: no run is shorter.
     pub fn longest_chain(&self, takes: impl Fn(MessageId) -> Duration) -> Duration {
         // By step: when what it waits for has ended; of a receive, when its message has arrived.
-        let mut ready = vec![Duration::ZERO; self.steps.len()];
+        let mut ready = vec![Duration::ZERO; self.steps().len()];
         let mut longest = Duration::ZERO;
         self.in_order(|step| {
             let begin = ready[step.index()];
@@ -249,284 +615,78 @@ impl Graph {
                 Work::Receive(_) => begin,
             };
             longest = longest.max(end);
-            for next in self.awaiting(step) {
-                ready[next.index()] = ready[next.index()].max(end);
-            }
+            self.each_awaiting(step, |next| ready[next.index()] = ready[next.index()].max(end));
         });
         longest
     }
 
-    /// The steps that wait for a step: those after it, and the receive of what it sends.
-    fn awaiting(&self, step: StepId) -> impl Iterator<Item = StepId> {
-        let arrives = match self.step(step).work {
-            Work::Send(message) => Some(self.message(message).receive),
-            _ => None,
+    /// About the same, without a look at each step: what a rank computes, and its collectives one after the other, of
+    /// each ring the first of its messages as often as they follow each other.
+    pub fn about_longest_chain(&self, mut takes: impl FnMut(MessageId) -> Duration) -> Duration {
+        let mut of_ring = |ring: &Ring| {
+            let ends = [0, ring.ranks - 1].map(|i| takes(MessageId(ring.first_message + i)));
+            let each = ends[0].max(ends[1]).ps().saturating_add(self.latency(ring).ps());
+            Duration::from_ps(each.saturating_mul(ring.rounds_of_turn().into()))
         };
-        self.after(step).iter().copied().chain(arrives)
+        let of_rings: Vec<Duration> = self.rings.iter().map(&mut of_ring).collect();
+        let of_rank = |rank| {
+            // Rings of one collective go round side by side.
+            let mut collectives: BTreeMap<Option<CollectiveId>, Duration> = BTreeMap::new();
+            for segment in &self.segments[self.segments_of(rank).start as usize..self.segments_of(rank).end as usize] {
+                let all = collectives.entry(self.rings[segment.ring as usize].of).or_default();
+                *all = of_rings[segment.ring as usize].max(*all);
+            }
+            let time = |at| match self.single(at).work {
+                Work::Compute(time) | Work::Delay(time) => time,
+                Work::Send(_) | Work::Receive(_) => Duration::ZERO,
+            };
+            let all = collectives.into_values().chain(self.singles_of(rank).map(time));
+            all.fold(Duration::ZERO, |sum, time| Duration::from_ps(sum.ps().saturating_add(time.ps())))
+        };
+        (0..self.ranks()).map(Rank).map(of_rank).max().unwrap_or(Duration::ZERO)
+    }
+
+    /// The steps that wait for a step: those after it, and the receive of what it sends.
+    fn each_awaiting(&self, step: StepId, mut each: impl FnMut(StepId)) {
+        self.each_after(step, &mut each);
+        if let Work::Send(message) = self.step(step).work {
+            each(self.message(message).receive);
+        }
     }
 
     /// How many iterations.
     pub fn iterations(&self) -> u32 {
-        self.steps.iter().map(|step| step.iteration + 1).max().unwrap_or(0)
+        self.iterations
     }
 
     /// Visits every step after those that it waits for, through messages too. Returns what is left of each step's
     /// dependencies if some wait in a circle, else nothing.
     pub(crate) fn in_order(&self, mut visit: impl FnMut(StepId)) -> Option<Vec<u32>> {
+        let count = self.steps().len();
+        let all = || (0..count as u32).map(StepId);
         // A receive also waits for the send of its message.
-        let mut missing = self.needs.clone();
-        self.messages.iter().for_each(|message| missing[message.receive.index()] += 1);
-        let all = (0..self.steps.len() as u32).map(StepId);
-        let mut free: Vec<StepId> = all.filter(|step| missing[step.index()] == 0).collect();
+        let receives = |step| u32::from(matches!(self.step(step).work, Work::Receive(_)));
+        let mut missing: Vec<u32> = all().map(|step| self.needs(step) + receives(step)).collect();
+        let mut free: Vec<StepId> = all().filter(|step| missing[step.index()] == 0).collect();
         let mut visited = 0;
         while let Some(step) = free.pop() {
             visit(step);
             visited += 1;
-            for next in self.awaiting(step) {
+            self.each_awaiting(step, |next| {
                 missing[next.index()] -= 1;
                 if missing[next.index()] == 0 {
                     free.push(next);
                 }
-            }
+            });
         }
-        (visited < self.steps.len()).then_some(missing)
-    }
-}
-
-/// Collects the steps of a job in any order.
-#[derive(Clone, Debug)]
-pub struct Builder {
-    ranks: u32,
-    steps: Vec<Step>,
-    /// Pairs: a step, and one that it waits for.
-    waits: Vec<(StepId, StepId)>,
-    messages: Vec<Message>,
-    collectives: Vec<Collective>,
-    names: Vec<String>,
-    /// Index in `names`, by name.
-    named: HashMap<String, u32>,
-    /// What the next steps belong to, and their name.
-    of: Option<CollectiveId>,
-    name: u32,
-    iteration: u32,
-    connections: u32,
-    wrong: Option<GraphError>,
-}
-
-impl Builder {
-    /// An empty job of this many ranks.
-    pub fn new(ranks: u32) -> Builder {
-        Builder {
-            ranks,
-            steps: Vec::new(),
-            waits: Vec::new(),
-            messages: Vec::new(),
-            collectives: Vec::new(),
-            names: vec![String::new()],
-            named: HashMap::from([(String::new(), 0)]),
-            of: None,
-            name: 0,
-            iteration: 0,
-            connections: 0,
-            wrong: None,
-        }
+        (visited < count).then_some(missing)
     }
 
-    /// How many ranks.
-    pub fn ranks(&self) -> u32 {
-        self.ranks
-    }
-
-    /// The steps that follow belong to this iteration.
-    pub fn iteration(&mut self, iteration: u32) {
-        self.iteration = iteration;
-    }
-
-    /// How many steps there are so far.
-    pub fn steps(&self) -> u64 {
-        self.steps.len() as u64
-    }
-
-    /// The steps and messages that have been added so far.
-    pub fn count(&self) -> crate::Count {
-        crate::Count::of(&self.steps, self.messages.iter().map(|message| message.bytes))
-    }
-
-    /// What the steps that follow are called.
-    pub fn name(&mut self, name: &str) {
-        if let Some(&at) = self.named.get(name) {
-            self.name = at;
-            return;
-        }
-        self.name = self.names.len() as u32;
-        self.names.push(name.to_owned());
-        self.named.insert(name.to_owned(), self.name);
-    }
-
-    /// The steps that `add` adds belong to this collective and are called by its name.
-    pub fn within<T>(&mut self, collective: Collective, add: impl FnOnce(&mut Builder) -> T) -> T {
-        let before = (self.of, self.name);
-        self.name(&collective.name);
-        self.of = Some(CollectiveId(self.collectives.len() as u32));
-        self.collectives.push(collective);
-        let added = add(self);
-        (self.of, self.name) = before;
-        added
-    }
-
-    /// A computation of a rank, after these steps of the same rank.
-    pub fn compute(&mut self, rank: Rank, time: Duration, after: &[StepId]) -> StepId {
-        self.step(rank, Work::Compute(time), after)
-    }
-
-    /// Time that passes at a rank, after these steps of the same rank.
-    pub fn delay(&mut self, rank: Rank, time: Duration, after: &[StepId]) -> StepId {
-        self.step(rank, Work::Delay(time), after)
-    }
-
-    /// A step of no length that ends when all of these have ended.
-    pub fn join(&mut self, rank: Rank, after: &[StepId]) -> StepId {
-        match after {
-            &[only] => only,
-            _ => self.delay(rank, Duration::ZERO, after),
-        }
-    }
-
-    /// A message about a span of a buffer, and the steps that send and receive it: each waits for steps of its own
-    /// rank.
-    pub fn message(
-        &mut self,
-        (from, to): (Rank, Rank),
-        bytes: u64,
-        span: (u64, u64),
-        send_after: &[StepId],
-        receive_after: &[StepId],
-    ) -> (StepId, StepId) {
-        if from == to || bytes == 0 || from.0.max(to.0) >= self.ranks {
-            let wrong = GraphError::NoMessage { from: from.0, to: to.0, bytes, ranks: self.ranks };
-            self.wrong.get_or_insert(wrong);
-        }
-        let message = MessageId(self.messages.len() as u32);
-        let send = self.step(from, Work::Send(message), send_after);
-        let receive = self.step(to, Work::Receive(message), receive_after);
-        self.messages.push(Message { from, to, bytes, span, send, receive, connection: Message::ALONE });
-        (send, receive)
-    }
-
-    /// A new connection from one rank to another.
-    pub fn connection(&mut self) -> u32 {
-        self.connections += 1;
-        self.connections - 1
-    }
-
-    /// The message that was added last goes over this connection.
-    pub fn over(&mut self, connection: u32) {
-        if let Some(last) = self.messages.last_mut() {
-            last.connection = connection;
-        }
-    }
-
-    /// A step that [`Builder::connect`] makes the sending or the receiving of a message. Until then it takes no time.
-    pub fn open(&mut self, rank: Rank, after: &[StepId]) -> StepId {
-        self.delay(rank, Duration::ZERO, after)
-    }
-
-    /// Makes two steps the sending and the receiving of one message.
-    pub fn connect(&mut self, send: StepId, receive: StepId, bytes: u64) {
-        let message = MessageId(self.messages.len() as u32);
-        let (from, to) = (self.steps[send.index()].rank, self.steps[receive.index()].rank);
-        if from == to || bytes == 0 {
-            let wrong = GraphError::NoMessage { from: from.0, to: to.0, bytes, ranks: self.ranks };
-            self.wrong.get_or_insert(wrong);
-        }
-        self.steps[send.index()].work = Work::Send(message);
-        self.steps[receive.index()].work = Work::Receive(message);
-        let connection = Message::ALONE;
-        self.messages.push(Message { from, to, bytes, span: (0, 0), send, receive, connection });
-    }
-
-    /// One step waits for another of the same rank.
-    pub fn wait(&mut self, step: StepId, before: StepId) {
-        self.waits.push((step, before));
-    }
-
-    fn step(&mut self, rank: Rank, work: Work, after: &[StepId]) -> StepId {
-        if self.steps.len() as u64 >= STEPS_MAX {
-            self.wrong.get_or_insert(GraphError::TooLarge { most: STEPS_MAX, what: "steps" });
-            return StepId(0);
-        }
-        let step = StepId(self.steps.len() as u32);
-        self.steps.push(Step { rank, work, of: self.of, name: self.name, iteration: self.iteration });
-        self.waits.extend(after.iter().map(|&before| (step, before)));
-        step
-    }
-
-    /// The graph, or what is wrong with it.
-    pub fn build(self) -> Result<Graph, GraphError> {
-        if let Some(wrong) = self.wrong {
-            return Err(wrong);
-        }
-        if self.waits.len() as u64 >= 4 * STEPS_MAX {
-            return Err(GraphError::TooLarge { most: 4 * STEPS_MAX, what: "dependencies" });
-        }
-        for &(step, before) in &self.waits {
-            let (rank, other) = (self.steps[step.index()].rank, self.steps[before.index()].rank);
-            if rank != other {
-                let (step, before) = (step.index(), before.index());
-                return Err(GraphError::OtherRank { step, rank: rank.0, before, other: other.0 });
-            }
-        }
-        let graph = self.sorted();
-        graph.check_order()?;
-        Ok(graph)
-    }
-
-    /// The same with the steps of each rank side by side.
-    fn sorted(self) -> Graph {
-        let mut first = vec![0u32; self.ranks as usize + 1];
-        self.steps.iter().for_each(|step| first[step.rank.index() + 1] += 1);
-        (0..self.ranks as usize).for_each(|rank| first[rank + 1] += first[rank]);
-        let mut next = first.clone();
-        let place: Vec<StepId> = self
-            .steps
-            .iter()
-            .map(|step| {
-                let at = &mut next[step.rank.index()];
-                *at += 1;
-                StepId(*at - 1)
-            })
-            .collect();
-        let mut steps = self.steps.clone();
-        self.steps.iter().zip(&place).for_each(|(step, at)| steps[at.index()] = *step);
-        let (mut needs, mut after) = (vec![0u32; steps.len()], vec![0u32; steps.len() + 1]);
-        for &(step, before) in &self.waits {
-            needs[place[step.index()].index()] += 1;
-            after[place[before.index()].index() + 1] += 1;
-        }
-        (0..steps.len()).for_each(|step| after[step + 1] += after[step]);
-        let mut next = after.clone();
-        let mut waiting = vec![StepId(0); self.waits.len()];
-        for &(step, before) in &self.waits {
-            let at = &mut next[place[before.index()].index()];
-            waiting[*at as usize] = place[step.index()];
-            *at += 1;
-        }
-        let moved = |message: Message| Message {
-            send: place[message.send.index()],
-            receive: place[message.receive.index()],
-            ..message
-        };
-        let messages = self.messages.into_iter().map(moved).collect();
-        Graph { steps, first, needs, after, waiting, messages, collectives: self.collectives, names: self.names }
-    }
-}
-
-impl Graph {
     /// Whether every step can begin at some time: no circle, through messages neither.
     fn check_order(&self) -> Result<(), GraphError> {
         let Some(missing) = self.in_order(|_| ()) else { return Ok(()) };
         let stuck = missing.iter().position(|&missing| missing > 0).expect("some step has not ended");
-        let Step { rank, name, .. } = self.steps[stuck];
+        let Step { rank, name, .. } = self.step(StepId(stuck as u32));
         let count = missing.iter().filter(|&&missing| missing > 0).count();
         Err(GraphError::Circle { count, name: self.names[name as usize].clone(), rank: rank.0 })
     }

@@ -17,18 +17,22 @@
 
 pub mod collective;
 mod count;
+mod crossing;
 mod graph;
 pub mod model;
 mod progress;
 pub mod read;
+mod summed;
 #[cfg(test)]
 mod testing;
 mod timeline;
 pub mod write;
 
 pub use count::Count;
+pub use crossing::Crossing;
 pub use graph::{
     Builder, Collective, CollectiveId, Graph, GraphError, Message, MessageId, Rank, STEPS_MAX, Step, StepId, Work,
 };
 pub use progress::{Done, Placement, Progress};
+pub use summed::{Share, Summed};
 pub use timeline::{Carried, Part, Segment, Timeline};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use units::{Duration, HostId, Rate, Time};
 
-use crate::{Carried, Done, Graph, MessageId, Placement, Progress, Rank};
+use crate::{Carried, Done, Graph, MessageId, Placement, Progress, Rank, StepId};
 
 /// What happened: of computations and messages within hosts, and of the others.
 pub struct Ran {
@@ -15,6 +15,13 @@ pub struct Ran {
     pub left: u64,
     /// When the last of all this was.
     pub end: Time,
+}
+
+/// The steps that wait for a step, each as often as it does.
+pub(crate) fn after(graph: &Graph, step: StepId) -> Vec<StepId> {
+    let mut after = Vec::new();
+    graph.each_after(step, |next| after.push(next));
+    after
 }
 
 /// Carries a job that begins at 0. `takes` says how long a message takes, and how long the news of that.
@@ -61,7 +68,7 @@ pub fn carry(graph: &Arc<Graph>, placement: &Arc<Placement>, takes: impl Fn(Mess
             carried.delivered = Some(now);
             host.arrived(message, now, &mut out);
             // The whole time of a message is taken for its serialisation.
-            hosts[placement.host_of[graph.message(message).from.index()].index()].left_host(message, &mut out);
+            hosts[placement.host_of[graph.message(message).from.index()].index()].left_host(message, now, &mut out);
         }
     }
     let done = hosts.iter().flat_map(|host| host.done().iter().copied()).collect();

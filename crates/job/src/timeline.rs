@@ -76,13 +76,11 @@ impl<'a> Timeline<'a> {
         graph.in_order(|step| {
             line.set(step, never[step.index()], &carried);
             let end = line.end[step.index()];
-            for next in graph.after(step) {
-                match end {
-                    None => never[next.index()] = true,
-                    Some(end) if end >= line.ready[next.index()].0 => line.ready[next.index()] = (end, Some(step)),
-                    Some(_) => {}
-                }
-            }
+            graph.each_after(step, |next| match end {
+                None => never[next.index()] = true,
+                Some(end) if end >= line.ready[next.index()].0 => line.ready[next.index()] = (end, Some(step)),
+                Some(_) => {}
+            });
         });
         line
     }

@@ -51,10 +51,10 @@ impl Before {
         let mut next = first.clone();
         let mut steps = vec![0; first[count] as usize];
         for step in 0..count as u32 {
-            for after in graph.after(crate::StepId(step)) {
+            graph.each_after(crate::StepId(step), |after| {
                 steps[next[after.index()] as usize] = step;
                 next[after.index()] += 1;
-            }
+            });
         }
         Before { first, steps }
     }

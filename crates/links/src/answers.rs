@@ -31,9 +31,9 @@ pub(crate) fn rates_left(scenario: &Scenario, work: &WorkloadPlan, ways: &Ways<'
     let mut answers = vec![none; hops.len()];
     let mut way = Way::default();
     for (flow, id) in work.flows.iter().zip(0..) {
-        let (bytes, data_bytes) = answers_to(scenario, work, flow);
+        let (bytes, data_bytes) = answers_to(scenario, work, &flow);
         // An answer's addresses are the other way round, and so a hash may send it over other links than the data.
-        ways.find_way(FlowId(id), &FlowInfo { src: flow.dst, dst: flow.src, ..*flow }, &mut way);
+        ways.find_way(FlowId(id), &FlowInfo { src: flow.dst, dst: flow.src, ..flow }, &mut way);
         for &(resource, share) in &way.passes {
             let sum = &mut answers[resource as usize];
             sum.bytes += bytes * share;

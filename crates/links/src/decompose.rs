@@ -31,8 +31,8 @@ impl<'a> Decomposition<'a> {
         let mut crossing = vec![Vec::new(); hops.len()];
         let mut way = Way::default();
         for (flow, id) in work.flows.iter().zip(0..).map(|(flow, id)| (flow, FlowId(id))) {
-            ways.find_way(id, flow, &mut way);
-            compatibility::check_links_ways(scenario, id, flow, &way)?;
+            ways.find_way(id, &flow, &mut way);
+            compatibility::check_links_ways(scenario, id, &flow, &way)?;
             for &(resource, _) in &way.passes {
                 passes.push(resource);
                 crossing[resource as usize].push(id);

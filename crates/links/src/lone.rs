@@ -120,8 +120,8 @@ impl Lone {
         for class in &self.classes {
             ideals.push(Ideal::new(&class.fabric, &class.quotient, scenario).with_header(header(class)));
         }
-        let of = |(flow, &class): (&run::FlowInfo, &u32)| {
-            let ends = run::FlowInfo { src: HostId(0), dst: HostId(1), ..*flow };
+        let of = |(flow, &class): (run::FlowInfo, &u32)| {
+            let ends = run::FlowInfo { src: HostId(0), dst: HostId(1), ..flow };
             at_line_rate(&mut ideals[class as usize], &ends)
         };
         work.flows.iter().zip(&self.class_of).map(of).collect()

@@ -146,14 +146,14 @@ impl Workshop<'_> {
         let flow = |(crossing, &(src, dst)): (&Crossing<'_>, &(HostId, HostId))| run::FlowInfo {
             src,
             dst,
-            ..*self.work.flows.get(crossing.flow)
+            ..self.work.flows.get(crossing.flow)
         };
         self.plan(cables.finish()?, sites, crossings.iter().zip(&ends).map(flow).collect())
     }
 
     /// A flow alone on its whole way. It has the size `bytes` and starts at once.
     pub fn alone(&self, flow: FlowId, bytes: u64, way: &[Hop]) -> Result<Piece, Problem> {
-        let info = *self.work.flows.get(flow);
+        let info = self.work.flows.get(flow);
         let fabric = chain(way)?;
         let sites = [info.src, info.dst].into_iter().zip(0..).map(|(host, place)| Site {
             host: HostId(place),
@@ -167,7 +167,7 @@ impl Workshop<'_> {
     fn plan(&self, fabric: Fabric, sites: Vec<Site>, flows: Vec<run::FlowInfo>) -> Result<Piece, Problem> {
         let work = self.work.on(self.scenario, fabric, sites, flows);
         let mut ideals = Ideal::by_transport(&work.fabric, &work.quotient, self.scenario, &work.transports);
-        let ideal = work.flows.iter().map(|flow| at_line_rate(&mut ideals[usize::from(flow.transport)], flow));
+        let ideal = work.flows.iter().map(|flow| at_line_rate(&mut ideals[usize::from(flow.transport)], &flow));
         let ideal = ideal.collect();
         let starts = work.flows.iter().map(|flow| flow.start.ps()).collect();
         drop(ideals);

@@ -2,7 +2,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use driver::{Driver, Movement, Probe, Summary, Whole};
-use run::{Finding, Flows, Plan, Progress, Table, alone};
+use run::{Finding, Flows, Plan, Progress, Table, Unlisted, alone};
 use scenario::Scenario;
 use serde::Serialize;
 use units::{Duration, Problem, Time};
@@ -187,6 +187,10 @@ impl Drop for End<'_> {
 /// for how long.
 pub(crate) fn plan_of(scenario: &Scenario, programs: bool) -> Result<Plan, Problem> {
     let mut plan = Plan::new(scenario)?;
+    if let Some(sums) = run::note_of_sums(&plan.flows, &plan.jobs) {
+        let message = format!("a live run notes each message and step. {}", sums.message);
+        return Err(Problem::new(sums.key, message));
+    }
     if (plan.outside.is_some() || programs) && plan.scenario.measure.end.is_none() {
         plan.horizon = ENDLESS;
     }
@@ -269,7 +273,7 @@ pub(crate) fn conclude<P: Probe>(
     let late = network::all_lateness(&noted);
     let hosts = parts.iter().flat_map(|part| &part.hosts);
     let records = hosts.flat_map(|slot| &slot.host.records).chain(others.iter().flat_map(|other| &other.records));
-    let mut flows = Flows::gather(plan.flows.len(), records);
+    let mut flows = Flows::gather(&plan.flows, Unlisted::default(), records);
     if plan.knows_lost_flows() && results::sockets(&parts).is_none_or(|finding| finding.ok) {
         let of_others = others.iter().flat_map(|other| other.lost_flows.iter().copied());
         flows.explain(parts.iter().flat_map(Driver::lost_flows).chain(of_others));

@@ -177,7 +177,7 @@ pub(crate) fn r2c2_recompute_times(
     if plan.flows.iter().any(|flow| flow.after.is_some()) {
         return Err(PyValueError::new_err("flows that begin when others end have no start of their own to replay"));
     }
-    let message = |flow: &run::FlowInfo| Message { start: flow.start, src: flow.src, dst: flow.dst, bytes: flow.bytes };
+    let message = |flow: run::FlowInfo| Message { start: flow.start, src: flow.src, dst: flow.dst, bytes: flow.bytes };
     let mut messages: Vec<Message> = plan.flows.iter().map(message).collect();
     messages.sort_by_key(|message| message.start);
     aside(py, move || recomputed(&plan, &messages, &routing, headroom, &rhos_ps, (step_ps, each)))?

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::{Flows, Status};
+use crate::{Flows, Status, Unlisted};
 
 /// One thing that was checked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -22,7 +22,9 @@ pub fn order(flows: &Flows) -> Finding {
         let (start, delivered, completed) = (flows.started[*flow], flows.delivered[*flow], flows.completed[*flow]);
         known(delivered) && (!known(start) || delivered < start) || known(completed) && !known(delivered)
     };
-    let wrong = (0..flows.status.len()).filter(early).count();
+    let Unlisted { started, delivered, completed, .. } = flows.unlisted;
+    let unlisted = delivered.saturating_sub(started) + completed.saturating_sub(delivered);
+    let wrong = (0..flows.status.len()).filter(early).count() as u64 + unlisted;
     Finding {
         name: "delivered after start, completed after delivery",
         ok: wrong == 0,
@@ -84,8 +86,10 @@ impl Left {
 /// was under way, and that is no fault. A job without such an end has all the time that there is.
 pub fn ends(flows: &Flows, left: Left, ending: Ending) -> Finding {
     let open = |flow: &usize| matches!(flows.status[*flow], Status::Unfinished | Status::Delivered);
-    let unfinished = (0..flows.status.len()).filter(open).count();
-    let under_way = (0..flows.status.len()).filter(open).any(|flow| flows.started[flow] != Flows::NONE);
+    let Unlisted { flows: unlisted, completed, failed, .. } = flows.unlisted;
+    let unfinished = (0..flows.status.len()).filter(open).count() as u64 + unlisted.saturating_sub(completed + failed);
+    let under_way = flows.unlisted.under_way() > 0
+        || (0..flows.status.len()).filter(open).any(|flow| flows.started[flow] != Flows::NONE);
     let jobs = match left.job_parts {
         0 => String::new(),
         1 => "; ranks of a job on 1 host have not ended".to_owned(),

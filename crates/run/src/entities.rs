@@ -448,7 +448,7 @@ impl Entities {
             let id = AqId::from_tag(tags[position]).expect("just given");
             // A host's request at ingress is about what it sends, one at egress about what it receives.
             let ends = |position: Position, end: &dyn Fn(&FlowInfo) -> HostId| {
-                let mut hosts: Vec<HostId> = member.flows.iter().map(|&flow| end(flows.get(flow))).collect();
+                let mut hosts: Vec<HostId> = member.flows.iter().map(|&flow| end(&flows.get(flow))).collect();
                 hosts.extend(member.hosts.iter().filter(|_| request.position == position));
                 hosts.sort_unstable();
                 hosts.dedup();
@@ -529,7 +529,7 @@ fn default_feedback(
     WorkloadPlan { flows, requirements, attached, outside, .. }: &WorkloadPlan,
 ) -> Result<CongestionSignal, Problem> {
     let of_hosts: BTreeSet<HostId> = members.iter().flat_map(|member| &member.hosts).copied().collect();
-    let of_host = |flow: &&FlowInfo| of_hosts.contains(&flow.src) || of_hosts.contains(&flow.dst);
+    let of_host = |flow: &FlowInfo| of_hosts.contains(&flow.src) || of_hosts.contains(&flow.dst);
     let of_group = members.iter().flat_map(|member| &member.flows).map(|&flow| flows.get(flow));
     let mut transports: Vec<u8> = of_group.chain(flows.iter().filter(of_host)).map(|flow| flow.transport).collect();
     transports.extend(outside.filter(|_| attached.keys().any(|host| of_hosts.contains(host))));

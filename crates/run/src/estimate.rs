@@ -11,10 +11,11 @@
 //! Deliberately absent: CPU time. It depends on the machine and on what else uses its caches, so whoever asks runs the
 //! scenario for a second and divides.
 
+use fabric::Quotient;
 use units::{Duration, FlowId, LinkId, Problem, Time};
 use workload::in_words;
 
-use crate::{FlowInfo, Plan};
+use crate::{FlowInfo, Ideal, Plan};
 
 /// The estimated cost of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,8 +55,13 @@ pub(crate) const LINK_BYTES: u64 = 1_200;
 pub(crate) const ROUTE_BYTES: u64 = 12;
 /// A flow, from the traffic to its row of the results.
 pub(crate) const FLOW_BYTES: u64 = 550;
-/// A step of a job, beside its flow: measured on an all-reduce of 512 ranks and on `examples/gpt.toml`.
-pub(crate) const STEP_BYTES: u64 = 240;
+/// A flow of a job that has no row: what endpoints remember of it.
+pub(crate) const UNLISTED_BYTES: u64 = 20;
+/// A step of a job that is noted singly, beside its flow: when it was done, until the tables are made.
+pub(crate) const STEP_BYTES: u64 = 100;
+/// A step of a job outside of rings, and a rank's part of a ring, with their rows of the result: measured on jobs of
+/// collectives among 1,024 ranks.
+pub(crate) const KEPT_BYTES: u64 = 200;
 /// What endpoints keep of a flow under way.
 const ACTIVE_FLOW_BYTES: u64 = 600;
 /// A packet's slot, and room for as many again, since vectors double.
@@ -84,7 +90,9 @@ impl Estimate {
     /// Of a plan, without running it.
     pub fn of(plan: &Plan) -> Estimate {
         let shares = Shares::new(plan);
-        let hops: f64 = plan.flows.iter().map(|flow| hops(plan, flow) * shares.of(plan, flow)).sum();
+        let of = |flow: &FlowInfo| hops(plan, flow) * shares.of(plan, flow);
+        let mut hops: f64 = plan.flows.of_traffic().iter().map(of).sum();
+        plan.flows.each_kind_of_jobs(|flow, count| hops += of(&flow) * count as f64);
         let end = end(plan, &shares).min(plan.horizon);
         Estimate { packet_hops: hops as u64, end, memory: memory(plan, end, hops as u64) }
     }
@@ -181,14 +189,16 @@ impl Shares {
         let hosts = plan.fabric.hosts as usize;
         let (mut sent, mut received) = (vec![0.0; hosts], vec![0.0; hosts]);
         let mut first = vec![f64::INFINITY; hosts];
-        for flow in plan.flows.iter() {
-            sent[flow.src.index()] += flow.bytes as f64;
-            received[flow.dst.index()] += flow.bytes as f64;
+        let mut add = |flow: &FlowInfo, count: f64| {
+            sent[flow.src.index()] += flow.bytes as f64 * count;
+            received[flow.dst.index()] += flow.bytes as f64 * count;
             let start = flow.begins().map_or(0.0, |start| start.ps() as f64);
             for host in [flow.src, flow.dst] {
                 first[host.index()] = first[host.index()].min(start);
             }
-        }
+        };
+        plan.flows.of_traffic().iter().for_each(|flow| add(flow, 1.0));
+        plan.flows.each_kind_of_jobs(|flow, count| add(&flow, count as f64));
         let horizon = plan.horizon.ps() as f64;
         let mut busy_until_ps = vec![0.0f64; hosts];
         for host in (0..plan.fabric.hosts).map(units::HostId) {
@@ -214,25 +224,39 @@ impl Shares {
 
 /// When the last flow has ended, if each takes as long as alone and no link is asked for more than it carries.
 fn end(plan: &Plan, shares: &Shares) -> Time {
-    let mut ends: Vec<u64> = Vec::with_capacity(plan.flows.len());
-    for (index, flow) in plan.flows.iter().enumerate() {
+    let traffic = plan.flows.of_traffic();
+    let mut ends: Vec<u64> = Vec::with_capacity(traffic.len());
+    for (index, flow) in traffic.iter().enumerate() {
         let before = flow.after.map_or(0, |after: FlowId| ends.get(after.index()).copied().unwrap_or(0));
         let start = if flow.start == workload::Flow::BY_JOB { 0 } else { flow.start.ps() };
         ends.push(before.saturating_add(start).saturating_add(plan.ideal_ps[index]));
     }
-    ends.extend(plan.jobs.iter().map(|job| job.start.saturating_add(least_time(plan, job)).ps()));
+    let least = |(number, job): (usize, &workload::PlacedJob)| job.start.saturating_add(least_time(plan, number, job));
+    ends.extend(plan.jobs.iter().enumerate().map(least).map(Time::ps));
     let alone = ends.into_iter().max().unwrap_or(0);
     let busy = shares.busy_until_ps.iter().fold(0.0f64, |most, until| most.max(*until));
     Time::from_ps(alone.max(busy as u64))
 }
 
-/// The time of a job if each of its messages takes as long as alone.
-fn least_time(plan: &Plan, job: &workload::PlacedJob) -> Duration {
-    job.graph.longest_chain(|message| match job.flow(message) {
-        Some(flow) => Duration::from_ps(plan.ideal_ps[flow.index()]),
-        None => job.placement.rate.transmit(job.graph.message(message).bytes) + job.placement.delay,
+/// The time of a job if each of its messages takes as long as alone: of a job that is noted in sum, about.
+fn least_time(plan: &Plan, number: usize, job: &workload::PlacedJob) -> Duration {
+    let within = |message| job.placement.rate.transmit(job.graph.message(message).bytes) + job.placement.delay;
+    if plan.jobs.is_noted_singly(number) && job.graph.steps().len() as u64 <= CHAIN_STEPS_MAX {
+        return job.graph.longest_chain(|message| match job.flow(message) {
+            Some(flow) => Duration::from_ps(plan.ideal_ps[flow.index()]),
+            None => within(message),
+        });
+    }
+    let quotient = Quotient::new(&plan.fabric);
+    let mut ideals = Ideal::by_transport(&plan.fabric, &quotient, &plan.scenario, &plan.transports);
+    job.graph.about_longest_chain(|message| match job.flow(message) {
+        Some(flow) => Duration::from_ps(Ideal::of(&mut ideals, &plan.flows.get(flow))),
+        None => within(message),
     })
 }
+
+/// Of jobs with more steps than this, the longest chain is not looked for.
+const CHAIN_STEPS_MAX: u64 = 4_000_000;
 
 fn memory(plan: &Plan, end: Time, packet_hops: u64) -> Memory {
     let (fabric, flows) = (&plan.fabric, plan.flows.len() as u64);
@@ -245,13 +269,18 @@ fn memory(plan: &Plan, end: Time, packet_hops: u64) -> Memory {
     let mtu = plan.scenario.host.mtu.get().max(1);
     let window = plan.sites[0].bdp_bytes().div_ceil(mtu) + 1;
     let room = links.saturating_mul(window);
-    let bytes: u64 = plan.flows.iter().map(|flow| flow.bytes).sum();
+    let bytes = plan.flows.bytes();
     let window = window.min(bytes.div_ceil(flows.max(1)).div_ceil(mtu));
-    let steps: u64 = plan.jobs.iter().map(|job| job.graph.steps().len() as u64).sum();
+    let of_job = |(number, job): (usize, &workload::PlacedJob)| {
+        let (singles, parts) = job.graph.kept();
+        let noted = if plan.jobs.is_noted_singly(number) { job.graph.steps().len() as u64 * STEP_BYTES } else { 0 };
+        (singles + parts) as u64 * KEPT_BYTES + noted
+    };
+    let listed = flows.saturating_sub(plan.flows.unlisted());
     Memory {
-        jobs: steps.saturating_mul(STEP_BYTES),
+        jobs: plan.jobs.iter().enumerate().map(of_job).sum(),
         fabric: PROGRAM_BYTES + links * LINK_BYTES + switches * racks * ROUTE_BYTES,
-        flows: flows.saturating_mul(FLOW_BYTES).saturating_add(active.saturating_mul(ACTIVE_FLOW_BYTES)),
+        flows: listed * FLOW_BYTES + plan.flows.unlisted() * UNLISTED_BYTES + active * ACTIVE_FLOW_BYTES,
         packets: active.saturating_mul(window).min(room).saturating_mul(PACKET_BYTES),
         samples: samples.saturating_mul(plan.sample_rows()).saturating_mul(SAMPLE_BYTES),
         recorded: recorded_bytes(plan, packet_hops).iter().fold(0, |sum: u64, part| sum.saturating_add(part.bytes)),
@@ -285,10 +314,13 @@ fn recorded_bytes(plan: &Plan, packet_hops: u64) -> [Rows; 4] {
 /// How many flows are under way at once, if they begin and end evenly: those that begin together, or by Little's law as
 /// many as begin in the time that one takes.
 fn active(plan: &Plan, end: Time) -> u64 {
-    let mut starts: Vec<u64> = plan.flows.iter().filter_map(|flow| flow.begins()).map(|start| start.ps()).collect();
+    let traffic = plan.flows.of_traffic().iter();
+    let mut starts: Vec<u64> = traffic.filter_map(FlowInfo::begins).map(|start| start.ps()).collect();
     starts.sort_unstable();
     let together = starts.chunk_by(|a, b| a == b).map(<[u64]>::len).max().unwrap_or(0) as u64;
-    let all: f64 = plan.ideal_ps.iter().map(|ideal| *ideal as f64).sum();
+    let listed: f64 = plan.ideal_ps.iter().map(|ideal| *ideal as f64).sum();
+    // The others are of the same jobs.
+    let all = listed * (plan.flows.planned() as f64 / plan.ideal_ps.len().max(1) as f64).max(1.0);
     // A flow without an end takes longer than the run, and is one flow all the same.
     together.max((all / end.ps().max(1) as f64).ceil() as u64).min(plan.flows.len() as u64)
 }

@@ -10,8 +10,10 @@ use scenario::Again;
 pub struct Groups {
     all: Vec<Group>,
     rows: Vec<Row>,
-    /// By flow, its class; empty if no transport carries several.
+    /// By flow of traffic, its class; empty if no transport carries several.
     class_of: Vec<u16>,
+    /// By job: from which flow on its class is which. Then, from which on there is none.
+    of_jobs: Vec<(FlowId, Option<u16>)>,
 }
 
 /// A transport with a class of traffic that it carries.
@@ -38,7 +40,8 @@ impl Groups {
     /// Of these flows over this many transports. `again`: by class, the transports over which failed flows are
     /// submitted again.
     pub fn new(flows: &FlowTable, transports: usize, again: &[Vec<Again>], hosts: u32) -> Groups {
-        let mut used: BTreeSet<(u8, u16)> = flows.iter().map(|flow| (flow.transport, flow.class)).collect();
+        let traffic = flows.of_traffic().iter().map(|flow| (flow.transport, flow.class));
+        let mut used: BTreeSet<(u8, u16)> = traffic.chain(flows.jobs().map(|(_, _, carried)| carried)).collect();
         let others = (0..).zip(again).flat_map(|(class, again)| again.iter().map(move |of| (of.transport, class)));
         used.extend(others);
         let by_class = used.len() * hosts as usize <= HOST_GROUPS_MAX;
@@ -59,8 +62,10 @@ impl Groups {
             rows.push(Row { first, by_class: if alone { Vec::new() } else { (0..=last).map(place).collect() } });
         }
         let apart = rows.iter().any(|row| !row.by_class.is_empty());
-        let class_of = if apart { flows.iter().map(|flow| flow.class).collect() } else { Vec::new() };
-        Groups { all, rows, class_of }
+        let class_of = if apart { flows.of_traffic().iter().map(|flow| flow.class).collect() } else { Vec::new() };
+        let of_jobs = flows.jobs().map(|(flows, _, (_, class))| (FlowId::from(flows.start), Some(class)));
+        let of_jobs = of_jobs.chain([(FlowId::from(flows.planned()), None)]).collect();
+        Groups { all, rows, class_of, of_jobs }
     }
 
     /// All of them.
@@ -75,9 +80,12 @@ impl Groups {
         let row = self.rows.get(usize::from(transport))?;
         let class = match row.by_class.is_empty() {
             true => return Some(usize::from(row.first)),
-            false => self.class_of.get(flow.index()),
+            false => self.class_of.get(flow.index()).copied().or_else(|| {
+                let job = self.of_jobs.partition_point(|of| of.0 <= flow).checked_sub(1)?;
+                self.of_jobs[job].1
+            }),
         };
-        let group = class.and_then(|&class| row.by_class.get(usize::from(class)));
+        let group = class.and_then(|class| row.by_class.get(usize::from(class)));
         Some(usize::from(group.copied().unwrap_or(row.first)))
     }
 }

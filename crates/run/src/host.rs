@@ -14,10 +14,8 @@ use units::{Duration, FlowId, HostId, PortId, Stream, Time};
 
 use crate::jobs::HostJobs;
 use crate::outcome::reasons;
-use crate::{Entities, FlowEvent, FlowInfo, FlowRecord, FlowTable, Journey, Measured, Noted};
-use node::nic::Homes;
-use node::nic::Nic;
-use node::nic::ReceiveLimit;
+use crate::{Entities, FlowEvent, FlowInfo, FlowRecord, FlowTable, Journey, Measured, Noted, Unlisted};
+use node::nic::{Homes, Nic, ReceiveLimit};
 use scenario::Again;
 
 /// A host: its endpoints, the messages that its applications will hand in, and what became of them. A driver hands in
@@ -53,8 +51,10 @@ pub struct Host {
     resubmitted: FxHashMap<FlowId, u32>,
     /// Messages that have been delivered here, of classes that may submit again: no application gets one twice.
     delivered: FxHashSet<FlowId>,
-    /// What happened to flows here.
+    /// What happened to flows here that have a row each in results.
     pub records: Vec<FlowRecord>,
+    /// What happened to the others.
+    pub unlisted: Unlisted,
     /// What transports measured of flows here.
     pub measures: Vec<Measured>,
     /// Packets that came in.
@@ -196,6 +196,7 @@ impl Host {
             resubmitted: FxHashMap::default(),
             delivered: FxHashSet::default(),
             records: Vec::new(),
+            unlisted: Unlisted::default(),
             measures: Vec::new(),
             received_packets: 0,
             received_bytes: 0,
@@ -394,7 +395,7 @@ impl Host {
                 break;
             }
             self.starts.pop();
-            let info = *self.flows.get(flow);
+            let info = self.flows.get(flow);
             let (fate, transport) = match self.resubmitted.get(&flow) {
                 None => (FlowEvent::Started, info.transport),
                 Some(&times) => {
@@ -403,7 +404,7 @@ impl Host {
                     (FlowEvent::Resubmitted, over)
                 }
             };
-            self.records.push(FlowRecord { flow, at: now, due: now, fate });
+            self.note(FlowRecord { flow, at: now, due: now, fate });
             let FlowInfo { src, dst, bytes, class, .. } = info;
             let entities = self.entities.as_ref();
             let virtual_serialisation =
@@ -421,6 +422,13 @@ impl Host {
         }
     }
 
+    fn note(&mut self, record: FlowRecord) {
+        match self.flows.row(record.flow) {
+            Some(_) => self.records.push(record),
+            None => self.unlisted.add(record.fate, record.at),
+        }
+    }
+
     /// Tells the ranks here of something, and notes which flows start now because of it.
     #[inline]
     fn tell_jobs(&mut self, tell: impl FnOnce(&mut HostJobs, &mut dyn FnMut(FlowId)) -> u64, now: Time) {
@@ -432,6 +440,11 @@ impl Host {
     /// What ranks here have computed, and their messages within the host: with the job's number.
     pub fn done(&self) -> impl Iterator<Item = Noted> + '_ {
         self.jobs.iter().flat_map(|jobs| jobs.done())
+    }
+
+    /// What the steps of jobs came to of which nothing is noted singly, with the job's number.
+    pub fn summed(&self) -> impl Iterator<Item = (u16, &job::Summed)> {
+        self.jobs.iter().flat_map(|jobs| jobs.summed())
     }
 
     /// The next packet for the NIC of a host with one link.
@@ -729,7 +742,9 @@ impl Host {
         for event in events.drain(..) {
             let (flow, fate) = match event {
                 Event::Measured { flow, what, value } => {
-                    self.measures.push(Measured { flow, what, value });
+                    if self.flows.row(flow).is_some() {
+                        self.measures.push(Measured { flow, what, value });
+                    }
                     continue;
                 }
                 Event::Delivered { flow } => {
@@ -746,7 +761,7 @@ impl Host {
                 Event::Failed { flow, reason } => (flow, FlowEvent::Failed(self.reason(flow, reason))),
             };
             let ends = !matches!(fate, FlowEvent::Delivered { .. });
-            let again = self.again.get(usize::from(self.flows.get(flow).class)).filter(|again| !again.is_empty());
+            let again = self.again.get(usize::from(self.flows.class(flow))).filter(|again| !again.is_empty());
             if let Some(again) = again {
                 // A message may arrive though its sender was told that it had not. The application knows it by its
                 // number.
@@ -762,7 +777,7 @@ impl Host {
                     continue;
                 }
             }
-            self.records.push(FlowRecord { flow, at: now, due: now, fate });
+            self.note(FlowRecord { flow, at: now, due: now, fate });
             match fate {
                 FlowEvent::Delivered { .. } => self.tell_jobs(|jobs, start| jobs.delivered(now, flow, start), now),
                 FlowEvent::Completed { .. } => self.tell_jobs(|jobs, start| jobs.completed(now, flow, start), now),

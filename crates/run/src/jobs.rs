@@ -4,7 +4,7 @@ mod tables;
 
 use std::sync::Arc;
 
-use job::{Message, MessageId, Progress, Rank};
+use job::{Message, MessageId, Progress, Rank, Summed};
 use node::Walk;
 use rustc_hash::FxHashMap;
 use units::{Duration, FlowId, HostId, Time};
@@ -16,23 +16,26 @@ pub use tables::{Noted, job_tables};
 
 /// The jobs of a run.
 pub struct Jobs {
-    placed: Vec<PlacedJob>,
+    placed: Arc<[PlacedJob]>,
     /// By host: the jobs that have ranks there, and which ranks.
     at: Vec<Vec<(u16, Vec<Rank>)>>,
+    /// By job: whether it is noted when each of its steps was done. Of others there are sums.
+    singly: Vec<bool>,
     /// The one that begins, where the others do not.
     alone: Option<u16>,
 }
 
 impl Jobs {
-    /// These jobs, on a fabric of this many hosts. Their flows are the last of the run, job by job.
-    pub fn new(placed: Vec<PlacedJob>, hosts: u32) -> Jobs {
+    /// These jobs, on a fabric of this many hosts, each noted singly or in sum. Their flows are the last of the run,
+    /// job by job.
+    pub fn new(placed: Arc<[PlacedJob]>, hosts: u32, singly: Vec<bool>) -> Jobs {
         let mut at = vec![Vec::new(); hosts as usize];
-        for (job, placed) in (0..).zip(&placed) {
+        for (job, placed) in (0..).zip(placed.iter()) {
             for (host, ranks) in placed.ranks_by_host() {
                 at[host.index()].push((job, ranks));
             }
         }
-        Jobs { placed, at, alone: None }
+        Jobs { placed, at, singly, alone: None }
     }
 
     /// The same, but only one of them begins.
@@ -44,6 +47,18 @@ impl Jobs {
     /// When a job begins; none if it does not.
     pub fn begins(&self, job: usize) -> Option<Time> {
         self.alone.is_none_or(|alone| usize::from(alone) == job).then(|| self.placed[job].start)
+    }
+
+    /// These ranks of a job, before anything has happened.
+    pub fn progress(&self, job: usize, ranks: &[Rank]) -> Progress {
+        let placed = &self.placed[job];
+        let progress = Progress::new(placed.graph.clone(), placed.placement.clone(), ranks);
+        if self.singly[job] { progress } else { progress.in_sum() }
+    }
+
+    /// Whether it is noted when each step of a job was done.
+    pub fn is_noted_singly(&self, job: usize) -> bool {
+        self.singly[job]
     }
 
     /// Whether there is none.
@@ -72,7 +87,7 @@ impl Jobs {
     pub(crate) fn at(self: &Arc<Jobs>, host: HostId) -> Option<HostJobs> {
         let part = |(job, ranks): &(u16, Vec<Rank>)| {
             let placed = &self.placed[usize::from(*job)];
-            let progress = Progress::new(placed.graph.clone(), placed.placement.clone(), ranks);
+            let progress = self.progress(usize::from(*job), ranks);
             Part { job: *job, start: placed.start, begun: false, ended: false, progress }
         };
         let parts: Vec<Part> = self.at[host.index()].iter().map(part).collect();
@@ -213,7 +228,7 @@ impl HostJobs {
             let placed = &self.jobs.placed[usize::from(part.job)];
             for message in self.out.drain(..) {
                 let flow = placed.flow(message).expect("a message within the host is not told of");
-                let Message { connection, bytes, .. } = *placed.graph.message(message);
+                let Message { connection, bytes, .. } = placed.graph.message(message);
                 if connection != Message::ALONE {
                     self.leaving.insert(flow, bytes);
                 }
@@ -242,7 +257,7 @@ impl HostJobs {
         self.note(now, Told::Left(flow));
         self.tell(now, start, |part, out| {
             if part.job == job {
-                part.progress.left_host(message, out);
+                part.progress.left_host(message, now, out);
             }
         })
     }
@@ -348,6 +363,11 @@ impl HostJobs {
             back.take_while(move |done| done.end >= since)
         });
         computed.map(|done| (done.end, done.end - done.begin))
+    }
+
+    /// What the steps of jobs that are noted in sum came to here, with the job's number.
+    pub fn summed(&self) -> impl Iterator<Item = (u16, &Summed)> {
+        self.parts.iter().filter_map(|part| Some((part.job, part.progress.summed()?)))
     }
 
     /// What was noted of computations and of messages within the host, with the job's number.

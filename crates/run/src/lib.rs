@@ -36,7 +36,7 @@ pub use host::{Came, Host};
 pub use ideal::Ideal;
 pub use jobs::{HostJobs, Jobs, Noted, Told, job_tables};
 pub use outcome::{
-    FlowColumns, FlowEvent, FlowRecord, Flows, Journey, Measured, Status, measure_table, standing_columns,
+    FlowColumns, FlowEvent, FlowRecord, Flows, Journey, Measured, Status, Unlisted, measure_table, standing_columns,
 };
 pub use plan::{HEAD_BYTES, Plan, Reserved};
 pub use progress::Progress;
@@ -44,4 +44,4 @@ pub use recorded::{Followed, Recorded, WatchedPorts};
 pub use results::{Counted, InFlight, counted, counter_table, link_columns, link_table};
 pub use table::{Column, Data, Table};
 pub use ways::{Way, Ways};
-pub use workload_plan::WorkloadPlan;
+pub use workload_plan::{WorkloadPlan, note_of_sums};

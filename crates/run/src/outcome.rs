@@ -127,6 +127,8 @@ pub struct Flows {
     reasons: Vec<String>,
     /// Flows for which a host reported the same event twice: a fault.
     pub said_twice: u64,
+    /// What became of flows that have no row.
+    pub unlisted: Unlisted,
 }
 
 /// How a flow stands at the end of a run.
@@ -175,15 +177,65 @@ pub(crate) mod reasons {
     ];
 }
 
+/// What became of flows that have no row of their own in results.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Unlisted {
+    /// How many there are in all.
+    pub flows: u64,
+    /// How many their applications handed over.
+    pub started: u64,
+    /// How many were delivered.
+    pub delivered: u64,
+    /// Of how many the sender knew.
+    pub completed: u64,
+    /// How many were refused or given up.
+    pub failed: u64,
+    /// When the last was handed over.
+    pub last_start: Time,
+}
+
+impl Unlisted {
+    /// Something happened to one.
+    pub fn add(&mut self, fate: FlowEvent, at: Time) {
+        match fate {
+            FlowEvent::Started => (self.started, self.last_start) = (self.started + 1, at.max(self.last_start)),
+            FlowEvent::Resubmitted => {}
+            FlowEvent::Delivered { .. } => self.delivered += 1,
+            FlowEvent::Completed { .. } => self.completed += 1,
+            FlowEvent::Rejected | FlowEvent::Failed(_) => self.failed += 1,
+        }
+    }
+
+    /// Both.
+    #[must_use]
+    pub fn and(self, other: Unlisted) -> Unlisted {
+        Unlisted {
+            flows: self.flows + other.flows,
+            started: self.started + other.started,
+            delivered: self.delivered + other.delivered,
+            completed: self.completed + other.completed,
+            failed: self.failed + other.failed,
+            last_start: self.last_start.max(other.last_start),
+        }
+    }
+
+    /// How many are under way.
+    pub fn under_way(&self) -> u64 {
+        self.started.saturating_sub(self.completed + self.failed)
+    }
+}
+
 impl Flows {
     /// In place of a time that there is not.
     pub const NONE: u64 = u64::MAX;
     /// Reasons that need no transport to say them, as [`Status::of`] numbers them.
     pub const REASONS: [&str; 4] = ["", "not started", "not delivered", "not acknowledged"];
 
-    /// Gathers what hosts noted about `count` flows.
-    pub fn gather<'a>(count: usize, records: impl Iterator<Item = &'a FlowRecord>) -> Flows {
+    /// Gathers what hosts noted about flows: of each that has a row, and of the others together.
+    pub fn gather<'a>(table: &FlowTable, unlisted: Unlisted, records: impl Iterator<Item = &'a FlowRecord>) -> Flows {
+        let count = table.row_count();
         let mut flows = Flows {
+            unlisted: Unlisted { flows: table.unlisted(), ..unlisted },
             started: vec![Flows::NONE; count],
             delivered: vec![Flows::NONE; count],
             completed: vec![Flows::NONE; count],
@@ -200,8 +252,8 @@ impl Flows {
         };
         for record in records {
             let at = record.at.ps();
-            let index = record.flow.index();
-            flows.note_due(record);
+            let Some(index) = table.row(record.flow) else { continue };
+            flows.note_due(record, index);
             let mut note = |slot: &mut u64| {
                 flows.said_twice += u64::from(*slot != Flows::NONE);
                 *slot = at;
@@ -277,7 +329,7 @@ impl Flows {
     }
 
     /// Notes when something happened in the network, once something has been late.
-    fn note_due(&mut self, record: &FlowRecord) {
+    fn note_due(&mut self, record: &FlowRecord, index: usize) {
         if record.due == record.at && self.by_network.is_none() {
             return;
         }
@@ -292,10 +344,11 @@ impl Flows {
             FlowEvent::Completed { .. } => completed,
             _ => return,
         };
-        times[record.flow.index()] = record.due.ps();
+        times[index] = record.due.ps();
     }
 
-    /// By flow, when it was handed over, was there, and was known to be, by the network's time, in picoseconds.
+    /// By row of a flow, when it was handed over, was there, and was known to be, by the network's time, in
+    /// picoseconds.
     pub fn times(&self) -> [&[u64]; 3] {
         match &self.by_network {
             Some([started, delivered, completed]) => [started, delivered, completed],
@@ -311,7 +364,8 @@ impl Flows {
 
     /// How many completed.
     pub fn completed(&self) -> u64 {
-        self.status.iter().filter(|&&status| status == Status::Completed).count() as u64
+        let listed = self.status.iter().filter(|&&status| status == Status::Completed).count() as u64;
+        listed + self.unlisted.completed
     }
 
     /// The table `flows`.
@@ -426,7 +480,7 @@ pub struct FlowColumns<'a> {
     pub flows: &'a FlowTable,
     /// Its transports.
     pub transports: &'a [Transport],
-    /// By flow, its completion time alone in the network, in picoseconds.
+    /// By row, its completion time alone in the network, in picoseconds.
     pub ideal_ps: &'a [u64],
 }
 
@@ -443,7 +497,7 @@ impl FlowColumns<'_> {
 
     /// Who sends what to whom.
     pub fn who(&self) -> Vec<Column> {
-        let flows = || self.flows.iter();
+        let flows = || self.flows.rows().map(|of| of.1);
         let class = Data::Names {
             index: flows().map(|flow| u32::from(flow.class)).collect(),
             names: self.scenario.classes().map(|class| class.name.to_owned()).collect(),
@@ -457,7 +511,7 @@ impl FlowColumns<'_> {
                 "flow",
                 "",
                 "the flow's number, in order of start",
-                Data::U32((0..self.flows.len() as u32).collect()),
+                Data::U32(self.flows.rows().map(|of| of.0.0).collect()),
             ),
             Column::new("src", "", "sending host", Data::U32(flows().map(|flow| flow.src.0).collect())),
             Column::new("dst", "", "receiving host", Data::U32(flows().map(|flow| flow.dst.0).collect())),

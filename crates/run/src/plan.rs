@@ -90,7 +90,7 @@ pub struct Plan {
     pub ports: Option<Arc<WatchedPorts>>,
     /// Flows that are followed.
     pub followed: Option<Arc<Followed>>,
-    /// Each flow's completion time alone in the network, in picoseconds.
+    /// By row of a flow in results, its completion time alone in the network, in picoseconds.
     pub ideal_ps: Vec<u64>,
     /// What fails and recovers, and when routes change.
     pub changes: Vec<Epoch>,
@@ -204,6 +204,7 @@ impl Plan {
     pub fn warnings(&self) -> Vec<Problem> {
         let mut warnings = self.sharing_warnings();
         warnings.extend(self.timer_warnings());
+        warnings.extend(crate::note_of_sums(&self.flows, &self.jobs));
         let open = self.reserved.as_ref().filter(|reserved| reserved.guarantee.as_ref().is_some_and(|of| !of.proven));
         warnings.extend(open.map(|reserved| {
             let index = usize::from(reserved.transport);
@@ -331,12 +332,12 @@ impl Plan {
     /// Each flow's completion time alone in the network, in picoseconds, of those that programs have sent as well.
     pub fn ideals(&self) -> Cow<'_, [u64]> {
         let known = self.ideal_ps.len();
-        if known == self.flows.len() {
+        if known == self.flows.row_count() {
             return Cow::Borrowed(&self.ideal_ps);
         }
         let quotient = Quotient::new(&self.fabric);
         let mut ideals = Ideal::by_transport(&self.fabric, &quotient, &self.scenario, &self.transports);
-        let more = self.flows.iter().skip(known).map(|flow| Ideal::of(&mut ideals, flow));
+        let more = self.flows.rows().skip(known).map(|(_, flow)| Ideal::of(&mut ideals, &flow));
         Cow::Owned(self.ideal_ps.iter().copied().chain(more).collect())
     }
 

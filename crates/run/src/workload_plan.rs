@@ -7,10 +7,10 @@ use fabric::{Fabric, Quotient};
 use node::{Balancing, Clock, Site};
 use units::{Duration, HostId, Problem, Stream, Time, interrupt};
 
-use workload::Room;
+use workload::{PlacedJob, Room};
 
 use crate::{FlowInfo, FlowTable, Ideal, Jobs, MemoryLimit};
-use scenario::{Again, Carriers, Scenario};
+use scenario::{Again, Carriers, FastForward, Scenario};
 
 /// What a scenario says whatever its network does with packets: who sends how much to whom, over what, and how long
 /// each flow would take alone. All that an estimate needs, and where a [`Plan`](crate::Plan) begins.
@@ -39,7 +39,7 @@ pub struct WorkloadPlan {
     pub flows: FlowTable,
     /// Training jobs on their hosts.
     pub jobs: Jobs,
-    /// Each flow's completion time alone in the network, in picoseconds.
+    /// By row of a flow in results, its completion time alone in the network, in picoseconds.
     pub ideal_ps: Vec<u64>,
     /// When the run ends at the latest.
     pub horizon: Time,
@@ -72,8 +72,8 @@ impl WorkloadPlan {
         let (flows, jobs) = flows(scenario, &fabric, &quotient, &of_class, &room)?;
         let mut ideals = Ideal::by_transport(&fabric, &quotient, scenario, &transports);
         interrupt::check()?;
-        let ideal_ps = flows.iter().map(|flow| Ideal::of(&mut ideals, flow)).collect();
-        let timed = flows.iter().map(|flow| flow.start).filter(|&start| start != workload::Flow::BY_JOB);
+        let ideal_ps = flows.rows().map(|(_, flow)| Ideal::of(&mut ideals, &flow)).collect();
+        let timed = flows.of_traffic().iter().map(|flow| flow.start).filter(|&start| start != workload::Flow::BY_JOB);
         let last_start = timed.max().unwrap_or(Time::ZERO);
         let horizon = match scenario.measure.end {
             Some(end) => Time::ZERO + end,
@@ -109,7 +109,7 @@ impl WorkloadPlan {
         let ideal_ps = flows.iter().map(|flow| Ideal::of(&mut ideals, flow)).collect();
         WorkloadPlan {
             flows: FlowTable::new(flows, fabric.hosts),
-            jobs: Jobs::new(Vec::new(), fabric.hosts),
+            jobs: Jobs::new([].into(), fabric.hosts, Vec::new()),
             fabric: Arc::new(fabric),
             quotient,
             ideal_ps,
@@ -219,21 +219,53 @@ fn flows(
 ) -> Result<(FlowTable, Jobs), Problem> {
     let view = fabric_view(fabric, quotient);
     let generated = workload::generate_within(&scenario.traffic, &view, scenario.seed, room);
-    let mut generated = generated.map_err(|problem| problem.under("traffic"))?;
+    let generated = generated.map_err(|problem| problem.under("traffic"))?;
     let first_class = scenario.traffic.len() as u16;
-    let placed = workload::place(&scenario.job, first_class, &view, scenario.seed, room, &mut generated)
+    let placed = workload::place(&scenario.job, first_class, &view, scenario.seed, room, &generated)
         .map_err(|problem| problem.under("job"))?;
-    let info = |flow: workload::Flow| FlowInfo {
-        src: flow.src,
-        dst: flow.dst,
-        bytes: flow.bytes,
-        start: flow.start,
-        after: flow.after,
-        class: flow.class,
-        transport: of_class[usize::from(flow.class)],
+    let placed: Arc<[PlacedJob]> = placed.into();
+    let transport = |class: u16| of_class[usize::from(class)];
+    let generated = generated.into_iter().map(|flow| FlowInfo::new(flow, transport(flow.class))).collect();
+    let of_jobs = placed.iter().map(|job| transport(job.class)).collect();
+    let most = listed_most(scenario);
+    let flows = FlowTable::with_jobs(generated, fabric.hosts, placed.clone(), of_jobs).list_at_most(most);
+    let singly = |job: &PlacedJob| {
+        let last = job.first_flow.index() + job.flows();
+        let listed = last == 0 || flows.row(units::FlowId::from(last - 1)).is_some();
+        listed && job.graph.steps().len() as u64 <= most.saturating_mul(STEPS_A_ROW)
     };
-    Ok((FlowTable::new(generated.into_iter().map(info).collect(), fabric.hosts), Jobs::new(placed, fabric.hosts)))
+    let singly = placed.iter().map(singly).collect();
+    Ok((flows, Jobs::new(placed, fabric.hosts, singly)))
 }
+
+/// Of how many messages of jobs results have a row each. Who skips what repeats, or follows flows, needs all of them.
+fn listed_most(scenario: &Scenario) -> u64 {
+    let all = scenario.fast_forward != FastForward::Off || scenario.measure.flows.is_some();
+    if all { u64::MAX } else { scenario.measure.rows_max }
+}
+
+/// What a run with so many messages of jobs leaves out, and the setting that would have it.
+pub fn note_of_sums(flows: &FlowTable, jobs: &Jobs) -> Option<Problem> {
+    let sums = (0..jobs.iter().len()).filter(|&job| !jobs.is_noted_singly(job));
+    let names: Vec<&str> = sums.map(|job| jobs.iter().as_slice()[job].name.as_str()).collect();
+    if names.is_empty() {
+        return None;
+    }
+    let steps = jobs.iter().map(|job| job.graph.steps().len() as u64).max().unwrap_or(0);
+    let of_jobs = (flows.planned() - flows.of_traffic().len()) as u64;
+    let fit = of_jobs.max(steps.div_ceil(STEPS_A_ROW));
+    let message = format!(
+        "the job \"{}\" has more steps or messages than can be noted one by one: of {of_jobs} messages between hosts \
+         {} have a row in the table flows, and no critical path is traced. {fit} would have all, at about 600 \
+         bytes each",
+        names.join("\", \""),
+        of_jobs - flows.unlisted(),
+    );
+    Some(Problem::new("measure.rows_max", message))
+}
+
+/// A job with more steps than this a row is noted in sum: when each was done takes some ten bytes.
+const STEPS_A_ROW: u64 = 8;
 
 /// What traffic needs to know of a fabric.
 pub(crate) fn fabric_view(fabric: &Fabric, quotient: &Quotient) -> workload::FabricView {

@@ -176,7 +176,9 @@ pub struct Measure {
     pub interval: Duration,
     /// Most rows of samples, of switches and tiers of links. When more would be taken, every second sample is dropped
     /// and the interval doubles, so that a long run takes no more memory than a short one. At least two samples' rows.
-    /// Also the most rows of `events` and of `ports`. Default: 2097152.
+    /// Also the most rows of `events` and of `ports`, and of `flows` that messages of jobs
+    /// have: of a job with more, or with more than 8 times as many steps, the first have rows, times of iterations,
+    /// collectives and ranks are as always, no critical path is traced, and a warning says so. Default: 2097152.
     pub rows_max: u64,
     /// Hosts, such as "host3", whose data packets are recorded one by one on arrival, in the table `arrivals`. Default:
     /// none.

@@ -31,7 +31,7 @@ fn main() {
         let packets = bytes.div_ceil(u64::from(site.payload_max()));
         site.nic_rate.transmit(bytes + packets * u64::from(site.header_bytes))
     };
-    let flow = |flow: &run::FlowInfo| Flow { src: flow.src, dst: flow.dst, start: flow.start, work: wire(flow.bytes) };
+    let flow = |flow: run::FlowInfo| Flow { src: flow.src, dst: flow.dst, start: flow.start, work: wire(flow.bytes) };
     let flows: Vec<Flow> = plan.flows.iter().map(flow).collect();
     let flow_bytes: Vec<u64> = plan.flows.iter().map(|flow| flow.bytes).collect();
     let best = ideal(&flows);

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use driver::{Capturing, Cut, Driver, Islands, Probe, Probes, Shape, Tally, Wants, Whole, digest};
 use engine::{Bounds, Ended, Outcome};
 use run::audit::Ending;
-use run::{Finding, Flows, Plan, Progress, Table, alone};
+use run::{Finding, Flows, Plan, Progress, Table, Unlisted, alone};
 use scenario::{FastForward, Scenario};
 use serde::Serialize;
 use units::{Problem, Time};
@@ -133,7 +133,7 @@ fn run_once(
     links: Option<&Arc<Capturing>>,
     mut watch: impl FnMut(Progress) -> bool,
 ) -> RunResult {
-    let (flows, work) = (plan.goal(), plan.flows.taking_part().iter().map(|flow| flow.bytes).sum());
+    let (flows, work) = (plan.goal(), plan.flows.bytes_taking_part());
     let board = Board::default();
     let watch = |now, flows_done| {
         let work_done = board.delivered_bytes();
@@ -242,7 +242,8 @@ pub(crate) fn conclude<P: Probe>(
         switches: switches().collect(),
         hosts: hosts().collect(),
     };
-    let mut flows = Flows::gather(plan.flows.len(), hosts().flat_map(|slot| &slot.host.records));
+    let unlisted = hosts().map(|slot| slot.host.unlisted).fold(Unlisted::default(), Unlisted::and);
+    let mut flows = Flows::gather(&plan.flows, unlisted, hosts().flat_map(|slot| &slot.host.records));
     if plan.knows_lost_flows() {
         flows.explain(parts.iter().flat_map(Driver::lost_flows));
     }

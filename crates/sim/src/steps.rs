@@ -39,7 +39,7 @@ impl Steps {
     /// Goes on until `watch`, which is called after each window, returns true. Returns whether the run is over.
     pub fn advance(&mut self, mut watch: impl FnMut(Progress) -> bool) -> bool {
         let (plan, board) = (&self.plan, &self.board);
-        let (flows, work) = (plan.goal(), plan.flows.iter().map(|flow| flow.bytes).sum());
+        let (flows, work) = (plan.goal(), plan.flows.bytes());
         let bounds = Bounds::new(plan.lookahead, plan.horizon, flows);
         let watch = |now, flows_done| {
             let work_done = board.delivered_bytes();

@@ -90,7 +90,7 @@ impl Probe for EntityProbe {
     #[inline]
     fn on_arrival(&mut self, _: Time, _: &HostSlot, packet: &Packet, transit: &Transit) {
         let [group, source, destination] = match self.flows.try_get(packet.flow) {
-            Some(flow) => self.entities.of(flow, packet),
+            Some(flow) => self.entities.of(&flow, packet),
             None if self.outside == Some(packet.transport) => self.entities.of_outside(packet),
             None => return,
         };

@@ -3,6 +3,7 @@
 use units::Duration;
 
 use super::{AllReduce, Broadcast, How, Kind, Terms};
+use crate::graph::ring::turns as turns_by_formula;
 use crate::{Builder, Count, Rank, StepId};
 
 /// Ranks of a collective, by their distance: `first`, `first + stride`, and so on.
@@ -144,10 +145,12 @@ fn ring(span: u64, n: u64, phases: u64, terms: &Terms) -> Count {
     if n < 2 {
         return Count::default();
     }
+    let by_formula = turns_by_formula((0, span), n, terms).is_some();
     let turns = super::chunks(span.div_ceil(n), terms);
     let parts =
         split(span, n).fold(Count::default(), |sum, (part, times)| sum.and(cut(part, turns, terms).times(times)));
-    parts.times(n - 1).times(phases)
+    let all = parts.times(n - 1).times(phases);
+    Count { implied: if by_formula { all.steps(terms).saturating_sub(n) } else { 0 }, ..all }
 }
 
 fn tree(span: u64, n: u64, phases: u64, terms: &Terms) -> Count {
@@ -192,7 +195,7 @@ fn halving_doubling(span: u64, n: u64, terms: &Terms, waits: usize) -> (Count, u
 
 fn rails(span: u64, n: u64, local: u64, terms: &Terms) -> (Count, u64) {
     let nodes = n / local.max(1);
-    let within = ring(span, local, 2, terms).times(nodes);
+    let within = ring(span, local, 1, terms).times(2).times(nodes);
     let mut joins = if local > 1 { n } else { 0 };
     let mut across = Count::default();
     for (part, times) in split(span, local.max(1)).filter(|_| nodes > 1) {

@@ -1,15 +1,8 @@
 //! Rings: each rank sends to the next alone.
 
 use super::{Channel, Entry, Span, Terms, chunks, in_channels, split};
+pub(super) use crate::graph::ring::Phases;
 use crate::{Builder, Rank, StepId};
-
-/// What a ring does.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Phases {
-    ReduceScatter,
-    AllGather,
-    Both,
-}
 
 /// An all-reduce of `bytes` at every rank: reduce-scatter, then all-gather; 2(n-1) messages of a rank in a chunk's
 /// turn.
@@ -51,6 +44,11 @@ pub(super) fn ring(
     entry: Entry<'_>,
     phases: Phases,
 ) {
+    // By formula, unless parts are so short that there is not a message of each in every round.
+    if let Some(ends) = b.ring(channel.ranks, span, (phases, backwards), channel.terms, entry) {
+        channel.last.iter_mut().zip(ends).for_each(|(last, end)| last.push(end));
+        return;
+    }
     let n = channel.ranks.len();
     // Place of the i-th on the way round; a rank owns the part of its place in `ranks` either way.
     let place = |i: usize| if backwards { n - 1 - i % n } else { i % n };

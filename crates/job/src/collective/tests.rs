@@ -4,6 +4,7 @@ use proptest::prelude::*;
 use units::Duration;
 
 use super::*;
+use crate::testing::after;
 use crate::{Graph, Message, StepId, Work};
 
 /// What each rank has of each piece of the buffer: whose contributions.
@@ -18,7 +19,7 @@ struct Buffers {
 impl Buffers {
     fn new(graph: &Graph, bytes: u64, own: impl Fn(usize, u64) -> bool) -> Buffers {
         let mut cuts: BTreeSet<u64> = [0, bytes].into();
-        graph.messages().iter().for_each(|message| cuts.extend([message.span.0, message.span.0 + message.span.1]));
+        graph.messages().for_each(|message| cuts.extend([message.span.0, message.span.0 + message.span.1]));
         let ranks = graph.ranks() as u64;
         cuts.extend(split((0, bytes), ranks).map(|part| part.0));
         let cuts: Vec<u64> = cuts.into_iter().collect();
@@ -40,7 +41,7 @@ impl Buffers {
 /// to what is there, or replaces it. Nothing may be counted twice.
 fn carried_out(graph: &Graph, buffers: &mut Buffers, mut draw: impl FnMut(usize) -> usize) {
     let mut missing: Vec<u32> = (0..graph.steps().len()).map(|step| graph.needs(StepId(step as u32))).collect();
-    graph.messages().iter().for_each(|message| missing[message.receive.index()] += 1);
+    graph.messages().for_each(|message| missing[message.receive.index()] += 1);
     let mut free: Vec<StepId> =
         (0..missing.len() as u32).map(StepId).filter(|step| missing[step.index()] == 0).collect();
     let mut on_the_way: Vec<Option<Vec<BTreeSet<usize>>>> = vec![None; graph.messages().len()];
@@ -48,17 +49,17 @@ fn carried_out(graph: &Graph, buffers: &mut Buffers, mut draw: impl FnMut(usize)
     while !free.is_empty() {
         let step = free.swap_remove(draw(free.len()));
         ended += 1;
-        let mut next: Vec<StepId> = graph.after(step).to_vec();
+        let mut next: Vec<StepId> = after(graph, step);
         match graph.step(step).work {
             Work::Send(message) => {
-                let &Message { from, span, receive, .. } = graph.message(message);
+                let Message { from, span, receive, .. } = graph.message(message);
                 let pieces = buffers.pieces(span);
                 let content = pieces.map(|piece| buffers.has[from.index()][piece].clone()).collect();
                 on_the_way[message.index()] = Some(content);
                 next.push(receive);
             }
             Work::Receive(message) => {
-                let &Message { to, span, .. } = graph.message(message);
+                let Message { to, span, .. } = graph.message(message);
                 let content = on_the_way[message.index()].take().expect("sent before it is received");
                 for (piece, content) in buffers.pieces(span).zip(content) {
                     let own = &mut buffers.has[to.index()][piece];
@@ -99,7 +100,7 @@ fn job(ranks: u32, add: impl FnOnce(&mut Builder, &[Rank], Entry<'_>) -> Vec<Ste
 /// Bytes that each rank sends.
 fn sent(graph: &Graph) -> Vec<u64> {
     let mut sent = vec![0; graph.ranks() as usize];
-    graph.messages().iter().for_each(|message| sent[message.from.index()] += message.bytes);
+    graph.messages().for_each(|message| sent[message.from.index()] += message.bytes);
     sent
 }
 
@@ -179,7 +180,7 @@ proptest! {
         let graph = job(ranks, |b, all, entry| all_to_all(b, all, bytes, &terms, entry));
         for from in 0..ranks {
             for to in (0..ranks).filter(|&to| to != from) {
-                let between = graph.messages().iter().filter(|m| (m.from.0, m.to.0) == (from, to));
+                let between = graph.messages().filter(|m| (m.from.0, m.to.0) == (from, to));
                 let own: u64 = split((0, bytes), u64::from(terms.channels))
                     .filter_map(|span| split(span, u64::from(ranks)).nth(to as usize))
                     .map(|part| part.1)
@@ -247,7 +248,7 @@ fn two_trees_load_no_rank_with_more_than_twice_the_buffer() {
 fn rails_send_less_across_nodes() {
     let bytes = 64_000;
     let graph = job(32, |b, all, entry| rails(b, all, 8, bytes, &Terms::default(), entry).expect("8 divides 32"));
-    let across = graph.messages().iter().filter(|message| message.from.0 / 8 != message.to.0 / 8);
+    let across = graph.messages().filter(|message| message.from.0 / 8 != message.to.0 / 8);
     assert_eq!(across.map(|message| message.bytes).sum::<u64>(), 32 * 2 * 3 * (bytes / 8) / 4);
     let mut b = Builder::new(6);
     let all: Vec<Rank> = (0..6).map(Rank).collect();
@@ -260,7 +261,7 @@ fn a_protocol_makes_messages_longer_and_channels_go_both_ways() {
     let ll = Terms { expand: (2, 1), channels: 2, ..Terms::default() };
     let graph = job(4, |b, all, entry| all_reduce(b, all, 8_000, &ll, entry));
     assert_eq!(sent(&graph), vec![2 * 2 * 3 * 8_000 / 4; 4]);
-    let forwards = graph.messages().iter().filter(|message| message.to.0 == (message.from.0 + 1) % 4).count();
+    let forwards = graph.messages().filter(|message| message.to.0 == (message.from.0 + 1) % 4).count();
     assert_eq!(2 * forwards, graph.messages().len());
     let ll128 = Terms { expand: (16, 15), ..Terms::default() };
     assert_eq!((ll128.payload(120), ll128.payload(121), ll128.payload(1)), (128, 130, 2));

@@ -53,7 +53,7 @@ fn training(model: Model, (tensor, data, pipeline, expert): (u32, u32, u32, u32)
 /// Bytes that a rank sends, by the name of what they belong to, without numbers.
 fn sent(graph: &Graph, rank: u32) -> BTreeMap<String, u64> {
     let mut sent = BTreeMap::new();
-    for message in graph.messages().iter().filter(|message| message.from.0 == rank) {
+    for message in graph.messages().filter(|message| message.from.0 == rank) {
         let name = &graph.names()[graph.step(message.send).name as usize];
         let name = name.trim_end_matches(|sign: char| sign.is_ascii_digit()).trim_end();
         *sent.entry(name.to_owned()).or_default() += message.bytes;
@@ -68,7 +68,7 @@ fn expect(sent: &BTreeMap<String, u64>, terms: &[(&str, u64)]) {
 
 /// What a rank computes, in all.
 fn computed(graph: &Graph, rank: u32) -> Duration {
-    let of = graph.steps().iter().filter(|step| step.rank.0 == rank);
+    let of = graph.steps().filter(|step| step.rank.0 == rank);
     of.filter_map(|step| if let Work::Compute(time) = step.work { Some(time) } else { None }).sum()
 }
 

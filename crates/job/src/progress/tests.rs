@@ -120,9 +120,9 @@ fn messages_of_a_connection_leave_one_after_the_other_in_the_order_in_which_they
     assert_eq!(std::mem::take(&mut out), [MessageId(1), MessageId(3)], "one of the connection, and what is on none");
     zero.wake(us(2), &mut out);
     assert_eq!(out, [], "the connection is busy");
-    zero.left_host(MessageId(1), &mut out);
+    zero.left_host(MessageId(1), us(2), &mut out);
     assert_eq!(std::mem::take(&mut out), [MessageId(2)], "was due before the delayed one");
-    zero.left_host(MessageId(2), &mut out);
-    zero.left_host(MessageId(0), &mut out);
+    zero.left_host(MessageId(2), us(2), &mut out);
+    zero.left_host(MessageId(0), us(2), &mut out);
     assert_eq!(out, [MessageId(0)]);
 }

@@ -94,7 +94,7 @@ impl HtsimTrace {
             messages: 1,
             leaving: u64::from(from / local != to / local),
             bytes,
-            computations: 0,
+            ..Count::default()
         };
         let all = matrix.connections.iter().fold(Count::default(), |sum, connection| sum.and(one(connection)));
         Ok((matrix.nodes.unwrap_or(0), all))

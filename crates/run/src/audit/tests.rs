@@ -1,6 +1,6 @@
 use super::{Ending, Left, ends};
-use crate::{FlowEvent, FlowRecord, Flows};
-use units::{FlowId, Time};
+use crate::{FlowEvent, FlowInfo, FlowRecord, FlowTable, Flows, Unlisted};
+use units::{FlowId, HostId, Time};
 
 const SAID: Ending = Ending::TimeUp { said: true };
 const NOT_SAID: Ending = Ending::TimeUp { said: false };
@@ -12,7 +12,13 @@ fn flows(events: &[FlowEvent]) -> Flows {
         .zip(events)
         .map(|(at, &fate)| FlowRecord { flow: FlowId(0), at, due: at, fate })
         .collect();
-    Flows::gather(2, records.iter())
+    Flows::gather(&table(2), Unlisted::default(), records.iter())
+}
+
+fn table(count: usize) -> FlowTable {
+    let (start, after) = (Time::ZERO, None);
+    let flow = FlowInfo { src: HostId(0), dst: HostId(1), bytes: 1, start, after, class: 0, transport: 0 };
+    FlowTable::new(vec![flow; count], 2)
 }
 
 #[test]
@@ -50,6 +56,6 @@ fn a_job_has_ended_when_its_ranks_have() {
     let finding = ends(&under_way, ranks, NOT_SAID);
     assert!(!finding.ok && finding.detail.contains("a day") && finding.detail.contains("2 hosts"), "{finding:?}");
     // All its messages were given up, and the ranks wait for ever.
-    let given_up = Flows::gather(0, std::iter::empty());
+    let given_up = Flows::gather(&table(0), Unlisted::default(), std::iter::empty());
     assert!(!ends(&given_up, Left { events: true, starts: false, job_parts: 2 }, SAID).ok);
 }

@@ -1,7 +1,9 @@
 //! What became of jobs: tables of their iterations, collectives, ranks and critical paths.
 
+use std::collections::BTreeMap;
+
 use fabric::Fabric;
-use job::{Carried, Done, Part, Rank, Segment, StepId, Timeline, Work};
+use job::{Carried, CollectiveId, Done, Part, Rank, Segment, Share, StepId, Summed, Timeline, Work};
 use units::{Duration, Time};
 use workload::PlacedJob;
 
@@ -13,30 +15,38 @@ pub type Noted = (u16, Done);
 /// In place of a rank or a flow that there is not.
 const NONE: u64 = Flows::NONE;
 
-/// The tables `jobs`, `collectives`, `ranks` and `critical`; none without jobs. By flow: when it was handed over, was
-/// there, and was known to be, in picoseconds.
-pub fn job_tables(
+/// The tables `jobs`, `collectives`, `ranks` and `critical`; none without jobs. By row of a flow: when it was handed
+/// over, was there, and was known to be, in picoseconds. Of jobs that are noted in sum, `summed` says what they came to
+/// at each host.
+pub fn job_tables<'a>(
     jobs: &Jobs,
     fabric: &Fabric,
     [started, delivered, completed]: [&[u64]; 3],
     done: impl Iterator<Item = Noted>,
+    summed: impl Iterator<Item = (u16, &'a Summed)>,
 ) -> Vec<Table> {
     if jobs.is_empty() {
         return Vec::new();
     }
     let mut noted: Vec<Vec<Done>> = jobs.iter().map(|_| Vec::new()).collect();
     done.for_each(|(job, done)| noted[usize::from(job)].push(done));
+    let mut sums: Vec<Vec<&Summed>> = jobs.iter().map(|_| Vec::new()).collect();
+    summed.for_each(|(job, summed)| sums[usize::from(job)].push(summed));
     let mut rows = Rows::default();
     let time = |times: &[u64], flow: usize| (times[flow] != NONE).then(|| Time::from_ps(times[flow]));
-    for (index, (placed, done)) in jobs.iter().zip(noted).enumerate() {
+    for (index, (placed, (done, summed))) in jobs.iter().zip(noted.into_iter().zip(sums)).enumerate() {
         let carried = |message| {
+            // The flows of a job that is noted singly have a row each, and come first.
             placed.flow(message).map(units::FlowId::index).map_or(Carried::default(), |flow| Carried {
                 started: time(started, flow),
                 delivered: time(delivered, flow),
                 completed: time(completed, flow),
             })
         };
-        let line = Timeline::new(&placed.graph, placed.start, done.into_iter(), carried);
+        let line = match jobs.is_noted_singly(index) {
+            true => Line::Singly(Timeline::new(&placed.graph, placed.start, done.into_iter(), carried)),
+            false => Line::InSum(InSum::new(done, &summed)),
+        };
         One { job: index as u32, placed, line }.add(&mut rows);
     }
     let names: Vec<String> = jobs.iter().map(|job| job.name.clone()).collect();
@@ -81,46 +91,109 @@ impl Names {
 struct One<'a> {
     job: u32,
     placed: &'a PlacedJob,
-    line: Timeline<'a>,
+    line: Line<'a>,
+}
+
+/// What is known of when steps were done.
+enum Line<'a> {
+    /// All of it.
+    Singly(Timeline<'a>),
+    /// Sums: nobody traces what made the job as long as it was.
+    InSum(InSum),
+}
+
+/// What the steps of a job came to that is noted in sum.
+struct InSum {
+    /// Its computations, by step.
+    computed: Vec<Done>,
+    /// By rank and collective.
+    shares: Vec<(Rank, CollectiveId, Share)>,
+    /// By iteration: when the last of its steps was done, and how many never were.
+    iterations: Vec<(Time, u64)>,
+}
+
+impl InSum {
+    fn new(mut computed: Vec<Done>, summed: &[&Summed]) -> InSum {
+        computed.sort_unstable_by_key(|done| done.step);
+        let mut shares: Vec<_> = summed.iter().flat_map(|summed| summed.shares()).collect();
+        shares.sort_unstable_by_key(|share| (share.0, share.1));
+        let mut iterations: Vec<(Time, u64)> = Vec::new();
+        for of in summed.iter().map(|summed| summed.iterations()) {
+            iterations.resize(of.len(), (Time::ZERO, 0));
+            for ((last, left), (at, more)) in iterations.iter_mut().zip(of) {
+                (*last, *left) = (at.max(last).to_owned(), *left + more);
+            }
+        }
+        InSum { computed, shares, iterations }
+    }
+
+    fn computed(&self, step: StepId) -> Option<&Done> {
+        self.computed.binary_search_by_key(&step, |done| done.step).ok().map(|at| &self.computed[at])
+    }
+
+    /// From when to when a rank took part in a collective in which it has so many steps.
+    fn share(&self, rank: Rank, of: CollectiveId, steps: u64) -> Span {
+        let at = self.shares.binary_search_by_key(&(rank, of), |share| (share.0, share.1));
+        at.map_or(Span { open: true, ..Span::default() }, |at| {
+            let Share { begin, end, steps: done } = self.shares[at].2;
+            Span { begin: Some(begin), end: Some(end), open: done < steps }
+        })
+    }
 }
 
 impl One<'_> {
     fn add(&self, rows: &mut Rows) {
         let graph = &self.placed.graph;
-        let all = || (0..graph.steps().len() as u32).map(StepId);
-        // By iteration, its last step; none if a step of it never ended.
-        let mut last: Vec<Option<(StepId, Time)>> =
-            vec![Some((StepId(0), self.placed.start)); graph.iterations() as usize];
-        for step in all() {
-            let of = &mut last[graph.step(step).iteration as usize];
-            *of = match (*of, self.line.was_done(step)) {
-                (Some(before), Some(end)) if end > before.1 => Some((step, end)),
-                (before, Some(_)) => before,
-                (_, None) => None,
-            };
-        }
-        let path = self.line.last(all()).map_or(Vec::new(), |last| self.line.critical_path(last.0));
+        let (ends, path) = match &self.line {
+            Line::Singly(line) => {
+                let all = (0..graph.steps().len() as u32).map(StepId);
+                (self.iteration_ends(line), Some(line.last(all).map_or(Vec::new(), |last| line.critical_path(last.0))))
+            }
+            Line::InSum(sums) => {
+                let end = |&(last, left): &(Time, u64)| (left == 0).then(|| last.max(self.placed.start));
+                (sums.iterations.iter().map(end).collect(), None)
+            }
+        };
         let mut begin = Some(self.placed.start);
-        let spans: Vec<_> = last
-            .iter()
+        let spans: Vec<_> = ends
+            .into_iter()
             .map(|end| {
-                let end = end.map(|end| end.1);
                 let span = (begin, end);
                 begin = begin.max(end).filter(|_| end.is_some());
                 span
             })
             .collect();
-        for ((iteration, &(begin, end)), took) in (0..).zip(&spans).zip(self.took(&spans, &path)) {
+        for ((iteration, &(begin, end)), took) in (0..).zip(&spans).zip(self.took(&spans, path.as_deref())) {
             rows.jobs.push(self, iteration, begin, end, &took);
         }
-        path.iter().for_each(|segment| rows.critical.push(self, segment));
+        path.iter().flatten().for_each(|segment| rows.critical.push(self, segment));
         self.add_collectives(rows);
         self.add_computations(rows);
     }
 
+    /// By iteration, when the last of its steps was done; none if one never was.
+    fn iteration_ends(&self, line: &Timeline<'_>) -> Vec<Option<Time>> {
+        let graph = &self.placed.graph;
+        let mut last = vec![Some(self.placed.start); graph.iterations() as usize];
+        for (at, step) in (0..).zip(graph.steps()) {
+            let of = &mut last[step.iteration as usize];
+            *of = of.zip(line.was_done(StepId(at))).map(|(before, end)| before.max(end));
+        }
+        last
+    }
+
+    /// When computations began and ended, those that did.
+    fn computations(&self) -> Vec<(Time, Time)> {
+        match &self.line {
+            Line::Singly(line) => line.computations().collect(),
+            Line::InSum(sums) => sums.computed.iter().map(|done| (done.begin, done.end)).collect(),
+        }
+    }
+
     /// What iterations took, which follow each other. A job may have so many that whatever happened is looked at once.
-    fn took(&self, spans: &[(Option<Time>, Option<Time>)], path: &[Segment]) -> Vec<Took> {
-        let mut took: Vec<Took> = spans.iter().map(|_| Took::default()).collect();
+    fn took(&self, spans: &[(Option<Time>, Option<Time>)], path: Option<&[Segment]>) -> Vec<Took> {
+        let critical = path.map(|_| [0; 5]);
+        let mut took: Vec<Took> = spans.iter().map(|_| Took { computing: 0, critical }).collect();
         let known = |(iteration, &(begin, end)): (usize, &(Option<Time>, Option<Time>))| {
             let (from, until) = begin.zip(end)?;
             Some((iteration, from, until.max(from)))
@@ -132,12 +205,14 @@ impl One<'_> {
                 add(iteration, end.min(until).since(begin.max(from)).ps());
             }
         };
-        for (begin, end) in self.line.computations() {
+        for (begin, end) in self.computations() {
             each(begin, end, &mut |iteration, ps| took[iteration].computing += u128::from(ps));
         }
-        for segment in path {
+        for segment in path.into_iter().flatten() {
             let part = PARTS.iter().position(|part| *part == segment.part).expect("all parts are there");
-            each(segment.begin, segment.end, &mut |iteration, ps| took[iteration].critical[part] += ps);
+            each(segment.begin, segment.end, &mut |iteration, ps| {
+                took[iteration].critical.iter_mut().for_each(|critical| critical[part] += ps);
+            });
         }
         took
     }
@@ -148,15 +223,9 @@ impl One<'_> {
         let count = graph.collectives().len();
         let mut spans: Vec<Span> = vec![Span::default(); count];
         for rank in (0..graph.ranks()).map(Rank) {
-            // Steps of a rank lie in order, so that those of a collective do, too.
-            let mut own: std::collections::BTreeMap<u32, Span> = std::collections::BTreeMap::new();
-            for step in graph.of(rank).map(StepId) {
-                let Some(of) = graph.step(step).of else { continue };
-                own.entry(of.0).or_default().add(self.line.took_part(step), self.line.was_done(step));
-            }
-            for (of, span) in own {
-                spans[of as usize].join(span);
-                let collective = &graph.collectives()[of as usize];
+            for (of, span) in self.shares_of(rank) {
+                spans[of.index()].join(span);
+                let collective = &graph.collectives()[of.index()];
                 rows.ranks.push(self, rank, "collective", &collective.name, collective.iteration, span);
             }
         }
@@ -165,25 +234,49 @@ impl One<'_> {
         }
     }
 
-    fn add_computations(&self, rows: &mut Rows) {
+    /// The collectives of a rank, and from when to when it took part.
+    fn shares_of(&self, rank: Rank) -> BTreeMap<CollectiveId, Span> {
         let graph = &self.placed.graph;
-        for step in (0..graph.steps().len() as u32).map(StepId) {
-            let of = graph.step(step);
-            if let Work::Compute(_) = of.work {
-                let span = Span { begin: self.line.begin(step), end: self.line.end(step), open: false };
-                rows.ranks.push(self, of.rank, "compute", &graph.names()[of.name as usize], of.iteration, span);
+        match &self.line {
+            Line::Singly(line) => {
+                let mut own: BTreeMap<CollectiveId, Span> = BTreeMap::new();
+                for step in graph.of(rank).map(StepId) {
+                    let Some(of) = graph.step(step).of else { continue };
+                    own.entry(of).or_default().add(line.took_part(step), line.was_done(step));
+                }
+                own
+            }
+            Line::InSum(sums) => {
+                let mut steps: BTreeMap<CollectiveId, u64> = BTreeMap::new();
+                graph.each_part(rank, |of, _, more| {
+                    of.into_iter().for_each(|of| *steps.entry(of).or_default() += more);
+                });
+                steps.into_iter().map(|(of, steps)| (of, sums.share(rank, of, steps))).collect()
             }
         }
+    }
+
+    fn add_computations(&self, rows: &mut Rows) {
+        let graph = &self.placed.graph;
+        graph.each_single(|step, of| {
+            if let Work::Compute(_) = of.work {
+                let (begin, end) = match &self.line {
+                    Line::Singly(line) => (line.begin(step), line.end(step)),
+                    Line::InSum(sums) => sums.computed(step).map(|done| (done.begin, done.end)).unzip(),
+                };
+                let span = Span { begin, end, open: false };
+                rows.ranks.push(self, of.rank, "compute", &graph.names()[of.name as usize], of.iteration, span);
+            }
+        });
     }
 }
 
 /// What an iteration took, in picoseconds.
-#[derive(Default)]
 struct Took {
     /// All ranks together.
     computing: u128,
-    /// By [`Part`], how much of the critical path it is.
-    critical: [u64; 5],
+    /// By [`Part`], how much of the critical path it is, if that is known.
+    critical: Option<[u64; 5]>,
 }
 
 /// From when to when.
@@ -267,7 +360,8 @@ impl JobRows {
         self.time.push(time.ps());
         self.computing.push(computing);
         self.exposed.push(time.ps() - computing);
-        self.critical.iter_mut().zip(took.critical).for_each(|(column, ps)| column.push(ps));
+        let critical = took.critical.unwrap_or([NONE; 5]);
+        self.critical.iter_mut().zip(critical).for_each(|(column, ps)| column.push(ps));
     }
 
     fn table(self, names: &[String]) -> Table {

@@ -58,7 +58,7 @@ fn replay(every: &str, flows: usize, step: Duration) {
     let plan = plan(every, flows);
     let (tables, capacity_bps) = tables(&plan);
     let network = NetworkView { tables: &tables, routing: Routing::RandomPacketSpraying, capacity_bps: &capacity_bps };
-    let message = |flow: &run::FlowInfo| Message { start: flow.start, src: flow.src, dst: flow.dst, bytes: flow.bytes };
+    let message = |flow: run::FlowInfo| Message { start: flow.start, src: flow.src, dst: flow.dst, bytes: flow.bytes };
     let messages: Vec<Message> = plan.flows.iter().map(message).collect();
     let lifetimes = replay::lifetimes(&network, &messages, step);
     for rho_us in [100, 250, 500, 1000] {

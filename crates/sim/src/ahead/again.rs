@@ -49,13 +49,13 @@ impl<'a> Alike<'a> {
 
     /// Whether the network treats two flows alike.
     pub fn are(&self, one: FlowId, other: FlowId) -> bool {
-        self.are_in_kind(one, other) && self.take_one_path(self.plan.flows.get(one), one, other)
+        self.are_in_kind(one, other) && self.take_one_path(&self.plan.flows.get(one), one, other)
     }
 
     /// The same, but their paths may differ.
     pub fn are_in_kind(&self, one: FlowId, other: FlowId) -> bool {
         let what = |of: &FlowInfo| (of.src, of.dst, of.bytes, of.class, of.transport);
-        what(self.plan.flows.get(one)) == what(self.plan.flows.get(other))
+        what(&self.plan.flows.get(one)) == what(&self.plan.flows.get(other))
     }
 
     /// Whether a hash sends the packets of both flows, and the answers to them, over the same paths.

@@ -453,7 +453,7 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
     fn leaving(&self) -> u64 {
         let own = self.own();
         let leaving = ranks(own.hosts()).flat_map(|jobs| jobs.all_leaving());
-        leaving.map(|(flow, _)| kind(self.plan.flows.get(flow))).fold(0, u64::wrapping_add)
+        leaving.map(|(flow, _)| kind(&self.plan.flows.get(flow))).fold(0, u64::wrapping_add)
     }
 }
 
@@ -491,7 +491,7 @@ fn word(plan: &Plan, record: &FlowRecord) -> u64 {
         FlowEvent::Completed { .. } => 3,
         FlowEvent::Resubmitted | FlowEvent::Rejected | FlowEvent::Failed(_) => 4,
     };
-    mix(kind(plan.flows.get(record.flow)), what)
+    mix(kind(&plan.flows.get(record.flow)), what)
 }
 
 /// The time of a round, among what the ranks of a host did: so many events repeat, and took the same time each of the

@@ -206,7 +206,7 @@ pub(super) fn starts(records: &[FlowRecord]) -> impl DoubleEndedIterator<Item = 
 
 /// When a flow should have started, and a word for length, receiver and class.
 pub(super) fn start(plan: &Plan, record: &FlowRecord) -> (Time, u64) {
-    (record.due, kind(plan.flows.get(record.flow)))
+    (record.due, kind(&plan.flows.get(record.flow)))
 }
 
 /// The time after which a host's starts repeat. Of several candidates, the one that has held for the longest time up to

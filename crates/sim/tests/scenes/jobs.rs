@@ -209,8 +209,8 @@ fn other_traffic_does_not_change_when_a_job_is_added() {
     let alone = run::Plan::new(&scenario(&format!("fabric.star = {{ hosts = 4 }}\n{web}"))).expect("it can be planned");
     let job = "[[job]]\nsteps = [{ all_reduce = { bytes = \"584000B\" } }]";
     let beside = run::Plan::new(&scenario(&format!("fabric.star = {{ hosts = 4 }}\n{web}{job}"))).expect("planned");
-    let first: Vec<_> = beside.flows.iter().take(alone.flows.len()).copied().collect();
-    assert_eq!(first, alone.flows.iter().copied().collect::<Vec<_>>());
+    let first: Vec<_> = beside.flows.iter().take(alone.flows.len()).collect();
+    assert_eq!(first, alone.flows.iter().collect::<Vec<_>>());
     assert_eq!(beside.flows.len(), 50 + 24);
 }
 
@@ -312,4 +312,26 @@ fn ratios(table: &Table, name: &str) -> Vec<f64> {
         Data::F64(values) => values.clone(),
         other => panic!("{name} is {other:?}"),
     }
+}
+
+/// The packets are the same, and so is all that sums say.
+#[test]
+fn a_job_with_more_messages_than_rows_is_noted_in_sum() {
+    let job = |rows_max: u64| {
+        let steps = "ranks_per_host = 2\niterations = 2\nsteps = [{ compute = \"5us\" }, { all_reduce = { bytes = \
+                     \"300KB\" } }, { all_to_all = { bytes = \"100KB\" } }]";
+        star("udp", 5, steps)
+            .replace("measure.interval = \"0s\"", &format!("measure = {{ interval = \"0s\", rows_max = {rows_max} }}"))
+    };
+    let (singly, in_sum) = (run_both(&job(10_000)), run_both(&job(40)));
+    assert_eq!(singly.info.digest, in_sum.info.digest);
+    assert_eq!(singly.info.flows_completed, in_sum.info.flows_completed);
+    assert_eq!((table(&singly, "flows").len() as u64, table(&in_sum, "flows").len()), (singly.info.flows, 40));
+    assert!(in_sum.info.warnings.iter().any(|warning| warning.starts_with("measure.rows_max: the job \"train\"")));
+    assert!(in_sum.info.audit.iter().all(|finding| finding.ok), "{:?}", in_sum.info.audit);
+    assert!(table(&in_sum, "critical").is_empty());
+    for name in ["collectives", "ranks"] {
+        assert_eq!(table(&singly, name), table(&in_sum, name));
+    }
+    assert_eq!(column(table(&singly, "jobs"), "time_ps"), column(table(&in_sum, "jobs"), "time_ps"));
 }

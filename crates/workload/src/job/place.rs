@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use job::{Graph, MessageId, Rank};
-use units::interrupt;
-use units::{FlowId, HostId, Problem, Stream, Time, mix};
+use job::{Crossing, Graph, Message, MessageId, Rank};
+use units::{FlowId, HostId, Problem, Stream, Time, interrupt, mix};
 
 use super::{Job, Placement};
-use crate::generate::{BYTES_MAX, FLOWS_MAX, LOOK_EVERY, too_many_bytes};
+use crate::generate::{BYTES_MAX, FLOWS_MAX, too_many_bytes};
 use crate::room::Room;
 use crate::{FabricView, Flow};
 
@@ -26,32 +25,42 @@ pub struct PlacedJob {
     pub start: Time,
     /// Its flows are consecutive: this one and as many more as there are messages that leave their hosts.
     pub first_flow: FlowId,
-    /// By flow from the first on: its message.
-    message_of: Vec<MessageId>,
-    /// By message: its flow from the first on, or [`WITHIN`].
-    flow_of: Vec<u32>,
+    /// Which messages these are, in order.
+    crossing: Crossing,
 }
-
-/// In place of the flow of a message that does not leave its host.
-const WITHIN: u32 = u32::MAX;
 
 impl PlacedJob {
     /// The message of a flow of this job.
     #[inline]
     pub fn message(&self, flow: FlowId) -> MessageId {
-        self.message_of[(flow.0 - self.first_flow.0) as usize]
+        self.crossing.id(&self.graph, flow.0 - self.first_flow.0)
     }
 
     /// The flow of a message; none if it does not leave its host.
     #[inline]
     pub fn flow(&self, message: MessageId) -> Option<FlowId> {
-        let at = self.flow_of[message.index()];
-        (at != WITHIN).then(|| FlowId(self.first_flow.0 + at))
+        self.crossing.number(&self.graph, message).map(|number| FlowId(self.first_flow.0 + number))
     }
 
     /// How many flows it has.
     pub fn flows(&self) -> usize {
-        self.message_of.len()
+        self.crossing.count()
+    }
+
+    /// Its flow of this place among its flows.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub fn flow_at(&self, place: u32) -> Flow {
+        let Message { from, to, bytes, .. } = self.crossing.message(&self.graph, place);
+        let host = |rank: Rank| self.placement.host_of[rank.index()];
+        Flow { src: host(from), dst: host(to), bytes, start: Flow::BY_JOB, class: self.class, after: None }
+    }
+
+    /// Tells its flows in kinds: the ends, the length, and how many are like that.
+    pub fn each_kind(&self, mut each: impl FnMut((HostId, HostId), u64, u64)) {
+        let host = |rank: Rank| self.placement.host_of[rank.index()];
+        self.crossing.each_kind(&self.graph, |(from, to), bytes, count| each((host(from), host(to)), bytes, count));
     }
 
     /// The ranks of each host that has some, by host.
@@ -63,19 +72,19 @@ impl PlacedJob {
     }
 }
 
-/// Places jobs on hosts and appends their flows, which start when their ranks come to them ([`Flow::BY_JOB`]). The
-/// first job's flows are of class `class`, and so on. A problem's key begins with the job's index, `[1].ranks`.
+/// Places jobs on hosts. Their flows start when their ranks come to them ([`Flow::BY_JOB`]), and follow `others`, job
+/// by job. The first job's are of class `class`, and so on. A problem's key begins with the job's index, `[1].ranks`.
 pub fn place<T: Clone>(
     jobs: &[Job<T>],
     class: u16,
     view: &FabricView,
     seed: u64,
     room: &Room,
-    flows: &mut Vec<Flow>,
+    others: &[Flow],
 ) -> Result<Vec<PlacedJob>, Problem> {
     let here = |index: usize| move |problem: Problem| problem.under(format!("[{index}]"));
-    let mut bytes = flows.iter().map(|flow| u128::from(flow.bytes)).sum::<u128>();
-    let mut left = room.without_flows(flows.len() as u64);
+    let mut bytes = others.iter().map(|flow| u128::from(flow.bytes)).sum::<u128>();
+    let mut left = room.without_flows(others.len() as u64);
     for (index, job) in jobs.iter().enumerate() {
         let count = job.check_size(view, seed, &left).map_err(here(index))?;
         left.bytes = left.bytes.saturating_sub(left.of_job(&count));
@@ -84,7 +93,12 @@ pub fn place<T: Clone>(
             return Err(here(index)(too_many_bytes("", bytes)));
         }
     }
-    let one = |(index, job): (usize, &Job<T>)| job.place(class + index as u16, view, seed, flows).map_err(here(index));
+    let mut flows = others.len();
+    let one = |(index, job): (usize, &Job<T>)| {
+        let placed = job.place(class + index as u16, view, seed, flows);
+        flows += placed.as_ref().map_or(0, PlacedJob::flows);
+        placed.map_err(here(index))
+    };
     jobs.iter().enumerate().map(one).collect()
 }
 
@@ -118,7 +132,7 @@ impl<T> Job<T> {
         Ok(u32::try_from(ranks).unwrap_or(u32::MAX))
     }
 
-    fn place(&self, class: u16, view: &FabricView, seed: u64, flows: &mut Vec<Flow>) -> Result<PlacedJob, Problem> {
+    fn place(&self, class: u16, view: &FabricView, seed: u64, flows: usize) -> Result<PlacedJob, Problem> {
         let ranks = self.ranks_on(view)?;
         let hosts = self.hosts_in_order(view, seed)?;
         let host_of = (0..ranks as usize).map(|rank| hosts[rank / self.ranks_per_host as usize]).collect();
@@ -127,28 +141,16 @@ impl<T> Job<T> {
             Some(loaded) => loaded.graph()?,
             None => Arc::new(self.graph(ranks, seed)?),
         };
-        let first_flow = FlowId::from(flows.len());
-        let (mut message_of, mut flow_of) = (Vec::new(), vec![WITHIN; graph.messages().len()]);
-        for (index, message) in graph.messages().iter().enumerate() {
-            let id = MessageId(index as u32);
-            if (index as u64).is_multiple_of(LOOK_EVERY) {
-                interrupt::check()?;
-            }
-            if placement.is_local(&graph, id) {
-                continue;
-            }
-            flow_of[index] = message_of.len() as u32;
-            message_of.push(id);
-            let (src, dst) = (placement.host_of[message.from.index()], placement.host_of[message.to.index()]);
-            flows.push(Flow { src, dst, bytes: message.bytes, start: Flow::BY_JOB, class, after: None });
-            if flows.len() as u64 > FLOWS_MAX {
-                let message = format!("has more than {FLOWS_MAX} messages, which is the most; write larger chunks");
-                return Err(Problem::new("steps", message));
-            }
-        }
+        let crossing = Crossing::new(&graph, &placement, FLOWS_MAX.saturating_sub(flows as u64));
+        interrupt::check()?;
+        let Some(crossing) = crossing else {
+            let message = format!("has more than {FLOWS_MAX} messages, which is the most; write larger chunks");
+            return Err(Problem::new("steps", message));
+        };
+        let first_flow = FlowId::from(flows);
         let (name, start) = (self.name.clone(), self.start);
         let placement = Arc::new(placement);
-        Ok(PlacedJob { name, class, graph, placement, start, first_flow, message_of, flow_of })
+        Ok(PlacedJob { name, class, graph, placement, start, first_flow, crossing })
     }
 
     /// Whether it is said once what ranks do, and nothing is set that then has no effect.

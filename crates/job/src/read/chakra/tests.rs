@@ -60,7 +60,7 @@ fn read(ranks: &[Vec<Node>]) -> Result<Graph, TraceError> {
 
 fn sent(graph: &Graph) -> Vec<u64> {
     let mut sent = vec![0; graph.ranks() as usize];
-    graph.messages().iter().for_each(|message| sent[message.from.index()] += message.bytes);
+    graph.messages().for_each(|message| sent[message.from.index()] += message.bytes);
     sent
 }
 
@@ -107,7 +107,7 @@ fn computations_and_messages_wait_for_what_they_depend_on() {
     flops.attr.push(Attribute::int64("num_ops", 3_000_000));
     let with = ChakraTrace { teraflops: Some(2.0), ..trace() };
     let graph = with.parse(&[file(&[exact, flops.clone()])], None, &Reading::default()).expect("sound");
-    let times: Vec<Work> = graph.steps().iter().map(|step| step.work).collect();
+    let times: Vec<Work> = graph.steps().map(|step| step.work).collect();
     assert_eq!(times, [5_432_101, 1_500_000].map(|ps| Work::Compute(Duration::from_ps(ps))));
     let error = read(&[vec![flops]]).expect_err("how fast?");
     assert_eq!(
@@ -124,7 +124,7 @@ fn collectives_are_among_process_groups() {
     let files: Vec<Vec<u8>> = (0..4).map(|rank| file(&ranks(rank))).collect();
     let graph = trace().parse(&files, Some(("groups.json", groups)), &Reading::default()).expect("sound");
     assert_eq!(graph.collectives().len(), 2);
-    assert!(graph.messages().iter().all(|message| message.from.0 % 2 == message.to.0 % 2));
+    assert!(graph.messages().all(|message| message.from.0 % 2 == message.to.0 % 2));
     let error = trace().parse(&files, None, &Reading::default()).expect_err("no groups");
     assert_eq!(
         error.to_string(),
@@ -197,7 +197,7 @@ fn a_broadcast_begins_at_its_root() {
     let mut node = collective(5, 1_000);
     node.attr.push(Attribute::int64("root_rank", 2));
     let graph = read(&vec![vec![node.clone()]; 3]).expect("sound");
-    let path: Vec<(u32, u32)> = graph.messages().iter().map(|message| (message.from.0, message.to.0)).collect();
+    let path: Vec<(u32, u32)> = graph.messages().map(|message| (message.from.0, message.to.0)).collect();
     assert_eq!(path, [(2, 0), (0, 1)]);
     node.attr.last_mut().expect("one").int64_val = Some(3);
     let error = read(&vec![vec![node]; 3]).expect_err("no such rank");

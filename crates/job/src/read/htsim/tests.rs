@@ -31,7 +31,7 @@ const RING: &str = "# a ring\nNodes 3\nConnections 3\nTriggers 2\n0->1 id 1 star
 fn a_trigger_starts_a_connection_at_either_end_of_the_one_before() {
     assert_eq!(ends(RING), Duration::from_ns(5 + 3 * 10));
     let graph = read(RING).expect("sound");
-    let found: Vec<(u32, u32, u64)> = graph.messages().iter().map(|m| (m.from.0, m.to.0, m.bytes)).collect();
+    let found: Vec<(u32, u32, u64)> = graph.messages().map(|m| (m.from.0, m.to.0, m.bytes)).collect();
     assert_eq!(found, [(0, 1, 100), (1, 2, 100), (2, 0, 50)]);
     let sender = "Nodes 3\nConnections 2\nTriggers 1\n0->1 start 0 size 9 send_done_trigger 4\n0->2 trigger 4 size 9\n\
         trigger id 4 oneshot";
@@ -52,7 +52,7 @@ fn a_barrier_waits_for_all_and_a_multishot_keeps_as_many_under_way() {
             multishot\n";
     assert_eq!(ends(multishot), Duration::from_ns(30 + 10 + 10));
     let graph = read(multishot).expect("sound");
-    let waits: Vec<u32> = graph.messages().iter().map(|message| graph.needs(message.send)).collect();
+    let waits: Vec<u32> = graph.messages().map(|message| graph.needs(message.send)).collect();
     assert_eq!(waits, [0, 1, 1, 1], "the second waits for its start");
 }
 

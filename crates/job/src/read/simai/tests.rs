@@ -33,7 +33,7 @@ const GPT: &str = "HYBRID_TRANSFORMER_FWD_IN_BCKWD model_parallel_NPU_group: 2 e
 
 /// Of each collective by its name: pairs of ranks between which it has messages, and bytes that rank 0 sends.
 fn between(graph: &Graph, name: &str) -> (BTreeSet<(u32, u32)>, u64) {
-    let of = graph.messages().iter().filter(|message| graph.names()[graph.step(message.send).name as usize] == name);
+    let of = graph.messages().filter(|message| graph.names()[graph.step(message.send).name as usize] == name);
     let sent = of.clone().filter(|message| message.from.0 == 0).map(|message| message.bytes).sum();
     (of.map(|message| (message.from.0.min(message.to.0), message.from.0.max(message.to.0))).collect(), sent)
 }

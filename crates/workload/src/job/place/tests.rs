@@ -30,9 +30,9 @@ fn job(steps: Vec<Step>) -> Job<()> {
 }
 
 fn placed(job: &Job<()>) -> Result<(PlacedJob, Vec<Flow>), String> {
-    let mut flows = Vec::new();
-    let placed = place(std::slice::from_ref(job), 3, &star_of_racks(4, 4), 1, &Room::ANY, &mut flows);
-    placed.map(|mut placed| (placed.remove(0), flows)).map_err(|problem| problem.to_string())
+    let placed = place(std::slice::from_ref(job), 3, &star_of_racks(4, 4), 1, &Room::ANY, &[]);
+    let flows = |placed: &PlacedJob| (0..placed.flows() as u32).map(|flow| placed.flow_at(flow)).collect();
+    placed.map(|placed| (placed[0].clone(), flows(&placed[0]))).map_err(|problem| problem.to_string())
 }
 
 fn hosts(job: &PlacedJob) -> Vec<u32> {
@@ -82,11 +82,11 @@ fn groups_have_every_stride_th_rank_and_steps_follow_each_other() {
     let graph = &placed.graph;
     assert_eq!(graph.collectives().len(), 2 * (4 + 1));
     assert_eq!(graph.iterations(), 2);
-    let reduce = graph.messages().iter().filter(|message| {
+    let mut reduce = graph.messages().filter(|message| {
         let of = graph.step(message.send).of.expect("of a collective");
         graph.collectives()[of.index()].kind == "all_reduce"
     });
-    assert!(reduce.into_iter().all(|message| message.from.0 % 4 == message.to.0 % 4), "each in its own group");
+    assert!(reduce.all(|message| message.from.0 % 4 == message.to.0 % 4), "each in its own group");
 }
 
 #[test]
