@@ -324,12 +324,12 @@ impl Job<'_> {
         self.b.name("pipeline");
         let stage = ranks / pipeline;
         for _ in 0..passes {
-            let mut next = self.last.clone();
+            let mut next = vec![Vec::new(); ranks as usize];
             for from in 0..ranks {
                 let to = (from + stage) % ranks;
                 let ready = self.last[from as usize].clone();
                 let (send, receive) = self.b.message((Rank(from), Rank(to)), pass_bytes, (0, 0), &ready, &[]);
-                next[from as usize] = vec![send];
+                next[from as usize].push(send);
                 next[to as usize].push(receive);
             }
             self.last = next;

@@ -70,20 +70,17 @@ impl Counting {
         }
         let Degrees { pipeline, passes, pass_bytes, ranks, .. } = self.degrees;
         let stage = ranks / pipeline;
-        let mut first_waits = self.waits;
         if passes > 0 {
             let apart =
                 (0..ranks).filter(|from| from / self.local.max(1) != (from + stage) % ranks / self.local.max(1));
             let share = (apart.count() as u64, u64::from(ranks));
             let one = Count { steps: 2, messages: 1, bytes: pass_bytes, ..Count::default() };
             self.count = self.count.and(one.times(ranks.into()).times(passes).leaving(share));
-            // A rank goes on when it has sent; one of the first stage, which the last passes on to, has received, too.
-            (self.waits, first_waits) = (1, 2);
+            // A rank goes on when it has sent and received.
+            self.waits = 2;
         }
-        for (ranks, waits) in [(stage, first_waits), (ranks - stage, self.waits)] {
-            if waits + beside != 1 {
-                self.steps(ranks);
-            }
+        if self.waits + beside != 1 {
+            self.steps(ranks);
         }
         self.waits = 1;
     }

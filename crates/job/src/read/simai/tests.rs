@@ -77,6 +77,19 @@ fn stages_pass_messages_on_at_the_end() {
 }
 
 #[test]
+fn a_stage_waits_for_what_is_passed_on_to_it() {
+    let text = "HYBRID_TRANSFORMER_FWD_IN_BCKWD model_parallel_NPU_group: 2 ep: 1 pp: 3 vpp: 1 ga: 2 all_gpus: 6 \
+        pp_comm 70\n\
+        1\nlayer -1 100 NONE 0 0 NONE 0 0 NONE 0 0\n";
+    let graph = read(text).expect("sound");
+    for message in graph.messages() {
+        let mut waiting = Vec::new();
+        graph.each_after(message.receive, |step| waiting.push(graph.step(step).rank));
+        assert!(!waiting.is_empty() && waiting.iter().all(|&rank| rank == message.to), "{message:?}: {waiting:?}");
+    }
+}
+
+#[test]
 fn micro_benchmarks_are_done_line_by_line_among_all() {
     let text = "MICRO\n2\nmicro_test\t-1\t1\tNONE\t0\t1\tNONE\t0\t1\tALLREDUCE\t4096\t1\n\
         micro_test\t-1\t1\tNONE\t0\t1\tNONE\t0\t1\tALLTOALL\t8192\t1\n";
