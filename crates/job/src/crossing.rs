@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use crate::graph::index::Index;
 use crate::graph::ring::Ring;
 use crate::{Graph, Message, MessageId, Placement, Rank};
 
@@ -12,6 +13,8 @@ use crate::{Graph, Message, MessageId, Placement, Rank};
 pub struct Crossing {
     /// By ring: the number of its first.
     first: Vec<u32>,
+    /// Where a number is among these.
+    index: Index,
     /// By ring: its way round.
     way: Vec<u32>,
     ways: Vec<Way>,
@@ -46,7 +49,8 @@ impl Crossing {
             }
             way.push(number);
         }
-        let mut all = Crossing { first: Vec::new(), way, ways, single: Vec::new(), singles: Vec::new(), count: 0 };
+        let (single, singles) = (Vec::new(), Vec::new());
+        let mut all = Crossing { first: Vec::new(), index: Index::default(), way, ways, single, singles, count: 0 };
         let mut singles = graph.single_messages().peekable();
         for (number, ring) in graph.rings().iter().enumerate() {
             while let Some(next) = singles.next_if(|of| of.0.0 < ring.first_message) {
@@ -57,6 +61,7 @@ impl Crossing {
             all.count += places as u64 * u64::from(ring.rounds());
         }
         singles.for_each(|next| all.add_single(next, placement));
+        all.index = Index::new(all.first.iter().copied());
         (all.count <= most).then_some(all)
     }
 
@@ -128,7 +133,7 @@ impl Crossing {
 
     #[inline]
     fn find(&self, graph: &Graph, number: u32) -> Result<(u32, u32, u32), MessageId> {
-        let before = self.first.partition_point(|&first| first <= number);
+        let before = self.index.until(number, |at| self.first[at]);
         if let Some(ring) = before.checked_sub(1) {
             let (into, places) = (number - self.first[ring], &self.ways[self.way[ring] as usize].places);
             let each = places.len() as u32;

@@ -12,6 +12,7 @@
 //! looks at the graph from outside ([`Graph::needs`], [`Graph::each_after`]).
 
 mod builder;
+pub(crate) mod index;
 pub(crate) mod ring;
 
 use std::collections::BTreeMap;
@@ -20,6 +21,7 @@ use std::ops::Range;
 use units::Duration;
 
 pub use builder::Builder;
+use index::Index;
 use ring::{Ring, What};
 
 use crate::collective::Terms;
@@ -198,11 +200,15 @@ pub struct Graph {
     after: Lists,
     /// Ranks' parts of rings, by their first steps.
     segments: Vec<Segment>,
+    /// Where a step is among these.
+    segment_index: Index,
     /// By rank, where its own of these begin; one more at the end.
     first_segment: Vec<u32>,
     /// What waits for the end of segments.
     ends: Lists,
     rings: Vec<Ring>,
+    /// Where a message is among these.
+    ring_index: Index,
     /// By ring and place in its group (see [`Ring::places`]), its segment.
     segment_of: Vec<u32>,
     /// The ranks of rings.
@@ -320,15 +326,8 @@ impl Graph {
 
     /// Where a step is.
     #[inline]
-    fn place(&self, step: StepId) -> Place {
-        self.place_among(step, 0..self.segments.len() as u32)
-    }
-
-    /// The same, if it is known among which segments the one is that begins last before it.
-    #[inline]
-    pub(crate) fn place_among(&self, step: StepId, segments: Range<u32>) -> Place {
-        let among = &self.segments[segments.start as usize..segments.end as usize];
-        let before = segments.start as usize + among.partition_point(|segment| segment.first <= step.0);
+    pub(crate) fn place(&self, step: StepId) -> Place {
+        let before = self.segment_index.until(step.0, |at| self.segments[at].first);
         let Some(at) = before.checked_sub(1) else { return Place::Single(step.0) };
         let segment = &self.segments[at];
         let (ring, into) = (&self.rings[segment.ring as usize], step.0 - segment.first);
@@ -544,7 +543,7 @@ impl Graph {
     /// rings.
     #[inline]
     pub(crate) fn find_message(&self, message: MessageId) -> Result<(u32, u32, u32), u32> {
-        let before = self.rings.partition_point(|ring| ring.first_message <= message.0);
+        let before = self.ring_index.until(message.0, |at| self.rings[at].first_message);
         let Some(at) = before.checked_sub(1) else { return Err(message.0) };
         let ring = &self.rings[at];
         let into = message.0 - ring.first_message;

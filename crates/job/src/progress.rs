@@ -595,7 +595,7 @@ impl State {
 
     fn at(&self, job: &Job, step: StepId) -> At {
         let own = self.own_of(step.0);
-        At { own, place: job.graph.place_among(step, self.own[own as usize].segments.clone()) }
+        At { own, place: job.graph.place(step) }
     }
 
     /// Of whom a step is.

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use units::Duration;
 
+use super::index::Index;
 use super::ring::{self, Phases, Ring};
 use super::{Collective, CollectiveId, Graph, GraphError, Lists, Message, MessageId, OTHER, Rank, STEPS_MAX, Segment};
 use super::{Step, StepId, Work};
@@ -376,6 +377,7 @@ impl Builder {
             needs,
             waits,
             after,
+            segment_index: Index::new(segments.iter().map(|segment| segment.first)),
             segments,
             first_segment,
             ends,
@@ -388,6 +390,7 @@ impl Builder {
             collectives: self.collectives,
             names: self.names,
             singles,
+            ring_index: Index::new(rings.iter().map(|ring| ring.first_message)),
             rings,
         }
     }
