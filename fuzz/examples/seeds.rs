@@ -59,7 +59,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 link: LinkId(3),
                 number: 7,
                 gone: now,
-                tail_lag_ps: 0,
+                tail_lag: Default::default(),
                 queue: 0,
                 retry: 0,
                 packet,

@@ -32,7 +32,7 @@ fn job(read: Result<Graph, TraceError>) -> bool {
         let again = again.unwrap_or_else(|error| panic!("{error}"));
         let size = |graph: &Graph| (graph.ranks(), graph.steps().len(), graph.messages().len());
         assert_eq!(size(&again), size(&graph));
-        let bytes = |graph: &Graph| graph.messages().iter().map(|message| u128::from(message.bytes)).sum::<u128>();
+        let bytes = |graph: &Graph| graph.messages().map(|message| u128::from(message.bytes)).sum::<u128>();
         assert_eq!(bytes(&again), bytes(&graph));
     }
     true

@@ -20,7 +20,7 @@ use node::{Packet, Telemetry};
 use rtrb::{Consumer, Producer, PushError, RingBuffer};
 use run::{Came, FlowEvent, Host, Journey, Plan};
 use scenario::ContentCheck;
-use units::{Duration, FlowId, LinkId, Time};
+use units::{FlowId, LinkId, Time};
 
 use crate::attach::Attached;
 use crate::board::Board;
