@@ -111,7 +111,7 @@ fn spec(tenants: &Tenants, position: Position, senders: Senders) -> LinkSpec {
     let capacity = Rate::from_bps(link.capacity.mul_f64(1.0 - tenants.config().headroom).bps().max(1));
     let (rtt, timeout) = (link.rtt.unwrap_or(senders.rtt), link.timeout.unwrap_or(senders.timeout));
     let path = Path { rtt, mtu: link.mtu, burst: link.burst, timeout };
-    LinkSpec { place: Place { link: LinkId(0), position }, capacity, queue: link.queue, path }
+    LinkSpec { place: Place { link: LinkId(0), position }, capacity, queue: link.queue, path, sees_queue: false }
 }
 
 /// All AQs of a tenant as one request.

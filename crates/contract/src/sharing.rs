@@ -231,6 +231,8 @@ pub struct SharedLink {
     pub capacity: Rate,
     /// What its physical queue holds.
     pub queue: Bytes,
+    /// Whether the switch that enforces requests has that queue. That of a link out of a host is in the host.
+    pub sees_queue: bool,
     /// The longest round trip of the network while it is empty.
     pub rtt: Duration,
     /// A full packet, on the wire.

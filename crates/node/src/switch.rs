@@ -30,6 +30,7 @@ use crate::link::{Admission, Dequeued, LinkCx, trim};
 use crate::packet::{CLASSES, HOPS_MAX, flags};
 use crate::pool::Transit;
 use crate::pool::{PacketId, Pool};
+use crate::telemetry::HopRecord;
 use crate::{AgentCx, EarlyDrop, LostFlows, MarkAt, Marking, Packet, Port, QueueDiscipline, SwitchAgent, Walk};
 
 /// The pipeline stages that a scheme adds to switches.
@@ -40,6 +41,12 @@ pub trait Stages: Send {
     /// A packet is about to leave by `out`. `port` shows the queues without it. False drops it, and the next packet
     /// takes its turn.
     fn egress(&mut self, now: Time, out: PortId, port: &Port, packet: &mut Packet) -> bool;
+
+    /// Telemetry in place of the port's, for a packet that leaves now and belongs to a virtual queue with a rate of its
+    /// own; `None` if the port tells.
+    fn tell(&mut self, _now: Time, _packet: &Packet) -> Option<HopRecord> {
+        None
+    }
 
     /// When it wants [`Stages::wake`]; [`Time::MAX`] for never. Read at the start and after each wake.
     fn poll_at(&self) -> Time {
@@ -528,7 +535,9 @@ impl Switch {
             }
             if packet.has(flags::TELEMETRY) {
                 let left_bytes = left_bytes.unwrap_or_else(|| port.class_bytes(packet.class));
-                pool.telemetry_mut(id).push(self.id, port.tell(now, left_bytes).of(self.id, out));
+                let own = self.stages.as_mut().and_then(|stages| stages.tell(now, packet));
+                let hop = own.unwrap_or_else(|| port.tell(now, left_bytes));
+                pool.telemetry_mut(id).push(self.id, hop.of(self.id, out));
             }
             port.transmit(now, pool, id);
             return Some(id);

@@ -54,6 +54,7 @@ impl Plan {
             place,
             capacity: self.fabric.link(place.link).rate,
             queue: self.settings.buffer.bytes(),
+            sees_queue: self.fabric.as_switch(self.fabric.link(place.link).from).is_some(),
             rtt: site.data_rtt,
             mtu: Bytes(u64::from(site.mtu_bytes)),
         }

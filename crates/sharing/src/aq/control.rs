@@ -46,6 +46,8 @@ pub struct LinkSpec {
     pub queue: Bytes,
     /// Path properties from which limits, thresholds and idle periods are derived.
     pub path: Path,
+    /// Whether the AQs see its physical queue. Those of a link out of a host do not: that queue is in the host.
+    pub sees_queue: bool,
 }
 
 /// Why a request is declined.
@@ -133,6 +135,9 @@ struct Link {
     capacity: Rate,
     queue: Bytes,
     path: Path,
+    sees_queue: bool,
+    /// Whether several entities used it in the last period.
+    shared: bool,
     /// Sums over its grants, so that a request does not iterate over them.
     absolute_bps: u64,
     weights: u64,
@@ -182,7 +187,7 @@ impl Controller {
 
     /// Adds a place for AQs, and its link.
     pub fn add_link(&mut self, spec: LinkSpec) -> Result<(), Problem> {
-        let LinkSpec { place, capacity, queue, path } = spec;
+        let LinkSpec { place, capacity, queue, path, sees_queue: _ } = spec;
         self.limit.check(queue, path.burst).map_err(|problem| problem.under("limit"))?;
         if capacity.bps() > AqRate::BPS_MAX {
             return Err(Problem::new("capacity", format!("{capacity} is more than AQs can share; at most 16Tbps")));
@@ -246,6 +251,7 @@ impl Controller {
                 for (grant, rate) in link.grants.values_mut().zip(rates) {
                     grant.reallocated = Some(rate);
                 }
+                link.shared = usages.iter().filter(|used| used.arrived > Rate::ZERO).count() > 1;
                 link.reallocated = true;
                 self.stale.insert(place);
             }
@@ -263,8 +269,10 @@ impl Controller {
         while let Some(place) = self.stale.pop_first() {
             let all = self.counts_all();
             let link = self.links.get_mut(&place).expect("a stale link is known");
-            let rates: Vec<Rate> = link.grants.values().map(|grant| link.rate(grant, all)).collect();
-            for ((&id, grant), rate) in link.grants.iter_mut().zip(rates) {
+            let rates = |grant: &Grant| (link.rate(grant, all), link.guarantee(grant, all));
+            let rates: Vec<(Rate, Rate)> = link.grants.values().map(rates).collect();
+            let room = link.sees_queue.then(|| link.room());
+            for ((&id, grant), (rate, guarantee)) in link.grants.iter_mut().zip(rates) {
                 let limit = self.limit.bytes(link.queue, rate, link.capacity, link.path);
                 let feedback = match grant.feedback {
                     CongestionSignal::Ecn(Marking::Step { .. }) if grant.derive_threshold => {
@@ -273,7 +281,9 @@ impl Controller {
                     }
                     given => given,
                 };
-                let policy = Policy::new(limit, feedback).expect("checked when it was granted").with_cap(grant.capped);
+                let policy = Policy::new(limit, feedback).expect("checked when it was granted");
+                let room = room.filter(|_| rate > guarantee && all);
+                let policy = policy.with_cap(grant.capped).with_room(room, grant.feedback);
                 let rate = AqRate::nearest(rate).expect("no grant is starved, no link beyond 16 Tbps");
                 if grant.deployed.replace((rate, policy)) != Some((rate, policy)) {
                     self.orders.push_back(Order::Deploy { place, id, rate, policy });
@@ -300,13 +310,21 @@ impl Controller {
         Some(link.rate(link.grants.get(&id)?, self.counts_all()))
     }
 
+    /// What an AQ has while nobody is idle, and how many bytes that carries in a round trip.
+    pub fn guarantee(&self, id: AqId) -> Option<(Rate, u64)> {
+        let link = self.links.get(self.places.get(&id)?)?;
+        let guarantee = link.guarantee(link.grants.get(&id)?, true);
+        Some((guarantee, guarantee.bytes_in(link.path.rtt)))
+    }
+
     /// Goes over what measurements have changed. All else follows from the requests.
     pub fn walk(&mut self, walk: &mut Walk) {
         walk.same((self.stale.len(), self.orders.len()));
         for link in self.links.values() {
-            walk.same((link.active_weights, link.reallocated, link.grants.len()));
+            walk.same((link.active_weights, link.reallocated, link.shared, link.grants.len()));
             for (id, Grant { active, quiet, reallocated, deployed, .. }) in &link.grants {
-                walk.same((id.tag(), *active, *quiet, *reallocated, deployed.map(|deployed| deployed.0.code())));
+                walk.same((id.tag(), *active, *quiet, *reallocated));
+                walk.same(deployed.map(|deployed| deployed.0.code()));
             }
         }
     }
@@ -323,6 +341,8 @@ impl Link {
             capacity: spec.capacity,
             queue: spec.queue,
             path: spec.path,
+            sees_queue: spec.sees_queue,
+            shared: false,
             absolute_bps: 0,
             weights: 0,
             active_weights: 0,
@@ -406,6 +426,16 @@ impl Link {
     fn forget_measurements(&mut self) {
         if std::mem::take(&mut self.reallocated) {
             self.grants.values_mut().for_each(|grant| grant.reallocated = None);
+            self.shared = false;
+        }
+    }
+
+    /// How much of the physical queue may be filled with what was lent. Beside others, it is as little as keeps the
+    /// link busy, so that they neither wait nor lose packets; alone, half, so that an entity that wakes up finds room.
+    fn room(&self) -> Bytes {
+        match self.shared {
+            true => self.path.room(self.capacity).min(Bytes(self.queue.get() / 2)),
+            false => Bytes(self.queue.get() / 2),
         }
     }
 

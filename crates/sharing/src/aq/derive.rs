@@ -85,6 +85,12 @@ impl Path {
         grain(Bytes(bunched + bdp / 7 + 2 * self.burst.get())).min(Bytes(ample))
     }
 
+    /// The length of a physical queue that keeps a link of `capacity` busy while a window is halved: what the link
+    /// carries in a round trip, and two packets.
+    pub fn room(self, capacity: Rate) -> Bytes {
+        Bytes(capacity.bytes_in(self.rtt) + 2 * self.burst.get())
+    }
+
     /// How long an entity at `rate` may be silent although it has data to send. `wait` is the longest delay of the
     /// physical queue.
     pub fn silence(self, rate: Rate, wait: Duration) -> Duration {

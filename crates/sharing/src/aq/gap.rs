@@ -30,6 +30,9 @@ pub struct Policy {
     limit_bytes: u32,
     signal: Signal,
     capped: bool,
+    /// Bytes of the physical queue of which it is told as if they were its own, and beyond which its packets are
+    /// dropped; the largest number for never.
+    yields_bytes: [u32; 2],
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -46,6 +49,15 @@ enum Signal {
     },
 }
 
+/// What an entity that uses lent bandwidth does about the physical queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Yield {
+    /// The packet is marked, if it is ECN-capable, and its virtual delay includes that of the physical queue.
+    Told,
+    /// The packet is dropped.
+    Drop,
+}
+
 /// What an AQ does to a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Verdict {
@@ -57,12 +69,14 @@ pub struct Verdict {
     /// it only for entities that react to delay. It is computed for all, since section 5.5 compares it with the delay
     /// of a real queue.
     pub virtual_delay: Duration,
+    /// Whether the delay of the physical queue counts, too.
+    pub told: bool,
 }
 
 impl Verdict {
     /// The packet passes unchanged.
-    pub const UNTOUCHED: Verdict = Verdict { pass: true, mark: false, virtual_delay: Duration::ZERO };
-    const DROP: Verdict = Verdict { pass: false, ..Verdict::UNTOUCHED };
+    pub const UNTOUCHED: Verdict = Verdict { pass: true, mark: false, virtual_delay: Duration::ZERO, told: false };
+    pub(crate) const DROP: Verdict = Verdict { pass: false, ..Verdict::UNTOUCHED };
 }
 
 /// The A-Gap and when it was last computed.
@@ -93,7 +107,7 @@ impl Gap {
             Signal::Step { threshold_bytes } => grown > threshold_bytes,
             Signal::Ramp { min_bytes, max_bytes, slope } => ramp(grown, min_bytes, max_bytes, slope, random),
         };
-        Verdict { pass: true, mark, virtual_delay: rate.delay(grown) }
+        Verdict { pass: true, mark, virtual_delay: rate.delay(grown), told: false }
     }
 
     /// Updates the gap to `now`: max(0, A - R dt).
@@ -166,7 +180,29 @@ impl Policy {
                 Signal::Ramp { min_bytes: word(min), max_bytes: word(max), slope }
             }
         };
-        Ok(Policy { limit_bytes: limit.get() as u32, signal, capped: false })
+        Ok(Policy { limit_bytes: limit.get() as u32, signal, capped: false, yields_bytes: [u32::MAX; 2] })
+    }
+
+    /// The same policy for an entity that uses what others leave: once the physical queue holds more than `room`, it
+    /// is told so, by a mark or by the delay of that queue, or if it reacts to neither, its packets are dropped. Beyond
+    /// twice the room they are dropped in any case. `None`: never.
+    pub fn with_room(self, room: Option<Bytes>, feedback: CongestionSignal) -> Policy {
+        let word = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX);
+        let told = feedback != CongestionSignal::Drop;
+        let bytes = |room: Bytes| [word(room.get() >> u32::from(told)), word(room.get())];
+        Policy { yields_bytes: room.map_or([u32::MAX; 2], bytes), ..self }
+    }
+
+    /// What becomes of a packet that finds `queued` bytes in the physical queue, before its AQ counts it. `None`: the
+    /// AQ alone decides.
+    #[inline]
+    pub fn yields(&self, queued: u32) -> Option<Yield> {
+        let [told, dropped] = self.yields_bytes;
+        match () {
+            () if queued <= told => None,
+            () if queued > dropped => Some(Yield::Drop),
+            () => Some(Yield::Told),
+        }
     }
 
     /// The same policy for a capped entity: every packet counts, even if the link has capacity to spare.

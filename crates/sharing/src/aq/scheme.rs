@@ -55,7 +55,7 @@ impl SharingScheme for Config {
 
 impl From<&SharedLink> for LinkSpec {
     fn from(link: &SharedLink) -> LinkSpec {
-        let SharedLink { place, capacity, queue, rtt, mtu } = *link;
-        LinkSpec { place, capacity, queue, path: Path::simulated(rtt, mtu) }
+        let SharedLink { place, capacity, queue, sees_queue, rtt, mtu } = *link;
+        LinkSpec { place, capacity, queue, path: Path::simulated(rtt, mtu), sees_queue }
     }
 }

@@ -10,11 +10,12 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use node::packet::flags;
+use node::telemetry::HopRecord;
 use node::{Packet, Port, Stages, TagStats, Walk};
 use rustc_hash::FxHashMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use units::{Bytes, Duration, PortId, Problem, Stream, Time};
+use units::{Bytes, Duration, PortId, Problem, Rate, Stream, Time};
 
 use super::{
     AqId, Controller, Limit, LinkSpec, Order, Place, Position, Share, Step, SwitchError, Table, WorkConserving,
@@ -79,6 +80,7 @@ pub struct SwitchPart {
     steps: VecDeque<(Time, Step)>,
     period: Duration,
     measure_at: Time,
+    measured_at: Time,
     sweep_at: Time,
     /// Counters of each AQ that has ever been here.
     counts: FxHashMap<u32, Count>,
@@ -87,6 +89,8 @@ pub struct SwitchPart {
     /// By port and position: the AQ of untagged packets.
     untagged: Vec<[Option<AqId>; 2]>,
     random: Stream,
+    /// Whether an AQ has put telemetry into a packet.
+    told: bool,
 }
 
 /// Counters of an AQ.
@@ -96,7 +100,19 @@ struct Count {
     measured: bool,
     /// Bytes that arrived in this period.
     arrived: u64,
+    /// Its guarantee, and what that carries in a round trip.
+    guarantee: Rate,
+    round: u64,
     stats: TagStats,
+}
+
+impl Count {
+    /// Whether what has arrived in a period that has lasted for `span` is within the guarantee. A window may come at
+    /// once, so a round trip more than that is.
+    #[inline]
+    fn is_within(&self, span: Duration) -> bool {
+        self.arrived <= self.guarantee.bytes_in(span) + self.round
+    }
 }
 
 impl SwitchPart {
@@ -121,11 +137,13 @@ impl SwitchPart {
             steps: VecDeque::new(),
             period: config.period(),
             measure_at: if config.period() == Duration::ZERO { Time::MAX } else { Time::ZERO + config.period() },
+            measured_at: Time::ZERO,
             sweep_at: Time::MAX,
             counts: FxHashMap::default(),
             measured: 0,
             untagged: Vec::new(),
             random,
+            told: false,
         };
         let reallocates = matches!(config.work_conserving, Some(WorkConserving::Reallocate { .. }));
         // Derived limits are rounded, so there are few different ones.
@@ -188,7 +206,8 @@ impl SwitchPart {
                 self.controller.request(id, request).expect("rehearsed");
                 let measured = self.controller.is_measured(id) && self.period > Duration::ZERO;
                 self.measured += usize::from(measured);
-                self.counts.insert(id.tag(), Count { measured, ..Count::default() });
+                let (guarantee, round) = self.controller.guarantee(id).unwrap_or_default();
+                self.counts.insert(id.tag(), Count { measured, guarantee, round, ..Count::default() });
             }
             Step::Release(id) => {
                 self.controller.release(id).expect("rehearsed");
@@ -205,7 +224,11 @@ impl SwitchPart {
             let arrived = |id: AqId| Bytes(counts.get(&id.tag()).map_or(0, |count| count.arrived));
             self.controller.measured(place, self.period, arrived);
         }
-        self.counts.values_mut().for_each(|count| count.arrived = 0);
+        for (&tag, count) in &mut self.counts {
+            count.arrived = 0;
+            let guarantee = AqId::from_tag(tag).and_then(|id| self.controller.guarantee(id));
+            (count.guarantee, count.round) = guarantee.unwrap_or_default();
+        }
     }
 
     fn carry_out(&mut self, now: Time) {
@@ -233,10 +256,12 @@ impl SwitchPart {
         let Some(count) = self.counts.get_mut(&tag) else { return true };
         let bytes = packet.wire_bytes;
         count.arrived += u64::from(bytes);
-        let queued = Bytes(u64::from(port.queued_bytes()));
-        let bypass = self.conserving.is_some_and(|conserving| conserving.bypasses(queued));
-        let verdict = self.tables[position as usize].arrive_at(now, id, bytes, bypass, &mut self.random);
-        let delay_ns = u32::try_from(verdict.virtual_delay.ps() / 1_000).unwrap_or(u32::MAX);
+        let queued = port.queued_bytes();
+        let seen = if count.is_within(now.since(self.measured_at)) { 0 } else { queued };
+        let bypass = self.conserving.is_some_and(|conserving| conserving.bypasses(Bytes(u64::from(queued))));
+        let verdict = self.tables[position as usize].arrive_at(now, id, bytes, seen, bypass, &mut self.random);
+        let queued = if verdict.told { port.rate().transmit(u64::from(queued)) } else { Duration::ZERO };
+        let delay_ns = u32::try_from((verdict.virtual_delay + queued).ps() / 1_000).unwrap_or(u32::MAX);
         packet.virtual_delay_ns = packet.virtual_delay_ns.saturating_add(delay_ns);
         if !verdict.pass {
             count.stats.dropped_packets += 1;
@@ -268,6 +293,22 @@ impl Stages for SwitchPart {
         self.arrive(now, Position::Egress, out, port, packet)
     }
 
+    /// The utilisation of the AQ that has the longer virtual delay of the packet's two: rate R, what has passed, and
+    /// the A-Gap without the packet as the queue. HPCC (section 7) then sees a network of that rate, as Swift does.
+    fn tell(&mut self, now: Time, packet: &Packet) -> Option<HopRecord> {
+        let tags = packet.tags();
+        let of = |position: Position| {
+            let id = AqId::from_tag(tags[position as usize])?;
+            let (rate, gap) = self.tables[position as usize].get(now, id)?;
+            Some((gap.virtual_delay(rate), rate, gap, self.counts.get(&id.tag())?.stats.passed_bytes))
+        };
+        let slowest = [Position::Ingress, Position::Egress].into_iter().filter_map(of).max_by_key(|of| of.0);
+        let (_, rate, gap, passed_bytes) = slowest?;
+        self.told = true;
+        let waiting = gap.bytes().get().saturating_sub(u64::from(packet.wire_bytes));
+        Some(HopRecord::new(rate.rate(), now, passed_bytes, waiting as u32))
+    }
+
     fn poll_at(&self) -> Time {
         let measure_at = if self.measured == 0 { Time::MAX } else { self.measure_at };
         self.steps.front().map_or(Time::MAX, |step| step.0).min(measure_at).min(self.sweep_at)
@@ -282,6 +323,7 @@ impl Stages for SwitchPart {
             if self.measured > 0 {
                 self.measure();
             }
+            self.measured_at = now;
             let passed = now.since(Time::ZERO).ps() / self.period.ps();
             self.measure_at = Time::ZERO + self.period * (passed + 1);
         }
@@ -296,6 +338,7 @@ impl Stages for SwitchPart {
     }
 
     fn walk(&mut self, walk: &mut Walk) {
+        walk.refuse_if(self.told, "Augmented Queues have put telemetry into packets, whose counters move with theirs");
         self.controller.walk(walk);
         self.tables.iter_mut().for_each(|table| table.walk(walk));
         walk.outside(self.steps.front().map_or(Time::MAX, |step| step.0));
@@ -303,11 +346,12 @@ impl Stages for SwitchPart {
         walk.time(&mut self.sweep_at);
         if self.measured > 0 {
             walk.time(&mut self.measure_at);
+            walk.time(&mut self.measured_at);
         }
         let mut counts: Vec<(u32, &mut Count)> = self.counts.iter_mut().map(|(&tag, count)| (tag, count)).collect();
         counts.sort_unstable_by_key(|of| of.0);
         walk.same(counts.len());
-        for (tag, Count { measured, arrived, stats }) in counts {
+        for (tag, Count { measured, arrived, stats, .. }) in counts {
             walk.same((tag, *measured));
             let TagStats { passed_packets, passed_bytes, dropped_packets, dropped_bytes, marked_packets } = stats;
             // What has arrived matters at the next measurement, which is an appointment.

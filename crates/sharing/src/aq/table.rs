@@ -11,6 +11,7 @@ use node::Walk;
 use rustc_hash::FxHashMap;
 use units::{Bytes, Duration, Stream, Time, mix};
 
+use super::gap::Yield;
 use super::state::Row;
 use super::{AqId, AqRate, Gap, Policy, Verdict};
 
@@ -66,13 +67,21 @@ impl Table {
     /// A packet of `bytes` tagged with an AQ arrives. If the AQ is not deployed here the packet passes unchanged.
     #[inline]
     pub fn arrive(&mut self, now: Time, id: AqId, bytes: u16, random: &mut Stream) -> Verdict {
-        self.arrive_at(now, id, bytes, false, random)
+        self.arrive_at(now, id, bytes, 0, false, random)
     }
 
-    /// The same with `bypass` set if the physical queue is empty: then only packets of capped AQs are counted (section
-    /// 6).
+    /// The same where the physical queue holds `queued` bytes, which matters to AQs with lent bandwidth
+    /// ([`Policy::yields`]). With `bypass` only packets of capped AQs are counted (section 6).
     #[inline]
-    pub fn arrive_at(&mut self, now: Time, id: AqId, bytes: u16, bypass: bool, random: &mut Stream) -> Verdict {
+    pub fn arrive_at(
+        &mut self,
+        now: Time,
+        id: AqId,
+        bytes: u16,
+        queued: u32,
+        bypass: bool,
+        random: &mut Stream,
+    ) -> Verdict {
         let at = self.find(id);
         let row = &mut self.rows[at];
         if row.tag() == 0 {
@@ -85,7 +94,13 @@ impl Table {
         let mut gap = row.gap();
         let verdict = gap.arrive(row.rate(), policy, now, bytes, random);
         row.set_gap(gap);
-        verdict
+        match policy.yields(queued) {
+            None => verdict,
+            Some(Yield::Told) => Verdict { told: verdict.pass, mark: verdict.pass, ..verdict },
+            // It counts all the same. Otherwise the AQ would be empty by then, and its entity could fill the physical
+            // queue with a burst as soon as it has no more than its guarantee and need not yield.
+            Some(Yield::Drop) => Verdict::DROP,
+        }
     }
 
     /// Deploys an AQ, or changes the rate and policy of a deployed one, whose virtual delay stays

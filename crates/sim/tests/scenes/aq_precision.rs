@@ -236,6 +236,71 @@ fn reallocated_shares_are_max_min_by_weight() {
 }
 
 #[test]
+fn lent_bandwidth_breaks_no_guarantee_whatever_the_mix_of_controls() {
+    // Endless flows share 10 Gbps by weight. Each wants more than its share, so each has its guarantee within a tenth.
+    // UDP takes all that it is lent, and fills the physical queue with it unless it yields.
+    let weights = [[1, 1, 2], [8, 1, 1]];
+    let mixes = [
+        (["newreno", "bbr", "udp"], weights[0]),
+        (["swift", "cubic", "udp"], weights[0]),
+        (["illinois", "newreno", "udp"], weights[0]),
+        (["dctcp", "dctcp", "newreno"], weights[0]),
+        (["newreno", "newreno", "dctcp"], weights[0]),
+        (["hpcc", "newreno", "udp"], weights[0]),
+        (["dctcp", "swift", "bbr"], weights[1]),
+        (["newreno", "bbr", "udp"], weights[1]),
+    ];
+    for (mix, weights) in mixes {
+        let entity = |(at, name): (usize, &&str)| {
+            let transport =
+                if *name == "udp" { "{ udp = { rate = \"10Gbps\" } }".to_owned() } else { format!("\"{name}\"") };
+            application(&format!("e{at}"), &transport, &at.to_string(), &format!("{{ weight = {} }}", weights[at]))
+        };
+        let tables: String = mix.iter().enumerate().map(entity).collect();
+        let settings = "sharing = { aq = { work_conserving = { reallocate = { period = \"1ms\", headroom = 0.1 } } } }\n\
+                        measure = { end = \"150ms\", interval = \"10ms\" }";
+        let got = rates(&run_both(&dumbbell(settings, &tables)), 50);
+        let sum: u32 = weights.iter().sum();
+        for ((rate, weight), name) in got.iter().zip(weights).zip(mix) {
+            let share = 10.0 * f64::from(weight) / f64::from(sum) * PAYLOAD;
+            assert!((0.9..1.1).contains(&(rate / share)), "{mix:?} {weights:?}: {name} has {rate} of {share}");
+        }
+    }
+}
+
+#[test]
+fn what_nobody_else_uses_is_lent_to_a_window_too() {
+    // The other entity never starts, and keeps a tenth of its 5 Gbps.
+    for transport in ["newreno", "dctcp", "swift"] {
+        let settings = "sharing = { aq = { work_conserving = { reallocate = { period = \"1ms\", headroom = 0.1 } } } }\n\
+                        measure = { end = \"60ms\", interval = \"10ms\" }";
+        let one = application("one", &format!("\"{transport}\""), "0", "{ weight = 1 }");
+        let idle = application("idle", "\"udp\"", "1", "{ weight = 1 }")
+            .replace("[[traffic]]", "[[traffic]]\nstart = \"59ms\"");
+        let got = rates(&run_both(&dumbbell(settings, &(one + &idle))), 20);
+        assert!((0.9 * 9.5 * PAYLOAD..=9.5 * PAYLOAD * 1.01).contains(&got[0]), "{transport}: {got:?}");
+    }
+}
+
+#[test]
+fn hpcc_has_its_share_of_an_aq() {
+    // HPCC aims at 95% of the rate that telemetry names (its eta), and telemetry names the AQ's. Alone, and beside
+    // another control.
+    let hpcc = |senders: &str, weight| {
+        application(&format!("h{senders}"), "\"hpcc\"", senders, &format!("{{ weight = {weight} }}"))
+    };
+    let settings = "sharing = \"aq\"\nmeasure = { end = \"60ms\", interval = \"10ms\" }";
+    let cubic = application("cubic", "\"cubic\"", "4", "{ weight = 2 }");
+    for tables in [hpcc("0", 1) + &hpcc("1", 1) + &cubic, hpcc("0", 1) + &hpcc("1-3", 1) + &cubic] {
+        let got = rates(&run_both(&dumbbell(settings, &tables)), 20);
+        for rate in &got[..2] {
+            // Of 1,538 B, telemetry takes some tens of bytes of payload.
+            assert!((0.88..1.0).contains(&(rate / (2.5 * PAYLOAD))), "{got:?}");
+        }
+    }
+}
+
+#[test]
 fn a_short_idle_period_costs_precision_and_is_warned_of() {
     // 20 entities of weights 1 to 20, single flows of CUBIC: whoever waits for its timer is silent for more than a
     // millisecond.

@@ -23,7 +23,7 @@ fn ask(controller: &mut Controller, request: Request) -> Result<AqId, Decline> {
 
 fn link(place: Place, gbps: u64) -> LinkSpec {
     let path = Path::simulated(Duration::from_us(60), Bytes(1_500));
-    LinkSpec { place, capacity: Rate::from_gbps(gbps), queue: Bytes(1_000_000), path }
+    LinkSpec { place, capacity: Rate::from_gbps(gbps), queue: Bytes(1_000_000), path, sees_queue: true }
 }
 
 /// A controller with one link of 10 Gbps and a queue of 1 MB at port 0.

@@ -13,7 +13,7 @@ fn more_limits_than_a_table_can_hold_are_refused_beforehand() {
     let reallocate = WorkConserving::Reallocate { period: Duration::from_ms(1), headroom: 0.1 };
     let config = |limit| Config { limit, work_conserving: Some(reallocate), ..Config::default() };
     let path = Path::simulated(Duration::from_us(60), Bytes(1_500));
-    let links = [LinkSpec { place, capacity: Rate::from_gbps(10), queue: Bytes(1_000_000), path }];
+    let links = [LinkSpec { place, capacity: Rate::from_gbps(10), queue: Bytes(1_000_000), path, sees_queue: true }];
     let part = |limit, steps: &[_]| {
         SwitchPart::new(&config(limit), &links, steps.to_vec(), Stream::new(1, 0, "aq")).map(|part| part.deployed())
     };

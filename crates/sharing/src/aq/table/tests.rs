@@ -21,6 +21,25 @@ fn random() -> Stream {
 }
 
 #[test]
+fn what_is_lent_yields_to_the_physical_queue_and_counts_all_the_same() {
+    let plain = Policy::new(Bytes(100_000), CongestionSignal::Drop).unwrap();
+    let lent = |feedback| plain.with_room(Some(Bytes(20_000)), feedback);
+    let rate = AqRate::nearest(Rate::from_gbps(10)).unwrap();
+    let arrive = |policy: Policy, queued| {
+        let mut table = Table::default();
+        table.deploy(Time::ZERO, id(1), rate, policy).unwrap();
+        let verdict = table.arrive_at(Time::ZERO, id(1), 1_500, queued, false, &mut random());
+        (verdict.pass, verdict.told, table.get(Time::ZERO, id(1)).unwrap().1.bytes().get())
+    };
+    assert_eq!(arrive(plain, u32::MAX), (true, false, 1_500));
+    assert_eq!(arrive(lent(CongestionSignal::Drop), 20_000), (true, false, 1_500));
+    assert_eq!(arrive(lent(CongestionSignal::Drop), 20_001), (false, false, 1_500));
+    assert_eq!(arrive(lent(CongestionSignal::Delay), 10_000), (true, false, 1_500));
+    assert_eq!(arrive(lent(CongestionSignal::Delay), 10_001), (true, true, 1_500));
+    assert_eq!(arrive(lent(CongestionSignal::Delay), 20_001), (false, false, 1_500));
+}
+
+#[test]
 fn a_packet_moves_the_gap_of_its_own_aq_alone() {
     let mut table = Table::default();
     for tag in 1..=100 {
