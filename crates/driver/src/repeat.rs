@@ -211,6 +211,11 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
         self.look_ahead(Host::next_at);
     }
 
+    /// Whether nothing is left to happen, but that samples are taken.
+    pub fn is_quiet(&self) -> bool {
+        self.timeline.changes.is_empty() && self.links.agenda.has_none_but(TIMELINE)
+    }
+
     /// When the next sample is taken; [`Time::MAX`] for never.
     pub fn next_sample_at(&self) -> Time {
         self.timeline.sample_at

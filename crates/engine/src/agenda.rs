@@ -58,6 +58,13 @@ impl Agenda {
         (Time::from_ps(self.at.get(source).copied().unwrap_or(NEVER)), source)
     }
 
+    /// Whether no source has a time but perhaps this one. Quick where another comes first.
+    #[inline]
+    pub fn has_none_but(&self, source: usize) -> bool {
+        let (at, first) = self.first();
+        at == Time::MAX || first == source && (0..).zip(&self.at).all(|(other, &at)| other == source || at == NEVER)
+    }
+
     /// The next time of one source, [`Time::MAX`] for none.
     #[inline]
     pub fn get(&self, source: usize) -> Time {

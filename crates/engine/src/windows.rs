@@ -13,6 +13,11 @@ pub trait Partition: Send {
     /// Time of its next event, [`Time::MAX`] if it has none.
     fn next_at(&self) -> Time;
 
+    /// Whether no event is left, but for such as only look at the state. A run of partitions that are all so is over.
+    fn is_quiet(&self) -> bool {
+        self.next_at() == Time::MAX
+    }
+
     /// Performs all events before `end`. Mail for other partitions goes into `outbox` and must not take effect before
     /// `end`.
     fn advance(&mut self, end: Time, outbox: &mut Outbox<Self::Mail>);
@@ -71,7 +76,7 @@ pub enum Ended {
     Goal,
     /// No event before the horizon is left.
     Horizon,
-    /// No event is left at all.
+    /// No event is left, but for such as only look at the state.
     Quiet,
     /// The watcher stopped it.
     Interrupted,
@@ -164,8 +169,10 @@ struct Meeting<'a, P: Partition> {
 /// A partition and its mail.
 struct Seat<'a, P: Partition> {
     desk: Mutex<Desk<'a, P>>,
-    /// The time of its next event, and its progress: written when it has been advanced, read between windows.
+    /// The time of its next event, whether there is any that does more than look, and its progress: written when it has
+    /// been advanced, read between windows.
     next_at: AtomicU64,
+    quiet: AtomicBool,
     reached: AtomicU64,
     /// Two inboxes in turn: one is filled in a window while the other is being read.
     inboxes: [Inbox<P::Mail>; 2],
@@ -226,6 +233,7 @@ impl<'a, P: Partition> Meeting<'a, P> {
         };
         let seat = |partition: &'a mut P| Seat {
             next_at: AtomicU64::new(partition.next_at().ps()),
+            quiet: AtomicBool::new(partition.is_quiet()),
             reached: AtomicU64::new(partition.reached()),
             desk: Mutex::new(Desk { partition, outbox: Outbox::new(parts), spare: Vec::new(), sent_most: 0 }),
             inboxes: [Inbox::new(), Inbox::new()],
@@ -274,11 +282,12 @@ impl<'a, P: Partition> Meeting<'a, P> {
     fn open_window(&self) {
         let window = &self.window;
         let number = window.number.load(Ordering::Relaxed) + 1;
-        let (mut earliest, mut reached) = (NEVER, 0);
+        let (mut earliest, mut reached, mut quiet) = (NEVER, 0, true);
         for seat in &self.seats {
             let mail = seat.inbox(number).earliest.load(Ordering::Relaxed);
             earliest = earliest.min(seat.next_at.load(Ordering::Relaxed)).min(mail);
             reached += seat.reached.load(Ordering::Relaxed);
+            quiet &= mail == NEVER && seat.quiet.load(Ordering::Relaxed);
         }
         let goes_on = self.bounds.open_until.filter(|_| number == 1);
         let pause = self.bounds.pause.ps();
@@ -292,7 +301,7 @@ impl<'a, P: Partition> Meeting<'a, P> {
             Some(Ended::Goal)
         } else if window.pauses.load(Ordering::Relaxed) {
             Some(Ended::Paused)
-        } else if earliest == NEVER {
+        } else if quiet {
             Some(Ended::Quiet)
         } else if earliest >= self.bounds.horizon.ps() {
             Some(Ended::Horizon)
@@ -338,6 +347,7 @@ impl<'a, P: Partition> Meeting<'a, P> {
             inbox.earliest.fetch_min(earliest, Ordering::Relaxed);
         }
         seat.next_at.store(desk.partition.next_at().ps(), Ordering::Relaxed);
+        seat.quiet.store(desk.partition.is_quiet(), Ordering::Relaxed);
         seat.reached.store(desk.partition.reached(), Ordering::Relaxed);
         if desk.partition.pauses() {
             self.window.pauses.store(true, Ordering::Relaxed);

@@ -134,6 +134,10 @@ impl<P: Probe> Partition for Part<P> {
         self.0.links.agenda.first().0.min(self.1.next_at())
     }
 
+    fn is_quiet(&self) -> bool {
+        self.0.is_quiet() && self.1.next_at() == Time::MAX
+    }
+
     fn advance(&mut self, end: Time, outbox: &mut Outbox<Crossing>) {
         std::mem::swap(&mut self.0.links.carrier.outbox, outbox);
         self.0.advance(end);

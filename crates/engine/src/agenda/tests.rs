@@ -25,6 +25,8 @@ proptest::proptest! {
             proptest::prop_assert_eq!(time.ps(), least.0);
             proptest::prop_assert!(least.0 == NEVER || first == least.1);
             proptest::prop_assert_eq!(agenda.get(source).ps(), at);
+            let others = model.iter().enumerate().any(|(other, &at)| other != first && at != NEVER);
+            proptest::prop_assert_eq!(agenda.has_none_but(first), !others);
         }
     }
 }

@@ -59,3 +59,33 @@ fn traffic_in_the_distant_future_costs_little() {
     assert_eq!(result.info.sample_interval_ps, 10_000_000 << 29);
     assert_eq!((result.info.ended, result.info.flows_completed), ("goal", 1));
 }
+
+/// A job waits for a message that was given up, for ever: that is no reason to take samples for a day.
+#[test]
+fn a_run_in_which_nothing_is_left_to_happen_ends_whether_or_not_samples_are_taken() {
+    // The audit says that it never ends.
+    let of = |interval: &str| {
+        let toml = format!(
+            r#"
+            transport = "dctcp"
+            fabric.leaf_spine = {{ racks = 2, hosts_per_rack = 1, spines = 1 }}
+            measure.interval = "{interval}"
+            [[job]]
+            name = "train"
+            iterations = 2
+            steps = [{{ all_gather = {{ bytes = "1MB" }} }}]
+            [[failure]]
+            link = ["leaf0", "host0"]
+            at = "20us"
+            reroute = false
+            "#
+        );
+        clearway_sim::run(&crate::scenario(&toml), 2, |_| false).expect("it can be run")
+    };
+    let (seen, unseen) = (of("10us"), of("0s"));
+    let of = |result: &RunResult| (result.info.ended, result.info.digest.clone(), result.info.events);
+    assert_eq!(of(&seen), of(&unseen));
+    assert_eq!(seen.info.ended, "quiet");
+    assert!(column(table(&seen, "queues"), "time_ps").len() > 3);
+    assert!(seen.info.end_ps <= unseen.info.end_ps + seen.info.sample_interval_ps, "{}", seen.info.end_ps);
+}
