@@ -42,8 +42,6 @@ pub(crate) struct Said {
     pub inbox: [u64; 4],
     /// By [`Refusal`].
     pub refused: [u64; Refusal::ALL.len()],
-    /// How late flows' receivers were told, in picoseconds.
-    pub late_ps: Vec<(FlowId, u64)>,
     /// What went through the devices of attached hosts.
     pub devices: Vec<Through>,
     /// What came from them and was dropped, by [`Refused`].
@@ -76,7 +74,7 @@ impl Said {
     /// What a worker counted in a run that is over; the rest of what it has captured is written.
     pub fn of<P: Probe>(plan: &Plan, part: &mut Driver<Wires<'_>, P>) -> Said {
         let cut_off = part.links.carrier.captures.as_mut().map(|captures| captures.end(plan)).unwrap_or_default();
-        let Wires { inbox, datagrams, late_ps, attached, .. } = &part.links.carrier;
+        let Wires { inbox, datagrams, attached, .. } = &part.links.carrier;
         let ports = attached.iter().flat_map(|attached| &attached.ports);
         let devices = ports.map(|port| {
             let (sent, received) = (port.sent, port.received);
@@ -88,11 +86,9 @@ impl Said {
         for (sum, more) in refused.iter_mut().zip(datagrams.iter().flat_map(|of| &of.refused)) {
             *sum += more;
         }
-        let late = late_ps.iter().enumerate().filter(|(_, late)| **late != u64::MAX);
         Said {
             inbox: [inbox.right_bytes, inbox.wrong_packets, inbox.delivered, inbox.incomplete],
             refused,
-            late_ps: late.map(|(flow, &late)| (FlowId::from(flow), late)).collect(),
             devices,
             refused_frames,
             cut_off,
@@ -103,11 +99,6 @@ impl Said {
 /// Writes what a worker noted and counted, for another process.
 pub(crate) fn pack(noted: &Noted, said: &Said, to: &mut Writer<'_>) {
     said.inbox.into_iter().chain(said.refused).for_each(|count| to.u64(count));
-    to.u64(said.late_ps.len() as u64);
-    for (flow, late) in &said.late_ps {
-        to.u32(flow.0);
-        to.u64(*late);
-    }
     to.u64(said.devices.len() as u64);
     for mut through in said.devices.iter().copied() {
         to.u32(through.host.0);
@@ -142,20 +133,12 @@ pub(crate) fn parse(plan: &Plan, from: &mut Reader<'_>) -> Result<(Noted, Said),
     let mut said = Said {
         inbox: [0; 4],
         refused: [0; Refusal::ALL.len()],
-        late_ps: Vec::new(),
         devices: Vec::new(),
         refused_frames: [0; Refused::ALL.len()],
         cut_off: Vec::new(),
     };
     for count in said.inbox.iter_mut().chain(&mut said.refused) {
         *count = number(from)?;
-    }
-    for _ in 0..from.u64()? {
-        let flow = FlowId(from.u32()?);
-        if flow.index() >= plan.flows.len() {
-            return Err(wrong);
-        }
-        said.late_ps.push((flow, number(from)?));
     }
     for _ in 0..from.u64()? {
         let host = HostId(from.u32()?);
@@ -203,10 +186,11 @@ pub(crate) fn tables<P: Probe>(
     &Heard { parts, others, said, noted }: &Heard<'_, '_, P>,
     flows: Flows,
 ) -> Vec<Table> {
+    let mut late = Some(late_column(whole.plan, &flows));
     let mut tables = driver::tables(whole, parts, others, flows);
     for table in &mut tables {
         match table.name {
-            "flows" => table.columns.push(late_column(whole.plan, said)),
+            "flows" => table.columns.extend(late.take()),
             "links" => table.columns.extend(late_columns(whole.plan, noted)),
             _ => {}
         }
@@ -307,18 +291,14 @@ fn punctual(plan: &Plan, noted: &[Noted], Outcome { end, late, .. }: Outcome, st
     Finding { name: "in time", ok, detail }
 }
 
-/// How late each flow's receiver was told.
-fn late_column(plan: &Plan, said: &[Said]) -> Column {
-    let mut late = vec![u64::MAX; plan.flows.len()];
-    for &(flow, late_ps) in said.iter().flat_map(|of| &of.late_ps) {
-        late[flow.index()] = late_ps;
-    }
+/// How late the machine was at each flow's end.
+fn late_column(plan: &Plan, flows: &Flows) -> Column {
     Column::new(
         "late_ps",
         "ps",
-        "of fct_ps: lateness of the machine, from the time at which the last packet was due until the receiver got \
-         it; part of propagation_ps",
-        Data::OptU64(late),
+        "of fct_ps: lateness of the machine, from the time at which the packet that ended the flow was due until its \
+         host got it; part of propagation_ps or, where completion is acknowledged, of return_ps",
+        Data::OptU64(flows.late_ps(&plan.scenario)),
     )
 }
 

@@ -62,8 +62,6 @@ pub(crate) struct Wires<'a> {
     /// Packets that found their ring full: to whom, and what.
     held: VecDeque<(u32, Crossing)>,
     pub inbox: Inbox,
-    /// By flow: how late its delivery was processed, by the clock, in picoseconds.
-    pub late_ps: Vec<u64>,
     pub ended_flows: u64,
     /// By host, how many of its records have been seen, and how many of its flows had ended.
     seen: Vec<(usize, u64)>,
@@ -179,7 +177,6 @@ impl<'a> Wires<'a> {
             held_since: None,
             held: VecDeque::new(),
             inbox: Inbox::new(plan.flows.len()),
-            late_ps: vec![u64::MAX; plan.flows.len()],
             ended_flows: 0,
             seen: vec![(0, 0); plan.fabric.hosts as usize],
             datagrams,
@@ -606,13 +603,6 @@ impl Wires<'_> {
                 counter.note(record, &mut self.inbox);
             } else if let FlowEvent::Delivered { .. } = record.fate {
                 self.inbox.delivered(&self.plan.flows, record.flow);
-            }
-            if let FlowEvent::Delivered { .. } = record.fate {
-                let index = record.flow.index();
-                if index >= self.late_ps.len() {
-                    self.late_ps.resize(index + 1, u64::MAX);
-                }
-                self.late_ps[index] = record.at.since(now).ps();
             }
         }
     }

@@ -356,6 +356,16 @@ impl Flows {
         }
     }
 
+    /// By flow, how late the machine was at its end, in picoseconds; [`Flows::NONE`] if it has none.
+    pub fn late_ps(&self, scenario: &Scenario) -> Vec<u64> {
+        let by_machine = [&self.started, &self.delivered, &self.completed];
+        let last = |[started, delivered, completed]: [&[u64]; 3], flow: usize| {
+            FlowColumns::last_of(scenario, started[flow], delivered[flow], completed[flow])
+        };
+        let late = |flow| Some(last(by_machine.map(|of| &of[..]), flow)?.saturating_sub(last(self.times(), flow)?));
+        (0..self.started.len()).map(|flow| late(flow).unwrap_or(Flows::NONE)).collect()
+    }
+
     /// Data packets that were sent for a flow, and those of them that had been sent before, as its sender said on
     /// completion.
     pub fn packets(&self, flow: usize) -> (u64, u64) {
@@ -487,7 +497,11 @@ pub struct FlowColumns<'a> {
 impl FlowColumns<'_> {
     /// When a flow was complete, as the scenario defines completion; none if it was not, or never started.
     pub fn last(&self, start: u64, delivered: u64, completed: u64) -> Option<u64> {
-        let last = match self.scenario.measure.completion {
+        FlowColumns::last_of(self.scenario, start, delivered, completed)
+    }
+
+    fn last_of(scenario: &Scenario, start: u64, delivered: u64, completed: u64) -> Option<u64> {
+        let last = match scenario.measure.completion {
             Completion::Delivered => delivered,
             Completion::Acknowledged => completed.max(delivered),
         };

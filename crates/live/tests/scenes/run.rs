@@ -123,6 +123,20 @@ fn every_transport_delivers_right_content() {
     }
 }
 
+/// A flow that ends when its sender knows is as late as that host was.
+#[test]
+fn lateness_is_that_of_the_end_that_counts() {
+    for completion in ["delivered", "acknowledged"] {
+        let scenario = read(PERMUTATION, &[("transport", "dctcp"), ("measure.completion", completion)]);
+        let result = run(&scenario, |_| false).expect("it can be run");
+        let simulated = sim::run(&scenario, 1, |_| false).expect("it can be simulated");
+        let (fct, late) = (column(&result.tables, "flows", "fct_ps"), column(&result.tables, "flows", "late_ps"));
+        for (flow, fct_ps) in column(&simulated.tables, "flows", "fct_ps").iter().enumerate() {
+            assert_eq!(fct[flow] - late[flow], *fct_ps, "{completion}, flow {flow}");
+        }
+    }
+}
+
 /// What a run is like that a busy machine held up, and one that many threads share: as the simulator's.
 #[test]
 fn the_history_is_the_simulators_on_any_number_of_workers() {
