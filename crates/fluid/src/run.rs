@@ -108,6 +108,8 @@ fn estimate_alone(scenario: &Scenario, job: usize, watch: impl FnMut(Progress) -
 
 /// Number of event times between two calls of `watch`.
 const WATCH_EVERY: u64 = 16;
+/// Rates that differ by less are the same.
+const ROUNDING: f64 = 1e-9;
 /// All shares are audited at the end, and at event counts that are powers of this.
 const AUDIT_EVERY: u64 = 4;
 
@@ -157,8 +159,8 @@ struct UnderWay {
     left: f64,
     since: u64,
     rate: f64,
-    /// Transfer time without other flows.
-    alone_ps: u64,
+    /// The part of `delivery_ps` that is transfer.
+    ideal_ps: u64,
     /// Time from start to delivery without other flows.
     delivery_ps: u64,
     /// Number of links of each tier on its path.
@@ -296,10 +298,12 @@ impl<'a> Run<'a> {
             let tier = self.workload_plan.fabric.link(self.network.link(resource as usize).0).tier;
             tier_index(tier).into_iter().for_each(|tier| hops[tier] += share);
         }
-        let delivery = match way.path.is_empty() {
-            true => self.ideal.delivery(flow.src, flow.dst, flow.bytes),
-            false => self.ideal.delivery_over(&way.path, flow.bytes),
+        let (delivery, ideal) = match way.path.is_empty() {
+            true => (self.ideal.delivery(flow.src, flow.dst, flow.bytes), self.ideal.narrowest_bps(flow.src, flow.dst)),
+            false => (self.ideal.delivery_over(&way.path, flow.bytes), alone),
         };
+        // In a grid, packets that are spread at each switch fill some links before others that lie side by side.
+        let unhindered = if ideal > alone * (1.0 + ROUNDING) { ideal } else { alone };
         let own = self.workload_plan.transports[usize::from(flow.transport)].as_scheme().rate_max();
         let limit = own.map_or(alone, |own| f64::min(alone, own.bps() as f64));
         way.passes.retain(|&(resource, _)| self.network.counts(resource));
@@ -313,7 +317,7 @@ impl<'a> Run<'a> {
             left: wire,
             since: self.now,
             rate: 0.0,
-            alone_ps: transfer_ps(wire, alone),
+            ideal_ps: transfer_ps(wire, unhindered),
             delivery_ps: delivery.ps(),
             hops,
         };
@@ -331,10 +335,10 @@ impl<'a> Run<'a> {
         let left = self.credit(slot);
         self.audit.off_bytes = f64::max(self.audit.off_bytes, left.abs());
         self.shares.remove(slot);
-        let UnderWay { flow: id, start, alone_ps, delivery_ps, .. } = self.under_way[slot as usize];
+        let UnderWay { flow: id, start, ideal_ps, delivery_ps, .. } = self.under_way[slot as usize];
         let flow = self.workload_plan.flows.get(id);
-        // Rounding to picoseconds may make a transfer seem one picosecond shorter than alone.
-        let late = (self.now - start).saturating_sub(alone_ps);
+        // Rounding to picoseconds may make a transfer seem one picosecond shorter than it can be.
+        let late = (self.now - start).saturating_sub(ideal_ps);
         let delivered = start.saturating_add(delivery_ps).saturating_add(late);
         let completed = delivered.saturating_add(self.ideal.answer(flow.src, flow.dst).ps());
         if let Some(row) = self.workload_plan.flows.row(id) {

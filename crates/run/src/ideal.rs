@@ -51,6 +51,7 @@ pub struct Ideal<'a> {
 
 #[derive(Clone, Copy)]
 struct Hop {
+    rate: Rate,
     per_byte: PerByte,
     /// Propagation and processing after the link.
     after: Duration,
@@ -130,6 +131,12 @@ impl<'a> Ideal<'a> {
         self.train(&hops, bytes)
     }
 
+    /// Bits per second at the narrowest hop between two hosts, all of its links together.
+    pub fn narrowest_bps(&mut self, src: HostId, dst: HostId) -> f64 {
+        let of = |hop: &Hop| hop.rate.bps() as f64 * f64::from(hop.width);
+        self.hops(src, dst).iter().map(of).fold(f64::INFINITY, f64::min)
+    }
+
     fn hops(&mut self, src: HostId, dst: HostId) -> Vec<Hop> {
         if self.several {
             return self.hops_between_several(src, dst);
@@ -188,7 +195,8 @@ impl<'a> Ideal<'a> {
         let key = |(link, width)| (self.fabric.link(link).rate, self.fabric.delay(link), width);
         let key: Vec<HopKey> = links.zip(widths).map(key).collect();
         let step = self.scenario.transmission_step;
-        let hop = |&(rate, after, width): &HopKey| Hop { per_byte: rate.per_byte().in_steps_of(step), after, width };
+        let hop =
+            |&(rate, after, width): &HopKey| Hop { rate, per_byte: rate.per_byte().in_steps_of(step), after, width };
         let hops: Vec<Hop> = key.iter().map(hop).collect();
         let next = self.shapes.len() as u32;
         let shape = *self.known.entry(key).or_insert(next);
@@ -205,8 +213,9 @@ impl<'a> Ideal<'a> {
     }
 
     fn hop(&self, link: LinkId) -> Hop {
-        let per_byte = self.fabric.link(link).rate.per_byte().in_steps_of(self.scenario.transmission_step);
-        Hop { per_byte, after: self.fabric.delay(link), width: 1 }
+        let rate = self.fabric.link(link).rate;
+        let per_byte = rate.per_byte().in_steps_of(self.scenario.transmission_step);
+        Hop { rate, per_byte, after: self.fabric.delay(link), width: 1 }
     }
 
     /// Arrival of the last bit of a message of `bytes` (0: a lone control packet) over `hops`.
