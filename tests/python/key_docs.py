@@ -33,7 +33,8 @@ KINDS = {"integer": "integer", "number": "number", "boolean": "true or false", "
 # Of names that the schema says nothing of.
 _ALL = "All points in which the authors' program departs from the paper."
 _LATER = "Those, and the points of its later version."
-WORDS = {"published": _ALL, "authors_2022": _ALL, "authors_2023": _LATER, "paper": "The paper to the letter: no departure."}
+_NONE = "The paper to the letter: no departure."
+WORDS = {"published": _ALL, "authors_2022": _ALL, "authors_2023": _LATER, "paper": _NONE}
 
 # Links of rustdoc, which lead nowhere on the page.
 _RUST = re.compile(r"\[(`[^`\]]+`)\](?:\([\w:]+\))?")

@@ -13,8 +13,8 @@ pub enum Balancing {
     Spray,
     /// The next port in turn for each packet, from a random start for each destination switch.
     RoundRobin,
-    /// The next port in turn for each packet that comes over one link, whatever its destination, from a random start for
-    /// each link.
+    /// The next port in turn for each packet that comes over one link, whatever its destination, from a random start
+    /// for each link.
     RoundRobinByLink,
     /// DRILL (SIGCOMM 2017): the shortest among `samples` randomly drawn queues and the `memory` best queues of the
     /// previous packet.

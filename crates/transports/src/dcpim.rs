@@ -23,8 +23,8 @@
 //! tokens; a receiver whose best flow has a full window admits another of the same sender.
 //!
 //! Deliberately absent: deadlines and tenants in notifications (no scheme here reads them), drop notification by
-//! switches (section 3.2 mentions it as possible), and unequal channels between two hosts (the paper leaves them to future
-//! work).
+//! switches (section 3.2 mentions it as possible), and unequal channels between two hosts (the paper leaves them to
+//! future work).
 
 pub mod bounds;
 pub mod departures;
@@ -72,9 +72,9 @@ pub struct Config {
     pub priorities: u8,
     /// Whether notifications carry a flow's size. If not, choices are random or by order of arrival. Default: true.
     pub sizes_known: bool,
-    /// Points in which to depart from the paper: a list, `"authors_2022"` for all of the authors' simulator of that year,
-    /// `"authors_2023"` for its later version, `"paper"` for none. Default: `["backoff", "slow_links", "told_untokened",
-    /// "slower_nic"]`.
+    /// Points in which to depart from the paper: a list, `"authors_2022"` for all of the authors' simulator of that
+    /// year, `"authors_2023"` for its later version, `"paper"` for none. Default: `["backoff", "slow_links",
+    /// "told_untokened", "slower_nic"]`.
     pub departures: Departures,
 }
 

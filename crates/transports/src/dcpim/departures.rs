@@ -1,9 +1,10 @@
 //! Departures from the paper's text: those of the authors' simulator, and four of ours.
 //!
-//! A scenario lists them, `departures = ["even_phase", "any_token"]`, takes all of the simulator of June 2022 (the artifact)
-//! with `departures = "authors_2022"` or of June 2023 (commit db204da) with `"authors_2023"`, or none with `departures = "paper"`. Ours are the default. [`Departure::Backoff`] and
-//! [`Departure::SlowLinks`] keep control packets, which have the highest priority, from filling slow links;
-//! [`Departure::ToldUntokened`] and [`Departure::SlowerNic`] serve hosts with unequal NICs. They change nothing on the paper's fabrics.
+//! A scenario lists them, `departures = ["even_phase", "any_token"]`, takes all of the simulator of June 2022 (the
+//! artifact) with `departures = "authors_2022"` or of June 2023 (commit db204da) with `"authors_2023"`, or none with
+//! `departures = "paper"`. Ours are the default. [`Departure::Backoff`] and [`Departure::SlowLinks`] keep control
+//! packets, which have the highest priority, from filling slow links; [`Departure::ToldUntokened`] and
+//! [`Departure::SlowerNic`] serve hosts with unequal NICs. They change nothing on the paper's fabrics.
 //!
 //! That program also sends nothing of long flows during the first matching phase; so does the paper (footnote 3), and
 //! so do we.
@@ -57,13 +58,13 @@ pub enum Departure {
     /// round asks for the smallest flows, the others ask senders at random. In section 3.4 every sender with
     /// outstanding bytes is asked; each answers with a grant, and on slow links these fill the receiver's link.
     SlowLinks,
-    /// Ours: a notification tells how many packets of its flow follow unasked, and these packets repeat that. In section
-    /// 3.2 "short" is up to one bandwidth-delay product. Where NICs differ, each end has its own, and a receiver would
-    /// ask for what is on its way.
+    /// Ours: a notification tells how many packets of its flow follow unasked, and these packets repeat that. In
+    /// section 3.2 "short" is up to one bandwidth-delay product. Where NICs differ, each end has its own, and a
+    /// receiver would ask for what is on its way.
     ToldUntokened,
     /// Ours: a channel between two hosts is the k-th part of what the slower of their NICs carries, and a host has as
-    /// many as its link can carry. Notifications, data and matching tell rates. In section 3.4 each host divides its own
-    /// bandwidth into k channels. Where NICs differ, a slow host would get channels that it can't fill.
+    /// many as its link can carry. Notifications, data and matching tell rates. In section 3.4 each host divides its
+    /// own bandwidth into k channels. Where NICs differ, a slow host would get channels that it can't fill.
     SlowerNic,
 }
 

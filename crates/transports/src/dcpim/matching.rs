@@ -56,9 +56,9 @@ impl Offers {
         self.waiting.is_empty()
     }
 
-    /// Picks channels that fit into `free` from the offers that are `good`: (offer, channels), each peer at most once, by its
-    /// latest request. No offer is kept for another round. Offers whose requests belong to a first round are picked by
-    /// the first round's rule, whenever they arrive.
+    /// Picks channels that fit into `free` from the offers that are `good`: (offer, channels), each peer at most once,
+    /// by its latest request. No offer is kept for another round. Offers whose requests belong to a first round are
+    /// picked by the first round's rule, whenever they arrive.
     pub fn pick(
         &mut self,
         good: impl Fn(&Offer) -> bool,
