@@ -52,10 +52,10 @@ pub struct Announced {
 /// What a data packet says beside its payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Data {
-    /// What its flow's notification says too.
-    pub flow: Announced,
     /// The packet's number in its flow.
     pub packet: u32,
+    /// What its flow's notification says too.
+    pub flow: Announced,
     /// Number of the token that it uses.
     pub token: u32,
     /// Offset of its first byte in the message.
@@ -179,7 +179,7 @@ impl node::Header for Header {
         match self {
             Header::Notification { class, flow } => Packed { class, ..flow.pack(NOTIFICATION) },
             Header::Ack => of(ACK),
-            Header::Data(Data { flow, packet, token, offset }) => {
+            Header::Data(Data { packet, flow, token, offset }) => {
                 Packed { packet, token, bytes: offset, ..flow.pack(DATA) }
             }
             Header::Token(Token { class, phase, packet, acked, token, remaining }) => {
@@ -210,7 +210,7 @@ impl node::Header for Header {
             GRANT => Header::Grant(proposal),
             ACCEPT => Header::Accept(accept),
             TRIM => Header::Trim(accept),
-            _ => Header::Data(Data { flow, packet, token, offset: bytes }),
+            _ => Header::Data(Data { packet, flow, token, offset: bytes }),
         }
     }
 
@@ -273,7 +273,7 @@ const LAYOUT: &[Message] = &[
     Message::of_kind(
         "Data",
         DATA,
-        &[PACKETS, UNTOKENED, OF_NIC, NUMBER, OF_TOKEN, Field::number("offset", Bits::u64(24))],
+        &[NUMBER, PACKETS, UNTOKENED, OF_NIC, OF_TOKEN, Field::number("offset", Bits::u64(24))],
     ),
     Message::of_kind("Token", TOKEN, &[CLASS, PHASE, NUMBER, ACKED, OF_TOKEN, REMAINING]),
     Message::of_kind("SenderFinish", SENDER_FINISH, &[OF_FINISH]),
