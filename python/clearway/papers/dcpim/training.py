@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pandas as pd
+
 from clearway import _compare_training
 from clearway.papers import figures
 from clearway.papers.figures import Held, Keys, Shown
