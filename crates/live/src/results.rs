@@ -4,7 +4,7 @@ use driver::{Driver, Movement, Probe, Summary, Whole};
 use node::wire::{Malformed, Reader, Writer};
 use run::audit::Ending;
 use run::{Column, Data, Finding, Flows, Plan, Table};
-use units::{Duration, FlowId, HostId, LinkId, Time};
+use units::{Duration, HostId, LinkId, Time};
 
 use crate::attach::Count;
 use crate::attach::ip::Refused;
