@@ -28,13 +28,17 @@
 use std::collections::BTreeSet;
 
 use node::{Cx, Event, FlowMap, Packet, Timers, Walk};
-use units::{Duration, FlowId, HostId, Time};
+use units::{FlowId, HostId, Time};
 
 use super::header::{Data, Rejected, Reservation, Rsvp, Slot as Purpose, walk_attempt, walk_id, walk_missing};
 use super::params::Params;
 use super::{AdditionalTo, Control, Header, SLOTS_MAX};
 use crate::bits::Bits;
 use crate::finished::Finished;
+
+use pauses::{Backoff, Lost};
+
+mod pauses;
 
 const NEVER: Time = Time::MAX;
 
@@ -121,30 +125,6 @@ struct Incoming {
     lost: Lost,
 }
 
-/// How an active message asks for additional slots after refusals.
-#[derive(Clone, Copy, Default)]
-struct Backoff {
-    /// The pause after the last refusal; 0 if none came since an additional slot was granted.
-    pause: Duration,
-    /// When the pause is over.
-    until: Time,
-    /// Slots are asked for one at a time.
-    alone: bool,
-    /// Refusals that have not yet doubled the pause.
-    refusals: u32,
-}
-
-/// How a failure is told again.
-#[derive(Clone, Copy, Default)]
-struct Lost {
-    /// How long the message is kept.
-    until: Time,
-    /// The time before the failure is told again.
-    pause: Duration,
-    /// The slot by which data of the failed attempt have come since it was last told, and the route against them.
-    over: Option<(u32, u64)>,
-}
-
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     Pending,
@@ -201,24 +181,12 @@ impl Incoming {
         if self.not_before != NEVER {
             walk.expired(&mut self.not_before);
         }
-        walk.same((self.refused.pause, self.refused.alone, self.refused.refusals));
-        walk.expired(&mut self.refused.until);
+        self.refused.walk(walk);
         self.lost.walk(walk, own);
     }
 
     fn place(&self, key: u32) -> (Time, u64, u32) {
         (self.arrived, self.order, key)
-    }
-}
-
-impl Lost {
-    fn walk(&mut self, walk: &mut Walk, own: HostId) {
-        walk.expired(&mut self.until);
-        walk.same((self.pause, self.over.is_some()));
-        if let Some((id, back)) = &mut self.over {
-            walk_id(walk, own, id);
-            walk.same(*back);
-        }
     }
 }
 
@@ -565,29 +533,15 @@ impl Receiver {
         self.reconsider(now, key, params, control);
     }
 
-    /// An additional slot was refused. If the sender is full, the next one is asked for alone, after twice the pause of
-    /// the refusal before: `retry_after` at first, and at most the time for which an additional slot lasts. Slots that
-    /// were asked for together and are refused together count as one refusal. A refusal by a switch on the way says
-    /// little of the next path that is drawn: K of them without a slot between count as one.
+    /// An additional slot was refused ([`Backoff`]).
     fn back_off(&mut self, now: Time, key: u32, refused: &Held, what: Rejected, params: &Params) {
         let Some((flow, message)) = self.messages.get_mut(key) else { return };
-        let Backoff { pause, until, alone, refusals } = &mut message.refused;
-        *alone = what == Rejected::Full;
-        *refusals += match *alone {
-            true if refused.telling => params.slots,
-            true => 0,
-            false => 1,
-        };
-        if *refusals >= params.slots {
-            (*pause, *refusals) = (*pause * 2, 0);
-        }
-        *pause = (*pause).clamp(params.retry_after, params.pause_max);
-        *until = now.max((*until).max(refused.given + *pause));
-        if *alone {
+        message.refused.add(now, refused.given, what == Rejected::Full, refused.telling, params);
+        if message.refused.alone {
             held_for(&mut self.slots, flow).for_each(|(_, other)| other.telling = false);
         }
         if message.state == State::Active {
-            self.timers.set(key, message.not_before.max(*until));
+            self.timers.set(key, message.not_before.max(message.refused.until));
         }
     }
 

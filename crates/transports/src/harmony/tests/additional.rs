@@ -11,7 +11,7 @@ fn asked(scene: &Scene, flow: FlowId) -> Vec<Time> {
 
 #[test]
 fn a_refused_additional_slot_is_asked_for_more_and_more_seldom_and_no_more_than_one_at_a_time() {
-    // The sender's two slots are the main ones of two messages. The second ends after 600 packets of a period of 242 ns.
+    // The sender's two slots are the main ones of two messages. The second ends after 600 packets, 242 ns apart.
     let mut scene = scene(3, slots(2));
     let long = scene.send(Time::ZERO, 0, 1, packets(3_000));
     let other = scene.send(Time::ZERO, 0, 2, packets(600));
