@@ -18,6 +18,7 @@ mod adapt;
 mod demand;
 mod header;
 mod host;
+mod independent;
 pub mod network;
 mod plane;
 pub mod rates;

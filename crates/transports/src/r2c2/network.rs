@@ -3,7 +3,9 @@
 //!
 //! A broadcast tree is a shortest-path tree of its source. Each switch is below one of its next hops towards the
 //! source, drawn by the tree's number, so that the trees of one source, and those of different sources, share the links
-//! evenly. Tables only hold a switch's children in a tree: the FIB of section 3.2, indexed by {source, tree}.
+//! evenly. Refreshes go over two more trees, whose paths share nothing (`independent`): section 3.2 has the choice of a
+//! tree "account for link and node failures" and doesn't say how. Tables only hold a switch's children in a tree: the
+//! FIB of section 3.2, indexed by {source, tree}.
 //!
 //! Every node computes rates from its own view. Equal views have equal rates, so each distinct view is computed once in
 //! a run, whichever node asks.
@@ -14,11 +16,21 @@ use fabric::{Fabric, LinkWeight, Routes, Routing, RoutingTables};
 use rustc_hash::FxHashMap;
 use units::{HostId, LinkId, PortId, SwitchId, mix};
 
+use super::independent;
 use super::rates::{Allocator, Flow};
 use super::view::View;
 
-/// Most trees of a source.
+/// Most shortest-path trees of a source.
 pub const TREES_MAX: u8 = 16;
+/// The two trees of refreshes follow.
+const REFRESH_TREES: u8 = 2;
+/// All trees of a source.
+const TREES: usize = (TREES_MAX + REFRESH_TREES) as usize;
+
+/// The tree of a flow's next refresh after this many.
+pub fn refresh_tree(refreshes: u8) -> u8 {
+    TREES_MAX + refreshes % REFRESH_TREES
+}
 
 /// One topology: the initial one, or what failures have left of it.
 pub struct Network {
@@ -42,13 +54,14 @@ impl Network {
             let uplink = fabric.link(fabric.uplink(host));
             hosts[fabric.rack_of(host).index()].push((host, uplink.to_port));
         }
-        let trees = (0..fabric.hosts as usize * usize::from(TREES_MAX)).map(|_| OnceLock::new()).collect();
+        let trees = (0..fabric.hosts as usize * TREES).map(|_| OnceLock::new()).collect();
         Network { tables: RoutingTables::new(fabric, routes), trees, hosts }
     }
 
     /// The ports by which a switch forwards a broadcast to other switches; `None` for a tree that does not exist.
     pub fn children(&self, src: HostId, tree: u8, switch: SwitchId) -> &[PortId] {
-        let Some(slot) = self.trees.get(src.index() * usize::from(TREES_MAX) + usize::from(tree)) else { return &[] };
+        let place = Some(usize::from(tree)).filter(|&tree| tree < TREES).map(|tree| src.index() * TREES + tree);
+        let Some(slot) = place.and_then(|place| self.trees.get(place)) else { return &[] };
         let tree = slot.get_or_init(|| self.grow(src, tree));
         &tree.ports[tree.first[switch.index()] as usize..tree.first[switch.index() + 1] as usize]
     }
@@ -73,19 +86,20 @@ impl Network {
     }
 
     fn grow(&self, src: HostId, tree: u8) -> Tree {
-        let (fabric, routes) = (self.tables.fabric(), self.tables.routes());
-        let root = routes.home(src);
+        let (fabric, root) = (self.tables.fabric(), self.tables.routes().home(src));
+        let own = (tree >= TREES_MAX).then(|| self.independent(root, tree > TREES_MAX));
+        let up = |switch: SwitchId| match &own {
+            Some(ports) => ports[switch.index()],
+            None => self.nearer(src, tree, switch),
+        };
         let mut reached = vec![false; fabric.switches as usize];
         reached[root.index()] = true;
         let mut edges = Vec::with_capacity(reached.len());
         // From each switch with hosts back to the part already reached; switches without hosts need nothing.
-        for mut switch in (0..fabric.hosts).map(|host| routes.home(HostId(host))) {
+        for mut switch in (0..fabric.hosts).map(|host| self.tables.routes().home(HostId(host))) {
             while !reached[switch.index()] {
-                // The first next hop in an order of the nodes above that is drawn for the tree. Switches with the same
-                // nodes above meet at one of them, so in a Clos one spine leads to all leaves.
-                let up = |&port: &PortId| fabric.link(fabric.out_link(switch, port));
-                let draw = |port: &&PortId| mix(mix(u64::from(tree), u64::from(src.0)), u64::from(up(port).to.0));
-                let Some(up) = routes.next(switch, src).iter().min_by_key(draw).map(up) else { break };
+                let Some(port) = up(switch) else { break };
+                let up = fabric.link(fabric.out_link(switch, port));
                 reached[switch.index()] = true;
                 switch = fabric.as_switch(up.to).expect("on the way to another switch");
                 edges.push((switch, up.to_port));
@@ -94,6 +108,34 @@ impl Network {
         edges.sort_unstable();
         let below = |switch| edges.partition_point(|edge| edge.0.0 < switch) as u32;
         Tree { first: (0..=fabric.switches).map(below).collect(), ports: edges.iter().map(|edge| edge.1).collect() }
+    }
+
+    /// In a shortest-path tree, the port of a switch to the one above. It is the first next hop in an order of the
+    /// nodes above that is drawn for the tree. Switches with the same nodes above meet at one of them, so in a Clos one
+    /// spine leads to all leaves.
+    fn nearer(&self, src: HostId, tree: u8, switch: SwitchId) -> Option<PortId> {
+        let fabric = self.tables.fabric();
+        let above = |port: PortId| fabric.link(fabric.out_link(switch, port)).to;
+        let draw = |&port: &PortId| mix(mix(u64::from(tree), u64::from(src.0)), u64::from(above(port).0));
+        self.tables.routes().next(switch, src).iter().copied().min_by_key(draw)
+    }
+
+    /// The same in one of the trees of refreshes, by switch.
+    fn independent(&self, root: SwitchId, higher: bool) -> Vec<Option<PortId>> {
+        let (fabric, routes) = (self.tables.fabric(), self.tables.routes());
+        let to_switch = |&link: &LinkId| Some((fabric.as_switch(fabric.link(link).to)?, fabric.link(link).from_port));
+        let works = |&&link: &&LinkId| routes.works(link) && routes.works(Fabric::reverse(link));
+        let ports: Vec<Vec<(SwitchId, PortId)>> = (0..fabric.switches)
+            .map(|switch| &fabric.ports[fabric.switch_node(SwitchId(switch)).index()])
+            .map(|links| links.iter().filter(works).filter_map(to_switch).collect())
+            .collect();
+        let neighbours: Vec<Vec<usize>> =
+            ports.iter().map(|ports| ports.iter().map(|port| port.0.index()).collect()).collect();
+        let parents = independent::parents(&neighbours, root.index(), higher);
+        let port = |(of, parent): (&Vec<(SwitchId, PortId)>, Option<usize>)| {
+            of.iter().find(|port| Some(port.0.index()) == parent).map(|port| port.1)
+        };
+        ports.iter().zip(parents).map(port).collect()
     }
 }
 

@@ -23,6 +23,7 @@ use units::{Duration, FlowId, HostId, PortId, Rate, Time};
 
 use super::demand::{self, Demand};
 use super::header::{Data, FlowState, Missing, UNLIMITED};
+use super::network::refresh_tree;
 use super::plane::{News, Plane};
 use super::view::{Key, Params, next_version};
 use super::wire::DATA_BYTES;
@@ -112,6 +113,8 @@ struct Outgoing {
     sent_packets: u64,
     resent_packets: u64,
     probes: u8,
+    /// How often it has been announced again, modulo 256.
+    refreshes: u8,
 }
 
 impl Numbers {
@@ -188,7 +191,7 @@ impl Outgoing {
         walk.sequence(flow, payload_bytes, &mut self.next);
         walk.same(self.repairs.len());
         self.repairs.iter().for_each(|number| walk.same(*number));
-        walk.same((self.active, self.stranded));
+        walk.same((self.active, self.stranded, self.refreshes % 2));
         walk.same([self.rate_bps, self.owed_bits, self.earned_bits]);
         // Once an idle bucket is full, it stays so.
         let full = !self.active && self.paid() <= walk.now();
@@ -276,6 +279,7 @@ impl Sender {
             sent_packets: 0,
             resent_packets: 0,
             probes: 0,
+            refreshes: 0,
         };
         self.tree = (self.tree + 1) % plane.config.trees;
         let slot = self.flows.insert(message.flow, outgoing);
@@ -535,9 +539,15 @@ impl Sender {
     }
 
     fn again(&mut self, now: Time, slot: u32, plane: &mut Plane) {
+        self.again_by(now, slot, None, plane);
+    }
+
+    /// Announces a flow again, by this tree or by its own.
+    fn again_by(&mut self, now: Time, slot: u32, tree: Option<u8>, plane: &mut Plane) {
         let Some((flow, outgoing)) = self.flows.get_mut(slot).filter(|(_, outgoing)| outgoing.active) else { return };
         outgoing.version = next_version(outgoing.version);
-        plane.announce(now, outgoing.news(flow));
+        let news = outgoing.news(flow);
+        plane.announce(now, News { tree: tree.unwrap_or(news.tree), ..news });
         self.refreshing.set(slot, now + plane.refresh);
     }
 
@@ -614,7 +624,10 @@ impl Sender {
     pub fn deadline(&mut self, cx: &mut Cx<'_>, plane: &mut Plane) {
         self.pace(cx.now);
         while let Some(slot) = self.refreshing.expire(cx.now) {
-            self.again(cx.now, slot, plane);
+            let Some((_, outgoing)) = self.flows.get_mut(slot) else { continue };
+            let tree = refresh_tree(outgoing.refreshes);
+            outgoing.refreshes = outgoing.refreshes.wrapping_add(1);
+            self.again_by(cx.now, slot, Some(tree), plane);
         }
         while let Some(slot) = self.answers.expire(cx.now) {
             let Some((flow, outgoing)) = self.flows.get_mut(slot) else { continue };
