@@ -32,6 +32,8 @@ pub enum Header {
     Probe {
         /// Packets of the flow.
         packets: u32,
+        /// The first packet that is asked about.
+        from: u32,
     },
     /// Receiver to sender: what is missing.
     Status(Missing),
@@ -104,6 +106,9 @@ pub struct Missing {
     /// Which of the 128 packets from there on are missing, the first lowest.
     pub packets: [u64; 2],
 }
+
+/// Packets that one report covers.
+pub const WINDOW: u32 = 128;
 
 /// No demand is known: the flow takes what it can have.
 pub const UNLIMITED: u32 = u32::MAX;
@@ -198,7 +203,7 @@ impl node::Header for Header {
             Header::Assign(batch) => batch.pack(kind::ASSIGN),
             Header::DroppedAssign(batch) => batch.pack(kind::DROPPED_ASSIGN),
             Header::Rate(FlowRate { dst, number, kbps }) => Packed { seq: dst.0, number, word: kbps, ..of(kind::RATE) },
-            Header::Probe { packets } => Packed { seq: packets, ..of(kind::PROBE) },
+            Header::Probe { packets, from } => Packed { seq: packets, word: from, ..of(kind::PROBE) },
             Header::Status(Missing { first, packets }) => Packed { seq: first, route: packets, ..of(kind::STATUS) },
             Header::Done => of(kind::DONE),
         }
@@ -217,7 +222,7 @@ impl node::Header for Header {
             kind::ASSIGN => Header::Assign(batch),
             kind::DROPPED_ASSIGN => Header::DroppedAssign(batch),
             kind::RATE => Header::Rate(FlowRate { dst, number, kbps: word }),
-            kind::PROBE => Header::Probe { packets: seq },
+            kind::PROBE => Header::Probe { packets: seq, from: word },
             kind::STATUS => Header::Status(Missing { first: seq, packets: route }),
             kind::DONE => Header::Done,
             _ => Header::Data(Data { last: kind == kind::LAST, rlen, route, seq, full: word }),
@@ -305,7 +310,7 @@ const LAYOUT: &[Message] = &[
         OWN_BYTES,
         &[Field::number("dst", SEQ), Field::number("number", Bits::u8(5)), Field::number("kbps", Bits::u32(28))],
     ),
-    message("Probe", kind::PROBE, OWN_BYTES, &[Field::number("packets", SEQ)]),
+    message("Probe", kind::PROBE, OWN_BYTES, &[Field::number("packets", SEQ), Field::number("from", Bits::u32(28))]),
     message(
         "Status",
         kind::STATUS,

@@ -80,7 +80,7 @@ impl R2c2 {
             Header::Assign(batch) => self.assigned(packet, batch),
             Header::DroppedAssign(batch) => self.counts.assigned_again += u64::from(plane.assign_again(batch)),
             Header::Rate(rate) => self.rate(cx.now, packet, rate),
-            Header::Probe { packets } => self.receiver.probe(packet, packets, plane),
+            Header::Probe { packets, from } => self.receiver.probe(packet, packets, from, plane),
             Header::Status(missing) => self.sender.status(cx, packet, missing, plane),
             Header::Done => self.sender.done(cx, packet, plane),
         }
@@ -179,7 +179,7 @@ impl R2c2 {
         match self.plane.config.control {
             Control::Decentralised => {
                 let rates = self.plane.calculator.rates(&self.plane.view);
-                self.sender.set_rates(now, rates.of(host), &self.plane);
+                self.sender.recomputed(now, rates.of(host), &self.plane);
             }
             Control::Centralised { .. } if self.told != self.plane.view.digest() => {
                 self.told = self.plane.view.digest();

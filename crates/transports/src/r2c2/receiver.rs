@@ -5,7 +5,7 @@ use node::{Cx, Event, FlowMap, Packet, Walk};
 use units::{FlowId, HostId};
 
 use super::Header;
-use super::header::{Data, Missing};
+use super::header::{Data, Missing, WINDOW};
 use super::plane::Plane;
 use crate::bits::Bits;
 use crate::finished::Finished;
@@ -58,17 +58,17 @@ impl Receiver {
         }
     }
 
-    /// The sender has sent everything: reports what is missing.
-    pub fn probe(&mut self, packet: &Packet, packets: u32, plane: &mut Plane) {
+    /// The sender has sent everything before: reports what is missing from a packet on.
+    pub fn probe(&mut self, packet: &Packet, packets: u32, from: u32, plane: &mut Plane) {
         let Some(slot) = self.slot(packet, plane) else { return };
         let Some((_, incoming)) = self.flows.get_mut(slot) else { return };
         if incoming.packets.is_none() && packets > 0 {
             incoming.packets = Some(packets);
         }
-        let first = incoming.have.first_missing;
+        let first = if from == 0 { incoming.have.first_missing } else { incoming.have.next_missing(from) };
         let mut missing = [0u64; 2];
         let mut next = first;
-        while next < first.saturating_add(128) && incoming.packets.is_none_or(|packets| next < packets) {
+        while next < first.saturating_add(WINDOW) && incoming.packets.is_none_or(|packets| next < packets) {
             let place = next - first;
             missing[place as usize / 64] |= 1 << (place % 64);
             next = incoming.have.next_missing(next + 1);

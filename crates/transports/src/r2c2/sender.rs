@@ -6,6 +6,12 @@
 //! sender's view gives it then (or, with `first_rate = "alone"`, at what it would have alone in the rack), and has what
 //! the whole view gives it from the next recomputation on.
 //!
+//! Section 3.1 has a node compute the rates of all its own flows at each event, and section 3.3.2 only at intervals:
+//! the headroom is for what a node doesn't know in between. It knows its own flows. Decided here: if a new flow's rate
+//! together with the present ones of the node's other flows exceeds a link that leaves the node, all of them have
+//! their new fair rates at once, and again when one of them ends before the next recomputation. Otherwise the others
+//! keep theirs, so that a short flow on other links does not slow them down.
+//!
 //! A packet's route has room for 42 hops (section 4.2). What a protocol draws is within that while nothing has failed
 //! ([`Config::check_on`](super::Config)); around a failure it may be longer. Then it is drawn again, a few times, and
 //! after that the packet takes a shortest path. Both are counted. Where the shortest is longer too, the flow waits as
@@ -13,16 +19,18 @@
 //!
 //! R2C2 is no complete transport (section 6 leaves acknowledgements "solely for reliability" to others). Here the
 //! receiver says when all is there; a sender that has sent everything and hears nothing asks what is missing, and sends
-//! that, announced like anything else.
+//! that, announced like anything else. An answer covers 128 packets. As soon as it has one the sender asks for what is
+//! missing behind them, so that after an outage it repeats at the flow's rate and not 128 packets each time that it has
+//! waited for an answer.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use fabric::Routing;
 use node::{Cx, Event, FlowMap, Message, Packet, Timers, Walk};
-use units::{Duration, FlowId, HostId, PortId, Rate, Time};
+use units::{Duration, FlowId, HostId, LinkId, PortId, Rate, Time};
 
 use super::demand::{self, Demand};
-use super::header::{Data, FlowState, Missing, UNLIMITED};
+use super::header::{Data, FlowState, Missing, UNLIMITED, WINDOW};
 use super::network::refresh_tree;
 use super::plane::{News, Plane};
 use super::view::{Key, Params, next_version};
@@ -47,6 +55,8 @@ pub(super) struct Sender {
     answers: Timers,
     /// The tree of the next flow.
     tree: u8,
+    /// A start has changed the rates of other flows since rates were last computed for all.
+    early: bool,
     ports: Vec<PortId>,
     pub counts: Counts,
 }
@@ -94,6 +104,8 @@ struct Outgoing {
     next: u32,
     /// Packets to be sent again.
     repairs: VecDeque<u32>,
+    /// From which packet on it has asked what is missing, while it sends what is.
+    asked: Option<u32>,
     /// The rate at which its application produces it.
     source: Option<Rate>,
     started: Time,
@@ -192,6 +204,7 @@ impl Outgoing {
         walk.same(self.repairs.len());
         self.repairs.iter().for_each(|number| walk.same(*number));
         walk.same((self.active, self.stranded, self.refreshes % 2));
+        walk.same((self.asked.is_some(), self.asked.unwrap_or(0)));
         walk.same([self.rate_bps, self.owed_bits, self.earned_bits]);
         // Once an idle bucket is full, it stays so.
         let full = !self.active && self.paid() <= walk.now();
@@ -264,6 +277,7 @@ impl Sender {
             packets,
             next: 0,
             repairs: VecDeque::new(),
+            asked: None,
             source,
             started: now,
             active: false,
@@ -296,17 +310,53 @@ impl Sender {
         outgoing.demand.restart(now, outgoing.sent_bytes);
         plane.announce(now, outgoing.news(flow));
         self.active.insert(outgoing.key, slot);
-        let first = match plane.config.first_rate {
-            FirstRate::Alone => plane.calculator.alone_bps(&links).min(outgoing.params.demand_bps()),
-            FirstRate::Fair => {
+        let fair = match plane.config.first_rate {
+            FirstRate::Alone => None,
+            FirstRate::Fair => Some(plane.calculator.rates(&plane.view)),
+        };
+        let first = match &fair {
+            None => plane.calculator.alone_bps(&links).min(outgoing.params.demand_bps()),
+            Some(fair) => {
                 self.counts.computed += 1;
                 let place = self.active.range(..outgoing.key).count();
-                plane.calculator.rates(&plane.view).of(src)[place]
+                fair.of(src)[place]
             }
         };
         outgoing.set_rate(first.min(plane.site.nic_rate.bps() as f64));
         self.refreshing.set(slot, now + plane.refresh);
         self.arm(now, slot, plane);
+        if let Some(fair) = fair
+            && self.oversubscribes(plane)
+        {
+            self.early = true;
+            self.set_rates(now, fair.of(src), plane);
+        }
+    }
+
+    /// Whether this node's flows have more than all of a link of its own: from its host, or from its switch.
+    fn oversubscribes(&self, plane: &Plane) -> bool {
+        let network = &plane.calculator.network;
+        let (fabric, host) = (network.tables.fabric(), plane.site.host);
+        let nodes = [fabric.link(fabric.uplink(host)).from, fabric.switch_node(network.tables.routes().home(host))];
+        let mut load_bps: BTreeMap<LinkId, f64> = BTreeMap::new();
+        for outgoing in self.active.values().filter_map(|&slot| Some(self.flows.get(slot)?.1)) {
+            for of in network.links(outgoing.params.routing, host, outgoing.key.dst) {
+                if nodes.contains(&fabric.link(of.link).from) {
+                    *load_bps.entry(of.link).or_default() += outgoing.rate_bps * f64::from(of.weight);
+                }
+            }
+        }
+        load_bps.into_iter().any(|(link, bps)| bps > fabric.link(link).rate.bps() as f64)
+    }
+
+    /// A flow of this node has ended or rests. If starts have changed the rates of others since the last recomputation,
+    /// they have what it leaves.
+    fn give_back(&mut self, now: Time, plane: &Plane) {
+        if self.early && !self.active.is_empty() {
+            self.counts.computed += 1;
+            let fair = plane.calculator.rates(&plane.view);
+            self.set_rates(now, fair.of(plane.site.host), plane);
+        }
     }
 
     /// Schedules the flow's next packet.
@@ -325,12 +375,13 @@ impl Sender {
     fn rest(&mut self, now: Time, slot: u32, plane: &mut Plane) {
         let Some((flow, outgoing)) = self.flows.get_mut(slot) else { return };
         outgoing.settle(now);
-        outgoing.active = false;
+        (outgoing.active, outgoing.asked) = (false, None);
         outgoing.version = next_version(outgoing.version);
         plane.finish(outgoing.news(flow));
         self.active.remove(&outgoing.key);
         self.refreshing.clear(slot);
         self.answers.set(slot, now + plane.patience(outgoing.probes));
+        self.give_back(now, plane);
     }
 
     /// The next data packet for the NIC.
@@ -435,8 +486,14 @@ impl Sender {
         }
     }
 
-    /// The rates of this node's active flows have been computed, in order of their keys.
-    pub fn set_rates(&mut self, now: Time, rates_bps: &[f64], plane: &Plane) {
+    /// The rates of all nodes' flows have been computed.
+    pub fn recomputed(&mut self, now: Time, rates_bps: &[f64], plane: &Plane) {
+        self.early = false;
+        self.set_rates(now, rates_bps, plane);
+    }
+
+    /// Sets the rates of this node's active flows, in order of their keys.
+    fn set_rates(&mut self, now: Time, rates_bps: &[f64], plane: &Plane) {
         debug_assert_eq!(rates_bps.len(), self.active.len(), "a view has its own node's active flows");
         let slots: Vec<u32> = self.active.values().copied().collect();
         for (slot, &rate_bps) in slots.into_iter().zip(rates_bps) {
@@ -570,12 +627,26 @@ impl Sender {
     /// The receiver says what is missing.
     pub fn status(&mut self, cx: &Cx<'_>, packet: &Packet, Missing { first, packets }: Missing, plane: &mut Plane) {
         let Some(slot) = self.of(packet) else { return };
-        let Some((_, outgoing)) = self.flows.get_mut(slot).filter(|(_, outgoing)| !outgoing.active) else { return };
+        let Some((flow, outgoing)) = self.flows.get_mut(slot) else { return };
+        // An answer about packets of which it knows already, or which may be on their way.
+        if outgoing.active && outgoing.asked.is_none_or(|from| first < from) {
+            return;
+        }
         let missing = |place: u32| packets[place as usize / 64] >> (place % 64) & 1 == 1;
-        let numbers = (0..128).filter(|&place| missing(place)).map(|place| first.saturating_add(place));
-        outgoing.repairs = numbers.filter(|&number| number < outgoing.packets).collect();
-        if !outgoing.repairs.is_empty() {
-            outgoing.probes = 0;
+        let numbers = (0..WINDOW).filter(|&place| missing(place)).map(|place| first.saturating_add(place));
+        let before = outgoing.repairs.len();
+        outgoing.repairs.extend(numbers.filter(|&number| number < outgoing.packets));
+        outgoing.asked = None;
+        if outgoing.repairs.len() == before {
+            return;
+        }
+        let further = first.saturating_add(WINDOW);
+        if further < outgoing.packets {
+            outgoing.asked = Some(further);
+            plane.send(flow, outgoing.key.dst, Header::Probe { packets: outgoing.packets, from: further });
+        }
+        outgoing.probes = 0;
+        if !outgoing.active {
             outgoing.version = next_version(outgoing.version);
             self.answers.clear(slot);
             self.activate(cx.now, slot, plane);
@@ -639,7 +710,7 @@ impl Sender {
             self.counts.probes += 1;
             let (dst, packets) = (outgoing.key.dst, outgoing.packets);
             self.answers.set(slot, cx.now + plane.patience(outgoing.probes));
-            plane.send(flow, dst, Header::Probe { packets });
+            plane.send(flow, dst, Header::Probe { packets, from: 0 });
         }
     }
 
@@ -647,6 +718,7 @@ impl Sender {
     pub fn walk(&mut self, walk: &mut Walk, payload_bytes: u64) {
         self.flows.walk(walk, |walk, flow, outgoing| outgoing.walk(walk, flow, payload_bytes));
         walk.same((self.active.len(), self.numbers.len(), self.waiting.len(), self.due.len(), self.tree));
+        walk.same(self.early);
         for (key, slot) in &self.active {
             key.walk(walk);
             walk.same(*slot);

@@ -1,5 +1,8 @@
 //! Scenes on the virtual wire: one switch with R2C2's part, 100 Gbps, 2.5 us from host to host.
 
+mod lost;
+mod own;
+
 use std::sync::{Arc, Mutex};
 
 use fabric::Star;

@@ -36,7 +36,7 @@ fn bytes_stay_what_they_are() {
     assert_eq!(check_header(batch, &[]), bytes([0, 0], [3, 0], 11, [0, 0, 0, 0, 0, 0, 10]));
     let rate = Header::Rate(FlowRate { dst, number: 8, kbps: 4 });
     assert_eq!(check_header(rate, &[]), bytes([0, 0], [3, 4], 10, [0, 0, 0, 0, 8, 0, 0]));
-    assert_eq!(check_header(Header::Probe { packets: 3 }, &[]), bytes([0, 0], [3, 0], 7, [0; 7]));
+    assert_eq!(check_header(Header::Probe { packets: 3, from: 4 }, &[]), bytes([0, 0], [3, 4], 7, [0; 7]));
     let missing = Header::Status(Missing { first: 3, packets: [1, 2] });
     assert_eq!(check_header(missing, &[]), bytes([1, 2], [3, 0], 8, [0; 7]));
 }
