@@ -43,10 +43,8 @@ def test_a_short_flow_to_a_slow_host_is_sent_once_and_takes_what_its_packets_tak
     assert expected <= fct <= expected * 1.01
 
 
-@pytest.mark.parametrize("way", ["into the fast host", "out of it"])
-def test_ten_slow_hosts_and_a_fast_one_fill_each_other(tmp_path: Path, way: str) -> None:
-    ends = [(slow, 0) if way == "into the fast host" else (0, slow) for slow in range(1, 11)]
-    result = run(tmp_path, 1, ["10Gbps"] * 10, [(src, dst, 2_000_000) for src, dst in ends], "dcpim")
+def test_ten_slow_hosts_fill_a_fast_one(tmp_path: Path) -> None:
+    result = run(tmp_path, 1, ["10Gbps"] * 10, [(slow, 0, 2_000_000) for slow in range(1, 11)], "dcpim")
     last_us = result.flows["fct_ps"].max() / 1e6
     assert result.flows["resent_packets"].sum() == 0
     # 1,644 us of packets on each slow link; over DCTCP 1,649.
