@@ -242,6 +242,9 @@ def tidy(scenario: dict[str, Any]) -> None:
         measure.pop("drain", None)
     if not scenario.get("job"):
         measure.pop("alone", None)
+    elif "drain" in measure and any("until" not in one for one in scenario.get("failure", [])):
+        # A job may wait for a host that is cut off, and its transport try again, for the longest time that there is.
+        measure["end"] = measure.pop("drain")
     if not scenario.get("failure"):
         for name in [name for name in scenario if name.startswith("reroute_")]:
             del scenario[name]

@@ -67,7 +67,7 @@ fn a_run_in_which_nothing_is_left_to_happen_ends_whether_or_not_samples_are_take
     let of = |interval: &str| {
         let toml = format!(
             r#"
-            transport = "dctcp"
+            transport = "udp"
             fabric.leaf_spine = {{ racks = 2, hosts_per_rack = 1, spines = 1 }}
             measure.interval = "{interval}"
             [[job]]
