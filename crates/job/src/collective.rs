@@ -20,7 +20,7 @@ mod ring;
 mod tree;
 
 pub use count::Group;
-pub(crate) use count::exchanged;
+pub(crate) use count::{SEVERAL, exchanged};
 pub use exchange::{all_to_all, exchange};
 pub use halving::halving_doubling;
 pub use how::{AllReduce, Broadcast, How, Kind, NotPossible};

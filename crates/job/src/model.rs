@@ -255,8 +255,8 @@ impl Training {
         self.check_groups(setting)?;
         b.iteration(iteration);
         let room = crate::graph::STEPS_MAX.saturating_sub(b.steps());
-        let most = iteration::steps_most(self, setting);
-        if most > u128::from(room) {
+        let most = self.steps_most(setting, iteration);
+        if most > room {
             let message = format!("an iteration may have {most} steps, and {room} are possible; write a smaller job");
             return Err(Problem::new("micro_batches", message));
         }

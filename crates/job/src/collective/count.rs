@@ -17,6 +17,9 @@ pub struct Group {
     pub size: u32,
 }
 
+/// For how many steps ranks wait where each of them joins those before it goes on.
+pub(crate) const SEVERAL: usize = 2;
+
 /// A collective of fewer messages whose ranks wait for nothing before is built to be counted.
 const BUILT: u64 = 4_096;
 
@@ -37,6 +40,12 @@ impl How {
         }
         let steps = messages.steps(&self.terms).saturating_add(inner).saturating_add(ranks);
         Count { steps, ..messages }
+    }
+
+    /// No fewer than the steps that [`How::add`] adds, whatever ranks wait for, for readers of files to check a count
+    /// before they use it.
+    pub fn steps_most(&self, kind: Kind, n: usize, bytes: u64) -> u64 {
+        self.count(kind, u32::try_from(n).unwrap_or(u32::MAX), bytes, SEVERAL).steps
     }
 
     /// Its messages, and the steps by which an algorithm joins others on the way.

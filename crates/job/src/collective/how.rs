@@ -1,7 +1,5 @@
 //! One function for all collectives, for code that reads or generates whole jobs.
 
-use units::Duration;
-
 use super::{Entry, Terms, all_gather, all_reduce, all_to_all, broadcast, halving_doubling, rails, reduce_scatter};
 use super::{two_trees, two_trees_broadcast};
 use crate::{Builder, Collective, Rank, StepId};
@@ -162,33 +160,5 @@ impl How {
             }
             _ => Ok(()),
         }
-    }
-
-    /// An upper bound of the steps that [`How::add`] adds, for readers of files to check a count before they use it.
-    pub fn steps_most(&self, kind: Kind, n: usize, bytes: u64) -> u64 {
-        let n = n as u128;
-        if n < 2 {
-            return 1;
-        }
-        let halvings = u128::from(n.ilog2());
-        let bytes = u128::from(bytes);
-        // Messages if no chunk parts them, all that crosses the network, and steps that join others.
-        let (messages, amount, joins) = match (kind, self.all_reduce) {
-            (Kind::AllReduce, AllReduce::Ring) => (2 * n * (n - 1), 2 * n * bytes, n),
-            (Kind::AllReduce, AllReduce::Tree) => (4 * n, 2 * n * bytes, n),
-            (Kind::AllReduce, AllReduce::HalvingDoubling) => (2 * n * halvings, 2 * n * bytes, 2 * n * halvings + n),
-            (Kind::AllReduce, AllReduce::Rails(local)) => {
-                let local = u128::from(local.max(1));
-                (2 * n * (local + n / local), 4 * n * bytes, 3 * n)
-            }
-            (Kind::Broadcast, _) => (2 * n, n * bytes, n),
-            _ => (n * (n - 1), n * bytes, n),
-        };
-        let channels = u128::from(self.terms.channels).min(bytes);
-        let messages = messages.saturating_mul(channels) + amount / u128::from(self.terms.chunk.max(1));
-        // Sent, received, and perhaps delayed.
-        let each = if self.terms.latency == Duration::ZERO { 2 } else { 3 };
-        let most = messages.saturating_mul(each).saturating_add(joins.saturating_mul(channels + 1));
-        u64::try_from(most).unwrap_or(u64::MAX)
     }
 }

@@ -9,7 +9,7 @@ use super::buckets::{Bucket, buckets};
 use super::experts::choices_by;
 use super::{Degrees, Family, Layer, Setting, Shape, Training, shares};
 use crate::Count;
-use crate::collective::{Group, How, Kind, exchanged};
+use crate::collective::{Group, How, Kind, SEVERAL, exchanged};
 
 /// Most choices of experts that are drawn to count: in later iterations experts get as much as in the last one drawn.
 const CHOICES: u64 = 1 << 20;
@@ -31,6 +31,11 @@ impl Training {
             sum = sum.and(last);
         }
         sum.and(last.times(u64::from(iterations) - exact))
+    }
+
+    /// No fewer than the steps of an iteration, whatever ranks wait for.
+    pub(super) fn steps_most(&self, setting: &Setting<'_>, iteration: u32) -> u64 {
+        Counting::new(self, setting, iteration, 1).iteration(SEVERAL).steps
     }
 }
 

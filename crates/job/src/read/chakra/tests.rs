@@ -368,7 +368,7 @@ fn a_broken_file_is_named() {
     let error = trace().parse(&vec![whole; 32], None, &many).expect_err("a ring of 32 has 1,984 steps");
     assert_eq!(
         error.to_string(),
-        "job.0.et, node 0 of rank 0: steps is \"up to 4032 more\", but should be at most 18 more in this job"
+        "job.0.et, node 0 of rank 0: steps is \"up to 4000 more\", but should be at most 18 more in this job"
     );
 }
 
