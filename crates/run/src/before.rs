@@ -5,7 +5,8 @@ use scenario::Scenario;
 use units::Problem;
 use workload::{Room, in_words};
 
-use crate::estimate::{FLOW_BYTES, LINK_BYTES, PROGRAM_BYTES, ROUTE_BYTES, STEP_BYTES};
+use crate::estimate::{FLOW_BYTES, KEPT_BYTES, LINK_BYTES, PROGRAM_BYTES, ROUTE_BYTES, STEP_BYTES, UNLISTED_BYTES};
+use crate::workload_plan::{STEPS_A_ROW, rows_of_jobs};
 
 /// How much memory a plan and its run may take, by what they make of a scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,6 +15,7 @@ pub struct MemoryLimit {
     link_bytes: u64,
     route_bytes: u64,
     flow_bytes: u64,
+    unlisted_bytes: u64,
 }
 
 impl MemoryLimit {
@@ -22,12 +24,24 @@ impl MemoryLimit {
 
     /// Of a simulation of packets: this many bytes, if there is a limit.
     pub const fn packets(bytes: Option<u64>) -> MemoryLimit {
-        MemoryLimit { bytes, link_bytes: LINK_BYTES, route_bytes: ROUTE_BYTES, flow_bytes: FLOW_BYTES }
+        MemoryLimit {
+            bytes,
+            link_bytes: LINK_BYTES,
+            route_bytes: ROUTE_BYTES,
+            flow_bytes: FLOW_BYTES,
+            unlisted_bytes: UNLISTED_BYTES,
+        }
     }
 
     /// Of an estimate without packets, which has no nodes and no tables of routes.
     pub const fn flows(bytes: Option<u64>) -> MemoryLimit {
-        MemoryLimit { bytes, link_bytes: FLUID_LINK_BYTES, route_bytes: 0, flow_bytes: FLUID_FLOW_BYTES }
+        MemoryLimit {
+            bytes,
+            link_bytes: FLUID_LINK_BYTES,
+            route_bytes: 0,
+            flow_bytes: FLUID_FLOW_BYTES,
+            unlisted_bytes: FLUID_UNLISTED_BYTES,
+        }
     }
 
     /// A scenario's fabric, unless it can't fit.
@@ -61,7 +75,15 @@ impl MemoryLimit {
         let Some(most) = self.bytes else { return Ok(Room::ANY) };
         let needs = self.of(size);
         if let Some(bytes) = most.checked_sub(needs) {
-            return Ok(Room { bytes, flow_bytes: self.flow_bytes, step_bytes: STEP_BYTES });
+            return Ok(Room {
+                bytes,
+                flow_bytes: self.flow_bytes,
+                rows: rows_of_jobs(scenario),
+                unlisted_bytes: self.unlisted_bytes,
+                steps: rows_of_jobs(scenario).saturating_mul(STEPS_A_ROW),
+                step_bytes: STEP_BYTES,
+                kept_bytes: KEPT_BYTES,
+            });
         }
         let (key, advice) = match scenario.fabric.smaller(|size| self.of(size) <= most) {
             Some((key, value)) => {
@@ -92,6 +114,8 @@ impl MemoryLimit {
 const FLUID_LINK_BYTES: u64 = 400;
 /// A flow there, from the traffic to its row of the results: likewise.
 const FLUID_FLOW_BYTES: u64 = 300;
+/// A message of a job that has no row there: a bit, whether it was delivered.
+const FLUID_UNLISTED_BYTES: u64 = 1;
 
 #[cfg(test)]
 mod tests;

@@ -227,7 +227,7 @@ fn flows(
     let transport = |class: u16| of_class[usize::from(class)];
     let generated = generated.into_iter().map(|flow| FlowInfo::new(flow, transport(flow.class))).collect();
     let of_jobs = placed.iter().map(|job| transport(job.class)).collect();
-    let most = listed_most(scenario);
+    let most = rows_of_jobs(scenario);
     let flows = FlowTable::with_jobs(generated, fabric.hosts, placed.clone(), of_jobs).list_at_most(most);
     let singly = |job: &PlacedJob| {
         let last = job.first_flow.index() + job.flows();
@@ -239,7 +239,7 @@ fn flows(
 }
 
 /// Of how many messages of jobs results have a row each. Who skips what repeats, or follows flows, needs all of them.
-fn listed_most(scenario: &Scenario) -> u64 {
+pub(crate) fn rows_of_jobs(scenario: &Scenario) -> u64 {
     let all = scenario.fast_forward != FastForward::Off || scenario.measure.flows.is_some();
     if all { u64::MAX } else { scenario.measure.rows_max }
 }
@@ -264,8 +264,8 @@ pub fn note_of_sums(flows: &FlowTable, jobs: &Jobs) -> Option<Problem> {
     Some(Problem::new("measure.rows_max", message))
 }
 
-/// A job with more steps than this a row is noted in sum: when each was done takes some ten bytes.
-const STEPS_A_ROW: u64 = 8;
+/// A job with more steps than this a row is noted in sum: when each was done takes memory, too.
+pub(crate) const STEPS_A_ROW: u64 = 8;
 
 /// What traffic needs to know of a fabric.
 pub(crate) fn fabric_view(fabric: &Fabric, quotient: &Quotient) -> workload::FabricView {

@@ -87,7 +87,7 @@ pub fn place<T: Clone>(
     let mut left = room.without_flows(others.len() as u64);
     for (index, job) in jobs.iter().enumerate() {
         let count = job.check_size(view, seed, &left).map_err(here(index))?;
-        left.bytes = left.bytes.saturating_sub(left.of_job(&count));
+        left = left.without_job(&count);
         bytes += u128::from(count.bytes);
         if bytes > u128::from(BYTES_MAX) {
             return Err(here(index)(too_many_bytes("", bytes)));
