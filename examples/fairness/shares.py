@@ -40,7 +40,7 @@ class Case(NamedTuple):
 
     links: str
     transport: str
-    count: int
+    flows: int
     starts: str
     timing: str
     seed: int
@@ -50,22 +50,22 @@ class Case(NamedTuple):
         links = LINKS[self.links]
         classes = "".join(
             f'[[traffic]]\nname = "flow{flow}"\nsizes.constant = "100GiB"\nsenders = "{flow}"\n'
-            f'receivers = "{self.count}"\narrivals = "all_at_once"\nflows = 1\n'
+            f'receivers = "{self.flows}"\narrivals = "all_at_once"\nflows = 1\n'
             f'start = "{flow * GAPS[self.starts]}ns"\n'
-            for flow in range(self.count)
+            for flow in range(self.flows)
         )
         return cw.Scenario.from_toml(
             f'transport = "{self.transport}"\ntiming = "{self.timing}"\nseed = {self.seed}\n'
             f'measure.end = "{end_ms}ms"\nmeasure.interval = "0s"\n'
             f'switch.buffer.per_port.bytes = "{links["buffer"]}"\n'
-            f'fabric.star = {{ hosts = {self.count + 1}, rate = "{links["rate"]}" }}\n{classes}'
+            f'fabric.star = {{ hosts = {self.flows + 1}, rate = "{links["rate"]}" }}\n{classes}'
         )
 
     def sent(self, end_ms: float) -> np.ndarray[Any, Any]:
         """Bytes that each sender's link has carried by then."""
         links = cw.run(self.scenario(end_ms), threads=1, progress=False).links.to_pandas()
         rows = links[links["tier"] == "from_host"].set_index("from")["sent_bytes"]
-        return np.array([rows[f"host{flow}"] for flow in range(self.count)], dtype=float)
+        return np.array([rows[f"host{flow}"] for flow in range(self.flows)], dtype=float)
 
     def shares(self) -> list[float]:
         """Of each flow, after the start; kept."""
@@ -96,7 +96,7 @@ def jain(shares: list[float]) -> float:
 
 def table(done: dict[Case, list[float]]) -> str:
     """By transport, number of flows and timing: Jain's index, and the smallest and the largest share."""
-    keys = sorted({case[:5] for case in done}, key=lambda key: list(case[:5] for case in done).index(key))
+    keys = sorted({case[:5] for case in done}, key=[case[:5] for case in done].index)
     groups: dict[tuple[str, int, str], dict[str, str]] = {}
     for key in keys:
         runs = [shares for case, shares in done.items() if case[:5] == key]

@@ -5,15 +5,15 @@
 //! call that a phase effect ("On traffic phase effects in packet-switched gateways", 1992), and show that a random
 //! processing time of up to the time of a packet on the bottleneck ends it (section 4).
 //!
-//! **Where it applies.** From when a packet has come in until the host's transport sees it. On the way out it would have
-//! to be a gap between packets, at which a busy NIC would fall below the rate of its link. No real NIC does: its queue
-//! hides such gaps. On the way in it costs no rate. What a sender does is clocked by acknowledgements, so its packets are
-//! as far off the bottleneck's clock as if it had taken the time itself. And it costs no event: the packet comes out of
-//! its link later.
+//! **Where it applies.** From when a packet has come in until the host's transport sees it. On the way out it would
+//! have to be a gap between packets, at which a busy NIC would fall below the rate of its link. No real NIC does: its
+//! queue hides such gaps. On the way in it costs no rate. What a sender does is clocked by acknowledgements, so its
+//! packets are as far off the bottleneck's clock as if it had taken the time itself. And it costs no event: the packet
+//! comes out of its link later.
 //!
 //! Packets keep their order, and several may be taken in at one instant, as in a batch. Frames of a flow control are
-//! handled by the NIC itself, and go ahead of packets that wait. So the room that a flow control keeps for what is on its
-//! way holds.
+//! handled by the NIC itself, and go ahead of packets that wait. So the room that a flow control keeps for what is on
+//! its way holds.
 
 use node::packet::flags;
 use node::pool::PacketId;

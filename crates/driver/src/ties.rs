@@ -6,27 +6,27 @@
 //!
 //! **Who goes first.** Packets that leave a node by one port contend for it; a host counts as one port. Of `k` links
 //! whose packets contend in a tie, each is due to go first once in `k` such ties. A link that does gets into debt with
-//! the others, and packets of a tie are served in the order of their links' credits. Links of equal credit are served in
-//! the order of ports. This is how Fagin and Williams let the members of a carpool drive ("A fair carpool scheduling
-//! algorithm", 1983): credits stay bounded, so in the long run each goes first as often as it is due to, whichever links
-//! tie when.
+//! the others, and packets of a tie are served in the order of their links' credits. Links of equal credit are served
+//! in the order of ports. This is how Fagin and Williams let the members of a carpool drive ("A fair carpool scheduling
+//! algorithm", 1983): credits stay bounded, so in the long run each goes first as often as it is due to, whichever
+//! links tie when.
 //!
 //! Other rules favour some:
 //! - *Least recently served first*: two links that have been served in one order at every tie are served so again.
 //! - *A pointer that goes round the ports*: if ports 0 and 1 tie, then 2 and 3, and so on in turns, the pointer is past
 //!   3 whenever 0 and 1 tie, and 0 always goes first.
-//! - *Longest not gone first*: if ports 0 and 1 tie, then 0 and 2, and so on in turns, 0 has gone first more recently than
-//!   others in two ties of three, and goes first in every third instead of every second.
+//! - *Longest not gone first*: if ports 0 and 1 tie, then 0 and 2, and so on in turns, 0 has gone first more recently
+//!   than others in two ties of three, and goes first in every third instead of every second.
 //! - *All of a tie contend, wherever they go*: if every second tie is of packets for different ports, as of
-//!   acknowledgements between packets of data, going first there costs a turn and gains nothing, and one link goes first
-//!   whenever both packets are for one port. Also, a switch whose ports share nothing could not be taken apart
+//!   acknowledgements between packets of data, going first there costs a turn and gains nothing, and one link goes
+//!   first whenever both packets are for one port. Also, a switch whose ports share nothing could not be taken apart
 //!   ([`Islands::of_ports`](crate::Islands::of_ports)).
 //!
 //! Packets for different ports of a switch may contend for its memory. The order among them decides only about the last
 //! packet that fits, and is left as it falls.
 //!
-//! Credits are of one node, so results don't depend on how a network is cut. They are whole numbers that recur, so a state
-//! can ([`node::walk`]).
+//! Credits are of one node, so results don't depend on how a network is cut. They are whole numbers that recur, so a
+//! state can ([`node::walk`]).
 
 use std::cmp::Reverse;
 
@@ -66,8 +66,8 @@ fn put_in_order(tied: &mut [Tied]) {
     tied.sort_by_key(|of| (Reverse(of.credit), of.source));
 }
 
-/// Packets were served in this order: changes the credits of their links, by source of events. The first of those with one
-/// goal pays each of the others what was its due.
+/// Packets were served in this order: changes the credits of their links, by source of events. The first of those with
+/// one goal pays each of the others what was its due.
 fn settle(tied: &[Tied], mut change: impl FnMut(usize, i64)) {
     for (place, first) in tied.iter().enumerate() {
         if first.goal == Goal::Nothing || tied[..place].iter().any(|of| of.goal == first.goal) {

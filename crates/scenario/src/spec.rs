@@ -329,8 +329,8 @@ pub struct HostSpec {
     pub delay: Duration,
     /// Greatest random processing time of a packet that comes to a host, besides `delay`: drawn uniformly between 0 and
     /// this for each packet, by the host's own random stream. Packets keep their order. Frames of a flow control are
-    /// handled by the NIC at once, and with `link.llr` there is none. Default: 0, or with `timing = "real"` the time of a
-    /// full packet on the host's link.
+    /// handled by the NIC at once, and with `link.llr` there is none. Default: 0, or with `timing = "real"` the time of
+    /// a full packet on the host's link.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-most" = "1ms"))]
     pub jitter: Option<Duration>,

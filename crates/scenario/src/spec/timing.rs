@@ -10,8 +10,8 @@ use super::Scenario;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Timing {
-    /// All hosts are equally fast, and no clock is fast or slow: for closed forms, for the figures of papers that assume
-    /// it, and for `fast_forward = "exact"`.
+    /// All hosts are equally fast, and no clock is fast or slow: for closed forms, for the figures of papers that
+    /// assume it, and for `fast_forward = "exact"`.
     #[default]
     Ideal,
     /// `host.jitter` is the time of a full packet on the host's link, and `link.clock_tolerance` is 100ppm.

@@ -85,7 +85,10 @@ fn shares_depend_on_the_round_trip_without_aq_and_hardly_with() {
     let ample = per_entity("\"aq\"", "\"3MB\"", "\"2s\"");
     ample[..6].iter().for_each(|&rate| close(rate, fair, 0.01));
     assert!(aq.iter().all(|&rate| rate < 1.01 * fair) && aq[7] > 5.0 * queue[7], "{aq:?}");
-    assert!(queue[7] < 0.1 * fair && queue.iter().any(|&rate| rate > 3.0 * fair), "{queue:?}");
+    // Without AQ shares fall with the round trip, by its inverse at least and by the square of that at most (Lakshman
+    // and Madhow 1997): 0.4 and 0.15 of a fair share at 2 ms, with 0.8 ms in the queue besides.
+    assert!((0.11 * fair..0.4 * fair).contains(&queue[7]), "{queue:?}");
+    assert!(queue.iter().any(|&rate| rate > 2.0 * fair), "{queue:?}");
 }
 
 #[test]

@@ -107,13 +107,14 @@ fn an_incast_of_one_window_overflows_the_header_queue_and_loses_nothing() {
 fn a_preferred_sender_is_pulled_first() {
     // Section 6.1: one of 100 senders of 450 KB is preferred and done in 1 ms, where all together take 36. The headers
     // of its window, sent within 0.216 ms, may stand behind 1,125 others, of which ten go with each packet: 0.868 ms.
-    // Pulls for 50 packets take 0.36 ms, and two ways there and back 0.1 ms.
+    // Pulls for 50 packets take 0.36 ms, and two ways there and back 0.1 ms. Where headers are sent back, the last of
+    // them goes again when nothing else is to come, a way there and back later: 0.05 ms.
     let preferred = incast("332", 1, 50 * JUMBO_BYTES);
     let others = incast("333-431", 99, 50 * JUMBO_BYTES);
     let result = run_both(&(fat_tree(12, ", pulls = \"by_class\"") + &preferred + &others));
     let delivered = of_flows(&result, "delivered_ps");
     println!("preferred: {} ps", delivered[0]);
-    assert!(delivered[0] < 1_544_000_000, "{}", delivered[0]);
+    assert!(delivered[0] < 1_594_000_000, "{}", delivered[0]);
     assert!(*delivered.iter().max().unwrap() * 100 <= optimum(5_000) * 101);
 }
 

@@ -18,7 +18,8 @@ const fn case(transport: &'static str, needless: f64) -> Case {
 }
 
 /// Needless repetitions: TCP and Falcon know the unloaded round trip only, until they have measured one; dcPIM, pHost
-/// and pFabric count round trips by their papers; what UET and NDP repeat was trimmed.
+/// and pFabric count round trips by their papers; what UET and NDP repeat was trimmed. IRN's low timeout has room for
+/// 5/16 of a full buffer, by its paper, and a needless one sends a packet again.
 const CASES: [Case; 27] = [
     case("'dcpim'", 1.0),
     case("'phost'", 0.8),
@@ -30,7 +31,7 @@ const CASES: [Case; 27] = [
     case("'illinois'", 0.8),
     case("'bbr'", 0.8),
     case("'rdma'", 0.0),
-    case("{ rdma = { recovery = 'irn' } }", 0.0),
+    case("{ rdma = { recovery = 'irn' } }", 0.1),
     case("'dcqcn'", 0.0),
     case("'timely'", 0.0),
     case("'hpcc'", 0.0),
