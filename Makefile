@@ -31,7 +31,7 @@ TESTS_AT_ONCE ?= 2
 FUZZ_TARGETS ?= $(notdir $(wildcard fuzz/seeds/*))
 
 .PHONY: run test test-rust test-python test-slow swarm test-kernel aq lint docs site rust-docs fuzz deny
-.PHONY: web wheel try-wheel bench bench-against bench-live bench-web clean
+.PHONY: web wheel try-wheel bench bench-against bench-live bench-scale bench-web clean
 .DEFAULT_GOAL := run
 
 run: $(VENV)/.release
@@ -160,6 +160,10 @@ try-wheel:
 bench:
 	cargo run --release --locked -p clearway-sim --example bench -- $(if $(WRITE),--json docs/speed.json) $(BENCH)
 	$(if $(WRITE),$(PYTHON) tests/bench_page.py)
+
+# What large scenarios take on this machine, into docs/speed.md. SCALE=ring-10000/check chooses lines.
+bench-scale: $(VENV)/.release
+	$(BIN)/python tests/scale_page.py $(SCALE)
 
 # What live runs reach on this machine, into docs/live.md; as root, the kernel's TCP over them too. Nothing else should
 # run meanwhile.

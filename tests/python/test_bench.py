@@ -154,6 +154,14 @@ def test_the_page_is_as_the_record_has_it() -> None:
     assert page.filled(text, *page.read()) == text, "`python tests/bench_page.py` writes it"
 
 
+def test_the_table_of_large_scenarios_is_as_its_record_has_it() -> None:
+    page = script("scale_page")
+    text = page.PAGE.read_text()
+    assert page.filled(text, page.read()) == text, "`make bench-scale` writes it"
+    shown = page.render({"machine": "Here.", "ring-10000/check": {"wall_s": 1.234, "peak_bytes": 290_000_000}})
+    assert shown.endswith("| all-reduce of 1 GB among 10,000 ranks | `clearway check` | 1.23 s | 290 MB |\n")
+
+
 def test_the_page_of_live_runs_is_as_its_record_has_it() -> None:
     page = script("live_page")
     record = json.loads(page.RECORD.read_text()) if page.RECORD.is_file() else {}

@@ -82,12 +82,14 @@ fn a_job_is_refused_with_the_setting_that_fits() {
 fn large_jobs_fit_four_gigabytes_and_are_refused_with_numbers_where_they_do_not() {
     let ring = include_str!("../../../../tests/scale/ring-10000.toml");
     let gpus = include_str!("../../../../tests/scale/gpu-1024.toml");
-    let cases: [(&str, fn(Option<u64>) -> MemoryLimit); 2] = [(ring, MemoryLimit::flows), (gpus, MemoryLimit::packets)];
-    for (text, limit) in cases {
+    let (enough, little) = (Some(4_000_000_000), Some(400_000_000));
+    for (text, fits, fails) in [
+        (ring, MemoryLimit::flows(enough), MemoryLimit::flows(little)),
+        (gpus, MemoryLimit::packets(enough), MemoryLimit::packets(little)),
+    ] {
         let scenario = read(text, "test", &[]).unwrap_or_else(|error| panic!("{error}"));
-        let fits = WorkloadPlan::within(&scenario, limit(Some(4_000_000_000)));
-        fits.unwrap_or_else(|problem| panic!("{problem}"));
-        let problem = WorkloadPlan::within(&scenario, limit(Some(400_000_000))).err().expect("it takes more");
+        WorkloadPlan::within(&scenario, fits).unwrap_or_else(|problem| panic!("{problem}"));
+        let problem = WorkloadPlan::within(&scenario, fails).err().expect("it takes more");
         assert!(problem.key.starts_with("job[0]"), "{problem}");
         assert!(problem.message.contains(" steps and ") && problem.message.contains(", which will need"), "{problem}");
     }
