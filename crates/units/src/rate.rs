@@ -106,7 +106,8 @@ impl PerByte {
     /// The same for another rate, with the same rounding and the same clock.
     pub fn at(self, rate: Rate) -> PerByte {
         const BILLION: u128 = 1_000_000_000;
-        let real = u128::from(rate.bps().max(1)) * BILLION.strict_add_signed(i128::from(self.clock_ppb));
+        let fast = BILLION.checked_add_signed(self.clock_ppb.into()).expect("a clock is not slow by all");
+        let real = u128::from(rate.bps().max(1)) * fast;
         let scaled = ((8_000_000_000_000u128 << Self::SHIFT) * BILLION).div_ceil(real);
         PerByte { scaled: u64::try_from(scaled).unwrap_or(u64::MAX), ..self }
     }
