@@ -84,6 +84,8 @@ const BROKEN: [Broken; RULES.len()] = [
         "without sharing.aq.work_conserving",
     ),
     broken(&["'udp'"], "flow_control = 'bfc'\nswitch.levels = [[1, 2]]", "flow_control", "packets by flow"),
+    broken(&["'dctcp'"], "host.jitter = '1us'\nlink.llr = {}", "host.jitter", "the NIC itself handles"),
+    broken(&["'dctcp'"], "fast_forward = 'exact'\ntiming = 'real'", "fast_forward", "skips only what recurs"),
     broken(HARMONY, RETRIES, "link.llr", "harmony guarantees how long packets wait"),
     broken(
         &["'udp'"],
