@@ -235,6 +235,9 @@ fn reallocated_shares_are_max_min_by_weight() {
     }
 }
 
+/// The page's example of work conservation.
+const LENDS: &str = "sharing = { aq = { work_conserving = { reallocate = { period = \"1ms\", headroom = 0.1 } } } }";
+
 #[test]
 fn lent_bandwidth_breaks_no_guarantee_whatever_the_mix_of_controls() {
     // Endless flows share 10 Gbps by weight. Each wants more than its share, so each has its guarantee within a tenth.
@@ -256,9 +259,8 @@ fn lent_bandwidth_breaks_no_guarantee_whatever_the_mix_of_controls() {
             application(&format!("e{at}"), &transport, &at.to_string(), &format!("{{ weight = {} }}", weights[at]))
         };
         let tables: String = mix.iter().enumerate().map(entity).collect();
-        let settings = "sharing = { aq = { work_conserving = { reallocate = { period = \"1ms\", headroom = 0.1 } } } }\n\
-                        measure = { end = \"150ms\", interval = \"10ms\" }";
-        let got = rates(&run_both(&dumbbell(settings, &tables)), 50);
+        let settings = format!("{LENDS}\nmeasure = {{ end = \"150ms\", interval = \"10ms\" }}");
+        let got = rates(&run_both(&dumbbell(&settings, &tables)), 50);
         let sum: u32 = weights.iter().sum();
         for ((rate, weight), name) in got.iter().zip(weights).zip(mix) {
             let share = 10.0 * f64::from(weight) / f64::from(sum) * PAYLOAD;
@@ -271,12 +273,11 @@ fn lent_bandwidth_breaks_no_guarantee_whatever_the_mix_of_controls() {
 fn what_nobody_else_uses_is_lent_to_a_window_too() {
     // The other entity never starts, and keeps a tenth of its 5 Gbps.
     for transport in ["newreno", "dctcp", "swift"] {
-        let settings = "sharing = { aq = { work_conserving = { reallocate = { period = \"1ms\", headroom = 0.1 } } } }\n\
-                        measure = { end = \"60ms\", interval = \"10ms\" }";
+        let settings = format!("{LENDS}\nmeasure = {{ end = \"60ms\", interval = \"10ms\" }}");
         let one = application("one", &format!("\"{transport}\""), "0", "{ weight = 1 }");
         let idle = application("idle", "\"udp\"", "1", "{ weight = 1 }")
             .replace("[[traffic]]", "[[traffic]]\nstart = \"59ms\"");
-        let got = rates(&run_both(&dumbbell(settings, &(one + &idle))), 20);
+        let got = rates(&run_both(&dumbbell(&settings, &(one + &idle))), 20);
         assert!((0.9 * 9.5 * PAYLOAD..=9.5 * PAYLOAD * 1.01).contains(&got[0]), "{transport}: {got:?}");
     }
 }
