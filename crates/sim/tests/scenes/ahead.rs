@@ -592,7 +592,7 @@ fn flow_controls_that_act_are_skipped() {
         ("pyrrha = {}", "pyrrha_pauses", 0.6),
         ("pyrrha = { departures = \"published\" }", "pyrrha_pauses", 0.6),
         ("pyrrha = { tiers = \"single\" }", "pyrrha_pauses", 0.6),
-        ("pyrrha = { k_pause = 0.5, k_resume = 0.2, departures = \"published\" }", "pyrrha_pauses", 0.3),
+        ("pyrrha = { k_pause = 0.5, k_resume = 0.2, departures = \"published\" }", "pyrrha_pauses", 0.2),
         ("cbfc = {}", "cbfc_updates", 0.6),
     ] {
         let (share, acted) = share_and_count(&incast("rdma", &format!("flow_control = {{ {control} }}")), counter);

@@ -262,9 +262,15 @@ fn lent_bandwidth_breaks_no_guarantee_whatever_the_mix_of_controls() {
         let settings = format!("{LENDS}\nmeasure = {{ end = \"150ms\", interval = \"10ms\" }}");
         let got = rates(&run_both(&dumbbell(&settings, &tables)), 50);
         let sum: u32 = weights.iter().sum();
-        for ((rate, weight), name) in got.iter().zip(weights).zip(mix) {
-            let share = 10.0 * f64::from(weight) / f64::from(sum) * PAYLOAD;
-            assert!((0.9..1.1).contains(&(rate / share)), "{mix:?} {weights:?}: {name} has {rate} of {share}");
+        let share = |weight: u32| 10.0 * f64::from(weight) / f64::from(sum) * PAYLOAD;
+        // Others may have what one leaves.
+        let left: f64 = got.iter().zip(weights).map(|(rate, weight)| (share(weight) - rate).max(0.0)).sum();
+        for ((&rate, weight), name) in got.iter().zip(weights).zip(mix) {
+            let share = share(weight);
+            assert!(
+                (0.9 * share..1.1 * share + left).contains(&rate),
+                "{mix:?} {weights:?}: {name} has {rate} of {share}"
+            );
         }
     }
 }
@@ -284,18 +290,22 @@ fn what_nobody_else_uses_is_lent_to_a_window_too() {
 
 #[test]
 fn hpcc_behaves_in_an_aq_as_on_a_link_of_its_rate() {
-    // Section 5.5: as if it ran exclusively in a network of that bandwidth. HPCC aims at 95% of it, and its packets
-    // carry telemetry. Without telemetry of the AQ it had three quarters of its share.
-    let hpcc = |senders: &str| application(&format!("h{senders}"), "\"hpcc\"", senders, "{ weight = 1 }");
+    // Section 5.5: as if it ran exclusively in a network of that bandwidth. Without telemetry of the AQ it had three
+    // quarters of its share.
+    let hpcc = |senders: &str, weight: u32| {
+        application(&format!("h{senders}"), "\"hpcc\"", senders, &format!("{{ weight = {weight} }}"))
+    };
     let measure = "measure = { end = \"60ms\", interval = \"10ms\" }";
+    let own = dumbbell(&format!("sharing = \"physical_queue\"\n{measure}"), &hpcc("0", 1))
+        .replace("bottleneck_rate = \"10Gbps\"", "bottleneck_rate = \"2.5Gbps\"");
+    let own = rates(&run_both(&own), 20)[0];
+    // Beside CUBIC, whose bursts let its packets wait in the physical queue for 9 us of a round trip of 62: HPCC's
+    // window is its rate times the unloaded round trip.
     let cubic = application("cubic", "\"cubic\"", "4", "{ weight = 2 }");
-    for senders in ["0", "0-2"] {
-        let alone = dumbbell(&format!("sharing = \"physical_queue\"\n{measure}"), &hpcc(senders))
-            .replace("bottleneck_rate = \"10Gbps\"", "bottleneck_rate = \"2.5Gbps\"");
-        let alone = rates(&run_both(&alone), 20)[0];
-        let tables = hpcc(senders) + &hpcc("3") + &cubic;
-        let shared = rates(&run_both(&dumbbell(&format!("sharing = \"aq\"\n{measure}"), &tables)), 20)[0];
-        close(shared, alone, 0.05);
+    for (other, least) in [(hpcc("4", 2), 0.99), (cubic, 0.88)] {
+        let tables = hpcc("0", 1) + &hpcc("3", 1) + &other;
+        let shared = rates(&run_both(&dumbbell(&format!("sharing = \"aq\"\n{measure}"), &tables)), 20);
+        assert!(shared[..2].iter().all(|rate| (least..1.01).contains(&(rate / own))), "{shared:?}, and alone {own}");
     }
 }
 

@@ -95,17 +95,23 @@ fn what_fails_with_a_link_is_no_breach() {
         // of what comes then between them ends rejected, after 63 us.
         let flows = table(&result, "flows");
         let (src, dst) = (hosts(flows, "src"), hosts(flows, "dst"));
-        let mut cut_off = 0;
+        let (mut cut_off, mut found_no_slot) = (0, 0);
         for (flow, (class, ended)) in names(flows, "class").into_iter().zip(names(flows, "status")).enumerate() {
             if class != "messages" || ended == "completed" {
                 continue;
             }
             let between = [src[flow] / 4, dst[flow] / 4];
             assert!(["rejected", "failed"].contains(&ended), "{ended}");
+            // Hosts of rack 0 keep slots for messages whose packets are lost. So one within the rack may find none.
+            if between == [0, 0] {
+                assert_eq!(ended, "rejected");
+                found_no_slot += 1;
+                continue;
+            }
             assert!(between == [0, 2] || between == [2, 0], "{between:?}: {ended}");
             cut_off += 1;
         }
-        assert!((50..80).contains(&cut_off), "{cut_off}");
+        assert!((50..80).contains(&cut_off) && found_no_slot <= 1, "{cut_off} {found_no_slot}");
     }
 }
 
