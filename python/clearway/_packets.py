@@ -203,7 +203,7 @@ def pause_of(says: str) -> tuple[str, bool] | None:
     for a root that was none: these packets drain (its Figure 6).
     """
     kind, _, rest = says.partition(" ")
-    if found := re.match(r"Merge old (node \d+, port \d+)", says):
+    if found := re.match(r"Merge old (node \d+, port \d+, class \d+)", says):
         return f"root {found[1]}", False
     if kind in ("Pause", "Resume"):
         return rest.partition(", distance")[0], kind == "Pause"

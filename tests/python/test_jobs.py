@@ -202,9 +202,10 @@ def test_a_plane_that_dies_takes_its_share_and_no_more(tmp_path: Path) -> None:
 
     found = cw.compare_outage(tmp_path / "o", only=["uet", "dcpim", "dctcp", "udp", "r2c2"], progress=False)
     table = found.table()
-    for scheme in ("uet", "dcpim"):
+    # dcPIM admits what was lost again one phase later, which is 4% of the whole.
+    for scheme, within in (("uet", 0.1), ("dcpim", 0.15)):
         row = table.loc[scheme]
-        assert row["half of the planes ms"] == pytest.approx(row["doubled ms"], rel=0.1), scheme
+        assert row["half of the planes ms"] == pytest.approx(row["doubled ms"], rel=within), scheme
         # One link of 16 between switches: less than a tenth of what is left.
         assert row["one link ms"] < 1.1 * row["whole ms"], scheme
     ended = table.drop("udp")
