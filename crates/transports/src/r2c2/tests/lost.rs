@@ -5,7 +5,8 @@ use super::*;
 #[test]
 fn what_an_outage_has_taken_is_repeated_at_the_flow_s_rate() {
     // 2,000 packets in a row, and every third of the next 3,000, are lost.
-    let lost = |number: u32| (1_000..3_000).contains(&number) || (3_000..6_000).contains(&number) && number % 3 == 0;
+    let lost =
+        |number: u32| (1_000..3_000).contains(&number) || (3_000..6_000).contains(&number) && number.is_multiple_of(3);
     let mut scene = scene(2, Config::default(), &[]);
     let mut seen = 0;
     scene.spoil(move |_, packet| {
