@@ -127,6 +127,7 @@ fn empty<C: Carrier, P: Probe>(plan: &Plan, carrier: C, probe: P, shares_cache: 
         strayed: false,
         asleep: Vec::new(),
         tied: Vec::new(),
+        tied_served: 0,
         pulse: Pulse::new(plan),
         timeline: Timeline::new(interval, plan.scenario.measure.rows_max / plan.sample_rows()),
     }

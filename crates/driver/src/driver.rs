@@ -39,8 +39,10 @@ pub struct Driver<C: Carrier, P: Probe> {
     /// By source of events, whether it sleeps; empty while nothing ever has.
     pub(crate) asleep: Vec<bool>,
     pub(crate) timeline: Timeline,
-    /// Room for packets that have come to a node at one instant.
+    /// Packets that have come to a node at one instant, in the order in which they are served; empty without a tie.
     pub(crate) tied: Vec<Tied>,
+    /// How many of them have been served.
+    pub(crate) tied_served: usize,
     /// Whether anything moves.
     pub(crate) pulse: Pulse,
     /// Whether there are other parts, which have used the cache since this part's last window.
@@ -264,11 +266,18 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
     /// A packet comes out of a link.
     #[inline]
     fn arrive(&mut self, now: Time, source: usize) {
-        let (id, last_at_node) = self.links.take(source);
+        let (mut id, last_at_node) = self.links.take(source);
+        let mut source = source;
         if self.links.ties(now, source, last_at_node) {
-            self.arrive_tied(now, source, id);
-        } else {
-            self.arrive_from(now, source, id);
+            (source, id) = self.gather_tied(now, source, id);
+        }
+        loop {
+            let received = self.arrive_from(now, source, id);
+            if self.tied.is_empty() {
+                return;
+            }
+            let Some(next) = self.next_tied(received) else { return };
+            (source, id) = next;
         }
     }
 

@@ -77,7 +77,7 @@ pub struct Pipe<R> {
     pub packets: Flight,
     /// Where it ends.
     pub to: End,
-    /// The last source of events among the arrivals at its node: see [`Driver::arrive_tied`](crate::Driver).
+    /// The last source of events among the arrivals at its node: see [`crate::ties`].
     pub(crate) last_at_node: u32,
     /// By how much it has gone first less often than was its due, in units of 1 / [`DUE`](crate::ties::DUE).
     pub(crate) credit: i64,

@@ -52,6 +52,8 @@ pub(crate) struct Tied {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Goal {
     Nothing,
+    /// The switch will say.
+    Unknown,
     Port(u32),
     /// A transport's agent in a switch.
     Agent,
@@ -98,12 +100,24 @@ impl<C: Carrier> Links<C> {
         }
     }
 
+    /// A packet of a tie, which has come out of this link.
+    fn tied(&self, source: usize, id: PacketId) -> Tied {
+        let packet = &self.pool.get(id).packet;
+        let Pipe { credit, to, .. } = self.pipes[source - 1];
+        let goal = match to {
+            _ if packet.has(flags::LINK_FRAME) => Goal::Nothing,
+            End::Host { .. } => Goal::Host,
+            End::Switch { .. } if packet.has(flags::ROUTER_ALERT) => Goal::Agent,
+            End::Switch { .. } => Goal::Unknown,
+        };
+        Tied { credit, source, id, goal }
+    }
+
     /// Whether another packet is due at the node to which one has just come. Sources are those of arrivals: that of the
     /// packet, and the last of the node.
     #[inline(always)]
     pub(crate) fn ties(&self, now: Time, source: usize, last_at_node: u32) -> bool {
-        let (at, next) = self.agenda.first();
-        at == now && (source..=last_at_node as usize).contains(&next)
+        self.agenda.is_first_at(now, source, last_at_node as usize)
     }
 }
 
@@ -118,42 +132,42 @@ impl<R> Pipe<R> {
 }
 
 impl<C: Carrier, P: Probe> Driver<C, P> {
-    /// A packet has come out of a link, and at least one other is due at the same node: see the [module](self).
+    /// A packet has come out of a link, and at least one other is due at the same node: see the [module](self). Returns
+    /// the one that is served first, with its link's source of events.
     #[cold]
     #[inline(never)]
-    pub(crate) fn arrive_tied(&mut self, now: Time, source: usize, id: PacketId) {
-        let mut tied = std::mem::take(&mut self.tied);
-        let Pipe { credit, last_at_node, .. } = self.links.pipes[source - 1];
-        tied.push(Tied { credit, source, id, goal: Goal::Nothing });
+    pub(crate) fn gather_tied(&mut self, now: Time, source: usize, id: PacketId) -> (usize, PacketId) {
+        let last_at_node = self.links.pipes[source - 1].last_at_node;
+        self.tied.push(self.links.tied(source, id));
         while self.links.ties(now, source, last_at_node) {
             let source = self.links.agenda.first().1;
             self.note_event(now, source);
-            let credit = self.links.pipes[source - 1].credit;
             let (id, _) = self.links.take(source);
-            tied.push(Tied { credit, source, id, goal: Goal::Nothing });
+            self.tied.push(self.links.tied(source, id));
         }
-        put_in_order(&mut tied);
-        for of in &mut tied {
-            of.goal = self.arrive_for(now, of.source, of.id);
-        }
-        settle(&tied, |source, by| self.links.pipes[source - 1].credit += by);
-        tied.clear();
-        self.tied = tied;
+        put_in_order(&mut self.tied);
+        self.tied_served = 0;
+        (self.tied[0].source, self.tied[0].id)
     }
 
-    /// As [`Driver::arrive_from`], and says what the packet contended for.
-    fn arrive_for(&mut self, now: Time, source: usize, id: PacketId) -> Goal {
-        let packet = &self.links.pool.get(id).packet;
-        let (is_frame, is_for_agent) = (packet.has(flags::LINK_FRAME), packet.has(flags::ROUTER_ALERT));
-        let to = self.links.pipes[source - 1].to;
-        match (self.arrive_from(now, source, id), to) {
-            (None, _) => Goal::Nothing,
-            _ if is_frame => Goal::Nothing,
-            (Some(_), End::Host { .. }) => Goal::Host,
-            _ if is_for_agent => Goal::Agent,
-            (Some(Received::Queued(out) | Received::Lost(_, Some(out))), _) => Goal::Port(out.0),
-            (Some(Received::Taken | Received::Lost(_, None)), _) => Goal::Nothing,
+    /// A packet of a tie has been served. Returns the next, or settles what their links owe each other.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn next_tied(&mut self, received: Option<Received>) -> Option<(usize, PacketId)> {
+        let of = &mut self.tied[self.tied_served];
+        of.goal = match (received, of.goal) {
+            (None, _) | (_, Goal::Nothing) => Goal::Nothing,
+            (Some(Received::Queued(out) | Received::Lost(_, Some(out))), Goal::Unknown) => Goal::Port(out.0),
+            (Some(_), Goal::Unknown) => Goal::Nothing,
+            (Some(_), known) => known,
+        };
+        self.tied_served += 1;
+        if let Some(next) = self.tied.get(self.tied_served) {
+            return Some((next.source, next.id));
         }
+        settle(&self.tied, |source, by| self.links.pipes[source - 1].credit += by);
+        self.tied.clear();
+        None
     }
 }
 

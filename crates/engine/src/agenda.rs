@@ -65,6 +65,15 @@ impl Agenda {
         at == Time::MAX || first == source && (0..).zip(&self.at).all(|(other, &at)| other == source || at == NEVER)
     }
 
+    /// Whether the earliest source is one of `from` to `to` and due at `now`. Only its key is looked at.
+    #[inline]
+    pub fn is_first_at(&self, now: Time, from: usize, to: usize) -> bool {
+        let at = now.ps().wrapping_sub(self.base);
+        let number = (self.first & self.number) as usize;
+        // Beyond `far` keys do not tell times apart.
+        at < self.far && self.first >> self.bits == at && (from..=to).contains(&number)
+    }
+
     /// The next time of one source, [`Time::MAX`] for none.
     #[inline]
     pub fn get(&self, source: usize) -> Time {

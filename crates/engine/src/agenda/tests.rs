@@ -27,6 +27,11 @@ proptest::proptest! {
             proptest::prop_assert_eq!(agenda.get(source).ps(), at);
             let others = model.iter().enumerate().any(|(other, &at)| other != first && at != NEVER);
             proptest::prop_assert_eq!(agenda.has_none_but(first), !others);
+            // Whether it is first at a time, for times that a run comes to.
+            for now in [time, Time::from_ps(3)].into_iter().filter(|now| now.ps() < NEVER >> 10) {
+                let expected = time == now && (2..=source).contains(&first);
+                proptest::prop_assert_eq!(agenda.is_first_at(now, 2, source), expected);
+            }
         }
     }
 }
