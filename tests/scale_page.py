@@ -100,7 +100,7 @@ def filled(page: str, record: Mapping[str, Any] | None) -> str:
 
 
 def read() -> dict[str, Any] | None:
-    """What was measured before."""
+    """Earlier measurements."""
     return json.loads(RECORD.read_text(encoding="utf-8")) if RECORD.is_file() else None
 
 

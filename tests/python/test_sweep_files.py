@@ -1,4 +1,4 @@
-"""A sweep's file may come from anybody: whatever stands in it, it is a sweep, or an error that says where."""
+"""A sweep's file may come from any source: each is a sweep, or an error that says where."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@
 //!
 //! **Where it applies.** From when a packet has come in until the host's transport sees it. On the way out it would
 //! have to be a gap between packets, at which a busy NIC would fall below the rate of its link. No real NIC does: its
-//! queue hides such gaps. On the way in it costs no rate. What a sender does is clocked by acknowledgements, so its
+//! queue hides such gaps. On the way in it costs no rate. Acknowledgements clock a sender, so its
 //! packets are as far off the bottleneck's clock as if it had taken the time itself. And it costs no event: the packet
 //! comes out of its link later.
 //!
@@ -48,7 +48,7 @@ impl Jitter {
         self.last
     }
 
-    /// Goes over its state.
+    /// Visits its state for the search of recurrences.
     pub(crate) fn walk(&mut self, walk: &mut Walk) {
         walk.random(&mut self.random);
         walk.expired(&mut self.last);

@@ -48,7 +48,7 @@ pub(crate) struct Tied {
     goal: Goal,
 }
 
-/// What packets at a node contend for.
+/// The resource that packets at a node contend for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Goal {
     Nothing,
@@ -60,7 +60,7 @@ enum Goal {
     Host,
 }
 
-/// What going first once counts: each of up to 16 links is due a whole number of 1 / `DUE`.
+/// Credit of one turn to go first. It is divisible by 2 to 16, so that the dues of as many links are whole numbers.
 pub(crate) const DUE: i64 = 720_720;
 
 /// Puts packets of a tie in the order in which they are served. Those of one link stay in their order.

@@ -15,7 +15,7 @@ pub(crate) struct Ranks<'a> {
     /// When messages arrive, and when their senders know: (time in picoseconds, flow, whether it is the sender).
     news: BinaryHeap<Reverse<(u64, FlowId, bool)>>,
     out: Vec<MessageId>,
-    /// What became of flows that have no row in results.
+    /// The outcome of flows that have no row in results.
     pub unlisted: Unlisted,
     /// When the last of them was known to be there.
     last: u64,
@@ -42,7 +42,7 @@ impl Unlisted {
         Unlisted { first: listed, count, delivered, digest: 0, completed: 0 }
     }
 
-    /// Somebody learns of a delivery: the receiver or the sender.
+    /// The receiver or the sender learns of a delivery.
     fn note(&mut self, flow: FlowId, at: u64, is_sender: bool) {
         let Some(place) = u64::from(flow.0).checked_sub(self.first) else { return };
         if is_sender {
@@ -74,7 +74,7 @@ impl<'a> Ranks<'a> {
         summed.fold(self.last, u64::max)
     }
 
-    /// What the steps of jobs that are noted in sum came to, with the job's number.
+    /// Sums over the steps of jobs whose steps are not noted one by one, with the job's number.
     pub fn summed(&self) -> impl Iterator<Item = (u16, &Summed)> {
         (0..).zip(&self.progress).filter_map(|(job, progress)| Some((job, progress.as_ref()?.summed()?)))
     }

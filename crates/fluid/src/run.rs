@@ -56,7 +56,7 @@ pub struct EstimateInfo {
     pub data_rtt_ps: u64,
     /// Bandwidth-delay product of host 0, in bytes.
     pub bdp_bytes: u64,
-    /// What the results leave out, and the setting that would have it.
+    /// Rows that the results lack, and the setting that adds them.
     pub warnings: Vec<String>,
     /// What the audit found.
     pub audit: Vec<Finding>,

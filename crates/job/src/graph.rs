@@ -2,14 +2,14 @@
 //!
 //! A job among thousands of ranks has some 10^8 steps, nearly all of them in rings. So a [`Graph`] keeps two kinds:
 //! steps on their own, each in a list, and [`Ring`]s, of whose steps, messages and dependencies nothing is kept: they
-//! follow from their numbers. A rank's part of a ring is a segment of its steps. What a graph takes grows with ranks
+//! follow from their numbers. A rank's part of a ring is a segment of its steps. The memory of a graph grows with ranks
 //! and collectives, as the rows of the table `ranks` do, and not with messages.
 //!
 //! Numbers are those of a list of all steps: rank after rank, in the order in which they were added. So are messages'.
 //!
 //! A step on its own, or a whole ring, may wait for a rank's part of a ring: for all that it receives there, and for
-//! all but the last messages that it sends. That is one dependency here, and one on each of those steps to whoever
-//! looks at the graph from outside ([`Graph::needs`], [`Graph::each_after`]).
+//! all but the last messages that it sends. That is one dependency here. [`Graph::needs`] and [`Graph::each_after`]
+//! show it as one on each of those steps.
 
 mod builder;
 pub(crate) mod index;
@@ -196,7 +196,7 @@ pub struct Graph {
     needs: Vec<u32>,
     /// The same, with a rank's part of a ring for one.
     waits: Vec<u32>,
-    /// What waits for single steps.
+    /// Steps and segments that wait for single steps.
     after: Lists,
     /// Ranks' parts of rings, by their first steps.
     segments: Vec<Segment>,
@@ -204,7 +204,7 @@ pub struct Graph {
     segment_index: Index,
     /// By rank, where its own of these begin; one more at the end.
     first_segment: Vec<u32>,
-    /// What waits for the end of segments.
+    /// Steps and segments that wait for the end of segments.
     ends: Lists,
     rings: Vec<Ring>,
     /// Where a message is among these.
@@ -237,7 +237,7 @@ pub(crate) struct Segment {
     pub entry: u32,
 }
 
-/// What waits for something.
+/// A step or a segment that waits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Next {
     /// A step on its own.
@@ -362,13 +362,13 @@ impl Graph {
         self.waits[single as usize]
     }
 
-    /// What waits for a single step.
+    /// Steps and segments that wait for a single step.
     #[inline]
     pub(crate) fn after_single(&self, at: u32) -> impl Iterator<Item = Next> {
         self.after.of(at as usize)
     }
 
-    /// What waits for the end of a segment.
+    /// Steps and segments that wait for the end of a segment.
     #[inline]
     pub(crate) fn after_segment(&self, at: u32) -> impl Iterator<Item = Next> {
         self.ends.of(at as usize)
@@ -560,7 +560,7 @@ impl Graph {
         self.message_of_ring(ring, round, i)
     }
 
-    /// The connection that a message goes over.
+    /// The connection that carries a message.
     pub(crate) fn connection(&self, message: MessageId) -> u32 {
         match self.find_message(message) {
             Err(single) => self.messages[single as usize].connection,
@@ -600,8 +600,8 @@ impl Graph {
         &self.names
     }
 
-    /// The time of the longest chain of steps that wait for each other, if each message `takes` so long, and ranks can
-    /// do several computations at once: no run is shorter.
+    /// The time of the longest chain of steps that wait for each other, if each message takes
+    /// `takes(message)`, and ranks can do several computations at once: no run is shorter.
     pub fn longest_chain(&self, takes: impl Fn(MessageId) -> Duration) -> Duration {
         // By step: when what it waits for has ended; of a receive, when its message has arrived.
         let mut ready = vec![Duration::ZERO; self.steps().len()];
@@ -658,8 +658,8 @@ impl Graph {
         self.iterations
     }
 
-    /// Visits every step after those that it waits for, through messages too. Returns what is left of each step's
-    /// dependencies if some wait in a circle, else nothing.
+    /// Visits every step after those that it waits for, through messages too. If some wait in a circle, returns the
+    /// number of open dependencies by step.
     pub(crate) fn in_order(&self, mut visit: impl FnMut(StepId)) -> Option<Vec<u32>> {
         let count = self.steps().len();
         let all = || (0..count as u32).map(StepId);

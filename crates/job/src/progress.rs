@@ -60,7 +60,7 @@ pub struct Progress {
     state: State,
 }
 
-/// What never changes.
+/// The constant part: the job, and where its ranks are.
 #[derive(Clone)]
 struct Job {
     graph: Arc<Graph>,
@@ -86,7 +86,7 @@ struct State {
     done: Vec<Done>,
     /// By connection on which a message is leaving: those that are due after it.
     leaving: HashMap<u32, VecDeque<MessageId>>,
-    /// When what was done, of a job of whose steps nobody wants to know singly.
+    /// Sums over steps, of a job whose steps are not noted one by one.
     summed: Option<Box<Summed>>,
 }
 
@@ -121,15 +121,15 @@ struct At {
 struct UnderWay {
     /// By round whose message has not left: which of the things that it waits for have come, if one has.
     came: BTreeMap<u32, u8>,
-    /// How many of the steps that whoever waits for its end waits for have not ended.
+    /// Steps that must still end before the segment counts as ended.
     until_end: u32,
     /// How many of all have not.
     left: u32,
 }
 
-/// What is sent in a round was received in the round before.
+/// The part that is sent in a round was received in the round before.
 const RECEIVED: u8 = 1;
-/// The message so many rounds before has arrived.
+/// The message that had the same slot before has arrived.
 const SLOT: u8 = 2;
 
 impl Progress {
@@ -180,14 +180,14 @@ impl Progress {
         Progress { job: Job { graph, placement }, state }
     }
 
-    /// The same, of whose messages and steps nobody wants to know singly: [`Progress::summed`] says what all came to.
+    /// The same without notes of single messages and steps: [`Progress::summed`] has their sums.
     #[must_use]
     pub fn in_sum(mut self) -> Progress {
         self.state.summed = Some(Box::new(Summed::new(&self.job.graph, self.state.own.iter().map(|own| own.rank))));
         self
     }
 
-    /// What all came to, of a job that was begun [`Progress::in_sum`].
+    /// Sums over all steps, of a job that was begun by [`Progress::in_sum`].
     pub fn summed(&self) -> Option<&Summed> {
         self.state.summed.as_deref()
     }
@@ -211,7 +211,7 @@ impl Progress {
         (self.state.all_missing, behind)
     }
 
-    /// What has ended of computations and, unless the job is noted in sum, of messages within a host. Messages are here
+    /// Computations that have ended and, unless the job is noted in sum, messages within a host. Messages are here
     /// before they have arrived.
     pub fn done(&self) -> &[Done] {
         &self.state.done
@@ -378,7 +378,7 @@ impl State {
                 return self.timers.push(Reverse((now + graph.latency(ring), step)));
             }
             What::Send if round + slots < ring.rounds() => Some((round + slots, SLOT)),
-            // Nobody waits until it has arrived.
+            // No step waits until it has arrived.
             What::Send => {
                 if of.left == 0 {
                     self.under_way[place] = None;
@@ -614,7 +614,7 @@ impl State {
     }
 }
 
-/// What a round's message waits for, beside its rank's entry.
+/// Conditions of a round's message, beside its rank's entry.
 fn needed(graph: &Graph, number: u32, round: u32) -> u8 {
     let ring = graph.segment(number).1;
     let received = if ring.begins_turn(round) { 0 } else { RECEIVED };

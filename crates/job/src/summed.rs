@@ -1,4 +1,4 @@
-//! What the steps of some ranks came to, of a job with more of them than anybody could look at.
+//! Sums over the steps of some ranks, of a job with too many steps to note each.
 
 use units::Time;
 

@@ -129,8 +129,8 @@ pub enum Admission {
 pub enum Share {
     /// All of it, over all ports and without a limit for a queue: senders are paused in time.
     Lossless,
-    /// What a port, or the limit of a queue, leaves to the classes of this bit mask, and in the whole switch all but
-    /// these bytes, which are set aside for what still arrives from paused neighbours.
+    /// The memory that a port, or the limit of a queue, leaves to the classes of this bit mask, and in the whole switch
+    /// all but these bytes, which are set aside for packets that still arrive from paused neighbours.
     Lossy {
         /// The classes that may lose packets, as bits.
         classes: u8,

@@ -156,7 +156,7 @@ impl Port {
         Port { per_byte: self.per_byte.in_steps_of(step), ..self }
     }
 
-    /// The same port, whose transmit clock is fast by so many parts per billion, or slow if that is negative.
+    /// The same port, whose transmit clock is fast by `clock_ppb` parts per billion, or slow if that is negative.
     pub fn by_clock(self, clock_ppb: i32) -> Port {
         Port { per_byte: self.per_byte.by_clock(self.rate, clock_ppb), ..self }
     }

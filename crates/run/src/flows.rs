@@ -39,7 +39,7 @@ impl FlowInfo {
 /// All flows of a run, and which of them start at which host.
 ///
 /// Those that a scenario names are known beforehand: first those of its traffic, in a list, then those of its jobs,
-/// which follow from the jobs' graphs and are worked out whenever somebody asks. In a live run programs may send more
+/// which are computed from the jobs' graphs on demand. In a live run programs may send more
 /// ([`FlowTable::add`]), which get the numbers that follow; they can be added, and looked up, from any thread.
 pub struct FlowTable {
     /// Those of traffic.

@@ -51,9 +51,9 @@ pub struct Host {
     resubmitted: FxHashMap<FlowId, u32>,
     /// Messages that have been delivered here, of classes that may submit again: no application gets one twice.
     delivered: FxHashSet<FlowId>,
-    /// What happened to flows here that have a row each in results.
+    /// Events of flows here that have a row each in results.
     pub records: Vec<FlowRecord>,
-    /// What happened to the others.
+    /// Events of the others.
     pub unlisted: Unlisted,
     /// What transports measured of flows here.
     pub measures: Vec<Measured>,
@@ -442,7 +442,7 @@ impl Host {
         self.jobs.iter().flat_map(|jobs| jobs.done())
     }
 
-    /// What the steps of jobs came to of which nothing is noted singly, with the job's number.
+    /// Sums over the steps of jobs whose steps are not noted one by one, with the job's number.
     pub fn summed(&self) -> impl Iterator<Item = (u16, &job::Summed)> {
         self.jobs.iter().flat_map(|jobs| jobs.summed())
     }

@@ -365,7 +365,7 @@ impl HostJobs {
         computed.map(|done| (done.end, done.end - done.begin))
     }
 
-    /// What the steps of jobs that are noted in sum came to here, with the job's number.
+    /// Sums over the steps here of jobs whose steps are not noted one by one, with the job's number.
     pub fn summed(&self) -> impl Iterator<Item = (u16, &Summed)> {
         self.parts.iter().filter_map(|part| Some((part.job, part.progress.summed()?)))
     }

@@ -127,7 +127,7 @@ pub struct Flows {
     reasons: Vec<String>,
     /// Flows for which a host reported the same event twice: a fault.
     pub said_twice: u64,
-    /// What became of flows that have no row.
+    /// The outcome of flows that have no row.
     pub unlisted: Unlisted,
 }
 
@@ -177,7 +177,7 @@ pub(crate) mod reasons {
     ];
 }
 
-/// What became of flows that have no row of their own in results.
+/// The outcome of flows that have no row of their own in results.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Unlisted {
     /// How many there are in all.

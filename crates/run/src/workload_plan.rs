@@ -244,7 +244,7 @@ pub(crate) fn rows_of_jobs(scenario: &Scenario) -> u64 {
     if all { u64::MAX } else { scenario.measure.rows_max }
 }
 
-/// What a run with so many messages of jobs leaves out, and the setting that would have it.
+/// The rows that a run lacks if jobs have too many messages, and the setting that adds them.
 pub fn note_of_sums(flows: &FlowTable, jobs: &Jobs) -> Option<Problem> {
     let sums = (0..jobs.iter().len()).filter(|&job| !jobs.is_noted_singly(job));
     let names: Vec<&str> = sums.map(|job| jobs.iter().as_slice()[job].name.as_str()).collect();

@@ -112,8 +112,8 @@ impl PerByte {
         PerByte { scaled: u64::try_from(scaled).unwrap_or(u64::MAX), ..self }
     }
 
-    /// The same for a rate, by a clock that is fast by so many parts per billion, or slow if that is negative. It is
-    /// below one in ten.
+    /// The same for a rate, by a clock that is fast by `clock_ppb` parts per billion, or slow if that is negative. It
+    /// is below one in ten.
     pub fn by_clock(self, rate: Rate, clock_ppb: i32) -> PerByte {
         PerByte { clock_ppb, ..self }.at(rate)
     }

@@ -41,7 +41,7 @@ pub struct Builder {
     names: Vec<String>,
     /// Index in `names`, by name.
     named: HashMap<String, u32>,
-    /// What the next steps belong to, and their name.
+    /// The collective and the name of the next steps.
     of: Option<CollectiveId>,
     name: u32,
     iteration: u32,
@@ -104,7 +104,7 @@ impl Builder {
         crate::Count::of(&self.steps, &self.messages, rings)
     }
 
-    /// What the steps that follow are called.
+    /// Sets the name of the steps that follow.
     pub fn name(&mut self, name: &str) {
         if let Some(&at) = self.named.get(name) {
             self.name = at;
@@ -468,7 +468,7 @@ struct Placed {
 }
 
 impl Lists {
-    /// What waits, by what it waits for: pairs of both.
+    /// From pairs: an index, and an item that waits for it.
     fn new(count: usize, pairs: &[(u32, u32)]) -> Lists {
         let mut first = vec![0u32; count + 1];
         pairs.iter().for_each(|of| first[of.0 as usize + 1] += 1);

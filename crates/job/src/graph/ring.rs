@@ -1,7 +1,7 @@
 //! A channel of a ring, by formula: nothing is kept of its steps and messages but what they have in common.
 //!
 //! A ring among n ranks has n messages in each round and some thousand rounds, so that one all-reduce among 10,000
-//! ranks has 2 * 10^8 of them. What each is follows from its number: the k-th round has a message of each rank to the
+//! ranks has 2 * 10^8 of them. Each follows from its number: the k-th round has a message of each rank to the
 //! next. The channel's parts are divided into turns, chunk after chunk, and a turn has n - 1 rounds a phase.
 //!
 //! Places on the way round are counted from 0 on: the i-th is `place(i)` in the group, backwards for odd channels.
@@ -13,7 +13,7 @@ use units::Duration;
 use super::CollectiveId;
 use crate::collective::{Span, Terms};
 
-/// What a ring does.
+/// The phases of a ring.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Phases {
     ReduceScatter,
@@ -43,13 +43,13 @@ pub(crate) struct Ring {
     pub terms: u32,
     /// Steps of a rank in a round: 3 with a delay.
     pub width: u32,
-    /// What its steps belong to, their name and their iteration.
+    /// The collective of its steps, their name and their iteration.
     pub of: Option<CollectiveId>,
     pub name: u32,
     pub iteration: u32,
 }
 
-/// What a step of a ring does in its round.
+/// The action of a step of a ring in its round.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum What {
     Send,

@@ -94,15 +94,15 @@ struct One<'a> {
     line: Line<'a>,
 }
 
-/// What is known of when steps were done.
+/// When steps were done.
 enum Line<'a> {
-    /// All of it.
+    /// Each step.
     Singly(Timeline<'a>),
-    /// Sums: nobody traces what made the job as long as it was.
+    /// Sums only: no critical path is traced.
     InSum(InSum),
 }
 
-/// What the steps of a job came to that is noted in sum.
+/// Sums over the steps of a job.
 struct InSum {
     /// Its computations, by step.
     computed: Vec<Done>,
@@ -131,7 +131,7 @@ impl InSum {
         self.computed.binary_search_by_key(&step, |done| done.step).ok().map(|at| &self.computed[at])
     }
 
-    /// From when to when a rank took part in a collective in which it has so many steps.
+    /// From when to when a rank took part in a collective in which it has `steps` steps.
     fn share(&self, rank: Rank, of: CollectiveId, steps: u64) -> Span {
         let at = self.shares.binary_search_by_key(&(rank, of), |share| (share.0, share.1));
         at.map_or(Span { open: true, ..Span::default() }, |at| {

@@ -310,7 +310,7 @@ impl Controller {
         Some(link.rate(link.grants.get(&id)?, self.counts_all()))
     }
 
-    /// What an AQ has while nobody is idle, and how many bytes that carries in a round trip.
+    /// The rate of an AQ while no entity is idle, and the bytes that it carries in a round trip.
     pub fn guarantee(&self, id: AqId) -> Option<(Rate, u64)> {
         let link = self.links.get(self.places.get(&id)?)?;
         let guarantee = link.guarantee(link.grants.get(&id)?, true);

@@ -49,7 +49,7 @@ enum Signal {
     },
 }
 
-/// What an entity that uses lent bandwidth does about the physical queue.
+/// How an entity that uses lent bandwidth yields to the physical queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Yield {
     /// The packet is marked, if it is ECN-capable, and its virtual delay includes that of the physical queue.
@@ -193,8 +193,7 @@ impl Policy {
         Policy { yields_bytes: room.map_or([u32::MAX; 2], bytes), ..self }
     }
 
-    /// What becomes of a packet that finds `queued` bytes in the physical queue, before its AQ counts it. `None`: the
-    /// AQ alone decides.
+    /// How a packet that finds `queued` bytes in the physical queue yields. `None`: the AQ alone decides.
     #[inline]
     pub fn yields(&self, queued: u32) -> Option<Yield> {
         let [told, dropped] = self.yields_bytes;

@@ -38,7 +38,7 @@ pub enum Header {
     Trim(Accept),
 }
 
-/// What a sender tells of a flow.
+/// A sender's news of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Announced {
     /// Packets of the flow; 0 if that is not told.
@@ -54,7 +54,7 @@ pub struct Announced {
 pub struct Data {
     /// The packet's number in its flow.
     pub packet: u32,
-    /// What its flow's notification says too.
+    /// The same as in its flow's notification.
     pub flow: Announced,
     /// Number of the token that it uses.
     pub token: u32,

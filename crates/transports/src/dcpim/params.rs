@@ -49,7 +49,7 @@ pub(super) struct Pair {
     pub unequal: bool,
 }
 
-/// What a host's link has left for channels, in k-th parts of a bit per second.
+/// The capacity of a host's link that is free for channels, in k-th parts of a bit per second.
 #[derive(Clone, Copy)]
 pub(super) struct Free(u128);
 
@@ -160,7 +160,7 @@ impl Params {
         if self.departs(Departure::SlowerNic) { told } else { 0 }
     }
 
-    /// What this host's link has left in a phase with these channels.
+    /// The free capacity of this host's link in a phase with these channels.
     pub fn free<'a>(&self, matched: impl Iterator<Item = (u32, &'a Pair)>) -> Free {
         let mut free = Free(u128::from(self.own.rate.bps()) * u128::from(self.channels));
         matched.for_each(|(channels, pair)| free.take(channels, pair));
@@ -268,7 +268,7 @@ impl Params {
         self.data_begins(phase + 1) + self.grace
     }
 
-    /// What is left of the link in the running data phase with these channels, for channels that begin at once.
+    /// The free capacity of the link in the running data phase with these channels, for channels that begin at once.
     pub fn idle<'a>(&self, matched: impl Iterator<Item = (u32, &'a Pair)>) -> Free {
         if self.departs(Departure::PromptLinks) { self.free(matched) } else { Free::NONE }
     }

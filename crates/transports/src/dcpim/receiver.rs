@@ -663,12 +663,12 @@ impl Receiver {
         !(self.peers.is_empty() && self.grants.is_empty() && self.next.is_empty())
     }
 
-    /// What the matches for this data phase leave of the link.
+    /// The capacity of the link that is free beside the matches for this data phase.
     fn idle(&self, params: &Params) -> Free {
         params.idle(self.links.iter().map(|link| (link.channels, &link.pair)))
     }
 
-    /// What the matches for the next data phase leave of the link.
+    /// The capacity of the link that is free beside the matches for the next data phase.
     fn free(&self, params: &Params) -> Free {
         params.free(self.next.iter().map(|link| (link.channels, &link.pair)))
     }

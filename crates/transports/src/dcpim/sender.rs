@@ -374,7 +374,7 @@ impl Sender {
         of_phase.map(|matched| (matched.channels, &matched.pair))
     }
 
-    /// What its matches of a phase leave of the link.
+    /// The capacity of the link that is free beside its matches of a phase.
     fn free(&self, phase: i64, params: &Params) -> Free {
         params.free(self.of_phase(phase))
     }
