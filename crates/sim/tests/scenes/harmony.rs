@@ -251,24 +251,26 @@ fn an_incast_is_taken_in_as_far_as_delta_admission_goes_and_the_rest_is_rejected
     assert!((8..=5 + 8 + 1).contains(&completed), "{completed} of 48");
 }
 
+/// A message of 1 MB from one rack to another over two spines.
+fn one_message(hosts_per_rack: u32, settings: &str) -> RunResult {
+    run_alone(&format!(
+        r#"
+        {settings}
+        fabric.leaf_spine = {{ racks = 2, hosts_per_rack = {hosts_per_rack}, spines = 2, spine_rate = "100Gbps" }}
+        [[traffic]]
+        sizes = {{ constant = "1MB" }}
+        arrivals = "all_at_once"
+        senders = "0"
+        receivers = "{hosts_per_rack}"
+        flows = 1
+        "#
+    ))
+}
+
 #[test]
 fn a_path_that_dies_is_noticed_within_the_bound_and_left() {
     // One slot, two spines, one message: the cable that dies is on its path in one of the two runs.
-    let run = |failure: &str| {
-        run_alone(&format!(
-            r#"
-            transport = "rsvp"
-            fabric.leaf_spine = {{ racks = 2, hosts_per_rack = 1, spines = 2, spine_rate = "100Gbps" }}
-            {failure}
-            [[traffic]]
-            sizes = {{ constant = "1MB" }}
-            arrivals = "all_at_once"
-            senders = "0"
-            receivers = "1"
-            flows = 1
-            "#
-        ))
-    };
+    let run = |failure: &str| one_message(1, &format!("transport = 'rsvp'\n{failure}"));
     let fct = |result: &RunResult| of_flows(result, "fct_ps")[0];
     let cut = |end: &str, spine| {
         format!("reroute_delay = '1us'\nfailure = [{{ at = '30us', link = ['{end}', 'spine{spine}'] }}]")
@@ -301,22 +303,7 @@ fn a_path_that_dies_is_noticed_within_the_bound_and_left() {
 #[test]
 fn an_intact_path_is_found_at_once_though_control_packets_are_sprayed_onto_a_dead_one() {
     // Half of all packets without a source route are lost from 10 us on, and routes do not change.
-    let scene = |seed: u64, failure: &str| {
-        run_alone(&format!(
-            r#"
-            transport = "harmony"
-            seed = {seed}
-            fabric.leaf_spine = {{ racks = 2, hosts_per_rack = 2, spines = 2, spine_rate = "100Gbps" }}
-            {failure}
-            [[traffic]]
-            sizes = {{ constant = "1MB" }}
-            arrivals = "all_at_once"
-            senders = "0"
-            receivers = "2"
-            flows = 1
-            "#
-        ))
-    };
+    let scene = |seed: u64, failure: &str| one_message(2, &format!("transport = 'harmony'\nseed = {seed}\n{failure}"));
     let dead = "reroute_delay = '10ms'\nfailure = [{ at = '10us', link = ['leaf0', 'spine0'] }]";
     let fct = |result: &RunResult| of_flows(result, "fct_ps")[0];
     let undisturbed = fct(&scene(1, ""));

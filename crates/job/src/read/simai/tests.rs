@@ -66,22 +66,26 @@ fn an_iteration_takes_its_times_and_weights_are_summed_beside() {
     assert_eq!(run(&Arc::new(graph), Duration::ZERO).0, Time::from_ns(2 * 2_600));
 }
 
+/// A pipeline of `stages` with two ranks each, and `batches` of one layer.
+fn pipeline(stages: u32, batches: u32) -> Graph {
+    let text = format!(
+        "HYBRID_TRANSFORMER_FWD_IN_BCKWD model_parallel_NPU_group: 2 ep: 1 pp: {stages} vpp: 1 ga: {batches} \
+         all_gpus: {} pp_comm 70\n1\nlayer -1 100 NONE 0 0 NONE 0 0 NONE 0 0\n",
+        2 * stages
+    );
+    read(&text).expect("sound")
+}
+
 #[test]
 fn stages_pass_messages_on_at_the_end() {
-    let text = "HYBRID_TRANSFORMER_FWD_IN_BCKWD model_parallel_NPU_group: 2 ep: 1 pp: 2 vpp: 1 ga: 3 all_gpus: 4 \
-        pp_comm 70\n\
-        1\nlayer -1 100 NONE 0 0 NONE 0 0 NONE 0 0\n";
-    let graph = read(text).expect("sound");
+    let graph = pipeline(2, 3);
     assert_eq!(between(&graph, "pipeline"), ([(0, 2), (1, 3)].into(), 6 * 70));
     assert_eq!(run(&Arc::new(graph), Duration::from_ns(10)).0, Time::from_ns(100 + 6 * 10));
 }
 
 #[test]
 fn a_stage_waits_for_what_is_passed_on_to_it() {
-    let text = "HYBRID_TRANSFORMER_FWD_IN_BCKWD model_parallel_NPU_group: 2 ep: 1 pp: 3 vpp: 1 ga: 2 all_gpus: 6 \
-        pp_comm 70\n\
-        1\nlayer -1 100 NONE 0 0 NONE 0 0 NONE 0 0\n";
-    let graph = read(text).expect("sound");
+    let graph = pipeline(3, 2);
     for message in graph.messages() {
         let mut waiting = Vec::new();
         graph.each_after(message.receive, |step| waiting.push(graph.step(step).rank));
