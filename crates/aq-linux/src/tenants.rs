@@ -148,7 +148,7 @@ impl Tenants {
 
     /// Whether rates follow use, so that a process must re-divide them.
     pub fn divides(&self) -> bool {
-        matches!(self.config().work_conserving, Some(WorkConserving::Reallocate { .. }))
+        self.config().work_conserving.is_some_and(WorkConserving::lends)
     }
 
     /// The positions at which anything is asked.

@@ -284,7 +284,7 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
     /// A packet that has come out of a link goes on into the node, unless the link has lost it. Returns what a switch
     /// did with it; what a host takes in counts as taken.
     #[inline(always)]
-    pub(crate) fn arrive_from(&mut self, now: Time, source: usize, id: PacketId) -> Option<Received> {
+    fn arrive_from(&mut self, now: Time, source: usize, id: PacketId) -> Option<Received> {
         let to = self.links.pipes[source - 1].to;
         self.packet_hops += 1;
         if self.damages && !self.survives(now, source - 1, to, id) {

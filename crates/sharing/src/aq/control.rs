@@ -282,7 +282,7 @@ impl Controller {
                     given => given,
                 };
                 let policy = Policy::new(limit, feedback).expect("checked when it was granted");
-                let room = room.filter(|_| rate > guarantee && all);
+                let room = room.filter(|_| rate > guarantee);
                 let policy = policy.with_cap(grant.capped).with_room(room, grant.feedback);
                 let rate = AqRate::nearest(rate).expect("no grant is starved, no link beyond 16 Tbps");
                 if grant.deployed.replace((rate, policy)) != Some((rate, policy)) {
@@ -331,7 +331,7 @@ impl Controller {
 
     /// Whether weights of idle entities count.
     fn counts_all(&self) -> bool {
-        matches!(self.conserving, Some(WorkConserving::Reallocate { .. }))
+        self.conserving.is_some_and(WorkConserving::lends)
     }
 }
 

@@ -3,7 +3,7 @@
 use node::Stages;
 use units::{Problem, Rate};
 
-use super::{Config, LinkSpec, Path, SwitchError, SwitchPart, WorkConserving};
+use super::{Config, LinkSpec, Path, SwitchError, SwitchPart};
 use contract::sharing::{SharedLink, SharingScheme, SwitchShares, Tagging};
 use contract::{About, CongestionSignal};
 
@@ -25,7 +25,7 @@ impl SharingScheme for Config {
         }
         if let Some(conserving) = self.work_conserving {
             conserving.check().map_err(|problem| problem.under("work_conserving"))?;
-            if matches!(conserving, WorkConserving::Reallocate { .. }) && self.idle_after.is_some() {
+            if conserving.lends() && self.idle_after.is_some() {
                 let message = "has no effect with re-allocation, which measures use itself; delete one of the two";
                 return Err(Problem::new("idle_after", message));
             }

@@ -83,6 +83,11 @@ pub enum WorkConserving {
 }
 
 impl WorkConserving {
+    /// Whether unused bandwidth is lent to others by rates that change.
+    pub fn lends(self) -> bool {
+        matches!(self, WorkConserving::Reallocate { .. })
+    }
+
     /// Whether a packet that finds `queued` bytes in the physical queue bypasses its AQ. The gap then stays the same.
     pub fn bypasses(self, queued: Bytes) -> bool {
         self == WorkConserving::Bypass && queued.get() == 0

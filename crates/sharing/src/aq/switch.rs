@@ -145,7 +145,7 @@ impl SwitchPart {
             random,
             told: false,
         };
-        let reallocates = matches!(config.work_conserving, Some(WorkConserving::Reallocate { .. }));
+        let reallocates = config.work_conserving.is_some_and(WorkConserving::lends);
         // Derived limits are rounded, so there are few different ones.
         if reallocates && matches!(config.limit, Limit::Divided { .. }) && steps.len() > POLICIES {
             let message = format!(
@@ -224,10 +224,13 @@ impl SwitchPart {
             let arrived = |id: AqId| Bytes(counts.get(&id.tag()).map_or(0, |count| count.arrived));
             self.controller.measured(place, self.period, arrived);
         }
+        let lends = self.conserving.is_some_and(WorkConserving::lends);
         for (&tag, count) in &mut self.counts {
             count.arrived = 0;
-            let guarantee = AqId::from_tag(tag).and_then(|id| self.controller.guarantee(id));
-            (count.guarantee, count.round) = guarantee.unwrap_or_default();
+            if lends {
+                let guarantee = AqId::from_tag(tag).and_then(|id| self.controller.guarantee(id));
+                (count.guarantee, count.round) = guarantee.unwrap_or_default();
+            }
         }
     }
 
@@ -257,7 +260,10 @@ impl SwitchPart {
         let bytes = packet.wire_bytes;
         count.arrived += u64::from(bytes);
         let queued = port.queued_bytes();
-        let seen = if count.is_within(now.since(self.measured_at)) { 0 } else { queued };
+        // Only what was lent yields to the physical queue.
+        let lends = self.conserving.is_some_and(WorkConserving::lends);
+        let yields = lends && queued > 0 && !count.is_within(now.since(self.measured_at));
+        let seen = if yields { queued } else { 0 };
         let bypass = self.conserving.is_some_and(|conserving| conserving.bypasses(Bytes(u64::from(queued))));
         let verdict = self.tables[position as usize].arrive_at(now, id, bytes, seen, bypass, &mut self.random);
         let queued = if verdict.told { port.rate().transmit(u64::from(queued)) } else { Duration::ZERO };
