@@ -475,7 +475,7 @@ impl Graph {
         self.terms(ring).latency
     }
 
-    /// The steps that wait for this one: each as often as it waits for it.
+    /// The steps that wait for this one: each as often as it waits for it, in no particular order.
     pub fn each_after(&self, step: StepId, mut each: impl FnMut(StepId)) {
         let (at, round, what) = match self.place(step) {
             Place::Single(at) => return self.each_of(self.after.of(at as usize), 1, each),
@@ -500,24 +500,23 @@ impl Graph {
         }
     }
 
-    /// Tells single steps `times`, and all sends of segments that are entered. Who waits for such a segment's end waits
-    /// for all that its sends wait for.
+    /// Tells single steps `times`, and all sends of segments that are entered. A step that waits for the end of such a
+    /// segment waits for all that its sends wait for: once more for each of its rounds.
     fn each_of(&self, next: impl Iterator<Item = Next>, times: u32, mut each: impl FnMut(StepId)) {
-        let mut entered: Vec<u32> = Vec::new();
         for next in next {
             match next {
                 Next::Enter(at) => {
                     let (segment, ring) = self.segment(at);
-                    let sends = (0..ring.rounds()).map(|round| ring.step(segment.i, round, What::Send));
-                    sends.for_each(|send| each(StepId(segment.first + send)));
-                    entered.push(at);
+                    for round in 0..ring.rounds() {
+                        each(StepId(segment.first + ring.step(segment.i, round, What::Send)));
+                        self.ends.of(at as usize).for_each(|end| {
+                            if let Next::Step(step) = end {
+                                each(step);
+                            }
+                        });
+                    }
                 }
-                Next::Step(step) => {
-                    let through = entered.iter().filter(|&&at| self.ends.of(at as usize).any(|end| end == next));
-                    let rounds = |&at: &u32| self.segment(at).1.rounds();
-                    let all = times + through.map(rounds).sum::<u32>();
-                    (0..all).for_each(|_| each(step));
-                }
+                Next::Step(step) => (0..times).for_each(|_| each(step)),
             }
         }
     }

@@ -17,10 +17,11 @@ pub struct Ran {
     pub end: Time,
 }
 
-/// The steps that wait for a step, each as often as it does.
+/// The steps that wait for a step, each as often as it does, in the order of their numbers.
 pub(crate) fn after(graph: &Graph, step: StepId) -> Vec<StepId> {
     let mut after = Vec::new();
     graph.each_after(step, |next| after.push(next));
+    after.sort_unstable();
     after
 }
 

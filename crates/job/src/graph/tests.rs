@@ -5,7 +5,7 @@ use units::{Duration, HostId, Rate};
 
 use super::*;
 use crate::Placement;
-use crate::collective::{AllReduce, How, Kind};
+use crate::collective::{AllReduce, How, Kind, Terms};
 use crate::testing::{after, carry};
 
 #[test]
@@ -79,7 +79,7 @@ fn hows() -> impl Strategy<Value = How> {
     let terms = (1u32..4, 1u64..2_000, 1u32..9, latency);
     (terms, any::<bool>()).prop_map(|((channels, chunk, slots, latency), rails)| How {
         all_reduce: if rails { AllReduce::Rails(2) } else { AllReduce::Ring },
-        terms: crate::collective::Terms { channels, chunk, slots, latency, expand: (1, 1) },
+        terms: Terms { channels, chunk, slots, latency, expand: (1, 1) },
         ..How::default()
     })
 }
@@ -88,6 +88,18 @@ fn kinds() -> impl Strategy<Value = Vec<(Kind, u64)>> {
     let kind =
         prop_oneof![Just(Kind::AllReduce), Just(Kind::ReduceScatter), Just(Kind::AllGather), Just(Kind::AllToAll)];
     prop::collection::vec((kind, 1u64..5_000), 1..4)
+}
+
+/// Two channels of which one has too few bytes for a formula: the step that joins them waits for both, and each once.
+#[test]
+fn a_ring_by_formula_beside_one_that_is_spelled_out_is_joined_once() {
+    let how = How { terms: Terms { channels: 2, chunk: 1, slots: 1, ..Terms::default() }, ..How::default() };
+    let [short, long] = [Builder::new(2), Builder::spelled_out(2)]
+        .map(|b| collectives(b, 2, &[(Kind::AllReduce, 465)], &how, false));
+    assert_eq!(short.rings.len(), 2, "that of the pair, and one of two channels");
+    for step in (0..long.steps().len() as u32).map(StepId) {
+        assert_eq!(after(&short, step), after(&long, step), "step {}", step.0);
+    }
 }
 
 proptest! {
