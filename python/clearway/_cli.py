@@ -139,7 +139,7 @@ def run(
     threads: Threads = None,
     parts: Annotated[
         int | None,
-        typer.Option(help="Most parts that threads cut the network into. Default: so that each fits a cache.", min=1),
+        typer.Option(help="Most parts that threads cut the network into. Default: as many as threads.", min=1),
     ] = None,
     out: Out = None,
     force: Annotated[

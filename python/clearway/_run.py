@@ -93,7 +93,7 @@ def run(
     estimate that may be wrong by a factor of 2, is refused with a `ScenarioError` that says which setting would fit,
     before any of it is made; by default what is free now, and `math.inf` for none. `parts`: into how many parts the
     threads
-    cut the network at most; it does not affect the result, and by default each part fits a processor's cache. `pcap`:
+    cut the network at most; it does not affect the result, and by default there are as many as threads. `pcap`:
     files by link or node, such as `{"spine0-leaf2": "out.pcapng"}`, which get what these links, or all links of a node,
     carry, `pcap_packets` packets at most, for Wireshark and tcpdump.
 

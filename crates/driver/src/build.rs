@@ -28,7 +28,7 @@ pub fn drivers<C: Carrier, P: Probe>(
     mut probe: impl FnMut() -> P,
 ) -> Vec<Driver<C, P>> {
     let fabric = &plan.fabric;
-    let mut built: Vec<_> = (0..cut.parts()).map(|_| empty(plan, carrier(), probe(), cut.parts() > 1)).collect();
+    let mut built: Vec<_> = (0..cut.parts()).map(|_| empty(plan, carrier(), probe())).collect();
     for node in (0..fabric.nodes()).map(NodeId) {
         for part in cut.parts_of(node) {
             let driver = &mut built[part];
@@ -78,11 +78,11 @@ pub fn drivers<C: Carrier, P: Probe>(
             receiver: receiver(id),
         });
     }
-    for (driver, changes) in built.iter_mut().zip(Changes::of(plan, cut)) {
+    for (part, (driver, changes)) in built.iter_mut().zip(Changes::of(plan, cut)).enumerate() {
         driver.damages |= driver.links.pipes.iter().any(|pipe| pipe.noise.is_some());
         driver.timeline.changes = changes;
         driver.links.find_siblings();
-        driver.links.agenda = Agenda::new(driver.sources());
+        driver.links.agenda = Agenda::new(&driver.groups(plan, cut, part));
         driver.prime();
     }
     built
@@ -98,13 +98,19 @@ fn noisy_links(change: &FabricChange) -> impl Iterator<Item = LinkId> {
 }
 
 /// A driver without nodes and links.
-fn empty<C: Carrier, P: Probe>(plan: &Plan, carrier: C, probe: P, shares_cache: bool) -> Driver<C, P> {
+fn empty<C: Carrier, P: Probe>(plan: &Plan, carrier: C, probe: P) -> Driver<C, P> {
     let wants = probe.wants();
     let flow_controlled = plan.scenario.flow_control != LinkControl::None;
     let retries = plan.scenario.link.llr.is_some();
     let interval = if wants.samples { plan.scenario.measure.interval } else { Duration::ZERO };
     Driver {
-        links: Links { agenda: Agenda::new(0), pool: Pool::default(), pipes: Vec::new(), outlets: Vec::new(), carrier },
+        links: Links {
+            agenda: Agenda::new(&[]),
+            pool: Pool::default(),
+            pipes: Vec::new(),
+            outlets: Vec::new(),
+            carrier,
+        },
         switches: Vec::new(),
         hosts: Vec::new(),
         watches_ready_ports: flow_controlled || wants.enqueues || plan.has_agents(),
@@ -116,11 +122,10 @@ fn empty<C: Carrier, P: Probe>(plan: &Plan, carrier: C, probe: P, shares_cache: 
         wants,
         came: Vec::new(),
         probe,
+        reach: plan.lookahead,
         packet_hops: 0,
         delivered_bytes: 0,
         events: 0,
-        shares_cache,
-        busy: false,
         log: None,
         heard: None,
         stirred: false,

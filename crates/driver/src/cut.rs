@@ -37,21 +37,7 @@ pub struct Shape {
     pub neighbours: u32,
 }
 
-/// How many ends of links a part has at best. A thread that advances a part through a window touches the state of its
-/// ports, links and packets again and again: some 500 bytes an end, so that they fit into the second-level cache of the
-/// processors of today. Measured on fat-trees of 1,024 and 8,192 hosts (docs/speed.md).
-const ENDS_OF_A_PART: usize = 800;
-
-/// More parts than this would make a run slower, because they exchange many packets in small batches.
-const PARTS_MAX: usize = 32;
-
 impl Cut {
-    /// As many parts as keep each small enough for a cache, within reason, and at least as many as there are threads.
-    pub fn parts_for(plan: &Plan, threads: usize) -> usize {
-        let ends = 2 * plan.fabric.links.len();
-        ends.div_ceil(ENDS_OF_A_PART).min(PARTS_MAX).max(threads)
-    }
-
     /// Into at most `parts` parts: no more than there are clumps with hosts, since a clump stays in one part.
     pub fn new(plan: &Plan, parts: usize) -> Cut {
         Cut::of_islands(plan, parts, &Islands::one(plan))

@@ -1,6 +1,6 @@
 use node::packet::flags;
 use node::pool::{PacketId, Slot, Transit};
-use node::{Loss, Lost, LostFlows, Packet, Received, prefetch};
+use node::{Loss, Lost, LostFlows, Packet, Received};
 use units::{Duration, FlowId, PortId, Time};
 
 use crate::change::Timeline;
@@ -45,10 +45,8 @@ pub struct Driver<C: Carrier, P: Probe> {
     pub(crate) tied_served: usize,
     /// Whether anything moves.
     pub(crate) pulse: Pulse,
-    /// Whether there are other parts, which have used the cache since this part's last window.
-    pub(crate) shares_cache: bool,
-    /// Whether its last window had an event for one in four of its links.
-    pub(crate) busy: bool,
+    /// What a node does reaches no node before it in the order any sooner.
+    pub(crate) reach: Duration,
     pub(crate) wants: Wants,
     /// By slot of the pool, the flags that a packet bore when it came to a switch; only if a probe asks.
     pub(crate) came: Vec<u8>,
@@ -108,34 +106,38 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
     /// Processes all events that are due before `end`.
     pub fn advance(&mut self, end: Time) {
         let firsts = self.firsts();
-        let events_before = self.events;
-        if self.shares_cache && self.busy {
-            self.warm_up(end);
-        }
-        let mut stop = end.min(self.pulse.look_at);
         loop {
             let (now, source) = self.links.agenda.first();
-            if now >= stop {
-                if now >= end {
-                    break;
-                }
-                self.look(now);
-                stop = end.min(self.pulse.look_at);
+            if now >= end {
+                break;
             }
-            self.act_at(now, source, firsts);
+            if now >= self.pulse.look_at {
+                self.look(now);
+            } else if source == TIMELINE {
+                self.act_at(now, source, firsts);
+            } else {
+                // A window may begin earlier than it was planned: where nodes that slept are woken up.
+                let until = end
+                    .min(now.saturating_add(self.reach))
+                    .min(self.pulse.look_at)
+                    .min(self.links.agenda.get(TIMELINE));
+                self.serve_nodes(until, firsts);
+            }
         }
-        self.busy = self.events - events_before > self.links.pipes.len() as u64 / 4;
     }
 
-    /// Prefetches the memory that a busy part will touch before `end`.
-    fn warm_up(&self, end: Time) {
-        for pipe in &self.links.pipes {
-            if pipe.packets.next_at() < end {
-                pipe.packets.prefetch_first(&self.links.pool);
+    /// Lets one node after another do all that is due there before `until`, or some of it if that is far away. Nodes are
+    /// in such an order that none does anything that comes to one before it as early ([`crate::order`]).
+    fn serve_nodes(&mut self, until: Time, firsts: Firsts) {
+        self.links.agenda.open(until);
+        let mut from = 0;
+        while let Some(group) = self.links.agenda.next_due(from) {
+            while let Some((now, source)) = self.links.agenda.next_of(group) {
+                self.act_at(now, source, firsts);
             }
+            from = group + 1;
         }
-        self.links.outlets.iter().for_each(prefetch);
-        self.switches.iter().for_each(|slot| slot.switch.prefetch_ports());
+        self.links.agenda.close();
     }
 
     /// A packet from outside enters the network at an attached host.
@@ -268,8 +270,8 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
     fn arrive(&mut self, now: Time, source: usize) {
         let (mut id, last_at_node) = self.links.take(source);
         let mut source = source;
-        if self.links.ties(now, source, last_at_node) {
-            (source, id) = self.gather_tied(now, source, id);
+        if self.links.ties(now, source, last_at_node).is_some() {
+            (source, id) = self.gather_tied(now, source, last_at_node, id);
         }
         loop {
             let received = self.arrive_from(now, source, id);

@@ -69,26 +69,28 @@ pub struct Links<C: Carrier> {
     pub carrier: C,
 }
 
-/// A link's receiving end: the packets in flight on it, first to come out first.
+/// A link's receiving end: the packets in flight on it, first to come out first. What every packet touches comes first,
+/// in one cache line: on a large fabric each of them waits for it to come from memory.
+#[repr(C, align(64))]
 pub struct Pipe<R> {
-    /// The link's id in the fabric.
-    pub link: u32,
     /// What is in flight.
     pub packets: Flight,
     /// Where it ends.
     pub to: End,
     /// The last source of events among the arrivals at its node: see [`crate::ties`].
     pub(crate) last_at_node: u32,
+    /// The random times that a host at its end takes for packets, if it does.
+    pub(crate) jitter: Option<Box<Jitter>>,
     /// By how much it has gone first less often than was its due, in units of 1 / [`DUE`](crate::ties::DUE).
     pub(crate) credit: i64,
     /// Whether it works.
     pub up: bool,
-    /// Packets lost in flight because it did not.
+    /// The link's id in the fabric.
+    pub link: u32,
+    /// Packets lost in flight because it did not work.
     pub lost_packets: u64,
     /// Bytes of them.
     pub lost_bytes: u64,
-    /// The random times that a host at its end takes for packets, if it does.
-    pub(crate) jitter: Option<Box<Jitter>>,
     /// What damages or loses its packets, if anything ever does.
     pub noise: Option<Box<Noise>>,
     /// Flows of the packets that it has lost.

@@ -16,9 +16,9 @@ use crate::{Carrier, Driver, Links, Outlet, Pipe, Probe};
 /// What has happened in a part of a network since the log began.
 #[derive(Debug, Default)]
 pub struct Log {
-    /// Packets that have come to nodes, in order.
+    /// Packets that have come to nodes; those of a node in order.
     pub arrivals: Vec<Arrival>,
-    /// When events took place, in order.
+    /// When events took place, in no particular order.
     pub events: Vec<Time>,
     /// By host.
     pub hosts: Vec<LogOfHost>,

@@ -113,11 +113,11 @@ impl<C: Carrier> Links<C> {
         Tied { credit, source, id, goal }
     }
 
-    /// Whether another packet is due at the node to which one has just come. Sources are those of arrivals: that of the
-    /// packet, and the last of the node.
+    /// The source of another packet that is due at the node to which one has just come, if there is one. Sources are
+    /// those of arrivals: that of the packet, and the last of the node.
     #[inline(always)]
-    pub(crate) fn ties(&self, now: Time, source: usize, last_at_node: u32) -> bool {
-        self.agenda.is_first_at(now, source, last_at_node as usize)
+    pub(crate) fn ties(&self, now: Time, source: usize, last_at_node: u32) -> Option<usize> {
+        self.agenda.first_at(now, source, last_at_node as usize)
     }
 }
 
@@ -136,11 +136,15 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
     /// the one that is served first, with its link's source of events.
     #[cold]
     #[inline(never)]
-    pub(crate) fn gather_tied(&mut self, now: Time, source: usize, id: PacketId) -> (usize, PacketId) {
-        let last_at_node = self.links.pipes[source - 1].last_at_node;
+    pub(crate) fn gather_tied(
+        &mut self,
+        now: Time,
+        source: usize,
+        last_at_node: u32,
+        id: PacketId,
+    ) -> (usize, PacketId) {
         self.tied.push(self.links.tied(source, id));
-        while self.links.ties(now, source, last_at_node) {
-            let source = self.links.agenda.first().1;
+        while let Some(source) = self.links.ties(now, source, last_at_node) {
             self.note_event(now, source);
             let (id, _) = self.links.take(source);
             self.tied.push(self.links.tied(source, id));

@@ -125,8 +125,7 @@ impl Bounds {
 ///
 /// `watch(now, reached)` is called on the calling thread after each window, for progress displays and Ctrl-C.
 ///
-/// The calling thread and `threads - 1` others share the partitions, of which there may be many more than threads: a
-/// thread that advances one small partition after another keeps the state of each in its cache through a window.
+/// The calling thread and `threads - 1` others share the partitions, of which there may be more than threads.
 /// Every thread has partitions that it takes first, so that they stay with its cache from window to window, and then
 /// takes those that no thread has begun.
 ///

@@ -410,12 +410,6 @@ impl Flight {
         }
     }
 
-    /// Asks for the slot of the packet that comes out first.
-    #[inline(always)]
-    pub fn prefetch_first(&self, pool: &Pool) {
-        pool.prefetch(self.head);
-    }
-
     /// Asks for the slot of the packet that entered last, which the next one to enter is linked to.
     #[inline(always)]
     pub fn prefetch_last(&self, pool: &Pool) {

@@ -2,10 +2,10 @@
 
 use units::{Duration, PerByte, Rate, Time};
 
+use crate::Walk;
 use crate::packet::CLASSES;
 use crate::pool::{Fifo, Hop, PacketId, Pool};
 use crate::telemetry::{HopRecord, SENT, SENT_UNIT};
-use crate::{Walk, prefetch};
 
 /// An output port of a switch. The fields that every packet touches come first and take two cache lines: up to the
 /// first queues and the first counters.
@@ -164,14 +164,6 @@ impl Port {
     /// Transmits at `rate` from the next packet on. The link's nominal rate, which others go by, stays.
     pub fn transmit_at(&mut self, rate: Rate) {
         self.per_byte = self.per_byte.at(rate);
-    }
-
-    /// Asks for what every packet touches of it.
-    #[inline(always)]
-    pub(crate) fn prefetch(&self) {
-        prefetch(&self.per_byte);
-        prefetch(&self.queues);
-        prefetch(&self.stats.sent_packets);
     }
 
     /// The kind of hop that its link is.

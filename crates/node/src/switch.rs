@@ -251,12 +251,6 @@ impl Switch {
         self.kept.as_ref().map_or([0; CLASSES], |kept| kept.overflow_packets)
     }
 
-    /// Asks for what every packet touches of the ports.
-    #[inline]
-    pub fn prefetch_ports(&self) {
-        self.ports.iter().for_each(Port::prefetch);
-    }
-
     /// Its ports, in order.
     pub fn ports(&self) -> &[Port] {
         &self.ports

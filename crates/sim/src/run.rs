@@ -76,7 +76,7 @@ pub struct RunInfo {
 pub struct Execution {
     /// Most threads; at least one is taken.
     pub threads: usize,
-    /// Most parts that the network is cut into; `None` lets [`Cut::parts_for`] choose.
+    /// Most parts that the network is cut into; `None` for as many as threads.
     pub parts: Option<usize>,
 }
 
@@ -168,7 +168,7 @@ fn run_watched<P: Probe>(
     mut probe: impl FnMut() -> P,
     mut watch: impl FnMut(Time, u64) -> bool,
 ) -> RunResult {
-    let most = parts.unwrap_or_else(|| Cut::parts_for(plan, threads));
+    let most = parts.unwrap_or(threads.max(1));
     let bounds = Bounds::new(plan.lookahead, plan.horizon, plan.goal());
     let mut ways = ways.iter().rev();
     // Groups of hosts may sleep between samples, but nobody may ask for their packets.

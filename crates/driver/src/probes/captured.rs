@@ -12,6 +12,7 @@ use units::{LinkId, Problem, Time};
 
 use super::packets::{loss_in_words, place};
 use crate::capture::{Encoder, Noted, Wanted};
+use crate::first_rows::{FirstRows, Timed};
 use crate::{Leaving, Place, Probe, View, Wants};
 
 /// Links that are captured, and what they have carried once a run is over.
@@ -33,13 +34,10 @@ struct Interface {
 }
 
 /// What a part has noted of a file: packets that left on its links, and packets that were lost at their ends.
-#[derive(Default)]
 struct Noting {
     file: usize,
-    sent: Vec<Row>,
-    lost: Vec<Row>,
-    /// The limit was reached, and later packets are missing.
-    full: bool,
+    sent: FirstRows<Row>,
+    lost: FirstRows<Row>,
 }
 
 #[derive(Clone, Copy)]
@@ -51,6 +49,12 @@ struct Row {
     interface: Interface,
     packet: Packet,
     lost: Option<Loss>,
+}
+
+impl Timed for Row {
+    fn time(&self) -> Time {
+        self.noted
+    }
 }
 
 /// What a part's nodes have sent on captured links, and lost at their ends.
@@ -150,7 +154,7 @@ impl Capturing {
             let mut rows: Vec<&Row> = here().flat_map(|noting| noting.sent.iter().chain(&noting.lost)).collect();
             rows.sort_by_key(|row| (row.noted, row.lost.is_some(), row.interface.number));
             let most = usize::try_from(self.packets_max).unwrap_or(usize::MAX);
-            let is_cut_off = rows.len() > most || here().any(|noting| noting.full);
+            let is_cut_off = rows.len() > most || here().any(|noting| noting.sent.more || noting.lost.more);
             rows.truncate(most);
             rows.sort_by_key(|row| (row.at, row.lost.is_some(), row.interface.number));
             let mut blocks = wanted.begin(plan);
@@ -173,20 +177,16 @@ impl Captured {
 
     /// The captured links of a part.
     pub fn of(of: Arc<Capturing>) -> Captured {
-        let noting = (0..of.files.len()).map(|file| Noting { file, ..Noting::default() }).collect();
+        let rows = || FirstRows::new(of.packets_max);
+        let noting = (0..of.files.len()).map(|file| Noting { file, sent: rows(), lost: rows() }).collect();
         Captured { of, noting }
     }
 }
 
 impl Noting {
-    fn push(&mut self, row: Row, most: u64) {
+    fn push(&mut self, row: Row) {
         let rows = if row.lost.is_some() { &mut self.lost } else { &mut self.sent };
-        // What happens at one instant is noted whole, so that the same rows come first however parts are cut.
-        if rows.len() as u64 >= most && rows.last().is_some_and(|last| last.noted < row.noted) {
-            self.full = true;
-        } else {
-            rows.push(row);
-        }
+        rows.push(row);
     }
 }
 
@@ -202,14 +202,14 @@ impl Probe for Captured {
     fn on_departure(&mut self, now: Time, from: Place, leaving: Leaving<'_>) {
         for &interface in self.of.senders.get(&from).into_iter().flatten() {
             let row = Row { noted: now, at: leaving.last, interface, packet: *leaving.packet, lost: None };
-            self.noting[interface.file].push(row, self.of.packets_max);
+            self.noting[interface.file].push(row);
         }
     }
 
     fn on_drop(&mut self, now: Time, at: Place, packet: &Packet, why: Loss) {
         for &interface in self.of.receivers.get(&at).into_iter().flatten() {
             let row = Row { noted: now, at: now, interface, packet: *packet, lost: Some(why) };
-            self.noting[interface.file].push(row, self.of.packets_max);
+            self.noting[interface.file].push(row);
         }
     }
 

@@ -18,6 +18,7 @@ use scenario::EventKind;
 use units::{FlowId, HostId, LinkId, NodeId, PortId, SwitchId, Time};
 
 use super::words;
+use crate::first_rows::{FirstRows, Timed};
 use crate::{Leaving, Place, Probe, Wants, Whole};
 
 /// What a part's nodes have sent and lost.
@@ -27,9 +28,7 @@ pub(crate) struct Packets {
     fabric: Arc<Fabric>,
     /// Ports of links that are recorded, none if all are: ends that send, and ends that receive.
     ports: Option<(BTreeSet<Place>, BTreeSet<Place>)>,
-    rows: Vec<Row>,
-    /// The limit was reached, and later packets are missing.
-    full: bool,
+    rows: FirstRows<Row>,
 }
 
 /// What packets belong to.
@@ -86,6 +85,12 @@ struct Row {
     told: Option<Box<Told>>,
 }
 
+impl Timed for Row {
+    fn time(&self) -> Time {
+        self.at
+    }
+}
+
 /// What a packet's header says.
 #[derive(Clone)]
 struct Told {
@@ -115,7 +120,8 @@ impl Packets {
             (senders, ends.map(|link| place(link.to, link.to_port)).collect())
         });
         let (schemes, fabric) = (Schemes::of(plan), plan.fabric.clone());
-        Packets { recorded, schemes, fabric, ports, rows: Vec::new(), full: false }
+        let rows = FirstRows::new(recorded.rows_max);
+        Packets { recorded, schemes, fabric, ports, rows }
     }
 
     fn departed(&mut self, now: Time, from: Place, leaving: &Leaving<'_>, event: Option<EventKind>) {
@@ -141,16 +147,13 @@ impl Packets {
     #[inline]
     fn wants_packet(&mut self, now: Time, packet: &Packet) -> bool {
         let recorded = &self.recorded;
-        if now < recorded.from || now >= recorded.until || self.full {
+        if now < recorded.from || now >= recorded.until {
             return false;
         }
         if !packet.has(flags::LINK_FRAME) && !recorded.has(packet.flow) {
             return false;
         }
-        // What happens at one instant is recorded whole, so that the same rows come first however parts are cut.
-        let has_room = (self.rows.len() as u64) < recorded.rows_max;
-        self.full = !has_room && self.rows.last().is_some_and(|row| row.at < now);
-        !self.full
+        self.rows.wants(now)
     }
 }
 
@@ -158,7 +161,7 @@ impl Packets {
     /// Writes the words of headers and not the headers, so that the reader need not trust a header from another
     /// process.
     fn pack_rows(&self, to: &mut Writer<'_>) {
-        to.u8(self.full.into());
+        to.u8(self.rows.more.into());
         let mut places: BTreeMap<String, u32> = BTreeMap::new();
         let mut said: Vec<u32> = Vec::new();
         for row in &self.rows {
@@ -195,7 +198,7 @@ impl Packets {
     fn absorb_rows(&mut self, from: &mut Reader<'_>) -> Result<(), Malformed> {
         from.begin("recorded packets");
         let wrong = Malformed { what: "recorded packets" };
-        self.full |= from.u8()? != 0;
+        self.rows.more |= from.u8()? != 0;
         let mut texts: Vec<Arc<str>> = Vec::new();
         for _ in 0..from.u64()? {
             texts.push(words::text(from)?.into());
@@ -331,7 +334,7 @@ impl Probe for Events {
 fn rows_left_out(seen: &[&Packets]) -> Option<u64> {
     let rows_max = seen.first()?.recorded.rows_max;
     let rows: usize = seen.iter().map(|packets| packets.rows.len()).sum();
-    (rows as u64 > rows_max || seen.iter().any(|packets| packets.full)).then_some(rows_max)
+    (rows as u64 > rows_max || seen.iter().any(|packets| packets.rows.more)).then_some(rows_max)
 }
 
 /// A node's port, by numbers that hold in the whole network.

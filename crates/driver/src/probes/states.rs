@@ -20,6 +20,7 @@ use rustc_hash::FxHashMap;
 use units::{FlowId, HostId, Time};
 
 use super::words;
+use crate::first_rows::{FirstRows, Timed};
 use crate::{HostSlot, Probe, Wants, Whole};
 
 /// What a part's hosts have said.
@@ -27,9 +28,7 @@ pub(crate) struct States {
     followed: Arc<Followed>,
     /// Of the part's hosts that have acted.
     hosts: FxHashMap<HostId, Watched>,
-    rows: Vec<Row>,
-    /// There was no room for what came after.
-    full: bool,
+    rows: FirstRows<Row>,
     /// What a flow's host says now.
     said: FlowState,
 }
@@ -56,28 +55,30 @@ struct Row {
     value: Option<u64>,
 }
 
+impl Timed for Row {
+    fn time(&self) -> Time {
+        self.at
+    }
+}
+
 impl States {
     /// None if no flow is followed.
     pub fn new(plan: &Plan) -> Option<States> {
         let followed = plan.followed.clone()?;
         Some(States {
+            rows: FirstRows::new(followed.rows_max),
             followed,
             hosts: FxHashMap::default(),
-            rows: Vec::new(),
-            full: false,
             said: FlowState::default(),
         })
     }
 
     /// Whether what changes now is recorded.
     fn wants_now(&mut self, now: Time) -> bool {
-        if now < self.followed.from || now >= self.followed.until || self.full {
+        if now < self.followed.from || now >= self.followed.until {
             return false;
         }
-        // What changes at one instant is recorded whole, so that the same rows come first however parts are cut.
-        let has_room = (self.rows.len() as u64) < self.followed.rows_max;
-        self.full = !has_room && self.rows.last().is_some_and(|row| row.at < now);
-        !self.full
+        self.rows.wants(now)
     }
 }
 
@@ -133,7 +134,8 @@ impl Probe for States {
             }
             let new = said.iter().filter(|said| !known.contains(said)).map(|&(name, value)| (name, Some(value)));
             let over = known.iter().filter(|(name, _)| self.said.of(name).is_none()).map(|&(name, _)| (name, None));
-            self.rows.extend(new.chain(over).map(|(name, value)| Row { at: now, host, flow, name, value }));
+            let rows = new.chain(over).map(|(name, value)| Row { at: now, host, flow, name, value });
+            rows.for_each(|row| self.rows.push(row));
             known.clear();
             known.extend(said);
         }
@@ -141,7 +143,7 @@ impl Probe for States {
     }
 
     fn pack(&self, to: &mut Writer<'_>) {
-        to.u8(self.full.into());
+        to.u8(self.rows.more.into());
         words::pack_each(to, self.rows.iter(), |to, row| {
             to.u64(row.at.ps());
             to.u32(row.host.0);
@@ -154,7 +156,7 @@ impl Probe for States {
 
     fn absorb(&mut self, from: &mut Reader<'_>) -> Result<(), Malformed> {
         from.begin("states of flows");
-        self.full |= from.u8()? != 0;
+        self.rows.more |= from.u8()? != 0;
         let mut names: BTreeSet<&'static str> = self.rows.iter().map(|row| row.name).collect();
         for _ in 0..from.u64()? {
             let (at, host, flow) = (words::time(from)?, HostId(from.u32()?), FlowId(from.u32()?));
@@ -209,7 +211,7 @@ impl Probe for States {
     fn notes(seen: &[&States], whole: &Whole<'_>) -> Vec<String> {
         let Some(followed) = &whole.plan.followed else { return Vec::new() };
         let rows: usize = seen.iter().map(|states| states.rows.len()).sum();
-        if rows as u64 <= followed.rows_max && seen.iter().all(|states| !states.full) {
+        if rows as u64 <= followed.rows_max && seen.iter().all(|states| !states.rows.more) {
             return Vec::new();
         }
         vec![format!(

@@ -25,7 +25,7 @@ impl Ring {
                 first: owner.iter().position(|&p| p == part).unwrap(),
                 cells,
                 owner: owner.clone(),
-                agenda: Agenda::new(owner.iter().filter(|&&p| p == part).count()),
+                agenda: Agenda::new(&vec![0; owner.iter().filter(|&&p| p == part).count()]),
                 waiting: vec![Default::default(); cells],
                 log: vec![Vec::new(); cells],
                 pauses_at: None,

@@ -94,8 +94,8 @@ fn kinds() -> impl Strategy<Value = Vec<(Kind, u64)>> {
 #[test]
 fn a_ring_by_formula_beside_one_that_is_spelled_out_is_joined_once() {
     let how = How { terms: Terms { channels: 2, chunk: 1, slots: 1, ..Terms::default() }, ..How::default() };
-    let [short, long] = [Builder::new(2), Builder::spelled_out(2)]
-        .map(|b| collectives(b, 2, &[(Kind::AllReduce, 465)], &how, false));
+    let [short, long] =
+        [Builder::new(2), Builder::spelled_out(2)].map(|b| collectives(b, 2, &[(Kind::AllReduce, 465)], &how, false));
     assert_eq!(short.rings.len(), 2, "that of the pair, and one of two channels");
     for step in (0..long.steps().len() as u32).map(StepId) {
         assert_eq!(after(&short, step), after(&long, step), "step {}", step.0);

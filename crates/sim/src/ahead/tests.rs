@@ -124,7 +124,10 @@ fn arrivals_after(plan: &Plan, moved: bool) -> Option<Vec<(u64, u32)>> {
     bounds = Bounds { pause: now + units::Duration::from_us(500), open_until: None, ..bounds };
     parts[0].0.begin_log();
     engine::run(&mut parts, 1, bounds, |_, _| false);
-    Some(parts[0].0.take_log().arrivals.iter().map(|of| ((of.at - now).ps(), of.node)).collect())
+    let mut arrivals: Vec<_> = parts[0].0.take_log().arrivals.iter().map(|of| ((of.at - now).ps(), of.node)).collect();
+    // One node is served after another, and windows begin elsewhere.
+    arrivals.sort_unstable();
+    Some(arrivals)
 }
 
 /// Nothing but times and positions is other than it was. So packets follow each other as they would have.
