@@ -88,7 +88,7 @@ def test_flow_controls_by_name(tiny_file: Path, tmp_path: Path) -> None:
         (("hosts_per_rack = 4", "hosts_per_rack = 0"), 7, "at least 1"),
         (("flows = 200", 'flows = 200\nduration = "0s"'), 15, "nothing can arrive"),
         (('sizes = "imc10"', 'sizes = "imc11"'), 12, 'did you mean "imc10"'),
-        (("flows = 200", 'flows = 200\n[switch.marking.step]\nthreshold = "100KB"'), 15, "no effect"),
+        (("flows = 200", 'flows = 200\n[switch.marking.step]\nthreshold = "100KBit"'), 16, "100KBit"),
     ],
 )
 def test_errors_name_file_line_and_remedy(tiny_file: Path, change: tuple[str, str], line: int, said: str) -> None:

@@ -52,6 +52,12 @@ impl LinkControl {
         checked.map_err(|problem| problem.under(self.name()))
     }
 
+    /// Its settings that have no effect beside its others; keys begin with its name.
+    pub fn advice(&self) -> Vec<Problem> {
+        let advice = self.as_scheme().map_or(Vec::new(), LinkScheme::advice);
+        advice.into_iter().map(|problem| problem.under(self.name())).collect()
+    }
+
     /// What a switch must be like for it; keys begin with its name.
     pub fn check_on(&self, view: &LinkView<'_>, switch: SwitchId) -> Result<(), Problem> {
         let checked = self.as_scheme().map_or(Ok(()), |scheme| scheme.check_on(view, switch));

@@ -36,4 +36,10 @@ impl Sharing {
     pub fn check(&self) -> Result<(), Problem> {
         self.as_scheme().map_or(Ok(()), SharingScheme::check).map_err(|problem| problem.under(self.name()))
     }
+
+    /// Its settings that have no effect beside its others; keys begin with its name.
+    pub fn advice(&self) -> Vec<Problem> {
+        let advice = self.as_scheme().map_or(Vec::new(), SharingScheme::advice);
+        advice.into_iter().map(|problem| problem.under(self.name())).collect()
+    }
 }

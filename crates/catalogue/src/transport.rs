@@ -68,6 +68,11 @@ impl Transport {
         self.as_scheme().check().map_err(|problem| problem.under(self.name()))
     }
 
+    /// Its settings that have no effect beside its others; keys begin with its name.
+    pub fn advice(&self) -> Vec<Problem> {
+        self.as_scheme().advice().into_iter().map(|problem| problem.under(self.name())).collect()
+    }
+
     /// What the network must be like for it; keys begin with its name.
     pub fn check_on(&self, network: &NetworkView) -> Result<(), Problem> {
         self.as_scheme().check_on(network).map_err(|problem| problem.under(self.name()))

@@ -23,6 +23,11 @@ pub trait LinkScheme {
     /// Checks what the types of the configuration can't express. Keys of errors are relative to the mechanism's table.
     fn check(&self) -> Result<(), Problem>;
 
+    /// Settings that have no effect beside its others: for each, its key and what gives it one. They are no errors.
+    fn advice(&self) -> Vec<Problem> {
+        Vec::new()
+    }
+
     /// What a switch must be like for it. Keys are relative to its table.
     fn check_on(&self, _view: &LinkView<'_>, _switch: SwitchId) -> Result<(), Problem> {
         Ok(())

@@ -28,6 +28,11 @@ pub trait Scheme {
     /// Checks what the types of the configuration can't express. Keys of errors are relative to the scheme's table.
     fn check(&self) -> Result<(), Problem>;
 
+    /// Settings that have no effect beside its others: for each, its key and what gives it one. They are no errors.
+    fn advice(&self) -> Vec<Problem> {
+        Vec::new()
+    }
+
     /// Checks that the network suits the scheme. Keys of errors are relative to the scheme's table.
     fn check_on(&self, _network: &NetworkView) -> Result<(), Problem> {
         Ok(())

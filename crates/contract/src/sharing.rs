@@ -23,6 +23,11 @@ pub trait SharingScheme {
     /// Checks what the types of the configuration can't express. Keys of errors are relative to the mechanism's table.
     fn check(&self) -> Result<(), Problem>;
 
+    /// Settings that have no effect beside its others: for each, its key and what gives it one. They are no errors.
+    fn advice(&self) -> Vec<Problem> {
+        Vec::new()
+    }
+
     /// What it does with requests in switches, if anything: then packets carry tags.
     fn tagging(&self) -> Option<Tagging> {
         None

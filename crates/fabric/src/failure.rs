@@ -155,7 +155,7 @@ impl FailureSpec {
         match (&self.link, &self.switch) {
             (Some([a, b]), None) => {
                 let end = |name: &str| fabric.find(name).map_err(|problem| problem.under("link"));
-                let links = cable(fabric, end(a)?, end(b)?, self.one_way)?;
+                let links = cable(fabric, end(a)?, end(b)?, self.one_way && self.degrades_by().is_some())?;
                 let slowest = links.iter().map(|&link| fabric.link(link).rate).min();
                 if let (Some(rate), Some(own)) = (self.rate, slowest)
                     && rate >= own
@@ -230,15 +230,25 @@ impl FailureSpec {
             Some(key) if self.link.is_none() => {
                 Err(Problem::new(key, "needs a link; name its ends, such as link = [\"leaf0\", \"spine2\"]"))
             }
+            _ => Ok(()),
+        }
+    }
+
+    /// Settings that have no effect beside the others.
+    pub fn advice(&self) -> Vec<Problem> {
+        match self.degrades_by() {
             Some(key) if !self.reroute => {
-                Err(Problem::new("reroute", format!("has no effect, because routing never learns of {key}; delete it")))
+                vec![Problem::new(
+                    "reroute",
+                    format!("has no effect, because routing never learns of {key}; delete it"),
+                )]
             }
             None if self.one_way => {
                 let message = "has no effect without bit_error_rate, loss or rate, because a failed link fails in \
                                both directions; delete it";
-                Err(Problem::new("one_way", message))
+                vec![Problem::new("one_way", message)]
             }
-            _ => Ok(()),
+            _ => Vec::new(),
         }
     }
 }

@@ -32,4 +32,4 @@ mod run;
 mod shares;
 mod usage;
 
-pub use run::{Estimate, EstimateInfo, estimate, estimate_within};
+pub use run::{Estimate, EstimateInfo, check, estimate, estimate_within};

@@ -56,7 +56,7 @@ pub struct EstimateInfo {
     pub data_rtt_ps: u64,
     /// Bandwidth-delay product of host 0, in bytes.
     pub bdp_bytes: u64,
-    /// Rows that the results lack, and the setting that adds them.
+    /// Settings that have no effect, and rows that the results lack: the key, and what would be right.
     pub warnings: Vec<String>,
     /// What the audit found.
     pub audit: Vec<Finding>,
@@ -78,9 +78,7 @@ pub fn estimate_within(
     memory_bytes_max: Option<u64>,
     mut watch: impl FnMut(Progress) -> bool,
 ) -> Result<Estimate, Problem> {
-    compatibility::check_flow_level(scenario)?;
-    let workload_plan = WorkloadPlan::within(scenario, MemoryLimit::flows(memory_bytes_max))?;
-    compatibility::check_flow_level_network(&workload_plan.fabric)?;
+    let workload_plan = plan(scenario, memory_bytes_max)?;
     let network = Ways::new(&workload_plan, scenario.seed);
     let mut run = Run::new(scenario, &workload_plan, &network);
     let ended = run.go(&mut watch)?;
@@ -94,6 +92,19 @@ pub fn estimate_within(
         });
     }
     Ok(estimate)
+}
+
+/// Checks all that [`estimate_within`] checks before it begins: hosts and flows.
+pub fn check(scenario: &Scenario, memory_bytes_max: Option<u64>) -> Result<(u32, usize), Problem> {
+    let workload_plan = plan(scenario, memory_bytes_max)?;
+    Ok((workload_plan.fabric.hosts, workload_plan.flows.len()))
+}
+
+fn plan(scenario: &Scenario, memory_bytes_max: Option<u64>) -> Result<WorkloadPlan, Problem> {
+    compatibility::check_flow_level(scenario)?;
+    let workload_plan = WorkloadPlan::within(scenario, MemoryLimit::flows(memory_bytes_max))?;
+    compatibility::check_flow_level_network(&workload_plan.fabric)?;
+    Ok(workload_plan)
 }
 
 /// One of a scenario's jobs alone.
@@ -446,14 +457,19 @@ impl<'a> Run<'a> {
             flows_completed: standing.completed() + self.ranks.unlisted.completed,
             data_rtt_ps: site.data_rtt.ps(),
             bdp_bytes: site.bdp_bytes(),
-            warnings: run::note_of_sums(&self.workload_plan.flows, &self.workload_plan.jobs)
-                .iter()
-                .map(ToString::to_string)
-                .collect(),
+            warnings: self.warnings(),
             audit,
         };
         let tables = results::tables(&mut self, standing, end);
         Estimate { tables, info, scenario_toml: self.scenario.to_toml() }
+    }
+
+    /// What has no effect here, and rows that the results lack.
+    fn warnings(&self) -> Vec<String> {
+        let mut warnings = self.scenario.advice();
+        warnings.extend(compatibility::flow_level_advice(self.scenario));
+        warnings.extend(run::note_of_sums(&self.workload_plan.flows, &self.workload_plan.jobs));
+        warnings.iter().map(ToString::to_string).collect()
     }
 
     /// Removes what would have happened after the end.

@@ -359,7 +359,6 @@ impl Training {
             }
         }
         match shape.experts {
-            None if expert != 1 => Err(Problem::new("expert", "has no effect on a model without experts; delete it")),
             Some(experts) if !experts.count.is_multiple_of(expert) => {
                 Err(Problem::new("expert", format!("{expert} does not divide the {} experts", experts.count)))
             }
@@ -368,6 +367,13 @@ impl Training {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Settings that have no effect on this model.
+    pub fn advice(&self) -> Vec<Problem> {
+        let idle = self.model.shape().experts.is_none() && self.degrees.expert != 1;
+        let message = "has no effect on a model without experts; delete it";
+        idle.then(|| Problem::new("degrees.expert", message)).into_iter().collect()
     }
 
     fn check_groups(&self, setting: &Setting<'_>) -> Result<(), Problem> {

@@ -87,7 +87,7 @@ impl LinkScheme for Config {
     }
 
     fn check(&self) -> Result<(), Problem> {
-        let Config { queues, vfids, sticky, departures } = *self;
+        let Config { queues, vfids, sticky, departures: _ } = *self;
         if let Queues::Physical(count) = queues
             && !(1..=assignment::QUEUES_MAX).contains(&count)
         {
@@ -104,19 +104,25 @@ impl LinkScheme for Config {
         if !(0.0..=1e6).contains(&sticky) {
             return Err(Problem::new("sticky", format!("{sticky} is not between 0 and 1000000 round trips")));
         }
-        let physical = Config::default();
-        if queues == Queues::Ideal && (vfids, sticky) != (physical.vfids, physical.sticky) {
-            let key = if vfids == physical.vfids { "sticky" } else { "vfids" };
-            return Err(Problem::new(
-                key,
-                "has no effect with queues = \"ideal\", where each flow has a queue of its own; delete it",
-            ));
-        }
-        if queues == Queues::Ideal && departures != Departures::default() {
-            let message = "have no effect with queues = \"ideal\", where each flow has a queue of its own; delete them";
-            return Err(Problem::new("departures", message));
-        }
         Ok(())
+    }
+
+    fn advice(&self) -> Vec<Problem> {
+        let physical = Config::default();
+        if self.queues != Queues::Ideal {
+            return Vec::new();
+        }
+        let idle = [
+            ("vfids", self.vfids != physical.vfids, "has"),
+            ("sticky", self.sticky != physical.sticky, "has"),
+            ("departures", self.departures != physical.departures, "have"),
+        ];
+        let said = |(key, _, has): (&str, bool, &str)| {
+            let message =
+                format!("{has} no effect with queues = \"ideal\", where each flow has a queue of its own; delete it");
+            Problem::new(key, message)
+        };
+        idle.into_iter().filter(|idle| idle.1).map(said).collect()
     }
 
     fn switch_control(&self, view: &LinkView<'_>, switch: SwitchId) -> Box<dyn QueueDiscipline> {

@@ -181,11 +181,11 @@ impl LinkScheme for Config {
         }
         if let Some(headroom) = &self.headroom {
             if self.headroom_bdps.is_some() {
-                return Err(Problem::new("headroom_bdps", "has no effect beside headroom; delete one of them"));
+                return Err(Problem::new("headroom_bdps", "headroom says the same in another way; delete one of them"));
             }
             headroom.check().map_err(|problem| problem.under("headroom"))?;
         }
-        check_classes(&self.classes, "names no class, so that PFC has no effect; name at least one")
+        check_classes(&self.classes, "names no class; name at least one, or leave flow_control out")
     }
 
     fn check_on(&self, view: &LinkView<'_>, switch: SwitchId) -> Result<(), Problem> {

@@ -144,21 +144,25 @@ impl LinkScheme for Config {
                 format!("{} is above k_pause, {}: a queue would resume before it pauses", self.k_resume, self.k_pause);
             return Err(Problem::new("k_resume", message));
         }
-        let has = |departure| self.departures.has(departure);
-        if has(Departure::MergeAtDownPorts) && !self.merging {
-            return Err(Problem::new(
-                "departures",
-                "merge_at_down_ports has no effect with merging = false; leave it out",
-            ));
-        }
-        if has(Departure::UplinksAboveMean) && self.roots != Roots::All {
-            let message = "uplinks_above_mean has no effect if no uplink may be a root; leave it out";
-            return Err(Problem::new("departures", message));
-        }
         if self.queues == 0 {
             return Err(Problem::new("queues", "with 0 isolation queues no flow can be isolated; write at least 1"));
         }
-        check_classes(&self.classes, "names no class, so that Pyrrha has no effect; name at least one")
+        check_classes(&self.classes, "names no class; name at least one, or leave flow_control out")
+    }
+
+    fn advice(&self) -> Vec<Problem> {
+        let has = |departure| self.departures.has(departure);
+        let idle = [
+            (
+                has(Departure::MergeAtDownPorts) && !self.merging,
+                "merge_at_down_ports has no effect with merging = false; leave it out",
+            ),
+            (
+                has(Departure::UplinksAboveMean) && self.roots != Roots::All,
+                "uplinks_above_mean has no effect if no uplink may be a root; leave it out",
+            ),
+        ];
+        idle.iter().filter(|idle| idle.0).map(|idle| Problem::new("departures", idle.1)).collect()
     }
 
     fn switch_control(&self, view: &LinkView<'_>, id: SwitchId) -> Box<dyn QueueDiscipline> {

@@ -61,6 +61,8 @@ pub struct EstimateInfo {
     pub data_rtt_ps: u64,
     /// Bandwidth-delay product of host 0, in bytes.
     pub bdp_bytes: u64,
+    /// Settings that have no effect: the key, and what would be right.
+    pub warnings: Vec<String>,
     /// What the audit found.
     pub audit: Vec<Finding>,
 }
@@ -78,6 +80,20 @@ pub fn estimate(scenario: &Scenario, threads: usize, watch: impl FnMut(Progress)
     estimate_within(scenario, threads, None, watch)
 }
 
+/// Checks what [`estimate_within`] checks before it looks at single links: hosts and flows.
+pub fn check(scenario: &Scenario, memory_bytes_max: Option<u64>) -> Result<(u32, usize), Problem> {
+    let work = plan(scenario, memory_bytes_max)?;
+    Ok((work.fabric.hosts, work.flows.len()))
+}
+
+fn plan(scenario: &Scenario, memory_bytes_max: Option<u64>) -> Result<WorkloadPlan, Problem> {
+    compatibility::check_links(scenario)?;
+    let work = WorkloadPlan::within(scenario, MemoryLimit::flows(memory_bytes_max))?;
+    compatibility::check_links_network(&work)?;
+    compatibility::check_links_flows(scenario, &work)?;
+    Ok(work)
+}
+
 /// As [`estimate`], but a scenario that needs more memory than `memory_bytes_max` is refused before anything is built.
 pub fn estimate_within(
     scenario: &Scenario,
@@ -85,15 +101,13 @@ pub fn estimate_within(
     memory_bytes_max: Option<u64>,
     mut watch: impl FnMut(Progress) -> bool,
 ) -> Result<Estimate, Problem> {
-    compatibility::check_links(scenario)?;
-    let work = WorkloadPlan::within(scenario, MemoryLimit::flows(memory_bytes_max))?;
-    compatibility::check_links_network(&work)?;
-    compatibility::check_links_flows(scenario, &work)?;
+    let work = plan(scenario, memory_bytes_max)?;
     let links = Decomposition::new(scenario, &work)?;
     let mut lone = Lone::new(scenario, &work, &links)?;
     let runs = runs(scenario, &work, &links);
     // Entities share nothing at this level, and their hosts are not in a piece.
-    let bare = Scenario { entity: Vec::new(), ..alone::without_records(scenario) };
+    let mut bare = Scenario { entity: Vec::new(), ..alone::without_records(scenario) };
+    bare.link.llr = None;
     let shop = Workshop { scenario: &bare, work: &work };
 
     let tasks: Vec<Task> = lone.sizes.iter().map(|&(_, bytes)| Task { bytes, flows: 1 }).collect();
@@ -164,6 +178,8 @@ fn info(found: &Found<'_>, times: &Times, counts: &Counts, interrupted: bool, th
     let dealt = |which: fn(&Run) -> bool| runs.iter().filter(|run| which(run)).count() as u64;
     let idle = (0..runs.len()).filter(|&at| runs[at] == Run::Idle && !found.links.crossing[at].is_empty()).count();
     let site = &work.sites[0];
+    let mut advice = found.scenario.advice();
+    advice.extend(compatibility::links_advice(found.scenario));
     EstimateInfo {
         level: "links",
         version: env!("CARGO_PKG_VERSION"),
@@ -187,6 +203,7 @@ fn info(found: &Found<'_>, times: &Times, counts: &Counts, interrupted: bool, th
         flows_completed: standing(Status::Completed),
         data_rtt_ps: site.data_rtt.ps(),
         bdp_bytes: site.bdp_bytes(),
+        warnings: advice.iter().map(ToString::to_string).collect(),
         audit: vec![counts.finding()],
     }
 }

@@ -40,4 +40,4 @@ mod piece;
 mod pool;
 mod results;
 
-pub use estimate::{Estimate, EstimateInfo, estimate, estimate_within};
+pub use estimate::{Estimate, EstimateInfo, check, estimate, estimate_within};

@@ -1,4 +1,5 @@
-//! Which settings can't be combined in a run, and why: one rule each, in the order in which they are checked.
+//! Which settings can't be combined in a run, and why: one rule each, in the order in which they are checked. Rules of
+//! tables named `ADVICE` refuse nothing: the setting that they name has no effect, which a result says.
 //!
 //! A rule sees a scenario and what its schemes declare; no node is built for it. A scenario is also checked by its
 //! reader (`scenario::Scenario::check`: mistakes that show without a network), by its schemes (`check` and `check_on`:
@@ -11,8 +12,8 @@ use node::{Buffer, MarkAt, Overflow};
 use scenario::{EntitySpec, FastForward, Scenario};
 use units::{Duration, Problem, Rate, Tolerance};
 
-/// A rule: where `when` finds something, `key` is refused `because`. What is found fills the places `{0}`, `{1}`, ...
-/// of both.
+/// A rule: where `when` finds something, `key` is refused, or has no effect, `because`. What is found fills the places
+/// `{0}`, `{1}`, ... of both.
 struct Rule<When> {
     key: &'static str,
     when: When,
@@ -46,6 +47,11 @@ fn first_broken<When>(rules: &[Rule<When>], find: impl Fn(&When) -> Found) -> Op
     rules.find_map(|(index, rule)| Some((index, rule.problem(&find(&rule.when)?))))
 }
 
+/// All of these rules that are broken.
+fn all_broken<When>(rules: &[Rule<When>], find: impl Fn(&When) -> Found) -> Vec<Problem> {
+    rules.iter().filter_map(|rule| Some(rule.problem(&find(&rule.when)?))).collect()
+}
+
 fn refuse_first<When>(rules: &[Rule<When>], find: impl Fn(&When) -> Found) -> Result<(), Problem> {
     first_broken(rules, find).map_or(Ok(()), |(_, problem)| Err(problem))
 }
@@ -57,7 +63,7 @@ macro_rules! found {
 // After the macro, which it uses.
 mod links;
 
-pub use links::{check_links, check_links_flows, check_links_network, check_links_ways};
+pub use links::{check_links, check_links_flows, check_links_network, check_links_ways, links_advice};
 
 /// What rules of simulations look at.
 pub(crate) struct Facts<'a> {
@@ -119,8 +125,8 @@ const RULES: &[Rule<OfRun>] = &[
     rule(
         "entity[{1}].request",
         asked_without_tags,
-        "has no effect on the traffic of {0}: its packets carry routes or flow labels where others carry AQ tags, so \
-         that no AQ sees them; let this entity have other traffic, or choose another transport",
+        "asks for AQs, and packets of {0} carry routes or flow labels where others carry AQ tags, so that no AQ sees \
+         them; let this entity have other traffic, or choose another transport",
     ),
     rule(
         "switch.balancing",
@@ -138,36 +144,10 @@ const RULES: &[Rule<OfRun>] = &[
         "needs switch.marking, which sets the queue lengths at which packets are dropped",
     ),
     rule(
-        "switch.marking",
-        marking_for_nobody,
-        "has no effect: no transport of this scenario reacts to marks (dctcp does); delete it",
-    ),
-    rule(
-        "switch.mark_at",
-        mark_at_for_nobody,
-        "has no effect: no transport of this scenario reacts to marks (dctcp does); delete it",
-    ),
-    rule(
         "failure[{0}].rate",
         slow_heads,
         "at this rate a packet of {1}B takes more than 4ms, which is too long for switch.cut_through; write at least \
          {2}",
-    ),
-    rule(
-        "entity[{0}].work_conserving",
-        unshared_entity,
-        "has no effect without sharing.{1}.work_conserving, because every AQ is a fixed cap then; delete it",
-    ),
-    rule(
-        "flow_control",
-        flows_beside_classes,
-        "queues packets by flow and not by class, so that switch.levels and the alpha of switch.buffer.shared have no \
-         effect; delete them",
-    ),
-    rule(
-        "host.jitter",
-        jitter_beside_retry,
-        "has no effect with link.llr, since the NIC itself handles the packets of link-level retry; delete it",
     ),
     rule(
         "fast_forward",
@@ -198,6 +178,40 @@ const RULES: &[Rule<OfRun>] = &[
         queues_beside_reserved,
         "{0} replaces the queues of switches, and its queues keep no buffer space for {2}; choose another transport",
     ),
+];
+
+/// What is set and has no effect in a simulation or a live run, by what its schemes declare.
+pub(crate) fn advice(facts: &Facts<'_>) -> Vec<Problem> {
+    all_broken(ADVICE, |when| when(facts))
+}
+
+const ADVICE: &[Rule<OfRun>] = &[
+    rule(
+        "switch.marking",
+        marking_for_nobody,
+        "has no effect: no transport of this scenario reacts to marks (dctcp does); delete it",
+    ),
+    rule(
+        "switch.mark_at",
+        mark_at_for_nobody,
+        "has no effect: no transport of this scenario reacts to marks (dctcp does); delete it",
+    ),
+    rule(
+        "entity[{0}].work_conserving",
+        unshared_entity,
+        "has no effect without sharing.{1}.work_conserving, because every AQ is a fixed cap then; delete it",
+    ),
+    rule(
+        "host.jitter",
+        jitter_beside_retry,
+        "has no effect with link.llr, since the NIC itself handles the packets of link-level retry; delete it",
+    ),
+    rule(
+        "flow_control",
+        flows_beside_classes,
+        "queues packets by flow and not by class, so that switch.levels and the alpha of switch.buffer.shared have no \
+         effect; delete them",
+    ),
     rule(
         "switch",
         queues_beside_classes,
@@ -221,6 +235,11 @@ pub fn check_flow_level_network(fabric: &Fabric) -> Result<(), Problem> {
     refuse_first(FLOW_LEVEL_NETWORK, |when| when(fabric))
 }
 
+/// What is set and has no effect at flow level.
+pub fn flow_level_advice(scenario: &Scenario) -> Vec<Problem> {
+    all_broken(FLOW_LEVEL_ADVICE, |when| when(scenario))
+}
+
 const FLOW_LEVEL: &[Rule<OfScenario>] = &[
     rule("failure", fails, "links and switches do not fail at flow level; run it at packet level, or delete it"),
     rule(
@@ -229,36 +248,35 @@ const FLOW_LEVEL: &[Rule<OfScenario>] = &[
         "at flow level all flows share max-min fairly, whichever entity they belong to; run it at packet level, or \
          delete it",
     ),
+];
+
+const FLOW_LEVEL_ADVICE: &[Rule<OfScenario>] = &[
     rule(
         "link.llr",
         links_repeat,
-        "at flow level links have no errors, so that there is nothing to repeat; run it at packet level, or delete it",
+        "at flow level links have no errors, so that there is nothing to repeat; run it at packet level for that",
     ),
     rule(
         "measure.arrivals",
         arrivals_noted,
-        "flow level has no packets, so that there are no arrivals to record; run it at packet level, or delete it",
+        "flow level has no packets, so that there are no arrivals to record; run it at packet level for that",
     ),
-    rule(
-        "measure.packets",
-        packets_recorded,
-        "flow level has no packets to record; run it at packet level, or delete it",
-    ),
+    rule("measure.packets", packets_recorded, "flow level has no packets to record; run it at packet level for that"),
     rule(
         "measure.events",
         events_recorded,
-        "flow level has no packets to which anything happens; run it at packet level, or delete it",
+        "flow level has no packets to which anything happens; run it at packet level for that",
     ),
     rule(
         "measure.ports",
         ports_watched,
-        "flow level has no queues, and the table utilisation has its links; run it at packet level, or delete it",
+        "flow level has no queues, and the table utilisation has its links; run it at packet level for that",
     ),
     rule(
         "measure.flows",
         flows_followed,
-        "at flow level no transport acts, so that there is no window and no token to record; run it at packet level, \
-         or delete it",
+        "at flow level no transport acts, so that there is no window and no token to record; run it at packet \
+         level for that",
     ),
 ];
 
@@ -299,6 +317,25 @@ impl Facts<'_> {
     /// others to the port's.
     fn brings_all_queues(&self) -> Option<usize> {
         self.brings_queues().next().filter(|&index| self.requirements[index].reserved_classes == 0)
+    }
+
+    /// Whether switches queue packets by class: not by flow, and not in queues that a transport brings.
+    pub fn queues_by_class(&self) -> bool {
+        let by_flow = self.scenario.flow_control.as_scheme().is_some_and(|control| control.keeps_flows());
+        !by_flow && self.brings_all_queues().is_none()
+    }
+
+    /// How a switch's memory is divided. Where queues are none of classes, alpha has no effect.
+    pub fn buffer(&self) -> Buffer {
+        match self.scenario.switch.buffer {
+            Buffer::Shared { bytes, .. } if !self.queues_by_class() => Buffer::Shared { bytes, alpha: None },
+            buffer => buffer,
+        }
+    }
+
+    /// Whether switches drop early what they would mark, as the scenario says.
+    pub fn drops_early(&self) -> bool {
+        self.scenario.switch.early_drop && self.brings_all_queues().is_none()
     }
 
     fn understands_marks(&self) -> bool {

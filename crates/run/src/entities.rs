@@ -183,16 +183,20 @@ impl Entities {
         self.owners.get((tag as usize).checked_sub(1)?).copied()
     }
 
+    /// A share of packets without a tag that comes to nothing.
+    pub fn idle_untagged(&self, scenario: &Scenario) -> Option<Problem> {
+        scenario.sharing.as_scheme()?.tagging()?.untagged?;
+        let message =
+            "has no effect, because all AQs are on hosts' own links, which carry no untagged packets; delete it";
+        let problem = Problem::new("untagged", message).under(scenario.sharing.name()).under("sharing");
+        self.untagged.is_empty().then_some(problem)
+    }
+
     /// An AQ for packets without one in each pipeline of each switch's own links in which any is asked for.
     fn add_untagged(&mut self, fabric: &Fabric, ids: &mut Ids) -> Result<(), Problem> {
         let own = |asked: &&Asked| fabric.as_switch(fabric.link(asked.place.link).from) == Some(asked.switch);
         let places: BTreeSet<(SwitchId, Place)> =
             self.requests.iter().filter(own).map(|asked| (asked.switch, asked.place)).collect();
-        if places.is_empty() {
-            let message =
-                "has no effect, because all AQs are on hosts' own links, which carry no untagged packets; delete it";
-            return Err(Problem::new("untagged", message));
-        }
         for (switch, place) in places {
             let id = ids
                 .next_id()

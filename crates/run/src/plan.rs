@@ -21,7 +21,7 @@ use node::{
     Balancing, Buffer, EarlyDrop, Endpoint, LostFlows, NicControl, Overflow, Port, QueueDiscipline, Settings, Site,
     Switch, SwitchAgent,
 };
-use units::{Duration, HostId, LinkId, PortId, Problem, Rate, Stream, SwitchId, Time, interrupt};
+use units::{Bytes, Duration, HostId, LinkId, PortId, Problem, Rate, Stream, SwitchId, Time, interrupt};
 
 use crate::compatibility::{self, Facts};
 use crate::{
@@ -30,7 +30,7 @@ use crate::{
 use node::nic::Homes;
 use node::nic::ReceiveLimit;
 pub use reserved::Reserved;
-use scenario::{Again, Scenario};
+use scenario::{Again, HostSpec, Scenario};
 
 /// A switch that cuts through sees a packet when this many of its bytes are in.
 pub const HEAD_BYTES: u64 = 64;
@@ -127,11 +127,12 @@ impl Plan {
         let routes = Arc::new(Routes::compute(&work.fabric, &Failures::default()));
         interrupt::check()?;
         let changes = changes(scenario, &work.fabric, &routes)?;
-        let mut network = network(scenario, &work, &routes)?;
         let WorkloadPlan { transports, keys, requirements, .. } = &work;
-        compatibility::check(&Facts { scenario, transports, keys, requirements })?;
+        let facts = Facts { scenario, transports, keys, requirements };
+        let mut network = network(scenario, &work, &routes, facts.buffer())?;
+        compatibility::check(&facts)?;
         let reserved = reserved(scenario, &work, &network)?;
-        let settings = Arc::new(settings(scenario, requirements)?);
+        let settings = Arc::new(settings(&facts)?);
         let lookahead = lookahead(scenario, &work.fabric)?;
         let arrivals = arrivals(scenario, &work.fabric)?;
         let recorded = Recorded::new(scenario, &work.fabric, &work.flows)?.map(Arc::new);
@@ -201,8 +202,11 @@ impl Plan {
     }
 
     /// What is set so that it can hardly work, though it runs; keys as in the scenario.
+    ///
+    /// First the settings that have no effect here.
     pub fn warnings(&self) -> Vec<Problem> {
-        let mut warnings = self.sharing_warnings();
+        let mut warnings = self.advice();
+        warnings.extend(self.sharing_warnings());
         warnings.extend(self.timer_warnings());
         warnings.extend(crate::note_of_sums(&self.flows, &self.jobs));
         let open = self.reserved.as_ref().filter(|reserved| reserved.guarantee.as_ref().is_some_and(|of| !of.proven));
@@ -219,6 +223,16 @@ impl Plan {
         warnings
     }
 
+    /// What is set and has no effect in this run.
+    fn advice(&self) -> Vec<Problem> {
+        let Plan { scenario, transports, requirements, .. } = self;
+        let keys = &scenario.carriers().keys;
+        let mut advice = scenario.advice();
+        advice.extend(compatibility::advice(&Facts { scenario, transports, keys, requirements }));
+        advice.extend(self.entities.idle_untagged(scenario));
+        advice
+    }
+
     /// What a flow control is told.
     fn link_view(&self) -> contract::link_control::LinkView<'_> {
         contract::link_control::LinkView {
@@ -227,9 +241,15 @@ impl Plan {
             balancing: &self.balancing,
             mtu_bytes: self.scenario.host.mtu.get(),
             host_delay: self.scenario.host.delay,
-            intake_buffer: self.scenario.host.intake_buffer,
+            intake_buffer: self.intake_buffer(),
             buffer: self.settings.buffer,
         }
+    }
+
+    /// A NIC's buffer, which is that of the default where hosts take in all that comes.
+    fn intake_buffer(&self) -> Bytes {
+        let host = &self.scenario.host;
+        if host.intake_rate.is_some() { host.intake_buffer } else { HostSpec::default().intake_buffer }
     }
 
     /// Round-trip delay of a link and back, without transmission times.
@@ -431,13 +451,18 @@ fn changes(scenario: &Scenario, fabric: &Fabric, routes: &Arc<Routes>) -> Result
 }
 
 /// What schemes are told of the network, if it is one that all of them can be on.
-fn network(scenario: &Scenario, work: &WorkloadPlan, routes: &Arc<Routes>) -> Result<NetworkView, Problem> {
+fn network(
+    scenario: &Scenario,
+    work: &WorkloadPlan,
+    routes: &Arc<Routes>,
+    buffer: Buffer,
+) -> Result<NetworkView, Problem> {
     let network = NetworkView {
         fabric: work.fabric.clone(),
         routes: routes.clone(),
         site: work.sites[0].clone(),
         host_delay: scenario.host.delay,
-        wait: work.fabric.narrowest_rate().transmit(waiting_bytes_max(scenario, &work.fabric)),
+        wait: work.fabric.narrowest_rate().transmit(waiting_bytes_max(scenario, &work.fabric, buffer)),
         head_bytes: scenario.switch.cut_through.then_some(HEAD_BYTES),
         classes: scenario.classes().map(|class| class.name.to_owned()).collect(),
         common: Common::default(),
@@ -449,9 +474,9 @@ fn network(scenario: &Scenario, work: &WorkloadPlan, routes: &Arc<Routes>) -> Re
 }
 
 /// The most bytes that wait for one port.
-fn waiting_bytes_max(scenario: &Scenario, fabric: &Fabric) -> u64 {
+fn waiting_bytes_max(scenario: &Scenario, fabric: &Fabric, buffer: Buffer) -> u64 {
     let pools = scenario.flow_control.as_scheme().is_some_and(|control| control.pools_buffer());
-    match scenario.switch.buffer {
+    match buffer {
         Buffer::PerPort { bytes } if pools => {
             let ports = (0..fabric.switches).map(|id| fabric.ports[fabric.switch_node(SwitchId(id)).index()].len());
             bytes.get().saturating_mul(ports.max().unwrap_or(1) as u64)
@@ -530,11 +555,12 @@ fn shortest_delay(fabric: &Fabric) -> Duration {
     shortest.max(Duration::from_ns(100))
 }
 
-fn settings(scenario: &Scenario, requirements: &[SwitchRequirements]) -> Result<Settings, Problem> {
+fn settings(facts: &Facts<'_>) -> Result<Settings, Problem> {
+    let Facts { scenario, requirements, .. } = *facts;
     let switch = &scenario.switch;
     let push_out = requirements.iter().any(|required| required.overflow == Some(Overflow::PushOut));
     let asked = if push_out { Overflow::PushOut } else { Overflow::TailDrop };
-    let said = switch.marking.filter(|_| switch.early_drop).map(|at| EarlyDrop { at, by_port: false });
+    let said = switch.marking.filter(|_| facts.drops_early()).map(|at| EarlyDrop { at, by_port: false });
     let early: Vec<_> = requirements.iter().map(|required| said.or(required.early_drop)).collect();
     let early_drop = if early.iter().any(Option::is_some) { early } else { Vec::new() };
     let settings = Settings {
@@ -550,5 +576,6 @@ fn settings(scenario: &Scenario, requirements: &[SwitchRequirements]) -> Result<
         header_bytes: scenario.host.header.get() as u16,
     };
     settings.check().map_err(|problem| problem.under("switch"))?;
-    Ok(settings)
+    let levels = if facts.queues_by_class() { settings.levels } else { Vec::new() };
+    Ok(Settings { buffer: facts.buffer(), levels, ..settings })
 }

@@ -80,6 +80,22 @@ fn refused(right: &str, wrong: &str, line: usize, key: &str, words: &[&str]) {
     }
 }
 
+/// Checks that a scenario runs, and that its advice has this key and says these words.
+#[track_caller]
+fn idle(text: &str, sets: &[(&str, &str)], key: &str, words: &str) {
+    let scenario = source(text, sets).read().unwrap_or_else(|error| panic!("{error}"));
+    let plan = Plan::new(&scenario).unwrap_or_else(|problem| panic!("{problem}"));
+    let said = plan.warnings();
+    assert!(said.iter().any(|one| one.key == key && one.message.contains(words)), "{key}: {words}: {said:?}");
+}
+
+/// The same of [`GOOD`] with one piece replaced.
+#[track_caller]
+fn idle_in(right: &str, wrong: &str, key: &str, words: &str) {
+    assert!(GOOD.contains(right), "{right}");
+    idle(&GOOD.replacen(right, wrong, 1), &[], key, words);
+}
+
 #[test]
 fn the_good_one_is_good() {
     let scenario = read(GOOD, "x.toml", &[]).unwrap();
@@ -209,13 +225,6 @@ fn failures_are_possible() {
     failing("rate = \"400Gbps\"", 19, "rate", &["400Gbps is not below the link's normal rate, 400Gbps"]);
     failing("rate = \"0bps\"", 19, "rate", &["0bps", "1Mbps", "leave rate out"]);
     failing("rate = 0.1", 19, "rate", &["0.1", "like \"100Gbps\""]);
-    failing(
-        "one_way = true",
-        19,
-        "one_way",
-        &["has no effect without bit_error_rate, loss or rate", "both directions"],
-    );
-    failing("loss = 0.1\nreroute = false", 20, "reroute", &["no effect", "never learns of loss"]);
     let flapping = |down: &str, every: &str, key: &str, words: &[&str]| {
         let flap = format!("until = \"1ms\"\nflap = {{ down = \"{down}\", every = \"{every}\" }}");
         failing(&flap, 20, key, words);
@@ -241,63 +250,72 @@ fn what_is_missing_is_said_where_it_belongs() {
 }
 
 #[test]
-fn settings_without_effect_are_errors() {
-    refused(
-        "drain = \"10ms\"",
-        "drain = \"10ms\"\nend = \"1ms\"",
-        6,
-        "measure.drain",
-        &["no effect beside measure.end"],
-    );
-    refused("load = 0.6", "load = 0.6, every = \"1us\"", 24, "traffic[0].arrivals.poisson.load", &["beside every"]);
+fn settings_without_effect_are_advice() {
+    idle_in("drain = \"10ms\"", "drain = \"10ms\"\nend = \"1ms\"", "measure.drain", "no effect beside measure.end");
     let lasting = "[[failure]]\nat = \"1us\"\nlink = [\"leaf0\", \"spine1\"]\n";
-    let error = problem(&GOOD.replace(lasting, "").replace("reroute_delay = \"1ms\"", "reroute_delay = \"2ms\""), &[]);
-    assert!(error.line == Some(3) && error.key == "reroute_delay" && error.message.contains("no effect"), "{error}");
+    let (usual, slow) = ("reroute_delay = \"1ms\"", "reroute_delay = \"2ms\"");
+    idle(&GOOD.replace(lasting, "").replace(usual, slow), &[], "reroute_delay", "no effect");
     // What only damages bits is not routed around.
-    let noisy = GOOD
-        .replace("at = \"1us\"", "at = \"1us\"\nbit_error_rate = 1e-9")
-        .replace("reroute_delay = \"1ms\"", "reroute_delay = \"2ms\"");
-    let error = problem(&noisy, &[]);
-    assert!(error.key == "reroute_delay" && error.message.contains("no effect"), "{error}");
+    let noisy = GOOD.replace("at = \"1us\"", "at = \"1us\"\nbit_error_rate = 1e-9").replace(usual, slow);
+    idle(&noisy, &[], "reroute_delay", "no effect");
+    // Silent failures are no news.
+    let silent = GOOD.replace("at = \"1us\"", "at = \"1us\"\nreroute = false");
     for key in ["reroute_per_hop", "reroute_compute_max"] {
-        let error = problem(&GOOD.replace(lasting, ""), &[(key, "1us")]);
-        assert!(error.key == key && error.message.contains("no effect"), "{error}");
-        // Silent failures are no news.
-        let silent = GOOD.replace("at = \"1us\"", "at = \"1us\"\nreroute = false");
-        let error = problem(&silent, &[(key, "1us")]);
-        assert!(error.key == key && error.message.contains("no effect"), "{error}");
+        idle(&GOOD.replace(lasting, ""), &[(key, "1us")], key, "no effect");
+        idle(&silent, &[(key, "1us")], key, "no effect");
+    }
+    let marks = "no transport of this scenario reacts to marks";
+    idle_in("[switch]", "[switch]\nmarking = { step = { threshold = \"10KB\" } }", "switch.marking", marks);
+    idle_in("[switch]", "[switch]\nmark_at = \"departure\"", "switch.mark_at", marks);
+    idle(GOOD, &[("host.intake_buffer", "20KB")], "host.intake_buffer", "without host.intake_rate");
+    let classes_own = GOOD
+        .replace("transport = \"udp\"", "transport = { udp = { class = 3 } }")
+        .replace("flows =", "transport = \"udp\"\nflows =");
+    idle(&classes_own, &[], "transport", "every traffic class names its own");
+    idle(GOOD, &[("sharing", "aq")], "sharing", "no entity requests anything");
+    let poisson = "arrivals = { poisson = { load = 0.6 } }";
+    let closed = "arrivals = { closed_loop = {} }\nduration = \"1ms\"";
+    idle_in(poisson, closed, "traffic[0].duration", "no effect on a closed loop");
+    let at_once = "arrivals = \"all_at_once\"\nduration = \"1ns\"";
+    idle_in(poisson, at_once, "traffic[0].duration", "no effect when all arrive at once");
+    let phases = "phases = { on = \"1us\", off = \"1us\" }";
+    idle_in(
+        poisson,
+        &format!("arrivals = \"all_at_once\"\n{phases}"),
+        "traffic[0].phases",
+        "no effect on a closed loop",
+    );
+    let every = "arrivals = { poisson = { every = \"1us\", of = \"bisection\" } }";
+    idle_in(poisson, every, "traffic[0].arrivals.poisson", "no effect beside every");
+    let at = "at = \"1us\"";
+    idle_in(at, "at = \"1us\"\none_way = true", "failure[0].one_way", "both directions");
+    let lossy = "at = \"1us\"\nloss = 0.1\nreroute = false";
+    idle_in(at, lossy, "failure[0].reroute", "never learns of loss");
+    let ideal = "flow_control = { bfc = { queues = \"ideal\", vfids = 7, departures = \"published\" } }\ntransport";
+    idle_in("transport", ideal, "flow_control.bfc.vfids", "no effect with queues = \"ideal\"");
+    idle_in("transport", ideal, "flow_control.bfc.departures", "no effect with queues = \"ideal\"");
+}
+
+/// A failed link fails in both directions, whatever `one_way` says.
+#[test]
+fn one_way_has_no_effect_on_a_link_that_is_down() {
+    let plan = |text: &str| Plan::new(&read(text, "x.toml", &[]).unwrap()).unwrap();
+    let one_way = GOOD.replace("at = \"1us\"", "at = \"1us\"\none_way = true");
+    assert_eq!(format!("{:?}", plan(&one_way).changes), format!("{:?}", plan(GOOD).changes));
+}
+
+#[test]
+fn settings_that_contradict_each_other_are_errors() {
+    refused("load = 0.6", "load = 0.6, every = \"1us\"", 24, "traffic[0].arrivals.poisson.load", &["beside every"]);
+    for key in ["reroute_per_hop", "reroute_compute_max"] {
         let error = problem(GOOD, &[("transport", "r2c2"), (key, "1us")]);
         assert!(
             error.key == key && error.message.contains("r2c2 assumes that all nodes change their routing tables"),
             "{error}"
         );
     }
-    let marking = "[switch]\nmarking = { step = { threshold = \"10KB\" } }";
-    refused("[switch]", marking, 15, "switch.marking", &["no transport of this scenario reacts to marks"]);
-    refused(
-        "[switch]",
-        "[switch]\nmark_at = \"departure\"",
-        15,
-        "switch.mark_at",
-        &["no transport of this scenario reacts to marks"],
-    );
-    let error = problem(GOOD, &[("host.intake_buffer", "20KB")]);
-    assert!(error.key == "host.intake_buffer" && error.message.contains("without host.intake_rate"), "{error}");
     let error = problem(GOOD, &[("host.intake_rate", "0Gbps")]);
     assert!(error.key == "host.intake_rate" && error.message.contains("the rate of the link"), "{error}");
-    let classes_own = GOOD
-        .replace("transport = \"udp\"", "transport = { udp = { class = 3 } }")
-        .replace("flows =", "transport = \"udp\"\nflows =");
-    let error = problem(&classes_own, &[]);
-    assert!(error.line == Some(2) && error.key == "transport" && error.message.contains("no effect"), "{error}");
-    let closed = "arrivals = { closed_loop = {} }\nduration = \"1ms\"";
-    refused(
-        "arrivals = { poisson = { load = 0.6 } }",
-        closed,
-        25,
-        "traffic[0].duration",
-        &["no effect on a closed loop"],
-    );
 }
 
 #[test]
@@ -344,8 +362,6 @@ fn a_value_that_was_set_is_named_as_such() {
     refused(&[("transport", "upd")], "--set transport=upd: ", "did you mean \"udp\"?");
     refused(&[("transport.udp.class", "8")], "--set transport.udp.class=8: transport.udp.class: ", "0 to 7");
     refused(&[("fabric.leaf_spine.racks", "0")], "--set fabric.leaf_spine.racks=0: ", "at least 1");
-    let marking = ("switch.marking.step.threshold", "100KB");
-    refused(&[marking], "--set switch.marking.step.threshold=100KB: switch.marking: ", "no effect");
     refused(&[("measure.end", "0s")], "--set measure.end=0s: measure.end: ", "nothing would run");
     // Two alternatives at once.
     refused(&[("fabric.star.hosts", "3")], "--set fabric.star.hosts=3: ", "needs exactly one key");
@@ -471,8 +487,7 @@ fn mutate(text: &str, mutation: &Mutation) -> String {
 fn transports_that_bring_queues_stand_alone_at_switches() {
     let with = |transport: &str, more: &str| {
         let text = GOOD.replacen("transport = \"udp\"", &format!("transport = \"{transport}\""), 1);
-        let (at, more) = more.strip_prefix("switch.").map_or(("reroute_delay", more), |more| ("buffer =", more));
-        problem(&text.replacen(at, &format!("{more}\n{at}"), 1), &[])
+        problem(&text.replacen("reroute_delay", &format!("{more}\nreroute_delay"), 1), &[])
     };
     let said = |error: ScenarioError, key: &str, words: &[&str]| {
         assert_eq!(error.key, key, "{error}");
@@ -483,8 +498,15 @@ fn transports_that_bring_queues_stand_alone_at_switches() {
     for name in ["ndp", "pfabric", "uet"] {
         let brings = [name, "replaces the queues of switches"];
         said(with(name, "flow_control = \"per_flow_queues\""), "flow_control", &brings);
-        said(with(name, "switch.levels = [[1, 2]]"), "switch", &[brings[0], brings[1], "levels"]);
-        said(with(name, "switch.marking.step.threshold = \"9KB\"\nearly_drop = true"), "switch.early_drop", &brings);
+        let text = GOOD.replacen("transport = \"udp\"", &format!("transport = \"{name}\""), 1);
+        idle(
+            &text,
+            &[("switch.levels", "[[1, 2]]")],
+            "switch",
+            &format!("{} {}, so that levels", brings[0], brings[1]),
+        );
+        let early = [("switch.marking.step.threshold", "9KB"), ("switch.early_drop", "true")];
+        idle(&text, &early, "switch.early_drop", &format!("because {} {}", brings[0], brings[1]));
     }
     let beside = |one: &str, other: &str| {
         let text = GOOD.replacen("\"udp\"", &format!("\"{one}\""), 1);
@@ -533,18 +555,6 @@ fn flow_controls_that_can_t_be() {
     );
     refused_control("{ bfc = { queues = { physical = 129 } } }", "500KB", "flow_control.bfc.queues.physical", &["129"]);
     refused_control(
-        "{ bfc = { queues = \"ideal\", vfids = 7 } }",
-        "500KB",
-        "flow_control.bfc.vfids",
-        &["no effect", "ideal"],
-    );
-    refused_control(
-        "{ bfc = { queues = \"ideal\", departures = \"published\" } }",
-        "500KB",
-        "flow_control.bfc.departures",
-        &["no effect", "ideal"],
-    );
-    refused_control(
         "{ bfc = { departures = \"authors\" } }",
         "500KB",
         "flow_control.bfc.departures",
@@ -568,8 +578,7 @@ fn flow_controls_that_can_t_be() {
     let lossy = "{ congestion_isolation = { pfc = { classes = [1] } } }";
     refused_control(lossy, "500KB", "flow_control.congestion_isolation.pfc.classes", &["must contain 7"]);
     let shared = GOOD.replacen("per_port = { bytes = \"500KB\" }", "shared = { bytes = \"500KB\", alpha = 1.0 }", 1);
-    let error = problem(&shared.replacen("transport", "flow_control = \"bfc\"\ntransport", 1), &[]);
-    assert!(error.key == "flow_control" && error.message.contains("alpha"), "{error}");
+    idle(&shared, &[("flow_control", "bfc")], "flow_control", "queues packets by flow");
     let error = problem(&shared.replacen("transport", "flow_control = \"cbfc\"\ntransport", 1), &[]);
     assert!(error.key == "flow_control" && error.message.contains("delete alpha"), "{error}");
     // Headroom alone needs more.

@@ -1,8 +1,9 @@
 //! The scenario type: read from TOML, checked as a whole, and written back with every default filled in.
 //!
-//! It holds everything that can change a result and nothing else. Unknown keys are refused (see [`read()`]), and so
-//! is a setting that would have no effect in its scenario.
+//! It holds everything that can change a result and nothing else. Unknown keys are refused (see [`read()`]). A setting
+//! that has no effect in its scenario is a line of advice ([`Scenario::advice`]).
 
+mod advice;
 mod bounds;
 mod check;
 mod custom;

@@ -134,25 +134,27 @@ impl Scheme for Config {
         if self.token_window == Some(Bytes(0)) {
             return problem("token_window", "with a window of 0 nothing would be sent; leave it out for 1 BDP".into());
         }
-        if self.departures.has(Departure::PriorityBySize) && self.priorities != 8 {
-            return problem(
-                "priorities",
-                "has no effect with the departure priority_by_size; delete one of the two".into(),
-            );
-        }
-        if self.departures.has(Departure::Backoff) && self.departures.has(Departure::NoHandshakes) {
-            return problem(
-                "departures",
-                "backoff has no effect with no_handshakes, which repeats nothing; delete one of the two".into(),
-            );
-        }
         if self.departures.has(Departure::RetokenAtEnd) && !self.departures.has(Departure::LooseWindow) {
-            return problem(
-                "departures",
-                "retoken_at_end has no effect without loose_window; add that, or delete this".into(),
-            );
+            return problem("departures", "retoken_at_end needs loose_window; add that, or delete this".into());
         }
         Ok(())
+    }
+
+    fn advice(&self) -> Vec<Problem> {
+        let has = |departure| self.departures.has(departure);
+        let idle = [
+            (
+                "priorities",
+                has(Departure::PriorityBySize) && self.priorities != 8,
+                "has no effect with the departure priority_by_size; delete one of the two",
+            ),
+            (
+                "departures",
+                has(Departure::Backoff) && has(Departure::NoHandshakes),
+                "backoff has no effect with no_handshakes, which repeats nothing; delete one of the two",
+            ),
+        ];
+        idle.into_iter().filter(|idle| idle.1).map(|(key, _, why)| Problem::new(key, why)).collect()
     }
 
     fn endpoint(&self, site: &Site, network: &NetworkView) -> Box<dyn Endpoint> {

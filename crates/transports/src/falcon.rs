@@ -343,31 +343,36 @@ impl Config {
         ])
     }
 
-    /// Settings that mean nothing beside others.
-    fn check_effects(&self) -> Result<(), Problem> {
+    /// Settings that have no effect beside others.
+    fn idle(&self) -> Vec<Problem> {
         let usual = Config::default();
         let by_time = self.early_retransmission == EarlyRetransmission::RackTlp;
-        let of_time = [
-            ("rack_time_window_rtt_factor", self.rack_time_window_rtt_factor != usual.rack_time_window_rtt_factor),
-            ("tlp_timeout_rtt_factor", self.tlp_timeout_rtt_factor != usual.tlp_timeout_rtt_factor),
-            ("min_tlp_timeout", self.min_tlp_timeout.is_some()),
+        let (window, probe) = ("rack_time_window_rtt_factor", "tlp_timeout_rtt_factor");
+        let of_time = "has no effect here; set early_retransmission = \"rack_tlp\"";
+        let of_distance = "has no effect here; set early_retransmission = \"ooo_distance\"";
+        let of_plb = "has no effect without PLB; set plb = true";
+        let delay_multiplier = self.plb_target_delay_multiplier != usual.plb_target_delay_multiplier;
+        let all = [
+            (window, self.rack_time_window_rtt_factor != usual.rack_time_window_rtt_factor, by_time, of_time),
+            (probe, self.tlp_timeout_rtt_factor != usual.tlp_timeout_rtt_factor, by_time, of_time),
+            ("min_tlp_timeout", self.min_tlp_timeout.is_some(), by_time, of_time),
+            (
+                "ooo_distance_threshold",
+                self.ooo_distance_threshold != usual.ooo_distance_threshold,
+                !by_time,
+                of_distance,
+            ),
+            ("plb_target_delay_multiplier", delay_multiplier, self.plb, of_plb),
+            (
+                "plb_congestion_threshold",
+                self.plb_congestion_threshold != usual.plb_congestion_threshold,
+                self.plb,
+                of_plb,
+            ),
+            ("plb_attempt_threshold", self.plb_attempt_threshold != usual.plb_attempt_threshold, self.plb, of_plb),
         ];
-        if let Some((key, _)) = of_time.into_iter().find(|(_, set)| *set && !by_time) {
-            return Err(Problem::new(key, "has no effect here; set early_retransmission = \"rack_tlp\""));
-        }
-        if by_time && self.ooo_distance_threshold != usual.ooo_distance_threshold {
-            let message = "has no effect here; set early_retransmission = \"ooo_distance\"";
-            return Err(Problem::new("ooo_distance_threshold", message));
-        }
-        let of_plb = [
-            ("plb_target_delay_multiplier", self.plb_target_delay_multiplier != usual.plb_target_delay_multiplier),
-            ("plb_congestion_threshold", self.plb_congestion_threshold != usual.plb_congestion_threshold),
-            ("plb_attempt_threshold", self.plb_attempt_threshold != usual.plb_attempt_threshold),
-        ];
-        match of_plb.into_iter().find(|(_, set)| *set && !self.plb) {
-            Some((key, _)) => Err(Problem::new(key, "has no effect without PLB; set plb = true")),
-            None => Ok(()),
-        }
+        let idle = all.into_iter().filter(|(_, set, used, _)| *set && !used);
+        idle.map(|(key, _, _, why)| Problem::new(key, why)).collect()
     }
 }
 
@@ -422,7 +427,6 @@ impl Scheme for Config {
             }
         }
         self.check_windows()?;
-        self.check_effects()?;
         self.receive_buffer.as_ref().map_or(Ok(()), |buffer| buffer.check(1)).map_err(|of| of.under("receive_buffer"))
     }
 
@@ -450,6 +454,10 @@ impl Scheme for Config {
         let first = rtt.max(self.timeout_min(network));
         let set = self.min_retransmission_timeout.map(|_| first);
         vec![Timer::new("min_retransmission_timeout", set, first, "sends a packet again")]
+    }
+
+    fn advice(&self) -> Vec<Problem> {
+        self.idle()
     }
 
     fn endpoint(&self, site: &Site, network: &NetworkView) -> Box<dyn Endpoint> {

@@ -149,9 +149,6 @@ impl Scheme for Config {
                 format!("{levels} is not between 1 and {most}, one less than priorities"),
             );
         }
-        if !self.cutoffs.is_empty() && self.unscheduled_levels.is_some() {
-            return problem("unscheduled_levels", "has no effect beside cutoffs; delete one of the two".into());
-        }
         if self.cutoffs.len() >= usize::from(most) {
             let message = format!(
                 "{} cutoffs make {} levels; at most {most} can be unscheduled",
@@ -175,6 +172,12 @@ impl Scheme for Config {
 
     fn timers(&self, network: &NetworkView) -> Vec<Timer> {
         vec![Timer::new("resend_after", self.resend_after, self.resend_after(network), RESENDS)]
+    }
+
+    fn advice(&self) -> Vec<Problem> {
+        let idle = !self.cutoffs.is_empty() && self.unscheduled_levels.is_some();
+        let message = "has no effect beside cutoffs; delete one of the two";
+        idle.then(|| Problem::new("unscheduled_levels", message)).into_iter().collect()
     }
 
     fn endpoint(&self, site: &Site, network: &NetworkView) -> Box<dyn Endpoint> {

@@ -140,9 +140,6 @@ impl Scheme for Config {
         if !(2..=3).contains(&self.priorities) {
             return problem("priorities", format!("{} is neither 2 nor 3", self.priorities));
         }
-        if self.priorities == 2 && self.short_flow.is_some() {
-            return problem("short_flow", "has no effect with 2 priorities; delete one of the two".into());
-        }
         if self.token_window == Some(Bytes(0)) {
             return problem("token_window", "with a window of 0 nothing would be sent; leave it out for 1 BDP".into());
         }
@@ -156,6 +153,12 @@ impl Scheme for Config {
         let silence = params::Params::new(self, &network.site).silence;
         let set = Some(silence).filter(|_| self.timeout != Config::default().timeout);
         vec![Timer::new("timeout", set, silence, "asks its receiver for tokens again")]
+    }
+
+    fn advice(&self) -> Vec<Problem> {
+        let idle = self.priorities == 2 && self.short_flow.is_some();
+        let message = "has no effect with 2 priorities; delete one of the two";
+        idle.then(|| Problem::new("short_flow", message)).into_iter().collect()
     }
 
     fn endpoint(&self, site: &Site, _: &NetworkView) -> Box<dyn Endpoint> {

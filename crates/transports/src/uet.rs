@@ -199,9 +199,6 @@ impl Scheme for Config {
                 return problem(key, format!("{bytes} is not between 1B and 1GiB"));
             }
         }
-        if self.queue.is_some() && !self.trimming {
-            return problem("queue", "has no effect without trimming; set switch.buffer instead".to_owned());
-        }
         if !(1..=1 << 30).contains(&self.ack_bytes.get()) {
             return problem("ack_bytes", format!("{} is not between 1B (each packet) and 1GiB", self.ack_bytes));
         }
@@ -211,25 +208,25 @@ impl Scheme for Config {
                 return problem(key, format!("{time} is not above 0 and up to {long}"));
             }
         }
-        if let Some(ratio) = self.oversubscription {
-            if !(1.0..=1e6).contains(&ratio) {
-                return problem("oversubscription", format!("{ratio} is not between 1 (none) and 1e6"));
-            }
-            if self.congestion_control != CongestionControl::Rccc {
-                let message = "has no effect with a window, which sees to it; set congestion_control = \"rccc\"";
-                return problem("oversubscription", message.to_owned());
-            }
-        }
-        let window = [
-            ("initial_window", self.initial_window.is_some()),
-            ("target_delay", self.target_delay.is_some()),
-            ("quick_adapt", !self.quick_adapt),
-        ];
-        let idle = window.into_iter().find(|(_, set)| *set && self.congestion_control == CongestionControl::Rccc);
-        if let Some((key, _)) = idle {
-            return problem(key, "has no effect under RCCC alone; set congestion_control = \"nscc\"".to_owned());
+        if let Some(ratio) = self.oversubscription.filter(|ratio| !(1.0..=1e6).contains(ratio)) {
+            return problem("oversubscription", format!("{ratio} is not between 1 (none) and 1e6"));
         }
         Ok(())
+    }
+
+    fn advice(&self) -> Vec<Problem> {
+        let by_credit = self.congestion_control == CongestionControl::Rccc;
+        let of_trimming = "has no effect without trimming; set switch.buffer instead";
+        let of_credit = "has no effect with a window, which sees to it; set congestion_control = \"rccc\"";
+        let of_window = "has no effect under RCCC alone; set congestion_control = \"nscc\"";
+        let all = [
+            ("queue", self.queue.is_some() && !self.trimming, of_trimming),
+            ("oversubscription", self.oversubscription.is_some() && !by_credit, of_credit),
+            ("initial_window", self.initial_window.is_some() && by_credit, of_window),
+            ("target_delay", self.target_delay.is_some() && by_credit, of_window),
+            ("quick_adapt", !self.quick_adapt && by_credit, of_window),
+        ];
+        all.into_iter().filter(|idle| idle.1).map(|(key, _, why)| Problem::new(key, why)).collect()
     }
 
     fn requirements(&self, site: &Site) -> SwitchRequirements {

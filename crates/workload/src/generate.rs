@@ -8,7 +8,7 @@ use crate::job::said;
 use crate::pattern::{Part, Picker};
 use crate::room::Room;
 use crate::sizes::Sampler;
-use crate::traffic::{Arrivals, ClosedLoop, Counting, LoadOf, Periodic, Poisson};
+use crate::traffic::{Arrivals, ClosedLoop, LoadOf, Periodic, Poisson};
 use crate::{FabricView, Flow, Hosts, Pattern, Phases, Trace, Traffic};
 
 /// Most flows in a list (4 GB of them). A scenario with more is taken for a typing error.
@@ -68,7 +68,7 @@ pub fn generate_within<T>(
             let key = if class.loaded.is_some() { "trace" } else { "sizes" };
             return Err(here(too_many_bytes(key, bytes)));
         }
-        if let Some(window) = class.admissible {
+        if let Some(window) = class.admissible_window() {
             let factor = class.counting().factor().map_err(here)?;
             spread(&mut flows[begin..], window, factor, view).map_err(here)?;
         }
@@ -219,10 +219,6 @@ fn gap_ps(arrivals: &Arrivals, picker: &Picker<'_>, sizes: &Sampler, view: &Fabr
         Arrivals::ClosedLoop(_) | Arrivals::AllAtOnce => return Ok(0.0),
     };
     let Some(load) = load else {
-        // Beside a given gap, the settings of a load have no effect.
-        if *of != LoadOf::default() || *counting != Counting::default() {
-            return Err(Problem::new(key, "of and counting have no effect beside every; delete them"));
-        }
         return Ok(every.expect("checked").ps() as f64);
     };
     let rate = |hosts: &[HostId]| hosts.iter().map(|host| view.host_rate[host.index()].bps() as f64).sum::<f64>();
@@ -306,19 +302,22 @@ impl<'a> Output<'a> {
         if class.flows.is_some() && full > most {
             return Err(too_many("flows", "with these the scenario", full as f64, most));
         }
-        let Traffic { start, duration, phases, .. } = *class;
+        let Traffic { start, mut duration, mut phases, .. } = *class;
+        if class.is_timeless() {
+            (duration, phases) = (None, None);
+        }
         Ok(Output { flows, class: number, full, most, sizes, stream, start, duration, phases })
     }
 
     /// Reserves space for the expected number of flows, or refuses.
     fn expect<T>(&mut self, class: &Traffic<T>, gap_ps: f64, flows_per_gap: f64) -> Result<(), Problem> {
-        let timed = match class.duration {
+        let timed = match self.duration {
             Some(duration) if gap_ps > 0.0 => duration.ps() as f64 / gap_ps * flows_per_gap,
             _ => f64::INFINITY,
         };
         let count = class.flows.map_or(timed, |flows| if timed < flows as f64 { timed } else { flows as f64 });
         let all = count + self.flows.len() as f64;
-        if class.duration.is_some() && all > self.most as f64 {
+        if self.duration.is_some() && all > self.most as f64 {
             return Err(too_many("duration", "with those of this time the scenario", all, self.most));
         }
         if count.is_finite() {

@@ -308,16 +308,66 @@ impl<T> Traffic<T> {
                 "at 0 no message fits; write a time above 0, such as \"63us\", or leave it out",
             );
         }
-        if self.admissible.is_some() && matches!(arrivals, Arrivals::ClosedLoop(_)) {
-            let message = "has no effect on a closed loop, whose messages arrive when others complete; delete it";
-            return problem("admissible", message);
-        }
         self.check_arrivals(arrivals)
     }
 
-    /// Keys that a trace already determines must not be given beside it.
-    fn check_trace(&self) -> Result<(), Problem> {
-        let problem = |key: &str, message: &str| Err(Problem::new(key, message));
+    /// Settings that have no effect beside the others.
+    pub fn advice(&self) -> Vec<Problem> {
+        if self.trace.is_some() {
+            return self.beside_trace();
+        }
+        let (closed, timeless) = (matches!(self.arrivals, Some(Arrivals::ClosedLoop(_))), self.is_timeless());
+        let of_load = self.has_idle_load();
+        let idle = [
+            (
+                "admissible",
+                closed && self.admissible.is_some(),
+                "has no effect on a closed loop, whose messages arrive when others complete; delete it",
+            ),
+            ("duration", closed && self.duration.is_some(), "has no effect on a closed loop; its end is set by flows"),
+            (
+                "duration",
+                timeless && !closed && self.duration.is_some(),
+                "has no effect when all arrive at once; remove it",
+            ),
+            (
+                "phases",
+                timeless && self.phases.is_some(),
+                "has no effect on a closed loop or when all arrive at once; remove it",
+            ),
+            (
+                of_load.unwrap_or_default(),
+                of_load.is_some(),
+                "of and counting have no effect beside every; delete them",
+            ),
+        ];
+        idle.into_iter().filter(|idle| idle.1).map(|(key, _, why)| Problem::new(key, why)).collect()
+    }
+
+    /// Whether its arrivals follow no clock.
+    pub(crate) fn is_timeless(&self) -> bool {
+        matches!(self.arrivals, Some(Arrivals::ClosedLoop(_) | Arrivals::AllAtOnce))
+    }
+
+    /// The window in which it is admissible, if arrivals can be moved.
+    pub(crate) fn admissible_window(&self) -> Option<Duration> {
+        let movable = self.loaded.is_none() && !matches!(self.arrivals, Some(Arrivals::ClosedLoop(_)));
+        self.admissible.filter(|_| movable)
+    }
+
+    /// Where settings of a load stand beside a gap between messages.
+    fn has_idle_load(&self) -> Option<&'static str> {
+        let (key, every, of, counting) = match self.arrivals.as_ref()? {
+            Arrivals::Poisson(Poisson { every, of, counting, .. }) => ("arrivals.poisson", every, of, counting),
+            Arrivals::Periodic(Periodic { every, of, counting, .. }) => ("arrivals.periodic", every, of, counting),
+            Arrivals::ClosedLoop(_) | Arrivals::AllAtOnce => return None,
+        };
+        let set = *of != LoadOf::default() || *counting != Counting::default();
+        (every.is_some() && set).then_some(key)
+    }
+
+    /// Keys that a trace already determines.
+    fn beside_trace(&self) -> Vec<Problem> {
         let unused = [
             ("stream", self.stream.is_some()),
             ("sizes", self.sizes.is_some()),
@@ -330,15 +380,14 @@ impl<T> Traffic<T> {
             ("phases", self.phases.is_some()),
             ("admissible", self.admissible.is_some()),
         ];
-        if let Some((key, _)) = unused.iter().find(|(_, set)| *set) {
-            return problem(
-                key,
-                "has no effect beside a trace, which sets sizes, times and hosts itself; delete one of them",
-            );
-        }
+        let message = "has no effect beside a trace, which sets sizes, times and hosts itself; delete one of them";
+        unused.iter().filter(|(_, set)| *set).map(|(key, _)| Problem::new(*key, message)).collect()
+    }
+
+    fn check_trace(&self) -> Result<(), Problem> {
         match self.loaded {
             Some(_) => Ok(()),
-            None => problem("trace", "the file has not been read yet; load the files first"),
+            None => Err(Problem::new("trace", "the file has not been read yet; load the files first")),
         }
     }
 
@@ -365,18 +414,8 @@ impl<T> Traffic<T> {
                 if self.flows.is_none() {
                     return problem("flows", "missing: a closed loop never ends; say how many flows there are in all");
                 }
-                if self.duration.is_some() {
-                    return problem("duration", "has no effect on a closed loop; its end is set by flows");
-                }
-            }
-            Arrivals::AllAtOnce if self.duration.is_some() => {
-                return problem("duration", "has no effect when all arrive at once; remove it");
             }
             Arrivals::AllAtOnce => {}
-        }
-        let timeless = matches!(arrivals, Arrivals::ClosedLoop(_) | Arrivals::AllAtOnce);
-        if timeless && self.phases.is_some() {
-            return problem("phases", "has no effect on a closed loop or when all arrive at once; remove it");
         }
         Ok(())
     }

@@ -380,7 +380,7 @@ fn what_cannot_be_trained_is_refused_by_its_key() {
         (&|t| t.degrees.tensor = 5, "degrees.tensor: 5 does not divide the model's hidden size, 64"),
         (&|t| t.degrees.data = 0, "degrees.data: 0 divides nothing; write at least 1"),
         (&|t| t.degrees.data = 1 << 30, "degrees.data: 4294967296 ranks in all; at most 1048576 are possible"),
-        (&|t| t.degrees.expert = 2, "degrees.expert: has no effect on a model without experts; delete it"),
+        (&|t| t.degrees.expert = 3, "degrees.expert: 3 does not divide data, 2, which it is a part of"),
         (&|t| t.micro_batches = 0, "micro_batches: 0 is no such number; write one from 1 to 1000000"),
         (
             &|t| t.accelerator.teraflops = f64::NAN,

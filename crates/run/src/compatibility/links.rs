@@ -7,8 +7,8 @@ use scenario::Scenario;
 use units::{FlowId, Problem};
 
 use super::{
-    FLOW_LEVEL_NETWORK, Found, OfScenario, Rule, arrivals_noted, events_recorded, fails, flows_followed, links_repeat,
-    packets_recorded, ports_watched, refuse_first, rule, shares,
+    FLOW_LEVEL_NETWORK, Found, OfScenario, Rule, all_broken, arrivals_noted, events_recorded, fails, flows_followed,
+    links_repeat, packets_recorded, ports_watched, refuse_first, rule, shares,
 };
 use crate::{FlowInfo, Way, WorkloadPlan};
 
@@ -45,6 +45,11 @@ pub fn check_links_ways(scenario: &Scenario, id: FlowId, flow: &FlowInfo, way: &
     Err(Problem::new(scenario.class_key(usize::from(flow.class)), message))
 }
 
+/// What is set and has no effect where each link is simulated alone.
+pub fn links_advice(scenario: &Scenario) -> Vec<Problem> {
+    all_broken(LINKS_ADVICE, |when| when(scenario))
+}
+
 type OfWork = fn(&WorkloadPlan) -> Found;
 
 const LINKS: &[Rule<OfScenario>] = &[
@@ -67,15 +72,18 @@ const LINKS: &[Rule<OfScenario>] = &[
          level, or delete it",
     ),
     rule(
-        "link.llr",
-        links_repeat,
-        "a link alone has no errors, so that there is nothing to repeat; run it at packet level, or delete it",
-    ),
-    rule(
         "host.intake_rate",
         takes_in_slowly,
         "each link would be simulated with it, and what it delays counted several times; run it at packet level, or \
          delete it",
+    ),
+];
+
+const LINKS_ADVICE: &[Rule<OfScenario>] = &[
+    rule(
+        "link.llr",
+        links_repeat,
+        "a link alone has no errors, so that there is nothing to repeat; run it at packet level for that",
     ),
     rule(
         "measure.arrivals",
@@ -86,24 +94,24 @@ const LINKS: &[Rule<OfScenario>] = &[
     rule(
         "measure.packets",
         packets_recorded,
-        "packets cross one link only in each run, so that there is no whole way to record; run it at packet level, or \
-         delete it",
+        "packets cross one link only in each run, so that there is no whole way to record; run it at packet level for \
+         that",
     ),
     rule(
         "measure.events",
         events_recorded,
-        "each link has a run of its own, so that there are no events of the whole network; run it at packet level, or \
-         delete it",
+        "each link has a run of its own, so that there are no events of the whole network; run it at packet level for \
+         that",
     ),
     rule(
         "measure.ports",
         ports_watched,
-        "each link has a run of its own, which keeps no samples; run it at packet level, or delete it",
+        "each link has a run of its own, which keeps no samples; run it at packet level for that",
     ),
     rule(
         "measure.flows",
         flows_followed,
-        "a flow has another window on each link that is simulated alone; run it at packet level, or delete it",
+        "a flow has another window on each link that is simulated alone; run it at packet level for that",
     ),
 ];
 

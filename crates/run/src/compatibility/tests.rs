@@ -67,24 +67,12 @@ const BROKEN: [Broken; RULES.len()] = [
     broken(&["{ dctcp = { plb = {} } }"], "switch.balancing = 'spray'", "switch.balancing", "write \"ecmp\""),
     broken(&["'ndp'", "'pfabric'"], "", "traffic[1].transport", "ndp and pfabric both replace the queues"),
     broken(&["'udp'"], "switch.early_drop = true", "switch.early_drop", "needs switch.marking"),
-    broken(&["'udp'"], "switch.marking.step.threshold = '9KB'", "switch.marking", "reacts to marks"),
-    broken(&["'udp'"], "switch.mark_at = 'departure'", "switch.mark_at", "reacts to marks"),
     broken(
         &["'udp'"],
         "switch.cut_through = true\nfailure = [{ at = '1us', link = ['leaf0', 'spine1'], rate = '1Mbps' }]",
         "failure[0].rate",
         "a packet of 1500B takes more than 4ms",
     ),
-    broken(
-        &["'udp'"],
-        "sharing = 'aq'\n\
-         entity = [{ name = 'a', traffic = ['t0'], work_conserving = false, request = [{ share.weight = 1, link = \
-         ['leaf0', 'spine0'], position = 'ingress' }] }]",
-        "entity[0].work_conserving",
-        "without sharing.aq.work_conserving",
-    ),
-    broken(&["'udp'"], "flow_control = 'bfc'\nswitch.levels = [[1, 2]]", "flow_control", "packets by flow"),
-    broken(&["'dctcp'"], "host.jitter = '1us'\nlink.llr = {}", "host.jitter", "the NIC itself handles"),
     broken(&["'dctcp'"], "fast_forward = 'exact'\ntiming = 'real'", "fast_forward", "skips only what recurs"),
     broken(HARMONY, RETRIES, "link.llr", "harmony guarantees how long packets wait"),
     broken(
@@ -95,6 +83,21 @@ const BROKEN: [Broken; RULES.len()] = [
     ),
     broken(&["'ndp'"], "flow_control = 'per_flow_queues'", "flow_control", "flow control cannot work on those"),
     broken(&["'ndp'", "'harmony'"], "", "traffic[0].transport", "keep no buffer space for harmony"),
+];
+
+const IDLE: [Broken; ADVICE.len()] = [
+    broken(&["'udp'"], "switch.marking.step.threshold = '9KB'", "switch.marking", "reacts to marks"),
+    broken(&["'udp'"], "switch.mark_at = 'departure'", "switch.mark_at", "reacts to marks"),
+    broken(
+        &["'udp'"],
+        "sharing = 'aq'\n\
+         entity = [{ name = 'a', traffic = ['t0'], work_conserving = false, request = [{ share.weight = 1, link = \
+         ['leaf0', 'spine0'], position = 'ingress' }] }]",
+        "entity[0].work_conserving",
+        "without sharing.aq.work_conserving",
+    ),
+    broken(&["'dctcp'"], "host.jitter = '1us'\nlink.llr = {}", "host.jitter", "the NIC itself handles"),
+    broken(&["'udp'"], "flow_control = 'bfc'\nswitch.levels = [[1, 2]]", "flow_control", "packets by flow"),
     broken(&["'pfabric'"], "switch.levels = [[1, 2]]", "switch", "levels"),
     broken(&["'ndp'"], DROP, "switch.early_drop", "ndp replaces the queues"),
 ];
@@ -102,6 +105,9 @@ const BROKEN: [Broken; RULES.len()] = [
 const BROKEN_FLOW_LEVEL: [Broken; FLOW_LEVEL.len()] = [
     broken(&["'udp'"], FAILS, "failure", "do not fail at flow level"),
     broken(&["'udp'"], LIMITED, "sharing", "max-min fairly"),
+];
+
+const IDLE_FLOW_LEVEL: [Broken; FLOW_LEVEL_ADVICE.len()] = [
     broken(&["'udp'"], RETRIES, "link.llr", "nothing to repeat"),
     broken(&["'udp'"], NOTED, "measure.arrivals", "flow level has no packets"),
     broken(&["'udp'"], RECORDED, "measure.packets", "flow level has no packets to record"),
@@ -153,6 +159,37 @@ fn each_rule_is_broken_by_its_scenario_and_by_none_of_another_rule() {
         assert_broken(index, broken, found.clone());
         let Err(problem) = Plan::new(&scenario) else { panic!("a plan is made of {}", broken.settings) };
         assert_eq!(Some(problem), found.map(|of| of.1), "the plan has another reason");
+    }
+}
+
+#[test]
+fn what_has_no_effect_is_said_and_refuses_nothing() {
+    for (index, idle) in IDLE.iter().enumerate() {
+        let scenario = scenario(idle.transports, idle.settings);
+        let plan = Plan::new(&scenario).unwrap_or_else(|problem| panic!("{problem}: {}", idle.settings));
+        let WorkloadPlan { transports, keys, requirements, .. } = &WorkloadPlan::new(&scenario).unwrap();
+        let facts = Facts { scenario: &scenario, transports, keys, requirements };
+        let found = first_broken(ADVICE, |when| when(&facts));
+        assert_broken(index, idle, found.clone());
+        assert!(plan.warnings().contains(&found.unwrap().1), "{:?}", plan.warnings());
+    }
+    for (index, idle) in IDLE_FLOW_LEVEL.iter().enumerate() {
+        let scenario = scenario(idle.transports, idle.settings);
+        assert_broken(index, idle, first_broken(FLOW_LEVEL_ADVICE, |when| when(&scenario)));
+        assert_eq!(check_flow_level(&scenario), Ok(()));
+    }
+}
+
+/// Queues of flows, and those that a transport brings, are as without groups of classes and alpha.
+#[test]
+fn levels_and_alpha_change_nothing_where_queues_are_none_of_classes() {
+    let shared = "switch.buffer.shared = { bytes = '2MB'";
+    for (transport, control) in [("'udp'", "flow_control = 'bfc'\n"), ("'pfabric'", "")] {
+        let plan = |settings: &str| Plan::new(&scenario(&[transport], &format!("{control}{settings}"))).unwrap();
+        let (idle, plain) =
+            (plan(&format!("switch.levels = [[1, 2]]\n{shared}, alpha = 0.5 }}")), plan(&format!("{shared} }}")));
+        assert_eq!(format!("{:?}", idle.settings), format!("{:?}", plain.settings));
+        assert_eq!(idle.round_trip(), plain.round_trip());
     }
 }
 

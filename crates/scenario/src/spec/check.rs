@@ -1,10 +1,8 @@
 //! Checks that types can't express and that need no network. Those that need one are in `run::compatibility`.
 
-use catalogue::Transport;
-use fabric::FailureSpec;
 use units::{Duration, Problem, Rate};
 
-use super::{HostSpec, Measure, Scenario};
+use super::{HostSpec, Scenario};
 
 impl Scenario {
     /// What the types can't forbid and needs no fabric to see.
@@ -16,7 +14,6 @@ impl Scenario {
         self.check_host()?;
         self.check_timing()?;
         self.check_times()?;
-        self.check_rerouting()?;
         self.live.check()?;
         self.decomposition.check()?;
         self.check_end()
@@ -69,13 +66,6 @@ impl Scenario {
                  settings",
             ));
         }
-        let own = self.traffic.iter().map(|class| &class.transport).chain(self.job.iter().map(|job| &job.transport));
-        let own = own.chain(self.live.sockets.values().map(|socket| &socket.transport));
-        let used = own.into_iter().any(Option::is_none);
-        if !used && self.transport != Transport::default() {
-            let message = "has no effect, since every traffic class names its own; delete one or the other";
-            return Err(Problem::new("transport", message));
-        }
         Ok(())
     }
 
@@ -87,10 +77,6 @@ impl Scenario {
             ));
         }
         self.sharing.check().map_err(|problem| problem.under("sharing"))?;
-        if self.sharing.as_scheme().is_some() && self.entity.iter().all(|entity| entity.request.is_empty()) {
-            let message = "has no effect, since no entity requests anything; add an [[entity]] with a request";
-            return Err(Problem::new("sharing", message));
-        }
         self.flow_control.check().map_err(|problem| problem.under("flow_control"))?;
         if let Some(llr) = &self.link.llr {
             llr.check().map_err(|problem| problem.under("llr").under("link"))?;
@@ -111,12 +97,6 @@ impl Scenario {
             return Err(Problem::new(
                 "host.intake_rate",
                 "at 0 a host would take in nothing; leave it out for the rate of the link",
-            ));
-        }
-        if self.host.intake_rate.is_none() && self.host.intake_buffer != HostSpec::default().intake_buffer {
-            return Err(Problem::new(
-                "host.intake_buffer",
-                "has no effect without host.intake_rate; set that or delete this",
             ));
         }
         if self.host.intake_buffer.get() < 9_216 {
@@ -149,35 +129,12 @@ impl Scenario {
         Ok(())
     }
 
-    fn check_rerouting(&self) -> Result<(), Problem> {
-        let fails = self.failure.iter().any(FailureSpec::is_news);
-        let idle = Scenario::default();
-        let set = [
-            ("reroute_delay", self.reroute_delay != idle.reroute_delay),
-            ("reroute_per_hop", self.reroute_per_hop != idle.reroute_per_hop),
-            ("reroute_compute_max", self.reroute_compute_max != idle.reroute_compute_max),
-        ];
-        if let Some((key, _)) = set.into_iter().find(|of| of.1 && !fails) {
-            return Err(Problem::new(
-                key,
-                "has no effect without a failure that routing learns of; delete it or add a [[failure]]",
-            ));
-        }
-        Ok(())
-    }
-
     fn check_end(&self) -> Result<(), Problem> {
         if self.measure.end == Some(Duration::ZERO) {
             return Err(Problem::new(
                 "measure.end",
                 "at 0 nothing would run; leave it out to run until every flow has ended",
             ));
-        }
-        if self.measure.alone && self.job.is_empty() {
-            return Err(Problem::new("measure.alone", "has no effect without a [[job]]; delete it or add one"));
-        }
-        if self.measure.end.is_some() && self.measure.drain != Measure::default().drain {
-            return Err(Problem::new("measure.drain", "has no effect beside measure.end; delete one of them"));
         }
         Ok(())
     }

@@ -74,14 +74,9 @@ impl Scenario {
     }
 
     pub(super) fn check_resubmit(&self, class: &Traffic<Transport>) -> Result<(), Problem> {
-        let mut last = class.transport.as_ref().unwrap_or(&self.transport);
         let mut all = 0u32;
         for (entry, Resubmit { over, times, after }) in class.resubmit.iter().enumerate() {
             let under = |problem: Problem| problem.under(format!("resubmit[{entry}]"));
-            if !last.as_scheme().nature().gives_up() {
-                let message = format!("has no effect: {} neither rejects a message nor gives it up", last.name());
-                return Err(under(Problem::new("", message)));
-            }
             if let Some(over) = over {
                 over.check().map_err(|problem| under(problem.under("over")))?;
             }
@@ -96,9 +91,21 @@ impl Scenario {
             if *after > day {
                 return Err(under(Problem::new("after", format!("{after} is too long; at most {day}"))));
             }
-            last = over.as_ref().unwrap_or(last);
         }
         Ok(())
+    }
+
+    /// The first resubmission that never happens, because the transport before it delivers every message.
+    pub(super) fn idle_resubmit(&self, class: &Traffic<Transport>) -> Vec<Problem> {
+        let mut last = class.transport.as_ref().unwrap_or(&self.transport);
+        for (entry, Resubmit { over, .. }) in class.resubmit.iter().enumerate() {
+            if !last.as_scheme().nature().gives_up() {
+                let message = format!("has no effect: {} neither rejects a message nor gives it up", last.name());
+                return vec![Problem::new(format!("resubmit[{entry}]"), message)];
+            }
+            last = over.as_ref().unwrap_or(last);
+        }
+        Vec::new()
     }
 }
 

@@ -25,12 +25,14 @@ impl SharingScheme for Config {
         }
         if let Some(conserving) = self.work_conserving {
             conserving.check().map_err(|problem| problem.under("work_conserving"))?;
-            if conserving.lends() && self.idle_after.is_some() {
-                let message = "has no effect with re-allocation, which measures use itself; delete one of the two";
-                return Err(Problem::new("idle_after", message));
-            }
         }
         Ok(())
+    }
+
+    fn advice(&self) -> Vec<Problem> {
+        let lends = self.work_conserving.as_ref().is_some_and(|conserving| conserving.lends());
+        let message = "has no effect with re-allocation, which measures use itself; delete one of the two";
+        (lends && self.idle_after.is_some()).then(|| Problem::new("idle_after", message)).into_iter().collect()
     }
 
     fn tagging(&self) -> Option<Tagging> {

@@ -123,9 +123,10 @@ impl SwitchPart {
         steps: Vec<(Time, Step)>,
         random: Stream,
     ) -> Result<SwitchPart, SwitchError> {
+        let lends = config.work_conserving.is_some_and(|conserving| conserving.lends());
         let mut controller = Controller::new(config.limit, config.work_conserving)
             .map_err(SwitchError::Setting)?
-            .with_derived_idle(config.idle_after.is_none());
+            .with_derived_idle(config.idle_after.is_none() || lends);
         for &link in links {
             let capacity = link.capacity.mul_f64(1.0 - config.headroom);
             controller.add_link(LinkSpec { capacity, ..link }).map_err(SwitchError::Setting)?;

@@ -44,7 +44,8 @@ impl Config {
         let wait = link.capacity.transmit(link.queue.get());
         let packet = u64::try_from(drain_ps(rate, link.path.mtu)).unwrap_or(u64::MAX);
         let least = Duration::from_ps(link.path.rtt.ps().saturating_add(wait.ps()).saturating_add(packet));
-        if let Some(idle) = self.idle_after.filter(|&idle| idle > Duration::ZERO && idle < least) {
+        let lends = self.work_conserving.is_some_and(|conserving| conserving.lends());
+        if let Some(idle) = self.idle_after.filter(|_| !lends).filter(|&idle| idle > Duration::ZERO && idle < least) {
             let message = format!(
                 "{idle} is less than {least}, the time of a round trip through a full queue and a packet at {rate}: \
                  active entities would count as idle, and shares would be wrong; leave it out, or write at least \

@@ -52,8 +52,6 @@ fn settings() -> impl Strategy<Value = String> {
     let departures = select(vec!["", "", "departures = [\"pause_by_ingress\"], ", PUBLISHED]);
     (thresholds, merging, tiers, roots, hosts, departures).prop_map(
         |(thresholds, merging, tiers, roots, hosts, departures)| {
-            // What has no effect is refused.
-            let departures = if !merging.is_empty() && departures == PUBLISHED { "" } else { departures };
             format!("{thresholds}{merging}{tiers}{roots}{hosts}{departures}")
         },
     )

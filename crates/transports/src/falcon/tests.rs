@@ -471,9 +471,14 @@ fn what_makes_no_sense_is_counted_and_changes_nothing() {
 }
 
 #[test]
-fn settings_that_have_no_effect_or_no_sense_are_refused() {
+fn settings_without_sense_are_refused_and_those_without_effect_are_advice() {
     let refused = |config: Config, key: &str, word: &str| {
         let problem = config.check().expect_err(key);
+        assert!(problem.key == key && problem.message.contains(word), "{problem}");
+    };
+    let idle = |config: Config, key: &str, word: &str| {
+        assert_eq!(config.check(), Ok(()));
+        let [problem] = &config.advice()[..] else { panic!("{:?}", config.advice()) };
         assert!(problem.key == key && problem.message.contains(word), "{problem}");
     };
     let of = Config::default;
@@ -484,15 +489,11 @@ fn settings_that_have_no_effect_or_no_sense_are_refused() {
     refused(Config { min_fcwnd: f64::NAN, ..of() }, "min_fcwnd", "0.001");
     refused(Config { ack_coalescing_packets: 0, ..of() }, "ack_coalescing_packets", "at least 1");
     refused(Config { ack_coalescing_timeout: Duration::ZERO, ..of() }, "ack_coalescing_timeout", "above 0");
-    refused(Config { ooo_distance_threshold: 9, ..of() }, "ooo_distance_threshold", "ooo_distance");
+    idle(Config { ooo_distance_threshold: 9, ..of() }, "ooo_distance_threshold", "ooo_distance");
     let by_number = Config { early_retransmission: EarlyRetransmission::OooDistance, ..of() };
-    refused(
-        Config { rack_time_window_rtt_factor: 0.5, ..by_number.clone() },
-        "rack_time_window_rtt_factor",
-        "rack_tlp",
-    );
-    refused(Config { min_tlp_timeout: Some(Duration::from_us(9)), ..by_number }, "min_tlp_timeout", "rack_tlp");
-    refused(Config { plb: false, plb_attempt_threshold: 9, ..of() }, "plb_attempt_threshold", "plb = true");
+    idle(Config { rack_time_window_rtt_factor: 0.5, ..by_number.clone() }, "rack_time_window_rtt_factor", "rack_tlp");
+    idle(Config { min_tlp_timeout: Some(Duration::from_us(9)), ..by_number }, "min_tlp_timeout", "rack_tlp");
+    idle(Config { plb: false, plb_attempt_threshold: 9, ..of() }, "plb_attempt_threshold", "plb = true");
     refused(Config { class: 8, ..of() }, "class", "0 to 7");
     let receive_buffer = |rate, size| Config { receive_buffer: Some(buffer(rate, size)), ..of() };
     refused(receive_buffer(Rate::ZERO, 9_000), "receive_buffer.rate", "leave receive_buffer out");

@@ -518,7 +518,8 @@ fn settings_that_cannot_be_are_named() {
     assert_eq!(key(Config { priorities: 1, ..Config::default() }), "priorities");
     assert_eq!(key(Config { rtt_bytes: Some(Bytes(0)), ..Config::default() }), "rtt_bytes");
     assert_eq!(key(Config { unscheduled_levels: Some(8), ..Config::default() }), "unscheduled_levels");
-    assert_eq!(key(Config { unscheduled_levels: Some(2), ..four() }), "unscheduled_levels");
+    let idle = Config { unscheduled_levels: Some(2), ..four() };
+    assert_eq!((idle.check(), idle.advice()[0].key.as_str()), (Ok(()), "unscheduled_levels"));
     assert_eq!(key(Config { cutoffs: vec![Bytes(5), Bytes(5)], ..Config::default() }), "cutoffs");
     assert_eq!(key(Config { priorities: 4, ..four() }), "cutoffs");
     assert_eq!(key(Config { overcommitment: Some(0), ..Config::default() }), "overcommitment");

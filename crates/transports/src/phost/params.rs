@@ -49,7 +49,10 @@ impl Params {
             silence: site.data_rtt.mul_f64(config.timeout) + site.data_rtt,
             free: config.free_tokens.map_or(packets(bdp_bytes), |bytes| packets(bytes.get())),
             free_for: config.free_tokens_for,
-            short: config.short_flow.map_or(packets(bdp_bytes), |bytes| packets(bytes.get())),
+            short: config
+                .short_flow
+                .filter(|_| config.priorities > 2)
+                .map_or(packets(bdp_bytes), |bytes| packets(bytes.get())),
             lowest_class: config.priorities - 1,
             site: site.clone(),
         }

@@ -241,6 +241,12 @@ impl Scheme for Config {
         Scheme::check(&self.over_tcp()).map_err(place)
     }
 
+    fn advice(&self) -> Vec<Problem> {
+        let idle = self.ecn == EcnUse::Off && self.threshold.is_some();
+        let message = "has no effect without marks; write ecn = \"proportional\" or \"classic\", or delete it";
+        idle.then(|| Problem::new("threshold", message)).into_iter().collect()
+    }
+
     fn check_on(&self, network: &NetworkView) -> Result<(), Problem> {
         Scheme::check_on(&self.over_tcp(), network).map_err(place)
     }
@@ -281,10 +287,6 @@ impl Algorithm for Config {
             }
             (Some(_), Some(_)) => return Err(Problem::new("module", "there is python, too; delete one of them")),
             _ => {}
-        }
-        if self.ecn == EcnUse::Off && self.threshold.is_some() {
-            let message = "has no effect without marks; write ecn = \"proportional\" or \"classic\", or delete it";
-            return Err(Problem::new("threshold", message));
         }
         if self.threshold == Some(Bytes(0)) {
             return Err(Problem::new("threshold", "at 0 every packet would be marked; write at least 1B"));

@@ -324,21 +324,26 @@ fn what_makes_no_sense_is_counted_and_changes_nothing() {
 }
 
 #[test]
-fn settings_that_have_no_effect_or_no_sense_are_refused() {
+fn settings_without_sense_are_refused_and_those_without_effect_are_advice() {
     let refused = |config: Config, key: &str, word: &str| {
         let problem = config.check().expect_err(key);
+        assert!(problem.key == key && problem.message.contains(word), "{problem}");
+    };
+    let idle = |config: Config, key: &str, word: &str| {
+        assert_eq!(config.check(), Ok(()));
+        let [problem] = &config.advice()[..] else { panic!("{:?}", config.advice()) };
         assert!(problem.key == key && problem.message.contains(word), "{problem}");
     };
     refused(Config { entropies: 48, ..RCCC }, "entropies", "power of two");
     refused(Config { entropies: 0, ..RCCC }, "entropies", "power of two");
     refused(Config { queue: Some(Bytes(0)), ..RCCC }, "queue", "between");
-    refused(Config { queue: Some(Bytes(9_000)), trimming: false, ..RCCC }, "queue", "switch.buffer");
+    idle(Config { queue: Some(Bytes(9_000)), trimming: false, ..RCCC }, "queue", "switch.buffer");
     refused(Config { ack_bytes: Bytes(0), ..RCCC }, "ack_bytes", "each packet");
     refused(Config { rto: Some(Duration::ZERO), ..RCCC }, "rto", "above 0");
     refused(Config { oversubscription: Some(0.5), ..RCCC }, "oversubscription", "1 (none)");
-    refused(Config { oversubscription: Some(4.0), ..Config::default() }, "oversubscription", "rccc");
-    refused(Config { initial_window: Some(Bytes(9_000)), ..RCCC }, "initial_window", "nscc");
-    refused(Config { quick_adapt: false, ..RCCC }, "quick_adapt", "nscc");
+    idle(Config { oversubscription: Some(4.0), ..Config::default() }, "oversubscription", "rccc");
+    idle(Config { initial_window: Some(Bytes(9_000)), ..RCCC }, "initial_window", "nscc");
+    idle(Config { quick_adapt: false, ..RCCC }, "quick_adapt", "nscc");
 }
 
 /// A switch of two racks' network with UET's queues, which marks whatever it can.

@@ -153,7 +153,7 @@ impl<T> Job<T> {
         Ok(PlacedJob { name, class, graph, placement, start, first_flow, crossing })
     }
 
-    /// Whether it is said once what ranks do, and nothing is set that then has no effect.
+    /// Whether it is said once what ranks do.
     fn check_source(&self) -> Result<(), Problem> {
         let given = [!self.steps.is_empty(), self.model.is_some(), self.trace.is_some()];
         if given.iter().filter(|given| **given).count() != 1 {
@@ -164,8 +164,15 @@ impl<T> Job<T> {
         if self.trace.is_some() && self.loaded.is_none() {
             return Err(Problem::new("trace", "the file has not been read yet; load the files first"));
         }
+        Ok(())
+    }
+
+    /// Settings that have no effect beside the others.
+    pub fn advice(&self) -> Vec<Problem> {
+        let of_model = self.model.iter().flat_map(|model| model.advice()).map(|problem| problem.under("model"));
+        let has_own = self.model.is_some() || self.trace.is_some();
         let unused = [
-            ("ranks", self.steps.is_empty() && self.ranks.is_some(), "which says itself how many ranks there are"),
+            ("ranks", has_own && self.ranks.is_some(), "which says itself how many ranks there are"),
             ("iterations", self.trace.is_some() && self.iterations != 1, "which is done once"),
             (
                 "stragglers",
@@ -173,13 +180,11 @@ impl<T> Job<T> {
                 "which says itself how long each takes",
             ),
         ];
-        match unused.iter().find(|unused| unused.1) {
-            Some((key, _, why)) => {
-                let beside = if self.trace.is_some() { "trace" } else { "model" };
-                Err(Problem::new(*key, format!("has no effect beside a {beside}, {why}; delete it")))
-            }
-            None => Ok(()),
-        }
+        let beside = if self.trace.is_some() { "trace" } else { "model" };
+        let said = |(key, _, why): (&str, bool, &str)| {
+            Problem::new(key, format!("has no effect beside a {beside}, {why}; delete it"))
+        };
+        unused.into_iter().filter(|unused| unused.1).map(said).chain(of_model).collect()
     }
 
     /// The hosts that the job may be on.

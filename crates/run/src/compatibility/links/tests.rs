@@ -15,8 +15,11 @@ const BROKEN: [(&str, &str, &str); LINKS.len()] = [
         "all links of a path at once",
     ),
     ("flow_control = 'pfc'", "flow_control", "pfc lets a switch hold back"),
-    ("link.llr = {}", "link.llr", "has no errors"),
     ("host.intake_rate = '10Gbps'", "host.intake_rate", "counted several times"),
+];
+
+const IDLE: [(&str, &str, &str); LINKS_ADVICE.len()] = [
+    ("link.llr = {}", "link.llr", "has no errors"),
     ("measure.arrivals = ['host1']", "measure.arrivals", "no arrivals of the whole way"),
     ("measure.packets = {}", "measure.packets", "no whole way to record"),
     ("measure.events = ['drops']", "measure.events", "no events of the whole network"),
@@ -47,6 +50,16 @@ fn each_rule_is_broken_by_its_scenario() {
         assert_eq!(check_links(&scenario), Err(problem));
     }
     assert_eq!(check_links(&scenario("")), Ok(()));
+}
+
+#[test]
+fn what_has_no_effect_is_said_and_refuses_nothing() {
+    for (settings, key, word) in IDLE {
+        let scenario = scenario(settings);
+        let [problem] = &links_advice(&scenario)[..] else { panic!("{settings}: {:?}", links_advice(&scenario)) };
+        assert!(problem.key == key && problem.message.contains(word), "{problem}");
+        assert_eq!(check_links(&scenario), Ok(()));
+    }
 }
 
 #[test]

@@ -249,13 +249,15 @@ fn a_long_reason_keeps_its_end() {
 }
 
 #[test]
-fn settings_without_effect_and_what_is_not_there_are_errors() {
+fn settings_without_effect_are_advice_and_what_is_not_there_is_an_error() {
     let named = || Config { module: Some("a.wasm".to_owned()), ..Config::default() };
     let problem = |config: Config| Scheme::check(&config).unwrap_err().to_string();
     assert!(problem(Config::default()).contains("missing: name the file of a WebAssembly module"));
     assert!(problem(Config { python: Some("B".to_owned()), ..named() }).contains("there is python, too"));
     let threshold = Some(Bytes(30_000));
-    assert!(problem(Config { threshold, ..named() }).contains("has no effect without marks"));
+    let idle = Config { threshold, ..named() };
+    assert_eq!(Scheme::check(&idle), Ok(()));
+    assert!(Scheme::advice(&idle)[0].message.contains("has no effect without marks"));
     assert!(problem(Config { ecn: EcnUse::Classic, threshold: Some(Bytes(0)), ..named() }).contains("at least 1B"));
     let tcp = Tcp { initial_window: 0, ..Tcp::default() };
     assert!(problem(Config { tcp, ..named() }).contains("tcp.initial_window"));

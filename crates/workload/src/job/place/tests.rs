@@ -136,9 +136,12 @@ fn a_trace_of_another_tool_brings_its_ranks() {
     let error = broken.load(|_| Ok(goal.replace("8000b to", "many to").into())).expect_err("broken").to_string();
     assert!(error.starts_with("trace: ping.goal, line 4"), "{error}");
     job.stragglers = vec![crate::job::Straggler { rank: 0, factor: 2.0 }];
-    assert!(
-        super::tests::placed(&job).expect_err("no effect").starts_with("[0].stragglers: has no effect beside a trace")
-    );
+    job.iterations = 3;
+    let (same, _) = super::tests::placed(&job).expect("fits");
+    assert_eq!(same.graph, placed.graph, "stragglers and iterations have no effect beside a trace");
+    let advice: Vec<String> = job.advice().iter().map(ToString::to_string).collect();
+    assert!(advice[0].starts_with("iterations: has no effect beside a trace, which is done once"), "{advice:?}");
+    assert!(advice[1].starts_with("stragglers: has no effect beside a trace"), "{advice:?}");
 }
 
 /// Makes a sound job unsound.
