@@ -296,6 +296,35 @@ fn settings_without_effect_are_advice() {
     idle_in("transport", ideal, "flow_control.bfc.departures", "no effect with queues = \"ideal\"");
 }
 
+/// Comparing schemes by name compares them as the scenario has set them.
+#[test]
+fn the_name_of_a_scheme_keeps_the_settings_that_the_scenario_has_for_it() {
+    let own = GOOD
+        .replace(
+            "transport = \"udp\"",
+            "transport = { dcqcn = { class = 5 } }\nflow_control = { pfc = { alpha = 0.5 } }",
+        )
+        .replacen("flows = 5", "flows = 5\ntransport = { dctcp = { initial_window = 20 } }", 1);
+    let with = |sets: &[(&str, &str)]| source(&own, sets).read().unwrap_or_else(|error| panic!("{error}"));
+    let written = with(&[]);
+    assert_eq!(with(&[("transport", "dcqcn")]), written);
+    assert_eq!(with(&[("transport", "\"dcqcn\"")]), written);
+    assert_eq!(with(&[("transport", "udp"), ("transport", "dcqcn")]), written);
+    assert_eq!(with(&[("flow_control", "pfc")]), written);
+    assert_eq!(with(&[("traffic.web.transport", "dctcp")]), written);
+    // A scheme that a class has settings for has them everywhere.
+    assert_eq!(Some(&with(&[("transport", "dctcp")]).transport), written.traffic[0].transport.as_ref());
+    // A table says what it says.
+    let defaults = with(&[("transport", "{ dcqcn = {} }")]);
+    assert_ne!(defaults.transport, written.transport);
+    assert_eq!(source(GOOD, &[("transport", "dcqcn")]).read().unwrap().transport, defaults.transport);
+    // Another scheme has its own.
+    assert_eq!(
+        with(&[("transport", "rdma")]).transport,
+        source(GOOD, &[("transport", "rdma")]).read().unwrap().transport
+    );
+}
+
 /// A failed link fails in both directions, whatever `one_way` says.
 #[test]
 fn one_way_has_no_effect_on_a_link_that_is_down() {

@@ -52,9 +52,10 @@ pub type Crates = BTreeMap<String, String>;
 pub fn outside(text: &str, sets: &[(String, String)]) -> BTreeMap<String, String> {
     let Ok(table) = text.parse::<toml::Table>() else { return BTreeMap::new() };
     let mut document = toml::Value::Table(table);
+    let written = document.clone();
     for (key, value) in sets {
         // An error is the reader's to name.
-        let _ = read::set(&mut document, key, value);
+        let _ = read::set(&mut document, &written, key, value);
     }
     let used = used(&document);
     let given = document.get("transports").and_then(toml::Value::as_table);
@@ -68,22 +69,28 @@ pub fn outside(text: &str, sets: &[(String, String)]) -> BTreeMap<String, String
 
 /// The names of all transports in a document.
 fn used(document: &toml::Value) -> BTreeSet<String> {
-    let entries =
-        |of: &toml::Value, key: &str| of.get(key).and_then(toml::Value::as_array).cloned().unwrap_or_default();
-    let mut places = vec![document.get("transport").cloned()];
-    for class in entries(document, "traffic") {
-        places.push(class.get("transport").cloned());
-        places.extend(entries(&class, "resubmit").iter().map(|again| again.get("over").cloned()));
-    }
-    places.extend(entries(document, "job").iter().map(|job| job.get("transport").cloned()));
-    let sockets = document.get("live").and_then(|live| live.get("sockets")).and_then(toml::Value::as_table);
-    places.extend(sockets.into_iter().flatten().map(|(_, class)| class.get("transport").cloned()));
-    let name = |place: toml::Value| match place {
-        toml::Value::String(name) => Some(name),
+    let name = |place: &toml::Value| match place {
+        toml::Value::String(name) => Some(name.clone()),
         toml::Value::Table(table) => table.keys().next().cloned(),
         _ => None,
     };
-    places.into_iter().flatten().filter_map(name).collect()
+    transports(document).into_iter().filter_map(name).collect()
+}
+
+/// All transports in a document, as it has them: names, or tables with settings.
+pub(super) fn transports(document: &toml::Value) -> Vec<&toml::Value> {
+    fn entries<'a>(of: &'a toml::Value, key: &str) -> impl Iterator<Item = &'a toml::Value> {
+        of.get(key).and_then(toml::Value::as_array).into_iter().flatten()
+    }
+    let mut places: Vec<_> = document.get("transport").into_iter().collect();
+    for class in entries(document, "traffic") {
+        places.extend(class.get("transport"));
+        places.extend(entries(class, "resubmit").filter_map(|again| again.get("over")));
+    }
+    places.extend(entries(document, "job").filter_map(|job| job.get("transport")));
+    let sockets = document.get("live").and_then(|live| live.get("sockets")).and_then(toml::Value::as_table);
+    places.extend(sockets.into_iter().flatten().filter_map(|(_, class)| class.get("transport")));
+    places
 }
 
 impl Scenario {

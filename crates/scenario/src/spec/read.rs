@@ -9,6 +9,7 @@ use serde::Deserialize;
 use toml_edit::{Document, Item, TableLike, Value};
 use units::Problem;
 
+use super::outside::transports;
 use super::{Crates, Programs, Scenario, outside};
 
 /// The error of a scenario that can't be run.
@@ -129,9 +130,10 @@ impl Origin<'_> {
     fn overlay(&self) -> Result<Scenario, ScenarioError> {
         let document: toml::Table = self.text.parse().map_err(|error| self.syntax(&error))?;
         let with = |sets: &mut dyn Iterator<Item = &(String, String)>| -> Result<Scenario, ScenarioError> {
-            let mut document = toml::Value::Table(document.clone());
+            let written = toml::Value::Table(document.clone());
+            let mut document = written.clone();
             for (key, value) in sets {
-                set(&mut document, key, value).map_err(|message| self.of_set(key, value, message))?;
+                set(&mut document, &written, key, value).map_err(|message| self.of_set(key, value, message))?;
             }
             Scenario::deserialize(document).map_err(|error| {
                 let given: Vec<String> = self.sets.iter().map(|(key, value)| format!("{key}={value}")).collect();
@@ -254,10 +256,17 @@ fn advise(message: &str) -> String {
 }
 
 /// Sets a dotted key in a document and creates the tables on its path.
-pub(super) fn set(document: &mut toml::Value, key: &str, value: &str) -> Result<(), String> {
+///
+/// The name of a scheme stands for the settings that the scenario has for it, so that comparing schemes by name
+/// compares them as the scenario has set them: `transport = "dcqcn"` over `transport = { dcqcn = { ... } }`, or where a
+/// class has such a table, gives that table. `written` is the document before anything was set. For a scheme's
+/// defaults, set a table: `transport = { dcqcn = {} }`.
+pub(super) fn set(document: &mut toml::Value, written: &toml::Value, key: &str, value: &str) -> Result<(), String> {
     let value = value.parse::<toml::Value>().unwrap_or_else(|_| toml::Value::String(value.to_owned()));
+    let parts = split(key);
+    let kept = value.as_str().and_then(|name| settings_of(name, &parts, document, written));
     let mut at = document;
-    for part in split(key) {
+    for part in parts {
         at = match at {
             toml::Value::Array(entries) => {
                 let count = entries.len();
@@ -274,8 +283,25 @@ pub(super) fn set(document: &mut toml::Value, key: &str, value: &str) -> Result<
             }
         };
     }
-    *at = value;
+    *at = kept.unwrap_or(value);
     Ok(())
+}
+
+/// The table of settings that a name stands for at a key: that of the key itself, or, of a transport, of any class.
+fn settings_of(name: &str, key: &[String], document: &toml::Value, written: &toml::Value) -> Option<toml::Value> {
+    let at = |document| {
+        key.iter().try_fold(document, |at: &toml::Value, part| match at {
+            toml::Value::Array(entries) => entries.get(entry(entries, part)?),
+            at => at.get(part.as_str()),
+        })
+    };
+    let is_transport = matches!(key.last().map(String::as_str), Some("transport" | "over"));
+    let elsewhere = || [document, written].into_iter().filter(|_| is_transport).flat_map(transports);
+    let mut places = [document, written].into_iter().filter_map(at).chain(elsewhere());
+    let has_settings = |place: &&toml::Value| {
+        place.as_table().is_some_and(|table| table.len() == 1 && table.get(name).is_some_and(toml::Value::is_table))
+    };
+    places.find(has_settings).cloned()
 }
 
 /// Index of the entry that a part of a key names, by number or by name.
