@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from clearway._compare_all import Everything, compare_all
     from clearway._compare_outage import Outage, compare_outage
     from clearway._compare_training import Training, compare_training
+    from clearway._comparison import Comparison, compare
     from clearway._control import Control
     from clearway._estimate import Estimate
     from clearway._listings import fabrics, schema, schemes, workloads
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from clearway._program import trust
     from clearway._results import Result, Table, load
     from clearway._rpc import Rpc, RpcError
-    from clearway._run import Comparison, Progress, compare, live, run
+    from clearway._run import Progress, live, run
     from clearway._scenario import Scenario
     from clearway._sustain import Sustained, sustain
     from clearway._sweep.points import Point
@@ -88,6 +89,7 @@ _PLACES = {
     "_compare_all": ("Everything", "compare_all"),
     "_compare_outage": ("Outage", "compare_outage"),
     "_compare_training": ("Training", "compare_training"),
+    "_comparison": ("Comparison", "compare"),
     "_control": ("Control",),
     "_estimate": ("Estimate",),
     "_listings": ("fabrics", "schema", "schemes", "workloads"),
@@ -97,7 +99,7 @@ _PLACES = {
     "_program": ("trust",),
     "_results": ("Result", "Table", "load"),
     "_rpc": ("Rpc", "RpcError"),
-    "_run": ("Comparison", "Progress", "compare", "live", "run"),
+    "_run": ("Progress", "live", "run"),
     "_scenario": ("Scenario",),
     "_sustain": ("Sustained", "sustain"),
     "_sweep": ("Point", "Sweep", "SweepResult", "sweep"),

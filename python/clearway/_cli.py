@@ -48,13 +48,17 @@ from clearway._cli_options import (
     Pcap,
     PcapPackets,
     ScenarioFile,
-    Seed,
+    SeedCount,
+    Seeds,
     Sets,
     Threads,
     TransportOption,
     Transports,
+    is_several,
     read_result,
     read_scenarios,
+    seeds_of,
+    table_or_name,
     told_of,
 )
 from clearway._cli_said import (
@@ -69,7 +73,7 @@ from clearway._cli_said import (
 )
 from clearway._cli_sandbox import sandboxed
 from clearway._defaults import KEEPS_UP
-from clearway._places import check_folder, check_page, held, slug
+from clearway._places import check_folder, check_page, held, place_of
 from clearway._whole import notice
 
 if TYPE_CHECKING:
@@ -118,7 +122,8 @@ def options(
 def run(
     scenario: ScenarioFile,
     set_: Sets = None,
-    seed: Seed = None,
+    seed: Seeds = None,
+    seeds: SeedCount = None,
     load: Load = None,
     transport: TransportOption = None,
     flow_control: FlowControl = None,
@@ -157,9 +162,15 @@ def run(
     json_: Json = False,
 ) -> None:
     """Simulate a scenario and write its results."""
-    read = read_scenarios([scenario], set_, seed, load)[0].with_(
+    drawn = seeds_of(seed, seeds)
+    own = drawn[0] if isinstance(drawn, list) and len(drawn) == 1 else None
+    read = read_scenarios([scenario], set_, own, load)[0].with_(
         transport=transport, flow_control=flow_control, fast_forward=fast_forward
     )
+    if is_several(drawn):
+        _cli_compare.check_several({"--trace": trace, "--pcap": pcap, "--parts": parts, "--force": force})
+        chosen: dict[str, Any] = {"levels": [level], "threads": threads, "seeds": drawn}
+        _cli_compare.side_by_side([read], (), (), chosen, out or place_of([scenario], "-seeds"), Said(json_))
     some = {"flow": trace_flow, "class": trace_class, "host": trace_host, "link": trace_link}
     read = _cli_trace.recorded(read, trace, **some, **{"from": trace_from, "until": trace_until})
     captured: dict[str, Any] = {"pcap": _pcap.places("--pcap", pcap)}
@@ -167,7 +178,7 @@ def run(
         if not pcap:
             raise ValueError(f"--pcap-packets {pcap_packets}: it needs --pcap LINK:FILE or --pcap NODE:FILE")
         captured["pcap_packets"] = pcap_packets
-    folder, said = out or Path("out") / slug(scenario.stem), Said(json_)
+    folder, said = out or place_of([scenario]), Said(json_)
     with held(folder, result=True):
         limit = math.inf if force else None
         result = cw.run(read, level=level, threads=threads, progress=True, memory_limit=limit, parts=parts, **captured)
@@ -177,6 +188,7 @@ def run(
             result.trace(trace)
     said.table(cw.Comparison([result]).table(), numbers=SLOWDOWN)
     tell_jobs(result, said)
+    said.lines(cw.Comparison([result]).said(), "notes")
     said.place("result", folder)
     said.place("report", report)
     if trace is not None:
@@ -194,7 +206,8 @@ def compare(
     flow_control: FlowControls = None,
     level: _cli_compare.Levels = None,
     set_: Sets = None,
-    seed: Seed = None,
+    seed: Seeds = None,
+    seeds: SeedCount = None,
     load: Load = None,
     threads: Threads = None,
     out: Out = None,
@@ -219,17 +232,20 @@ def compare(
     if all_:
         if scenarios or flow_control:
             raise ValueError("--all uses scenarios and flow controls of its own; name none beside it")
+        if seeds is not None or (seed and len(seed) > 1):
+            raise ValueError("--all runs each scheme with one seed; give one --seed")
+        first = seed[0] if seed else None
         if work in ("training", "outage"):
             for option, value in {**of_all, "--load": load}.items():
                 if value:
                     raise ValueError(f"{option} has no effect on training jobs; leave it out")
         if work == "outage":
-            _cli_compare.outage(transport, set_, seed, threads, out, write, said)
+            _cli_compare.outage(transport, set_, first, threads, out, write, said)
         elif work == "training":
-            _cli_compare.training(transport, ranks, job, scale, set_, seed, threads, out, write, said)
+            _cli_compare.training(transport, ranks, job, scale, set_, first, threads, out, write, said)
         else:
             _cli_compare.everything(
-                transport, fabric, workload, load, duration, sustained, set_, seed, threads, out, said
+                transport, fabric, workload, load, duration, sustained, set_, first, threads, out, said
             )
         return
     for option, value in {**of_all, "--work": work}.items():
@@ -237,18 +253,15 @@ def compare(
             raise ValueError(f"{option} needs --all")
     if not scenarios:
         raise ValueError("name a scenario, such as examples/dcpim-vs-tcp.toml, or use --all")
-    folder = out or Path("out") / slug("-".join(path.stem for path in scenarios))
-    read = read_scenarios(scenarios, set_, seed, load)
+    folder = out or place_of(scenarios, "-compare")
+    drawn = seeds_of(seed, seeds)
+    own = drawn[0] if isinstance(drawn, list) and len(drawn) == 1 else None
+    read = read_scenarios(scenarios, set_, own, load)
     chosen: dict[str, Any] = {"levels": level or ["packet"], "threads": threads, "keep": continue_}
-    with held(folder):
-        check_page(folder / "report.html")
-        comparison = cw.compare(read, transport or (), flow_control or (), folder=folder, progress=True, **chosen)
-        report = comparison.report(folder / "report.html")
-    said.table(comparison.table(), numbers=SLOWDOWN)
-    said.place("results", folder)
-    said.place("report", report)
-    tell_unchanged(comparison.unchanged, said)
-    finish(comparison.results, said)
+    chosen["seeds"] = [] if own is not None else drawn
+    _cli_compare.side_by_side(
+        read, [table_or_name(one) for one in transport or ()], flow_control or (), chosen, folder, said
+    )
 
 
 @app.command()
@@ -485,7 +498,10 @@ def init(
         with file.open("x", encoding="utf-8") as new:
             new.write(text.replace("scenario.toml", str(file)))
     except FileExistsError:
-        raise FileExistsError(f"{file} exists already; name another file") from None
+        if not file.is_file():
+            raise FileExistsError(f"{file} is no file; name another") from None
+        typer.echo(f"{file}: is there already, and stays as it is. Next: clearway run {file}")
+        return
     except OSError as error:
         raise type(error)(f"{file} cannot be written: {error.strerror}; name another file") from None
     typer.echo(f"{file}: written. Next: clearway run {file}")

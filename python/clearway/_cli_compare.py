@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
 import clearway as cw
 from clearway._cli_options import pairs, workload_names
-from clearway._cli_said import EXIT_AUDIT, Said, tell_unchanged
-from clearway._places import check_folder, check_page
+from clearway._cli_said import EXIT_AUDIT, ITERATIONS, SLOWDOWN, Said, finish, tell_refused, tell_unchanged
+from clearway._places import check_folder, check_page, held
 
 if TYPE_CHECKING:
     from clearway._compare_outage import Outage
@@ -75,6 +75,36 @@ Scale = Annotated[
 Page = Annotated[
     Path | None, typer.Option(help="With --work training or outage: put the table into this page, between its marks.")
 ]
+
+
+def side_by_side(
+    read: Sequence[cw.Scenario],
+    transports: Sequence[Any],
+    flow_controls: Sequence[str],
+    chosen: Mapping[str, Any],
+    folder: Path,
+    said: Said,
+) -> NoReturn:
+    """Runs scenarios under several schemes or seeds, and says how they compare."""
+    with held(folder):
+        check_page(folder / "report.html")
+        comparison = cw.compare(read, transports, flow_controls, folder=folder, progress=True, **chosen)
+        report = comparison.report(folder / "report.html")
+    table = comparison.table()
+    said.table(table, numbers=SLOWDOWN if "all mean" in table else ITERATIONS)
+    said.lines(comparison.said(), "notes")
+    said.place("results", folder)
+    said.place("report", report)
+    tell_unchanged(comparison.unchanged, said)
+    tell_refused(comparison.refused, said)
+    finish(comparison.results, said, failed=bool(comparison.refused))
+
+
+def check_several(options: Mapping[str, object]) -> None:
+    """Refuses options of a single run beside several seeds."""
+    for option, value in options.items():
+        if value:
+            raise ValueError(f"{option} is of one run, and these are several; give one --seed")
 
 
 def check_work(work: str | None, options: Mapping[str, object]) -> None:

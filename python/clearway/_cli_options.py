@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import traceback
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -15,6 +16,11 @@ from clearway import _core
 from clearway._errors import plain
 from clearway._pcap import PACKETS
 from clearway._whole import notice
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 
 def names(*kinds: str) -> Any:
@@ -35,6 +41,18 @@ Sets = Annotated[
     typer.Option("--set", help="Set a key, such as fabric.leaf_spine.racks=4 (repeatable).", metavar="KEY=VALUE"),
 ]
 Seed = Annotated[int | None, typer.Option(help="Seed of all random numbers.")]
+Seeds = Annotated[
+    list[int] | None,
+    typer.Option(
+        "--seed",
+        help="Seed of all random numbers (repeatable: one run for each, and intervals over seeds).",
+        metavar="N",
+    ),
+]
+SeedCount = Annotated[
+    int | None,
+    typer.Option("--seeds", help="Number of seeds, from --seed or the scenario's own on.", min=1, metavar="N"),
+]
 Load = Annotated[float | None, typer.Option(help="Load of all classes that have one.")]
 TransportOption = Annotated[
     str | None,
@@ -53,7 +71,10 @@ FlowControl = Annotated[
 ]
 Transports = Annotated[
     list[str] | None,
-    typer.Option(help="A transport to run each scenario with (repeatable).", autocompletion=names("transport")),
+    typer.Option(
+        help="A transport to run each scenario with, as the scenario has set it (repeatable).",
+        autocompletion=names("transport"),
+    ),
 ]
 FlowControls = Annotated[
     list[str] | None,
@@ -96,6 +117,33 @@ def pairs(sets: list[str] | None) -> list[tuple[str, str]]:
             raise cw.ScenarioError(f"--set {text}", None, "", "write KEY=VALUE, such as --set seed=2")
         known.append((key.strip(), value.strip()))
     return known
+
+
+def is_several(drawn: int | list[int]) -> bool:
+    """Whether these are the seeds of more than one run."""
+    return drawn != 1 if isinstance(drawn, int) else len(drawn) > 1
+
+
+def seeds_of(seeds: list[int] | None, count: int | None) -> int | list[int]:
+    """The seeds of a run or comparison: a list, or how many from the scenario's own on."""
+    if count is None:
+        return seeds or []
+    if seeds and len(seeds) > 1:
+        raise ValueError(f"--seeds {count} beside {len(seeds)} times --seed; name the seeds, or say how many")
+    return list(range(seeds[0], seeds[0] + count)) if seeds else count
+
+
+def table_or_name(scheme: str) -> str | dict[str, Any]:
+    """A scheme as a command line names it: a name, or a table of its settings in TOML."""
+    if not scheme.lstrip().startswith("{"):
+        return scheme
+    try:
+        found = tomllib.loads(f"scheme = {scheme}")["scheme"]
+    except tomllib.TOMLDecodeError as error:
+        raise ValueError(
+            f"--transport {scheme}: {error}; write a table such as {{ dcpim = {{ rounds = 3 }} }}"
+        ) from None
+    return dict(found)
 
 
 def read_scenarios(

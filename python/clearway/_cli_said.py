@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import typer
 
 import clearway as cw
+from clearway._defaults import ONE_RUN
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import pandas as pd
 
@@ -26,6 +27,9 @@ _JOBS = "time: mean of the iterations; exposed: the part in which a rank does no
 
 # The numbers of a table of runs.
 SLOWDOWN = "mean, p99: slowdown, a flow's completion time over that alone in the network, of all flows and by size"
+
+# The numbers of a table of runs with training jobs alone.
+ITERATIONS = "iteration: mean time of an iteration, from its first computation to the end of its last"
 
 
 class Said:
@@ -57,6 +61,12 @@ class Said:
         if self._json is None:
             typer.echo(text)
         self.facts(facts)
+
+    def lines(self, lines: Sequence[str], name: str) -> None:
+        """Lines of text, which programs get as a list."""
+        for line in lines:
+            self.line(line, {})
+        self.facts({name: list(lines)})
 
     def end(self) -> None:
         """Prints the JSON."""
@@ -101,8 +111,8 @@ def _plain(value: Any) -> Any:
 
 
 def show(frame: pd.DataFrame, numbers: str = "") -> None:
-    """Prints a table: numbers with four digits, and in the same cell their confidence interval if there is one. Below
-    it, what its `numbers` are.
+    """Prints a table: numbers with four digits, and in the same cell their interval if there is one. Below it, what its
+    `numbers` are, and its interval is.
     """
     import pandas as pd
     from rich.console import Console
@@ -127,8 +137,8 @@ def show(frame: pd.DataFrame, numbers: str = "") -> None:
         )
     # Whoever reads a pipe or a file can scroll; names are broken nowhere.
     Console(width=None if sys.stdout.isatty() else 1_000).print(table)
-    if spans:
-        numbers = f"{numbers}{'; ' if numbers else ''}(low..high): 95% confidence interval, as far as one run tells"
+    if spans and frame[sorted(ends)].notna().any(axis=None):
+        numbers = f"{numbers}{'; ' if numbers else ''}(low..high): {frame.attrs.get('interval', ONE_RUN)}"
     if numbers:
         typer.echo(numbers)
 
@@ -146,15 +156,35 @@ def _cell(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def finish(results: list[cw.Result], said: Said, *, endless: bool = False) -> NoReturn:
-    """Prints the audits' faults, and exits accordingly. What has no end of its own ends well when it is interrupted."""
-    interrupted = not endless and any(result.interrupted for result in results)
-    ok = all(result.ok for result in results)
-    said.facts({"ok": ok, "interrupted": interrupted})
-    said.end()
+def tell_warnings(results: Sequence[cw.Result]) -> None:
+    """What has no effect or can hardly work, once each: with the names of its runs, unless all of them say it."""
+    said: dict[str, list[str]] = {}
     for result in results:
         for warning in result.info.get("warnings", []):
-            typer.echo(f"{result.name}: warning: {warning}", err=True)
+            said.setdefault(warning, []).append(result.name)
+    for warning, names in said.items():
+        few = names if len(names) <= 3 else [*names[:2], f"{len(names) - 2} more"]
+        whose = "" if len(names) == len(results) else f"{', '.join(few)}: "
+        typer.echo(f"{whose}warning: {warning}", err=True)
+
+
+def tell_refused(refused: Mapping[str, str], said: Said) -> None:
+    """Which runs of a comparison could not run, and why."""
+    for name, why in refused.items():
+        typer.echo(f"{name} did not run: {why}", err=True)
+    said.facts({"refused": dict(refused)})
+
+
+def finish(results: list[cw.Result], said: Said, *, endless: bool = False, failed: bool = False) -> NoReturn:
+    """Prints the audits' faults, and exits accordingly. What has no end of its own ends well when it is interrupted.
+    `failed`: whether a run of a comparison did not run.
+    """
+    interrupted = not endless and any(result.interrupted for result in results)
+    ok = all(result.ok for result in results) and not failed
+    said.facts({"ok": ok, "interrupted": interrupted})
+    said.end()
+    tell_warnings(results)
+    for result in results:
         for finding in result.info["audit"]:
             if not finding["ok"]:
                 typer.echo(f"{result.name}: AUDIT: {finding['name']}: {finding['detail']}", err=True)

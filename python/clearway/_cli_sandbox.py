@@ -13,9 +13,9 @@ from typing import Annotated, Any, ParamSpec, TypeVar
 import typer
 
 from clearway import _sandbox, _trust
-from clearway._cli_options import pairs
+from clearway._cli_options import is_several, pairs, seeds_of
 from clearway._pcap import places
-from clearway._places import slug
+from clearway._places import place_of, slug
 from clearway._sandbox import Needs
 
 _Takes = ParamSpec("_Takes")
@@ -48,10 +48,14 @@ def _given(*paths: Path | None) -> list[Path]:
 def _run(said: Said) -> Needs:
     scenario = said["scenario"]
     captures = map(Path, places("--pcap", said.get("pcap")).values())
+    drawn = seeds_of(said.get("seed"), said.get("seeds"))
+    if is_several(drawn):
+        folder = said.get("out") or place_of([scenario], "-seeds")
+        return Needs(toml=[scenario], sets=pairs(said.get("set_")), folders=[folder])
     return Needs(
         toml=[scenario],
         sets=pairs(said.get("set_")),
-        result=said.get("out") or Path("out") / slug(scenario.stem),
+        result=said.get("out") or place_of([scenario]),
         files=[*captures, *_given(said.get("trace"))],
     )
 
@@ -59,12 +63,12 @@ def _run(said: Said) -> Needs:
 def _compare(said: Said) -> Needs:
     scenarios = said.get("scenarios") or []
     name = said.get("work") if said.get("work") in ("training", "outage") else "all"
-    name = name if said.get("all_") else slug("-".join(path.stem for path in scenarios))
+    default = Path("out") / str(name) if said.get("all_") else place_of(scenarios, "-compare")
     return Needs(
         toml=scenarios,
         sets=pairs(said.get("set_")),
         reads=_given(said.get("write")),
-        folders=[said.get("out") or Path("out") / str(name)],
+        folders=[said.get("out") or default],
         files=_given(said.get("write")),
         workers=bool(said.get("all_")),
     )

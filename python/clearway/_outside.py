@@ -110,8 +110,10 @@ class Outside:
         """With every default filled in."""
         return self._toml
 
-    def check(self, memory_bytes_max: int | None) -> tuple[int, int]:
-        """Works it out as a run would: (hosts, flows)."""
+    def check(self, memory_bytes_max: int | None, level: str = "packet") -> tuple[int, int]:
+        """Works it out as a run at packet level would: (hosts, flows). Other levels it has only read."""
+        if level != "packet":
+            return 0, 0
         said = self._ask({"check": {"memory_bytes_max": memory_bytes_max}})["check"]
         return int(said["hosts"]), int(said["flows"])
 

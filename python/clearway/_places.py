@@ -15,7 +15,7 @@ import re
 import signal
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import FrameType
 
@@ -32,6 +32,16 @@ def slug(name: str) -> str:
     plain = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.") or "run"
     # File systems limit names to 255 bytes, and temporary names are longer.
     return plain if len(plain) <= 120 else f"{plain[:100]}-{hashlib.blake2b(name.encode(), digest_size=6).hexdigest()}"
+
+
+def place_of(scenarios: Iterable[Path], kind: str = "") -> Path:
+    """Where results of scenario files go by default. A folder of runs has a `kind` behind its name, since a result of
+    the same scenario is a folder of files.
+
+    >>> str(place_of([Path("a/first.toml")], "-compare"))
+    'out/first-compare'
+    """
+    return Path("out") / f"{slug('-'.join(path.stem for path in scenarios))}{kind}"
 
 
 def check_result(folder: Path) -> Path:

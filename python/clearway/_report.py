@@ -36,15 +36,15 @@ if TYPE_CHECKING:
     from clearway._results import Result
 
 
-def write(results: Sequence[Result], path: Path) -> Path:
-    """Writes a report on `results`: the whole file or nothing."""
+def write(results: Sequence[Result], path: Path, notes: Sequence[str] = ()) -> Path:
+    """Writes a report on `results`, with notes at its head: the whole file or nothing."""
     results = _told_apart(results)
     title = " · ".join(dict.fromkeys(_scenario_name(result) for result in results))
     charts, trees = ReportCharts(results, failures(results)), _trees.section(results)
     parts = [
         f"<h1>{escape(title)}</h1>",
         _subtitle(results),
-        _warnings(results),
+        _warnings(results, notes),
         html.section("Summary", _summary(results) + _by_kind(results)),
         _job_charts.section(results, charts),
         html.section(
@@ -169,8 +169,9 @@ def _setting(result: Result) -> list[str]:
     return facts
 
 
-def _warnings(results: Sequence[Result]) -> str:
-    said = []
+def _warnings(results: Sequence[Result], notes: Sequence[str]) -> str:
+    said = [escape(note) for note in notes]
+    warnings: dict[str, list[str]] = {}
     for result in results:
         if result.level == "flow":
             said.append(SAID["flow_level"].format(name=escape(result.name)))
@@ -182,12 +183,15 @@ def _warnings(results: Sequence[Result]) -> str:
             said.append(SAID["no_flows"].format(name=escape(result.name)))
         if result.interrupted:
             said.append(SAID["interrupted"].format(name=escape(result.name)))
-        said += [f"{escape(result.name)}: {escape(warning)}" for warning in result.info.get("warnings", [])]
+        for warning in result.info.get("warnings", []):
+            warnings.setdefault(warning, []).append(result.name)
         said += [
             SAID["failed"].format(name=escape(result.name), finding=escape(f"{finding['name']}: {finding['detail']}"))
             for finding in result.info["audit"]
             if not finding["ok"]
         ]
+    # Once each, however many runs say it.
+    said += [escape(f"{', '.join(names)}: {warning}") for warning, names in warnings.items()]
     said += [escape(str(one)) for one in of_results(results)]
     return f"<div class=warning>{'<br>'.join(said)}</div>" if said else ""
 

@@ -262,8 +262,9 @@ class Result:
 
     def slowdown(self, by: str | None = None, bins: Sequence[float] | None = None) -> pd.DataFrame:
         """Slowdown of completed flows: count, mean, and quantiles (linear between order statistics), each with the ends
-        of its 95% confidence interval, as `mean low` and `mean high`, as far as the flows of one run tell (see
-        `docs/results.md`).
+        of the interval that holds 95% of resamplings of this run's flows, as `mean low` and `mean high` (see
+        `docs/results.md`). Too few flows have none. It is no confidence interval over seeds: `clearway.compare` has
+        those.
 
         `by`: nothing for all flows, `"class"`, `"transport"`, or `"size"` for flow length. `bins` are its upper limits
         in bytes (inclusive), by default one and eight bandwidth-delay products: short, medium, long.

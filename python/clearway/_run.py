@@ -1,33 +1,22 @@
 from __future__ import annotations
 
-import hashlib
-import itertools
 import json
 import os
 import resource
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
-
-import pandas as pd
+from typing import Any, Protocol
 
 from clearway import _core, _outside, _pcap, _reach, _sandbox
 from clearway._estimate import memory_bytes_max
 from clearway._machines import tell, the_token
 from clearway._part import PART
-from clearway._places import check_result, slug
-from clearway._points import SIZES
 from clearway._program import Source
-from clearway._read import check_whole, sum_of
 from clearway._results import Result, from_core
-from clearway._scenario import Scenario, Scenarios, scenario_of, scenarios_of
-from clearway._unchanged import COLUMN, Unchanged, of_results, same_as
-
-if TYPE_CHECKING:
-    from clearway._plots import Plots
+from clearway._scenario import Scenario, scenario_of
 
 
 @dataclass(frozen=True)
@@ -297,158 +286,3 @@ class _Line:
             self._rich.stop()
         elif self._wide:
             print(f"\r{'':<{self._wide}}\r", end="", file=sys.stderr, flush=True)
-
-
-class Comparison:
-    """Several runs side by side."""
-
-    def __init__(self, results: Sequence[Result]) -> None:
-        self.results = list(results)
-
-    def table(self) -> pd.DataFrame:
-        """A row for each run: slowdown of all, short, medium and long flows, goodput, losses and retransmissions.
-
-        `all mean low` and `all mean high` are the ends of a 95% confidence interval, and so on: see `Result.slowdown`.
-        """
-        same = same_as(self.unchanged)
-        table = pd.DataFrame([_row(result) for result in self.results]).set_index("run")
-        return table.assign(**{COLUMN: [same.get(str(name), "") for name in table.index]}) if same else table
-
-    @property
-    def unchanged(self) -> list[Unchanged]:
-        """Runs over another transport, flow control or fabric that have the digest of an earlier run: every packet was
-        the same. `str` of each says which, and the likely reason; the report says so, too.
-        """
-        return of_results(self.results)
-
-    def __repr__(self) -> str:
-        names = ", ".join(result.name for result in self.results)
-        return f"Comparison({len(self.results)} runs: {names})\n{self.table().pipe(without_ends).to_string()}"
-
-    def _repr_html_(self) -> str:
-        html: str = self.table().pipe(without_ends).to_html()
-        return html
-
-    @property
-    def plot(self) -> Plots:
-        """Pictures of all runs together."""
-        from clearway._plots import Plots
-
-        return Plots(self.results)
-
-    def report(self, path: str | Path) -> Path:
-        """Writes one report page on all runs."""
-        from clearway._report import write
-
-        return write(self.results, Path(path))
-
-
-def without_ends(table: pd.DataFrame) -> pd.DataFrame:
-    """A table without the columns of confidence intervals: those that end in `low` and `high` next to a column of the
-    same name.
-    """
-    ends = [f"{column} {end}" for column in table.columns for end in ("low", "high")]
-    return table.drop(columns=ends, errors="ignore")
-
-
-def compare(
-    scenarios: Scenarios,
-    transports: Sequence[str] = (),
-    flow_controls: Sequence[str] = (),
-    *,
-    levels: Sequence[str] = ("packet",),
-    threads: int | None = None,
-    progress: bool | _Listener | None = None,
-    folder: str | Path | None = None,
-    keep: bool = False,
-) -> Comparison:
-    """Runs each scenario with each transport and each flow control (by default its own), one after the other.
-
-    With several `levels`, each of these runs at each level, for comparison.
-
-    With `folder`, each result is saved in a folder of its own there as soon as it exists. After Ctrl-C the comparison
-    has the runs so far. With `keep`, the finished runs of an earlier comparison in `folder` are not repeated, provided
-    that they are of the same scenario, the same content of its files and the same build of Clearway. A damaged one is
-    repeated, with a warning.
-
-    >>> import clearway as cw
-    >>> tiny = cw.Scenario.load("examples/tiny.toml")
-    >>> cw.compare([tiny, tiny.with_(name="slow", transport={"udp": {"rate": "10Gbps"}})]).table()["unfinished"]
-    run
-    tiny    0
-    slow    0
-    Name: unfinished, dtype: int64
-    """
-    results = []
-    variants = list(_variants(scenarios_of(scenarios), transports, flow_controls, levels))
-    for name, _, _ in variants if folder is not None else ():
-        check_result(Path(folder) / slug(name))  # type: ignore[arg-type]
-    for name, scenario, level in variants:
-        place = Path(folder) / slug(name) if folder is not None else None
-        result = _kept(place, scenario, level) if keep and place is not None else None
-        if result is None:
-            files = _files_of(scenario) if place is not None else ""
-            result = run(scenario, level=level, threads=threads, progress=progress, name=name)
-            if place is not None:
-                result.info["files"] = files
-                result.save(place)
-        results.append(result)
-        if result.interrupted:
-            break
-    return Comparison(results)
-
-
-def _kept(place: Path, scenario: Scenario, level: str) -> Result | None:
-    """The result in a folder, if it is of exactly this run: of this code, scenario and content of its files."""
-    if not (place / "run.json").exists():
-        return None
-    try:
-        check_whole(place)
-        result = Result.load(place)
-    except ValueError as error:
-        tell(f"warning: {error}; it is computed again")
-        return None
-    wanted = (_core.COMMIT, _core.SOURCE, _files_of(scenario), level, False)
-    of = (*(result.info.get(key) for key in ("commit", "source", "files")), result.level, result.interrupted)
-    return result if result.scenario_toml == scenario.to_toml() and of == wanted else None
-
-
-def _files_of(scenario: Scenario) -> str:
-    """A digest of the files that a scenario names, such as traces; empty if it names none."""
-    sums = [f"{key} {sum_of(path)}" for key, path in scenario._files()]
-    return hashlib.blake2b("\n".join(sums).encode(), digest_size=16).hexdigest() if sums else ""
-
-
-def _variants(
-    scenarios: Sequence[Scenario], transports: Sequence[str], flow_controls: Sequence[str], levels: Sequence[str]
-) -> Iterable[tuple[str, Scenario, str]]:
-    """Name, scenario and level of each run of a comparison. Names differ, and so do the folders named after them."""
-    taken: set[str] = set()
-    over: Sequence[str | None] = transports or [None]
-    under: Sequence[str | None] = flow_controls or [None]
-    for scenario, transport, flow_control, level in itertools.product(scenarios, over, under, levels):
-        schemes = " over ".join(scheme for scheme in (transport, flow_control) if scheme is not None)
-        at = f"{level} level" if len(levels) > 1 else ""
-        parts = (scenario.name if len(scenarios) > 1 or not schemes else "", schemes, at)
-        name = ", ".join(part for part in parts if part)
-        number = 1
-        while slug(unique := name if number == 1 else f"{name} {number}") in taken:
-            number += 1
-        taken.add(slug(unique))
-        yield unique, scenario.with_(transport=transport, flow_control=flow_control) if schemes else scenario, level
-
-
-def _row(result: Result) -> dict[str, Any]:
-    row: dict[str, Any] = {"run": result.name}
-    sizes = pd.concat([result.slowdown(), result.slowdown(by="size")])
-    for size in ("all", *SIZES):
-        row[f"{size} mean"] = sizes.loc[size, "mean"]
-        row[f"{size} p99"] = sizes.loc[size, "p99"]
-    row["goodput Gbps"] = result.goodput() / 1e9
-    row["unfinished"] = result.unfinished
-    # Unknown rather than 0 if there are no packets.
-    row["dropped"] = result.dropped if result.level == "packet" else float("nan")
-    row["sent again"] = result.resent if result.level == "packet" else float("nan")
-    for size, name, end in itertools.product(("all", *SIZES), ("mean", "p99"), ("low", "high")):
-        row[f"{size} {name} {end}"] = sizes.loc[size, f"{name} {end}"]
-    return row

@@ -96,7 +96,8 @@ class Scenario:
 
         `load` sets the load of every class that has one. `transport` is a name of `clearway.schemes()` or a table such
         as `{"dcpim": {"rounds": 3}}`, or a `clearway.Control` of your own, and replaces the scenario's; so does
-        `flow_control`. `fast_forward` is `off`, `exact` or `approximate`.
+        `flow_control`. A name stands for the settings that the scenario has for this scheme, if it has any;
+        `{"dcpim": {}}` for its defaults. `fast_forward` is `off`, `exact` or `approximate`.
         """
         controls: list[tuple[str, _control.Control, str]] = []
         named = {
@@ -121,12 +122,13 @@ class Scenario:
         """The same scenario with dotted keys set to values from a command line: TOML, or a bare word."""
         return Scenario(_outside.with_sets(self._core, sets), self._folder)
 
-    def check(self, *, memory_limit: float | None = None) -> tuple[int, int]:
-        """Checks the scenario without running it and returns (hosts, flows). Raises `ScenarioError` as a run would.
+    def check(self, *, memory_limit: float | None = None, level: str = "packet") -> tuple[int, int]:
+        """Checks the scenario without running it and returns (hosts, flows). Raises `ScenarioError` as a run at this
+        level would.
 
         What can't fit the memory is counted, and refused before it is made: `memory_limit` as in `clearway.run`.
         """
-        return self._core.check(memory_bytes_max(memory_limit))
+        return self._core.check(memory_bytes_max(memory_limit), level)
 
     def estimate(self, *, probe_seconds: float = 1.0, memory_limit: float | None = None) -> Estimate:
         """What a run at packet level will take: packet-hops, CPU time, memory. See `clearway.Estimate`.

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from clearway._comparison import compare
 from clearway._defaults import KEEPS_UP
 from clearway._results import Result
-from clearway._run import _Listener, compare
+from clearway._run import _Listener
 from clearway._scenario import Scenario, Value, scenario_of
 
 COLUMNS = [

@@ -44,11 +44,13 @@ def test_intervals_are_the_same_each_time_and_hold_what_they_are_of(result: cw.R
     once, again = result.slowdown(by="size"), result.slowdown(by="size")
     pd.testing.assert_frame_equal(once, again)
     assert list(once.columns[:5]) == ["flows", "mean", "p50", "p99", "p99.9"]
-    many = once[once["flows"] >= 10]
+    many = once[once["flows"] >= 20]
     assert len(many)
-    for name in ("mean", "p50", "p99"):
+    for name in ("mean", "p50"):
         assert ((many[f"{name} low"] <= many[name]) & (many[name] <= many[f"{name} high"])).all()
     assert (many["mean low"] < many["mean high"]).all()
+    # Of so few flows, all may well be below the 99th percentile.
+    assert once["p99 high"].isna().all()
     assert np.isnan(of_mean(np.array([1.0]))[0]) and np.isnan(of_quantile(np.array([]), 0.5)[0])
 
 
@@ -67,5 +69,5 @@ def test_over_seeds_runs_are_drawn_and_of_one_run_its_flows() -> None:
     runs = pd.DataFrame(
         {"short mean": [1.0, 2.0, 3.0], "short mean low": [0.9, 1.9, 2.9], "short mean high": [1.1, 2.1, 3.1]}
     )
-    assert _mean(runs, "short mean") == "2.00 (1.00–3.00)"
+    assert _mean(runs, "short mean") == "2.00 (-0.48–4.48)"
     assert _mean(runs.iloc[:1], "short mean") == "1.00 (0.90–1.10)"

@@ -170,7 +170,7 @@ REPORT = """(() => {
     for (const section of within.querySelectorAll("section[id]")) {
         const copy = section.cloneNode(true), not = "script, .charts, .span, .summary tbody td:last-child";
         for (const part of copy.querySelectorAll(not)) part.remove();
-        sections[section.id] = copy.textContent.replace(/, with 95%.*? tell/, "").replace(/\\s+/g, "");
+        sections[section.id] = copy.textContent.replace(/, and below each.*?run's flows/, "").replace(/\\s+/g, "");
     }
     const charts = Bokeh.documents.flatMap((one) => one.roots()).map((chart) => ({
         title: chart.title.text,

@@ -102,12 +102,16 @@ impl Scenario {
         self.read.carriers().transports.into_iter().map(|transport| transport.name()).collect()
     }
 
-    /// Works it out as a run would and says how large it is: (hosts, flows). What will hardly fit `memory_bytes_max` is
-    /// refused.
-    #[pyo3(signature = (memory_bytes_max=None))]
-    fn check(slf: &Bound<'_, Self>, memory_bytes_max: Option<u64>) -> PyResult<(u32, usize)> {
+    /// Works it out as a run at this level would and says how large it is: (hosts, flows). What will hardly fit
+    /// `memory_bytes_max` is refused.
+    #[pyo3(signature = (memory_bytes_max=None, level="packet"))]
+    fn check(slf: &Bound<'_, Self>, memory_bytes_max: Option<u64>, level: &str) -> PyResult<(u32, usize)> {
         let size = |plan: Plan| (plan.fabric.hosts, plan.flows.len());
-        planned(slf, move |read| Plan::within(read, memory_bytes_max).map(size))
+        match level {
+            "flow" => planned(slf, move |read| fluid::check(read, memory_bytes_max)),
+            "links" => planned(slf, move |read| links::check(read, memory_bytes_max)),
+            _ => planned(slf, move |read| Plan::within(read, memory_bytes_max).map(size)),
+        }
     }
 
     /// What a run will take, and how fast its first `probe_cpu_s` seconds of CPU are on this machine: see

@@ -15,10 +15,10 @@ import pandas as pd
 
 from clearway import _html
 from clearway._charts import Charts
-from clearway._confidence import of_mean
+from clearway._comparison import without_ends
+from clearway._confidence import of_seeds
 from clearway._defaults import KEEPS_UP
 from clearway._lines import BANDS, CSS, Axes, Lines, Panel, numeric, said, script
-from clearway._run import without_ends
 
 if TYPE_CHECKING:
     from clearway._sweep.result import SweepResult
@@ -141,8 +141,8 @@ def _combinations(done: pd.DataFrame, axes: Sequence[str]) -> str:
         "Slowdown of completed flows, and network measurements: means over seeds. " if "short mean" in numbers else ""
     )
     note = (
-        f"<p class=note>{note}In brackets: 95% confidence intervals, over seeds if there are several, otherwise over "
-        "the flows of the run.</p>"
+        f"<p class=note>{note}In brackets: 95% t-intervals over seeds if there are several; otherwise 95% of "
+        "resamplings of the run's flows, which says nothing of other seeds.</p>"
     )
     return _html.table([*keys, "runs", *numbers], rows, text=len(keys)) + note
 
@@ -155,7 +155,7 @@ def _mean(group: pd.DataFrame, column: str) -> str:
     def shown(value: float) -> str:
         return f"{value:,.0f}" if column in COUNTS else _html.number(value)
 
-    ends = of_mean(values)
+    ends = of_seeds(values)
     if len(group) == 1 and f"{column} low" in group:
         ends = float(group[f"{column} low"].iloc[0]), float(group[f"{column} high"].iloc[0])
     return shown(mean) if np.isnan(ends).any() else f"{shown(mean)} ({shown(ends[0])}–{shown(ends[1])})"

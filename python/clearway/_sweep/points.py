@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from clearway import _core, _outside
+from clearway._comparison import _row
 from clearway._errors import ScenarioError
 from clearway._read import check_whole
 from clearway._results import Result
-from clearway._run import Progress, _row, run
+from clearway._run import Progress, run
 from clearway._scenario import OF_A_RANK, Scenario
 from clearway._sustain import kept_up
 
