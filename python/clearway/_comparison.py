@@ -23,7 +23,6 @@ from clearway._confidence import of_seeds
 from clearway._control import Control
 from clearway._defaults import ONE_RUN
 from clearway._errors import ScenarioError
-from clearway._listings import schemes
 from clearway._machines import tell
 from clearway._places import check_result, slug
 from clearway._points import SIZES
@@ -262,18 +261,19 @@ def _checked(
 ) -> tuple[list[_Planned], dict[str, str], list[BaseException]]:
     """The runs that can run, and why the others can't."""
     planned, refused, errors = list[_Planned](), dict[str, str](), list[BaseException]()
-    why_of_row: dict[str, ScenarioError] = {}
     for name, row, level, make in variants:
+        if row in refused:
+            continue
+        # What can't be read is an error at once, and no scheme that can't run.
+        scenario, why = make()
         try:
-            if row in why_of_row:
-                raise why_of_row[row]
-            scenario = make()
+            if why is not None:
+                raise why
             # Other seeds of a row have the same settings.
             if not any(_is_of(one.name, row) for one in planned):
                 scenario.check(level=level)
             planned.append(_Planned(name, scenario, level))
         except ScenarioError as error:
-            why_of_row[row] = error
             refused[row] = f"{error.key}: {error.message}" if error.key else error.message
             errors.append(error)
     return planned, refused, errors
@@ -311,8 +311,6 @@ def _variants(
     taken: set[str] = set()
     over: Sequence[Scheme | None] = transports or [None]
     under: Sequence[Scheme | None] = flow_controls or [None]
-    for kind, named in (("transport", transports), ("flow control", flow_controls)):
-        _check_names(kind, named, scenarios)
     if isinstance(seeds, int) and seeds < 1:
         raise ValueError(f"seeds={seeds}: must be at least 1, or a list of seeds")
     listed = None if isinstance(seeds, int) else list(seeds)
@@ -335,33 +333,22 @@ def _variants(
 
 
 def _maker(scenario: Scenario, transport: Scheme | None, flow_control: Scheme | None, seed: int | None) -> Any:
-    def make() -> Scenario:
+    def make() -> tuple[Scenario, ScenarioError | None]:
         if transport is None and flow_control is None and seed is None:
-            return scenario
+            return scenario, None
         assert not isinstance(flow_control, Control), "a flow control is a name or a table"
         made = scenario.with_(transport=transport, flow_control=flow_control, seed=seed)
         if isinstance(transport, str) and transport not in made.transports:
-            raise ScenarioError(
+            return made, ScenarioError(
                 scenario.name,
                 None,
                 "transport",
                 f"{transport} carries nothing, since every traffic class names a transport of its own; set those, such "
                 "as traffic.0.transport, or delete them",
             )
-        return made
+        return made, None
 
     return make
-
-
-def _check_names(kind: str, named: Sequence[Scheme], scenarios: Sequence[Scenario]) -> None:
-    """Refuses a name that is no scheme at once: it is a typing error, and no scheme that can't run."""
-    rows = schemes()
-    known = [str(name) for name in rows[rows["kind"] == kind].index]
-    outside = {name for scenario in scenarios for name in scenario._crates()}
-    for scheme in named:
-        if isinstance(scheme, str) and scheme not in known and scheme not in outside and scheme != "none":
-            # The reader says it, with the nearest name.
-            scenarios[0].with_(**{kind.replace(" ", "_"): scheme})  # type: ignore[arg-type]
 
 
 def _list(given: Any) -> list[Any]:

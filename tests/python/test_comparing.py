@@ -117,6 +117,11 @@ def test_a_mistyped_name_is_said_at_once(marked: Path) -> None:
     assert done.code == 2 and 'did you mean "cubic"' in done.err and not Path("out").exists()
 
 
+def test_a_mistyped_setting_is_said_at_once(marked: Path) -> None:
+    done = call("compare", marked, "--transport", "dctcp", "--transport", "{ dctcp = { initial_windw = 3 } }")
+    assert done.code == 2 and 'did you mean "initial_window"' in done.err and not Path("out").exists()
+
+
 def test_a_transport_that_carries_nothing_is_a_row_that_says_so(marked: Path) -> None:
     own = cw.Scenario.load(marked).with_({"traffic.a.transport": "dctcp"})
     compared = cw.compare(own, ["dctcp", "cubic"])
