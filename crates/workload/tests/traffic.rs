@@ -409,7 +409,6 @@ fn problems_name_the_key_and_what_would_be_right() {
         (poisson.replace("0.6", "nan"), "arrivals.poisson.load"),
         (poisson.replace("load = 0.6", ""), "arrivals.poisson.load"),
         (poisson.replace("load = 0.6", "load = 0.6, every = '1us'"), "arrivals.poisson.load"),
-        (poisson.replace("load = 0.6", "every = '1us', of = 'bisection'"), "arrivals.poisson"),
         (poisson.replace("flows = 5", ""), "flows"),
         (poisson.replace("flows = 5", "flows = 4000000000"), "flows"),
         (poisson.replace("flows = 5", "duration = '3000s'"), "duration"),
@@ -427,8 +426,6 @@ fn problems_name_the_key_and_what_would_be_right() {
         (format!("{once}pattern = {{ weighted = [1, 2, -1] }}\nreceivers = '0-2'"), "pattern.weighted"),
         (format!("{once}pattern = {{ weighted = [0, 2, 0] }}\nreceivers = '0-2'"), "pattern.weighted"),
         (format!("{once}pattern = 'permutation'\nreceivers = '0-2'"), "receivers"),
-        (format!("{once}duration = '1ms'"), "duration"),
-        (format!("{once}phases = {{ on = '1ms', off = '1ms' }}"), "phases"),
     ] {
         assert_eq!(problem(&toml, &view).key, format!("[0].{key}"), "{toml}");
     }
