@@ -37,6 +37,7 @@ from clearway import (
     _pcap,
     _sandbox,
 )
+from clearway._advice import lines_of
 from clearway._cli_options import (
     FlowControl,
     FlowControls,
@@ -418,6 +419,8 @@ def sweep(
     ):
         said.place(what, where)
     tell_unchanged(result.unchanged, said)
+    for line in lines_of(result.warnings, len(result.points)):
+        typer.echo(line, err=True)
     said.facts({"failed": result.failed, "audit": result.troubles, "interrupted": result.interrupted})
     said.end()
     for kind, errors in (("FAILED", result.failed), ("AUDIT", result.troubles)):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import typer
 
 import clearway as cw
+from clearway._advice import lines_of
 from clearway._defaults import ONE_RUN
 
 if TYPE_CHECKING:
@@ -162,10 +163,8 @@ def tell_warnings(results: Sequence[cw.Result]) -> None:
     for result in results:
         for warning in result.info.get("warnings", []):
             said.setdefault(warning, []).append(result.name)
-    for warning, names in said.items():
-        few = names if len(names) <= 3 else [*names[:2], f"{len(names) - 2} more"]
-        whose = "" if len(names) == len(results) else f"{', '.join(few)}: "
-        typer.echo(f"{whose}warning: {warning}", err=True)
+    for line in lines_of(said, len(results)):
+        typer.echo(line, err=True)
 
 
 def tell_refused(refused: Mapping[str, str], said: Said) -> None:

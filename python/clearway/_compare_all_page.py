@@ -92,7 +92,7 @@ def _glance(at: pd.DataFrame, sustained: pd.Series[float], fairness: pd.Series[f
     ground = at[at["fabric"] == fabrics[0]].set_index(["workload", "scheme"])
     names = [one.name for one in who]
     columns: list[tuple[str, str, pd.Series[float], bool]] = []
-    # By column number: its 95% confidence interval.
+    # By column number: the interval of 95% of resamplings of the run.
     sure: dict[int, pd.DataFrame] = {}
     for workload in workloads:
         of = ground.loc[workload].reindex(names)
@@ -129,9 +129,9 @@ def _glance(at: pd.DataFrame, sustained: pd.Series[float], fairness: pd.Series[f
     note = (
         f"On the {fabrics[0]}. Slowdown is completion time over that of the same flow alone in the network. Short "
         "flows have up to one bandwidth-delay product, medium ones up to eight, long ones more. Means and 99th "
-        "percentiles, each with its 95% confidence interval below, as far as the flows of one run tell. The darker a "
-        "cell, the further from the column's best: white is the best, the darkest ten times that. Longest queue, bytes "
-        "sent by hosts beyond payload (headers, control packets, retransmissions) and packets lost are for "
+        "percentiles, and below each the interval of 95% of resamplings of the run's flows. The darker a cell, the "
+        "further from the column's best: white is the best, the darkest ten times that. Longest queue, bytes sent by "
+        "hosts beyond payload (headers, control packets, retransmissions) and packets lost are for "
         f"{WORKLOADS[workloads[0]]}. Fairness: Jain's index of the rates of 16 flows that start together on one link; "
         "1 is equal, and schemes that finish one flow after the other are at 0.45 by design. Computing: CPU time of "
         "the simulation for each packet of payload delivered, for all that hosts and switches compute."

@@ -264,7 +264,7 @@ class Lines:
             ends = columns[of[0], 1:] if len(of) == 1 and len(names) == 3 else np.full(2, np.nan)
             words = html.number(known.mean())
             if not np.isnan(ends).any():
-                words += f" (95% confidence {html.number(ends[0])}–{html.number(ends[1])})"
+                words += f" (95% of resamplings {html.number(ends[0])}–{html.number(ends[1])})"
             elif len(known) > 1:
                 words += f" ({html.number(known.min())}–{html.number(known.max())})"
             yield _Point(

@@ -19,6 +19,7 @@ import pandas as pd
 
 from clearway import _explorer, _job_charts, _points, _trees
 from clearway import _html as html
+from clearway._advice import lines_of
 from clearway._charts import Failure
 from clearway._looks import looks_of
 from clearway._packets import time_of
@@ -191,7 +192,7 @@ def _warnings(results: Sequence[Result], notes: Sequence[str]) -> str:
             if not finding["ok"]
         ]
     # Once each, however many runs say it.
-    said += [escape(f"{', '.join(names)}: {warning}") for warning, names in warnings.items()]
+    said += [escape(line) for line in lines_of(warnings, len(results))]
     said += [escape(str(one)) for one in of_results(results)]
     return f"<div class=warning>{'<br>'.join(said)}</div>" if said else ""
 

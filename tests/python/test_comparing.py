@@ -66,6 +66,10 @@ def test_a_setting_without_effect_is_one_line_of_advice(marked: Path) -> None:
     assert any("switch.marking" in warning for warning in cw.run(cubic).info["warnings"])
     swept = cw.sweep(cw.Scenario.load(marked), {"transport": ["dctcp", "cubic"]}, "swept", progress=False)
     assert swept.ok and not swept.failed
+    assert [names for said, names in swept.warnings.items() if "switch.marking" in said] == [["cubic"]]
+    Path("sweep.toml").write_text('scenario = "marked.toml"\n[vary]\ntransport = ["dctcp", "cubic"]\n')
+    assert call("sweep", "sweep.toml").err.count("cubic: warning: switch.marking: has no effect") == 1
+    assert Path("out/sweep/report.html").read_text().count("cubic: warning: switch.marking") == 1
 
 
 @pytest.mark.parametrize("level", ["flow", "links"])

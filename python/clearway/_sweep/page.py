@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from clearway import _html
+from clearway._advice import lines_of
 from clearway._charts import Charts
 from clearway._comparison import without_ends
 from clearway._confidence import of_seeds
@@ -86,6 +87,7 @@ def _warnings(result: SweepResult) -> str:
         for state, words in counts.items()
         if state in states
     ]
+    said += [escape(line) for line in lines_of(result.warnings, len(states))]
     said += [escape(str(one)) for one in result.unchanged]
     return f"<div class=warning>{'<br>'.join(said)}</div>" if said else ""
 

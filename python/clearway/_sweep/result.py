@@ -74,6 +74,17 @@ class SweepResult:
             if isinstance(point.task, Simulation)
         )
 
+    @cached_property
+    def warnings(self) -> dict[str, list[str]]:
+        """What has no effect or can hardly work, with the names of the points that say so."""
+        said: dict[str, list[str]] = {}
+        for point in self._done:
+            if isinstance(point.task, Simulation):
+                run = json.loads((self._store.place(point.key) / "run.json").read_text(encoding="utf-8"))
+                for warning in run.get("warnings", []):
+                    said.setdefault(warning, []).append(point.name)
+        return said
+
     @property
     def ok(self) -> bool:
         """Whether every run is done and passed its audit."""
