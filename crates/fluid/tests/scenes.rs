@@ -212,7 +212,6 @@ fn what_is_not_known_is_refused() {
             "failure",
             "links and switches do not fail at flow level",
         ),
-        ("measure.arrivals = ['host1']\n", "measure.arrivals", "flow level has no packets"),
         (
             "sharing = 'aq'\nentity = \
              [{ name = 'a', hosts = '0', request = [{ share.absolute = '1Gbps', position = 'ingress' }] }]\n",
@@ -224,6 +223,8 @@ fn what_is_not_known_is_refused() {
         assert_eq!(problem.key, key);
         assert!(problem.message.contains(words), "{problem:?}");
     }
+    let idle = run(&format!("measure.arrivals = ['host1']\n{STAR}{flows}"));
+    assert!(idle.info.warnings[0].starts_with("measure.arrivals: flow level has no packets"), "{:?}", idle.info);
 }
 
 #[test]

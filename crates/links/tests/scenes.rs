@@ -165,13 +165,17 @@ fn what_cannot_be_decomposed_is_refused() {
         ("fastpass", "", "transport", "whole network"),
         ("uet", "", "transport", "path of its own"),
         ("dctcp", "host.intake_rate = '10Gbps'\n", "host.intake_rate", "several times"),
-        ("dctcp", "measure.packets = {}\n", "measure.packets", "one link only"),
     ];
     for (transport, rest, key, word) in cases {
         let text = web_search(LEAF_SPINE, transport, rest);
         let problem = estimate(&read(&text), 1, |_| false).map(|_| ()).unwrap_err();
         assert!(problem.key == key && problem.message.contains(word), "{transport} {rest}: {problem:?}");
     }
+    let idle = estimated(&web_search(LEAF_SPINE, "dctcp", "measure.packets = {}\nlink.llr = {}\n"), 1);
+    let plain = estimated(&web_search(LEAF_SPINE, "dctcp", ""), 1);
+    assert_eq!(idle.info.digest, plain.info.digest);
+    assert!(idle.info.warnings[0].starts_with("link.llr: a link alone has no errors"), "{:?}", idle.info);
+    assert!(idle.info.warnings[1].starts_with("measure.packets: packets cross one link only"), "{:?}", idle.info);
     let torus = web_search("fabric.torus = { dims = [3, 3] }\n", "dcpim", "");
     let problem = estimate(&read(&torus), 1, |_| false).map(|_| ()).unwrap_err();
     assert!(problem.key == "traffic[0]" && problem.message.contains("spread"), "{problem:?}");

@@ -343,11 +343,9 @@ fn what_cannot_be_granted_is_refused_with_the_reason() {
         "entity[0].request[0].position",
         "ingress",
     );
-    refused(
-        aq,
-        &application("a", "\"udp\"", "0", "{ weight = 1 }").replace("request", "# request"),
-        "sharing",
-        "no entity requests",
-    );
+    // Without requests it shares nothing, and says so.
+    let idle = application("a", "\"udp\"", "0", "{ weight = 1 }").replace("request", "# request");
+    let result = run_on(1, &dumbbell(&format!("measure.end = \"1ms\"\n{aq}"), &idle));
+    assert!(result.info.warnings[0].starts_with("sharing: has no effect, since no entity requests"), "{result:?}");
     refused("sharing = \"qa\"", &both, "sharing", "aq");
 }
