@@ -53,7 +53,7 @@ pub fn foresee(scenario: &Scenario, probe_cpu_s: f64, memory_bytes_max: Option<u
         ],
         cpu_seconds: probed.map(|probed| planned_s + probed.cpu_s(estimate.packet_hops)),
         fits: refused.map(|problem| problem.to_string()),
-        warnings: plan.warnings().iter().map(ToString::to_string).collect(),
+        warnings: plan.warnings().iter().chain(&plan.doubts_of_results()).map(ToString::to_string).collect(),
     })
 }
 

@@ -6,7 +6,7 @@ use node::layout::Layout;
 use node::walk::{HeaderWalk, walk_header};
 use node::wire::{Malformed, Reader, Writer};
 use node::{Agreement, Endpoint, Header, Packet, QueueDiscipline, Site, SwitchAgent};
-use units::{Duration, Problem, Rate, SwitchId};
+use units::{Bytes, Duration, Problem, Rate, SwitchId};
 
 use crate::{About, Guarantee, NetworkView, SwitchRequirements};
 
@@ -63,6 +63,12 @@ pub trait Scheme {
     /// shorter than the network's round trips.
     fn timers(&self, _network: &NetworkView) -> Vec<Timer> {
         Vec::new()
+    }
+
+    /// The queue that keeps a link busy when its single flow's window is cut at a loss, if that is how it learns of
+    /// congestion. A plan warns if a port has less room.
+    fn queue_needed(&self, _site: &Site) -> Option<Bytes> {
+        None
     }
 
     /// The setting that would end a livelock of its packets, as a finding says it: "departures = [\"backoff\"] repeats

@@ -62,6 +62,9 @@ macro_rules! found {
 
 // After the macro, which it uses.
 mod links;
+mod sense;
+
+pub(crate) use sense::{Outcome, doubts, doubts_of_outcome, doubts_of_results};
 
 pub use links::{check_links, check_links_flows, check_links_network, check_links_ways, links_advice};
 

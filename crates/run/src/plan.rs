@@ -208,6 +208,7 @@ impl Plan {
         let mut warnings = self.advice();
         warnings.extend(self.sharing_warnings());
         warnings.extend(self.timer_warnings());
+        warnings.extend(compatibility::doubts(self));
         warnings.extend(crate::note_of_sums(&self.flows, &self.jobs));
         let open = self.reserved.as_ref().filter(|reserved| reserved.guarantee.as_ref().is_some_and(|of| !of.proven));
         warnings.extend(open.map(|reserved| {
@@ -221,6 +222,22 @@ impl Plan {
             Problem::new(key, message)
         }));
         warnings
+    }
+
+    /// What its results will not show; keys as in the scenario.
+    pub fn doubts_of_results(&self) -> Vec<Problem> {
+        compatibility::doubts_of_results(self)
+    }
+
+    /// What its outcome shows of its settings: lost and repeated packets.
+    pub fn doubts_of_outcome(&self, (sent, resent): (u64, u64), lost: u64) -> Vec<Problem> {
+        let (sent_packets, resent_packets, lost_packets) = (sent, resent, lost);
+        compatibility::doubts_of_outcome(&compatibility::Outcome {
+            plan: self,
+            sent_packets,
+            resent_packets,
+            lost_packets,
+        })
     }
 
     /// What is set and has no effect in this run.

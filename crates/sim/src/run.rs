@@ -3,7 +3,7 @@ use std::sync::Arc;
 use driver::{Capturing, Cut, Driver, Islands, Probe, Probes, Shape, Tally, Wants, Whole, digest};
 use engine::{Bounds, Ended, Outcome};
 use run::audit::Ending;
-use run::{Finding, Flows, Plan, Progress, Table, Unlisted, alone};
+use run::{Data, Finding, Flows, Plan, Progress, Table, Unlisted, alone};
 use scenario::{FastForward, Scenario};
 use serde::Serialize;
 use units::{Problem, Time};
@@ -254,7 +254,7 @@ pub(crate) fn conclude<P: Probe>(
         Ended::Interrupted | Ended::Paused => Ending::Stopped,
     };
     let movement = driver::Movement::of(&whole, parts, &[], &flows, ending);
-    let info = RunInfo {
+    let mut info = RunInfo {
         level: "packet",
         version: env!("CARGO_PKG_VERSION"),
         seed: plan.scenario.seed,
@@ -288,6 +288,18 @@ pub(crate) fn conclude<P: Probe>(
             .chain(movement.warnings)
             .collect(),
     };
+    let packets = (0..flows.started.len()).map(|row| flows.packets(row));
+    let packets = packets.fold((0, 0), |sum, of| (sum.0 + of.0, sum.1 + of.1));
     let tables = driver::tables(&whole, parts, &[], flows);
+    let doubts = plan.doubts_of_outcome(packets, lost_packets(&tables));
+    info.warnings.extend(doubts.iter().map(ToString::to_string));
     RunResult { tables, info, scenario_toml: plan.scenario.to_toml() }
+}
+
+/// Packets that links and hosts have lost, by the tables of a run.
+fn lost_packets(tables: &[Table]) -> u64 {
+    let causes = ["overflow", "dead", "unroutable", "expired", "lossy", "corrupted"].map(|of| format!("{of}_packets"));
+    let links = tables.iter().filter(|table| table.name == "links").flat_map(|table| &table.columns);
+    let columns = links.filter(|column| causes.iter().any(|cause| cause == column.name));
+    columns.map(|column| if let Data::U64(values) = &column.data { values.iter().sum() } else { 0 }).sum()
 }

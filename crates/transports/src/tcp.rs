@@ -18,9 +18,11 @@
 use node::{Balancing, Cx, Endpoint, FlowState, Input, Packet, PollAt, Site, Walk};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use units::{Duration, FlowId, Problem};
+use units::{Bytes, Duration, FlowId, Problem};
 
-use contract::{About, Family, HeaderFormat, Nature, NetworkView, Scheme, SwitchRequirements, Timer, headers_of};
+use contract::{
+    About, CongestionSignal, Family, HeaderFormat, Nature, NetworkView, Scheme, SwitchRequirements, Timer, headers_of,
+};
 use control::{Algorithm, Ecn, Start};
 use header::{Header, WINDOW_SEGMENTS};
 use plb::Plb;
@@ -205,6 +207,11 @@ impl<A: Algorithm> Scheme for Config<A> {
             sender: Sender::new(self.control.at_host(), sender, site.clone()),
             receiver: Receiver::new(receiver, site.clone()),
         })
+    }
+
+    fn queue_needed(&self, site: &Site) -> Option<Bytes> {
+        let by_loss = self.control.signal(site) == CongestionSignal::Drop;
+        self.control.queue_needed(site).filter(|_| by_loss)
     }
 
     fn requirements(&self, site: &Site) -> SwitchRequirements {

@@ -59,6 +59,9 @@ pub struct Traffic<T> {
     /// The messages of `trace` once read, or those of a program.
     #[serde(skip)]
     pub loaded: Option<Trace>,
+    /// The mean size that the file of a table states, in bytes, once read.
+    #[serde(skip)]
+    pub stated_mean_bytes: Option<f64>,
 }
 
 /// How a message is submitted again.
@@ -238,6 +241,7 @@ impl<T> Traffic<T> {
             admissible: None,
             trace: None,
             loaded: None,
+            stated_mean_bytes: None,
         }
     }
 
@@ -251,6 +255,7 @@ impl<T> Traffic<T> {
             let key = "sizes.cdf_file.path";
             let text = String::from_utf8(content(&file.path, key)?)
                 .map_err(|error| Problem::new(key, format!("\"{}\" is not UTF-8 text: {error}", file.path)))?;
+            self.stated_mean_bytes = file.stated_mean_bytes(&text);
             let table = Table::parse(&text, &file.path, file.unit, file.probability)
                 .map_err(|error| Problem::new(key, error.to_string()))?;
             self.sizes = Some(Sizes::Cdf(table));
@@ -260,6 +265,12 @@ impl<T> Traffic<T> {
             self.loaded = Some(file.parse(content).map_err(|error| Problem::new("trace", error.to_string()))?);
         }
         Ok(())
+    }
+
+    /// The mean size that a table's file states in its heading, and that of sizes drawn from it, in bytes.
+    pub fn stated_mean(&self) -> Option<(f64, f64)> {
+        let drawn = self.sizes.as_ref()?.sampler(Bytes(1)).ok()?;
+        Some((self.stated_mean_bytes?, drawn.mean_bytes()))
     }
 
     /// Which bytes count.

@@ -6,7 +6,7 @@ use node::{FlowState, Site, Walk};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use units::{Duration, FlowId, Problem, Rate, Time};
+use units::{Bytes, Duration, FlowId, Problem, Rate, Time};
 
 use super::custom::contract::Sent;
 use crate::target_delay::unloaded;
@@ -58,6 +58,11 @@ pub trait Algorithm:
 
     /// How switches should signal congestion. A setting of the scenario takes precedence.
     fn signal(&self, site: &Site) -> CongestionSignal;
+
+    /// The queue that keeps a link busy when a window that fills it is cut at a loss; none if losses cut no window.
+    fn queue_needed(&self, _site: &Site) -> Option<Bytes> {
+        None
+    }
 
     /// The control of a new flow.
     fn start(&self, start: Start) -> Self::Control;

@@ -64,15 +64,17 @@ impl Algorithm for Config {
         if self.ecn { Ecn::Classic } else { Ecn::Off }
     }
 
+    fn signal(&self, site: &Site) -> CongestionSignal {
+        match self.queue_needed(site) {
+            Some(threshold) if self.ecn => CongestionSignal::Ecn(Marking::Step { threshold }),
+            _ => CongestionSignal::Drop,
+        }
+    }
+
     /// `1 / beta - 1` bandwidth-delay products: a window that fills the path and this queue still fills the path when
     /// multiplied by beta.
-    fn signal(&self, site: &Site) -> CongestionSignal {
-        let queue = site.bdp_bytes() as f64 * (1.0 / self.beta - 1.0);
-        if self.ecn {
-            CongestionSignal::Ecn(Marking::Step { threshold: Bytes(queue as u64) })
-        } else {
-            CongestionSignal::Drop
-        }
+    fn queue_needed(&self, site: &Site) -> Option<Bytes> {
+        Some(Bytes((site.bdp_bytes() as f64 * (1.0 / self.beta - 1.0)) as u64))
     }
 
     fn start(&self, start: Start) -> Cubic {

@@ -40,13 +40,16 @@ impl Algorithm for Config {
         if self.ecn { Ecn::Classic } else { Ecn::Off }
     }
 
-    /// A bandwidth-delay product: a window that fills the path and this queue still fills the path when halved.
     fn signal(&self, site: &Site) -> CongestionSignal {
-        if self.ecn {
-            CongestionSignal::Ecn(Marking::Step { threshold: Bytes(site.bdp_bytes()) })
-        } else {
-            CongestionSignal::Drop
+        match self.queue_needed(site) {
+            Some(threshold) if self.ecn => CongestionSignal::Ecn(Marking::Step { threshold }),
+            _ => CongestionSignal::Drop,
         }
+    }
+
+    /// A bandwidth-delay product: a window that fills the path and this queue still fills the path when halved.
+    fn queue_needed(&self, site: &Site) -> Option<Bytes> {
+        Some(Bytes(site.bdp_bytes()))
     }
 
     fn start(&self, start: Start) -> NewReno {

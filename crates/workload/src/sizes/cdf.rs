@@ -65,6 +65,20 @@ pub struct Cdf {
     points: Vec<(f64, f64)>,
 }
 
+impl TableFile {
+    /// The mean that the file's text states: a single number above the first point, unless that is the number of
+    /// points.
+    pub fn stated_mean_bytes(&self, text: &str) -> Option<f64> {
+        let lines = text.lines().map(|line| line.split('#').next().unwrap_or_default());
+        let lines: Vec<Vec<&str>> =
+            lines.map(|line| line.split_whitespace().collect()).filter(|words: &Vec<_>| !words.is_empty()).collect();
+        let headings = lines.iter().take_while(|words| words.len() == 1).filter_map(|words| words[0].parse().ok());
+        let points = lines.iter().filter(|words| words.len() > 1).count() as f64;
+        let scale = if self.unit == SizeUnit::Packets { PACKET_BYTES } else { 1.0 };
+        headings.filter(|&heading: &f64| heading > 0.0 && heading != points).last().map(|mean| mean * scale)
+    }
+}
+
 impl Table {
     /// Reads the text of a [`TableFile`]; `file` is the name that errors give.
     pub fn parse(text: &str, file: &str, unit: SizeUnit, probability: Probability) -> Result<Table, TraceError> {
