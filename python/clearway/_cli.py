@@ -166,7 +166,7 @@ def run(
     drawn = seeds_of(seed, seeds)
     own = drawn[0] if isinstance(drawn, list) and len(drawn) == 1 else None
     read = read_scenarios([scenario], set_, own, load)[0].with_(
-        transport=transport, flow_control=flow_control, fast_forward=fast_forward
+        transport=table_or_name(transport) if transport else None, flow_control=flow_control, fast_forward=fast_forward
     )
     if is_several(drawn):
         _cli_compare.check_several({"--trace": trace, "--pcap": pcap, "--parts": parts, "--force": force})

@@ -58,7 +58,8 @@ TransportOption = Annotated[
     str | None,
     typer.Option(
         "--transport",
-        help="The transport, such as dctcp, instead of the scenario's. Classes with one of their own keep it.",
+        help="The transport, such as dctcp, as the scenario has set it, if it does; or '{ dctcp = { g = 0.1 } }'. "
+        "Classes with one of their own keep it.",
         autocompletion=names("transport"),
     ),
 ]

@@ -94,6 +94,9 @@ def test_a_scheme_that_the_scenario_configures_runs_as_configured(tmp_path: Path
     # A sweep, and a key on the command line.
     swept = cw.sweep(tuned, {"transport": ["dcqcn", "dctcp"]}, tmp_path, progress=False)
     assert swept["dcqcn"].digest == own.digest
+    (tmp_path / "tuned.toml").write_text(TUNED)
+    done = call("run", tmp_path / "tuned.toml", "--transport", "{ dcqcn = {} }", "--out", tmp_path / "plain", "--json")
+    assert cw.load(tmp_path / "plain").digest == compared.results[1].digest and json.loads(done.out)["notes"]
     assert tuned.with_text([("transport", "dcqcn")]).to_dict() == tuned.to_dict()
     assert tuned.with_(transport="dctcp").with_(transport="dcqcn").to_dict() == tuned.to_dict()
 
