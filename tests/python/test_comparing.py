@@ -53,7 +53,7 @@ def test_a_setting_without_effect_is_one_line_of_advice(marked: Path) -> None:
     assert said["refused"] == {}
     advice = [line for line in done.err.splitlines() if "switch.marking: has no effect" in line]
     assert advice == [
-        "cubic, newreno: warning: switch.marking: has no effect: no transport of this scenario reacts to marks (dctcp "
+        "cubic; newreno: warning: switch.marking: has no effect: no transport of this scenario reacts to marks (dctcp "
         "does); delete it"
     ]
     info = json.loads(Path("out/marked-compare/cubic/run.json").read_text())
@@ -239,3 +239,10 @@ def test_jobs_are_compared_by_iteration_time() -> None:
     times = compared.results[0].jobs.to_pandas()["time_ps"].astype(float)
     assert table["iteration us"]["udp"] == pytest.approx(times.mean() / 1e6)
     assert any("iteration us" in line for line in compared.said())
+
+
+def test_advice_that_differs_in_numbers_alone_is_one_line(marked: Path) -> None:
+    marked.write_text(POISSON.replace("load = 0.5", "load = 1.5"))
+    done = call("compare", marked, "--transport", "dctcp", "--transport", "cubic", "--seeds", "2")
+    keys = [line.partition("warning: ")[2].partition(": ")[0] for line in done.err.splitlines() if "warning: " in line]
+    assert len(keys) == len(set(keys)) and "traffic[0].arrivals.poisson.load" in keys
