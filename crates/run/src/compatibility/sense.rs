@@ -107,7 +107,7 @@ const SENSE: &[Rule<OfPlan>] = &[
     rule(
         "switch.balancing",
         few_are_hashed,
-        "hashes {0} long messages from {1} over {2} uplinks: some get several and others none, so that the result is \
+        "hashes {0} long messages from {1} over {2} links: some get several and others none, so that the result is \
          one draw of the hash; compare over --seeds, or write \"adaptive\" or \"spray\"",
     ),
     rule(
@@ -153,9 +153,10 @@ fn arrives_for(plan: &Plan, class: usize) -> Option<Duration> {
     Some(starts().max()?.since(starts().min()?))
 }
 
+/// Fewer than ten are a study of single messages, and ask for no distribution.
 fn short_for_a_percentile(plan: &Plan) -> Found {
     let flows = plan.flows.of_traffic().len();
-    let few = (1..100).contains(&flows) && plan.jobs.is_empty();
+    let few = (10..100).contains(&flows) && plan.jobs.is_empty();
     let key = if plan.scenario.traffic.first()?.flows.is_some() { "traffic[0].flows" } else { "traffic[0]" };
     if few { found![key, flows] } else { None }
 }
@@ -163,7 +164,7 @@ fn short_for_a_percentile(plan: &Plan) -> Found {
 fn overloaded(plan: &Plan) -> Found {
     let load = |(index, class): (usize, &Traffic<Transport>)| Some((index, load_of(class)?));
     let (index, (key, load)) = by_clock(plan).filter_map(load).find(|(_, (_, load))| *load > 1.0)?;
-    // Nobody overloads a network fivefold by intent and writes a whole number.
+    // Five times what links carry is rarely meant.
     let percent = if load >= 5.0 { format!("; for {load} percent write {}", load / 100.0) } else { String::new() };
     found![format!("traffic[{index}].{key}"), load, percent]
 }
@@ -299,10 +300,19 @@ fn buffer_below_product(plan: &Plan) -> Found {
     found![Bytes(room), name, needed]
 }
 
+/// What leaves a rack over one of several links that a hash chooses.
+#[derive(Clone, Copy, Default)]
+struct Hashed {
+    links: u64,
+    long: u64,
+    long_bytes: u64,
+    bytes: u64,
+}
+
 /// Fewer than ten flows on a link are shared out by a hash with a standard deviation of about a third or more: n of
 /// them over u links give each n/u, with a variance of n/u (1 - 1/u).
 fn few_are_hashed(plan: &Plan) -> Found {
-    const PER_UPLINK: u64 = 10;
+    const PER_LINK: u64 = 10;
     let fabric = &plan.fabric;
     let hashed = |transport: u8| {
         let index = usize::from(transport);
@@ -310,35 +320,29 @@ fn few_are_hashed(plan: &Plan) -> Found {
         plan.balancing.get(index).is_some_and(|of| of.by_hash()) && !own.flow_labels && !own.own_routes
     };
     let long = 8 * plan.sites[0].bdp_bytes();
-    let mut counts = vec![(0u64, 0u64, 0u64); fabric.switches as usize];
-    let mut count = |flow: &FlowInfo, times: u64| {
+    let mut racks = vec![Hashed::default(); fabric.switches as usize];
+    let mut count = |flow: &FlowInfo| {
         let from = fabric.rack_of(flow.src);
-        if from == fabric.rack_of(flow.dst) || !hashed(flow.transport) {
+        let links = plan.routes.next(from, flow.dst).len() as u64;
+        if links < 2 || !hashed(flow.transport) {
             return;
         }
-        let (messages, bytes, all) = &mut counts[from.0 as usize];
-        let size = flow.bytes.saturating_mul(times);
-        *all = all.saturating_add(size);
+        let rack = &mut racks[from.0 as usize];
+        rack.links = rack.links.max(links);
+        rack.bytes = rack.bytes.saturating_add(flow.bytes);
         if flow.bytes >= long {
-            *messages += times;
-            *bytes = bytes.saturating_add(size);
+            rack.long += 1;
+            rack.long_bytes = rack.long_bytes.saturating_add(flow.bytes);
         }
     };
-    plan.flows.of_traffic().iter().for_each(|flow| count(flow, 1));
+    plan.flows.of_traffic().iter().for_each(&mut count);
     // Messages between two ranks follow one another: a pair counts once.
-    plan.flows.each_kind_of_jobs(|flow, _| count(&flow, 1));
-    let uplinks = |switch: usize| {
-        let ports = &fabric.ports[fabric.switch_node(SwitchId(switch as u32)).index()];
-        ports.iter().filter(|&&link| fabric.link(link).tier == Tier::Up).count() as u64
-    };
-    let few = |&switch: &usize| {
-        let (messages, bytes, all) = counts[switch];
-        // Where most bytes are of shorter messages, those decide.
-        (2..PER_UPLINK * uplinks(switch)).contains(&messages) && uplinks(switch) > 1 && bytes > all / 2
-    };
-    let switch = (0..counts.len()).find(few)?;
+    plan.flows.each_kind_of_jobs(|flow, _| count(&flow));
+    // Where most bytes are of shorter messages, those decide.
+    let few = |rack: &Hashed| (2..PER_LINK * rack.links).contains(&rack.long) && rack.long_bytes > rack.bytes / 2;
+    let switch = racks.iter().position(few)?;
     let name = &fabric.names[fabric.switch_node(SwitchId(switch as u32)).index()];
-    found![counts[switch].0, name, uplinks(switch)]
+    found![racks[switch].long, name, racks[switch].links]
 }
 
 /// Homa's files state means by steps, which are up to 5% above those that are linear between points.

@@ -77,7 +77,7 @@ const DOUBTFUL: [Doubtful; SENSE.len()] = [
                [[traffic]]\nsizes.constant = '10MB'\narrivals = 'all_at_once'\nsenders = 'racks 0'\n\
                receivers = 'racks 1'\n",
         key: "switch.balancing",
-        word: "hashes 4 long messages from leaf0 over 4 uplinks",
+        word: "hashes 4 long messages from leaf0 over 4 links",
         right: ("'ecmp'", "'spray'"),
     },
     Doubtful {
@@ -137,6 +137,7 @@ fn few_flows_have_no_percentile_of_their_own() {
     let [problem] = &doubts_of_results(&plan(&few))[..] else { panic!("nothing is said") };
     assert!(problem.key == "traffic[0].flows" && problem.message.starts_with("99 messages in all"), "{problem}");
     assert_eq!(doubts_of_results(&plan(&few.replace("99", "100"))), []);
+    assert_eq!(doubts_of_results(&plan(&few.replace("99", "9"))), []);
 }
 
 #[test]
