@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import time
 from functools import partial
 from pathlib import Path
@@ -55,6 +56,15 @@ def paper(
             "the paper if none is named.",
         ),
     ] = False,
+    stale: Annotated[
+        bool,
+        typer.Option(
+            "--stale",
+            help="Run a slice of each record again, in two minutes for all papers, and list the records that this "
+            "build no longer gives, cheapest first; with --write, say so on their pages; with --all --write, make "
+            "them anew, which goes on where it was interrupted.",
+        ),
+    ] = False,
     scale: Annotated[
         float,
         typer.Option(help="Factor on the number of flows, or on the time for which they arrive.", metavar="FACTOR"),
@@ -78,6 +88,13 @@ def paper(
     from clearway.papers._paper import Options
 
     options = Options(scale, seeds, tuple(only or ()), in_turn, out)
+    if stale:
+        if figures or options.words:
+            raise ValueError("--stale takes records of whole papers, with the options of each; name no figure and none")
+        chosen = _stale([papers.paper(name).name] if name else [*papers.PAPERS, *papers.RIVALS], out, all_, write)
+        if chosen and not (all_ and write and _run_all(chosen, write)):
+            raise typer.Exit(EXIT_FAILS)
+        return
     if name is None:
         if not (all_ or write):
             _list([papers.paper(each) for each in papers.PAPERS], [papers.paper(each) for each in papers.RIVALS])
@@ -95,6 +112,29 @@ def paper(
         chosen = [(of, options, of.names(figures or []))]
     if not _run_all(chosen, write):
         raise typer.Exit(EXIT_FAILS)
+
+
+def _stale(names: list[str], out: Path | None, all_: bool, write: bool) -> list[tuple[Paper, Options, list[str]]]:
+    """Lists the records that this build no longer gives; what to run to make them anew."""
+    from clearway import papers
+    from clearway.papers import records
+    from clearway.papers._paper import Options
+
+    root = records.root()
+    found = records.stale(root, names, partial(typer.echo, err=True))
+    if write:
+        records.mark(root, names, [record for record, _ in found])
+        _write_pages(root)
+    for record, why in found:
+        typer.echo(f"{records.command(record)} --write\n    {record['cpu_seconds']:,.0f} s of CPU; {why}")
+    hours = sum(float(record["cpu_seconds"]) for record, _ in found) / 3600
+    anew = " ".join(["clearway paper", *(names if len(names) == 1 else ()), "--all --stale --write"])
+    last = f"; to make them anew takes about {hours:.1f} h of CPU: {anew}" if found and not (all_ and write) else ""
+    typer.echo(f"{len(found)} records are stale{last}")
+    return [
+        (papers.paper(record["paper"]), dataclasses.replace(Options.of(record["options"]), out=out), [record["figure"]])
+        for record, _ in found
+    ]
 
 
 def _fitting(of: Paper, options: Options) -> Options:
@@ -127,9 +167,9 @@ def _run_all(chosen: list[tuple[Paper, Options, list[str]]], write: bool) -> boo
     began, total, at, ok = time.monotonic(), sum(len(names) for *_, names in chosen), 0, True
     try:
         for of, options, names in chosen:
-            folder = of.use(options)
             for name in names:
                 at += 1
+                folder = of.use(options)
                 if total > 1:
                     typer.echo(f"{of.name} {name}: {at} of {total}, after {time.monotonic() - began:,.0f} s", err=True)
                 try:
@@ -150,14 +190,14 @@ def _run_all(chosen: list[tuple[Paper, Options, list[str]]], write: bool) -> boo
 
 def _run(of: Paper, name: str, options: Options, folder: Path, root: Path | None) -> bool:
     """Runs one figure or table; whether the paper's statements hold."""
-    from clearway.papers import accuracy, figures, records
+    from clearway.papers import accuracy, figures, records, slices
     from clearway.papers._paper import title
 
     typer.secho(f"\n{of.name} {name}: {title(of.figures[name])}", bold=True)
-    began, cpu = time.perf_counter(), time.process_time()
+    began, cpu = time.perf_counter(), sum(os.times()[:4])
     with figures.listened() as ran:
         shown = of.figures[name]()
-    spent = time.process_time() - cpu, time.perf_counter() - began
+    spent = sum(os.times()[:4]) - cpu, time.perf_counter() - began
     typer.echo(shown.table.map(records.number).to_string())
     for check, holds in shown.checks.items():
         typer.secho(f"  {'pass' if holds else 'FAIL'}  {check}", fg=None if holds else typer.colors.RED)
@@ -171,6 +211,7 @@ def _run(of: Paper, name: str, options: Options, folder: Path, root: Path | None
         typer.echo(f"  {folder / name}.png")
     if root is not None:
         record = records.make(of, name, shown, ran, options, spent)
+        record["slice"] = slices.of_figure(of, name, options, asked=ran.asked).pieces
         typer.echo(f"  {records.save(record, root)}")
         if shown.held:
             accuracy.record(of.name, name, shown.held, records.command(record), root)

@@ -11,16 +11,18 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import clearway as cw
 import pandas as pd
 import pytest
 import typer
 from called import call
 from clearway import papers
 from clearway._cli import app
-from clearway.papers import accuracy, figures, records
+from clearway.papers import accuracy, figures, records, slices
 from clearway.papers._paper import Options, Paper
 
 ROOT = Path(__file__).parents[2]
+TESTBED = ROOT / "python/clearway/papers/harmony/testbed.toml"
 ALL = [papers.paper(name) for name in [*papers.PAPERS, *papers.RIVALS]]
 
 
@@ -109,7 +111,7 @@ def shown() -> figures.Shown:
 def made(of: Paper, figure: str) -> dict[str, Any]:
     ran = figures.Ran()
     for seed in (1, 2):
-        ran.add({"digest": f"d{seed}", "seed": seed, "cpu_seconds": 2.0, "wall_seconds": 1.0})
+        ran.add({"digest": f"d{seed}", "seed": seed, "cpu_seconds": 2.0, "wall_seconds": 1.0}, f"run {seed}", "toml")
     return records.make(of, figure, shown(), ran, Options(scale=0.5), (0.0, 0.0))
 
 
@@ -127,7 +129,7 @@ def test_a_record_says_what_ran_and_what_came_out(tmp_path: Path) -> None:
     # The digest is of all runs, whatever their order.
     other = figures.Ran()
     for digest in ("d2", "d1", "d2"):
-        other.add({"digest": digest})
+        other.add({"digest": digest}, "run", "toml")
     assert other.digest == record["digest"] != ""
 
 
@@ -170,7 +172,8 @@ def test_no_page_has_gone_stale() -> None:
 
 def test_each_comparison_of_the_accuracy_page_has_its_command_and_is_a_click_away() -> None:
     text = accuracy.page(accuracy.records(ROOT), accuracy.schemes_known())
-    rows = re.findall(r"^\|.*`(clearway paper [^`]*)` \| \[(\d+)\]\(#([\w-]+)\) \|.*$", text, re.MULTILINE)
+    line = r"^\|.*`(clearway paper [^`]*)`(?:, older protocol)? \| \[(\d+)\]\(#([\w-]+)\) \|.*$"
+    rows = re.findall(line, text, re.MULTILINE)
     assert len(rows) == text.count("\n## ") > 100
     for command, numbers, anchor in rows:
         section = text.partition(f'<a id="{anchor}"></a>')[2].partition("<a id=")[0]
@@ -187,6 +190,87 @@ def test_every_figure_stands_on_a_page_and_every_record_is_of_a_figure() -> None
     for path in (ROOT / records.FOLDER).glob("*.json"):
         record = json.loads(path.read_text())
         assert (record["paper"], record["figure"]) in known and path.name == records.name_of(record)
+
+
+RECORDED = sorted(path.stem for path in (ROOT / records.FOLDER).glob("*.json"))
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_a_slice_of_each_record_has_the_digests_of_today(name: str) -> None:
+    """A record that a page says to be of an older protocol is left out; `clearway paper --stale --write` marks it."""
+    [record] = [one for one in records.load(ROOT).values() if records.name_of(one) == f"{name}.json"]
+    if not record.get("older"):
+        why = records.differs(record)
+        assert why == "", f"{why}; make the record anew: {records.command(record)} --write"
+
+
+def kept(at: Path, figure: str, **changed: Any) -> dict[str, Any]:
+    """A record of one of Harmony's figures in a checkout, with its slice of today."""
+    record = {**made(papers.paper("harmony"), figure), "options": [], **changed}
+    record.setdefault("slice", slices.of_figure(papers.paper("harmony"), figure, Options()).pieces)
+    records.save(record, at)
+    return record
+
+
+def test_a_record_is_stale_once_a_run_of_it_or_its_scenario_or_its_request_changes(tmp_path: Path) -> None:
+    record = kept(tmp_path, "counterexample")
+    assert len(record["slice"]) == 2 and records.differs(record) == ""
+    for key, value, said in (
+        ("digest", "0" * 32, "and its record has 000"),
+        ("end_us", 8, "and its record has"),
+        ("of", "another", "the figure asks for"),
+    ):
+        other = {**record, "slice": [record["slice"][0], {**record["slice"][1], key: value}]}
+        assert said in records.differs(other), key
+    # A run that the figure doesn't come to ask for, since it can't read a result of little time.
+    more = slices.of_figure(
+        papers.paper("harmony"), "counterexample", Options(), asked={"new": cw.Scenario.load(TESTBED)}
+    ).pieces
+    assert more[2]["file"] == "harmony/testbed.toml" and more[2]["end_us"] is not None
+    assert records.differs({**record, "slice": more}) == ""
+    more[2] = {**more[2], "sets": [["seed", "7"]]}
+    assert ": digest " in records.differs({**record, "slice": more})
+    assert records.differs({**record, "slice": []}) == "has no slice yet"
+
+
+def test_stale_records_are_listed_marked_on_their_pages_and_made_anew_cheapest_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "docs").mkdir()
+    page = tmp_path / "papers" / "harmony" / "README.md"
+    page.parent.mkdir(parents=True)
+    region = "<!-- harmony {0}: begin -->\n<!-- harmony {0}: end -->\n".format
+    page.write_text("".join(map(region, ("lone", "theory", "figure-1"))))
+    monkeypatch.setattr(records, "root", lambda: tmp_path)
+    monkeypatch.setattr(accuracy, "write", lambda at: page)
+    monkeypatch.setattr(records, "shown_pictures", lambda of, at: {})
+    kept(tmp_path, "figure-1")
+    kept(tmp_path, "lone", cpu_seconds=7200.0, slice=[{"of": "a", "end_us": None, "digest": "0"}])
+    kept(tmp_path, "theory", cpu_seconds=3600.0, slice=[])
+    monkeypatch.chdir(tmp_path)
+    done = call("paper", "harmony", "--stale")
+    assert done.code == 1, done.err
+    assert done.out.index("harmony theory --write") < done.out.index("harmony lone --write")
+    assert "2 records are stale; to make them anew takes about 3.0 h of CPU: clearway paper harmony --all" in done.out
+    assert "Older protocol" not in page.read_text()
+    assert call("paper", "harmony", "--stale", "--write").code == 1
+    assert page.read_text().count("**Older protocol**") == 2
+    assert [figure for (_, figure), one in records.load(tmp_path).items() if one.get("older")] == ["lone", "theory"]
+    done = call("paper", "harmony", "--stale", "--write", "--all")
+    assert done.code == 0, done.err
+    assert done.err.index("harmony theory: 1 of 2") < done.err.index("harmony lone: 2 of 2")
+    assert "Older protocol" not in page.read_text()
+    done = call("paper", "harmony", "--stale")
+    assert done.code == 0 and "0 records are stale" in done.out
+    again = records.load(tmp_path)["harmony", "lone"]
+    assert again["runs"] == len({digest for *_, digest in again["behind"]}) > 5
+    refused = call("paper", "harmony", "lone", "--stale")
+    assert refused.code == 2 and "name no figure" in refused.err
+
+
+def test_options_are_those_of_their_words() -> None:
+    for options in (Options(), Options(0.5, 5, ("NDP", "Homa Aeolus"), True)):
+        assert Options.of(options.words) == options
 
 
 # A figure or two of each paper that take some seconds each.
@@ -212,8 +296,8 @@ SAMPLE = [
 @pytest.mark.parametrize(("name", "figure"), SAMPLE)
 def test_a_figure_that_is_run_again_gives_its_record(name: str, figure: str, tmp_path: Path) -> None:
     of = papers.paper(name)
-    kept = records.load(ROOT).get((name, figure), {"earlier": True})
-    if kept.get("earlier"):
+    kept = records.load(ROOT).get((name, figure), {"older": True})
+    if kept.get("older"):
         pytest.skip(f"not yet run on this build: clearway paper {name} {figure} --write")
     of.use(Options(out=tmp_path))
     with figures.listened() as ran:

@@ -4,6 +4,7 @@
 //! times a second: for a signal, which ends the run at a consistent point, and to report progress.
 
 mod aside;
+mod dcpim;
 mod estimate;
 mod exchange;
 mod harmony;
@@ -288,6 +289,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(list_workloads, module)?)?;
     module.add_function(wrap_pyfunction!(aq_table_bytes, module)?)?;
     module.add_function(wrap_pyfunction!(pyrrha_resources, module)?)?;
+    module.add_function(wrap_pyfunction!(dcpim::dcpim_matchings, module)?)?;
     module.add_function(wrap_pyfunction!(harmony::harmony_queue_max, module)?)?;
     module.add_function(wrap_pyfunction!(harmony::harmony_queueing_delay_max, module)?)?;
     module.add_function(wrap_pyfunction!(harmony::harmony_k_star, module)?)?;

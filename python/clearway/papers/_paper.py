@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
+from typing import Any
 
 from clearway.papers import unknown
 from clearway.papers.figures import Figures, Shown
@@ -41,6 +42,22 @@ class Options:
             else:
                 words += [name, f"{value:g}"]
         return words
+
+    @classmethod
+    def of(cls, words: Sequence[str]) -> Options:
+        """The options that `words` says."""
+        found: dict[str, Any] = {}
+        left = iter(words)
+        for word in left:
+            name = word.removeprefix("--").replace("-", "_")
+            default = getattr(cls, name)
+            if isinstance(default, bool):
+                found[name] = True
+            elif isinstance(default, tuple):
+                found[name] = (*found.get(name, ()), next(left))
+            else:
+                found[name] = type(default)(next(left))
+        return cls(**found)
 
 
 @dataclass(frozen=True)

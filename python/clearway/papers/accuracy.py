@@ -15,6 +15,7 @@ import pandas as pd
 from clearway import _core
 from clearway._listings import schemes
 from clearway._whole import replace
+from clearway.papers import records as figures
 from clearway.papers.figures import Held
 
 FOLDER = Path("papers") / "accuracy"
@@ -61,7 +62,9 @@ def records(at: Path) -> pd.DataFrame:
             f"{at / FOLDER} holds no record; first run a figure that compares, such as `clearway paper pyrrha "
             "reference`"
         )
-    return pd.concat(parts, ignore_index=True)
+    rows = pd.concat(parts, ignore_index=True)
+    older = {figures.command(record) for record in figures.load(at).values() if record.get("older")}
+    return rows.assign(older=rows["command"].isin(older))
 
 
 _OF_ALL = ("scheme", "against", "kind", "seeds", "error", "command", "commit")
@@ -94,7 +97,8 @@ def page(rows: pd.DataFrame, known: Sequence[str]) -> str:
         median = group["error"].abs().median()
         errors = f"{median:.1%} | {worst:+.1%} | {outside or 'none'}"
         buckets = f"[{len(group)}](#{anchor(number)})"
-        lines.append(f"| {scheme} | {against} | {kind} | `{command}` | {buckets} | {errors} |")
+        older = ", older protocol" if group["older"].any() else ""
+        lines.append(f"| {scheme} | {against} | {kind} | `{command}`{older} | {buckets} | {errors} |")
     text.append("\n".join(lines) + "\n")
     named = {word for scheme in rows["scheme"] for word in scheme.replace(",", " ").split()}
     without = [name for name in known if name not in named]

@@ -17,6 +17,7 @@ from matplotlib.axes import Axes
 import clearway as cw
 from clearway._places import slug
 from clearway._plots import STYLE, Picture
+from clearway.papers import slices
 
 Keys = Mapping[str, Any]
 Kind = Literal["authors' run", "paper", "closed form", "linear program"]
@@ -72,6 +73,8 @@ class Shown:
     picture: Picture | None = None
     held: list[Held] = field(default_factory=list)
     """The comparisons that become part of docs/accuracy.md."""
+    note: str = ""
+    """Of a figure for which the paper gives no number: what its checks hold it against. The page says it."""
 
     def __post_init__(self) -> None:
         for held in self.held:
@@ -88,20 +91,34 @@ telling: bool | None = None
 class Ran:
     """The runs of a figure: their digests, seeds and times, including runs that were there already."""
 
+    behind: dict[tuple[str, str], str] = field(default_factory=dict)
+    """The digest of each run, by its name and a digest of its scenario with all defaults."""
+    asked: dict[str, cw.Scenario] = field(default_factory=dict)
+    """The first scenario of each combination of schemes."""
     digests: list[str] = field(default_factory=list)
     seeds: set[int] = field(default_factory=set)
     cpu_seconds: float = 0.0
     wall_seconds: float = 0.0
 
-    def add(self, info: Mapping[str, Any]) -> None:
-        """Adds a run, by the facts that its result keeps."""
-        if (digest := str(info.get("digest"))) in self.digests:
+    def add(self, info: Mapping[str, Any], name: str, scenario: str) -> None:
+        """Adds a run, by the facts that its result keeps, its name and its scenario as TOML."""
+        digest = str(info.get("digest"))
+        self.behind[name, hashlib.blake2b(scenario.encode(), digest_size=8).hexdigest()] = digest
+        if digest in self.digests:
             return
         self.digests.append(digest)
         if "seed" in info:
             self.seeds.add(int(info["seed"]))
         self.cpu_seconds += float(info.get("cpu_seconds", 0.0))
         self.wall_seconds += float(info.get("wall_seconds", 0.0))
+
+    def include(self, other: Ran) -> None:
+        """Adds the runs of a part that another process has made."""
+        self.behind |= other.behind
+        self.digests += [digest for digest in other.digests if digest not in self.digests]
+        self.seeds |= other.seeds
+        self.cpu_seconds += other.cpu_seconds
+        self.wall_seconds += other.wall_seconds
 
     @property
     def digest(self) -> str:
@@ -125,28 +142,51 @@ def listened() -> Iterator[Ran]:
         _listening.remove(ran)
 
 
-def heard(info: Mapping[str, Any]) -> None:
-    """Reports a run that was not made by `run` or `sustain`."""
+def heard(info: Mapping[str, Any], name: str, scenario: str) -> None:
+    """Reports a run that a figure has made or found, with its name and its scenario as TOML."""
     for ran in _listening:
-        ran.add(info)
+        ran.add(info, name, scenario)
+
+
+def heard_of(part: Ran) -> None:
+    """Reports the runs that another process has made."""
+    for ran in _listening:
+        ran.include(part)
 
 
 def run(scenario: Path, name: str, keys: Keys, out: Path, threads: int | None = None) -> cw.Result:
-    """The result of a scenario with some keys set. Runs that this build has finished in `out` are kept."""
+    """The result of a scenario file with some keys set. Runs that this build has finished in `out` are kept."""
     wanted = cw.Scenario.load(scenario).with_({"name": f"{scenario.stem} {name}", **keys})
-    compared = cw.compare(wanted, threads=threads, folder=out / "runs", keep=True, progress=telling)
-    [result] = compared.results
+    return simulated(wanted, threads, out / "runs")
+
+
+def simulated(wanted: cw.Scenario, threads: int | None = None, folder: Path | None = None) -> cw.Result:
+    """The result of a scenario; runs that this build has finished in the folder are kept."""
+    if (part := slices.current()) is not None:
+        return part.run(wanted)
+    for ran in _listening:
+        ran.asked.setdefault(slices.schemes(wanted), wanted)
+    if folder is None:
+        result = cw.run(wanted, threads=threads, progress=False)
+    else:
+        [result] = cw.compare(wanted, threads=threads, folder=folder, keep=True, progress=telling).results
     if result.interrupted:
         raise KeyboardInterrupt
     for finding in result.info["audit"]:
         if not finding["ok"]:
             raise ValueError(f"{result.name}: audit: {finding['name']}: {finding['detail']}")
-    heard(result.info)
+    heard(result.info, result.name, result.scenario_toml)
     return result
 
 
 def sustain(wanted: cw.Scenario, out: Path, **search: Any) -> cw.Sustained:
     """The highest load that a scenario sustains. Runs that this build has finished in `out` are kept."""
+    if (part := slices.current()) is not None:
+        part.run(wanted)
+        # What a search finds in runs that are cut says nothing.
+        raise slices.Enough
+    for ran in _listening:
+        ran.asked.setdefault(slices.schemes(wanted), wanted)
     found = cw.sustain(wanted, folder=out / "runs", keep=True, progress=telling, **search)
     if found.interrupted:
         raise KeyboardInterrupt
@@ -154,9 +194,9 @@ def sustain(wanted: cw.Scenario, out: Path, **search: Any) -> cw.Sustained:
         of = f"{wanted.name}, load {row['load']:g}, seed {row['seed']}"
         if not row["audit"]:
             raise ValueError(f"{of}: the audit of this run found a fault; its run.json says which")
-        kept = out / "runs" / slug(of) / "run.json"
-        if kept.exists():
-            heard(json.loads(kept.read_text()))
+        kept = out / "runs" / slug(of)
+        if (kept / "run.json").exists():
+            heard(json.loads((kept / "run.json").read_text()), of, (kept / "scenario.toml").read_text())
     return found
 
 

@@ -11,7 +11,7 @@ import math
 import re
 import shlex
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ import pandas as pd
 from clearway import _core, _marked
 from clearway._read import check_shape
 from clearway._whole import replace
-from clearway.papers import PAPERS, RIVALS, paper
+from clearway.papers import PAPERS, RIVALS, paper, slices
 from clearway.papers._paper import Options, Paper, title
 from clearway.papers.figures import Ran, Shown
 
@@ -45,8 +45,9 @@ def root() -> Path:
 
 
 def make(of: Paper, figure: str, shown: Shown, ran: Ran, options: Options, spent: tuple[float, float]) -> Record:
-    """The record of a figure. `spent` is its CPU time and wall time in seconds, used if no runs report theirs."""
-    cpu, wall = (ran.cpu_seconds, ran.wall_seconds) if ran.digests else spent
+    """The record of a figure. `spent` is its CPU time and wall time in seconds; runs that were there already report
+    what they took."""
+    cpu, wall = max(ran.cpu_seconds, spent[0]), max(ran.wall_seconds, spent[1])
     return {
         "paper": of.name,
         "figure": figure,
@@ -58,9 +59,42 @@ def make(of: Paper, figure: str, shown: Shown, ran: Ran, options: Options, spent
         "digest": ran.digest,
         "cpu_seconds": round(cpu, 1),
         "wall_seconds": round(wall, 1),
+        "note": shown.note,
         "table": table(shown.table),
         "checks": checks(shown),
+        "behind": [[*of_run, digest] for of_run, digest in sorted(ran.behind.items())],
     }
+
+
+def differs(record: Mapping[str, Any]) -> str:
+    """How the slice of a record differs from what today's code gives; empty if it does not. It takes a second."""
+    if not record.get("slice"):
+        return "has no slice yet"
+    of, options = paper(record["paper"]), Options.of(record["options"])
+    try:
+        return slices.of_figure(of, record["figure"], options, record["slice"]).wrong
+    except Exception as error:
+        return f"the figure fails: {error}"
+
+
+def stale(at: Path, names: Sequence[str], tell: Callable[[str], object]) -> list[tuple[Record, str]]:
+    """The records of these papers whose slices differ from what today's code gives, and how; cheapest first."""
+    known = [record for record in load(at).values() if record["paper"] in names]
+    found = []
+    for number, record in enumerate(known, 1):
+        tell(f"slice {number} of {len(known)}: {record['paper']} {record['figure']}")
+        if why := differs(record):
+            found.append((record, why))
+    return sorted(found, key=lambda one: float(one[0]["cpu_seconds"]))
+
+
+def mark(at: Path, names: Sequence[str], older: Sequence[Record]) -> None:
+    """Says in the records of these papers which of them are of an older protocol."""
+    which = {(record["paper"], record["figure"]) for record in older}
+    for key, record in load(at).items():
+        said = key in which
+        if key[0] in names and said != bool(record.get("older")):
+            save({**record, "older": said}, at)
 
 
 def checks(shown: Shown) -> list[Record]:
@@ -122,11 +156,16 @@ def name_of(record: Mapping[str, Any]) -> str:
     return f"{record['paper']}-{record['figure']}.json"
 
 
+# Of most records, which therefore don't say it.
+_NOW = ("older", False)
+
+
 def save(record: Record, at: Path) -> Path:
     """Writes a record into a checkout; its path."""
     path = at / FOLDER / name_of(record)
     path.parent.mkdir(parents=True, exist_ok=True)
-    inner = {key: value for key, value in record.items() if key not in ("table", "checks")}
+    listed = ("checks", "behind", "slice")
+    inner = {key: value for key, value in record.items() if key not in ("table", *listed) and (key, value) != _NOW}
     # One line for each row, so that a diff shows what changed.
     lines = [f" {json.dumps(key)}: {json.dumps(value)}" for key, value in inner.items()]
     if record["table"] is not None:
@@ -136,8 +175,9 @@ def save(record: Record, at: Path) -> Path:
         lines.append(f' "table": {{{head}, "rows": [\n{rows}\n ]}}')
     else:
         lines.append(' "table": null')
-    each = ",\n".join(f"  {json.dumps(check)}" for check in record["checks"])
-    lines.append(f' "checks": [\n{each}\n ]' if each else ' "checks": []')
+    for key in (key for key in listed if key in record):
+        each = ",\n".join(f"  {json.dumps(one)}" for one in record[key])
+        lines.append(f' "{key}": [\n{each}\n ]' if each else f' "{key}": []')
     replace(path, lambda part: part.write_text("{\n" + ",\n".join(lines) + "\n}\n"))
     return path
 
@@ -155,7 +195,11 @@ _SHAPE = {
     "paper": str, "figure": str, "title": str, "commit": str, "options": [str], "seeds": [int], "runs": int,
     "digest": str, "cpu_seconds": (int, float), "wall_seconds": (int, float), "table": object,
     "checks": [{"statement": str, "ok": bool, "against": str, "paper": object, "ours": object, "within": object}],
+    "behind": [[str]], "older": bool, "note": str,
+    "slice": [{"of": str, "end_us": object, "digest": str, "file": str, "sets": [[str]]}],
 }  # fmt: skip
+# Records that were written before these were.
+_LATER = ("behind", "slice", "older", "note")
 
 
 def _read(path: Path) -> Record:
@@ -165,7 +209,7 @@ def _read(path: Path) -> Record:
     except (OSError, ValueError, RecursionError) as error:
         raise ValueError(f"{path}: is no record of a figure: {error}") from None
     check_shape(str(path), "", record, _SHAPE)
-    wrong = [key for key in _SHAPE if key not in record]
+    wrong = [key for key in _SHAPE if key not in record and key not in _LATER]
     wrong += [f"checks.{at}" for at, check in enumerate(record.get("checks", [])) if not _is_check(check)]
     if record.get("table") is not None:
         check_shape(str(path), "table", record["table"], {"index": [str], "columns": [str], "rows": [list], "of": int})
@@ -206,7 +250,10 @@ def render(record: Mapping[str, Any] | None, of: str, figure: str) -> str:
     """The text of a figure's region."""
     if record is None:
         return f"Not yet run on this build: `clearway paper {of} {figure}`.\n"
-    parts = [_wrapped(f"*{record['title']}*"), *_rendered_checks(record["checks"])]
+    parts = [_wrapped(f"*{record['title']}*")]
+    if record.get("note"):
+        parts.append(_wrapped(record["note"]))
+    parts += _rendered_checks(record["checks"])
     if record["table"] is not None and record["table"]["rows"]:
         parts.append(_rendered_table(record["table"]))
     parts.append(_provenance(record))
@@ -242,10 +289,6 @@ def _rendered_table(of: Mapping[str, Any]) -> str:
 
 
 def _provenance(record: Mapping[str, Any]) -> str:
-    if record.get("earlier"):
-        seeds = f", seeds {record['seeds']}" if record["seeds"] not in ("", "none") else ""
-        said = f"of an earlier build, commit {record['commit']}{seeds}; not yet run on this one"
-        return _wrapped(f"`{command(record)}`: {said}.")
     words = [f"commit {record['commit']}"]
     seeds = record["seeds"]
     if seeds:
@@ -254,7 +297,8 @@ def _provenance(record: Mapping[str, Any]) -> str:
         words.append(f"{record['runs']:,} run{'s' * (record['runs'] > 1)}, digest {record['digest']}")
     cpu = record["cpu_seconds"]
     words.append(f"{cpu:,.0f} s of CPU" if cpu >= 10 else f"{cpu:.2g} s of CPU")
-    return _wrapped(f"`{command(record)}`: {'; '.join(words)}.")
+    older = "**Older protocol**, not yet made anew by today's code: " if record.get("older") else ""
+    return _wrapped(f"{older}`{command(record)}`: {'; '.join(words)}.")
 
 
 MARK = re.compile(r"<!-- ([\w-]+) ([\w-]+): begin -->\n(.*?)<!-- \1 \2: end -->\n", re.DOTALL)

@@ -17,6 +17,7 @@ import pandas as pd
 import clearway as cw
 from clearway._looks import COLOURS
 from clearway._plots import STYLE, Picture
+from clearway.papers import figures, slices
 from clearway.papers.figures import Shown
 
 HERE = Path(__file__).parent
@@ -59,9 +60,10 @@ def share(case: Case, limit: int) -> float:
             "entity.0.request.0.share.absolute": f"{case.rate_gbps}Gbps",
             "traffic.0.senders": f"0-{case.flows - 1}",
             "sharing.aq.limit.fixed.bytes": f"{limit}B",
+            "name": f"{' '.join(map(str, case))} limit {limit}",
         }
     )
-    result = cw.run(scenario, threads=1, progress=False)
+    result = figures.simulated(scenario, threads=1)
     arrived = result.entities.to_pandas()
     late = arrived.loc[arrived["time_ps"] > AFTER_S * 1e12, "delivered_bytes"].sum()
     seconds = float(result.info["end_ps"]) / 1e12 - AFTER_S
@@ -87,6 +89,12 @@ def least(case: Case) -> float:
     return enough
 
 
+def searched(case: Case) -> tuple[float, figures.Ran]:
+    """The least limit, and the runs that found it: another process makes them."""
+    with figures.listened() as ran:
+        return least(case), ran
+
+
 def draw(table: pd.DataFrame) -> Picture:
     """A panel for each speed of links and number of flows."""
     with mpl.rc_context(STYLE):
@@ -106,9 +114,10 @@ def least_limit() -> Shown:
     """The smallest AQ limit with which a congestion control gets 95% of its rate, in packets and in bandwidth-delay
     products (section 6's open question)."""
     cases = [Case(*case) for case in product(CONTROLS, RATES_GBPS, LINKS_GBPS, FLOWS)]
-    with ProcessPoolExecutor(os.cpu_count()) as pool:
-        found = list(pool.map(least, cases))
-    table = pd.DataFrame(cases).assign(packets=[limit / PACKET for limit in found])
+    found = slices.mapped(searched, cases, ProcessPoolExecutor(os.cpu_count()))
+    for _, runs in found:
+        figures.heard_of(runs)
+    table = pd.DataFrame(cases).assign(packets=[limit / PACKET for limit, _ in found])
     table["bdps"] = table["packets"] * PACKET * 8 / (table["rate_gbps"] * 1e9 * ROUND_TRIP_S)
     table = table.set_index(["link_gbps", "flows", "control", "rate_gbps"])
     shown = table["bdps"].unstack("rate_gbps").add_suffix(" Gbps, BDPs")

@@ -7,7 +7,7 @@ from pathlib import Path
 from clearway.papers import unknown
 from clearway.papers._paper import Options, Paper
 
-from . import default_setup, evaluation, lengths, setting, training
+from . import default_setup, evaluation, lengths, setting, theory, training
 
 
 def _apply(options: Options, out: Path) -> None:
@@ -39,6 +39,7 @@ PAPER = Paper(
         "figure-6": evaluation.figure_6,
         "figure-6a": evaluation.figure_6a,
         "figure-7": evaluation.figure_7,
+        "theorem-1": theory.theorem_1,
         "training": training.training,
     },
     _apply,

@@ -163,3 +163,14 @@ def sensitivity(axes: Axes, rows: pd.DataFrame, key: str) -> None:
     axes.set_title(key)
     axes.set_ylabel("slowdown")
     axes.legend(fontsize=7)
+
+
+def matched(axes: Axes, rows: pd.DataFrame, title: str) -> None:
+    """The share of hosts that are matched over rounds, by the number of hosts, and the bound for the most."""
+    for shade, (hosts, of) in zip(("#0072b2", "#009e73", "#d55e00", "#cc79a7"), rows.groupby(level="hosts")):
+        of = of.droplevel("hosts")
+        axes.plot(of.index, of["matched"], marker="o", markersize=3, color=shade, label=f"{hosts:,} hosts")
+    axes.plot(of.index, of["bound"], linestyle=":", color="black", label="Theorem 1")
+    axes.set(xlabel="rounds", ylabel="hosts matched", ylim=(0, 1))
+    axes.set_title(title)
+    axes.legend(fontsize=7)

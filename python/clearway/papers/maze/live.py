@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pandas as pd
 
 import clearway as cw
-from clearway.papers import figures
+from clearway.papers import figures, slices
 from clearway.papers.figures import Shown, draw
 from clearway.papers.r2c2 import rack
 
@@ -38,8 +38,12 @@ class Pair:
     """A scenario run both ways."""
 
     def __init__(self, name: str, scenario: str, keys: Keys) -> None:
-        wanted = to_one_end(cw.Scenario.load(PAPERS / f"{scenario}.toml").with_({"name": name, **keys}))
+        wanted = cw.Scenario.load(PAPERS / f"{scenario}.toml").with_({"name": name, **keys})
         self.name = name
+        if slices.current() is not None:
+            figures.simulated(wanted)
+            raise slices.Enough  # before anything runs live
+        wanted = to_one_end(wanted)
         self.simulated = cw.run(wanted, progress=figures.telling)
         seconds = self.simulated.info["end_ps"] / 1e12
         self.dilation = max(math.ceil(self.simulated.info["packet_hops"] / HOPS_PER_SECOND / seconds), 1)
@@ -47,7 +51,7 @@ class Pair:
         self.live = cw.live(wanted.with_(lives), progress=figures.telling)
         if self.simulated.interrupted or self.live.interrupted:
             raise KeyboardInterrupt
-        figures.heard(self.simulated.info)
+        figures.heard(self.simulated.info, name, self.simulated.scenario_toml)
 
     @property
     def both(self) -> list[cw.Result]:

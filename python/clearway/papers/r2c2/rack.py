@@ -131,7 +131,7 @@ def runs(scheme: str, every: str = "1us", **settings: Any) -> Runs:
     """TCP, PFQ or R2C2, with the paper's settings but for these of its transport's, over all seeds."""
     found = _runs(scheme, every, **settings)
     for result in found.results:
-        figures.heard(result.info)
+        figures.heard(result.info, result.name, result.scenario_toml)
     return found
 
 
