@@ -38,8 +38,8 @@ def root() -> Path:
     found = Path(__file__).resolve().parents[3]
     if not ((found / "papers").is_dir() and (found / "docs").is_dir() and (found / "python" / "clearway").is_dir()):
         raise ValueError(
-            "--write writes pages of the repository, and this Clearway is installed without it; clone the repository, "
-            "and run `clearway paper` from its environment"
+            "--write and --stale are for pages of the repository, and this Clearway is installed without it; "
+            "clone the repository, and run `clearway paper` from its environment"
         )
     return found
 

@@ -17,8 +17,9 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pandas as pd
@@ -124,7 +125,8 @@ def of_figure(
 
     global _current
     made = Slice([piece for piece in recorded if "file" not in piece] or None)
-    of.use(options)
+    scratch = TemporaryDirectory()  # for the traces that a figure writes
+    of.use(replace(options, out=Path(scratch.name)))
     _current = made
     try:
         # What a figure says of runs that are cut is of no interest.
@@ -139,6 +141,7 @@ def of_figure(
     finally:
         _current = None
         of.use(Options())
+        scratch.cleanup()
     if recorded:
         rest = [(piece, _scenario(piece)) for piece in recorded if "file" in piece]
     else:
@@ -161,10 +164,12 @@ def schemes(wanted: cw.Scenario) -> str:
 
 
 def _place(wanted: cw.Scenario) -> Piece:
-    """The scenario as a file of this package and the keys set over it; empty if it is of no file here."""
+    """The scenario as a file of this package and the keys set over it; empty if it is of no file here, or of a trace
+    that the figure has written."""
     _, name, _, sets, _ = _outside.native(wanted._core, "a slice").parts()
     file = Path(name).resolve()
-    return {"file": file.relative_to(HERE).as_posix(), "sets": sets} if file.is_relative_to(HERE) else {}
+    lasts = file.is_relative_to(HERE) and not any('"/' in value for _, value in sets)
+    return {"file": file.relative_to(HERE).as_posix(), "sets": sets} if lasts else {}
 
 
 def _scenario(piece: Piece) -> cw.Scenario:

@@ -62,7 +62,7 @@ def figure_3a() -> Shown:
     paper sustain more. With data mining what each delivers at the load that the paper says dcPIM sustains, as a share
     of what a network without contention would."""
     rows: dict[tuple[str, str], dict[str, Any]] = {}
-    said, checks = published_loads(), {}
+    said, checks, sustained = published_loads(), {}, []
     for workload in LASTS_MS:
         words = WORKLOADS[workload]
         for scheme, keys in wanted(ALL if workload == "imc10" else {"dcPIM": PAPER["dcPIM"]}).items():
@@ -71,10 +71,10 @@ def figure_3a() -> Shown:
                 found[f"seed {seed}"] = near = _sustained(workload, scheme, keys, seed, near)
             mean, half = _confidence(list(found.values()))
             rows[words, scheme] = {"sustained": mean, "+-": half, "paper": said.get((words, scheme)), **found}
+        # A step of the search either way.
+        theirs = said[words, "dcPIM"]
         ours = rows[words, "dcPIM"]["sustained"]
-        checks[f"{words}: dcPIM sustains {ours:.2f} (paper: {said[words, 'dcPIM']:.2f})"] = (
-            abs(ours - said[words, "dcPIM"]) <= STEP + 1e-9
-        )
+        sustained.append((words, "sustained load", ours, theirs, (STEP + 1e-9) / theirs))
     load = {scheme: rows["IMC10", scheme]["sustained"] for scheme in wanted(PAPER)}
     checks["IMC10: no other protocol of the paper sustains more"] = max(load.values()) <= load["dcPIM"]
     checks["IMC10: all sustain 0.6"] = min(load.values()) >= 0.6
@@ -95,7 +95,8 @@ def figure_3a() -> Shown:
         lambda axes: pictures.loads(axes, part(table, "IMC10"), "IMC10"),
         lambda axes: pictures.bars(axes, pd.Series(carried), f"data mining at {at:.2f}: carried"),
     ]
-    return Shown(table, checks, draw(panels))
+    held = [Held("dcpim", "figure 3a", "paper", pd.DataFrame(sustained, columns=list(Held.COLUMNS)))]
+    return Shown(table, checks, draw(panels), held)
 
 
 # Loads are tried in such steps, from the least on.

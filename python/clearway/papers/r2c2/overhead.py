@@ -21,6 +21,16 @@ def mean_hops(dims: Sequence[int], *, wraps: bool) -> float:
     return total * nodes / (nodes - 1)
 
 
+def hops_between(dims: Sequence[int], one: int, other: int) -> int:
+    """Links on a shortest path between two nodes of a torus, numbered with the last dimension fastest."""
+    hops = 0
+    for length in reversed(dims):
+        step = abs(one % length - other % length)
+        hops += min(step, length - step)
+        one, other = one // length, other // length
+    return hops
+
+
 def links(dims: Sequence[int], *, wraps: bool) -> int:
     """Directed links between nodes; a ring of two is one cable."""
     nodes = prod(dims)
