@@ -174,10 +174,12 @@ def _run_all(chosen: list[tuple[Paper, Options, list[str]]], write: bool) -> boo
                     typer.echo(f"{of.name} {name}: {at} of {total}, after {time.monotonic() - began:,.0f} s", err=True)
                 try:
                     ok &= _run(of, name, options, folder, root)
-                except ValueError as error:
+                except Exception as error:
+                    # Of hours of figures the others are made.
                     if total == 1:
                         raise
-                    typer.secho(f"error: {of.name} {name}: {error}", err=True, fg=typer.colors.RED)
+                    kind = "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
+                    typer.secho(f"error: {of.name} {name}: {kind}{error}", err=True, fg=typer.colors.RED)
                     ok = False
     finally:
         # After an interruption too: pages must agree with the records that were written.

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 from types import ModuleType
 
 import clearway as cw
 import pytest
 from clearway import _core
-from clearway.papers.augmented_queue import evaluation
+from clearway.papers.augmented_queue import evaluation, least_limit
 from clearway.papers.augmented_queue import lending as lending_of
 
 PAPER = evaluation.HERE
@@ -35,6 +36,13 @@ def test_what_has_run_is_not_run_again(reproduce: ModuleType, tmp_path: Path) ->
     written = run.stat().st_mtime_ns
     assert reproduce.run("figure-8", "short", keys).digest == first.digest
     assert run.stat().st_mtime_ns == written
+
+
+def test_a_search_in_another_process_says_what_it_ran() -> None:
+    """The least limit is searched by several processes; the record has the digest of each run of theirs."""
+    found, ran = pickle.loads(pickle.dumps(least_limit.searched(least_limit.Case("cubic", 1.0, 10, 1))))
+    assert found > 0 and len(ran.behind) > 3
+    assert all(name.startswith("cubic 1.0 10 1 limit ") for name, _ in ran.behind)
 
 
 def test_every_scenario_of_the_paper_is_sound() -> None:

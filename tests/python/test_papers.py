@@ -266,6 +266,16 @@ def test_stale_records_are_listed_marked_on_their_pages_and_made_anew_cheapest_f
     assert done.code == 0 and "0 records are stale" in done.out
     again = records.load(tmp_path)["harmony", "lone"]
     assert again["runs"] == len({digest for *_, digest in again["behind"]}) > 5
+    kept(tmp_path, "lone", slice=[])
+    kept(tmp_path, "theory", slice=[])
+
+    def broken() -> figures.Shown:
+        raise TypeError("cannot")
+
+    monkeypatch.setitem(dict_of(papers.paper("harmony").figures), "theory", broken)
+    done = call("paper", "harmony", "--stale", "--write", "--all")
+    assert done.code == 1 and "error: harmony theory: TypeError: cannot" in done.err
+    assert [figure for (_, figure), one in records.load(tmp_path).items() if one.get("older")] == ["theory"]
     refused = call("paper", "harmony", "lone", "--stale")
     assert refused.code == 2 and "name no figure" in refused.err
 
@@ -279,6 +289,11 @@ def test_every_figure_and_table_is_held_from_both_sides_or_its_page_says_that_th
         if not (record.get("older") or record.get("note") or any("paper" in check for check in record["checks"]))
     ]
     assert bare == [], "give the figure rows of `Held`, or a `note`"
+
+
+def dict_of(known: figures.Figures) -> dict[str, Any]:
+    assert isinstance(known, dict)
+    return known
 
 
 def test_options_are_those_of_their_words() -> None:

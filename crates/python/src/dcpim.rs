@@ -1,14 +1,16 @@
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use transports::dcpim::bounds::study;
+use transports::dcpim::bounds;
 
 use crate::aside::aside;
 
 /// Most hosts of a study: its time and memory grow with them.
 const HOSTS_MAX: u32 = 10_000_000;
 
-/// Theorem 1 beside matchings of random demands, as (hosts, degree, rounds, matched, bound, maximal, rounds until the
-/// matching is maximal); shares are of all hosts.
+/// Hosts, degree, rounds, matched, bound, maximal, rounds until the matching is maximal; shares are of all hosts.
+type Row = (u32, f64, u32, f64, f64, f64, f64);
+
+/// Theorem 1 beside matchings of random demands.
 #[pyfunction]
 pub(crate) fn dcpim_matchings(
     py: Python<'_>,
@@ -16,7 +18,7 @@ pub(crate) fn dcpim_matchings(
     degree: f64,
     rounds: u32,
     seed: u64,
-) -> PyResult<Vec<(u32, f64, u32, f64, f64, f64, f64)>> {
+) -> PyResult<Vec<Row>> {
     if !(2..=HOSTS_MAX).contains(&hosts) {
         return Err(PyValueError::new_err(format!("hosts={hosts}: take from 2 to {HOSTS_MAX}")));
     }
@@ -26,8 +28,8 @@ pub(crate) fn dcpim_matchings(
     if !(1..=64).contains(&rounds) {
         return Err(PyValueError::new_err(format!("rounds={rounds}: take from 1 to 64")));
     }
-    let rows = aside(py, move || study(&[hosts], degree, rounds, seed))?;
-    let plain = |row: transports::dcpim::bounds::Row| {
+    let rows = aside(py, move || bounds::study(&[hosts], degree, rounds, seed))?;
+    let plain = |row: bounds::Row| {
         (row.hosts, row.degree, row.rounds, row.matched, row.bound, row.maximal, row.rounds_to_maximal)
     };
     Ok(rows.into_iter().map(plain).collect())

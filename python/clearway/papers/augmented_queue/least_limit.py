@@ -92,7 +92,9 @@ def least(case: Case) -> float:
 def searched(case: Case) -> tuple[float, figures.Ran]:
     """The least limit, and the runs that found it: another process makes them."""
     with figures.listened() as ran:
-        return least(case), ran
+        found = least(case)
+    ran.asked.clear()  # scenarios stay in their process
+    return found, ran
 
 
 def draw(table: pd.DataFrame) -> Picture:
