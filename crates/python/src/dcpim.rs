@@ -12,13 +12,7 @@ type Row = (u32, f64, u32, f64, f64, f64, f64);
 
 /// Theorem 1 beside matchings of random demands.
 #[pyfunction]
-pub(crate) fn dcpim_matchings(
-    py: Python<'_>,
-    hosts: u32,
-    degree: f64,
-    rounds: u32,
-    seed: u64,
-) -> PyResult<Vec<Row>> {
+pub(crate) fn dcpim_matchings(py: Python<'_>, hosts: u32, degree: f64, rounds: u32, seed: u64) -> PyResult<Vec<Row>> {
     if !(2..=HOSTS_MAX).contains(&hosts) {
         return Err(PyValueError::new_err(format!("hosts={hosts}: take from 2 to {HOSTS_MAX}")));
     }
