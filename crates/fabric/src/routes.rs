@@ -1,7 +1,8 @@
 use std::collections::{BTreeMap, BTreeSet};
+use std::convert::Infallible;
 use std::sync::OnceLock;
 
-use units::{HostId, LinkId, PortId, SwitchId};
+use units::{HostId, LinkId, PortId, Problem, SwitchId, interrupt};
 
 use crate::Fabric;
 use crate::frontier::{Frontier, Length};
@@ -107,6 +108,21 @@ const UNREACHED: u32 = u32::MAX;
 impl Routes {
     /// The routes that remain under `failures`.
     pub fn compute(fabric: &Fabric, failures: &Failures) -> Routes {
+        match Routes::build(fabric, failures, || Ok::<(), Infallible>(())) {
+            Ok(routes) => routes,
+        }
+    }
+
+    /// The same, for work that may be stopped ([`interrupt`]): in a large fabric it takes seconds.
+    ///
+    /// # Errors
+    /// If the work of this thread is to stop.
+    pub fn compute_or_stop(fabric: &Fabric, failures: &Failures) -> Result<Routes, Problem> {
+        Routes::build(fabric, failures, interrupt::check)
+    }
+
+    /// `go_on` is asked before each column of the table.
+    fn build<E>(fabric: &Fabric, failures: &Failures, mut go_on: impl FnMut() -> Result<(), E>) -> Result<Routes, E> {
         let works: Vec<bool> =
             (0..fabric.links.len()).map(|link| !failures.kills(fabric, LinkId::from(link))).collect();
         let mut several = Vec::new();
@@ -156,10 +172,11 @@ impl Routes {
         let columns = racks.len() + sets.len();
         let mut table = Table::new(fabric, &works, columns);
         for (column, set) in racks.iter().map(std::slice::from_ref).chain(sets.iter().map(|set| &set[..])).enumerate() {
+            go_on()?;
             table.fill(column, set);
         }
         let Table { set_of, distance, fastest, sets, ports, .. } = table;
-        Routes {
+        Ok(Routes {
             homes,
             several: several.into(),
             racks: racks.into(),
@@ -171,7 +188,7 @@ impl Routes {
             shared: OnceLock::new(),
             sets,
             ports,
-        }
+        })
     }
 
     /// Whether a link works: neither it nor a switch at one of its ends is dead.

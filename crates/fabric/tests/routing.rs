@@ -2,13 +2,14 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use clearway_fabric::{
     Builder, Change, Epoch, Fabric, FabricSpec, FailureSpec, Failures, FatTree, Flap, Grid, LeafSpine, LinkNoise,
     Quotient, Rerouting, Route, RouteError, Routes, Whom, epochs,
 };
 use proptest::prelude::*;
-use units::{Duration, HostId, LinkId, NodeId, PortId, Problem, Rate, Stream, SwitchId, Time};
+use units::{Duration, HostId, LinkId, NodeId, PortId, Problem, Rate, Stream, SwitchId, Time, interrupt};
 
 /// A connected graph of switches (a random tree and more cables), with a host on each.
 fn graphs() -> impl Strategy<Value = Fabric> {
@@ -482,4 +483,22 @@ fn what_lies_behind_several_links_is_as_far_and_as_wide_as_arithmetic_says() {
     };
     let both = |switches| (switches as u32, one_way(switches, 1500) + one_way(switches, 40));
     assert_eq!(fabric.max_rtts(&quotient, 1500, 40).into_iter().collect::<Vec<_>>(), [both(1), both(3)]);
+}
+
+#[test]
+fn routes_of_a_large_fabric_stop_when_they_are_told_to() {
+    let fabric = FabricSpec::FatTree(FatTree { k: 32, ..FatTree::default() }).build().expect("a fat-tree");
+    let stop = Arc::new(AtomicBool::new(false));
+    let told = stop.clone();
+    let teller = std::thread::spawn(move || {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        told.store(true, Ordering::Relaxed);
+    });
+    // It may be done before that once, but not again and again.
+    let stopped = interrupt::stopped_by(stop, || {
+        (0..1_000).find_map(|_| Routes::compute_or_stop(&fabric, &Failures::default()).err())
+    });
+    teller.join().expect("it ends");
+    assert_eq!(stopped.expect("it was stopped").message, "interrupted");
+    assert!(Routes::compute_or_stop(&fabric, &Failures::default()).is_ok());
 }

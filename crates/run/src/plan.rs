@@ -123,8 +123,7 @@ impl Plan {
 
     /// The plan of a workload that has been worked out already.
     pub fn of(scenario: &Scenario, work: WorkloadPlan) -> Result<Plan, Problem> {
-        interrupt::check()?;
-        let routes = Arc::new(Routes::compute(&work.fabric, &Failures::default()));
+        let routes = Arc::new(Routes::compute_or_stop(&work.fabric, &Failures::default())?);
         interrupt::check()?;
         let changes = changes(scenario, &work.fabric, &routes)?;
         let WorkloadPlan { transports, keys, requirements, .. } = &work;

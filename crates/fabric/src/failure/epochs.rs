@@ -1,6 +1,7 @@
 //! The timeline of changes that a list of failures makes.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
 use units::{Duration, LinkId, Problem, Rate, Stream, SwitchId, Time};
@@ -130,8 +131,14 @@ pub fn epochs(
                 return Err(Problem::new("", message));
             }
         }
-        let routes = known.entry(dead).or_insert_with_key(|dead| Arc::new(Routes::compute(fabric, dead)));
-        epochs.push(Epoch { at, change: Change::Reroute(routes.clone(), whom) });
+        let routes = match known.entry(dead) {
+            Entry::Occupied(known) => known.get().clone(),
+            Entry::Vacant(new) => {
+                let routes = Arc::new(Routes::compute_or_stop(fabric, new.key())?);
+                new.insert(routes).clone()
+            }
+        };
+        epochs.push(Epoch { at, change: Change::Reroute(routes, whom) });
     }
     let noisy = of(&|spec| spec.bit_error_rate.is_some() || spec.loss.is_some());
     for now in times(&noisy) {
