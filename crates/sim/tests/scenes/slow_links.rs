@@ -161,6 +161,13 @@ fn messages_over_links_of_1_mbps_take_what_the_busiest_link_takes() {
     check("one message at 1 Mbps", &(racks(SLOW) + &lone()), &CASES, 2.0);
 }
 
+/// Requests of small messages are as long as their data, so that a burst of them waits for longer than data do.
+#[test]
+fn reservations_of_messages_in_tiny_packets_are_not_given_up() {
+    let network = "host = { mtu = '64B', header = '40B' }\n".to_owned() + &racks(SLOW) + &mix(10_000, 3_000);
+    check("1 Mbps in packets of 64 B", &network, &[case("'rsvp'", 0.0), case("'harmony'", 0.0)], 2.0);
+}
+
 #[test]
 fn messages_over_links_of_10_ms_take_a_few_round_trips() {
     check("10 ms", &(racks(LONG) + &mix(100_000, 20_000)), &CASES, 2.0);

@@ -102,6 +102,8 @@ pub struct Bounds {
     delta_admission: Duration,
     attempts: u64,
     per_byte: PerByte,
+    /// The longest round trip with a full buffer, in which other packets than data may wait as well.
+    loaded_rtt: Duration,
 }
 
 /// The parts that all nodes of a run share.
@@ -127,7 +129,8 @@ impl Bounds {
         let mut rates: Vec<Rate> = queues.collect();
         rates.sort_unstable();
         rates.dedup();
-        let bounds = Bounds::among(config, site, access, &rates);
+        let loaded_rtt = network.loaded_rtt();
+        let bounds = Bounds { loaded_rtt, ..Bounds::among(config, site, access, &rates) };
         let precedence = match config.service {
             Service::Fifo => known.precedence.get_or_init(|| Precedence::new(fabric)).as_ref(),
             Service::RoundRobin => None,
@@ -168,6 +171,7 @@ impl Bounds {
             delta_admission: config.delta_admission,
             attempts: u64::from(config.attempts),
             per_byte: slot_rate.per_byte(),
+            loaded_rtt: Duration::ZERO,
         };
         let slowest = queues.iter().copied().min().unwrap_or(access_rate).min(access_rate);
         let (mut before, mut wait) = (Duration::ZERO, Duration::ZERO);
@@ -342,6 +346,22 @@ impl Bounds {
         self.delta_admission + self.control_rtt * 2 + self.wait * 4
     }
 
+    /// At a sender: how long its request waits for an answer, if it has asked so often. As delays of requests are not
+    /// bounded, it asks again after twice the time, as RSVP does (RFC 2961, section 5.3), and the last time it waits
+    /// for as long as packets may wait in a full buffer: bursts of small messages fill it with requests.
+    pub fn answer_to(&self, tries: u8) -> Duration {
+        let (shortest, longest) = (self.answer(), self.longest_answer());
+        if u64::from(tries) >= self.attempts {
+            return longest;
+        }
+        let times = 1u64.checked_shl(u32::from(tries.saturating_sub(1))).unwrap_or(u64::MAX);
+        Duration::from_ps(shortest.ps().saturating_mul(times)).min(longest)
+    }
+
+    fn longest_answer(&self) -> Duration {
+        self.answer().max(sum(self.delta_admission, self.loaded_rtt))
+    }
+
     /// At a sender: the longest time from the last data's departure to the receiver's complete.
     pub fn completion(&self) -> Duration {
         self.round_trip() + self.slip(self.access_rate)
@@ -373,7 +393,8 @@ impl Bounds {
 
     /// At a receiver: how long its sender may still send requests for a message that has ended or failed here.
     pub fn patience(&self) -> Duration {
-        (self.answer() + self.completion()) * self.attempts
+        let each = sum(self.longest_answer(), self.completion());
+        Duration::from_ps(each.ps().saturating_mul(self.attempts).min(LONGEST.ps()))
     }
 
     /// The longest time for which a sender can use a reservation of this many bytes, from the departure of its rsvp at

@@ -227,8 +227,8 @@ impl Sender {
     /// A request has left: starts the timer for its answer.
     pub fn departed(&mut self, now: Time, request: &Packet, params: &Params) {
         let Some(key) = self.messages.slot(request.flow) else { return };
-        if self.messages.get(key).is_some_and(|(_, message)| message.slots == 0) {
-            self.answers.set(key, now + params.bounds.answer());
+        if let Some((_, message)) = self.messages.get(key).filter(|(_, message)| message.slots == 0) {
+            self.answers.set(key, now + params.bounds.answer_to(message.tries));
         }
     }
 
@@ -357,8 +357,8 @@ impl Sender {
     /// the timer starts anew.
     fn heard(&mut self, now: Time, key: u32, params: &Params) {
         self.counts.refusals_heard += 1;
-        if self.messages.get(key).is_some_and(|(_, message)| !message.begun) {
-            self.answers.set(key, now + params.bounds.answer());
+        if let Some((_, message)) = self.messages.get(key).filter(|(_, message)| !message.begun) {
+            self.answers.set(key, now + params.bounds.answer_to(message.tries));
         }
     }
 

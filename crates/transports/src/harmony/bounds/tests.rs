@@ -153,3 +153,17 @@ fn the_slowest_links_overflow_nothing() {
     let bounds = paper(1_024, &[slow]);
     let _ = (bounds.patience(), bounds.hold(u64::MAX), bounds.slip(slow), bounds.queue_bytes(ANY, slow));
 }
+
+#[test]
+fn a_sender_asks_again_after_twice_the_time_and_waits_for_a_full_buffer_in_the_end() {
+    let bounds = Bounds { loaded_rtt: Duration::from_ms(1), ..paper(8, &RATES) };
+    let answer = bounds.answer();
+    assert!(answer * 3 < Duration::from_ms(1), "{answer}");
+    assert_eq!((bounds.answer_to(1), bounds.answer_to(2)), (answer, answer * 2));
+    let last = Duration::from_ms(1) + Config::default().delta_admission;
+    assert_eq!((bounds.answer_to(3), bounds.answer_to(16)), (last, last));
+    assert!(bounds.patience() >= answer * 3 + last);
+    // Nowhere less than it takes.
+    let short = Bounds { loaded_rtt: Duration::ZERO, ..bounds };
+    assert_eq!((1..=3).map(|tries| short.answer_to(tries)).max(), Some(answer));
+}
