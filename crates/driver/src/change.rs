@@ -157,6 +157,9 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
     /// A link stops working, or works again: its sender sees it.
     fn set_outlet(&mut self, now: Time, outlet: u32, up: bool) {
         self.reset_repeater(outlet);
+        if !up {
+            C::fail(&mut self.links, outlet);
+        }
         match self.links.outlets[outlet as usize].from {
             End::Switch { index, port } => {
                 self.switches[index as usize].switch.set_up(now, port, up, &mut self.links.pool);

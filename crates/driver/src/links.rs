@@ -23,6 +23,9 @@ pub trait Carrier: Sized {
     /// Takes a packet that leaves by `outlet`. The carrier must later hand it, or one equal to it, to [`Links::put`].
     fn carry(links: &mut Links<Self>, outlet: u32, departure: Departure, id: PacketId);
 
+    /// The link at `_outlet` stops working: what is on it is lost. What has come to the receiving end is lost there.
+    fn fail(_links: &mut Links<Self>, _outlet: u32) {}
+
     /// A host has made a packet, which is about to leave.
     #[inline(always)]
     fn made(_links: &mut Links<Self>, _id: PacketId) {}

@@ -22,7 +22,8 @@ pub trait Partition: Send {
     /// `end`.
     fn advance(&mut self, end: Time, outbox: &mut Outbox<Self::Mail>);
 
-    /// When a piece of mail takes effect.
+    /// When a piece of mail takes effect. [`Time::MAX`] if it never does and is only noted: no window begins for it, and
+    /// it is handed over with other mail or at the end of the run.
     fn effect_at(mail: &Self::Mail) -> Time;
 
     /// Takes mail, in the order in which the sender put it into its outbox.
@@ -66,6 +67,11 @@ impl<M> Outbox<M> {
             self.used.push(to);
         }
         letters.push(mail);
+    }
+
+    /// The mail for a partition that has been posted in this window.
+    pub fn posted(&mut self, to: usize) -> &mut [M] {
+        self.letters.get_mut(to).map_or(&mut [], |letters| letters)
     }
 }
 
@@ -150,7 +156,7 @@ pub fn run<P: Partition>(
     });
     // Deliver the mail of the last window too, so that whoever counts packets in flight finds them at their
     // destination.
-    meeting.seats.iter().for_each(|seat| seat.inbox(outcome.windows + 1).empty_into(&mut lock(&seat.desk)));
+    meeting.seats.iter().for_each(|seat| seat.inboxes.iter().for_each(|inbox| inbox.empty_into(&mut lock(&seat.desk))));
     // A window that was cut short by a pause was counted when it began.
     let went_on = u64::from(bounds.open_until.is_some());
     Outcome { windows: outcome.windows.saturating_sub(went_on), ..outcome }
@@ -334,7 +340,10 @@ impl<'a, P: Partition> Meeting<'a, P> {
     fn advance(&self, part: usize, Outcome { end, windows, .. }: Outcome) {
         let seat = &self.seats[part];
         let desk = &mut *lock(&seat.desk);
-        seat.inbox(windows).empty_into(desk);
+        let inbox = seat.inbox(windows);
+        if inbox.earliest.swap(NEVER, Ordering::Relaxed) != NEVER {
+            inbox.empty_into(desk);
+        }
         desk.partition.advance(end, &mut desk.outbox);
         desk.sent_most = desk.sent_most.max(desk.outbox.used.len());
         for to in desk.outbox.used.drain(..) {
@@ -368,9 +377,6 @@ impl<M> Inbox<M> {
 
     /// Hands all mail to the partition, in the order of senders, whichever thread was first.
     fn empty_into<P: Partition<Mail = M>>(&self, desk: &mut Desk<'_, P>) {
-        if self.earliest.swap(NEVER, Ordering::Relaxed) == NEVER {
-            return;
-        }
         let mut letters = lock(&self.letters);
         letters.sort_unstable_by_key(|&(from, _)| from);
         for (_, mut mail) in letters.drain(..) {

@@ -56,7 +56,7 @@ impl Board {
 pub(crate) struct Crossing {
     /// The link's end in the receiving part.
     pipe: u32,
-    /// When it comes out there.
+    /// When it comes out there; [`Time::MAX`] if the link has failed since it left.
     at: Time,
     slot: Slot,
     /// What the packet has gathered, if it is flagged for it.
@@ -106,6 +106,12 @@ impl Carrier for Memory {
                 links.carrier.outbox.post(part as usize, Crossing { pipe, at, slot, telemetry });
             }
         }
+    }
+
+    fn fail(links: &mut Links<Memory>, outlet: u32) {
+        let PipeRef::There { part, pipe: failed } = links.outlets[outlet as usize].sender else { return };
+        let posted = links.carrier.outbox.posted(part as usize).iter_mut();
+        posted.filter(|crossing| crossing.pipe == failed).for_each(|crossing| crossing.at = Time::MAX);
     }
 }
 
@@ -165,7 +171,7 @@ impl<P: Probe> Partition for Part<P> {
         }
         for Crossing { pipe, at, slot, telemetry } in mail.drain(..) {
             let end = &mut links.pipes[pipe as usize];
-            if !end.up {
+            if !end.up || at == Time::MAX {
                 end.lose(&slot.packet);
                 continue;
             }

@@ -210,3 +210,46 @@ fn who_only_hears_keeps_no_memory_for_mail() {
     let spare: Vec<usize> = meeting.seats.iter().map(|seat| lock(&seat.desk).spare.len()).collect();
     assert_eq!(spare, [0; 4]);
 }
+
+/// It posts a letter to the other at its first event, which never takes effect, and has another event much later.
+struct Writer {
+    events: Vec<u64>,
+    read: usize,
+    other: Option<usize>,
+}
+
+impl Partition for Writer {
+    type Mail = Time;
+    fn next_at(&self) -> Time {
+        self.events.first().map_or(Time::MAX, |&at| Time::from_ps(at))
+    }
+    fn advance(&mut self, end: Time, outbox: &mut Outbox<Time>) {
+        while self.next_at() < end {
+            self.events.remove(0);
+            if let Some(to) = self.other.take() {
+                outbox.post(to, Time::from_ps(LOOKAHEAD * 3));
+                outbox.posted(to).iter_mut().for_each(|at| *at = Time::MAX);
+            }
+        }
+    }
+    fn effect_at(mail: &Time) -> Time {
+        *mail
+    }
+    fn accept(&mut self, mail: &mut Vec<Time>) {
+        self.read += mail.drain(..).count();
+    }
+    fn reached(&self) -> u64 {
+        0
+    }
+}
+
+#[test]
+fn no_window_begins_for_mail_that_never_takes_effect_and_it_is_handed_over_at_the_end() {
+    for events in [vec![0], vec![0, LOOKAHEAD * 50]] {
+        let windows = events.len() as u64;
+        let writer = Writer { events, read: 0, other: Some(1) };
+        let mut both = [writer, Writer { events: Vec::new(), read: 0, other: None }];
+        let outcome = run(&mut both, 2, bounds(u64::MAX), |_, _| false);
+        assert_eq!((outcome.ended, outcome.windows, both[1].read), (Ended::Quiet, windows, 1));
+    }
+}
