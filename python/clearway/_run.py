@@ -29,6 +29,13 @@ class Progress:
     flows: int
     fraction: float
     """Share of the work that is done, by bytes delivered; by simulated time, where that ends the run sooner."""
+    still_ps: int = 0
+    """For how long no class has received payload, if that is long: some hundred round trips; otherwise 0."""
+
+    @property
+    def still(self) -> str:
+        """That no payload comes, as a clause; nothing if it does."""
+        return f", no payload for {self.still_ps / 1e9:,.3f} ms of them" if self.still_ps else ""
 
 
 class Pace:
@@ -256,7 +263,7 @@ class _Line:
     def _update(self, at: Progress) -> None:
         left = self._pace.left(time.monotonic(), at.fraction)
         # Links that are simulated alone have no time in common.
-        simulated = f"  {at.now_ps / 1e9:,.3f} ms simulated" if at.now_ps else ""
+        simulated = f"  {at.now_ps / 1e9:,.3f} ms simulated{at.still}" if at.now_ps else ""
         now = f"{at.flows_done:,}/{at.flows:,} flows{simulated}"
         said = "" if left is None else f"about {left:,.0f} s left"
         self._rich.update(self._task, completed=at.fraction, now=now, left=said)
@@ -269,7 +276,7 @@ class _Line:
         self._told = now
         spent = now - self._began
         left = f", about {seconds:,.0f} s left" if seconds is not None else ""
-        simulated = f", {at.now_ps / 1e9:,.3f} ms simulated" if at.now_ps else ""
+        simulated = f", {at.now_ps / 1e9:,.3f} ms simulated{at.still}" if at.now_ps else ""
         words = f"{self._label}: {at.flows_done:,} of {at.flows:,} flows{simulated} in {spent:,.0f} s{left}"
         # A notebook shows text after a carriage return in the same line; a shorter line must cover the longer one.
         line = f"\r{words:<{self._wide}}" if self._notebook else f"{words}\n"

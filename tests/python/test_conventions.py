@@ -146,6 +146,19 @@ def test_without_a_terminal_a_line_is_said_every_few_seconds(
     ), said
 
 
+def test_the_line_says_for_how_long_no_payload_has_come(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    with _Line("mine", True) as line:
+        assert line.listener is not None
+        now[0] += 6
+        line.listener(Progress(8 * 10**9, 10**12, 1, 2, 0.5, 5 * 10**9))
+    said = capsys.readouterr().err
+    assert said.startswith("mine: 1 of 2 flows, 8.000 ms simulated, no payload for 5.000 ms of them in 6 s"), said
+
+
 def test_a_sweep_that_takes_long_says_how_it_stands(tmp_path: Path) -> None:
     from clearway._sweep import watch
     from clearway._sweep.driver import Board

@@ -16,31 +16,43 @@ use units::{LinkId, PortId, SwitchId};
 use crate::{Carrier, Driver, Probe, Summary};
 
 pub(crate) fn finding<C: Carrier, P: Probe>(plan: &Plan, parts: &[Driver<C, P>], others: &[Summary<P>]) -> Finding {
-    let Waits { mut on, mut shared } = waits(plan, parts);
+    let mut waits = waits(plan, parts);
     for other in others {
-        other.waits.on.iter().for_each(|(queue, more)| on.entry(*queue).or_default().extend(more));
-        shared.extend(&other.waits.shared);
+        other.waits.on.iter().for_each(|(queue, more)| waits.on.entry(*queue).or_default().extend(more));
+        waits.shared.extend(&other.waits.shared);
     }
-    let circle = circle(&on);
-    let sharing = circle.iter().any(|queue| shared.contains(queue));
-    let name = |queue: &Queue| {
-        let link = plan.fabric.link(queue.0);
-        format!("{} to {}", plan.fabric.names[link.from.index()], plan.fabric.names[link.to.index()])
-    };
+    let circle = circle(&waits.on);
+    let sharing = circle.iter().any(|queue| waits.shared.contains(queue));
     Finding {
         name: "no deadlock",
         ok: circle.is_empty()
             || plan.scenario.flow_control.as_scheme().is_some_and(|control| !control.deadlock_free(sharing))
             || plan.tables_differ_from().is_some(),
-        detail: match circle.as_slice() {
-            [] => "no paused port waits for itself".to_owned(),
-            links => {
-                let links: Vec<String> = links.iter().map(name).collect();
+        detail: match said(plan, &circle) {
+            None => "no paused port waits for itself".to_owned(),
+            Some(said) => {
                 let why = if sharing { "; several roots share a queue there, because queues ran out" } else { "" };
-                format!("paused ports wait for each other in a cycle: {}{why}", links.join(", "))
+                format!("{said}{why}")
             }
         },
     }
+}
+
+/// The ports of parts that wait for each other, as a clause, if any do.
+pub(crate) fn found<'d, C: Carrier + 'd, P: Probe + 'd>(
+    plan: &Plan,
+    parts: impl Iterator<Item = &'d Driver<C, P>>,
+) -> Option<String> {
+    said(plan, &circle(&waits(plan, parts).on))
+}
+
+fn said(plan: &Plan, circle: &[Queue]) -> Option<String> {
+    let name = |queue: &Queue| {
+        let link = plan.fabric.link(queue.0);
+        format!("{} to {}", plan.fabric.names[link.from.index()], plan.fabric.names[link.to.index()])
+    };
+    let links: Vec<String> = circle.iter().map(name).collect();
+    (!links.is_empty()).then(|| format!("paused ports wait for each other in a cycle: {}", links.join(", ")))
 }
 
 /// A queue of the port at the head of a link.
@@ -54,7 +66,10 @@ pub(crate) struct Waits {
     pub shared: BTreeSet<Queue>,
 }
 
-pub(crate) fn waits<C: Carrier, P: Probe>(plan: &Plan, parts: &[Driver<C, P>]) -> Waits {
+pub(crate) fn waits<'d, C: Carrier + 'd, P: Probe + 'd>(
+    plan: &Plan,
+    parts: impl IntoIterator<Item = &'d Driver<C, P>>,
+) -> Waits {
     let mut waits: BTreeMap<Queue, Vec<Queue>> = BTreeMap::new();
     let mut shared = BTreeSet::new();
     for part in parts {

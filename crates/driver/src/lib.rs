@@ -44,6 +44,7 @@ mod pulse;
 mod repeat;
 mod results;
 mod retry;
+mod stuck;
 mod summary;
 mod tally;
 #[cfg(test)]
@@ -66,5 +67,6 @@ pub use pulse::{Came, Sent};
 pub use repeat::{Arrival, Log, LogOfHost, Names, Stretch, header_walks};
 pub use results::{notes, tables};
 pub use retry::{Acceptor, Repeater};
+pub use stuck::Stuck;
 pub use summary::{Summary, pack};
 pub use tally::{Tally, sender_stats};

@@ -214,7 +214,8 @@ fn said<C: Carrier, P: Probe>(
             (Some(sent), _) if sent.new_packets == 0 => Some((true, still.livelock(whole.plan, sent))),
             (_, Some(waits)) => Some((true, still.starvation(whole.plan, &waits))),
             (Some(sent), None) => Some((false, still.lockout(whole.plan, sent))),
-            (None, None) => None,
+            // Who waits for a timer does no wrong; who stopped the run may want to know.
+            (None, None) => (ending == Ending::Stopped).then(|| (false, still.says(whole.plan))),
         }
     };
     stands.iter().filter_map(say).collect()

@@ -88,6 +88,8 @@ pub(crate) fn run(
                 flows: board.flows_all,
                 work_done: board.bytes.load(Ordering::Relaxed),
                 work: board.bytes_all,
+                // Links that are simulated alone have no time in common.
+                still: units::Duration::ZERO,
             };
             if watch(progress) {
                 board.stop.store(true, Ordering::Relaxed);

@@ -85,7 +85,8 @@ pub(crate) fn watched<R: Send + 'static>(
         let (Some(at), Some(progress), false) = (latest, &progress, told.stop.load(Ordering::Relaxed)) else {
             continue;
         };
-        let said = progress.call1(py, (at.now.ps(), at.horizon.ps(), at.flows_done, at.flows, at.fraction()));
+        let said =
+            progress.call1(py, (at.now.ps(), at.horizon.ps(), at.flows_done, at.flows, at.fraction(), at.still.ps()));
         if let Err(error) = said {
             told.stop.store(true, Ordering::Relaxed);
             // Ctrl-C during the callback ends the run as well, with what it has.

@@ -54,6 +54,8 @@ pub enum Ending {
     },
     /// A signal or the caller stopped it.
     Stopped,
+    /// Events were pending, and none of them could have ended anything.
+    Stuck,
 }
 
 /// The events that were pending when a run ended.
@@ -79,6 +81,9 @@ impl Left {
     }
 }
 
+/// The name of the finding that nothing is left undone.
+pub const EVERY_FLOW_ENDED: &str = "every flow ended";
+
 /// Every unfinished flow and job could still have ended when the run was ended.
 ///
 /// Pending events decide that, and not how the run ended: samples and timers go on when no flow can end any more, for
@@ -98,7 +103,7 @@ pub fn ends(flows: &Flows, left: Left, ending: Ending) -> Finding {
     let all_ended = unfinished == 0 && left.job_parts == 0;
     let could_end = left.starts || (left.events && under_way);
     let cut_short = match ending {
-        Ending::Itself => false,
+        Ending::Itself | Ending::Stuck => false,
         Ending::TimeUp { said } => could_end && (said || left.job_parts == 0),
         Ending::Stopped => true,
     };
@@ -106,12 +111,14 @@ pub fn ends(flows: &Flows, left: Left, ending: Ending) -> Finding {
         "all flows".to_owned()
     } else if cut_short {
         format!("{unfinished} flows were unfinished when the run was ended; the column `reason` says why{jobs}")
+    } else if ending == Ending::Stuck {
+        format!("{unfinished} flows are unfinished, and nothing that was still to come would have finished them{jobs}")
     } else if could_end && ending != Ending::Itself {
         format!("{unfinished} flows are unfinished after the longest time that a job may take, a day{jobs}")
     } else {
         format!("{unfinished} flows are unfinished, and no event is left that could finish them{jobs}")
     };
-    Finding { name: "every flow ended", ok: all_ended || cut_short, detail }
+    Finding { name: EVERY_FLOW_ENDED, ok: all_ended || cut_short, detail }
 }
 
 #[cfg(test)]

@@ -39,7 +39,7 @@ pub use outcome::{
     FlowColumns, FlowEvent, FlowRecord, Flows, Journey, Measured, Status, Unlisted, measure_table, standing_columns,
 };
 pub use plan::{HEAD_BYTES, Plan, Reserved};
-pub use progress::Progress;
+pub use progress::{Progress, Stillness};
 pub use recorded::{Followed, Recorded, WatchedPorts};
 pub use results::{Counted, InFlight, counted, counter_table, link_columns, link_table};
 pub use table::{Column, Data, Table};

@@ -1,4 +1,6 @@
-use units::Time;
+use units::{Duration, Time};
+
+use crate::Plan;
 
 /// How far a run has come.
 #[derive(Clone, Copy, Debug)]
@@ -16,12 +18,15 @@ pub struct Progress {
     pub work_done: u64,
     /// Payload of all flows; or flows in all.
     pub work: u64,
+    /// For how long no class has received payload, if that is longer than the audit's patience
+    /// ([`Plan::patience`]); else zero.
+    pub still: Duration,
 }
 
 impl Progress {
     /// Of a run whose work is counted in flows.
     pub fn by_flows(now: Time, horizon: Time, flows_done: u64, flows: u64) -> Progress {
-        Progress { now, horizon, flows_done, flows, work_done: flows_done, work: flows }
+        Progress { now, horizon, flows_done, flows, work_done: flows_done, work: flows, still: Duration::ZERO }
     }
 
     /// Share of the run's work that is done, from 0 to 1.
@@ -36,5 +41,28 @@ impl Progress {
             return 1.0;
         }
         share(self.work_done, self.work).max(share(self.now.ps(), self.horizon.ps())).min(0.999)
+    }
+}
+
+/// Sees from one look to the next whether payload comes.
+#[derive(Clone, Copy, Debug)]
+pub struct Stillness {
+    patience: Duration,
+    payload_bytes: u64,
+    since: Time,
+}
+
+impl Stillness {
+    /// Of a run that has not begun.
+    pub fn new(plan: &Plan) -> Stillness {
+        Stillness { patience: plan.patience(), payload_bytes: 0, since: Time::ZERO }
+    }
+
+    /// By now hosts have received so much payload: for how long none has come, if that is long.
+    pub fn see(&mut self, now: Time, payload_bytes: u64) -> Duration {
+        if payload_bytes != self.payload_bytes {
+            (self.payload_bytes, self.since) = (payload_bytes, now);
+        }
+        Some(now.since(self.since)).filter(|&still| still >= self.patience).unwrap_or_default()
     }
 }

@@ -43,7 +43,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use driver::{Cut, Islands, Probe, header_walks};
+use driver::{Cut, Islands, Probe, Stuck, header_walks};
 use engine::{Bounds, Ended, Outcome};
 use node::walk::HeaderWalk;
 use run::Plan;
@@ -51,6 +51,7 @@ use serde::Serialize;
 use units::Time;
 
 use crate::part::Part;
+use crate::run::Finish;
 use budget::Budget;
 use island::Island;
 use islands::Connections;
@@ -111,6 +112,9 @@ struct Run<'a, P: Probe, W: FnMut(Time, u64) -> bool> {
     refused: bool,
     alike: Arc<again::Alike<'a>>,
     skipped: Skipped,
+    /// Looks at the whole run now and then, so that no island is moved ahead beyond its next look.
+    stuck: Stuck,
+    why_stuck: Option<String>,
 }
 
 /// Why a run does not go on as it did.
@@ -132,7 +136,7 @@ pub(crate) fn run<P: Probe>(
     threads: usize,
     bounds: Bounds,
     watch: impl FnMut(Time, u64) -> bool,
-) -> Result<(Outcome, Skipped), Breach> {
+) -> Result<(Finish, Skipped), Breach> {
     let connections = Connections::new(plan, islands, cut.districts());
     let run = RefCell::new(Run::new(plan, parts, connections, groups.then_some(cut), threads, bounds, watch));
     let (end, ended) = loop {
@@ -142,8 +146,9 @@ pub(crate) fn run<P: Probe>(
             Over::Breached(breach) => return Err(breach),
         }
     };
-    let Run { windows, skipped, .. } = run.into_inner();
-    Ok((Outcome { end, ended, windows, open_until: None }, skipped))
+    let Run { windows, skipped, why_stuck: stuck, .. } = run.into_inner();
+    let outcome = Outcome { end, ended, windows, open_until: None };
+    Ok((Finish { outcome, stuck }, skipped))
 }
 
 /// An island's looking for something to skip.
@@ -213,6 +218,8 @@ impl<'a, P: Probe, W: FnMut(Time, u64) -> bool> Run<'a, P, W> {
             refused: false,
             alike: Arc::new(again::Alike::new(plan)),
             skipped: Skipped::default(),
+            stuck: Stuck::new(plan),
+            why_stuck: None,
         }
     }
 
@@ -267,7 +274,7 @@ impl<'a, P: Probe, W: FnMut(Time, u64) -> bool> Run<'a, P, W> {
     /// Simulates up to the first time that an island waits for. Returns why the run does not go on, if it does not.
     fn advance(&mut self) -> Option<Over> {
         let begins = self.connections.next_at();
-        let pause = self.waits.values().copied().fold(begins, Time::min);
+        let pause = self.waits.values().copied().fold(begins, Time::min).min(self.stuck.next_at());
         let bounds = Bounds { pause, ..self.bounds };
         for part in &mut *self.parts {
             (part.0.stirred, part.0.links.carrier.heeds_starts) = (false, self.heeds_starts);
@@ -296,6 +303,14 @@ impl<'a, P: Probe, W: FnMut(Time, u64) -> bool> Run<'a, P, W> {
         }
         let stirred = ended == Ended::Paused && self.heeds_starts && self.parts.iter().any(|part| part.0.stirred);
         self.now = if stirred { end } else { pause };
+        if self.now == self.stuck.next_at() {
+            let why = self.stuck.look(self.plan, self.parts.iter().map(|part| &part.0));
+            // What sleeps is at another time.
+            self.why_stuck = why.filter(|_| !any_asleep);
+            if self.why_stuck.is_some() {
+                return Some(Over::Ended(self.now, Ended::Paused));
+            }
+        }
         if stirred {
             self.stirs += 1;
             self.waits.values_mut().for_each(|until| *until = end.min(*until));

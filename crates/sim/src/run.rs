@@ -1,9 +1,9 @@
 use std::sync::Arc;
 
-use driver::{Capturing, Cut, Driver, Islands, Probe, Probes, Shape, Tally, Wants, Whole, digest};
+use driver::{Capturing, Cut, Driver, Islands, Probe, Probes, Shape, Stuck, Tally, Wants, Whole, digest};
 use engine::{Bounds, Ended, Outcome};
-use run::audit::Ending;
-use run::{Data, Finding, Flows, Plan, Progress, Table, Unlisted, alone};
+use run::audit::{EVERY_FLOW_ENDED, Ending};
+use run::{Data, Finding, Flows, Plan, Progress, Stillness, Table, Unlisted, alone};
 use scenario::{FastForward, Scenario};
 use serde::Serialize;
 use units::{Problem, Time};
@@ -38,7 +38,8 @@ pub struct RunInfo {
     /// Events of the engine: arrivals of packets, transmissions, deadlines. In approximate mode not those of groups of
     /// hosts that were skipped while others went on.
     pub events: u64,
-    /// Why it ended: "goal" (all flows ended), "horizon", "quiet" (nothing left to happen), "interrupted".
+    /// Why it ended: "goal" (all flows ended), "horizon", "quiet" (nothing left to happen), "stuck" (nothing left that
+    /// could end a flow, see [`driver::Stuck`]), "interrupted".
     pub ended: &'static str,
     /// Simulated time at the end, in picoseconds.
     pub end_ps: u64,
@@ -135,9 +136,11 @@ fn run_once(
 ) -> RunResult {
     let (flows, work) = (plan.goal(), plan.flows.bytes_taking_part());
     let board = Board::default();
+    let mut stillness = Stillness::new(plan);
     let watch = |now, flows_done| {
         let work_done = board.delivered_bytes();
-        watch(Progress { now, horizon: plan.horizon, flows_done, flows, work_done, work })
+        let still = stillness.see(now, work_done);
+        watch(Progress { now, horizon: plan.horizon, flows_done, flows, work_done, work, still })
     };
     let probes = || Probes::new(plan).capturing(links);
     let unwatched = probes().is_empty();
@@ -175,16 +178,16 @@ fn run_watched<P: Probe>(
     let wants = probe().wants();
     let mut groups = wants == Wants { samples: wants.samples, ..Wants::default() };
     let mut islands = ways.next().expect("the whole network is an island")(plan);
-    let (cut, parts, threads, outcome, skipped) = loop {
+    let (cut, parts, threads, finish, skipped) = loop {
         let cut = Cut::of_islands(plan, most, &islands);
         let mut parts = part::parts(plan, &cut, board, &mut probe);
         let threads = threads.clamp(1, parts.len());
         if plan.scenario.fast_forward == FastForward::Off {
-            let outcome = engine::run(&mut parts, threads, bounds, &mut watch);
-            break (cut, parts, threads, outcome, None);
+            let finish = Finish::of(plan, &mut parts, threads, bounds, &mut Stuck::new(plan), &mut watch);
+            break (cut, parts, threads, finish, None);
         }
         match ahead::run(plan, &mut parts, (&islands, &cut, groups), threads, bounds, &mut watch) {
-            Ok((outcome, skipped)) => break (cut, parts, threads, outcome, Some(skipped)),
+            Ok((finish, skipped)) => break (cut, parts, threads, finish, Some(skipped)),
             Err(breach) => {
                 // A late packet of what had ended, or one that no flow announces.
                 if breach == Breach::OfGroups {
@@ -198,9 +201,9 @@ fn run_watched<P: Probe>(
         }
     };
     let mut drivers: Vec<_> = parts.into_iter().map(|Part(driver, _)| driver).collect();
-    drivers.iter_mut().for_each(|driver| driver.settle(outcome.end));
+    drivers.iter_mut().for_each(|driver| driver.settle(finish.outcome.end));
     drivers.iter_mut().for_each(Driver::end);
-    let mut result = conclude(plan, &cut, &drivers, threads, outcome);
+    let mut result = conclude(plan, &cut, &drivers, threads, &finish);
     // Packets of skipped time are in digests only where each of them is known to come as in the whole run.
     // A switch that was taken apart has one for each of its parts.
     let estimates = plan.scenario.fast_forward == FastForward::Approximate;
@@ -226,12 +229,47 @@ fn run_watched<P: Probe>(
     result
 }
 
+/// How a run came to its end.
+pub(crate) struct Finish {
+    pub outcome: Outcome,
+    /// Why it can't end by itself, if it was paused for good: see [`Stuck`].
+    pub stuck: Option<String>,
+}
+
+impl Finish {
+    /// Runs to the end, with a look now and then at whether there can be one.
+    pub fn of<P: Probe>(
+        plan: &Plan,
+        parts: &mut [Part<P>],
+        threads: usize,
+        mut bounds: Bounds,
+        stuck: &mut Stuck,
+        mut watch: impl FnMut(Time, u64) -> bool,
+    ) -> Finish {
+        let (mut end, mut windows) = (Time::ZERO, 0);
+        loop {
+            bounds.pause = stuck.next_at();
+            let outcome = engine::run(parts, threads, bounds, &mut watch);
+            windows += outcome.windows;
+            bounds.open_until = outcome.open_until;
+            // If no window began, the engine's end is zero, and not the time that the run had come to.
+            end = end.max(outcome.end);
+            let looks = outcome.ended == Ended::Paused;
+            let why = looks.then(|| stuck.look(plan, parts.iter().map(|part| &part.0))).flatten();
+            if !looks || why.is_some() {
+                let end = if why.is_some() { bounds.pause } else { end };
+                return Finish { outcome: Outcome { end, windows, ..outcome }, stuck: why };
+            }
+        }
+    }
+}
+
 pub(crate) fn conclude<P: Probe>(
     plan: &Plan,
     cut: &Cut,
     parts: &[Driver<Memory, P>],
     threads: usize,
-    outcome: Outcome,
+    Finish { outcome, stuck }: &Finish,
 ) -> RunResult {
     let hosts = || parts.iter().flat_map(|part| &part.hosts);
     let switches = || parts.iter().flat_map(|part| &part.switches);
@@ -251,6 +289,7 @@ pub(crate) fn conclude<P: Probe>(
     let ending = match outcome.ended {
         Ended::Goal | Ended::Quiet => Ending::Itself,
         Ended::Horizon => Ending::TimeUp { said: plan.scenario.measure.end.is_some() },
+        Ended::Paused if stuck.is_some() => Ending::Stuck,
         Ended::Interrupted | Ended::Paused => Ending::Stopped,
     };
     let movement = driver::Movement::of(&whole, parts, &[], &flows, ending);
@@ -265,6 +304,7 @@ pub(crate) fn conclude<P: Probe>(
             Ended::Goal => "goal",
             Ended::Horizon => "horizon",
             Ended::Quiet => "quiet",
+            Ended::Paused if stuck.is_some() => "stuck",
             Ended::Interrupted | Ended::Paused => "interrupted",
         },
         end_ps: outcome.end.ps(),
@@ -288,6 +328,9 @@ pub(crate) fn conclude<P: Probe>(
             .chain(movement.warnings)
             .collect(),
     };
+    for finding in info.audit.iter_mut().filter(|finding| finding.name == EVERY_FLOW_ENDED) {
+        finding.detail.extend(stuck.iter().flat_map(|why| [": ", why]));
+    }
     let packets = (0..flows.started.len()).map(|row| flows.packets(row));
     let packets = packets.fold((0, 0), |sum, of| (sum.0 + of.0, sum.1 + of.1));
     let tables = driver::tables(&whole, parts, &[], flows);

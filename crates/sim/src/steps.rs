@@ -1,12 +1,12 @@
 use std::slice;
 
-use driver::{Cut, Driver, Probe, Probes};
+use driver::{Cut, Driver, Probe, Probes, Stuck};
 use engine::{Bounds, Ended, Outcome};
-use run::{Plan, Progress};
+use run::{Plan, Progress, Stillness};
 use units::Time;
 
 use crate::part::{self, Board, Part};
-use crate::run::{RunResult, conclude};
+use crate::run::{Finish, RunResult, conclude};
 
 /// A run on the calling thread, for callers that have to do other things in between: a browser's worker can't receive a
 /// message to stop while it computes. Its results are those of [`run_plan`](crate::run_plan), however long its steps,
@@ -15,7 +15,9 @@ pub struct Steps {
     plan: Plan,
     board: Board,
     parts: Parts,
-    outcome: Outcome,
+    stuck: Stuck,
+    stillness: Stillness,
+    finish: Finish,
 }
 
 /// With probes, or without any trace of them.
@@ -33,27 +35,31 @@ impl Steps {
             false => Parts::Probed(part::parts(&plan, &cut, &board, || Probes::new(&plan))),
         };
         let outcome = Outcome { end: Time::ZERO, ended: Ended::Interrupted, windows: 0, open_until: None };
-        Steps { plan, board, parts, outcome }
+        let (stuck, stillness) = (Stuck::new(&plan), Stillness::new(&plan));
+        Steps { plan, board, parts, stuck, stillness, finish: Finish { outcome, stuck: None } }
     }
 
     /// Goes on until `watch`, which is called after each window, returns true. Returns whether the run is over.
     pub fn advance(&mut self, mut watch: impl FnMut(Progress) -> bool) -> bool {
         let (plan, board) = (&self.plan, &self.board);
         let (flows, work) = (plan.goal(), plan.flows.bytes());
-        let bounds = Bounds::new(plan.lookahead, plan.horizon, flows);
+        let (before, stillness) = (self.finish.outcome, &mut self.stillness);
+        let open_until = before.open_until;
+        let bounds = Bounds { open_until, ..Bounds::new(plan.lookahead, plan.horizon, flows) };
         let watch = |now, flows_done| {
             let work_done = board.delivered_bytes();
-            watch(Progress { now, horizon: plan.horizon, flows_done, flows, work_done, work })
+            let still = stillness.see(now, work_done);
+            watch(Progress { now, horizon: plan.horizon, flows_done, flows, work_done, work, still })
         };
         // Windows follow from what is pending alone, so the engine goes on where it has stopped.
-        let Outcome { end, ended, windows, .. } = match &mut self.parts {
-            Parts::Plain(parts) => engine::run(parts, 1, bounds, watch),
-            Parts::Probed(parts) => engine::run(parts, 1, bounds, watch),
+        let stuck = &mut self.stuck;
+        self.finish = match &mut self.parts {
+            Parts::Plain(parts) => Finish::of(plan, parts, 1, bounds, stuck, watch),
+            Parts::Probed(parts) => Finish::of(plan, parts, 1, bounds, stuck, watch),
         };
-        // If no window began, the engine's end is zero, and not the time that the run had come to.
-        let end = if windows == 0 { self.outcome.end } else { end };
-        self.outcome = Outcome { end, ended, windows: self.outcome.windows + windows, open_until: None };
-        ended != Ended::Interrupted
+        let outcome = &mut self.finish.outcome;
+        (outcome.end, outcome.windows) = (outcome.end.max(before.end), outcome.windows + before.windows);
+        outcome.ended != Ended::Interrupted
     }
 
     /// Events so far.
@@ -69,26 +75,26 @@ impl Steps {
     pub fn so_far(&self) -> RunResult {
         let cut = Cut::new(&self.plan, 1);
         match &self.parts {
-            Parts::Plain(parts) => conclude(&self.plan, &cut, slice::from_ref(&parts[0].0), 1, self.outcome),
-            Parts::Probed(parts) => conclude(&self.plan, &cut, slice::from_ref(&parts[0].0), 1, self.outcome),
+            Parts::Plain(parts) => conclude(&self.plan, &cut, slice::from_ref(&parts[0].0), 1, &self.finish),
+            Parts::Probed(parts) => conclude(&self.plan, &cut, slice::from_ref(&parts[0].0), 1, &self.finish),
         }
     }
 
     /// Its results so far: if it is not over, those of a run that was interrupted here.
     pub fn conclude(self) -> RunResult {
-        let Steps { plan, parts, outcome, .. } = self;
+        let Steps { plan, parts, finish, .. } = self;
         match parts {
-            Parts::Plain(parts) => end(&plan, parts, outcome),
-            Parts::Probed(parts) => end(&plan, parts, outcome),
+            Parts::Plain(parts) => end(&plan, parts, &finish),
+            Parts::Probed(parts) => end(&plan, parts, &finish),
         }
     }
 }
 
-fn end<P: Probe>(plan: &Plan, parts: Vec<Part<P>>, outcome: Outcome) -> RunResult {
+fn end<P: Probe>(plan: &Plan, parts: Vec<Part<P>>, finish: &Finish) -> RunResult {
     let mut drivers: Vec<_> = parts.into_iter().map(|Part(driver, _)| driver).collect();
-    drivers.iter_mut().for_each(|driver| driver.settle(outcome.end));
+    drivers.iter_mut().for_each(|driver| driver.settle(finish.outcome.end));
     drivers.iter_mut().for_each(Driver::end);
-    conclude(plan, &Cut::new(plan, 1), &drivers, 1, outcome)
+    conclude(plan, &Cut::new(plan, 1), &drivers, 1, finish)
 }
 
 #[cfg(test)]

@@ -242,9 +242,6 @@ def tidy(scenario: dict[str, Any]) -> None:
         measure.pop("drain", None)
     if not scenario.get("job"):
         measure.pop("alone", None)
-    elif "drain" in measure and any("until" not in one for one in scenario.get("failure", [])):
-        # A job may wait for a host that is cut off, and its transport try again, for the longest time that there is.
-        measure["end"] = measure.pop("drain")
     if not scenario.get("failure"):
         for name in [name for name in scenario if name.startswith("reroute_")]:
             del scenario[name]
@@ -330,7 +327,7 @@ HINTS: dict[str, Any] = {
     "failure.flap": _flap,
     "failure.switch": lambda drawing, _: drawing.one_of(*drawing.ground.switches),
     "failure.bit_error_rate": [1e-6, 1e-4, 1e-9],
-    "failure.loss": [0.01, 0.2, 1e-3],
+    "failure.loss": [0.01, 0.2, 1e-3, 1.0],
     "failure.rate": ["10Gbps", "1Gbps", "300Mbps"],
     "reroute_delay": _times(1, 0, 20),
     "reroute_per_hop": _times(0.3, 5),

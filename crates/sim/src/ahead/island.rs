@@ -152,7 +152,8 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
 
     /// Until when nothing comes from outside, and the run goes on.
     pub fn alone_until(&self) -> Time {
-        self.run.borrow().connections.alone_until(self.districts).min(self.plan.horizon)
+        let run = self.run.borrow();
+        run.connections.alone_until(self.districts).min(run.stuck.next_at()).min(self.plan.horizon)
     }
 
     /// When the next sample is taken, in all parts at once.

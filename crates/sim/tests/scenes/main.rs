@@ -58,6 +58,7 @@ mod samples;
 mod slow_links;
 mod spraying;
 mod states;
+mod stuck;
 mod uet;
 
 use clearway_sim::{Execution, RunResult, run};

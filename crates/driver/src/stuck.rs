@@ -1,0 +1,250 @@
+//! Whether a run without a stated end can still come to anything. One that can't is over, and says what waits for what.
+//!
+//! A run with a job ends when the job does, or after a simulated day. If a link on its way fails for good and its
+//! transport never gives up, the timers go on for that day. So such a run pauses at set times, each twice as long after
+//! the last change of the fabric as the one before. It is *stuck* if since the last of these times no flow began, ended
+//! or was delivered, no rank computes, no flow has a start to come, and one of these holds:
+//!
+//! - No flow is under way: ranks wait for messages that were given up.
+//! - Each flow under way is between hosts without a path, over a transport that never gives up: on each way one way or
+//!   the other a link is dead or loses all packets. Nothing in the scenario repairs one.
+//! - Paused ports wait for each other in a circle, and no payload came.
+//! - For as long as a hundred times the audit's patience, or the longest timer of a transport, hosts have sent ten
+//!   thousand packets for each flow under way, and no payload came, or all of it a hundred times.
+//!
+//! The first three are certain. The last is a limit to how often a transport may ask in vain: losses at random, of 99
+//! of 100 packets, do not come near it.
+//!
+//! A pause comes before all events at its time, and all that is counted is of the whole network. So the end is the same
+//! on any threads and however the network is cut. Nothing is asked of a run with `measure.end`: it has an end.
+
+use std::collections::BTreeSet;
+
+use fabric::{Change, Fabric, Failures, Routes};
+use run::audit::Left;
+use run::{FlowInfo, Flows, Plan, Status, Unlisted};
+use units::{Duration, FlowId, HostId, LinkId, Time};
+
+use crate::audit::left;
+use crate::{Carrier, Driver, Probe, deadlock};
+
+/// The time to the first look, in times of the audit's patience.
+const FIRST_LOOK: u64 = 32;
+/// How long hosts may ask in vain, in times of the audit's patience, or of a transport's longest timer.
+const IN_VAIN: u64 = 100;
+/// Packets that hosts send meanwhile for each flow under way.
+const IN_VAIN_PACKETS: u64 = 10_000;
+/// How many times over all payload under way has come, if what comes is no news.
+const OVER_AND_OVER: u64 = 100;
+
+/// Looks at a run now and then.
+#[derive(Clone, Debug)]
+pub struct Stuck {
+    /// The last change of the fabric.
+    changed: Time,
+    at: Time,
+    seen: Option<(Time, Seen)>,
+}
+
+/// What has happened so far, in numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Seen {
+    /// Starts and ends of flows.
+    noted: u64,
+    sent_packets: u64,
+    payload_bytes: u64,
+}
+
+/// Flows under way, but those that have no row.
+struct Open {
+    flows: Vec<(FlowId, FlowInfo)>,
+    unlisted: u64,
+}
+
+impl Stuck {
+    /// Of a run that has not begun.
+    pub fn new(plan: &Plan) -> Stuck {
+        let open_ended = plan.scenario.measure.end.is_none() && !plan.jobs.is_empty() && plan.attached.is_empty();
+        let changed = plan.changes.last().map_or(Time::ZERO, |epoch| epoch.at);
+        let first = changed.saturating_add(patience(plan, FIRST_LOOK));
+        Stuck { changed, at: if open_ended { first } else { Time::MAX }, seen: None }
+    }
+
+    /// When it looks next; [`Time::MAX`] for never.
+    pub fn next_at(&self) -> Time {
+        self.at
+    }
+
+    /// All events before [`Stuck::next_at`] have happened, and none since. If the run is stuck: why, as a sentence.
+    pub fn look<'d, C, P>(
+        &mut self,
+        plan: &Plan,
+        parts: impl Iterator<Item = &'d Driver<C, P>> + Clone,
+    ) -> Option<String>
+    where
+        C: Carrier + 'd,
+        P: Probe + 'd,
+    {
+        let now = self.at;
+        self.at = now.saturating_add(now.since(self.changed));
+        let seen = parts.clone().fold(Seen::default(), Seen::and);
+        let (then, before) = self.seen.replace((now, seen))?;
+        let Left { starts, job_parts, .. } = parts.clone().map(left).fold(Left::default(), Left::and);
+        if seen.noted != before.noted || starts {
+            return None;
+        }
+        let open = Open::of(plan, parts.clone());
+        if open.count() == 0 {
+            let hosts = if job_parts == 1 { "1 host wait".to_owned() } else { format!("{job_parts} hosts wait") };
+            return (job_parts > 0)
+                .then(|| format!("no message is under way, and the ranks of jobs on {hosts} for one"));
+        }
+        let payload_bytes = seen.payload_bytes - before.payload_bytes;
+        let circle = || deadlock::found(plan, parts.clone()).filter(|_| payload_bytes == 0);
+        cut_off(plan, &open)
+            .or_else(|| circle().map(|circle| circle + &open.first(plan)))
+            .or_else(|| in_vain(plan, &open, now.since(then), seen.sent_packets - before.sent_packets, payload_bytes))
+    }
+}
+
+/// No flow under way has a path, and no transport gives one up.
+fn cut_off(plan: &Plan, open: &Open) -> Option<String> {
+    let changes = dead_at(plan);
+    let dead = changes.last().map(|of| &of.1).filter(|dead| **dead != Failures::default())?;
+    let gives_up = |flow: &FlowInfo| plan.transports[usize::from(flow.transport)].as_scheme().nature().gives_up();
+    if open.unlisted > 0 || open.flows.iter().any(|(_, flow)| gives_up(flow)) {
+        return None;
+    }
+    let routes = Routes::compute(&plan.fabric, dead);
+    let has_path = |a, b| routes.hops(a, b).is_some();
+    // What was delivered waits for an acknowledgement, which goes back.
+    let cut = |(_, flow): &(FlowId, FlowInfo)| !has_path(flow.src, flow.dst) || !has_path(flow.dst, flow.src);
+    open.flows.iter().all(cut).then(|| {
+        let (_, flow) = open.flows[0];
+        format!(
+            "{}, and no path is left: {}",
+            open.first(plan).trim_start_matches("; "),
+            cause(plan, &changes, dead, &flow)
+        )
+    })
+}
+
+/// What cut a flow off: the link of one of its hosts, or else all that is dead.
+fn cause(plan: &Plan, changes: &[(Time, Failures)], dead: &Failures, flow: &FlowInfo) -> String {
+    let fabric = &plan.fabric;
+    let dies = |link: LinkId| dead.kills(fabric, link) || dead.kills(fabric, Fabric::reverse(link));
+    let cut = |&host: &HostId| fabric.uplinks(host).iter().all(|&link| dies(link));
+    let since = |kills: &dyn Fn(&Failures) -> bool| {
+        let works = changes.iter().rposition(|of| !kills(&of.1)).map_or(0, |place| place + 1);
+        changes.get(works).map_or(Time::ZERO, |of| of.0)
+    };
+    let name = |link: LinkId| {
+        let link = fabric.link(link);
+        format!("{} to {}", fabric.names[link.from.index()], fabric.names[link.to.index()])
+    };
+    if let Some(host) = [flow.src, flow.dst].into_iter().find(cut) {
+        let link = fabric.uplink(host);
+        let at = since(&|dead| dead.kills(fabric, link) || dead.kills(fabric, Fabric::reverse(link)));
+        return format!("the link from {} failed at {at}, and nothing repairs it", name(link));
+    }
+    let first = dead.links.first().map(|&link| format!("the link from {}", name(link)));
+    let first = first.or_else(|| {
+        let switch = fabric.switch_node(*dead.switches.first()?);
+        Some(format!("the switch {}", fabric.names[switch.index()]))
+    });
+    let more = if dead.links.len() / 2 + dead.switches.len() > 1 { " and others" } else { "" };
+    format!("{}{more} failed, and nothing repairs what has", first.unwrap_or_default())
+}
+
+/// Hosts have asked so often that they would do so for ever.
+fn in_vain(plan: &Plan, open: &Open, time: Duration, packets: u64, payload_bytes: u64) -> Option<String> {
+    let timers = plan.transports.iter().flat_map(|transport| transport.as_scheme().timers(&plan.network));
+    let longest = timers.map(|timer| timer.after).max().unwrap_or_default();
+    let long = patience(plan, IN_VAIN).max(longest * IN_VAIN);
+    let bytes = open.flows.iter().fold(0u64, |sum, (_, flow)| sum.saturating_add(flow.bytes.max(1)));
+    let news = match (payload_bytes, open.unlisted) {
+        (0, _) => false,
+        (_, 0) => payload_bytes / OVER_AND_OVER < bytes,
+        // Their lengths are not known here.
+        _ => true,
+    };
+    if time < long || packets / IN_VAIN_PACKETS < open.count() || news {
+        return None;
+    }
+    let came = match payload_bytes {
+        0 => "no payload has come".to_owned(),
+        bytes => format!("the same payload has come again and again, {bytes} bytes of it"),
+    };
+    Some(format!("for {time} hosts have sent {packets} packets, and {came}{}", open.first(plan)))
+}
+/// So many times what the audit gives a class.
+fn patience(plan: &Plan, times: u64) -> Duration {
+    Duration::from_ps(plan.patience().ps().saturating_mul(times))
+}
+
+/// What carries nothing from each time on: it is dead, or loses all packets.
+fn dead_at(plan: &Plan) -> Vec<(Time, Failures)> {
+    let (mut dead, mut lossy) = (Failures::default(), BTreeSet::new());
+    let mut changes = Vec::new();
+    for epoch in &plan.changes {
+        match &epoch.change {
+            Change::Dead(all) => dead = all.clone(),
+            Change::Noisy(all) => lossy = all.iter().filter(|of| of.1.loss >= 1.0).map(|of| of.0).collect(),
+            Change::Slow(_) | Change::Reroute(..) => continue,
+        }
+        let links = dead.links.union(&lossy).copied().collect();
+        changes.push((epoch.at, Failures { links, switches: dead.switches.clone() }));
+    }
+    changes
+}
+
+impl Seen {
+    fn and<C: Carrier, P: Probe>(self, part: &Driver<C, P>) -> Seen {
+        let host = |sum: Seen, host: &run::Host| {
+            let Unlisted { started, delivered, completed, failed, .. } = host.unlisted;
+            Seen {
+                noted: sum.noted + host.records.len() as u64 + started + delivered + completed + failed + host.ended,
+                sent_packets: sum.sent_packets + host.sent_packets,
+                ..sum
+            }
+        };
+        let seen = part.hosts.iter().fold(self, |sum, slot| host(sum, &slot.host));
+        Seen { payload_bytes: seen.payload_bytes + part.delivered_bytes, ..seen }
+    }
+}
+
+impl Open {
+    fn of<'d, C: Carrier + 'd, P: Probe + 'd>(
+        plan: &Plan,
+        parts: impl Iterator<Item = &'d Driver<C, P>> + Clone,
+    ) -> Open {
+        let hosts = || parts.clone().flat_map(|part| &part.hosts);
+        let unlisted = hosts().map(|slot| slot.host.unlisted).fold(Unlisted::default(), Unlisted::and);
+        let flows = Flows::gather(&plan.flows, unlisted, hosts().flat_map(|slot| &slot.host.records));
+        let open = |row: usize| {
+            let under_way = matches!(flows.status[row], Status::Unfinished | Status::Delivered);
+            under_way && flows.started[row] != Flows::NONE
+        };
+        let open = plan.flows.rows().enumerate().filter(|&(row, _)| open(row)).map(|(_, flow)| flow).collect();
+        Open { flows: open, unlisted: flows.unlisted.under_way() }
+    }
+
+    fn count(&self) -> u64 {
+        self.flows.len() as u64 + self.unlisted
+    }
+
+    /// The first flow, as a clause, and how many wait as it does.
+    fn first(&self, plan: &Plan) -> String {
+        let Some((id, FlowInfo { src, dst, .. })) = self.flows.first() else {
+            return format!("; {} messages of jobs wait", self.unlisted);
+        };
+        let class = plan.scenario.classes().nth(usize::from(plan.flows.class(*id)));
+        let of = class.map_or(String::new(), |class| format!(" of {}", class.name));
+        let others = match self.count() - 1 {
+            0 => String::new(),
+            1 => ", and 1 more waits".to_owned(),
+            some => format!(", and {some} more wait"),
+        };
+        format!("; flow {}{of} from {} to {} waits{others}", id.0, plan.host_name(src.0), plan.host_name(dst.0))
+    }
+}
