@@ -211,11 +211,13 @@ fn who_only_hears_keeps_no_memory_for_mail() {
     assert_eq!(spare, [0; 4]);
 }
 
-/// It posts a letter to the other at its first event, which never takes effect, and has another event much later.
+/// It posts a letter to the other at its first event, and takes longer for one that has come than this says.
 struct Writer {
     events: Vec<u64>,
     read: usize,
     other: Option<usize>,
+    recalls: bool,
+    later: u64,
 }
 
 impl Partition for Writer {
@@ -228,15 +230,20 @@ impl Partition for Writer {
             self.events.remove(0);
             if let Some(to) = self.other.take() {
                 outbox.post(to, Time::from_ps(LOOKAHEAD * 3));
-                outbox.posted(to).iter_mut().for_each(|at| *at = Time::MAX);
+                outbox.posted(to).iter_mut().filter(|_| self.recalls).for_each(|at| *at = Time::MAX);
             }
         }
     }
     fn effect_at(mail: &Time) -> Time {
         *mail
     }
+    fn defers(&self) -> bool {
+        self.later > 0
+    }
     fn accept(&mut self, mail: &mut Vec<Time>) {
-        self.read += mail.drain(..).count();
+        self.read += mail.len();
+        self.events.extend(mail.drain(..).filter(|&at| at < Time::MAX).map(|at| at.ps() + self.later));
+        self.events.sort_unstable();
     }
     fn reached(&self) -> u64 {
         0
@@ -247,9 +254,18 @@ impl Partition for Writer {
 fn no_window_begins_for_mail_that_never_takes_effect_and_it_is_handed_over_at_the_end() {
     for events in [vec![0], vec![0, LOOKAHEAD * 50]] {
         let windows = events.len() as u64;
-        let writer = Writer { events, read: 0, other: Some(1) };
-        let mut both = [writer, Writer { events: Vec::new(), read: 0, other: None }];
+        let writer = Writer { events, read: 0, other: Some(1), recalls: true, later: 0 };
+        let mut both = [writer, Writer { events: Vec::new(), read: 0, other: None, recalls: false, later: 0 }];
         let outcome = run(&mut both, 2, bounds(u64::MAX), |_, _| false);
         assert_eq!((outcome.ended, outcome.windows, both[1].read), (Ended::Quiet, windows, 1));
     }
+}
+
+/// At 300 by what it says, and 800 by what it does: no window begins at 300, which would hold nothing.
+#[test]
+fn a_window_begins_when_mail_takes_effect_and_not_when_it_says() {
+    let writer = Writer { events: vec![0, 420], read: 0, other: Some(1), recalls: false, later: 0 };
+    let mut both = [writer, Writer { events: Vec::new(), read: 0, other: None, recalls: false, later: 500 }];
+    let outcome = run(&mut both, 2, bounds(u64::MAX), |_, _| false);
+    assert_eq!((outcome.ended, outcome.windows, outcome.end), (Ended::Quiet, 3, Time::from_ps(900)));
 }
