@@ -181,11 +181,12 @@ def whose(result: Result, rows: pd.DataFrame, most: int = 6) -> list[str]:
     sums = rows.groupby("flow")["bytes"].agg(["sum", "count"]).sort_values("sum", ascending=False, kind="stable")
     said = []
     for number, row in list(sums.iterrows())[:most]:
-        flow: Any = flows.loc[int(str(number).removesuffix(".0"))]
-        said.append(
-            f"flow {int(flow.name)}, host{flow['src']} to host{flow['dst']}, class {flow['class']}: "
-            f"{int(row['sum']):,} B in {counted(int(row['count']))}"
-        )
+        sent = f"{int(row['sum']):,} B in {counted(int(row['count']))}"
+        if (name := int(str(number).removesuffix(".0"))) not in flows.index:
+            said.append(f"flow {name}, a message of a job that has no row: {sent}")
+            continue
+        flow: Any = flows.loc[name]
+        said.append(f"flow {name}, host{flow['src']} to host{flow['dst']}, class {flow['class']}: {sent}")
     if len(sums) > most:
         rest = sums.iloc[most:]
         others = "another flow" if len(rest) == 1 else f"{len(rest):,} other flows"

@@ -416,6 +416,8 @@ def check_tables(tables: Tables, info: Mapping[str, Any]) -> None:
     flows = tables["flows"]["flow"].to_numpy()
     if len(np.unique(flows)) < len(flows):
         raise ValueError("flows.parquet: the column flow has a number twice, but each flow has a row")
+    # Of the messages of jobs some may have no row: `measure.rows_max`.
+    without_row = range(len(flows), info["flows"])
     hosts, jobs = info["hosts"], _names_in(tables["jobs"], "job") if "jobs" in tables else set()
     for name, table in tables.items():
         known = columns_of(name, level)
@@ -427,7 +429,11 @@ def check_tables(tables: Tables, info: Mapping[str, Any]) -> None:
                 )
             elif column == "flow" and name != "flows":
                 _check_each(
-                    name, column, values, lambda found: np.isin(found, flows), "no such flow is in flows.parquet"
+                    name,
+                    column,
+                    values,
+                    lambda found: np.isin(found, flows) | ((found >= without_row.start) & (found < without_row.stop)),
+                    "no such flow is in flows.parquet",
                 )
             elif column in ("src", "dst", "host") and kind == "uint32":
                 _check_each(name, column, values, lambda found: found < hosts, f"hosts are 0 to {hosts - 1:,}")

@@ -237,7 +237,8 @@ class _Trace:
         rows = rows[rows["event"].isin(["matching", "reservations"])]
         rows = rows[rows["time_ps"].between(self._rows["time_ps"].min(), self._rows["time_ps"].max())]
         if not is_whole(self._result):
-            flows = self._result.flows.to_pandas().set_index("flow").loc[sorted(self._seen)]
+            flows = self._result.flows.to_pandas()
+            flows = flows[flows["flow"].isin(self._seen)]
             ends = {frozenset((f"host{a}", f"host{b}")) for a, b in zip(flows["src"], flows["dst"])}
             pairs = zip(rows["source"].astype(str), rows["destination"].astype(str))
             rows = rows[np.array([frozenset(pair) in ends for pair in pairs], dtype=bool)]

@@ -29,8 +29,10 @@ BLOCK = 20
 """Scenarios that follow one number. The next number begins anew."""
 KIND_MAX = 3
 """Scenarios of the same kind of failure; after that others are looked for."""
-SHRINK_TRIES = 80
-"""Smaller scenarios that are tried for a failure: by hypothesis, and so many by leaving out keys."""
+SHRINK_TRIES = 200
+"""Smaller scenarios that are tried for a failure."""
+SHRINK_SECONDS = 120
+"""For how long they are tried: a scenario that fails by its CPU time takes that long each time."""
 
 
 @dataclass
@@ -86,23 +88,22 @@ class Search:
         self.worker, self.tally = Worker(), Tally()
         self.known: Counter[str] = Counter()
         self.until = math.inf
-        # While a failure is made smaller: what may still be tried, and what came of each.
-        self._tries_left: int | None = None
-        self._answers: dict[str, list[Find]] = {}
+        # The last scenario and what was wrong with it: hypothesis asks again for one that fails.
+        self._last: tuple[str, list[Find]] = ("", [])
         self._schema = cw.schema()
         self._grounds = functools.lru_cache(1_000)(self._ask_ground)
 
     def find(self, number: int, examples: int) -> Find | None:
         """Tries so many scenarios, those of a number; the first that fails, made small."""
         last: list[Find] = []
-        self._tries_left, self._answers = None, {}
 
         @seed(number)
         @settings(
             max_examples=examples,
             deadline=None,
             database=None,
-            phases=[Phase.generate, Phase.shrink],
+            # Its way of making smaller takes minutes, and draws a scenario anew for each try.
+            phases=[Phase.generate],
             suppress_health_check=list(HealthCheck),
             report_multiple_bugs=False,
             print_blob=False,
@@ -111,8 +112,7 @@ class Search:
         def tried(case: Case) -> None:
             if finds := self._one(*case):
                 last[:] = finds[:1]
-                self._tries_left = SHRINK_TRIES if self._tries_left is None else self._tries_left
-                raise _error(finds[0].kind)
+                raise AssertionError(finds[0].kind)
 
         try:
             tried()
@@ -138,16 +138,12 @@ class Search:
         return cases()
 
     def _one(self, drawn: dict[str, Any], cut: int, live: int) -> list[Find]:
-        if self._tries_left is None and time.time() > self.until:
-            return []
         asked = json.dumps([drawn, cut, live])
-        if self._tries_left is not None and asked not in self._answers:
-            self._tries_left -= 1
-            if self._tries_left < 0:
+        if asked != self._last[0]:
+            if time.time() > self.until:
                 return []
-        if asked not in self._answers:
-            self._answers[asked] = self._settled(drawn, cut, live)
-        return self._new(self._answers[asked])
+            self._last = (asked, self._settled(drawn, cut, live))
+        return self._new(self._last[1])
 
     def _settled(self, drawn: dict[str, Any], cut: int, live: int) -> list[Find]:
         """What is wrong with what was drawn, once it is made valid."""
@@ -190,11 +186,11 @@ class Search:
 
     def _smaller(self, find: Find) -> Find:
         """Leaves out what is not needed for a failure of this kind, as long as there is something."""
-        best, tries, again = find, 0, True
+        best, tries, again, until = find, 0, True, time.time() + SHRINK_SECONDS
         while again:
             again = False
             for scenario in _smaller_ones(best.scenario):
-                if (tries := tries + 1) > SHRINK_TRIES:
+                if (tries := tries + 1) > SHRINK_TRIES or time.time() > until:
                     return best
                 if found := self._fails(scenario, best):
                     best, again = found, True
@@ -210,12 +206,6 @@ class Search:
         else:
             found = self.trial(scenario, as_.cut, as_.live)
         return next((one for one in found if one.kind == as_.kind), None)
-
-
-BLOCK = 20
-"""Scenarios that follow one number. The next number begins anew."""
-KIND_MAX = 3
-"""Scenarios of the same kind of failure; after that others are looked for."""
 
 
 def searched(first: int, step: int, until: float, queue: Any) -> None:
@@ -288,16 +278,6 @@ def _paths(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 def _key_of(key: str) -> str:
     return ".".join(step for step in key.replace("[", ".").replace("]", "").split(".") if not step.isdecimal())
-
-
-@functools.cache
-def _kind(name: str) -> type[AssertionError]:
-    return type("Wrong", (AssertionError,), {"__doc__": name})
-
-
-def _error(kind: str) -> AssertionError:
-    """An error of a class of its own, so that the search for a small scenario doesn't slip to another fault."""
-    return _kind(kind)(kind)
 
 
 def replayed(path: Path, worker: Worker) -> list[Find]:
