@@ -486,6 +486,7 @@ fn what_lies_behind_several_links_is_as_far_and_as_wide_as_arithmetic_says() {
 }
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "another thread says when to stop, as for a signal")]
 fn routes_of_a_large_fabric_stop_when_they_are_told_to() {
     let fabric = FabricSpec::FatTree(FatTree { k: 32, ..FatTree::default() }).build().expect("a fat-tree");
     let stop = Arc::new(AtomicBool::new(false));
