@@ -11,7 +11,7 @@
 //!
 //! Deliberately absent: tail loss probes and RACK (RFC 8985), so that a lost tail and a lost retransmission wait for
 //! the timeout; proportional rate reduction (RFC 6937), so that a flow in recovery pauses for half a round trip; F-RTO
-//! and the undoing of spurious reductions; HyStart; timestamps (RTTs come from sending times kept by the sender); a
+//! and the undoing of spurious reductions; timestamps (RTTs come from sending times kept by the sender); a
 //! receive window (applications take all at once), FIN, resets and negotiation of options (all hosts of a scenario have
 //! the same). A sender never gives up. `docs/schemes/tcp.md` gives the reason of every default.
 
@@ -39,6 +39,7 @@ pub mod header;
 pub mod illinois;
 pub mod newreno;
 pub mod plb;
+pub mod slow_start;
 pub mod swift;
 
 mod rate;

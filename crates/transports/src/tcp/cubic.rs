@@ -1,7 +1,8 @@
 //! CUBIC (RFC 9438): the window follows a cubic of the time since the last congestion, whatever the round trip.
 //!
-//! With its Reno-friendly region (section 4.3) and fast convergence (4.7). Absent: HyStart++ (RFC 9406), which section
-//! 4.10 recommends and which needs delay thresholds of milliseconds; and the restore after spurious congestion (4.9).
+//! With its Reno-friendly region (section 4.3), fast convergence (4.7) and a slow start that ends before a loss (4.10):
+//! Linux's HyStart, since the round trips of a datacenter don't grow by the milliseconds that HyStart++ looks for.
+//! Absent: the restore after spurious congestion (4.9).
 //!
 //! In a datacenter the cubic hardly matters: with C = 0.4 segments/s^3 a window of 100 takes K = 4.2 s to come back, so
 //! that the Reno-friendly region decides until round trips reach several milliseconds. To make the cubic act within
@@ -13,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use units::{Bytes, Duration, FlowId, Problem, Time};
 
 use super::control::{Ack, Algorithm, Congestion, Control, Ecn, Phase, Signal, Start};
-use super::newreno::slow_start;
+use super::slow_start::{SlowStart, Step, Watch};
 use contract::{About, CongestionSignal};
 
 /// Configuration of CUBIC.
@@ -29,12 +30,14 @@ pub struct Config {
     pub fast_convergence: bool,
     /// Whether its packets are ECN-capable (RFC 3168). Default: false.
     pub ecn: bool,
+    /// What ends slow start beside a loss or mark. Default: HyStart, as in Linux.
+    pub slow_start: SlowStart,
 }
 
 impl Default for Config {
     /// RFC 9438 sections 5 (C), 4.6 (beta) and 4.7 (fast convergence).
     fn default() -> Config {
-        Config { c: 0.4, beta: 0.7, fast_convergence: true, ecn: false }
+        Config { c: 0.4, beta: 0.7, fast_convergence: true, ecn: false, slow_start: SlowStart::hystart() }
     }
 }
 
@@ -57,7 +60,7 @@ impl Algorithm for Config {
         if !(self.beta > 0.0 && self.beta < 1.0) {
             return Err(Problem::new("beta", format!("{} is not above 0 and below 1", self.beta)));
         }
-        Ok(())
+        self.slow_start.check()
     }
 
     fn ecn(&self) -> Ecn {
@@ -87,6 +90,7 @@ impl Algorithm for Config {
             prior: 0.0,
             timed_out: false,
             epoch: None,
+            watch: self.slow_start.watch(),
         }
     }
 }
@@ -106,6 +110,7 @@ pub struct Cubic {
     /// Whether the last reduction was a timeout's.
     timed_out: bool,
     epoch: Option<Epoch>,
+    watch: Watch,
 }
 
 /// The current congestion avoidance stage.
@@ -133,7 +138,10 @@ impl Control for Cubic {
             return;
         }
         if self.window < self.threshold {
-            self.window += slow_start(ack, self.mss) as f64 / self.mss as f64;
+            match self.watch.on_ack(ack, self.window_bytes(), self.mss) {
+                Step::Grow(bytes) => self.window += bytes as f64 / self.mss as f64,
+                Step::Leave => self.leave_slow_start(),
+            }
         } else {
             self.avoid_congestion(ack);
         }
@@ -144,6 +152,7 @@ impl Control for Cubic {
         let Config { beta, fast_convergence, .. } = self.config;
         self.epoch = None;
         self.timed_out = matches!(congestion.signal, Signal::Timeout { .. });
+        self.watch.on_congestion(congestion.now, self.timed_out);
         if congestion.signal != (Signal::Timeout { again: true }) {
             let shrinking = fast_convergence && self.window < self.w_max;
             self.w_max = if shrinking { self.window * (1.0 + beta) / 2.0 } else { self.window };
@@ -157,9 +166,10 @@ impl Control for Cubic {
         (self.window * self.mss as f64) as u64
     }
 
-    fn walk(&mut self, _: FlowId, _: u64, walk: &mut Walk) {
+    fn walk(&mut self, flow: FlowId, una: u64, walk: &mut Walk) {
         walk.same([self.window, self.threshold, self.w_max, self.prior]);
         walk.same((self.timed_out, self.epoch.is_some()));
+        self.watch.walk(flow, una, self.window < self.threshold, walk);
         if let Some(Epoch { age, last, k, estimate }) = &mut self.epoch {
             walk.same((*age, *k, *estimate));
             walk.past(last);
@@ -168,6 +178,14 @@ impl Control for Cubic {
 }
 
 impl Cubic {
+    /// Section 4.10: if no loss has been seen, the plateau is at the window where slow start has ended.
+    fn leave_slow_start(&mut self) {
+        self.threshold = self.window;
+        if self.w_max == 0.0 {
+            (self.w_max, self.prior) = (self.window, self.window);
+        }
+    }
+
     /// Sections 4.2 to 4.5.
     fn avoid_congestion(&mut self, ack: &Ack) {
         let Config { c, beta, .. } = self.config;

@@ -11,6 +11,7 @@ use units::{Bytes, FlowId, Problem};
 
 use super::control::{Ack, Algorithm, Congestion, Control, Ecn, Signal, Start};
 use super::newreno::NewReno;
+use super::slow_start::SlowStart;
 use contract::{About, CongestionSignal};
 
 /// Configuration of DCTCP.
@@ -22,12 +23,14 @@ pub struct Config {
     pub g: f64,
     /// Initial `alpha`, 0 to 1. Default: 1.
     pub alpha: f64,
+    /// What ends slow start beside a loss or mark. Default: nothing.
+    pub slow_start: SlowStart,
 }
 
 impl Default for Config {
     /// RFC 8257 sections 4.1 (1/16) and 3.3 (1: the first mark halves the window).
     fn default() -> Config {
-        Config { g: 1.0 / 16.0, alpha: 1.0 }
+        Config { g: 1.0 / 16.0, alpha: 1.0, slow_start: SlowStart::Standard }
     }
 }
 
@@ -50,7 +53,7 @@ impl Algorithm for Config {
         if !(0.0..=1.0).contains(&self.alpha) {
             return Err(Problem::new("alpha", format!("{} is not between 0 and 1", self.alpha)));
         }
-        Ok(())
+        self.slow_start.check()
     }
 
     fn ecn(&self) -> Ecn {
@@ -65,7 +68,7 @@ impl Algorithm for Config {
         Dctcp {
             g: self.g,
             alpha: self.alpha,
-            reno: NewReno::new(start),
+            reno: NewReno::new(start, &self.slow_start),
             window_end: 0,
             acked: 0,
             marked: 0,
@@ -157,6 +160,7 @@ impl Control for Dctcp {
     fn on_congestion(&mut self, congestion: &Congestion) {
         match congestion.signal {
             Signal::Mark => {
+                self.reno.watched(congestion);
                 let window = self.reno.window_bytes() as f64;
                 self.reno.reduce((window * (1.0 - self.alpha / 2.0)) as u64);
             }

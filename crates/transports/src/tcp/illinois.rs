@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use units::{Duration, FlowId, Problem};
 
 use super::control::{Ack, Algorithm, Congestion, Control, Ecn, Phase, Signal, Start};
-use super::newreno::slow_start;
+use super::slow_start::{SlowStart, Step, Watch};
 use contract::{About, CongestionSignal};
 
 /// Configuration of TCP-Illinois: the paper's parameters. Delays `d_1`, `d_2`, `d_3` are given as the fractions
@@ -43,6 +43,8 @@ pub struct Config {
     pub theta: u32,
     /// Window in segments below which it behaves like standard TCP: alpha is 1, beta is 1/2. Default: 15.
     pub w_thresh: f64,
+    /// What ends slow start beside a loss or mark. Default: nothing.
+    pub slow_start: SlowStart,
 }
 
 impl Default for Config {
@@ -58,6 +60,7 @@ impl Default for Config {
             eta_3: 0.8,
             theta: 5,
             w_thresh: 15.0,
+            slow_start: SlowStart::Standard,
         }
     }
 }
@@ -106,7 +109,7 @@ impl Algorithm for Config {
         if !(self.w_thresh >= 0.0 && self.w_thresh.is_finite()) {
             return Err(Problem::new("w_thresh", format!("{} is not a number of at least 0", self.w_thresh)));
         }
-        Ok(())
+        self.slow_start.check()
     }
 
     fn ecn(&self) -> Ecn {
@@ -131,6 +134,7 @@ impl Algorithm for Config {
             sum: Duration::ZERO,
             samples: 0,
             calm: self.theta,
+            watch: self.slow_start.watch(),
         }
     }
 }
@@ -188,6 +192,7 @@ pub struct Illinois {
     samples: u64,
     /// Consecutive windows, up to theta, with a delay of at most `d_1`.
     calm: u32,
+    watch: Watch,
 }
 
 impl Control for Illinois {
@@ -206,7 +211,10 @@ impl Control for Illinois {
             return;
         }
         if self.window < self.threshold {
-            self.window += slow_start(ack, self.mss) as f64 / self.mss as f64;
+            match self.watch.on_ack(ack, self.window_bytes(), self.mss) {
+                Step::Grow(bytes) => self.window += bytes as f64 / self.mss as f64,
+                Step::Leave => self.threshold = self.window,
+            }
         } else {
             self.window += self.alpha * ack.acked_bytes as f64 / self.mss as f64 / self.window;
         }
@@ -214,6 +222,7 @@ impl Control for Illinois {
 
     fn on_congestion(&mut self, congestion: &Congestion) {
         let flight = congestion.flight_bytes as f64 / self.mss as f64;
+        self.watch.on_congestion(congestion.now, matches!(congestion.signal, Signal::Timeout { .. }));
         match congestion.signal {
             Signal::Loss | Signal::Mark => {
                 self.threshold = (flight * (1.0 - self.beta)).max(2.0);
@@ -237,6 +246,7 @@ impl Control for Illinois {
         walk.same([self.window, self.threshold, self.alpha, self.beta]);
         walk.same([self.t_min, self.t_max, self.sum]);
         walk.same((self.samples, self.calm));
+        self.watch.walk(flow, una, self.window < self.threshold, walk);
         walk.passed(flow, 1, &mut self.window_end, una);
     }
 }

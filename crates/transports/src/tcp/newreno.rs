@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use units::{Bytes, FlowId, Problem};
 
 use super::control::{Ack, Algorithm, Congestion, Control, Ecn, Phase, Signal, Start};
+use super::slow_start::{SlowStart, Step, Watch};
 use contract::{About, CongestionSignal};
 
 /// Configuration of NewReno.
@@ -18,6 +19,8 @@ use contract::{About, CongestionSignal};
 pub struct Config {
     /// Whether its packets are ECN-capable (RFC 3168). Default: false.
     pub ecn: bool,
+    /// What ends slow start beside a loss or mark. Default: nothing.
+    pub slow_start: SlowStart,
 }
 
 impl Algorithm for Config {
@@ -33,7 +36,7 @@ impl Algorithm for Config {
     const WALKS: bool = true;
 
     fn check(&self) -> Result<(), Problem> {
-        Ok(())
+        self.slow_start.check()
     }
 
     fn ecn(&self) -> Ecn {
@@ -53,7 +56,7 @@ impl Algorithm for Config {
     }
 
     fn start(&self, start: Start) -> NewReno {
-        NewReno::new(start)
+        NewReno::new(start, &self.slow_start)
     }
 }
 
@@ -65,12 +68,19 @@ pub struct NewReno {
     threshold: u64,
     /// Bytes acknowledged since the window last grew.
     counted: u64,
+    watch: Watch,
 }
 
 impl NewReno {
     /// A flow in slow start.
-    pub fn new(start: Start) -> NewReno {
-        NewReno { mss: start.mss_bytes, window: start.window_bytes, threshold: u64::MAX, counted: 0 }
+    pub fn new(start: Start, slow_start: &SlowStart) -> NewReno {
+        let (mss, window, watch) = (start.mss_bytes, start.window_bytes, slow_start.watch());
+        NewReno { mss, window, threshold: u64::MAX, counted: 0, watch }
+    }
+
+    /// Congestion has ended slow start, if it went on.
+    pub(crate) fn watched(&mut self, congestion: &Congestion) {
+        self.watch.on_congestion(congestion.now, matches!(congestion.signal, Signal::Timeout { .. }));
     }
 
     /// Sets the congestion window to `bytes`, at least two segments; it then grows by one segment in each round trip.
@@ -87,7 +97,10 @@ impl Control for NewReno {
             return;
         }
         if self.window < self.threshold {
-            self.window += slow_start(ack, self.mss);
+            match self.watch.on_ack(ack, self.window, self.mss) {
+                Step::Grow(bytes) => self.window += bytes,
+                Step::Leave => self.threshold = self.window,
+            }
         } else {
             self.counted += ack.acked_bytes;
             if self.counted >= self.window {
@@ -98,6 +111,7 @@ impl Control for NewReno {
     }
 
     fn on_congestion(&mut self, congestion: &Congestion) {
+        self.watched(congestion);
         match congestion.signal {
             Signal::Loss | Signal::Mark => self.reduce(congestion.flight_bytes / 2),
             Signal::Timeout { again } => {
@@ -113,18 +127,10 @@ impl Control for NewReno {
         self.window
     }
 
-    fn walk(&mut self, _: FlowId, _: u64, walk: &mut Walk) {
+    fn walk(&mut self, flow: FlowId, una: u64, walk: &mut Walk) {
         walk.same((self.window, self.threshold, self.counted));
+        self.watch.walk(flow, una, self.window < self.threshold, walk);
     }
-}
-
-/// How much slow start opens the window: by what was acknowledged, up to two segments, so that it doubles in each round
-/// trip with delayed acknowledgements too. After a timeout it is one segment, since one acknowledgement may cover much
-/// that arrived long ago (RFC 3465 section 2.3).
-#[inline]
-pub(crate) fn slow_start(ack: &Ack, mss: u64) -> u64 {
-    let segments = if ack.phase == Phase::Loss { 1 } else { 2 };
-    ack.acked_bytes.min(segments * mss)
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ const MSS: u64 = 1000;
 
 #[test]
 fn alpha_is_the_average_of_marked_shares_updated_once_a_window() {
-    let config = Config { g: 0.25, alpha: 0.0 };
+    let config = Config { g: 0.25, alpha: 0.0, ..Config::default() };
     let mut flow = config.start(Start::of(8, MSS));
     let (mut una, mut alpha) = (0, 0.0);
     let mut acknowledge = |flow: &mut Dctcp, marked| {
@@ -25,7 +25,7 @@ fn alpha_is_the_average_of_marked_shares_updated_once_a_window() {
 
 #[test]
 fn a_mark_takes_half_of_alpha_and_a_loss_half_of_the_window() {
-    let config = Config { g: 1.0 / 16.0, alpha: 0.5 };
+    let config = Config { alpha: 0.5, ..Config::default() };
     let start = Start::of(100, MSS);
     for (signal, window) in [(Signal::Mark, 75), (Signal::Loss, 50), (Signal::Timeout { again: false }, 1)] {
         let mut flow = config.start(start);

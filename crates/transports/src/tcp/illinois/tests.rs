@@ -171,7 +171,7 @@ fn beside_newreno_its_window_at_losses_is_the_average_of_alpha() {
 
     let path = 2_000.0;
     let (mut illinois, mut una) = (flow(&Config::default(), 1_000), 0);
-    let mut newreno = NewReno::new(Start::of(0, MSS));
+    let mut newreno = NewReno::new(Start::of(0, MSS), &SlowStart::Standard);
     newreno.reduce(1_000 * MSS);
     let (mut peaks, mut losses) = ([0.0; 2], 0);
     while losses < 40 {

@@ -3,7 +3,7 @@ use super::*;
 const MSS: u64 = 1000;
 
 fn flow(segments: u64) -> NewReno {
-    NewReno::new(Start::of(segments, MSS))
+    NewReno::new(Start::of(segments, MSS), &SlowStart::Standard)
 }
 
 #[test]

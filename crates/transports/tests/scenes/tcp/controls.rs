@@ -148,7 +148,10 @@ fn shares_a_marking_queue<A: Algorithm>(config: Config<A>) {
 
 #[test]
 fn newreno_flows_share_a_marking_queue() {
-    shares_a_marking_queue(NewReno { control: newreno::Config { ecn: true }, ..NewReno::default() });
+    shares_a_marking_queue(NewReno {
+        control: newreno::Config { ecn: true, ..newreno::Config::default() },
+        ..NewReno::default()
+    });
 }
 
 #[test]
@@ -249,7 +252,7 @@ fn cubic_s_window_follows_its_cubic_after_a_loss() {
 
 #[test]
 fn classic_marks_are_echoed_until_the_sender_has_answered_once_a_window() {
-    let control = newreno::Config { ecn: true };
+    let control = newreno::Config { ecn: true, ..newreno::Config::default() };
     let wire = Wire { mark_bytes: 60_000, ..Wire::default() };
     let mut scene = scene(3, wire, NewReno { control, ..NewReno::default() });
     for src in [0, 1] {
@@ -281,7 +284,7 @@ fn thresholds_follow_from_the_bandwidth_delay_product() {
     let step = |bytes| Some(Marking::Step { threshold: Bytes(bytes) });
     // 65,580 / 7 = 9,369 bytes, in whole packets of 1,500.
     assert_eq!(Dctcp::default().requirements(&site).signal.marking(), step(10_500));
-    let reno = NewReno { control: newreno::Config { ecn: true }, ..NewReno::default() };
+    let reno = NewReno { control: newreno::Config { ecn: true, ..newreno::Config::default() }, ..NewReno::default() };
     assert_eq!(
         (reno.requirements(&site).signal.marking(), NewReno::default().requirements(&site).signal.marking()),
         (step(65_580), None)

@@ -245,7 +245,7 @@ proptest::proptest! {
             1 => deliver_over_a_bad_wire(Cubic { handshake, delayed_ack, ..Cubic::default() }, seed, loss, &sizes),
             2 => deliver_over_a_bad_wire(Dctcp { handshake, delayed_ack, ..Dctcp::default() }, seed, loss, &sizes),
             _ => {
-                let control = newreno::Config { ecn: true };
+                let control = newreno::Config { ecn: true, ..newreno::Config::default() };
                 deliver_over_a_bad_wire(NewReno { handshake, delayed_ack, control, ..NewReno::default() }, seed, loss,
                     &sizes);
             }
