@@ -20,6 +20,7 @@ list! {
     "dctcp" Dctcp(transports::tcp::Config<transports::tcp::dctcp::Config>),
     "swift" Swift(transports::tcp::Config<transports::tcp::swift::Config>),
     "illinois" Illinois(transports::tcp::Config<transports::tcp::illinois::Config>),
+    "linux" Linux(transports::tcp::Config<transports::tcp::linux::Config>),
     "bbr" Bbr(transports::tcp::Config<transports::tcp::bbr::Config>),
     "rdma" Rdma(transports::rdma::Config<transports::rdma::line_rate::Config>),
     "dcqcn" Dcqcn(transports::rdma::Config<transports::rdma::dcqcn::Config>),

@@ -9,11 +9,13 @@
 //! connections open; with `handshake` it opens one. Data goes one way, so a packet is either data or an
 //! acknowledgement. The NIC pulls: flows that may send take turns by packet, acknowledgements go first.
 //!
-//! Deliberately absent: tail loss probes and RACK (RFC 8985), so that a lost tail and a lost retransmission wait for
-//! the timeout; proportional rate reduction (RFC 6937), so that a flow in recovery pauses for half a round trip; F-RTO
-//! and the undoing of spurious reductions; timestamps (RTTs come from sending times kept by the sender); a
-//! receive window (applications take all at once), FIN, resets and negotiation of options (all hosts of a scenario have
-//! the same). A sender never gives up. `docs/schemes/tcp.md` gives the reason of every default.
+//! Settings, off by default: RACK and tail loss probes (RFC 8985), without which a lost tail and a lost retransmission
+//! wait for the timeout; proportional rate reduction (RFC 9937), without which a flow in recovery pauses for half a
+//! round trip.
+//!
+//! Deliberately absent: F-RTO and the undoing of spurious reductions; timestamps (RTTs come from sending times kept by
+//! the sender); a receive window (applications take all at once), FIN, resets and negotiation of options (all hosts of
+//! a scenario have the same). A sender never gives up. `docs/schemes/tcp.md` gives the reason of every default.
 
 use node::{Balancing, Cx, Endpoint, FlowState, Input, Packet, PollAt, Site, Walk};
 use schemars::JsonSchema;
@@ -37,11 +39,14 @@ pub mod custom;
 pub mod dctcp;
 pub mod header;
 pub mod illinois;
+pub mod linux;
 pub mod newreno;
 pub mod plb;
 pub mod slow_start;
 pub mod swift;
 
+mod prr;
+mod rack;
 mod rate;
 mod receiver;
 mod rtt;
@@ -72,6 +77,14 @@ pub struct Config<A> {
     /// switches that choose a path for each packet: so many may overtake a segment. A loss among a message's last ones
     /// then waits for the timeout. Default: 3.
     pub reordering: u32,
+    /// Losses are found by time (RACK, RFC 8985), lost retransmissions too, instead of by `reordering`. Default: false.
+    pub rack: bool,
+    /// After two round trips without an acknowledgement a segment probes for a lost tail (TLP, RFC 8985 section 7).
+    /// Only with `rack`. Default: false.
+    pub tail_loss_probe: bool,
+    /// In a recovery as much leaves as arrives, in the proportion by which the window shrinks (PRR, RFC 9937). Not for
+    /// controls that pace. Default: false.
+    pub prr: bool,
     /// Priority class of data. Default: 1.
     pub class: u8,
     /// Priority class of acknowledgements. Default: that of data.
@@ -107,7 +120,7 @@ impl Default for DelayedAck {
 
 impl<A: Algorithm> Default for Config<A> {
     fn default() -> Self {
-        Config {
+        A::stack(Config {
             initial_window: 10,
             handshake: false,
             delayed_ack: None,
@@ -115,11 +128,14 @@ impl<A: Algorithm> Default for Config<A> {
             rto_max: Duration::from_ms(60_000),
             clock_granularity: Duration::from_us(1),
             reordering: scoreboard::DUP_THRESH,
+            rack: false,
+            tail_loss_probe: false,
+            prr: false,
             class: 1,
             ack_class: None,
             plb: None,
             control: A::default(),
-        }
+        })
     }
 }
 
@@ -166,6 +182,12 @@ impl<A: Algorithm> Scheme for Config<A> {
                 return Err(Problem::new("delayed_ack.timeout", message));
             }
         }
+        if self.tail_loss_probe && !self.rack {
+            return Err(Problem::new(
+                "tail_loss_probe",
+                "its acknowledgement tells of losses by time; set rack = true",
+            ));
+        }
         if let Some(plb) = &self.plb {
             plb.check().map_err(|problem| problem.under("plb"))?;
             if self.control.ecn() != Ecn::Proportional {
@@ -196,6 +218,11 @@ impl<A: Algorithm> Scheme for Config<A> {
             class: self.class,
             plb: self.plb,
             reordering: self.reordering,
+            prr: self.prr,
+            rack: self.rack,
+            tail_loss_probe: self
+                .tail_loss_probe
+                .then(|| self.delayed_ack.map_or(Duration::ZERO, |delay| delay.timeout)),
         };
         let receiver = receiver::Settings {
             ecn: self.control.ecn(),
@@ -282,6 +309,7 @@ impl<A: Algorithm> Endpoint for Tcp<A> {
             ("syn_retransmissions", sent.syn_retransmissions),
             ("recoveries", sent.recoveries),
             ("timeouts", sent.timeouts),
+            ("tail_loss_probes", sent.tail_loss_probes),
             ("ecn_reductions", sent.ecn_reductions),
             ("path_changes", sent.path_changes),
             ("acks", received.acks),

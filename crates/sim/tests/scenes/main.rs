@@ -59,6 +59,7 @@ mod slow_links;
 mod spraying;
 mod states;
 mod stuck;
+mod tcp;
 mod uet;
 
 use clearway_sim::{Execution, RunResult, run};

@@ -1,61 +1,173 @@
-//! BBR, version 1: sends at the rate at which data arrives (Cardwell et al., ACM Queue 2016;
-//! draft-cardwell-iccrg-bbr-congestion-control-00).
+//! BBR: sends at the rate at which data arrives (Cardwell et al., ACM Queue 2016), in two versions: that of
+//! draft-cardwell-iccrg-bbr-congestion-control-00 (`v1`) and that of draft-ietf-ccwg-bbr (`v3`).
 //!
-//! It keeps a model of the path, the greatest delivery rate of the last ten round trips (`BtlBw`) and the least round
-//! trip of the last ten seconds (`RTprop`), and paces at `pacing_gain * BtlBw` with at most `cwnd_gain * BtlBw *
-//! RTprop` in flight. STARTUP doubles the rate a round trip until it grows no more, DRAIN takes back the queue that
-//! this has left, PROBE_BW goes through a cycle of gains, a quarter above and a quarter below 1 and then 1 for six, and
-//! PROBE_RTT sends almost nothing for a moment if no round trip has been as short as `RTprop` for long. Names are the
-//! draft's; `rate.rs` has the samples.
+//! It keeps a model of the path, the greatest delivery rate of late (`BtlBw`) and the least round trip (`RTprop`), and
+//! paces at a gain times `BtlBw` with at most about two products of both in flight. Names are the drafts'; `rate.rs`
+//! has the samples.
 //!
-//! Losses do not change the model. In the first round trip of recovery, only as much is sent as arrives (packet
-//! conservation); then the previous window is restored.
+//! **The times of PROBE_RTT** are a decision. `RTprop` includes others' queue for a flow that starts late; only
+//! PROBE_RTT empties the queue, so that all flows measure the same path and come to equal shares. The drafts have it
+//! last 200 ms, long enough for flows of all round trips to be in it at once, every ten or five seconds, so that it
+//! costs 2%. Both times are the Internet's. Here PROBE_RTT lasts two of the longest unloaded round trips of the network
+//! at hand, which is what a round trip of BBR takes at most with two products in flight, 200 ms at most, and comes as
+//! often as costs the drafts' 2%. With the drafts' own times, which can be set, a run of less than ten seconds sees
+//! what it would see on the Internet: on 1 Gbps four flows that start 10 ms apart have 30, 30, 67 and 844 Mbps in ns-3
+//! (without timestamps, whose milliseconds make every round trip 1 us there and every window the least one), and the
+//! same here.
 //!
-//! Deliberately absent: restart from idle, as a flow is one message and never idle; the policer detection and the
-//! allowance for aggregated acknowledgements of Linux, which the draft leaves out; quanta above a packet, as hosts here
-//! have no segmentation offload.
+//! Deliberately absent: restart from idle, as a flow is one message and never idle; quanta above a packet, as hosts
+//! here have no segmentation offload.
 
 use std::collections::VecDeque;
 
 use node::{Site, Walk};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use units::{Duration, FlowId, Problem, Rate, Stream, Time};
+use units::{Duration, FlowId, Problem, Rate};
 
-use super::control::{Ack, Algorithm, Congestion, Control, Ecn, Phase, Signal, Start};
+use super::control::{Ack, Algorithm, Congestion, Control, Ecn, Lost, Start};
 use contract::{About, CongestionSignal};
 
-/// Configuration of BBR, by the draft's names.
+mod v1;
+mod v3;
+
+/// Configuration of BBR, by the drafts' names.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "BbrConfig")]
 pub struct Config {
-    /// BBRHighGain: pacing and window gain of STARTUP, above 1. DRAIN paces at its inverse. Default: 2/ln 2.
+    /// The version. Default: v1.
+    pub version: Version,
+    /// BBRHighGain of version 1: pacing and window gain of STARTUP, above 1. DRAIN paces at its inverse. Default: 2/ln
+    /// 2.
     pub high_gain: f64,
-    /// Window gain of PROBE_BW, at least 1. Default: 2.
+    /// Window gain of PROBE_BW in version 1, at least 1. Default: 2.
     pub cwnd_gain: f64,
-    /// BtlBwFilterLen: number of round trips for which a delivery rate is remembered. Default: 10.
+    /// BtlBwFilterLen of version 1: number of round trips for which a delivery rate is remembered. Default: 10.
     pub btlbw_filter_len: u64,
-    /// RTpropFilterLen: how long the least round trip is valid, until PROBE_RTT measures it again. Default: 10s.
+    /// RTpropFilterLen, MinRTTFilterLen: how long the least round trip is valid. In version 1 PROBE_RTT measures it
+    /// again then. The drafts have 10s. Default: 50 times `probe_rtt_duration`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-least" = "100ns"))]
-    pub rtprop_filter_len: Duration,
-    /// ProbeRTTDuration: minimum duration of PROBE_RTT. Default: 200ms.
-    pub probe_rtt_duration: Duration,
-    /// BBRMinPipeCwnd: the window of PROBE_RTT and the minimum window, in packets. Default: 4.
+    pub rtprop_filter_len: Option<Duration>,
+    /// ProbeRTTInterval of version 3: time from one PROBE_RTT to the next. The draft has 5s. Default: half of
+    /// `rtprop_filter_len`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-least" = "100ns"))]
+    pub probe_rtt_interval: Option<Duration>,
+    /// ProbeRTTDuration: minimum duration of PROBE_RTT. The drafts have 200ms. Default: two of the longest unloaded
+    /// round trips, 200ms at most, or a fiftieth of `rtprop_filter_len` where that is set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub probe_rtt_duration: Option<Duration>,
+    /// BBRMinPipeCwnd: the window of version 1's PROBE_RTT and the minimum window, in packets. Default: 4.
     pub min_pipe_cwnd: u64,
+    /// Share by which packets leave slower than the model says (PacingMarginPercent), 0.01 in Linux's and ns-3's
+    /// version 1 too. Default: 0 in version 1 and 0.01 in version 3.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pacing_margin: Option<f64>,
+    /// LossThresh of version 3: share of a round trip's data that may be lost while it probes for bandwidth, below 1.
+    /// Default: 0.02.
+    pub loss_thresh: f64,
+    /// Beta of version 3: a loss reduces bounds to this share at most, above 0 and at most 1. Default: 0.7.
+    pub beta: f64,
+    /// Headroom of version 3: share of the bound that is left to others, 0 or more and below 1. Default: 0.15.
+    pub headroom: f64,
+}
+
+/// A version of BBR.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(rename = "BbrVersion")]
+pub enum Version {
+    /// draft-cardwell-iccrg-bbr-congestion-control-00, Linux's tcp_bbr: losses don't count.
+    #[default]
+    V1,
+    /// draft-ietf-ccwg-bbr: losses bound what is in flight.
+    V3,
 }
 
 impl Default for Config {
-    /// The draft's values. 2/ln 2 is the least gain that doubles the rate in a round trip.
+    /// The drafts' values. 2/ln 2 is the least gain that doubles the rate in a round trip.
     fn default() -> Config {
         Config {
+            version: Version::V1,
             high_gain: 2.0 / std::f64::consts::LN_2,
             cwnd_gain: 2.0,
             btlbw_filter_len: 10,
-            rtprop_filter_len: Duration::from_ms(10_000),
-            probe_rtt_duration: Duration::from_ms(200),
+            rtprop_filter_len: None,
+            probe_rtt_interval: None,
+            probe_rtt_duration: None,
             min_pipe_cwnd: 4,
+            pacing_margin: None,
+            loss_thresh: 0.02,
+            beta: 0.7,
+            headroom: 0.15,
         }
+    }
+}
+
+/// ProbeRTTDuration of both drafts.
+const PROBE_RTT_DURATION: Duration = Duration::from_ms(200);
+
+/// RTpropFilterLen of both drafts, 10 s, in durations of PROBE_RTT.
+const FILTER_DURATIONS: u64 = 50;
+
+/// When PROBE_RTT comes and how long it lasts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Times {
+    rtprop_filter_len: Duration,
+    probe_rtt_interval: Duration,
+    probe_rtt_duration: Duration,
+}
+
+/// How losses bound version 3.
+#[derive(Clone, Copy, Debug)]
+struct Bounds {
+    loss_thresh: f64,
+    beta: f64,
+    headroom: f64,
+}
+
+impl Config {
+    /// The times in a network with such a longest unloaded round trip.
+    fn times(&self, rtt: Duration) -> Times {
+        let duration = self.probe_rtt_duration.unwrap_or_else(|| match self.rtprop_filter_len {
+            Some(filter) => filter / FILTER_DURATIONS,
+            None => (rtt * 2).min(PROBE_RTT_DURATION),
+        });
+        let filter = self.rtprop_filter_len.unwrap_or(duration * FILTER_DURATIONS);
+        let interval = self.probe_rtt_interval.unwrap_or(filter / 2);
+        Times { rtprop_filter_len: filter, probe_rtt_interval: interval, probe_rtt_duration: duration }
+    }
+
+    fn pacing_margin(&self) -> f64 {
+        self.pacing_margin.unwrap_or(match self.version {
+            Version::V1 => 0.0,
+            Version::V3 => 0.01,
+        })
+    }
+
+    fn check_gains(&self) -> Result<(), Problem> {
+        if !(self.high_gain > 1.0 && self.high_gain.is_finite()) {
+            return Err(Problem::new("high_gain", format!("{} is not above 1", self.high_gain)));
+        }
+        if !(self.cwnd_gain >= 1.0 && self.cwnd_gain.is_finite()) {
+            return Err(Problem::new("cwnd_gain", format!("{} is not at least 1", self.cwnd_gain)));
+        }
+        if !(self.beta > 0.0 && self.beta <= 1.0) {
+            return Err(Problem::new("beta", format!("{} is not above 0 and at most 1", self.beta)));
+        }
+        let shares = [
+            ("pacing_margin", self.pacing_margin.unwrap_or_default()),
+            ("loss_thresh", self.loss_thresh),
+            ("headroom", self.headroom),
+        ];
+        for (key, share) in shares {
+            if !(0.0..1.0).contains(&share) {
+                return Err(Problem::new(key, format!("{share} is not at least 0 and below 1")));
+            }
+        }
+        Ok(())
     }
 }
 
@@ -64,7 +176,7 @@ impl Algorithm for Config {
 
     const ABOUT: About = About {
         title: "BBR",
-        source: "Cardwell et al., ACM Queue 2016; draft-cardwell-iccrg-bbr-congestion-control-00",
+        source: "Cardwell et al., ACM Queue 2016; draft-cardwell-iccrg-bbr-congestion-control-00, draft-ietf-ccwg-bbr",
         summary: "Paces at the highest delivery rate that it has measured, with at most two bandwidth-delay products \
                   in flight.",
         needs: "nothing",
@@ -78,22 +190,20 @@ impl Algorithm for Config {
     }
 
     fn check(&self) -> Result<(), Problem> {
-        if !(self.high_gain > 1.0 && self.high_gain.is_finite()) {
-            return Err(Problem::new("high_gain", format!("{} is not above 1", self.high_gain)));
-        }
-        if !(self.cwnd_gain >= 1.0 && self.cwnd_gain.is_finite()) {
-            return Err(Problem::new("cwnd_gain", format!("{} is not at least 1", self.cwnd_gain)));
-        }
+        self.check_gains()?;
         for (key, value) in [("btlbw_filter_len", self.btlbw_filter_len), ("min_pipe_cwnd", self.min_pipe_cwnd)] {
             if value == 0 {
                 return Err(Problem::new(key, "at 0 nothing would be sent; write at least 1"));
             }
         }
-        if self.probe_rtt_duration >= self.rtprop_filter_len {
-            let message = format!(
-                "{} is not below rtprop_filter_len, {}: all time would go to probing",
-                self.probe_rtt_duration, self.rtprop_filter_len
-            );
+        let times = self.times(PROBE_RTT_DURATION);
+        let (key, between) = match self.version {
+            Version::V1 => ("rtprop_filter_len", times.rtprop_filter_len),
+            Version::V3 => ("probe_rtt_interval", times.probe_rtt_interval),
+        };
+        if times.probe_rtt_duration >= between {
+            let message =
+                format!("{} is not below {key}, {between}: all time would go to probing", times.probe_rtt_duration);
             return Err(Problem::new("probe_rtt_duration", message));
         }
         Ok(())
@@ -108,76 +218,81 @@ impl Algorithm for Config {
     }
 
     fn start(&self, start: Start) -> Bbr {
-        // BBRInitPacingRate(), with the unloaded round trip as SRTT: the connection has been used before.
-        let bits = start.window_bytes as f64 * 8.0 * self.high_gain;
-        let rate = bits * 1e12 / start.rtt.ps().max(1) as f64;
-        Bbr {
-            config: self.clone(),
-            random: Stream::new(start.seed, 0, "bbr"),
-            state: State::Startup,
-            btlbw: MaxFilter::default(),
-            rtprop: None,
-            rtprop_expired: false,
-            delivered: 0,
-            round: Round::default(),
-            full_pipe: FullPipe::default(),
-            pacing_rate: Rate::from_bps(rate as u64),
-            cwnd: start.window_bytes,
-            prior_cwnd: 0,
-            recovering: false,
-            packet_conservation: false,
-            arrived: Arrived::default(),
-            start,
+        let times = self.times(start.rtt);
+        match self.version {
+            Version::V1 => Bbr::V1(Box::new(v1::V1::new(self.clone(), times, start))),
+            Version::V3 => {
+                let Config { loss_thresh, beta, headroom, min_pipe_cwnd, .. } = *self;
+                let bounds = Bounds { loss_thresh, beta, headroom };
+                Bbr::V3(Box::new(v3::V3::new(bounds, times, self.pacing_margin(), min_pipe_cwnd, start)))
+            }
         }
     }
 }
 
-/// The gains of PROBE_BW's phases. Each lasts at least a round trip or, with a gain below 1, at most one.
-const PACING_GAIN_CYCLE: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
+/// A flow's model of its path, and the resulting rate and window.
+#[derive(Clone, Debug)]
+pub enum Bbr {
+    /// Of version 1.
+    V1(Box<v1::V1>),
+    /// Of version 3.
+    V3(Box<v3::V3>),
+}
+
+impl Control for Bbr {
+    fn on_ack(&mut self, ack: &Ack) {
+        match self {
+            Bbr::V1(of) => of.on_ack(ack),
+            Bbr::V3(of) => of.on_ack(ack),
+        }
+    }
+
+    fn on_lost(&mut self, lost: &Lost) {
+        if let Bbr::V3(of) = self {
+            of.on_lost(lost);
+        }
+    }
+
+    fn on_congestion(&mut self, congestion: &Congestion) {
+        match self {
+            Bbr::V1(of) => of.on_congestion(congestion),
+            Bbr::V3(of) => of.on_congestion(congestion),
+        }
+    }
+
+    fn window_bytes(&self) -> u64 {
+        match self {
+            Bbr::V1(of) => of.cwnd,
+            Bbr::V3(of) => of.cwnd,
+        }
+    }
+
+    fn pacing(&self) -> Option<Rate> {
+        let (rate, start) = match self {
+            Bbr::V1(of) => (of.pacing_rate(), of.start()),
+            Bbr::V3(of) => (of.pacing_rate(), of.start()),
+        };
+        let wire = start.packet_bytes as f64 / start.mss_bytes as f64;
+        Some(rate.mul_f64(wire).max(Rate::from_bps(1)))
+    }
+
+    fn holds_back(&self) -> bool {
+        match self {
+            Bbr::V1(of) => of.is_probing_rtt(),
+            Bbr::V3(of) => of.is_probing_rtt(),
+        }
+    }
+
+    fn walk(&mut self, flow: FlowId, una: u64, walk: &mut Walk) {
+        match self {
+            Bbr::V1(of) => of.walk(flow, una, walk),
+            Bbr::V3(_) => walk.refuse("BBR of version 3 draws when it probes next"),
+        }
+    }
+}
 
 /// Growth of the delivery rate in three round trips below which STARTUP ends.
 const FULL_PIPE_GROWTH: f64 = 1.25;
-
-/// A flow's model of its path, and the resulting rate and window.
-#[derive(Clone, Debug)]
-pub struct Bbr {
-    config: Config,
-    start: Start,
-    random: Stream,
-    state: State,
-    btlbw: MaxFilter,
-    /// The least round trip, and when it was seen.
-    rtprop: Option<(Duration, Time)>,
-    rtprop_expired: bool,
-    /// Bytes that have arrived.
-    delivered: u64,
-    round: Round,
-    full_pipe: FullPipe,
-    /// In message bytes.
-    pacing_rate: Rate,
-    cwnd: u64,
-    /// The window to restore after recovery and PROBE_RTT.
-    prior_cwnd: u64,
-    recovering: bool,
-    packet_conservation: bool,
-    arrived: Arrived,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum State {
-    Startup,
-    Drain,
-    ProbeBw {
-        cycle_index: usize,
-        cycle_stamp: Time,
-    },
-    ProbeRtt {
-        /// When PROBE_RTT may end, set once few enough bytes are in flight.
-        done_stamp: Option<Time>,
-        /// Whether a round trip has passed since.
-        round_done: bool,
-    },
-}
 
 /// Counts round trips. One has passed when a packet is acknowledged that was sent after the previous one had passed.
 #[derive(Clone, Copy, Debug, Default)]
@@ -188,301 +303,28 @@ struct Round {
     next_delivered: u64,
 }
 
-/// Detects that the delivery rate no longer grows.
-#[derive(Clone, Copy, Debug, Default)]
-struct FullPipe {
-    filled: bool,
-    full_bw: Rate,
-    full_bw_count: u32,
-}
+/// The greatest of a number of rounds: a list of values that no later one exceeds, newest last.
+#[derive(Clone, Debug)]
+struct MaxFilter<T>(VecDeque<(u64, T)>);
 
-/// The last acknowledgement, for a recovery that may begin with it.
-#[derive(Clone, Copy, Debug, Default)]
-struct Arrived {
-    in_flight: u64,
-    delivered: u64,
-}
-
-impl Control for Bbr {
-    /// BBRUpdateOnACK().
-    fn on_ack(&mut self, ack: &Ack) {
-        if self.recovering && ack.phase == Phase::Open {
-            (self.recovering, self.packet_conservation) = (false, false);
-            self.restore_cwnd();
-        }
-        self.update_btlbw(ack);
-        self.check_cycle_phase(ack);
-        self.check_full_pipe(ack);
-        self.check_drain(ack);
-        self.update_rtprop(ack);
-        self.check_probe_rtt(ack);
-        self.set_pacing_rate();
-        self.set_cwnd(ack);
-        self.arrived = Arrived { in_flight: ack.in_flight_bytes, delivered: ack.delivered_bytes };
-    }
-
-    fn on_congestion(&mut self, congestion: &Congestion) {
-        self.save_cwnd();
-        self.recovering = true;
-        match congestion.signal {
-            Signal::Loss | Signal::Mark => {
-                self.cwnd = self.arrived.in_flight + self.arrived.delivered.max(self.start.mss_bytes);
-                self.packet_conservation = true;
-                // It ends with a round trip that begins now.
-                self.round.next_delivered = self.delivered;
-            }
-            Signal::Timeout { .. } => {
-                self.cwnd = self.start.mss_bytes;
-                self.packet_conservation = false;
-            }
-        }
-    }
-
-    fn window_bytes(&self) -> u64 {
-        self.cwnd
-    }
-
-    fn pacing(&self) -> Option<Rate> {
-        let wire = self.start.packet_bytes as f64 / self.start.mss_bytes as f64;
-        Some(self.pacing_rate.mul_f64(wire).max(Rate::from_bps(1)))
-    }
-
-    fn holds_back(&self) -> bool {
-        matches!(self.state, State::ProbeRtt { .. })
-    }
-
-    fn walk(&mut self, flow: FlowId, _: u64, walk: &mut Walk) {
-        walk.random(&mut self.random);
-        self.state.walk(walk);
-        // Of rounds only the distance from the present one matters, and neither moves.
-        walk.same(self.btlbw.0.len());
-        self.btlbw.0.iter().for_each(|&(round, rate)| walk.same((self.round.count - round, rate)));
-        walk.same((self.rtprop_expired, self.rtprop.is_some()));
-        if let Some((rtprop, stamp)) = &mut self.rtprop {
-            walk.same(*rtprop);
-            // What follows from it when it is out of date repeats nothing.
-            let mut until = *stamp + self.config.rtprop_filter_len;
-            walk.time(&mut until);
-            *stamp = until - self.config.rtprop_filter_len;
-        }
-        walk.same(self.round.start);
-        [&mut self.delivered, &mut self.round.next_delivered].into_iter().for_each(|at| walk.sequence(flow, 1, at));
-        walk.same((self.full_pipe.filled, self.full_pipe.full_bw, self.full_pipe.full_bw_count));
-        walk.same((self.pacing_rate, self.cwnd, self.prior_cwnd));
-        walk.same((self.recovering, self.packet_conservation));
-        walk.same((self.arrived.in_flight, self.arrived.delivered));
+impl<T> Default for MaxFilter<T> {
+    fn default() -> Self {
+        MaxFilter(VecDeque::new())
     }
 }
 
-impl State {
-    /// Goes over it.
-    fn walk(&mut self, walk: &mut Walk) {
-        match self {
-            State::Startup => walk.same(0u8),
-            State::Drain => walk.same(1u8),
-            State::ProbeBw { cycle_index, cycle_stamp } => {
-                walk.same((2u8, *cycle_index));
-                walk.past(cycle_stamp);
-            }
-            State::ProbeRtt { done_stamp, round_done } => {
-                walk.same((3u8, *round_done));
-                walk.time_if_any(done_stamp);
-            }
-        }
-    }
-}
-
-impl Bbr {
-    fn pacing_gain(&self) -> f64 {
-        match self.state {
-            State::Startup => self.config.high_gain,
-            State::Drain => 1.0 / self.config.high_gain,
-            State::ProbeBw { cycle_index, .. } => PACING_GAIN_CYCLE[cycle_index],
-            State::ProbeRtt { .. } => 1.0,
-        }
-    }
-
-    fn cwnd_gain(&self) -> f64 {
-        match self.state {
-            State::Startup | State::Drain => self.config.high_gain,
-            State::ProbeBw { .. } => self.config.cwnd_gain,
-            State::ProbeRtt { .. } => 1.0,
-        }
-    }
-
-    /// BBRInflight(): this many bandwidth-delay products plus three quanta, which are one packet each.
-    fn inflight(&self, gain: f64) -> u64 {
-        let Some((rtprop, _)) = self.rtprop else { return self.start.window_bytes };
-        let bdp = self.btlbw.max().bytes_in(rtprop);
-        (gain * bdp as f64) as u64 + 3 * self.start.mss_bytes
-    }
-
-    /// BBRUpdateBtlBw(), BBRUpdateRound().
-    fn update_btlbw(&mut self, ack: &Ack) {
-        self.round.start = false;
-        let Some(sample) = ack.rate else { return };
-        self.delivered = sample.delivered_bytes;
-        if sample.delivered_before_bytes >= self.round.next_delivered {
-            self.round = Round { count: self.round.count + 1, start: true, next_delivered: self.delivered };
-            self.packet_conservation = false;
-        }
-        if !sample.limited || sample.rate >= self.btlbw.max() {
-            self.btlbw.add(self.round.count, sample.rate, self.config.btlbw_filter_len);
-        }
-    }
-
-    /// BBRCheckCyclePhase(), BBRIsNextCyclePhase().
-    fn check_cycle_phase(&mut self, ack: &Ack) {
-        let State::ProbeBw { cycle_index, cycle_stamp } = self.state else { return };
-        let rtprop = self.rtprop.map_or(Duration::ZERO, |(rtprop, _)| rtprop);
-        let is_full_length = ack.now - cycle_stamp > rtprop;
-        let in_flight = ack.in_flight_before_bytes;
-        let gain = PACING_GAIN_CYCLE[cycle_index];
-        let is_over = if gain > 1.0 {
-            is_full_length && (ack.lost_bytes > 0 || in_flight >= self.inflight(gain))
-        } else {
-            is_full_length || gain < 1.0 && in_flight <= self.inflight(1.0)
-        };
-        if is_over {
-            self.enter_cycle_phase(cycle_index + 1, ack.now);
-        }
-    }
-
-    /// BBRAdvanceCyclePhase().
-    fn enter_cycle_phase(&mut self, index: usize, now: Time) {
-        self.state = State::ProbeBw { cycle_index: index % PACING_GAIN_CYCLE.len(), cycle_stamp: now };
-    }
-
-    /// BBRCheckFullPipe().
-    fn check_full_pipe(&mut self, ack: &Ack) {
-        let limited = ack.rate.is_none_or(|sample| sample.limited);
-        if self.full_pipe.filled || !self.round.start || limited {
-            return;
-        }
-        let full = &mut self.full_pipe;
-        if self.btlbw.max() >= full.full_bw.mul_f64(FULL_PIPE_GROWTH) {
-            (full.full_bw, full.full_bw_count) = (self.btlbw.max(), 0);
-            return;
-        }
-        full.full_bw_count += 1;
-        full.filled = full.full_bw_count >= 3;
-    }
-
-    /// BBRCheckDrain().
-    fn check_drain(&mut self, ack: &Ack) {
-        if self.state == State::Startup && self.full_pipe.filled {
-            self.state = State::Drain;
-        }
-        if self.state == State::Drain && ack.in_flight_bytes <= self.inflight(1.0) {
-            self.enter_probe_bw(ack.now);
-        }
-    }
-
-    /// BBREnterProbeBW(): in any phase but the one that compensates the phase before it.
-    fn enter_probe_bw(&mut self, now: Time) {
-        let before = PACING_GAIN_CYCLE.len() - 1 - self.random.below(7) as usize;
-        self.enter_cycle_phase(before + 1, now);
-    }
-
-    /// BBRUpdateRTprop().
-    fn update_rtprop(&mut self, ack: &Ack) {
-        self.rtprop_expired = self.rtprop.is_some_and(|(_, stamp)| ack.now > stamp + self.config.rtprop_filter_len);
-        let Some(rtt) = ack.rtt else { return };
-        if self.rtprop_expired || self.rtprop.is_none_or(|(rtprop, _)| rtt <= rtprop) {
-            self.rtprop = Some((rtt, ack.now));
-        }
-    }
-
-    /// BBRCheckProbeRTT(), BBRHandleProbeRTT().
-    fn check_probe_rtt(&mut self, ack: &Ack) {
-        if !self.holds_back() && self.rtprop_expired {
-            self.save_cwnd();
-            self.state = State::ProbeRtt { done_stamp: None, round_done: false };
-        }
-        let State::ProbeRtt { done_stamp, round_done } = &mut self.state else { return };
-        match done_stamp {
-            None if ack.in_flight_bytes <= self.config.min_pipe_cwnd * self.start.mss_bytes => {
-                *done_stamp = Some(ack.now + self.config.probe_rtt_duration);
-                self.round.next_delivered = self.delivered;
-            }
-            None => {}
-            Some(stamp) => {
-                *round_done |= self.round.start;
-                if *round_done && ack.now > *stamp {
-                    self.rtprop = self.rtprop.map(|(rtprop, _)| (rtprop, ack.now));
-                    self.restore_cwnd();
-                    if self.full_pipe.filled {
-                        self.enter_probe_bw(ack.now);
-                    } else {
-                        self.state = State::Startup;
-                    }
-                }
-            }
-        }
-    }
-
-    /// BBRSetPacingRate().
-    fn set_pacing_rate(&mut self) {
-        let rate = self.btlbw.max().mul_f64(self.pacing_gain());
-        if self.full_pipe.filled || rate > self.pacing_rate {
-            self.pacing_rate = rate;
-        }
-    }
-
-    /// BBRSetCwnd(), BBRModulateCwndForRecovery(), BBRModulateCwndForProbeRTT().
-    fn set_cwnd(&mut self, ack: &Ack) {
-        let least = self.config.min_pipe_cwnd * self.start.mss_bytes;
-        // A loss that begins a recovery resets the window.
-        if ack.phase != Phase::Open {
-            self.cwnd = self.cwnd.saturating_sub(ack.lost_bytes).max(self.start.mss_bytes);
-        }
-        if self.packet_conservation {
-            self.cwnd = self.cwnd.max(ack.in_flight_bytes + ack.delivered_bytes);
-        } else {
-            let target = self.inflight(self.cwnd_gain());
-            if self.full_pipe.filled {
-                self.cwnd = (self.cwnd + ack.delivered_bytes).min(target);
-            } else if self.cwnd < target || self.delivered < self.start.window_bytes {
-                self.cwnd += ack.delivered_bytes;
-            }
-            self.cwnd = self.cwnd.max(least);
-        }
-        if self.holds_back() {
-            self.cwnd = self.cwnd.min(least);
-        }
-    }
-
-    /// BBRSaveCwnd().
-    fn save_cwnd(&mut self) {
-        let undisturbed = !self.recovering && !self.holds_back();
-        self.prior_cwnd = if undisturbed { self.cwnd } else { self.prior_cwnd.max(self.cwnd) };
-    }
-
-    /// BBRRestoreCwnd().
-    fn restore_cwnd(&mut self) {
-        self.cwnd = self.cwnd.max(self.prior_cwnd);
-    }
-}
-
-/// The greatest rate of a number of round trips: a list of rates that no later one exceeds, newest last.
-#[derive(Clone, Debug, Default)]
-struct MaxFilter(VecDeque<(u64, Rate)>);
-
-impl MaxFilter {
-    fn add(&mut self, round: u64, rate: Rate, rounds: u64) {
-        while self.0.back().is_some_and(|last| last.1 <= rate) {
+impl<T: Copy + Ord + Default> MaxFilter<T> {
+    fn add(&mut self, round: u64, value: T, rounds: u64) {
+        while self.0.back().is_some_and(|last| last.1 <= value) {
             self.0.pop_back();
         }
-        self.0.push_back((round, rate));
+        self.0.push_back((round, value));
         while self.0.front().is_some_and(|first| first.0 + rounds <= round) {
             self.0.pop_front();
         }
     }
 
-    fn max(&self) -> Rate {
-        self.0.front().map_or(Rate::ZERO, |first| first.1)
+    fn max(&self) -> T {
+        self.0.front().map_or(T::default(), |first| first.1)
     }
 }
-
-#[cfg(test)]
-mod tests;

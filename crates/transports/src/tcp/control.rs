@@ -33,6 +33,11 @@ pub trait Algorithm:
     /// is drawn is what it was when its flows are as they were.
     const DRAWS: bool = false;
 
+    /// The defaults of the TCP around it, given those of all controls.
+    fn stack(config: super::Config<Self>) -> super::Config<Self> {
+        config
+    }
+
     /// Whether acknowledgements bring it samples of the delivery rate, for which the sender keeps a record of each
     /// packet.
     fn samples_rate(&self) -> bool {
@@ -131,6 +136,10 @@ impl Start {
 pub trait Control: Send + 'static {
     /// An acknowledgement has arrived.
     fn on_ack(&mut self, ack: &Ack);
+
+    /// A packet is newly known to be lost, before the acknowledgement that tells. Only with
+    /// [`Algorithm::samples_rate`], and not after a timeout.
+    fn on_lost(&mut self, _lost: &Lost) {}
 
     /// The network is congested. Called once for each window of data, except for timeouts.
     fn on_congestion(&mut self, congestion: &Congestion);
@@ -231,6 +240,25 @@ pub struct RateSample {
     pub delivered_bytes: u64,
     /// Bytes that had arrived when that packet was sent.
     pub delivered_before_bytes: u64,
+    /// Bytes in flight when it had been sent, itself included.
+    pub in_flight_bytes: u64,
+    /// Bytes known to be lost since.
+    pub lost_bytes: u64,
+}
+
+/// A packet that is lost.
+#[derive(Clone, Copy, Debug)]
+pub struct Lost {
+    /// Its first byte.
+    pub first: u64,
+    /// Its length, that of a full segment.
+    pub bytes: u64,
+    /// Bytes in flight when it had been sent, itself included.
+    pub in_flight_bytes: u64,
+    /// Bytes known to be lost since, itself included.
+    pub since_bytes: u64,
+    /// Whether something other than window and pacing limited the flow when it was sent.
+    pub limited: bool,
 }
 
 /// Loss-recovery phase of a sender.

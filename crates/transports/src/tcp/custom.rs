@@ -100,6 +100,14 @@ pub struct Tcp {
     pub clock_granularity: Duration,
     /// How many later segments must have arrived before one counts as lost (RFC 6675's DupThresh). Default: 3.
     pub reordering: u32,
+    /// Losses are found by time (RACK, RFC 8985), lost retransmissions too, instead of by `reordering`. Default: false.
+    pub rack: bool,
+    /// After two round trips without an acknowledgement a segment probes for a lost tail (TLP, RFC 8985 section 7).
+    /// Only with `rack`. Default: false.
+    pub tail_loss_probe: bool,
+    /// In a recovery as much leaves as arrives, in the proportion by which the window shrinks (PRR, RFC 9937). Not for
+    /// programs that pace. Default: false.
+    pub prr: bool,
     /// Priority class of data. Default: 1.
     pub class: u8,
     /// Priority class of acknowledgements. Default: that of data.
@@ -122,6 +130,9 @@ impl Default for Tcp {
             rto_max: usual.rto_max,
             clock_granularity: usual.clock_granularity,
             reordering: usual.reordering,
+            rack: usual.rack,
+            tail_loss_probe: usual.tail_loss_probe,
+            prr: usual.prr,
             class: usual.class,
             ack_class: usual.ack_class,
             plb: usual.plb,
@@ -195,6 +206,9 @@ impl Config {
             rto_max,
             clock_granularity,
             reordering,
+            rack,
+            tail_loss_probe,
+            prr,
             class,
             ack_class,
             plb,
@@ -207,6 +221,9 @@ impl Config {
             rto_max,
             clock_granularity,
             reordering,
+            rack,
+            tail_loss_probe,
+            prr,
             class,
             ack_class,
             plb,

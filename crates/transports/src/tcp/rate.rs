@@ -3,7 +3,7 @@ use std::collections::VecDeque;
 use node::Walk;
 use units::{Duration, FlowId, Rate, Time};
 
-use super::control::RateSample;
+use super::control::{Lost, RateSample};
 use super::scoreboard::Progress;
 
 /// Samples the rate at which a flow's data is delivered: draft-cheng-iccrg-delivery-rate-estimation-00.
@@ -24,6 +24,8 @@ pub(crate) struct Sampler {
     limited_until: u64,
     /// MinRTT: a shorter interval means that an acknowledgement was taken for that of a later transmission.
     rtt_min: Duration,
+    /// C.lost: how many were lost so far.
+    lost: u64,
     /// One entry for each outstanding segment, in order.
     sent: VecDeque<Sent>,
 }
@@ -36,6 +38,10 @@ struct Sent {
     delivered: u64,
     delivered_at: Time,
     limited: bool,
+    /// P.tx_in_flight: in flight then, this one included.
+    in_flight: u64,
+    /// P.lost: C.lost then.
+    lost: u64,
 }
 
 impl Sampler {
@@ -46,12 +52,14 @@ impl Sampler {
             first_sent: Time::ZERO,
             limited_until: 0,
             rtt_min: Duration::MAX,
+            lost: 0,
             sent: VecDeque::new(),
         }
     }
 
-    /// A segment, counted from the first outstanding one, is sent, for the first time or again.
-    pub fn send(&mut self, beyond: u64, now: Time) {
+    /// A segment, counted from the first outstanding one, is sent, for the first time or again. So many are
+    /// in flight then.
+    pub fn send(&mut self, beyond: u64, now: Time, in_flight: u64) {
         if self.sent.is_empty() {
             (self.first_sent, self.delivered_at) = (now, now);
         }
@@ -61,6 +69,8 @@ impl Sampler {
             delivered: self.delivered,
             delivered_at: self.delivered_at,
             limited: self.limited_until > 0,
+            in_flight,
+            lost: self.lost,
         };
         match self.sent.get_mut(beyond as usize) {
             Some(entry) => *entry = sent,
@@ -76,8 +86,9 @@ impl Sampler {
         }
         walk.sequence(flow, mss, &mut self.delivered);
         [&mut self.delivered_at, &mut self.first_sent].into_iter().for_each(|at| walk.past(at));
-        for Sent { at, first_sent, delivered, delivered_at, limited } in &mut self.sent {
-            walk.same(*limited);
+        walk.same(self.lost);
+        for Sent { at, first_sent, delivered, delivered_at, limited, in_flight, lost } in &mut self.sent {
+            walk.same((*limited, *in_flight, *lost));
             walk.sequence(flow, mss, delivered);
             [at, first_sent, delivered_at].into_iter().for_each(|at| walk.past(at));
         }
@@ -86,6 +97,19 @@ impl Sampler {
     /// Until everything now in flight has arrived, samples tell nothing about the path's capacity.
     pub fn limit(&mut self, in_flight: u64) {
         self.limited_until = (self.delivered + in_flight).max(1);
+    }
+
+    /// A segment, counted from the first outstanding one, is lost: the `first` byte of it is given.
+    pub fn lose(&mut self, beyond: u64, first: u64, mss: u64) -> Lost {
+        self.lost += 1;
+        let sent = self.sent[beyond as usize];
+        Lost {
+            first,
+            bytes: mss,
+            in_flight_bytes: sent.in_flight * mss,
+            since_bytes: (self.lost - sent.lost) * mss,
+            limited: sent.limited,
+        }
     }
 
     /// An acknowledgement has arrived, with the scoreboard's `progress`; `una` was the first outstanding segment
@@ -110,6 +134,8 @@ impl Sampler {
             limited: newest.limited,
             delivered_bytes: self.delivered * mss,
             delivered_before_bytes: newest.delivered * mss,
+            in_flight_bytes: newest.in_flight * mss,
+            lost_bytes: (self.lost - newest.lost) * mss,
         })
     }
 }

@@ -17,6 +17,8 @@ pub(crate) const DUP_THRESH: u32 = 3;
 pub(crate) struct Scoreboard {
     /// DupThresh.
     dup_thresh: u64,
+    /// Losses are found by time (RFC 8985) instead of by counting.
+    by_time: bool,
     una: u64,
     /// One entry for each of `una..next`.
     sent: VecDeque<Sent>,
@@ -24,6 +26,8 @@ pub(crate) struct Scoreboard {
     sacked: Vec<(u64, u64)>,
     high_rxt: u64,
     lost_below: u64,
+    /// Segments whose retransmission was lost, ascending; only where losses are found by time.
+    lost_again: Vec<u64>,
     pipe: u64,
 }
 
@@ -31,6 +35,8 @@ pub(crate) struct Scoreboard {
 struct Sent {
     at: Time,
     again: bool,
+    /// The retransmission is lost.
+    lost: bool,
 }
 
 /// The effect of an acknowledgement.
@@ -44,8 +50,16 @@ pub(crate) struct Progress {
     sent: Option<Time>,
     /// The one that was sent last, and when.
     pub newest: Option<(Time, u64)>,
+    /// Whether that one had been sent more than once.
+    pub newest_again: bool,
+    /// The segment after the highest of them.
+    pub highest: u64,
+    /// The lowest of those that were sent only once.
+    pub lowest_new: Option<u64>,
     /// Segments newly known to be lost.
     pub lost: u64,
+    /// Where they are: those of `first..end` that have not arrived.
+    pub lost_in: (u64, u64),
 }
 
 impl Progress {
@@ -64,22 +78,29 @@ impl Progress {
     #[inline]
     fn note(&mut self, segment: u64, sent: Sent) {
         self.delivered += 1;
-        self.newest = self.newest.max(Some((sent.at, segment)));
+        if self.newest < Some((sent.at, segment)) {
+            (self.newest, self.newest_again) = (Some((sent.at, segment)), sent.again);
+        }
+        self.highest = self.highest.max(segment + 1);
         if !sent.again {
             self.sent = self.sent.max(Some(sent.at));
+            self.lowest_new = Some(self.lowest_new.map_or(segment, |lowest| lowest.min(segment)));
         }
     }
 }
 
 impl Scoreboard {
-    pub fn new(dup_thresh: u32) -> Scoreboard {
+    /// Losses are found by counting `dup_thresh` later arrivals, or by time.
+    pub fn new(dup_thresh: u32, by_time: bool) -> Scoreboard {
         Scoreboard {
             dup_thresh: dup_thresh.into(),
+            by_time,
             una: 0,
             sent: VecDeque::new(),
             sacked: Vec::new(),
             high_rxt: 0,
             lost_below: 0,
+            lost_again: Vec::new(),
             pipe: 0,
         }
     }
@@ -108,6 +129,11 @@ impl Scoreboard {
         self.una < self.lost_below
     }
 
+    /// Everything before that has not arrived is lost.
+    pub fn lost_below(&self) -> u64 {
+        self.lost_below
+    }
+
     /// Whether the first outstanding segment has been sent again.
     pub fn head_resent(&self) -> bool {
         self.una < self.high_rxt
@@ -116,29 +142,79 @@ impl Scoreboard {
     /// The next segment is sent for the first time.
     #[inline]
     pub fn send(&mut self, now: Time) {
-        self.sent.push_back(Sent { at: now, again: false });
+        self.sent.push_back(Sent { at: now, again: false, lost: false });
         self.pipe += 1;
     }
 
     /// A segment from [`Scoreboard::next_lost`] or [`Scoreboard::next_hole`] is sent again.
     pub fn resend(&mut self, segment: u64, now: Time) {
+        self.lost_again.retain(|&lost| lost != segment);
         self.rescue(segment, now);
-        self.high_rxt = segment + 1;
+        self.high_rxt = self.high_rxt.max(segment + 1);
         self.pipe += 1;
     }
 
     /// A segment is sent again without a place in the pipe: rule 4 of NextSeg() leaves HighRxt alone.
     pub fn rescue(&mut self, segment: u64, now: Time) {
-        self.sent[(segment - self.una) as usize] = Sent { at: now, again: true };
+        self.sent[(segment - self.una) as usize] = Sent { at: now, again: true, lost: false };
     }
 
     /// Rule 1 of NextSeg(): the first lost segment not sent again yet.
     #[inline]
     pub fn next_lost(&self) -> Option<u64> {
-        if self.high_rxt >= self.lost_below {
-            return None;
+        let first = self.lost_again.first().copied();
+        if first.is_some() || self.high_rxt >= self.lost_below {
+            return first;
         }
         Some(self.first_unsacked(self.high_rxt)).filter(|&segment| segment < self.lost_below)
+    }
+
+    /// Number of segments that have arrived beyond the first missing one.
+    pub fn sacked_segments(&self) -> u64 {
+        self.sacked.iter().map(|run| run.1 - run.0).sum()
+    }
+
+    /// When a segment was last sent again, if it has neither arrived since nor been lost.
+    pub fn resent_at(&self, segment: u64) -> Option<Time> {
+        let sent = self.sent.get(segment.checked_sub(self.una)? as usize)?;
+        (sent.again && !sent.lost && segment < self.high_rxt && self.is_missing(segment)).then_some(sent.at)
+    }
+
+    /// The retransmission of a segment of [`Scoreboard::resent_at`] is lost.
+    pub fn lose_again(&mut self, segment: u64) {
+        self.sent[(segment - self.una) as usize].lost = true;
+        let place = self.lost_again.partition_point(|&lost| lost < segment);
+        self.lost_again.insert(place, segment);
+        self.pipe -= 1;
+    }
+
+    /// Segments sent once are lost from the first on, as long as they are `due` by now: by when that is, in their
+    /// order, or `None` from one on of which nothing can be said. Returns how many are lost by that, and when the next
+    /// is due.
+    pub fn lose_before(&mut self, due: impl Fn(Time) -> Option<Time>, now: Time) -> (u64, Option<Time>) {
+        let (mut edge, mut segment, mut next) = (self.lost_below, self.first_unsacked(self.lost_below), None);
+        while segment < self.next() {
+            let sent = self.sent[(segment - self.una) as usize];
+            if !sent.again {
+                match due(sent.at) {
+                    Some(at) if at <= now => edge = segment + 1,
+                    other => {
+                        next = other;
+                        break;
+                    }
+                }
+            }
+            segment = self.first_unsacked(segment + 1);
+        }
+        (self.lose_below(edge), next)
+    }
+
+    /// Raises `lost_below`; returns the number of segments that are lost by that.
+    fn lose_below(&mut self, edge: u64) -> u64 {
+        let lost = if edge > self.lost_below { self.unsacked(self.lost_below, edge) } else { 0 };
+        self.pipe -= lost;
+        self.lost_below = self.lost_below.max(edge);
+        lost
     }
 
     /// Rule 3 of NextSeg(): the first overtaken segment not sent again yet, lost or not.
@@ -162,18 +238,20 @@ impl Scoreboard {
         self.lost_below = self.next();
         self.high_rxt = self.una;
         self.pipe = 0;
+        self.lost_again.clear();
+        self.sent.iter_mut().for_each(|sent| sent.lost = false);
     }
 
     /// Goes over its state: that of a flow with segments of `mss` bytes.
     pub fn walk(&mut self, walk: &mut Walk, flow: FlowId, mss: u64) {
-        walk.same((self.sent.len(), self.sacked.len(), self.pipe));
-        for Sent { at, again } in &mut self.sent {
-            walk.same(*again);
+        walk.same((self.sent.len(), self.sacked.len(), self.pipe, self.lost_again.len()));
+        for Sent { at, again, lost } in &mut self.sent {
+            walk.same((*again, *lost));
             walk.past(at);
         }
         let edges = [&mut self.una, &mut self.high_rxt, &mut self.lost_below];
         let runs = self.sacked.iter_mut().flat_map(|(first, end)| [first, end]);
-        edges.into_iter().chain(runs).for_each(|at| walk.sequence(flow, mss, at));
+        edges.into_iter().chain(runs).chain(&mut self.lost_again).for_each(|at| walk.sequence(flow, mss, at));
     }
 
     /// Every segment before `upto` and those in `blocks` have arrived. The caller has checked that `upto` was sent.
@@ -189,8 +267,7 @@ impl Scoreboard {
                     }
                 }
                 _ => {
-                    self.pipe -= self.weight(self.una);
-                    progress.note(self.una, sent);
+                    self.arrived(self.una, sent, &mut progress);
                 }
             }
             self.una += 1;
@@ -205,16 +282,28 @@ impl Scoreboard {
                 news |= self.sack(first, end, &mut progress);
             }
         }
-        if news {
+        if news && !self.by_time {
+            let from = self.lost_below;
             progress.lost = self.find_lost();
+            progress.lost_in = (from, self.lost_below);
         }
         progress
     }
 
     /// How often a missing segment counts in the pipe: SetPipe(), RFC 6675 section 4.
     #[inline]
-    fn weight(&self, segment: u64) -> u64 {
-        u64::from(segment >= self.lost_below) + u64::from(segment < self.high_rxt)
+    fn weight(&self, segment: u64, sent: Sent) -> u64 {
+        u64::from(segment >= self.lost_below) + u64::from(segment < self.high_rxt && !sent.lost)
+    }
+
+    /// A missing segment has arrived.
+    #[inline]
+    fn arrived(&mut self, segment: u64, sent: Sent, progress: &mut Progress) {
+        self.pipe -= self.weight(segment, sent);
+        if sent.lost {
+            self.lost_again.retain(|&lost| lost != segment);
+        }
+        progress.note(segment, sent);
     }
 
     /// Adds a block; returns whether it said anything new.
@@ -237,8 +326,7 @@ impl Scoreboard {
 
     fn arrive(&mut self, first: u64, end: u64, progress: &mut Progress) {
         for segment in first..end {
-            self.pipe -= self.weight(segment);
-            progress.note(segment, self.sent[(segment - self.una) as usize]);
+            self.arrived(segment, self.sent[(segment - self.una) as usize], progress);
         }
     }
 
@@ -251,11 +339,7 @@ impl Scoreboard {
                 left -= end - first;
                 continue;
             }
-            let edge = end - left;
-            let lost = if edge > self.lost_below { self.unsacked(self.lost_below, edge) } else { 0 };
-            self.pipe -= lost;
-            self.lost_below = self.lost_below.max(edge);
-            return lost;
+            return self.lose_below(end - left);
         }
         0
     }
@@ -265,6 +349,11 @@ impl Scoreboard {
         let from = self.sacked.partition_point(|run| run.1 <= first);
         let runs = self.sacked[from..].iter().take_while(|run| run.0 < end);
         end - first - runs.map(|run| run.1.min(end) - run.0.max(first)).sum::<u64>()
+    }
+
+    /// Whether a segment has not arrived.
+    pub fn is_missing(&self, segment: u64) -> bool {
+        self.first_unsacked(segment) == segment
     }
 
     fn first_unsacked(&self, from: u64) -> u64 {

@@ -2,15 +2,17 @@ use std::collections::VecDeque;
 
 use node::packet::flags;
 use node::{Cx, Event, FlowMap, FlowState, Message, Packet, Site, Timers, Walk};
-use units::{FlowId, HostId, Time};
+use units::{Duration, FlowId, HostId, Time};
 
-use super::control::{Ack, Algorithm, Congestion, Control, Ecn, Phase, Signal, Start};
+use super::control::{Ack, Algorithm, Congestion, Control, Ecn, Phase, RateSample, Signal, Start};
 use super::custom::contract::Sent;
 use super::header::{Acknowledgement, Data, Header, WINDOW_SEGMENTS};
 use super::plb::{Path, Plb};
+use super::prr::Prr;
+use super::rack::Rack;
 use super::rate::Sampler;
 use super::rtt::{Bounds, Rtt};
-use super::scoreboard::Scoreboard;
+use super::scoreboard::{Progress, Scoreboard};
 
 /// The sending half of a host's TCP.
 ///
@@ -24,6 +26,8 @@ pub(crate) struct Sender<A: Algorithm> {
     ready: VecDeque<u32>,
     retransmission: Timers,
     pacing: Timers,
+    /// When a flow looks again for losses, or probes for a lost tail.
+    loss: Timers,
     /// Those of controls of one's own ([`Algorithm::OWN`]).
     own: Timers,
     pub counts: Counts,
@@ -38,6 +42,10 @@ pub(crate) struct Settings {
     pub class: u8,
     pub plb: Option<Plb>,
     pub reordering: u32,
+    pub prr: bool,
+    pub rack: bool,
+    /// Whether a lost tail is probed for, and how long its acknowledgement may be delayed.
+    pub tail_loss_probe: Option<Duration>,
 }
 
 /// What a sender counts.
@@ -47,6 +55,7 @@ pub(crate) struct Counts {
     pub timeout_retransmissions: u64,
     pub timeouts: u64,
     pub recoveries: u64,
+    pub tail_loss_probes: u64,
     pub ecn_reductions: u64,
     pub path_changes: u64,
     pub syn_retransmissions: u64,
@@ -63,6 +72,12 @@ struct Flow<C> {
     sampler: Option<Box<Sampler>>,
     rtt: Rtt,
     phase: Phase,
+    prr: Option<Prr>,
+    rack: Option<Box<Rack>>,
+    /// When a segment is due that is not lost yet.
+    reorder_due: Option<Time>,
+    /// A tail loss probe is to be sent.
+    probing: bool,
     /// SND.NXT when recovery began: it ends when all before is acknowledged (RFC 6675's RecoveryPoint).
     recovery_point: u64,
     /// Until the cumulative acknowledgement has passed this, no rescue retransmission (RFC 6675's RescueRxt).
@@ -117,6 +132,7 @@ impl<A: Algorithm> Sender<A> {
             ready: VecDeque::new(),
             retransmission: Timers::default(),
             pacing: Timers::default(),
+            loss: Timers::default(),
             own: Timers::default(),
             counts: Counts::default(),
         }
@@ -130,12 +146,16 @@ impl<A: Algorithm> Sender<A> {
             dst: message.dst,
             bytes: message.bytes,
             segments: message.bytes.div_ceil(self.settings.start.mss_bytes),
-            board: Scoreboard::new(self.settings.reordering),
+            board: Scoreboard::new(self.settings.reordering, self.settings.rack),
             control: self.algorithm.start(start),
             path: Path::default(),
             sampler: self.algorithm.samples_rate().then(|| Box::new(Sampler::new())),
             rtt: Rtt::new(self.site.data_rtt),
             phase: Phase::Open,
+            prr: None,
+            rack: self.settings.rack.then(Box::default),
+            reorder_due: None,
+            probing: false,
             recovery_point: 0,
             rescue_point: 0,
             reduced_at: 0,
@@ -173,6 +193,10 @@ impl<A: Algorithm> Sender<A> {
                 self.retransmission.set(slot, now + flow.rtt.timeout(&self.settings.rto));
             }
             flow.last = (now, packet.wire_bytes);
+            if next == Next::New && self.settings.rack {
+                self.arm(slot, now);
+            }
+            let (_, flow) = self.flows.get_mut(slot).expect("it has just sent");
             if A::OWN && next != Next::Hello {
                 flow.tell_sent(now, next, packet.wire_bytes, self.settings.start.mss_bytes);
             }
@@ -238,26 +262,28 @@ impl<A: Algorithm> Sender<A> {
         let mss = self.settings.start.mss_bytes;
         let slots = self.flows.walk_slots(walk, |walk, id, flow| flow.walk(walk, id, mss));
         slots.walk(walk, &self.ready);
-        let timers = [&mut self.retransmission, &mut self.pacing, &mut self.own];
+        let timers = [&mut self.retransmission, &mut self.pacing, &mut self.loss, &mut self.own];
         timers.into_iter().for_each(|of| of.walk_slots(walk, &slots));
         let Counts {
             fast_retransmissions,
             timeout_retransmissions,
             timeouts,
             recoveries,
+            tail_loss_probes,
             ecn_reductions,
             path_changes,
             syn_retransmissions,
             malformed,
         } = &mut self.counts;
-        let losses = [fast_retransmissions, timeout_retransmissions, timeouts, recoveries];
+        let losses = [fast_retransmissions, timeout_retransmissions, timeouts, recoveries, tail_loss_probes];
         let others = [ecn_reductions, path_changes, syn_retransmissions, malformed];
         walk.counts(losses.into_iter().chain(others));
     }
 
     /// The earliest deadline.
     pub fn deadline(&self) -> Option<Time> {
-        self.retransmission.next().into_iter().chain(self.pacing.next()).chain(self.own.next()).min()
+        let timers = [&self.retransmission, &self.pacing, &self.loss, &self.own];
+        timers.into_iter().filter_map(Timers::next).min()
     }
 
     /// Deadlines have come.
@@ -273,6 +299,9 @@ impl<A: Algorithm> Sender<A> {
         while let Some(slot) = self.pacing.expire(now) {
             self.queue(slot, now);
         }
+        while let Some(slot) = self.loss.expire(now) {
+            self.look(cx, slot);
+        }
         while let Some(slot) = self.retransmission.expire(now) {
             let (_, flow) = self.flows.get_mut(slot).expect("a flow that ends disarms its timers");
             if self.pacing.get(slot).is_some() && flow.board.head_lost() && !flow.board.head_resent() {
@@ -286,6 +315,7 @@ impl<A: Algorithm> Sender<A> {
                 flow.path.on_timeout(plb, now);
                 self.counts.path_changes += 1;
             }
+            self.loss.clear(slot);
             if self.heed(cx, slot) {
                 self.queue(slot, now);
             }
@@ -301,12 +331,13 @@ impl<A: Algorithm> Sender<A> {
             let first = upto + u64::from(block.first);
             (first, first + u64::from(block.count))
         });
-        let progress = flow.board.acknowledge(upto, blocks);
+        let mut progress = flow.board.acknowledge(upto, blocks);
         let una = flow.board.una();
         let rtt = progress.rtt(cx.now);
         if let Some(rtt) = rtt {
             flow.rtt.sample(rtt);
         }
+        flow.find_lost(cx.now, &mut progress);
         if una == flow.segments {
             let (sent_packets, resent_packets) = (flow.sent_packets, flow.resent_packets);
             cx.events.push(Event::Completed { flow: id, sent_packets, resent_packets });
@@ -314,11 +345,13 @@ impl<A: Algorithm> Sender<A> {
             return;
         }
         if before != Phase::Open && una >= flow.recovery_point {
-            flow.phase = Phase::Open;
+            (flow.phase, flow.prr) = (Phase::Open, None);
+        }
+        if let Some(prr) = &mut flow.prr {
+            prr.on_ack(progress.delivered, flow.board.pipe(), progress.acked > 0 && progress.lost == 0);
         }
         let marked = ack.ece;
-        let sampler = flow.sampler.as_mut();
-        let rate = sampler.and_then(|sampler| sampler.acknowledge(cx.now, una_before, &progress, mss));
+        let rate = flow.sample(cx.now, una_before, &progress, mss);
         flow.control.on_ack(&Ack {
             now: cx.now,
             acked_bytes: progress.acked * mss,
@@ -354,12 +387,56 @@ impl<A: Algorithm> Sender<A> {
         let enters = flow.phase == Phase::Open && flow.board.head_lost();
         if enters {
             self.counts.recoveries += 1;
-            flow.enter_recovery(cx.now, self.ecn, mss);
+            flow.enter_recovery(cx.now, self.ecn, mss, self.settings.prr.then_some(progress.delivered));
         }
         // RFC 6298 (5.2) and (5.3); and RFC 6675 section 6 lets a retransmission restart the timer, as this one does.
         if una == flow.board.next() {
             self.retransmission.clear(slot);
         } else if progress.acked > 0 || enters {
+            self.retransmission.set(slot, cx.now + flow.rtt.timeout(&self.settings.rto));
+        }
+        if self.settings.rack {
+            self.arm(slot, cx.now);
+        }
+        if self.heed(cx, slot) {
+            self.queue(slot, cx.now);
+        }
+    }
+
+    /// Sets the timer of RACK-TLP: for the next segment that is due, or else for a tail loss probe (RFC 8985 section
+    /// 7.2).
+    fn arm(&mut self, slot: u32, now: Time) {
+        let (_, flow) = self.flows.get_mut(slot).expect("the caller has found it");
+        if let Some(due) = flow.reorder_due {
+            return self.loss.set(slot, due);
+        }
+        let (Some(rack), Some(ack_delay)) = (&flow.rack, self.settings.tail_loss_probe) else {
+            return self.loss.clear(slot);
+        };
+        let (una, next) = (flow.board.una(), flow.board.next());
+        if next == una || flow.phase != Phase::Open || rack.probed.is_some() || flow.board.sacked_segments() > 0 {
+            return self.loss.clear(slot);
+        }
+        let delayed = if next == una + 1 { ack_delay } else { Duration::ZERO };
+        let probe = now + flow.rtt.smoothed() * 2 + delayed;
+        self.loss.set(slot, self.retransmission.get(slot).map_or(probe, |timeout| timeout.min(probe)));
+    }
+
+    /// The timer of RACK-TLP has come.
+    fn look(&mut self, cx: &mut Cx<'_>, slot: u32) {
+        let mss = self.settings.start.mss_bytes;
+        let (_, flow) = self.flows.get_mut(slot).expect("a flow that ends disarms its timers");
+        if flow.reorder_due.is_some() {
+            let mut progress = Progress::default();
+            flow.find_lost(cx.now, &mut progress);
+            if flow.phase == Phase::Open && flow.board.head_lost() {
+                self.counts.recoveries += 1;
+                flow.enter_recovery(cx.now, self.ecn, mss, self.settings.prr.then_some(0));
+            }
+            self.arm(slot, cx.now);
+        } else {
+            flow.probing = true;
+            self.counts.tail_loss_probes += 1;
             self.retransmission.set(slot, cx.now + flow.rtt.timeout(&self.settings.rto));
         }
         if self.heed(cx, slot) {
@@ -407,6 +484,7 @@ impl<A: Algorithm> Sender<A> {
     fn remove(&mut self, slot: u32) {
         self.retransmission.clear(slot);
         self.pacing.clear(slot);
+        self.loss.clear(slot);
         self.own.clear(slot);
         let flow = self.flows.remove(slot);
         // Rare: a retransmission that was about to be sent has become needless.
@@ -438,7 +516,13 @@ impl<C: Control> Flow<C> {
             Hello::Done => {}
         }
         let (una, next, pipe) = (self.board.una(), self.board.next(), self.board.pipe());
-        if pipe > 0 && (pipe + 1) * mss > self.control.window_bytes() && !self.urgent {
+        if self.probing {
+            // RFC 8985 section 7.3: whatever the window.
+            let fits = next < self.segments.min(una + WINDOW_SEGMENTS);
+            return if fits { Some(Next::New) } else { self.board.last_unsacked().map(Next::Rescue) };
+        }
+        let window = self.prr.map_or(self.control.window_bytes(), |prr| prr.cwnd() * mss);
+        if pipe > 0 && (pipe + 1) * mss > window && !self.urgent {
             self.full_at = next;
             return None;
         }
@@ -464,15 +548,40 @@ impl<C: Control> Flow<C> {
         walk.same((self.hello == Hello::Done, self.phase as u8, self.last.1));
         walk.refuse_if(self.hello != Hello::Done, "a connection is being opened");
         walk.past(&mut self.last.0);
+        walk.same((self.prr.is_some(), self.probing));
+        self.prr.iter().for_each(|prr| prr.walk(walk));
+        walk.time_if_any(&mut self.reorder_due);
         let una = self.board.una();
         let points = [&mut self.recovery_point, &mut self.rescue_point, &mut self.reduced_at, &mut self.full_at];
         points.into_iter().chain(&mut self.timed_out).for_each(|point| walk.passed(id, mss, point, una));
         self.board.walk(walk, id, mss);
         self.rtt.walk(walk);
+        self.rack.iter_mut().for_each(|rack| rack.walk(walk, id, mss, una));
         self.sampler.iter_mut().for_each(|sampler| sampler.walk(walk, id, mss));
         self.control.walk(id, una * mss, walk);
         walk.count_of(id, &mut self.sent_packets);
         walk.count_of(id, &mut self.resent_packets);
+    }
+
+    /// The delivery rate, if it is measured. The control learns of what is lost.
+    fn sample(&mut self, now: Time, una_before: u64, progress: &Progress, mss: u64) -> Option<RateSample> {
+        let sampler = self.sampler.as_mut()?;
+        for segment in (progress.lost_in.0..progress.lost_in.1).filter(|&segment| self.board.is_missing(segment)) {
+            self.control.on_lost(&sampler.lose(segment - una_before, segment * mss, mss));
+        }
+        sampler.acknowledge(now, una_before, progress, mss)
+    }
+
+    /// Finds what is lost by now, where that goes by time.
+    fn find_lost(&mut self, now: Time, progress: &mut Progress) {
+        let Some(rack) = &mut self.rack else { return };
+        rack.on_ack(now, progress, self.board.una());
+        let from = self.board.lost_below();
+        let recovering = self.phase != Phase::Open;
+        let (lost, due) = rack.detect(now, &mut self.board, recovering, self.rtt.smoothed());
+        progress.lost += lost;
+        progress.lost_in = (from, self.board.lost_below());
+        self.reorder_due = due;
     }
 
     /// It could send more than it does, so that rates tell nothing for now.
@@ -505,6 +614,7 @@ impl<C: Control> Flow<C> {
             Next::Again(segment) => {
                 self.urgent = false;
                 self.board.resend(segment, now);
+                self.rack.iter_mut().for_each(|rack| rack.resend(segment, now));
                 Some(segment)
             }
             Next::Rescue(segment) => {
@@ -513,9 +623,13 @@ impl<C: Control> Flow<C> {
                 Some(segment)
             }
         };
+        if std::mem::take(&mut self.probing) {
+            self.rack.iter_mut().for_each(|rack| rack.probed = Some(self.board.next()));
+        }
+        self.prr.iter_mut().for_each(Prr::send);
         let mut packet = if let Some(segment) = segment {
             if let Some(sampler) = &mut self.sampler {
-                sampler.send(segment - self.board.una(), now);
+                sampler.send(segment - self.board.una(), now, self.board.pipe());
             }
             let sequence = segment * settings.start.mss_bytes;
             let payload = (self.bytes - sequence).min(settings.start.mss_bytes) as u16;
@@ -552,8 +666,8 @@ impl<C: Control> Flow<C> {
         matches!(self.hello, Hello::Sent { again: true, .. })
     }
 
-    /// RFC 6675 section 5, step 4.
-    fn enter_recovery(&mut self, now: Time, ecn: Ecn, mss: u64) {
+    /// RFC 6675 section 5, step 4. With PRR, what the acknowledgement has delivered that tells of the loss counts.
+    fn enter_recovery(&mut self, now: Time, ecn: Ecn, mss: u64, prr: Option<u64>) {
         self.phase = Phase::Recovery;
         if self.board.una() >= self.reduced_at || ecn == Ecn::Proportional {
             self.reduce(now, Signal::Loss, mss);
@@ -561,6 +675,12 @@ impl<C: Control> Flow<C> {
         self.recovery_point = self.board.next();
         self.rescue_point = self.board.una() + 1;
         self.urgent = !self.board.head_resent();
+        // A control that paces has its own way with a recovery.
+        let outstanding = self.board.next() - self.board.una();
+        let (missing, pipe) = (outstanding - self.board.sacked_segments(), self.board.pipe());
+        let window = self.control.window_bytes() / mss;
+        let prr = prr.filter(|_| self.control.pacing().is_none());
+        self.prr = prr.map(|delivered| Prr::new(window, missing, delivered, pipe));
     }
 
     /// RFC 6298 (5.4) to (5.6), RFC 5681 section 3.1, RFC 6675 section 5.1.
@@ -576,6 +696,8 @@ impl<C: Control> Flow<C> {
         self.phase = Phase::Loss;
         self.urgent = false;
         self.recovery_point = self.board.next();
+        (self.prr, self.probing, self.reorder_due) = (None, false, None);
+        self.rack.iter_mut().for_each(|rack| rack.give_up());
         self.board.give_up();
     }
 

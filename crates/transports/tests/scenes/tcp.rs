@@ -3,6 +3,7 @@
 mod bbr;
 mod controls;
 mod delivery;
+mod rack;
 mod recovery;
 mod swift;
 

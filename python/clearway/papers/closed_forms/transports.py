@@ -134,7 +134,7 @@ _SRPT = Expected(in_order=True)
 def expected(name: str, flows: int = 1, star: bool = False) -> Expected:
     """By the paper or specification of each; `flows` share a link."""
     way = star_way_us if star else way_us
-    if name in ("newreno", "cubic", "dctcp", "bbr"):
+    if name in ("newreno", "cubic", "dctcp", "bbr", "linux"):
         return _TCP
     if name == "illinois":
         # Its first losses are all at once, and some flows wait for timers meanwhile.

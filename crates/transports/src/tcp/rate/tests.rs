@@ -9,13 +9,13 @@ struct Path {
 
 impl Path {
     fn new() -> Path {
-        Path { board: Scoreboard::new(3), sampler: Sampler::new() }
+        Path { board: Scoreboard::new(3, false), sampler: Sampler::new() }
     }
 
     fn send(&mut self, at_us: u64) {
         let beyond = self.board.next() - self.board.una();
         self.board.send(Time::from_us(at_us));
-        self.sampler.send(beyond, Time::from_us(at_us));
+        self.sampler.send(beyond, Time::from_us(at_us), self.board.pipe());
     }
 
     /// Segments a second that the acknowledgement of all before `upto` shows, and whether the sample is limited.
@@ -88,7 +88,7 @@ fn an_answer_sooner_than_any_round_trip_gives_no_sample() {
     path.board.give_up();
     let mut again = |segment: u64, at_us: u64| {
         path.board.resend(segment, Time::from_us(at_us));
-        path.sampler.send(0, Time::from_us(at_us));
+        path.sampler.send(0, Time::from_us(at_us), 1);
         path.acknowledge(segment + 1, at_us + 1)
     };
     assert!(again(1, 21).is_some());

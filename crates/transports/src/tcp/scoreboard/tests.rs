@@ -41,7 +41,7 @@ proptest::proptest! {
         dup_thresh in 1u32..8,
         steps in proptest::collection::vec((0u8..8, 0u64..12, 1u64..5), 1..150),
     ) {
-        let mut board = Scoreboard::new(dup_thresh);
+        let mut board = Scoreboard::new(dup_thresh, false);
         let mut model = Model { dup_thresh: dup_thresh.into(), ..Model::default() };
         let now = Time::ZERO;
         for (kind, offset, count) in steps {
@@ -98,7 +98,7 @@ proptest::proptest! {
 
 #[test]
 fn karn_samples_no_segment_that_was_sent_twice() {
-    let mut board = Scoreboard::new(DUP_THRESH);
+    let mut board = Scoreboard::new(DUP_THRESH, false);
     for at in 0..4 {
         board.send(Time::from_us(at));
     }

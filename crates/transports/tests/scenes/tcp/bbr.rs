@@ -22,9 +22,19 @@ fn wire() -> Wire {
     Wire { rate: Rate::from_gbps(100), down_rate: Some(RATE), delay: Duration::from_us(25), ..Wire::default() }
 }
 
+/// The drafts' times.
+fn internet() -> Bbr {
+    let control = tcp::bbr::Config {
+        rtprop_filter_len: Some(Duration::from_ms(10_000)),
+        probe_rtt_duration: Some(Duration::from_ms(200)),
+        ..tcp::bbr::Config::default()
+    };
+    Bbr { control, ..Bbr::default() }
+}
+
 /// A lone flow that has run until `end`.
 fn lone(wire: Wire, end: Time) -> (Scene, FlowId) {
-    let mut scene = scene(2, wire, Bbr::default());
+    let mut scene = scene(2, wire, internet());
     let flow = scene.send(Time::ZERO, 0, 1, ENDLESS);
     scene.run_until(end);
     (scene, flow)
@@ -146,8 +156,8 @@ fn probe_rtt_has_four_packets_in_flight_for_200_ms_every_10_s() {
 fn flows_share_and_keep_the_queue_short() {
     // As on a path of 50 ms, with all times a thousandth.
     let control = tcp::bbr::Config {
-        rtprop_filter_len: Duration::from_ms(10),
-        probe_rtt_duration: Duration::from_us(200),
+        rtprop_filter_len: Some(Duration::from_ms(10)),
+        probe_rtt_duration: Some(Duration::from_us(200)),
         ..tcp::bbr::Config::default()
     };
     let mut scene = scene(3, wire(), Bbr { control, ..Bbr::default() });
@@ -212,4 +222,115 @@ fn it_fills_a_link_with_a_quarter_of_a_bandwidth_delay_product_of_buffer() {
     let (scene, _) = lone(Wire { queue_bytes_max: 40_500, ..wire() }, Time::from_ms(40));
     let used = used(&scene, Time::from_ms(5), Time::from_ms(40));
     assert!(used > 0.95, "{used}");
+}
+
+/// Version 3 with the draft's times.
+fn v3() -> Bbr {
+    let internet = internet();
+    Bbr { control: tcp::bbr::Config { version: tcp::bbr::Version::V3, ..internet.control }, ..internet }
+}
+
+fn lone_v3(wire: Wire, end: Time) -> (Scene, FlowId) {
+    let mut scene = scene(2, wire, v3());
+    let flow = scene.send(Time::ZERO, 0, 1, ENDLESS);
+    scene.run_until(end);
+    (scene, flow)
+}
+
+#[test]
+fn version_3_s_startup_leaves_a_product_and_drain_takes_it_back() {
+    let (scene, flow) = lone_v3(wire(), Time::from_ms(3));
+    // DefaultCwndGain bounds what is in flight by two products, and what acknowledgements exceed the rate by.
+    let peak = scene.queue_bytes_peak[1] as f64 / 1500.0;
+    assert!(peak > 0.9 * BDP && peak < 1.3 * BDP, "{peak}, {BDP}");
+    // Half the rate drains it within a few round trips.
+    let after = queues(&scene, flow).into_iter().filter(|queue| queue.0 >= Time::from_us(1_000));
+    let least = after.fold(f64::MAX, |least, queue| least.min(queue.1));
+    assert!(least <= 4.0, "{least}");
+}
+
+#[test]
+fn version_3_s_cycle_has_the_draft_s_gains_and_probes_each_63_round_trips() {
+    let (scene, flow) = lone_v3(wire(), Time::from_ms(16));
+    let gains = gains(&scene, flow, Time::from_us(1_300));
+    let round_trips = |span: Duration| span.secs_f64() / PATH_RTT.secs_f64();
+    // A margin of 1% below each gain. A phase may be cut in two where the estimate of the rate changes.
+    let phase = |gain: f64| [0.9, 1.0, 1.25].into_iter().position(|of| (gain / of / 0.99 - 1.0).abs() < 0.02);
+    let mut phases: Vec<(usize, f64)> = Vec::new();
+    for (gain, span) in &gains {
+        let Some(of) = phase(*gain) else { continue };
+        match phases.last_mut() {
+            Some(last) if last.0 == of => last.1 += round_trips(*span),
+            _ => phases.push((of, round_trips(*span))),
+        }
+    }
+    let ups: Vec<usize> = (1..phases.len() - 2).filter(|&index| phases[index].0 == 2).collect();
+    assert!(ups.len() >= 3, "{phases:?}");
+    for &up in &ups {
+        // UP ends after three round trips without growth, DOWN once the queue is gone; CRUISE and REFILL are one here.
+        assert!((3.0..6.5).contains(&phases[up].1), "{phases:?}");
+        assert_eq!((phases[up + 1].0, phases[up + 2].0), (0, 1), "{phases:?}");
+    }
+    for pair in ups.windows(2) {
+        let between: f64 = phases[pair[0] + 1..pair[1]].iter().map(|phase| phase.1).sum();
+        // A round trip is longer while there is a queue.
+        assert!(between > 60.0 && between < 70.0, "{between} {phases:?}");
+    }
+}
+
+#[test]
+fn version_3_loses_only_where_it_probes() {
+    // A quarter of a product of buffer: each probe overruns it. Version 1 probes each eighth round trip, version 3 each
+    // 63rd, and twice then: once to learn that the bound holds (precautionary), once to raise it.
+    let shallow = Wire { queue_bytes_max: 40_500, ..wire() };
+    let recoveries = |config: Bbr| {
+        let mut scene = scene(2, shallow, Bbr { rack: true, ..config });
+        scene.send(Time::ZERO, 0, 1, ENDLESS);
+        scene.run_until(Time::from_ms(40));
+        let used = used(&scene, Time::from_ms(5), Time::from_ms(40));
+        let counters = ["recoveries", "timeouts", "fast_retransmissions"].map(|name| counter(&scene, 0, name));
+        println!("{counters:?} {used}");
+        (counters[0], used)
+    };
+    let ((first, _), (third, used)) = (recoveries(internet()), recoveries(v3()));
+    // 40 ms are 790 round trips.
+    assert!(third <= 790 / 63 * 2 + 3 && 2 * third < first && used > 0.85, "{third} {first} {used}");
+}
+
+#[test]
+fn version_3_s_probe_rtt_keeps_half_a_product_in_flight() {
+    let control = tcp::bbr::Config {
+        rtprop_filter_len: Some(Duration::from_ms(10)),
+        probe_rtt_duration: Some(Duration::from_us(500)),
+        ..v3().control
+    };
+    let mut scene = scene(2, wire(), Bbr { control, ..Bbr::default() });
+    let flow = scene.send(Time::ZERO, 0, 1, ENDLESS);
+    scene.run_until(Time::from_ms(14));
+    let sent: Vec<Time> = data::<Header>(&scene, flow).iter().map(|sent| sent.0).collect();
+    let in_round = |from: Time| sent.iter().filter(|&&at| at >= from && at < from + PATH_RTT).count() as f64;
+    // The least of a round trip: half of 105 packets, twice, 5 ms apart.
+    let starts: Vec<u64> = (1_000..13_800).step_by(10).filter(|&us| in_round(Time::from_us(us)) < 0.6 * BDP).collect();
+    assert!(starts.iter().all(|&us| in_round(Time::from_us(us)) > 0.35 * BDP), "{starts:?}");
+    let visits = starts.chunk_by(|one, next| next - one < 1_000).count();
+    assert_eq!(visits, 2, "{starts:?}");
+}
+
+#[test]
+fn late_starters_come_to_equal_shares() {
+    let mut scene = scene(5, wire(), Bbr::default());
+    (0..4).for_each(|host| _ = scene.send(Time::from_ms(host), host as u32, 4, ENDLESS));
+    scene.run_until(Time::from_ms(150));
+    let by = |flow: u32, at: Time| {
+        let of_flow = acks(&scene).take_while(|ack| ack.0 <= at).filter(|ack| ack.1.flow == FlowId(flow));
+        of_flow.last().map_or(0, |ack| ack.2.sequence)
+    };
+    let (begin, end) = (Time::from_ms(75), Time::from_ms(150));
+    let bytes = [0, 1, 2, 3].map(|flow| (by(flow, end) - by(flow, begin)) as f64);
+    let all = bytes.iter().sum::<f64>();
+    let link = RATE.bytes_in(end - begin) as f64 * 1460.0 / 1500.0;
+    assert!(all > 0.93 * link, "{}", all / link);
+    for share in bytes.map(|bytes| bytes / all) {
+        assert!((share / 0.25 - 1.0).abs() < 0.25, "{:?}", bytes.map(|bytes| bytes / all));
+    }
 }

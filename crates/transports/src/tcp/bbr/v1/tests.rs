@@ -1,6 +1,6 @@
 use proptest::prelude::*;
 
-use super::super::control::RateSample;
+use super::super::super::control::{Algorithm, RateSample};
 use super::*;
 
 const MSS: u64 = 1000;
@@ -11,8 +11,14 @@ const RATE: Rate = Rate::from_gbps(8);
 /// The round trip of the path, in which ten segments fit.
 const RTT: Duration = Duration::from_us(10);
 
-fn flow() -> Bbr {
-    Config::default().start(Start::of(10, MSS))
+/// With the draft's times.
+fn start(start: Start) -> V1 {
+    let times = Config::default().times(Duration::from_ms(200));
+    V1::new(Config::default(), times, start)
+}
+
+fn flow() -> V1 {
+    start(Start::of(10, MSS))
 }
 
 /// An acknowledgement of one segment at this time, with so many in flight before; a round trip after its sending.
@@ -22,6 +28,8 @@ fn ack(at_us: u64, in_flight: u64) -> Ack {
         limited: false,
         delivered_bytes: at_us * MSS,
         delivered_before_bytes: at_us.saturating_sub(10) * MSS,
+        in_flight_bytes: in_flight * MSS,
+        lost_bytes: 0,
     };
     Ack {
         now: Time::from_us(at_us),
@@ -34,8 +42,8 @@ fn ack(at_us: u64, in_flight: u64) -> Ack {
 }
 
 /// A flow in PROBE_BW, and the time by which it is there.
-fn steady(seed: u64) -> (Bbr, u64) {
-    let mut flow = Config::default().start(Start { seed, ..Start::of(10, MSS) });
+fn steady(seed: u64) -> (V1, u64) {
+    let mut flow = start(Start { seed, ..Start::of(10, MSS) });
     let mut at = 10;
     while !matches!(flow.state, State::ProbeBw { .. }) {
         flow.on_ack(&ack(at, 10));
@@ -88,7 +96,14 @@ fn startup_ends_after_three_round_trips_without_growth() {
 fn samples_of_a_limited_sender_count_only_if_they_are_greater() {
     let mut flow = flow();
     let sampled = |rate, limited| {
-        let sample = RateSample { rate, limited, delivered_bytes: 0, delivered_before_bytes: 0 };
+        let sample = RateSample {
+            rate,
+            limited,
+            delivered_bytes: 0,
+            delivered_before_bytes: 0,
+            in_flight_bytes: MSS,
+            lost_bytes: 0,
+        };
         Ack { rate: Some(sample), ..Ack::of(MSS) }
     };
     for (gbps, limited, btlbw) in [(4, false, 4), (2, true, 4), (5, true, 5), (3, false, 5)] {
@@ -150,26 +165,29 @@ fn probe_rtt_counts_from_when_the_pipe_is_all_but_empty() {
     let (mut flow, at) = steady(1);
     let late = at + 10_000_001;
     flow.on_ack(&Ack { rtt: Some(RTT * 2), ..ack(late, 13) });
-    assert!(flow.holds_back() && flow.cwnd == 4 * MSS, "{:?}", flow.state);
+    assert!(flow.is_probing_rtt() && flow.cwnd == 4 * MSS, "{:?}", flow.state);
     flow.on_ack(&Ack { rtt: Some(RTT * 2), ..ack(late + 5, 5) });
     // 200 ms from then on, and a round trip.
     flow.on_ack(&Ack { rtt: Some(RTT), ..ack(late + 200_005, 4) });
-    assert!(flow.holds_back());
+    assert!(flow.is_probing_rtt());
     flow.on_ack(&ack(late + 200_006, 4));
-    assert!(!flow.holds_back());
+    assert!(!flow.is_probing_rtt());
     assert_eq!(flow.rtprop, Some((RTT, Time::from_us(late + 200_006))));
     assert_eq!(flow.cwnd, 23 * MSS);
 }
 
 #[test]
 fn what_cannot_work_is_refused_by_name() {
-    let good = Config::default();
+    let (good, long) = (Config::default(), Some(Duration::from_ms(10_000)));
     for (config, key) in [
         (Config { high_gain: 1.0, ..good.clone() }, "high_gain"),
         (Config { cwnd_gain: 0.9, ..good.clone() }, "cwnd_gain"),
         (Config { btlbw_filter_len: 0, ..good.clone() }, "btlbw_filter_len"),
         (Config { min_pipe_cwnd: 0, ..good.clone() }, "min_pipe_cwnd"),
-        (Config { probe_rtt_duration: good.rtprop_filter_len, ..good.clone() }, "probe_rtt_duration"),
+        (
+            Config { probe_rtt_duration: Some(Duration::from_ms(10_000)), rtprop_filter_len: long, ..good.clone() },
+            "probe_rtt_duration",
+        ),
     ] {
         assert_eq!(config.check().unwrap_err().key, key);
     }
