@@ -179,6 +179,16 @@ proptest! {
     }
 }
 
+/// Seven queues of a torus waited for each other, each for a child that knew the root from a MERGE alone.
+#[test]
+fn roots_that_have_merged_in_a_circle_are_forgotten() {
+    let storm = "[[traffic]]\nname = \"storm 0\"\nsizes.constant = \"40KB\"\narrivals.poisson.load = 3.0\nflows = 96\n";
+    let thresholds = "k_pause = 0.3, k_resume = 0.2";
+    let result = run_both(&scene(1_347_626_940, "dctcp", FABRICS[3], thresholds, "balancing = \"ecmp\"", storm));
+    assert!(counter(&result, "pyrrha_merges") > 1_000);
+    assert_calm(&result);
+}
+
 /// Where PFC stands still (see the scene of flow control).
 #[test]
 fn a_ring_of_flows_goes_round() {
