@@ -21,7 +21,7 @@ import clearway as cw
 import matplotlib.pyplot as plt
 import pandas as pd
 from clearway import _marked
-from clearway._run import slug
+from clearway._places import slug
 from clearway._spec import SPEC
 
 BLUE, ORANGE, GREY = (SPEC["looks"]["colours"][name] for name in ("blue", "orange", "grey"))

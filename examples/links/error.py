@@ -19,7 +19,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from clearway import _core, _marked
-from clearway._run import slug
+from clearway._places import slug
 from clearway._spec import SPEC
 
 GREY, BLUE, ORANGE, RED, GREEN = (SPEC["looks"]["colours"][name] for name in ("grey", "blue", "orange", "red", "green"))

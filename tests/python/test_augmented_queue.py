@@ -67,7 +67,8 @@ def test_sparse_tenants_keep_their_latency_under_the_default_limit(reproduce: Mo
         whole, _, _ = row(100, "queue", lending)
         derived, _, _ = row(100, "default", lending)
         divided, _, again = row(100, "divided, 6 KB at least", lending)
-        assert derived == pytest.approx(whole, rel=0.05)
+        # Less queue may only help.
+        assert 0.9 * whole < derived < 1.05 * whole
         assert divided > 3 * whole and again > 1_000
 
 

@@ -60,7 +60,7 @@ fn utilisation_table(run: &mut Run<'_>, end_ps: u64) -> Table {
         for tier in (0..TIERS.len()).filter(|&tier| capacity[tier] > 0) {
             time.push(at);
             tiers.push(tier as u32);
-            shares.push(bits[tier] / interval / capacity[tier] as f64);
+            shares.push((bits[tier] / interval / capacity[tier] as f64).min(1.0));
         }
     }
     Table {
@@ -89,7 +89,8 @@ fn link_table(run: &Run<'_>, end_ps: u64) -> Table {
     let sent = |resource: &u32| run.brought[*resource as usize] / run.network.link(*resource as usize).1 as f64;
     let sent: Vec<f64> = resources.iter().map(sent).collect();
     let capacity = |link: &fabric::Link| link.rate.bps() as f64 / 8.0 * (end_ps as f64 * 1e-12);
-    let used = sent.iter().zip(&fabric.links).map(|(sent, link)| sent / capacity(link)).collect();
+    // Rates change at whole picoseconds, so a link may have brought those few more that are rounded up.
+    let used = sent.iter().zip(&fabric.links).map(|(sent, link)| (sent / capacity(link)).min(1.0)).collect();
     let mut columns = link_columns(fabric);
     let whole = sent.iter().map(|sent| (sent + 0.5) as u64).collect();
     columns.extend([

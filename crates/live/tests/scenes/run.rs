@@ -156,7 +156,7 @@ fn the_history_is_the_simulators_on_any_number_of_workers() {
 /// Four racks; an incast that a flow control holds back, a link that fails and one that loses packets, samples.
 pub(crate) const INCAST: &str = r#"
 flow_control = "pfc"
-transport = "cubic"
+transport = "newreno"
 failure = [
     { at = "20us", until = "200us", link = ["leaf1", "spine0"] },
     { at = "1us", link = ["host5", "leaf1"], loss = 0.01 },

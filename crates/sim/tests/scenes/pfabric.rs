@@ -107,11 +107,10 @@ fn beside_another_transport_its_packets_go_first() {
 }
 
 #[test]
-fn what_its_queues_can_t_stand_beside_is_refused() {
-    let refused = |settings: &str| {
-        let text = messages("30KB", settings) + "arrivals = \"all_at_once\"\n";
-        Plan::new(&scenario(&text)).err().expect("it is refused").key
-    };
-    assert_eq!(refused("flow_control = \"pfc\""), "flow_control");
-    assert_eq!(refused("switch.levels = [[0, 1]]"), "switch");
+fn its_queues_have_no_flow_control_and_no_levels() {
+    let text = |settings: &str| messages("30KB", settings) + "arrivals = \"all_at_once\"\n";
+    let refused = Plan::new(&scenario(&text("flow_control = \"pfc\""))).err().expect("it is refused");
+    assert_eq!(refused.key, "flow_control");
+    let said = run_both(&text("switch.levels = [[0, 1]]")).info.warnings;
+    assert!(said.iter().any(|said| said.starts_with("switch: pfabric replaces the queues")), "{said:?}");
 }

@@ -5,7 +5,8 @@ use crate::read;
 
 /// Keys of times that may be 0 although others like them may not: delays, spans and beginnings, which no timer waits
 /// for again and again.
-const FROM_ZERO: [&str; 50] = [
+const FROM_ZERO: [&str; 55] = [
+    "ack_delta",
     "admissible",
     "after",
     "at",
@@ -17,6 +18,8 @@ const FROM_ZERO: [&str; 50] = [
     "clock_offset_max",
     "compute",
     "delay",
+    "delay_max",
+    "delay_min",
     "down",
     "drain",
     "duration",
@@ -32,7 +35,9 @@ const FROM_ZERO: [&str; 50] = [
     "jitter",
     "latency",
     "max_flow_scaling",
+    "max_rtt_thresh",
     "min_rtt",
+    "min_rtt_thresh",
     "off",
     "older_than",
     "on",
