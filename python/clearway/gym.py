@@ -25,6 +25,7 @@ except ImportError as error:
 
 from clearway import _core, _outside
 from clearway._control import Control
+from clearway._errors import ScenarioError
 from clearway._estimate import memory_bytes_max
 from clearway._results import Result
 from clearway._run import result_of
@@ -320,6 +321,15 @@ class ControlEnv(_Env):
         drawn = int(self.np_random.integers(2**31)) if seed is None else seed
         episode = _Episode(self._flow, self._others, self._interval_ps, self._delay_ps or 0)
         scenario = self._scenario.with_({self._key: self._class(episode)}, seed=drawn)
+        traffic = scenario.to_dict().get("traffic", [])
+        if self._key == "transport" and traffic and all("transport" in of for of in traffic):
+            raise ScenarioError(
+                scenario.name,
+                None,
+                "transport",
+                "controls nothing, since every traffic class names its own; give the key of a class, such as "
+                'key="traffic.0.transport"',
+            )
         self._steps = steps = _core.Steps(
             _outside.native(scenario._core, "environments"), memory_bytes_max(self._memory_limit)
         )

@@ -126,8 +126,8 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
         }
     }
 
-    /// Lets one node after another do all that is due there before `until`, or some of it if that is far away. Nodes are
-    /// in such an order that none does anything that comes to one before it as early ([`crate::order`]).
+    /// Lets one node after another do all that is due there before `until`, or some of it if that is far away. Nodes
+    /// are in such an order that none does anything that comes to one before it as early ([`crate::order`]).
     fn serve_nodes(&mut self, until: Time, firsts: Firsts) {
         self.links.agenda.open(until);
         let mut from = 0;

@@ -103,7 +103,8 @@ mod tests {
             all.iter().for_each(|&row| first.push(row));
             let mut kept: Vec<_> = first.iter().copied().collect();
             let mut sorted = all.clone();
-            (kept.sort_by_key(|of| of.0), sorted.sort_by_key(|of| of.0));
+            kept.sort_by_key(|of| of.0);
+            sorted.sort_by_key(|of| of.0);
             let wanted = sorted.len().min(most as usize);
             prop_assert_eq!(&kept[..wanted], &sorted[..wanted]);
             let more = first.more || kept.len() as u64 > most;

@@ -2,8 +2,8 @@
 //!
 //! **Order.** An [`Agenda`] holds one pending time for each source of events (a link's next arrival, the next time that
 //! a port can send, a host's next deadline), however many events wait at the source. Events happen in the order (time,
-//! source) within each group of sources; a source orders its own events. There is no global counter, so the order of the events of one entity does
-//! not depend on what else shares its agenda.
+//! source) within each group of sources; a source orders its own events. There is no global counter, so the order of
+//! the events of one entity does not depend on what else shares its agenda.
 //!
 //! **Parallelism.** [`run`] advances [`Partition`]s in parallel through windows. A window begins at the earliest
 //! pending event of all partitions and is as long as the least delay between them. So nothing that happens in it can

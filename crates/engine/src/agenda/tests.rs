@@ -73,11 +73,13 @@ proptest::proptest! {
                         let of_group = (0..).zip(&groups).zip(&model).filter(|((_, of), _)| **of as usize == group);
                         let expected = least(of_group.map(|((source, _), &at)| (source, at)));
                         proptest::prop_assert_eq!(Some((at.ps(), source)), expected);
-                        (agenda.set(source, Time::MAX), model[source] = NEVER);
+                        agenda.set(source, Time::MAX);
+                        model[source] = NEVER;
                         let Some((_, _, other, then)) = sets.next() else { continue };
                         // Itself and later groups at once, others once the span is over.
                         let then = if groups[other] as usize >= group { at.ps() + then } else { now + then };
-                        (agenda.set(other, Time::from_ps(then)), model[other] = then);
+                        agenda.set(other, Time::from_ps(then));
+                        model[other] = then;
                     }
                     from = group + 1;
                 }

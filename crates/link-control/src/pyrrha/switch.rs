@@ -327,9 +327,9 @@ impl SwitchPart {
         if entry.foretold || entry.state.after(Change::Clear) != State::Unassigned {
             return;
         }
-        // Nothing will be held here for the root, so those that a MERGE has told of it need not expect a PAUSE. Nor does
-        // this queue wait for them: a MERGE goes up the tree of the false root, and where several roots merge into one,
-        // a switch may come to be upstream of itself, so that each would wait for the next.
+        // Nothing will be held here for the root, so those that a MERGE has told of it need not expect a PAUSE. Nor
+        // does this queue wait for them: a MERGE goes up the tree of the false root, and where several roots merge into
+        // one, a switch may come to be upstream of itself, so that each would wait for the next.
         let merged = std::mem::take(&mut entry.upstream.merged);
         for child in merged.iter().filter(|child| !self.holding.contains_key(&(root, *child))) {
             entry.upstream.children.remove(child);
