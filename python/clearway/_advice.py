@@ -1,11 +1,24 @@
-"""What runs say of their settings: that one has no effect, or can hardly work."""
+"""Advice of runs on their settings: on those without effect, and on those that can hardly work."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 _NUMBER = re.compile(r"\d[\d.,]*")
+
+
+def by_warning(runs: Iterable[tuple[str, Iterable[str]]]) -> dict[str, list[str]]:
+    """The names of the runs that have each warning, of runs by name and warnings.
+
+    >>> by_warning([("x", ["a", "b"]), ("y", ["b"])])
+    {'a': ['x'], 'b': ['x', 'y']}
+    """
+    said: dict[str, list[str]] = {}
+    for name, warnings in runs:
+        for warning in warnings:
+            said.setdefault(warning, []).append(name)
+    return said
 
 
 def lines_of(said: Mapping[str, Sequence[str]], runs: int) -> list[str]:

@@ -55,7 +55,6 @@ from clearway._cli_options import (
     Threads,
     TransportOption,
     Transports,
-    is_several,
     read_result,
     read_scenarios,
     seeds_of,
@@ -163,14 +162,13 @@ def run(
     json_: Json = False,
 ) -> None:
     """Simulate a scenario and write its results."""
-    drawn = seeds_of(seed, seeds)
-    own = drawn[0] if isinstance(drawn, list) and len(drawn) == 1 else None
+    own, several = seeds_of(seed, seeds)
     read = read_scenarios([scenario], set_, own, load)[0].with_(
         transport=table_or_name(transport) if transport else None, flow_control=flow_control, fast_forward=fast_forward
     )
-    if is_several(drawn):
+    if several:
         _cli_compare.check_several({"--trace": trace, "--pcap": pcap, "--parts": parts, "--force": force})
-        chosen: dict[str, Any] = {"levels": [level], "threads": threads, "seeds": drawn}
+        chosen: dict[str, Any] = {"levels": [level], "threads": threads, "seeds": several}
         _cli_compare.side_by_side([read], (), (), chosen, out or place_of([scenario], "-seeds"), Said(json_))
     some = {"flow": trace_flow, "class": trace_class, "host": trace_host, "link": trace_link}
     read = _cli_trace.recorded(read, trace, **some, **{"from": trace_from, "until": trace_until})
@@ -255,11 +253,10 @@ def compare(
     if not scenarios:
         raise ValueError("name a scenario, such as examples/dcpim-vs-tcp.toml, or use --all")
     folder = out or place_of(scenarios, "-compare")
-    drawn = seeds_of(seed, seeds)
-    own = drawn[0] if isinstance(drawn, list) and len(drawn) == 1 else None
+    own, several = seeds_of(seed, seeds)
     read = read_scenarios(scenarios, set_, own, load)
     chosen: dict[str, Any] = {"levels": level or ["packet"], "threads": threads, "keep": continue_}
-    chosen["seeds"] = [] if own is not None else drawn
+    chosen["seeds"] = several
     _cli_compare.side_by_side(
         read, [table_or_name(one) for one in transport or ()], flow_control or (), chosen, folder, said
     )

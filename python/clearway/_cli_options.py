@@ -120,18 +120,16 @@ def pairs(sets: list[str] | None) -> list[tuple[str, str]]:
     return known
 
 
-def is_several(drawn: int | list[int]) -> bool:
-    """Whether these are the seeds of more than one run."""
-    return drawn != 1 if isinstance(drawn, int) else len(drawn) > 1
-
-
-def seeds_of(seeds: list[int] | None, count: int | None) -> int | list[int]:
-    """The seeds of a run or comparison: a list, or how many from the scenario's own on."""
-    if count is None:
-        return seeds or []
-    if seeds and len(seeds) > 1:
+def seeds_of(seeds: list[int] | None, count: int | None) -> tuple[int | None, int | list[int]]:
+    """The seed of a run or comparison, if it has one and that is not the scenario's own; and its seeds if it has
+    several: a list, or how many from the scenario's own on.
+    """
+    if count is not None and seeds and len(seeds) > 1:
         raise ValueError(f"--seeds {count} beside {len(seeds)} times --seed; name the seeds, or say how many")
-    return list(range(seeds[0], seeds[0] + count)) if seeds else count
+    if not seeds:
+        return None, count if count is not None and count > 1 else []
+    drawn = seeds if count is None else list(range(seeds[0], seeds[0] + count))
+    return (drawn[0], []) if len(drawn) == 1 else (None, drawn)
 
 
 def table_or_name(scheme: str) -> str | dict[str, Any]:

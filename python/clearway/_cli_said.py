@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import typer
 
 import clearway as cw
-from clearway._advice import lines_of
+from clearway._advice import by_warning, lines_of
 from clearway._defaults import ONE_RUN
 
 if TYPE_CHECKING:
@@ -158,11 +158,8 @@ def _cell(value: Any) -> str:
 
 
 def tell_warnings(results: Sequence[cw.Result]) -> None:
-    """What has no effect or can hardly work, once each: with the names of its runs, unless all of them say it."""
-    said: dict[str, list[str]] = {}
-    for result in results:
-        for warning in result.info.get("warnings", []):
-            said.setdefault(warning, []).append(result.name)
+    """Prints each warning once: with the names of its runs, unless all of them have it."""
+    said = by_warning((result.name, result.info.get("warnings", [])) for result in results)
     for line in lines_of(said, len(results)):
         typer.echo(line, err=True)
 

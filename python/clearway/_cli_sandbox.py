@@ -13,7 +13,7 @@ from typing import Annotated, Any, ParamSpec, TypeVar
 import typer
 
 from clearway import _sandbox, _trust
-from clearway._cli_options import is_several, pairs, seeds_of
+from clearway._cli_options import pairs, seeds_of
 from clearway._pcap import places
 from clearway._places import place_of, slug
 from clearway._sandbox import Needs
@@ -48,8 +48,8 @@ def _given(*paths: Path | None) -> list[Path]:
 def _run(said: Said) -> Needs:
     scenario = said["scenario"]
     captures = map(Path, places("--pcap", said.get("pcap")).values())
-    drawn = seeds_of(said.get("seed"), said.get("seeds"))
-    if is_several(drawn):
+    _, several = seeds_of(said.get("seed"), said.get("seeds"))
+    if several:
         folder = said.get("out") or place_of([scenario], "-seeds")
         return Needs(toml=[scenario], sets=pairs(said.get("set_")), folders=[folder])
     return Needs(

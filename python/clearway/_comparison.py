@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -237,6 +236,7 @@ def compare(
 @dataclass(frozen=True)
 class _Planned:
     name: str
+    row: str
     scenario: Scenario
     level: str
 
@@ -270,9 +270,9 @@ def _checked(
             if why is not None:
                 raise why
             # Other seeds of a row have the same settings.
-            if not any(_is_of(one.name, row) for one in planned):
+            if not any(one.row == row for one in planned):
                 scenario.check(level=level)
-            planned.append(_Planned(name, scenario, level))
+            planned.append(_Planned(name, row, scenario, level))
         except ScenarioError as error:
             refused[row] = f"{error.key}: {error.message}" if error.key else error.message
             errors.append(error)
@@ -361,10 +361,6 @@ def _name_of(scheme: Scheme) -> str:
     if isinstance(scheme, str):
         return scheme
     return type(scheme).__name__ if isinstance(scheme, Control) else next(iter(scheme), "")
-
-
-def _is_of(name: str, row: str) -> bool:
-    return name == row or re.fullmatch(re.escape(row) + r", seed \d+", name) is not None
 
 
 def _row_name(result: Result) -> str:

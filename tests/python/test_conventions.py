@@ -130,11 +130,17 @@ def test_what_init_says_in_comments_is_right_too() -> None:
     cw.Scenario.from_toml(bare).check()
 
 
-def test_without_a_terminal_a_line_is_said_every_few_seconds(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The clock of progress lines, which a test sets."""
     now = [100.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    return now
+
+
+def test_without_a_terminal_a_line_is_said_every_few_seconds(
+    capsys: pytest.CaptureFixture[str], now: list[float]
+) -> None:
     with _Line("mine", True) as line:
         assert line.listener is not None
         for step in range(1, 121):
@@ -146,11 +152,7 @@ def test_without_a_terminal_a_line_is_said_every_few_seconds(
     ), said
 
 
-def test_the_line_says_for_how_long_no_payload_has_come(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    now = [100.0]
-    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+def test_the_line_says_for_how_long_no_payload_has_come(capsys: pytest.CaptureFixture[str], now: list[float]) -> None:
     with _Line("mine", True) as line:
         assert line.listener is not None
         now[0] += 6
@@ -197,11 +199,9 @@ def test_tables_and_their_columns_are_completed(result: cw.Result) -> None:
 
 
 def test_a_notebook_is_not_asked_for_widgets(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, now: list[float]
 ) -> None:
     monkeypatch.setitem(sys.modules, "ipykernel", sys)
-    now = [100.0]
-    monkeypatch.setattr(time, "monotonic", lambda: now[0])
     with _Line("mine", None) as line:
         assert line._rich is None and line.listener is not None
         now[0] += 1

@@ -47,11 +47,7 @@ pub(crate) fn found<'d, C: Carrier + 'd, P: Probe + 'd>(
 }
 
 fn said(plan: &Plan, circle: &[Queue]) -> Option<String> {
-    let name = |queue: &Queue| {
-        let link = plan.fabric.link(queue.0);
-        format!("{} to {}", plan.fabric.names[link.from.index()], plan.fabric.names[link.to.index()])
-    };
-    let links: Vec<String> = circle.iter().map(name).collect();
+    let links: Vec<String> = circle.iter().map(|queue| plan.fabric.link_name(queue.0)).collect();
     (!links.is_empty()).then(|| format!("paused ports wait for each other in a cycle: {}", links.join(", ")))
 }
 

@@ -45,7 +45,7 @@ pub struct Driver<C: Carrier, P: Probe> {
     pub(crate) tied_served: usize,
     /// Whether anything moves.
     pub(crate) pulse: Pulse,
-    /// What a node does reaches no node before it in the order any sooner.
+    /// The least time from an event at a node to its effect at a node that is served before that: the window's length.
     pub(crate) reach: Duration,
     pub(crate) wants: Wants,
     /// By slot of the pool, the flags that a packet bore when it came to a switch; only if a probe asks.

@@ -26,7 +26,7 @@ pub(crate) struct FirstRows<R> {
 }
 
 impl<R: Timed> FirstRows<R> {
-    /// At most so many, but for those of one instant.
+    /// Keeps the first `most` rows, and all others of the instant of the last of them.
     pub fn new(most: u64) -> FirstRows<R> {
         let most = usize::try_from(most).unwrap_or(usize::MAX);
         FirstRows { rows: Vec::new(), most, until: Time::MAX, more: false, trims_at: trims_at(most, 0) }

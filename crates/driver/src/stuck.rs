@@ -46,7 +46,7 @@ pub struct Stuck {
     seen: Option<(Time, Seen)>,
 }
 
-/// What has happened so far, in numbers.
+/// Counts of what the whole network has done so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Seen {
     /// Starts and ends of flows.
@@ -102,7 +102,7 @@ impl Stuck {
         let payload_bytes = seen.payload_bytes - before.payload_bytes;
         let circle = || deadlock::found(plan, parts.clone()).filter(|_| payload_bytes == 0);
         cut_off(plan, &open)
-            .or_else(|| circle().map(|circle| circle + &open.first(plan)))
+            .or_else(|| circle().map(|circle| format!("{circle}; {}", open.first(plan))))
             .or_else(|| in_vain(plan, &open, now.since(then), seen.sent_packets - before.sent_packets, payload_bytes))
     }
 }
@@ -117,37 +117,29 @@ fn cut_off(plan: &Plan, open: &Open) -> Option<String> {
     }
     let routes = Routes::compute(&plan.fabric, dead);
     let has_path = |a, b| routes.hops(a, b).is_some();
-    // What was delivered waits for an acknowledgement, which goes back.
+    // A delivered message still waits for its acknowledgement, which travels back.
     let cut = |(_, flow): &(FlowId, FlowInfo)| !has_path(flow.src, flow.dst) || !has_path(flow.dst, flow.src);
     open.flows.iter().all(cut).then(|| {
         let (_, flow) = open.flows[0];
-        format!(
-            "{}, and no path is left: {}",
-            open.first(plan).trim_start_matches("; "),
-            cause(plan, &changes, dead, &flow)
-        )
+        format!("{}, and no path is left: {}", open.first(plan), cause(plan, &changes, dead, &flow))
     })
 }
 
-/// What cut a flow off: the link of one of its hosts, or else all that is dead.
+/// The failure that cut a flow off: the link of one of its hosts, or else all that is dead.
 fn cause(plan: &Plan, changes: &[(Time, Failures)], dead: &Failures, flow: &FlowInfo) -> String {
     let fabric = &plan.fabric;
-    let dies = |link: LinkId| dead.kills(fabric, link) || dead.kills(fabric, Fabric::reverse(link));
-    let cut = |&host: &HostId| fabric.uplinks(host).iter().all(|&link| dies(link));
+    let dies = |dead: &Failures, link: LinkId| dead.kills(fabric, link) || dead.kills(fabric, Fabric::reverse(link));
+    let cut = |&host: &HostId| fabric.uplinks(host).iter().all(|&link| dies(dead, link));
     let since = |kills: &dyn Fn(&Failures) -> bool| {
         let works = changes.iter().rposition(|of| !kills(&of.1)).map_or(0, |place| place + 1);
         changes.get(works).map_or(Time::ZERO, |of| of.0)
     };
-    let name = |link: LinkId| {
-        let link = fabric.link(link);
-        format!("{} to {}", fabric.names[link.from.index()], fabric.names[link.to.index()])
-    };
     if let Some(host) = [flow.src, flow.dst].into_iter().find(cut) {
         let link = fabric.uplink(host);
-        let at = since(&|dead| dead.kills(fabric, link) || dead.kills(fabric, Fabric::reverse(link)));
-        return format!("the link from {} failed at {at}, and nothing repairs it", name(link));
+        let at = since(&|dead| dies(dead, link));
+        return format!("the link from {} failed at {at}, and nothing repairs it", fabric.link_name(link));
     }
-    let first = dead.links.first().map(|&link| format!("the link from {}", name(link)));
+    let first = dead.links.first().map(|&link| format!("the link from {}", fabric.link_name(link)));
     let first = first.or_else(|| {
         let switch = fabric.switch_node(*dead.switches.first()?);
         Some(format!("the switch {}", fabric.names[switch.index()]))
@@ -175,14 +167,15 @@ fn in_vain(plan: &Plan, open: &Open, time: Duration, packets: u64, payload_bytes
         0 => "no payload has come".to_owned(),
         bytes => format!("the same payload has come again and again, {bytes} bytes of it"),
     };
-    Some(format!("for {time} hosts have sent {packets} packets, and {came}{}", open.first(plan)))
+    Some(format!("for {time} hosts have sent {packets} packets, and {came}; {}", open.first(plan)))
 }
-/// So many times what the audit gives a class.
+
+/// A multiple of the time that the audit gives a class without new payload.
 fn patience(plan: &Plan, times: u64) -> Duration {
     Duration::from_ps(plan.patience().ps().saturating_mul(times))
 }
 
-/// What carries nothing from each time on: it is dead, or loses all packets.
+/// The links and switches that carry nothing, from each change on: they are dead, or lose all packets.
 fn dead_at(plan: &Plan) -> Vec<(Time, Failures)> {
     let (mut dead, mut lossy) = (Failures::default(), BTreeSet::new());
     let mut changes = Vec::new();
@@ -236,7 +229,7 @@ impl Open {
     /// The first flow, as a clause, and how many wait as it does.
     fn first(&self, plan: &Plan) -> String {
         let Some((id, FlowInfo { src, dst, .. })) = self.flows.first() else {
-            return format!("; {} messages of jobs wait", self.unlisted);
+            return format!("{} messages of jobs wait", self.unlisted);
         };
         let class = plan.scenario.classes().nth(usize::from(plan.flows.class(*id)));
         let of = class.map_or(String::new(), |class| format!(" of {}", class.name));
@@ -245,6 +238,6 @@ impl Open {
             1 => ", and 1 more waits".to_owned(),
             some => format!(", and {some} more wait"),
         };
-        format!("; flow {}{of} from {} to {} waits{others}", id.0, plan.host_name(src.0), plan.host_name(dst.0))
+        format!("flow {}{of} from {} to {} waits{others}", id.0, plan.host_name(src.0), plan.host_name(dst.0))
     }
 }

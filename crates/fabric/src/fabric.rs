@@ -233,6 +233,12 @@ impl Fabric {
         with
     }
 
+    /// A link by its ends, such as "host0 to leaf0", for messages.
+    pub fn link_name(&self, link: LinkId) -> String {
+        let link = self.link(link);
+        format!("{} to {}", self.names[link.from.index()], self.names[link.to.index()])
+    }
+
     /// The node with this name. The error names the nearest name that exists.
     pub fn find(&self, name: &str) -> Result<NodeId, Problem> {
         match self.names.iter().position(|known| known == name) {

@@ -464,7 +464,7 @@ impl<'a> Run<'a> {
         Estimate { tables, info, scenario_toml: self.scenario.to_toml() }
     }
 
-    /// What has no effect here, and rows that the results lack.
+    /// Warnings about settings without effect at this level, and about rows that the results lack.
     fn warnings(&self) -> Vec<String> {
         let mut warnings = self.scenario.advice();
         warnings.extend(compatibility::flow_level_advice(self.scenario));

@@ -183,7 +183,7 @@ const RULES: &[Rule<OfRun>] = &[
     ),
 ];
 
-/// What is set and has no effect in a simulation or a live run, by what its schemes declare.
+/// Settings without effect in a simulation or a live run, by the properties that its schemes declare.
 pub(crate) fn advice(facts: &Facts<'_>) -> Vec<Problem> {
     all_broken(ADVICE, |when| when(facts))
 }
@@ -238,7 +238,7 @@ pub fn check_flow_level_network(fabric: &Fabric) -> Result<(), Problem> {
     refuse_first(FLOW_LEVEL_NETWORK, |when| when(fabric))
 }
 
-/// What is set and has no effect at flow level.
+/// Settings without effect at flow level.
 pub fn flow_level_advice(scenario: &Scenario) -> Vec<Problem> {
     all_broken(FLOW_LEVEL_ADVICE, |when| when(scenario))
 }

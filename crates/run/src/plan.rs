@@ -223,12 +223,12 @@ impl Plan {
         warnings
     }
 
-    /// What its results will not show; keys as in the scenario.
+    /// Limits of its results, such as too few flows for a percentile; keys as in the scenario.
     pub fn doubts_of_results(&self) -> Vec<Problem> {
         compatibility::doubts_of_results(self)
     }
 
-    /// What its outcome shows of its settings: lost and repeated packets.
+    /// Doubts about its settings that its lost and repeated packets raise.
     pub fn doubts_of_outcome(&self, (sent, resent): (u64, u64), lost: u64) -> Vec<Problem> {
         let (sent_packets, resent_packets, lost_packets) = (sent, resent, lost);
         compatibility::doubts_of_outcome(&compatibility::Outcome {
@@ -239,7 +239,7 @@ impl Plan {
         })
     }
 
-    /// What is set and has no effect in this run.
+    /// Settings without effect in this run.
     fn advice(&self) -> Vec<Problem> {
         let Plan { scenario, transports, requirements, .. } = self;
         let keys = &scenario.carriers().keys;

@@ -12,6 +12,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from clearway._advice import by_warning
 from clearway._machines import tell
 from clearway._read import read_table, write_table
 from clearway._results import Result
@@ -76,14 +77,13 @@ class SweepResult:
 
     @cached_property
     def warnings(self) -> dict[str, list[str]]:
-        """What has no effect or can hardly work, with the names of the points that say so."""
-        said: dict[str, list[str]] = {}
-        for point in self._done:
-            if isinstance(point.task, Simulation):
-                run = json.loads((self._store.place(point.key) / "run.json").read_text(encoding="utf-8"))
-                for warning in run.get("warnings", []):
-                    said.setdefault(warning, []).append(point.name)
-        return said
+        """Each warning, with the names of the points that have it."""
+        runs = (
+            (point.name, json.loads((self._store.place(point.key) / "run.json").read_text(encoding="utf-8")))
+            for point in self._done
+            if isinstance(point.task, Simulation)
+        )
+        return by_warning((name, run.get("warnings", [])) for name, run in runs)
 
     @property
     def ok(self) -> bool:

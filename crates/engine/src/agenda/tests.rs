@@ -9,7 +9,7 @@ fn times() -> impl proptest::strategy::Strategy<Value = u64> {
         1 => any::<u64>(), 1 => NEVER - 20..NEVER]
 }
 
-/// What an agenda is held against: the least (time, source).
+/// The definition of an agenda's first event: the least (time, source).
 fn least(of: impl Iterator<Item = (usize, u64)>) -> Option<(u64, usize)> {
     of.filter(|of| of.1 < NEVER).map(|(source, at)| (at, source)).min()
 }

@@ -45,7 +45,7 @@ pub fn check_links_ways(scenario: &Scenario, id: FlowId, flow: &FlowInfo, way: &
     Err(Problem::new(scenario.class_key(usize::from(flow.class)), message))
 }
 
-/// What is set and has no effect where each link is simulated alone.
+/// Settings without effect where each link is simulated alone.
 pub fn links_advice(scenario: &Scenario) -> Vec<Problem> {
     all_broken(LINKS_ADVICE, |when| when(scenario))
 }

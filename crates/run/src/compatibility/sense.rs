@@ -14,22 +14,22 @@ use workload::{Arrivals, Periodic, Poisson, Traffic};
 use super::{Found, Rule, all_broken, rule};
 use crate::{FlowInfo, Plan};
 
-/// What a run is asked that hardly makes sense.
+/// Settings that run, but hardly make sense.
 pub(crate) fn doubts(plan: &Plan) -> Vec<Problem> {
     all_broken(SENSE, |when| when(plan))
 }
 
-/// What its results will not show. A run says this of its own numbers.
+/// Limits of the results. A finished run states them beside its own numbers, so only `check` asks for these.
 pub(crate) fn doubts_of_results(plan: &Plan) -> Vec<Problem> {
     all_broken(RESULTS, |when| when(plan))
 }
 
-/// What a run that is over has shown.
+/// Doubts that the packets of a finished run raise.
 pub(crate) fn doubts_of_outcome(outcome: &Outcome<'_>) -> Vec<Problem> {
     all_broken(OUTCOME, |when| when(outcome))
 }
 
-/// What is known of a run that is over.
+/// Counts of a finished run.
 #[derive(Clone, Copy)]
 pub(crate) struct Outcome<'a> {
     /// Its plan.
@@ -300,7 +300,7 @@ fn buffer_below_product(plan: &Plan) -> Found {
     found![Bytes(room), name, needed]
 }
 
-/// What leaves a rack over one of several links that a hash chooses.
+/// A rack's messages for which a hash chooses one of several links.
 #[derive(Clone, Copy, Default)]
 struct Hashed {
     links: u64,

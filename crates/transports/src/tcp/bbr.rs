@@ -28,6 +28,8 @@ use units::{Duration, FlowId, Problem, Rate};
 use super::control::{Ack, Algorithm, Congestion, Control, Ecn, Lost, Start};
 use contract::{About, CongestionSignal};
 
+#[cfg(test)]
+mod testing;
 mod v1;
 mod v3;
 
@@ -269,8 +271,8 @@ impl Control for Bbr {
 
     fn pacing(&self) -> Option<Rate> {
         let (rate, start) = match self {
-            Bbr::V1(of) => (of.pacing_rate(), of.start()),
-            Bbr::V3(of) => (of.pacing_rate(), of.start()),
+            Bbr::V1(of) => (of.pacing_rate, &of.start),
+            Bbr::V3(of) => (of.pacing_rate, &of.start),
         };
         let wire = start.packet_bytes as f64 / start.mss_bytes as f64;
         Some(rate.mul_f64(wire).max(Rate::from_bps(1)))
@@ -283,9 +285,9 @@ impl Control for Bbr {
         }
     }
 
-    fn walk(&mut self, flow: FlowId, una: u64, walk: &mut Walk) {
+    fn walk(&mut self, flow: FlowId, _: u64, walk: &mut Walk) {
         match self {
-            Bbr::V1(of) => of.walk(flow, una, walk),
+            Bbr::V1(of) => of.walk(flow, walk),
             Bbr::V3(_) => walk.refuse("BBR of version 3 draws when it probes next"),
         }
     }

@@ -125,7 +125,7 @@ impl SlowStart {
         }
     }
 
-    /// What watches over a flow's slow start.
+    /// The state that watches over the slow start of one flow.
     pub(crate) fn watch(&self) -> Watch {
         match self {
             SlowStart::Standard => Watch::Standard,
@@ -150,7 +150,7 @@ fn growth(ack: &Ack, mss: u64) -> u64 {
     ack.acked_bytes.min(segments * mss)
 }
 
-/// What an acknowledgement means for slow start.
+/// The reaction of slow start to an acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     /// The window opens by so many bytes.

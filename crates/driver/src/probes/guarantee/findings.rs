@@ -15,22 +15,18 @@ pub(super) fn of(seen: &Seen, whole: &Whole<'_>) -> Vec<Finding> {
 }
 
 fn queues(seen: &Seen, plan: &Plan) -> Finding {
-    let ends = |link: LinkId| {
-        let link = plan.fabric.link(link);
-        format!("{} to {}", plan.fabric.names[link.from.index()], plan.fabric.names[link.to.index()])
-    };
     let fullest = seen.rows(plan).max_by(|a, b| seen.queue_share(*a).total_cmp(&seen.queue_share(*b)));
     let fullest = fullest.map_or("no queue".to_owned(), |link| {
         let (most, bound) = (seen.queue_max[link.index()], seen.queue_bounds[link.index()]);
         format!(
             "at most {most}B of {bound}B queued on the link {} ({:.1}%)",
-            ends(link),
+            plan.fabric.link_name(link),
             100.0 * seen.queue_share(link)
         )
     });
     let queue_first = seen.queue_breaches.first.map_or(String::new(), |(at, link, bytes)| {
         let bound = seen.queue_bounds[link.index()];
-        format!(", first at {} on the link {}: {bytes}B of {bound}B", at.since(Time::ZERO), ends(link))
+        format!(", first at {} on the link {}: {bytes}B of {bound}B", at.since(Time::ZERO), plan.fabric.link_name(link))
     });
     let (count, [faults, _]) = (seen.queue_breaches.count, seen.faults());
     Finding {

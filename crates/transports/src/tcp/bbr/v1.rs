@@ -24,7 +24,7 @@ const PACING_GAIN_CYCLE: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
 pub struct V1 {
     config: Config,
     times: Times,
-    start: Start,
+    pub(super) start: Start,
     random: Stream,
     state: State,
     btlbw: MaxFilter<Rate>,
@@ -36,7 +36,7 @@ pub struct V1 {
     round: Round,
     full_pipe: FullPipe,
     /// In message bytes.
-    pacing_rate: Rate,
+    pub(super) pacing_rate: Rate,
     pub(super) cwnd: u64,
     /// The window to restore after recovery and PROBE_RTT.
     prior_cwnd: u64,
@@ -137,20 +137,11 @@ impl V1 {
         }
     }
 
-    /// In message bytes.
-    pub(super) fn pacing_rate(&self) -> Rate {
-        self.pacing_rate
-    }
-
-    pub(super) fn start(&self) -> &Start {
-        &self.start
-    }
-
     pub(super) fn is_probing_rtt(&self) -> bool {
         matches!(self.state, State::ProbeRtt { .. })
     }
 
-    pub(super) fn walk(&mut self, flow: FlowId, _: u64, walk: &mut Walk) {
+    pub(super) fn walk(&mut self, flow: FlowId, walk: &mut Walk) {
         walk.random(&mut self.random);
         self.state.walk(walk);
         // Of rounds only the distance from the present one matters, and neither moves.

@@ -89,7 +89,7 @@ pub struct V3 {
     times: Times,
     margin: f64,
     min_pipe: u64,
-    start: Start,
+    pub(super) start: Start,
     random: Stream,
     state: State,
     max_bw: MaxFilter<Rate>,
@@ -109,7 +109,7 @@ pub struct V3 {
     extra_acked: MaxFilter<u64>,
     extra_since: Time,
     extra_delivered: u64,
-    pacing_rate: Rate,
+    pub(super) pacing_rate: Rate,
     pub(super) cwnd: u64,
     prior_cwnd: u64,
     recovering: bool,
@@ -162,14 +162,6 @@ impl V3 {
             recovery_round: 0,
             start,
         }
-    }
-
-    pub(super) fn pacing_rate(&self) -> Rate {
-        self.pacing_rate
-    }
-
-    pub(super) fn start(&self) -> &Start {
-        &self.start
     }
 
     pub(super) fn is_probing_rtt(&self) -> bool {

@@ -1,15 +1,8 @@
 use proptest::prelude::*;
 
 use super::super::super::control::{Algorithm, RateSample};
+use super::super::testing::*;
 use super::*;
-
-const MSS: u64 = 1000;
-
-/// A segment a microsecond.
-const RATE: Rate = Rate::from_gbps(8);
-
-/// The round trip of the path, in which ten segments fit.
-const RTT: Duration = Duration::from_us(10);
 
 /// With the draft's times.
 fn start(start: Start) -> V1 {
@@ -19,26 +12,6 @@ fn start(start: Start) -> V1 {
 
 fn flow() -> V1 {
     start(Start::of(10, MSS))
-}
-
-/// An acknowledgement of one segment at this time, with so many in flight before; a round trip after its sending.
-fn ack(at_us: u64, in_flight: u64) -> Ack {
-    let rate = RateSample {
-        rate: RATE,
-        limited: false,
-        delivered_bytes: at_us * MSS,
-        delivered_before_bytes: at_us.saturating_sub(10) * MSS,
-        in_flight_bytes: in_flight * MSS,
-        lost_bytes: 0,
-    };
-    Ack {
-        now: Time::from_us(at_us),
-        rtt: Some(RTT),
-        rate: Some(rate),
-        in_flight_bytes: (in_flight - 1) * MSS,
-        in_flight_before_bytes: in_flight * MSS,
-        ..Ack::of(MSS)
-    }
 }
 
 /// A flow in PROBE_BW, and the time by which it is there.

@@ -1,43 +1,13 @@
 use proptest::prelude::*;
 
 use super::super::super::control::Control;
+use super::super::testing::*;
 use super::super::{Config, Version};
 use super::*;
 use crate::tcp::control::Algorithm;
 
-const MSS: u64 = 1_000;
-
-/// A segment a microsecond.
-const RATE: Rate = Rate::from_gbps(8);
-
-/// The round trip of the path, in which ten segments fit.
-const RTT: Duration = Duration::from_us(10);
-
 fn flow() -> super::super::Bbr {
     Config { version: Version::V3, ..Config::default() }.start(Start { seed: 1, ..Start::of(10, MSS) })
-}
-
-fn sample(at_us: u64, in_flight: u64) -> RateSample {
-    RateSample {
-        rate: RATE,
-        limited: false,
-        delivered_bytes: at_us * MSS,
-        delivered_before_bytes: at_us.saturating_sub(10) * MSS,
-        in_flight_bytes: in_flight * MSS,
-        lost_bytes: 0,
-    }
-}
-
-/// An acknowledgement of one segment at this time, with so many in flight before.
-fn ack(at_us: u64, in_flight: u64) -> Ack {
-    Ack {
-        now: Time::from_us(at_us),
-        rtt: Some(RTT),
-        rate: Some(sample(at_us, in_flight)),
-        in_flight_bytes: (in_flight - 1) * MSS,
-        in_flight_before_bytes: in_flight * MSS,
-        ..Ack::of(MSS)
-    }
 }
 
 fn inner(flow: &mut super::super::Bbr) -> &mut V3 {
