@@ -20,9 +20,9 @@ from typing import Any
 import clearway as cw
 import matplotlib.pyplot as plt
 import pandas as pd
-from clearway import _marked
-from clearway._places import slug
-from clearway._spec import SPEC
+from clearway.files.places import slug
+from clearway.reports import marked
+from clearway.reports.spec import SPEC
 
 BLUE, ORANGE, GREY = (SPEC["looks"]["colours"][name] for name in ("blue", "orange", "grey"))
 PAGE, PICTURE = Path("docs/acceleration.md"), Path("docs/acceleration.png")
@@ -504,7 +504,7 @@ def main(names: list[str]) -> None:
         lines = parts[name]()
         commits = ", ".join(f"{commit} ({runs} runs)" for commit, runs in COMMITS.most_common())
         source = f"`python examples/acceleration/error.py {name}` at commit {commits}, seed 1, one thread"
-        _marked.put(PAGE, name, "\n".join([*lines, "", f"{source}, {platform.machine()}.", ""]))
+        marked.put(PAGE, name, "\n".join([*lines, "", f"{source}, {platform.machine()}.", ""]))
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import clearway as cw
 import numpy as np
-from clearway import _marked
+from clearway.reports import marked
 
 PAGE = Path("docs/fairness.md")
 KEPT = Path("out/fairness")
@@ -106,7 +106,7 @@ def table(done: dict[Case, list[float]]) -> str:
         worst = min(jain(run) for run in runs)
         groups.setdefault((transport, count, starts), {})[timing] = f"{worst:.3f} ({low:.2f}..{high:.2f})"
     rows = [[of[0], str(of[1]), of[2], *(cells.get(timing, "") for timing in TIMINGS)] for of, cells in groups.items()]
-    return "\n".join(_marked.table(["transport", "flows", "starts", *TIMINGS], rows)) + "\n"
+    return "\n".join(marked.table(["transport", "flows", "starts", *TIMINGS], rows)) + "\n"
 
 
 def main() -> None:
@@ -126,7 +126,7 @@ def main() -> None:
         if given.print:
             print(links, table(done), sep="\n")
         else:
-            _marked.put(PAGE, f"shares at {links}", table(done))
+            marked.put(PAGE, f"shares at {links}", table(done))
 
 
 if __name__ == "__main__":

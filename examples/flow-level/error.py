@@ -14,7 +14,7 @@ from typing import Any
 
 import clearway as cw
 import pandas as pd
-from clearway._places import slug
+from clearway.files.places import slug
 
 PAGE = Path("docs/flow-level.md")
 BEGIN, END = "<!-- error: begin -->\n", "<!-- error: end -->\n"

@@ -18,13 +18,14 @@ import clearway as cw
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-from clearway import _core, _marked
-from clearway._places import slug
-from clearway._spec import SPEC
+from clearway import _core
+from clearway.files.places import slug
+from clearway.reports import marked
+from clearway.reports.spec import SPEC
 
 GREY, BLUE, ORANGE, RED, GREEN = (SPEC["looks"]["colours"][name] for name in ("grey", "blue", "orange", "red", "green"))
 PAGE, PICTURE = Path("docs/links.md"), Path("docs/links.png")
-BEGIN, END = _marked.marks("error")
+BEGIN, END = marked.marks("error")
 SIZES = ("all", "short", "medium", "long")
 
 LEAF_SPINE = "[fabric.leaf_spine]\nracks = 4\n"
@@ -222,7 +223,7 @@ def main() -> None:
     lines += [*speed(frame), ""]
     commit = f"commit {_core.COMMIT}, seed 1, one thread, {platform.machine()}"
     lines += [f"`python examples/links/error.py` at {commit}.", ""]
-    _marked.put(PAGE, "error", "\n".join(lines))
+    marked.put(PAGE, "error", "\n".join(lines))
     picture(frame)
     print(f"p99 of all flows: {np.median(off(own[own['size'] == 'all'], 'p99').abs()):.1%} off in the median")
 

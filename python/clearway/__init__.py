@@ -6,29 +6,39 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from clearway._core import __version__
-from clearway._errors import MazeOver, Rejected, ScenarioError, Undelivered
+from clearway.errors import MazeOver, Rejected, ScenarioError, Undelivered
 
 if TYPE_CHECKING:
     from clearway import gym, harmony, r2c2
-    from clearway._compare_all import Everything, compare_all
-    from clearway._compare_outage import Outage, compare_outage
-    from clearway._compare_training import Training, compare_training
-    from clearway._comparison import Comparison, compare
-    from clearway._control import Control
-    from clearway._estimate import Estimate
-    from clearway._listings import fabrics, schema, schemes, workloads
-    from clearway._machines import Joined, join
-    from clearway._maze import Address, Completion, Completions, Delivery, JoinedMaze, Maze, Message, Sent, Socket
-    from clearway._new import new_transport
-    from clearway._program import trust
-    from clearway._results import Result, Table, load
-    from clearway._rpc import Rpc, RpcError
-    from clearway._run import Progress, live, run
-    from clearway._scenario import Scenario
-    from clearway._sustain import Sustained, sustain
-    from clearway._sweep.points import Point
-    from clearway._sweep.result import SweepResult
-    from clearway._sweep.sweep import Sweep, sweep
+    from clearway.comparisons.all_schemes import Everything, compare_all
+    from clearway.comparisons.comparison import Comparison, compare
+    from clearway.comparisons.outage import Outage, compare_outage
+    from clearway.comparisons.sustain import Sustained, sustain
+    from clearway.comparisons.training import Training, compare_training
+    from clearway.programs.new import new_transport
+    from clearway.programs.program import trust
+    from clearway.results.result import Result, Table, load
+    from clearway.running.machines import Joined, join
+    from clearway.running.maze import (
+        Address,
+        Completion,
+        Completions,
+        Delivery,
+        JoinedMaze,
+        Maze,
+        Message,
+        Sent,
+        Socket,
+    )
+    from clearway.running.rpc import Rpc, RpcError
+    from clearway.running.run import Progress, live, run
+    from clearway.scenarios.control import Control
+    from clearway.scenarios.estimate import Estimate
+    from clearway.scenarios.listings import fabrics, schema, schemes, workloads
+    from clearway.scenarios.scenario import Scenario
+    from clearway.sweeps.points import Point
+    from clearway.sweeps.result import SweepResult
+    from clearway.sweeps.sweep import Sweep, sweep
 
 __all__ = [
     "Address",
@@ -86,23 +96,33 @@ __all__ = [
 # The module of each name. It is imported on first use, so that the command's help does not wait for data frames and
 # plots.
 _PLACES = {
-    "_compare_all": ("Everything", "compare_all"),
-    "_compare_outage": ("Outage", "compare_outage"),
-    "_compare_training": ("Training", "compare_training"),
-    "_comparison": ("Comparison", "compare"),
-    "_control": ("Control",),
-    "_estimate": ("Estimate",),
-    "_listings": ("fabrics", "schema", "schemes", "workloads"),
-    "_machines": ("Joined", "join"),
-    "_maze": ("Address", "Completion", "Completions", "Delivery", "JoinedMaze", "Maze", "Message", "Sent", "Socket"),
-    "_new": ("new_transport",),
-    "_program": ("trust",),
-    "_results": ("Result", "Table", "load"),
-    "_rpc": ("Rpc", "RpcError"),
-    "_run": ("Progress", "live", "run"),
-    "_scenario": ("Scenario",),
-    "_sustain": ("Sustained", "sustain"),
-    "_sweep": ("Point", "Sweep", "SweepResult", "sweep"),
+    "comparisons.all_schemes": ("Everything", "compare_all"),
+    "comparisons.comparison": ("Comparison", "compare"),
+    "comparisons.outage": ("Outage", "compare_outage"),
+    "comparisons.sustain": ("Sustained", "sustain"),
+    "comparisons.training": ("Training", "compare_training"),
+    "programs.new": ("new_transport",),
+    "programs.program": ("trust",),
+    "results.result": ("Result", "Table", "load"),
+    "running.machines": ("Joined", "join"),
+    "running.maze": (
+        "Address",
+        "Completion",
+        "Completions",
+        "Delivery",
+        "JoinedMaze",
+        "Maze",
+        "Message",
+        "Sent",
+        "Socket",
+    ),
+    "running.rpc": ("Rpc", "RpcError"),
+    "running.run": ("Progress", "live", "run"),
+    "scenarios.control": ("Control",),
+    "scenarios.estimate": ("Estimate",),
+    "scenarios.listings": ("fabrics", "schema", "schemes", "workloads"),
+    "scenarios.scenario": ("Scenario",),
+    "sweeps": ("Point", "Sweep", "SweepResult", "sweep"),
 }
 
 

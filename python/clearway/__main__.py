@@ -21,7 +21,7 @@ def main() -> NoReturn:
     """The command. A signal while it starts or ends is no traceback either."""
     for number in SIGNALS:
         signal.signal(number, _at_once)
-    from clearway._cli import main as command
+    from clearway.cli.main import main as command
 
     signal.signal(signal.SIGINT, signal.default_int_handler)
     try:

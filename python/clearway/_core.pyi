@@ -7,7 +7,7 @@ from typing import Any, TypeAlias, TypedDict, final
 
 from typing_extensions import Self, disjoint_base
 
-from clearway._errors import ScenarioError
+from clearway.errors import ScenarioError
 
 __all__ = [
     "COMMIT",

@@ -23,13 +23,14 @@ try:
 except ImportError as error:
     raise ImportError("clearway.gym needs Gymnasium: pip install clearway[gym]") from error
 
-from clearway import _core, _outside
-from clearway._control import Control
-from clearway._errors import ScenarioError
-from clearway._estimate import memory_bytes_max
-from clearway._results import Result
-from clearway._run import result_of
-from clearway._scenario import Scenario, scenario_of
+from clearway import _core
+from clearway.errors import ScenarioError
+from clearway.programs import outside
+from clearway.results.result import Result
+from clearway.running.run import result_of
+from clearway.scenarios.control import Control
+from clearway.scenarios.estimate import memory_bytes_max
+from clearway.scenarios.scenario import Scenario, scenario_of
 
 if TYPE_CHECKING:
     from clearway._core import AckEvent, CongestionEvent, SentEvent, StartEvent
@@ -331,7 +332,7 @@ class ControlEnv(_Env):
                 'key="traffic.0.transport"',
             )
         self._steps = steps = _core.Steps(
-            _outside.native(scenario._core, "environments"), memory_bytes_max(self._memory_limit)
+            outside.native(scenario._core, "environments"), memory_bytes_max(self._memory_limit)
         )
         least = max(steps.lookahead_ps, 100_000)
         if self._delay_ps is not None and self._delay_ps < least:

@@ -19,8 +19,9 @@ from typing import Any, TypeVar
 
 import pandas as pd
 
-from clearway import _core, _outside
-from clearway._scenario import Scenario
+from clearway import _core
+from clearway.programs import outside
+from clearway.scenarios.scenario import Scenario
 
 __all__ = [
     "Flow",
@@ -231,7 +232,7 @@ def recompute_times(
     """
     rhos_ps = [round(rho_us * 1e6) for rho_us in rhos_us]
     taken, _ = _core.r2c2_recompute_times(
-        _outside.native(scenario._core, "R2C2's times"), routing, headroom, rhos_ps, round(step_us * 1e6), 0
+        outside.native(scenario._core, "R2C2's times"), routing, headroom, rhos_ps, round(step_us * 1e6), 0
     )
     rows = [(rho_us, at / 1e6, flows, took / 1e3) for rho_us, of in zip(rhos_us, taken) for at, flows, took in of]
     times = pd.DataFrame(rows, columns=["rho_us", "at_us", "flows", "took_us"])
@@ -252,7 +253,7 @@ def start_times(
     (50, ['host', 'at_us', 'flows', 'took_us'])
     """
     _, taken = _core.r2c2_recompute_times(
-        _outside.native(scenario._core, "R2C2's times"), routing, headroom, [], round(step_us * 1e6), max(each, 1)
+        outside.native(scenario._core, "R2C2's times"), routing, headroom, [], round(step_us * 1e6), max(each, 1)
     )
     rows = [(host, at / 1e6, flows, took / 1e3) for host, at, flows, took in taken]
     return pd.DataFrame(rows, columns=["host", "at_us", "flows", "took_us"])

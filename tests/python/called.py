@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from unittest import mock
 
-from clearway import _sandbox
-from clearway._cli import main
+from clearway.cli.main import main
+from clearway.files import sandbox
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ def call(*arguments: object, cwd: Path | None = None) -> Called:
     with (
         mock.patch.object(sys, "argv", argv),
         # It would stay closed around the tests.
-        mock.patch.object(_sandbox, "close", lambda needs: None),
+        mock.patch.object(sandbox, "close", lambda needs: None),
         contextlib.redirect_stdout(out),
         contextlib.redirect_stderr(err),
         within(cwd),

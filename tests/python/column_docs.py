@@ -1,4 +1,4 @@
-"""The tables of `docs/results.md`, and `clearway/_tables.py`, from what the engine says of its columns.
+"""The tables of `docs/results.md`, and `clearway/results/tables.py`, from what the engine says of its columns.
 
 As a program: writes both.
 """
@@ -120,7 +120,10 @@ def between_marks(page: str, begin: str = BEGIN, end: str = END) -> str:
 
 
 if __name__ == "__main__":
-    pages = (("docs/results.md", BEGIN, END, tables()), ("python/clearway/_tables.py", BEGIN_CODE, END_CODE, code()))
+    pages = (
+        ("docs/results.md", BEGIN, END, tables()),
+        ("python/clearway/results/tables.py", BEGIN_CODE, END_CODE, code()),
+    )
     for path, begin, end, text in ((Path(name), begin, end, text) for name, begin, end, text in pages):
         before, after = path.read_text().split(begin)[0], path.read_text().split(end)[1]
         path.write_text(before + begin + text + end + after)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import typer
-from clearway._cli import app
+from clearway.cli.main import app
 
 PAGE = Path("docs/commands.md")
 HEAD = """# Every command

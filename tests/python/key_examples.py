@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import clearway as cw
-from clearway._scenario import _toml
+from clearway.scenarios.scenario import _toml
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from clearway._sweep import Task
-from clearway._sweep.points import Told
+from clearway.sweeps import Task
+from clearway.sweeps.points import Told
 
 
 @dataclass(frozen=True)

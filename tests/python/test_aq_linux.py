@@ -12,7 +12,7 @@ from types import ModuleType
 
 import pytest
 from called import call
-from clearway import _cli_aq
+from clearway.cli import aq
 from test_cli import PROGRAM
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -46,7 +46,7 @@ def test_a_program_that_cannot_be_run_is_none(tmp_path: Path, monkeypatch: pytes
     (tmp_path / "clearway-aq").write_text("")
     monkeypatch.setenv("CLEARWAY_AQ", str(tmp_path / "clearway-aq"))
     with pytest.raises(ValueError, match="is not installed"):
-        _cli_aq.program()
+        aq.program()
 
 
 def test_the_page_shows_what_was_recorded() -> None:

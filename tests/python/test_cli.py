@@ -13,7 +13,7 @@ import clearway as cw
 import pytest
 from called import call
 
-PROGRAM = [sys.executable, "-c", "from clearway._cli import main; main()"]
+PROGRAM = [sys.executable, "-c", "from clearway.cli.main import main; main()"]
 LONG = Path("examples/dcpim-vs-tcp.toml").resolve()
 
 
@@ -35,7 +35,7 @@ def test_only_what_draws_imports_what_draws(tmp_path: Path) -> None:
         (["run", "examples/tiny.toml", "--out", str(tmp_path / "tiny")], ("matplotlib", "polars")),
     ):
         code = (
-            f"import sys\nsys.argv = ['clearway', *{words!r}]\nfrom clearway._cli import main\ntry:\n    main()\n"
+            f"import sys\nsys.argv = ['clearway', *{words!r}]\nfrom clearway.cli.main import main\ntry:\n    main()\n"
             f"except SystemExit as ended:\n    assert not ended.code, ended\n"
             f"print('imported', sorted(set({few!r}) & set(sys.modules)))"
         )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import clearway as cw
 import pytest
-from clearway import _compare_all as all_
+from clearway.comparisons import all_schemes as all_
 from test_cli import clearway
 
 LONE = """

@@ -11,8 +11,8 @@ import clearway as cw
 import numpy as np
 import pytest
 from called import call
-from clearway import _comparison
-from clearway._confidence import of_mean, of_quantile, of_seeds, student
+from clearway.comparisons import comparison
+from clearway.results.confidence import of_mean, of_quantile, of_seeds, student
 
 MARKED = """
 transport = "dctcp"
@@ -153,7 +153,7 @@ def test_a_run_that_fails_loses_no_other(marked: Path, monkeypatch: pytest.Monke
             raise MemoryError("no room for it")
         return cw.run(scenario, **how)
 
-    monkeypatch.setattr(_comparison, "run", failing)
+    monkeypatch.setattr(comparison, "run", failing)
     compared = cw.compare(marked, ["dctcp", "cubic", "newreno"], folder="kept")
     assert [result.name for result in compared.results] == ["dctcp", "newreno"]
     assert compared.refused == {"cubic": "MemoryError: no room for it"}

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from called import call
-from clearway._confidence import EACH, of_mean, of_quantile
-from clearway._sweep.page import _mean
+from clearway.results.confidence import EACH, of_mean, of_quantile
+from clearway.sweeps.page import _mean
 
 
 @pytest.mark.parametrize("count", [40, EACH + 100])

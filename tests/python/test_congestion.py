@@ -12,7 +12,7 @@ import browser
 import clearway as cw
 import numpy as np
 import pytest
-from clearway import _trees
+from clearway.reports import trees
 from test_view import unpacked
 
 # Three hosts of one rack and two of the other send to one, and a sixth flow only shares the way of three of them.
@@ -121,10 +121,10 @@ def test_a_long_run_keeps_to_its_room(comparison: cw.Comparison, monkeypatch: py
     def words(page: str) -> int:
         return sum(map(len, re.findall(r"<script type=text/plain class=trees-data>(.*?)</script>", page)))
 
-    full = _trees.section(comparison.results)
+    full = trees.section(comparison.results)
     room = words(full) * 2 // 3
-    monkeypatch.setattr(_trees, "BYTES_MAX", room)
-    thinned = _trees.section(comparison.results)
+    monkeypatch.setattr(trees, "BYTES_MAX", room)
+    thinned = trees.section(comparison.results)
     assert words(thinned) <= room
     few, every = (
         set(data_of(page)[0]["tables"]["congestion"]["columns"]["time_ps"]["values"]) for page in (thinned, full)

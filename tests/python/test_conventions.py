@@ -13,8 +13,8 @@ from pathlib import Path
 import clearway as cw
 import pytest
 from called import call
-from clearway._run import Progress, _Line
-from clearway._tables import TABLES
+from clearway.results.tables import TABLES
+from clearway.running.run import Progress, _Line
 from test_cli import PROGRAM
 
 
@@ -33,7 +33,7 @@ def test_the_module_is_the_command() -> None:
 def test_help_does_not_wait_for_data_frames() -> None:
     """What it imports says it, and its CPU time, 0.1 s here, whatever else the machine does."""
     code = (
-        "import sys; sys.argv = ['clearway', '--help']\nfrom clearway._cli import main\ntry: main()\n"
+        "import sys; sys.argv = ['clearway', '--help']\nfrom clearway.cli.main import main\ntry: main()\n"
         "except SystemExit: pass\n"
     )
     code += "heavy = {'pandas', 'numpy', 'matplotlib', 'pyarrow', 'rich'} & set(sys.modules); assert not heavy, heavy"
@@ -120,7 +120,7 @@ def test_init_writes_a_scenario_that_runs_and_replaces_none(tmp_path: Path, monk
 
 
 def test_what_init_says_in_comments_is_right_too() -> None:
-    text = (Path(cw.__file__).parent / "init.toml").read_text()
+    text = (Path(cw.__file__).parent / "cli/init.toml").read_text()
     bare = (
         text.replace("# [[failure]]\n# link", "[[failure]]\nlink")
         .replace('# at = "1ms"', 'at = "1ms"')
@@ -162,8 +162,8 @@ def test_the_line_says_for_how_long_no_payload_has_come(capsys: pytest.CaptureFi
 
 
 def test_a_sweep_that_takes_long_says_how_it_stands(tmp_path: Path) -> None:
-    from clearway._sweep import watch
-    from clearway._sweep.driver import Board
+    from clearway.sweeps import watch
+    from clearway.sweeps.driver import Board
 
     board = Board({"a": "a", "b": "b"}, done={"a"})
     looker = watch.Watch(board, True)

@@ -17,8 +17,8 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import pytest
 from called import call
-from clearway import _report
-from clearway._sweep import page as page_of_sweeps
+from clearway.reports import report
+from clearway.sweeps import page as page_of_sweeps
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "docs" / "start.md", ROOT / "docs" / "coming-from.md", *sorted((ROOT / "docs/cookbook").glob("*.md"))]
@@ -57,7 +57,7 @@ def test_what_a_page_shows_runs(page: Path, tmp_path: Path, monkeypatch: pytest.
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     monkeypatch.chdir(tmp_path)
     # Report pages have tests of their own, and would take most of the time here.
-    for module in (_report, page_of_sweeps):
+    for module in (report, page_of_sweeps):
         monkeypatch.setattr(module, "write", _no_report)
     names: dict[str, object] = {"__name__": "page"}
     for number, (language, title, text) in enumerate(blocks(page), 1):
@@ -86,7 +86,7 @@ def test_what_is_not_run_is_on_some_page() -> None:
 @pytest.mark.parametrize("notebook", sorted((ROOT / "examples/notebooks").glob("*.ipynb")), ids=lambda path: path.stem)
 def test_a_notebook_runs_from_top_to_bottom(notebook: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(_report, "write", _no_report)
+    monkeypatch.setattr(report, "write", _no_report)
     cells = json.loads(notebook.read_text())["cells"]
     code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
     assert len(code) >= 4 and not any(cell.get("outputs") for cell in cells)

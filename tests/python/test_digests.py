@@ -12,7 +12,7 @@ import csv
 from pathlib import Path
 
 import clearway as cw
-from clearway._read import check_tables
+from clearway.results.read import check_tables
 
 ROOT = Path(__file__).parents[2]
 DIGESTS = Path(__file__).parent / "digests.csv"

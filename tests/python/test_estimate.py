@@ -10,8 +10,8 @@ from pathlib import Path
 import clearway as cw
 import pytest
 from called import call
-from clearway._estimate import free_bytes, memory_bytes_max
-from clearway._run import Pace, Progress
+from clearway.running.run import Pace, Progress
+from clearway.scenarios.estimate import free_bytes, memory_bytes_max
 
 RECORDED = Path(__file__).parent / "progress.csv"
 
@@ -77,7 +77,7 @@ def test_too_many_flows_are_refused_unless_forced(tiny_file: Path) -> None:
 
 
 def test_the_command_can_be_forced(tiny_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("clearway._estimate.free_bytes", lambda: 1e3)
+    monkeypatch.setattr("clearway.scenarios.estimate.free_bytes", lambda: 1e3)
     refused = call("run", tiny_file, "--out", tmp_path / "out")
     assert refused.code == 2 and "of memory" in refused.err
     assert call("run", tiny_file, "--out", tmp_path / "out", "--force").code == 0

@@ -7,7 +7,7 @@ from typing import Any
 import clearway as cw
 import pytest
 from called import call
-from clearway._packets import counted
+from clearway.results.packets import counted
 
 TWO_TO_ONE = """
 name = "two-to-one"

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from called import call
-from clearway import _read
+from clearway.results import read
 from hostile_results import put_right, sound, tampered
 
 COMMANDS: list[list[str]] = [
@@ -148,7 +148,7 @@ def test_what_unpacks_to_more_than_is_free_is_not_unpacked(wholes: dict[str, Pat
     )
     put_right(folder)
     assert (folder / "x.parquet").stat().st_size < 100_000
-    with mock.patch.object(_read, "free_bytes", lambda: 100e6):
+    with mock.patch.object(read, "free_bytes", lambda: 100e6):
         done = call("report", folder, "--out", tmp_path / "page.html")
     assert done.code == 2 and "x.parquet: its 3,000,000 rows unpack to 96 MB" in done.err, done.err
 
@@ -160,14 +160,14 @@ def test_text_that_a_file_holds_once_is_held_once(tmp_path: Path) -> None:
     pq.write_table(pa.table({"name": column}), tmp_path / "t.parquet", store_schema=False)
     assert pq.read_schema(tmp_path / "t.parquet").field("name").type == pa.string()
     before = pa.total_allocated_bytes()
-    table = _read.read_table(tmp_path / "t.parquet")
+    table = read.read_table(tmp_path / "t.parquet")
     assert pa.types.is_dictionary(table["name"].type) and pa.total_allocated_bytes() - before < 50_000_000
 
 
 def test_long_texts_of_a_result_are_not_read(wholes: dict[str, Path], tmp_path: Path) -> None:
     folder = copied(wholes["tcp"], tmp_path)
     info = json.loads((folder / "run.json").read_text())
-    (folder / "run.json").write_text(json.dumps(info | {"x": "y" * _read.RUN_BYTES_MAX}))
+    (folder / "run.json").write_text(json.dumps(info | {"x": "y" * read.RUN_BYTES_MAX}))
     with pytest.raises(ValueError, match=r"run\.json has more than 16,000,000 bytes"):
         cw.load(folder)
 
@@ -178,7 +178,7 @@ def test_what_a_result_watches_is_read_without_its_scenario(wholes: dict[str, Pa
     with (folder / "scenario.toml").open("a") as file:
         file.write('[transports.mine]\nfolder = "."\n')
     put_right(folder)
-    with mock.patch("clearway._outside.read", side_effect=AssertionError("it was read")):
+    with mock.patch("clearway.programs.outside.read", side_effect=AssertionError("it was read")):
         assert len(cw.load(folder).queue("switch0:0"))
 
 

@@ -195,10 +195,10 @@ def test_a_plane_that_dies_takes_its_share_and_no_more(tmp_path: Path) -> None:
     """Half of the planes: what sprays over all of them takes twice as long for what is left, within 10%; nothing takes
     less than the links allow; what does not repeat what is lost never ends.
     """
-    from clearway import _marked
-    from clearway._compare_outage import MARKS, least_ms
+    from clearway.comparisons.outage import MARKS, least_ms
+    from clearway.reports import marked
 
-    begin, end = _marked.marks(MARKS)
+    begin, end = marked.marks(MARKS)
 
     found = cw.compare_outage(tmp_path / "o", only=["uet", "dcpim", "dctcp", "udp", "r2c2"], progress=False)
     table = found.table()
@@ -226,11 +226,12 @@ def test_a_plane_that_dies_takes_its_share_and_no_more(tmp_path: Path) -> None:
 
 def test_the_page_has_what_the_command_writes() -> None:
     """Every scheme of the comparison is in the table of docs/training.md, or said not to take part."""
-    from clearway import _compare_outage, _marked
-    from clearway._compare_all import contenders
+    from clearway.comparisons import outage
+    from clearway.comparisons.all_schemes import contenders
+    from clearway.reports import marked
 
-    begin, end = _marked.marks(_compare_outage.MARKS)
-    text = _marked.check("docs/training.md", _compare_outage.MARKS)
+    begin, end = marked.marks(outage.MARKS)
+    text = marked.check("docs/training.md", outage.MARKS)
     table = text[text.index(begin) : text.index(end)]
     lost = [one.name for one in contenders() if f"| {one.name} |" not in table and one.name not in table]
     assert not lost

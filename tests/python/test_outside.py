@@ -126,9 +126,9 @@ def test_a_crate_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
 
 
 def test_without_clearways_source_it_says_where_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import clearway._new
+    import clearway.programs.new
 
-    monkeypatch.setattr(clearway._new, "__file__", str(tmp_path / "site-packages/clearway/_new.py"))
+    monkeypatch.setattr(clearway.programs.new, "__file__", str(tmp_path / "site-packages/clearway/programs/new.py"))
     with pytest.raises(FileNotFoundError, match=r"git clone .*--source"):
         cw.new_transport("mine", tmp_path)
 

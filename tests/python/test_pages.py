@@ -10,7 +10,7 @@ import clearway as cw
 import numpy as np
 import pandas as pd
 import pytest
-from clearway import _compare_all as all_
+from clearway.comparisons import all_schemes as all_
 from test_report import TEXTS, Links
 
 in_browser = pytest.mark.skipif(browser.CHROMIUM is None, reason="no Chromium is installed")

@@ -17,7 +17,7 @@ import pytest
 import typer
 from called import call
 from clearway import papers
-from clearway._cli import app
+from clearway.cli.main import app
 from clearway.papers import accuracy, figures, records, slices
 from clearway.papers._paper import Options, Paper
 
@@ -75,7 +75,7 @@ def test_what_figures_need_is_in_the_package(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "python/clearway", package, ignore=shutil.ignore_patterns("__pycache__"))
     code = (
         f"import sys; sys.path.insert(0, {str(package.parent)!r})\n"
-        "import clearway; from clearway._cli import main\n"
+        "import clearway; from clearway.cli.main import main\n"
         f"assert clearway.__file__.startswith({str(package)!r}), clearway.__file__\n"
         "sys.argv = ['clearway', 'paper', 'harmony', *sys.argv[1:]]\nmain()\n"
     )

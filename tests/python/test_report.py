@@ -9,8 +9,10 @@ import browser
 import clearway as cw
 import numpy as np
 import pytest
-from clearway import _compare_all, _explorer, _points, _report
-from clearway._looks import LOOKS, Look, look, looks, looks_of
+from clearway.comparisons import all_schemes
+from clearway.reports import explorer, report
+from clearway.reports.looks import LOOKS, Look, look, looks, looks_of
+from clearway.results import points
 
 
 @pytest.fixture(scope="session")
@@ -77,7 +79,7 @@ def test_the_summary_has_the_numbers_of_the_tables(page: str, comparison: cw.Com
 
 
 def test_best_is_said_only_of_what_can_be_compared() -> None:
-    from clearway._report import _best
+    from clearway.reports.report import _best
 
     fast_but_failing = [1.0] * 8 + [50.0, 9, 4, 0, 3]
     slow = [2.0] * 8 + [40.0, 0, 5, 7, 1]
@@ -177,10 +179,10 @@ def test_what_is_guaranteed_is_shown_beside_what_came_of_it(scenario: cw.Scenari
 def test_a_page_holds_the_slowest_flows_and_says_how_many_each_other_stands_for(
     result: cw.Result, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    every = _explorer._flows(result, 1)
+    every = explorer._flows(result, 1)
     assert len(every) == len(result.flows) and (every["weight"] == 1).all()
-    monkeypatch.setattr(_explorer, "FLOWS_MAX", 60)
-    some = _explorer._flows(result, 1)
+    monkeypatch.setattr(explorer, "FLOWS_MAX", 60)
+    some = explorer._flows(result, 1)
     assert len(some) <= 60 and some["weight"].sum() == pytest.approx(len(every))
     assert set(every["flow"].iloc[:4]) <= set(some["flow"]), "the slowest"
     mean = np.average(some["slowdown"], weights=some["weight"])
@@ -198,9 +200,9 @@ def test_every_scheme_has_a_look_of_its_own() -> None:
     names = set(cw.schemes().index)
     assert set(LOOKS) == names, "of each scheme of the catalogue, and of no other"
     assert len(set(LOOKS.values())) == len(LOOKS)
-    contenders = _compare_all.contenders()
+    contenders = all_schemes.contenders()
     assert len({look(one.name) for one in contenders}) == len(contenders) >= 16
-    for family in _compare_all.FAMILIES:
+    for family in all_schemes.FAMILIES:
         of = [look(one.name) for one in contenders if one.family == family]
         assert len({(one.colour, one.dash) for one in of if one}) == len(of), "told apart without their markers"
     assert LOOKS["dcpim"].colour != LOOKS["dctcp"].colour
@@ -231,10 +233,10 @@ arrivals = "all_at_once"
 
 def test_a_failure_is_a_line_in_time() -> None:
     faults = cw.run(cw.Scenario.load("examples/faults.toml"))
-    marks = {(round(one.at_ms, 6), one.what) for one in _report.failures([faults, faults])}
+    marks = {(round(one.at_ms, 6), one.what) for one in report.failures([faults, faults])}
     assert (0.2, "leaf0 – spine0: rate 20Gbps") in marks and (1.0, "leaf0 – spine0: as before") in marks
     assert (1.0, "spine3: down") in marks and (1.5, "spine3: as before") in marks
-    assert len(marks) == len(_report.failures([faults, faults]))
+    assert len(marks) == len(report.failures([faults, faults]))
 
 
 def test_what_is_worse_and_what_it_costs_have_their_names() -> None:
@@ -242,11 +244,11 @@ def test_what_is_worse_and_what_it_costs_have_their_names() -> None:
     lossy = cw.Scenario.load("examples/tiny.toml").with_({"failure": [{**between, "loss": 0.02}]})
     noisy = lossy.with_({"failure": [{**between, "bit_error_rate": 1e-6}]})
     results = [cw.run(lossy), cw.run(noisy)]
-    assert [one.what for one in _report.failures(results)] == [
+    assert [one.what for one in report.failures(results)] == [
         "switch0 – host4: loss 0.02",
         "switch0 – host4: bit error rate 1e-06",
     ]
-    said = _report._lost(results)
+    said = report._lost(results)
     of_both = [int(result.links[f"{cause}_packets"].sum()) for result, cause in zip(results, ("lossy", "corrupted"))]
     assert all(of_both) and "No packet was lost" not in said
     for words, packets in zip(("lost on a lossy link", "bit error"), of_both):
@@ -324,14 +326,14 @@ def test_a_click_on_a_size_shows_its_flows_and_filters_act_on_charts_by_flow(
     comparison = cw.compare(scenario, ["dcpim", "udp"], folder=tmp_path / "compared")
     path = comparison.report(tmp_path / "page.html")
     second = comparison.results[1]
-    groups = _points.by_size(_points.every(comparison.results))[1]
+    groups = points.by_size(points.every(comparison.results))[1]
     one = groups.iloc[0]
     sizes, slowdown = second.flows["bytes"], second.flows["slowdown"].astype(float)
     within = [(sizes > low) & (sizes <= high) & ~np.isnan(slowdown) for low, high in zip(groups["low"], groups["high"])]
     done = np.count_nonzero(~np.isnan(slowdown))
     # Of flows that there are, and not between two of them.
     tails = [np.quantile(slowdown[some], 0.99, method="inverted_cdf") for some in within]
-    started = [~np.isnan(_points.floats(result, "start_ps")) for result in comparison.results]
+    started = [~np.isnan(points.floats(result, "start_ps")) for result in comparison.results]
     expected = int(((sizes > one["low"]) & (sizes <= one["high"]) & started[1]).sum())
     assert 0 < expected < len(sizes)
 

@@ -123,7 +123,7 @@ def test_docs_say_of_each_column_what_the_engine_says(result: cw.Result) -> None
     from column_docs import BEGIN_CODE, END_CODE, between_marks, code, tables
 
     assert between_marks(Path("docs/results.md").read_text()) == tables()
-    assert between_marks(Path("python/clearway/_tables.py").read_text(), BEGIN_CODE, END_CODE) == code()
+    assert between_marks(Path("python/clearway/results/tables.py").read_text(), BEGIN_CODE, END_CODE) == code()
 
 
 def test_rates_of_entities_are_what_arrived_over_time() -> None:

@@ -12,11 +12,12 @@ from pathlib import Path
 
 import clearway as cw
 import pytest
-from clearway import _core, _reach, _sandbox
-from clearway._cli import app
-from clearway._cli_sandbox import EXEMPT, NEEDS
-from clearway._reach import SCENARIO, SWEEP, TRANSPORTS, Kind, kind_of
-from clearway._sweep.file import KEYS
+from clearway import _core
+from clearway.cli.main import app
+from clearway.cli.sandbox import EXEMPT, NEEDS
+from clearway.files import reach, sandbox
+from clearway.files.reach import SCENARIO, SWEEP, TRANSPORTS, Kind, kind_of
+from clearway.sweeps.file import KEYS
 
 ROOT = Path(__file__).parents[2]
 TINY = ROOT / "examples/tiny.toml"
@@ -37,15 +38,15 @@ def inside(code: str, *, out: Path, file: Path = TINY, **needs: object) -> list[
     program = f"""
 import os, pathlib, socket, subprocess, sys, threading
 from pathlib import Path
-from clearway import _sandbox
-_sandbox.close(_sandbox.Needs(toml=[Path({str(file)!r})], folders=[Path({str(out)!r})], **{needs!r}))
+from clearway import sandbox
+sandbox.close(sandbox.Needs(toml=[Path({str(file)!r})], folders=[Path({str(out)!r})], **{needs!r}))
 for line in {code.strip().splitlines()!r}:
     try:
         exec(line)
         print("done")
     except OSError as error:
         print(type(error).__name__)
-_sandbox.done()
+sandbox.done()
 """
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
     assert ran.returncode == 0, ran.stderr
@@ -292,7 +293,7 @@ def test_every_text_of_a_scenario_is_known_for_what_it_may_name() -> None:
     found = texts(cw.schema())
     assert len(found) > 60 and "live.capture.*" in found
     unknown = {key: about for key, about in found.items() if kind_of(key) is None}
-    assert not unknown, f"say in clearway/_reach.py what these may name: {unknown}"
+    assert not unknown, f"say in clearway/files/reach.py what these may name: {unknown}"
     # Nothing is listed that is no key any more.
     used = set(found)
     for key in SCENARIO:
@@ -318,19 +319,19 @@ def test_every_key_that_reads_is_seen_before_the_sandbox_closes(tmp_path: Path) 
     for key, kind in SCENARIO.items():
         plain = key.replace("TRANSPORT", "traffic.0.transport").replace("*", "any")
         for value, wanted in (("f", "f"), ("../" + tmp_path.name + "/f", "f"), (str(tmp_path / "f"), "f")):
-            files, _ = _reach.named("", [(plain, json.dumps(value))], tmp_path)
+            files, _ = reach.named("", [(plain, json.dumps(value))], tmp_path)
             reads = kind in (Kind.READS, Kind.READS_OF_RANKS)
             assert (wanted in {file.name for file in files}) == reads, (key, value)
-            bare, _ = _reach.named("", [(plain, value)], tmp_path)
+            bare, _ = reach.named("", [(plain, value)], tmp_path)
             assert bare == files
-        _, crates = _reach.named("", [(plain, "crate")], tmp_path)
+        _, crates = reach.named("", [(plain, "crate")], tmp_path)
         assert bool(crates) == (kind is Kind.PROGRAM), key
-    files, _ = _reach.named('job = [{ trace = { chakra = { path = "f" } } }]', [], tmp_path)
+    files, _ = reach.named('job = [{ trace = { chakra = { path = "f" } } }]', [], tmp_path)
     assert {file.name for file in files} == {"f", "f.0.et"}
     for text in ('vary = { "traffic.0.trace.csv.path" = ["f"] }', 'zip = [{ fabric.file.path = { values = ["f"] } }]'):
-        assert _reach.named(text, [], tmp_path)[0], text
+        assert reach.named(text, [], tmp_path)[0], text
 
 
 def test_the_state_is_of_this_kernel() -> None:
     assert re.fullmatch(r"landlock\+seccomp|landlock|seccomp|none: .+", HELD)
-    assert callable(_core.close_sandbox) and _sandbox.state().startswith("none: ")
+    assert callable(_core.close_sandbox) and sandbox.state().startswith("none: ")

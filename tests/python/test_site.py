@@ -78,7 +78,9 @@ def test_the_gallery_shows_every_picture_of_a_paper_and_the_page_of_schemes_ever
 def test_the_tutorials_code_is_what_clearway_new_writes() -> None:
     page = (ROOT / "docs/write-a-transport.md").read_text()
     blocks = re.findall(r"^```rust\n(.*?)^```$", page, re.M | re.S)
-    files = [ROOT / "python/clearway/_crates/transport/src" / name for name in ("lib.rs", "tests.rs", "main.rs")]
+    files = [
+        ROOT / "python/clearway/programs/crates/transport/src" / name for name in ("lib.rs", "tests.rs", "main.rs")
+    ]
     assert "\n".join(blocks) == "\n".join(file.read_text() for file in files)
 
 

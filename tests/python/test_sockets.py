@@ -21,8 +21,8 @@ from typing import Any
 import clearway as cw
 import numpy as np
 import pytest
-from clearway._live_bench import picture
 from clearway.papers.harmony.applications import reframer
+from clearway.running.live_bench import picture
 
 ROOT = Path(__file__).parents[2]
 LIMIT = 60.0

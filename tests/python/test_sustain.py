@@ -5,9 +5,9 @@ from pathlib import Path
 import clearway as cw
 import pytest
 from called import call
-from clearway._compare_all import SUSTAINED_LOADS
-from clearway._defaults import KEEPS_UP
-from clearway._sustain import Bisection
+from clearway.comparisons.all_schemes import SUSTAINED_LOADS
+from clearway.comparisons.sustain import Bisection
+from clearway.defaults import KEEPS_UP
 from test_cli import clearway
 
 # Rounds of two messages of ten packets to one receiver: what its link carries at most is 1460 B of each 1500, a load

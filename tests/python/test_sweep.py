@@ -15,11 +15,11 @@ import polars as pl
 import pyarrow.parquet as pq
 import pytest
 from clearway import _core
-from clearway._sweep import Simulation
-from clearway._sweep import store as stores
-from clearway._sweep.driver import Board, Running
-from clearway._sweep.points import Told
-from clearway._sweep.watch import Watch
+from clearway.sweeps import Simulation
+from clearway.sweeps import store as stores
+from clearway.sweeps.driver import Board, Running
+from clearway.sweeps.points import Told
+from clearway.sweeps.watch import Watch
 from rich.console import Console
 from sweep_tasks import Square
 from test_cli import clearway

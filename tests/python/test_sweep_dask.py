@@ -108,8 +108,8 @@ def test_nothing_runs_on_for_a_driver_that_is_gone(folder: Path, cluster: Cluste
 
 def test_nobody_asks_for_the_result_of_a_run_that_was_cancelled(cluster: Cluster) -> None:
     # The client closes next: asyncio printed a traceback for an answer that came too late.
-    from clearway._sweep.cluster import Cluster as Executor
-    from clearway._sweep.driver import Died
+    from clearway.sweeps.cluster import Cluster as Executor
+    from clearway.sweeps.driver import Died
 
     class Cancelled:
         status = "cancelled"

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from clearway import ScenarioError
-from clearway._sweep.file import CLUSTER, KEYS, LONG, RANGE, load
+from clearway.sweeps.file import CLUSTER, KEYS, LONG, RANGE, load
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 

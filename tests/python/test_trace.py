@@ -10,7 +10,7 @@ import clearway as cw
 import pyarrow as pa
 import pytest
 from called import call
-from clearway._packets import pause_of, pauses, time_of
+from clearway.results.packets import pause_of, pauses, time_of
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace, TrackEvent
 
 SCENE = """

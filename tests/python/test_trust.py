@@ -12,7 +12,8 @@ from pathlib import Path
 import clearway as cw
 import pytest
 from called import call
-from clearway import _program, _trust
+from clearway.programs import program as _program
+from clearway.programs import trust
 
 MAIL = """
 name = "innocent"
@@ -42,7 +43,7 @@ arrivals = "all_at_once"
 @pytest.fixture(autouse=True)
 def own_config(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("config")))
-    monkeypatch.delenv(_trust.ALLOW, raising=False)
+    monkeypatch.delenv(trust.ALLOW, raising=False)
     monkeypatch.delenv("CARGO_TARGET_DIR", raising=False)
     monkeypatch.delenv("CARGO_BUILD_TARGET_DIR", raising=False)
 
@@ -219,10 +220,10 @@ def test_trust_is_of_a_folder_and_not_of_what_looks_like_it(mail: Path, tmp_path
 
 
 def test_allow_programs_holds_for_one_command(mail: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(_trust.ALLOW, "")
+    monkeypatch.setenv(trust.ALLOW, "")
     assert call("check", mail / "scenario.toml", "--allow-programs").code == 2
     assert (tmp_path / "ran").exists()
-    monkeypatch.setenv(_trust.ALLOW, "yes")
+    monkeypatch.setenv(trust.ALLOW, "yes")
     (tmp_path / "ran").unlink()
     assert "you have not trusted it" in call("check", mail / "scenario.toml").err
     assert not (tmp_path / "ran").exists()

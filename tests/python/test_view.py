@@ -15,7 +15,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from called import call
-from clearway import _packets, _view
+from clearway.reports import view as _view
+from clearway.results import packets
 
 ROOT = Path(__file__).resolve().parents[2]
 PYRRHA = ROOT / "crates/web/scenes/pyrrha.toml"
@@ -136,7 +137,7 @@ def way(result: cw.Result, frame: pd.DataFrame, flow: int, offset: int) -> list[
 
 @seen
 def test_a_click_on_a_packet_tells_its_story(result: cw.Result, tmp_path: Path) -> None:
-    frame = _packets.packets(result)
+    frame = packets.packets(result)
     data = frame[(frame["payload_bytes"] > 0) & (frame["node"].astype(str) == frame["source"].astype(str))]
     first: Any = data[data["flow"] == 5].iloc[40]
     flow, offset, row = int(first["flow"]), int(first["offset"]), int(first.name)
@@ -179,7 +180,7 @@ async def _story(page: browser.Page, row: int) -> dict[str, Any]:
 
 @seen
 def test_time_moves_by_play_by_steps_and_by_keys(result: cw.Result, tmp_path: Path) -> None:
-    frame = _packets.packets(result)
+    frame = packets.packets(result)
     delays = result.links["delay_ps"].astype(float)
     sent = frame[frame["link"].notna()]
     times = np.unique(
@@ -243,11 +244,11 @@ async def _key(page: browser.Page, key: str, code: str) -> None:
 @seen
 def test_queues_pauses_and_roots_are_those_of_the_tables(result: cw.Result, tmp_path: Path) -> None:
     links = [f"{a}-{b}" for a, b in zip(result.links["from"], result.links["to"])]
-    sums = _packets.packets(result).groupby("link")["bytes"].sum()
+    sums = packets.packets(result).groupby("link")["bytes"].sum()
     link = int(next(one for one in sums.sort_values(ascending=False).index if links[int(one)].startswith("leaf")))
     queue = result.queue(links[link])
-    held = _packets.pauses(result)
-    named, delays = _packets.roots(result), dict(zip(links, result.links["delay_ps"].astype(float)))
+    held = packets.pauses(result)
+    named, delays = packets.roots(result), dict(zip(links, result.links["delay_ps"].astype(float)))
     # Told when the frame has arrived; the table `pauses` says when its last bit has left.
     late = [delays[f"{by}-{node}"] for node, by in zip(held["node"], held["by"])]
     said = [named(str(says)).removeprefix("Pause ").partition(", distance")[0] for says in held["says"]]

@@ -20,7 +20,7 @@ import browser
 import clearway as cw
 import pytest
 import test_digests as digests
-from clearway import _view
+from clearway.reports import view as _view
 from test_report import OF_LINE, TEXTS
 from test_view import unpacked
 

@@ -16,14 +16,14 @@ from unittest import mock
 import clearway as cw
 import pytest
 from called import call
-from clearway import _whole
-from clearway._places import held
+from clearway.files import whole
+from clearway.files.places import held
 
 # Saves the second result over the first, and is killed before the Nth thing that it does with a file.
 KILLED = """
 import os, signal, sys
 import clearway as cw
-from clearway import _core, _whole
+from clearway import _core, whole
 new, place, after = cw.load(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 if sys.argv[4] == "in two":
     _core.exchange = lambda one, other: 22
@@ -82,7 +82,7 @@ def _killed_at(results: Path, tmp_path: Path, how: str, points: Any) -> None:
         place = cw.load(results / "old").save(tmp_path / f"r{after}" / "r")
         done = killed(results, place, after, how)
         assert done.returncode == -signal.SIGKILL, (after, done.stderr)
-        found, left = there(place), _whole.leftovers(place.parent)
+        found, left = there(place), whole.leftovers(place.parent)
         assert found in ("old", "new") or (how == "in two" and left), after
         # The next command says so, and another removes it, or puts back what was there.
         said = call("explain", place, "--flow", "0").err
@@ -102,11 +102,11 @@ def test_what_is_being_written_or_is_not_ours_is_not_cleaned(tmp_path: Path) -> 
     link.symlink_to(tmp_path / "elsewhere")
 
     def look(part: Path) -> None:
-        assert part.parent == tmp_path and part not in _whole.leftovers(tmp_path)
-        assert any(str(part) in said and "a process writes it" in said for said in _whole.clean(tmp_path))
+        assert part.parent == tmp_path and part not in whole.leftovers(tmp_path)
+        assert any(str(part) in said and "a process writes it" in said for said in whole.clean(tmp_path))
         (part / "a").write_text("a")
 
-    _whole.replace_folder(tmp_path / "r", look, lambda there: None)
+    whole.replace_folder(tmp_path / "r", look, lambda there: None)
     assert sorted(os.listdir(tmp_path)) == sorted([mine.name, deep.name, link.name, "r"])
     assert (tmp_path / "r" / "a").read_text() == "a"
 
@@ -167,14 +167,14 @@ def test_the_command_says_what_the_system_said(tmp_path: Path) -> None:
 def test_a_file_that_came_meanwhile_is_not_lost(results: Path, tmp_path: Path) -> None:
     """The folder is looked at once more when nobody can put anything into it any more."""
     place, new = cw.load(results / "old").save(tmp_path / "r"), cw.load(results / "new")
-    real = _whole.exchange
+    real = whole.exchange
 
     def exchange(one: Path, other: Path) -> None:
         if not (other / "thesis.txt").exists() and not (one / "thesis.txt").exists():
             (other / "thesis.txt").write_text("years of work")
         real(one, other)
 
-    with mock.patch.object(_whole, "exchange", exchange), pytest.raises(FileExistsError, match=r"thesis\.txt"):
+    with mock.patch.object(whole, "exchange", exchange), pytest.raises(FileExistsError, match=r"thesis\.txt"):
         new.save(place)
     assert (place / "thesis.txt").read_text() == "years of work" and os.listdir(tmp_path) == ["r"]
     (place / "thesis.txt").unlink()
@@ -224,6 +224,6 @@ def test_a_part_is_locked_until_it_is_in_its_place(tmp_path: Path) -> None:
         with pytest.raises(BlockingIOError):
             fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
 
-    _whole.replace(tmp_path / "file", locked(is_locked))
-    _whole.replace_folder(tmp_path / "folder", locked(is_locked), lambda there: None)
+    whole.replace(tmp_path / "file", locked(is_locked))
+    whole.replace_folder(tmp_path / "folder", locked(is_locked), lambda there: None)
     assert sorted(os.listdir(tmp_path)) == ["file", "folder"]

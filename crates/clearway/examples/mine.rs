@@ -1,7 +1,7 @@
 //! The program of the crate that `clearway new transport mine` writes, for tests that must not wait for its build; and
 //! beside that transport another, `trouble`, which does what a transport's author may do by mistake.
 
-#[path = "../../../python/clearway/_crates/transport/src/lib.rs"]
+#[path = "../../../python/clearway/programs/crates/transport/src/lib.rs"]
 mod mine;
 
 use clearway::contract::{About, HeaderFormat, Nature, NetworkView, Scheme, SwitchRequirements};

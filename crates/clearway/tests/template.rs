@@ -1,4 +1,4 @@
 //! The crate that `clearway new transport` writes: its code and its tests, compiled and run with the tree's.
 
-#[path = "../../../python/clearway/_crates/transport/src/lib.rs"]
+#[path = "../../../python/clearway/programs/crates/transport/src/lib.rs"]
 mod mine;

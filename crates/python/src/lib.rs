@@ -144,7 +144,7 @@ fn planned<R: Send + 'static>(
 fn scenario_error(py: Python<'_>, error: ScenarioError) -> PyErr {
     let ScenarioError { source, line, key, message } = error;
     let made = py
-        .import("clearway._errors")
+        .import("clearway.errors")
         .and_then(|module| module.getattr("ScenarioError"))
         .and_then(|class| class.call1((source, line, key, message)));
     made.map_or_else(|error| error, PyErr::from_value)

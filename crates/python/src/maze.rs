@@ -319,7 +319,7 @@ fn raised(py: Python<'_>, error: MazeError) -> PyErr {
         MazeError::Over(_) => "MazeOver",
     };
     let made = py
-        .import("clearway._errors")
+        .import("clearway.errors")
         .and_then(|module| module.getattr(class))
         .and_then(|class| class.call1((error.to_string(),)));
     made.map_or_else(|error| error, PyErr::from_value)

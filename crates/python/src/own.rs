@@ -222,7 +222,7 @@ impl Class {
     /// The class of an object, with the object's arguments.
     pub(crate) fn of(object: &Bound<'_, Answer>, digest: String, settings: &str) -> PyResult<Class> {
         let (py, class) = (object.py(), object.get_type());
-        let base = py.import("clearway._control")?.getattr("Control")?;
+        let base = py.import("clearway.scenarios.control")?.getattr("Control")?;
         let mut hears = [false; CALLS.len()];
         for (hears, name) in hears.iter_mut().zip(CALLS) {
             *hears = !class.getattr(name)?.is(&base.getattr(name)?);

@@ -10,15 +10,15 @@ import { EXAMPLES, FILES, SCENES } from "./src/scenes.js";
 const here = dirname(fileURLToPath(import.meta.url)), root = resolve(here, "../../..");
 const [engine, packages, out] = process.argv.slice(2).map((path) => resolve(path));
 // What draws packets over time, here and in the page that `clearway view` writes.
-const viewer = join(root, "python/clearway/_viewer");
-const python = join(root, "python/clearway");
+const viewer = join(root, "python/clearway/reports/viewer");
+const python = join(root, "python/clearway/reports");
 const require = createRequire(join(packages, "package.json"));
 const { buildSync, build } = require("esbuild"), { parse } = require("smol-toml");
 
 const common = {
   bundle: true, minify: true, format: "iife", target: ["chrome111", "firefox115", "safari16.4"], write: false,
   nodePaths: [join(packages, "node_modules")], logLevel: "warning", legalComments: "none",
-  alias: { clearway: viewer, "clearway-explorer": join(python, "_explorer.js") },
+  alias: { clearway: viewer, "clearway-explorer": join(python, "explorer.js") },
 };
 const bundled = ({ outputFiles: [{ text }] }) => text;
 
@@ -33,7 +33,7 @@ const worker = bundled(buildSync({
 const paths = [...[...SCENES, ...EXAMPLES].map(({ file }) => file), ...Object.values(FILES)];
 const shipped = Object.fromEntries(paths.map((path) => [path, readFileSync(join(root, path), "utf8")]));
 // What reports say and how their charts look, as Python reads it. The page may not evaluate text, so functions are code.
-const spec = parse(readFileSync(join(python, "_report_spec.toml"), "utf8"));
+const spec = parse(readFileSync(join(python, "report_spec.toml"), "utf8"));
 const ticks = Object.entries(spec.ticks).map(([name, body]) => `${name}: (tick) => { ${body} }`);
 const contents = {
   shipped: `export const WORKER = ${JSON.stringify(worker)}, SHIPPED = ${JSON.stringify(shipped)};`,
@@ -56,7 +56,7 @@ writeFileSync(join(out, "bokeh.js"), bokeh.map((path) => readFileSync(path, "utf
 const code = gzipSync(readFileSync(join(engine, "clearway_web_bg.wasm")), { level: 9 });
 writeFileSync(join(out, "engine.js"), `clearwayEngine("${code.toString("base64")}");\n`);
 copyFileSync(join(here, "index.html"), join(out, "index.html"));
-const sheets = [join(here, "style.css"), join(python, "_report.css"), join(viewer, "viewer.css")];
+const sheets = [join(here, "style.css"), join(python, "report.css"), join(viewer, "viewer.css")];
 const styles = sheets.map((path) => readFileSync(path, "utf8"));
 writeFileSync(join(out, "style.css"), styles.join(""));
 // Their licences ask that they go along.

@@ -13,10 +13,10 @@ from typing import Any
 import pandas as pd
 
 from clearway import _core
-from clearway._listings import schemes
-from clearway._whole import replace
+from clearway.files.whole import replace
 from clearway.papers import records as figures
 from clearway.papers.figures import Held
+from clearway.scenarios.listings import schemes
 
 FOLDER = Path("papers") / "accuracy"
 PAGE = Path("docs") / "accuracy.md"

@@ -15,9 +15,9 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 import clearway as cw
-from clearway._places import slug
-from clearway._plots import STYLE, Picture
+from clearway.files.places import slug
 from clearway.papers import slices
+from clearway.reports.plots import STYLE, Picture
 
 Keys = Mapping[str, Any]
 Kind = Literal["authors' run", "paper", "closed form", "linear program"]

@@ -18,12 +18,13 @@ from typing import Any
 
 import pandas as pd
 
-from clearway import _core, _marked
-from clearway._read import check_shape
-from clearway._whole import replace
+from clearway import _core
+from clearway.files.whole import replace
 from clearway.papers import PAPERS, RIVALS, paper, slices
 from clearway.papers._paper import Options, Paper, title
 from clearway.papers.figures import Ran, Shown
+from clearway.reports import marked
+from clearway.results.read import check_shape
 
 FOLDER = Path("papers") / "records"
 # The record of a longer table has evenly spaced rows; its CSV has all rows.
@@ -282,7 +283,7 @@ def _rendered_checks(found: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 def _rendered_table(of: Mapping[str, Any]) -> str:
     heads = [number(head) for head in (*of["index"], *of["columns"])]
-    lines = _marked.table(heads, ([number(cell) for cell in row] for row in of["rows"]))
+    lines = marked.table(heads, ([number(cell) for cell in row] for row in of["rows"]))
     count = len(of["rows"])
     what = "The table" if count == of["of"] else f"{count} of the table's {of['of']} rows"
     return f"<details><summary>{what}</summary>\n\n" + "\n".join(lines) + "\n\n</details>"

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pandas as pd
 
 import clearway as cw
-from clearway import _outside
+from clearway.programs import outside
 
 if TYPE_CHECKING:
     from clearway.papers._paper import Options, Paper
@@ -166,7 +166,7 @@ def schemes(wanted: cw.Scenario) -> str:
 def _place(wanted: cw.Scenario) -> Piece:
     """The scenario as a file of this package and the keys set over it; empty if it is of no file here, or of a trace
     that the figure has written."""
-    _, name, _, sets, _ = _outside.native(wanted._core, "a slice").parts()
+    _, name, _, sets, _ = outside.native(wanted._core, "a slice").parts()
     file = Path(name).resolve()
     lasts = file.is_relative_to(HERE) and not any('"/' in value for _, value in sets)
     return {"file": file.relative_to(HERE).as_posix(), "sets": sets} if lasts else {}

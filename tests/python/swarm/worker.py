@@ -114,7 +114,7 @@ def _settle(asked: dict[str, Any]) -> dict[str, Any]:
 
 def _ground(asked: dict[str, Any]) -> dict[str, Any]:
     import clearway as cw
-    from clearway._listings import network
+    from clearway.scenarios.listings import network
 
     from swarm.settle import toml
 

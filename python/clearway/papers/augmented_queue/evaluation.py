@@ -13,10 +13,10 @@ from matplotlib.ticker import ScalarFormatter
 
 import clearway as cw
 from clearway import _core
-from clearway._looks import COLOURS
-from clearway._plots import STYLE, Picture
 from clearway.papers import figures
 from clearway.papers.figures import Held, Keys, Shown, cell
+from clearway.reports.looks import COLOURS
+from clearway.reports.plots import STYLE, Picture
 
 HERE = Path(__file__).parent
 OUT = Path("out/augmented-queue")

@@ -15,10 +15,10 @@ import matplotlib as mpl
 import pandas as pd
 
 import clearway as cw
-from clearway._looks import COLOURS
-from clearway._plots import STYLE, Picture
 from clearway.papers import figures, slices
 from clearway.papers.figures import Shown
+from clearway.reports.looks import COLOURS
+from clearway.reports.plots import STYLE, Picture
 
 HERE = Path(__file__).parent
 

@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 
 import clearway as cw
-from clearway._listings import schemes
 from clearway.papers import figures
 from clearway.papers.figures import Held
+from clearway.scenarios.listings import schemes
 
 # Bytes of a full packet on the wire and of its payload, of a control packet; ns that a byte takes at 100 Gbps.
 PACKET, PAYLOAD, CONTROL = 1500, 1460, 40

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from clearway import _compare_training
+from clearway.comparisons import training as _compare_training
 from clearway.papers import figures
 from clearway.papers.figures import Held, Keys, Shown
 

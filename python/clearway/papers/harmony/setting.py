@@ -12,9 +12,9 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 import clearway as cw
-from clearway._looks import COLOURS
 from clearway.papers import figures
 from clearway.papers.figures import Keys, draw
+from clearway.reports.looks import COLOURS
 
 __all__ = ["draw"]
 

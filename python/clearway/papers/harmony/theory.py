@@ -10,9 +10,9 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from clearway import harmony
-from clearway._looks import COLOURS
 from clearway.papers import figures
 from clearway.papers.figures import Shown, cell, draw, part
+from clearway.reports.looks import COLOURS
 
 from . import setting
 from .setting import K, run, table_of

@@ -14,9 +14,9 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 import clearway as cw
-from clearway._looks import COLOURS
 from clearway.papers import figures
 from clearway.papers.figures import Keys
+from clearway.reports.looks import COLOURS
 
 HERE = Path(__file__).parent
 OUT = Path("out/pyrrha")

@@ -16,9 +16,9 @@ from matplotlib.patches import Polygon
 
 import clearway as cw
 from clearway import r2c2
-from clearway._looks import COLOURS
 from clearway.papers import slices
 from clearway.papers.figures import Held, Shown, cell
+from clearway.reports.looks import COLOURS
 
 from . import linear_programs, rack
 from .rack import draw, lines, table_of

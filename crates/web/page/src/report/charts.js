@@ -1,4 +1,4 @@
-// The charts of a report, as `_report_charts.py` makes them of the same numbers.
+// The charts of a report, as `reports/report_charts.py` makes them of the same numbers.
 import { SPEC } from "spec";
 import { addLine, axisOf, chartOf, field, finish, hoverOf, mark, sourceOf, tap, tipsOf } from "./draw.js";
 import { lookOf, looks } from "./looks.js";

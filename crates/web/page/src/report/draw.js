@@ -1,4 +1,4 @@
-// Charts by Bokeh, as `_charts.py` makes them: readers point at them, zoom, and hide lines by the legend. What a chart
+// Charts by Bokeh, as `reports/charts.py` makes them: readers point at them, zoom, and hide lines by the legend. What a chart
 // is stands in the spec. All names are data, and Bokeh shows them as text.
 import { SPEC, TICKS } from "spec";
 import { evenly } from "./columns.js";

@@ -1,4 +1,4 @@
-// The flows of a run, to be filtered and clicked, as `_explorer.py` makes them. What acts on them is `_explorer.js`, the
+// The flows of a run, to be filtered and clicked, as `reports/explorer.py` makes them. What acts on them is `reports/explorer.js`, the
 // script of every report.
 import { addLine, chartOf, field, finish, hoverOf, markerOf, mark, only, sourceOf, tap, tipsOf } from "./draw.js";
 import { column, evenly } from "./columns.js";

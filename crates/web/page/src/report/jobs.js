@@ -1,5 +1,5 @@
 // Training jobs of a run: their table, what made them as long as they were, and a timeline of their ranks; as
-// `_jobs.py` and `_job_charts.py` say and draw them.
+// `results/jobs.py` and `reports/job_charts.py` say and draw them.
 import { SPEC } from "spec";
 import { column, evenly, fixed, mean, percent, places, said, sum } from "./columns.js";
 import { addLine, addToLegend, axisOf, chartOf, field, hoverOf, sourceOf, tipsOf } from "./draw.js";

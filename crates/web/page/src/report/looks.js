@@ -1,4 +1,4 @@
-// How lines are told apart, as `_looks.py` does it: a look is [colour, dash, marker], in the words of the spec.
+// How lines are told apart, as `reports/looks.py` does it: a look is [colour, dash, marker], in the words of the spec.
 import { SPEC } from "spec";
 import { column } from "./columns.js";
 

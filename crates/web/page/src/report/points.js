@@ -1,4 +1,4 @@
-// The numbers that a report's charts show, as `_points.py` works them out of the same tables.
+// The numbers that a report's charts show, as `results/points.py` works them out of the same tables.
 import { SPEC } from "spec";
 import { column, evenly, firstNotBelow, least, mean, most, places, quantile, rising, sum } from "./columns.js";
 

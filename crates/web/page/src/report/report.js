@@ -1,4 +1,4 @@
-// The report of a run, as `_report.py` makes pages of results: the same sections, tables and charts of the same tables.
+// The report of a run, as `reports/report.py` makes pages of results: the same sections, tables and charts of the same tables.
 // All that a scenario says is set as text.
 import "clearway-explorer";
 import { parse } from "smol-toml";

@@ -25,8 +25,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 import clearway as cw
-from clearway._looks import COLOURS
 from clearway.papers.figures import Shown
+from clearway.reports.looks import COLOURS
 
 from . import network
 from .network import HOST_US, Bound, draw, log_scale, run, slots

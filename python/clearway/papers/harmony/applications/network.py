@@ -18,9 +18,9 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 import clearway as cw
-from clearway._plots import STYLE, Picture
 from clearway.papers import figures
 from clearway.papers.figures import Keys
+from clearway.reports.plots import STYLE, Picture
 
 HERE = Path(__file__).parent
 OUT = Path("out/harmony/applications")

@@ -34,8 +34,8 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import NullFormatter
 
 import clearway as cw
-from clearway._looks import COLOURS
 from clearway.papers.figures import Shown, cell
+from clearway.reports.looks import COLOURS
 
 from . import network
 from .network import Bound, draw, log_scale, run, slots

@@ -1,0 +1,1 @@
+"""The command `clearway`: a file for each command that has options of its own."""

@@ -1,0 +1,190 @@
+"""What commands print: tables and lines for people, or one JSON object for programs; and their exit status."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import typer
+
+import clearway as cw
+from clearway.defaults import ONE_RUN
+from clearway.results.advice import by_warning, lines_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import pandas as pd
+
+    from clearway.comparisons.unchanged import Unchanged
+
+EXIT_AUDIT, EXIT_USAGE, EXIT_INTERRUPTED = 1, 2, 130
+
+
+# The numbers of a table of jobs.
+_JOBS = "time: mean of the iterations; exposed: the part in which a rank does not compute; bus: as in NCCL's tests"
+
+# The numbers of a table of runs.
+SLOWDOWN = "mean, p99: slowdown, a flow's completion time over that alone in the network, of all flows and by size"
+
+# The numbers of a table of runs with training jobs alone.
+ITERATIONS = "iteration: mean time of an iteration, from its first computation to the end of its last"
+
+
+class Said:
+    """The standard output of a command: text as it goes, or JSON at the end."""
+
+    def __init__(self, as_json: bool) -> None:
+        self._json: dict[str, Any] | None = {} if as_json else None
+
+    def table(self, frame: pd.DataFrame, name: str = "table", numbers: str = "") -> None:
+        """A table; `name` is its key, `numbers` what its numbers are."""
+        if self._json is None:
+            show(frame, numbers)
+            return
+        label = str(frame.index.name or "name")
+        plain = frame.rename_axis(label).reset_index()
+        self._json[name] = [{str(key): _plain(value) for key, value in row.items()} for row in plain.to_dict("records")]
+
+    def place(self, what: str, where: object) -> None:
+        """A file or folder that has been written."""
+        self.line(f"{what}: {where}", {what: str(where)})
+
+    def facts(self, facts: dict[str, Any]) -> None:
+        """Facts for programs only."""
+        if self._json is not None:
+            self._json |= facts
+
+    def line(self, text: str, facts: dict[str, Any]) -> None:
+        """A line of text, and its facts for programs."""
+        if self._json is None:
+            typer.echo(text)
+        self.facts(facts)
+
+    def lines(self, lines: Sequence[str], name: str) -> None:
+        """Lines of text, which programs get as a list."""
+        for line in lines:
+            self.line(line, {})
+        self.facts({name: list(lines)})
+
+    def end(self) -> None:
+        """Prints the JSON."""
+        if self._json is not None:
+            typer.echo(json.dumps(self._json, indent=2, allow_nan=False))
+
+
+def tell_jobs(result: cw.Result, said: Said) -> None:
+    """How a result's training jobs went, and what made them as long as they were; nothing without any."""
+    if "jobs" not in result.tables:
+        return
+    from clearway.results.jobs import said_of, summary
+
+    table = summary(result)
+    said.table(table, "jobs", _JOBS + ("; slowdown: time over that of the job alone" if "slowdown" in table else ""))
+    sentences = said_of(result)
+    for sentence in sentences:
+        said.line(sentence, {})
+    said.facts({"critical": sentences})
+
+
+def tell_unchanged(found: Sequence[Unchanged], said: Said) -> None:
+    """Which runs should have differed and did not."""
+    for one in found:
+        typer.echo(f"warning: {one}", err=True)
+    said.facts({"unchanged": [str(one) for one in found]})
+
+
+def _plain(value: Any) -> Any:
+    """A cell as JSON: no NaN, no NumPy types."""
+    if hasattr(value, "item"):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return (
+        value
+        if isinstance(value, str | int | float | bool) or value is None
+        else None
+        if str(value) == "<NA>"
+        else str(value)
+    )
+
+
+def show(frame: pd.DataFrame, numbers: str = "") -> None:
+    """Prints a table: numbers with four digits, and in the same cell their interval if there is one. Below it, what its
+    `numbers` are, and its interval is.
+    """
+    import pandas as pd
+    from rich.console import Console
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    table = RichTable(box=None, header_style="bold", pad_edge=False)
+    # Names are plain text, so brackets in them are no markup.
+    table.add_column(Text(str(frame.index.name or "")), style="bold", overflow="fold")
+    spans = {column for column in frame.columns if {f"{column} low", f"{column} high"} <= set(frame.columns)}
+    ends = {f"{column} {end}" for column in spans for end in ("low", "high")}
+    for column, values in frame.drop(columns=list(ends)).items():
+        numeric = pd.api.types.is_numeric_dtype(values)
+        table.add_column(
+            Text(str(column).replace(" ", "\n", 1)), justify="right" if numeric else "left", overflow="fold"
+        )
+    for name, row in frame.iterrows():
+        cells = {str(column): _cell(value) for column, value in row.items()}
+        table.add_row(
+            Text(str(name)),
+            *(Text(_with_ends(cells, str(column), column in spans)) for column in row.index if column not in ends),
+        )
+    # Whoever reads a pipe or a file can scroll; names are broken nowhere.
+    Console(width=None if sys.stdout.isatty() else 1_000).print(table)
+    if spans and frame[sorted(ends)].notna().any(axis=None):
+        numbers = f"{numbers}{'; ' if numbers else ''}(low..high): {frame.attrs.get('interval', ONE_RUN)}"
+    if numbers:
+        typer.echo(numbers)
+
+
+def _with_ends(cells: dict[str, str], column: str, has: bool) -> str:
+    low, high = (cells[f"{column} low"], cells[f"{column} high"]) if has else ("-", "-")
+    return cells[column] if "-" in (low, high) else f"{cells[column]} ({low}..{high})"
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, float):
+        if value != value:
+            return "-"
+        return f"{value:,.0f}" if value.is_integer() or abs(value) >= 10_000 else f"{value:.4g}"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def tell_warnings(results: Sequence[cw.Result]) -> None:
+    """Prints each warning once: with the names of its runs, unless all of them have it."""
+    said = by_warning((result.name, result.info.get("warnings", [])) for result in results)
+    for line in lines_of(said, len(results)):
+        typer.echo(line, err=True)
+
+
+def tell_refused(refused: Mapping[str, str], said: Said) -> None:
+    """Which runs of a comparison could not run, and why."""
+    for name, why in refused.items():
+        typer.echo(f"{name} did not run: {why}", err=True)
+    said.facts({"refused": dict(refused)})
+
+
+def finish(results: list[cw.Result], said: Said, *, endless: bool = False, failed: bool = False) -> NoReturn:
+    """Prints the audits' faults, and exits accordingly. What has no end of its own ends well when it is interrupted.
+    `failed`: whether a run of a comparison did not run.
+    """
+    interrupted = not endless and any(result.interrupted for result in results)
+    ok = all(result.ok for result in results) and not failed
+    said.facts({"ok": ok, "interrupted": interrupted})
+    said.end()
+    tell_warnings(results)
+    for result in results:
+        for finding in result.info["audit"]:
+            if not finding["ok"]:
+                typer.echo(f"{result.name}: AUDIT: {finding['name']}: {finding['detail']}", err=True)
+    if interrupted:
+        typer.echo("interrupted: the results are those up to there", err=True)
+        raise typer.Exit(EXIT_INTERRUPTED)
+    raise typer.Exit(0 if ok else EXIT_AUDIT)

@@ -1,0 +1,1 @@
+"""Files and folders: written whole, in their places, within the sandbox."""

@@ -1,0 +1,227 @@
+"""Charts of report pages, drawn by Bokeh: a reader points at them, zooms, and hides lines by the legend.
+
+Bokeh was chosen because its script fits into the page, which then needs no network: its core is 1.3 MB, while Plotly's
+script is 4.8 MB and the package that makes Vega's script work offline takes 84 MB on disk. It is well maintained,
+BSD-licensed, and already installed with Dask.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+import numpy as np
+from bokeh.document import Document
+from bokeh.embed import components
+from bokeh.models import (
+    CDSView,
+    ColumnDataSource,
+    CustomJSTickFormatter,
+    DataRange1d,
+    HoverTool,
+    IndexFilter,
+    LogAxis,
+    LogTicker,
+    Range1d,
+)
+from bokeh.models.annotations import Legend, LegendItem, Span
+from bokeh.plotting import figure as bokeh_figure
+from bokeh.resources import Resources
+
+from clearway.reports.looks import Look
+from clearway.reports.spec import SPEC
+
+INK, GRID = SPEC["looks"]["ink"], SPEC["looks"]["grid"]
+# Markers of a line of many points.
+SIGNS = 10
+# Of matplotlib's words, Bokeh's.
+DASHES: dict[str, str] = SPEC["looks"]["dashes"]
+MARKERS: dict[str, str] = SPEC["looks"]["markers"]
+PLAIN: str = SPEC["ticks"]["plain"]
+# Bokeh draws after the page has been read, and tells nobody.
+_WHEN_DRAWN = """
+const charts = () => Bokeh.documents.length
+  ? document.dispatchEvent(new Event("clearway-charts")) : setTimeout(charts, 20);
+addEventListener("load", charts);
+"""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A line in charts over time: when something failed or came back, and what."""
+
+    at_ms: float
+    what: str
+
+
+class Charts:
+    """The charts of one page, and the script that draws them all."""
+
+    def __init__(self) -> None:
+        self._drawn: dict[str, Any] = {}
+
+    def row(self, drawn: Sequence[Any], caption: str, lines: Sequence[str] = ()) -> str:
+        """These charts side by side, with a caption that also names their lines for readers who can't see them: those
+        of their legends, or `lines`.
+        """
+        names = []
+        for chart in drawn:
+            name = f"chart{len(self._drawn)}"
+            self._drawn[name] = chart
+            names.append(f"<div class=chart id={name}></div>")
+        legends = [chart.legend[0] for chart in drawn if chart.legend]
+        lines = lines or list(dict.fromkeys(item.label.value for legend in legends for item in legend.items))
+        said = f"{'; '.join(chart.title.text for chart in drawn)}. {caption}"
+        said += f" Lines: {', '.join(lines)}." if lines else ""
+        return (
+            f'<figure><div class=charts role=img aria-label="{escape(said)}">{"".join(names)}</div>'
+            f"<figcaption>{escape(caption)}</figcaption></figure>"
+        )
+
+    def script(self) -> str:
+        """Bokeh's own script, and the one that draws the charts; empty without any."""
+        if not self._drawn:
+            return ""
+        # At once: Bokeh would look through all charts again for each that is added.
+        document = Document()
+        with document.models.freeze():
+            for chart in self._drawn.values():
+                document.add_root(chart)
+        script, places = components(self._drawn, wrap_script=False)
+        # Bokeh draws into elements that it names: the page's elements are put around them by their order.
+        moves = "".join(
+            f'document.getElementById("{name}").innerHTML = {_quoted(str(place))};' for name, place in places.items()
+        )
+        raw = "\n".join(Resources(mode="inline", components=["bokeh"]).js_raw)
+        return f"<script>{raw}</script><script>{moves}{script}\n{_WHEN_DRAWN}</script>"
+
+
+def mark(chart: Any, failures: Sequence[Failure]) -> None:
+    """Draws failures as vertical lines that say what they are."""
+    for failure in failures:
+        chart.add_layout(Span(location=failure.at_ms, dimension="height", line_color="#c8402f", line_dash="dotted"))
+    if failures:
+        source = ColumnDataSource(
+            {"x": [f.at_ms for f in failures], "y": [0.0] * len(failures), "what": [f.what for f in failures]}
+        )
+        signs = chart.scatter(x="x", y="y", marker="triangle", size=9, color="#c8402f", source=source)
+        chart.add_tools(HoverTool(renderers=[signs], tooltips=[("at", "@x{0.000} ms"), ("", "@what")]))
+
+
+def chart_of(title: str, x: str, y: str, height: int = 280, **how: Any) -> Any:
+    """An empty chart in the look of all, legible on light and dark pages."""
+    chart: Any = bokeh_figure(
+        title=title,
+        x_axis_label=x,
+        y_axis_label=y,
+        height=height,
+        sizing_mode="stretch_width",
+        tools="pan,wheel_zoom,box_zoom,reset,save",
+        active_scroll=None,
+        toolbar_location="above",
+        **how,
+    )
+    chart.toolbar.logo = None
+    chart.toolbar.autohide = True
+    chart.background_fill_color = chart.border_fill_color = None
+    chart.outline_line_color = None
+    chart.title.text_color = INK
+    for axis in (*chart.xaxis, *chart.yaxis):
+        if isinstance(axis, LogAxis):
+            axis.ticker = LogTicker(mantissas=[1, 2, 5])
+        axis.axis_label_text_color = axis.major_label_text_color = INK
+        axis.axis_line_color = axis.major_tick_line_color = INK
+        axis.minor_tick_line_color = None
+        axis.axis_label_text_font_style = "normal"
+    for grid in (*chart.xgrid, *chart.ygrid):
+        grid.grid_line_color = GRID
+    return chart
+
+
+def spec_chart(name: str, filled: str = "", **more: Any) -> Any:
+    """The empty chart of this name in the spec, `filled` in its title."""
+    spec = SPEC["charts"][name]
+    how: dict[str, Any] = {key: tuple(of) if isinstance(of, list) else of for key, of in spec.get("how", {}).items()}
+    made = chart_of(spec["title"].format(filled), spec["x"], spec["y"], **(how | more))
+    for axis, ticks in spec.get("ticks", {}).items():
+        getattr(made, f"{axis}axis").formatter = CustomJSTickFormatter(code=SPEC["ticks"][ticks])
+    return made
+
+
+def finish(made: Any, name: str, line: bool = True) -> None:
+    """Adds what a chart says of its points, by the spec, and where its range begins: once its lines are there."""
+    spec = SPEC["charts"][name]
+    if "from" in spec:
+        made.y_range.start = spec["from"]
+    if "to" in spec:
+        made.y_range.end = spec["to"]
+    if "hover" in spec:
+        hover(made, tips(name), line)
+    if not any(len(column) for one in made.renderers for column in one.data_source.data.values()):
+        # Bokeh complains of a logarithmic axis with nothing on it.
+        for axis in ("x_range", "y_range"):
+            if isinstance(getattr(made, axis), DataRange1d):
+                setattr(made, axis, Range1d(start=1, end=10))
+
+
+def tips(name: str, *filled: str) -> list[tuple[str, str]]:
+    """What a chart says of a point, by the spec."""
+    said: list[list[str]] = SPEC["charts"][name]["hover"]
+    words, column = filled or ("{}", "{}")
+    return [(what.replace("{}", words), value.replace("@{}", f"@{column}")) for what, value in said]
+
+
+def add_line(
+    chart: Any,
+    source: ColumnDataSource,
+    name: str,
+    style: Look,
+    *,
+    marks: bool = False,
+    step: bool = False,
+) -> None:
+    """Adds a line with its place in the legend, where a click hides it; with `marks`, its points are marked."""
+    draw = chart.step if step else chart.line
+    how = {"mode": "after"} if step else {}
+    signs = {"color": style.colour, "name": name}
+    drawn = [draw(x="x", y="y", source=source, line_dash=DASHES[style.dash], line_width=1.8, **signs, **how)]
+    # A single point has no line, and must be seen all the same.
+    points = len(source.data["x"])
+    if marks or points == 1:
+        some = CDSView(filter=IndexFilter(indices=np.unique(np.linspace(0, points - 1, SIGNS).astype(int)).tolist()))
+        view = {"view": some} if points > 2 * SIGNS else {}
+        drawn.append(chart.scatter(x="x", y="y", source=source, marker=MARKERS[style.marker], size=6, **signs, **view))
+    add_to_legend(chart, name, drawn)
+
+
+def add_to_legend(chart: Any, name: str, drawn: list[Any]) -> None:
+    """Adds a name for what is drawn below the chart, where a click hides it."""
+    if not chart.legend:
+        chart.add_layout(
+            Legend(
+                click_policy="hide",
+                orientation="horizontal",
+                ncols="auto",
+                background_fill_color=None,
+                border_line_color=None,
+                label_text_color=INK,
+                label_text_font_size="11px",
+                spacing=8,
+            ),
+            "below",
+        )
+    # Names are plain text: `value` keeps one that is a column's name from standing for the column.
+    chart.legend[0].items.append(LegendItem(label={"value": name}, renderers=drawn))
+
+
+def hover(chart: Any, said: list[tuple[str, str]], line: bool = True) -> None:
+    """Adds what a chart says of the points of its lines; with `line`, also whose they are."""
+    names = [("", "$name")] if line else []
+    chart.add_tools(HoverTool(tooltips=[*names, *said], renderers=[*chart.renderers], muted_policy="ignore"))
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text).replace("<", "\\u003c")

@@ -1,0 +1,196 @@
+"""The numbers that pictures show, apart from how they are drawn: `plots` draws them with matplotlib for papers and
+notebooks, `charts` with Bokeh for report pages.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from clearway.reports.spec import SPEC
+
+if TYPE_CHECKING:
+    from clearway.results.result import Result
+
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+
+SPENT: tuple[tuple[str, str, str], ...] = tuple((a, b, c) for a, b, c in SPEC["spent"]["parts"])
+"""Where a flow's time goes: column, label, colour."""
+SIZES = ("short", "medium", "long")
+TIERS: dict[str, str] = SPEC["tiers"]
+
+
+@dataclass(frozen=True)
+class Some:
+    """Some flows of a result, and what they are called: a line of a picture."""
+
+    name: str
+    result: Result
+    flows: Bools
+
+    def floats(self, column: str) -> Floats:
+        """A column of the table `flows`, of these flows."""
+        return floats(self.result, column)[self.flows]
+
+
+def every(results: Sequence[Result]) -> list[Some]:
+    """All flows of each result."""
+    return [Some(result.name, result, np.full(len(result.flows), True)) for result in results]
+
+
+def split(results: Sequence[Result]) -> list[Some]:
+    """All flows of each of several results; those of a single one by class and transport, if it has more than one."""
+    if len(results) != 1:
+        return every(results)
+    flows = results[0].flows.to_arrow().select(["class", "transport"]).to_pandas().astype(str)
+    kinds = flows.drop_duplicates()
+    if len(kinds) < 2:
+        return every(results)
+    several = [column for column in flows if kinds[column].nunique() > 1]
+    return [
+        Some(", ".join(kind[several]), results[0], (flows == kind).all(axis=1).to_numpy(dtype=bool))
+        for _, kind in kinds.iterrows()
+    ]
+
+
+def floats(result: Result, column: str) -> Floats:
+    """A column of the table `flows`; NaN where there is no value."""
+    return np.asarray(result.flows[column], dtype=np.float64)
+
+
+def by_size(lines: Sequence[Some]) -> list[pd.DataFrame]:
+    """Slowdown by flow size, a frame a line: flows sorted by size and divided into groups of equal number, alike in all
+    lines. `size` is the group's median in bytes; its flows are larger than `low` and not larger than `high`.
+    """
+    sizes = np.concatenate([line.floats("bytes") for line in lines]) if lines else np.empty(0)
+    groups = int(np.clip(len(sizes) / max(len(lines), 1) / 100, 1, 16))
+    limits = np.unique(np.quantile(sizes, np.linspace(0, 1, groups + 1))) if len(sizes) else sizes
+    return [_grouped(line, limits) for line in lines]
+
+
+def _grouped(line: Some, limits: Floats) -> pd.DataFrame:
+    size, slowdown = line.floats("bytes"), line.floats("slowdown")
+    group = np.clip(np.searchsorted(limits, size, side="left") - 1, 0, None)
+    known = ~np.isnan(slowdown)
+    rows = []
+    for index in np.unique(group[known]):
+        values = slowdown[known & (group == index)]
+        median = np.median(size[group == index])
+        low = float(limits[index]) if index else 0.0
+        high = float(limits[min(index + 1, len(limits) - 1)])
+        rows.append((median, len(values), values.mean(), *np.quantile(values, [0.5, 0.99]), low, high))
+    return pd.DataFrame(rows, columns=["size", "flows", "mean", "p50", "p99", "low", "high"])
+
+
+def distribution(line: Some, column: str) -> tuple[Floats, Floats]:
+    """At most 500 values of a column in order, and the share of flows up to each. The share is of all flows, so it ends
+    below 1 if some did not complete.
+    """
+    values = np.sort(line.floats(column))
+    values = values[~np.isnan(values)]
+    if not len(values):
+        return values, values
+    at = np.unique(np.linspace(0, len(values) - 1, 500).astype(int))
+    return values[at], (at + 1) / int(line.flows.sum())
+
+
+def tiers(results: Sequence[Result]) -> list[str]:
+    """The tiers of links whose utilisation some result has."""
+    known = [set(result.utilisation["tier"]) for result in results if "utilisation" in result.tables]
+    return [tier for tier in TIERS if any(tier in of for of in known)]
+
+
+def utilisation(result: Result, tier: str) -> tuple[Floats, Floats]:
+    """Time in ms, and the share of a tier's capacity that was used; empty if the result has none."""
+    if tier not in tiers([result]):
+        return np.empty(0), np.empty(0)
+    table = result.utilisation
+    of_tier = table["tier"] == tier
+    return thinned(table["time_ps"][of_tier] / 1e9, table["utilisation"][of_tier], np.mean)
+
+
+def queues(result: Result, column: str) -> tuple[Floats, Floats]:
+    """Time in ms, and the largest of the simultaneous samples in KB; empty if the result has none."""
+    if "queues" not in result.tables or not len(result.queues):
+        return np.empty(0), np.empty(0)
+    table = result.queues
+    time, at = np.unique(table["time_ps"], return_inverse=True)
+    longest = np.zeros(len(time))
+    np.maximum.at(longest, at, table[column].astype(float))
+    return thinned(time / 1e9, longest / 1e3, np.max)
+
+
+def entities(result: Result) -> dict[str, tuple[Floats, Floats]]:
+    """Of each entity: time in ms, and what it sent and arrived in the interval until then, in Gbps. Empty without
+    entities, or samples of them.
+    """
+    if "entities" not in result.tables or not len(result.entities):
+        return {}
+    table = result.entities
+    times, at = np.unique(table["time_ps"].astype(float), return_inverse=True)
+    spans = np.diff(times, prepend=0.0)
+    names, found = np.asarray(table["entity"], dtype=object).astype(str), {}
+    for name in dict.fromkeys(names):
+        bits = np.zeros(len(times))
+        np.add.at(bits, at[names == name], table["delivered_bytes"][names == name].astype(float) * 8)
+        known = spans > 0
+        found[name] = thinned(times[known] / 1e9, bits[known] * 1e3 / spans[known], np.mean)
+    return found
+
+
+def thinned(x: Floats, y: Floats, summary: Callable[[Any], Any]) -> tuple[Floats, Floats]:
+    """At most 300 points, each a summary of its neighbours."""
+    if len(x) <= 300:
+        return x, y
+    cuts = np.linspace(0, len(x), 301).astype(int)
+    parts = list(itertools.pairwise(cuts))
+    return np.array([x[a:b].mean() for a, b in parts]), np.array([summary(y[a:b]) for a, b in parts])
+
+
+def of_size(result: Result, size: str) -> Bools:
+    """Completed flows of a size class."""
+    of = (result.size_classes() == size).to_numpy(dtype=bool)
+    return np.asarray(of & ~np.isnan(floats(result, "fct_ps")))
+
+
+def spent(results: Sequence[Result], size: str) -> pd.DataFrame:
+    """Where the time of completed flows of a size class went: mean microseconds, a row a result, a column a cause."""
+    done = [of_size(result, size) for result in results]
+    return pd.DataFrame(
+        {
+            column: [floats(r, column)[of].mean() / 1e6 if of.any() else 0.0 for r, of in zip(results, done)]
+            for column, _, _ in SPENT
+        }
+    )
+
+
+def fullest(result: Result) -> pd.DataFrame:
+    """For each tier, the link that came nearest to its bound."""
+    frame = result.guarantees.to_pandas()
+    nearest = frame.loc[frame.groupby("tier", observed=True)["share"].idxmax()]
+    return nearest.set_index("tier").reindex(list(TIERS))
+
+
+def waits(result: Result, least: float) -> tuple[Floats, Floats, float]:
+    """Waits in microseconds, the share of packets that waited longer than each, and the bound. The share falls below
+    `least` at the longest wait.
+    """
+    table = result.guaranteed_waits
+    longer = np.append(1 - table["quantile"][:-1], least / 100)
+    times = np.concatenate([[0.0], table["wait_ps"] / 1e6])
+    return times, np.concatenate([[1.0], longer]), float(table["wait_bound_ps"][-1] / 1e6)
+
+
+def racks(result: Result) -> dict[int, str]:
+    """The switch of each host; of a host with several links, the first."""
+    links = result.links
+    out = links["tier"] == "from_host"
+    ends = zip(links["from"][out][::-1], links["to"][out][::-1])
+    return {int(str(host).removeprefix("host")): str(switch) for host, switch in ends if str(host).startswith("host")}

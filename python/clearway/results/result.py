@@ -1,0 +1,582 @@
+"""A result: its tables, its figures, its folder."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyarrow as pa
+
+from clearway import _core
+from clearway.files.places import check_result, undisturbed
+from clearway.files.whole import replace_folder
+from clearway.results.confidence import of_mean, of_quantile
+from clearway.results.read import checksum, read, sum_of, write_table
+from clearway.results.tables import TABLES
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from clearway.reports.plots import Plots
+    from clearway.results.explain import Explanation
+
+QUANTILES = {"p50": 0.5, "p99": 0.99, "p99.9": 0.999}
+
+
+class Table:
+    """A result table as Arrow, pandas or polars. `docs/results.md` explains the columns.
+
+    Indexing gives a column as a NumPy array, with NaN for missing times and counts.
+    """
+
+    def __init__(self, arrow: pa.Table) -> None:
+        self._arrow = arrow
+
+    def to_arrow(self) -> pa.Table:
+        """As an Arrow table; units and explanations are in the fields' metadata."""
+        return self._arrow
+
+    def to_pandas(self) -> pd.DataFrame:
+        """As a pandas data frame; nulls of integers are kept."""
+        types = {pa.uint64(): pd.UInt64Dtype(), pa.uint32(): pd.UInt32Dtype()}
+        frame: pd.DataFrame = self._arrow.to_pandas(types_mapper=types.get)
+        return frame
+
+    def to_polars(self) -> pl.DataFrame:
+        """As a polars data frame; needs `pip install clearway[polars]`."""
+        import polars
+
+        frame = polars.from_arrow(self._arrow)
+        assert isinstance(frame, polars.DataFrame)
+        return frame
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of its columns."""
+        return [str(name) for name in self._arrow.column_names]
+
+    def __getitem__(self, column: str) -> npt.NDArray[Any]:
+        if column not in self._arrow.column_names:
+            raise KeyError(f"there is no column {column!r}; the columns are {', '.join(self.columns)}")
+        values = self._arrow[column]
+        if pa.types.is_dictionary(values.type):
+            return np.asarray(values.cast(pa.string()).to_numpy(zero_copy_only=False))
+        return np.asarray(values.to_numpy(zero_copy_only=False))
+
+    def __len__(self) -> int:
+        return int(self._arrow.num_rows)
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return self.columns
+
+    def __repr__(self) -> str:
+        return f"Table({len(self)} rows: {', '.join(self.columns)})"
+
+
+APPROXIMATE = " (approximate)"
+"""What the name of a result ends in of which a part was skipped by average rates."""
+
+
+class Result:
+    """The result of a run: tables, a summary, and the scenario with every default filled in.
+
+    Tables: `flows`, `queues`, `utilisation`, `links`, `counters`; with a flow control and samples also `congestion`;
+    with entities also `entities`, `waits`, `aqs`; with a scheme that guarantees bounds (Harmony) also `guarantees`,
+    `guaranteed_waits`; with `measure.arrivals` also `arrivals`, with `measure.packets` also
+    `packets`, with `measure.flows` also `states`, with `measure.events` also `events`, with `measure.ports` also
+    `ports`; with training jobs also `jobs`, `collectives`, `ranks`, `critical`.
+    At flow level only `flows`, `utilisation`, `links`, and those of jobs. With level "links" only `flows` and `links`.
+    An interrupted run has its results so far.
+    """
+
+    def __init__(self, name: str, tables: dict[str, pa.Table], info: dict[str, Any], scenario_toml: str) -> None:
+        self.tables = tables
+        self.info = info
+        # So that every table and picture says it.
+        self.name = f"{name}{APPROXIMATE}" if self.approximate and not name.endswith(APPROXIMATE) else name
+        self.scenario_toml = scenario_toml
+
+    def __getattr__(self, name: str) -> Table:
+        return self._table(name)
+
+    def __dir__(self) -> list[str]:
+        """Includes only the tables that this result has."""
+        return sorted({name for name in super().__dir__() if name not in TABLES} | set(self.tables))
+
+    def _table(self, name: str) -> Table:
+        tables = self.__dict__.get("tables", {})
+        if name not in tables:
+            raise AttributeError(f"a result has no {name!r}; its tables are {', '.join(tables)}")
+        return Table(tables[name])
+
+    @property
+    def flows(self) -> Table:
+        """One row a flow."""
+        return self._table("flows")
+
+    @property
+    def queues(self) -> Table:
+        """One row a switch and sample, `measure.interval` apart."""
+        return self._table("queues")
+
+    @property
+    def utilisation(self) -> Table:
+        """One row a tier of links and sample."""
+        return self._table("utilisation")
+
+    @property
+    def links(self) -> Table:
+        """One row a directed link, over the whole run."""
+        return self._table("links")
+
+    @property
+    def counters(self) -> Table:
+        """One row a transport and counter."""
+        return self._table("counters")
+
+    @property
+    def congestion(self) -> Table:
+        """One row a sample, port and queue that is paused, in a hotspot, or a root's, if the scenario has a flow
+        control.
+        """
+        return self._table("congestion")
+
+    @property
+    def entities(self) -> Table:
+        """One row an entity and interval of `measure.interval`, if the scenario names entities."""
+        return self._table("entities")
+
+    @property
+    def waits(self) -> Table:
+        """One row an entity and kind of queue, over the whole run, if there are entities."""
+        return self._table("waits")
+
+    @property
+    def aqs(self) -> Table:
+        """One row an entity, switch and pipeline that has aqs of it, over the whole run, if there are entities."""
+        return self._table("aqs")
+
+    @property
+    def arrivals(self) -> Table:
+        """One row a data packet that came to a host of `measure.arrivals`, repetitions too."""
+        return self._table("arrivals")
+
+    @property
+    def packets(self) -> Table:
+        """One row a packet and link that it took, and one a packet that was lost, of those of `measure.packets`."""
+        return self._table("packets")
+
+    @property
+    def events(self) -> Table:
+        """One row an event of the kinds of `measure.events`: frames between neighbours, drops, marks, matching, ...
+
+        >>> import clearway as cw
+        >>> asked = {"transport": "phost", "measure.events": ["grants"]}
+        >>> r = cw.run(cw.Scenario.load("examples/tiny.toml").with_(asked))
+        >>> r.events.to_pandas().iloc[0][["event", "node", "to", "says"]].tolist()
+        ['grants', 'host0', 'switch0', 'Rts tenant 0, packets 69, free 17']
+
+        docs/results.md has the kinds.
+        """
+        return self._table("events")
+
+    @property
+    def ports(self) -> Table:
+        """One row a change of a port of `measure.ports`: what waits at it, and what it has sent."""
+        return self._table("ports")
+
+    @property
+    def states(self) -> Table:
+        """One row a change of a host's state of a flow of `measure.flows`: window, rate, tokens, bytes in flight."""
+        return self._table("states")
+
+    @property
+    def jobs(self) -> Table:
+        """One row an iteration of a training job, if the scenario has jobs: its time, and what the time went into."""
+        return self._table("jobs")
+
+    @property
+    def collectives(self) -> Table:
+        """One row a collective that a group of ranks carried out, if the scenario has jobs: its time and bandwidths."""
+        return self._table("collectives")
+
+    @property
+    def ranks(self) -> Table:
+        """One row a rank and a computation or collective of it, if the scenario has jobs."""
+        return self._table("ranks")
+
+    @property
+    def critical(self) -> Table:
+        """One row a part of a job's critical path, in order, if the scenario has jobs."""
+        return self._table("critical")
+
+    @property
+    def guarantees(self) -> Table:
+        """One row a link that a switch sends on, over the whole run, if a transport guarantees something."""
+        return self._table("guarantees")
+
+    @property
+    def guaranteed_waits(self) -> Table:
+        """One row a quantile of the waits of data packets, over the whole run, if a transport guarantees something."""
+        return self._table("guaranteed_waits")
+
+    @property
+    def measures(self) -> Table:
+        """One row a flow and measurement of it, if its transport measures flows."""
+        return self._table("measures")
+
+    @property
+    def digest(self) -> str | None:
+        """Digest of the whole history: equal for one scenario and seed on any machine and number of threads."""
+        return self.info.get("digest")
+
+    @property
+    def level(self) -> str:
+        """ "packet", "links" for an estimate by links simulated alone, or "flow" for one without packets."""
+        return str(self.info.get("level", "packet"))
+
+    @property
+    def estimated(self) -> bool:
+        """Whether this is an estimate: not every packet was simulated on its whole way."""
+        return self.level != "packet"
+
+    @property
+    def approximate(self) -> bool:
+        """Whether a part of the run was skipped with `fast_forward = "approximate"`; the name then ends in
+        " (approximate)".
+        """
+        return (self.digest or "").startswith("~")
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether the run was interrupted."""
+        return bool(self.info["ended"] == "interrupted")
+
+    @property
+    def ok(self) -> bool:
+        """Whether the run ended by itself and its audit found no fault."""
+        return not self.interrupted and all(finding["ok"] for finding in self.info["audit"])
+
+    def slowdown(self, by: str | None = None, bins: Sequence[float] | None = None) -> pd.DataFrame:
+        """Slowdown of completed flows: count, mean, and quantiles (linear between order statistics), each with the ends
+        of the interval that holds 95% of resamplings of this run's flows, as `mean low` and `mean high` (see
+        `docs/results.md`). Too few flows have none. It is no confidence interval over seeds: `clearway.compare` has
+        those.
+
+        `by`: nothing for all flows, `"class"`, `"transport"`, or `"size"` for flow length. `bins` are its upper limits
+        in bytes (inclusive), by default one and eight bandwidth-delay products: short, medium, long.
+        """
+        flows = self.flows
+        slowdown = pd.Series(flows["slowdown"])
+        if by is None:
+            groups = _all(slowdown)
+        elif by == "size":
+            groups = self.size_classes(bins)
+        elif by in ("class", "transport"):
+            groups = pd.Series(flows[by], index=slowdown.index).astype("category")
+        else:
+            raise ValueError(f"by={by!r}: slowdown can be grouped by size, class or transport")
+        return _statistics(slowdown, groups)
+
+    def size_classes(self, bins: Sequence[float] | None = None) -> pd.Series[Any]:
+        """Each flow's class by length: short, medium or long, or the interval of `bins`; see `slowdown`."""
+        labels = None if bins is not None else ["short", "medium", "long"]
+        limits = list(bins) if bins is not None else [self.info["bdp_bytes"], 8 * self.info["bdp_bytes"]]
+        return pd.cut(pd.Series(self.flows["bytes"].astype(float)), [0, *limits, np.inf], labels=labels)
+
+    def fct(self) -> pd.DataFrame:
+        """Completion times of completed flows in microseconds: count, mean, and quantiles, with intervals as for
+        `slowdown`.
+        """
+        fct = pd.Series(self.flows["fct_ps"].astype(float) / 1e6)
+        return _statistics(fct, _all(fct))
+
+    def goodput(self) -> float:
+        """Message bytes delivered per second, in bit/s, from the first start to the last delivery."""
+        flows = self.flows
+        delivered, started = flows["delivered_ps"].astype(float), flows["start_ps"].astype(float)
+        done = ~np.isnan(delivered)
+        if not done.any():
+            return 0.0
+        span = float(np.nanmax(delivered) - np.nanmin(started))
+        return float(flows["bytes"][done].sum()) * 8e12 / span if span > 0 else 0.0
+
+    @property
+    def unfinished(self) -> int:
+        """Number of flows that did not complete; `flows["reason"]` says why."""
+        return int(self.info["flows"] - self.info["flows_completed"])
+
+    @property
+    def dropped(self) -> int:
+        """Packets lost: a buffer was full, a link or switch was down, there was no path or a loop, a link was lossy, a
+        bit error occurred, an AQ's limit was reached, or a host lost them: at its rate limiter, whose queue was full,
+        or because it takes packets in more slowly than they come. 0 in an estimate, which does not count them.
+        """
+        if self.estimated:
+            return 0
+        causes = (
+            "overflow_packets",
+            "dead_packets",
+            "unroutable_packets",
+            "expired_packets",
+            "lossy_packets",
+            "corrupted_packets",
+        )
+        lost = sum(self.links[cause].sum() for cause in causes if cause in self.links.columns)
+        lost += sum(self.lost_in_hosts().values())
+        return int(lost + (self.aqs["dropped_packets"].sum() if "aqs" in self.tables else 0))
+
+    def lost_in_hosts(self) -> dict[str, int]:
+        """Packets that hosts themselves have lost, by the counter that says so: `limiter_dropped_packets`, which found
+        the queue of a rate limiter full, and `intake_lost_packets`, which found no room in a NIC whose host takes
+        packets in more slowly than they come.
+        """
+        if "counters" not in self.tables:
+            return {}
+        names, values = self.counters["counter"], self.counters["value"]
+        lost = {name: int(values[names == name].sum()) for name in ("limiter_dropped_packets", "intake_lost_packets")}
+        return {name: packets for name, packets in lost.items() if packets}
+
+    @property
+    def resent(self) -> int:
+        """Retransmitted data packets, over completed flows. 0 in an estimate, which does not count them."""
+        return 0 if self.estimated else int(self.flows["resent_packets"].sum())
+
+    @property
+    def plot(self) -> Plots:
+        """Plots: `r.plot.slowdown()`, `r.plot.fct_cdf()`, ..."""
+        from clearway.reports.plots import Plots
+
+        return Plots([self])
+
+    def explain(self, flow: int) -> Explanation:
+        """Why a flow took as long as it did, beside the median flow of its size: print it, or look at its `picture()`.
+
+        >>> import clearway as cw
+        >>> r = cw.run(cw.Scenario.load("examples/tiny.toml"))
+        >>> print(r.explain(3).sentences[0])
+        Flow 3 of tiny: 100,000 B of class ring over udp, from host3 to host4.
+        """
+        from clearway.results.explain import explain
+
+        return explain(self, flow)
+
+    def queue(self, link: str) -> pd.DataFrame:
+        """What waited for a link, such as "leaf0-host0", or at a port, such as "leaf0:0", at each time at which that
+        changed: columns `time_us` and `bytes`. It needs the port in `ports` (`measure.ports`): then `most_bytes` is the
+        most since the row before. Or all packets of the link in `packets` (`measure.packets`): then `packets` is how
+        many waited.
+
+        >>> import clearway as cw
+        >>> r = cw.run(cw.Scenario.load("examples/tiny.toml").with_({"measure.ports": ["switch0:4"]}))
+        >>> r.queue("switch0:4")["bytes"].max()
+        np.int64(760)
+        >>> r = cw.run(cw.Scenario.load("examples/tiny.toml").with_({"measure.packets": {"links": ["switch0-host4"]}}))
+        >>> r.queue("switch0-host4")["bytes"].max()
+        np.int64(760)
+        """
+        from clearway.results.ports import queue
+
+        return queue(self, link)
+
+    def use(self, link: str, every: str = "10us") -> pd.DataFrame:
+        """Which share of its rate a link used in each interval, which ends at `time_us`: columns `time_us`, `bytes` and
+        `use`. It needs the same as `queue`.
+
+        >>> import clearway as cw
+        >>> r = cw.run(cw.Scenario.load("examples/tiny.toml").with_({"measure.ports": ["host3-switch0"]}))
+        >>> r.use("host3:0", every="5us")["use"].round(2).tolist()
+        [1.0, 0.64, 0.0]
+        """
+        from clearway.results.ports import use
+
+        return use(self, link, every)
+
+    def progress(self, flow: int) -> pd.DataFrame:
+        """What a flow has sent and what of it has arrived, at each change: columns `time_us`, `sent_bytes`,
+        `arrived_bytes` and `between_bytes`. It needs the flow's packets (`measure.packets`).
+
+        >>> import clearway as cw
+        >>> r = cw.run(cw.Scenario.load("examples/tiny.toml").with_({"measure.packets": {"flows": [3]}}))
+        >>> r.progress(3).iloc[-1][["sent_bytes", "arrived_bytes", "between_bytes"]].astype(int).tolist()
+        [100000, 100000, 0]
+        """
+        from clearway.results.packets import progress
+
+        return progress(self, flow)
+
+    def state(self, flow: int) -> pd.DataFrame:
+        """The state that the two hosts of a flow kept for it over time, in the words of its transport: columns
+        `time_us`, `host` and one for each word, such as `window_bytes` or `tokens`, with the value of that host from
+        then on. It needs the flow's states (`measure.flows`).
+
+        >>> import clearway as cw
+        >>> asked = {"transport": "dctcp", "measure.flows": {"flows": [3]}}
+        >>> r = cw.run(cw.Scenario.load("examples/tiny.toml").with_(asked))
+        >>> r.state(3)["window_bytes"].max()
+        np.float64(29200.0)
+        """
+        from clearway.results.states import of_flow
+
+        return of_flow(self, flow)
+
+    def waiting(self, at: str, link: str | None = None) -> pd.DataFrame:
+        """The packets that waited for a link at a time such as "1.2ms", in the order in which they left: rows of
+        `packets`. Without `link`, for the one for which the most bytes waited.
+        """
+        from clearway.results.packets import time_of, waiting
+
+        return waiting(self, time_of(at), link)
+
+    def trace(self, path: str | Path) -> Path:
+        """Writes what is in `packets` as a trace for Perfetto's viewer, https://ui.perfetto.dev, which opens it without
+        sending it anywhere: links with packets in service and bytes that wait, flows, pauses, losses, marks, failures.
+
+        >>> import clearway as cw
+        >>> r = cw.run(cw.Scenario.load("examples/tiny.toml").with_({"measure.packets": {}}))
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     r.trace(f"{folder}/tiny.pftrace").name
+        'tiny.pftrace'
+        """
+        from clearway.results.trace import write
+
+        return write(self, Path(path))
+
+    def view(self, path: str | Path) -> Path:
+        """Writes a page in which a browser draws what is in `packets` over time: packets on links and in queues,
+        pauses, losses, roots of congestion, and one packet's story. It needs no network; `clearway view` opens it.
+
+        >>> import clearway as cw
+        >>> r = cw.run(cw.Scenario.load("examples/tiny.toml").with_({"measure.packets": {}}))
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     r.view(f"{folder}/view.html").name
+        'view.html'
+        """
+        from clearway.reports.view import write
+
+        return write(self, Path(path))
+
+    def report(self, path: str | Path) -> Path:
+        """Writes a report page, one file that needs no network."""
+        from clearway.reports.report import write
+
+        return write([self], Path(path))
+
+    def entity_rates(self, received: bool = False) -> pd.DataFrame:
+        """Payload of each entity that arrived, in bit/s: a row for each measuring interval, by its end in seconds.
+
+        `received`: what arrived at an entity's hosts, instead of what it has sent.
+        """
+        if "entities" not in self.tables:
+            raise ValueError(f"{self.name!r} has no entities, because its scenario has no [[entity]]")
+        frame = self.entities.to_pandas()
+        column = "received_bytes" if received else "delivered_bytes"
+        sent = frame.pivot(index="time_ps", columns="entity", values=column).astype(float)
+        sent.index = pd.Index(sent.index.astype(float) / 1e12, name="time_s")
+        sent.columns = pd.Index([str(name) for name in sent.columns], name="entity")
+        return sent.mul(8).div(np.diff(sent.index, prepend=0.0), axis=0)
+
+    def save(self, folder: str | Path) -> Path:
+        """Writes the result as a folder of Parquet files, `run.json` and `scenario.toml`: all of it or nothing.
+
+        It replaces an earlier result in that folder. If the folder has a file that Clearway has not written, nothing is
+        written: `FileExistsError` names the file.
+        """
+        with undisturbed():
+            return self._save(check_result(Path(folder)))
+
+    def _save(self, folder: Path) -> Path:
+        def write(part: Path) -> None:
+            for name, table in self.tables.items():
+                write_table(table, part / f"{name}.parquet")
+            (part / "scenario.toml").write_text(self.scenario_toml, encoding="utf-8")
+            sums = {path.name: sum_of(path) for path in sorted(part.iterdir())}
+            info = {"name": self.name, **self.info, "checksums": sums}
+            info["checksum"] = checksum(info)
+            (part / "run.json").write_text(json.dumps(info, indent=2) + "\n", encoding="utf-8")
+
+        replace_folder(folder, write, check_result)
+        return folder
+
+    @staticmethod
+    def load(folder: str | Path) -> Result:
+        """Reads a result from its folder; `ValueError` says what is missing or damaged: the file, the column, and what
+        would be right.
+        """
+        info, toml, tables = read(Path(folder))
+        for ours in ("checksums", "checksum"):
+            info.pop(ours, None)
+        return Result(str(info.pop("name")), tables, info, toml)
+
+    def __repr__(self) -> str:
+        info = self.info
+        return f"Result({self.name!r}, {info['flows_completed']} of {info['flows']} flows, digest={self.digest})"
+
+
+def _all(values: pd.Series[Any]) -> pd.Series[Any]:
+    """One group with all rows, even if there are none."""
+    return pd.Series(pd.Categorical(["all"] * len(values), categories=["all"]), index=values.index)
+
+
+def _statistics(values: pd.Series[float], groups: pd.Series[Any]) -> pd.DataFrame:
+    grouped = values.dropna().groupby(groups, observed=False)
+    counts = grouped.count()
+    # One frame at the end: a column added to a frame costs more than its numbers, and sweeps have thousands of these.
+    columns = {"flows": counts.to_numpy(), "mean": grouped.mean().to_numpy()}
+    columns |= {name: grouped.quantile(quantile).to_numpy() for name, quantile in QUANTILES.items()}
+    rising = {group: np.sort(of_group.to_numpy(dtype=float)) for group, of_group in grouped}
+    for name in ("mean", *QUANTILES):
+        ends = [
+            of_mean(some) if name == "mean" else of_quantile(some, QUANTILES[name])
+            for some in (rising.get(group, np.empty(0)) for group in counts.index)
+        ]
+        for place, end in enumerate(("low", "high")):
+            columns[f"{name} {end}"] = np.array([pair[place] for pair in ends], dtype=float)
+    return pd.DataFrame(columns, index=counts.index.rename(None))
+
+
+def from_core(
+    name: str, run: tuple[str, str, list[tuple[str, list[Any]]]]
+) -> tuple[dict[str, pa.Table], dict[str, Any], str]:
+    """Tables, summary and scenario from the core's output."""
+    info, toml, tables = run
+    return {table: _arrow(columns) for table, columns in tables}, json.loads(info), toml
+
+
+_ARROW = {"u64": pa.uint64(), "u64?": pa.uint64(), "u32": pa.uint32(), "f64": pa.float64()}
+
+
+def _arrow(columns: list[tuple[str, str, str, str, bytes, list[str]]]) -> pa.Table:
+    arrays, fields = [], []
+    for name, unit, doc, kind, raw, names in columns:
+        buffer = pa.py_buffer(raw)
+        if kind == "names":
+            index = pa.Array.from_buffers(pa.uint32(), len(raw) // 4, [None, buffer])
+            array = pa.DictionaryArray.from_arrays(index.cast(pa.int32()), pa.array(names, pa.string()))
+        elif kind == "bool":
+            array = pa.array(np.frombuffer(raw, np.bool_))
+        elif kind == "u64?":
+            values = np.frombuffer(raw, np.uint64)
+            array = pa.array(values, mask=values == np.iinfo(np.uint64).max)
+        else:
+            type_ = _ARROW[kind]
+            array = pa.Array.from_buffers(type_, len(raw) * 8 // type_.bit_width, [None, buffer])
+        arrays.append(array)
+        metadata = {"unit": unit, "doc": doc} | ({"missing": "where there is none"} if kind == "u64?" else {})
+        fields.append(pa.field(name, array.type, metadata=metadata))
+    return pa.Table.from_arrays(arrays, schema=pa.schema(fields, metadata={"clearway": _core.__version__}))
+
+
+for _name, _columns in TABLES.items():
+    # What a notebook shows for `r.flows?`.
+    _property = getattr(Result, _name)
+    _property.__doc__ = f"{_property.__doc__} Columns: {', '.join(f'`{column}`' for column in _columns)}."
+
+load = Result.load

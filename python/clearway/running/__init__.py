@@ -1,0 +1,1 @@
+"""Runs: in simulated time, in real time, on several machines, and with programs that send messages themselves."""

@@ -1,0 +1,1 @@
+"""Scenarios: read and changed, what they may hold, and what a run of one will take."""
