@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import clearway as cw
+import numpy as np
 import pytest
 from clearway.comparisons import all_schemes as all_
 from test_cli import clearway
@@ -86,6 +88,26 @@ def test_a_comparison_goes_on_where_it_was_and_draws_its_page(tmp_path: Path) ->
     assert ((low <= found.runs["short mean"]) & (found.runs["short mean"] <= high)).any() and re.search(
         r"<br><small>[\d.]+–[\d.]+</small>", text
     )
+
+
+def test_with_several_seeds_numbers_are_means_and_intervals_are_over_seeds(tmp_path: Path) -> None:
+    def compare(**which: Any) -> cw.Everything:
+        return cw.compare_all(
+            tmp_path, only=["udp", "dctcp"], fabrics=["leaf-spine"], workloads=["imc10"], loads=[0.5],
+            duration="100us", sustained="", progress=False, **which,
+        )  # fmt: skip
+
+    each = [compare(seed=seed).runs.set_index("scheme") for seed in (3, 4, 5)]
+    found = compare(seeds=[3, 4, 5])
+    rows = found.runs.set_index("scheme")
+    assert rows["seeds"].tolist() == [3, 3] and "over seeds 3 to 5" in found.setting
+    for column in ("short mean", "longest queue KB", "kept up"):
+        values = [run.loc["udp", column] for run in each]
+        assert len(set(values)) > 1 and rows.loc["udp", column] == pytest.approx(sum(values) / 3)
+    half = rows.loc["udp", "short mean high"] - rows.loc["udp", "short mean"]
+    spread = np.std([run.loc["udp", "short mean"] for run in each], ddof=1)
+    assert half == pytest.approx(4.303 * spread / 3**0.5, rel=1e-3), "Student's t with two degrees of freedom"
+    assert "t-interval over 3 seeds" in found.report(tmp_path / "page.html").read_text()
 
 
 def test_who_cannot_run_is_named_with_the_reason(tmp_path: Path) -> None:

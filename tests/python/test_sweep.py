@@ -500,3 +500,23 @@ def test_a_report_has_a_page_whatever_the_axes(tmp_path: Path) -> None:
     nothing = squares(tmp_path).result()
     assert "have not been run" in nothing.report(tmp_path / "none.html").read_text()
     assert set(nothing.table()["status"]) == {"missing"}
+
+
+def test_seeds_of_the_command_line_replace_those_of_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "s.toml"
+    tiny = Path("examples/tiny.toml").resolve()
+    file.write_text(f'scenario = "{tiny}"\n[vary]\nfabric.star.hosts = [4, 8]\nseed = [1, 2]\n')
+    for words, seeds in (
+        (("--seeds", "3"), [1, 2, 3]),
+        (("--seed", "9"), [9]),
+        (("--seed", "9", "--seed", "4"), [9, 4]),
+    ):
+        done = clearway("sweep", file, "--plan", "--json", "--out", tmp_path / "out", *words)
+        assert done.returncode == 0, done.stderr
+        named = [f"hosts {hosts}, seed {seed}" for hosts in (4, 8) for seed in seeds]
+        assert [name for name in named if name not in done.stdout] == [] and f'"runs": {len(named)}' in done.stdout
+    file.write_text(
+        file.read_text().replace("seed = [1, 2]", "") + "[[zip]]\nseed = [1, 2]\nreroute_delay = ['1us', '2us']\n"
+    )
+    done = clearway("sweep", file, "--plan", "--seeds", "3", "--out", tmp_path / "out")
+    assert done.returncode == 2 and "seed varies together with other keys here" in done.stderr

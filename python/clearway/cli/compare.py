@@ -125,7 +125,7 @@ def everything(
     duration: str | None,
     sustained: str | None,
     set_: list[str] | None,
-    seed: int | None,
+    seeds: Mapping[str, Any],
     workers: int | None,
     out: Path | None,
     said: Said,
@@ -134,7 +134,7 @@ def everything(
     folder = out or Path("out") / "all"
     check_folder(folder)
     check_page(folder / "report.html")
-    chosen: dict[str, Any] = {"fabrics": fabric, "workloads": workload, "duration": duration, "seed": seed}
+    chosen: dict[str, Any] = {"fabrics": fabric, "workloads": workload, "duration": duration, **seeds}
     chosen |= {"sustained": "" if sustained == "none" else sustained, "loads": [load] if load is not None else None}
     found = cw.compare_all(
         folder,
@@ -167,7 +167,7 @@ def _check_written(page: Path | None, name: str) -> None:
 def outage(
     transport: list[str] | None,
     set_: list[str] | None,
-    seed: int | None,
+    seeds: Mapping[str, Any],
     workers: int | None,
     out: Path | None,
     write: Path | None,
@@ -178,8 +178,7 @@ def outage(
     check_folder(folder)
     _check_written(write, "training-outage")
     check_page(folder / "report.html")
-    chosen: dict[str, Any] = {} if seed is None else {"seed": seed}
-    found = cw.compare_outage(folder, only=transport or (), sets=pairs(set_), workers=workers, progress=True, **chosen)
+    found = cw.compare_outage(folder, only=transport or (), sets=pairs(set_), workers=workers, progress=True, **seeds)
     said.table(
         found.table(),
         numbers="no time: it never ends; least: what the links allow; doubled: if the rest takes twice as long",
@@ -209,7 +208,7 @@ def training(
     jobs: list[str] | None,
     scale: float | None,
     set_: list[str] | None,
-    seed: int | None,
+    seeds: Mapping[str, Any],
     workers: int | None,
     out: Path | None,
     write: Path | None,
@@ -222,7 +221,7 @@ def training(
     check_folder(folder)
     _check_written(write, marks(ranks or RANKS))
     check_page(folder / "report.html")
-    chosen: dict[str, Any] = {"ranks": ranks, "jobs": jobs, "scale": scale, "seed": seed}
+    chosen: dict[str, Any] = {"ranks": ranks, "jobs": jobs, "scale": scale, **seeds}
     found = cw.compare_training(
         folder,
         only=transport or (),

@@ -223,20 +223,19 @@ def compare(
     if all_:
         if scenarios or flow_control:
             raise ValueError("--all uses scenarios and flow controls of its own; name none beside it")
-        if seeds is not None or (seed and len(seed) > 1):
-            raise ValueError("--all runs each scheme with one seed; give one --seed")
-        first = seed[0] if seed else None
+        own, several = seeds_of(seed, seeds)
+        drawn = {key: value for key, value in {"seed": own, "seeds": several}.items() if value}
         if work in ("training", "outage"):
             for option, value in {**of_all, "--load": load}.items():
                 if value:
                     raise ValueError(f"{option} has no effect on training jobs; leave it out")
         if work == "outage":
-            _cli_compare.outage(transport, set_, first, threads, out, write, said)
+            _cli_compare.outage(transport, set_, drawn, threads, out, write, said)
         elif work == "training":
-            _cli_compare.training(transport, ranks, job, scale, set_, first, threads, out, write, said)
+            _cli_compare.training(transport, ranks, job, scale, set_, drawn, threads, out, write, said)
         else:
             _cli_compare.everything(
-                transport, fabric, workload, load, duration, sustained, set_, first, threads, out, said
+                transport, fabric, workload, load, duration, sustained, set_, drawn, threads, out, said
             )
         return
     for option, value in {**of_all, "--work": work}.items():
@@ -366,6 +365,8 @@ def sweep(
         bool, typer.Option("--cluster", help="Start the cluster that the file describes, and run on it.")
     ] = False,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Repeat runs that have failed.")] = False,
+    seed: Seeds = None,
+    seeds: SeedCount = None,
     out: Out = None,
     store: Annotated[
         Path | None,
@@ -380,7 +381,9 @@ def sweep(
 
     After an interruption, resume with the same command.
     """
-    read, said = cw.Sweep.load(file, out, store=store), Said(json_)
+    own, several = seeds_of(seed, seeds)
+    drawn = [own] if own is not None else several or None
+    read, said = cw.Sweep.load(file, out, store=store, seeds=drawn), Said(json_)
     for place in (read.folder, read.store):
         check_folder(place)
     check_page(read.folder / "report.html")

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from clearway.comparisons.seeds import label, over_seeds, said, seeds_from
 from clearway.comparisons.sustain import Bisection, kept_up
 from clearway.defaults import KEEPS_UP
 from clearway.errors import ScenarioError
@@ -95,6 +96,7 @@ def compare_all(
     sustained: str = "15ms",
     sets: Sequence[tuple[str, str]] = (),
     seed: int = 1,
+    seeds: int | Iterable[int] = 1,
     workers: int | None = None,
     dask: Any = None,
     progress: bool | None = None,
@@ -104,11 +106,12 @@ def compare_all(
 
     Messages arrive for `duration` at each of `loads`. Sustained loads are found on the first fabric, by bisection in
     steps of 0.05, in runs of length `sustained` (none if it is empty). `sets` are keys set over the scenarios, as on a
-    command line, such as `("fabric.fat_tree.k", "16")`; a key of one fabric does not affect the other. Runs that exist
-    in `folder` are not repeated; after Ctrl-C the comparison resumes. `workers`, `dask` and `progress` are as for a
-    sweep.
+    command line, such as `("fabric.fat_tree.k", "16")`; a key of one fabric does not affect the other. With several
+    `seeds`, a number of them from `seed` on or a list, each run is repeated with each. Numbers are then means over
+    seeds, intervals are over seeds, and a load is sustained if it is with each of them. Runs that exist in `folder` are
+    not repeated; after Ctrl-C the comparison resumes. `workers`, `dask` and `progress` are as for a sweep.
     """
-    who = _chosen(only, fabrics)
+    who, drawn = _chosen(only, fabrics), seeds_from(seed, seeds)
     absent, checked, folder = dict[str, str](), set[tuple[str, str]](), Path(folder)
 
     def run(wanted: Iterable[tuple[Contender, dict[str, Any], Scenario]]) -> pd.DataFrame:
@@ -136,33 +139,43 @@ def compare_all(
 
     def at(
         one: Contender, fabric: str, workload: str, load: float, lasting: str
-    ) -> tuple[Contender, dict[str, Any], Scenario]:
+    ) -> Iterable[tuple[Contender, dict[str, Any], Scenario]]:
         base = _base(fabric, sets)
         keys = {"traffic.all.sizes": workload, "traffic.all.duration": lasting, **one.keys}
-        return one, {"fabric": fabric, "workload": workload, "load": load}, base.with_(keys, load=load, seed=seed)
+        labels = {"fabric": fabric, "workload": workload, "load": load}
+        return [(one, labels | label(seed, drawn), base.with_(keys, load=load, seed=seed)) for seed in drawn]
 
-    grid = run(at(one, *point, duration) for one in who for point in itertools.product(fabrics, workloads, loads))
+    points = itertools.product(who, fabrics, workloads, loads)
+    grid = run(one for point in points for one in at(*point, duration))
     fair, smaller = _fair_ground(sets)
     present = [one for one in who if one.name not in absent]
-    shared = run((one, {"traffic": "fairness"}, fair.with_(one.keys, seed=seed)) for one in present)
+    shared = run(
+        (one, {"traffic": "fairness"} | label(seed, drawn), fair.with_(one.keys, seed=seed))
+        for one in present
+        for seed in drawn
+    )
     searches = {one.name: Bisection(SUSTAINED_LOADS) for one in who if sustained}
     named = {one.name: one for one in who}
     while open_ := {
         name: search.next for name, search in searches.items() if search.next is not None and name not in absent
     }:
-        table = run(at(named[name], fabrics[0], SUSTAINED_ON, load, sustained) for name, load in open_.items())
-        for name, load, kept, refused in zip(table["scheme"], table["load"], table["kept up"], table["refused"]):
-            searches[name].tell(load, sustains(kept, refused))
+        table = run(
+            one for name, load in open_.items() for one in at(named[name], fabrics[0], SUSTAINED_ON, load, sustained)
+        )
+        # One seed with which it is not sustained is enough.
+        for (name, _), of in table.groupby(["scheme", "load"], sort=False):
+            searches[str(name)].tell(float(of["load"].iloc[0]), sustains(of["kept up"].min(), of["refused"].max()))
     return Everything(
-        grid.reset_index(drop=True),
+        over_seeds(grid.reset_index(drop=True), ("scheme", "fabric", "workload", "load")),
         pd.Series({name: search.load for name, search in searches.items()}, dtype=float),
-        shared.set_index("scheme")["jain"].astype(float),
+        over_seeds(shared, ("scheme",)).set_index("scheme")["jain"].astype(float),
         [one for one in who if one.name not in absent],
         absent,
         f"{duration} of arrivals a run"
         + (f", {sustained} where sustained loads are looked for" if sustained else "")
-        + f", seed {seed}"
+        + f", {said(drawn)}"
         + (", fairness on the whole leaf-spine" if smaller else ""),
+        len(drawn),
     )
 
 
@@ -183,7 +196,9 @@ class Everything:
     """The results of the comparison."""
 
     runs: pd.DataFrame
-    """A row a run of the grid: scheme, fabric, workload, load, and what `measure` says of it."""
+    """A row a point of the grid: scheme, fabric, workload, load, and what `measure` says of its run; with several
+    seeds the means over them, and t-intervals.
+    """
     sustained: pd.Series[float]
     """By scheme, the highest load sustained on the first fabric; NaN if not even 0.3 is; empty if not looked for."""
     fairness: pd.Series[float]
@@ -193,6 +208,8 @@ class Everything:
     """Who could not run on this ground, and why."""
     setting: str
     """What all runs have in common, in words."""
+    seeds: int = 1
+    """With how many seeds."""
 
     @property
     def ok(self) -> bool:

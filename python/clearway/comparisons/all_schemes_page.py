@@ -61,7 +61,7 @@ def page(found: Everything) -> list[str]:
         f"<p class=subtitle>{escape(_setting(found))}</p>",
         section(
             f"At a glance, at load {load:g}",
-            _glance(at, sustained, found.fairness, who) + _highlights(at, sustained, who),
+            _glance(at, sustained, found, who) + _highlights(at, sustained, who),
         ),
     ]
     parts.append(section("Slowdown by load", _by_load(found, charts)))
@@ -86,13 +86,13 @@ def _nearest(frame: pd.DataFrame, load: float) -> float:
     return float(loads[np.abs(loads - load).argmin()])
 
 
-def _glance(at: pd.DataFrame, sustained: pd.Series[float], fairness: pd.Series[float], who: Sequence[Contender]) -> str:
+def _glance(at: pd.DataFrame, sustained: pd.Series[float], found: Everything, who: Sequence[Contender]) -> str:
     fabrics = [fabric for fabric in FABRICS if (at["fabric"] == fabric).any()]
     workloads = [name for name in WORKLOADS if (at["workload"] == name).any()]
     ground = at[at["fabric"] == fabrics[0]].set_index(["workload", "scheme"])
     names = [one.name for one in who]
     columns: list[tuple[str, str, pd.Series[float], bool]] = []
-    # By column number: the interval of 95% of resamplings of the run.
+    # By column number: the ends of the interval.
     sure: dict[int, pd.DataFrame] = {}
     for workload in workloads:
         of = ground.loc[workload].reindex(names)
@@ -101,7 +101,7 @@ def _glance(at: pd.DataFrame, sustained: pd.Series[float], fairness: pd.Series[f
             columns.append((WORKLOADS[workload], heading, of[column], False))
     if len(sustained):
         columns.append(("sustained", "load", sustained.reindex(names), True))
-    first = ground.loc[workloads[0]].reindex(names).assign(fairness=fairness.reindex(names))
+    first = ground.loc[workloads[0]].reindex(names).assign(fairness=found.fairness.reindex(names))
     for heading, unit, column, more in _COSTS:
         scale = 100 if unit == "%" else 1
         columns.append((heading, unit, first[column] * scale, more))
@@ -126,10 +126,13 @@ def _glance(at: pd.DataFrame, sustained: pd.Series[float], fairness: pd.Series[f
         )
         mark = " *" if undelivered[one.name] > 0 else ""
         lines.append(f"<tr><th class=run>{escape(one.name)}{mark}{cells}")
+    interval = "the interval of 95% of resamplings of the run's flows"
+    if found.seeds > 1:
+        interval = f"the 95% t-interval over {found.seeds} seeds"
     note = (
         f"On the {fabrics[0]}. Slowdown is completion time over that of the same flow alone in the network. Short "
         "flows have up to one bandwidth-delay product, medium ones up to eight, long ones more. Means and 99th "
-        "percentiles, and below each the interval of 95% of resamplings of the run's flows. The darker a cell, the "
+        f"percentiles, and below each {interval}. The darker a cell, the "
         "further from the column's best: white is the best, the darkest ten times that. Longest queue, bytes sent by "
         "hosts beyond payload (headers, control packets, retransmissions) and packets lost are for "
         f"{WORKLOADS[workloads[0]]}. Fairness: Jain's index of the rates of 16 flows that start together on one link; "

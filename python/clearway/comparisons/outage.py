@@ -13,7 +13,7 @@ on each of the remaining planes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -23,6 +23,7 @@ import pandas as pd
 
 from clearway import _core
 from clearway.comparisons.all_schemes import Contender, contenders
+from clearway.comparisons.seeds import label, over_seeds, said, seeds_from
 from clearway.comparisons.training import Trained, as_deployed, chosen
 from clearway.errors import ScenarioError
 from clearway.reports import marked
@@ -53,6 +54,7 @@ def compare_outage(
     only: Sequence[str] = (),
     sets: Sequence[tuple[str, str]] = (),
     seed: int = 1,
+    seeds: int | Iterable[int] = 1,
     workers: int | None = None,
     dask: Any = None,
     progress: bool | None = None,
@@ -60,13 +62,17 @@ def compare_outage(
     """Runs an all-reduce over every scheme, or `only` those whose name contains one of these words, whole and with a
     failure in the middle of it.
 
-    Runs that exist in `folder` are not repeated. `sets` are keys set over the scenario. `workers`, `dask` and
-    `progress` are as for a sweep.
+    With several `seeds`, a number of them from `seed` on or a list, times are means over them; a job that never ends
+    with one of them has none. Runs that exist in `folder` are not repeated. `sets` are keys set over the scenario.
+    `workers`, `dask` and `progress` are as for a sweep.
     """
+    drawn = seeds_from(seed, seeds)
     base, absent, points = Scenario.load(FILE).with_text(list(sets)), dict[str, str](), []
     for one in chosen([*contenders(), as_deployed()], only):
         try:
-            points += [_point(one, base, what, failures, seed) for what, failures in DEAD.items()]
+            points += [
+                _point(one, base, what, failures, seed, drawn) for what, failures in DEAD.items() for seed in drawn
+            ]
         except ScenarioError as error:
             absent[one.name] = f"{error.key}: {error.message}"
     if not points:
@@ -74,17 +80,20 @@ def compare_outage(
     result = Sweep(points, Path(folder)).run(workers=workers, dask=dask, progress=progress)
     if result.interrupted:
         raise KeyboardInterrupt
-    return Outage(result.table().reset_index(drop=True), absent, f"seed {seed}", result.unchanged)
+    runs = over_seeds(result.table().reset_index(drop=True), ("scheme", "dies"), whole=True)
+    return Outage(runs, absent, said(drawn), result.unchanged)
 
 
-def _point(one: Contender, base: Scenario, what: str, failures: list[dict[str, Any]], seed: int) -> Point:
+def _point(
+    one: Contender, base: Scenario, what: str, failures: list[dict[str, Any]], seed: int, drawn: Sequence[int]
+) -> Point:
     """A run of a contender. Settings of resubmission are those of a class of traffic, and jobs have none."""
     keys: dict[str, Value] = {key: value for key, value in one.keys.items() if not key.startswith("traffic.")}
     if failures:
         keys |= {"failure": failures, "reroute_delay": REROUTE}
     scenario = base.with_(keys, seed=seed)
     scenario.check()
-    return Point(Trained.of(scenario), {"scheme": one.name, "dies": what})
+    return Point(Trained.of(scenario), {"scheme": one.name, "dies": what} | label(seed, drawn))
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ three dimensions, as TPU-like machines have it and R2C2 is made for.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -21,12 +21,14 @@ import pandas as pd
 
 from clearway import _core
 from clearway.comparisons.all_schemes import Contender, contenders
+from clearway.comparisons.seeds import label, over_seeds, said, seeds_from
 from clearway.errors import ScenarioError
 from clearway.reports import marked
 from clearway.results.jobs import iterations
 from clearway.results.result import Result
 from clearway.scenarios.scenario import Scenario
 from clearway.sweeps import Point, Simulation, Sweep
+from clearway.sweeps.points import Label
 
 if TYPE_CHECKING:
     from clearway.comparisons.unchanged import Unchanged
@@ -167,6 +169,7 @@ def compare_training(
     sets: Sequence[tuple[str, str]] = (),
     scale: float = 1.0,
     seed: int = 1,
+    seeds: int | Iterable[int] = 1,
     workers: int | None = None,
     dask: Any = None,
     progress: bool | None = None,
@@ -176,7 +179,9 @@ def compare_training(
 
     `ranks` are the sizes of the jobs, multiples of 16. `jobs` are some of them, such as "all-reduce" or "two jobs";
     all if there are none. Buffers and sequences are `scale` times as long. `sets` are keys set over the scenarios.
-    Runs that exist in `folder` are not repeated. `workers`, `dask` and `progress` are as for a sweep.
+    With several `seeds`, a number of them from `seed` on or a list, times are means over them; a job that never ends
+    with one of them has none. Runs that exist in `folder` are not repeated. `workers`, `dask` and `progress` are as for
+    a sweep.
     """
     wrong = [count for count in ranks if count < 32 or count % 16]
     if wrong:
@@ -186,7 +191,7 @@ def compare_training(
     unknown = [job for job in jobs if job not in JOBS]
     if unknown:
         raise ValueError(f"{unknown[0]!r} is not a job of this comparison; those are {', '.join(JOBS)}")
-    who = chosen([*contenders(), as_deployed(), *_beside()], only)
+    who, drawn = chosen([*contenders(), as_deployed(), *_beside()], only), seeds_from(seed, seeds)
     base, absent, points = Scenario.load(FOLDER / "training.toml").with_text(list(sets)), dict[str, str](), []
     for one in who:
         for count in ranks:
@@ -194,7 +199,7 @@ def compare_training(
                 if jobs and work not in jobs:
                     continue
                 try:
-                    points.append(_point(one, base, work, keys, count, seed))
+                    points += [_point(one, base, work, keys, count, seed, drawn) for seed in drawn]
                 except ScenarioError as error:
                     # Some cannot run on a torus, some nowhere.
                     ground = " on a torus" if work in TORUS else ""
@@ -204,11 +209,12 @@ def compare_training(
     result = Sweep(points, Path(folder)).run(workers=workers, dask=dask, progress=progress)
     if result.interrupted:
         raise KeyboardInterrupt
-    return Training(result.table().reset_index(drop=True), who, absent, _setting(seed, scale), result.unchanged)
+    runs = over_seeds(result.table().reset_index(drop=True), ("scheme", "work", "ranks"), whole=True)
+    return Training(runs, who, absent, _setting(drawn, scale), result.unchanged)
 
 
-def _setting(seed: int, scale: float) -> str:
-    return f"seed {seed}" + (f", buffers and sequences {scale:g} times as long" if scale != 1 else "")
+def _setting(seeds: Sequence[int], scale: float) -> str:
+    return said(seeds) + (f", buffers and sequences {scale:g} times as long" if scale != 1 else "")
 
 
 def chosen(known: Sequence[Contender], only: Sequence[str]) -> list[Contender]:
@@ -276,13 +282,16 @@ def _works_of(one: Contender, ranks: int, scale: float) -> dict[str, dict[str, A
     return found
 
 
-def _point(one: Contender, base: Scenario, work: str, of_work: dict[str, Any], ranks: int, seed: int) -> Point:
+def _point(
+    one: Contender, base: Scenario, work: str, of_work: dict[str, Any], ranks: int, seed: int, drawn: Sequence[int]
+) -> Point:
     """A run of a contender. Settings of resubmission are those of a class of traffic, and jobs have none."""
     keys = {key: value for key, value in one.keys.items() if not key.startswith("traffic.")}
     racks = {} if work in TORUS else {"fabric.leaf_spine.racks": -(-ranks // HOSTS_PER_RACK)}
     scenario = base.with_({**racks, **of_work, **keys}, seed=seed)
     scenario.check()
-    return Point(Trained.of(scenario), {"scheme": one.name, "work": work, "ranks": ranks})
+    labels: dict[str, Label] = {"scheme": one.name, "work": work, "ranks": ranks}
+    return Point(Trained.of(scenario), labels | label(seed, drawn))
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from clearway.comparisons.seeds import seeds_from
 from clearway.errors import ScenarioError
 from clearway.files.places import slug
 from clearway.files.reach import is_below
@@ -34,9 +35,11 @@ Path_ = Sequence[str | int]
 """The path to a value in a document: keys, and indices of list entries."""
 
 
-def load(path: Path, folder: str | Path | None, store: str | Path | None) -> Sweep:
+def load(
+    path: Path, folder: str | Path | None, store: str | Path | None, seeds: int | Sequence[int] | None = None
+) -> Sweep:
     """The sweep of a file; `ScenarioError` names the file, the line and the key of an error."""
-    return _File(path, read_text(path)).sweep(folder, store)
+    return _File(path, read_text(path)).sweep(folder, store, seeds)
 
 
 class _File:
@@ -51,11 +54,11 @@ class _File:
         self.places: dict[str, Path_] = {}
         """The place of each varied key."""
 
-    def sweep(self, folder: str | Path | None, store: str | Path | None) -> Sweep:
+    def sweep(self, folder: str | Path | None, store: str | Path | None, seeds: int | Sequence[int] | None) -> Sweep:
         """The sweep that the file describes."""
         self.known((), self.read, KEYS)
         bases = self.same(self.bases())
-        axes = self.axes()
+        axes = self.axes() if seeds is None else self.seeded(self.axes(), next(iter(bases.values())), seeds)
         skips = self.skips([name for axis in axes for name in axis.names] + (["scenario"] if len(bases) > 1 else []))
         level = self.read.get("set", {}).get("level", "packet")
         crowded = too_many(len(bases), axes)
@@ -74,6 +77,15 @@ class _File:
         sweep = Sweep(points, place, store=store, name=name, launcher=self.launcher())
         sweep.located = lambda point, error: self.located({}, named(point, error))
         return sweep
+
+    def seeded(self, axes: list[Axis], base: Scenario, seeds: int | Sequence[int]) -> list[Axis]:
+        """The axes with these seeds, in the place of those that the file varies."""
+        tied = next((axis for axis in axes if "seed" in axis.keys and len(axis.keys) > 1), None)
+        if tied is not None:
+            raise self.error(self.places["seed"], "seed varies together with other keys here; other seeds do not fit")
+        self.places.setdefault("seed", ())
+        drawn = seeds_from(int(base.to_dict()["seed"]), seeds)
+        return [*(axis for axis in axes if list(axis.keys) != ["seed"]), Axis.of("seed", "seed", drawn)]
 
     def store(self, out: Path) -> Path:
         """The store that the file names, in the folder of the results: the file may be somebody else's."""

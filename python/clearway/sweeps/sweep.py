@@ -88,14 +88,25 @@ class Sweep:
         return Sweep(cross(bases, axes), folder, store=store)
 
     @staticmethod
-    def load(path: str | Path, folder: str | Path | None = None, *, store: str | Path | None = None) -> Sweep:
+    def load(
+        path: str | Path,
+        folder: str | Path | None = None,
+        *,
+        store: str | Path | None = None,
+        seeds: int | Sequence[int] | None = None,
+    ) -> Sweep:
         """Reads a sweep from a file, TOML: see `docs/sweeps.md`.
 
-        Its results go to `out/NAME` if `folder` is not given.
+        Its results go to `out/NAME` if `folder` is not given. `seeds`, a number of them from the scenario's own on or a
+        list, take the place of those that the file varies.
+
+        >>> import clearway as cw
+        >>> len(cw.Sweep.load("examples/sweep.toml").points), len(cw.Sweep.load("examples/sweep.toml", seeds=5).points)
+        (24, 60)
         """
         from clearway.sweeps.file import load
 
-        return load(Path(path), folder, store)
+        return load(Path(path), folder, store, seeds)
 
     def check(self) -> None:
         """Checks every run without running it; raises `ScenarioError` for the first that cannot be run."""
