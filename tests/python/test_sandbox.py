@@ -38,7 +38,7 @@ def inside(code: str, *, out: Path, file: Path = TINY, **needs: object) -> list[
     program = f"""
 import os, pathlib, socket, subprocess, sys, threading
 from pathlib import Path
-from clearway import sandbox
+from clearway.files import sandbox
 sandbox.close(sandbox.Needs(toml=[Path({str(file)!r})], folders=[Path({str(out)!r})], **{needs!r}))
 for line in {code.strip().splitlines()!r}:
     try:

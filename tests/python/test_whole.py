@@ -23,7 +23,8 @@ from clearway.files.places import held
 KILLED = """
 import os, signal, sys
 import clearway as cw
-from clearway import _core, whole
+from clearway import _core
+from clearway.files import whole
 new, place, after = cw.load(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 if sys.argv[4] == "in two":
     _core.exchange = lambda one, other: 22
