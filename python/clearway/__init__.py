@@ -6,7 +6,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from clearway._core import __version__
-from clearway.errors import MazeOver, Rejected, ScenarioError, Undelivered
+from clearway.defaults import FastForward, Level
+from clearway.errors import Error, MazeOver, Rejected, ResultError, ScenarioError, Undelivered
 
 if TYPE_CHECKING:
     from clearway import gym, harmony, r2c2
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from clearway.programs.new import new_transport
     from clearway.programs.program import trust
     from clearway.results.result import Result, Table, load
+    from clearway.results.scan import Scan, scan
     from clearway.running.machines import Joined, join
     from clearway.running.maze import (
         Address,
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
     from clearway.running.rpc import Rpc, RpcError
     from clearway.running.run import Progress, live, run
     from clearway.scenarios.control import Control
-    from clearway.scenarios.estimate import Estimate
+    from clearway.scenarios.forecast import Forecast
     from clearway.scenarios.listings import fabrics, schema, schemes, workloads
     from clearway.scenarios.scenario import Scenario
     from clearway.sweeps.points import Point
@@ -47,10 +49,13 @@ __all__ = [
     "Completions",
     "Control",
     "Delivery",
-    "Estimate",
+    "Error",
     "Everything",
+    "FastForward",
+    "Forecast",
     "Joined",
     "JoinedMaze",
+    "Level",
     "Maze",
     "MazeOver",
     "Message",
@@ -59,8 +64,10 @@ __all__ = [
     "Progress",
     "Rejected",
     "Result",
+    "ResultError",
     "Rpc",
     "RpcError",
+    "Scan",
     "Scenario",
     "ScenarioError",
     "Sent",
@@ -85,6 +92,7 @@ __all__ = [
     "new_transport",
     "r2c2",
     "run",
+    "scan",
     "schema",
     "schemes",
     "sustain",
@@ -104,6 +112,7 @@ _PLACES = {
     "programs.new": ("new_transport",),
     "programs.program": ("trust",),
     "results.result": ("Result", "Table", "load"),
+    "results.scan": ("Scan", "scan"),
     "running.machines": ("Joined", "join"),
     "running.maze": (
         "Address",
@@ -119,11 +128,15 @@ _PLACES = {
     "running.rpc": ("Rpc", "RpcError"),
     "running.run": ("Progress", "live", "run"),
     "scenarios.control": ("Control",),
-    "scenarios.estimate": ("Estimate",),
+    "scenarios.forecast": ("Forecast",),
     "scenarios.listings": ("fabrics", "schema", "schemes", "workloads"),
     "scenarios.scenario": ("Scenario",),
     "sweeps": ("Point", "Sweep", "SweepResult", "sweep"),
 }
+
+
+RENAMED = {"Estimate": "Forecast"}
+"""Earlier names."""
 
 
 def __getattr__(name: str) -> Any:
@@ -134,6 +147,8 @@ def __getattr__(name: str) -> Any:
             found = getattr(import_module(f"clearway.{place}"), name)
             globals()[name] = found
             return found
+    if name in RENAMED:
+        raise AttributeError(f"clearway.{name} is called clearway.{RENAMED[name]}")
     raise AttributeError(f"module 'clearway' has no attribute {name!r}; it has {', '.join(__all__)}")
 
 

@@ -5,7 +5,24 @@ from __future__ import annotations
 import re
 
 
-class ScenarioError(ValueError):
+class Error(Exception):
+    """The base of all errors of Clearway's own: of scenarios, results, and messages of programs. Wrong arguments are
+    `ValueError` and `TypeError`, as everywhere in Python.
+
+    >>> import clearway as cw
+    >>> try:
+    ...     cw.load("out/nothing-is-here")
+    ... except cw.Error as error:
+    ...     print(type(error).__name__)
+    ResultError
+    """
+
+
+class ResultError(Error, ValueError):
+    """A folder is no result of a run, or is damaged: which file, which column, and what would be right."""
+
+
+class ScenarioError(Error, ValueError):
     """The error of a scenario that can't run: the place, the key, what is wrong and what would be right.
 
     >>> import clearway as cw
@@ -26,7 +43,7 @@ class ScenarioError(ValueError):
         return ScenarioError, (self.file, self.line, self.key, self.message)
 
 
-class Undelivered(ConnectionError):
+class Undelivered(Error, ConnectionError):
     """A program's message will not be delivered: its transport has given it up, or no socket listens at its
     destination. The error says which, and what to do."""
 
@@ -35,7 +52,7 @@ class Rejected(Undelivered):
     """A transport with admission control has no room for a message of a program: Harmony's `reject`."""
 
 
-class MazeOver(ConnectionError):
+class MazeOver(Error, ConnectionError):
     """The socket is closed, or the run that it belonged to is over."""
 
 

@@ -29,7 +29,7 @@ from clearway.programs import outside
 from clearway.results.result import Result
 from clearway.running.run import result_of
 from clearway.scenarios.control import Control
-from clearway.scenarios.estimate import memory_bytes_max
+from clearway.scenarios.forecast import memory_bytes_max
 from clearway.scenarios.scenario import Scenario, scenario_of
 
 if TYPE_CHECKING:

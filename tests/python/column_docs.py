@@ -68,7 +68,7 @@ def columns() -> dict[str, pa.Schema]:
         cw.run(tiny.with_({"transport": "harmony"})),
         cw.run(tiny.with_({"transport": "r2c2"})),
     ]
-    return {name: table.schema for result in runs for name, table in result.tables.items()}
+    return {name: table.schema for result in runs for name, table in result._tables.items()}
 
 
 def kind(field: pa.Field) -> str:

@@ -428,11 +428,11 @@ def test_a_flipped_bit_in_a_table_is_noticed(place: Path, result: cw.Result) -> 
             flipped[at] ^= 1 << int(random.integers(8))
             path.write_bytes(flipped)
             try:
-                read = cw.load(folder).tables[name]
+                read = cw.load(folder)._tables[name]
             except ValueError as error:
                 assert f"{name}.parquet" in str(error)
             else:
-                assert read.equals(result.tables[name]), f"byte {at} of {len(sound)}"
+                assert read.equals(result._tables[name]), f"byte {at} of {len(sound)}"
         path.write_bytes(sound)
         cw.load(folder)
 

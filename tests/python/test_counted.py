@@ -59,7 +59,7 @@ def test_what_can_t_fit_is_refused_at_once_with_what_would(name: str) -> None:
     scenario = cw.Scenario.from_toml(text)
     for refuse in (
         lambda: scenario.check(memory_limit=FOUR_GB),
-        lambda: scenario.estimate(memory_limit=FOUR_GB),
+        lambda: scenario.forecast(memory_limit=FOUR_GB),
         lambda: cw.run(scenario, memory_limit=FOUR_GB),
         lambda: cw.run(scenario, level="flow", memory_limit=FOUR_GB / 8),
     ):

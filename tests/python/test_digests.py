@@ -87,7 +87,7 @@ def cut(scenario: cw.Scenario, us: int) -> cw.Scenario:
 def run(scenario: cw.Scenario, us: int, threads: int) -> cw.Result:
     result = cw.run(cut(scenario, us), threads=threads, progress=False)
     # What is checked of results that are read holds for all that are written.
-    check_tables(result.tables, result.info)
+    check_tables(result._tables, result.info)
     return result
 
 

@@ -11,7 +11,7 @@ import clearway as cw
 import pytest
 from called import call
 from clearway.running.run import Pace, Progress
-from clearway.scenarios.estimate import free_bytes, memory_bytes_max
+from clearway.scenarios.forecast import free_bytes, memory_bytes_max
 
 RECORDED = Path(__file__).parent / "progress.csv"
 
@@ -51,14 +51,14 @@ def test_a_run_that_does_not_fit_is_refused_with_what_would() -> None:
         cw.run(late, threads=1, memory_limit=100e6)
     advised = int(str(refused.value).split("rows_max = ")[1].split(" would fit")[0])
     fits = late.with_({"measure.rows_max": advised})
-    assert fits.estimate(probe_seconds=0, memory_limit=100e6).refused is None
-    assert late.estimate(probe_seconds=0, memory_limit=100e6).refused is not None
+    assert fits.forecast(probe_seconds=0, memory_limit=100e6).refused is None
+    assert late.forecast(probe_seconds=0, memory_limit=100e6).refused is not None
     assert cw.run(fits, threads=1, memory_limit=100e6).ok
 
 
 def test_a_capture_that_does_not_fit_is_refused_with_what_would(tiny_file: Path, tmp_path: Path) -> None:
     tiny = cw.Scenario.load(tiny_file)
-    room = tiny.estimate(probe_seconds=0).memory_bytes + 100e3
+    room = tiny.forecast(probe_seconds=0).memory_bytes + 100e3
     assert cw.run(tiny, threads=1, memory_limit=room).ok
     pcap = {"leaf0-host0": tmp_path / "out.pcapng"}
     with pytest.raises(cw.ScenarioError, match=r"pcap: .*need about .*--pcap-packets") as refused:
@@ -77,7 +77,7 @@ def test_too_many_flows_are_refused_unless_forced(tiny_file: Path) -> None:
 
 
 def test_the_command_can_be_forced(tiny_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("clearway.scenarios.estimate.free_bytes", lambda: 1e3)
+    monkeypatch.setattr("clearway.scenarios.forecast.free_bytes", lambda: 1e3)
     refused = call("run", tiny_file, "--out", tmp_path / "out")
     assert refused.code == 2 and "of memory" in refused.err
     assert call("run", tiny_file, "--out", tmp_path / "out", "--force").code == 0

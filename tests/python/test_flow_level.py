@@ -37,8 +37,8 @@ def test_an_estimate_is_a_result(estimate: cw.Result, tmp_path: Path) -> None:
 
 def test_the_columns_are_those_of_packet_level(estimate: cw.Result, result: cw.Result) -> None:
     assert result.level == "packet"
-    for name, table in estimate.tables.items():
-        known = {field.name: (field.type, field.metadata) for field in result.tables[name].schema}
+    for name, table in estimate._tables.items():
+        known = {field.name: (field.type, field.metadata) for field in result._tables[name].schema}
         assert all(known[field.name] == (field.type, field.metadata) for field in table.schema)
 
 

@@ -73,7 +73,7 @@ def test_a_job_beside_another_is_measured_against_itself_alone(level: str) -> No
 
 def test_a_live_run_measures_jobs_alone_too() -> None:
     scenario = cw.Scenario.load("examples/tiny.toml").with_({"traffic": [], "job": [RING], "measure.alone": True})
-    jobs = cw.live(scenario).tables["jobs"].to_pandas()
+    jobs = cw.live(scenario).tables["jobs"].to_arrow().to_pandas()
     assert (jobs["alone_ps"] > 0).all() and jobs["slowdown"].notna().all()
 
 
@@ -248,7 +248,7 @@ def test_what_large_jobs_took_is_on_the_page_and_was_foreseen() -> None:
     taken = {key.split(", ")[0]: of for key, of in record.items() if key.endswith("packet")}
     assert "gpt" in taken
     for name, of in taken.items():
-        foreseen = cw.Scenario.load(f"examples/{name}.toml").estimate(probe_seconds=0)
+        foreseen = cw.Scenario.load(f"examples/{name}.toml").forecast(probe_seconds=0)
         # As docs/command-line.md promises: hops within 25%, memory within a factor of 2; Python alone has 140 MB.
         assert of["packet_hops"] == pytest.approx(foreseen.packet_hops, rel=0.25), name
         assert 0.5 < (of["peak_memory_bytes"] - 140e6) / foreseen.memory_bytes < 2, name

@@ -179,7 +179,7 @@ def test_runs_are_as_with_clearways_own_transports(built: Path) -> None:
     assert again.to_toml() == saved.scenario_toml and cw.run(again, threads=1).digest == one.digest
     flow = cw.run(scenario, level="flow")
     assert flow.level == "flow" and flow.unfinished == 0
-    assert scenario.estimate(probe_seconds=0.01).cpu_seconds is not None
+    assert scenario.forecast(probe_seconds=0.01).cpu_seconds is not None
     other = scenario.with_(transport={"mine": {"window": "3KB"}})
     assert cw.run(other, threads=1).digest != one.digest
 

@@ -62,7 +62,7 @@ def test_the_summary_has_the_numbers_of_the_tables(page: str, comparison: cw.Com
     assert len(rows) == len(comparison.results)
     for row, result in zip(rows, comparison.results):
         cells = [float(cell.replace(",", "").replace("–", "nan")) for cell in re.findall(r"<td[^>]*>([^<]*)", row)]
-        flows, links, bdp = result.tables["flows"].to_pylist(), result.links, result.info["bdp_bytes"]
+        flows, links, bdp = list(result.flows), result.links, result.info["bdp_bytes"]
         expected: list[float] = []
         for least, most in ((0, np.inf), (0, bdp), (bdp, 8 * bdp), (8 * bdp, np.inf)):
             of_size = [f["slowdown"] for f in flows if least < f["bytes"] <= most and f["fct_ps"] is not None]
@@ -96,7 +96,7 @@ def test_best_is_said_only_of_what_can_be_compared() -> None:
 
 def test_a_loss_has_its_cause_and_an_unfinished_flow_is_named(page: str, comparison: cw.Comparison) -> None:
     for result in comparison.results:
-        left = next((f for f in result.tables["flows"].to_pylist() if f["status"] != "completed"), None)
+        left = next((f for f in list(result.flows) if f["status"] != "completed"), None)
         if left is not None:
             assert f"{left['flow']} ({left['src']} → {left['dst']})" in page
     lost = page.partition("<h2>Lost and marked packets</h2>")[2].partition("</section>")[0]

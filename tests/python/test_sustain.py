@@ -65,7 +65,7 @@ def pairs_file(tmp_path: Path) -> Path:
 
 def test_the_link_sustains_its_share_of_payload() -> None:
     rows = []
-    found = cw.sustain(cw.Scenario.from_toml(PAIRS), keeps_up=None, told=rows.append)
+    found = cw.sustain(cw.Scenario.from_toml(PAIRS), keeps_up=None, tell=rows.append)
     assert (found.load, found.fails) == (0.97, 0.98)
     assert str(found) == "sustains 0.97; 0.98 does not hold"
     assert len(rows) == len(found.runs) <= 7, "bisection over 96 loads"
@@ -151,7 +151,7 @@ def test_an_interrupted_search_has_its_bracket(tmp_path: Path) -> None:
         if len(seen) == 2:
             raise KeyboardInterrupt
 
-    found = cw.sustain(line, keeps_up=None, slowdown=1.01, told=stop, folder=tmp_path / "s")
+    found = cw.sustain(line, keeps_up=None, slowdown=1.01, tell=stop, folder=tmp_path / "s")
     assert found.interrupted and len(found.runs) == 2
     assert str(found).startswith("interrupted: 0.52 holds, ")
     again = cw.sustain(line, keeps_up=None, slowdown=1.01, folder=tmp_path / "s", keep=True)

@@ -50,8 +50,8 @@ def test_a_class_that_starves_is_named_in_the_report(tmp_path: Path) -> None:
 
 def test_an_estimate_warns_of_timers_that_are_too_short() -> None:
     scenario = cw.Scenario.from_toml(FLOW + LIMITED).with_({"sharing": "rate_limiter"})
-    assert not scenario.estimate(probe_seconds=0).warnings
+    assert not scenario.forecast(probe_seconds=0).warnings
     patient = scenario.with_(transport={"udp": {"patience": "1ms"}})
-    (warning,) = patient.estimate(probe_seconds=0).warnings
+    (warning,) = patient.forecast(probe_seconds=0).warnings
     assert warning.startswith("transport.udp.patience: 1ms is shorter than a message takes through its host's rate")
     assert warning in cw.run(patient).info["warnings"]

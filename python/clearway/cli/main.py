@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TextIO, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TextIO, TypeVar, cast
 
 import typer
 
@@ -156,7 +156,9 @@ def run(
     """Simulate a scenario and write its results."""
     own, several = seeds_of(seed, seeds)
     read = read_scenarios([scenario], set_, own, load)[0].with_(
-        transport=table_or_name(transport) if transport else None, flow_control=flow_control, fast_forward=fast_forward
+        transport=table_or_name(transport) if transport else None,
+        flow_control=flow_control,
+        fast_forward=cast("cw.FastForward | None", fast_forward),
     )
     if several:
         _cli_compare.check_several({"--trace": trace, "--pcap": pcap, "--parts": parts, "--force": force})
@@ -172,7 +174,8 @@ def run(
     folder, said = out or place_of([scenario]), Said(json_)
     with held(folder, result=True):
         limit = math.inf if force else None
-        result = cw.run(read, level=level, threads=threads, progress=True, memory_limit=limit, parts=parts, **captured)
+        captured |= {"level": level, "threads": threads, "memory_limit": limit, "parts": parts}
+        result = cw.run(read, progress=True, **captured)
         result.save(folder)
         report = result.report(folder / "report.html")
         if trace is not None:
@@ -312,7 +315,7 @@ def sustain(
             lengthen=lengthen,
             threads=threads,
             progress=True,
-            told=_tell,
+            tell=_tell,
             folder=out,
             keep=continue_,
         )
@@ -441,7 +444,7 @@ def check(
     from clearway.scenarios.listings import network
 
     read, said = read_scenarios([scenario], set_, None, None)[0], Said(json_)
-    foreseen = read.estimate(probe_seconds=probe)
+    foreseen = read.forecast(probe_seconds=probe)
     facts = {"hosts": foreseen.hosts, "flows": foreseen.flows, "transports": read.transports}
     hosts, flows, over = foreseen.hosts, foreseen.flows, ", ".join(read.transports)
     said.line(f"{scenario}: {hosts:,} hosts, {flows:,} flows over {over}", facts)

@@ -19,7 +19,7 @@ import pandas as pd
 
 from clearway import _core
 from clearway.comparisons.unchanged import COLUMN, Unchanged, of_results, same_as
-from clearway.defaults import ONE_RUN
+from clearway.defaults import ONE_RUN, Level
 from clearway.errors import ScenarioError
 from clearway.files.places import check_result, slug
 from clearway.results.confidence import of_seeds
@@ -175,7 +175,7 @@ def compare(
     transports: Scheme | Sequence[Scheme] = (),
     flow_controls: Scheme | Sequence[Scheme] = (),
     *,
-    levels: str | Sequence[str] = ("packet",),
+    levels: Level | Sequence[Level] = ("packet",),
     seeds: int | Iterable[int] = (),
     threads: int | None = None,
     progress: bool | _Listener | None = None,
@@ -238,7 +238,7 @@ class _Planned:
     name: str
     row: str
     scenario: Scenario
-    level: str
+    level: Level
 
 
 def _ran(
@@ -257,7 +257,7 @@ def _ran(
 
 
 def _checked(
-    variants: Iterable[tuple[str, str, str, Any]],
+    variants: Iterable[tuple[str, str, Level, Any]],
 ) -> tuple[list[_Planned], dict[str, str], list[BaseException]]:
     """The runs that can run, and why the others can't."""
     planned, refused, errors = list[_Planned](), dict[str, str](), list[BaseException]()
@@ -304,9 +304,9 @@ def _variants(
     scenarios: Sequence[Scenario],
     transports: Sequence[Scheme],
     flow_controls: Sequence[Scheme],
-    levels: Sequence[str],
+    levels: Sequence[Level],
     seeds: int | Iterable[int],
-) -> Iterator[tuple[str, str, str, Any]]:
+) -> Iterator[tuple[str, str, Level, Any]]:
     """Name, row, level and maker of each run of a comparison. Names differ, and so do the folders named after them."""
     taken: set[str] = set()
     over: Sequence[Scheme | None] = transports or [None]

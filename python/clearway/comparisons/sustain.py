@@ -80,7 +80,7 @@ def sustain(
     lengthen: bool = True,
     threads: int | None = None,
     progress: bool | _Listener | None = None,
-    told: Callable[[pd.Series[Any]], object] | None = None,
+    tell: Callable[[pd.Series[Any]], object] | None = None,
     folder: str | Path | None = None,
     keep: bool = False,
 ) -> Sustained:
@@ -101,7 +101,7 @@ def sustain(
 
     Unfinished work fluctuates, the more so the more sizes differ, so that a load can hold with one seed and fail with
     another. If that matters, give several `seeds` and more flows. A load below one that holds is assumed to hold. The
-    search begins at the load `near`, if given, and needs only two loads if that is the answer. `told` is called with
+    search begins at the load `near`, if given, and needs only two loads if that is the answer. `tell` is called with
     the row of each run as it ends. Ctrl-C ends the search: the result so far is returned, with `interrupted` set.
     `folder` and `keep` are as for `compare`: an interrupted search resumes.
 
@@ -129,8 +129,8 @@ def sustain(
         for seed in list(seeds) or [scenario.to_dict()["seed"]]:
             variant = scenario.with_({key: load}, seed=seed, name=f"{scenario.name}, load {load:g}, seed {seed}")
             rows.append(rule.judged(variant, run, load, seed))
-            if told is not None:
-                told(rows[-1])
+            if tell is not None:
+                tell(rows[-1])
             if not rows[-1]["holds"]:
                 return False
         return True

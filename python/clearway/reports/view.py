@@ -96,9 +96,9 @@ def packed(result: Result, *, packets: bool = True, stride: int = 1) -> bytes:
     }
     columns = []
     for name, wanted in COLUMNS.items():
-        table = result.tables.get(name)
+        table = result._tables.get(name)
         if name == "packets":
-            table = result.tables["packets"].slice(0, ROWS_MAX) if packets else None
+            table = result._tables["packets"].slice(0, ROWS_MAX) if packets else None
         if name == "congestion" and samples is not None:
             table = samples
         if table is None or not set(wanted) <= set(table.column_names):
@@ -117,9 +117,9 @@ def _has_packets(result: Result, ask: bool = False) -> bool:
     """Whether there are recorded packets. If you `ask`, an error says how to record some where there is nothing else to
     draw.
     """
-    if "packets" in result.tables and result.tables["packets"].num_rows:
+    if "packets" in result.tables and len(result.packets):
         return True
-    if not ask or ("congestion" in result.tables and result.tables["congestion"].num_rows):
+    if not ask or ("congestion" in result.tables and len(result.congestion)):
         return False
     again = 'clearway run RESULT/scenario.toml --set "measure.packets={}" --out OUT'
     if result.estimated:
@@ -137,7 +137,7 @@ def _has_packets(result: Result, ask: bool = False) -> bool:
 
 def _samples(result: Result, stride: int) -> tuple[pa.Table | None, int]:
     """The samples of congestion, evenly over the run, and of how many there is one."""
-    table = result.tables.get("congestion")
+    table = result._tables.get("congestion")
     if table is None or not table.num_rows:
         return None, 1
     times = table["time_ps"].to_numpy()
@@ -165,7 +165,7 @@ def _dims(result: Result) -> list[int]:
 def _notes(result: Result, packets: bool, stride: int) -> list[str]:
     """What was cut."""
     said = [note for note in result.info.get("warnings", []) if packets and note.startswith("measure.packets:")]
-    rows = result.tables["packets"].num_rows if packets else 0
+    rows = len(result.packets) if packets else 0
     if rows > ROWS_MAX:
         said.append(f"Only the first {ROWS_MAX:,} of {rows:,} recorded packets are drawn.")
     if stride > 1:

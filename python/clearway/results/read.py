@@ -21,10 +21,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from clearway.errors import CONTROL, plain
+from clearway.errors import CONTROL, ResultError, plain
 from clearway.reports.spec import SPEC
 from clearway.results.tables import FLOW_LEVEL, LINKS_LEVEL, TABLES
-from clearway.scenarios.estimate import free_bytes
+from clearway.scenarios.forecast import free_bytes
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -46,11 +46,11 @@ Tables = dict[str, pa.Table]
 
 
 def read(folder: Path) -> tuple[dict[str, Any], str, Tables]:
-    """The summary, the scenario and the tables of a result; `ValueError` says what is missing or damaged."""
+    """The summary, the scenario and the tables of a result; `ResultError` says what is missing or damaged."""
     try:
         info, toml, paths = _texts(folder)
     except (OSError, ValueError, RecursionError) as error:
-        raise ValueError(f"{folder} is not the result of a run: {_why(error)}") from None
+        raise ResultError(f"{folder} is not the result of a run: {_why(error)}") from None
     try:
         _check_info(info)
         _check_scenario(toml)
@@ -58,12 +58,23 @@ def read(folder: Path) -> tuple[dict[str, Any], str, Tables]:
         tables = {path.stem: _table(path, info.get("checksums", {}), free) for path in paths}
         check_tables(tables, info)
     except (OSError, ValueError, RecursionError) as error:
-        raise ValueError(f"{folder} is damaged: {_why(error)}") from None
+        raise ResultError(f"{folder} is damaged: {_why(error)}") from None
     return info, toml, tables
 
 
+def read_head(folder: Path) -> tuple[dict[str, Any], str]:
+    """The summary and the scenario of a result, without its tables; `ResultError` says what is missing or damaged."""
+    try:
+        info, toml, _ = _texts(folder)
+        _check_info(info)
+        _check_scenario(toml)
+    except (OSError, ValueError, RecursionError) as error:
+        raise ResultError(f"{folder} is damaged: {_why(error)}") from None
+    return info, toml
+
+
 def check_whole(folder: Path) -> None:
-    """Raises `ValueError` if a file of a result that was saved is not what it was then. Reads no table."""
+    """Raises `ResultError` if a file of a result that was saved is not what it was then. Reads no table."""
     try:
         info, toml, paths = _texts(folder)
         _check_info(info)
@@ -74,7 +85,7 @@ def check_whole(folder: Path) -> None:
         for name in sorted({*sums, *(path.name for path in paths)}):
             _check_sum(folder / name, sums)
     except (OSError, ValueError, RecursionError) as error:
-        raise ValueError(f"{folder} is damaged: {_why(error)}") from None
+        raise ResultError(f"{folder} is damaged: {_why(error)}") from None
 
 
 def checksum(info: Mapping[str, Any]) -> str:

@@ -12,7 +12,7 @@ from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from types import TracebackType
 
-from clearway.errors import MazeOver, Rejected, Undelivered
+from clearway.errors import Error, MazeOver, Rejected, Undelivered
 from clearway.running.maze import Address, Completion, JoinedMaze, Maze, address_of
 
 REQUEST, ANSWER, ERROR = range(3)
@@ -23,7 +23,7 @@ KNOWN = 1 << 16
 """So many calls a server remembers, so that it does none twice that was sent again."""
 
 
-class RpcError(RuntimeError):
+class RpcError(Error, RuntimeError):
     """The other side has failed to answer a call: the text of its exception."""
 
 

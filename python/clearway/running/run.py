@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from clearway import _core
+from clearway.defaults import LEVELS, Level
 from clearway.files import reach, sandbox
 from clearway.programs import outside
 from clearway.programs.program import Source
@@ -20,7 +21,7 @@ from clearway.results import pcap as _pcap
 from clearway.results.result import Result, from_core
 from clearway.running.machines import tell, the_token
 from clearway.running.part import PART
-from clearway.scenarios.estimate import memory_bytes_max
+from clearway.scenarios.forecast import memory_bytes_max
 from clearway.scenarios.scenario import Scenario, scenario_of
 
 
@@ -63,9 +64,6 @@ SAID_FROM = 0.02
 """Share of the work that is done before a line says how long the rest takes."""
 
 
-LEVELS = ("packet", "flow", "links")
-
-
 class _Listener(Protocol):
     def __call__(self, progress: Progress, /) -> object: ...
 
@@ -73,7 +71,7 @@ class _Listener(Protocol):
 def run(
     scenario: Scenario | str | Path,
     *,
-    level: str = "packet",
+    level: Level = "packet",
     threads: int | None = None,
     progress: bool | _Listener | None = None,
     name: str | None = None,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from clearway import _core
-from clearway.scenarios.estimate import memory_bytes_max
+from clearway.scenarios.forecast import memory_bytes_max
 from clearway.scenarios.scenario import Scenario, _toml
 
 if TYPE_CHECKING:

@@ -7,15 +7,16 @@ import itertools
 import json
 import math
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 from clearway import _core
+from clearway.defaults import FastForward, Level
 from clearway.errors import ScenarioError
 from clearway.programs import outside
 from clearway.scenarios import control as _control
-from clearway.scenarios.estimate import Estimate, foreseen, memory_bytes_max
+from clearway.scenarios.forecast import Forecast, foreseen, memory_bytes_max
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -64,6 +65,12 @@ class Scenario:
     ... ''')
     >>> s.with_({"fabric.star.hosts": 4}).check()
     (4, 4)
+
+    Scenarios that say the same are equal, and can be keys and be pickled.
+
+    >>> import pickle
+    >>> s.with_(seed=2) == s, s.with_(seed=1) == s, pickle.loads(pickle.dumps(s)) == s
+    (False, True, True)
     """
 
     def __init__(self, core: _core.Scenario | outside.Outside, folder: str | Path = ".") -> None:
@@ -92,7 +99,7 @@ class Scenario:
         seed: int | None = None,
         transport: str | Mapping[str, Any] | _control.Control | None = None,
         flow_control: str | Mapping[str, Any] | None = None,
-        fast_forward: str | None = None,
+        fast_forward: FastForward | None = None,
         load: float | None = None,
         name: str | None = None,
     ) -> Scenario:
@@ -126,7 +133,7 @@ class Scenario:
         """The same scenario with dotted keys set to values from a command line: TOML, or a bare word."""
         return Scenario(outside.with_sets(self._core, sets), self._folder)
 
-    def check(self, *, memory_limit: float | None = None, level: str = "packet") -> tuple[int, int]:
+    def check(self, *, memory_limit: float | None = None, level: Level = "packet") -> tuple[int, int]:
         """Checks the scenario without running it and returns (hosts, flows). Raises `ScenarioError` as a run at this
         level would.
 
@@ -134,8 +141,8 @@ class Scenario:
         """
         return self._core.check(memory_bytes_max(memory_limit), level)
 
-    def estimate(self, *, probe_seconds: float = 1.0, memory_limit: float | None = None) -> Estimate:
-        """What a run at packet level will take: packet-hops, CPU time, memory. See `clearway.Estimate`.
+    def forecast(self, *, probe_seconds: float = 1.0, memory_limit: float | None = None) -> Forecast:
+        """What a run at packet level will take: packet-hops, CPU time, memory. See `clearway.Forecast`.
 
         It runs the beginning on one thread, for `probe_seconds` of CPU time, to see how fast this machine is; 0 leaves
         the CPU time unknown. `memory_limit` as in `clearway.run`.
@@ -170,6 +177,30 @@ class Scenario:
                 file.unlink(missing_ok=True)
             raise
         return written
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name == "estimate":
+            raise AttributeError("estimate() is called forecast(): an estimate is a result of level flow or links")
+        raise AttributeError(f"a scenario has no {name!r}")
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both say the same: every key, with the defaults filled in, and the files that they name."""
+        if not isinstance(other, Scenario):
+            return NotImplemented
+        return self.to_toml() == other.to_toml() and self._files() == other._files()
+
+    def __hash__(self) -> int:
+        return hash(self.to_toml())
+
+    def __reduce__(self) -> tuple[Callable[..., Scenario], tuple[object, ...]]:
+        """What it was read from; the files that it names are read again where it is unpickled."""
+        if isinstance(self._core, outside.Outside):
+            origin = self._core.origin
+            return _again, (origin.text, origin.name, origin.folder, origin.sets, self._folder)
+        text, name, folder, sets, has_class = self._core.parts()
+        if has_class:
+            raise TypeError("a scenario with a Control of your own can't be pickled; pickle it without, and set that")
+        return _again, (text, name, folder, sets, self._folder)
 
     def to_toml(self) -> str:
         """As TOML, with every default filled in."""
@@ -229,6 +260,11 @@ class Scenario:
 
     def __repr__(self) -> str:
         return f"Scenario({self.name!r}, transports={self.transports})"
+
+
+def _again(text: str, name: str, folder: str, sets: list[tuple[str, str]], own: Path) -> Scenario:
+    """A scenario that was pickled."""
+    return Scenario(outside.read(text, name, folder, sets), own)
 
 
 MOST_BYTES = 64_000_000

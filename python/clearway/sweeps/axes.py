@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from clearway.defaults import LEVELS
 from clearway.errors import ScenarioError
-from clearway.running.run import LEVELS
 from clearway.scenarios.scenario import Scenario
 from clearway.sweeps.points import Label, Point
 

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 from clearway import _core
 from clearway.comparisons.comparison import _row
 from clearway.comparisons.sustain import kept_up
+from clearway.defaults import Level
 from clearway.errors import ScenarioError
 from clearway.programs import outside
 from clearway.results.read import check_whole
@@ -83,12 +84,12 @@ class Simulation(Task):
     """The scenario with every default filled in."""
     files: tuple[tuple[str, str, bytes], ...] = field(default=(), repr=False)
     """Files that the scenario names: key, name, content."""
-    level: str = "packet"
+    level: Level = "packet"
     crates: tuple[tuple[str, str], ...] = ()
     """Folders of crates that it has transports from, by the transports' names. Their digests are in `toml`."""
 
     @classmethod
-    def of(cls: type[_Simulation], scenario: Scenario, level: str = "packet") -> _Simulation:
+    def of(cls: type[_Simulation], scenario: Scenario, level: Level = "packet") -> _Simulation:
         """The run of a scenario, with the present content of the files that it names."""
         files = [(key, path.name, _content(key, path)) for key, path in scenario._files()]
         return cls(scenario.to_toml(), tuple(files), level, tuple(scenario._crates().items()))
@@ -159,7 +160,7 @@ class Point:
     'udp, seed 2'
     """
 
-    def __init__(self, what: Scenario | Task, labels: Mapping[str, Label], level: str = "packet") -> None:
+    def __init__(self, what: Scenario | Task, labels: Mapping[str, Label], level: Level = "packet") -> None:
         self.task = Simulation.of(what, level) if isinstance(what, Scenario) else what
         self.labels = dict(labels)
         self.check: Callable[[], object] = what.check

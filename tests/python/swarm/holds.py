@@ -27,8 +27,8 @@ def broken(result: cw.Result, scenario: dict[str, Any]) -> Broken:
     yield from _accounted(flows, result)
     yield from _links(flows, result, scenario)
     for name in ("queues", "utilisation", "congestion", "entities", "arrivals", "events", "packets"):
-        if name in result.tables and "time_ps" in result.tables[name].column_names:
-            times = result.tables[name]["time_ps"].to_numpy()
+        if name in result.tables and "time_ps" in result.tables[name]:
+            times = result._tables[name]["time_ps"].to_numpy()
             if (np.diff(times.astype(np.int64)) < 0).any():
                 yield f"times of {name} ascend", f"{times[:20].tolist()}"
     if result.level == "packet":
@@ -150,7 +150,7 @@ def _trimmed(result: cw.Result) -> bool:
     """Whether packets were lost that the table of links doesn't count: at limiters, NICs and by AQs."""
     counters = result.counters.to_pandas()
     dropped = counters.loc[counters["counter"].astype(str).str.contains("drop|lost|intake"), "value"].sum()
-    aqs = result.tables["aqs"]["dropped_packets"].to_numpy().sum() if "aqs" in result.tables else 0
+    aqs = result.aqs["dropped_packets"].sum() if "aqs" in result.tables else 0
     return bool(dropped + aqs + result.links["trimmed_packets"].sum())
 
 
@@ -186,13 +186,13 @@ def _links(flows: pd.DataFrame, result: cw.Result, scenario: dict[str, Any]) -> 
 def _shares(result: cw.Result) -> Broken:
     """Shares are from 0 to 1, and parts of a buffer no more than the whole."""
     if "utilisation" in result.tables:
-        table = result.tables["utilisation"].to_pandas()
+        table = result.tables["utilisation"].to_arrow().to_pandas()
         for column in ("utilisation", "data_share"):
             out = (table[column] > 1 + 1e-9) | (table[column] < 0)
             if out.any():
                 yield f"{column} is a share", table.loc[out].head(3).to_string()
     if "queues" in result.tables:
-        table = result.tables["queues"].to_pandas()
+        table = result.tables["queues"].to_arrow().to_pandas()
         more = table["longest_bytes"] > table[["up_bytes", "down_bytes"]].sum(axis=1)
         if more.any():
             yield "a queue is part of what waits", table.loc[more].head(3).to_string()

@@ -68,7 +68,7 @@ def settled(drawn: dict[str, Any], folder: Path) -> Settled:
         try:
             read = cw.Scenario.from_toml(toml(scenario), "swarm", folder)
             read.check()
-            foreseen = read.estimate(probe_seconds=0, memory_limit=float("inf"))
+            foreseen = read.forecast(probe_seconds=0, memory_limit=float("inf"))
         except cw.ScenarioError as error:
             found.refusals.append((error.key, error.message))
             if not error.key or not error.message:

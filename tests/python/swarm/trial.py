@@ -63,7 +63,7 @@ class Trial:
         jitters = settings.get("timing") == "real" or "jitter" in settings.get("host", {})
         recurs = not jitters and "clock_tolerance" not in settings.get("link", {})
         # Where time is skipped, all messages of jobs have rows, more than `measure.rows_max`.
-        recurs = recurs and len(base.tables["flows"]) == base.info["flows"]
+        recurs = recurs and len(base.flows) == base.info["flows"]
         exact = [("exact", scenario.with_(fast_forward="exact"), {"threads": 1 + self._cut % 2})] if recurs else []
         for way, one, choice in (
             ("2 threads", again, {"threads": 2}),
@@ -92,8 +92,8 @@ class Trial:
         """What must hold of a result, as it is read back from its folder."""
         with tempfile.TemporaryDirectory() as place:
             saved = cw.load(result.save(Path(place) / "result"))
-        for name, table in result.tables.items():
-            if apart := list(differences(table, saved.tables[name])):
+        for name, table in result._tables.items():
+            if apart := list(differences(table, saved._tables[name])):
                 self._find("saved and loaded alike", f"{name}: {apart}")
         for what, detail in broken(saved, scenario.to_dict()):
             self._find(what, detail)
@@ -108,8 +108,8 @@ class Trial:
         if base.tables.keys() != other.tables.keys():
             self._find("same tables", f"{sorted(base.tables)} and {sorted(other.tables)}")
         for name in base.tables.keys() & other.tables.keys():
-            if _ipc(base.tables[name]) != _ipc(other.tables[name]):
-                self._find(f"same table {name}", "\n".join(differences(base.tables[name], other.tables[name])))
+            if _ipc(base._tables[name]) != _ipc(other._tables[name]):
+                self._find(f"same table {name}", "\n".join(differences(base._tables[name], other._tables[name])))
 
     def _levels(self, scenario: cw.Scenario) -> None:
         """The estimates, where the scenario allows them: each twice."""

@@ -78,7 +78,7 @@ def headroom() -> Shown:
     rows = {}
     for share in HEADROOMS:
         result = run("beyond-headroom", f"headroom {share:g}", {"sharing": {"aq": {"headroom": share}}})
-        waits = result.tables["waits"].to_pandas()
+        waits = result.tables["waits"].to_arrow().to_pandas()
         median = waits.loc[(waits["entity"] == "one") & (waits["queue"] == "physical"), "p50_ns"].iloc[0]
         rows[share] = {**gbps(result, 0.05), "median wait, us": float(median) / 1e3}
     table = pd.DataFrame(rows).T.rename_axis("headroom")

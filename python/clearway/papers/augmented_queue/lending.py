@@ -139,7 +139,7 @@ def several_hops() -> Shown:
     result = run("beyond-fat-tree", "all", {})
     # A packet that is alone in all AQs: 12,000 bits at each of the rates.
     alone = {"traffic.0.transport": {"udp": {"rate": "100Mbps"}}, "measure.end": "10ms"}
-    waits = run("beyond-fat-tree", "alone", alone).tables["waits"].to_pandas()
+    waits = run("beyond-fat-tree", "alone", alone).tables["waits"].to_arrow().to_pandas()
     wait = waits.loc[(waits["entity"] == "path") & (waits["queue"] == "virtual"), "p50_ns"].iloc[0]
     received = result.entity_rates(received=True)["vm"]
     # Acknowledgements of the other direction take 40 of 1,500 bytes.

@@ -50,7 +50,7 @@ def link(result: cw.Result, source: str, target: str) -> pd.Series[Any]:
 
 def sampled(result: cw.Result, table: str, column: str, from_ms: float = 0.0, **where: str) -> pd.Series[Any]:
     """A column of a table of samples from a time on, of the rows named."""
-    rows = result.tables[table].to_pandas()
+    rows = result.tables[table].to_arrow().to_pandas()
     chosen = rows["time_ps"] >= from_ms * 1e9
     for key, value in where.items():
         chosen &= rows[key] == value

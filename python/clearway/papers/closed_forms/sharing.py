@@ -64,7 +64,7 @@ senders = "{senders}"
 
 def rates_gbps(result: Any, from_ms: float) -> dict[str, float]:
     """Payload delivered for each entity from a time on, on the wire."""
-    rows = result.tables["entities"].to_pandas()
+    rows = result.tables["entities"].to_arrow().to_pandas()
     rows = rows[rows["time_ps"] > from_ms * 1e9]
     seconds = float(result.info["end_ps"]) / 1e12 - from_ms / 1e3
     return {

@@ -198,7 +198,7 @@ def bbr(losses: Sequence[float] = BBR_LOSSES) -> Held:
         bit_error_rate = -math.expm1(math.log1p(-lost) / (8 * PACKET))
         text = LOSSY.format(end="60s", rate="100Mbps", propagation="25ms", bit_error_rate=bit_error_rate)
         text = text.replace('interval = "0s"', 'interval = "1s", arrivals = ["host1"]')
-        came = setting.run(text, {"transport": "bbr"}).tables["arrivals"].to_pandas()
+        came = setting.run(text, {"transport": "bbr"}).tables["arrivals"].to_arrow().to_pandas()
         came = came[came["time_ps"] >= 6e12]
         mbps = float(came["bytes"].sum()) * 8 / 54 / 1e6
         rows.append(

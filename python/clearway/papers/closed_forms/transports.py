@@ -320,7 +320,7 @@ def shared(name: str) -> list[Row]:
 
 def _nearly_there_us(result: cw.Result) -> np.ndarray[Any, np.dtype[np.float64]]:
     """When 99% of each message's bytes had arrived for the first time: a last packet may wait for a timer."""
-    came = result.tables["arrivals"].to_pandas().sort_values("time_ps")
+    came = result.tables["arrivals"].to_arrow().to_pandas().sort_values("time_ps")
     sizes = pd.Series(result.flows["bytes"])
     came["got"] = came.groupby("flow")["bytes"].cumsum() / came["flow"].map(sizes)
     return np.asarray(came[came["got"] >= 0.99].groupby("flow")["time_ps"].min() / 1e6)

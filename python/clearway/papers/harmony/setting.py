@@ -94,7 +94,7 @@ def interval(hits: int, of: int) -> tuple[float, float]:
 
 def waits_us(result: cw.Result) -> pd.Series[float]:
     """The longest that a packet waited in all switches together, and the bound."""
-    table = result.tables["guaranteed_waits"].to_pandas()
+    table = result.tables["guaranteed_waits"].to_arrow().to_pandas()
     return pd.Series({"wait max": table["wait_ps"].max() / 1e6, "wait bound": table["wait_bound_ps"].max() / 1e6})
 
 

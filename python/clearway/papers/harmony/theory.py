@@ -255,7 +255,7 @@ def counterexample() -> Shown:
     rows, over_time = {}, {}
     for service in ("fifo", "round_robin"):
         result = run("counterexample", service, {"transport.harmony.service": service})
-        of = result.tables["guarantees"].to_pandas()
+        of = result.tables["guarantees"].to_arrow().to_pandas()
         for switch, tier in enumerate(("up", "down", "to_host"), 1):
             at = of[of["tier"] == tier]
             rows[(service, switch)] = pd.Series(
@@ -266,7 +266,7 @@ def counterexample() -> Shown:
                     "audited": at["queue_bound_bytes"].max() / packet,
                 }
             )
-        queues = result.tables["queues"].to_pandas()
+        queues = result.tables["queues"].to_arrow().to_pandas()
         over_time[service] = queues[queues["switch"] == "leaf9"]
         if (result.flows["status"] != "completed").any():
             raise ValueError(f"{result.name}: a message was not delivered")

@@ -175,20 +175,20 @@ def queues_of(result: cw.Result) -> npt.NDArray[np.float64]:
 
 def measures(result: cw.Result) -> pd.DataFrame:
     """The transport's measurements of each flow, one column for each."""
-    table = result.tables["measures"].to_pandas()
+    table = result.tables["measures"].to_arrow().to_pandas()
     found: pd.DataFrame = table.pivot(index="flow", columns="measure", values="value").astype(float)
     return found
 
 
 def control_bytes(result: cw.Result) -> int:
     """The bytes of R2C2's control packets on links between nodes."""
-    counters = result.tables["counters"].to_pandas().set_index("counter")["value"]
+    counters = result.tables["counters"].to_arrow().to_pandas().set_index("counter")["value"]
     return int(counters[["broadcast_copied_bytes", "unicast_control_bytes"]].sum())
 
 
 def events(result: cw.Result) -> int:
     """The broadcasts that nodes have sent about their flows."""
-    counters = result.tables["counters"].to_pandas().set_index("counter")["value"]
+    counters = result.tables["counters"].to_arrow().to_pandas().set_index("counter")["value"]
     return int(counters["broadcasts"])
 
 

@@ -19,7 +19,7 @@ export function above(sorted, value, low = 0, high = sorted.length) {
 
 // What a frame of a flow control pauses or lets go on: `[what, is it a pause]`; null of any other. As in `results/packets.py`.
 export function pauseOf(says) {
-  const merged = /^Merge old (node \d+, port \d+)/.exec(says);
+  const merged = /^Merge old (node \d+, port \d+, class \d+)/.exec(says);
   if (merged) return [`root ${merged[1]}`, false];
   const [kind] = says.split(" ", 1), rest = says.slice(kind.length + 1);
   if (kind === "Pause" || kind === "Resume") return [rest.split(", distance")[0], kind === "Pause"];

@@ -9,7 +9,7 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Estimate:
+class Forecast:
     """What a run at packet level will take. Hops are counted, and memory is a sum over what was measured: on networks
     that lose little, hops are right within 25%, and memory within a factor of 2.
     """
@@ -56,10 +56,10 @@ def _short(number: float) -> str:
     return f"{number:.0f} "
 
 
-def foreseen(row: Any) -> Estimate:
+def foreseen(row: Any) -> Forecast:
     """From what Rust says."""
     memory = dict(row["memory"])
-    return Estimate(
+    return Forecast(
         hosts=row["hosts"],
         flows=row["flows"],
         packet_hops=row["packet_hops"],
