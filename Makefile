@@ -84,6 +84,7 @@ test-kernel:
 lint:
 	cargo fmt --all --check
 	$(PYTHON) tests/limits.py
+	$(PYTHON) tests/words.py
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	$(MAKE) rust-docs
 

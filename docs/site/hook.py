@@ -21,6 +21,8 @@ from mkdocs.structure.pages import Page
 ROOT = Path(__file__).resolve().parents[2]
 # Beside `docs`.
 PAGES = ("*.md", "papers/**/*.md", "papers/**/*.png")
+# The reference of keys.
+KEYS = "docs/keys"
 # Beside pages, what they show or need.
 SHOWN = (".md", ".png", ".svg", ".js", ".css")
 # The folder that `cargo doc` has written, and where the site has it. Without it, crates are linked in the repository.
@@ -60,6 +62,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Links to what is no page, and tables that are folded up."""
     folder = posixpath.dirname(page.file.src_uri)
+    if folder == KEYS:
+        # A search for a key finds its description before pages that mention it.
+        page.meta["search"] = {"boost": 8}
     if page.file.src_uri == "paper.md":
         markdown = f"# {page.meta['title']}\n\n{_with_references(markdown)}"
 

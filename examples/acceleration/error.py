@@ -232,7 +232,7 @@ APART: dict[str, tuple[str, dict[str, Any], tuple[str, ...], tuple[str, ...]]] =
 
 
 def gpt(layers: int, hidden: int, iterations: int) -> str:
-    """A job that trains a GPT: a pipeline of eight stages with eight micro-batches, 16 replicas, a rank a host."""
+    """A job that trains a GPT: a pipeline of eight stages with eight micro-batches, 16 replicas, one rank per host."""
     model = f"gpt = {{ layers = {layers}, hidden = {hidden}, sequence = 2048, vocabulary = 51200 }}"
     return f"""
 host = {{ mtu = "4160B", header = "64B" }}
@@ -328,7 +328,7 @@ def models() -> list[str]:
             one, other = completion(whole), completion(ahead)
             off = f"{job_off(whole, ahead):+.3%} | {mean_off(one, other):+.3%} | {p99(one, other)}"
             lines.append(f"| {what} | {who} | {way} | {cost} | {same} | {off} |")
-    what = "a pipeline of eight stages with eight micro-batches, 16 replicas, a rank a host, all at one switch"
+    what = "a pipeline of eight stages with eight micro-batches, 16 replicas, one rank per host, all at one switch"
     return [f"Jobs that train a GPT on 128 ranks ({what}):", "", *lines]
 
 

@@ -1,6 +1,6 @@
-"""`docs/commands.md`, every command with its arguments and options, from what `--help` is made of.
+"""The list of commands in `docs/commands.md`, with arguments and options, from the data behind `--help`.
 
-As a program: writes the page.
+The page above the mark is written by hand. As a program: writes the list below it.
 """
 
 from __future__ import annotations
@@ -11,22 +11,19 @@ from pathlib import Path
 from typing import Any
 
 import typer
+from clearway.cli.help import records
 from clearway.cli.main import app
 
 PAGE = Path("docs/commands.md")
-HEAD = """# Every command
-
-Written from what `--help` says by `python tests/python/command_docs.py`; a test compares. [The command
-line](command-line.md) says what commands have in common: exit status, interruptions, folders, JSON.
-"""
+MARK = "<!-- generated from --help by python tests/python/command_docs.py -->\n"
 # Every command has it.
 HELP = "--help"
 
 
-def page() -> str:
-    """The page as the commands have it."""
+def page(written: str) -> str:
+    """The page as the commands have it, with the text of the written page above the mark."""
     found = list(_commands(typer.main.get_command(app), "clearway", None))
-    lines = [HEAD, "| command | what it does |", "| --- | --- |"]
+    lines = [written.split(MARK)[0] + MARK, "## Every command", "", "| command | effect |", "| --- | --- |"]
     for name, _, command in found:
         lines.append(f"| [`{name}`](#{name.replace(' ', '-')}) | {_cell(_first(command.help))} |")
     for name, context, command in found:
@@ -47,15 +44,9 @@ def _commands(command: Any, name: str, above: Any) -> Iterator[tuple[str, Any, A
 
 def _section(name: str, context: Any, command: Any) -> Iterator[str]:
     usage = " ".join([name, *command.collect_usage_pieces(context)])
-    yield from ("", f"## `{name}`", "", _text(command.help), "", "```text", usage, "```")
+    yield from ("", f"### `{name}`", "", _text(command.help), "", "```text", usage, "```")
     for kind in ("argument", "option"):
-        rows = [
-            (names, said)
-            for each in command.get_params(context)
-            if each.param_type_name == kind and (record := each.get_help_record(context)) is not None
-            for names, said in [record]
-            if HELP not in names
-        ]
+        rows = [(names, said) for each, names, said in records(command, context) if each == kind and HELP not in names]
         if rows:
             yield from ("", f"| {kind} | meaning |", "| --- | --- |")
             yield from (f"| `{names.replace('|', chr(92) + '|')}` | {_cell(said)} |" for names, said in rows)
@@ -74,4 +65,4 @@ def _cell(text: str) -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8")
+    PAGE.write_text(page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")

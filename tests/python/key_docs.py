@@ -1,6 +1,6 @@
-"""`docs/scenario-keys.md`, every key of a scenario, from the schema that scenarios are read by.
+"""`docs/keys/`, every key of a scenario, from the schema that scenarios are read by: one page per table.
 
-As a program: writes the page.
+As a program: writes the pages, and the schema that editors read.
 """
 
 from __future__ import annotations
@@ -15,18 +15,26 @@ from typing import Any
 from clearway import _core
 from key_examples import Examples
 
-PAGE = Path("docs/scenario-keys.md")
+FOLDER = Path("docs/keys")
+# The schema for editors: `clearway init` names its address.
+SCHEMA = Path("docs/scenario.schema.json")
+INDEX = "README.md"
 HEAD = """# Every key of a scenario
 
-Written from the schema (`clearway schema`) by `python tests/python/key_docs.py`; a test compares. A key that is left
-out has its default. `clearway run --set KEY=VALUE` sets any of them by its path, such as
-`--set fabric.leaf_spine.racks=4`; of a list by its place or by name, such as `--set traffic.0.flows=100` or
-`--set traffic.web.flows=100`.
+A scenario is a TOML file. Every key has a default, so write only the keys that you change. `clearway run --set
+KEY=VALUE` sets a key by its path: `--set fabric.leaf_spine.racks=4`. A list takes a position or a name: `--set
+traffic.0.flows=100`, `--set traffic.web.flows=100`.
 
-In the tables a *duration* is text with a unit (`"200ns"`, `"5.8us"`), a *rate* likewise (`"100Gbps"`), and a *size* too
-(`"1500B"`, `"64KB"`, `"16MiB"`), and a *tolerance* (`"100ppm"`).
-Examples are lines of scenarios in this repository, and of scenarios with every default filled in.
+| type | written as |
+| --- | --- |
+| duration | `"200ns"`, `"5.8us"` |
+| rate | `"100Gbps"` |
+| size | `"1500B"`, `"64KB"`, `"16MiB"` |
+| tolerance | `"100ppm"` |
+
+[Editors](../commands.md#editors) with a TOML language server complete keys and show these descriptions.
 """
+MADE = "*These pages are generated from `clearway schema` by `python tests/python/key_docs.py`.*"
 PLAIN = {"Tolerance": "tolerance", "Rate": "rate", "Duration": "duration", "Bytes": "size", "Time": "duration"}
 KINDS = {"integer": "integer", "number": "number", "boolean": "true or false", "string": "text", "null": ""}
 
@@ -46,7 +54,7 @@ Schema = dict[str, Any]
 
 
 class Page:
-    """The page: a section for each table and each choice, under the path at which it is met first."""
+    """The pages: a section for each table and each choice, under the shortest path that leads to it."""
 
     def __init__(self, schema: Schema) -> None:
         self._types: Schema = schema["$defs"]
@@ -64,10 +72,24 @@ class Page:
             write, path, of = self._open.popleft()
             write(path, of)
 
-    def text(self) -> str:
-        """The whole page, in the order of paths."""
-        lines = [line for path in sorted(self._sections) for line in self._sections[path]]
-        return "\n".join([HEAD, *lines]).rstrip() + "\n"
+    def files(self) -> dict[str, str]:
+        """The text of each page by its file name; sections are in the order of paths."""
+        pages: dict[str, list[str]] = {}
+        for path in sorted(self._sections):
+            pages.setdefault(file_of(path), []).extend(self._sections[path])
+        listed = sorted({_anchor(path): file_of(path) for path in self._sections}.items())
+        homes = dict(listed)
+        texts = {}
+        for name, lines in pages.items():
+            head = [HEAD] if name == INDEX else [f"# Keys of `{table_of(name)}`", ""]
+            text = "\n".join([*head, *lines, *([MADE] if name == INDEX else [])])
+
+            def place(link: re.Match[str], here: str = name) -> str:
+                there = homes[link[1]]
+                return f"](#{link[1]})" if there == here else f"]({there}#{link[1]})"
+
+            texts[name] = re.sub(r"\]\(#([^)]+)\)", place, text).rstrip() + "\n"
+        return texts
 
     def _resolved(self, schema: Schema) -> Schema:
         while "$ref" in schema:
@@ -185,6 +207,19 @@ class Page:
         return section
 
 
+def file_of(path: str) -> str:
+    """The page that has the section of a path: one per table of the scenario, and one per transport."""
+    parts = re.sub(r" \(.*\)$", "", path).split(".")
+    if parts == [""]:
+        return INDEX
+    return f"{'-'.join(parts[:2]) if parts[0] == 'transport' else parts[0]}.md"
+
+
+def table_of(name: str) -> str:
+    """The path of the table that a page describes."""
+    return name.removesuffix(".md").replace("transport-", "transport.")
+
+
 def _name(schema: Schema) -> str:
     return str(schema.get("$ref", "")).rsplit("/", 1)[-1]
 
@@ -207,10 +242,20 @@ def _anchor(path: str) -> str:
     return re.sub(r"[^a-z0-9_ -]", "", path.lower()).replace(" ", "-")
 
 
+def schema() -> str:
+    """The published schema."""
+    return json.dumps(json.loads(_core.schema()), indent=1) + "\n"
+
+
 def page() -> Page:
-    """The page as the schema has it."""
+    """The pages as the schema has them."""
     return Page(json.loads(_core.schema()))
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page().text(), encoding="utf-8")
+    written = page().files()
+    for old in FOLDER.glob("*.md"):
+        old.unlink()
+    for name, text in written.items():
+        (FOLDER / name).write_text(text, encoding="utf-8")
+    SCHEMA.write_text(schema(), encoding="utf-8")

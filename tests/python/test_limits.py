@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import importlib.util
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-SPEC = importlib.util.spec_from_file_location("limits", Path(__file__).parents[1] / "limits.py")
-assert SPEC is not None and SPEC.loader is not None
-limits = importlib.util.module_from_spec(SPEC)
-SPEC.loader.exec_module(limits)
+
+def _tool(name: str) -> Any:
+    spec = importlib.util.spec_from_file_location(name, Path(__file__).parents[1] / f"{name}.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+limits, words = _tool("limits"), _tool("words")
 
 RUST = """
 impl X {
@@ -74,3 +81,22 @@ def test_a_file_may_have_800_lines(name: str) -> None:
 def test_a_line_may_have_120_columns() -> None:
     assert not list(limits.broken(Path("a.yml"), "x" * 120))
     assert list(limits.broken(Path("a.yml"), "\n" + "x" * 121)) == ["a.yml:2: 121 columns, and 120 are allowed"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "finds"),
+    [
+        (
+            "a.md",
+            "# What it costs\n\nWhat it costs is\nmeasured. What if it fails?\n\n```\nWhat a row a packet is\n```\n",
+            1,
+        ),
+        ("a.md", "| one row per packet | a row a packet |\n", 1),
+        ("a.py", '"""What it is."""\nx = "so many"  # Somebody waits.\n', 3),
+        ("a.rs", "/// Goes over\n/// all: goes over nobody.\nlet what = 1; // What is left of it.\n", 3),
+        ("a.js", "// Plain words.\nconst nobody = 1;\n", 0),
+    ],
+)
+def test_twisted_sentences_are_found_in_words_and_not_in_code(name: str, text: str, finds: int, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(text)
+    assert len(list(words.found(tmp_path / name))) == finds, list(words.found(tmp_path / name))

@@ -27,7 +27,8 @@ LOADS_NOT = {"canonical", "next", "prev", "alternate"}
 
 
 def test_commands_are_what_their_help_says() -> None:
-    assert command_docs.page() == (ROOT / command_docs.PAGE).read_text(), "python tests/python/command_docs.py"
+    written = (ROOT / command_docs.PAGE).read_text()
+    assert command_docs.MARK in written and command_docs.page(written) == written, "tests/python/command_docs.py"
 
 
 def test_the_paper_cites_what_it_lists_and_has_the_numbers_of_the_pages() -> None:
@@ -169,6 +170,8 @@ def test_the_site_is_whole_loads_nothing_from_elsewhere_and_finds_words_without_
         print("no Chromium is installed: search is not tried")
         return
     found, asked, complaints = browser.look_at(site / "index.html", _search)
+    # A key's description comes before the pages that mention the key.
+    assert "docs/keys/" in found[0], found
     assert any("schemes/harmony.html" in link for link in found), found
     assert asked and all(address.startswith(("file:", "data:", "blob:")) for address in asked), asked
     assert complaints == []

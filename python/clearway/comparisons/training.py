@@ -343,7 +343,7 @@ class Training:
         if len(costs := self.costs()):
             lines += [
                 "",
-                "What jobs cost that are alone on the leaf-spine: the mean of the exposed time, the longest queue,",
+                "The cost of jobs that are alone on the leaf-spine: the mean of the exposed time, the longest queue,",
             ]
             lines += ["and the largest shares of packets that were lost and sent again.", "", *_lines(costs)]
         lines += ["", f"With {self.setting}, at commit {_core.COMMIT}. –: does not take part, or never ends."]
