@@ -11,6 +11,7 @@ from clearway.errors import Error, MazeOver, Rejected, ResultError, ScenarioErro
 
 if TYPE_CHECKING:
     from clearway import gym, harmony, r2c2
+    from clearway.comparisons.advise import Advice, advise
     from clearway.comparisons.all_schemes import Everything, compare_all
     from clearway.comparisons.comparison import Comparison, compare
     from clearway.comparisons.outage import Outage, compare_outage
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Address",
+    "Advice",
     "Comparison",
     "Completion",
     "Completions",
@@ -79,6 +81,7 @@ __all__ = [
     "Training",
     "Undelivered",
     "__version__",
+    "advise",
     "compare",
     "compare_all",
     "compare_outage",
@@ -104,6 +107,7 @@ __all__ = [
 # The module of each name. It is imported on first use, so that the command's help does not wait for data frames and
 # plots.
 _PLACES = {
+    "comparisons.advise": ("Advice", "advise"),
     "comparisons.all_schemes": ("Everything", "compare_all"),
     "comparisons.comparison": ("Comparison", "compare"),
     "comparisons.outage": ("Outage", "compare_outage"),

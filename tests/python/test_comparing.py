@@ -205,7 +205,7 @@ def test_seeds_on_the_command_line(marked: Path) -> None:
     assert done.code == 0 and json.loads(done.out)["table"][0]["seeds"] == 2
     assert sorted(path.name for path in Path("out/marked-seeds").iterdir())[:2] == ["marked-seed-3", "marked-seed-5"]
     done = call("compare", marked, "--transport", "dctcp", "--transport", "cubic", "--seeds", "2")
-    assert "95% t-interval over 2 seeds" in done.out and "cubic - dctcp: all mean " in done.out
+    assert "95% t-interval over 2 seeds" in done.err and "cubic - dctcp: all mean " in done.err
     assert call("run", marked, "--seed", "4").code == 0
     assert json.loads(Path("out/marked/run.json").read_text())["seed"] == 4
     assert "several" in call("run", marked, "--seeds", "2", "--force").err
@@ -215,9 +215,9 @@ def test_seeds_on_the_command_line(marked: Path) -> None:
 
 def test_an_interval_of_one_run_says_what_it_is_and_few_flows_have_none(marked: Path) -> None:
     done = call("run", marked)
-    assert "95%" not in done.out and "p99 of fewer than 100 flows" in done.out and "4 in all" in done.out
+    assert "95%" not in done.err and "p99 of fewer than 100 flows" in done.err and "4 in all" in done.err
     marked.write_text(POISSON)
-    assert "95% of resamplings of one run's flows; what other seeds give it does not say" in call("run", marked).out
+    assert "95% of resamplings of one run's flows; what other seeds give it does not say" in call("run", marked).err
     # By the binomial distribution: the largest of 367 is below the 99th percentile in 2.5% of samples.
     assert math.isnan(of_quantile(np.arange(367.0), 0.99)[1]) and of_quantile(np.arange(368.0), 0.99)[1] > 360
     assert math.isnan(of_mean(np.arange(19.0))[0]) and not math.isnan(of_mean(np.arange(20.0))[0])

@@ -51,7 +51,7 @@ def test_a_run_prints_its_jobs(tmp_path: Path) -> None:
     job = 'job = [{ name = "train", steps = [{ all_reduce = { bytes = "80KB" } }] }]'
     said = call("run", "examples/tiny.toml", "--set", "traffic=[]", "--set", job, "--out", str(tmp_path / "r"))
     assert said.code == 0, said.err
-    assert "The critical path of train takes" in said.out
+    assert "The critical path of train takes" in said.err
     wrong = call("run", "examples/tiny.toml", "--set", job.replace("all_reduce", "all_redduce"))
     assert wrong.code != 0
     assert 'did you mean "all_reduce"' in wrong.err
@@ -82,7 +82,7 @@ def test_a_run_prints_the_slowdown_that_was_asked_for(tmp_path: Path) -> None:
     asked = ["--set", "traffic=[]", "--set", job, "--set", "measure.alone=true"]
     said = call("run", "examples/tiny.toml", *asked, "--out", str(tmp_path / "r"))
     assert said.code == 0, said.err
-    assert "slowdown: time over that of the job alone" in said.out
+    assert "slowdown: time over that of the job alone" in said.err
     assert "slowdown" in (tmp_path / "r" / "report.html").read_text()
 
 

@@ -55,7 +55,7 @@ def test_a_result_says_it_too(file: Path) -> None:
     done = call("run", file, "--load", "1.2")
     assert done.code == 0 and "warning: traffic[0].arrivals.poisson.load: 1.2 is more than the links carry" in done.err
     # What a percentile tells is in the table's notes.
-    assert "p99 of fewer than 100 flows" in call("run", file, "--set", "traffic.0.flows=50").out
+    assert "p99 of fewer than 100 flows" in call("run", file, "--set", "traffic.0.flows=50").err
 
 
 def test_a_table_of_sizes_that_states_another_mean_is_said(file: Path) -> None:

@@ -44,7 +44,7 @@ def program() -> Path:
 
 
 def aq(context: typer.Context) -> None:
-    """Give tenants of a Linux network device their shares: Augmented Queue as an eBPF program (docs/aq-linux.md)."""
+    """Divide a Linux network device among tenants: Augmented Queue as an eBPF program (docs/aq-linux.md)."""
     found = program()
     sys.stdout.flush()
     os.execv(found, [str(found), *context.args])

@@ -44,7 +44,7 @@ Workloads = Annotated[
         autocompletion=workload_names,
     ),
 ]
-Duration = Annotated[str | None, typer.Option(help="With --all: how long messages arrive in a run. Default: 5ms.")]
+Duration = Annotated[str | None, typer.Option(help="With --all: time during which messages arrive. Default: 5ms.")]
 Sustained = Annotated[
     str | None,
     typer.Option(
@@ -70,10 +70,10 @@ Jobs = Annotated[
 ]
 Scale = Annotated[
     float | None,
-    typer.Option(help="With --work training: buffers and sequences so many times as long. Default: 1."),
+    typer.Option(help="With --work training: factor on the length of buffers and sequences. Default: 1."),
 ]
 Page = Annotated[
-    Path | None, typer.Option(help="With --work training or outage: put the table into this page, between its marks.")
+    Path | None, typer.Option(help="With --work training or outage: write the table into this page, between its marks.")
 ]
 
 

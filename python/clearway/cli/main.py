@@ -21,12 +21,13 @@ import typer
 
 import clearway as cw
 from clearway import _core
-from clearway.cli import aq, clean, explain, live, paper, trust, view
+from clearway.cli import advise, aq, clean, explain, live, paper, trust, view
 from clearway.cli import compare as _cli_compare
 from clearway.cli import job as _cli_job
 from clearway.cli import new as _cli_new
 from clearway.cli import pcap as _cli_pcap
 from clearway.cli import trace as _cli_trace
+from clearway.cli.help import App
 from clearway.cli.options import (
     FlowControl,
     FlowControls,
@@ -73,12 +74,10 @@ if TYPE_CHECKING:
 
     from clearway.scenarios.listings import Network
 
-app = typer.Typer(
+app = App(
     help="Clearway: a packet-level simulator for datacenter networks.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    # Help in colours would take a third of a second to import.
-    rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -101,9 +100,7 @@ def _version(wanted: bool) -> None:
 def options(
     version: Annotated[
         bool,
-        typer.Option(
-            "--version", callback=_version, is_eager=True, help="Print the version and the commit of the build."
-        ),
+        typer.Option("--version", callback=_version, is_eager=True, help="Print version and commit, and exit."),
     ] = False,
 ) -> None:
     """Clearway: a packet-level simulator for datacenter networks."""
@@ -122,26 +119,27 @@ def run(
     level: Annotated[
         str,
         typer.Option(
-            help='"packet", or "flow" for an estimate without packets in seconds: see docs/flow-level.md. "links" is '
-            "one by links that are simulated alone: see docs/links.md."
+            help="packet: every packet. flow: an estimate without packets, in seconds (docs/flow-level.md). "
+            "links: an estimate from single links (docs/links.md)."
         ),
     ] = "packet",
     fast_forward: Annotated[
         str | None,
         typer.Option(
-            help='"exact" skips what repeats, with the same results; "approximate" also moves steady flows ahead by '
-            "what they do on average: see docs/acceleration.md."
+            help="exact: skip repetitions, with the same results. approximate: also move steady flows ahead by their "
+            "average (docs/acceleration.md).",
+            metavar="MODE",
         ),
     ] = None,
     threads: Threads = None,
     parts: Annotated[
         int | None,
-        typer.Option(help="Most parts that threads cut the network into. Default: as many as threads.", min=1),
+        typer.Option(
+            help="Number of parts into which threads divide the network, at most. Default: one per thread.", min=1
+        ),
     ] = None,
     out: Out = None,
-    force: Annotated[
-        bool, typer.Option("--force", help="Run even if the memory that is free will hardly be enough.")
-    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Run even if memory looks insufficient.")] = False,
     trace: _cli_trace.TraceFile = None,
     trace_flow: _cli_trace.Flows = None,
     trace_class: _cli_trace.Classes = None,
@@ -263,7 +261,7 @@ def sustain(
     traffic: Annotated[
         str | None,
         typer.Option(
-            help="The class whose load is varied and whose messages are judged. Default: the first that has a load."
+            help="Class whose load is varied and whose messages are judged. Default: the first class with a load."
         ),
     ] = None,
     low: Annotated[float, typer.Option(help="Lowest load.")] = 0.05,
@@ -275,7 +273,7 @@ def sustain(
     keeps_up: KeepsUp = KEEPS_UP,
     all_complete: Annotated[
         bool,
-        typer.Option("--all-complete", help="Instead of that: every message must complete, as in Harmony's paper."),
+        typer.Option("--all-complete", help="Require instead that every message completes, as in Harmony's paper."),
     ] = False,
     set_: Sets = None,
     seed: Annotated[
@@ -293,7 +291,7 @@ def sustain(
         bool,
         typer.Option(
             "--lengthen/--no-lengthen",
-            help="Lengthen runs if the scenario's arrivals are too short to decide, or refuse.",
+            help="Lengthen runs if the scenario's arrivals are too short to decide; otherwise refuse.",
         ),
     ] = True,
     json_: Json = False,
@@ -433,14 +431,17 @@ def check(
     scenario: ScenarioFile,
     set_: Sets = None,
     names: Annotated[
-        bool, typer.Option("--names", help="Print all nodes and links, not only the first and the last of a kind.")
+        bool,
+        typer.Option(
+            "--names", help="Print the names of all nodes and links, not only the first and last of each kind."
+        ),
     ] = False,
     probe: Annotated[
-        float, typer.Option(help="Seconds of CPU time to try how fast this machine is; 0 for none.", min=0.0)
+        float, typer.Option(help="CPU seconds for measuring this machine's speed; 0 to skip that.", min=0.0)
     ] = 1.0,
     json_: Json = False,
 ) -> None:
-    """Check a scenario without running it, say what a run will take, and print its nodes and links."""
+    """Check a scenario without running it: its cost, advice, nodes and links."""
     from clearway.scenarios.listings import network
 
     read, said = read_scenarios([scenario], set_, None, None)[0], Said(json_)
@@ -520,6 +521,7 @@ def report(
 
 
 app.add_typer(_cli_new.app, name="new")
+app.command()(sandboxed(advise.advise))
 app.command()(trust.trust)
 app.command()(paper.paper)
 app.command()(sandboxed(live.live))

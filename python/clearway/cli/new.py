@@ -7,9 +7,10 @@ from typing import Annotated
 
 import typer
 
+from clearway.cli.help import App
 from clearway.programs import new as _new
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+app = App(no_args_is_help=True)
 
 
 @app.callback()

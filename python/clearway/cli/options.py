@@ -45,49 +45,56 @@ Seeds = Annotated[
     list[int] | None,
     typer.Option(
         "--seed",
-        help="Seed of all random numbers (repeatable: one run for each, and intervals over seeds).",
+        help="Seed of all random numbers. Repeat it for one run per seed and intervals over seeds.",
         metavar="N",
     ),
 ]
 SeedCount = Annotated[
     int | None,
-    typer.Option("--seeds", help="Number of seeds, from --seed or the scenario's own on.", min=1, metavar="N"),
+    typer.Option("--seeds", help="Number of seeds, counted up from --seed or the scenario's seed.", min=1, metavar="N"),
 ]
-Load = Annotated[float | None, typer.Option(help="Load of all classes that have one.")]
+Load = Annotated[float | None, typer.Option(help="Load of every traffic class that has a load.")]
 TransportOption = Annotated[
     str | None,
     typer.Option(
         "--transport",
-        help="The transport, such as dctcp, as the scenario has set it, if it does; or '{ dctcp = { g = 0.1 } }'. "
-        "Classes with one of their own keep it.",
+        help="Transport, with the scenario's settings of it: dctcp; or with other settings: '{ dctcp = { g = 0.1 } }'. "
+        "Classes that name a transport keep theirs.",
+        metavar="NAME",
         autocompletion=names("transport"),
     ),
 ]
 FlowControl = Annotated[
     str | None,
     typer.Option(
-        help="The flow control between switches, such as pfc, instead of the scenario's.",
+        help="Flow control between switches, such as pfc, instead of the scenario's.",
+        metavar="NAME",
         autocompletion=names("flow control"),
     ),
 ]
 Transports = Annotated[
     list[str] | None,
     typer.Option(
-        help="A transport to run each scenario with, as the scenario has set it (repeatable).",
+        help="Transport to run each scenario with, with the scenario's settings of it (repeatable).",
+        metavar="NAME",
         autocompletion=names("transport"),
     ),
 ]
 FlowControls = Annotated[
     list[str] | None,
-    typer.Option(help="A flow control to run each of them with (repeatable).", autocompletion=names("flow control")),
+    typer.Option(
+        help="Flow control to run each scenario with (repeatable).",
+        metavar="NAME",
+        autocompletion=names("flow control"),
+    ),
 ]
 Near = Annotated[
-    float | None, typer.Option(help="A load close to the answer, if one is known: the search begins there.")
+    float | None, typer.Option(help="Load at which the search begins, if you know one close to the answer.")
 ]
 KeepsUp = Annotated[
     float,
     typer.Option(
-        help="Share of the arriving bytes that must be delivered, so that unfinished work does not grow.",
+        help="Share of the arriving bytes that must be delivered for a load to count as sustained.",
         min=0.0,
         max=1.0,
     ),
@@ -98,15 +105,15 @@ Pcap = Annotated[
     list[str] | None,
     typer.Option(
         "--pcap",
-        help="Write what a link carries, or all links of a node, both ways, to a file for Wireshark and tcpdump "
-        "(pcapng), such as spine0-leaf2:out.pcapng or host3:out.pcapng (repeatable).",
+        help="Capture a link, or all links of a node, to a pcapng file for Wireshark and tcpdump, such as "
+        "spine0-leaf2:out.pcapng or host3:out.pcapng (repeatable).",
         metavar="LINK|NODE:FILE",
     ),
 ]
 PcapPackets = Annotated[
     int | None, typer.Option("--pcap-packets", help=f"Most packets in each file. Default: {PACKETS:,}.", min=1)
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object, for programs.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 
 
 def pairs(sets: list[str] | None) -> list[tuple[str, str]]:

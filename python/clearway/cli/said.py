@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import typer
 
 import clearway as cw
+from clearway.cli.layout import terminal, tsv
 from clearway.defaults import ONE_RUN
 from clearway.results.advice import by_warning, lines_of
 
@@ -34,15 +35,19 @@ ITERATIONS = "iteration: mean time of an iteration, from its first computation t
 
 
 class Said:
-    """The standard output of a command: text as it goes, or JSON at the end."""
+    """The output of a command: text as it goes, or JSON at the end."""
 
     def __init__(self, as_json: bool) -> None:
         self._json: dict[str, Any] | None = {} if as_json else None
+        self._tables = 0
 
     def table(self, frame: pd.DataFrame, name: str = "table", numbers: str = "") -> None:
         """A table; `name` is its key, `numbers` what its numbers are."""
         if self._json is None:
+            if self._tables:
+                typer.echo("")
             show(frame, numbers)
+            self._tables += 1
             return
         label = str(frame.index.name or "name")
         plain = frame.rename_axis(label).reset_index()
@@ -58,9 +63,9 @@ class Said:
             self._json |= facts
 
     def line(self, text: str, facts: dict[str, Any]) -> None:
-        """A line of text, and its facts for programs."""
+        """A line of text, and its facts for programs. Beside a table in a pipe, text goes to standard error."""
         if self._json is None:
-            typer.echo(text)
+            typer.echo(text, err=self._tables > 0 and not sys.stdout.isatty())
         self.facts(facts)
 
     def lines(self, lines: Sequence[str], name: str) -> None:
@@ -112,49 +117,16 @@ def _plain(value: Any) -> Any:
 
 
 def show(frame: pd.DataFrame, numbers: str = "") -> None:
-    """Prints a table: numbers with four digits, and in the same cell their interval if there is one. Below it, what its
-    `numbers` are, and its interval is.
+    """Prints a table. In a terminal numbers have four digits, and below them is the meaning of `numbers` and intervals.
+    Into a pipe or a file goes the table as tab-separated values, and the explanation to standard error.
     """
-    import pandas as pd
-    from rich.console import Console
-    from rich.table import Table as RichTable
-    from rich.text import Text
-
-    table = RichTable(box=None, header_style="bold", pad_edge=False)
-    # Names are plain text, so brackets in them are no markup.
-    table.add_column(Text(str(frame.index.name or "")), style="bold", overflow="fold")
-    spans = {column for column in frame.columns if {f"{column} low", f"{column} high"} <= set(frame.columns)}
-    ends = {f"{column} {end}" for column in spans for end in ("low", "high")}
-    for column, values in frame.drop(columns=list(ends)).items():
-        numeric = pd.api.types.is_numeric_dtype(values)
-        table.add_column(
-            Text(str(column).replace(" ", "\n", 1)), justify="right" if numeric else "left", overflow="fold"
-        )
-    for name, row in frame.iterrows():
-        cells = {str(column): _cell(value) for column, value in row.items()}
-        table.add_row(
-            Text(str(name)),
-            *(Text(_with_ends(cells, str(column), column in spans)) for column in row.index if column not in ends),
-        )
-    # Whoever reads a pipe or a file can scroll; names are broken nowhere.
-    Console(width=None if sys.stdout.isatty() else 1_000).print(table)
-    if spans and frame[sorted(ends)].notna().any(axis=None):
+    told = sys.stdout.isatty()
+    typer.echo(terminal(frame) if told else tsv(frame))
+    ends = [column for column in frame.columns if str(column).endswith((" low", " high"))]
+    if ends and frame[ends].notna().any(axis=None):
         numbers = f"{numbers}{'; ' if numbers else ''}(low..high): {frame.attrs.get('interval', ONE_RUN)}"
     if numbers:
-        typer.echo(numbers)
-
-
-def _with_ends(cells: dict[str, str], column: str, has: bool) -> str:
-    low, high = (cells[f"{column} low"], cells[f"{column} high"]) if has else ("-", "-")
-    return cells[column] if "-" in (low, high) else f"{cells[column]} ({low}..{high})"
-
-
-def _cell(value: Any) -> str:
-    if isinstance(value, float):
-        if value != value:
-            return "-"
-        return f"{value:,.0f}" if value.is_integer() or abs(value) >= 10_000 else f"{value:.4g}"
-    return f"{value:,}" if isinstance(value, int) else str(value)
+        typer.echo(numbers, err=not told)
 
 
 def tell_warnings(results: Sequence[cw.Result]) -> None:

@@ -28,16 +28,15 @@ NO_SANDBOX = Annotated[
     bool,
     typer.Option(
         "--no-sandbox",
-        help="Let the command do all that you may. Otherwise the kernel lets it read what it was given, write where it "
-        "was told to, and no more: see SECURITY.md.",
+        help="Run with all your rights. By default the kernel limits the command to the files that it was given and "
+        "to its output folder (SECURITY.md).",
     ),
 ]
 ALLOW_PROGRAMS = Annotated[
     bool,
     typer.Option(
         "--allow-programs",
-        help="Let the scenario start the program of a crate that `transports` names, trusted or not: see `clearway "
-        "trust`.",
+        help="Let the scenario start the program of a crate in `transports` without `clearway trust`.",
     ),
 ]
 
@@ -75,6 +74,17 @@ def _compare(said: Said) -> Needs:
     )
 
 
+def _advise(said: Said) -> Needs:
+    return Needs(
+        toml=[said["scenario"]],
+        sets=pairs(said.get("set_")),
+        reads=_given(said.get("write")),
+        folders=[said.get("out") or place_of([said["scenario"]], "-advise")],
+        files=_given(said.get("write")),
+        workers=True,
+    )
+
+
 def _sustain(said: Said) -> Needs:
     return Needs(toml=[said["scenario"]], sets=pairs(said.get("set_")), folders=_given(said.get("out")))
 
@@ -103,7 +113,8 @@ def _check(said: Said) -> Needs:
 
 
 def _report(said: Said) -> Needs:
-    return Needs(reads=said["results"], files=[said["out"]])
+    # An earlier page is looked at before it is replaced.
+    return Needs(reads=[*said["results"], said["out"]], files=[said["out"]])
 
 
 def _live(said: Said) -> Needs:
@@ -144,6 +155,7 @@ def _job(said: Said) -> Needs:
 
 
 NEEDS: dict[str, Callable[[Said], Needs]] = {
+    "advise": _advise,
     "check": _check,
     "compare": _compare,
     "explain": _explain,
@@ -156,7 +168,7 @@ NEEDS: dict[str, Callable[[Said], Needs]] = {
     "trace": _trace,
     "view": _view,
 }
-SCENARIOS = frozenset({"check", "compare", "job", "live", "run", "sustain", "sweep"})
+SCENARIOS = frozenset({"advise", "check", "compare", "job", "live", "run", "sustain", "sweep"})
 """The commands that read scenarios."""
 
 EXEMPT = {

@@ -20,7 +20,7 @@ TraceFile = Annotated[
 ]
 Flows = Annotated[list[int] | None, typer.Option("--trace-flow", help="Only this flow (repeatable).", metavar="N")]
 Classes = Annotated[list[str] | None, typer.Option("--trace-class", help="Only this class of traffic (repeatable).")]
-Hosts = Annotated[list[str] | None, typer.Option("--trace-host", help="Only flows from and to this host (repeatable).")]
+Hosts = Annotated[list[str] | None, typer.Option("--trace-host", help="Only flows to or from this host (repeatable).")]
 Links = Annotated[
     list[str] | None, typer.Option("--trace-link", help="Only this link, such as spine0-leaf2 (repeatable).")
 ]

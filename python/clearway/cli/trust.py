@@ -25,7 +25,7 @@ def trust(
     show: Annotated[bool, typer.Option("--show", help="Only say what would run.")] = False,
     forget: Annotated[bool, typer.Option("--forget", help="Trust the folder no more.")] = False,
 ) -> None:
-    """Let the program of a crate with transports of its own run, as it is now.
+    """Allow the program of a transport crate to run, in its present state.
 
     A scenario can name a folder whose program reads and runs it, with all rights that you have. It is not started
     before you have trusted it once, and again whenever it or its code has changed. The command says what will run, and

@@ -21,6 +21,7 @@ from bokeh.models import (
     ColumnDataSource,
     CustomJSTickFormatter,
     DataRange1d,
+    FixedTicker,
     HoverTool,
     IndexFilter,
     LogAxis,
@@ -158,6 +159,11 @@ def finish(made: Any, name: str, line: bool = True) -> None:
         made.y_range.start = spec["from"]
     if "to" in spec:
         made.y_range.end = spec["to"]
+    if "x_from" in spec:
+        made.x_range.start = spec["x_from"]
+    for axis, key in (("x", "x_from"), ("y", "from")):
+        if spec.get(key) == 1:
+            getattr(made, f"{axis}axis").ticker = FixedTicker(ticks=round_ticks(made, axis))
     if "hover" in spec:
         hover(made, tips(name), line)
     if not any(len(column) for one in made.renderers for column in one.data_source.data.values()):
@@ -165,6 +171,14 @@ def finish(made: Any, name: str, line: bool = True) -> None:
         for axis in ("x_range", "y_range"):
             if isinstance(getattr(made, axis), DataRange1d):
                 setattr(made, axis, Range1d(start=1, end=10))
+
+
+def round_ticks(made: Any, axis: str) -> list[float]:
+    """Round places on an axis of slowdowns."""
+    drawn = [one for one in made.renderers if hasattr(one, "glyph")]
+    columns = [one.data_source.data.get(getattr(one.glyph, axis, None), ()) for one in drawn]
+    most = max((float(np.max(column)) for column in columns if len(column)), default=1.0)
+    return list(SPEC["round"]["near" if most <= 2 else "far"])
 
 
 def tips(name: str, *filled: str) -> list[tuple[str, str]]:

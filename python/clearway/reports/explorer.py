@@ -52,7 +52,7 @@ def section(results: Sequence[Result], charts: Charts, failures: Sequence[Failur
         "runs": names,
         "lines": [_line(results, line) for line in _points.split(results)],
         "spent": [[column, label, colour] for column, label, colour in SPENT if column in frame],
-        "packets": "wait_ps" in frame,
+        "packets": "limits_ps" in frame,
     }
     script = files("clearway.reports").joinpath("explorer.js").read_text(encoding="utf-8")
     said = json.dumps(facts).replace("<", "\\u003c")
@@ -109,7 +109,7 @@ def _flows(result: Result, runs: int) -> pd.DataFrame:
     }
     if result.level == "packet":
         columns["resent"] = flows["resent_packets"]
-        columns |= {column: _points.floats(result, column) / 1e6 for column, _, _ in SPENT}
+        columns |= {column: times / 1e6 for column, times in _points.parts(result).items()}
     frame = pd.DataFrame(columns)
     racks = _points.racks(result)
     for end in ("src", "dst"):

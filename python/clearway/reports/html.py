@@ -27,6 +27,7 @@ def write(title: str, parts: Iterable[str], path: Path, css: str = "") -> Path:
         [
             *_with_contents(shown),
             _UNFOLD if any("<details" in part for part in shown) else "",
+            f"<script>{_EXPORT}</script>" if any("<table" in part or "<figure" in part for part in shown) else "",
             f"<footer>Clearway {escape(_core.__version__)} ({escape(_core.COMMIT)})</footer>",
         ]
     )
@@ -110,7 +111,8 @@ def number(value: Any) -> str:
     return f"{value:,.{0 if value >= 100 else 1 if value >= 10 else 2}f}"
 
 
-# What is within reports: the playground has it, too.
+_EXPORT = files("clearway.reports").joinpath("export.js").read_text(encoding="utf-8")
+# Within reports; the playground has it, too.
 _WITHIN = files("clearway.reports").joinpath("report.css").read_text(encoding="utf-8")
 _CSS = """
 :root { color-scheme: light dark; --ink: #1d2025; --soft: #555b66; --faint: #7b818c; --page: #fff; --quiet: #f6f7f9;
@@ -125,6 +127,9 @@ h1 { font-size: 1.7rem; line-height: 1.2; margin: 0; letter-spacing: -0.01em; }
 nav { display: flex; flex-wrap: wrap; gap: 0.2rem 1rem; margin: 1.2rem 0 0; font-size: 0.85rem; }
 a { color: inherit; }
 .subtitle { color: var(--soft); margin: 0.3rem 0 0; }
+.save { color: var(--faint); font-size: 0.75rem; margin: 0.2rem 0 1rem; }
+.save button { font: inherit; color: var(--soft); background: none; border: 0; padding: 0 0.35rem; cursor: pointer;
+  text-decoration: underline; }
 footer { color: var(--faint); font-size: 0.8rem; margin-top: 3rem; }
 """
 # After those of the screen.
@@ -133,7 +138,7 @@ _PRINT = """
   table { zoom: 0.85; }
   section { overflow: visible; }
   .summary tbody td, .summary tbody th, .summary th { font-size: 7pt; padding: 0.2rem; }
-  nav { display: none; }
+  nav, .save { display: none; }
   @page { margin: 14mm; }
   body { font-size: 10pt; max-width: none; margin: 0; padding: 0; }
   section, figure, tr { break-inside: avoid; }

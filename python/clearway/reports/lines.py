@@ -31,6 +31,7 @@ from bokeh.models.annotations import Span
 from clearway.reports import html
 from clearway.reports.charts import DASHES, INK, MARKERS, PLAIN, Charts, chart_of
 from clearway.reports.looks import Look, looks
+from clearway.reports.spec import SPEC
 
 # Of more series than this a page begins with those of the first value of each filter.
 SHOWN = 16
@@ -164,8 +165,11 @@ class Lines:
             x_range=self._across,
             y_range=DataRange1d(only_visible=True),
         )
-        if not panel.slowdown:
-            chart.y_range.start = 0
+        if not panel.slowdown or min(points["y"]) >= 1:
+            chart.y_range.start = 1 if panel.slowdown else 0
+        if panel.slowdown:
+            most = max(points["y"])
+            chart.yaxis.ticker = FixedTicker(ticks=SPEC["round"]["near" if most <= 2 else "far"])
         chart.yaxis.formatter = CustomJSTickFormatter(code=PLAIN)
         self._dress_x(chart)
         if panel.line is not None:
@@ -179,13 +183,27 @@ class Lines:
             "band_x", "band_y", color="colour", alpha=0.15, line_width=0, source=of_lines, view=views[1],
             name=f"{name}-bands",
         )  # fmt: skip
-        chart.multi_line(
-            "xs", "ys", line_color="colour", line_dash="dash", line_width=1.8, source=of_lines, view=views[1]
-        )
+        if not self._words:
+            chart.multi_line(
+                "xs", "ys", line_color="colour", line_dash="dash", line_width=1.8, source=of_lines, view=views[1]
+            )
+        of_points = ColumnDataSource(points, name=f"{name}-of-points")
+        if self._words:
+            # Between names there is nothing to connect: each point has the span of its runs.
+            chart.segment(
+                x0="x",
+                y0="least",
+                x1="x",
+                y1="most",
+                line_color="colour",
+                line_width=1.8,
+                source=of_points,
+                view=views[0],
+            )
         drawn = chart.scatter(
             x="x",
             y="y",
-            source=ColumnDataSource(points, name=f"{name}-of-points"),
+            source=of_points,
             view=views[0],
             marker="marker",
             line_color="colour",
@@ -215,8 +233,13 @@ class Lines:
         first, last = (0, len(self._ticks) - 1) if self._words else (self._ticks[0], self._ticks[-1])
         if self._spread():
             return Range1d(start=first / 1.2, end=last * 1.2)
-        room = 0.06 * (last - first) or 0.5
-        return Range1d(start=first - room * (1 + 2 * self._words), end=last + room * (1 + 2 * self._words))
+        room = 0.5 if self._words else 0.06 * (last - first) or 0.5
+        return Range1d(start=first - room, end=last + room)
+
+    def _beside(self, series: int) -> float:
+        """How far a series is drawn beside the middle of a name, so that none hides another."""
+        count = len(self._series)
+        return 0.6 * ((series + 0.5) / count - 0.5) if self._words else 0.0
 
     def _spread(self) -> bool:
         """Whether the x axis is logarithmic."""
@@ -225,7 +248,8 @@ class Lines:
 
     def _sources(self, panel: Panel) -> tuple[dict[str, Any], dict[str, Any]]:
         """The points of a panel, a row each, and its lines."""
-        names = ("x", "y", "at", "said", "name", "series", "colour", "fill", "marker", "runs", "count", "left")
+        names = ("x", "y", "at", "said", "name", "series", "colour", "fill", "marker", "runs", "count", "left", "least",
+                 "most")  # fmt: skip
         points: dict[str, Any] = {name: [] for name in names}
         lines: dict[str, Any] = {name: [] for name in ("series", "colour", "dash", "xs", "ys", "band_x", "band_y")}
         here = np.ones(len(self._runs), dtype=bool)
@@ -235,16 +259,17 @@ class Lines:
             drawn = list(self._points(panel, here & one.mine))
             for point in drawn:
                 values = (
-                    point.x, point.mean, point.at, point.said, one.name, place, one.look.colour,
+                    point.x + self._beside(place), point.mean, point.at, point.said, one.name, place, one.look.colour,
                     # A hollow point has runs that did not deliver everything.
                     "#ffffff" if point.left else one.look.colour, MARKERS[one.look.marker], point.runs,
                     len(point.runs), "not every flow done" if point.left else "every flow done",
+                    point.least, point.most,
                 )  # fmt: skip
                 for name, value in zip(names, values):
                     points[name].append(value)
             if drawn:
                 x, ends = [p.x for p in drawn], [p.least for p in drawn]
-                band = any(p.most > p.least for p in drawn)
+                band = not self._words and any(p.most > p.least for p in drawn)
                 of_line = (
                     place, one.look.colour, DASHES[one.look.dash], x, [p.mean for p in drawn],
                     x + x[::-1] if band else [], ends + [p.most for p in drawn][::-1] if band else [],

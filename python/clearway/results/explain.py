@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 
 # What each part may consist of; the words of SPENT say where.
 _CAUSES = {
-    "wait_ps": "earlier packets of this flow and of others of its host, the transport's window, tokens or grants, "
-    "pauses, and repetitions of what was lost",
+    "message_ps": "the size of the flow and the rate of its host's link",
+    "limits_ps": "packets of other flows of its host, the transport's pacing, window, tokens or grants, and pauses",
+    "recovery_ps": "packets that were sent again, and the transport's limits meanwhile",
     "queued_up_ps": "packets before it on links from the racks up",
     "queued_down_ps": "packets before it on links down to the racks",
     "queued_last_ps": "packets before it on the receiver's own link: others sent to the same host",
@@ -145,7 +146,8 @@ def _explained(result: Result, flow: int) -> Explanation:
     parts = pd.DataFrame()
     if result.level == "packet":
         columns = [column for column, _, _ in SPENT]
-        parts = pd.DataFrame({"this": one[columns].astype(float) / 1e6, "median": usual[columns].astype(float) / 1e6})
+        of = pd.DataFrame(points.parts(result), index=flows.index)[columns] / 1e6
+        parts = pd.DataFrame({"this": of.loc[one.name], "median": of.loc[usual.name]})
         parts["more"] = parts["this"] - parts["median"]
         most = str(parts["more"].idxmax())
         more = float(parts["more"].max())

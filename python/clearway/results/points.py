@@ -24,6 +24,8 @@ Bools = npt.NDArray[np.bool_]
 SPENT: tuple[tuple[str, str, str], ...] = tuple((a, b, c) for a, b, c in SPEC["spent"]["parts"])
 """Where a flow's time goes: column, label, colour."""
 SIZES = ("short", "medium", "long")
+GROUP = 25
+"""Flows in a point of slowdown by size, at least, unless a line has fewer."""
 TIERS: dict[str, str] = SPEC["tiers"]
 
 
@@ -70,7 +72,7 @@ def by_size(lines: Sequence[Some]) -> list[pd.DataFrame]:
     lines. `size` is the group's median in bytes; its flows are larger than `low` and not larger than `high`.
     """
     sizes = np.concatenate([line.floats("bytes") for line in lines]) if lines else np.empty(0)
-    groups = int(np.clip(len(sizes) / max(len(lines), 1) / 100, 1, 16))
+    groups = int(np.clip(len(sizes) / max(len(lines), 1) / GROUP, 1, 16))
     limits = np.unique(np.quantile(sizes, np.linspace(0, 1, groups + 1))) if len(sizes) else sizes
     return [_grouped(line, limits) for line in lines]
 
@@ -160,14 +162,28 @@ def of_size(result: Result, size: str) -> Bools:
     return np.asarray(of & ~np.isnan(floats(result, "fct_ps")))
 
 
+def parts(result: Result) -> dict[str, Floats]:
+    """Where the time of each flow went: picoseconds by the columns of SPENT, which add up to the completion time.
+
+    The time at the sender, `wait_ps`, is divided. The flow's earlier packets take at least as long as in an empty
+    network. The rest is waiting: for the sender's own limits, or, if the flow repeated packets, for its recovery as
+    well.
+    """
+    known = {column: floats(result, column) for column, _, _ in SPENT if column in result.flows.columns}
+    wait = floats(result, "wait_ps")
+    alone = floats(result, "ideal_ps") - known["serialised_ps"] - known["propagation_ps"]
+    message = np.clip(alone, 0, wait)
+    repeated = floats(result, "resent_packets") > 0
+    rest = wait - message
+    divided = {"message_ps": message, "limits_ps": np.where(repeated, 0, rest)}
+    return divided | {"recovery_ps": np.where(repeated, rest, np.where(np.isnan(rest), np.nan, 0.0))} | known
+
+
 def spent(results: Sequence[Result], size: str) -> pd.DataFrame:
     """Where the time of completed flows of a size class went: mean microseconds, a row a result, a column a cause."""
-    done = [of_size(result, size) for result in results]
+    known = [(parts(result), of_size(result, size)) for result in results]
     return pd.DataFrame(
-        {
-            column: [floats(r, column)[of].mean() / 1e6 if of.any() else 0.0 for r, of in zip(results, done)]
-            for column, _, _ in SPENT
-        }
+        {column: [of[column][done].mean() / 1e6 if done.any() else 0.0 for of, done in known] for column, _, _ in SPENT}
     )
 
 
