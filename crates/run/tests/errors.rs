@@ -116,6 +116,7 @@ fn unknown_names_come_with_the_nearest_known_one() {
     unknown("per_port", "per_prt", 15, "switch.buffer.per_prt", "per_port");
     unknown("bytes = \"500KB\"", "byts = \"500KB\"", 15, "switch.buffer.per_port.byts", "bytes");
     unknown("transport = \"udp\"", "transport = \"upd\"", 2, "transport", "udp");
+    unknown("transport = \"udp\"", "transport = \"DCTCP\"", 2, "transport", "dctcp");
     unknown("transport = \"udp\"", "transport = { udp = { clas = 1 } }", 2, "transport.udp.clas", "class");
     unknown("\"leaf0\", \"spine1\"", "\"leaf0\", \"spin1\"", 19, "failure[0].link", "spine1");
     unknown("sizes = \"websearch\"", "sizes = \"webserch\"", 23, "traffic[0].sizes", "websearch");
@@ -140,7 +141,7 @@ fn quantities_have_units() {
     host_rate("\"100Gbbs\"", &["\"Gbbs\"", "Tbps, Gbps, Mbps", "like \"100Gbps\""]);
     host_rate("\"100\"", &["no unit"]);
     host_rate("\"Gbps\"", &["does not begin with a number"]);
-    host_rate("100", &["integer \"100\"", "like \"100Gbps\""]);
+    host_rate("100", &["the number 100", "like \"100Gbps\""]);
     host_rate("\"0bps\"", &["0bps", "a link needs a rate"]);
     refused("\"200ns\"", "\"200nm\"", 12, "fabric.leaf_spine.propagation", &["nm", "\"200ns\""]);
     refused("\"64KB\"", "\"64kb\"", 32, "traffic[1].sizes.constant", &["kb", "KB"]);
@@ -172,6 +173,8 @@ fn values_are_possible() {
         ["a message of 64KB", "window of 1us: the link of host 0 at 100Gbps carries 12.5KB", "write more than 5.12us"];
     refused("flows = 4\n", "flows = 4\nadmissible = \"1us\"\n", 30, "traffic[1].admissible", &fits);
     refused("flows = 4", "flows = 4\nsenders = \"0-99\"", 30, "traffic[1].senders", &["no host 99", "has 4"]);
+    refused("flows = 4", "flows = 4\nsenders = \"leaf0\"", 30, "traffic[1].senders", &["switches send and receive no"]);
+    refused("flows = 4", "flows = 4\nsenders = \"host1\"", 30, "traffic[1].senders", &["host3 is \"3\""]);
     refused("flows = 4", "flows = 4\nsenders = \"3-1\"", 30, "traffic[1].senders", &["3-1", "backwards"]);
     refused("name = \"burst\"", "name = \"web\"", 28, "traffic[1].name", &["web", "give each a different name"]);
     refused(
@@ -184,7 +187,13 @@ fn values_are_possible() {
     refused("[switch]", "[host]\nmtu = \"20KB\"\n[switch]", 15, "host.mtu", &["20KB", "9216B"]);
     refused("[switch]", "[host]\nheader = \"0B\"\n[switch]", 15, "host.header", &["0B", "1B and 1000B"]);
     refused("[switch]", "[host]\ndelay = \"2s\"\n[switch]", 15, "host.delay", &["2s", "at most 1s"]);
-    refused("reroute_delay = \"1ms\"", "transport = \"udp\"", 3, "transport", &["duplicate key"]);
+    refused(
+        "reroute_delay = \"1ms\"",
+        "transport = \"udp\"",
+        3,
+        "transport",
+        &["line 2 has transport already", "delete one of the two"],
+    );
     let rows = |most: u64| format!("drain = \"10ms\"\nrows_max = {most}");
     refused("drain = \"10ms\"", &rows(0), 7, "measure.rows_max", &["0 is less than", "At least 18", "0s"]);
     refused("drain = \"10ms\"", &rows(17), 7, "measure.rows_max", &["17", "9 rows each", "At least 18"]);
@@ -393,7 +402,7 @@ fn a_value_that_was_set_is_named_as_such() {
     refused(&[("fabric.leaf_spine.racks", "0")], "--set fabric.leaf_spine.racks=0: ", "at least 1");
     refused(&[("measure.end", "0s")], "--set measure.end=0s: measure.end: ", "nothing would run");
     // Two alternatives at once.
-    refused(&[("fabric.star.hosts", "3")], "--set fabric.star.hosts=3: ", "needs exactly one key");
+    refused(&[("fabric.star.hosts", "3")], "--set fabric.star.hosts=3: ", "the scenario has fabric.leaf_spine");
     // Of several, the wrong one.
     let sets = [("seed", "3"), ("measure.drain", "10parsec"), ("fabric.leaf_spine.racks", "3")];
     refused(&sets, "--set measure.drain=10parsec: ", "parsec");

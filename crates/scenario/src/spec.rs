@@ -11,6 +11,7 @@ mod outside;
 mod read;
 mod resubmit;
 mod timing;
+mod words;
 
 use std::collections::BTreeMap;
 

@@ -67,7 +67,13 @@ impl FromStr for Span {
             None => (false, part),
         };
         let (first, last) = range.split_once('-').unwrap_or((range, range));
-        let number = |text: &str| text.trim().parse::<u32>().map_err(|_| fail("it is neither a number nor a range"));
+        let is_name = part.starts_with(|first: char| first.is_alphabetic());
+        let why = match is_name {
+            true if part.starts_with("host") => "hosts are given by their numbers alone, so host3 is \"3\"",
+            true => "hosts are given by number, and switches send and receive no messages",
+            false => "it is neither a number nor a range",
+        };
+        let number = |text: &str| text.trim().parse::<u32>().map_err(|_| fail(why));
         let (first, last) = (number(first)?, number(last)?);
         if first > last { Err(fail("the range runs backwards")) } else { Ok(Span { racks, first, last }) }
     }

@@ -10,6 +10,7 @@ use toml_edit::{Document, Item, TableLike, Value};
 use units::Problem;
 
 use super::outside::transports;
+use super::words::{advise, beside, collision};
 use super::{Crates, Programs, Scenario, outside};
 
 /// The error of a scenario that can't be run.
@@ -138,7 +139,16 @@ impl Origin<'_> {
             Scenario::deserialize(document).map_err(|error| {
                 let given: Vec<String> = self.sets.iter().map(|(key, value)| format!("{key}={value}")).collect();
                 let source = format!("--set {}", given.join(" --set "));
-                ScenarioError { source, line: None, key: String::new(), message: advise(error.message()) }
+                let mut message = advise(error.message());
+                if error.message().contains("wanted exactly 1 element")
+                    && let Some((choice, has, wanted)) = self.sets.iter().find_map(|(key, _)| beside(&written, key))
+                {
+                    message = format!(
+                        "the scenario has {choice}.{has}, and {choice} is one of several; to replace it, set the whole \
+                         of it: --set {choice}='{{ {wanted} = {{ ... }} }}'"
+                    );
+                }
+                ScenarioError { source, line: None, key: String::new(), message }
             })
         };
         with(&mut self.sets.iter()).map_err(|error| {
@@ -156,11 +166,13 @@ impl Origin<'_> {
 
     /// The error of the TOML parser, located by its span in the text.
     fn syntax(&self, error: &toml::de::Error) -> ScenarioError {
+        let at = error.span().map(|span| line_of(self.text, span.start));
+        if let Some(line) = at
+            && let Some((key, message)) = collision(self.text, line, error.message())
+        {
+            return ScenarioError { source: self.source.to_owned(), line: at, key, message };
+        }
         let (key, line) = match error.span() {
-            // A document with a duplicate key does not parse, so no keys can be looked up.
-            Some(span) if error.message() == "duplicate key" => {
-                (self.text[span.clone()].to_owned(), Some(line_of(self.text, span.start)))
-            }
             Some(span) => (key_at(self.text, &span), Some(line_of(self.text, span.start))),
             None => (String::new(), None),
         };
@@ -206,53 +218,8 @@ impl Origin<'_> {
     }
 }
 
-fn line_of(text: &str, at: usize) -> usize {
+pub(super) fn line_of(text: &str, at: usize) -> usize {
     text.as_bytes()[..at.min(text.len())].iter().filter(|&&byte| byte == b'\n').count() + 1
-}
-
-/// Rewords the parser's message, with the nearest known name for an unknown one.
-fn advise(message: &str) -> String {
-    let message = message.trim();
-    if message.starts_with("wanted exactly 1 element") {
-        return "needs exactly one key, such as share = { weight = 1 }; to replace it with --set, set the whole table, \
-                such as --set KEY='{ absolute = \"5Gbps\" }'"
-            .to_owned();
-    }
-    let kinds = [
-        ("u8", "a whole number from 0 to 255"),
-        ("u16", "a whole number from 0 to 65,535"),
-        ("u32", "a whole number from 0 to 4,294,967,295"),
-        ("u64", "a whole number from 0 to 9,223,372,036,854,775,807"),
-        ("usize", "a whole number from 0 to 9,223,372,036,854,775,807"),
-        ("i64", "a whole number from -9,223,372,036,854,775,808 to 9,223,372,036,854,775,807"),
-        ("f64", "a number"),
-    ];
-    for (kind, words) in kinds {
-        if let Some(before) = message.strip_suffix(&format!("expected {kind}")) {
-            return format!("{before}expected {words}").replace('`', "\"");
-        }
-    }
-    let quoted: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
-    let (what, unknown, known) = match (&quoted[..], message.strip_prefix("unexpected keys in table: ")) {
-        ([unknown, known @ ..], _) if message.starts_with("unknown field") => ("key", *unknown, known.to_vec()),
-        ([unknown, known @ ..], _) if message.starts_with("unknown variant") => ("name", *unknown, known.to_vec()),
-        // serde's wording for an unknown key in the table of an enum variant.
-        (_, Some(lists)) => match lists.split_once(", available keys: ") {
-            Some((unknown, known)) => {
-                ("key", unknown.split(", ").next().unwrap_or(unknown), known.split(", ").collect())
-            }
-            None => return message.to_owned(),
-        },
-        _ => return message.replace('`', "\""),
-    };
-    let nearest = known
-        .iter()
-        .map(|name| (strsim::damerau_levenshtein(unknown, name), name))
-        .min()
-        .filter(|(distance, name)| *distance <= 1 + name.len().max(unknown.len()) / 3);
-    let hint = nearest.map_or(String::new(), |(_, name)| format!("; did you mean \"{name}\"?"));
-    format!("\"{unknown}\" is not a known {what} here{hint} Known: {}", known.join(", "))
-        .replace("here Known", "here. Known")
 }
 
 /// Sets a dotted key in a document and creates the tables on its path.
@@ -311,12 +278,12 @@ fn entry(entries: &[toml::Value], part: &str) -> Option<usize> {
 }
 
 /// The parts of a dotted key; `traffic[0].load` and `traffic.0.load` are the same.
-fn split(key: &str) -> Vec<String> {
+pub(super) fn split(key: &str) -> Vec<String> {
     key.replace('[', ".").replace(']', "").split('.').filter(|part| !part.is_empty()).map(str::to_owned).collect()
 }
 
 /// A key from its parts: `traffic[0].sizes`.
-fn join(parts: &[String]) -> String {
+pub(super) fn join(parts: &[String]) -> String {
     let mut key = String::new();
     for part in parts {
         match part.parse::<usize>() {
@@ -329,7 +296,7 @@ fn join(parts: &[String]) -> String {
 }
 
 /// All keys of a document, split into parts, with the spans of their names and values, in any of TOML's notations.
-fn places(text: &str) -> Vec<(Vec<String>, Range<usize>)> {
+pub(super) fn places(text: &str) -> Vec<(Vec<String>, Range<usize>)> {
     fn table(table: &dyn TableLike, path: &[String], places: &mut Vec<(Vec<String>, Range<usize>)>) {
         for (key, child) in table.iter() {
             let path = [path, &[key.to_owned()]].concat();

@@ -80,9 +80,13 @@ export const tipsOf = (name, filled = ["{}", "{}"]) => SPEC.charts[name].hover.m
 
 // Adds what a chart says, and where its range begins: once its lines are there.
 export function finish(chart, name, { line = true } = {}) {
-  const { from, to, hover } = SPEC.charts[name];
+  const { from, to, x_from: xFrom, hover } = SPEC.charts[name];
   if (from !== undefined) chart.y_range.start = from;
   if (to !== undefined) chart.y_range.end = to;
+  if (xFrom !== undefined) chart.x_range.start = xFrom;
+  for (const [axis, place, begin] of [["x", "below", xFrom], ["y", "left", from]]) {
+    if (begin === 1) axisOf(chart, place).ticker = new Bokeh.FixedTicker({ ticks: roundTicks(chart, axis) });
+  }
   if (!chart.renderers.some(({ data_source: { data } }) => Object.values(data).some((column) => column.length))) {
     // Bokeh complains of a logarithmic axis with nothing on it.
     for (const axis of ["x_range", "y_range"]) {
@@ -92,6 +96,13 @@ export function finish(chart, name, { line = true } = {}) {
   if (!hover) return;
   const tooltips = [...(line ? [["", "$name"]] : []), ...tipsOf(name)];
   chart.add_tools(new Bokeh.HoverTool({ tooltips, renderers: [...chart.renderers], muted_policy: "ignore" }));
+}
+
+// Round places on an axis of slowdowns.
+function roundTicks(chart, axis) {
+  const columns = chart.renderers.map(({ glyph, data_source: { data } }) => data[glyph[axis]?.field] ?? []);
+  const most = columns.flatMap((column) => [...column]).reduce((best, value) => Math.max(best, value), 1);
+  return SPEC.round[most <= 2 ? "near" : "far"];
 }
 
 export const tap = (chart, renderers) => chart.add_tools(new Bokeh.TapTool({ renderers }));

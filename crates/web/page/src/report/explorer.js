@@ -3,7 +3,7 @@
 import { addLine, chartOf, field, finish, hoverOf, markerOf, mark, only, sourceOf, tap, tipsOf } from "./draw.js";
 import { column, evenly } from "./columns.js";
 import { lookOf } from "./looks.js";
-import { SIZES, SPENT, racks, sizesOf, split } from "./points.js";
+import { SIZES, SPENT, parts, racks, sizesOf, split } from "./points.js";
 
 // Flows that a page holds; of the slowest share each one.
 const FLOWS_MAX = 12_000, SLOWEST = 0.02;
@@ -35,7 +35,7 @@ export function flowsOf(result) {
   };
   if (result.info.level !== "flow") {
     found.resent = take(of("resent_packets"));
-    for (const [name] of SPENT) found[name] = us(name);
+    for (const [name, times] of Object.entries(parts(result))) found[name] = take(times).map((time) => time / 1e6);
   }
   return {
     ...found, src_rack: racksOf("src"), dst_rack: racksOf("dst"),

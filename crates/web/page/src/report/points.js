@@ -5,6 +5,8 @@ import { column, evenly, firstNotBelow, least, mean, most, places, quantile, ris
 export const SIZES = ["short", "medium", "long"];
 export const SPENT = SPEC.spent.parts;
 export const TIERS = SPEC.tiers;
+// Flows in a point of slowdown by size, at least, unless a line has fewer.
+const GROUP = 25;
 
 // All flows, or a line a class and transport: `{ name, flows }`, of rows.
 export function split({ name, tables: { flows } }) {
@@ -30,7 +32,7 @@ export function sizesOf({ info, tables }) {
 export function bySize({ tables }, lines) {
   const bytes = column(tables.flows, "bytes"), slowdown = column(tables.flows, "slowdown");
   const sizes = rising(lines.flatMap(({ flows }) => flows.map((row) => bytes[row])));
-  const groups = Math.trunc(Math.min(Math.max(sizes.length / Math.max(lines.length, 1) / 100, 1), 16));
+  const groups = Math.trunc(Math.min(Math.max(sizes.length / Math.max(lines.length, 1) / GROUP, 1), 16));
   const cuts = Array.from({ length: groups + 1 }, (_, at) => (at === groups ? 1 : at / groups));
   const limits = sizes.length ? [...new Set(cuts.map((share) => quantile(sizes, share)))].sort((a, b) => a - b) : [];
   return lines.map(({ flows }) => {
@@ -105,11 +107,23 @@ export function ofSize(result, size) {
   return places(sizes, (one, row) => one === size && !Number.isNaN(times[row]));
 }
 
+// Where the time of each flow went: picoseconds by the columns of SPENT. The time at the sender is divided: earlier packets
+// take at least as long as in an empty network, and the rest is waiting.
+export function parts({ tables: { flows } }) {
+  const of = (name) => column(flows, name), [wait, ideal, again] = ["wait_ps", "ideal_ps", "resent_packets"].map(of);
+  const known = Object.fromEntries(SPENT.slice(3).map(([name]) => [name, of(name)]));
+  const alone = (row) => ideal[row] - known.serialised_ps[row] - known.propagation_ps[row];
+  const message = wait.map((time, row) => Math.min(Math.max(alone(row), 0), time));
+  const rest = (repeated) => wait.map((time, row) => (again[row] > 0 === repeated ? time - message[row] : 0));
+  return { message_ps: message, limits_ps: rest(false), recovery_ps: rest(true), ...known };
+}
+
 // Where their time went: mean microseconds by cause.
 export function spent(result, size) {
-  const rows = ofSize(result, size);
-  const of = (name) => { const values = column(result.tables.flows, name); return rows.map((row) => values[row]); };
-  return Object.fromEntries(SPENT.map(([name]) => [name, rows.length ? mean(of(name)) / 1e6 : 0]));
+  const rows = ofSize(result, size), every = parts(result);
+  return Object.fromEntries(SPENT.map(([name]) => (
+    [name, rows.length ? mean(rows.map((row) => every[name][row])) / 1e6 : 0]
+  )));
 }
 
 // For each tier, the link that came nearest to its bound.
