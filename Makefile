@@ -35,7 +35,8 @@ FUZZ_TARGETS ?= $(notdir $(wildcard fuzz/seeds/*))
 .DEFAULT_GOAL := run
 
 run: $(VENV)/.release
-	$(BIN)/clearway compare examples/dcpim-vs-tcp.toml --transport dcpim --transport dctcp --transport cubic
+	$(BIN)/clearway compare examples/dcpim-vs-tcp.toml --transport dcpim --transport dctcp --transport cubic \
+		--picture out/dcpim-vs-tcp.png
 
 test: test-rust test-python
 

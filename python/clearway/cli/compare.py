@@ -12,6 +12,7 @@ import clearway as cw
 from clearway.cli.options import pairs, workload_names
 from clearway.cli.said import EXIT_AUDIT, ITERATIONS, SLOWDOWN, Said, finish, tell_refused, tell_unchanged
 from clearway.files.places import check_folder, check_page, held
+from clearway.files.whole import replace
 
 if TYPE_CHECKING:
     from clearway.comparisons.outage import Outage
@@ -72,6 +73,10 @@ Scale = Annotated[
     float | None,
     typer.Option(help="With --work training: factor on the length of buffers and sequences. Default: 1."),
 ]
+Drawn = Annotated[
+    Path | None,
+    typer.Option("--picture", help="Also draw slowdown by flow size: .png, .svg or .pdf.", metavar="FILE"),
+]
 Page = Annotated[
     Path | None, typer.Option(help="With --work training or outage: write the table into this page, between its marks.")
 ]
@@ -84,17 +89,24 @@ def side_by_side(
     chosen: Mapping[str, Any],
     folder: Path,
     said: Said,
+    picture: Path | None = None,
 ) -> NoReturn:
     """Runs scenarios under several schemes or seeds, and says how they compare."""
+    if picture is not None and picture.suffix not in (".png", ".svg", ".pdf"):
+        raise ValueError(f"--picture {picture}: name a file that ends in .png, .svg or .pdf")
     with held(folder):
         check_page(folder / "report.html")
         comparison = cw.compare(read, transports, flow_controls, folder=folder, progress=True, **chosen)
         report = comparison.report(folder / "report.html")
+        if picture is not None:
+            replace(picture, lambda part: comparison.plot.slowdown().savefig(part, format=picture.suffix[1:]))
     table = comparison.table()
     said.table(table, numbers=SLOWDOWN if "all mean" in table else ITERATIONS)
     said.lines(comparison.said(), "notes")
     said.place("results", folder)
     said.place("report", report)
+    if picture is not None:
+        said.place("picture", picture)
     tell_unchanged(comparison.unchanged, said)
     tell_refused(comparison.refused, said)
     finish(comparison.results, said, failed=bool(comparison.refused))

@@ -53,7 +53,7 @@ SUBJECTS = {
         "--pcap",
         "--pcap-packets",
     ),
-    "Results and cost": ("--out", "--json", "--continue", "--threads", "--parts", "--workers", "--force"),
+    "Results and cost": ("--out", "--picture", "--json", "--continue", "--threads", "--parts", "--workers", "--force"),
     "Security and help": ("--no-sandbox", "--allow-programs", "--help"),
 }
 # The subjects of options that are not a command's own everywhere.

@@ -204,6 +204,7 @@ def compare(
     threads: Threads = None,
     out: Out = None,
     continue_: _cli_compare.Continue = False,
+    picture: _cli_compare.Drawn = None,
     all_: _cli_compare.All = False,
     fabric: _cli_compare.Fabrics = None,
     workload: _cli_compare.Workloads = None,
@@ -222,6 +223,8 @@ def compare(
     _cli_compare.check_work(work, of_work)
     said = Said(json_)
     if all_:
+        if picture is not None:
+            raise ValueError("--picture is of given scenarios; --all has its pictures in its report")
         if scenarios or flow_control:
             raise ValueError("--all uses scenarios and flow controls of its own; name none beside it")
         own, several = seeds_of(seed, seeds)
@@ -250,7 +253,7 @@ def compare(
     chosen: dict[str, Any] = {"levels": level or ["packet"], "threads": threads, "keep": continue_}
     chosen["seeds"] = several
     _cli_compare.side_by_side(
-        read, [table_or_name(one) for one in transport or ()], flow_control or (), chosen, folder, said
+        read, [table_or_name(one) for one in transport or ()], flow_control or (), chosen, folder, said, picture
     )
 
 

@@ -69,7 +69,7 @@ def _compare(said: Said) -> Needs:
         sets=pairs(said.get("set_")),
         reads=_given(said.get("write")),
         folders=[said.get("out") or default],
-        files=_given(said.get("write")),
+        files=_given(said.get("write"), said.get("picture")),
         workers=bool(said.get("all_")),
     )
 

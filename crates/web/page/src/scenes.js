@@ -69,7 +69,7 @@ export const SCENES = [
         + "got {tenants}: by tenant, not by flow."],
       ["Without queues of their own", "All packets wait in one queue, which held {queue_max} at most. Augmented Queue "
         + "counts for each tenant what a queue of its own would hold, and marks or drops by that: {aq_marked} packets "
-        + "were marked and {aq_dropped} dropped. Look at switch0 in the picture: a colour a flow, and one queue."],
+        + "were marked and {aq_dropped} dropped. Look at switch0 in the picture: one colour per flow, and one queue."],
       ["Now change it", "Write `weight = 2` in the first of the three `[[entity]]` tables and run again: its tenant gets "
         + "twice as much as each of the others. Here the one with the least got {tenant_min}."],
     ],

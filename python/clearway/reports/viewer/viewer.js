@@ -163,7 +163,7 @@ export class Viewer {
       });
       const mark = kind === 0 ? "cw-dot" : `cw-diamond cw-colour-${(kind - 1) % 8}`;
       element(button, "span", undefined, { class: mark, "aria-hidden": true });
-      const words = kind === 0 ? "data, a colour a flow" : name;
+      const words = kind === 0 ? "data, one colour per flow" : name;
       button.append(`${words} (${kindCounts[kind].toLocaleString("en")})`);
       button.addEventListener("click", () => {
         if (!this.hidden.delete(kind)) this.hidden.add(kind);
