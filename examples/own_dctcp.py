@@ -48,7 +48,7 @@ class Dctcp(cw.Control):
                 self.window_bytes = window + min(growing, (1 if acks.phase == 2 else 2) * self.mss)
             return
         counted = self.counted + growing
-        # What one acknowledgement counts beyond a window waits for the next that may let it grow.
+        # Bytes that an acknowledgement counts beyond a window wait for the next one that may let it grow.
         if counted >= window and acks.window_limited and not acks.marked and acks.phase != 1:
             counted -= window
             self.window_bytes = window = window + self.mss

@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[1]
 BENCH = Path("crates", "sim", "examples", "bench")
 MANIFEST = Path("crates", "sim", "Cargo.toml")
 BUILD = ["cargo", "build", "--release", "-p", "clearway-sim", "--example", "bench"]
-# What is compared unless lines are named: small and large, Poisson and bursts, with and without flow control.
+# The lines compared by default: small and large, Poisson and bursts, with and without flow control.
 LINES = ["leaf-spine/dcpim", "leaf-spine/dctcp", "poisson-1024/dcpim", "permutation-1024/ndp", "storm/pfc"]
 SLOWER = 0.03
 # A line is slower if chance alone would make as many of its pairs slower this seldom.
@@ -34,7 +34,7 @@ CHANCE = 0.05
 
 
 class Failure(Exception):
-    """What keeps a comparison from being made."""
+    """The reason that keeps a comparison from being made."""
 
 
 @dataclass(frozen=True)

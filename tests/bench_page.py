@@ -19,8 +19,8 @@ RECORD, PAGE = DOCS / "speed.json", DOCS / "speed.md"
 REGION = re.compile(r"(<!-- bench: begin -->\n).*?(<!-- bench: end -->\n)", re.DOTALL)
 HEADS = ["scenario", "threads", "packet-hops", "per CPU second", "of the 144-host line", "events a hop", "peak memory"]
 HEADS += ["a host", "a flow"]
-# What large fabrics and bursts were to reach beside the 144-host line, chosen before the engine was cut by locality:
-# at least, and at best.
+# The goals of large fabrics and bursts beside the 144-host line, chosen before the engine was cut by locality: at
+# least, and at best.
 GOALS = {
     "poisson-1024/dcpim": (0.65, 0.8),
     "poisson-8192/dcpim": (0.4, 0.6),
@@ -90,7 +90,7 @@ def goals(record: Mapping[str, Any], others: Sequence[Mapping[str, Any]] = ()) -
 
 
 def reached(record: Mapping[str, Any]) -> dict[str, tuple[str, float, tuple[float, float]]]:
-    """What a record has reached of each goal that it has lines for: what it is, the value and the goal."""
+    """The results of a record for each goal that it has lines for: what it is, the value and the goal."""
     lines = {line["name"]: line for line in record["lines"]}
     rows = {
         name: (f"{lines[name]['title']}, of the 144-host line", lines[name]["ratio"], goal)

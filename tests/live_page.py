@@ -1,7 +1,7 @@
 """Measures live runs on this machine and writes what came out into docs/live.md.
 
 `python tests/live_page.py` measures both parts, or one by its name: `bench` is `clearway live --bench`; `attached` is
-the kernel's TCP between two network namespaces over a fabric, and needs root. What was measured is in
+the kernel's TCP between two network namespaces over a fabric, and needs root. The measurements are in
 docs/live-bench.json; the region of the page between `<!-- live-bench: begin -->` and `<!-- live-bench: end -->` is
 written from that and never by hand.
 """

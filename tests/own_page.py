@@ -2,7 +2,7 @@
 docs/own-protocol.md.
 
 `python tests/own_page.py` measures both, `python tests/own_page.py cost` or `gym` one of them; use the optimised module
-(`make .venv/.release`). What was measured is in docs/own-protocol.json; the regions of the page between
+(`make .venv/.release`). The measurements are in docs/own-protocol.json; the regions of the page between
 `<!-- own-NAME: begin -->` and `<!-- own-NAME: end -->` are written from that and never by hand.
 """
 
@@ -62,7 +62,7 @@ def filled(page: str, record: Mapping[str, Any]) -> str:
 
 
 def cost_table(record: Mapping[str, Any] | None) -> str:
-    """What a control costs."""
+    """The cost of a control."""
     if record is None:
         return "Not yet measured.\n"
     lines = ["| DCTCP as | CPU time over the one in Rust | of all | to be at most | |", "|---|---|---|---|---|"]
@@ -101,7 +101,7 @@ def once(*arguments: str) -> dict[str, Any]:
 
 
 def measure(name: str) -> dict[str, Any]:
-    """What is said of a run, or of steps."""
+    """The sentences on a run, or on steps."""
     import math
     import time
 
@@ -146,7 +146,7 @@ def steps(cw: Any) -> dict[str, Any]:
     # Without the last, which makes the tables of the result.
     count, (wall, cpu) = count - 1, (clocks[-2][place] - clocks[0][place] for place in (0, 1))
     info = env.result.info
-    # What the simulation takes by itself: as many packet-hops of a flow that asks nobody.
+    # The cost of the simulation itself: as many packet-hops of a flow without a control.
     began = time.process_time()
     alone = cw.run(scenario.with_(seed=1, transport="newreno"), threads=1, progress=False).info
     alone_seconds = (time.process_time() - began) * info["packet_hops"] / alone["packet_hops"]

@@ -1,7 +1,7 @@
 """Measures the playground on this machine and writes what came out into docs/playground.md.
 
 `python tests/playground_page.py` wants what `make web` and `make .venv/.release` build; `make bench-web` sees to both.
-What was measured is in docs/playground.json; the region of the page between `<!-- playground: begin -->` and
+The measurements are in docs/playground.json; the region of the page between `<!-- playground: begin -->` and
 `<!-- playground: end -->` is written from that and never by hand.
 
 - Speed: `SCENARIO` in the browsers and natively on one thread, in turn, by the clock on the wall. The best of `ROUNDS`

@@ -1,7 +1,7 @@
 """Measures how much time and memory large scenarios take, and writes it into docs/speed.md: `make bench-scale`.
 
 Scenarios are in tests/scale. Each is checked and run in a process of its own; peak memory is the kernel's count.
-`python tests/scale_page.py NAME ...` measures only those. What was measured is in docs/scale.json; the region of
+`python tests/scale_page.py NAME ...` measures only those. The measurements are in docs/scale.json; the region of
 the page between `<!-- scale: begin -->` and `<!-- scale: end -->` is written from that and never by hand.
 """
 

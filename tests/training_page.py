@@ -1,7 +1,7 @@
 """Runs large training jobs, each in a process of its own, and writes what they take into docs/training.md.
 
 `python tests/training_page.py` runs those of a minute at most, `python tests/training_page.py all-reduce-1024 packet`
-one by its name and level. What was measured is in docs/training.json, so that a run replaces its own line only; the
+one by its name and level. The measurements are in docs/training.json, so that a run replaces its own line only; the
 region of the page between `<!-- training-cost: begin -->` and `<!-- training-cost: end -->` is written from that and
 never by hand.
 """

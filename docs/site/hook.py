@@ -1,4 +1,4 @@
-"""What the site adds to MkDocs: pages stay where they are in the repository, and links between them work on both.
+"""The site's additions to MkDocs: pages stay where they are in the repository, and links between them work on both.
 
 A page's address on the site is its path in the repository, so relative links are the same on GitHub and here. A link to
 a crate's folder leads to its Rust documentation, where that was built; a link to any other file or folder that is no

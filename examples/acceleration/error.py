@@ -1,9 +1,9 @@
-"""What skipping gives, and what it costs in accuracy: writes the tables and the picture of `docs/acceleration.md`.
+"""The gain of skipping, and its cost in accuracy: writes the tables and the picture of `docs/acceleration.md`.
 
     python examples/acceleration/error.py
     python examples/acceleration/error.py apart web    # only these parts: error, models, apart, web
 
-Each scenario is run whole and with `fast_forward`, on one thread. What is in `out/acceleration` is not run again.
+Each scenario is run whole and with `fast_forward`, on one thread. Results in `out/acceleration` are not run again.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ LONGER = {
 }
 """So long that a whole run takes minutes: over the transports that are named, and not repeated."""
 LATER = ("50ns", "100ns", "150ns")
-"""Whole runs are repeated with flows that begin at random by so much later: how far apart are their means?"""
+"""Whole runs are repeated with flows that begin later by a random time up to this: how far apart are their means?"""
 STEADY_OVER = ("dctcp", "dcqcn", "timely", "cubic", "newreno")
 LONG_JOBS_OVER = ("dctcp", "dcqcn", "timely", "swift")
 HUGE_SUM = '{ all_reduce = { bytes = "500MB" } }'
@@ -477,7 +477,7 @@ def picture(points: pd.DataFrame) -> None:
 
 
 def error() -> list[str]:
-    """What is skipped in each way, and how far estimates are off."""
+    """The skipped share in each way, and the errors of estimates."""
     (exactly, some), (approximately, more) = exact(), approximate()
     of_jobs, most = approximate_jobs(LONG_JOBS, "mean message | furthest off", furthest)
     of_iterations, even_more = approximate_jobs(ITERATIONS, "mean | 99th percentile", p99)

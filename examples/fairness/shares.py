@@ -3,7 +3,7 @@
     python examples/fairness/shares.py
 
 2, 4, 8 and 16 endless flows go from hosts of their own to one host, over each transport, with equal and with different
-starts, several seeds, and both settings of `timing`. What is in `out/fairness` is not run again.
+starts, several seeds, and both settings of `timing`. Results in `out/fairness` are not run again.
 """
 
 from __future__ import annotations

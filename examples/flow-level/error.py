@@ -3,7 +3,7 @@
     python examples/flow-level/error.py
 
 Each scenario is run at both levels with those transports that come nearest to sharing links fairly at once, and some
-that do not. What is in `out/flow-level` is not run again.
+that do not. Results in `out/flow-level` are not run again.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What estimates at flow level take for 100,000 hosts: writes the table of `docs/flow-level.md`.
+"""The cost of estimates at flow level for 100,000 hosts: writes the table of `docs/flow-level.md`.
 
     python examples/flow-level/size.py
 

@@ -3,8 +3,8 @@
     python examples/links/error.py
 
 Each of twenty scenarios is run at packet level and by single links: as it is by default, with delays drawn as in
-Parsimon, and with one link simulated for those like it. Then one scenario is run over many transports. What is in
-`out/links` is not run again.
+Parsimon, and with one link simulated for those like it. Then one scenario is run over many transports. Results in
+`out/links` are not run again.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def errors(title: str, way: str, packet: cw.Result, links: cw.Result) -> list[di
 
 
 def cost(packet: cw.Result, links: cw.Result) -> dict[str, float]:
-    """What both took."""
+    """The cost of both."""
     return {
         "packet s": packet.info["cpu_seconds"],
         "links s": links.info["cpu_seconds"],

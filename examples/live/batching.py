@@ -3,7 +3,7 @@ what comes in batches, as Reframer does.
 
 Seven hosts send bursts of messages to one, and large files to it meanwhile. For each connection that has a state of
 4 MB, which it has to fetch when it turns to another connection: so it gathers the messages of a connection until there
-is a batch, or a time has passed. Over best effort nobody knows how long a batch takes to come. Over Harmony a message's
+is a batch, or a time has passed. Over best effort the arrival time of a batch is unknown. Over Harmony a message's
 delay has a bound, so that a batch that was sent at once is there when the bound has passed. Run it from the
 repository's root:
 
@@ -48,7 +48,7 @@ UPDATE = np.dtype([("place", ">u4"), ("more", ">u4")])
 
 
 def updates(connection: int, burst: int, message: int) -> npt.NDArray[np.void]:
-    """What a message says: how much more is to be where."""
+    """The content of a message: how much more is to be where."""
     random = np.random.default_rng([connection, burst, message])
     of = np.empty(MESSAGE_UPDATES, UPDATE)
     of["place"] = random.integers(STATE_WORDS, size=MESSAGE_UPDATES)
@@ -68,7 +68,7 @@ class Sender:
     rejected: int = 0
 
     def send(self, bursts: int, batch: int) -> None:
-        """Sends bursts of a batch each. What the network has no room for is sent again."""
+        """Sends bursts of a batch each. A message for which the network has no room is sent again."""
         for burst in range(bursts):
             contents = [updates(self.number, burst, message).tobytes() for message in range(batch)]
             while contents:
@@ -109,7 +109,7 @@ class Host:
     last: cw.Address | None = None
 
     def serve(self, messages: int) -> None:
-        """Until so many messages have come and are processed."""
+        """Until this many messages have come and are processed."""
         while messages or self.held:
             message = self._next()
             if message is None:

@@ -22,13 +22,13 @@ PORT = 7000
 BLOCK_BYTES = 8192
 LIMIT = 120.0
 """Seconds of the machine that a probe may take: more than any does, unless the network stands still."""
-# A call that has no answer after so many seconds may never have one: its request may be under way to a server that is
+# A call without an answer after this many seconds may never have one: its request may be under way to a server that is
 # cut off, over a transport that does not give up. The detector says whether to wait for it.
 PATIENCE = 5.0
 
 WRITE, READ = range(2)
 HEAD = struct.Struct(">BQ")
-"""What to do, and with which block."""
+"""The operation, and its block."""
 
 
 @dataclass

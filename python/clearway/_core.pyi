@@ -1,4 +1,4 @@
-"""What the package needs of Rust. Its users find it in more comfortable form in `clearway`."""
+"""The Rust part of the package. Its users find it in more comfortable form in `clearway`."""
 
 from collections.abc import Callable, Sequence
 from os import PathLike

@@ -57,7 +57,7 @@ class MazeOver(Error, ConnectionError):
 
 
 CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
-"""What a terminal obeys, and what turns the direction of text."""
+"""Control characters of terminals, and those that turn the direction of text."""
 
 
 def plain(text: str) -> str:

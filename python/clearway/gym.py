@@ -52,7 +52,7 @@ _MOST = np.asarray([1e9, 1, 1, 1e9, 1e9, 40, 1e9, 1], np.float32)
 
 @dataclass(frozen=True)
 class Interval:
-    """What a flow has seen since it last decided, and how it stands. Times are picoseconds."""
+    """The observations of a flow since its last decision, and its state. Times are picoseconds."""
 
     flow: int
     now_ps: int
@@ -125,7 +125,7 @@ class Reno(Control):
 
 
 class _Episode:
-    """What flows and the environment share: who waits for a decision, and what was decided."""
+    """State shared by flows and the environment: which flows wait for a decision, and the decisions."""
 
     def __init__(self, flow: int | None, others: Control, interval_ps: int | None, delay_ps: int) -> None:
         self.flow, self.others, self.interval_ps, self.delay_ps = flow, others, interval_ps, delay_ps
@@ -241,7 +241,7 @@ class _Learns(Control):
 
 
 class _LearnsBeside(_Learns):
-    """The same where the others hear of packets that leave. It costs each flow a call a packet."""
+    """The same where the others hear of packets that leave. It costs each flow one call per packet."""
 
     def on_send(self, sent: SentEvent) -> None:
         """Is told to others alone."""

@@ -55,7 +55,7 @@ class Flow:
     priority: int = 0
     """Smaller goes first."""
     demand_gbps: float = math.inf
-    """What its host can send at most."""
+    """The most that its host can send."""
 
 
 def throughput(

@@ -27,7 +27,7 @@ from world import World, aq, dctcp, missing, sh, tenants_file, tenants_toml
 
 # A full packet on the wire.
 FULL = 1_514
-# Chosen before any run. A share is off by so much of itself at most; the simulator's prediction likewise.
+# Chosen before any run. A share is off by this much of itself at most; the simulator's prediction likewise.
 SHARE, PREDICTION = 0.05, 0.05
 QUICK_SHARE = 0.02
 # The link of most experiments, and the time for which rates are measured.
@@ -46,7 +46,7 @@ def ports(names: list[str]) -> dict[str, int]:
 
 
 def predicted(text: str) -> dict[str, float]:
-    """What the simulator gives each tenant of a file, in bits per second on the wire."""
+    """The simulator's rate for each tenant of a file, in bits per second on the wire."""
     with tempfile.TemporaryDirectory() as folder, tenants_file(Path(folder), text) as path:
         rows = json.loads(aq("simulate", path, "--json").stdout)
     return {row["tenant"]: float(row["passed_bps"]) for row in rows}
@@ -67,7 +67,7 @@ def shared(
 ) -> tuple[dict[str, Got], str]:
     """Tenants that share the bridge's port under a mechanism. Returns what each got, and the tenants' file.
 
-    `by` makes their traffic. What the processors did is added to `costs`.
+    `by` makes their traffic. The use of the processors is added to `costs`.
     """
     by_port = ports([one.name for one in senders])
     alone = how == "TBF each"
@@ -465,7 +465,7 @@ def vms() -> Row:
 
 
 def limits() -> Row:
-    """What a larger limit or marks do for retransmissions."""
+    """The effect of a larger limit or of marks on retransmissions."""
     rows: list[Row] = []
     senders = [Sender("cubic", 0, "cubic", 4), Sender("bbr", 0, "bbr", 4)]
     for timer in (TIMER_US, SHORT_TIMER_US):

@@ -1,4 +1,4 @@
-"""What must not go wrong with Augmented Queue in a kernel: `python tests/kernel/faults.py`.
+"""Faults that must not occur with Augmented Queue in a kernel: `python tests/kernel/faults.py`.
 
 Wrong files, devices and rights; two commands at once; commands that are killed; devices that go away; tenants that come
 and go; neighbours at the same hook. Nothing may leak: programs, maps, links, pins and qdiscs are counted before and
@@ -349,7 +349,7 @@ def a_scenarios_entities_are_attached(world: World, folder: Path) -> None:
     shown = json.loads(aq("show", "out", "--netns", world.bridge, "--json", "--interval", 0).stdout)
     rates = {line["tenant"]: line["allocated_bps"] for line in shown}
     assert abs(rates["a"] - 49e6) < 1e3 and abs(rates["b"] - 147e6) < 1e3, rates
-    # As a file of tenants, it is the same: nobody joins, nobody leaves.
+    # As a file of tenants, it is the same: no tenant joins or leaves.
     matches = ["--match", "a=ports:5201", "--match", "b=ports:5202"]
     with tenants_file(folder, aq("tenants", "--scenario", path, *matches).stdout) as written:
         assert "0 joined, 0 left" in attached(world, written)
@@ -480,7 +480,7 @@ def main() -> int:
         print(f"skipped: {why}")
         return 0
     failed = 0
-    # What an attach mounts is no leak.
+    # Mounts of an attach are no leak.
     for test in TESTS:
         if sys.argv[1:] and test.__name__ not in sys.argv[1:]:
             continue

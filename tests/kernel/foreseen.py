@@ -1,4 +1,4 @@
-"""What the simulator says of a scenario with some keys set: `python foreseen.py SCENARIO KEYS`, in an interpreter that
+"""The simulator's numbers on a scenario with some keys set: `python foreseen.py SCENARIO KEYS`, in an interpreter that
 has the package `clearway`. Prints in JSON, for each class of traffic, when it was done and which bytes each host sent.
 """
 

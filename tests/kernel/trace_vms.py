@@ -25,7 +25,7 @@ START_S = 1.0
 
 @dataclass(frozen=True)
 class Vm:
-    """A VM of an entity: where it is, and what it sends, so many transfers at a time."""
+    """A VM of an entity: where it is, and its traffic, with a number of transfers at a time."""
 
     entity: str
     netns: int

@@ -18,7 +18,7 @@ UDP_PAYLOAD = UDP_SIZE / (UDP_SIZE + 42)
 
 @dataclass(frozen=True)
 class Sender:
-    """What a tenant sends."""
+    """The traffic of a tenant."""
 
     name: str
     port: int
@@ -32,7 +32,7 @@ class Sender:
 
 @dataclass(frozen=True)
 class Got:
-    """What a tenant got: rates of bytes on the wire, retransmitted segments of those sent, and round trips."""
+    """The results of a tenant: rates of bytes on the wire, retransmitted segments of those sent, and round trips."""
 
     name: str
     wire_bps: float

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
-# What is made here begins so: nothing else is touched.
+# Names of things made here begin so: nothing else is touched.
 PREFIX = "cwaq"
 NEEDED = ("ip", "tc", "iperf3", "bpftool")
 
@@ -58,7 +58,7 @@ def aq(*arguments: object, check: bool = True) -> subprocess.CompletedProcess[st
 
 
 def counted() -> dict[str, int]:
-    """What the kernel holds of programs, maps, links and namespaces: equal before and after, or something leaked."""
+    """The kernel's programs, maps, links and namespaces: equal before and after, or something leaked."""
     counts = {}
     for kind in ("prog", "map", "link"):
         counts[kind] = len(json.loads(sh(f"bpftool -j {kind} show") or "[]"))
@@ -72,7 +72,7 @@ def counted() -> dict[str, int]:
 class World:
     """Senders and a receiver at a bridge, each in a namespace: `cwaqs0` ... - `cwaqb` - `cwaqr`.
 
-    What goes to the receiver leaves by the port `out` of the bridge.
+    Traffic to the receiver leaves by the port `out` of the bridge.
     """
 
     def __init__(self, senders: int = 1) -> None:

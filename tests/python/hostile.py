@@ -2,8 +2,8 @@
 results.
 
 As a program it tries them one after the other within one process, from a number on, and says of each how it ended: an
-exit status that the command knows, or what came through. Whoever starts it sees a death, a hang and a lack of memory
-from outside.
+exit status that the command knows, or what came through. The process that starts it sees a death, a hang and a lack of
+memory from outside.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ COMMANDS = [
 ]
 
 Case = tuple[str, list[str]]
-"""What it is called, and the command line; its files are there when it is made."""
+"""Its name and command line; its files are there when it is made."""
 
 
 def cases(place: Path, count: int) -> Iterator[Callable[[], Case]]:

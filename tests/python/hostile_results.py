@@ -1,5 +1,5 @@
-"""Folders of results that somebody has tampered with, each by a rule from a seed: columns, types, values, names, rows,
-whole tables, run.json and scenario.toml. Checksums are put right, as somebody who means harm would.
+"""Folders of results that were tampered with, each by a rule from a seed: columns, types, values, names, rows,
+whole tables, run.json and scenario.toml. Checksums are put right, as an attacker would.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ def _column(chance: random.Random, table: pa.Table) -> pa.Table:
     elif how in (3, 4):
         chance.shuffle(values)
     elif how in (5, 6) and values:
-        # What a run might have said elsewhere.
+        # Values that another run might have.
         one = chance.choice(values)
         values = [one if chance.random() < 0.5 else value for value in values]
     elif how == 7 and pa.types.is_unsigned_integer(kind):

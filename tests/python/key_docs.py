@@ -97,7 +97,7 @@ class Page:
         return schema
 
     def _alternatives(self, schema: Schema) -> Iterator[tuple[Schema, str]]:
-        """What may stand in a place, with what is said of each."""
+        """The values that may stand in a place, with the description of each."""
         said = schema.get("description", "")
         found = self._resolved(schema)
         choices = found.get("oneOf") or found.get("anyOf")
@@ -109,7 +109,7 @@ class Page:
                 yield one, choice.get("description") or words
 
     def _takes(self, path: str, schema: Schema) -> str:
-        """What a key takes, in a cell; sections for what needs more are begun."""
+        """The type of a key, in a cell; sections for types that need more are begun."""
         if (plain := PLAIN.get(_name(schema))) is not None:
             return plain
         name, found = _name(schema), self._resolved(schema)
@@ -150,7 +150,7 @@ class Page:
         section.append("")
 
     def _default(self, schema: Schema, meaning: str) -> str:
-        """What a key is that is left out: as the schema has it, or else as its description says."""
+        """The default of a key: as the schema has it, or else as its description says."""
         default = schema.get("default")
         if default is not None and not isinstance(default, dict) and len(json.dumps(default)) <= 40:
             return f"`{json.dumps(default)}`"

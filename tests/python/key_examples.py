@@ -111,7 +111,7 @@ def _keys(path: str, value: Any) -> Iterator[tuple[str, Any]]:
 def _schemes() -> Iterator[cw.Scenario]:
     tiny = cw.Scenario.load(ROOT / "examples/tiny.toml")
     for name, kind in cw.schemes()["kind"].items():
-        # What shares the network needs entities: scenarios with those are shipped.
+        # Sharing mechanisms need entities: scenarios with those are shipped.
         if key := {"transport": "transport", "flow control": "flow_control"}.get(kind):
             yield tiny.with_({key: name})
     yield tiny.with_(transport=Mine())

@@ -1,4 +1,4 @@
-"""What is held against outside numbers: its checks, its record, and the page that is made of all records."""
+"""Comparisons with outside numbers: their checks, its record, and the page that is made of all records."""
 
 from __future__ import annotations
 

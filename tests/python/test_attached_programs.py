@@ -89,7 +89,7 @@ def fabric(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Run
 
 
 def until(works: Callable[[], object]) -> Any:
-    """What it gives, once it works."""
+    """Its result, once it works."""
     end = time.monotonic() + 30
     while True:
         try:

@@ -61,8 +61,8 @@ def test_sparse_tenants_keep_their_latency_under_the_default_limit(reproduce: Mo
     # us and 0.0 Gbps.
     assert guaranteed == pytest.approx(0.59, rel=0.02) and rate > 5
     assert lent < 1.25 * alone
-    # A message of 100 KB does not fit into a sixteenth of 1 MB. What is divided without a derived minimum loses packets
-    # of it, with and without reallocation.
+    # A message of 100 KB does not fit into a sixteenth of 1 MB. A limit that is divided without a derived minimum loses
+    # packets, with and without reallocation.
     for lending in ("none", "reallocate"):
         whole, _, _ = row(100, "queue", lending)
         derived, _, _ = row(100, "default", lending)

@@ -1,4 +1,4 @@
-"""What once broke: each of these has been seen to fail."""
+"""Faults of the past: each of these tests has been seen to fail."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def no_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What begins to simulate has begun too early."""
+    """A command that begins to simulate has begun too early."""
 
     def simulate(*_: Any) -> None:
         raise AssertionError("it has been simulated")
@@ -438,7 +438,7 @@ def test_a_flipped_bit_in_a_table_is_noticed(place: Path, result: cw.Result) -> 
 
 
 def test_pages_of_tables_carry_checksums(place: Path, result: cw.Result) -> None:
-    """So that whoever else reads them can notice it too."""
+    """So that other readers can notice it too."""
     path = result.save(place / "r") / "flows.parquet"
     column = pq.ParquetFile(path).metadata.row_group(0).column(3)
     begin = column.dictionary_page_offset or column.data_page_offset

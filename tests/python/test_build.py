@@ -1,4 +1,4 @@
-"""What makes a clean build take longer than it must."""
+"""Causes that make a clean build take longer than it must."""
 
 from __future__ import annotations
 

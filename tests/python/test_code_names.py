@@ -50,7 +50,7 @@ def everything() -> tuple[Path, ...]:
 
 
 def members(kind: str, text: str) -> str:
-    """What stands in the declaration of a type and in its `impl` blocks; empty if the file has none."""
+    """The text of the declaration of a type and of its `impl` blocks; empty if the file has none."""
     keyword = r"(?:pub(?:\([^)]*\))? )?(?:struct|enum|trait|union|impl\b[^{;]*?\b)"
     heads = rf"^( *){keyword} ?{kind}\b[^{{;]*(?:;|\{{\}}|\{{.*?^\1\}})"
     return "\n".join(found[0] for found in re.finditer(heads, text, re.M | re.S))

@@ -60,7 +60,7 @@ def test_a_setting_without_effect_is_one_line_of_advice(marked: Path) -> None:
     assert any("switch.marking: has no effect" in warning for warning in info["warnings"])
     page = Path("out/marked-compare/report.html").read_text()
     assert page.count("switch.marking: has no effect") == 1
-    # `check` says it, too, and so does a sweep's or anybody's own run.
+    # `check` says it, too, and so does a sweep's run or a single one.
     assert "switch.marking: has no effect" in call("check", marked, "--set", "transport=cubic", "--probe", "0").err
     cubic = cw.Scenario.load(marked).with_(transport="cubic")
     assert any("switch.marking" in warning for warning in cw.run(cubic).info["warnings"])

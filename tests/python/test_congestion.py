@@ -94,7 +94,7 @@ def test_the_audit_holds_pyrrha_to_its_theorem(comparison: cw.Comparison, page: 
 
 def test_the_page_moves_without_network(page: str, comparison: cw.Comparison) -> None:
     assert "<h2>Congestion trees</h2>" in page and "never holds an innocent packet" in page
-    # What is written in the page; the library of its charts could load maps, and is not asked to.
+    # The links in the page itself; the library of its charts could load maps, and is not asked to.
     assert not re.search(r"""<[a-z][^<>]*\s(src|href)=(?!['"]?#)""", page)
     views = data_of(page)
     assert [view["name"] for view in views] == ["pfc", "pyrrha"], "no flow control, nothing to show"

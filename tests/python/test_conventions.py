@@ -1,4 +1,4 @@
-"""What people expect of a command line and of a Python package."""
+"""Conventions of command lines and of Python packages."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_the_module_is_the_command() -> None:
 
 
 def test_help_does_not_wait_for_data_frames() -> None:
-    """What it imports says it, and its CPU time, 0.1 s here, whatever else the machine does."""
+    """Its imports and its CPU time, 0.1 s here, show it whatever else the machine does."""
     code = (
         "import sys; sys.argv = ['clearway', '--help']\nfrom clearway.cli.main import main\ntry: main()\n"
         "except SystemExit: pass\n"

@@ -33,7 +33,7 @@ FOUND = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "papers").
 # The list of commands is written from --help.
 PAGES = sorted(page for page in FOUND if FENCE.search(page.read_text()) and page.name != "commands.md")
 BLOCK = re.compile(r"^```(\w+)(?: title=\"([^\"]+)\")?\n(.*?)^```$", re.M | re.S)
-# What a piece of a scenario needs beside it.
+# The traffic that a piece of a scenario needs beside it.
 SENDS = re.compile(r"^\[\[(traffic|job)\]\]", re.M)
 TRAFFIC = '\n[[traffic]]\nname = "any"\nsizes = { constant = "1KB" }\narrivals = "all_at_once"\n'
 # By their beginnings, with the reason.

@@ -1,4 +1,4 @@
-"""What can't fit is counted and refused before anything of it is made; what has bounds names them."""
+"""Scenarios that can't fit are counted and refused before anything of them is made; errors name the bounds."""
 
 from __future__ import annotations
 

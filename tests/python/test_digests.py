@@ -1,6 +1,6 @@
-"""What happens to each packet of every scenario that is shipped, and of a small scene of every scheme, is what it was.
+"""Each packet of every shipped scenario, and of a small scene of every scheme, moves as it did before.
 
-`digests.csv` holds a digest a scenario, of its first so many microseconds. A change that moves a packet on purpose
+`digests.csv` holds one digest per scenario, of its first microseconds. A change that moves a packet on purpose
 writes it anew, in a commit that says so:
 
     python tests/python/test_digests.py
@@ -86,7 +86,7 @@ def cut(scenario: cw.Scenario, us: int) -> cw.Scenario:
 
 def run(scenario: cw.Scenario, us: int, threads: int) -> cw.Result:
     result = cw.run(cut(scenario, us), threads=threads, progress=False)
-    # What is checked of results that are read holds for all that are written.
+    # The checks on results that are read hold for all that are written.
     check_tables(result._tables, result.info)
     return result
 

@@ -1,4 +1,4 @@
-"""What `clearway check` says of a run before it, what a run refuses, and the time left while it runs."""
+"""The estimate of `clearway check`, the refusals of a run, and the time left while it runs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_check_says_what_a_run_will_take(tiny_file: Path) -> None:
 def test_check_says_it_in_a_line(tiny_file: Path) -> None:
     line = call("check", tiny_file, "--probe", 0).out.splitlines()[1]
     assert line.startswith("a run: about ") and "packet-hops" in line and "B of memory" in line, line
-    assert "of CPU" not in line, "nobody tried"
+    assert "of CPU" not in line, "speed not measured"
     assert "s of CPU" in call("check", tiny_file).out.splitlines()[1]
 
 

@@ -108,7 +108,7 @@ def test_interrupt_keeps_what_there_is() -> None:
 
     def interrupt() -> None:
         under_way.wait()
-        time.sleep(0.05)  # until nobody is being told of progress
+        time.sleep(0.05)  # until progress is no longer reported
         os.kill(os.getpid(), signal.SIGINT)
 
     thread = threading.Thread(target=interrupt)

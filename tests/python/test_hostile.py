@@ -1,4 +1,4 @@
-"""Nothing that somebody gives to the command is a traceback, a panic, a hang, or its death."""
+"""No input makes the command print a traceback, panic, hang or die."""
 
 from __future__ import annotations
 

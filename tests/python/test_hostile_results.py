@@ -1,4 +1,4 @@
-"""A result that somebody has tampered with is told to be wrong, by file and column, or is shown."""
+"""A result that was tampered with is refused, by file and column, or shown."""
 
 from __future__ import annotations
 

@@ -178,7 +178,7 @@ def test_calls_and_a_torus_are_part_of_the_comparison(tmp_path: Path) -> None:
         ("dctcp beside harmony", "beside rpcs"),
     }
     assert not found.absent and found.ok and not found.unchanged
-    # Two parts of 62 of the buffer, one after the other, on a network that nobody else uses.
+    # Two parts of 62 of the buffer, one after the other, on a network without other traffic.
     assert runs.loc[("dctcp", "all-reduce"), "time ms"] > 2 * 31 / 32 * 320e3 * 8 / 100e6
     calls = runs.loc[[("dctcp", "beside rpcs"), ("dctcp beside harmony", "beside rpcs")]]
     assert (calls["slowdown"] > 1).all() and (calls["rpc p99 us"] > 0.8).all()

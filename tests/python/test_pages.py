@@ -40,7 +40,7 @@ def swept(tmp_path_factory: pytest.TempPathFactory) -> cw.SweepResult:
 
 
 def everything(grounds: int) -> all_.Everything:
-    """A comparison with numbers that nothing has measured, on so many fabrics and workloads."""
+    """A comparison with numbers that nothing has measured, on this number of fabrics and workloads."""
     rows = []
     who = all_.contenders()
     points = itertools.product(enumerate(who), all_.FABRICS[:grounds], list(all_.WORKLOADS)[:grounds], (0.4, 0.6))
@@ -49,7 +49,7 @@ def everything(grounds: int) -> all_.Everything:
         row |= {f"{name} {end}": row[name] for name in MEASURED for end in ("low", "high")}
         rows.append({"scheme": one.name, "fabric": fabric, "workload": workload, "load": load, **row})
     frame = pd.DataFrame(rows)
-    # Nobody sends short flows there: a chart less.
+    # There are no short flows there: one chart less.
     frame.loc[frame["fabric"] == all_.FABRICS[1], "short mean"] = np.nan
     fairness = pd.Series({one.name: 1.0 for one in who})
     return all_.Everything(frame, pd.Series(dtype=float), fairness, who, {}, "made up")
@@ -86,7 +86,7 @@ def test_a_browser_shows_a_sweep_and_the_runs_of_a_point(how: str, swept: cw.Swe
         rows = await page.evaluate("[...document.querySelectorAll('[data-runs] tbody tr')].map((one) => one.innerText)")
         assert len(rows) == 2 and all("load 0." in row for row in rows), rows
         digests = [digest for digest in swept.table()["digest"] if any(digest in row for row in rows)]
-        assert len(digests) == 2, "a run a seed"
+        assert len(digests) == 2, "one run per seed"
         back = await page.evaluate("getComputedStyle(document.body).backgroundColor")
         assert back == ("rgb(22, 24, 28)" if how == "dark" else "rgb(255, 255, 255)")
         # Without any line charts are empty, and that is no error.
@@ -105,7 +105,7 @@ def test_a_browser_filters_all_schemes_by_family(tmp_path: Path) -> None:
     async def then(page: browser.Page) -> None:
         await page.until(f"!!window.Bokeh && document.querySelectorAll('[data-series]').length === {lines}")
         model = "Bokeh.documents[0].get_model_by_name('all-0-lines').indices.length"
-        assert await page.until(model) == first, "so many lines are too many: it begins with the first family"
+        assert await page.until(model) == first, "with this many lines it begins with the first family"
         await page.evaluate(
             "(() => { const one = document.querySelector('select'); one.value = ''; one.onchange(); })()"
         )

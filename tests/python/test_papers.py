@@ -185,7 +185,7 @@ def test_each_comparison_of_the_accuracy_page_has_its_command_and_is_a_click_awa
 def test_every_figure_stands_on_a_page_and_every_record_is_of_a_figure() -> None:
     text = "".join(page.read_text() for page in records.pages(ROOT))
     there = {(of, figure) for of, figure, _ in records.MARK.findall(text)}
-    # What is held against laws stands on the page of accuracy.
+    # Comparisons with laws stand on the page of accuracy.
     wanted = {(of.name, figure) for of in ALL for figure in of.figures if of.name != "closed-forms"}
     assert there == wanted
     known = {(of.name, figure) for of in ALL for figure in of.figures}

@@ -16,8 +16,8 @@ def figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Figures:
     return PAPER.figures
 
 
-# What does not agree, and why, is in papers/pyrrha/README.md: PFC loses less on the testbed than in the paper, and the
-# table of congestion roots takes 8 blocks of SRAM here, 11 in the paper (18 and 28 at k = 128).
+# Disagreements and their reasons are in papers/pyrrha/README.md: PFC loses less on the testbed than in the paper, and
+# the table of congestion roots takes 8 blocks of SRAM here, 11 in the paper (18 and 28 at k = 128).
 KNOWN = {
     "figure-10": ["pyrrha, all, Gbps more than PFC: 15 for 26.7"],
     "figure-31": ["k = 36, root_table", "k = 128, root_table"],

@@ -16,7 +16,7 @@ def ns3(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return runs
 
 
-# What may be off by more than a tenth, with the reason in papers/pyrrha/README.md.
+# Numbers that may be off by more than a tenth, with the reason in papers/pyrrha/README.md.
 KNOWN = {
     "BFC-32": {
         "vulnerable, 10 to 100 KB: mean FCT, us",

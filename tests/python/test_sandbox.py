@@ -1,4 +1,4 @@
-"""What the kernel refuses a command that reads somebody's files."""
+"""Actions that the kernel refuses a command that reads another person's files."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TINY = ROOT / "examples/tiny.toml"
 
 
 def _held() -> str:
-    """What this kernel holds, tried in a process of its own."""
+    """The sandbox of this kernel, tried in a process of its own."""
     code = "from clearway import _core; print(_core.close_sandbox(None, [], [], network=False))"
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip()
 
@@ -34,7 +34,7 @@ needs_both = pytest.mark.skipif(HELD != "landlock+seccomp", reason=f"this kernel
 
 
 def inside(code: str, *, out: Path, file: Path = TINY, **needs: object) -> list[str]:
-    """What a process says that closes a sandbox as a command does and then tries each line of code."""
+    """The output of a process that closes a sandbox as a command does and then tries each line of code."""
     program = f"""
 import os, pathlib, socket, subprocess, sys, threading
 from pathlib import Path

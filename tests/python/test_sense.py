@@ -1,4 +1,4 @@
-"""What hardly makes sense is said by `check` before a run, and by the result."""
+"""Settings that hardly make sense are reported by `check` before a run, and by the result."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_a_result_says_it_too(file: Path) -> None:
     assert "warning" not in call("run", file).err
     done = call("run", file, "--load", "1.2")
     assert done.code == 0 and "warning: traffic[0].arrivals.poisson.load: 1.2 is more than the links carry" in done.err
-    # What a percentile tells is in the table's notes.
+    # The meaning of a percentile is in the table's notes.
     assert "p99 of fewer than 100 flows" in call("run", file, "--set", "traffic.0.flows=50").err
 
 

@@ -20,7 +20,7 @@ from markdown_it import MarkdownIt
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "papers").rglob("*.md")])
 LINK = re.compile(r"\[(?:[^\[\]]|\[[^\]]*\])*\]\(([^)\s]+)\)")
-# What a page loads when it is opened: tags, and the attribute that says from where.
+# The parts that a page loads when it is opened: tags, and the attribute that says from where.
 LOADS = {"script": "src", "img": "src", "iframe": "src", "link": "href", "source": "src", "video": "src"}
 # A canonical address and the like load nothing.
 LOADS_NOT = {"canonical", "next", "prev", "alternate"}
@@ -94,7 +94,7 @@ def test_the_page_on_citing_says_what_citation_cff_says() -> None:
 
 
 class Read(HTMLParser):
-    """What a built page loads, where its links lead, and its anchors."""
+    """The loads, links and anchors of a built page."""
 
     def __init__(self, page: Path) -> None:
         super().__init__()
@@ -112,7 +112,7 @@ class Read(HTMLParser):
             self.loads.append(where)
 
 
-# What GitHub's reader of Markdown and the site's could take differently.
+# Elements that GitHub's reader of Markdown and the site's could count differently.
 COUNTED = ("li", "tr", "table", "pre", "h2", "h3", "img", "details")
 
 

@@ -78,7 +78,7 @@ def test_many_sockets_speak_at_once(keys: dict[str, object], tmp_path: Path) -> 
     assert not answering.is_alive()
     flows = maze.result.flows.to_pandas()
     assert (flows.status == "completed").all() and len(flows) == 28
-    # What a message takes is the flow's, from when its transport got it.
+    # The time of a message is the flow's, from when its transport got it.
     first = flows.iloc[sent[0].flow]
     delivery = sent[0].wait(0)
     assert first.fct_ps == delivery.delivered_ps - delivery.started_ps
@@ -122,7 +122,7 @@ def test_empty_and_too_much(maze: cw.Maze) -> None:
     one.send(other.address, bytes(1 << 29), "bulk")
     with pytest.raises(MemoryError, match="no room for 536870912 bytes more"):
         one.send(other.address, bytes(1 << 29), "bulk")
-    # What is small has room still.
+    # A small message has room still.
     one.send(other.address, b"small", "rpc")
     assert other.receive(LIMIT).content == b"small"
     maze.close(0)

@@ -181,7 +181,7 @@ def test_the_command_says_what_it_found(pairs_file: Path) -> None:
 def test_bisection_finds_the_highest_step_below_capacity_in_four_runs(capacity: float) -> None:
     search, runs = Bisection(SUSTAINED_LOADS), 0
     while (load := search.next) is not None:
-        # What is delivered of an offered load: no more than capacity.
+        # The delivered part of an offered load: no more than capacity.
         search.tell(load, min(1.0, capacity / load) >= KEEPS_UP)
         runs += 1
     held = [load for load in SUSTAINED_LOADS if capacity / load >= KEEPS_UP]

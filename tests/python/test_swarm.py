@@ -8,7 +8,7 @@ import pytest
 from swarm.search import Search, replayed
 from swarm.worker import Worker
 
-# What fails here is looked into with `make swarm`'s options: `python -m swarm --first NUMBER`, or by the file that it
+# Failures here are looked into with `make swarm`'s options: `python -m swarm --first NUMBER`, or by the file that it
 # has written.
 FOUND = sorted(Path("tests/swarm").glob("*.toml"))
 NUMBERS = 28

@@ -460,7 +460,7 @@ def test_who_watches_sees_what_runs_and_how_long_it_takes(monkeypatch: pytest.Mo
     now = time.monotonic()
     monkeypatch.setattr(time, "monotonic", lambda: now)
     board = Board({f"r{number}": f"load {number}" for number in range(10)}, lanes=2, waiting=5)
-    assert board.seconds_left() is None, "nobody knows yet"
+    assert board.seconds_left() is None, "not known yet"
     # Half done after 5 s: it takes 10. So do the five to come, two at a time, and one that has just begun.
     board.running = {
         "r1": Running(1, began=now - 5, share=0.5, words="7 of 14 flows", where="process 7"),

@@ -36,7 +36,7 @@ class Cluster:
         self.workers = [self.worker() for _ in range(2)]
 
     def worker(self) -> subprocess.Popen[bytes]:
-        """One more, of one thread, that nobody starts again when it dies."""
+        """One more, of one thread, that is not started again when it dies."""
         return self._start(*WORKER, self.address, "--nthreads", "1", "--no-nanny", "--no-dashboard")
 
     def close(self) -> None:
@@ -100,7 +100,7 @@ def test_nothing_runs_on_for_a_driver_that_is_gone(folder: Path, cluster: Cluste
         driver.send_signal(how)
         _, stderr = driver.communicate(timeout=60)
     assert driver.returncode == (130 if how == signal.SIGINT else -how) and "Traceback" not in stderr, stderr
-    # What was begun would take the workers hours.
+    # The runs that were begun would take the workers hours.
     (folder / "sweep.toml").write_text(text)
     done = finish(folder, "--dask", cluster.address)
     assert done.returncode == 0, done.stderr

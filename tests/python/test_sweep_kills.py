@@ -15,7 +15,7 @@ import clearway as cw
 import pytest
 from test_cli import PROGRAM
 
-# Eight hosts send 200 MB each to the next: some tenths of a second a run.
+# Eight hosts send 200 MB each to the next: some tenths of a second per run.
 RING = """
 scenario = "{tiny}"
 
@@ -49,7 +49,7 @@ def finish(folder: Path, *more: str) -> subprocess.CompletedProcess[str]:
 
 
 def log(store: Path) -> list[dict[str, object]]:
-    """What all drivers have said, in order of time."""
+    """The lines of all drivers, in order of time."""
     lines = [line for path in store.glob("log/*.jsonl") for line in path.read_text().splitlines()]
     return sorted(map(json.loads, lines), key=lambda line: line["time"])
 

@@ -1,4 +1,4 @@
-"""What a scenario, a sweep's file or a result from somebody else may make this machine do: nothing without consent."""
+"""A scenario, a sweep's file or a result from another person makes this machine do nothing without consent."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def script(place: Path, ran: Path) -> Path:
 
 @pytest.fixture
 def mail(tmp_path: Path) -> Path:
-    """A folder that somebody has sent: a scenario, a manifest and a program."""
+    """A folder from another person: a scenario, a manifest and a program."""
     folder = tmp_path / "mail"
     script(folder / "target/release/mine", tmp_path / "ran")
     (folder / "Cargo.toml").write_text('[package]\nname = "mine"\n')
@@ -308,7 +308,7 @@ def test_a_scenario_takes_no_device_by_itself(tmp_path: Path) -> None:
     file.write_text(LIVE.format(live="attach = { host0 = 'netns:no_such', host1 = 'tap77' }"))
     called = call("live", file, "--attach", "host1=tap77", "--out", tmp_path / "out")
     assert called.code == 2 and "x.toml:9: live.attach.host0: " in called.err and "--attach host0=" in called.err
-    # What the command line names is tried.
+    # A program that the command line names is tried.
     both = ("--attach", "host0=netns:no_such", "--attach", "host1=tap77")
     called = call("live", file, *both, "--out", tmp_path / "out")
     assert called.code == 2 and "can't take a device" not in called.err

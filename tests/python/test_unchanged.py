@@ -1,4 +1,4 @@
-"""Runs that differ in transport, flow control or fabric, and whose digests do not: somebody is told."""
+"""Runs that differ in transport, flow control or fabric, and whose digests do not: the user is told."""
 
 from __future__ import annotations
 

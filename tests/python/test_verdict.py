@@ -1,4 +1,4 @@
-"""What a result says of itself goes by what happened: losses in hosts, a class that stands still, timers too short."""
+"""The verdicts of a result follow from its events: losses in hosts, a class that stands still, timers too short."""
 
 from __future__ import annotations
 

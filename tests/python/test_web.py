@@ -45,7 +45,7 @@ in_both = pytest.mark.parametrize(
     ],
 )
 LookAt = Callable[..., Any]
-# What tests have seen, for people to look at.
+# Pictures from tests, for people to look at.
 PICTURES = ROOT / "target/playground/pictures"
 
 
@@ -161,7 +161,7 @@ EVENTS = """(async () => {
 })()""".replace("VIEWER", VIEWER)
 
 
-# What a report says and draws, of one with a playground's `#report` as of a page of its own: the words of its sections,
+# The words and charts of a report, in the playground's `#report` or in a page of its own: the words of its sections,
 # what its charts are, and their points. Without what a run takes, and the intervals that a playground leaves out.
 REPORT = """(() => {
     const plain = (values) => Array.from(values, (of) => (typeof of === "number" && !Number.isFinite(of) ? null : of));
@@ -196,7 +196,7 @@ ELSEWHERE = {"congestion-trees", "how-it-was-run"}
 
 @pytest.fixture(scope="module")
 def reports(native: dict[str, cw.Result], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What the report of each scene says and draws."""
+    """The words and charts of each scene's report."""
 
     async def said(page: browser.Page) -> Any:
         await page.until("document.querySelector('#slowest tbody tr') !== null")
@@ -234,7 +234,7 @@ def native() -> dict[str, cw.Result]:
 
 
 def events(result: cw.Result) -> dict[str, Any]:
-    """What `EVENTS` gives of the same run."""
+    """The result of `EVENTS` for the same run."""
     view = unpacked(_view.packed(result))
     tables: dict[str, Any] = {}
     for name, table in view["tables"].items():

@@ -166,7 +166,7 @@ def test_the_command_says_what_the_system_said(tmp_path: Path) -> None:
 
 
 def test_a_file_that_came_meanwhile_is_not_lost(results: Path, tmp_path: Path) -> None:
-    """The folder is looked at once more when nobody can put anything into it any more."""
+    """The folder is looked at once more when no process can put anything into it."""
     place, new = cw.load(results / "old").save(tmp_path / "r"), cw.load(results / "new")
     real = whole.exchange
 

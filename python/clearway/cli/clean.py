@@ -15,7 +15,7 @@ def clean(
 ) -> None:
     """Remove files and folders that commands began to write in these folders, or inside them, before they were killed.
 
-    What another command is writing stays, and so does everything that Clearway has not made.
+    Files that another command is writing stay, and so do all files that Clearway has not made.
     """
     found = [said for folder in folders for said in whole.clean(folder)]
     for said in found:

@@ -201,7 +201,7 @@ def outage(
 
 
 def _end(found: Outage | Training, folder: Path, said: Said) -> None:
-    """What the comparisons under training have to say at the end."""
+    """The last lines of the comparisons under training."""
     for name, why in found.absent.items():
         typer.echo(f"{name} did not take part: {why}", err=True)
     said.place("results", folder)

@@ -33,8 +33,8 @@ def explain(
 ) -> None:
     """Say why a flow took as long as it did, or what waited where at a time.
 
-    What waited needs recorded packets: `clearway run --trace`, or `measure.packets` in the scenario. What the flow's
-    transport had (window, rate, tokens) needs `measure.flows`, which `--trace` sets too.
+    The packets that waited need to have been recorded: `clearway run --trace`, or `measure.packets` in the scenario.
+    The state of the flow's transport (window, rate, tokens) needs `measure.flows`, which `--trace` sets too.
     """
     if (flow is None) == (at is None):
         raise ValueError("give either --flow, the number of a flow, or --at, a time such as 1.2ms")

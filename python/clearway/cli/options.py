@@ -161,14 +161,14 @@ def read_scenarios(
 
 
 def read_result(folder: Path) -> cw.Result:
-    """A result, which may come from anybody."""
+    """A result, which may come from another person."""
     notice(folder.parent, folder)
     return cw.load(folder)
 
 
 @contextlib.contextmanager
 def told_of(what: str, *folders: Path) -> Iterator[None]:
-    """An error in work with results that somebody else may have written says that they are damaged: their tables are as
+    """An error in work with results that another person may have written reports them as damaged: their tables are as
     they should be one by one, but can't come from a run.
     """
     try:

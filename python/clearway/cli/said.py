@@ -1,4 +1,4 @@
-"""What commands print: tables and lines for people, or one JSON object for programs; and their exit status."""
+"""The output of commands: tables and lines for people, or one JSON object for programs; and their exit status."""
 
 from __future__ import annotations
 
@@ -144,7 +144,8 @@ def tell_refused(refused: Mapping[str, str], said: Said) -> None:
 
 
 def finish(results: list[cw.Result], said: Said, *, endless: bool = False, failed: bool = False) -> NoReturn:
-    """Prints the audits' faults, and exits accordingly. What has no end of its own ends well when it is interrupted.
+    """Prints the audits' faults, and exits accordingly. A run without an end of its own ends well when it is
+    interrupted.
     `failed`: whether a run of a comparison did not run.
     """
     interrupted = not endless and any(result.interrupted for result in results)

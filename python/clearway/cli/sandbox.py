@@ -1,4 +1,4 @@
-"""What each command needs of the machine: it gets nothing else (`files/sandbox.py`)."""
+"""The needs of each command: it gets nothing else of the machine (`files/sandbox.py`)."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def recorded(read: cw.Scenario, file: Path | None, **some: Any) -> cw.Scenario:
     keys = {"flow": "flows", "class": "classes", "host": "hosts", "link": "links", "from": "from", "until": "until"}
     measure = read.to_dict().get("measure", {})
     asked = measure.get("packets", {}) | {keys[key]: value for key, value in given.items()}
-    # What the hosts of these flows have of them goes along, unless the scenario says of which flows.
+    # The hosts' state of these flows is recorded too, unless the scenario names other flows.
     followed = {key: value for key, value in asked.items() if key != "links"}
     # So does what is agreed on between them, which belongs to no flow.
     agreed = measure.get("events") or ["matching", "reservations"]

@@ -30,5 +30,5 @@ def view(
 
 
 def _open(page: Path) -> bool:
-    # In a sandbox no program can be started: whoever puts the page in its place opens it.
+    # In a sandbox no program can be started: the process that puts the page in its place opens it.
     return whole.keeper.show(page) if whole.keeper is not None else webbrowser.open(page.resolve().as_uri())

@@ -39,7 +39,7 @@ from clearway.sweeps import Point, Sweep
 
 # The part of the budget that a step may use of what the steps before it have left.
 SHARES = {"screen": 0.4, "seeds": 0.5, "failures": 0.5, "buffers": 0.9}
-# Contenders that go on to the second step: those within this factor of the best, but at least and at most so many.
+# Contenders that go on to the second step: those within this factor of the best, with a least and a greatest number.
 NEAR, FEWEST, MOST = 1.5, 3, 6
 SEEDS_LEAST = 3
 BUFFERS = (0.25, 0.5, 2.0, 4.0)
@@ -93,7 +93,7 @@ def difference(these: pd.Series[float], those: pd.Series[float]) -> Difference:
 
 @dataclass
 class _Search:
-    """The runs of a search, and what is left of its time."""
+    """The runs of a search, and its remaining time."""
 
     base: Scenario
     folder: Path

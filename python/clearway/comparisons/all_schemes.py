@@ -196,8 +196,8 @@ class Everything:
     """The results of the comparison."""
 
     runs: pd.DataFrame
-    """A row a point of the grid: scheme, fabric, workload, load, and what `measure` says of its run; with several
-    seeds the means over them, and t-intervals.
+    """One row per point of the grid: scheme, fabric, workload, load, and the values of `measure`; with several seeds
+    their means, and t-intervals.
     """
     sustained: pd.Series[float]
     """By scheme, the highest load sustained on the first fabric; NaN if not even 0.3 is; empty if not looked for."""
@@ -207,9 +207,9 @@ class Everything:
     absent: Mapping[str, str]
     """Who could not run on this ground, and why."""
     setting: str
-    """What all runs have in common, in words."""
+    """The common setting of all runs, in words."""
     seeds: int = 1
-    """With how many seeds."""
+    """Number of seeds."""
 
     @property
     def ok(self) -> bool:

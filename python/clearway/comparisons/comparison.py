@@ -264,7 +264,7 @@ def _checked(
     for name, row, level, make in variants:
         if row in refused:
             continue
-        # What can't be read is an error at once, and no scheme that can't run.
+        # A scheme that can't be read is an error at once, unlike one that can't run.
         scenario, why = make()
         try:
             if why is not None:

@@ -43,7 +43,7 @@ DEAD: dict[str, list[dict[str, Any]]] = {
     "planes": [{"at": f"{AT_US}us", "switch": f"leaf{leaf}"} for leaf in (4, 5, 6, 7)],
     "link": [{"at": f"{AT_US}us", "link": ["leaf0", "spine0"]}],
 }
-"""What dies, by the column of the table."""
+"""The parts that die, by the column of the table."""
 MARKS = "training-outage"
 NEVER = "never"
 
@@ -101,7 +101,7 @@ class Outage:
     """The results of the comparison."""
 
     runs: pd.DataFrame
-    """A row a run: scheme, what dies, and what is measured of the job."""
+    """One row per run: scheme, the part that dies, and the measurements of the job."""
     absent: Mapping[str, str]
     """Who could not run, and why."""
     setting: str
@@ -170,7 +170,7 @@ def _doubled(whole: Any) -> Any:
 
 
 def least_ms() -> float:
-    """What the links alone take for it, in ms, when half of the planes die.
+    """The time that the links alone need for it, in ms, when half of the planes die.
 
     >>> round(least_ms(), 3)
     2.101

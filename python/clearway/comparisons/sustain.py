@@ -146,7 +146,7 @@ def sustain(
 
 
 def _whole(variant: Scenario, **how: Any) -> Result:
-    """The result of a run that nobody has ended."""
+    """The result of a run that was not interrupted."""
     [result] = compare(variant, **how).results
     if result.interrupted:
         raise KeyboardInterrupt
@@ -237,7 +237,7 @@ def _class(scenario: Scenario, traffic: str | None) -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class _Rule:
-    """What a class's messages must do for a load to hold. The fields are those of `sustain`."""
+    """The conditions on a class's messages for a load to hold. The fields are those of `sustain`."""
 
     name: str
     slowdown: float | None

@@ -74,7 +74,8 @@ def works(ranks: int, scale: float = 1.0) -> dict[str, dict[str, Any]]:
 
 
 def torus(ranks: int) -> dict[str, Any]:
-    """A torus of three dimensions, as near to a cube as so many nodes make, one rank each, with links of 100 Gbps.
+    """A torus of three dimensions, as near to a cube as the number of nodes allows, one rank each, with links of 100
+    Gbps.
 
     >>> torus(128)["torus"]["dims"]
     [4, 4, 8]
@@ -152,7 +153,7 @@ def measure(result: Result) -> dict[str, Any]:
 
 
 def marks(ranks: Sequence[int] = RANKS) -> str:
-    """The name of the place in a page for a comparison of so many ranks: each has its own.
+    """The name of the place in a page for a comparison with this number of ranks: each has its own.
 
     >>> marks([128, 1024])
     'training-1024'
@@ -264,7 +265,7 @@ def _beside() -> list[Contender]:
 
 
 def _works_of(one: Contender, ranks: int, scale: float) -> dict[str, dict[str, Any]]:
-    """What a contender runs, and the keys of each."""
+    """The work that a contender runs, and the keys of each."""
     if one.name == AQ:
         return {"two jobs": {"job": two_jobs(scale)}}
     jobs = {name: [{"name": name, **job}] for name, job in works(ranks, scale).items()}
@@ -299,7 +300,7 @@ class Training:
     """The results of the comparison."""
 
     runs: pd.DataFrame
-    """A row a run: scheme, work, ranks, and what `measure` says of it."""
+    """One row per run: scheme, work, ranks, and the values of `measure`."""
     contenders: Sequence[Contender]
     absent: Mapping[str, str]
     """Who could not run, and why."""
@@ -331,7 +332,7 @@ class Training:
         return costs.join(shares.rename(columns=lambda name: f"{name} %"))
 
     def said(self) -> list[str]:
-        """What the comparison says of the most ranks that it has, in sentences with their numbers."""
+        """The findings at the largest number of ranks, in sentences with their numbers."""
         from clearway.comparisons.training_said import sentences
 
         return sentences(self.runs)

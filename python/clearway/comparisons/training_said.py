@@ -1,4 +1,4 @@
-"""What the comparison under training says: ten sentences, each with its numbers."""
+"""The findings of the comparison under training: ten sentences, each with its numbers."""
 
 from __future__ import annotations
 

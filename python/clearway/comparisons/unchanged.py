@@ -22,7 +22,7 @@ else:
 COLUMN = "same digest as"
 """Of a table: the run that this one does not differ from."""
 NAMED = 4
-"""A sentence names so many runs."""
+"""The number of runs that a sentence names."""
 
 _REASONS = {
     "transport": (

@@ -1,6 +1,6 @@
 """A process outside of the sandbox, which puts results in their places.
 
-What a command writes takes its place whole, by renaming, and to rename something is to change the folder around it. The
+The files of a command take their places whole, by renaming, and a rename changes the folder around a file. The
 sandbox can allow that only for all of that folder, such as the one that the user happens to be in. So a small process
 is forked before the sandbox closes. It knows the places that the command line names, and can do nothing but move what
 was written for one of these to it, and open the page that was written. Beside each place there is a folder for what is
@@ -44,7 +44,7 @@ class Staged:
 
 @dataclass
 class Layout:
-    """What is made before the sandbox closes, and removed at the end if nothing is in it."""
+    """Folders that are made before the sandbox closes, and removed at the end if they are empty."""
 
     temporary: Path | None = None
     """For temporary files, of this command alone."""
@@ -85,7 +85,7 @@ def prepare(results: Sequence[Path], folders: Sequence[Path], files: Sequence[Pa
         with contextlib.suppress(OSError):
             _parents(layout, place)
             layout.folders.append(place)
-    # What is in one of the other places needs no help: these may be written in.
+    # Files in one of the other places need no help: these may be written in.
     inner = [_real(place) for place in (*results, *folders)]
     alone = [file for file in map(_real, files) if not any(file.is_relative_to(place) for place in inner)]
     for given, is_result in (([_real(place) for place in results], True), (alone, False)):
@@ -168,7 +168,7 @@ def _serve(theirs: socket.socket, layout: Layout) -> NoReturn:
         # Where standard input was closed, its number may have been free.
         theirs = socket.socket(fileno=fcntl.fcntl(theirs.detach(), fcntl.F_DUPFD_CLOEXEC, 3))
         nowhere = os.open(os.devnull, os.O_RDWR)
-        # Whoever waits for the end of the command's output does not wait for this process.
+        # A reader that waits for the end of the command's output does not wait for this process.
         for descriptor in (0, 1, 2):
             os.dup2(nowhere, descriptor)
         kept = theirs.fileno()
@@ -178,7 +178,7 @@ def _serve(theirs: socket.socket, layout: Layout) -> NoReturn:
             for line in asks:
                 theirs.sendall(json.dumps(_answer(json.loads(line), layout)).encode() + b"\n")
     except BaseException:
-        pass  # Nobody would hear of it.
+        pass  # No process would hear of it.
     finally:
         _clear(layout)
         os._exit(0)
@@ -197,7 +197,7 @@ def _answer(asked: dict[str, object], layout: Layout) -> dict[str, object]:
             _add(part, staged)
         elif staged.is_result:
             whole.move(part, staged.place, places.check_result)
-            # What was in its place before.
+            # The file that was in its place before.
             shutil.rmtree(part, ignore_errors=True)
         else:
             whole.move_file(part, staged.place)
@@ -238,7 +238,7 @@ def _clear(layout: Layout) -> None:
 
 
 def _unlocked(lock: Path) -> None:
-    """Removes the file of a lock that nobody holds."""
+    """Removes the file of a lock that no process holds."""
     handle = os.open(lock, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

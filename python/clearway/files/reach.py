@@ -1,7 +1,7 @@
 """Every text of a scenario and of a sweep's file that may name something outside of it: a file, a folder, a program, a
-device, an address. A file may come from anybody, so each has a rule.
+device, an address. A file may come from another person, so each has a rule.
 
-A test goes over the schema: text of any form that is not listed here fails it.
+A test walks the schema: text of any form that is not listed here fails it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ else:
 
 
 class Kind(Enum):
-    """What a text names, and what follows from it."""
+    """The kind of thing that a text names, and what follows from it."""
 
     WORD = "a name within the scenario or its results; it names nothing on the machine"
     READS = "a file that is read, relative to the file that names it; anywhere, as it is only read"
@@ -121,7 +121,7 @@ OF_RANKS = ".*.et"
 def named(text: str, sets: Sequence[tuple[str, str]], folder: Path) -> tuple[list[Path], list[Path]]:
     """The files that a scenario or a sweep may read, and the folders of crates, by its text and the keys set over it.
 
-    By the last words of keys alone: whether the keys are right is for whoever reads the file to say.
+    By the last words of keys alone: the reader of the file decides whether the keys are right.
     """
     files: list[Path] = []
     crates: list[Path] = []
@@ -186,7 +186,8 @@ def _below(key: tuple[str, ...], value: Any) -> Iterator[tuple[tuple[str, ...], 
 
 
 def check_live(text: str, sets: Sequence[tuple[str, str]], found: Mapping[str, Any], refuse: Any) -> dict[str, str]:
-    """What a live run of a scenario may use of the machine: the captures that its text names, by link. Those that were
+    """The parts of the machine that a live run of a scenario may use: the captures that its text names, by link. Those
+    that were
     set over the text are the user's own. `found` is the table `live` as read, and `refuse(key, message)` raises.
     """
     mine = {key for key, _ in sets}

@@ -1,4 +1,4 @@
-"""What a command may still do after its arguments are read and before any file is: the kernel refuses the rest.
+"""The rights of a command after its arguments are read and before any file is: the kernel refuses the rest.
 
 It may read the files that it was given, those that they name, and what Python and its libraries need; write in the
 folders that the command line names and in a temporary folder of its own; start no program and open no socket. Some
@@ -31,7 +31,7 @@ _state = "none: the Python API has none"
 
 @dataclass(frozen=True)
 class Needs:
-    """What a command needs of the machine."""
+    """The needs of a command."""
 
     toml: Sequence[Path] = ()
     """Scenarios, or a sweep's file. They name others."""
@@ -46,7 +46,7 @@ class Needs:
     files: Sequence[Path] = ()
     """Files that are written whole, or not at all."""
     writes: Sequence[Path] = ()
-    """What else is written in, if it is there."""
+    """Further folders that are written in, if they exist."""
     network: bool = False
     """Sockets."""
     workers: bool = False
@@ -58,7 +58,7 @@ class Needs:
 
 
 def state() -> str:
-    """What holds in this process: "landlock+seccomp", "landlock" or "seccomp", with ", but sockets" or ", but all
+    """The sandbox of this process: "landlock+seccomp", "landlock" or "seccomp", with ", but sockets" or ", but all
     programs" if these are allowed; or "none: " and why.
     """
     return _state
@@ -87,7 +87,7 @@ def close(needs: Needs) -> None:
     reads, runs = _inputs(needs)
     reads += _OF_SYSTEM + _of_python()
     results = [needs.result] if needs.result is not None else []
-    # Within the sandbox nobody sees what is beside these places.
+    # Within the sandbox files beside these places are invisible.
     seen = [*results, *needs.folders, *(place for place in needs.reads if place.is_dir())]
     whole.notice(*(place.parent for place in seen), *seen)
     layout = _keeper.prepare(results, needs.folders, needs.files)
@@ -107,7 +107,7 @@ def close(needs: Needs) -> None:
 
 
 def hint(error: str) -> str:
-    """What to add to an error, if the sandbox may be its cause."""
+    """The addition to an error of which the sandbox may be the cause."""
     held = "landlock" in state() or "seccomp" in state()
     if not held or not re.search("[Pp]ermission denied|[Oo]peration not permitted", error):
         return ""
@@ -161,18 +161,18 @@ def _of_matplotlib() -> list[Path]:
 
 
 def _loaders() -> list[Path]:
-    """What loads a program: the kernel starts it in its place."""
+    """The loader of a program: the kernel starts it in its place."""
     with open("/proc/self/maps", encoding="utf-8", errors="replace") as maps:
         files = {line.split(maxsplit=5)[-1].strip() for line in maps}
     return [Path(file) for file in sorted(files) if Path(file).name.startswith("ld-")]
 
 
 MOST_BYTES = 4_000_000
-"""Of a longer file, which nobody has written by hand, the whole folder may be read: to look through it takes long."""
+"""Of a longer file, which was not written by hand, the whole folder may be read: to look through it takes long."""
 
 
 def _inputs(needs: Needs) -> tuple[list[Path], list[Path]]:
-    """What may be read, and which programs run: those of trusted crates that a file names."""
+    """The files that may be read, and the programs that run: those of trusted crates that a file names."""
     reads, crates = [trust.place(), *needs.reads], list[Path]()
     for file in needs.toml:
         reads.append(file)
@@ -198,11 +198,11 @@ def _trust_known() -> list[trust.Trusted]:
     try:
         return trust.known()
     except ValueError:
-        return []  # Whoever needs it says what is wrong with it.
+        return []  # Its reader reports the error.
 
 
 def _of_cargo(crate: Path) -> list[Path]:
-    """What says where a crate's program is."""
+    """The files that say where a crate's program is."""
     home = Path(os.environ.get("CARGO_HOME") or _home() / ".cargo")
     above = [crate.resolve(), *crate.resolve().parents]
     places = [*(folder / ".cargo" for folder in above), home]
@@ -223,7 +223,7 @@ def _texts(file: Path) -> Iterator[tuple[str, Path] | tuple[str, Path, Path] | N
             yield None
         else:
             yield inner, scenario.parent, scenario
-            # What a sweep sets in it starts from its folder.
+            # Paths that a sweep sets in it start from its folder.
             yield text, scenario.parent
 
 

@@ -1,6 +1,7 @@
 """Files and folders that are there whole or not at all, whatever ends their writer.
 
-What is written stands beside its place, as `.NAME.XXXXXXXX.clearway`, until it is complete and on the disk. Then one
+A file that is being written stands beside its place, as `.NAME.XXXXXXXX.clearway`, until it is complete and on the
+disk. Then one
 call puts it there: it is renamed, or exchanged with the folder that is there, so that at no instant there is neither.
 Its writer holds a lock on it. A writer that is killed leaves it behind without a lock: `leftovers` finds such files and
 folders, and `clean` removes them.
@@ -31,12 +32,13 @@ if TYPE_CHECKING:
     from clearway.files.keeper import Keeper, Staged
 
 keeper: Keeper | None = None
-"""What puts results in their places while a sandbox is closed: beside a place nothing can be written then."""
+"""The process that puts results in their places while a sandbox is closed: beside a place nothing can be written
+then."""
 
 _PART = re.compile(r"\.(?P<name>.+)\.[0-9a-f]{8}\.clearway(?P<old>-old)?", re.DOTALL)
 _LOCK = re.compile(r"\..+\.lock", re.DOTALL)
 _HOLDER = re.compile(rb"process \d+ on [^\n]*\n?")
-# What a file system says that can't exchange folders.
+# Errors of a file system that can't exchange folders.
 _NO_EXCHANGE = frozenset({errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP})
 _TRIES = 100
 DAY_SECONDS = 86_400.0
@@ -112,7 +114,7 @@ def exchange(one: Path, other: Path) -> None:
 
 
 def leftovers(folder: Path) -> list[Path]:
-    """What killed writers have left in a folder; nothing that a process still writes."""
+    """Files that killed writers have left in a folder; none that a process still writes."""
     found = []
     with contextlib.suppress(OSError), os.scandir(folder) as inside:
         found = [Path(entry.path) for entry in inside if _PART.fullmatch(entry.name)]
@@ -174,7 +176,7 @@ def begin(path: Path, *, folder: bool) -> tuple[Path, int]:
             os.close(handle)
             continue
         except OSError:
-            pass  # no locks on this file system: its age then tells whether somebody writes it
+            pass  # no locks on this file system: its age then tells whether a process writes it
         with contextlib.suppress(OSError):
             if os.fstat(handle).st_ino == os.stat(part, follow_symlinks=False).st_ino:
                 return part, handle
@@ -224,7 +226,7 @@ def _put(part: Path, folder: Path, may_go: Callable[[Path], object]) -> None:
                 continue
             return
         try:
-            # Somebody may have put something into it since.
+            # Another process may have put something into it since.
             may_go(part)
         except BaseException:
             exchange(part, folder)
@@ -300,7 +302,7 @@ def _taken(path: Path) -> Iterator[bool]:
     except BlockingIOError:
         yield False
     except OSError:
-        # No locks on this file system. Whoever writes has written within the last day.
+        # No locks on this file system. An active writer has written within the last day.
         yield time.time() - max(map(_written, [path, *(path.iterdir() if path.is_dir() else ())])) > DAY_SECONDS
     else:
         yield True
@@ -340,7 +342,7 @@ def _old_of(path: Path) -> Path | None:
 
 
 def _cleaned(path: Path) -> str:
-    """What became of something that a killed writer has left."""
+    """The fate of a file that a killed writer has left."""
     place = _old_of(path)
     if place is not None:
         os.rename(path, place)

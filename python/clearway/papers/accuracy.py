@@ -33,7 +33,7 @@ it. The tolerance (`allowed`) was chosen before the run. Each comparison is also
 test-slow` if it takes long.
 
 `clearway paper --write` writes this page from the records that the commands of the table leave in `papers/accuracy`.
-Nothing in it is typed. What is of an "older protocol" has not been made anew by today's code yet.
+Nothing in it is typed. Records of an "older protocol" have not been made anew by today's code yet.
 """
 
 

@@ -183,7 +183,7 @@ def sustain(wanted: cw.Scenario, out: Path, **search: Any) -> cw.Sustained:
     """The highest load that a scenario sustains. Runs that this build has finished in `out` are kept."""
     if (part := slices.current()) is not None:
         part.run(wanted)
-        # What a search finds in runs that are cut says nothing.
+        # A search over runs that are cut finds nothing of meaning.
         raise slices.Enough
     for ran in _listening:
         ran.asked.setdefault(slices.schemes(wanted), wanted)

@@ -3,8 +3,8 @@
 It begins with what the figure's own code asks for first, so that it differs when packets move that did not, when a
 scenario or a key of it changes, and when the figure asks for another run. A run is cut at `measure.end`, where links
 have carried `HOPS` packets. Since few flows have ended by then, most figures fail after some runs. So a run of each
-scheme that is not yet among these follows, from its scenario's file and keys. What is computed without a run (theory,
-fair rates) is compared as it is. How tables are made of runs is no part of a slice.
+scheme that is not yet among these follows, from its scenario's file and keys. Values computed without a run (theory,
+fair rates) are compared as they are. How tables are made of runs is no part of a slice.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class Slice:
         self.add(name, None, digest(value), time.process_time() - self._last)
 
     def add(self, name: str, end_us: int | None, found: str, seconds: float) -> None:
-        """A piece that took so long, compared with the record's if there is one."""
+        """A piece with the time that it took, compared with the record's if there is one."""
         self._seconds += seconds
         self._last = time.process_time()
         piece = {"of": name, "end_us": end_us, "digest": found}
@@ -129,7 +129,7 @@ def of_figure(
     of.use(replace(options, out=Path(scratch.name)))
     _current = made
     try:
-        # What a figure says of runs that are cut is of no interest.
+        # The figure of runs that are cut is of no interest.
         with contextlib.suppress(Enough), contextlib.redirect_stderr(io.StringIO()), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             shown = of.figures[figure]()

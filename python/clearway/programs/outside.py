@@ -97,7 +97,7 @@ class Outside:
     def __init__(self, source: Source, crate: Crate) -> None:
         self.origin, self.crate = source, crate
         self.used: dict[str, Any] = {}
-        """What the last run took."""
+        """The cost of the last run."""
         said = self._ask("read")["read"]
         self._toml, self.name, self.transports = str(said["toml"]), str(said["name"]), list(said["transports"])
 
@@ -118,7 +118,7 @@ class Outside:
         return int(said["hosts"]), int(said["flows"])
 
     def foresee(self, probe_cpu_s: float, memory_bytes_max: int | None) -> dict[str, Any]:
-        """What a run will take."""
+        """The cost of a run."""
         asked = {"foresee": {"probe_cpu_s": probe_cpu_s, "memory_bytes_max": memory_bytes_max}}
         said: dict[str, Any] = self._ask(asked)["foreseen"]
         return said

@@ -40,7 +40,7 @@ LINE_BYTES_MAX = 1 << 30
 
 @dataclass(frozen=True)
 class Source:
-    """What a scenario is read from."""
+    """The sources of a scenario."""
 
     text: str
     name: str
@@ -92,7 +92,7 @@ class Crate:
         crate = Crate(folder, names, program, "")
         if not program.is_file():
             refuse(f"its crate is not built: there is no {program}; build it by `{crate.build}`")
-        # cargo puts no links there. One that somebody else has put there could be any program of this machine.
+        # cargo puts no links there. A link that another user has put there could lead to any program of this machine.
         if not program.resolve().is_relative_to(program.parents[1].resolve()):
             refuse(f"{program} is a link to {program.resolve()}, which cargo has not built; `{crate.build}`")
         if must_be_trusted:
@@ -108,7 +108,7 @@ class Crate:
 
 
 def trusted(crate: Crate) -> Trusted:
-    """What is remembered of a crate that is trusted as it is now."""
+    """The record of a crate that is trusted in its present state."""
     folder, files = crate.folder.resolve(), _made_of(crate.program)
     outside = {str(file.resolve()) for file in _sources(folder, files) if not file.resolve().is_relative_to(folder)}
     all_of_it = digest(crate.program, digest_of(folder, files))
@@ -138,11 +138,12 @@ def to_trust(folder: Path) -> Crate:
 
 MANIFEST_BYTES_MAX = 1_000_000
 NAME = re.compile(r"[\w-]{1,64}")
-"""What cargo allows as the name of a package or a program. Anything else could be a path."""
+"""The names that cargo allows for a package or a program. Anything else could be a path."""
 
 
 def _program(folder: Path, manifest: Path, refuse: Callable[[str], NoReturn]) -> Path:
-    """Where cargo puts the crate's program. cargo is not asked: in somebody else's folder it is a program of theirs,
+    """Where cargo puts the crate's program. cargo is not asked: in another person's folder cargo is a program of
+    theirs,
     if its configuration says so.
     """
     try:

@@ -1,7 +1,7 @@
 """Whose programs may run.
 
 A scenario can name the folder of a crate, and the program that this folder holds then reads and runs the scenario, with
-all rights of the user. A scenario may come from anybody. So its program runs only once a person has trusted it:
+all rights of the user. A scenario may come from another person. So its program runs only once a person has trusted it:
 `clearway trust FOLDER` remembers the folder with a digest of the program and of all that it was built from. When one of
 these changes, trust ends. The environment variable CLEARWAY_ALLOW_PROGRAMS=1 and the option --allow-programs let every
 program run for one command.
@@ -27,7 +27,7 @@ ALLOW = "CLEARWAY_ALLOW_PROGRAMS"
 
 @dataclass(frozen=True)
 class Trusted:
-    """What is remembered of a folder."""
+    """The record of a folder."""
 
     folder: str
     """Links followed, as all paths here."""
@@ -95,7 +95,7 @@ def _write(trusted: Sequence[Trusted]) -> None:
 
 
 def require(folder: Path, program: Path, made: Callable[[], Trusted], refuse: Callable[[str], NoReturn]) -> None:
-    """Refuses a program that nobody has trusted as it is. `made` works out what it is."""
+    """Refuses a program that is not trusted in its present state. `made` works out what it is."""
     if all_allowed():
         return
     before = next((one for one in known() if one.folder == str(folder.resolve())), None)
@@ -103,7 +103,7 @@ def require(folder: Path, program: Path, made: Callable[[], Trusted], refuse: Ca
         f"If you know whose it is, trust it as it is by `clearway trust {folder}`, or let it run this once by "
         "--allow-programs"
     )
-    # Of a folder that nobody has trusted nothing more is read than its manifest.
+    # Of a folder that is not trusted, only the manifest is read.
     if before is None:
         refuse(
             f"the program {program} would read and run this scenario, and you have not trusted it, so it was not "

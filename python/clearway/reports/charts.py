@@ -42,7 +42,7 @@ SIGNS = 10
 DASHES: dict[str, str] = SPEC["looks"]["dashes"]
 MARKERS: dict[str, str] = SPEC["looks"]["markers"]
 PLAIN: str = SPEC["ticks"]["plain"]
-# Bokeh draws after the page has been read, and tells nobody.
+# Bokeh draws after the page has been read, without an event.
 _WHEN_DRAWN = """
 const charts = () => Bokeh.documents.length
   ? document.dispatchEvent(new Event("clearway-charts")) : setTimeout(charts, 20);
@@ -182,7 +182,7 @@ def round_ticks(made: Any, axis: str) -> list[float]:
 
 
 def tips(name: str, *filled: str) -> list[tuple[str, str]]:
-    """What a chart says of a point, by the spec."""
+    """The text of a chart on a point, by the spec."""
     said: list[list[str]] = SPEC["charts"][name]["hover"]
     words, column = filled or ("{}", "{}")
     return [(what.replace("{}", words), value.replace("@{}", f"@{column}")) for what, value in said]

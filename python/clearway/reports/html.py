@@ -48,7 +48,7 @@ def section(title: str, body: str) -> str:
     return f'<section id="{name}"><h2>{escape(title)}</h2>\n{body}\n</section>' if body else ""
 
 
-# What is folded up would not be printed.
+# Folded parts would not be printed.
 _UNFOLD = """<script>addEventListener("beforeprint", () => {
   for (const one of document.querySelectorAll("details")) one.open = true;
 });</script>"""

@@ -53,7 +53,7 @@ def drawn_ranks(count: int, path: pd.DataFrame) -> list[int]:
 
 
 def timeline(result: Result, job: str, title: str) -> Any:
-    """What the ranks of a job did when, and its critical path."""
+    """The activity of a job's ranks over time, and its critical path."""
     frame = result.ranks.to_pandas()
     path = critical(result, job)
     mine = frame[(frame["job"] == job) & frame["begin_ps"].notna() & frame["end_ps"].notna()]

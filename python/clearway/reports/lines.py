@@ -55,7 +55,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class Axes:
-    """What the axes of the table of runs are in the charts."""
+    """The roles of the axes of the table of runs in the charts."""
 
     x: str
     line: str | None

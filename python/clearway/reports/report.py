@@ -87,7 +87,7 @@ def _told_apart(results: Sequence[Result]) -> list[Result]:
 
 
 _WORSE = {"rate": "rate", "loss": "loss", "bit_error_rate": "bit error rate"}
-"""What makes a link worse and not fail, by the scenario's key."""
+"""Keys that make a link worse without a failure."""
 
 
 def failures(results: Sequence[Result]) -> list[Failure]:

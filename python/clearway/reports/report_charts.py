@@ -76,7 +76,7 @@ class ReportCharts(Charts):
         ]
 
     def entities(self) -> list[Any]:
-        """What each entity received over time, a chart a result."""
+        """The bytes that each entity received over time, one chart per result."""
         charts = []
         for result in self._results:
             of = _points.entities(result)

@@ -1,4 +1,5 @@
-"""What reports say and how their charts look: `report_spec.toml`, which the playground's page is made of, too."""
+"""The words of reports and the looks of their charts: `report_spec.toml`, which the playground's page is made of,
+too."""
 
 from __future__ import annotations
 

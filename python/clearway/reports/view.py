@@ -163,7 +163,7 @@ def _dims(result: Result) -> list[int]:
 
 
 def _notes(result: Result, packets: bool, stride: int) -> list[str]:
-    """What was cut."""
+    """The parts that were cut."""
     said = [note for note in result.info.get("warnings", []) if packets and note.startswith("measure.packets:")]
     rows = len(result.packets) if packets else 0
     if rows > ROWS_MAX:

@@ -19,7 +19,7 @@ from clearway.results.states import at_host, said_of
 if TYPE_CHECKING:
     from clearway.results.result import Result
 
-# What each part may consist of; the words of SPENT say where.
+# The possible causes of each part; the words of SPENT name its place.
 _CAUSES = {
     "message_ps": "the size of the flow and the rate of its host's link",
     "limits_ps": "packets of other flows of its host, the transport's pacing, window, tokens or grants, and pauses",
@@ -35,12 +35,12 @@ _CAUSES = {
 
 @dataclass(frozen=True)
 class Explanation:
-    """What is known of one flow; `str` of it is a page of text, and a notebook shows its picture."""
+    """The facts on one flow; `str` of it is a page of text, and a notebook shows its picture."""
 
     flow: int
     """The flow's number."""
     sentences: list[str]
-    """What happened, a sentence or two each."""
+    """The events, in one or two sentences each."""
     parts: pd.DataFrame = field(repr=False)
     """Where its time went: columns `this`, `median` (the median flow of its size and transport) and `more`, in
     microseconds, a row a part. Empty for a flow that did not complete, and at flow level.
@@ -48,7 +48,8 @@ class Explanation:
     usual: int | None = None
     """The number of the median flow."""
     states: pd.DataFrame = field(repr=False, default_factory=pd.DataFrame)
-    """What its sender had of it (`measure.flows`): columns `time_us` and one a word of its transport. Empty if it was
+    """The state of its sender (`measure.flows`): the column `time_us`, and one column per value of its transport. Empty
+    if it was
     not followed.
     """
 
@@ -184,7 +185,7 @@ def _lost(one: Any) -> str:
 
 
 def _around(result: Result, flows: Any, one: Any, end: float) -> list[str]:
-    """What else happened between the flow's start and `end`: other flows at its hosts, queues, measurements."""
+    """Other events between the flow's start and `end`: other flows at its hosts, queues, measurements."""
     start = float(one["start_ps"])
     last = flows["delivered_ps"].astype(float).fillna(float(result.info["end_ps"]))
     meanwhile = flows[(flows["start_ps"].astype(float) < end) & (last > start) & (flows["flow"] != one["flow"])]

@@ -66,7 +66,7 @@ def critical(result: Result, job: str) -> pd.DataFrame:
 
 
 def said_of(result: Result) -> list[str]:
-    """What made each job as long as it was, in sentences."""
+    """The causes of each job's length, in sentences."""
     said = []
     for job in dict.fromkeys(result.jobs.to_pandas()["job"].astype(str)):
         path = critical(result, job)

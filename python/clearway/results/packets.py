@@ -1,4 +1,4 @@
-"""What the packets of a result, recorded one by one (`measure.packets`), say: queues, and whose packets were there."""
+"""Facts from the packets of a result, recorded one by one (`measure.packets`): queues, and whose packets were there."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def at_link(result: Result, link: str) -> pd.DataFrame:
 
 
 def queue(result: Result, link: str) -> pd.DataFrame:
-    """What waited for a link, at each time at which that changed: columns `time_us`, `bytes`, `packets`."""
+    """The packets that waited for a link, at each change: columns `time_us`, `bytes`, `packets`."""
     mine = at_link(result, link)
     mine = mine[mine["time_ps"] > mine["came_ps"]]
     changes = pd.DataFrame(
@@ -82,7 +82,8 @@ def queue(result: Result, link: str) -> pd.DataFrame:
 
 
 def progress(result: Result, flow: int) -> pd.DataFrame:
-    """What a flow has sent and what of it has arrived, at each change: columns `time_us`, `sent_bytes` (payload that
+    """The bytes that a flow has sent, and those that have arrived, at each change: columns `time_us`, `sent_bytes`
+    (payload that
     left its host, repetitions too), `arrived_bytes` (payload whose last bit left the last switch) and `between_bytes`,
     what was sent and neither arrived nor was lost.
     """
@@ -200,7 +201,8 @@ def counted(packets: int) -> str:
 
 
 def pause_of(says: str) -> tuple[str, bool] | None:
-    """What a frame of a flow control pauses or lets go on, and which of the two. Pyrrha's MERGE lets go what was held
+    """The subject of a frame of a flow control, and whether it pauses or resumes it. Pyrrha's MERGE lets go what was
+    held
     for a root that was none: these packets drain (its Figure 6).
     """
     kind, _, rest = says.partition(" ")
@@ -218,8 +220,9 @@ def pause_of(says: str) -> tuple[str, bool] | None:
 
 
 def pauses(result: Result) -> pd.DataFrame:
-    """What neighbours were told to hold back, and for how long: columns `node` (who was told), `by` (who said it),
-    `says`, `from_ps` and `to_ps`, which is the run's end if nobody said otherwise. A frame is told when its last bit
+    """The packets that neighbours were told to hold back, and for how long: columns `node` (the receiver of the frame),
+    `by` (its sender), `says`, `from_ps` and `to_ps`, which is the run's end if no later frame ends it. A frame is told
+    when its last bit
     has left.
     """
     frame = packets(result)
@@ -260,13 +263,13 @@ def way_of(result: Result, flow: int) -> list[str]:
     waits = sent.assign(wait_ps=sent["time_ps"] - sent["came_ps"])
     little: list[float] = []
     for link, rows in waits.groupby("link", sort=False):
-        # What cost it less than a hundredth of its time explains nothing.
+        # A cause of less than a hundredth of its time explains nothing.
         if rows["wait_ps"].max() < spent / 100:
             little.append(float(rows["wait_ps"].max()))
             continue
         first: Any = rows.iloc[0]
         at = frame[frame["link"] == link]
-        # What left while one of its packets waited, and was not its own.
+        # Packets of other flows that left while one of its packets waited.
         before = at[(at["flow"] != flow) & _during(at["time_ps"], rows["came_ps"], rows["time_ps"])]
         behind = "; ".join(whose(result, before[before["flow"].notna()], most=2))
         said.append(
@@ -321,7 +324,7 @@ def matched(result: Result, one: Any) -> list[str]:
     said = rows["says"].astype(str).str.extract(r"^(Request|Grant|Accept) phase (\d+), round (\d+), channels (\d+)")
     said.columns = pd.Index(["what", "phase", "round", "channels"])
     said = said.assign(at=rows["time_ps"].astype(float), by=rows["source"].astype(str)).dropna()
-    # What the receiver of this flow asks for; the rest is about flows the other way.
+    # Requests of the receiver of this flow; the rest is about flows the other way.
     said = said[(said["by"] == receiver) == (said["what"] != "Grant")]
     said = said.astype({"phase": int, "round": int, "channels": int})
     if not len(said):
@@ -356,7 +359,7 @@ def _during(at: pd.Series[int], begins: pd.Series[float], ends: pd.Series[int]) 
 
 
 def _before(frame: pd.DataFrame, result: Result, flow: int, first_ps: float) -> list[str]:
-    """What its two hosts said to each other between its start and its first packet."""
+    """The messages between its two hosts from its start to its first packet."""
     flows: Any = result.flows.to_pandas().set_index("flow").loc[flow]
     ends = {f"host{flows['src']}", f"host{flows['dst']}"}
     start = float(flows["start_ps"])

@@ -32,7 +32,7 @@ def pairs(option: str, given: Sequence[str] | None, between: str, example: str) 
 
 
 def check(pcap: Mapping[str, str | Path] | None, level: str, packets: int) -> dict[str, str]:
-    """What is asked for, if it can be: before anything is simulated."""
+    """Checks the requested captures before anything is simulated."""
     files = {link: str(file) for link, file in (pcap or {}).items()}
     if files and level != "packet":
         why = "flow level has no packets to capture" if level == "flow" else "each link has packets of its own"
@@ -49,7 +49,7 @@ def check(pcap: Mapping[str, str | Path] | None, level: str, packets: int) -> di
 
 
 def write(files: Mapping[str, str], contents: Sequence[tuple[bytes, bool]], packets: int) -> list[str]:
-    """Writes the files, each whole or not at all; gives what whoever reads them must know. The engine has them in the
+    """Writes the files, each whole or not at all; returns the facts that their readers need. The engine has them in the
     order of the links' names.
     """
     notes = []

@@ -68,7 +68,8 @@ def floats(result: Result, column: str) -> Floats:
 
 
 def by_size(lines: Sequence[Some]) -> list[pd.DataFrame]:
-    """Slowdown by flow size, a frame a line: flows sorted by size and divided into groups of equal number, alike in all
+    """Slowdown by flow size, one frame per line: flows sorted by size and divided into groups of equal number, alike in
+    all
     lines. `size` is the group's median in bytes; its flows are larger than `low` and not larger than `high`.
     """
     sizes = np.concatenate([line.floats("bytes") for line in lines]) if lines else np.empty(0)

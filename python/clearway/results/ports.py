@@ -1,4 +1,4 @@
-"""What a port's queue was and how much of its link it used over time: of ports that were watched (`measure.ports`), or
+"""The queue of a port and the use of its link over time: of ports that were watched (`measure.ports`), or
 of links whose packets were recorded (`measure.packets`).
 """
 
@@ -59,13 +59,13 @@ def _watched(result: Result, port: str) -> pd.DataFrame | None:
 
 def _asked(result: Result) -> set[int]:
     """The links of the ports that the scenario watches."""
-    # Not read as a scenario: a result may be somebody else's, and its scenario name files and programs.
+    # Not read as a scenario: a result may come from another person, and its scenario name files and programs.
     asked = tomllib.loads(result.scenario_toml).get("measure", {}).get("ports", [])
     return {link for port in asked for link in links_of(result, port)}
 
 
 def queue(result: Result, port: str) -> pd.DataFrame:
-    """What waited at a port at each time at which that changed; see `Result.queue`."""
+    """The bytes that waited at a port, at each change; see `Result.queue`."""
     watched = _watched(result, port)
     if watched is None:
         if "packets" not in result.tables:

@@ -1,5 +1,5 @@
-"""Reads the folder of a result, which may come from anybody: what is read is bounded, and what is wrong is named, by
-file, table and column.
+"""Reads the folder of a result, which may come from another person: sizes are bounded, and errors name file, table and
+column.
 
 Everything that the package later takes for granted of a result is checked here, once: the columns of `tables.py` with
 their types, that numbers and names are such as a run writes, and that what one table says of another is there.
@@ -40,7 +40,7 @@ NAME_BYTES_MAX = 1 << 16
 WHOLE_MAX = (1 << 63) - 1
 """The largest number of a table. Times in it are 106 days, and readers subtract them."""
 FOLDED = 4
-"""What a table takes in memory while it is worked with, over what it takes as it was written."""
+"""The memory of a table while it is worked with, over its size as it was written."""
 
 Tables = dict[str, pa.Table]
 
@@ -177,7 +177,7 @@ def quoted(value: object) -> str:
 
 
 def _texts(folder: Path) -> tuple[Any, str, list[Path]]:
-    """What run.json and scenario.toml of a folder say, and the files of its tables."""
+    """The content of run.json and scenario.toml of a folder, and the files of its tables."""
     paths = sorted(folder.glob("*.parquet"))
     for path in (folder / "run.json", folder / "scenario.toml", *paths):
         # A pipe or a device might never end.
@@ -325,7 +325,7 @@ def _check_value(key: str, value: Any, kind: type | tuple[type, ...]) -> None:
         raise ValueError(f"run.json: {key} is {quoted(value)}, but should be {wanted}")
 
 
-# What the package reads of a scenario beside its text: a table as a mapping, a list of one kind as a list.
+# The keys of a scenario that the package reads beside its text: a table as a mapping, a list of one kind as a list.
 _TIME = re.compile(r"\s*[0-9.]+\s*[a-zµ]+\s*")
 _SHAPE: dict[str, Any] = {
     "name": str,
@@ -366,7 +366,7 @@ def check_shape(file: str, key: str, value: Any, shape: Any) -> None:
     """
     words = {str: "text", list: "a list", int: "a whole number", bool: "true or false"}
     if isinstance(shape, dict):
-        # What may also be a word, such as arrivals = "all_at_once".
+        # Keys that may also be a word, such as arrivals = "all_at_once".
         if "*" in shape and isinstance(value, str):
             return
         wanted, right = "a table", isinstance(value, dict)

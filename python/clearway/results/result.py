@@ -131,7 +131,7 @@ class Table:
 
 
 APPROXIMATE = " (approximate)"
-"""What the name of a result ends in of which a part was skipped by average rates."""
+"""The end of the name of a result of which a part was skipped by average rates."""
 
 
 class Result:
@@ -426,8 +426,8 @@ class Result:
         return explain(self, flow)
 
     def queue(self, link: str) -> pd.DataFrame:
-        """What waited for a link, such as "leaf0-host0", or at a port, such as "leaf0:0", at each time at which that
-        changed: columns `time_us` and `bytes`. It needs the port in `ports` (`measure.ports`): then `most_bytes` is the
+        """The bytes that waited for a link, such as "leaf0-host0", or at a port, such as "leaf0:0", at each change:
+        columns `time_us` and `bytes`. It needs the port in `ports` (`measure.ports`): then `most_bytes` is the
         most since the row before. Or all packets of the link in `packets` (`measure.packets`): then `packets` is how
         many waited.
 
@@ -457,7 +457,7 @@ class Result:
         return use(self, link, every)
 
     def progress(self, flow: int) -> pd.DataFrame:
-        """What a flow has sent and what of it has arrived, at each change: columns `time_us`, `sent_bytes`,
+        """The bytes that a flow has sent, and those that have arrived, at each change: columns `time_us`, `sent_bytes`,
         `arrived_bytes` and `between_bytes`. It needs the flow's packets (`measure.packets`).
 
         >>> import clearway as cw

@@ -17,7 +17,7 @@ ADVICE = (
     "its folder; "
     "classes, hosts and times choose flows too"
 )
-# What lets a sender send: at 0 it waits.
+# Permissions to send: at 0 the sender waits.
 PERMISSIONS = ("tokens", "credit_packets", "granted_bytes", "timeslots", "slots")
 _MORE = ("free_tokens", "unscheduled_bytes")
 
@@ -69,7 +69,7 @@ def of_host(rows: pd.DataFrame, host: int) -> pd.DataFrame:
 
 
 def said_of(result: Result, one: Any) -> list[str]:
-    """What a flow's sender had, and for which part of its time it had to wait for more; nothing if that is unknown."""
+    """The state of a flow's sender, and the part of its time for which it waited for permission; empty if unknown."""
     if "states" not in result.tables:
         return []
     rows = states(result)
@@ -95,7 +95,8 @@ def said_of(result: Result, one: Any) -> list[str]:
 
 
 def blocked(mine: pd.DataFrame, one: Any) -> list[tuple[str, pd.Series[bool]]]:
-    """What a flow's sender waited for, and in which rows of its states: a window that is full to a packet, or
+    """The cause of a sender's waits, and the rows of its states in which it waited: a window that is full to a packet,
+    or
     permissions of which it has none while something is left to send.
     """
     found: list[tuple[str, pd.Series[bool]]] = []

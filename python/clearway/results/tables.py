@@ -17,10 +17,10 @@ FLOW_LEVEL = {
 """Of the tables that have fewer columns at flow level: those that they have."""
 
 LINKS_LEVEL = {"links": {"flows": "uint64", "mean_wait_ps": "double", "simulated": "name"}}
-"""What tables have at the level of single links beside the columns of flow level."""
+"""Columns of tables at the level of single links, beside those of flow level."""
 
 LIVE = ("lateness", "refused", "attached", "machines", "clients")
-"""What a live run has beside them; the last three only with attached hosts, on several machines, with programs that
+"""Tables of a live run beside them; the last three only with attached hosts, on several machines, with programs that
 have joined it."""
 
 # columns: begin

@@ -38,7 +38,7 @@ WAITS = {
     "timeslots": "waits for timeslots",
     "slots": "waits for slots",
 }
-"""What a flow's sender waits for, by the state of which it has none."""
+"""The cause of a sender's wait, by the state that is 0."""
 
 JOB_ARROWS = 1 << 48
 """The arrows of critical paths are numbered from here on, those of packets from 0."""
@@ -194,8 +194,8 @@ class _Trace:
             self._builder.write_packet(self._event(track, end, TrackEvent.TYPE_SLICE_END))
 
     def _phases(self, flow: dict[str, Any], rows: pd.DataFrame, end: float) -> list[tuple[float, float, str]]:
-        """What a flow's sender did from its start to `end`, by the rows of its packets: what it waited for, as far as
-        its states were recorded, while it sent nothing.
+        """The activity of a flow's sender from its start to `end`, by the rows of its packets; while it sent nothing,
+        the cause of its wait, if its states were recorded.
         """
         first, last = float(rows["time_ps"].min()), float(rows["last_ps"].max())
         start, number = float(flow["start_ps"]), flow["flow"]
@@ -230,7 +230,7 @@ class _Trace:
         return phases
 
     def _agreed(self) -> None:
-        """What hosts and switches said to each other of matchings and reservations, in the words of their paper."""
+        """The messages between hosts and switches on matchings and reservations, in the words of their paper."""
         if "events" not in self._result.tables:
             return
         rows = self._result.events.to_pandas()
@@ -250,7 +250,7 @@ class _Trace:
                 self._instant(track, at, f"{name}, to {to}", {"at_ps": int(at)})
 
     def _states(self) -> None:
-        """What hosts had of the flows that were followed: a track for each of its numbers, beside the flow's."""
+        """The hosts' state of the flows that were followed: one track per number, beside the flow's."""
         if "states" not in self._result.tables:
             return
         rows = states(self._result)
@@ -287,7 +287,7 @@ class _Trace:
             self._number(numbers, at, value)
 
     def _pauses(self) -> None:
-        """What each node was told to hold back, on a track for each neighbour that said it."""
+        """The packets that each node was told to hold back, on one track per neighbour that sent the frame."""
         held, named = pauses(self._result), roots(self._result)
         for (node, by, says), rows in held.groupby(["node", "by", "says"], sort=True):
             track = self._track(self._nodes[str(node)], f"held by {by}: {named(str(says))}", 1 << 19)
@@ -310,7 +310,7 @@ class _Trace:
             for row in _dicts(jobs[(jobs["job"] == job) & jobs["end_ps"].notna()]):
                 details = {key: int(row[key]) for key in ("computing_ps", "exposed_ps")}
                 self._slice(track, row["begin_ps"], row["end_ps"], f"iteration {row['iteration']}", details)
-            # What never ended lasts until the run did.
+            # A slice that never ended lasts until the run did.
             mine = ranks[(ranks["job"] == job) & ranks["begin_ps"].notna()]
             mine = mine.assign(end_ps=mine["end_ps"].fillna(self._result.info["end_ps"]))
             path = critical(self._result, job)
@@ -395,7 +395,7 @@ def _recoveries(rows: pd.DataFrame, end: float) -> list[tuple[float, float]]:
 
 
 def _numbers() -> Iterator[str]:
-    """What tells tracks of one name apart: nothing, 2, 3, ..."""
+    """The numbers that tell tracks of one name apart: none, 2, 3, ..."""
     yield ""
     yield from (f" {number}" for number in itertools.count(2))
 

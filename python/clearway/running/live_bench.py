@@ -56,7 +56,7 @@ def bench(said: Said, folder: Path) -> None:
 
 
 def picture(report: dict[str, Any]) -> Picture:
-    """What a report says, beside the paper's numbers."""
+    """The lines of a report, beside the paper's numbers."""
     with mpl.rc_context(STYLE):
         drawn = Picture(figsize=(9.6, 6.6), layout="constrained")
         panels = drawn.subplots(2, 2).flat

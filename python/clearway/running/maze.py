@@ -219,7 +219,7 @@ class Socket:
 
 
 class _Network:
-    """What a Maze of this program and one of another program have in common."""
+    """The common part of a Maze of this program and one of another program."""
 
     _core: _core.Maze | _core.JoinedMaze
 
@@ -271,7 +271,7 @@ class JoinedMaze(_Network):
     """A Maze that runs in another program, joined by its socket. `Maze.connect` makes it.
 
     Sockets, completion queues and `cw.Rpc` work as over a Maze of this program. A message has up to 64 MiB, and
-    messages of this program that are under way, or that nobody has received, take 64 MiB together.
+    messages of this program that are under way, or that no socket has received, take 64 MiB together.
 
     A message is a flow of the other program's result, whose table `clients` has a row for this program.
     """

@@ -71,10 +71,10 @@ class Rpc:
         self._kinds = [kind] * tries + ([fallback] if fallback is not None else [])
         self._serve = serve
         self._lock = threading.Lock()
-        # Ports are given again: late answers to whoever had this one before must match no call.
+        # Ports are given again: late answers to the earlier owner of this port must match no call.
         self._number = secrets.randbits(62)
         self._flights: dict[int, _Flight] = {}
-        # Messages that ended before whoever sent them had noted them.
+        # Messages that ended before their sender had noted them.
         self._early: dict[int, Completion] = {}
         self._answers: dict[int, Future[bytes]] = {}
         self._known: OrderedDict[tuple[Address, int], None] = OrderedDict()
@@ -147,7 +147,7 @@ class Rpc:
             self._ended(flight, early)
 
     def _complete(self) -> None:
-        """What becomes of messages."""
+        """The fates of messages."""
         while True:
             try:
                 completion = self._queue.next()

@@ -159,7 +159,8 @@ def live(
     at that path, with `cw.Maze.connect`. On several machines they join at the first.
 
     `folder`: where the files of `live.capture` are that the scenario's own text names. It can name nothing outside, and
-    no devices in `live.attach`: a scenario may be somebody else's. What is set over the text is taken as it is, as in
+    no devices in `live.attach`: a scenario may come from another person. Keys set over the text are taken as they are,
+    as in
     `scenario.with_({"live.capture.host3": "/tmp/out.pcapng"})`. No file is overwritten that is not a capture.
     """
     if processes < 1:
@@ -184,7 +185,7 @@ def live(
 
 
 def live_core(scenario: Scenario, folder: str | Path) -> _core.Scenario:
-    """What the live driver runs, with the captures that the scenario's own text names in a folder."""
+    """The scenario of the live driver, with the captures that the scenario's own text names in a folder."""
     core = outside.native(scenario._core, "live runs")
     text, name, base, sets, _ = core.parts()
     source = Source(text, name, base, sets)

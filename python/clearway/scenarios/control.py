@@ -75,7 +75,7 @@ class Control(_core.Answer):
 
 
 def table(control: Control) -> tuple[dict[str, Any], tuple[str, Control, str]]:
-    """What a scenario says of a control, and what the core needs to run it: digest, object, settings."""
+    """The scenario's entry for a control, and the parts that the core needs to run it: digest, object, settings."""
     cls = type(control)
     if cls is Control:
         raise TypeError("Control does nothing by itself: give an object of a class of yours that is derived from it")
@@ -117,7 +117,8 @@ def _arguments(cls: type[Control], control: Control) -> dict[str, Any]:
 
 
 def _source(cls: type[Control]) -> str:
-    """What a class does: its source, and that of the classes, functions, modules and constants that it uses, as far as
+    """The behaviour of a class: its source, and that of the classes, functions, modules and constants that it uses, as
+    far as
     they are not of an installed package.
     """
     parts: list[str] = []
@@ -171,7 +172,7 @@ def _functions(value: Any) -> list[FunctionType]:
 
 
 def _used(function: FunctionType) -> list[tuple[str, Any]]:
-    """What a function uses of its module, and of the functions around it, by name."""
+    """The names that a function uses of its module, and of the functions around it."""
     names: list[str] = []
     codes = [function.__code__]
     while codes:

@@ -1,4 +1,4 @@
-"""What a run will take, before it runs, and what this machine has."""
+"""The cost of a run, before it runs, and the resources of this machine."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Forecast:
-    """What a run at packet level will take. Hops are counted, and memory is a sum over what was measured: on networks
+    """The cost of a run at packet level. Hops are counted, and memory is a sum over what was measured: on networks
     that lose little, hops are right within 25%, and memory within a factor of 2.
     """
 
@@ -25,7 +25,7 @@ class Forecast:
     memory: dict[str, int]
     """The same by what has it: fabric, flows, packets, samples."""
     cpu_seconds: float | None
-    """CPU time on one thread of this machine, by how fast the beginning was; None if nobody tried."""
+    """CPU time on one thread of this machine, by the speed of its beginning; None if that was not measured."""
     refused: str | None
     """Why a run would be refused for lack of memory; None if it fits."""
     warnings: tuple[str, ...] = ()
@@ -82,7 +82,7 @@ def memory_bytes_max(limit: float | None) -> int | None:
 
 
 def free_bytes(proc: Path = Path("/proc/meminfo"), group: Path = Path("/sys/fs/cgroup")) -> float:
-    """Memory that a process can still have: what the kernel could free, and what is left of its control group's;
+    """Memory that a process can still have: the memory that the kernel could free, and the rest of its control group's;
     infinity where neither says.
     """
     found = [math.inf]
@@ -91,7 +91,7 @@ def free_bytes(proc: Path = Path("/proc/meminfo"), group: Path = Path("/sys/fs/c
             found.append(float(line.split()[1]) * 1024)
     most, used = _lines(group / "memory.max"), _lines(group / "memory.current")
     if most and used and most[0].isdecimal():
-        # What a group has read of files is counted as used, though it could be freed.
+        # The file cache of a group is counted as used, though it could be freed.
         files = [float(line.split()[1]) for line in _lines(group / "memory.stat") if line.startswith("inactive_file ")]
         found.append(max(0.0, float(most[0]) - float(used[0]) + sum(files)))
     return min(found)

@@ -137,12 +137,13 @@ class Scenario:
         """Checks the scenario without running it and returns (hosts, flows). Raises `ScenarioError` as a run at this
         level would.
 
-        What can't fit the memory is counted, and refused before it is made: `memory_limit` as in `clearway.run`.
+        A scenario that can't fit the memory is counted, and refused before it is made: `memory_limit` as in
+        `clearway.run`.
         """
         return self._core.check(memory_bytes_max(memory_limit), level)
 
     def forecast(self, *, probe_seconds: float = 1.0, memory_limit: float | None = None) -> Forecast:
-        """What a run at packet level will take: packet-hops, CPU time, memory. See `clearway.Forecast`.
+        """The cost of a run at packet level: packet-hops, CPU time, memory. See `clearway.Forecast`.
 
         It runs the beginning on one thread, for `probe_seconds` of CPU time, to see how fast this machine is; 0 leaves
         the CPU time unknown. `memory_limit` as in `clearway.run`.
@@ -343,6 +344,6 @@ def _toml(value: Any) -> str:
     if isinstance(value, list | tuple):
         return "[" + ", ".join(_toml(part) for part in value) + "]"
     if isinstance(value, datetime.date | datetime.time):
-        # A file of a sweep may have one. JSON has none; whoever reads the scenario says where it is wrong.
+        # A file of a sweep may have one. JSON has none; the reader of the scenario says where it is wrong.
         return value.isoformat()
     return json.dumps(value)

@@ -11,7 +11,7 @@ has only complete results, and claims of dead drivers, which the next driver tak
 - `store.py`: results, failures, claims, logs
 - `driver.py`: which run when; what is done about failures
 - `local.py`, `worker.py`: processes of this machine; `cluster.py`: Dask
-- `watch.py`: what somebody sees meanwhile
+- `watch.py`: the display meanwhile
 - `result.py`, `page.py`: the table, the dataset, the report
 
 Absent on purpose: a database, a scheduler of our own, retries of runs that failed by themselves (they would fail again:

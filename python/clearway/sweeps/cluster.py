@@ -52,7 +52,7 @@ LAUNCHERS = frozenset(
         ),
     }
 )
-"""The launchers that a sweep's file may name: a file from somebody else must not be able to run anything else."""
+"""The launchers that a sweep's file may name: a file from another person must not be able to run anything else."""
 
 ARGUMENTS = frozenset(
     [
@@ -104,8 +104,8 @@ ARGUMENTS = frozenset(
 )
 """The arguments that a file may give: sizes, names and places.
 
-Those that take commands (`python`, `job_script_prologue`, `worker_class`, ...) are not among them: whoever needs these
-starts a scheduler and names it by `--dask`.
+Those that take commands (`python`, `job_script_prologue`, `worker_class`, ...) are not among them: a user who needs
+these starts a scheduler and names it by `--dask`.
 """
 
 # Text that becomes part of a job script must not end its line, nor be more than one word to a shell.

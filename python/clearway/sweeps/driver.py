@@ -203,7 +203,7 @@ class _Drive:
         attempt = self.driver.claim(key) if self.executor.room > 0 else None
         if attempt is None:
             self.others.append(key)
-        elif not self.settled(key):  # nobody has ended it between the look and the claim
+        elif not self.settled(key):  # no driver has ended it between the look and the claim
             self.board.running[key] = Running(attempt)
             self.driver.log("claimed", key, attempt=attempt)
             self.executor.submit(key, self.tasks[key], self.driver.scratch(key))

@@ -88,7 +88,7 @@ class _File:
         return [*(axis for axis in axes if list(axis.keys) != ["seed"]), Axis.of("seed", "seed", drawn)]
 
     def store(self, out: Path) -> Path:
-        """The store that the file names, in the folder of the results: the file may be somebody else's."""
+        """The store that the file names, in the folder of the results: the file may come from another person."""
         said = self.text_at(("store",))
         if not is_below(said):
             raise self.error(

@@ -139,7 +139,7 @@ class SweepResult:
                 _write_part(source, part, {name: values[point.name] for name, values in columns.items()})
         for part in set(place.glob("*/run=*/part.parquet")) - wanted:
             part.unlink()
-            # Files that somebody else has put there stay.
+            # Files of other programs stay.
             with contextlib.suppress(OSError):
                 part.parent.rmdir()
         frame = self._table.reset_index(names="name").assign(run=list(self._runs.values())).drop(columns="key")

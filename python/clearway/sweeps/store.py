@@ -40,7 +40,7 @@ FAILURE_BYTES_MAX = 10_000_000
 """Most bytes of a file that says how an attempt failed."""
 
 _checked: dict[Path, tuple[frozenset[Any], str]] = {}
-"""What checks have found of results, by the state of their files. Sweeps look at each result several times."""
+"""The findings of checks of results, by the state of their files. Sweeps look at each result several times."""
 
 
 class Lost(OSError):
@@ -79,7 +79,7 @@ class Store:
         return self.place(key).is_dir()
 
     def damage(self, key: str, check: Callable[[Path], object]) -> str:
-        """What is wrong with a key's result, by the `ValueError` of a check; empty if nothing is."""
+        """The fault of a key's result, by the `ValueError` of a check; empty if there is none."""
         place = self.place(key)
         try:
             now = frozenset((entry.name, *_state(entry.stat())) for entry in os.scandir(place))

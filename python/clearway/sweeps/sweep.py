@@ -142,8 +142,8 @@ class Sweep:
         of a scheduler (`"tcp://host:8786"`) or a `distributed.Client`. With `cluster` on the cluster that the sweep's
         file describes: its launcher starts programs and opens ports, so that the file alone starts none. A run that
         fails stops no other; it is run again only with `retry_failed`. After Ctrl-C the result is of what has ended.
-        Several sweeps, on several machines, may share a store at one time. `progress`: True and False to say or not to
-        say what happens; a live table if not given, where somebody looks.
+        Several sweeps, on several machines, may share a store at one time. `progress`: True and False turn its lines on
+        and off; by default a terminal shows a live table.
         """
         if cluster:
             if self.launcher is None or dask is not None or workers is not None:

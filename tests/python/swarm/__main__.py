@@ -1,6 +1,6 @@
 """Looks for scenarios that fail for a while, on all cores: `make swarm SECONDS=600`.
 
-What fails is written to a folder, a file each; as a test it goes to `tests/swarm`, with the fix.
+Scenarios that fail are written to a folder, one file each; as a test one goes to `tests/swarm`, with the fix.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def gathered(queue: Any, processes: list[Any], out: Path, began: float) -> int:
 
 
 def line_of(tally: Tally, found: int, seconds: float) -> str:
-    """What was tried, in lines."""
+    """The scenarios that were tried, in lines."""
     counts = "\n".join(f"  {count:>7,}  {what}" for what, count in sorted(tally.seen.items()))
     left = ", ".join(f"{key} {count:,}" for key, count in tally.refusals.most_common(12))
     return (

@@ -1,8 +1,8 @@
 """Random scenarios from the schema by which scenarios are read: a key that is added is drawn from then on.
 
 The schema says of a key what it takes; `hints` says what of that makes sense in a small network, where the schema
-doesn't. A key without a hint gets values around its default, or of a ladder of its unit. What can't stand together is
-left to `settle`.
+doesn't. A key without a hint gets values around its default, or of a ladder of its unit. Keys that can't stand together
+are left to `settle`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ LADDERS = {
 TURNS = {"transport": 1, "fabric": 5, "flow_control": 3}
 """Keys whose choices take turns, at paces of their own."""
 SKIP = object()
-"""What a hint gives for a key that is not to be drawn."""
+"""The hint for a key that is not to be drawn."""
 
 
 def written(amount: int, kind: str) -> str:
@@ -50,7 +50,7 @@ def amount_of(text: str, kind: str) -> int:
 
 @dataclass
 class Ground:
-    """What is known of a scenario's network once its fabric is drawn."""
+    """The facts on a scenario's network once its fabric is drawn."""
 
     hosts: list[str] = field(default_factory=lambda: ["host0", "host1"])
     switches: list[str] = field(default_factory=lambda: ["switch0"])
@@ -78,7 +78,7 @@ class Drawing:
         return self.choose(st.sampled_from(values))
 
     def whether(self, percent: int) -> bool:
-        """True so often; False where nothing else is needed for a failure."""
+        """True with this probability; False where nothing else is needed for a failure."""
         return self.choose(st.integers(0, 99)) >= 100 - percent
 
     def number(self, least: int, most: int) -> int:
@@ -86,7 +86,7 @@ class Drawing:
         return self.choose(st.integers(least, most))
 
     def tours(self, *counts: float) -> str:
-        """A time of so many tours through the network."""
+        """A time of this many tours through the network."""
         return written(round(self.ground.tour_ps * self.one_of(*counts)), "Duration")
 
     def key(self, path: Path, *, hinted: bool = True) -> Any:
@@ -130,7 +130,7 @@ class Drawing:
             yield from self._alternatives(choice)
 
     def _known(self, table: dict[str, Any], path: Path) -> Any:
-        """What a table says of a path: of the whole, after a "^", or of the longest of its ends that it has."""
+        """The entry of a table for a path: of the whole, after a "^", or of the longest of its ends that it has."""
         ends = ["^" + ".".join(path), *(".".join(path[first:]) for first in range(len(path)))]
         return next((table[end] for end in ends if end in table), None)
 

@@ -1,4 +1,4 @@
-"""What the schema doesn't say: which values make sense in a small network, and how often a key is drawn.
+"""Hints beyond the schema: which values make sense in a small network, and how often a key is drawn.
 
 Both tables are by the end of a key's path, the longest that fits; after a "^" it is the whole path.
 Times are meant as tours of a packet through the network, so that a scenario on slow or long links gets as far as one on
@@ -363,7 +363,7 @@ HINTS: dict[str, Any] = {
     "buffer.shared.bytes": ["1MB", "30KB", "16MB"],
     "per_port.bytes": ["500KB", "10KB", "100KB"],
     "buffer.shared.alpha": [0.5, 2.0, 8.0],
-    # What is measured.
+    # The measurements.
     "measure.alone": lambda drawing, _: drawing.whether(50),
     "measure.arrivals": _host_names,
     "measure.drain": _drain,

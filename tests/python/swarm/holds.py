@@ -1,4 +1,4 @@
-"""What must hold of every result, worked out anew from its tables as a user would read them."""
+"""Laws that hold for every result, worked out anew from its tables as a user would read them."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ PARTS = ["wait_ps", "queued_up_ps", "queued_down_ps", "queued_last_ps", "seriali
 OPEN = ("unfinished", "delivered")
 
 Broken = Iterator[tuple[str, str]]
-"""What does not hold, and where."""
+"""A law that does not hold, and where."""
 
 
 def broken(result: cw.Result, scenario: dict[str, Any]) -> Broken:
-    """What does not hold of a result: each with the numbers."""
+    """The laws that do not hold for a result, with the numbers."""
     flows = result.flows.to_pandas()
     yield from _audit(flows, result, scenario)
     yield from _times(flows, result)
@@ -170,7 +170,7 @@ def _links(flows: pd.DataFrame, result: cw.Result, scenario: dict[str, Any]) -> 
     if more.any():
         yield "unnoticed packets were sent", links.loc[more].head(3).to_string()
     hops = int(links[["sent_packets", "sent_frames"]].sum().sum())
-    # What is on its way at the end has not passed its link; with link-level retry links repeat packets.
+    # A packet that is on its way at the end has not passed its link; with link-level retry links repeat packets.
     if hops < result.info["packet_hops"] and "llr" not in scenario.get("link", {}):
         yield "packet_hops counts packets over links", f"{hops} of {result.info['packet_hops']}"
     names = {f"host{number}": number for number in range(result.info["hosts"])}

@@ -61,7 +61,7 @@ class Find:
 
 @dataclass
 class Tally:
-    """What has been tried."""
+    """The scenarios that have been tried."""
 
     scenarios: int = 0
     runs: int = 0
@@ -73,7 +73,7 @@ class Tally:
     """Schemes, fabrics and configurations."""
 
     def add(self, other: Tally) -> None:
-        """Adds what somebody else has tried."""
+        """Adds the scenarios that another process has tried."""
         self.scenarios += other.scenarios
         self.runs += other.runs
         self.refused += other.refused
@@ -94,7 +94,7 @@ class Search:
         self._grounds = functools.lru_cache(1_000)(self._ask_ground)
 
     def find(self, number: int, examples: int) -> Find | None:
-        """Tries so many scenarios, those of a number; the first that fails, made small."""
+        """Tries the scenarios of a block; returns the first that fails, made small."""
         last: list[Find] = []
 
         @seed(number)
@@ -146,7 +146,7 @@ class Search:
         return self._new(self._last[1])
 
     def _settled(self, drawn: dict[str, Any], cut: int, live: int) -> list[Find]:
-        """What is wrong with what was drawn, once it is made valid."""
+        """The fault of a drawn scenario, once it is made valid."""
         answer = self.worker.ask(do="settle", scenario=drawn)
         if said := answer.get("died") or answer.get("panicked"):
             return [Find(said, "check", answer["words"], drawn, cut, live)]
@@ -163,7 +163,7 @@ class Search:
         return [find for find in finds if find.kind not in self.known]
 
     def trial(self, scenario: dict[str, Any], cut: int, live: int) -> list[Find]:
-        """What is wrong with a scenario that can be run."""
+        """The fault of a scenario that can be run."""
         answer = self.worker.ask(do="trial", toml=toml(scenario), cut=cut, live=live)
         if "died" in answer:
             return [Find(answer["died"], "run", answer["words"], scenario, cut, live)]
@@ -226,7 +226,7 @@ def searched(first: int, step: int, until: float, queue: Any) -> None:
 
 
 def covered(scenario: dict[str, Any]) -> list[str]:
-    """What a scenario has, in the words of the report."""
+    """The parts of a scenario, in the words of the report."""
     transports = [scenario.get("transport")]
     for one in [*scenario.get("traffic", []), *scenario.get("job", [])]:
         transports += [one.get("transport"), *(again.get("over") for again in one.get("resubmit", []))]
@@ -281,7 +281,7 @@ def _key_of(key: str) -> str:
 
 
 def replayed(path: Path, worker: Worker) -> list[Find]:
-    """What is wrong with a scenario that was found once."""
+    """The fault of a scenario that was found once."""
     text = path.read_text(encoding="utf-8")
     cut, live = (int(part.split("=")[1]) for part in text.splitlines()[0].lstrip("# ").split(","))
     answer = worker.ask(do="trial", toml=text, cut=cut, live=live)

@@ -24,7 +24,7 @@ SAMPLES_MAX = 500
 
 @dataclass
 class Settled:
-    """What became of a scenario."""
+    """The fate of a scenario."""
 
     scenario: dict[str, Any] | None
     """None if it was refused whatever was left out."""
@@ -138,7 +138,7 @@ IN_THE_WAY: dict[str, Any] = {
     "traffic": [{"name": "class 0", "sizes": {"constant": "3KB"}, "arrivals": "all_at_once", "flows": 4}],
     "fabric": {"star": {"hosts": 3}},
 }
-"""What is left out, or made plain, if an error names what the text doesn't have."""
+"""Keys that are left out, or made plain, if an error names a key that the text doesn't have."""
 
 
 def _inside(value: Any, step: str | int) -> Any:

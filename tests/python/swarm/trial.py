@@ -17,7 +17,7 @@ import pyarrow as pa
 from swarm.holds import broken
 from swarm.settle import toml
 
-# What may differ between configurations of `run.json`.
+# Fields of `run.json` that may differ between configurations.
 OF_THE_MACHINE = {
     "threads", "parts", "part_shapes", "cpu_seconds", "wall_seconds", "peak_memory_bytes", "commit", "skipped", "name",
 }  # fmt: skip
@@ -27,7 +27,7 @@ OF_THE_WAY = {"windows", "events"}
 
 @dataclass
 class Found:
-    """What is wrong: what kind of thing, in which configuration, and the details."""
+    """A fault: its kind, its configuration, and the details."""
 
     what: str
     way: str
@@ -89,7 +89,7 @@ class Trial:
         return cw.run(scenario, memory_limit=float("inf"), progress=False, **choice)
 
     def _sound(self, result: cw.Result, scenario: cw.Scenario) -> None:
-        """What must hold of a result, as it is read back from its folder."""
+        """Laws that hold for a result, as it is read back from its folder."""
         with tempfile.TemporaryDirectory() as place:
             saved = cw.load(result.save(Path(place) / "result"))
         for name, table in result._tables.items():

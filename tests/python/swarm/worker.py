@@ -37,7 +37,7 @@ class Worker:
         self._said = tempfile.TemporaryFile()  # noqa: SIM115
 
     def ask(self, **question: Any) -> dict[str, Any]:
-        """What it answers; `died` says how, if it did not."""
+        """Its answer; `died` says how, if it gave none."""
         process = self._process = self._process or self._start()
         assert process.stdin is not None and process.stdout is not None
         try:
@@ -150,7 +150,7 @@ def _trial(asked: dict[str, Any]) -> dict[str, Any]:
 
 
 def _where(error: BaseException) -> str:
-    """What kind of error, and from where: the same for the same fault."""
+    """The kind of an error, and its place: the same for the same fault."""
     at = traceback.extract_tb(error.__traceback__)[-1]
     words = re.sub(r"\d+", "N", str(error))[:80]
     return f"{type(error).__name__} in {Path(at.filename).name}: {words}"

@@ -1,4 +1,4 @@
-"""What the paper's evaluation does not ask: many weights, unequal round trips, headroom, DCTCP's threshold, dcPIM."""
+"""Questions beyond the paper's evaluation: many weights, unequal round trips, headroom, DCTCP's threshold, dcPIM."""
 
 from __future__ import annotations
 

@@ -331,7 +331,7 @@ def figure_9() -> Shown:
             active = last[[name for name, (start, stop) in ACTIVE.items() if start < end <= stop]]
             steps[f"{way}, {end - 1}00 to {end}00 ms"] = {"n": len(active), **active.round(2)}
             if way == "AQ":
-                # Section 5.2: over 95% of 1/n. What is more than 1/n is what another did not use.
+                # Section 5.2: over 95% of 1/n. A share above 1/n was left unused by another.
                 share = 10 * PAYLOAD / len(active)
                 rows += [
                     (f"{end - 1}00 to {end}00 ms", f"Gbps of {name}", float(rate), share, 0.05)

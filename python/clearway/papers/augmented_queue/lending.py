@@ -1,4 +1,4 @@
-"""What the paper's evaluation does not ask of limits and of shares that somebody else leaves: sparse tenants, traffic
+"""Questions beyond the paper's evaluation, on limits and on shares that other entities leave: sparse tenants, traffic
 without an AQ, several hops, Swift at low rates."""
 
 from __future__ import annotations

@@ -161,7 +161,7 @@ def victim(flow_control: str) -> Row:
 
 
 def per_flow_queues() -> Held:
-    """A queue a flow with back-pressure is max-min fair (Hahne 1991; R2C2, section 5.2, takes it for the ideal)."""
+    """One queue per flow with back-pressure is max-min fair (Hahne 1991; R2C2, section 5.2, takes it for the ideal)."""
     return setting.held(
         "per_flow_queues",
         "max-min fair shares by progressive filling",
@@ -224,7 +224,7 @@ def bfc_full() -> Held:
     )
 
 
-# One host sends 3,000 packets to another across two switches, with credits for so many packets.
+# One host sends 3,000 packets to another across two switches, with credits for the given number of packets.
 CREDITS = """
 transport = {{ udp = {{ patience = "1s" }} }}
 measure.interval = "0s"

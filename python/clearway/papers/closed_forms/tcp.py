@@ -15,7 +15,7 @@ from clearway.papers.figures import Held
 from . import setting
 from .setting import PACKET, PAYLOAD, Row
 
-# One flow through a star whose links damage so many bits that a packet of 1,500 B is lost with the probability named,
+# One flow through a star whose links damage bits so often that a packet of 1,500 B is lost with the probability named,
 # on a path that no window fills. A lost acknowledgement, 40 times as rare, takes nothing: the next says the same.
 LOSSY = """
 transport = "newreno"
@@ -87,7 +87,7 @@ def window_under_loss(growth: Growth, decrease: float, probability: float, first
     still grows and further losses are one with the first; then a round trip of recovery, in which it stands. And in
     whole packets, half a one less on the average.
 
-    `growth(after, before, t)` is the window at so many round trips after recovery, from the windows after and before
+    `growth(after, before, t)` is the window t round trips after recovery, from the windows after and before
     the cut. Drawn over 20,000 losses, so good to 0.5%.
     """
     random = np.random.default_rng(1)
@@ -234,8 +234,8 @@ def queue_of(
 
 
 def full(result: cw.Result, links: int, from_ms: float) -> float:
-    """Share of the receiver's link that carries data, of a star with so many links; acknowledgements of 40 B go over
-    the others."""
+    """Share of the receiver's link that carries data, of a star with the given number of links; acknowledgements of 40
+    B use the others."""
     shares = setting.sampled(result, "utilisation", "utilisation", from_ms, tier="to_host")
     return float(shares.mean()) * links / (1 + setting.CONTROL / PACKET)
 

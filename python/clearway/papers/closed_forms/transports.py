@@ -82,7 +82,7 @@ class Expected:
     burst: bool = True
     """Whether packets of many hosts go at once and none is lost at the receiver's switch."""
     keys: tuple[tuple[str, Any], ...] = ()
-    """What the scenario sets."""
+    """The keys that the scenario sets."""
 
 
 # Harmony (NSDI 2024, section 3.2): a slot has 0.99 B / K, K = 8. Additional slots are for a BDP each, and reservations
@@ -118,7 +118,8 @@ SWIFT_LOSES_US = (_PATH - 10) ** 2 / 2 * SLOT_US
 
 
 def _slow_start_us() -> float:
-    """What slow start from 10 packets leaves of the path: a window of w takes w of each round trip (RFC 5681, RFC
+    """The share of the path that slow start from 10 packets leaves: a window of w takes w of each round trip (RFC 5681,
+    RFC
     6928)."""
     window, lost = 10.0, 0.0
     while window < _PATH:

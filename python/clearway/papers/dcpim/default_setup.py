@@ -148,8 +148,8 @@ def _lasting_run(workload: str, scheme: str, keys: Keys) -> cw.Scenario:
 
 
 def _carried(scheme: str, keys: Keys, load: float) -> float:
-    """What arrives at hosts in the last half of a run of data mining, over what would arrive if each message took its
-    ideal time."""
+    """Bytes that arrive at hosts in the last half of a run of data mining, over the bytes that would arrive if each
+    message took its ideal time."""
     lasting = _lasting("datamining", DATA_MINING_MS)
     at: Keys = {"traffic.all.arrivals.poisson.load": load, "measure.interval": "100us"}
     path = setting.HERE / "figure-3a-sustained.toml"
@@ -167,7 +167,7 @@ def _carried(scheme: str, keys: Keys, load: float) -> float:
 
 
 def _confidence(values: Sequence[float]) -> tuple[float, float]:
-    """Mean, and half the 95% confidence interval of it, by Student's t of so few values."""
+    """Mean, and half the 95% confidence interval of it, by Student's t."""
     student = {2: 12.71, 3: 4.303, 4: 3.182, 5: 2.776, 6: 2.571, 7: 2.447, 8: 2.365, 9: 2.306, 10: 2.262}
     count = len(values)
     half = student.get(count, 1.96) * float(np.std(values, ddof=1)) / math.sqrt(count) if count > 1 else math.nan
@@ -309,7 +309,7 @@ def reference() -> Shown:
 
 
 # Runs of their program on flows of its own drawing: load, how many flows, and mean and 99th percentile of slowdown by
-# its ideal, a row a class (reference/README.md). A number of flows of its own each: at 0.8 the backlog still grows
+# its ideal, one row per class (reference/README.md). A number of flows of its own each: at 0.8 the backlog still grows
 # after 100,000.
 THEIR_RUNS = {
     (0.8, 100_000): {"short": (1.044, 1.111), "medium": (3.677, 7.25), "long": (6.614, 28.7), "all": (1.800, 13.90)},
@@ -388,7 +388,7 @@ def _fct_us(result: cw.Result, theirs: pd.Series[float]) -> pd.DataFrame:
 
 
 def trend(table: pd.DataFrame, numbers: bool, schemes: Sequence[str] = tuple(PAPER)) -> dict[str, bool]:
-    """What section 4.1 says of short flows; its numbers are of the default setup, elsewhere it says that the trend
+    """Statements of section 4.1 on short flows; its numbers are of the default setup, elsewhere it says that the trend
     is the same."""
     said = {
         "dcPIM": ((1.03, 1.04), (1.09, 1.16)),

@@ -26,7 +26,7 @@ def log_axis(axes: Axes) -> None:
 
 
 def bars(axes: Axes, values: pd.Series[float], title: str, log: bool = False) -> None:
-    """A bar a scheme, with its number."""
+    """One bar per scheme, with its number."""
     colours = [COLOURS.get(str(name), "#8a8f98") for name in values.index]
     axes.bar(range(len(values)), values.to_numpy(dtype=float), 0.7, color=colours)
     axes.set_xticks(range(len(values)), [str(name).replace(" ", "\n") for name in values.index], fontsize=7.5)
@@ -135,7 +135,7 @@ def grid(axes: Axes, cells: pd.DataFrame, title: str) -> None:
 
 
 def over_time(axes: Axes, used: Mapping[str, pd.Series[float]], title: str) -> None:
-    """A line a scheme: the share of capacity that data takes."""
+    """One line per scheme: the share of capacity that data takes."""
     for scheme, values in used.items():
         axes.plot(
             values.index,

@@ -78,7 +78,7 @@ def by_their_program(result: cw.Result, hosts_per_rack: int = 16) -> pd.DataFram
 
 
 def by_class(flows: pd.DataFrame, edges: Sequence[float] = EDGES, classes: Sequence[str] = CLASSES) -> pd.DataFrame:
-    """How many, mean and 99th percentile of slowdown, a row a class; and of all."""
+    """How many, mean and 99th percentile of slowdown, one row per class; and of all."""
     names = np.asarray(classes)[np.searchsorted(edges, flows["bytes"], side="left")]
     groups = {name: flows["slowdown"][names == name] for name in classes} | {"all": flows["slowdown"]}
     return pd.DataFrame(

@@ -123,8 +123,8 @@ def run(scenario: str, name: str, keys: Keys, flows: bool = True) -> cw.Result:
 
 
 def as_run(scenario: str, scheme: str, keys: Keys, name: str = "") -> cw.Result:
-    """A run of a figure of the leaf-spine. NDP's program is given each message as so many of its own, larger
-    packets, at the same times."""
+    """A run of a figure of the leaf-spine. NDP's program is given each message as a number of its own, larger packets,
+    at the same times."""
     if scheme == "NDP (as run)":
         traffic = cw.Scenario.load(HERE / f"{scenario}.toml").to_dict()["traffic"][0]
         load = traffic["arrivals"]["poisson"]["load"] * 1_564 / 1_500

@@ -37,7 +37,7 @@ def theorem_1() -> Shown:
     checks = {
         f"nowhere less than the theorem's bound, {len(table)} cases": bool((table["matched"] >= table["bound"]).all()),
         "nowhere more than a maximal matching": bool((table["matched"] <= table["maximal"]).all()),
-        # What the proof allows to be unmatched is an upper bound of it: the measured share of that is said.
+        # The proof's bound on unmatched channels is an upper bound of it: the measured share of that is said.
         f"after 4 rounds at most {tight.xs(4, level='r').max():.1%} of what the theorem allows is left": bool(
             (tight.xs(4, level="r") <= 1).all()
         ),

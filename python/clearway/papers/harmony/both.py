@@ -156,7 +156,7 @@ def both_services() -> Shown:
 
 
 def statements(name: str, of: pd.Series[float], fastpass: float) -> dict[str, bool]:
-    """What the paper says without a number, of one order of service."""
+    """Statements of the paper without a number, on one order of service."""
     worst, bound = of["5b", "worst delay there, us"], of["5b", "its bound, us"]
     sustained = of["6a", "delta_admission 126 us: sustained load"]
     narrow, wide = (of["8b", f"{ratio}:1: bound on waits, us"] for ratio in (4, 1))
@@ -183,7 +183,7 @@ SMALL: dict[str, Any] = {"traffic.0.sizes.constant": "4000B", LOAD: 0.5}
 
 
 def small_run(k: int, delta_us: float, us: float) -> cw.Result:
-    """Such messages, arriving for so long."""
+    """Such messages, arriving for the given time."""
     name, keys = parameters_of(k, delta_us)
     return run("leaf-spine", f"{name} 4 KB at 0.5 for {us:g} us", {**keys, **lasting(us), **SMALL})
 

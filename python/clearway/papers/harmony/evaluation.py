@@ -159,7 +159,7 @@ def figure_5d() -> Shown:
     """Testbed with one bound on delay for all RPC sizes: messages that Harmony and ideal matching (Fastpass) reject,
     and the highest load, in steps of 0.05, at which Harmony rejects none."""
     rows = {}
-    # What 128 KB have with delta_admission 630 us.
+    # The values of 128 KB with delta_admission 630 us.
     most = 630 + sending_us(128)
     for kb in SIZES_5D:
         for scheme in ("harmony", "fastpass"):
@@ -208,15 +208,15 @@ def _sustained_5d(by_load: pd.DataFrame) -> float:
 
 
 def _rejected_5d(kb: int, scheme: str, load: float, most: float) -> pd.Series[float]:
-    """What a scheme rejects of RPCs of one size at a load, over three seeds."""
-    # What is left of the bound when the message has been sent in one slot is delta_admission's.
+    """The share of RPCs of one size that a scheme rejects at a load, over three seeds."""
+    # The rest of the bound, beside the time of the message in one slot, is delta_admission's.
     delta = round(most - sending_us(kb))
     rejected = of = 0
     worst = 0.0
     for seed in (1, 2, 3):
         name, keys = parameters_of(K, delta, scheme)
         more = {"traffic.0.sizes.constant": f"{kb}KB", "traffic.0.arrivals.poisson.load": load, "seed": seed}
-        # As many messages of each size, but not so few arrivals that delta_admission is most of them.
+        # As many messages of each size, but enough arrivals that delta_admission is not most of them.
         us = min(max(20_000, 400 * kb), 50_000)
         result = run("testbed", f"{name} {kb} KB at {load:g} seed {seed}", {**keys, **lasting(us), **more})
         rejected, of = rejected + setting.rejected(result), of + len(result.flows)
@@ -364,7 +364,7 @@ BESIDE: dict[str, dict[str, Any]] = {
     "Harmony, HPCC": {"traffic.1.transport": "hpcc"},
 }
 
-# What the checks are of: web search beneath Harmony in the scenario's own transport, whichever metric is looked at.
+# The subject of the checks: web search beneath Harmony in the scenario's own transport, whichever metric is looked at.
 BENEATH = "Harmony, dcPIM"
 # "Significantly better" is a tenth at least.
 SIGNIFICANT = 0.9

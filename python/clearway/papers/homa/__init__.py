@@ -39,7 +39,7 @@ def figure_12() -> Shown:
     return Shown(pd.DataFrame(table).rename_axis("decile"), held=[held])
 
 
-# Section 5 of Aeolus' paper: its tail is so many times shorter than Homa's.
+# Section 5 of Aeolus' paper: by this factor its tail is shorter than Homa's.
 AEOLUS_GAIN = 20.0
 QUEUES = ("port", "class", "one")
 

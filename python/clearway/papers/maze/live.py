@@ -26,7 +26,7 @@ OUT = Path("out/maze")
 # So many times the flows below: tests are content with fewer.
 scale = 1.0
 
-# What one worker of any machine does with content written and checked; one of ours does 2 M and more.
+# The rate of one worker of any machine with content written and checked; one of ours does 2 M and more.
 HOPS_PER_SECOND = 400_000
 # The Kolmogorov-Smirnov distance of two distributions is to be below this.
 DISTANCE = 0.05

@@ -78,7 +78,7 @@ MOE_STARTS = ("0s", "300us", "500us", "1ms", "2ms")
 
 
 def moe(name: str, start: str) -> Shown:
-    """The authors' two groups, the second of which starts so much later; marks from 50 to 200 KB in both (section
+    """The authors' two groups, the second of which starts this much later; marks from 50 to 200 KB in both (section
     6.2.1)."""
     results = {
         (pair, seed): run(

@@ -1,4 +1,4 @@
-"""What Pyrrha's figures are held against: the paper's numbers, the range that its section 1 gives for all comparisons,
+"""The references of Pyrrha's figures: the paper's numbers, the range that its section 1 gives for all comparisons,
 and runs of the authors' program."""
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ RANGE = "section 1 (42.8 to 98.2%, 1.6 to 215 times)"
 
 
 def in_range(table: pd.DataFrame, base: str, ours: str, group: str = "vulnerable", bucket: str = "") -> list[Any]:
-    """What flows gain over a base, for the paper's range. Background flows share no path with the incast: where no
+    """The gain of flows over a base, for the paper's range. Background flows share no path with the incast: where no
     storm of pauses reaches them they have nothing to gain."""
     less = 100 * (1 - 1 / gain(table, base, ours, f"{group} mean"))
     times = gain(table, base, ours, f"{group} p99")

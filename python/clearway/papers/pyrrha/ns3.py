@@ -26,7 +26,7 @@ BUCKETS = {
     "10 to 100 KB": 100_000,
     "above 100 KB": 1 << 40,
 }
-# Ours may be off by so much either way, each mean and each 99th percentile.
+# The tolerance on each mean and each 99th percentile, either way.
 WITHIN = 0.1
 # A 99th percentile is compared where at least so many flows lie above it.
 FLOWS_ABOVE = 10
@@ -51,7 +51,7 @@ class Theirs:
     scheme: str
     """As the accuracy page calls it."""
     facts: Facts = field(default_factory=dict)
-    """What its settings say, by name; each is left out once to see what it does."""
+    """Its settings, by name; each is left out once to see what it does."""
     flows: str = WEB_SERVER
     seeds: tuple[int, ...] = SEEDS
     seconds: float | None = None

@@ -161,7 +161,7 @@ CURVES = {
     "queues": ("queues_single_tier", "queues_hierarchical"),
 }
 
-# What the text says of figure 31: k, curve, and MB of 2^20 bytes (appendix E.1 to E.3).
+# The text's numbers on figure 31: k, curve, and MB of 2^20 bytes (appendix E.1 to E.3).
 ON_CURVES = [
     (24, "path_no_optimization", 12.6),
     (28, "path_up_down", 14.1),

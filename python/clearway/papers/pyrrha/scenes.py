@@ -149,7 +149,7 @@ def queueing(result: cw.Result) -> pd.DataFrame:
 
 
 def table_of(results: Mapping[str, cw.Result], wanted: Iterable[str] = CLASSES) -> pd.DataFrame:
-    """A row a run: mean and 99th percentile of each class."""
+    """One row per run: mean and 99th percentile of each class."""
     rows = {}
     for name, result in results.items():
         stats = fct(result)

@@ -143,7 +143,7 @@ def figure_9() -> Shown:
 
 
 def broadcast_share(name: str, kind: str, dims: tuple[int, ...], share: float) -> float:
-    """What links carried of broadcasts, to the flows' bytes times the hops of an average flow: of so few long flows
+    """The broadcasts that links carried, over the flows' bytes times the hops of an average flow: with few long flows
     chance decides the hops."""
     long_flows = 0 if share == 1 else max(round(2 * rack.scale), 1)
     small_bytes = 70e6 * rack.scale if share == 1 else long_flows * overhead.LONG_BYTES * share / (1 - share)
@@ -162,7 +162,7 @@ def broadcast_share(name: str, kind: str, dims: tuple[int, ...], share: float) -
 
 
 def numbers(every: str = "1us") -> pd.DataFrame:
-    """What TCP, PFQ and both readings of R2C2 come to."""
+    """The results of TCP, PFQ and both readings of R2C2."""
     return table_of({scheme: runs(scheme, every).row() for scheme in SCHEMES}, "scheme")
 
 

@@ -151,7 +151,7 @@ def against_linear_program(
         for (src, dst), weight, demand in zip(ends, weights, demands)
     ]
     ours = np.array(r2c2.rates(asked, fabric=fabric, headroom=0.05))
-    # A column a flow and a row a link, hosts' links among them.
+    # One column per flow and one row per link, hosts' links among them.
     loads = pd.DataFrame(
         {
             flow: {
@@ -233,7 +233,7 @@ NODES = 512
 
 
 def overhead_with_starts(at_intervals: pd.DataFrame, starts: pd.DataFrame, rho_us: float) -> npt.NDArray[np.float64]:
-    """What a node's core is busy for of each interval, a number a node and interval: the computation at its end,
+    """The time for which a node's core is busy, one number per node and interval: the computation at its end,
     which all nodes do, and one at the start of each of its own flows in it."""
     ends = at_intervals["at_us"].to_numpy()
     interval = np.searchsorted(ends, starts["at_us"].to_numpy())

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 Array = npt.NDArray[np.float64]
 
-# What counts as nothing, in the unit of the rates.
+# Below this a rate counts as zero, in the unit of the rates.
 NOTHING = 1e-9
 
 

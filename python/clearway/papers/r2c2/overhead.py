@@ -49,7 +49,8 @@ def all_pairs_bytes(dims: Sequence[int]) -> float:
 
 
 def clos_broadcast_bytes(hosts: int, ports: int) -> int:
-    """The same in a two-level folded Clos of switches with so many ports, half of a leaf's to hosts. The tree has
+    """The same in a two-level folded Clos of switches with the given number of ports, half of a leaf's to hosts. The
+    tree has
     each host's link, and one link of each leaf to the spine that it goes by."""
     leaves = hosts // (ports // 2)
     return (hosts + leaves) * BROADCAST_BYTES

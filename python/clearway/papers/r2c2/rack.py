@@ -61,7 +61,8 @@ def run(scenario: str, name: str, sets: Keys) -> cw.Result:
 
 
 def rack(name: str, keys: Keys, every: str, seed: int, flows: int | None = None) -> cw.Result:
-    """The rack's flows, so long between two arrivals, over some transport; as many as usual, or so many."""
+    """The rack's flows with the given time between arrivals, over some transport; the usual number of them, or
+    `flows`."""
     sets = {
         **keys,
         "seed": seed,
@@ -193,8 +194,8 @@ def events(result: cw.Result) -> int:
 
 
 def control_bytes_of_event(long_flows: int, control: str) -> float:
-    """What an event makes links carry while each node has so many long flows: what a run with ten more flows has
-    more, to how many more events it has."""
+    """The bytes that links carry for an event while each node has the given number of long flows: the additional bytes
+    of a run with ten more flows, over its additional events."""
     who = {"centralised": {"controller": 0}} if control == "centralised" else control
     sets = {"traffic.0.flows": 512 * long_flows, "transport.r2c2.control": who}
     with_events = run("control", f"{control} {long_flows}", sets)
@@ -203,7 +204,7 @@ def control_bytes_of_event(long_flows: int, control: str) -> float:
 
 
 def cdf(title: str, values: Mapping[str, pd.Series[float]], x: str, *, log_x: bool = False) -> Callable[[Axes], None]:
-    """A distribution a line."""
+    """One distribution per line."""
 
     def panel(axes: Axes) -> None:
         for colour, (name, of) in zip(COLOURS, values.items()):

@@ -34,9 +34,9 @@ class Case:
     keys: Mapping[str, Any]
     entropies: int
     bound: float
-    """What their script asks for."""
+    """The bounds of their script."""
     theirs: tuple[float, float]
-    """What their program gives with NSCC alone and with RCCC alone (`validate_outputs`)."""
+    """Results of their program with NSCC alone and with RCCC alone (`validate_outputs`)."""
     within: float | None
     """How far ours may be off, chosen before the first run: 0.1% where nothing is random, 5% where the narrow link is a
     host's, 10% where it is inside the network. With one path for each flow hashes decide: only the bound holds then."""

@@ -8,7 +8,8 @@ reach the receiver's leaf from the sender's (a rsvp has tries enough), or, at th
 link (it has one). Runs lie between the two. All tries of a probe meet the same dead links: the expectation is of the
 power, not the power of the expectation.
 
-*Detection time.* What Harmony takes to say that a dead host does not answer, against how long a detector over best
+*Detection time.* The time that Harmony takes to report that a dead host does not answer, against how long a detector
+over best
 effort must wait, on the same traffic, for no more of its probes of living hosts to be late than a rate that is asked
 for.
 """
@@ -33,7 +34,7 @@ from .network import HOST_US, Bound, draw, log_scale, run, slots
 
 RACKS, HOSTS_PER_RACK = 16, 2
 SPINES, TRIES = [1, 2, 4, 8, 16], [1, 2, 3, 4]
-# A link is dead for so long each time, and for this share of the time: far more than in any network, so that some
+# The time for which a link is dead each time, and the share of the time: far more than in any network, so that some
 # thousand probes tell, and for longer than all tries take. The analysis is for any share.
 MEND_US, DEAD = 2_000.0, 0.1
 SPAN_US = 40_000.0
@@ -69,7 +70,7 @@ def failures(spines: int, seed: int) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     for rack in range(RACKS):
         for spine in range(spines):
-            # A link in its steady state is dead at first with the same probability, for what is left of its outage.
+            # A link in its steady state is dead at first with the same probability, for the rest of its outage.
             at = (
                 -MEND_US * random.random()
                 if random.random() < DEAD
@@ -101,7 +102,8 @@ def probes_of(result: cw.Result) -> pd.DataFrame:
 def expected(
     probes: pd.DataFrame, outages: list[dict[str, Any]], spines: int, tries: int, answer_us: float
 ) -> tuple[float, float]:
-    """What the analysis expects given which links were dead at each try: requests alone, and requests and rsvps."""
+    """Expected values of the analysis, given which links were dead at each try: requests alone, and requests and
+    rsvps."""
     alone, both = np.ones(len(probes)), np.ones(len(probes))
     rows = np.arange(len(probes))
     for attempt in range(tries):

@@ -46,7 +46,7 @@ def slots(k: int, delta_us: float, **more: Any) -> dict[str, Any]:
 
 
 class Bound:
-    """What Harmony promises on the network of a run, in microseconds, with K slots and a wait of delta_admission at
+    """Harmony's guarantee on the network of a run, in microseconds, with K slots and a wait of delta_admission at
     most.
 
     `wait` is Equation 1's, for the link that makes it longest, with what the paper leaves out of it: a packet of best

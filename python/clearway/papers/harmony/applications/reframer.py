@@ -2,8 +2,8 @@
 does.
 
 A core that turns to another connection finds that connection's state in no cache; the packets behind the first of a
-batch find it there. Reframer (Ghasemirahni et al., NSDI 2022) holds packets for a fixed time. Over best effort nobody
-knows how long a batch takes to come: a short time cuts batches, a long one delays what comes alone. Over Harmony a
+batch find it there. Reframer (Ghasemirahni et al., NSDI 2022) holds packets for a fixed time. Over best effort the
+arrival time of a batch is unknown: a short time cuts batches, a long one delays what comes alone. Over Harmony a
 connection's packets come a slot's period apart, or closer, and none is later than the bound on waiting: (batch - 1)
 periods and that bound are always enough for a batch.
 
@@ -35,7 +35,7 @@ from .network import HOST_US, Bound, draw, log_scale, run, slots
 
 @dataclass(frozen=True)
 class Core:
-    """What packets cost a core."""
+    """The cost of packets on a core."""
 
     # Cai et al., "Understanding host network stack overheads" (SIGCOMM 2021): one core takes in 42 Gbps of one flow
     # with all that batches, a packet of 1,500 B in 0.29 us.
@@ -69,7 +69,7 @@ class Packets(NamedTuple):
 
 
 class Batched(NamedTuple):
-    """What batching came to."""
+    """The outcome of batching."""
 
     packets: int
     batches: int
@@ -156,7 +156,7 @@ SLOTS = [2, 8]
 
 
 class Traffic(NamedTuple):
-    """What hosts take in: a scenario, what is set in it, and how long Harmony's requests may wait."""
+    """The traffic to hosts: a scenario, the keys set in it, and how long Harmony's requests may wait."""
 
     scenario: str
     sets: Callable[[], dict[str, object]]
@@ -180,7 +180,8 @@ TRAFFIC = {
 
 
 class Network(NamedTuple):
-    """What came to the hosts over one network, over Harmony its bound, and which share of messages it rejected."""
+    """The messages that reached the hosts over one network; over Harmony also its bound and the share of rejected
+    messages."""
 
     hosts: list[Packets]
     bound: Bound | None = None

@@ -8,12 +8,13 @@ there?
 - *Polling*: the application looks until they are. It has the core meanwhile, until its time slice ends.
 - *Polling that yields*: it looks and lets the next one have the core, a context switch each.
 - *Hybrid polling*: it sleeps half the mean time that reads have taken (Linux, io_poll_delay = 0), then looks.
-- *Interrupts*: it sleeps; the NIC interrupts, at once or so long after the first completion (coalescing).
+- *Interrupts*: it sleeps; the NIC interrupts, at once or some time after the first completion (coalescing).
 - *Timer*: it sleeps until the bound. Who dispatches the applications looks at the clock, at which they were to run
   again, when one of them goes to sleep; a timer interrupt is needed only where the core would be idle. Over best effort
   there is no bound: the timer is there set to a quantile of what was seen, to see what the bound is worth.
 
-Threads that can run wait in order and nobody is preempted by one that wakes, which spares interrupts a context switch.
+Threads that can run wait in order and no thread is preempted by one that wakes, which spares interrupts a context
+switch.
 A read's two messages take what the next two of a run took. Not modelled: threads that never sleep beside these, several
 cores, the storage server's CPU (it has the same choice), devices that are late.
 """
@@ -58,9 +59,9 @@ class Client:
     complete: float = 1.0
     # The application reads once what came, at 10 GB/s: assumed, about what one core copies from memory.
     touch: float = READ / 10e3
-    # Between two processes at a pipe: 2.4 us (Linux 6.6, a Core i7 of the 11th generation, pinned). What a switch does
-    # to caches comes on top, and is not counted: Li, Ding and Shen, "Quantifying the cost of context switch" (ExpCS
-    # 2007).
+    # Between two processes at a pipe: 2.4 us (Linux 6.6, a Core i7 of the 11th generation, pinned). The effect of a
+    # context switch on caches comes on top, and is not counted: Li, Ding and Shen, "Quantifying the cost of context
+    # switch" (ExpCS 2007).
     switch: float = 2.4
     # Larsen et al., "Architectural breakdown of end-to-end latency in a TCP/IP network" (IJPP 2009): more than 3 us of
     # interrupt processing a frame; what Yang, Minturn and Hady, "When poll is better than interrupt" (FAST 2012), spare
@@ -123,7 +124,7 @@ class Reads:
     @staticmethod
     def _delays(flows: pd.DataFrame, if_rejected: float) -> Floats:
         us = flows["fct_ps"].astype(float) / 1e6
-        # What was rejected is asked for again once that is known.
+        # A rejected read is asked for again once that is known.
         return np.asarray(us.fillna(us.bfill().ffill() + if_rejected), dtype=np.float64)
 
     def of(self, client: Client, random: np.random.Generator) -> Iterator[float]:
@@ -232,7 +233,7 @@ def _slept(client: Client, design: Design, delays: list[Iterator[float]], count:
 
 # K and delta_admission: the bound on a read for the load that it takes (as Figure 6a's region).
 OPERATING = [(8, 63.0), (8, 126.0), (4, 63.0), (4, 126.0), (2, 63.0), (2, 126.0)]
-# More rejects than one message in so many are no operating point.
+# With more rejects than one message in this number, it is no operating point.
 REJECTS = 1e-3
 APPS = [1, 2, 4, 8, 16, 32, 64]
 SHARED = 16
@@ -246,7 +247,7 @@ def bound_of(bound: Bound, client: Client) -> float:
 def networks(
     background: float = 0.3, points: int = len(OPERATING)
 ) -> tuple[dict[str, Reads], dict[str, tuple[Reads, Bound]]]:
-    """Reads over best effort, and over Harmony at each operating point, beside so much web search."""
+    """Reads over best effort, and over Harmony at each operating point, beside web search at the given load."""
     sets: dict[str, object] = {f"traffic.{index}.duration": f"{3 * network.scale:g}ms" for index in range(3)}
     sets["traffic.2.arrivals.poisson.load"] = background
     best = {}
@@ -352,7 +353,7 @@ def _cpu(curves: dict[str, pd.DataFrame]) -> Callable[[Axes], None]:
     def panel(axes: Axes) -> None:
         for name, curve in _shown(curves).items():
             axes.plot(curve.index, curve["CPU us/read"], **_style(name))
-        axes.set(xscale="log", xlabel="applications", ylabel="CPU a read (us)", title="What a read costs")
+        axes.set(xscale="log", xlabel="applications", ylabel="CPU a read (us)", title="The cost of a read")
         log_scale(axes, "y")
         axes.xaxis.set_minor_formatter(NullFormatter())
         axes.set_xticks(APPS, [str(apps) for apps in APPS])
