@@ -209,7 +209,7 @@ fn load(path: &std::path::Path) -> Result<(String, Tenants), String> {
     Ok((text, tenants))
 }
 
-/// What is assumed of senders before anything is attached.
+/// The assumptions on senders before anything is attached.
 fn senders() -> Senders {
     #[cfg(target_os = "linux")]
     return Senders { timeout: crate::attach::timeout(), ..Senders::USUAL };

@@ -19,12 +19,12 @@ use units::{LinkId, Problem, Time};
 use crate::matching::Matches;
 use crate::tenants::{Link, Tenant, Tenants};
 
-/// What became of a scenario.
+/// The tenants of a scenario.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Taken {
     /// The tenants.
     pub tenants: Tenants,
-    /// What a kernel does otherwise.
+    /// The differences of a kernel.
     pub warnings: Vec<String>,
 }
 

@@ -1,5 +1,5 @@
-//! What tenants are granted at one position of a device: requests, admission and rates by the simulator's own
-//! controller ([`sharing::aq::Controller`], section 4.1 of the paper), as rows for the program.
+//! The grants of tenants at one position of a device: requests, admission and rates by the simulator's own controller
+//! ([`sharing::aq::Controller`], section 4.1 of the paper), as rows for the program.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::word::{RATE_MAX, RATE_MIN, Word};
 /// The name of the entity to which all packets belong that match no tenant.
 pub const DEFAULT_NAME: &str = "(default)";
 
-/// What is assumed of senders where the file says nothing.
+/// The assumptions on senders where the file says nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Senders {
     /// The longest round trip while nothing queues.
@@ -28,12 +28,12 @@ impl Senders {
     pub const USUAL: Senders = Senders { rtt: Duration::from_ms(1), timeout: Duration::from_ms(200) };
 }
 
-/// What one tenant has at one position.
+/// The grant of one tenant at one position.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
     /// The tenant's name.
     pub name: String,
-    /// What it asked for, for all its AQs together; none for a default entity without an AQ.
+    /// Its request, for all its AQs together; none for a default entity without an AQ.
     pub share: Option<Share>,
     /// The rate of all its AQs together.
     pub rate: Rate,
@@ -174,7 +174,7 @@ impl Grants {
         self.position
     }
 
-    /// What each entity has now, the default entity first.
+    /// The present grant of each entity, the default entity first.
     pub fn rows(&self) -> &[Row] {
         &self.rows
     }
@@ -204,7 +204,7 @@ impl Grants {
         }
     }
 
-    /// What a kernel can't do though a switch could, and what can hardly work.
+    /// Functions that a switch has and a kernel has not, and settings that can hardly work.
     fn check(&mut self, tenants: &Tenants, link: &LinkSpec) -> Result<(), Problem> {
         for (row, tenant) in self.rows.iter_mut().skip(1).zip(at(tenants, self.position)) {
             let each = row.each();

@@ -1,4 +1,4 @@
-//! What touches the kernel: devices, the program and its maps, what is attached, and its counters.
+//! The parts that touch the kernel: devices, the program and its maps, attachments, and counters.
 
 pub mod attach;
 pub mod cost;

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// What a tenant's packets are told by. A packet is the tenant's if any entry of any kind matches. If entries of two
+/// The match of a tenant's packets. A packet is the tenant's if any entry of any kind matches. If entries of two
 /// tenants match, the kind decides, in the order of the fields; of two cgroups the deeper, of two prefixes the longer.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]

@@ -1,4 +1,4 @@
-//! What tenants would get, by the simulator: a scenario with the same entities, before anything is deployed.
+//! The shares that tenants would get, by the simulator: a scenario with the same entities, before anything is deployed.
 //!
 //! The device's link becomes the bottleneck of a dumbbell, each tenant's senders become hosts with the tenant's
 //! transport and endless flows, and its AQ stands where the program does: before the link's queue. A third of the round
@@ -13,14 +13,14 @@ use units::{Bytes, Rate};
 use crate::grants::{DEFAULT_NAME, Grants, Senders};
 use crate::tenants::Tenants;
 
-/// What is predicted for a tenant.
+/// The prediction for a tenant.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Predicted {
     /// The tenant.
     pub tenant: String,
     /// Its rate by the controller.
     pub allocated_bps: u64,
-    /// What the simulator gives it, in bytes on the wire.
+    /// Its share in the simulator, in bytes on the wire.
     pub passed_bps: u64,
 }
 

@@ -159,7 +159,7 @@ impl Tenants {
         [Position::Egress, Position::Ingress].into_iter().filter(asked).collect()
     }
 
-    /// What the types can't express.
+    /// Checks beyond the types.
     pub(crate) fn check(&self) -> Result<(), Problem> {
         let config = match &self.sharing {
             Sharing::Aq(config) => config,
@@ -237,7 +237,7 @@ impl Tenant {
         if self.each == Each::Flow { self.flows.unwrap_or(1) } else { 1 }
     }
 
-    /// What its AQ gives as feedback, and whether the threshold is to be derived.
+    /// The feedback of its AQ, and whether the threshold is to be derived.
     pub fn signal(&self) -> (CongestionSignal, bool) {
         let any = CongestionSignal::Ecn(Marking::Step { threshold: Bytes(u64::MAX) });
         match self.feedback {

@@ -81,8 +81,8 @@ impl Compiled {
     }
 }
 
-/// What makes instances deterministic and small. Accesses to memory are checked by instructions and not by signals,
-/// which belong to the process that this is in.
+/// Settings that make instances deterministic and small. Accesses to memory are checked by instructions and not by
+/// signals, which belong to the process that this is in.
 fn engine() -> wasmtime::Result<Engine> {
     let mut config = Config::new();
     config
@@ -367,7 +367,7 @@ impl Running {
     }
 }
 
-/// What an error of a call says to a person.
+/// The text of an error of a call, for people.
 fn trouble(place: &str, error: &wasmtime::Error) -> String {
     match error.downcast_ref::<Trap>() {
         Some(Trap::OutOfFuel) => format!("ran for too long {place}: more than {FUEL} units of fuel"),

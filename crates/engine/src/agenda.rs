@@ -29,7 +29,7 @@ pub struct Agenda {
     /// How many low bits of a key hold the source's number, and the mask of these bits.
     bits: u32,
     number: u64,
-    /// In picoseconds: keys do not tell apart times that are at least so long after `base`.
+    /// In picoseconds: keys do not tell apart times that are at least this long after `base`.
     far: u64,
     base: u64,
     /// The least key that is not before the end of the open span; 0 if none is open.

@@ -48,7 +48,7 @@ pub trait Partition: Send {
 #[derive(Debug)]
 pub struct Outbox<M> {
     letters: Vec<Vec<M>>,
-    /// Destinations that have mail, so that nobody needs to look at those that have none.
+    /// Destinations that have mail, so that those that have none are not looked at.
     used: Vec<usize>,
 }
 
@@ -109,7 +109,7 @@ pub struct Outcome {
     pub open_until: Option<Time>,
 }
 
-/// What a run is to do.
+/// The task of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
     /// The least time from any event to its effect in another partition: the length of a window. More than zero.
@@ -160,15 +160,14 @@ pub fn run<P: Partition>(
         }
         meeting.attend(0, watch)
     });
-    // Deliver the mail of the last window too, so that whoever counts packets in flight finds them at their
-    // destination.
+    // Deliver the mail of the last window too, so that a count of packets in flight finds them at their destination.
     meeting.seats.iter().for_each(|seat| seat.inboxes.iter().for_each(|inbox| inbox.empty_into(&mut lock(&seat.desk))));
     // A window that was cut short by a pause was counted when it began.
     let went_on = u64::from(bounds.open_until.is_some());
     Outcome { windows: outcome.windows.saturating_sub(went_on), ..outcome }
 }
 
-/// What the threads share.
+/// State that the threads share.
 struct Meeting<'a, P: Partition> {
     bounds: Bounds,
     barrier: Barrier,
@@ -190,7 +189,7 @@ struct Seat<'a, P: Partition> {
     inboxes: [Inbox<P::Mail>; 2],
 }
 
-/// What only the thread that advances a partition touches.
+/// State that only the thread that advances a partition touches.
 struct Desk<'a, P: Partition> {
     partition: &'a mut P,
     outbox: Outbox<P::Mail>,

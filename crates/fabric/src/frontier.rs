@@ -25,9 +25,9 @@ impl Length {
     }
 }
 
-/// What a search for shortest paths has reached and not yet settled. It hands nodes out by length, and those of equal
-/// length as they came, apart from links between groups: where there are none, it is the queue of a breadth-first
-/// search.
+/// The nodes that a search for shortest paths has reached and not yet settled. It hands nodes out by length, and those
+/// of equal length as they came, apart from links between groups: where there are none, it is the queue of a
+/// breadth-first search.
 #[derive(Default)]
 pub(crate) struct Frontier {
     near: VecDeque<(Length, u32)>,

@@ -70,7 +70,7 @@ fn every_fabric_is_symmetric_and_reaches_every_pair() {
 #[test]
 fn a_leaf_spine_has_its_counts_and_a_path_a_spine() {
     let (fabric, routes) = build(&FabricSpec::default());
-    // 9 x 16 hosts, 9 + 4 switches, and a cable a host and a leaf-spine pair.
+    // 9 x 16 hosts, 9 + 4 switches, one cable per host, and one per leaf-spine pair.
     assert_eq!((fabric.hosts, fabric.switches, fabric.links.len()), (144, 13, 2 * (144 + 9 * 4)));
     assert_eq!(routes.count_paths(&fabric, HostId(0), HostId(143)), 4);
     assert_eq!(routes.count_paths(&fabric, HostId(0), HostId(15)), 1);
@@ -154,7 +154,7 @@ fn a_clos_is_oversubscribed_at_each_tier() {
     assert_eq!(fabric.links.len(), 2 * (180 + 3 * 6 * 5 + 3 * 5 * 2));
     assert_eq!([9, 59, 179].map(|dst| routes.hops(HostId(0), HostId(dst))), [Some(2), Some(4), Some(6)]);
     assert_eq!([59, 179].map(|dst| routes.count_paths(&fabric, HostId(0), HostId(dst))), [5, 5 * 2]);
-    // What goes down from a switch over what goes up from it.
+    // The rate down from a switch over the rate up from it.
     for (kind, due) in [("leaf", leaf_oversubscription), ("agg", agg_oversubscription)] {
         for (node, ports) in fabric.ports.iter().enumerate().filter(|(node, _)| fabric.names[*node].starts_with(kind)) {
             let level = |node: NodeId| {
@@ -280,8 +280,8 @@ fn groups_of_a_dragonfly_must_share_its_links() {
     assert_eq!(FabricSpec::DragonflyPlus(none).build().unwrap_err().key, "dragonfly_plus.hosts_per_leaf");
 }
 
-/// The load of the busiest link between switches if every host sends one packet a unit of time to the host so many
-/// farther on.
+/// The load of the busiest link between switches if every host sends one packet per unit of time to the host at the
+/// given distance.
 fn busiest(fabric: Fabric, routing: clearway_fabric::Routing, by: u32) -> f64 {
     let fabric = std::sync::Arc::new(fabric);
     let routes = std::sync::Arc::new(Routes::compute(&fabric, &Failures::default()));
@@ -295,8 +295,8 @@ fn busiest(fabric: Fabric, routing: clearway_fabric::Routing, by: u32) -> f64 {
     loads.into_iter().fold(0.0, f64::max)
 }
 
-/// What a whole group sends to the next shares one link on minimal routes; by random waypoints it is spread over all
-/// that lead out of it, twice.
+/// The traffic of a whole group to the next shares one link on minimal routes; by random waypoints it is spread over
+/// all that lead out of it, twice.
 #[test]
 fn the_worst_permutation_of_a_dragonfly_fills_one_link_unless_waypoints_spread_it() {
     use clearway_fabric::Routing;

@@ -131,7 +131,7 @@ pub struct Collective {
     pub iteration: u32,
 }
 
-/// What is wrong with a graph.
+/// The fault of a graph.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum GraphError {
     /// A step waits for one of another rank.
@@ -163,7 +163,7 @@ pub enum GraphError {
     TooLarge {
         /// The bound.
         most: u64,
-        /// What there are too many of.
+        /// The things of which there are too many.
         what: &'static str,
     },
     /// A message to the rank itself, or an empty one, or a rank that does not exist.
@@ -439,7 +439,7 @@ impl Graph {
         &self.rings[at as usize]
     }
 
-    /// What a rank does, in parts: single steps, and parts of rings. Tells of each the collective, the iteration and
+    /// The work of a rank, in parts: single steps, and parts of rings. Tells of each the collective, the iteration and
     /// how many steps it has.
     pub fn each_part(&self, rank: Rank, mut each: impl FnMut(Option<CollectiveId>, u32, u64)) {
         self.singles_of(rank).map(|at| self.single(at)).for_each(|step| each(step.of, step.iteration, 1));

@@ -48,9 +48,9 @@ impl Placement {
 
 /// The progress of a job's ranks: those of one host, or all.
 ///
-/// Whoever drives it passes on what happens, in order of time, and starts the messages that are put into `out`. Of
-/// those on a connection it also says when their last byte has left ([`Progress::left_host`]). Messages between ranks
-/// of one host are not put there: they arrive here by themselves.
+/// Its driver passes on the events, in order of time, and starts the messages that are put into `out`. Of those on a
+/// connection it also says when their last byte has left ([`Progress::left_host`]). Messages between ranks of one host
+/// are not put there: they arrive here by themselves.
 ///
 /// Of a rank's part of a ring nothing is kept before the first thing happens there, and nothing after the last: then it
 /// is the rounds in which something has come and something is missing.

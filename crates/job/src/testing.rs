@@ -1,4 +1,4 @@
-//! What tests of several modules need: a network on which messages take given times, and broken files.
+//! Helpers for tests of several modules: a network on which messages take given times, and broken files.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -8,7 +8,7 @@ use units::{Duration, HostId, Rate, Time};
 
 use crate::{Carried, Done, Graph, MessageId, Placement, Progress, Rank, StepId};
 
-/// What happened: of computations and messages within hosts, and of the others.
+/// The events: of computations and messages within hosts, and of the others.
 pub struct Ran {
     pub done: Vec<Done>,
     pub carried: Vec<Carried>,

@@ -4,7 +4,7 @@ use units::Time;
 
 use crate::{Done, Graph, MessageId, StepId, Work};
 
-/// What happened to a message in the network; none for what did not happen.
+/// The times of a message in the network; none for an event that did not happen.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Carried {
     /// Its sender's application handed it over.
@@ -27,7 +27,7 @@ pub struct Timeline<'a> {
     ready: Vec<(Time, Option<StepId>)>,
 }
 
-/// What a part of the critical path is.
+/// The kind of a part of the critical path.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Part {
     /// A rank computed.
@@ -38,7 +38,7 @@ pub enum Part {
     Message,
     /// A message was on its way to another rank of its host, or waited for its rank's link.
     Local,
-    /// Somebody waited until a sender knew that its message had arrived.
+    /// A step waited until a sender knew that its message had arrived.
     Answer,
 }
 

@@ -135,7 +135,7 @@ struct Packed {
     flow: u32,
 }
 
-/// What a congestion isolation message begins with, where a PFC frame has its opcode.
+/// The first field of a congestion isolation message, where a PFC frame has its opcode.
 const NO_OPCODE: [u8; 3] = [0; 3];
 
 impl Header for Message {

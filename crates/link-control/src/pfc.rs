@@ -134,7 +134,7 @@ impl Headroom {
     }
 }
 
-/// What a port of this rate sends at most from when a pause arrives until it stops.
+/// The most that a port of this rate sends from when a pause arrives until it stops.
 fn response_bytes(rate: Rate) -> u64 {
     let gbps = rate.bps().div_ceil(1_000_000_000);
     let (fastest, most) = QUANTA[QUANTA.len() - 1];

@@ -12,7 +12,7 @@
 //! followed by the output queue (`egress`, section 4.3). For switches without hierarchies there is a single tier with a
 //! queue for each set of roots, and order marks (appendix C). [`State`] is Figure 6.
 //!
-//! What the paper leaves open is decided in comments where it matters and listed in `docs/schemes/pyrrha.md`.
+//! Points that the paper leaves open are decided in comments where they matter and listed in `docs/schemes/pyrrha.md`.
 
 use std::sync::Arc;
 

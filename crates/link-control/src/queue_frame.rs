@@ -119,7 +119,7 @@ impl Header for FlowFrame {
     }
 }
 
-/// A NIC with a queue a flow that pauses flows one by one.
+/// A NIC with one queue per flow that pauses flows one by one.
 pub(crate) struct NicPart {
     name: Name,
     host: HostId,

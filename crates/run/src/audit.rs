@@ -1,4 +1,4 @@
-//! What must hold after every run, whatever the scenario and the driver, as far as flows tell.
+//! Laws that hold after every run, for every scenario and driver, as far as flows tell.
 
 use serde::Serialize;
 

@@ -1,4 +1,5 @@
-//! What a plan will take, before anything of it is made: what can't fit is refused at once, with what would.
+//! The cost of a plan, before anything of it is made: a plan that can't fit is refused at once, with a setting that
+//! would fit.
 
 use fabric::{Fabric, Size};
 use scenario::Scenario;

@@ -12,7 +12,7 @@ use node::{Buffer, MarkAt, Overflow};
 use scenario::{EntitySpec, FastForward, Scenario};
 use units::{Duration, Problem, Rate, Tolerance};
 
-/// A rule: where `when` finds something, `key` is refused, or has no effect, `because`. What is found fills the places
+/// A rule: where `when` finds something, `key` is refused, or has no effect, `because`. The findings fill the places
 /// `{0}`, `{1}`, ... of both.
 struct Rule<When> {
     key: &'static str,
@@ -68,7 +68,7 @@ pub(crate) use sense::{Outcome, doubts, doubts_of_outcome, doubts_of_results};
 
 pub use links::{check_links, check_links_flows, check_links_network, check_links_ways, links_advice};
 
-/// What rules of simulations look at.
+/// The inputs of rules of simulations.
 pub(crate) struct Facts<'a> {
     /// The scenario.
     pub scenario: &'a Scenario,
@@ -76,7 +76,7 @@ pub(crate) struct Facts<'a> {
     pub transports: &'a [Transport],
     /// Where in the scenario each is first named.
     pub keys: &'a [String],
-    /// What each requires of switches.
+    /// The requirements of each on switches.
     pub requirements: &'a [SwitchRequirements],
 }
 
@@ -298,7 +298,7 @@ impl Facts<'_> {
         self.transports[index].name()
     }
 
-    /// By transport; the requirements of limiters' own packets, which come last, are nobody's.
+    /// By transport; the requirements of limiters' own packets, which come last, belong to no transport.
     fn of_transports(&self) -> impl Iterator<Item = (usize, &SwitchRequirements)> {
         self.requirements.iter().enumerate().take(self.transports.len())
     }
@@ -432,7 +432,7 @@ fn early_drop_without_marking(facts: &Facts<'_>) -> Found {
 
 fn marking_for_nobody(facts: &Facts<'_>) -> Found {
     let switch = &facts.scenario.switch;
-    // What is lost early is lost where marks would be set.
+    // Packets that are lost early are lost where marks would be set.
     let idle = switch.marking.is_some() && !switch.early_drop && !facts.understands_marks();
     if idle { found![] } else { None }
 }

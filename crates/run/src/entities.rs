@@ -21,9 +21,9 @@ pub struct Entities {
     /// Per host, the entity that it belongs to.
     of_host: Vec<Option<u16>>,
     members: u32,
-    /// What each AQ id stands for; the first id is 1.
+    /// The owner of each AQ id; the first id is 1.
     owners: Vec<(u16, Position)>,
-    /// What is asked for, in the scenario's order.
+    /// The requests, in the scenario's order.
     pub requests: Vec<Asked>,
     /// The AQs of packets that have none: where, and their share.
     pub untagged: Vec<(SwitchId, AqId, Place)>,
@@ -59,7 +59,7 @@ pub struct Asked {
     pub switch: SwitchId,
     /// How much.
     pub share: Share,
-    /// What its congestion control listens to.
+    /// The signal of its congestion control.
     pub feedback: CongestionSignal,
     /// From when on.
     pub start: Time,
@@ -135,8 +135,8 @@ impl Entities {
         [or(ingress, packet.src, Position::Ingress), or(egress, packet.dst, Position::Egress)]
     }
 
-    /// How long a full packet of a flow takes at the rates that its AQs guarantee while nobody is idle. Several AQs may
-    /// have the same id, and the path decides which of them a packet meets. So the slowest in each pipeline counts.
+    /// How long a full packet of a flow takes at the rates that its AQs guarantee while no entity is idle. Several AQs
+    /// may have the same id, and the path decides which of them a packet meets. So the slowest in each pipeline counts.
     pub fn virtual_serialisation(&self, flow: FlowId, src: HostId, dst: HostId) -> Duration {
         let of_flow = self.flow_tags.get(flow.index()).copied().unwrap_or_default();
         let tag = |host: HostId, position: usize| match of_flow[position] {
@@ -527,7 +527,7 @@ impl Entities {
     }
 }
 
-/// What all transports of an entity listen to.
+/// The signal of all transports of an entity.
 fn default_feedback(
     members: &[Member],
     WorkloadPlan { flows, requirements, attached, outside, .. }: &WorkloadPlan,
@@ -553,7 +553,7 @@ fn default_feedback(
 fn links(request: &RequestSpec, member: &Member, fabric: &Fabric) -> Result<Vec<LinkId>, Problem> {
     let Some([from, to]) = &request.link else {
         let hosts = match (member.part, request.position) {
-            // What a host sends of a group of flows shares its link; where it arrives is elsewhere.
+            // The traffic that a host sends of a group of flows shares its link; it arrives elsewhere.
             (Part::Host(host), Position::Ingress) => &[host][..],
             _ => &member.hosts,
         };

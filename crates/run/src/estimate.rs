@@ -1,14 +1,14 @@
-//! What a run will take, before it runs: packet-hops, simulated time and memory.
+//! The cost of a run, before it runs: packet-hops, simulated time and memory.
 //!
 //! Hops are counted: each flow's packets over the length of its shortest path, with the control packets that its
-//! transport says it sends beside them. What the network does to packets (losses, retransmissions, detours, pause
-//! frames) is not foreseen: on networks that are not overloaded that is some percent. Work that the run has no time for
-//! is not counted: no host sends or receives more than its links carry until the run's end.
+//! transport says it sends beside them. Effects of the network on packets (losses, retransmissions, detours, pause
+//! frames) are not foreseen: on networks that are not overloaded that is some percent. Work that the run has no time
+//! for is not counted: no host sends or receives more than its links carry until the run's end.
 //!
-//! Memory is a sum of what grows with something: links, flows, packets that wait, rows of samples. What each takes was
+//! Memory is a sum of what grows with something: links, flows, packets that wait, rows of samples. The cost of each was
 //! measured on the scenarios of `make bench`, as the kernel counts a process's peak.
 //!
-//! Deliberately absent: CPU time. It depends on the machine and on what else uses its caches, so whoever asks runs the
+//! Deliberately absent: CPU time. It depends on the machine and on what else uses its caches, so the caller runs the
 //! scenario for a second and divides.
 
 use fabric::Quotient;
@@ -66,7 +66,7 @@ pub(crate) const STEP_BYTES: u64 = 100;
 /// of `clearway run --level flow` on 1,024 ranks and 300 iterations, less that of 10: a computation took 295 bytes, a
 /// part of a ring of one channel and the step that ends it 82 each, a part of eight channels 108.
 pub(crate) const KEPT_BYTES: u64 = 300;
-/// What endpoints keep of a flow under way.
+/// The state that endpoints keep of a flow under way.
 const ACTIVE_FLOW_BYTES: u64 = 600;
 /// A packet's slot, and room for as many again, since vectors double.
 const PACKET_BYTES: u64 = 256;
@@ -180,7 +180,7 @@ fn hops(plan: &Plan, flow: &FlowInfo) -> f64 {
     links * (packets * (1.0 + control.per_packet) + control.per_message) + others * control.broadcasts
 }
 
-/// What share of its bytes each host's links carry before the run's end.
+/// The share of its bytes that each host's links carry before the run's end.
 struct Shares {
     sent: Vec<f64>,
     received: Vec<f64>,

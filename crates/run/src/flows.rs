@@ -4,7 +4,7 @@ use std::sync::Arc;
 use units::{FlowId, HostId, Time};
 use workload::PlacedJob;
 
-/// What the run knows of a flow beforehand.
+/// The facts on a flow that the run knows beforehand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowInfo {
     /// Sending host.

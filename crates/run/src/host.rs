@@ -23,11 +23,11 @@ use scenario::Again;
 pub struct Host {
     id: HostId,
     transports: Vec<Slot>,
-    /// What limits its rate, if anything does.
+    /// The limiter of its rate, if it has one.
     shaper: Option<Box<dyn Shaper>>,
     /// The entities, which give packets their tags, if there are any.
     entities: Option<Arc<Entities>>,
-    /// What a driver has handed in, where the host is attached to something outside.
+    /// Packets that a driver has handed in, where the host is attached to something outside.
     outside: Option<Box<Outside>>,
     /// Whose turn it is at the NIC.
     turn: usize,
@@ -55,7 +55,7 @@ pub struct Host {
     pub records: Vec<FlowRecord>,
     /// Events of the others.
     pub unlisted: Unlisted,
-    /// What transports measured of flows here.
+    /// The transports' measurements of flows here.
     pub measures: Vec<Measured>,
     /// Packets that came in.
     pub received_packets: u64,
@@ -85,7 +85,7 @@ enum Link {
 }
 
 impl Link {
-    /// What endpoints see through the gate.
+    /// The gate's state that endpoints see.
     #[inline]
     fn control(&self) -> Option<&dyn NicControl> {
         match self {
@@ -124,11 +124,11 @@ struct Outside {
     packets: VecDeque<Packet>,
     /// Packets that the NIC has taken and holds, because their flow is paused.
     held: usize,
-    /// What became of packets that arrived for it since the driver last asked.
+    /// The fate of packets that arrived for it since the driver last asked.
     came: Came,
 }
 
-/// What has become of packets for an attached host that takes them in more slowly than they come.
+/// The fate of packets for an attached host that takes them in more slowly than they come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Came {
     /// How many of the waiting packets were taken in, from the first on.
@@ -277,8 +277,8 @@ impl Host {
         self.receive_limit.is_some()
     }
 
-    /// What has become of packets from outside that came to this host since this was asked last. A driver that keeps
-    /// their content asks after each packet.
+    /// The fate of packets from outside that came to this host since the last call. A driver that keeps their content
+    /// asks after each packet.
     #[inline]
     pub fn take_came(&mut self) -> Came {
         self.outside.as_mut().map_or(Came::default(), |outside| std::mem::take(&mut outside.came))
@@ -437,7 +437,7 @@ impl Host {
         self.ended += tell(jobs, &mut |flow| starts.push(Reverse((now, flow))));
     }
 
-    /// What ranks here have computed, and their messages within the host: with the job's number.
+    /// The computations of ranks here, and their messages within the host: with the job's number.
     pub fn done(&self) -> impl Iterator<Item = Noted> + '_ {
         self.jobs.iter().flat_map(|jobs| jobs.done())
     }

@@ -1,4 +1,4 @@
-//! What a flow would take alone in the network: the denominator of slowdown.
+//! The time of a flow alone in the network: the denominator of slowdown.
 
 use catalogue::Transport;
 use fabric::{Fabric, Quotient};

@@ -83,7 +83,7 @@ impl Jobs {
         self.at.iter().map(|jobs| jobs.len() as u64).sum()
     }
 
-    /// What a host does for jobs; none if no rank is there.
+    /// The work of a host for jobs; none if no rank is there.
     pub(crate) fn at(self: &Arc<Jobs>, host: HostId) -> Option<HostJobs> {
         let part = |(job, ranks): &(u16, Vec<Rank>)| {
             let placed = &self.placed[usize::from(*job)];
@@ -112,7 +112,7 @@ pub struct HostJobs {
     leaving: FxHashMap<FlowId, u64>,
     /// The log of what these ranks were told and started, while a period is searched for (`sim/src/ahead/turnover.rs`).
     log: Option<Vec<(Time, Told)>>,
-    /// Whether the log goes on when somebody has taken what he began to log.
+    /// Whether the log continues after its entries were taken.
     keeps_log: bool,
 }
 
@@ -221,7 +221,7 @@ impl HostJobs {
         let mut ended = 0;
         for part in &mut self.parts {
             tell(part, &mut self.out);
-            // What takes no time, such as a delay of 0, may be over at once.
+            // A step that takes no time, such as a delay of 0, may be over at once.
             if part.begun && part.progress.next_at() <= now {
                 part.progress.wake(now, &mut self.out);
             }
@@ -274,7 +274,7 @@ impl HostJobs {
         self.log.get_or_insert_default().len()
     }
 
-    /// What was logged since so much had been. Nothing more is, if the log is not kept.
+    /// The entries that were logged after the given number. Nothing more is, if the log is not kept.
     pub fn take_log(&mut self, from: usize) -> Vec<(Time, Told)> {
         if self.keeps_log {
             return self.log.as_deref().unwrap_or_default()[from..].to_vec();
@@ -322,7 +322,7 @@ impl HostJobs {
     }
 
     /// Takes over what a copy was told, and logs it. The same flows are leaving, and as many of their bytes have left
-    /// as here, since whoever tells ranks the same once more does not say how many leave.
+    /// as here, since notices to ranks that are repeated do not say how many leave.
     pub fn take_over(&mut self, copy: HostJobs) {
         debug_assert!(self.leaving.len() == copy.leaving.len());
         let (leaving, mut log) = (std::mem::take(&mut self.leaving), self.log.take());
@@ -332,8 +332,8 @@ impl HostJobs {
         *self = HostJobs { leaving, log, ..copy };
     }
 
-    /// Goes over the ranks' progress. Only beginnings and ends of flows move it: whoever skips a period with such
-    /// events tells them to the ranks again ([`HostJobs::tell_again`]).
+    /// Goes over the ranks' progress. Only beginnings and ends of flows move it: a skip of a period with such events
+    /// repeats them to the ranks ([`HostJobs::tell_again`]).
     pub fn walk(&mut self, walk: &mut Walk, flows: &FlowTable) {
         for part in &self.parts {
             let (waiting, behind) = part.progress.waiting();
@@ -370,7 +370,7 @@ impl HostJobs {
         self.parts.iter().filter_map(|part| Some((part.job, part.progress.summed()?)))
     }
 
-    /// What was noted of computations and of messages within the host, with the job's number.
+    /// The notes on computations and on messages within the host, with the job's number.
     pub fn done(&self) -> impl Iterator<Item = Noted> + '_ {
         self.parts.iter().flat_map(|part| part.progress.done().iter().map(|&done| (part.job, done)))
     }

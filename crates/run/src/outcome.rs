@@ -31,7 +31,7 @@ pub struct Measured {
     pub value: u64,
 }
 
-/// What happened to a flow.
+/// The fate of a flow.
 #[derive(Clone, Copy, Debug)]
 pub enum FlowEvent {
     /// Its application handed it over.
@@ -105,7 +105,7 @@ pub fn measure_table(mut rows: Vec<Measured>) -> Option<Table> {
     })
 }
 
-/// What became of each flow, gathered from the notes of its two hosts.
+/// The fate of each flow, gathered from the notes of its two hosts.
 pub struct Flows {
     /// Per flow, when its application handed it over, in picoseconds; [`Flows::NONE`] for never.
     pub started: Vec<u64>,
@@ -150,7 +150,7 @@ pub enum Status {
 impl Status {
     const NAMES: [&str; 5] = ["completed", "delivered", "rejected", "failed", "unfinished"];
 
-    /// How a flow stands that nobody has refused or given up, and which of [`Flows::REASONS`] says why.
+    /// The state of a flow that was neither refused nor given up, and which of [`Flows::REASONS`] says why.
     pub fn of(started: u64, delivered: u64, completed: u64) -> (Status, u32) {
         match (started != Flows::NONE, delivered != Flows::NONE, completed != Flows::NONE) {
             (_, true, true) => (Status::Completed, 0),
@@ -432,7 +432,7 @@ impl Flows {
             let Some(last) = common.last(start, delivered, completed) else { continue };
             let journey = self.journey[flow];
             let queued = journey.queued.map(|queued| queued.ps());
-            // What another process says of a packet's way need not add up.
+            // Another process's report on a packet's path need not add up.
             let transit = delivered.saturating_sub(journey.sent.ps());
             let propagation = transit.saturating_sub(queued.iter().sum::<u64>() + journey.serialised.ps());
             let spent = [
@@ -452,7 +452,7 @@ impl Flows {
     }
 }
 
-/// What completion times are made of.
+/// The parts of completion times.
 fn part_columns(parts_of_fct: [Vec<u64>; 7]) -> [Column; 7] {
     let [wait, up, down, last, serialised, propagation, back] = parts_of_fct.map(Data::OptU64);
     [
@@ -481,7 +481,7 @@ fn part_columns(parts_of_fct: [Vec<u64>; 7]) -> [Column; 7] {
     ]
 }
 
-/// What the table `flows` says at any level of detail.
+/// The columns of the table `flows` at every level of detail.
 #[derive(Clone, Copy)]
 pub struct FlowColumns<'a> {
     /// The scenario.

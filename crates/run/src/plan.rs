@@ -50,19 +50,19 @@ pub struct Plan {
     pub transports: Vec<Transport>,
     /// By class, how messages that were rejected or given up are submitted again.
     pub again: Arc<Vec<Vec<Again>>>,
-    /// What each asks of switches; the last may be that of limiters' own packets.
+    /// The requirements of each on switches; the last may be that of limiters' own packets.
     pub requirements: Vec<SwitchRequirements>,
     /// How each transport's packets choose among equal paths.
     pub balancing: Vec<Balancing>,
-    /// What each is told of the network.
+    /// The view of the network that each is given.
     pub network: NetworkView,
     /// The transport that brings queues of its own to switches, if one does.
     pub queueing: Option<usize>,
     /// The transport that has the first classes for itself, if one does.
     pub reserved: Option<Reserved>,
-    /// What all switches are set to.
+    /// The settings of all switches.
     pub settings: Arc<Settings>,
-    /// What each host is told of its place.
+    /// The place of each host.
     pub sites: Vec<Site>,
     /// Hosts that are something on the machine, in a live run, and what.
     pub attached: BTreeMap<HostId, String>,
@@ -92,9 +92,9 @@ pub struct Plan {
     pub followed: Option<Arc<Followed>>,
     /// By row of a flow in results, its completion time alone in the network, in picoseconds.
     pub ideal_ps: Vec<u64>,
-    /// What fails and recovers, and when routes change.
+    /// Failures and recoveries, and the times at which routes change.
     pub changes: Vec<Epoch>,
-    /// What nodes know of each other's choices.
+    /// The nodes' knowledge of each other's choices.
     pub downstream: Downstream,
     /// When the run ends at the latest.
     pub horizon: Time,
@@ -108,8 +108,8 @@ impl Plan {
         Plan::within(scenario, None)
     }
 
-    /// The same, but what can't fit so many bytes of memory is refused before it is made, with the setting that would
-    /// fit.
+    /// The same, but a plan that can't fit this many bytes of memory is refused before it is made, with the setting
+    /// that would fit.
     pub fn within(scenario: &Scenario, memory_bytes_max: Option<u64>) -> Result<Plan, Problem> {
         Plan::of(scenario, WorkloadPlan::within(scenario, MemoryLimit::packets(memory_bytes_max))?)
     }
@@ -200,7 +200,7 @@ impl Plan {
         self.changes.iter().find(one_by_one).map(|epoch| epoch.at)
     }
 
-    /// What is set so that it can hardly work, though it runs; keys as in the scenario.
+    /// Settings that can hardly work, though they run; keys as in the scenario.
     ///
     /// First the settings that have no effect here.
     pub fn warnings(&self) -> Vec<Problem> {
@@ -249,7 +249,7 @@ impl Plan {
         advice
     }
 
-    /// What a flow control is told.
+    /// The view that a flow control is given.
     fn link_view(&self) -> contract::link_control::LinkView<'_> {
         contract::link_control::LinkView {
             fabric: &self.fabric,
@@ -455,7 +455,7 @@ impl Plan {
     }
 }
 
-/// What fails and recovers, and when routes change.
+/// Failures and recoveries, and the times at which routes change.
 fn changes(scenario: &Scenario, fabric: &Fabric, routes: &Arc<Routes>) -> Result<Vec<Epoch>, Problem> {
     let rerouting = Rerouting {
         delay: scenario.reroute_delay,
@@ -466,7 +466,7 @@ fn changes(scenario: &Scenario, fabric: &Fabric, routes: &Arc<Routes>) -> Result
     epochs(fabric, &scenario.failure, &rerouting, routes).map_err(|problem| problem.under("failure"))
 }
 
-/// What schemes are told of the network, if it is one that all of them can be on.
+/// The view of the network that schemes are given, if all of them can run on it.
 fn network(
     scenario: &Scenario,
     work: &WorkloadPlan,

@@ -13,8 +13,8 @@ pub struct Progress {
     pub flows_done: u64,
     /// Flows in all.
     pub flows: u64,
-    /// Payload that hosts have received, what was sent again included; or flows that have ended, where nobody counts
-    /// bytes.
+    /// Payload that hosts have received, what was sent again included; or flows that have ended, where bytes are not
+    /// counted.
     pub work_done: u64,
     /// Payload of all flows; or flows in all.
     pub work: u64,
@@ -58,7 +58,7 @@ impl Stillness {
         Stillness { patience: plan.patience(), payload_bytes: 0, since: Time::ZERO }
     }
 
-    /// By now hosts have received so much payload: for how long none has come, if that is long.
+    /// Takes the payload that hosts have received by now; returns for how long none has come, if that is long.
     pub fn see(&mut self, now: Time, payload_bytes: u64) -> Duration {
         if payload_bytes != self.payload_bytes {
             (self.payload_bytes, self.since) = (payload_bytes, now);

@@ -19,7 +19,7 @@ pub struct Recorded {
     pub from: Time,
     /// Until when.
     pub until: Time,
-    /// What happens to them; none if that does not matter.
+    /// The events of them; none if that does not matter.
     pub events: Option<Vec<EventKind>>,
     /// Most rows.
     pub rows_max: u64,
@@ -217,7 +217,7 @@ fn times(from: Duration, until: Option<Duration>) -> Result<(Time, Time), Proble
     Ok((begin, end))
 }
 
-/// What names stand for. Errors say which of them.
+/// The meaning of names. Errors say which of them.
 fn listed<T>(names: &[String], key: &str, find: impl Fn(&str) -> Result<T, Problem>) -> Result<Vec<T>, Problem> {
     let each = names.iter().enumerate();
     each.map(|(place, name)| find(name).map_err(|problem| problem.under(format!("{key}[{place}]")))).collect()

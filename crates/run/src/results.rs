@@ -18,7 +18,7 @@ pub fn link_table(plan: &Plan, stats: &[PortStats], in_flight: &[InFlight], end:
     Table { name: "links", columns }
 }
 
-/// What links have carried, and the longest that has waited for them.
+/// The traffic of links, and the longest queue that has waited for them.
 fn sent_columns(plan: &Plan, stats: &[PortStats], end: Time) -> Vec<Column> {
     let stat = |value: &dyn Fn(&PortStats) -> u64| Data::U64(stats.iter().map(value).collect());
     let capacity = |link: &fabric::Link| link.rate.bps() as f64 / 8.0 * end.secs_f64();
@@ -38,7 +38,7 @@ fn sent_columns(plan: &Plan, stats: &[PortStats], end: Time) -> Vec<Column> {
     ]
 }
 
-/// What was lost before a link or on it, and what was cut or hit there.
+/// The packets that were lost before a link or on it, and those cut or damaged there.
 fn lost_columns(stats: &[PortStats], in_flight: &[InFlight]) -> Vec<Column> {
     let stat = |value: &dyn Fn(&PortStats) -> u64| Data::U64(stats.iter().map(value).collect());
     let dead = stats.iter().zip(in_flight).map(|(stats, lost)| stats.dead_packets.wrapping_add(lost.dead_packets));
@@ -136,7 +136,7 @@ fn queue_columns(stats: &[PortStats]) -> Vec<Column> {
     ]
 }
 
-/// What has happened to packets on one link.
+/// The fate of packets on one link.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct InFlight {
     /// Lost with the link.
@@ -172,8 +172,8 @@ pub fn link_columns(fabric: &Fabric) -> Vec<Column> {
     ]
 }
 
-/// What the endpoints of `hosts` counted, the limiters of their rates, and switches: by transport (then limiters, then
-/// flow controls) and name.
+/// The counters of the endpoints of `hosts`, of the limiters of their rates, and of switches: by transport (then
+/// limiters, then flow controls) and name.
 pub fn counted<'a>(
     plan: &Plan,
     hosts: impl Iterator<Item = &'a Host>,

@@ -12,8 +12,8 @@ use workload::{PlacedJob, Room};
 use crate::{FlowInfo, FlowTable, Ideal, Jobs, MemoryLimit};
 use scenario::{Again, Carriers, FastForward, Scenario};
 
-/// What a scenario says whatever its network does with packets: who sends how much to whom, over what, and how long
-/// each flow would take alone. All that an estimate needs, and where a [`Plan`](crate::Plan) begins.
+/// The part of a scenario that does not depend on packets: who sends how much to whom, over what, and how long each
+/// flow would take alone. All that an estimate needs, and where a [`Plan`](crate::Plan) begins.
 pub struct WorkloadPlan {
     /// The network.
     pub fabric: Arc<Fabric>,
@@ -25,9 +25,9 @@ pub struct WorkloadPlan {
     pub keys: Vec<String>,
     /// By class, how messages that were rejected or given up are submitted again.
     pub again: Vec<Vec<Again>>,
-    /// What each host is told of its place.
+    /// The place of each host.
     pub sites: Vec<Site>,
-    /// What each transport asks of switches; the last may be that of limiters' own packets.
+    /// The requirements of each transport on switches; the last may be that of limiters' own packets.
     pub requirements: Vec<SwitchRequirements>,
     /// How each transport's packets choose among equal paths.
     pub balancing: Vec<Balancing>,
@@ -164,7 +164,8 @@ fn attached(scenario: &Scenario, fabric: &Fabric) -> Result<BTreeMap<HostId, Str
 /// The least that a network must carry in one packet for IPv6.
 const MTU_MIN: u64 = 1280;
 
-/// What packets of attached hosts ask of switches: one path a flow, and marks if the scenario has thresholds.
+/// The requirements of packets of attached hosts on switches: one path per flow, and marks if the scenario has
+/// thresholds.
 fn outside(scenario: &Scenario, requirements: &mut Vec<SwitchRequirements>) -> Result<u8, Problem> {
     let index = u8::try_from(requirements.len()).map_err(|_| {
         Problem::new("live.attach", "needs a transport's number, and all 256 are taken; let more classes share one")
@@ -267,7 +268,7 @@ pub fn note_of_sums(flows: &FlowTable, jobs: &Jobs) -> Option<Problem> {
 /// A job with more steps than this a row is noted in sum: when each was done takes memory, too.
 pub(crate) const STEPS_A_ROW: u64 = 8;
 
-/// What traffic needs to know of a fabric.
+/// The facts on a fabric that traffic needs.
 pub(crate) fn fabric_view(fabric: &Fabric, quotient: &Quotient) -> workload::FabricView {
     let hosts = || (0..fabric.hosts).map(HostId);
     workload::FabricView {

@@ -1,4 +1,4 @@
-//! What a person gets to read who has made a mistake: the line, the key, the value, and what would be right.
+//! The messages about mistakes in a scenario: the line, the key, the value, and what would be right.
 
 use clearway_run::Plan;
 use proptest::prelude::*;
@@ -57,7 +57,7 @@ fn source(text: &str, sets: &[(&str, &str)]) -> Source {
     }
 }
 
-/// What is wrong with a scenario, found by reading or by working it out.
+/// The fault of a scenario, found by reading or by planning it.
 fn problem(text: &str, sets: &[(&str, &str)]) -> ScenarioError {
     let source = source(text, sets);
     let scenario = match source.read() {
@@ -264,7 +264,7 @@ fn settings_without_effect_are_advice() {
     let lasting = "[[failure]]\nat = \"1us\"\nlink = [\"leaf0\", \"spine1\"]\n";
     let (usual, slow) = ("reroute_delay = \"1ms\"", "reroute_delay = \"2ms\"");
     idle(&GOOD.replace(lasting, "").replace(usual, slow), &[], "reroute_delay", "no effect");
-    // What only damages bits is not routed around.
+    // A link that only damages bits is not routed around.
     let noisy = GOOD.replace("at = \"1us\"", "at = \"1us\"\nbit_error_rate = 1e-9").replace(usual, slow);
     idle(&noisy, &[], "reroute_delay", "no effect");
     // Silent failures are no news.
@@ -413,7 +413,7 @@ fn a_value_that_was_set_is_named_as_such() {
         refused(&[(&key, "-1")], &start, "is not a load");
     }
     refused(&[("traffic.wob.flows", "1")], "--set traffic.wob.flows=1: ", "there is no entry \"wob\"");
-    // What a set value makes wrong elsewhere stands elsewhere.
+    // A fault that a set value causes elsewhere is located there.
     let error = problem(GOOD, &[("fabric.leaf_spine.spines", "1")]);
     assert_eq!((error.line, error.key.as_str()), (Some(19), "failure[0].link"), "{error}");
 }
@@ -428,7 +428,7 @@ fn no_toml_at_all() {
     problem("= 1", &[("", "")]);
 }
 
-/// Values that nobody thought of.
+/// Unexpected values.
 const ODD: [&str; 24] = [
     "0",
     "-1",
@@ -698,7 +698,7 @@ proptest! {
     }
 }
 
-/// What may be set.
+/// The keys that may be set.
 const KEYS: [&str; 52] = [
     "sharing",
     "sharing.aq.headroom",

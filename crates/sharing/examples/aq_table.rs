@@ -1,4 +1,4 @@
-//! What an AQ costs: `cargo run --release -p clearway-sharing --example aq_table`.
+//! The cost of an AQ: `cargo run --release -p clearway-sharing --example aq_table`.
 //!
 //! For 1, 1,000 and 1,000,000 AQs in one table: bytes an AQ, and time a packet. Packets of 1,500 bytes come 120 ns
 //! apart (100 Gbps) and belong to AQs drawn uniformly, the worst for a cache; each AQ has its part of 100 Gbps and a

@@ -74,7 +74,7 @@ pub fn check_layout<H: Header + 'static>(packet: &Packet, content: &[u8]) {
     }
 }
 
-/// What happens to a packet between its NIC and the switch.
+/// The fate of a packet between its NIC and the switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PacketFate {
     /// Arrives.
@@ -119,7 +119,7 @@ impl Wire {
         self.down_rate.unwrap_or(self.rate)
     }
 
-    /// What a host knows of itself and this network, in which there are so many.
+    /// The site of a host in this network with the given number of hosts.
     pub fn site(&self, host: HostId, hosts: u32) -> Site {
         let way = |bytes| self.delay + self.rate.transmit(bytes) + self.down_rate().transmit(bytes);
         let round_trip = |there, back| way(there) + way(back);
@@ -177,7 +177,7 @@ struct Host {
     deadline: Option<Time>,
 }
 
-/// What a NIC is told to hold.
+/// The classes that a NIC is told to hold.
 #[derive(Default)]
 struct Held {
     classes: u8,

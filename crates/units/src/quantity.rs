@@ -8,7 +8,7 @@ pub struct ParseQuantityError {
     pub value: String,
     /// The kind of quantity: "duration", "rate" or "size".
     pub what: &'static str,
-    /// What is wrong.
+    /// The fault.
     pub why: String,
     /// A correct example.
     pub example: &'static str,

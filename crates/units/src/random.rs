@@ -21,7 +21,7 @@ pub struct Stream {
     random: Xoshiro256PlusPlus,
     /// How often it was drawn from where only one thing could come out.
     idle: u64,
-    /// What was decided by the last draw that somebody named.
+    /// The outcome of the last draw with a name.
     what: Option<&'static str>,
 }
 
@@ -78,7 +78,7 @@ impl Stream {
         self
     }
 
-    /// What was decided by the last draw with such a name.
+    /// The outcome of the last draw with such a name.
     pub fn decided(&self) -> Option<&'static str> {
         self.what
     }

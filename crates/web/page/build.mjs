@@ -9,7 +9,7 @@ import { EXAMPLES, FILES, SCENES } from "./src/scenes.js";
 
 const here = dirname(fileURLToPath(import.meta.url)), root = resolve(here, "../../..");
 const [engine, packages, out] = process.argv.slice(2).map((path) => resolve(path));
-// What draws packets over time, here and in the page that `clearway view` writes.
+// The drawing of packets over time, here and in the page that `clearway view` writes.
 const viewer = join(root, "python/clearway/reports/viewer");
 const python = join(root, "python/clearway/reports");
 const require = createRequire(join(packages, "package.json"));
@@ -32,7 +32,8 @@ const worker = bundled(buildSync({
 
 const paths = [...[...SCENES, ...EXAMPLES].map(({ file }) => file), ...Object.values(FILES)];
 const shipped = Object.fromEntries(paths.map((path) => [path, readFileSync(join(root, path), "utf8")]));
-// What reports say and how their charts look, as Python reads it. The page may not evaluate text, so functions are code.
+// The words of reports and the looks of their charts, as Python reads them. The page may not evaluate text, so
+// functions are code.
 const spec = parse(readFileSync(join(python, "report_spec.toml"), "utf8"));
 const ticks = Object.entries(spec.ticks).map(([name, body]) => `${name}: (tick) => { ${body} }`);
 const contents = {

@@ -66,7 +66,7 @@ impl Flow {
     pub const BY_JOB: Time = Time::MAX;
 }
 
-/// What the generator needs to know of the fabric.
+/// The facts on the fabric that the generator needs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FabricView {
     /// The rack of each host.

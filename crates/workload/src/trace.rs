@@ -237,7 +237,7 @@ struct Place<'a> {
     line: usize,
 }
 
-/// What errors ask for in place of a malformed number or time.
+/// The values that errors suggest in place of a malformed number or time.
 const A_NUMBER: &str = "a whole number, zero or more, that fits";
 const A_TIME: &str = "a time, zero or more, of less than 50 days";
 

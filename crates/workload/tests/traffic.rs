@@ -484,7 +484,7 @@ fn an_admissible_class_keeps_its_load_and_its_messages() {
         pairs
     };
     assert_eq!(pairs(&kept), pairs(&free));
-    // As many are moved out of a span as into it, once the first ones have nobody to make room for.
+    // As many are moved out of a span as into it, once the first ones have no successor to make room for.
     let steady = Time::from_ms(1)..Time::from_ms(5);
     let steady: Vec<Flow> = kept.iter().filter(|flow| steady.contains(&flow.start)).copied().collect();
     let load = offered_bps(&steady, 0.004) / (144.0 * 100e9);

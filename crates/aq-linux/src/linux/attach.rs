@@ -25,16 +25,16 @@ use super::show::now_ns;
 use crate::grants::{Grants, Row, Senders};
 use crate::tenants::{RTT_MAX, Tenant, Tenants, read};
 
-/// What was done.
+/// The actions that were done.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Done {
-    /// What stands where, and why.
+    /// The attachments, their places, and why.
     pub lines: Vec<String>,
     /// Settings that can hardly work.
     pub warnings: Vec<String>,
 }
 
-/// What an operator asks for.
+/// The request of an operator.
 #[derive(Clone, Debug)]
 pub struct Asked<'a> {
     /// The device's name.
@@ -115,7 +115,7 @@ pub fn attach(roots: &Roots, asked: &Asked<'_>) -> Result<Done, String> {
         Ok(())
     });
     if let Err(why) = done {
-        // What can't be undone is left to `detach`; the first error is the one to tell.
+        // Steps that can't be undone are left to `detach`; the first error is the one to tell.
         let _ = remove(&place, &record);
         return Err(why);
     }

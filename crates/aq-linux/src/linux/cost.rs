@@ -1,4 +1,4 @@
-//! What a packet costs: the program run by the kernel again and again on one packet (`BPF_PROG_TEST_RUN`).
+//! The cost of a packet: the program run by the kernel again and again on one packet (`BPF_PROG_TEST_RUN`).
 
 use aya::programs::{TestRun, TestRunOptions};
 use serde::Serialize;
@@ -13,10 +13,10 @@ use crate::word::Word;
 const REPEAT: u32 = 1_000_000;
 const TRIES: u32 = 5;
 
-/// What one kind of packet costs.
+/// The cost of one kind of packet.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Cost {
-    /// What was run.
+    /// The case that was run.
     pub what: String,
     /// Nanoseconds a packet.
     pub ns: u64,

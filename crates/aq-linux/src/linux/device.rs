@@ -1,4 +1,4 @@
-//! What kind of device it is, and so to which hook the program must be attached.
+//! The kind of a device, and so the hook to which the program must be attached.
 //!
 //! The kernel reports a drop at egress to the local sender. TCP then assumes that the device's queue is full, forgets
 //! that it sent the packet, and sends it again at once without reducing its window: shares collapse (66, 36 and 63 Mbps
@@ -54,7 +54,7 @@ pub struct Device {
     pub index: u32,
     /// "veth", "bridge" and so on; empty for hardware.
     pub kind: String,
-    /// What it is a port of: "bridge" and so on; empty for none.
+    /// The kind of its master: "bridge" and so on; empty for none.
     pub port_of: String,
     /// Bytes of its packets' link header.
     pub link_bytes: u32,
@@ -67,7 +67,7 @@ pub struct Device {
 pub struct Choice {
     /// The hook.
     pub hook: Hook,
-    /// What the program returns for a drop.
+    /// The program's return value for a drop.
     pub drop_code: u32,
     /// Why.
     pub why: &'static str,
@@ -118,7 +118,7 @@ impl Device {
         })
     }
 
-    /// What it is, for a person.
+    /// Its description, for people.
     pub fn about(&self) -> String {
         let kind = match self.kind.as_str() {
             "" => "device",

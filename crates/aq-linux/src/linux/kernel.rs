@@ -44,10 +44,10 @@ pub fn object() -> Result<&'static [u8], String> {
     ))
 }
 
-/// What is fixed when a program is loaded.
+/// Values that are fixed when a program is loaded.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// What a drop returns.
+    /// The return value of a drop.
     pub drop_code: u32,
     /// Whether it stands at ingress.
     pub at_ingress: bool,
@@ -157,7 +157,7 @@ impl std::fmt::Debug for Maps {
     }
 }
 
-/// What a program has counted for one AQ.
+/// The program's counters for one AQ.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct State {
     /// When its queue would be empty, in ticks.
@@ -241,7 +241,7 @@ impl Maps {
         self.states.set(state, value, 0).map_err(|error| wrong(&error))
     }
 
-    /// What an AQ has counted.
+    /// The counters of an AQ.
     pub fn state(&self, state: u32) -> Result<State, String> {
         let [when_empty, packets, bytes, drops, dropped_bytes, marks, ..] =
             self.states.get(&state, 0).map_err(|error| wrong(&error))?;
@@ -285,7 +285,7 @@ impl Maps {
 
     /// Takes back what [`Maps::tell`] said.
     pub fn forget(&mut self, matches: &Found) -> Result<(), String> {
-        // What is not there any more need not be removed.
+        // An entry that is gone need not be removed.
         let removed = |done: Result<(), MapError>| match done {
             Err(MapError::KeyNotFound) | Ok(()) => Ok(()),
             Err(error) if chain(&error).contains("os error 2)") => Ok(()),
@@ -322,7 +322,7 @@ fn get_to_read(path: &Path) -> std::io::Result<OwnedFd> {
     // live until it returns.
     let fd = unsafe { libc::syscall(libc::SYS_bpf, OBJ_GET, &raw const arguments, size_of::<Arguments>()) };
     match i32::try_from(fd) {
-        // SAFETY: the kernel has just made this descriptor for us, and nobody else has it.
+        // SAFETY: the kernel has just made this descriptor for us, and it has no other owner.
         Ok(fd) if fd >= 0 => Ok(unsafe { OwnedFd::from_raw_fd(fd) }),
         _ => Err(std::io::Error::last_os_error()),
     }
@@ -353,7 +353,7 @@ fn key(kind: Kind, value: u64) -> [u32; 4] {
     [word(0), word(4), kind as u32, 0]
 }
 
-/// What a tenant's packets are told by, in the program's terms.
+/// The match of a tenant's packets, in the program's terms.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Found {
     /// Kinds and values of hash keys.

@@ -35,7 +35,7 @@ impl Default for Roots {
     }
 }
 
-/// What is attached to a device.
+/// The attachment of a device.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Record {
     /// The device's name.
@@ -50,12 +50,12 @@ pub struct Record {
     pub timeout_ns: u64,
     /// The round trip from which limits and thresholds were derived where the file gives none, in nanoseconds.
     pub rtt_ns: u64,
-    /// What stands where.
+    /// The attachments and their places.
     pub attached: Vec<Attached>,
 }
 
 impl Record {
-    /// What was assumed of senders when it was attached.
+    /// The assumptions on senders when it was attached.
     pub fn senders(&self) -> Senders {
         Senders { rtt: Duration::from_ns(self.rtt_ns), timeout: Duration::from_ns(self.timeout_ns) }
     }
@@ -70,7 +70,7 @@ pub struct Attached {
     pub made_ns: u64,
     /// How.
     pub hook: Hook,
-    /// What a drop returns.
+    /// The return value of a drop.
     pub drop_code: u32,
     /// Of a filter: its priority and handle, once it is there.
     pub filter: Option<(u16, u32)>,

@@ -29,7 +29,7 @@ const DESTINATION_AT: usize = 24;
 const BYTES_ACKED_AT: usize = 120;
 const MIN_RTT_AT: usize = 148;
 
-/// What was measured.
+/// The measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Measured {
     /// Connections that counted.
@@ -59,7 +59,7 @@ pub fn measure(device: &str) -> Result<Option<Measured>, String> {
     Ok(all)
 }
 
-/// What is read of a connection.
+/// The values that are read of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Connection {
     source: IpAddr,
@@ -70,7 +70,7 @@ struct Connection {
 
 fn connections(family: AddressFamily) -> rustix::io::Result<Vec<Connection>> {
     let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, Some(netlink::SOCK_DIAG))?;
-    // The kernel answers at once; if it does not, nobody waits for ever.
+    // The kernel answers at once; if it does not, the wait has an end.
     sockopt::set_socket_timeout(&socket, sockopt::Timeout::Recv, Some(std::time::Duration::from_secs(2)))?;
     send(&socket, &request(family), SendFlags::empty())?;
     let mut buffer = vec![0; 1 << 16];

@@ -1,5 +1,5 @@
-//! What tenants are allocated and what they use, from the pinned counters: as a table, as JSON, or as Prometheus text
-//! on a port.
+//! The allocations of tenants and their use, from the pinned counters: as a table, as JSON, or as Prometheus text on a
+//! port.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -28,13 +28,13 @@ pub struct Line {
     pub position: &'static str,
     /// The tenant.
     pub tenant: String,
-    /// What it asked for.
+    /// Its request.
     pub share: String,
     /// Its rate now; 0 for no AQ.
     pub allocated_bps: u64,
-    /// What passed in the interval before.
+    /// The bytes that passed in the last interval.
     pub passed_bps: u64,
-    /// What arrived in the interval before.
+    /// The bytes that arrived in the last interval.
     pub arrived_bps: u64,
     /// Packets that passed since it was attached; a packet of several segments is one.
     pub packets: u64,
@@ -58,7 +58,7 @@ pub fn now_ns() -> u64 {
     u64::try_from(now.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap_or(0)
 }
 
-/// What is attached to one device, opened for reading.
+/// The attachment of one device, opened for reading.
 #[derive(Debug)]
 pub struct View {
     record: Record,
@@ -84,7 +84,7 @@ impl View {
         Ok(Some(View { record, opened, before: Vec::new() }))
     }
 
-    /// What it is of.
+    /// Its device and position.
     pub fn record(&self) -> &Record {
         &self.record
     }
@@ -228,7 +228,7 @@ pub fn serve(port: u16, mut text: impl FnMut() -> Result<String, String>) -> Res
     let listener = TcpListener::bind(("127.0.0.1", port)).map_err(|error| format!("--prometheus {port}: {error}"))?;
     for stream in listener.incoming() {
         let Ok(mut stream) = stream else { continue };
-        // Whatever is asked, the answer is the same. One who asks nothing holds nobody up for long.
+        // Whatever is asked, the answer is the same. A client without a request delays others only briefly.
         let _ = stream.set_read_timeout(Some(Wait::from_secs(1)));
         let _ = stream.read(&mut [0; 4_096]);
         let (status, body) = match text() {

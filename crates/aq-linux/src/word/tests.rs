@@ -29,7 +29,7 @@ fn compare(bps: u64, limit: u64, threshold: u64, trace: &[(u64, u16)]) -> Result
         let ours = word.arrive(&mut when_empty, now_ns, bytes.into());
         let theirs = gap.arrive(row, &policy, Time::from_ns(now_ns), bytes, &mut random);
         sent += u64::from(bytes);
-        // Three bytes of theirs; of ours half a tick a packet and the slack, and 2^-20 of the rate.
+        // Three bytes of theirs; of ours half a tick per packet and the slack, and 2^-20 of the rate.
         let quantum = 4 + sent / 500_000 + bps / 8_000_000_000;
         let theirs_is = match theirs {
             v if !v.pass => Verdict::Drop,

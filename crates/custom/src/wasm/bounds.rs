@@ -1,4 +1,4 @@
-//! What fuel does not count, and so is bounded before a module is compiled.
+//! Resources that fuel does not count, and that are bounded before a module is compiled.
 //!
 //! An instruction is a unit of fuel, however many bytes it moves: a loop around one that fills all memory would run for
 //! half a minute on a call's fuel. And a few bytes of a file can declare many locals, each of which costs the compiler.
@@ -11,7 +11,7 @@ const BULK_BYTES_MAX: i32 = 4_096;
 /// Most locals of all functions together.
 const LOCALS_MAX: u64 = 100_000;
 
-/// Refuses a module that goes beyond what is bounded here. What is malformed is left to the compiler to say.
+/// Refuses a module that goes beyond what is bounded here. The compiler reports malformed modules.
 pub(super) fn check(bytes: &[u8]) -> Result<(), String> {
     let mut locals = 0;
     for payload in Parser::new(0).parse_all(bytes) {

@@ -66,7 +66,7 @@ impl Rerouting {
     }
 }
 
-/// What a degraded link does to packets.
+/// The effect of a degraded link on packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct LinkNoise {
     /// Probability that a bit is corrupted.
@@ -155,8 +155,8 @@ pub fn epochs(
 /// Which switches take what to be dead from a given time on.
 type Told = ((Time, Failures), Whom);
 
-/// What each switch takes to be dead from which time on. Switches that learn the same at the same time are listed
-/// together.
+/// The links that each switch takes for dead, and from which time on. Switches that learn the same at the same time are
+/// listed together.
 fn one_by_one(
     fabric: &Fabric,
     dead: &[(Time, Failures)],

@@ -16,7 +16,7 @@ use units::{Duration, LinkId, SwitchId, Time};
 
 use crate::{Fabric, Failures};
 
-/// What a switch has learned.
+/// The news that a switch has learned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Heard {
     pub at: Time,
@@ -55,8 +55,8 @@ struct Flood<'a> {
     events: BinaryHeap<Reverse<(Time, Event)>>,
 }
 
-/// What each switch learns and when, in order of time. `dead` lists what is dead from each time on, `news` those of it
-/// that routing learns of.
+/// The news of each switch and their times, in order of time. `dead` lists what is dead from each time on, `news` those
+/// of it that routing learns of.
 pub(super) fn spread(
     fabric: &Fabric,
     dead: &[(Time, Failures)],
@@ -165,7 +165,7 @@ impl Flood<'_> {
         }
     }
 
-    /// What is dead now; `None` before the first failure.
+    /// The dead links now; `None` before the first failure.
     fn state_at(&self, now: Time) -> Option<&Failures> {
         let count = self.dead.partition_point(|of| of.0 <= now);
         count.checked_sub(1).map(|last| &self.dead[last].1)

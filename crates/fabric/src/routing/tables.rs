@@ -39,7 +39,7 @@ struct Kept {
 }
 
 /// Most weights that are kept: 128 MiB. Those of every pair of a 512-node torus under random packet spraying would take
-/// more; those of the pairs in a long run take less. Beyond this, weights that nobody holds are dropped and computed
+/// more; those of the pairs in a long run take less. Beyond this, weights without a holder are dropped and computed
 /// again on demand.
 const ENTRIES_MAX: usize = 1 << 24;
 

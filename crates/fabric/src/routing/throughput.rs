@@ -128,7 +128,7 @@ impl Pattern {
         Pattern::ALL.into_iter().find(|pattern| pattern.name() == name)
     }
 
-    /// What each switch of a whole torus or mesh sends, one packet each.
+    /// The traffic of each switch of a whole torus or mesh, one packet each.
     pub fn traffic(self, tables: &RoutingTables) -> Result<Traffic, Problem> {
         let lattice = lattice(tables)?;
         let dims = lattice.dims();

@@ -2,7 +2,7 @@
 
 use super::FabricSpec;
 
-/// What a topology has, by its parameters; a number that does not fit is `u64::MAX`.
+/// The size of a topology, by its parameters; a number that does not fit is `u64::MAX`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size {
     /// Hosts.

@@ -55,6 +55,6 @@ fn swap(
             has[to].extend(channel.pass(b, rank, to, chunk, before));
         }
     }
-    // What goes next is the sum of all that came so far, and of its own.
+    // The next message is the sum of all that came so far, and of its own.
     has.iter_mut().zip(channel.ranks).for_each(|(has, &rank)| *has = vec![b.join(rank, has)]);
 }

@@ -51,8 +51,8 @@ pub fn rails(
     }))
 }
 
-/// What each rank has to wait for after a phase: one step, if it had any in that. Otherwise each message of the next
-/// phase would wait for each of this one.
+/// The steps that each rank has to wait for after a phase: one step, if it had any in that. Otherwise each message of
+/// the next phase would wait for each of this one.
 fn joined(b: &mut Builder, ranks: &[Rank], before: Entry<'_>, ends: Vec<Vec<StepId>>) -> Vec<Vec<StepId>> {
     let all = ranks.iter().zip(before).zip(ends);
     all.map(|((&rank, before), ends)| match ends.is_empty() {

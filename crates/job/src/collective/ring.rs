@@ -56,7 +56,7 @@ pub(super) fn ring(
     let turns = chunks(parts.iter().map(|part| part.1).max().unwrap_or(0), channel.terms);
     for turn in 0..turns {
         let part = |i: usize| split(parts[place(i)], turns).nth(turn as usize).expect("a turn for each chunk");
-        // What the i-th on the way must have before it can send next.
+        // The data that the i-th on the way must have before it can send next.
         let mut has: Vec<Vec<StepId>> = (0..n).map(|i| entry[place(i)].clone()).collect();
         if phases != Phases::AllGather {
             for step in 1..n {
@@ -71,7 +71,7 @@ pub(super) fn ring(
     }
 }
 
-/// Everybody sends one part to the next. What a rank receives goes on in the next step, once it has entered itself.
+/// Everybody sends one part to the next. Data that a rank receives go on in the next step, once it has entered itself.
 fn around(
     b: &mut Builder,
     channel: &mut Channel<'_>,

@@ -7,12 +7,12 @@ use super::*;
 use crate::testing::after;
 use crate::{Graph, Message, StepId, Work};
 
-/// What each rank has of each piece of the buffer: whose contributions.
+/// The contributions that each rank has of each piece of the buffer.
 struct Buffers {
     /// The ends of pieces: no message begins or ends inside a piece.
     cuts: Vec<u64>,
     has: Vec<Vec<BTreeSet<usize>>>,
-    /// What each rank has once it has entered.
+    /// The data of each rank once it has entered.
     own: Vec<Vec<BTreeSet<usize>>>,
 }
 

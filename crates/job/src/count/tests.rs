@@ -39,7 +39,7 @@ fn kind() -> impl Strategy<Value = Kind> {
     ]
 }
 
-/// What the collective adds to a job whose ranks wait for so many steps before.
+/// The collective's part of a job whose ranks wait for a number of steps before.
 fn added(how: &How, kind: Kind, n: u32, bytes: u64, waits: usize) -> Option<Count> {
     let mut b = Builder::new(n);
     let ranks: Vec<Rank> = (0..n).map(Rank).collect();

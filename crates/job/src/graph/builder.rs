@@ -171,7 +171,7 @@ impl Builder {
         self.connections - 1
     }
 
-    /// The message that was added last goes over this connection.
+    /// The message that was added last uses this connection.
     pub fn over(&mut self, connection: u32) {
         if let Some(last) = self.messages.last_mut() {
             last.connection = connection;

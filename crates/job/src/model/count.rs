@@ -1,4 +1,4 @@
-//! What iterations of a model have, by formula. It follows [`super::iteration`] step by step, but does each once for
+//! The size of iterations of a model, by formula. It follows [`super::iteration`] step by step, but does each once for
 //! all ranks of a stage, which do alike, and each micro-batch in the middle once for all.
 
 use std::collections::HashMap;
@@ -411,7 +411,7 @@ impl<'a> Counting<'a> {
                 waits = 1;
             }
             if !gradients.overlap {
-                // What follows in the second loop waits for this as well.
+                // The steps of the second loop wait for this as well.
                 self.stage.waits += usize::from(!own.is_empty());
             }
         }

@@ -26,7 +26,7 @@ enum Way {
     Back,
 }
 
-/// What is common to the parts of one iteration.
+/// State common to the parts of one iteration.
 struct Emit<'a> {
     training: &'a Training,
     shape: Shape,
@@ -39,7 +39,7 @@ struct Emit<'a> {
     last: Vec<Vec<StepId>>,
     /// By place: time of computations that no message has parted yet.
     pending: Vec<Duration>,
-    /// What these computations are called.
+    /// The name of these computations.
     label: String,
     /// By layer of the model, once asked for: choices for each expert.
     choices: Vec<Vec<u64>>,
@@ -473,7 +473,7 @@ impl Emit<'_> {
         }
     }
 
-    /// What ends the iteration: all gradients, those of a shared embedding, the optimiser.
+    /// The end of the iteration: all gradients, those of a shared embedding, the optimiser.
     fn end(mut self) -> Vec<StepId> {
         for place in 0..self.ranks.len() {
             let summed = self.summed.iter().flat_map(|of| of[place].clone()).collect::<Vec<_>>();

@@ -210,8 +210,8 @@ impl Shape {
         layers + u128::from(self.embedding(1, true)) + u128::from(output)
     }
 
-    /// Operations of attention for so many tokens, whole sequences: 2 for each token and element of a matrix, and 4sh
-    /// a token for scores and the values that they weigh. 8Bsh^2 + 4Bs^2h (Narayanan et al., 2021, appendix).
+    /// Operations of attention for a number of tokens, whole sequences: 2 for each token and element of a matrix, and
+    /// 4sh a token for scores and the values that they weigh. 8Bsh^2 + 4Bs^2h (Narayanan et al., 2021, appendix).
     pub fn attention_flops(&self, tokens: u64) -> u128 {
         let scores = 4 * u128::from(self.sequence) * u128::from(self.hidden);
         u128::from(tokens) * (2 * u128::from(self.attention()) + scores)

@@ -66,7 +66,7 @@ fn expect(sent: &BTreeMap<String, u64>, terms: &[(&str, u64)]) {
     assert_eq!(*sent, expected);
 }
 
-/// What a rank computes, in all.
+/// The computation of a rank, in all.
 fn computed(graph: &Graph, rank: u32) -> Duration {
     let of = graph.steps().filter(|step| step.rank.0 == rank);
     of.filter_map(|step| if let Work::Compute(time) = step.work { Some(time) } else { None }).sum()

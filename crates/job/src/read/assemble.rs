@@ -7,7 +7,7 @@ use super::{BYTES_MAX, Reading, TIME_MAX, TraceError};
 use crate::collective::{Group, Kind};
 use crate::{Builder, Count, Graph, GraphError, Rank, StepId};
 
-/// What an operation of a trace does.
+/// The kind of an operation of a trace.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum What {
     /// Keeps the rank busy.
@@ -31,7 +31,7 @@ pub(super) struct Op {
     pub at: u64,
 }
 
-/// What a rank does.
+/// The work of a rank.
 #[derive(Default)]
 pub(super) struct RankOps {
     pub ops: Vec<Op>,
@@ -48,7 +48,7 @@ pub(super) struct Ops<'a> {
     pub groups: Vec<Vec<u32>>,
     /// The file that has a rank's operations.
     pub file: &'a dyn Fn(u32) -> String,
-    /// What [`Op::at`] counts, such as "line".
+    /// The unit of [`Op::at`], such as "line".
     pub unit: &'static str,
     pub reading: &'a Reading,
 }
@@ -94,7 +94,7 @@ impl Ops<'_> {
         })
     }
 
-    /// What the graph has, before it is built, if hosts have `local` consecutive ranks each.
+    /// The size of the graph, before it is built, if hosts have `local` consecutive ranks each.
     pub fn count(&self, local: u32) -> Result<Count, TraceError> {
         self.check_sizes()?;
         let local = local.max(1);
@@ -115,7 +115,7 @@ impl Ops<'_> {
         Ok(sum)
     }
 
-    /// What an operation adds to its own step. A collective is counted at its group's first rank.
+    /// The addition of an operation to its own step. A collective is counted at its group's first rank.
     fn count_op(&self, rank: u32, op: &Op, local: u32) -> Count {
         match op.what {
             What::Compute(_) => Count { computations: 1, ..Count::default() },

@@ -1,5 +1,5 @@
-//! Chakra's execution traces (MLCommons; ASTRA-sim): a file a rank, `PREFIX.0.et`, `PREFIX.1.et`, ... Each begins with
-//! metadata, then has a node for each operation, every record with its length in front.
+//! Chakra's execution traces (MLCommons; ASTRA-sim): one file per rank, `PREFIX.0.et`, `PREFIX.1.et`, ... Each begins
+//! with metadata, then has a node for each operation, every record with its length in front.
 
 mod older;
 pub(crate) mod schema;
@@ -370,7 +370,7 @@ impl File<'_> {
         Ok(Duration::from_ps((time + 0.5) as u64))
     }
 
-    /// What the node says of its time, if it does.
+    /// The node's own time, if it has one.
     fn duration(&self, node: &Node) -> Result<Option<Duration>, TraceError> {
         if let Some(exact) = self.number(node, DURATION_PS, u64::MAX)? {
             return Ok(Some(Duration::from_ps(exact)));

@@ -65,7 +65,7 @@ impl GoalTrace {
     }
 }
 
-/// What stands in the text: a word, a number or a sign, with its line.
+/// A piece of the text: a word, a number or a sign, with its line.
 #[derive(Clone, Copy, PartialEq, Debug)]
 struct Token<'a> {
     text: &'a str,
@@ -125,7 +125,7 @@ impl<'a> Text<'a> {
         Ok(ranks.into_values().collect())
     }
 
-    /// What stands between the brackets of a rank.
+    /// The text between the brackets of a rank.
     fn rank(&mut self, rank: u32) -> Result<RankOps, TraceError> {
         let mut own = RankOps::default();
         let mut labels: HashMap<&'a str, u32> = HashMap::new();

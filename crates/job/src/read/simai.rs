@@ -75,7 +75,7 @@ struct Layer<'a> {
     update: Duration,
 }
 
-/// What the first line says.
+/// The facts of the first line.
 #[derive(Clone, Copy, Debug)]
 struct Degrees {
     micro: bool,

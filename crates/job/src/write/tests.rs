@@ -7,8 +7,8 @@ use crate::model::{Accelerator, Degrees, Family, Gradients, Model, Moe, Setting,
 use crate::read::{ChakraTrace, GoalTrace, Reading};
 use crate::{Builder, Rank, StepId, Work};
 
-/// What a graph says, without the ids of messages: for each rank its steps, each with what it does, its name if they
-/// are compared, and those that it waits for.
+/// The content of a graph, without the ids of messages: for each rank its steps, each with what it does, its name if
+/// they are compared, and those that it waits for.
 fn said(graph: &Graph, names: bool) -> Vec<String> {
     let before = Before::new(graph);
     let mut said = Vec::new();

@@ -110,7 +110,7 @@ impl Assignment {
         flows.sort_unstable_by_key(|of| *of.0);
         for (vfid, Entry { queue, packets, seen }) in flows {
             walk.same((*vfid, *queue, *packets));
-            // While it has packets here, nobody asks when it was seen.
+            // While it has packets here, the time at which it was seen is not used.
             for &sticky in sticky.iter().filter(|_| *packets == 0) {
                 walk.expired(&mut (*seen + sticky + Duration::from_ps(1)));
             }

@@ -6,7 +6,7 @@ use node::{Packet, Walk};
 
 use super::frame::{COUNT, Frame};
 
-/// What holds for all ports.
+/// State of all ports.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Params {
     /// By class: its virtual channel.
@@ -166,7 +166,7 @@ impl Channels {
     }
 
     /// A message that was just due, as a packet. Its label says by how much its counters have grown since the message
-    /// before, which nobody on the link reads: see [`Channels::walk`].
+    /// before, which no node on the link reads: see [`Channels::walk`].
     pub fn packet(&self, message: Frame) -> Packet {
         let [one, other] = match message {
             Frame::Freed { vcs, .. } => vcs.map(|vc| self.into[usize::from(vc)]).map(|of| since(of.told, of.before)),
@@ -179,8 +179,8 @@ impl Channels {
 
     /// Goes over its state. Counters matter only by their distances: if all of a channel, at both ends of a link and in
     /// messages between them, went round by as much more, nothing would be otherwise. So they stay where they are when
-    /// a state is moved ahead. What has been sent and has not come is given by the packets on the link, and what the
-    /// last message said by the growth that each message between has in its label.
+    /// a state is moved ahead. Bytes that were sent and have not come are given by the packets on the link, and the
+    /// last message by the growth that each message between has in its label.
     pub fn walk(&mut self, walk: &mut Walk) {
         walk.same(self.up);
         for Sender { consumed, freed, told, short, .. } in &mut self.out {

@@ -116,7 +116,7 @@ impl Header for Frame {
     }
 }
 
-/// What stands behind the type: five bytes, and three in a CC_Update.
+/// The fields behind the type: five bytes, and three in a CC_Update.
 const PAIR: Bits = Bits { at: 1, bytes: 5, shift: 0, count: 40 };
 const ONE: Bits = Bits { at: 1, bytes: 3, shift: 0, count: 24 };
 

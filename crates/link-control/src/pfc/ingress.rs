@@ -162,8 +162,9 @@ impl Ingress {
         cx.port_ready(port);
     }
 
-    /// The memory that packets of a class may use. What still arrives from paused neighbours has its headroom, whatever
-    /// lossy classes fill in the meantime; and before the first lossless packet has come they leave room for it.
+    /// The memory that packets of a class may use. Packets that still arrive from paused neighbours have their
+    /// headroom, whatever lossy classes fill in the meantime; and before the first lossless packet has come they leave
+    /// room for it.
     #[inline]
     pub fn share(&self, class: u8) -> Share {
         if self.lossless >> class & 1 == 1 {

@@ -1,4 +1,4 @@
-//! What Pyrrha's switches and hosts say to each other.
+//! The messages between Pyrrha's switches and hosts.
 
 use bytemuck::Zeroable;
 use node::Header;
@@ -36,7 +36,7 @@ impl Plain for RootId {
     }
 }
 
-/// What a control frame says (section 4.4).
+/// The content of a control frame (section 4.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Frame {
     /// Hold packets that go through the root, which is `distance` switches from the receiver of this frame.
@@ -64,7 +64,7 @@ pub enum Frame {
     /// To the next switch downstream: no queue here belongs to the root any more.
     ///
     /// The paper lists three kinds of frames and has a port know "when the status of all its upstream entities is set
-    /// to unassigned" (section 4.3); somebody must tell it.
+    /// to unassigned" (section 4.3); a frame must tell it.
     Unassigned {
         /// Whose queue it was.
         root: RootId,

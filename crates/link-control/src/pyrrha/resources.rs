@@ -1,6 +1,6 @@
 //! SRAM that a Pyrrha ToR of a fat-tree of k-port switches takes on Tofino2 (section 5.1, appendix E).
 //!
-//! Entries are counted as the paper lists them. What they take follows from their fields and from the chip:
+//! Entries are counted as the paper lists them. Their size follows from their fields and from the chip:
 //!
 //! - SRAM is allocated in blocks of 1,024 words of 128 bits, 16 KB; 1,600 blocks are the paper's 25 MB, so its MB are
 //!   2^20 bytes. In blocks its numbers agree with each other: 0.44 MB + 176 KB + 8.64 MB are 28 + 11 + 553, with 120 of
@@ -9,7 +9,7 @@
 //!   cuckoo hash of four ways, each of whole blocks, and so a table takes at least four; it can be filled to 95%. Ways
 //!   and filling are not in the paper but usual, and its numbers bear them out: the equal path's 35 tables of 11,664
 //!   addresses differ from the one that full optimisation makes of them by 136 blocks, 34 times four.
-//! - What packets change is an array in a stateful table, which takes a spare block beside its data.
+//! - State that packets change is an array in a stateful table, which takes a spare block beside its data.
 //!
 //! Not reproduced, against the paper's blocks: the congestion root table (8 of 11 and 18 of 28: one bit for each port
 //! is 4 and 14 blocks, and the paper does not say why the prototype needs more), and with it Tables 4 and 5 (-4% and
@@ -47,7 +47,7 @@ const FILLED_PERCENT: u64 = 95;
 const QUEUE_ID_BITS: u64 = 8;
 const QUEUES_PER_PORT: u64 = 128;
 
-/// What a ToR stores of other switches' forwarding tables (appendix E.1).
+/// The part of other switches' forwarding tables that a ToR stores (appendix E.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Forwarding {
     /// All of them, O(n^(5/3)).
@@ -74,7 +74,7 @@ pub enum Queues {
 /// Tables of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Table {
-    /// What they hold.
+    /// Their content.
     pub name: &'static str,
     /// How many of them.
     pub copies: u64,
@@ -195,7 +195,7 @@ pub fn total_blocks(k: u32, forwarding: Forwarding, queues: Queues) -> Result<u6
     Ok(path + blocks(&root_table(k)?) + blocks(&queue_manager(k, queues)?) + LOGIC_BLOCKS)
 }
 
-/// What each part takes in bytes, for a table or a plot over k (Figure 31).
+/// The size of each part in bytes, for a table or a plot over k (Figure 31).
 pub fn usage_bytes(k: u32) -> Result<Vec<(&'static str, u64)>, Problem> {
     let parts = [
         ("path_no_optimization", path_blocks(k, Forwarding::NoOptimization)?),

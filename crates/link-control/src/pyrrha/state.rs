@@ -12,7 +12,7 @@ pub enum State {
     SoftMerging,
 }
 
-/// What changes the state of an isolation queue.
+/// The events that change the state of an isolation queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
     /// PAUSE arrived.

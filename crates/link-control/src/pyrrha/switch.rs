@@ -206,7 +206,7 @@ impl SwitchPart {
             }
             let entry = self.ports[out.index()].entry(root).expect("a queue's roots are in the table");
             let distance = entry.distance;
-            // A false root pauses nobody.
+            // A false root pauses no neighbour.
             if entry.state != State::SoftMerging && entry.upstream.hold(cx, ingress) {
                 self.pause(cx, ingress, root, distance.saturating_add(1));
             }
@@ -561,7 +561,7 @@ impl SwitchPart {
     fn left_queue(&mut self, cx: &mut LinkCx<'_>, out: PortId, queue: u16) {
         let port = &self.ports[out.index()];
         if !self.by_ingress && port.queues[usize::from(queue)].bytes > port.limits_between().1.resume {
-            return; // too long to let anybody go on
+            return; // too long to resume any neighbour
         }
         // When a root leaves the table, shared queues may change for other roots too.
         let mut roots = std::mem::take(&mut self.path);

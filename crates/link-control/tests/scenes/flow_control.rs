@@ -35,7 +35,7 @@ fn bfc_pauses_a_flow_at_its_share_of_the_one_hop_product_and_resumes_it_when_tha
     }
 }
 
-/// BFC with these departures and so many virtual flow ids.
+/// BFC with these departures and this number of virtual flow ids.
 fn departing(departures: &[bfc::Departure], vfids: u32) -> TwoSwitches {
     let departures = departures.iter().copied().collect();
     TwoSwitches::new(&LinkControl::Bfc(bfc::Config { departures, vfids, ..bfc::Config::default() }))
@@ -128,7 +128,7 @@ fn pfc_holds_back_all_that_shares_a_class() {
     wire.run_dry();
 }
 
-/// CBFC with room for so many bytes.
+/// CBFC with room for this many bytes.
 fn credits(bytes: u64) -> TwoSwitches {
     TwoSwitches::new(&LinkControl::Cbfc(cbfc::Config { credits: Some(Bytes(bytes)), ..cbfc::Config::default() }))
 }

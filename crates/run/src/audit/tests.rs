@@ -40,7 +40,7 @@ fn an_end_that_is_set_cuts_off_what_is_under_way() {
     assert!(ends(&under_way, packets, SAID).ok);
     assert!(ends(&under_way, packets, NOT_SAID).ok);
     assert!(!ends(&under_way, packets, Ending::Itself).ok);
-    // Its packets are gone, and nobody has a timer.
+    // Its packets are gone, and no host has a timer.
     let nothing = Left { events: false, ..packets };
     assert!(!ends(&under_way, nothing, SAID).ok);
     // The other has not come to its start.

@@ -39,7 +39,7 @@ fn flows_are_refused_before_they_are_made() {
     );
 }
 
-/// The cases of jobs that were built before anybody counted them.
+/// The cases of jobs that were once built without a count.
 #[test]
 fn a_job_is_refused_with_the_setting_that_fits() {
     let job = |job: &str, hosts: u32| format!("transport = \"udp\"\n[fabric.star]\nhosts = {hosts}\n[[job]]\n{job}\n");
@@ -60,7 +60,7 @@ fn a_job_is_refused_with_the_setting_that_fits() {
     for (text, key) in cases {
         let problem = refused(&job(text, 64), 4_000_000_000);
         assert_eq!(problem.key, key, "{problem}");
-        // What is advised fits.
+        // The advised settings fit.
         let advice = problem.message.rsplit(". ").next().and_then(|advice| advice.strip_suffix(" would fit"));
         let Some((_, value)) = advice.and_then(|advice| advice.split_once(" = ")) else { continue };
         let scenario = scenario::Source {
@@ -95,7 +95,7 @@ fn large_jobs_fit_four_gigabytes_and_are_refused_with_numbers_where_they_do_not(
     }
 }
 
-/// What is counted before is what there is afterwards, so that nothing that fits is refused.
+/// The count before is the number afterwards, so that nothing that fits is refused.
 #[test]
 fn what_fits_is_made() {
     let text = "transport = \"udp\"\n[fabric.leaf_spine]\nracks = 2\nhosts_per_rack = 4\nspines = 2\n[[job]]\n\

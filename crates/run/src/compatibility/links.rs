@@ -1,4 +1,4 @@
-//! What can't be simulated one link at a time, and why.
+//! Scenarios that can't be simulated one link at a time, and why.
 //!
 //! A link alone sees only the flows that cross it, all of which must be known beforehand, with their times and their
 //! ways. So whatever starts by what happened elsewhere, and whatever acts on several links at once, is refused.

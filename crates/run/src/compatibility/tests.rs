@@ -7,10 +7,10 @@ use scenario::read;
 
 /// A scenario that breaks a rule.
 struct Broken {
-    /// What carries its classes of traffic, "t0" and so on.
+    /// The transports of its classes of traffic, "t0" and so on.
     transports: &'static [&'static str],
     settings: &'static str,
-    /// What is refused, and a word of why.
+    /// A refused scenario, and a word of the reason.
     key: &'static str,
     word: &'static str,
 }

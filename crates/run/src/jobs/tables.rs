@@ -1,4 +1,4 @@
-//! What became of jobs: tables of their iterations, collectives, ranks and critical paths.
+//! The results of jobs: tables of their iterations, collectives, ranks and critical paths.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use workload::PlacedJob;
 
 use crate::{Column, Data, Flows, Jobs, Table, alone};
 
-/// What was noted at a host of a computation or of a message within it, with the job's number.
+/// The notes of a host on a computation or on a message within it, with the job's number.
 pub type Noted = (u16, Done);
 
 /// In place of a rank or a flow that there is not.
@@ -190,7 +190,8 @@ impl One<'_> {
         }
     }
 
-    /// What iterations took, which follow each other. A job may have so many that whatever happened is looked at once.
+    /// The times of iterations, which follow each other. A job may have so many that whatever happened is looked at
+    /// once.
     fn took(&self, spans: &[(Option<Time>, Option<Time>)], path: Option<&[Segment]>) -> Vec<Took> {
         let critical = path.map(|_| [0; 5]);
         let mut took: Vec<Took> = spans.iter().map(|_| Took { computing: 0, critical }).collect();
@@ -271,7 +272,7 @@ impl One<'_> {
     }
 }
 
-/// What an iteration took, in picoseconds.
+/// The time of an iteration, in picoseconds.
 struct Took {
     /// All ranks together.
     computing: u128,

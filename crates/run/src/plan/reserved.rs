@@ -17,7 +17,7 @@ pub struct Reserved {
     pub transport: u8,
     /// How many of the first classes it has for itself; all other transports' packets go this many below their own.
     pub classes: u8,
-    /// What it guarantees, if anything.
+    /// Its guarantee, if it has one.
     pub guarantee: Option<Guarantee>,
 }
 
@@ -74,7 +74,7 @@ impl Reserved {
         }
     }
 
-    /// What a switch keeps for the reserved classes.
+    /// The room that a switch keeps for the reserved classes.
     pub(super) fn room(&self, fabric: &Fabric, switch: SwitchId) -> Option<ReservedBuffer> {
         let guarantee = self.guarantee.as_ref()?;
         let links = &fabric.ports[fabric.switch_node(switch).index()];

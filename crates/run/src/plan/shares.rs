@@ -9,7 +9,7 @@ use units::{Bytes, FlowId, Problem, Rate, Stream, SwitchId, Time};
 use crate::Plan;
 
 impl Plan {
-    /// What limits the rate of the host at `site`, whose transport is the limiter's own.
+    /// The limiter of the host at `site`, whose transport is the limiter's own.
     pub(super) fn shaper(&self, site: &Site) -> Option<Box<dyn Shaper>> {
         let hose = self.hoses.get(site.host.index()).copied()?;
         self.scenario.sharing.as_scheme()?.shaper(site, hose)
@@ -60,7 +60,7 @@ impl Plan {
         }
     }
 
-    /// What is set so that it can hardly work, though it runs.
+    /// Settings that can hardly work, though they run.
     pub(super) fn sharing_warnings(&self) -> Vec<Problem> {
         let Some(scheme) = self.scenario.sharing.as_scheme() else { return Vec::new() };
         let Some(tagging) = scheme.tagging() else { return Vec::new() };

@@ -1,5 +1,5 @@
-//! What an AQ's limit, marking threshold and idle period must be for its share to be precise, from its rate, the round
-//! trip, the MTU and the least retransmission timeout.
+//! The limit, marking threshold and idle period of an AQ that make its share precise, from its rate, the round trip,
+//! the MTU and the least retransmission timeout.
 //!
 //! Section 6 leaves the least limit to experience and gives no period for "idle". An AQ holds no packets, so these are
 //! not queue lengths. They determine how long an entity may fall behind its rate before it loses bandwidth for good (an
@@ -11,11 +11,11 @@
 //! * A window that was halved: its rate grows by M/T^2 a second. The gap is the sum of the excess over R, so a limit L
 //!   is reached at an excess of x = sqrt(2 L M) / T; halved, the rate lacks (R - x) / 2, and until it is back at R the
 //!   gap has drained by (R - x)^2 T^2 / (8 M). That is at most L for x >= R/3, so for L >= B^2 / (18 M).
-//! * A window that can't be small enough (B below a packet): the sender waits for its retransmission timer,
-//!   `timeout`, and if that packet is lost too, for twice that. For so long R drains: 3 `timeout` R.
+//! * A window that can't be small enough (B below a packet): the sender waits for its retransmission timer, `timeout`,
+//!   and if that packet is lost too, for twice that. For this time R drains: 3 `timeout` R.
 //! * At less than a packet in a `timeout` the timer doubles until a packet sent again finds room, M/R after a loss: so
 //!   by up to 2 M/R. It stays there until a packet that was not sent again is acknowledged, and the next loss doubles
-//!   it, to 4 M/R; and once more where that packet is lost as well. For so long R drains: 8 M'.
+//!   it, to 4 M/R; and once more where that packet is lost as well. For this time R drains: 8 M'.
 //!
 //! L / R bounds how far an AQ may run ahead (section 3.2.2): at 1 Mbps that is 0.1 s. The limit never exceeds the
 //! physical queue's, which bounds bursts.

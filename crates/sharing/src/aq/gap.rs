@@ -58,7 +58,7 @@ pub enum Yield {
     Drop,
 }
 
-/// What an AQ does to a packet.
+/// The action of an AQ on a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Verdict {
     /// False if the packet is dropped; the gap then stays as if it had not arrived.

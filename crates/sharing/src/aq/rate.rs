@@ -35,7 +35,7 @@ impl AqRate {
     pub fn nearest(rate: Rate) -> Option<AqRate> {
         (0..=EXPONENT_MAX).rev().find_map(|k| {
             let m = ((u128::from(rate.bps()) << (FRACTION + k)) + BITS_PER_BYTE_PS / 2) / BITS_PER_BYTE_PS;
-            // What rounds up to 2^20 here is 2^19 one exponent further.
+            // A value that rounds up to 2^20 here is 2^19 one exponent further.
             let fraction = m.checked_sub(1 << FRACTION)?;
             (fraction < 1 << FRACTION).then(|| AqRate((EXPONENT_MAX - k) << FRACTION | fraction as u32))
         })
@@ -91,8 +91,8 @@ impl AqRate {
         (((m * to) >> FRACTION) - ((m * from as u64) >> FRACTION)) as u32
     }
 
-    /// What is rounded away at `now`: the part of a tick, and the part of a byte of what has drained in all. Two times
-    /// that agree in this are alike for a gap.
+    /// The parts that are rounded away at `now`: the part of a tick, and the part of a byte of what has drained in all.
+    /// Two times that agree in this are alike for a gap.
     pub(crate) const fn rounding(self, now: Time) -> u64 {
         let tick = now.ps() & ((1 << self.exponent()) - 1);
         let byte = (self.mantissa() * self.clock(now) as u64) & ((1 << FRACTION) - 1);

@@ -1,4 +1,4 @@
-//! What Augmented Queue is to a scenario and a plan.
+//! Augmented Queue as a scenario and a plan see it.
 
 use node::Stages;
 use units::{Problem, Rate};

@@ -107,14 +107,14 @@ impl WorkConserving {
     }
 }
 
-/// What an entity had and used in a period.
+/// The grant and the use of an entity in a period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Usage {
     /// Its guaranteed rate, above 0.
     pub guarantee: Rate,
     /// Its rate in the period.
     pub rate: Rate,
-    /// What arrived of it, before any drops.
+    /// The bytes that arrived of it, before any drops.
     pub arrived: Rate,
     /// Whether its guarantee is also its cap.
     pub capped: bool,
@@ -126,8 +126,9 @@ pub struct Usage {
 /// Max-min fair with guarantees as weights, like Seawall and EyeQ. An entity that used less than its rate is assumed to
 /// want what it used plus `headroom`. An entity within half of `headroom` of its rate is assumed to want everything.
 /// (With all of `headroom`, a steady entity would always be within it of the rate it was given, and would have its
-/// guarantee every other period.) What nobody wants is divided in proportion to guarantees. A capped entity never wants
-/// or gets more than its guarantee: if all entities of a link are capped, what none of them wants stays idle.
+/// guarantee every other period.) Bandwidth that no entity wants is divided in proportion to guarantees. A capped
+/// entity never wants or gets more than its guarantee: if all entities of a link are capped, what none of them wants
+/// stays idle.
 pub fn reallocate(capacity: Rate, headroom: f64, entities: &[Usage]) -> Vec<Rate> {
     let wants: Vec<u64> = entities
         .iter()

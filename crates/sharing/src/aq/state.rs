@@ -1,4 +1,4 @@
-//! What a switch keeps of an AQ: 15 bytes (section 5.5).
+//! The state of an AQ in a switch: 15 bytes (section 5.5).
 //!
 //! | bytes | field | |
 //! |---|---|---|

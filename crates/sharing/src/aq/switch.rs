@@ -361,7 +361,7 @@ impl Stages for SwitchPart {
         for (tag, Count { measured, arrived, stats, .. }) in counts {
             walk.same((tag, *measured));
             let TagStats { passed_packets, passed_bytes, dropped_packets, dropped_bytes, marked_packets } = stats;
-            // What has arrived matters at the next measurement, which is an appointment.
+            // The arrived bytes matter at the next measurement, which is an appointment.
             walk.counts([arrived, passed_packets, passed_bytes, dropped_packets, dropped_bytes, marked_packets]);
         }
         walk.random(&mut self.random);

@@ -1,12 +1,12 @@
 //! DRL: ElasticSwitch (Popa, Yalagandula, Banerjee, Mogul, Turner, Santos, SIGCOMM 2013), a dynamic rate limiter.
 //!
-//! Every VM is guaranteed a [`Hose`]: a rate out of it and a rate into it, whoever the peers are. Hypervisors turn
-//! hoses into guarantees for pairs of VMs without a coordinator, in two layers. *Guarantee partitioning* (GP,
-//! [`partition`]): each period both ends of a pair divide their hoses among their active pairs by demand, the
-//! receiver's hypervisor tells the sender's its part, and the pair's guarantee is the lesser of the two. *Rate
-//! allocation* (RA, [`allocation`]): a pair may exceed its guarantee as long as there is no congestion, and never has
-//! to send less. The sender's hypervisor limits each pair with a token bucket of that rate and serves the pairs that
-//! have a packet and tokens for it in turn (`hypervisor`).
+//! Every VM is guaranteed a [`Hose`]: a rate out of it and a rate into it, for any peers. Hypervisors turn hoses into
+//! guarantees for pairs of VMs without a coordinator, in two layers. *Guarantee partitioning* (GP, [`partition`]): each
+//! period both ends of a pair divide their hoses among their active pairs by demand, the receiver's hypervisor tells
+//! the sender's its part, and the pair's guarantee is the lesser of the two. *Rate allocation* (RA, [`allocation`]): a
+//! pair may exceed its guarantee as long as there is no congestion, and never has to send less. The sender's hypervisor
+//! limits each pair with a token bucket of that rate and serves the pairs that have a packet and tokens for it in turn
+//! (`hypervisor`).
 //!
 //! Hypervisors exchange control packets on the same network ([`header`]): of class 0, the size of a header and outside
 //! of any flow ([`CONTROL`]). They do not count against a hose.
@@ -14,8 +14,8 @@
 //! Taken from ElasticSwitch: the two layers, the minimum of both ends, division by max-min of measured demands, the
 //! period of 15 ms, a new pair served at once and not at the next period, weighted probing like TCP's with
 //! hold-increase and rate-caution, its congestion signs (ECN and loss between hypervisors). Its headroom, guarantees
-//! for at most 90% of a link, is left to whoever sets the hoses. The source is summaries of ElasticSwitch and not its
-//! text, so no sections are cited, and constants that the summaries don't give are ours.
+//! for at most 90% of a link, is left to the hoses in the scenario. The source is summaries of ElasticSwitch and not
+//! its text, so no sections are cited, and constants that the summaries don't give are ours.
 //!
 //! Decided here: how demand follows from measurements ([`Config::demand_headroom`]) and that capacity without demand is
 //! divided too ([`partition`]); RA's curve and constants ([`Probing`]); that a new pair makes both ends divide again,
@@ -160,7 +160,7 @@ impl SharingScheme for Config {
         contract::headers_of::<Header>().says(packet)
     }
 
-    /// Every host has a hypervisor, since every hypervisor hears from others; what nobody asked for is free.
+    /// Every host has a hypervisor, since every hypervisor hears from others; bandwidth that was not requested is free.
     fn shaper(&self, site: &Site, hose: sharing::Hose) -> Option<Box<dyn Shaper>> {
         let free = |rate: Option<Rate>| rate.unwrap_or(site.nic_rate);
         let hose = Hose { outbound: free(hose.outbound), inbound: free(hose.inbound) };

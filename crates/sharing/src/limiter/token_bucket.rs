@@ -60,7 +60,7 @@ impl TokenBucket {
         Time::from_ps(u64::try_from(wait + u128::from(self.filled.ps())).unwrap_or(u64::MAX))
     }
 
-    /// Goes over its state. Of a full one nobody asks since when it has been full.
+    /// Goes over its state. The time since when a full one has been full is not used.
     pub fn walk(&mut self, walk: &mut Walk) {
         let mut filled = self.clone();
         filled.fill(walk.now());

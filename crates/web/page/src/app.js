@@ -1,5 +1,5 @@
-// The playground: a list, an editor, a run, its results, and links that hold a scenario. What a scenario says is shown
-// as text, never as markup.
+// The playground: a list, an editor, a run, its results, and links that hold a scenario. The text of a scenario is
+// shown as text, never as markup.
 import { Editor, said } from "./editor.js";
 import { Engine } from "./engine.js";
 import { pack, unpack } from "./link.js";
@@ -70,7 +70,7 @@ function soon() {
   checking = setTimeout(check, CHECK_MS);
 }
 
-// What the reader of scenarios says, at its line.
+// The message of the reader of scenarios, at its line.
 async function check() {
   const { text } = editor;
   const told = await engine.check(text).catch((error) => ({ error: { message: error.message } }));
@@ -88,7 +88,7 @@ function steps(known) {
     const item = element(parts.steps, "li");
     element(item, "strong", title);
     const words = element(item, "p");
-    // What stands between backquotes is code.
+    // Text between backquotes is code.
     filled(text, known).split("`").forEach((part, at) => words.append(at % 2 ? code(part) : part));
   }
 }
@@ -231,7 +231,7 @@ function save() {
   URL.revokeObjectURL(made.href);
 }
 
-// What the address asks for. A scenario of somebody else is shown, and not run before the reader says so.
+// The request in the address. A scenario from a link is shown, and not run before the reader says so.
 async function follow(isFirst) {
   let asked = null;
   try { asked = await unpack(location.hash); } catch (error) {

@@ -15,7 +15,7 @@ const LOOKS = HighlightStyle.define([
   { tag: [tags.propertyName, tags.keyword], class: "cw-key" },
 ]);
 
-// What may stand at the cursor. Text comes from the schema, and is shown as text.
+// The keys and values that may stand at the cursor. Text comes from the schema, and is shown as text.
 function completions(schema) {
   return (context) => {
     const before = context.state.doc.sliceString(0, context.pos);

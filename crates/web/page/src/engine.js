@@ -44,7 +44,7 @@ export class Engine {
     this.ready.catch(() => {});
   }
 
-  // What the engine says of a text; null if it had something else to do.
+  // The engine's answer on a text; null if it had something else to do.
   async check(text) {
     await this.ready;
     if (this.running) return null;

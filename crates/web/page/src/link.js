@@ -1,4 +1,4 @@
-// A link holds a scenario after its "#": packed, so that it fits into a message, and read by nobody but this page.
+// A link holds a scenario after its "#": packed, so that it fits into a message, and read by this page alone.
 
 const MOST = 1_000_000;
 
@@ -26,7 +26,7 @@ export async function pack(text, level) {
   return `#${level === "flow" ? "flow&" : ""}s=${packed}`;
 }
 
-// What a fragment asks for: `{ scene }`, `{ text, level }`, or null. Throws an error with words for the reader.
+// The request of a fragment: `{ scene }`, `{ text, level }`, or null. Throws an error with words for the reader.
 export async function unpack(fragment) {
   const asked = fragment.replace(/^#/, "");
   const scene = /^scene=([\w-]{1,60})$/.exec(asked);

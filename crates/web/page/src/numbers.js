@@ -12,7 +12,7 @@ export const bytes = (value) => scaled(value, [[1e9, "GB"], [1e6, "MB"], [1e3, "
 export const rate = (value) => scaled(value, [[1e9, "Gbps"], [1e6, "Mbps"], [1e3, "Kbps"], [1, "bps"]]);
 export const time = (ps) => scaled(ps, [[1e12, "s"], [1e9, "ms"], [1e6, "µs"], [1e3, "ns"], [1, "ps"]]);
 
-// What the texts name.
+// The numbers that the texts name.
 export function numbersOf({ info, tables }) {
   const known = {
     flows: number(info.flows, 9), flows_completed: number(info.flows_completed, 9), hosts: number(info.hosts, 9),
@@ -52,7 +52,7 @@ export function numbersOf({ info, tables }) {
 export const filled = (text, known) =>
   text.replace(/\{([a-z_]+(?:\.[\w-]+)?)\}/g, (_, name) => (known ? known[name] ?? "–" : "…"));
 
-// What each entity's hosts got, in bits a second, over the whole run.
+// The rate of each entity's hosts, in bits per second, over the whole run.
 function entityRates({ info, tables }) {
   const got = new Map(), delivered = column(tables.entities, "delivered_bytes");
   column(tables.entities, "entity").forEach((name, at) => got.set(name, (got.get(name) ?? 0) + delivered[at]));

@@ -1,4 +1,4 @@
-// What the page offers: a scene a system, with what to look at and what to change. Names in braces stand for numbers of
+// The scenes of the page: one per system, with things to look at and to change. Names in braces stand for numbers of
 // the run (`numbers.js`).
 
 export const SCENES = [

@@ -1,4 +1,4 @@
-// What the JSON Schema of a scenario says at a place in a TOML text: the keys and names that may stand there.
+// The JSON Schema of a scenario at a place in a TOML text: the keys and names that may stand there.
 
 // The dotted path at the end of `before`: tables' headings, keys to the left, and inline tables that are open.
 export function pathAt(before) {

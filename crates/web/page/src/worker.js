@@ -4,7 +4,7 @@ import { Run, check, file, initSync, schema, version } from "engine";
 const STEP_MS = 60;
 // A run that takes longer is shown while it goes on, and again each time that it has taken twice as long.
 const SHOWN_MS = 1500;
-// What the picture is drawn of.
+// The data of the picture.
 const PICTURE = new Set(["links", "flows", "packets", "congestion"]);
 let stopping = false;
 

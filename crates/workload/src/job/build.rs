@@ -10,7 +10,7 @@ use units::{Problem, interrupt};
 use super::{Algorithm, Groups, Job, Library, Loaded, Operation, Protocol, Step};
 
 impl<T> Job<T> {
-    /// What this many ranks do. Problems name the key within the job.
+    /// The work of this many ranks. Problems name the key within the job.
     pub(super) fn graph(&self, ranks: u32, seed: u64) -> Result<Graph, Problem> {
         match &self.model {
             Some(model) => self.of_model(model, ranks, seed),

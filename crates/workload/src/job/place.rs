@@ -17,7 +17,7 @@ pub struct PlacedJob {
     pub name: String,
     /// The class of its flows.
     pub class: u16,
-    /// What its ranks do.
+    /// The work of its ranks.
     pub graph: Arc<Graph>,
     /// Where they are.
     pub placement: Arc<job::Placement>,

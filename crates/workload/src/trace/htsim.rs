@@ -112,7 +112,7 @@ impl HtsimTrace {
     }
 }
 
-/// What a connection's attributes have given so far.
+/// The values of a connection's attributes so far.
 #[derive(Default)]
 struct Given {
     start: Option<Time>,

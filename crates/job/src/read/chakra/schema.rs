@@ -114,7 +114,7 @@ impl Attribute {
         whole.into_iter().flatten().next().or(text).ok_or_else(|| self.said())
     }
 
-    /// What it has, for errors.
+    /// Its content, for errors.
     fn said(&self) -> String {
         if let Some(text) = &self.string_val {
             return text.clone();

@@ -15,7 +15,7 @@ use super::super::{RANKS_MAX, TraceError};
 use super::GoalTrace;
 
 const MAGIC: u64 = 4223;
-/// What LogGOPSim puts in place when it has used up a file.
+/// The values that LogGOPSim uses after the end of a file.
 const USED: u64 = 2342;
 const NODE_BYTES: u64 = 39;
 /// Any source, or any tag.
@@ -67,7 +67,7 @@ impl<'a> Bytes<'a> {
     }
 }
 
-/// What each rank does.
+/// The work of each rank.
 pub(super) fn read(trace: &GoalTrace, content: &[u8]) -> Result<Vec<RankOps>, TraceError> {
     let mut head = Bytes { trace, all: content, at: 0 };
     if head.u64("the number 4223")? == USED {

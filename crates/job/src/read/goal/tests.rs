@@ -36,7 +36,7 @@ fn ranks_do_what_the_text_says() {
     assert_eq!(graph.message(crate::MessageId(0)).bytes, 10, "what is sent, and not what there is room for");
     let names: Vec<&str> = graph.names().iter().map(String::as_str).collect();
     assert!(["l1", "l4", "answer", "got"].iter().all(|name| names.contains(name)));
-    // The unit of times, and a schedule in one line with operations that nobody names.
+    // The unit of times, and a schedule in one line with operations without a name.
     let coarse = GoalTrace { unit: Duration::from_us(1), ..trace() };
     let graph = coarse.parse(b"num_ranks 1 rank 0 { calc 5 calc 6 }", &Reading::default()).expect("sound");
     assert_eq!(run(&Arc::new(graph), Duration::ZERO).0, Time::from_us(11));
@@ -82,7 +82,7 @@ fn messages_match_in_order_by_source_and_tag() {
     assert_eq!(read(text).expect("sound").messages().len(), 0);
 }
 
-/// What stands in the file, and what is said of it.
+/// The content of the file, and the error about it.
 const WRONG: &[(&str, &str)] = &[
     ("rank 0 {", "job.goal, line 1: rank is \"the first line\", but should be num_ranks and how many there are"),
     ("root:x:0:0", "job.goal, line 1: line is \"something else\", but should be num_ranks 8, once, or rank 0 { ... }"),

@@ -56,7 +56,7 @@ fn a_barrier_waits_for_all_and_a_multishot_keeps_as_many_under_way() {
     assert_eq!(waits, [0, 1, 1, 1], "the second waits for its start");
 }
 
-/// What is changed into what, and what is said of it.
+/// The change, and the error about it.
 const WRONG: &[(&str, &str, &str)] = &[
     (
         "# a ring\nNodes 3",

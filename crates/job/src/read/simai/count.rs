@@ -1,4 +1,4 @@
-//! What a workload has, by formula: each layer once for all ranks, which do alike.
+//! The size of a workload, by formula: each layer once for all ranks, which do alike.
 
 use units::Duration;
 

@@ -157,7 +157,7 @@ fn its_walk_names_distances_of_counters() {
         &[
             ("whether the link works", |port| port.up ^= true),
             ("what was sent", |port| {
-                // What is told follows.
+                // The told counters follow.
                 port.out[1].consumed += 1;
                 port.out[1].told += 1;
             }),

@@ -108,7 +108,7 @@ impl TwoSwitches {
         true
     }
 
-    /// A host sends a flow's next packet with so much payload; with none it is an answer.
+    /// A host sends a flow's next packet with this payload; with none it is an answer.
     pub fn send_anyway(&mut self, src: u32, dst: u32, flow: u32, payload_bytes: u16) {
         self.now += Duration::from_ns(100);
         let (sent, _) = self.flows.entry(flow).or_default();
@@ -162,7 +162,7 @@ impl TwoSwitches {
         }
     }
 
-    /// What the switches' flow control has counted.
+    /// The counters of the switches' flow control.
     pub fn counter(&self, name: &str) -> u64 {
         let of = |switch: &Switch| switch.flow_control().unwrap().counters();
         self.switches.iter().flat_map(of).filter(|counter| counter.0 == name).map(|counter| counter.1).sum()
@@ -200,7 +200,7 @@ impl TwoSwitches {
         sent.is_some()
     }
 
-    /// What a host's NIC has to say goes at once.
+    /// Frames of a host's NIC leave at once.
     fn answer(&mut self, host: HostId) {
         while let Some(frame) = self.nics[host.index()].says() {
             let id = self.pool.insert(frame, Transit::default());

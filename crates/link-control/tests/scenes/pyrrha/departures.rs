@@ -1,4 +1,4 @@
-//! What the authors' program does otherwise, beside what the paper says.
+//! The departures of the authors' program, beside the paper's protocol.
 
 use clearway_link_control::pyrrha::{Departures, Roots};
 use contract::link_control::LinkScheme;

@@ -164,7 +164,7 @@ impl Net {
         RootId { node: self.switch_id(from).0, port: self.port(from, to).0 as u16, class: 3 }
     }
 
-    /// From now on a host sends so many packets to another at line rate.
+    /// From now on a host sends this many packets to another at line rate.
     pub fn send(&mut self, flow: u32, src: &str, dst: &str, packets: u32) {
         let packet = self.packet(flow, src, dst);
         self.sources.push(Source { packet, sent: 0, left: packets });

@@ -201,7 +201,8 @@ fn a_change_of_routes_does_not_forget_a_slow_host() {
         net.reroute();
         net.inject(2, "B", "D", "s", "t", 3);
         net.run();
-        // C has got nothing, D all. What waited further up has come to t, which holds it, and nobody else waits.
+        // C has got nothing, D all. The packets that waited further up have come to t, which holds them, and no others
+        // wait.
         let held = |net: &Net| net.queues("t", "C").iter().map(|queue| (queue.paused, queue.bytes)).collect::<Vec<_>>();
         assert_eq!((net.order_of(1).len(), net.order_of(2).len()), (0, 3));
         assert_eq!(held(&net), [(true, 32_000)]);

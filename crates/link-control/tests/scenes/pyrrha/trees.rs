@@ -42,7 +42,7 @@ fn a_false_root_that_hears_of_a_new_one_downstream_merges_its_tree_into_that() {
     let merge =
         |from: &str, to: &str, distance| (from.to_owned(), to.to_owned(), Frame::Merge { old: p1, new: p5, distance });
     assert_eq!(said(&net, is_merge), [merge("r", "q", 3), merge("q", "p", 4)]);
-    // What q held for P1 goes on, in order; at r what goes to C meets the queue of the true root.
+    // The packets that q held for P1 go on, in order; at r those to C meet the queue of the true root.
     net.run();
     assert_eq!(net.order_of(2).len(), 40);
     // All three know the true root, and the two that have heard of it by MERGE hold nothing for it.
@@ -60,8 +60,8 @@ fn a_false_root_that_hears_of_a_new_one_downstream_merges_its_tree_into_that() {
     }
 }
 
-/// A port that is a root by traffic of its own hears that a root of which it has known merges into another. What goes
-/// to the new root waits for it already, so a later PAUSE for it does not explain the port's own queue.
+/// A port that is a root by traffic of its own hears that a root of which it has known merges into another. Packets to
+/// the new root wait for it already, so a later PAUSE for it does not explain the port's own queue.
 #[test]
 fn a_root_that_has_heard_of_another_by_merge_stays_one() {
     let mut net = Net::new(FORK, &no_hosts());
@@ -131,7 +131,7 @@ fn a_flow_waits_for_all_roots_on_its_path_and_for_no_other() {
             let (p6, p5) = (net.root("r", "m"), net.root("s", "C"));
             let flows: Vec<u32> = (0..16).collect();
             let to = |flow: u32| if flow.is_multiple_of(2) { "C" } else { "D" };
-            // What meets neither goes on; it also shows which flows the hash sends through m.
+            // A packet that meets neither goes on; it also shows which flows the hash sends through m.
             net.tell("q", "r", pause(p6, 1));
             flows.iter().for_each(|&flow| net.inject(flow, "A", to(flow), "A", "q", 1));
             net.run();
@@ -203,7 +203,7 @@ fn the_root_moves_upstream_when_the_flows_beside_have_ended() {
     }
 }
 
-/// What a switch in the middle may hear and be given.
+/// The frames and packets that a switch in the middle may get.
 #[derive(Clone, Debug)]
 enum Step {
     Pause(usize),
@@ -276,8 +276,8 @@ proptest! {
 }
 
 /// Five switches in a ring, each port a root at first, and each the next one's upstream neighbour. All merge, around
-/// the ring, while packets keep coming: queues of roots that have merged never run empty, and pause nobody in their
-/// roots' names. What waits there counts as the port's own, so that it becomes a root again.
+/// the ring, while packets keep coming: queues of roots that have merged never run empty, and pause no neighbour in
+/// their roots' names. Packets that wait there count as the port's own, so that it becomes a root again.
 #[test]
 fn what_waits_in_a_queue_that_merges_counts_as_the_port_s_own() {
     let name = |index: u32| (format!("H{}", index % 5), format!("s{}", index % 5));

@@ -81,7 +81,7 @@ pub(super) struct Allocation {
 /// and count here at the end of an interval. There is one cut for all of them, as TCP cuts once in a round trip.
 const DEAF_INTERVALS: u8 = 2;
 
-/// What a pair has met since its rate was last adapted.
+/// The signals of a pair since its rate was last adapted.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Met {
     pub guarantee: Rate,

@@ -4,13 +4,13 @@ use node::layout::{Bits, Field, Layout, Message, RATE};
 use node::wire::{Malformed, Reader, Writer};
 use units::Rate;
 
-/// What a control packet says. All of them say how things stand and not what has changed, so that one may be lost: the
-/// next makes up for it.
+/// The content of a control packet. All of them say how things stand and not what has changed, so that one may be lost:
+/// the next makes up for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Header {
     /// From the receiver's hypervisor to the sender's.
     Report {
-        /// What the receiver guarantees the pair of its hose.
+        /// The receiver's guarantee to the pair, from its hose.
         guarantee: Rate,
         /// Signs of congestion (marks and losses) that the receiver has seen on the pair since the beginning.
         signs: u64,

@@ -1,8 +1,8 @@
 //! Guarantee partitioning (GP): how one end of the pairs divides its hose among them.
 //!
-//! Max-min by demand: a pair gets what it wants, or an equal share of what pairs with less demand leave. What all of
-//! them leave is divided equally on top, so that the whole hose is always given out, and a pair that wakes up is not
-//! held to its earlier low demand.
+//! Max-min by demand: a pair gets what it wants, or an equal share of what pairs with less demand leave. The remainder
+//! is divided equally on top, so that the whole hose is always given out, and a pair that wakes up is not held to its
+//! earlier low demand.
 
 use units::{Rate, Time};
 
@@ -84,7 +84,7 @@ const UNKNOWN: Rate = Rate::from_bps(u64::MAX);
 /// Divides `hose` among the active pairs, by their demands at the end of the last period.
 pub(super) fn divide<'a>(hose: Rate, claims: impl Iterator<Item = &'a mut Claim>) {
     let active: Vec<&mut Claim> = claims.filter(|claim| claim.active).collect();
-    // What the other end does not allow a pair is available to others.
+    // Bandwidth that the other end does not allow a pair is available to others.
     let demands: Vec<Demand> = active.iter().map(|claim| claim.demand.min(Demand::Bounded(claim.other_part))).collect();
     for (claim, part) in active.into_iter().zip(partition(hose, &demands)) {
         claim.part = part;

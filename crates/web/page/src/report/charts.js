@@ -56,7 +56,7 @@ export const longestQueues = (result, failures) => (
   ["longest_bytes", "used_bytes"].map((name) => overTime(result, name, queues(result, name), failures))
 );
 
-// What each entity received.
+// The bytes that each entity received.
 export function tenants(result, failures) {
   const every = entities(result), chart = chartOf("entities", result.name);
   const shown = looks(every.map(() => ""));

@@ -1,5 +1,5 @@
-// Charts by Bokeh, as `reports/charts.py` makes them: readers point at them, zoom, and hide lines by the legend. What a chart
-// is stands in the spec. All names are data, and Bokeh shows them as text.
+// Charts by Bokeh, as `reports/charts.py` makes them: readers point at them, zoom, and hide lines by the legend. The
+// spec defines each chart. All names are data, and Bokeh shows them as text.
 import { SPEC, TICKS } from "spec";
 import { evenly } from "./columns.js";
 
@@ -73,7 +73,7 @@ export function addToLegend(chart, name, renderers) {
   legend.items = [...legend.items, new Bokeh.LegendItem({ label: { value: name }, renderers })];
 }
 
-// What a chart says of a point, by the spec; `[words, column]` fill it.
+// The text of a chart on a point, by the spec; `[words, column]` fill it.
 export const tipsOf = (name, filled = ["{}", "{}"]) => SPEC.charts[name].hover.map(
   ([what, value]) => [what.replace("{}", filled[0]), value.replace("@{}", `@${filled[1]}`)],
 );

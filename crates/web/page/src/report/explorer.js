@@ -1,5 +1,5 @@
-// The flows of a run, to be filtered and clicked, as `reports/explorer.py` makes them. What acts on them is `reports/explorer.js`, the
-// script of every report.
+// The flows of a run, to be filtered and clicked, as `reports/explorer.py` makes them. The script that acts on them is
+// `reports/explorer.js`, the script of every report.
 import { addLine, chartOf, field, finish, hoverOf, markerOf, mark, only, sourceOf, tap, tipsOf } from "./draw.js";
 import { column, evenly } from "./columns.js";
 import { lookOf } from "./looks.js";
@@ -45,7 +45,7 @@ export function flowsOf(result) {
   };
 }
 
-// What may be chosen: `[column, words, values]`.
+// The filters: `[column, words, values]`.
 export function choices(flows) {
   const values = (name, order) => [...new Set(flows[name])].sort(order);
   const natural = (a, b) => a.length - b.length || (a < b ? -1 : 1);
@@ -78,7 +78,7 @@ export function charts(result, flows, failures) {
   return [size, start, shares];
 }
 
-// What the script must know.
+// The facts that the script needs.
 export function facts(result) {
   const { flows } = result.tables, isPacket = result.info.level !== "flow";
   const lines = split(result).map(({ name, flows: rows }) => {

@@ -38,7 +38,7 @@ const critical = (result, job) => rowsOf(result.tables.critical, "job", job, PAT
   { ...part, begin: part.begin_ps / 1e6, end: part.end_ps / 1e6 }
 ));
 
-// What made each job as long as it was, in sentences.
+// The causes of each job's length, in sentences.
 export function sentences(result) {
   return names(result).flatMap((job) => {
     const path = critical(result, job), whole = sum(path.map(({ begin, end }) => end - begin));
@@ -67,7 +67,7 @@ function drawnRanks(count, path) {
   return [...new Set([...slowest, ...evenly(count - 1, RANKS_MAX - slowest.length)])].sort((a, b) => a - b);
 }
 
-// What the ranks of a job did when, and its critical path.
+// The activity of a job's ranks over time, and its critical path.
 export function timeline(result, job) {
   const path = critical(result, job), count = rowsOf(result.tables.jobs, "job", job, ["ranks"])[0].ranks;
   const ranks = drawnRanks(count, path), place = new Map(ranks.map((rank, row) => [rank, row]));

@@ -8,7 +8,7 @@ export const TIERS = SPEC.tiers;
 // Flows in a point of slowdown by size, at least, unless a line has fewer.
 const GROUP = 25;
 
-// All flows, or a line a class and transport: `{ name, flows }`, of rows.
+// All flows, or one line per class and transport: `{ name, flows }`, of rows.
 export function split({ name, tables: { flows } }) {
   const columns = ["class", "transport"].map((of) => column(flows, of));
   const several = columns.filter((values) => new Set(values).size > 1), lines = new Map();
@@ -27,7 +27,7 @@ export function sizesOf({ info, tables }) {
   return column(tables.flows, "bytes").map((bytes) => SIZES[bytes <= bdp ? 0 : bytes <= 8 * bdp ? 1 : 2]);
 }
 
-// Slowdown by flow size, a list a line: flows sorted by size and divided into groups of equal number, alike in all
+// Slowdown by flow size, one list per line: flows sorted by size and divided into groups of equal number, alike in all
 // lines.
 export function bySize({ tables }, lines) {
   const bytes = column(tables.flows, "bytes"), slowdown = column(tables.flows, "slowdown");

@@ -13,7 +13,7 @@ import { SIZES, SPENT, goodput, sizesOf, split } from "./points.js";
 const { said: SAID, tables: HEADS } = SPEC;
 const filled = (text, of) => text.replace(/\{(\w+)\}/g, (_, key) => of[key]);
 const PS = { ps: 1, ns: 1e3, us: 1e6, "µs": 1e6, ms: 1e9, s: 1e12 };
-// What makes a link worse and not fail, by the scenario's key.
+// Keys that make a link worse without a failure.
 const WORSE = { rate: "rate", loss: "loss", bit_error_rate: "bit error rate" };
 
 function element(parent, tag, text, attributes = {}) {

@@ -1,4 +1,4 @@
-//! What the pages of a column unpack to, by their headers alone: a few bytes can unpack to gigabytes.
+//! The unpacked size of the pages of a column, by their headers alone: a few bytes can unpack to gigabytes.
 //!
 //! A header is a struct in Thrift's compact protocol, and the library keeps its own reader of it to itself. Of its
 //! fields the second is the page's size unpacked and the third its size in the file (parquet.thrift, `PageHeader`).
