@@ -72,6 +72,14 @@ def test_help_is_grouped_whole_and_in_plain_words(command: str, monkeypatch: pyt
     assert len(groups) >= 4, groups
 
 
+def test_a_percentage_is_no_load_and_the_share_is_named() -> None:
+    assert (
+        "60% is a percentage, and a load is a share; write 0.6"
+        in call("run", "examples/tiny.toml", "--load", "60%").err
+    )
+    assert "such as 0.6" in call("run", "examples/tiny.toml", "--load", "much").err
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_a_shell_completes_commands_options_and_schemes(shell: str) -> None:
     def completed(line: str) -> str:

@@ -335,3 +335,11 @@ def test_every_key_that_reads_is_seen_before_the_sandbox_closes(tmp_path: Path) 
 def test_the_state_is_of_this_kernel() -> None:
     assert re.fullmatch(r"landlock\+seccomp|landlock|seccomp|none: .+", HELD)
     assert callable(_core.close_sandbox) and sandbox.state().startswith("none: ")
+
+
+@needs_both
+def test_a_report_may_be_written_twice(tmp_path: Path) -> None:
+    assert clearway("run", TINY, "--out", "r", cwd=tmp_path).returncode == 0
+    for _ in range(2):
+        done = clearway("report", "r", "--out", "page.html", cwd=tmp_path)
+        assert done.returncode == 0, done.stderr

@@ -53,7 +53,24 @@ SeedCount = Annotated[
     int | None,
     typer.Option("--seeds", help="Number of seeds, counted up from --seed or the scenario's seed.", min=1, metavar="N"),
 ]
-Load = Annotated[float | None, typer.Option(help="Load of every traffic class that has a load.")]
+
+
+def share_of(text: str) -> float:
+    """A load as a command line has it; a percentage is an error that says what to write."""
+    try:
+        return float(text)
+    except ValueError:
+        pass
+    number = text.strip().removesuffix("%").strip()
+    with contextlib.suppress(ValueError):
+        raise typer.BadParameter(f"{text} is a percentage, and a load is a share; write {float(number) / 100:g}")
+    raise typer.BadParameter(f"{text} is no number; write a share of the links' capacity, such as 0.6")
+
+
+Load = Annotated[
+    float | None,
+    typer.Option(help="Load of every traffic class that has a load.", parser=share_of, metavar="NUMBER"),
+]
 TransportOption = Annotated[
     str | None,
     typer.Option(
