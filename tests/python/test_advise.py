@@ -49,7 +49,7 @@ def test_differences_are_paired_ratios_with_their_interval() -> None:
 
 
 def test_sentences_are_ranked_and_name_no_difference_that_chance_explains() -> None:
-    table = runs(a=[1.0, 1.1, 1.05], b=[1.2, 1.3, 1.27], c=[1.0, 1.25, 1.02], a__x_dead=[1.5, 1.7, 1.6],
+    table = runs(a=[1.0, 1.1, 1.05], b=[1.2, 1.3, 1.27], c=[1.0, 1.12, 1.06], a__x_dead=[1.5, 1.7, 1.6],
                  b__x_dead=[1.2, 1.3, 1.27], a__1_MB=[1.0, 1.1, 1.05], a__9_KB=[1.3, 1.5, 1.4], d=[9.0])  # fmt: skip
     advice = Advice(table, "all mean", ["a", "c", "b"], ["x dead"], ["9 KB", "1 MB"], {"e": "key: can not"}, "setting")
     said = advice.said()
@@ -59,6 +59,8 @@ def test_sentences_are_ranked_and_name_no_difference_that_chance_explains() -> N
     assert said[3].startswith("With x dead: a takes 52% (") and said[3].endswith("b is then the best.")
     assert "9 KB costs 33%" in said[4] and "1 MB makes no clear difference" in said[4]
     assert "d (+800%)" in said[5]
+    vague = Advice(runs(a=[1.0, 1.1, 1.05], c=[1.0, 2.0, 1.02]), "all mean", ["a", "c"], [], [], {}, "setting")
+    assert "c varies too much to be ranked: over 3 seeds, a takes between" in vague.said()[1]
     assert "| a | 3 |" in advice.markdown() and "e: can not" in advice.markdown()
 
 

@@ -39,8 +39,10 @@ from clearway.sweeps import Point, Sweep
 # The part of the budget that a step may use of what the steps before it have left.
 SHARES = {"screen": 0.4, "seeds": 0.5, "failures": 0.5, "buffers": 0.9}
 # Contenders that go on to the second step: those within this factor of the best, with a least and a greatest number.
-NEAR, FEWEST, MOST = 1.5, 3, 6
+NEAR, FEWEST, MOST = 1.2, 3, 12
 SEEDS_LEAST = 3
+# With a wider interval a difference is unknown, and not small.
+VAGUE = 0.1
 BUFFERS = (0.25, 0.5, 2.0, 4.0)
 SCALES = (1.0, 0.5, 0.25, 0.1, 0.05)
 ITERATION, MEAN = "iteration us", "all mean"
@@ -193,10 +195,10 @@ def advise(
     _changed(search, order[:3], changes, few, SHARES["failures"])
     sizes = _buffers(base, order[0], buffers)
     _changed(search, order[:2], sizes, few, SHARES["buffers"])
-    setting += (
-        f"; {time.monotonic() - began:,.0f} s on {search.workers} cores; Clearway {_core.__version__} ({_core.COMMIT})"
-    )
-    return Advice(search.table(), goal, [one.name for one in order], list(changes), list(sizes), search.absent, setting)
+    table = search.table()
+    setting += f"; {len(table):,} runs, {table['wall seconds'].sum():,.0f} s of simulation"
+    setting += f"; Clearway {_core.__version__} ({_core.COMMIT})"
+    return Advice(table, goal, [one.name for one in order], list(changes), list(sizes), search.absent, setting)
 
 
 def _changed(
@@ -357,6 +359,11 @@ class Advice:
             of = difference(seeds, self.by_seed(name))
             if of.clear:
                 said.append(f"{best} beats {name} by {of} of its {self.noun}, in {of.better} of {of.seeds} seeds.")
+            elif max(-of.low, of.high) > VAGUE:
+                said.append(
+                    f"{name} varies too much to be ranked: over {of.seeds} seeds, {best} takes between {-of.low:.0%} "
+                    f"less and {of.high:.0%} more."
+                )
             else:
                 said.append(
                     f"{name} is as good as {best}: over {of.seeds} seeds, a difference of {of} may be due to chance."
@@ -405,7 +412,7 @@ class Advice:
         rest = [(str(row["scheme"]), row) for _, row in one.iterrows() if row["scheme"] not in self.order]
         far = [f"{name} ({row[self.goal] / best - 1:+.0%})" for name, row in rest if row["unfinished"] == 0]
         left = [name for name, row in rest if row["unfinished"]]
-        said = [f"Further behind with one seed, and not compared further: {', '.join(far)}."] if far else []
+        said = [f"Behind by more with the first seed, and not compared further: {', '.join(far)}."] if far else []
         return said + ([f"Left flows unfinished: {', '.join(left)}."] if left else [])
 
     def table(self) -> pd.DataFrame:
@@ -445,7 +452,7 @@ class Advice:
         rows = [[str(name), *(_number(value) for value in row)] for name, row in zip(table.index, table.to_numpy())]
         absent = [[name, why] for name, why in self.absent.items()]
         parts = [
-            f"<h1>Which transport for {escape(scenario.name or 'this cluster')}?</h1>",
+            f"<h1>{escape(scenario.name or 'This cluster')}: which transport?</h1>",
             f"<p class=subtitle>{escape(self.setting)}</p>",
             html.section("Answer", "<ol>" + "".join(f"<li>{escape(one)}" for one in self.said()) + "</ol>"),
             html.section("Compared over seeds", html.table(["transport", *map(str, table.columns)], rows, text=1)),
