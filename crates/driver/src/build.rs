@@ -68,7 +68,7 @@ pub fn drivers<C: Carrier, P: Probe>(
             to: cut.end(fabric, part, link.to, link.to_port),
             last_at_node: 0,
             credit: 0,
-            jitter: Jitter::new(plan, id),
+            jitters: plan.jitter(id) > Duration::ZERO,
             up: true,
             lost_packets: 0,
             lost_bytes: 0,
@@ -177,6 +177,7 @@ fn outlet<S>(plan: &Plan, cut: &Cut, part: usize, id: LinkId, sender: S) -> Outl
         from: cut.end(&plan.fabric, part, link.from, link.from_port),
         begins: cut.sender_of(id) == part,
         head: cut_through.then(|| link.rate.transmit(HEAD_BYTES)),
+        jitter: Jitter::new(plan, id),
         repeater: plan.scenario.link.llr.as_ref().map(|llr| Box::new(Repeater::new(plan, llr, id))),
     }
 }

@@ -9,19 +9,16 @@
 //! have to be a gap between packets, at which a busy NIC would fall below the rate of its link. No real NIC does: its
 //! queue hides such gaps. On the way in it costs no rate. Acknowledgements clock a sender, so its
 //! packets are as far off the bottleneck's clock as if it had taken the time itself. And it costs no event: the packet
-//! comes out of its link later.
+//! comes out of its link later. The time is drawn as the packet leaves for the host, where its order among the link's
+//! packets is known, so that no other part of the network needs to wait for the draw.
 //!
 //! Packets keep their order, and several may be taken in at one instant, as in a batch. Frames of a flow control are
 //! handled by the NIC itself, and go ahead of packets that wait. So the room that a flow control keeps for what is on
 //! its way holds.
 
-use node::packet::flags;
-use node::pool::PacketId;
 use node::walk::Walk;
 use run::Plan;
 use units::{Duration, LinkId, NodeId, Stream, Time};
-
-use crate::{Carrier, Links};
 
 /// The random times of a host for packets that come by one link.
 pub struct Jitter {
@@ -41,7 +38,8 @@ impl Jitter {
     }
 
     /// A packet comes in at `at`. Returns when the host takes it in.
-    fn takes_in(&mut self, at: Time) -> Time {
+    #[inline]
+    pub(crate) fn takes_in(&mut self, at: Time) -> Time {
         let random = self.random.deciding("how long hosts take for packets (host.jitter)");
         let time = Duration::from_ps(random.below(self.most.ps() + 1));
         self.last = self.last.max(at + time);
@@ -52,27 +50,6 @@ impl Jitter {
     pub(crate) fn walk(&mut self, walk: &mut Walk) {
         walk.random(&mut self.random);
         walk.expired(&mut self.last);
-    }
-}
-
-impl<C: Carrier> Links<C> {
-    /// As [`Links::put`], for a link to a host that takes a random time for a packet.
-    #[inline(never)]
-    pub(crate) fn put_with_jitter(&mut self, pipe: u32, id: PacketId, at: Time) {
-        let end = &mut self.pipes[pipe as usize];
-        let Some(jitter) = &mut end.jitter else { return };
-        let first = if self.pool.get(id).packet.has(flags::LINK_FRAME) {
-            end.packets.insert(&mut self.pool, id, at)
-        } else {
-            let at = jitter.takes_in(at);
-            // Frames that came later may be due sooner, and stand before it.
-            end.packets.push(&mut self.pool, id, at)
-        };
-        if first {
-            let next_at = end.packets.next_at();
-            let arrival = self.arrival(pipe as usize);
-            self.agenda.set(arrival, next_at);
-        }
     }
 }
 

@@ -82,8 +82,8 @@ pub struct Pipe<R> {
     pub to: End,
     /// The last source of events among the arrivals at its node: see [`crate::ties`].
     pub(crate) last_at_node: u32,
-    /// The random times that a host at its end takes for packets, if it does.
-    pub(crate) jitter: Option<Box<Jitter>>,
+    /// Whether a host at its end takes a random time for packets, so that frames may come out before them.
+    pub(crate) jitters: bool,
     /// By how much it has gone first less often than was its due, in units of 1 / [`DUE`](crate::ties::DUE).
     pub(crate) credit: i64,
     /// Whether it works.
@@ -117,6 +117,8 @@ pub struct Outlet<S> {
     pub begins: bool,
     /// Cut-through into the next node: after so long its switch sees the packet.
     pub head: Option<Duration>,
+    /// The random times that a host at its other end takes for packets, if it does.
+    pub(crate) jitter: Option<Box<Jitter>>,
     /// Link-level retry.
     pub repeater: Option<Box<Repeater>>,
 }
@@ -163,10 +165,12 @@ impl<C: Carrier> Links<C> {
     #[inline]
     pub fn put(&mut self, pipe: u32, id: PacketId, at: Time) {
         let end = &mut self.pipes[pipe as usize];
-        if end.jitter.is_some() {
-            return self.put_with_jitter(pipe, id, at);
-        }
-        if end.packets.push(&mut self.pool, id, at) {
+        let first = match end.jitters && self.pool.get(id).packet.has(flags::LINK_FRAME) {
+            // Packets ahead of it may be due later.
+            true => end.packets.insert(&mut self.pool, id, at),
+            false => end.packets.push(&mut self.pool, id, at),
+        };
+        if first {
             let arrival = self.arrival(pipe as usize);
             self.agenda.set(arrival, at);
         }
@@ -185,12 +189,17 @@ impl<C: Carrier> Links<C> {
     /// Puts a packet on its link. Its first bit leaves now, its last at `last`.
     #[inline]
     pub(crate) fn launch(&mut self, outlet: u32, now: Time, last: Time, id: PacketId) {
-        let Outlet { delay, head, .. } = self.outlets[outlet as usize];
+        let Outlet { delay, head, jitter, .. } = &mut self.outlets[outlet as usize];
         let gone = head.map_or(last, |head| last.min(now + head));
-        let transit = &mut self.pool.get_mut(id).transit;
-        transit.tail_lag = TailLag::of(last - gone);
-        transit.serialised += gone - now;
-        C::carry(self, outlet, Departure { gone, at: gone + delay }, id);
+        let slot = self.pool.get_mut(id);
+        slot.transit.tail_lag = TailLag::of(last - gone);
+        slot.transit.serialised += gone - now;
+        let at = gone + *delay;
+        let at = match jitter {
+            Some(jitter) if !slot.packet.has(flags::LINK_FRAME) => jitter.takes_in(at),
+            _ => at,
+        };
+        C::carry(self, outlet, Departure { gone, at }, id);
     }
 
     /// Whether a packet that comes out of a link was lost or damaged on it. If so, it is removed from the pool.

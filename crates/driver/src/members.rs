@@ -13,7 +13,7 @@ use run::{Host, Plan};
 use units::{HostId, LinkId, NodeId, Time, mix};
 
 use crate::islands::{links_onward, ports_are_plain};
-use crate::{Arrival, Carrier, Cut, Driver, End, Outlet, Probe};
+use crate::{Arrival, Carrier, Cut, Driver, End, Probe};
 
 /// Some of a part's hosts and links, by their places in it.
 #[derive(Debug, Default)]
@@ -130,9 +130,8 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
         self.sources_of(members).into_iter().for_each(|source| self.walk_source(walk, source));
         members.pipes.iter().for_each(|&pipe| self.walk_pipe(walk, pipe));
         for &outlet in &members.outlets {
-            let Outlet { delay, head, from, .. } = self.links.outlets[outlet as usize];
-            walk.same((delay, head));
-            if let End::Switch { index, port } = from {
+            self.walk_outlet(walk, outlet as usize);
+            if let End::Switch { index, port } = self.links.outlets[outlet as usize].from {
                 let slot = &mut self.switches[index as usize];
                 walk.part("switch", slot.id);
                 slot.switch.walk_port(walk, &mut self.links.pool, port);

@@ -127,9 +127,7 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
         (TIMELINE + 1..self.sources()).for_each(|source| self.walk_source(walk, source));
         walk.refuse_if(self.retries, "links send damaged packets again (link.llr)");
         (0..self.links.pipes.len()).for_each(|pipe| self.walk_pipe(walk, pipe));
-        for Outlet { delay, head, .. } in &self.links.outlets {
-            walk.same((*delay, *head));
-        }
+        (0..self.links.outlets.len()).for_each(|outlet| self.walk_outlet(walk, outlet));
         for slot in &mut self.switches {
             walk.part("switch", slot.id);
             slot.switch.walk(walk, &mut self.links.pool);
@@ -154,16 +152,21 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
 
     pub(crate) fn walk_pipe(&mut self, walk: &mut Walk, pipe: usize) {
         let Links { pipes, pool, .. } = &mut self.links;
-        let Pipe { link, packets, up, lost_packets, lost_bytes, noise, jitter, credit, .. } = &mut pipes[pipe];
+        let Pipe { link, packets, up, lost_packets, lost_bytes, noise, credit, .. } = &mut pipes[pipe];
         walk.part("link", *link);
         walk.refuse_if(noise.is_some(), "links damage or lose packets at random");
         walk.same((*up, *credit as u64));
         packets.walk(walk, pool);
+        walk.count(lost_packets);
+        walk.count(lost_bytes);
+    }
+
+    pub(crate) fn walk_outlet(&mut self, walk: &mut Walk, outlet: usize) {
+        let Outlet { delay, head, jitter, .. } = &mut self.links.outlets[outlet];
+        walk.same((*delay, *head));
         if let Some(jitter) = jitter {
             jitter.walk(walk);
         }
-        walk.count(lost_packets);
-        walk.count(lost_bytes);
     }
 
     pub(crate) fn walk_host(&mut self, walk: &mut Walk, host: usize) {

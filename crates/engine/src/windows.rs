@@ -26,12 +26,6 @@ pub trait Partition: Send {
     /// and it is handed over with other mail or at the end of the run.
     fn effect_at(mail: &Self::Mail) -> Time;
 
-    /// Whether mail may take effect later than it says, as is known once it is accepted. Then it is accepted before the
-    /// next window begins, so that this begins when it does without any mail.
-    fn defers(&self) -> bool {
-        false
-    }
-
     /// Takes mail, in the order in which the sender put it into its outbox.
     fn accept(&mut self, mail: &mut Vec<Self::Mail>);
 
@@ -179,7 +173,6 @@ struct Meeting<'a, P: Partition> {
 /// A partition and its mail.
 struct Seat<'a, P: Partition> {
     desk: Mutex<Desk<'a, P>>,
-    defers: bool,
     /// The time of its next event, whether there is any that does more than look, and its progress: written when it has
     /// been advanced, read between windows.
     next_at: AtomicU64,
@@ -245,7 +238,6 @@ impl<'a, P: Partition> Meeting<'a, P> {
         let seat = |partition: &'a mut P| Seat {
             next_at: AtomicU64::new(partition.next_at().ps()),
             quiet: AtomicBool::new(partition.is_quiet()),
-            defers: partition.defers(),
             reached: AtomicU64::new(partition.reached()),
             desk: Mutex::new(Desk { partition, outbox: Outbox::new(parts), spare: Vec::new(), sent_most: 0 }),
             inboxes: [Inbox::new(), Inbox::new()],
@@ -296,9 +288,6 @@ impl<'a, P: Partition> Meeting<'a, P> {
         let number = window.number.load(Ordering::Relaxed) + 1;
         let (mut earliest, mut reached, mut quiet) = (NEVER, 0, true);
         for seat in &self.seats {
-            if seat.defers {
-                seat.take_mail(number);
-            }
             let mail = seat.inbox(number).earliest.load(Ordering::Relaxed);
             earliest = earliest.min(seat.next_at.load(Ordering::Relaxed)).min(mail);
             reached += seat.reached.load(Ordering::Relaxed);
@@ -374,17 +363,6 @@ impl<'a, P: Partition> Meeting<'a, P> {
 }
 
 impl<P: Partition> Seat<'_, P> {
-    /// Hands the partition its mail before the window.
-    fn take_mail(&self, window: u64) {
-        let inbox = self.inbox(window);
-        if inbox.earliest.swap(NEVER, Ordering::Relaxed) != NEVER {
-            let desk = &mut *lock(&self.desk);
-            inbox.empty_into(desk);
-            self.next_at.store(desk.partition.next_at().ps(), Ordering::Relaxed);
-            self.quiet.store(desk.partition.is_quiet(), Ordering::Relaxed);
-        }
-    }
-
     /// The inbox whose mail the partition is handed in this window.
     fn inbox(&self, window: u64) -> &Inbox<P::Mail> {
         &self.inboxes[(window & 1) as usize]

@@ -4,7 +4,7 @@
 //! receiver holds it back until it would have arrived. So the kernel's own delay, tens of microseconds, does not show
 //! as long as it is shorter than the link's. Every packet that crosses a link goes through the kernel.
 
-use driver::{Cut, Links, Pipe};
+use driver::{Cut, Departure, Links, Pipe};
 use node::packet::flags;
 use node::pool::{PacketId, Slot, Transit};
 use node::{Packet, Telemetry};
@@ -196,7 +196,9 @@ impl Datagrams {
     }
 
     /// A packet leaves by a link that is a socket.
-    pub fn send(links: &mut Links<Wires<'_>>, outlet: u32, gone: Time, id: PacketId) {
+    pub fn send(links: &mut Links<Wires<'_>>, outlet: u32, departure: Departure, id: PacketId) {
+        // The receiving end adds the link's delay.
+        let gone = departure.at - links.outlets[outlet as usize].delay;
         let Slot { packet, transit } = links.pool.remove(id);
         let flagged = packet.has(flags::TELEMETRY);
         let telemetry = if flagged { *links.pool.telemetry_mut(id) } else { Telemetry::default() };
@@ -248,8 +250,8 @@ fn admit<'d>(
     if frame.number < pipes[cut.pipe_of(frame.link) as usize].receiver.next {
         return Err(Refusal::Repeated);
     }
-    // It may still be leaving, under cut-through as slowly as it came in.
-    let longest = plan.fabric.narrowest_rate().transmit(u64::from(frame.packet.wire_bytes));
+    // It may still be leaving, under cut-through as slowly as it came in, and a host may take a random time for it.
+    let longest = plan.fabric.narrowest_rate().transmit(u64::from(frame.packet.wire_bytes)) + plan.jitter(frame.link);
     if frame.gone > wall.saturating_add(longest) {
         return Err(Refusal::Times);
     }

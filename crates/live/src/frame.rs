@@ -37,7 +37,8 @@ pub struct Frame<'a> {
     pub link: LinkId,
     /// How many frames have been put on that link before it.
     pub number: u64,
-    /// When its last bit (under cut-through: its head) has left the sender, by the run's clock.
+    /// When its last bit (under cut-through: its head) has left the sender, by the run's clock, and the random time
+    /// that a host at the link's end takes for it.
     pub gone: Time,
     /// Cut-through: how long after its head its tail leaves.
     pub tail_lag: TailLag,

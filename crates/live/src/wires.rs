@@ -502,7 +502,7 @@ impl Carrier for Wires<'_> {
                     wires.held.push_back((worker, crossing));
                 }
             }
-            Sender::Socket(_) => Datagrams::send(links, outlet, departure.gone, id),
+            Sender::Socket(_) => Datagrams::send(links, outlet, departure, id),
         }
     }
 

@@ -13,7 +13,7 @@ use node::{Telemetry, prefetch};
 use run::Plan;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use units::{Duration, LinkId, Time};
+use units::{LinkId, Time};
 
 pub(crate) use echo::{Echo, Events};
 
@@ -33,8 +33,6 @@ pub(crate) struct Memory {
     islands: Arc<[u32]>,
     /// Whether a packet has left for another island.
     pub breached: bool,
-    /// Whether packets come from other parts over links whose hosts take a random time for them.
-    hears_jitter: bool,
     /// Whether the run pauses where a message may have started.
     pub heeds_starts: bool,
 }
@@ -132,13 +130,7 @@ pub(crate) fn parts<P: Probe>(plan: &Plan, cut: &Cut, board: &Board, probe: impl
     };
     let memory = || Memory { board: board.clone(), ..Memory::default() };
     let drivers = driver::drivers(plan, cut, memory, sender, |_| (), probe);
-    let mut parts: Vec<_> = drivers.into_iter().map(|driver| Part(driver, Echo::default())).collect();
-    for link in (0..fabric.links.len()).map(LinkId::from) {
-        if plan.jitter(link) > Duration::ZERO && cut.sender_of(link) != cut.receiver_of(link) {
-            parts[cut.receiver_of(link)].0.links.carrier.hears_jitter = true;
-        }
-    }
-    parts
+    drivers.into_iter().map(|driver| Part(driver, Echo::default())).collect()
 }
 
 impl<P: Probe> Partition for Part<P> {
@@ -162,11 +154,6 @@ impl<P: Probe> Partition for Part<P> {
             carrier.board.0.fetch_add(delivered - carrier.told, Ordering::Relaxed);
             carrier.told = delivered;
         }
-    }
-
-    /// A host takes a random time for a packet, which is drawn when the packet has come.
-    fn defers(&self) -> bool {
-        self.0.links.carrier.hears_jitter
     }
 
     fn effect_at(mail: &Crossing) -> Time {

@@ -211,13 +211,12 @@ fn who_only_hears_keeps_no_memory_for_mail() {
     assert_eq!(spare, [0; 4]);
 }
 
-/// It posts a letter to the other at its first event, and takes longer for one that has come than this says.
+/// It posts a letter to the other at its first event.
 struct Writer {
     events: Vec<u64>,
     read: usize,
     other: Option<usize>,
     recalls: bool,
-    later: u64,
 }
 
 impl Partition for Writer {
@@ -237,12 +236,9 @@ impl Partition for Writer {
     fn effect_at(mail: &Time) -> Time {
         *mail
     }
-    fn defers(&self) -> bool {
-        self.later > 0
-    }
     fn accept(&mut self, mail: &mut Vec<Time>) {
         self.read += mail.len();
-        self.events.extend(mail.drain(..).filter(|&at| at < Time::MAX).map(|at| at.ps() + self.later));
+        self.events.extend(mail.drain(..).filter(|&at| at < Time::MAX).map(Time::ps));
         self.events.sort_unstable();
     }
     fn reached(&self) -> u64 {
@@ -254,18 +250,9 @@ impl Partition for Writer {
 fn no_window_begins_for_mail_that_never_takes_effect_and_it_is_handed_over_at_the_end() {
     for events in [vec![0], vec![0, LOOKAHEAD * 50]] {
         let windows = events.len() as u64;
-        let writer = Writer { events, read: 0, other: Some(1), recalls: true, later: 0 };
-        let mut both = [writer, Writer { events: Vec::new(), read: 0, other: None, recalls: false, later: 0 }];
+        let writer = Writer { events, read: 0, other: Some(1), recalls: true };
+        let mut both = [writer, Writer { events: Vec::new(), read: 0, other: None, recalls: false }];
         let outcome = run(&mut both, 2, bounds(u64::MAX), |_, _| false);
         assert_eq!((outcome.ended, outcome.windows, both[1].read), (Ended::Quiet, windows, 1));
     }
-}
-
-/// At 300 by what it says, and 800 by what it does: no window begins at 300, which would hold nothing.
-#[test]
-fn a_window_begins_when_mail_takes_effect_and_not_when_it_says() {
-    let writer = Writer { events: vec![0, 420], read: 0, other: Some(1), recalls: false, later: 0 };
-    let mut both = [writer, Writer { events: Vec::new(), read: 0, other: None, recalls: false, later: 500 }];
-    let outcome = run(&mut both, 2, bounds(u64::MAX), |_, _| false);
-    assert_eq!((outcome.ended, outcome.windows, outcome.end), (Ended::Quiet, 3, Time::from_ps(900)));
 }
