@@ -77,8 +77,9 @@ pub trait SharingScheme {
         Ok(None)
     }
 
-    /// Settings that can hardly work for the lowest rate on a link, although they run. Keys are relative to its table.
-    fn warnings(&self, _link: &SharedLink, _least: Rate) -> Vec<Problem> {
+    /// Settings that can hardly work for the lowest and the highest rate on a link, although they run. Keys are
+    /// relative to its table.
+    fn warnings(&self, _link: &SharedLink, _least: Rate, _most: Rate) -> Vec<Problem> {
         Vec::new()
     }
 

@@ -66,18 +66,18 @@ impl Plan {
         let Some(tagging) = scheme.tagging() else { return Vec::new() };
         let name = self.scenario.sharing.name();
         let mut warnings = Vec::new();
-        // By place, the least rate: what is wrong for any is wrong for that.
-        let mut least: BTreeMap<Place, Rate> = BTreeMap::new();
+        // By place, the least rate and the greatest: what is wrong for any is wrong for one of them.
+        let mut ends: BTreeMap<Place, (Rate, Rate)> = BTreeMap::new();
         for (asked, rate) in self.entities.requests.iter().zip(self.entities.rates(&self.fabric)) {
-            let at = least.entry(asked.place).or_insert(rate);
-            *at = rate.min(*at);
+            let (least, most) = ends.entry(asked.place).or_insert((rate, rate));
+            (*least, *most) = (rate.min(*least), rate.max(*most));
             if !asked.derive_threshold {
                 let problem = scheme.signal_warning(&self.shared_link(asked.place), rate, asked.feedback);
                 warnings.extend(problem.map(|problem| problem.under(format!("entity[{}]", asked.entity))));
             }
         }
-        for (place, rate) in least {
-            let of_link = scheme.warnings(&self.shared_link(place), rate).into_iter();
+        for (place, (least, most)) in ends {
+            let of_link = scheme.warnings(&self.shared_link(place), least, most).into_iter();
             warnings.extend(of_link.map(|problem| problem.under(name).under("sharing")));
         }
         let untagged = |flow: &FlowId| self.entities.is_untagged(&self.flows, *flow);

@@ -66,11 +66,14 @@ impl Path {
 
     /// The least limit with which an entity at `rate` gets its full rate.
     pub fn least_limit(self, rate: Rate) -> Bytes {
-        let mtu = self.mtu.get().max(1);
-        let bdp = u128::from(rate.bytes_in(self.rtt));
-        let halved = u64::try_from(bdp * bdp / u128::from(18 * mtu)).unwrap_or(u64::MAX);
         let waited = rate.bytes_in(self.timeout * 3);
-        grain(Bytes(halved.max(waited).saturating_add(8 * self.burst.get())))
+        grain(Bytes(self.halving(rate).get().max(waited).saturating_add(8 * self.burst.get())))
+    }
+
+    /// The least limit with which a window that was halved at `rate` comes back before the gap runs empty.
+    pub fn halving(self, rate: Rate) -> Bytes {
+        let bdp = u128::from(rate.bytes_in(self.rtt));
+        Bytes(u64::try_from(bdp * bdp / u128::from(18 * self.mtu.get().max(1))).unwrap_or(u64::MAX))
     }
 
     /// The marking threshold for an entity at `rate` on a link of `capacity`, under `limit`.

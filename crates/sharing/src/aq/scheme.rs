@@ -46,8 +46,10 @@ impl SharingScheme for Config {
         Ok(Some(Box::new(part.with_untagged(asked.untagged))))
     }
 
-    fn warnings(&self, link: &SharedLink, least: Rate) -> Vec<Problem> {
-        self.warnings_at(&link.into(), least)
+    fn warnings(&self, link: &SharedLink, least: Rate, most: Rate) -> Vec<Problem> {
+        let mut warnings = self.warnings_at(&link.into(), least);
+        warnings.extend(self.halving_warning(&link.into(), most));
+        warnings
     }
 
     fn signal_warning(&self, link: &SharedLink, rate: Rate, signal: CongestionSignal) -> Option<Problem> {

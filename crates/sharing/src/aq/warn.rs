@@ -56,6 +56,22 @@ impl Config {
         warnings
     }
 
+    /// The warning for the AQ of the greatest rate on a link, if its limit is less than what a window that is halved
+    /// takes to come back.
+    pub fn halving_warning(&self, link: &LinkSpec, rate: Rate) -> Option<Problem> {
+        let (limit, least) = (self.limit_of(link, rate), link.path.halving(rate));
+        (limit < least).then(|| {
+            let message = format!(
+                "gives an AQ of {rate} a limit of {limit}: a congestion control that halves its window after a loss \
+                 can't carry that rate over a round trip of {} with less than {least}, the square of what is in flight \
+                 over 18 packets, and loses up to a quarter of it; write at least that, with as large a switch.buffer, \
+                 or let senders react to marks (dctcp)",
+                link.path.rtt
+            );
+            Problem::new("limit", message)
+        })
+    }
+
     /// The warning about an entity's own feedback under a limit.
     pub fn feedback_warning(&self, limit: Bytes, feedback: CongestionSignal) -> Option<Problem> {
         let CongestionSignal::Ecn(Marking::Step { threshold }) = feedback else { return None };

@@ -376,3 +376,22 @@ fn dctcp_has_its_share_with_the_threshold_that_is_derived() {
         close(got[0], f64::from(gbps) * PAYLOAD, within);
     }
 }
+
+/// 5 Gbps over 64 us: a halved window takes (40 KB)^2 / 18 packets = 58 KB to come back, and what arrives meanwhile
+/// eight packets.
+#[test]
+fn a_limit_that_cannot_carry_a_share_is_warned_of() {
+    let run = |limit: &str| {
+        let settings = format!(
+            "sharing = {{ aq = {{ limit = {{ fixed = {{ bytes = \"{limit}\" }} }} }} }}\n\
+             measure = {{ end = \"300ms\", interval = \"10ms\" }}"
+        );
+        let alone = application("reno", "\"newreno\"", "0", "{ absolute = \"5Gbps\" }");
+        let result = run_on(1, &dumbbell(&settings, &alone));
+        let warned = result.info.warnings.iter().any(|warning| warning.contains("halves its window"));
+        (warned, rates(&result, 50)[0] / (5.0 * PAYLOAD))
+    };
+    let (low, enough) = (run("20KB"), run("80KB"));
+    assert!(low.0 && low.1 < 0.92, "{low:?}");
+    assert!(!enough.0 && enough.1 > 0.95, "{enough:?}");
+}
