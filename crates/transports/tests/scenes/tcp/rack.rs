@@ -124,3 +124,27 @@ fn a_probe_needs_rack() {
     let config = NewReno { tail_loss_probe: true, ..NewReno::default() };
     assert_eq!(config.check().unwrap_err().key, "tail_loss_probe");
 }
+
+proptest::proptest! {
+    #![proptest_config(proptest::test_runner::Config::with_cases(64))]
+
+    /// RFC 8985, section 3: what was sent before a packet that has arrived, and by more than the reordering window, is
+    /// lost. On a path that keeps the order that is so: as long as no timer runs out, each lost transmission is
+    /// repaired once, and nothing is sent again that has arrived.
+    #[test]
+    fn what_is_lost_is_sent_again_once_and_nothing_else(
+        losses in proptest::collection::btree_map(0u64..300, 1u32..4, 0..40),
+        probes in proptest::prelude::any::<bool>(),
+        prr in proptest::prelude::any::<bool>(),
+    ) {
+        let config = NewReno { rack: true, tail_loss_probe: probes, prr, initial_window: 40, ..NewReno::default() };
+        let lost: Vec<(u64, u32)> = losses.into_iter().collect();
+        let (scene, flow) = spoilt(config, 300, &lost);
+        if counter(&scene, 0, "timeouts") == 0 && counter(&scene, 0, "tail_loss_probes") == 0 {
+            let mut again: Vec<u64> = resent::<Header>(&scene, flow).into_iter().map(|sent| sent.1).collect();
+            again.sort_unstable();
+            let wanted: Vec<u64> = lost.iter().flat_map(|&(segment, times)| vec![segment; times as usize]).collect();
+            proptest::prop_assert_eq!(again, wanted);
+        }
+    }
+}
