@@ -3,13 +3,15 @@
     python examples/fairness/shares.py
 
 2, 4, 8 and 16 endless flows go from hosts of their own to one host, over each transport, with equal and with different
-starts, several seeds, and both settings of `timing`. Results in `out/fairness` are not run again.
+starts, several seeds, and both settings of `timing`. Results in `out/fairness` are not run again. The column of ns-3 is
+from `ns3.csv`, which `ns3_shares.py` writes.
 """
 
 from __future__ import annotations
 
 import argparse
 import concurrent.futures
+import csv
 import json
 import os
 from collections.abc import Iterator
@@ -22,6 +24,7 @@ from clearway.reports import marked
 
 PAGE = Path("docs/fairness.md")
 KEPT = Path("out/fairness")
+NS3 = Path(__file__).with_name("ns3.csv")
 TRANSPORTS = ("dctcp", "cubic", "newreno", "swift", "bbr", "dcqcn", "timely", "hpcc")
 COUNTS = (2, 4, 8, 16)
 TIMINGS = ("ideal", "real")
@@ -94,19 +97,36 @@ def jain(shares: list[float]) -> float:
     return float(values.sum() ** 2 / (len(values) * (values**2).sum()))
 
 
-def table(done: dict[Case, list[float]]) -> str:
+def cell(runs: list[list[float]]) -> str:
+    """Jain's index of the least equal run, and the smallest and the largest share of any."""
+    fair = 1 / len(runs[0])
+    low, high = min(min(run) for run in runs) / fair, max(max(run) for run in runs) / fair
+    return f"{min(jain(run) for run in runs):.3f} ({low:.2f}..{high:.2f})"
+
+
+def of_ns3(links: str) -> dict[tuple[str, int, str], str]:
+    """The same of ns-3."""
+    with NS3.open() as file:
+        rows = [row for row in csv.DictReader(file) if row["links"] == links]
+    return {
+        (row["transport"], int(row["flows"]), row["starts"]): cell([[float(one) for one in row["shares"].split()]])
+        for row in rows
+    }
+
+
+def table(done: dict[Case, list[float]], ns3: dict[tuple[str, int, str], str]) -> str:
     """By transport, number of flows and timing: Jain's index, and the smallest and the largest share."""
     keys = sorted({case[:5] for case in done}, key=[case[:5] for case in done].index)
     groups: dict[tuple[str, int, str], dict[str, str]] = {}
     for key in keys:
         runs = [shares for case, shares in done.items() if case[:5] == key]
         _, transport, count, starts, timing = key
-        fair = 1 / count
-        low, high = min(min(run) for run in runs) / fair, max(max(run) for run in runs) / fair
-        worst = min(jain(run) for run in runs)
-        groups.setdefault((transport, count, starts), {})[timing] = f"{worst:.3f} ({low:.2f}..{high:.2f})"
-    rows = [[of[0], str(of[1]), of[2], *(cells.get(timing, "") for timing in TIMINGS)] for of, cells in groups.items()]
-    return "\n".join(marked.table(["transport", "flows", "starts", *TIMINGS], rows)) + "\n"
+        groups.setdefault((transport, count, starts), {})[timing] = cell(runs)
+    rows = [
+        [of[0], str(of[1]), of[2], *(cells.get(timing, "") for timing in TIMINGS), ns3.get(of, "")]
+        for of, cells in groups.items()
+    ]
+    return "\n".join(marked.table(["transport", "flows", "starts", *TIMINGS, "ns-3"], rows)) + "\n"
 
 
 def main() -> None:
@@ -124,9 +144,9 @@ def main() -> None:
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
             done = dict(zip(todo, pool.map(Case.shares, todo), strict=True))
         if given.print:
-            print(links, table(done), sep="\n")
+            print(links, table(done, of_ns3(links)), sep="\n")
         else:
-            marked.put(PAGE, f"shares at {links}", table(done))
+            marked.put(PAGE, f"shares at {links}", table(done, of_ns3(links)))
 
 
 if __name__ == "__main__":

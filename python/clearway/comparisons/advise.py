@@ -229,9 +229,9 @@ def _fitting(scenario: Scenario, count: int, seconds: float, workers: int) -> tu
     """
     if "job" in scenario.to_dict() and scenario.to_dict()["job"]:
         base = scenario.with_(fast_forward="exact")
-        cost = base.with_(fast_forward="off").estimate(probe_seconds=0.5).cpu_seconds or 0.0
+        cost = base.with_(fast_forward="off").forecast(probe_seconds=0.5).cpu_seconds or 0.0
         return base, "every packet, with exact repetitions skipped", cost
-    cost = scenario.estimate(probe_seconds=0.5).cpu_seconds or 0.0
+    cost = scenario.forecast(probe_seconds=0.5).cpu_seconds or 0.0
     for scale in SCALES:
         if cost * scale * count <= seconds * workers or scale == SCALES[-1]:
             break
