@@ -41,6 +41,7 @@ from clearway.cli.options import (
     ScenarioFile,
     SeedCount,
     Seeds,
+    Sensitive,
     Sets,
     Threads,
     TransportOption,
@@ -68,6 +69,7 @@ from clearway.files.places import check_folder, check_page, held, place_of
 from clearway.files.whole import notice
 from clearway.results import pcap as _pcap
 from clearway.results.advice import lines_of
+from clearway.running import sensitivity as sensitivity_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -149,6 +151,7 @@ def run(
     trace_until: _cli_trace.Until = None,
     pcap: Pcap = None,
     pcap_packets: PcapPackets = None,
+    sensitivity: Sensitive = False,
     json_: Json = False,
 ) -> None:
     """Simulate a scenario and write its results."""
@@ -159,12 +162,13 @@ def run(
         fast_forward=cast("cw.FastForward | None", fast_forward),
     )
     if several:
-        _cli_compare.check_several({"--trace": trace, "--pcap": pcap, "--parts": parts, "--force": force})
+        own_run = {"--trace": trace, "--pcap": pcap, "--parts": parts, "--force": force}
+        _cli_compare.check_several(own_run | {"--sensitivity": sensitivity})
         chosen: dict[str, Any] = {"levels": [level], "threads": threads, "seeds": several}
         _cli_compare.side_by_side([read], (), (), chosen, out or place_of([scenario], "-seeds"), Said(json_))
     some = {"flow": trace_flow, "class": trace_class, "host": trace_host, "link": trace_link}
     read = _cli_trace.recorded(read, trace, **some, **{"from": trace_from, "until": trace_until})
-    captured: dict[str, Any] = {"pcap": _pcap.places("--pcap", pcap)}
+    captured: dict[str, Any] = {"pcap": _pcap.places("--pcap", pcap), "sensitivity": sensitivity}
     if pcap_packets is not None:
         if not pcap:
             raise ValueError(f"--pcap-packets {pcap_packets}: it needs --pcap LINK:FILE or --pcap NODE:FILE")
@@ -181,6 +185,7 @@ def run(
     said.table(cw.Comparison([result]).table(), numbers=SLOWDOWN)
     tell_jobs(result, said)
     said.lines(cw.Comparison([result]).said(), "notes")
+    said.lines(sensitivity_of.lines(result.info.get("sensitivity")), "sensitivity")
     said.place("result", folder)
     said.place("report", report)
     if trace is not None:

@@ -118,6 +118,14 @@ KeepsUp = Annotated[
 ]
 Threads = Annotated[int | None, typer.Option(help="Number of threads. Default: all cores.", min=1)]
 Out = Annotated[Path | None, typer.Option(help="Folder for the results.", metavar="DIR")]
+Sensitive = Annotated[
+    bool,
+    typer.Option(
+        "--sensitivity",
+        help="Run three times more, with other timing, starts up to a packet later, and other paths, and mark what "
+        "moves by more than 5%: see docs/concepts.md.",
+    ),
+]
 Pcap = Annotated[
     list[str] | None,
     typer.Option(

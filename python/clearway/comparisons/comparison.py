@@ -28,6 +28,7 @@ from clearway.results.read import check_whole, sum_of
 from clearway.results.result import Result
 from clearway.running.machines import tell
 from clearway.running.run import _Listener, run
+from clearway.running.sensitivity import offers
 from clearway.scenarios.control import Control
 from clearway.scenarios.scenario import Scenario, Scenarios, scenarios_of
 from clearway.scenarios.settings import changed
@@ -130,7 +131,8 @@ class Comparison:
             said.append(
                 f"{name}: {', '.join(parts)}: 95% t-interval of the differences, paired over {int(row['seeds'])} seeds"
             )
-        return said + _short_tails(self.results)
+        offer = offers(self.results) if len(self.results) > 1 else ""
+        return said + _short_tails(self.results) + ([offer] if offer else [])
 
     @property
     def unchanged(self) -> list[Unchanged]:

@@ -20,6 +20,7 @@ from clearway.programs.program import Source
 from clearway.results import pcap as _pcap
 from clearway.results.result import Result, from_core
 from clearway.running.machines import tell, the_token
+from clearway.running import sensitivity as sensitivity_of
 from clearway.running.part import PART
 from clearway.scenarios.forecast import memory_bytes_max
 from clearway.scenarios.scenario import Scenario, scenario_of
@@ -79,6 +80,7 @@ def run(
     parts: int | None = None,
     pcap: Mapping[str, str | Path] | None = None,
     pcap_packets: int = _pcap.PACKETS,
+    sensitivity: bool = False,
 ) -> Result:
     """Simulates a scenario or a scenario file, packet by packet, or estimates it.
 
@@ -94,7 +96,9 @@ def run(
     threads
     cut the network at most; it does not affect the result, and by default there are as many as threads. `pcap`:
     files by link or node, such as `{"spine0-leaf2": "out.pcapng"}`, which get what these links, or all links of a node,
-    carry, `pcap_packets` packets at most, for Wireshark and tcpdump.
+    carry, `pcap_packets` packets at most, for Wireshark and tcpdump. `sensitivity`: three more runs, with other timing,
+    starts up to a packet later, and other paths; `info["sensitivity"]` has each number with how far it moves, and marks
+    as a phase effect what moves by more than 5%.
 
     >>> import clearway as cw
     >>> r = cw.run(cw.Scenario.load("examples/tiny.toml"))
@@ -110,6 +114,8 @@ def run(
         raise ValueError(f"threads={threads}: must be at least 1")
     if parts is not None and parts < 1:
         raise ValueError(f"parts={parts}: must be at least 1")
+    if sensitivity and level != "packet":
+        raise ValueError(f'sensitivity: needs level="packet", not {level!r}, which has no phases')
     files = _pcap.check(pcap, level, pcap_packets)
     cores = _cores()
     count = min(threads or cores, cores)
@@ -132,6 +138,12 @@ def run(
     if isinstance(core, outside.Outside):
         result.info |= core.used
     result.info["warnings"] += _pcap.write(files, contents, pcap_packets)
+    if sensitivity and not result.interrupted:
+        others = {}
+        for said, other in sensitivity_of.variants(scenario, result).items():
+            others[said] = run(other, threads=threads, progress=progress, memory_limit=memory_limit, name=said)
+        if not any(other.interrupted for other in others.values()):
+            result.info["sensitivity"] = sensitivity_of.compared(result, others)
     return result
 
 
