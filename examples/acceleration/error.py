@@ -36,6 +36,7 @@ WHO: dict[str, dict[str, Any]] = {
 CONTROLS = ("pyrrha", "bfc", "per_flow_queues", "congestion_isolation", "cbfc")
 ABLE = ("rdma", "timely", "dcqcn", "dctcp", "newreno", "cubic", "swift", "illinois")
 BASE = """
+timing = "ideal"
 switch.buffer.shared = { bytes = "16MB" }
 measure.interval = "0s"
 """

@@ -19,10 +19,12 @@ from clearway.files.places import slug
 PAGE = Path("docs/flow-level.md")
 BEGIN, END = "<!-- error: begin -->\n", "<!-- error: end -->\n"
 
-LEAF_SPINE = "[fabric.leaf_spine]\n"
-FAT_TREE = "[fabric.fat_tree]\nk = 8\n"
-TORUS = "[fabric.torus]\ndims = [4, 4, 4]\n"
-HALF = "[fabric.leaf_spine]\noversubscription = 2.0\n"
+# The estimates have no jitter.
+IDEAL = 'timing = "ideal"\n'
+LEAF_SPINE = IDEAL + "[fabric.leaf_spine]\n"
+FAT_TREE = IDEAL + "[fabric.fat_tree]\nk = 8\n"
+TORUS = IDEAL + "[fabric.torus]\ndims = [4, 4, 4]\n"
+HALF = IDEAL + "[fabric.leaf_spine]\noversubscription = 2.0\n"
 
 # A gigabyte or two each.
 FLOWS = {"websearch": 1_000, "datamining": 400, "imc10": 8_000}

@@ -13,6 +13,7 @@ from clearway.comparisons import all_schemes as all_
 from test_cli import clearway
 
 LONE = """
+timing = "ideal"
 transport = "udp"
 [fabric.star]
 hosts = 2

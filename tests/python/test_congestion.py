@@ -17,6 +17,7 @@ from test_view import unpacked
 
 # Three hosts of one rack and two of the other send to one, and a sixth flow only shares the way of three of them.
 INCAST = """
+timing = "ideal"
 name = "incast"
 transport = "udp"
 measure.interval = "2us"

@@ -124,6 +124,7 @@ def test_use_is_of_the_links_to_hosts_and_of_data_alone(small: None) -> None:
     # One host of four sends 1 MB to another at line rate: a quarter of the links to hosts is used while it lasts, 80 us
     # and headers.
     lone = cw.Scenario.from_toml("""
+timing = "ideal"
 transport = "udp"
 measure = { end = "60us", interval = "10us" }
 [fabric.star]

@@ -21,7 +21,7 @@ def run(folder: Path, fast: int, slow: list[str], flows: list[tuple[int, int, in
     (folder / "flows.csv").write_text("\n".join(lines) + "\n")
     scenario = folder / "unequal.toml"
     scenario.write_text(
-        f'transport = "{transport}"\nmeasure.interval = "0s"\nfabric.file.path = "star.graph"\n'
+        f'timing = "ideal"\ntransport = "{transport}"\nmeasure.interval = "0s"\nfabric.file.path = "star.graph"\n'
         '[[traffic]]\nname = "m"\ntrace = { csv = { path = "flows.csv" } }\n'
     )
     return cw.run(scenario)

@@ -10,6 +10,7 @@ from called import call
 from clearway.results.packets import counted
 
 TWO_TO_ONE = """
+timing = "ideal"
 name = "two-to-one"
 transport = "udp"
 measure = { interval = "1us" }

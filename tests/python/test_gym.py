@@ -11,6 +11,7 @@ from clearway import gym
 from gymnasium.utils.env_checker import check_env
 
 SCENE = """
+timing = "ideal"
 [fabric.star]
 hosts = 4
 

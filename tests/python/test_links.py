@@ -19,6 +19,7 @@ sys.path.insert(0, "examples/links")
 import error
 
 SMALL = """
+timing = "ideal"
 transport = "dctcp"
 [fabric.leaf_spine]
 racks = 3

@@ -16,6 +16,7 @@ import pytest
 from called import call
 
 SCENE = """
+timing = "ideal"
 name = "three-to-one"
 transport = "ndp"
 measure.packets = { links = ["leaf0-host0", "leaf1-spine0"] }

@@ -86,6 +86,7 @@ def test_utilities_are_of_flows_and_of_tenants() -> None:
 
 def test_recomputations_are_of_flows_that_lasted() -> None:
     scenario = cw.Scenario.from_toml("""
+    timing = "ideal"
     transport = "udp"
     fabric.torus.dims = [3, 3]
     [[traffic]]

@@ -160,6 +160,7 @@ def test_without_entities_there_are_no_rates_of_them(result: cw.Result) -> None:
 
 
 TWO_ENTITIES = """
+timing = "ideal"
 transport = "udp"
 measure = { end = "350us", interval = "100us" }
 

@@ -12,6 +12,7 @@ from called import call
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace, TrackEvent
 
 SCENE = """
+timing = "ideal"
 name = "three-to-one"
 transport = "dctcp"
 measure = { interval = "1us", packets = {}, flows = { flows = [0, 1] } }

@@ -14,6 +14,7 @@ from test_cli import clearway
 # of 0.973. Below that a round's queue is gone before the next; at 0.98 0.7% of each round stays, and 100 KB of buffer
 # are full after 500 rounds.
 PAIRS = """
+timing = "ideal"
 transport = { udp = { patience = "1ms" } }
 
 [fabric.star]
@@ -41,6 +42,7 @@ flows = 1
 
 # One packet after the other, without a buffer that could overflow.
 LINE = """
+timing = "ideal"
 transport = "udp"
 
 [fabric.star]

@@ -14,6 +14,7 @@ from clearway.results.packets import pause_of, pauses, time_of
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace, TrackEvent
 
 SCENE = """
+timing = "ideal"
 name = "three-to-one"
 transport = "rdma"
 flow_control = "pyrrha"

@@ -8,6 +8,7 @@ import clearway as cw
 import pytest
 
 FLOW = """
+timing = "ideal"
 transport = "udp"
 fabric.star = { hosts = 3, rate = "10Gbps" }
 

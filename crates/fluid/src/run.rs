@@ -79,7 +79,7 @@ pub fn estimate_within(
     mut watch: impl FnMut(Progress) -> bool,
 ) -> Result<Estimate, Problem> {
     let workload_plan = plan(scenario, memory_bytes_max)?;
-    let network = Ways::new(&workload_plan, scenario.seed);
+    let network = Ways::new(&workload_plan, scenario.path_seed());
     let mut run = Run::new(scenario, &workload_plan, &network);
     let ended = run.go(&mut watch)?;
     let mut estimate = run.conclude(ended);
@@ -111,7 +111,7 @@ fn plan(scenario: &Scenario, memory_bytes_max: Option<u64>) -> Result<WorkloadPl
 fn estimate_alone(scenario: &Scenario, job: usize, watch: impl FnMut(Progress) -> bool) -> Result<Estimate, Problem> {
     let scenario = alone::without_records(scenario);
     let workload_plan = WorkloadPlan::new(&scenario)?.with_job_alone(job);
-    let network = Ways::new(&workload_plan, scenario.seed);
+    let network = Ways::new(&workload_plan, scenario.path_seed());
     let mut run = Run::new(&scenario, &workload_plan, &network);
     let ended = run.go(watch)?;
     Ok(run.conclude(ended))

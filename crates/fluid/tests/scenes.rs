@@ -6,7 +6,7 @@ use run::{Data, Progress, Table};
 use scenario::{Scenario, read};
 
 fn scenario(text: &str) -> Scenario {
-    read(text, "test", &[]).unwrap_or_else(|error| panic!("{error}\n{text}"))
+    read(&format!("timing = 'ideal'\n{text}"), "test", &[]).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
 fn run(text: &str) -> Estimate {

@@ -25,7 +25,7 @@ pub(crate) struct Decomposition<'a> {
 
 impl<'a> Decomposition<'a> {
     pub fn new(scenario: &Scenario, work: &'a WorkloadPlan) -> Result<Decomposition<'a>, Problem> {
-        let ways = Ways::new(work, scenario.seed);
+        let ways = Ways::new(work, scenario.path_seed());
         let hops: Vec<Hop> = (0..ways.resources()).map(|resource| hop(&ways, work, resource)).collect();
         let (mut first, mut passes) = (vec![0], Vec::new());
         let mut crossing = vec![Vec::new(); hops.len()];

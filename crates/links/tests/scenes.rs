@@ -5,7 +5,7 @@ use run::{Data, Progress, Table};
 use scenario::Scenario;
 
 fn read(text: &str) -> Scenario {
-    scenario::read(text, "test", &[]).unwrap_or_else(|error| panic!("{error}\n{text}"))
+    scenario::read(&format!("timing = 'ideal'\n{text}"), "test", &[]).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
 fn estimated(text: &str, threads: usize) -> Estimate {

@@ -9,8 +9,8 @@ use catalogue::Transport;
 use contract::SwitchRequirements;
 use fabric::{Fabric, FailureSpec};
 use node::{Buffer, MarkAt, Overflow};
-use scenario::{EntitySpec, FastForward, Scenario};
-use units::{Duration, Problem, Rate, Tolerance};
+use scenario::{EntitySpec, Scenario};
+use units::{Duration, Problem, Rate};
 
 /// A rule: where `when` finds something, `key` is refused, or has no effect, `because`. The findings fill the places
 /// `{0}`, `{1}`, ... of both.
@@ -153,12 +153,6 @@ const RULES: &[Rule<OfRun>] = &[
          {2}",
     ),
     rule(
-        "fast_forward",
-        never_recurs,
-        "\"exact\" skips only what recurs, and with {0} nothing does; write timing = \"ideal\" without that key, or \
-         \"approximate\"",
-    ),
-    rule(
         "link.llr",
         retry_beside_reserved,
         "repeats packets and sends messages between them, and {0} guarantees how long packets wait; delete it, or \
@@ -203,6 +197,12 @@ const ADVICE: &[Rule<OfRun>] = &[
         "entity[{0}].work_conserving",
         unshared_entity,
         "has no effect without sharing.{1}.work_conserving, because every AQ is a fixed cap then; delete it",
+    ),
+    rule(
+        "fast_forward",
+        never_recurs,
+        "\"exact\" has no effect: it skips only what recurs, and with {0} nothing does, as in a real network; write \
+         timing = \"ideal\" without that key, or \"approximate\"",
     ),
     rule(
         "host.jitter",
@@ -478,12 +478,7 @@ fn jitter_beside_retry(facts: &Facts<'_>) -> Found {
 
 fn never_recurs(facts: &Facts<'_>) -> Found {
     let scenario = facts.scenario;
-    let jitters = scenario.link.llr.is_none() && scenario.jitter(Rate::from_gbps(1)) > Duration::ZERO;
-    match scenario.fast_forward {
-        FastForward::Exact if jitters => found!["host.jitter"],
-        FastForward::Exact if scenario.clock_tolerance() > Tolerance::ZERO => found!["link.clock_tolerance"],
-        _ => None,
-    }
+    if scenario.skips() == scenario.fast_forward { None } else { found![scenario.never_recurs()?] }
 }
 
 fn memory_set_aside_twice(facts: &Facts<'_>) -> Found {

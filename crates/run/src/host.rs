@@ -1,4 +1,5 @@
 mod repeat;
+mod turns;
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -34,8 +35,10 @@ pub struct Host {
     /// The transport that is always asked first, if one reserves the first classes.
     first: Option<usize>,
     flows: Arc<FlowTable>,
-    /// Flows still to start, earliest first.
-    starts: BinaryHeap<Reverse<(Time, FlowId)>>,
+    /// Flows still to start, earliest first; of those that start at one instant, by their turns.
+    starts: BinaryHeap<Reverse<(Time, u32, FlowId)>>,
+    /// The seed of turns, where they are drawn.
+    turns: Option<u64>,
     /// Flows that start when another has completed, by that other.
     waiting: FxHashMap<FlowId, Vec<FlowId>>,
     /// The ranks of jobs that are here, if any are.
@@ -165,7 +168,7 @@ impl Host {
             let info = flows.get(flow);
             match (info.after, info.begins()) {
                 (Some(other), _) => waiting.entry(other).or_default().push(flow),
-                (None, Some(start)) => starts.push(Reverse((start, flow))),
+                (None, Some(start)) => starts.push(Reverse((start, 0, flow))),
                 // Its job says when.
                 (None, None) => {}
             }
@@ -187,6 +190,7 @@ impl Host {
             first: None,
             flows,
             starts: starts.into(),
+            turns: None,
             waiting,
             jobs: None,
             nic: nic.map_or(Link::Open, |nic| Link::Controlled(Nic::new(nic))),
@@ -255,7 +259,7 @@ impl Host {
 
     /// A program sends a message: a flow that was not known beforehand. It starts when the host is woken.
     pub fn submit(&mut self, now: Time, flow: FlowId) {
-        self.starts.push(Reverse((now, flow)));
+        self.starts.push(Reverse((now, 0, flow)));
     }
 
     /// Queues a packet from outside for the NIC, which serves such packets and the transports in turn. Sets its class
@@ -292,13 +296,6 @@ impl Host {
     /// Which host.
     pub fn id(&self) -> HostId {
         self.id
-    }
-
-    /// When something starts here by itself: a flow whose time has come, or what a rank does after a computation.
-    #[inline]
-    pub fn starts_at(&self) -> Time {
-        let start = self.starts.peek().map_or(Time::MAX, |start| start.0.0);
-        self.jobs.as_ref().map_or(start, |jobs| jobs.next_at().min(start))
     }
 
     /// The time of the host's next own event: a flow's start or a deadline.
@@ -390,7 +387,7 @@ impl Host {
             self.drain_received(now);
         }
         self.tell_jobs(|jobs, start| if jobs.next_at() <= now { jobs.wake(now, start) } else { 0 }, now);
-        while let Some(&Reverse((at, flow))) = self.starts.peek() {
+        while let Some(&Reverse((at, _, flow))) = self.starts.peek() {
             if at > now {
                 break;
             }
@@ -434,7 +431,7 @@ impl Host {
     fn tell_jobs(&mut self, tell: impl FnOnce(&mut HostJobs, &mut dyn FnMut(FlowId)) -> u64, now: Time) {
         let Some(jobs) = &mut self.jobs else { return };
         let starts = &mut self.starts;
-        self.ended += tell(jobs, &mut |flow| starts.push(Reverse((now, flow))));
+        self.ended += tell(jobs, &mut |flow| starts.push(Reverse((now, 0, flow))));
     }
 
     /// The computations of ranks here, and their messages within the host: with the job's number.
@@ -772,7 +769,7 @@ impl Host {
                 let times = self.resubmitted.get(&flow).copied().unwrap_or(0);
                 let undelivered = matches!(fate, FlowEvent::Rejected | FlowEvent::Failed(_));
                 if let Some(next) = again.get(times as usize).filter(|_| undelivered) {
-                    self.starts.push(Reverse((now + next.after, flow)));
+                    self.starts.push(Reverse((now + next.after, self.turn(flow), flow)));
                     self.resubmitted.insert(flow, times + 1);
                     continue;
                 }
@@ -787,7 +784,7 @@ impl Host {
                 self.ended += 1;
                 for next in self.waiting.remove(&flow).into_iter().flatten() {
                     let pause = Duration::from_ps(self.flows.get(next).start.ps());
-                    self.starts.push(Reverse((now + pause, next)));
+                    self.starts.push(Reverse((now + pause, self.turn(next), next)));
                 }
             }
         }

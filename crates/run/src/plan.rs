@@ -30,7 +30,7 @@ use crate::{
 use node::nic::Homes;
 use node::nic::ReceiveLimit;
 pub use reserved::Reserved;
-use scenario::{Again, HostSpec, Scenario};
+use scenario::{Again, HostSpec, Scenario, Timing};
 
 /// A switch that cuts through sees a packet when this many of its bytes are in.
 pub const HEAD_BYTES: u64 = 64;
@@ -149,7 +149,7 @@ impl Plan {
         let plan = Plan {
             steps: tagging.map_or(BTreeMap::new(), |tagging| entities.steps(tagging.untagged)),
             hoses,
-            downstream: Downstream::new(&work.fabric, routes.clone(), work.balancing.clone(), scenario.seed),
+            downstream: Downstream::new(&work.fabric, routes.clone(), work.balancing.clone(), scenario.path_seed()),
             queueing: transports.iter().position(|transport| transport.as_scheme().nature().brings_queueing),
             scenario: scenario.clone(),
             routes,
@@ -316,8 +316,12 @@ impl Plan {
         let receive_limit = spec.intake_rate.map(|rate| ReceiveLimit::new(rate, spec.intake_buffer));
         let flows = self.flows.clone();
         let reserved = self.reserved.as_ref().map(|reserved| (usize::from(reserved.transport), reserved.classes));
-        Host::new(host, endpoints, shaper, nic, entities, flows, self.scenario.seed)
-            .with_homes(homes)
+        let made = Host::new(host, endpoints, shaper, nic, entities, flows, self.scenario.seed);
+        let made = match self.scenario.timing {
+            Timing::Ideal => made,
+            Timing::Real => made.with_drawn_turns(self.scenario.seed),
+        };
+        made.with_homes(homes)
             .with_receive_limit(receive_limit)
             .with_reserved(reserved)
             .with_outside(self.outside.filter(|_| self.attached.contains_key(&host)), self.outside_class())
@@ -401,7 +405,7 @@ impl Plan {
     /// The NIC of a host with several links.
     fn homes(&self, host: HostId, nics: Vec<Option<Box<dyn NicControl>>>) -> Homes {
         let (routes, switches) = (self.routes.clone(), self.fabric.switches);
-        Homes::new(host, nics, routes, self.balancing.clone(), switches, self.scenario.seed)
+        Homes::new(host, nics, routes, self.balancing.clone(), switches, self.scenario.path_seed())
     }
 
     /// Whether any transport has a part in switches.
@@ -420,7 +424,7 @@ impl Plan {
 
     /// A switch, as it is before the first packet.
     pub fn switch(&self, id: SwitchId) -> Switch {
-        let seed = self.scenario.seed;
+        let (seed, path_seed) = (self.scenario.seed, self.scenario.path_seed());
         let node = self.fabric.switch_node(id);
         let hop = |tier| match tier {
             Tier::ToHost => Hop::Last,
@@ -433,8 +437,8 @@ impl Plan {
             port.in_steps_of(self.scenario.transmission_step).by_clock(self.clock_ppb(node))
         };
         let balancer = |(index, balancing): (usize, Balancing)| {
-            let random = Stream::new(seed, (index as u64) << 32 | u64::from(id.0), "balance");
-            Balancer::new(balancing, switch_seed(seed, id), random)
+            let random = Stream::new(path_seed, (index as u64) << 32 | u64::from(id.0), "balance");
+            Balancer::new(balancing, switch_seed(path_seed, id), random)
         };
         let switch = Switch::new(
             id,

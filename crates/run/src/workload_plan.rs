@@ -177,8 +177,11 @@ fn outside(scenario: &Scenario, requirements: &mut Vec<SwitchRequirements>) -> R
 
 fn sites(scenario: &Scenario, fabric: &Fabric, quotient: &Quotient) -> Vec<Site> {
     let (mtu, header) = (scenario.host.mtu.get(), scenario.host.header.get());
-    // A packet passes four host-side delays on a round trip.
-    let host_delay = scenario.host.delay * 4;
+    // A packet passes four host-side delays on a round trip, and two hosts take a random time for it. A window for less
+    // than the longest of these would leave the link idle.
+    let slowest = (0..fabric.hosts).map(|host| fabric.host_rate(HostId(host))).min();
+    let jitter = slowest.filter(|_| scenario.link.llr.is_none()).map_or(Duration::ZERO, |rate| scenario.jitter(rate));
+    let host_delay = scenario.host.delay * 4 + jitter * 2;
     let data_rtts = fabric.max_rtts(quotient, mtu, header).into_iter();
     let data_rtts: Vec<_> =
         data_rtts.map(|(switches, rtt)| (u8::try_from(switches).unwrap_or(u8::MAX), rtt + host_delay)).collect();
@@ -221,6 +224,7 @@ fn flows(
     let view = fabric_view(fabric, quotient);
     let generated = workload::generate_within(&scenario.traffic, &view, scenario.seed, room);
     let generated = generated.map_err(|problem| problem.under("traffic"))?;
+    let generated = workload::start_later(generated, scenario.host.start_jitter, scenario.seed);
     let first_class = scenario.traffic.len() as u16;
     let placed = workload::place(&scenario.job, first_class, &view, scenario.seed, room, &generated)
         .map_err(|problem| problem.under("job"))?;
@@ -241,7 +245,7 @@ fn flows(
 
 /// Of how many messages of jobs results have a row each. Who skips what repeats, or follows flows, needs all of them.
 pub(crate) fn rows_of_jobs(scenario: &Scenario) -> u64 {
-    let all = scenario.fast_forward != FastForward::Off || scenario.measure.flows.is_some();
+    let all = scenario.skips() != FastForward::Off || scenario.measure.flows.is_some();
     if all { u64::MAX } else { scenario.measure.rows_max }
 }
 

@@ -82,7 +82,7 @@ pub struct Scenario {
     #[serde(skip_serializing_if = "is_zero")]
     pub transmission_step: Duration,
     /// Whether hosts and clocks are ideal, or differ as real ones do: see docs/concepts.md. `host.jitter` and
-    /// `link.clock_tolerance` say otherwise for one of them. Default: `ideal`.
+    /// `link.clock_tolerance` say otherwise for one of them. Default: `real`.
     #[serde(skip_serializing_if = "Timing::is_default")]
     pub timing: Timing,
     /// Whether a simulation skips what repeats. Default: `off`.
@@ -147,8 +147,8 @@ pub enum FastForward {
     #[default]
     Off,
     /// Once the whole state of the network has recurred, whole periods are skipped until the next thing from outside.
-    /// All results are those of the whole run. It needs a transport that says how its state moves, and pays where
-    /// traffic is steady, as in training jobs.
+    /// All results are those of the whole run. It needs `timing = "ideal"`, since what is random does not recur, and a
+    /// transport that says how its state moves. It pays where traffic is steady, as in training jobs.
     Exact,
     /// Besides, flows that are steady are moved ahead by what they do on average, though the state has not recurred,
     /// and iterations of a job that are alike are repeated. Results are then estimates, and the digest begins with "~":
@@ -331,11 +331,16 @@ pub struct HostSpec {
     pub delay: Duration,
     /// Greatest random processing time of a packet that comes to a host, besides `delay`: drawn uniformly between 0 and
     /// this for each packet, by the host's own random stream. Packets keep their order. Frames of a flow control are
-    /// handled by the NIC at once, and with `link.llr` there is none. Default: 0, or with `timing = "real"` the time of
-    /// a full packet on the host's link.
+    /// handled by the NIC at once, and with `link.llr` there is none. Default: the time of a full
+    /// packet on the host's link, or 0 with `timing = "ideal"`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-most" = "1ms"))]
     pub jitter: Option<Duration>,
+    /// Greatest random time by which each message of `[[traffic]]` starts later than its arrivals say, drawn uniformly
+    /// between 0 and this. A part of a packet's time shows how far a result depends on phases. Default: 0.
+    #[serde(skip_serializing_if = "is_zero")]
+    #[schemars(extend("x-most" = "1s"))]
+    pub start_jitter: Duration,
     /// Rate at which a host takes packets in, if it may be less than the rate of its links, for example because its
     /// PCIe bus is congested. Packets wait in the NIC until then. Default: the rate of the links.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -359,8 +364,8 @@ pub struct LinkSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub llr: Option<RetrySpec>,
     /// By how much a node's transmit clock may be fast or slow, such as "100ppm", which IEEE 802.3 allows. Each node
-    /// draws a constant for all its ports, uniformly between this and its negative. Default: 0ppm, or with
-    /// `timing = "real"` 100ppm.
+    /// draws a constant for all its ports, uniformly between this and its negative. Default: 100ppm, or
+    /// 0ppm with `timing = "ideal"`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clock_tolerance: Option<Tolerance>,
 }
@@ -384,6 +389,10 @@ pub struct SwitchSpec {
     /// How a switch chooses among shortest paths. Default: what the transports ask for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub balancing: Option<Balancing>,
+    /// Seed of the choice among paths: the hashes of switches, and what they and hosts with several links draw.
+    /// Default: `seed`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path_seed: Option<u64>,
     /// When a switch marks packets of transports that react to ECN marks. Default: what the transports ask for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub marking: Option<Marking>,
@@ -482,6 +491,7 @@ impl Default for HostSpec {
             header: Bytes(40),
             delay: Duration::ZERO,
             jitter: None,
+            start_jitter: Duration::ZERO,
             intake_rate: None,
             intake_buffer: Bytes(1_000_000),
             clock_offset_max: Duration::ZERO,
@@ -496,6 +506,7 @@ impl Default for SwitchSpec {
             buffer: Buffer::PerPort { bytes: Bytes(500_000) },
             overflow: None,
             balancing: None,
+            path_seed: None,
             marking: None,
             mark_at: MarkAt::default(),
             early_drop: false,

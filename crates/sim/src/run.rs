@@ -144,7 +144,7 @@ fn run_once(
     };
     let probes = || Probes::new(plan).capturing(links);
     let unwatched = probes().is_empty();
-    let ways = match plan.scenario.fast_forward {
+    let ways = match plan.scenario.skips() {
         FastForward::Off => 1,
         // Where something outside sees what the run does, it may not begin anew.
         _ if links.is_some() => 1,
@@ -153,7 +153,7 @@ fn run_once(
         FastForward::Exact | FastForward::Approximate => WAYS.len() - 1,
     };
     // Skipping needs a log of the arrivals at nodes, which a driver without probes does not keep.
-    match unwatched && plan.scenario.fast_forward == FastForward::Off {
+    match unwatched && plan.scenario.skips() == FastForward::Off {
         true => run_watched(plan, execution, &board, &WAYS[..ways], || (), watch),
         false => run_watched(plan, execution, &board, &WAYS[..ways], probes, watch),
     }
@@ -182,7 +182,7 @@ fn run_watched<P: Probe>(
         let cut = Cut::of_islands(plan, most, &islands);
         let mut parts = part::parts(plan, &cut, board, &mut probe);
         let threads = threads.clamp(1, parts.len());
-        if plan.scenario.fast_forward == FastForward::Off {
+        if plan.scenario.skips() == FastForward::Off {
             let finish = Finish::of(plan, &mut parts, threads, bounds, &mut Stuck::new(plan), &mut watch);
             break (cut, parts, threads, finish, None);
         }
@@ -206,7 +206,7 @@ fn run_watched<P: Probe>(
     let mut result = conclude(plan, &cut, &drivers, threads, &finish);
     // Packets of skipped time are in digests only where each of them is known to come as in the whole run.
     // A switch that was taken apart has one for each of its parts.
-    let estimates = plan.scenario.fast_forward == FastForward::Approximate;
+    let estimates = plan.scenario.skips() == FastForward::Approximate;
     let skips = skipped.as_ref().is_some_and(|skipped| skipped.skips > 0);
     if estimates && (skips || islands.take_switches_apart()) {
         result.info.digest.insert(0, '~');

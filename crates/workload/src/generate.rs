@@ -76,6 +76,18 @@ pub fn generate_within<T>(
     Ok(in_order(flows))
 }
 
+/// The same flows, each of which starts later by a random time of at most this.
+pub fn start_later(mut flows: Vec<Flow>, most: Duration, seed: u64) -> Vec<Flow> {
+    if most == Duration::ZERO {
+        return flows;
+    }
+    let mut random = Stream::new(seed, 0, "workload.start_jitter");
+    for flow in flows.iter_mut().filter(|flow| flow.after.is_none()) {
+        flow.start = flow.start.saturating_add(Duration::from_ps(random.below(most.ps() + 1)));
+    }
+    in_order(flows)
+}
+
 /// Sorts the flows into their documented order. Before, [`Flow::after`] is an index in the order of generation.
 fn in_order(mut flows: Vec<Flow>) -> Vec<Flow> {
     if flows.iter().all(|flow| flow.after.is_none()) {

@@ -30,7 +30,7 @@ mod sizes;
 mod trace;
 mod traffic;
 
-pub use generate::{FLOWS_MAX, generate, generate_within};
+pub use generate::{FLOWS_MAX, generate, generate_within, start_later};
 pub use hosts::{Hosts, ParseHostsError};
 pub use job::{
     Algorithm, Groups, Job, Library, Loaded, Local, Operation, PlacedJob, Placement, Protocol, Step, Straggler, place,

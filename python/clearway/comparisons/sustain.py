@@ -107,6 +107,7 @@ def sustain(
 
     >>> import clearway as cw
     >>> s = cw.Scenario.from_toml('''
+    ... timing = "ideal"
     ... transport = "udp"
     ... [fabric.star]
     ... hosts = 2

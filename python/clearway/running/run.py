@@ -19,8 +19,8 @@ from clearway.programs import outside
 from clearway.programs.program import Source
 from clearway.results import pcap as _pcap
 from clearway.results.result import Result, from_core
-from clearway.running.machines import tell, the_token
 from clearway.running import sensitivity as sensitivity_of
+from clearway.running.machines import tell, the_token
 from clearway.running.part import PART
 from clearway.scenarios.forecast import memory_bytes_max
 from clearway.scenarios.scenario import Scenario, scenario_of

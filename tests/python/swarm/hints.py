@@ -266,6 +266,8 @@ def scaled(ground: Ground, links: list[tuple[int, int]], mtu: int) -> None:
 HINTS: dict[str, Any] = {
     "name": _skip,
     "^seed": lambda drawing, _: drawing.number(1, 2**32 - 1),
+    "path_seed": lambda drawing, _: drawing.number(1, 2**32 - 1),
+    "start_jitter": _times(0, 1, 10),
     "^transports": _skip,
     "^live": _skip,
     "^fast_forward": _skip,

@@ -97,7 +97,7 @@ def _fast(flows: pd.DataFrame, result: cw.Result, scenario: dict[str, Any]) -> B
 
 def _clock_tolerance(scenario: dict[str, Any]) -> float:
     """As a share, and twice as much: one clock may be fast, and another slow."""
-    set_to = scenario.get("link", {}).get("clock_tolerance", "100ppm" if scenario.get("timing") == "real" else "0ppm")
+    set_to = scenario.get("link", {}).get("clock_tolerance", "0ppm" if scenario.get("timing") == "ideal" else "100ppm")
     number, unit = re.fullmatch(r"([0-9.]+) *(ppm|ppb)", set_to).groups()  # type: ignore[union-attr]
     return 2 * float(number) * {"ppm": 1e-6, "ppb": 1e-9}[unit]
 

@@ -58,9 +58,9 @@ class Trial:
         again = self._read(scenario.to_toml())
         if again.to_toml() != scenario.to_toml():
             self._find("written and read back alike", "other text")
-        # With jitter and with clocks that differ nothing recurs, and "exact" is refused.
+        # With jitter and with clocks that differ nothing recurs, and "exact" skips nothing.
         settings = scenario.to_dict()
-        jitters = settings.get("timing") == "real" or "jitter" in settings.get("host", {})
+        jitters = settings.get("timing", "real") == "real" or "jitter" in settings.get("host", {})
         recurs = not jitters and "clock_tolerance" not in settings.get("link", {})
         # Where time is skipped, all messages of jobs have rows, more than `measure.rows_max`.
         recurs = recurs and len(base.flows) == base.info["flows"]

@@ -30,6 +30,7 @@ fn a_transmitter_goes_on_while_its_switch_has_packets_in_queues_of_its_own() {
     for transport in ["ndp", "pfabric", "dctcp"] {
         let text = format!(
             r#"
+            timing = "ideal"
             transport = "{transport}"
             measure.end = "1ms"
             fabric.star.hosts = 5

@@ -39,8 +39,9 @@ fn packets_far_apart_wait_for_half_of_the_most_on_average() {
 
 /// A flow alone, over flow control or none. Returns how long it takes, and the run's digest.
 fn alone(more: &str, parts: usize) -> (Duration, u64) {
+    let timing = if more.contains("timing") { "" } else { "timing = \"ideal\"\n" };
     let text = format!(
-        "transport = \"dctcp\"\n{more}\nfabric.leaf_spine = {{ racks = 2, hosts_per_rack = 2, spines = 2 }}\n\
+        "transport = \"dctcp\"\n{timing}{more}\nfabric.leaf_spine = {{ racks = 2, hosts_per_rack = 2, spines = 2 }}\n\
          [[traffic]]\nsizes.constant = \"10MB\"\nsenders = \"0-1\"\nreceivers = \"2-3\"\n\
          pattern.stride.by = 2\nflows = 2\narrivals = \"all_at_once\""
     );

@@ -73,6 +73,7 @@ fn incast(settings: &str) -> Plan {
 fn incast_of(transport: &str, settings: &str) -> Plan {
     let text = format!(
         r#"
+        timing = "ideal"
         transport = "{transport}"
         {settings}
         measure = {{ end = "500us", interval = "10us" }}

@@ -98,6 +98,7 @@ fn a_link_that_ties_with_none_that_goes_its_way_gains_and_owes_nothing() {
 fn two_flows(transport: &str) -> Plan {
     let text = format!(
         r#"
+        timing = "ideal"
         transport = "{transport}"
         fabric.star = {{ hosts = 3, rate = "100Gbps", propagation = "500ns", switch_delay = "0ns" }}
         [[traffic]]

@@ -73,7 +73,6 @@ const BROKEN: [Broken; RULES.len()] = [
         "failure[0].rate",
         "a packet of 1500B takes more than 4ms",
     ),
-    broken(&["'dctcp'"], "fast_forward = 'exact'\ntiming = 'real'", "fast_forward", "skips only what recurs"),
     broken(HARMONY, RETRIES, "link.llr", "harmony guarantees how long packets wait"),
     broken(
         &["'udp'"],
@@ -96,6 +95,7 @@ const IDLE: [Broken; ADVICE.len()] = [
         "entity[0].work_conserving",
         "without sharing.aq.work_conserving",
     ),
+    broken(&["'dctcp'"], "fast_forward = 'exact'", "fast_forward", "skips only what recurs"),
     broken(&["'dctcp'"], "host.jitter = '1us'\nlink.llr = {}", "host.jitter", "the NIC itself handles"),
     broken(&["'udp'"], "flow_control = 'bfc'\nswitch.levels = [[1, 2]]", "flow_control", "packets by flow"),
     broken(&["'pfabric'"], "switch.levels = [[1, 2]]", "switch", "levels"),

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Duration, Problem, Rate, Tolerance};
 
-use super::Scenario;
+use super::{FastForward, Scenario};
 
 /// How hosts and clocks keep time: see docs/concepts.md.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -12,9 +12,10 @@ use super::Scenario;
 pub enum Timing {
     /// All hosts are equally fast, and no clock is fast or slow: for closed forms, for the figures of papers that
     /// assume it, and for `fast_forward = "exact"`.
-    #[default]
     Ideal,
-    /// `host.jitter` is the time of a full packet on the host's link, and `link.clock_tolerance` is 100ppm.
+    /// As in a real network: `host.jitter` is the time of a full packet on the host's link, and `link.clock_tolerance`
+    /// is 100ppm.
+    #[default]
     Real,
 }
 
@@ -47,6 +48,26 @@ impl Scenario {
             (None, Timing::Ideal) => Tolerance::ZERO,
             (None, Timing::Real) => OF_ETHERNET,
         }
+    }
+
+    /// What a run skips: nothing where all that recurs is asked for, and nothing does since hosts or clocks differ.
+    pub fn skips(&self) -> FastForward {
+        match self.fast_forward == FastForward::Exact && self.never_recurs().is_some() {
+            true => FastForward::Off,
+            false => self.fast_forward,
+        }
+    }
+
+    /// The key by which hosts or clocks differ, so that no state recurs. With `link.llr` hosts take no random time.
+    pub fn never_recurs(&self) -> Option<&'static str> {
+        let jitters = self.link.llr.is_none() && self.jitter(Rate::from_gbps(1)) > Duration::ZERO;
+        let drifts = self.clock_tolerance() > Tolerance::ZERO;
+        jitters.then_some("host.jitter").or(drifts.then_some("link.clock_tolerance"))
+    }
+
+    /// The seed of the choice among paths.
+    pub fn path_seed(&self) -> u64 {
+        self.switch.path_seed.unwrap_or(self.seed)
     }
 
     pub(super) fn check_timing(&self) -> Result<(), Problem> {

@@ -133,7 +133,7 @@ impl<'a> Groups<'a> {
     /// None yet, in an island of a plan.
     pub fn new(plan: &'a Plan, cut: Option<&'a Cut>) -> Groups<'a> {
         Groups {
-            cut: cut.filter(|_| plan.scenario.fast_forward == FastForward::Approximate && Members::may_sleep(plan)),
+            cut: cut.filter(|_| plan.scenario.skips() == FastForward::Approximate && Members::may_sleep(plan)),
             read: Read::default(),
             ends: FxHashMap::default(),
             paths: FxHashMap::default(),

@@ -298,7 +298,7 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
     }
 
     pub fn is_exact(&self) -> bool {
-        self.plan.scenario.fast_forward == FastForward::Exact
+        self.plan.scenario.skips() == FastForward::Exact
     }
 
     fn listen_longer(&mut self) {

@@ -11,6 +11,7 @@ fn begin(plan: &Plan, cut: &Cut) -> (Vec<Part<driver::Probes>>, Bounds) {
 /// know of the latter, or with one. Returns the digest, and what was skipped.
 fn run_racks(crosses_at: &str, two: bool) -> Result<(u64, Skipped), Breach> {
     let within = r#"
+        timing = "ideal"
         transport = "rdma"
         flow_control = "pfc"
         fast_forward = "exact"
@@ -64,7 +65,7 @@ fn a_packet_that_comes_to_an_island_later_makes_the_run_void() {
 /// Records three periods that end in the middle of messages, most of which is skipped. Returns what was skipped.
 fn record_periods(mode: &str, transport: &str, senders: &str) -> Skipped {
     let text = format!(
-        "transport = \"{transport}\"\nfast_forward = \"{mode}\"\nmeasure.interval = \"0s\"\n\
+        "timing = \"ideal\"\ntransport = \"{transport}\"\nfast_forward = \"{mode}\"\nmeasure.interval = \"0s\"\n\
          fabric.star = {{ hosts = 3 }}\n[[traffic]]\nsenders = \"{senders}\"\nreceivers = \"0\"\n\
          pattern = \"dense\"\nsizes.constant = \"100MB\"\narrivals = \"all_at_once\""
     );
@@ -140,8 +141,8 @@ fn a_state_that_is_moved_ahead_by_averages_goes_on_as_it_would_have() {
         for traffic in [two, apart] {
             for control in ["none", "pfc"] {
                 let text = format!(
-                    "transport = \"{transport}\"\nfast_forward = \"approximate\"\nflow_control = \"{control}\"\n\
-                     measure.interval = \"0s\"\nfabric.star = {{ hosts = 4 }}\n\
+                    "timing = \"ideal\"\ntransport = \"{transport}\"\nfast_forward = \"approximate\"\n\
+                     flow_control = \"{control}\"\nmeasure.interval = \"0s\"\nfabric.star = {{ hosts = 4 }}\n\
                      {traffic}\nsizes.constant = \"1GB\"\narrivals = \"all_at_once\""
                 );
                 let plan = scenario::read(&text, "scene.toml", &[]).ok().and_then(|scenario| Plan::new(&scenario).ok());
@@ -160,7 +161,7 @@ fn a_state_that_is_moved_ahead_by_averages_goes_on_as_it_would_have() {
 /// Where looking has cost enough, what comes to hosts is not kept for nobody to look at: a fault of before.
 #[test]
 fn while_nobody_looks_nobody_hears() {
-    let text = "transport = \"dctcp\"\nfast_forward = \"approximate\"\nmeasure.interval = \"0s\"\n\
+    let text = "timing = \"ideal\"\ntransport = \"dctcp\"\nfast_forward = \"approximate\"\nmeasure.interval = \"0s\"\n\
                 fabric.star = { hosts = 8 }\n\
                 [[traffic]]\nsizes = \"websearch\"\narrivals.poisson = { load = 0.6 }\nflows = 2000";
     let plan = Plan::new(&scenario::read(text, "scene.toml", &[]).unwrap()).unwrap();

@@ -95,11 +95,13 @@ fn settings() -> Vec<String> {
 
 #[test]
 fn threads_change_nothing() {
-    // Each scene on two threads or on four, by turns: every transport and every setting meets both.
+    // Each scene on two threads or on four, and with hosts and clocks that differ or are ideal, by turns: every
+    // transport and every setting meets all of these.
     for (row, transport) in Transport::NAMES.iter().enumerate() {
         for (column, settings) in settings().into_iter().enumerate() {
             let threads = if (row + column) % 2 == 0 { 2 } else { 4 };
-            let scene = scene(transport, &settings);
+            let timing = if (row + column) / 2 % 2 == 0 { "real" } else { "ideal" };
+            let scene = scene(transport, &format!("timing = '{timing}'\n{settings}"));
             // What would break a guarantee is refused beside it: too little memory, what holds packets back, repeats
             // them, and links less than a slot. So is what queues that a transport brings have no use for, and what
             // does not read flow labels.

@@ -60,15 +60,17 @@ mod spraying;
 mod states;
 mod stuck;
 mod tcp;
+mod turns;
 mod uet;
 
 use clearway_sim::{Execution, RunResult, run};
 use run::{Data, Table};
 use scenario::{Scenario, read};
 
-/// Reads a scenario that must be right.
+/// Reads a scenario that must be right. Times are exact where it says nothing else.
 fn scenario(toml: &str) -> Scenario {
-    read(toml, "scene.toml", &[]).unwrap_or_else(|error| panic!("{error}\n{toml}"))
+    let timing = if toml.contains("timing =") { "" } else { "timing = 'ideal'\n" };
+    read(&format!("{timing}{toml}"), "scene.toml", &[]).unwrap_or_else(|error| panic!("{error}\n{toml}"))
 }
 
 /// Runs a scenario on so many threads or parts, and checks what holds after every run.

@@ -22,8 +22,8 @@ Row = tuple[str, str, float, float, float]
 
 
 def run(text: str, keys: Mapping[str, Any] | None = None) -> cw.Result:
-    """A small scenario with some keys set; its audit holds."""
-    return figures.simulated(cw.Scenario.from_toml(text).with_(dict(keys or {})), threads=1)
+    """A small scenario with ideal hosts and clocks, and with some keys set; its audit holds."""
+    return figures.simulated(cw.Scenario.from_toml(text).with_({"timing": "ideal", **(keys or {})}), threads=1)
 
 
 def names(kind: str) -> list[str]:

@@ -17,6 +17,7 @@ fn incast(settings: &str, threads: usize, queue_bytes: u64, wait: Duration) -> I
 fn incast_of_class(class: u8, settings: &str, threads: usize, queue_bytes: u64, wait: Duration) -> Incast {
     let text = format!(
         r#"
+        timing = "ideal"
         transport = {{ udp = {{ class = {class} }} }}
         {settings}
         [[traffic]]

@@ -34,7 +34,7 @@ const BROKEN_TRANSPORTS: [(&[&str], &str, &str); LINKS_TRANSPORTS.len()] = [
 
 fn scenario(settings: &str) -> Scenario {
     let text = format!(
-        "fabric.leaf_spine = {{ racks = 2, hosts_per_rack = 2 }}\n{settings}\n[[traffic]]\nname = \
+        "timing = 'ideal'\nfabric.leaf_spine = {{ racks = 2, hosts_per_rack = 2 }}\n{settings}\n[[traffic]]\nname = \
          'a'\nsizes.constant = '1KB'\nflows = 1\narrivals = 'all_at_once'\n"
     );
     read(&text, "test", &[]).unwrap_or_else(|error| panic!("{error}\n{text}"))

@@ -5,7 +5,7 @@ use crate::read;
 
 /// Keys of times that may be 0 although others like them may not: delays, spans and beginnings, which no timer waits
 /// for again and again.
-const FROM_ZERO: [&str; 55] = [
+const FROM_ZERO: [&str; 56] = [
     "ack_delta",
     "admissible",
     "after",
@@ -52,6 +52,7 @@ const FROM_ZERO: [&str; 55] = [
     "reroute_per_hop",
     "slack",
     "start",
+    "start_jitter",
     "switch_delay",
     "t_high",
     "t_low",
