@@ -8,8 +8,9 @@ and all flow controls, with a transport that leaves everything to them. Mechanis
 
 from __future__ import annotations
 
+import functools
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -114,28 +115,9 @@ def compare_all(
     who, drawn = _chosen(only, fabrics), seeds_from(seed, seeds)
     absent, checked, folder = dict[str, str](), set[tuple[str, str]](), Path(folder)
 
-    def run(wanted: Iterable[tuple[Contender, dict[str, Any], Scenario]]) -> pd.DataFrame:
-        """One row for each run. Contenders that cannot run under these conditions are left out of all later runs.
-
-        The sweep checks each run; here there is one check for each set of conditions.
-        """
-        runs = []
-        for one, labels, scenario in wanted:
-            ground = (one.name, labels.get("fabric", "fairness"))
-            try:
-                if ground not in checked:
-                    checked.add(ground)
-                    scenario.check()
-                runs.append(Run(Measured.of(scenario), {"scheme": one.name, **labels}))
-            except ScenarioError as error:
-                absent[one.name] = f"{error.key}: {error.message}"
-        runs = [point for point in runs if point.labels["scheme"] not in absent]
-        if not runs:
-            raise ValueError("; ".join(f"{name} cannot run on this fabric: {why}" for name, why in absent.items()))
-        result = Sweep(runs, folder).run(workers=workers, dask=dask, progress=progress)
-        if result.interrupted:
-            raise KeyboardInterrupt
-        return result.table()
+    run = functools.partial(
+        _run, folder=folder, absent=absent, checked=checked, workers=workers, dask=dask, progress=progress
+    )
 
     def at(
         one: Contender, fabric: str, workload: str, load: float, lasting: str
@@ -156,15 +138,12 @@ def compare_all(
     )
     searches = {one.name: Bisection(SUSTAINED_LOADS) for one in who if sustained}
     named = {one.name: one for one in who}
-    while open_ := {
-        name: search.next for name, search in searches.items() if search.next is not None and name not in absent
-    }:
-        table = run(
-            one for name, load in open_.items() for one in at(named[name], fabrics[0], SUSTAINED_ON, load, sustained)
-        )
-        # One seed with which it is not sustained is enough.
-        for (name, _), of in table.groupby(["scheme", "load"], sort=False):
-            searches[str(name)].tell(float(of["load"].iloc[0]), sustains(of["kept up"].min(), of["refused"].max()))
+    first = (fabrics[0], SUSTAINED_ON)
+    _search(
+        searches,
+        absent,
+        lambda tried: run(one for name, load in tried.items() for one in at(named[name], *first, load, sustained)),
+    )
     return Everything(
         over_seeds(grid.reset_index(drop=True), ("scheme", "fabric", "workload", "load")),
         pd.Series({name: search.load for name, search in searches.items()}, dtype=float),
@@ -177,6 +156,48 @@ def compare_all(
         + (", fairness on the whole leaf-spine" if smaller else ""),
         len(drawn),
     )
+
+
+def _run(
+    wanted: Iterable[tuple[Contender, dict[str, Any], Scenario]],
+    folder: Path,
+    absent: dict[str, str],
+    checked: set[tuple[str, str]],
+    **how: Any,
+) -> pd.DataFrame:
+    """One row for each run. Contenders that cannot run under these conditions are left out of all later runs.
+
+    The sweep checks each run; here there is one check for each set of conditions.
+    """
+    runs = []
+    for one, labels, scenario in wanted:
+        ground = (one.name, labels.get("fabric", "fairness"))
+        try:
+            if ground not in checked:
+                checked.add(ground)
+                scenario.check()
+            runs.append(Run(Measured.of(scenario), {"scheme": one.name, **labels}))
+        except ScenarioError as error:
+            absent[one.name] = f"{error.key}: {error.message}"
+    runs = [point for point in runs if point.labels["scheme"] not in absent]
+    if not runs:
+        raise ValueError("; ".join(f"{name} cannot run on this fabric: {why}" for name, why in absent.items()))
+    result = Sweep(runs, folder).run(**how)
+    if result.interrupted:
+        raise KeyboardInterrupt
+    return result.table()
+
+
+def _search(
+    searches: Mapping[str, Bisection], absent: Mapping[str, str], run: Callable[[Mapping[str, float]], pd.DataFrame]
+) -> None:
+    """Tries loads, those of all schemes side by side, until each search has ended."""
+    while open_ := {
+        name: search.next for name, search in searches.items() if search.next is not None and name not in absent
+    }:
+        # One seed with which it is not sustained is enough.
+        for (name, _), of in run(open_).groupby(["scheme", "load"], sort=False):
+            searches[str(name)].tell(float(of["load"].iloc[0]), sustains(of["kept up"].min(), of["refused"].max()))
 
 
 def _chosen(only: Sequence[str], fabrics: Sequence[str]) -> list[Contender]:
