@@ -95,6 +95,8 @@ struct Run<'a, P: Probe, W: FnMut(Time, u64) -> bool> {
     /// All events before this time have been processed.
     now: Time,
     windows: u64,
+    /// Where the last window ends that has begun, which may be before now or after it.
+    window_end: Time,
     /// Where everything is, if groups of hosts may sleep.
     cut: Option<&'a Cut>,
     /// By island, how many of its groups sleep.
@@ -207,6 +209,7 @@ impl<'a, P: Probe, W: FnMut(Time, u64) -> bool> Run<'a, P, W> {
             headers: header_walks(plan),
             now: Time::ZERO,
             windows: 0,
+            window_end: Time::ZERO,
             cut,
             asleep: BTreeMap::new(),
             heeds_starts: false,
@@ -275,7 +278,8 @@ impl<'a, P: Probe, W: FnMut(Time, u64) -> bool> Run<'a, P, W> {
     fn advance(&mut self) -> Option<Over> {
         let begins = self.connections.next_at();
         let pause = self.waits.values().copied().fold(begins, Time::min).min(self.stuck.next_at());
-        let bounds = Bounds { pause, ..self.bounds };
+        let open_until = Some(self.window_end).filter(|end| *end > self.now);
+        let bounds = Bounds { pause, open_until, ..self.bounds };
         for part in &mut *self.parts {
             (part.0.stirred, part.0.links.carrier.heeds_starts) = (false, self.heeds_starts);
         }
@@ -283,7 +287,9 @@ impl<'a, P: Probe, W: FnMut(Time, u64) -> bool> Run<'a, P, W> {
         let threads = if self.heeds_starts { 1 } else { self.threads };
         let Outcome { end, ended, windows, open_until } = engine::run(self.parts, threads, bounds, &mut self.watch);
         self.windows += windows;
-        self.bounds.open_until = open_until;
+        // If no window began, the engine's end is zero.
+        let end = if end == Time::ZERO { self.window_end } else { end };
+        self.window_end = open_until.unwrap_or(end);
         let breached = self.parts.iter().any(|part| part.0.links.carrier.breached);
         if self.parts.iter().any(|part| part.0.strayed) {
             return Some(Over::Breached(Breach::OfGroups));
@@ -295,8 +301,6 @@ impl<'a, P: Probe, W: FnMut(Time, u64) -> bool> Run<'a, P, W> {
         let any_asleep = self.asleep.values().any(|&count| count > 0);
         let sleeps = any_asleep && matches!(ended, Ended::Quiet | Ended::Horizon) && pause < self.bounds.horizon;
         if ended != Ended::Paused && !sleeps {
-            // If no window began, the engine's end is zero, and not the time that the run had come to.
-            let end = if end == Time::ZERO { self.now } else { end };
             // Who stops a run gets what is known, and of some islands that is more than of others.
             let known_until = if ended == Ended::Interrupted { self.ahead_until } else { Time::ZERO };
             return Some(Over::Ended(end.max(known_until), ended));
@@ -338,9 +342,9 @@ impl<'a, P: Probe, W: FnMut(Time, u64) -> bool> Run<'a, P, W> {
     /// The network has been moved ahead by so many periods.
     fn skip_all(&mut self, period: &Period, times: u64) {
         let length = self.bounds.lookahead;
-        let (begun, open_until) = period.windows(self.now, times, self.bounds.open_until, length, self.bounds.horizon);
+        let (begun, end) = period.windows(self.now, times, self.window_end, length, self.bounds.horizon);
         self.windows += begun;
-        self.bounds.open_until = open_until;
+        self.window_end = end;
         self.now += period.length * times;
     }
 }

@@ -537,7 +537,7 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
     fn skip_windows(&self, until: Time) {
         if self.is_alone(until) {
             let run = &mut *self.run.borrow_mut();
-            run.bounds.open_until = run.bounds.open_until.map(|open| open + (until - self.now));
+            run.window_end = until.max(run.window_end + (until - self.now));
             run.now = until;
         }
     }

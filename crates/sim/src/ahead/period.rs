@@ -33,23 +33,16 @@ impl Period {
     }
 
     /// How many windows would have begun if so many periods had been simulated from `now` on, since a run may end only
-    /// at the end of a window; and where the last one ends, if after that. Windows follow from the times of events
-    /// alone: each begins with an event and is so long, or ends at the horizon. `open_until` is where one ends that has
-    /// begun before.
-    pub fn windows(
-        &self,
-        now: Time,
-        times: u64,
-        open_until: Option<Time>,
-        lookahead: Duration,
-        horizon: Time,
-    ) -> (u64, Option<Time>) {
+    /// at the end of a window; and where the last one ends. Windows follow from the times of events alone: each begins
+    /// with an event and is so long, or ends at the horizon. `window_end` is where the last one ends that has begun
+    /// before.
+    pub fn windows(&self, now: Time, times: u64, window_end: Time, lookahead: Duration, horizon: Time) -> (u64, Time) {
         let from = now.ps();
         let end = from + self.length.ps() * times;
-        let mut window_end = open_until.map_or(from, Time::ps);
+        let mut window_end = window_end.ps();
         let mut begun = 0;
         while window_end < end {
-            let next = self.events.next(window_end - from).expect("what recurs has events");
+            let next = self.events.next(window_end.saturating_sub(from)).expect("what recurs has events");
             let begin = from + next;
             if begin >= end {
                 break;
@@ -57,7 +50,7 @@ impl Period {
             window_end = (begin + lookahead.ps()).min(horizon.ps());
             begun += 1;
         }
-        (begun, (window_end > end).then(|| Time::from_ps(window_end)))
+        (begun, Time::from_ps(window_end))
     }
 }
 
