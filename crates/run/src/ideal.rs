@@ -25,8 +25,8 @@ use scenario::{Completion, Scenario};
 /// begin_j(N) = begin_j(1) + (N-1) max_{i<=j} t_i in closed form, since h_j <= t_j.
 ///
 /// Where w_j links lie side by side at hop j, one of them carries every w_j-th packet at least: there (N-1) t_j becomes
-/// floor((N-1)/w_j) t_j. From then on the last packet, if it is shorter, may overtake the others: it waits only at a
-/// link that all share, and there as if that had been busy with them since it saw the first of them, or this one. With
+/// floor((N-1)/w_j) t_j. From then on the last packet, if it is shorter, may overtake the others. A link that all
+/// share is then busy for as long as all of them take, from when it sees the first of them, or this one. With
 /// completion "acknowledged", a control packet's way back is added.
 ///
 /// The links of a host lie side by side too, those of them that lie on shortest paths: as everywhere, what counts is
@@ -229,30 +229,32 @@ impl<'a> Ideal<'a> {
         let full_before = u128::from(full_before);
         // Of the full packets: when the first begins, how much later the last does, when the last has gone.
         let (mut first_begin, mut spread, mut full_gone) = (0, 0, 0);
-        let (mut last_seen, mut last_gone, mut overtakes) = (0, 0, false);
+        // Of the last packet, if it overtakes where it can; and when all have gone.
+        let (mut last_seen, mut last_gone, mut all_gone, mut overtakes) = (0, 0, 0, false);
         for (index, hop) in hops.iter().enumerate() {
             let sent = |bytes: u64| wide(hop.per_byte.transmit(bytes as u32));
             let seen = |bytes: u64| sent(if self.scenario.switch.cut_through { bytes.min(HEAD_BYTES) } else { bytes });
             let after = wide(hop.after);
             overtakes |= hop.width > 1;
-            let mut last_begin = last_seen;
+            let (mut last_begin, mut shared_until) = (last_seen, 0);
             if full_before > 0 {
                 spread = spread.max((full_before - 1) / u128::from(hop.width) * sent(mtu));
                 full_gone = full_gone.max(first_begin + spread + sent(mtu));
-                let busy_until = match hop.width {
-                    width if index == 0 => full_before / u128::from(width) * sent(mtu),
-                    _ if !overtakes => full_gone,
-                    1 => first_begin.min(last_seen) + full_before * sent(mtu),
-                    _ => 0,
-                };
-                last_begin = last_begin.max(busy_until);
+                match hop.width {
+                    width if index == 0 => last_begin = full_before / u128::from(width) * sent(mtu),
+                    _ if !overtakes => last_begin = last_begin.max(full_gone),
+                    1 => shared_until = first_begin.min(last_seen) + full_before * sent(mtu) + sent(last),
+                    _ => {}
+                }
                 first_begin += seen(mtu) + after;
             }
             last_gone = (last_begin + sent(last)).max(last_gone) + after;
             last_seen = last_begin + seen(last) + after;
+            // Whichever packet left the hop before at the end is no shorter than the last one.
+            let onward = if self.scenario.switch.cut_through { 0 } else { sent(last) };
+            all_gone = last_gone.max(full_gone.max(all_gone + onward).max(shared_until) + after);
             full_gone += after;
         }
-        let all_gone = last_gone.max(full_gone);
         Duration::from_ps(u64::try_from(all_gone).unwrap_or(u64::MAX))
     }
 }

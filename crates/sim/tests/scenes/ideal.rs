@@ -5,10 +5,16 @@ use std::fmt::Write;
 
 use crate::{of_flows, run_alone};
 
-const FABRICS: [(&str, u32); 7] = [
+const FABRICS: [(&str, u32); 8] = [
     ("leaf_spine = {}", 144),
     ("leaf_spine = { oversubscription = 8.0 }", 144), // spine links half as fast as hosts'
     ("fat_tree = { k = 4 }", 16),
+    // The last packet overtakes between two switches, and comes first to the two links after that, which all share.
+    (
+        "clos = { pods = 3, leaves_per_pod = 2, hosts_per_leaf = 2, aggs_per_pod = 1, cores_per_agg = 3, \
+         agg_oversubscription = 1.1 }",
+        12,
+    ),
     ("dumbbell = { bottleneck_rate = \"40Gbps\" }", 8),
     ("star = {}", 8),
     ("torus = { dims = [4, 4, 3], propagation = \"1us\", host_rate = \"10Gbps\" }", 48),
