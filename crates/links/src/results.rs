@@ -1,7 +1,7 @@
 //! The tables of an estimate.
 
 use run::{Column, Data, FlowColumns, Flows, Table, WorkloadPlan, link_columns, standing_columns};
-use scenario::Scenario;
+use scenario::{Combine, Scenario};
 use units::FlowId;
 
 use crate::combine::{Run, Times};
@@ -68,7 +68,10 @@ fn link_table(
     let bytes: Vec<f64> = bytes.collect();
     let sent: Vec<f64> = of_link.iter().map(|&resource| bytes[resource]).collect();
     let capacity = |link: &fabric::Link| link.rate.bps() as f64 / 8.0 * (end_ps as f64 * 1e-12);
-    let used = sent.iter().zip(&fabric.links).map(|(sent, link)| sent / capacity(link)).collect();
+    // Drawn, a flow's delay is another's: flows may be delivered before the link can have carried them all.
+    let drawn = scenario.decomposition.combine == Combine::Drawn || runs.iter().any(|run| matches!(run, Run::As(_)));
+    let most = if drawn { 1.0 } else { f64::INFINITY };
+    let used = sent.iter().zip(&fabric.links).map(|(sent, link)| (sent / capacity(link)).min(most)).collect();
     let name = |resource: usize| {
         let link = fabric.link(links.ways.link(resource).0);
         format!("{}-{}", fabric.names[link.from.index()], fabric.names[link.to.index()])
@@ -92,7 +95,13 @@ fn link_table(
             "bytes of the flows that cross it, headers counted; of flows that have not ended, what links have room for",
             Data::U64(sent.iter().map(|sent| (sent + 0.5) as u64).collect()),
         ),
-        Column::new("utilisation", "", "share of its capacity over the whole run", Data::F64(used)),
+        Column::new(
+            "utilisation",
+            "",
+            "share of its capacity over the whole run; at most 1 where delays are drawn, since flows may then be \
+             delivered before it could have carried them all",
+            Data::F64(used),
+        ),
         Column::new(
             "flows",
             "",
