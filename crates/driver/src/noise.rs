@@ -110,6 +110,11 @@ impl Noise {
         self.packets.set(noise.loss);
     }
 
+    /// Whether it loses every packet.
+    pub(crate) fn loses_all(&self) -> bool {
+        self.packets.probability >= 1.0
+    }
+
     /// Whether a message of this many bytes, which is no packet and is not counted, is lost or damaged.
     pub(crate) fn hits(&mut self, bytes: u64) -> bool {
         let lost = !self.packets.miss(1);

@@ -109,6 +109,38 @@ fn what_asks_ten_thousand_times_in_vain_would_do_so_for_ever() {
     }
 }
 
+/// There are other paths, and no packet of the flow takes one; or all its answers take one that is dead.
+#[test]
+fn who_keeps_to_a_path_that_loses_all_asks_in_vain_though_others_work() {
+    let failures = ["loss = 1.0", "loss = 1.0, one_way = true", "reroute = false", "reroute = false, one_way = true"];
+    let transports = ["{ bbr = { rto_max = '100ms' } }", "{ dctcp = { rto_max = '100ms' } }", "'rdma'"];
+    for transport in transports {
+        for failure in failures {
+            let result = run_anyhow(
+                &job(&format!(
+                    "transport = {transport}\nfailure = [{{ link = ['leaf0', 'spine0'], at = '0us', {failure} }}]"
+                ))
+                .replace("spines = 1", "spines = 2")
+                .replace("hosts = \"0,2\"\n        steps = [{ all_reduce", "steps = [{ all_to_all"),
+            );
+            // 256 timeouts of 100 ms, and then the next look; with RDMA's of 16 ms until all has come a hundred times.
+            let why = why_after(&result, 60);
+            assert!(
+                why.contains(" and no answer has come: they take paths that lose all packets"),
+                "{transport}: {why}"
+            );
+        }
+    }
+}
+
+/// Nine of ten packets are lost on a path, and timers have backed off to a minute: it ends all the same.
+#[test]
+fn who_is_answered_at_last_is_waited_for() {
+    let failure = "failure = [{ link = ['host2', 'leaf1'], at = '20us', loss = 0.9 }]";
+    let result = run_anyhow(&job(&format!("transport = 'dctcp'\n{failure}")).replace("100KB", "20KB"));
+    assert_eq!(result.info.ended, "goal", "{:?}", result.info.audit);
+}
+
 #[test]
 fn who_watches_sees_for_how_long_no_payload_has_come() {
     let plan = ::run::Plan::new(&scenario(&job(&format!("transport = 'dctcp'\n{CUT_OFF}")))).expect("it can be run");
