@@ -19,7 +19,7 @@
 pub(crate) mod mirror;
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread::Thread;
 
@@ -42,6 +42,8 @@ pub(crate) struct Board {
     quits: AtomicBool,
     /// The run is over, though not all may know yet.
     stops: AtomicBool,
+    /// By look ([`driver::Stuck`]), how many workers can't go on by themselves.
+    stuck: [AtomicUsize; LOOKS_MAX],
     watcher: Thread,
     /// Whether workers ever sleep.
     sleeps: bool,
@@ -98,6 +100,9 @@ pub(crate) fn board_lines(process: usize, processes: usize, workers: usize) -> u
 /// The most processes: each has a bit.
 pub(crate) const PROCESSES_MAX: usize = 64;
 
+/// The most looks at whether a run is stuck: each is twice as late as the one before, in picoseconds of 64 bits.
+const LOOKS_MAX: usize = 64;
+
 /// Why a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -107,6 +112,21 @@ pub(crate) enum Ended {
     Quiet,
     Interrupted,
     Closed,
+    Stuck,
+}
+
+impl Ended {
+    /// Its name in results.
+    pub fn name(self) -> &'static str {
+        match self {
+            Ended::Goal => "goal",
+            Ended::Horizon => "horizon",
+            Ended::Quiet => "quiet",
+            Ended::Interrupted => "interrupted",
+            Ended::Closed => "closed",
+            Ended::Stuck => "stuck",
+        }
+    }
 }
 
 impl Board {
@@ -133,6 +153,7 @@ impl Board {
             delays,
             quits: AtomicBool::new(false),
             stops: AtomicBool::new(false),
+            stuck: [const { AtomicUsize::new(0) }; LOOKS_MAX],
             watcher: std::thread::current(),
             sleeps,
         };
@@ -287,6 +308,13 @@ impl Board {
         self.processes() == 1 && done == self.workers() as u64
     }
 
+    /// Notes that at this look a worker can't go on by itself. Returns whether that is so for all workers; false if
+    /// there are several processes.
+    pub fn add_stuck(&self, look: usize) -> bool {
+        let stuck = self.stuck[look % LOOKS_MAX].fetch_add(1, Ordering::SeqCst) + 1;
+        self.processes() == 1 && stuck == self.workers()
+    }
+
     /// The run is over: why, at what time, and how late that was noticed. The first call counts; only the first process
     /// may call it.
     pub fn stop(&self, ended: Ended, at: Time, late: Duration) {
@@ -348,6 +376,7 @@ impl Board {
             2 => Ended::Horizon,
             3 => Ended::Quiet,
             5 => Ended::Closed,
+            6 => Ended::Stuck,
             _ => Ended::Interrupted,
         };
         (ended, Time::from_ps(of(header::END)), Duration::from_ps(of(header::LATE)))

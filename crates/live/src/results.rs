@@ -1,8 +1,8 @@
 //! Makes tables and findings of the workers' results.
 
-use driver::{Driver, Movement, Probe, Summary, Whole};
+use driver::{Driver, Movement, Probe, Stuck, Summary, Whole};
 use node::wire::{Malformed, Reader, Writer};
-use run::audit::Ending;
+use run::audit::{EVERY_FLOW_ENDED, Ending};
 use run::{Column, Data, Finding, Flows, Plan, Table};
 use units::{Duration, HostId, LinkId, Time};
 
@@ -212,6 +212,11 @@ pub(crate) fn audit<P: Probe>(
     findings.extend(sockets(parts));
     findings.push(punctual(whole.plan, noted, outcome, stood));
     findings.extend(driver::findings(whole, parts, others, flows, ending(whole.plan, outcome), movement));
+    if outcome.ended == Ended::Stuck {
+        for finding in findings.iter_mut().filter(|finding| finding.name == EVERY_FLOW_ENDED) {
+            finding.detail.extend(Stuck::why(whole.plan, parts.iter()).iter().flat_map(|why| [": ", why]));
+        }
+    }
     findings
 }
 
@@ -220,6 +225,7 @@ pub(crate) fn ending(plan: &Plan, outcome: Outcome) -> Ending {
     match outcome.ended {
         Ended::Goal | Ended::Quiet => Ending::Itself,
         Ended::Horizon => Ending::TimeUp { said: plan.scenario.measure.end.is_some() },
+        Ended::Stuck => Ending::Stuck,
         Ended::Interrupted | Ended::Closed => Ending::Stopped,
     }
 }

@@ -43,8 +43,8 @@ pub struct RunInfo {
     pub packet_hops: u64,
     /// Events: arrivals, transmissions, deadlines.
     pub events: u64,
-    /// Why it ended: "goal" (all flows ended), "horizon", "quiet" (nothing left to happen), "interrupted", "closed" (by
-    /// the program that had started it).
+    /// Why it ended: "goal" (all flows ended), "horizon", "quiet" (nothing left to happen), "stuck" (nothing left that
+    /// could end a flow, see [`driver::Stuck`]), "interrupted", "closed" (by the program that had started it).
     pub ended: &'static str,
     /// Time from beginning to end, in picoseconds.
     pub end_ps: u64,
@@ -299,13 +299,7 @@ pub(crate) fn conclude<P: Probe>(
         },
         packet_hops: sum(|part| part.packet_hops) + others.iter().map(|other| other.packet_hops).sum::<u64>(),
         events: sum(|part| part.events) + others.iter().map(|other| other.events).sum::<u64>(),
-        ended: match outcome.ended {
-            Ended::Goal => "goal",
-            Ended::Horizon => "horizon",
-            Ended::Quiet => "quiet",
-            Ended::Interrupted => "interrupted",
-            Ended::Closed => "closed",
-        },
+        ended: outcome.ended.name(),
         end_ps: outcome.end.ps(),
         sample_interval_ps: whole.sample_interval.ps(),
         dilation: plan.scenario.live.dilation,

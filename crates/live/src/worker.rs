@@ -9,7 +9,7 @@
 
 use std::sync::Arc;
 
-use driver::{Driver, Due, Probe};
+use driver::{Driver, Due, Probe, Stuck};
 use scenario::Wait;
 use units::{Duration, LinkId, Time};
 
@@ -92,6 +92,9 @@ pub(crate) struct Worker<'a, P: Probe> {
     away: Duration,
     /// Processes that are lost, as bits.
     dead: u64,
+    /// Looks now and then at whether anything can still come of this part, and how often it has.
+    stuck: Stuck,
+    looks: usize,
 }
 
 /// What a worker waits for.
@@ -140,6 +143,8 @@ impl<'a, P: Probe> Worker<'a, P> {
             slips: 0,
             away: Duration::ZERO,
             dead: 0,
+            stuck: Stuck::new(plan),
+            looks: 0,
         }
     }
 
@@ -184,6 +189,9 @@ impl<'a, P: Probe> Worker<'a, P> {
             }
             self.take_outside(limit);
             let present = self.present;
+            if self.driver.links.agenda.first().0.min(limit) >= self.stuck.next_at() {
+                self.look();
+            }
             let waits = self.act_until(limit);
             if !alone {
                 self.promise(self.driver.links.agenda.first().0.min(limit).min(present));
@@ -205,6 +213,18 @@ impl<'a, P: Probe> Worker<'a, P> {
         }
         if self.wait == Wait::Poll {
             self.away = away.so_far();
+        }
+    }
+
+    /// All that is due before [`Stuck::next_at`] has been done, and nothing since.
+    #[cold]
+    fn look(&mut self) {
+        let at = self.stuck.next_at();
+        // Whatever a program sends may come any time.
+        let stuck = self.stuck.look_at_part(self.driver.links.carrier.plan, &self.driver);
+        self.looks += 1;
+        if stuck && self.driver.links.carrier.counter.is_none() && self.board.add_stuck(self.looks) {
+            self.board.stop(Ended::Stuck, at, Duration::ZERO);
         }
     }
 
@@ -320,6 +340,9 @@ impl<'a, P: Probe> Worker<'a, P> {
             let (due, source) = self.driver.links.agenda.first();
             if due >= bound {
                 return Waits::Others;
+            }
+            if due >= self.stuck.next_at() {
+                return Waits::No;
             }
             if turn % READ == 0 || wall.is_none_or(|wall| wall < due) {
                 wall = self.clock.come_to(due);

@@ -8,7 +8,7 @@ use std::time::Duration;
 use catalogue::Transport;
 use clearway_live::frame::{Codec, Frame, Refusal};
 use clearway_live::{RunResult, run, run_at, run_processes};
-use run::{Data, Journey, Plan, Progress, Table};
+use run::{Data, Finding, Journey, Plan, Progress, Table};
 use scenario::Scenario;
 use units::{HostId, LinkId, Time};
 
@@ -283,6 +283,33 @@ fn jobs_are_run_alone() {
     let result = run(&read(text, &[("live.dilation", "10000")]), |_| true).expect("it can be run");
     assert_eq!(result.info.ended, "interrupted");
     assert!(column(&result.tables, "jobs", "alone_ps").iter().all(|ps| *ps == u64::MAX));
+}
+
+/// It ends as the simulator does, and says the same.
+#[test]
+fn a_job_that_can_never_end_ends_the_run_and_says_why() {
+    let text = r#"
+        transport = "dctcp"
+        live = { dilation = 2, wait = "sleep" }
+        measure.interval = "0s"
+        fabric.leaf_spine = { racks = 2, hosts_per_rack = 2, spines = 1 }
+        failure = [{ link = ["host2", "leaf1"], at = "20us" }]
+        [[job]]
+        name = "train"
+        steps = [{ all_reduce = { bytes = "100KB" } }]
+    "#;
+    for workers in ["1", "2"] {
+        let scenario = read(text, &[("live.workers", workers)]);
+        let result = run(&scenario, |_| false).expect("it can be run");
+        let simulated = sim::run(&scenario, 1, |_| false).expect("it can be simulated");
+        let said = |audit: &[Finding]| {
+            let finding = audit.iter().find(|finding| finding.name == "every flow ended").expect("each run has it");
+            assert!(!finding.ok);
+            finding.detail.clone()
+        };
+        assert_eq!((result.info.ended, result.info.end_ps), (simulated.info.ended, simulated.info.end_ps));
+        assert_eq!((result.info.ended, said(&result.info.audit)), ("stuck", said(&simulated.info.audit)));
+    }
 }
 
 /// Limiters of hosts with control packets of their own, in memory and in datagrams.
