@@ -27,6 +27,26 @@ def test_check_says_what_a_run_will_take(tiny_file: Path) -> None:
     assert estimate["packet_hops"] == pytest.approx(ran.info["packet_hops"], rel=0.25)
 
 
+def test_the_speed_of_a_run_is_that_of_its_packets() -> None:
+    """Ranks compute and sum within their hosts for longer than a probe lasts. No machine has 100 M packet-hops a
+    second.
+    """
+    computes = cw.Scenario.from_toml("""
+        transport = "dctcp"
+        fabric.star.hosts = 16
+        [[job]]
+        ranks_per_host = 8
+        [job.model]
+        model = "llama3_8b"
+        degrees = { tensor = 8, data = 16 }
+        micro_batches = 1
+        accelerator = { teraflops = 989, efficiency = 0.4 }
+    """)
+    estimate = computes.estimate(probe_seconds=0.02)
+    assert estimate.packet_hops > 1e9
+    assert estimate.cpu_seconds is None or estimate.cpu_seconds > estimate.packet_hops / 100e6
+
+
 def test_check_says_it_in_a_line(tiny_file: Path) -> None:
     line = call("check", tiny_file, "--probe", 0).out.splitlines()[1]
     assert line.startswith("a run: about ") and "packet-hops" in line and "B of memory" in line, line

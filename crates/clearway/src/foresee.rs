@@ -28,8 +28,9 @@ pub struct Foreseen {
 /// What a run will take: hosts, flows, packet-hops, memory and CPU time.
 ///
 /// The CPU time is that of this scenario on this machine: what the plan and the network take to build, and the speed of
-/// the run's first `probe_cpu_s` seconds of CPU, on one thread. Without a probe (0 seconds, or a run that does not fit
-/// `memory_bytes_max`) it is `None`. The beginning of a run may be faster than the rest: fewer packets are under way.
+/// the run's first `probe_cpu_s` seconds of CPU from the first payload on, on one thread. Without a probe (0 seconds,
+/// or a run that does not fit `memory_bytes_max`) it is `None`, and also if no payload comes in eight times as long.
+/// The beginning of a run may be faster than the rest: fewer packets are under way.
 pub fn foresee(scenario: &Scenario, probe_cpu_s: f64, memory_bytes_max: Option<u64>) -> Result<Foreseen, Problem> {
     let began = cpu_s();
     let plan = Plan::within(scenario, memory_bytes_max)?;
@@ -51,7 +52,7 @@ pub fn foresee(scenario: &Scenario, probe_cpu_s: f64, memory_bytes_max: Option<u
             ("recorded", memory.recorded),
             ("jobs", memory.jobs),
         ],
-        cpu_seconds: probed.map(|probed| planned_s + probed.cpu_s(estimate.packet_hops)),
+        cpu_seconds: probed.and_then(|probed| Some(planned_s + probed.cpu_s(estimate.packet_hops)?)),
         fits: refused.map(|problem| problem.to_string()),
         warnings: plan.warnings().iter().chain(&plan.doubts_of_results()).map(ToString::to_string).collect(),
     })
@@ -59,35 +60,44 @@ pub fn foresee(scenario: &Scenario, probe_cpu_s: f64, memory_bytes_max: Option<u
 
 /// The first part of a run.
 struct Probe {
-    /// CPU time until the first window.
-    built_s: f64,
-    /// CPU time of the windows.
+    /// CPU time until the first payload.
+    before_s: f64,
+    /// CPU time since.
     spent_s: f64,
     packet_hops: u64,
     whole: bool,
 }
 
+/// How long a probe waits for the first payload, in times of what it takes then: ranks of a job may compute first.
+const COMPUTES: f64 = 8.0;
+
 impl Probe {
-    /// What the whole run takes.
-    fn cpu_s(&self, packet_hops: u64) -> f64 {
-        if self.whole || self.packet_hops == 0 {
-            return self.built_s + self.spent_s;
-        }
-        self.built_s + self.spent_s * packet_hops as f64 / self.packet_hops as f64
+    /// What the whole run takes, if that can be said.
+    fn cpu_s(&self, packet_hops: u64) -> Option<f64> {
+        let all = match (self.whole, self.packet_hops) {
+            (true, _) => self.spent_s,
+            (false, 0) => return None,
+            (false, some) => self.spent_s * packet_hops as f64 / some as f64,
+        };
+        Some(self.before_s + all)
     }
 }
 
 fn probe(plan: &Plan, probe_cpu_s: f64) -> Probe {
     let began = cpu_s();
-    let (mut first, mut last) = (None, began);
-    let result = sim::run_plan(plan, 1, |_| {
+    let (mut window, mut payload, mut last) = (None, None, began);
+    let result = sim::run_plan(plan, 1, |progress| {
         last = cpu_s();
-        let first = *first.get_or_insert(last);
-        last - first > probe_cpu_s
+        let window = *window.get_or_insert(last);
+        if payload.is_none() && progress.work_done > 0 {
+            payload = Some(last);
+        }
+        payload.map_or(last - window > COMPUTES * probe_cpu_s, |payload| last - payload > probe_cpu_s)
     });
-    let first = first.unwrap_or(last);
     let whole = result.info.ended != "interrupted";
-    Probe { built_s: first - began, spent_s: last - first, packet_hops: result.info.packet_hops, whole }
+    let packet_hops = if payload.is_some() { result.info.packet_hops } else { 0 };
+    let payload = payload.unwrap_or(last);
+    Probe { before_s: payload - began, spent_s: last - payload, packet_hops, whole }
 }
 
 /// CPU time of this thread: the machine may be shared.
