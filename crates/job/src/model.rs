@@ -20,6 +20,7 @@ mod buckets;
 mod count;
 mod experts;
 mod iteration;
+mod passes;
 mod schedule;
 mod shape;
 

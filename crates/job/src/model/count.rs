@@ -1,5 +1,5 @@
-//! The size of iterations of a model, by formula. It follows [`super::iteration`] step by step, but does each once for
-//! all ranks of a stage, which do alike, and each micro-batch in the middle once for all.
+//! The size of iterations of a model, by formula: each part of a pass ([`super::passes`]) counts once for all ranks of
+//! a stage, which do alike, and each micro-batch in the middle once for all.
 
 use std::collections::HashMap;
 
@@ -7,6 +7,7 @@ use units::Duration;
 
 use super::buckets::{Bucket, buckets};
 use super::experts::choices_by;
+use super::passes::Passes;
 use super::{Degrees, Family, Layer, Setting, Shape, Training, shares};
 use crate::Count;
 use crate::collective::{Group, How, Kind, SEVERAL, exchanged};
@@ -165,11 +166,6 @@ impl<'a> Counting<'a> {
         self.degrees.tensor * self.degrees.data
     }
 
-    fn layers(&self) -> std::ops::Range<u32> {
-        let each = self.shape.layers / self.degrees.pipeline;
-        self.index * each..(self.index + 1) * each
-    }
-
     /// All passes of the stage: forward passes ahead, then one forward and one backward in turn, then those that are
     /// left.
     fn passes(&mut self) {
@@ -199,8 +195,20 @@ impl<'a> Counting<'a> {
             let (stage, before) = (self.stage, std::mem::take(&mut self.count));
             for pass in passes {
                 match *pass {
-                    Pass::Forward { first } => self.forward(first),
-                    Pass::Backward { last } => self.backward(last),
+                    Pass::Forward { first } => {
+                        self.stage.waits += usize::from(self.index > 0);
+                        self.forward(first);
+                        if !self.is_last() {
+                            self.hand_over(self.index + 1);
+                        }
+                    }
+                    Pass::Backward { last } => {
+                        self.stage.waits += usize::from(!self.is_last());
+                        self.backward(last);
+                        if self.index > 0 {
+                            self.hand_over(self.index - 1);
+                        }
+                    }
                 }
             }
             let alike = if self.stage == stage { times } else { 1 };
@@ -220,114 +228,6 @@ impl<'a> Counting<'a> {
         self.count = self.count.and(one.times(all).leaving((leaving, all)));
     }
 
-    fn forward(&mut self, first: bool) {
-        let mut piece = 0;
-        if self.index == 0 {
-            self.await_parameters(first, piece);
-            piece += 1;
-            self.tensor_sum();
-        } else {
-            self.stage.waits += 1;
-        }
-        for layer in 0..self.layers().len() {
-            self.await_parameters(first, piece);
-            piece += 1;
-            self.layer_forward(layer);
-        }
-        if self.index + 1 == self.degrees.pipeline {
-            self.await_parameters(first, piece);
-            self.compute(self.shape.logit_flops(self.training.tokens()));
-        }
-        self.flush();
-        if self.index + 1 < self.degrees.pipeline {
-            self.hand_over(self.index + 1);
-        }
-    }
-
-    fn layer_forward(&mut self, layer: usize) {
-        let tokens = self.training.tokens();
-        self.compute(self.shape.attention_flops(tokens));
-        self.tensor_sum();
-        match self.shape.experts {
-            None => self.compute(self.shape.inner_flops(tokens)),
-            Some(_) => {
-                self.compute(self.shape.router_flops(tokens));
-                self.through_experts(layer, 1);
-            }
-        }
-        self.tensor_sum();
-    }
-
-    fn layer_backward(&mut self, layer: usize) {
-        let tokens = self.training.tokens();
-        match self.shape.experts {
-            None => self.compute(2 * self.shape.inner_flops(tokens)),
-            Some(_) => {
-                self.through_experts(layer, 2);
-                self.compute(2 * self.shape.router_flops(tokens));
-            }
-        }
-        self.tensor_sum();
-        self.compute(2 * self.shape.attention_flops(tokens));
-        self.tensor_sum();
-    }
-
-    fn backward(&mut self, last: bool) {
-        let layers = self.layers().len();
-        let mut piece = self.pieces;
-        if self.index + 1 == self.degrees.pipeline {
-            self.compute(2 * self.shape.logit_flops(self.training.tokens()));
-            self.tensor_sum();
-            if piece > layers + usize::from(self.index == 0) {
-                piece -= 1;
-                self.sum_gradients(last, piece);
-            }
-        } else {
-            self.stage.waits += 1;
-        }
-        for layer in (0..layers).rev() {
-            if self.training.recompute {
-                self.layer_forward(layer);
-            }
-            self.layer_backward(layer);
-            piece -= 1;
-            self.sum_gradients(last, piece);
-        }
-        if self.index == 0 {
-            self.sum_gradients(last, 0);
-        }
-        self.flush();
-        if last && !self.training.gradients.overlap {
-            (0..self.pieces).rev().for_each(|piece| self.sum_buckets_at(piece));
-        }
-        if self.index > 0 {
-            self.hand_over(self.index - 1);
-        }
-    }
-
-    fn compute(&mut self, flops: u128) {
-        self.stage.pending += self.training.time_of(flops / u128::from(self.degrees.tensor));
-    }
-
-    fn flush(&mut self) {
-        if std::mem::take(&mut self.stage.pending) > Duration::ZERO {
-            self.count = self.count.and(Count::computations(self.width().into()));
-            self.stage.waits = 1;
-        }
-    }
-
-    fn tensor_sum(&mut self) {
-        let size = self.degrees.tensor;
-        if size > 1 {
-            self.flush();
-            let begin = self.index * self.width();
-            let groups = (0..self.degrees.data).map(|group| Group { first: begin + group * size, stride: 1, size });
-            let (how, bytes) = (self.setting.tensor, super::iteration::activation_bytes(self.training));
-            self.collective(&how, Kind::AllReduce, groups, bytes, self.stage.waits);
-            self.stage.waits = 1;
-        }
-    }
-
     /// One collective in each of some groups of the same size.
     fn collective(&mut self, how: &How, kind: Kind, groups: impl Iterator<Item = Group>, bytes: u64, waits: usize) {
         let (mut number, mut size, mut share) = (0, 0, (0, 0));
@@ -337,56 +237,6 @@ impl<'a> Counting<'a> {
             (number, size) = (number + 1, group.size);
         }
         self.count = self.count.and(how.count(kind, size, bytes, waits).times(number).leaving(share));
-    }
-
-    fn through_experts(&mut self, layer: usize, factor: u128) {
-        let Degrees { expert, data, tensor, .. } = self.degrees;
-        let all = &self.choices[layer];
-        let held: Vec<u64> = all.chunks(all.len() / expert as usize).map(|own| own.iter().sum()).collect();
-        self.flush();
-        let width = u64::from(self.width());
-        if expert > 1 {
-            let vector = u64::from(self.shape.hidden) * self.training.element.get();
-            let begin = self.index * self.width();
-            let (mut share, places) = ((0, 0), data / expert);
-            for group in (0..places).flat_map(|group| (0..tensor).map(move |of| of + tensor * group * expert)) {
-                let group = Group { first: begin + group, stride: tensor, size: expert };
-                let own = self.setting.expert.leaving(Kind::AllToAll, group, self.local);
-                share = (share.0 + own.0, share.1 + own.1);
-            }
-            let sizes = held.iter().map(|held| (held * vector, 1));
-            let there = exchanged(sizes, expert, &self.setting.expert.terms).times(u64::from(places * tensor));
-            self.count = self.count.and(there.times(2).leaving(share));
-            self.stage.waits = 1;
-        }
-        let each = |held: &u64| {
-            let flops = factor * self.shape.inner_flops(held * u64::from(expert)) / u128::from(tensor);
-            u64::from(self.training.time_of(flops) > Duration::ZERO)
-        };
-        let busy: u64 = held.iter().map(each).sum();
-        self.count = self.count.and(Count::computations(width / u64::from(expert) * busy));
-        if busy > 0 {
-            self.stage.waits = 1;
-        }
-    }
-
-    fn sum_gradients(&mut self, last: bool, piece: usize) {
-        if last && self.training.gradients.overlap {
-            self.sum_buckets_at(piece);
-        }
-    }
-
-    fn sum_buckets_at(&mut self, piece: usize) {
-        for of in 0..2 {
-            let Some(&elements) = self.buckets[of].get(&piece) else { continue };
-            let bytes = elements * self.training.gradients.element.get();
-            self.flush();
-            let kind = if self.training.gradients.sharded { Kind::ReduceScatter } else { Kind::AllReduce };
-            let waits = self.stage.waits + usize::from(self.stage.summed[of]);
-            let how = self.setting.data;
-            self.collective(&how, kind, self.replicas(of), bytes, waits);
-            self.stage.summed[of] = true;
-        }
     }
 
     /// Groups with the same parameters, dense or those of experts.
@@ -416,17 +266,98 @@ impl<'a> Counting<'a> {
             }
         }
     }
+}
 
-    fn await_parameters(&mut self, first: bool, piece: usize) {
-        let gradients = self.training.gradients;
-        if !first || !gradients.sharded || !gradients.overlap {
-            return;
+impl<'a> Passes<'a> for Counting<'a> {
+    fn training(&self) -> &'a Training {
+        self.training
+    }
+
+    fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    fn stage(&self) -> u32 {
+        self.index
+    }
+
+    fn pieces(&self) -> usize {
+        self.pieces
+    }
+
+    fn compute(&mut self, flops: u128) {
+        self.stage.pending += self.training.time_of(flops / u128::from(self.degrees.tensor));
+    }
+
+    fn flush(&mut self) {
+        if std::mem::take(&mut self.stage.pending) > Duration::ZERO {
+            self.count = self.count.and(Count::computations(self.width().into()));
+            self.stage.waits = 1;
         }
+    }
+
+    fn tensor_sum(&mut self, _: &str) {
+        let size = self.degrees.tensor;
+        if size > 1 {
+            self.flush();
+            let begin = self.index * self.width();
+            let groups = (0..self.degrees.data).map(|group| Group { first: begin + group * size, stride: 1, size });
+            let (how, bytes) = (self.setting.tensor, super::iteration::activation_bytes(self.training));
+            self.collective(&how, Kind::AllReduce, groups, bytes, self.stage.waits);
+            self.stage.waits = 1;
+        }
+    }
+
+    fn through_experts(&mut self, layer: u32, factor: u128) {
+        let Degrees { expert, data, tensor, .. } = self.degrees;
+        let all = &self.choices[(layer - self.layers().start) as usize];
+        let held: Vec<u64> = all.chunks(all.len() / expert as usize).map(|own| own.iter().sum()).collect();
+        self.flush();
+        let width = u64::from(self.width());
+        if expert > 1 {
+            let vector = u64::from(self.shape.hidden) * self.training.element.get();
+            let begin = self.index * self.width();
+            let (mut share, places) = ((0, 0), data / expert);
+            for group in (0..places).flat_map(|group| (0..tensor).map(move |of| of + tensor * group * expert)) {
+                let group = Group { first: begin + group, stride: tensor, size: expert };
+                let own = self.setting.expert.leaving(Kind::AllToAll, group, self.local);
+                share = (share.0 + own.0, share.1 + own.1);
+            }
+            let sizes = held.iter().map(|held| (held * vector, 1));
+            let there = exchanged(sizes, expert, &self.setting.expert.terms).times(u64::from(places * tensor));
+            self.count = self.count.and(there.times(2).leaving(share));
+            self.stage.waits = 1;
+        }
+        let each = |held: &u64| {
+            let flops = factor * self.shape.inner_flops(held * u64::from(expert)) / u128::from(tensor);
+            u64::from(self.training.time_of(flops) > Duration::ZERO)
+        };
+        let busy: u64 = held.iter().map(each).sum();
+        self.count = self.count.and(Count::computations(width / u64::from(expert) * busy));
+        if busy > 0 {
+            self.stage.waits = 1;
+        }
+    }
+
+    fn await_parameters(&mut self, piece: usize) {
         for of in 0..2 {
             if self.buckets[of].contains_key(&piece) {
                 self.flush();
                 self.stage.waits += 1;
             }
+        }
+    }
+
+    fn sum_buckets_at(&mut self, piece: usize) {
+        for of in 0..2 {
+            let Some(&elements) = self.buckets[of].get(&piece) else { continue };
+            let bytes = elements * self.training.gradients.element.get();
+            self.flush();
+            let kind = if self.training.gradients.sharded { Kind::ReduceScatter } else { Kind::AllReduce };
+            let waits = self.stage.waits + usize::from(self.stage.summed[of]);
+            let how = self.setting.data;
+            self.collective(&how, kind, self.replicas(of), bytes, waits);
+            self.stage.summed[of] = true;
         }
     }
 }

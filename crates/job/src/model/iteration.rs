@@ -4,6 +4,7 @@ use units::{Duration, Problem};
 
 use super::buckets::{Bucket, buckets};
 use super::experts::choices;
+use super::passes::Passes;
 use super::{Degrees, Family, Layer, Setting, Shape, Training, Turn, one_forward_one_backward};
 use crate::collective::{How, Kind, exchange};
 use crate::{Builder, Collective, Rank, StepId};
@@ -35,6 +36,8 @@ struct Emit<'a> {
     b: &'a mut Builder,
     ranks: &'a [Rank],
     iteration: u32,
+    /// The stage whose pass it is.
+    stage: u32,
     /// By place: what its next step waits for, beside computations that are pending.
     last: Vec<Vec<StepId>>,
     /// By place: time of computations that no message has parted yet.
@@ -74,6 +77,7 @@ pub(super) fn add(
         b,
         ranks,
         iteration,
+        stage: 0,
         last: entry.to_vec(),
         pending: vec![Duration::ZERO; count],
         label: String::new(),
@@ -116,15 +120,18 @@ impl Emit<'_> {
                     for (place, received) in places.zip(arrived.into_iter().flatten()) {
                         self.last[place].push(received);
                     }
+                    self.stage = stage as u32;
                     match turn {
                         Turn::Forward(micro_batch) => {
-                            self.forward(stage as u32, micro_batch);
+                            self.label = format!("forward {micro_batch}");
+                            self.forward(micro_batch == 0);
                             if stage + 1 < stages as usize {
                                 forward[stage + 1][at] = Some(self.hand_over(stage as u32, stage as u32 + 1));
                             }
                         }
                         Turn::Backward(micro_batch) => {
-                            self.backward(stage as u32, micro_batch);
+                            self.label = format!("backward {micro_batch}");
+                            self.backward(micro_batch + 1 == micro_batches);
                             if stage > 0 {
                                 backward[stage - 1][at] = Some(self.hand_over(stage as u32, stage as u32 - 1));
                             }
@@ -140,32 +147,6 @@ impl Emit<'_> {
     fn places(&self, stage: u32) -> std::ops::Range<usize> {
         let width = (self.degrees.tensor * self.degrees.data) as usize;
         stage as usize * width..(stage as usize + 1) * width
-    }
-
-    /// Activations (or their gradients) of a micro-batch: b s h elements (Narayanan et al., 2021, section 3.2).
-    fn activation_bytes(&self) -> u64 {
-        activation_bytes(self.training)
-    }
-
-    /// Computations follow on all ranks of a stage, each a `tensor`-th of this many operations.
-    fn compute(&mut self, stage: u32, flops: u128) {
-        let time = self.training.time_of(flops / u128::from(self.degrees.tensor));
-        for place in self.places(stage) {
-            self.pending[place] += time;
-        }
-    }
-
-    /// Makes steps of the computations that are pending on a stage.
-    fn flush(&mut self, stage: u32) {
-        self.b.name(&self.label);
-        for place in self.places(stage) {
-            let time = std::mem::take(&mut self.pending[place]);
-            if time > Duration::ZERO {
-                let rank = self.ranks[place];
-                let time = time.mul_f64((self.setting.slow)(rank));
-                self.last[place] = vec![self.b.compute(rank, time, &self.last[place])];
-            }
-        }
     }
 
     /// One collective in each group of places of a stage, between what was before and what follows.
@@ -219,136 +200,6 @@ impl Emit<'_> {
         }
     }
 
-    /// An all-reduce of activations in each tensor group: two a layer in each direction (Shoeybi et al., 2019).
-    fn tensor_sum(&mut self, stage: u32, name: &str) {
-        if self.degrees.tensor > 1 {
-            self.flush(stage);
-            let (groups, how) = (self.tensor_groups(stage), self.setting.tensor);
-            self.collective(&groups, &how, Kind::AllReduce, name, self.activation_bytes());
-        }
-    }
-
-    /// The forward pass of a stage.
-    fn forward(&mut self, stage: u32, micro_batch: u32) {
-        self.label = format!("forward {micro_batch}");
-        let first = stage == 0;
-        let mut piece = 0;
-        if first {
-            self.await_parameters(stage, micro_batch, piece);
-            piece += 1;
-            // Each tensor rank has looked up the tokens of its part of the vocabulary (Shoeybi et al., 2019).
-            self.tensor_sum(stage, "embedding");
-        }
-        for layer in self.layers(stage) {
-            self.await_parameters(stage, micro_batch, piece);
-            piece += 1;
-            self.layer_forward(stage, layer);
-        }
-        if stage + 1 == self.degrees.pipeline {
-            self.await_parameters(stage, micro_batch, piece);
-            self.compute(stage, self.shape.logit_flops(self.training.tokens()));
-        }
-        self.flush(stage);
-    }
-
-    /// Layers of a stage, counted over the model.
-    fn layers(&self, stage: u32) -> std::ops::Range<u32> {
-        let each = self.shape.layers / self.degrees.pipeline;
-        stage * each..(stage + 1) * each
-    }
-
-    fn layer_forward(&mut self, stage: u32, layer: u32) {
-        let tokens = self.training.tokens();
-        self.compute(stage, self.shape.attention_flops(tokens));
-        self.tensor_sum(stage, "attention");
-        match self.shape.experts {
-            None => self.compute(stage, self.shape.inner_flops(tokens)),
-            Some(_) => {
-                self.compute(stage, self.shape.router_flops(tokens));
-                self.through_experts(stage, layer, 1);
-            }
-        }
-        self.tensor_sum(stage, "feed-forward");
-    }
-
-    /// A backward pass computes twice as much as a forward pass (Narayanan et al., 2021, appendix): gradients of
-    /// activations and of parameters.
-    fn layer_backward(&mut self, stage: u32, layer: u32) {
-        let tokens = self.training.tokens();
-        match self.shape.experts {
-            None => self.compute(stage, 2 * self.shape.inner_flops(tokens)),
-            Some(_) => {
-                self.through_experts(stage, layer, 2);
-                self.compute(stage, 2 * self.shape.router_flops(tokens));
-            }
-        }
-        self.tensor_sum(stage, "feed-forward gradients");
-        self.compute(stage, 2 * self.shape.attention_flops(tokens));
-        self.tensor_sum(stage, "attention gradients");
-    }
-
-    /// The backward pass of a stage, and after that of the last micro-batch the sums of gradients.
-    fn backward(&mut self, stage: u32, micro_batch: u32) {
-        self.label = format!("backward {micro_batch}");
-        let last = micro_batch + 1 == self.training.micro_batches;
-        let layers = self.layers(stage);
-        let mut piece = self.pieces(stage);
-        if stage + 1 == self.degrees.pipeline {
-            self.compute(stage, 2 * self.shape.logit_flops(self.training.tokens()));
-            self.tensor_sum(stage, "logit gradients");
-            if piece > layers.len() + usize::from(stage == 0) {
-                piece -= 1;
-                self.sum_gradients(stage, last, piece);
-            }
-        }
-        for layer in layers.rev() {
-            if self.training.recompute {
-                self.layer_forward(stage, layer);
-            }
-            self.layer_backward(stage, layer);
-            piece -= 1;
-            self.sum_gradients(stage, last, piece);
-        }
-        if stage == 0 {
-            self.sum_gradients(stage, last, 0);
-        }
-        self.flush(stage);
-        if last && !self.training.gradients.overlap {
-            for piece in (0..self.pieces(stage)).rev() {
-                self.sum_buckets_at(stage, piece);
-            }
-        }
-    }
-
-    /// How many pieces a stage has: buckets cover them all.
-    fn pieces(&self, stage: u32) -> usize {
-        self.dense[stage as usize].first().map_or(0, |bucket| bucket.pieces.end)
-    }
-
-    /// From the router to the experts and back; `factor` 1 forwards, 2 backwards.
-    fn through_experts(&mut self, stage: u32, layer: u32, factor: u128) {
-        let Degrees { expert, data, tensor, .. } = self.degrees;
-        if self.choices[layer as usize].is_empty() {
-            self.choices[layer as usize] = choices(self.training, self.setting.seed, self.iteration, layer);
-        }
-        // By place in an expert group: the choices of one rank's tokens for the experts there.
-        let all = &self.choices[layer as usize];
-        let held: Vec<u64> = all.chunks(all.len() / expert as usize).map(|own| own.iter().sum()).collect();
-        self.flush(stage);
-        let groups = self.data_groups(stage, (0..data / expert).map(|group| (group * expert, expert)), 1);
-        let names = if factor == 1 { ["dispatch", "combine"] } else { ["combine gradients", "dispatch gradients"] };
-        self.exchange(&groups, &held, Way::To, names[0]);
-        for group in &groups {
-            for (at, &place) in group.iter().enumerate() {
-                let tokens = held[at] * u64::from(expert);
-                let flops = factor * self.shape.inner_flops(tokens) / u128::from(tensor);
-                self.pending[place] += self.training.time_of(flops);
-            }
-        }
-        self.flush(stage);
-        self.exchange(&groups, &held, Way::Back, names[1]);
-    }
-
     /// An all-to-all in each expert group: a vector of h elements for each choice of a token that is at another rank.
     /// Those for two experts of one rank go there twice.
     fn exchange(&mut self, groups: &[Vec<usize>], held: &[u64], way: Way, name: &str) {
@@ -382,7 +233,7 @@ impl Emit<'_> {
     /// Each rank of a stage sends what it has computed to the same place of another stage: the steps that receive it.
     fn hand_over(&mut self, from: u32, to: u32) -> Vec<StepId> {
         self.b.name(if from < to { "activations" } else { "activation gradients" });
-        let bytes = self.activation_bytes();
+        let bytes = activation_bytes(self.training);
         let (senders, receivers) = (self.places(from), self.places(to));
         senders
             .zip(receivers)
@@ -391,34 +242,6 @@ impl Emit<'_> {
                 self.b.message(ends, bytes, (0, 0), &self.last[sender], &[]).1
             })
             .collect()
-    }
-
-    /// The gradients of a piece are complete: buckets that it completes are summed, if that may be beside the pass.
-    fn sum_gradients(&mut self, stage: u32, last: bool, piece: usize) {
-        if last && self.training.gradients.overlap {
-            self.sum_buckets_at(stage, piece);
-        }
-    }
-
-    fn sum_buckets_at(&mut self, stage: u32, piece: usize) {
-        for of in [Of::Dense, Of::Experts] {
-            let buckets = if of == Of::Dense { &self.dense } else { &self.experts };
-            let found = buckets[stage as usize].iter().position(|bucket| bucket.pieces.start == piece);
-            let Some(number) = found else { continue };
-            let bytes = buckets[stage as usize][number].elements * self.training.gradients.element.get();
-            self.flush(stage);
-            let kind = if self.training.gradients.sharded { Kind::ReduceScatter } else { Kind::AllReduce };
-            let name = if of == Of::Dense { "gradients" } else { "expert gradients" };
-            for group in self.replicas(stage, of) {
-                // One after the other, as a communicator's operations are.
-                let summed = &self.summed[of as usize];
-                let entry: Vec<Vec<StepId>> =
-                    group.iter().map(|&place| [&self.last[place][..], &summed[place]].concat()).collect();
-                let how = self.setting.data;
-                let ends = self.one(&group, &how, kind, &format!("{name} {number}"), bytes, &entry);
-                group.iter().zip(ends).for_each(|(&place, end)| self.summed[of as usize][place] = vec![end]);
-            }
-        }
     }
 
     /// With a sharded optimiser an iteration begins with the gathering of parameters, bucket after bucket in the order
@@ -454,25 +277,6 @@ impl Emit<'_> {
         }
     }
 
-    /// The first forward pass comes to a piece: if its bucket begins there, it waits for that.
-    fn await_parameters(&mut self, stage: u32, micro_batch: u32, piece: usize) {
-        let Training { gradients, .. } = self.training;
-        if micro_batch > 0 || !gradients.sharded || !gradients.overlap {
-            return;
-        }
-        for of in [Of::Dense, Of::Experts] {
-            let buckets = if of == Of::Dense { &self.dense } else { &self.experts };
-            let Some(number) = buckets[stage as usize].iter().position(|bucket| bucket.pieces.start == piece) else {
-                continue;
-            };
-            self.flush(stage);
-            for place in self.places(stage) {
-                let gathered = self.gathered[of as usize][place][number];
-                self.last[place].push(gathered);
-            }
-        }
-    }
-
     /// The end of the iteration: all gradients, those of a shared embedding, the optimiser.
     fn end(mut self) -> Vec<StepId> {
         for place in 0..self.ranks.len() {
@@ -489,12 +293,121 @@ impl Emit<'_> {
         }
         self.label = "optimizer".to_owned();
         self.pending.fill(self.training.optimizer);
-        (0..pipeline).for_each(|stage| self.flush(stage));
+        for stage in 0..pipeline {
+            self.stage = stage;
+            self.flush();
+        }
         self.b.name("end of iteration");
         self.last.iter().zip(self.ranks).map(|(last, &rank)| self.b.join(rank, last)).collect()
     }
 }
 
+impl<'a> Passes<'a> for Emit<'a> {
+    fn training(&self) -> &'a Training {
+        self.training
+    }
+
+    fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    fn stage(&self) -> u32 {
+        self.stage
+    }
+
+    fn pieces(&self) -> usize {
+        self.dense[self.stage as usize].first().map_or(0, |bucket| bucket.pieces.end)
+    }
+
+    fn compute(&mut self, flops: u128) {
+        let time = self.training.time_of(flops / u128::from(self.degrees.tensor));
+        for place in self.places(self.stage) {
+            self.pending[place] += time;
+        }
+    }
+
+    fn flush(&mut self) {
+        self.b.name(&self.label);
+        for place in self.places(self.stage) {
+            let time = std::mem::take(&mut self.pending[place]);
+            if time > Duration::ZERO {
+                let rank = self.ranks[place];
+                let time = time.mul_f64((self.setting.slow)(rank));
+                self.last[place] = vec![self.b.compute(rank, time, &self.last[place])];
+            }
+        }
+    }
+
+    fn tensor_sum(&mut self, name: &str) {
+        if self.degrees.tensor > 1 {
+            self.flush();
+            let (groups, how) = (self.tensor_groups(self.stage), self.setting.tensor);
+            self.collective(&groups, &how, Kind::AllReduce, name, activation_bytes(self.training));
+        }
+    }
+
+    fn through_experts(&mut self, layer: u32, factor: u128) {
+        let Degrees { expert, data, tensor, .. } = self.degrees;
+        if self.choices[layer as usize].is_empty() {
+            self.choices[layer as usize] = choices(self.training, self.setting.seed, self.iteration, layer);
+        }
+        // By place in an expert group: the choices of one rank's tokens for the experts there.
+        let all = &self.choices[layer as usize];
+        let held: Vec<u64> = all.chunks(all.len() / expert as usize).map(|own| own.iter().sum()).collect();
+        self.flush();
+        let groups = self.data_groups(self.stage, (0..data / expert).map(|group| (group * expert, expert)), 1);
+        let names = if factor == 1 { ["dispatch", "combine"] } else { ["combine gradients", "dispatch gradients"] };
+        self.exchange(&groups, &held, Way::To, names[0]);
+        for group in &groups {
+            for (at, &place) in group.iter().enumerate() {
+                let tokens = held[at] * u64::from(expert);
+                let flops = factor * self.shape.inner_flops(tokens) / u128::from(tensor);
+                self.pending[place] += self.training.time_of(flops);
+            }
+        }
+        self.flush();
+        self.exchange(&groups, &held, Way::Back, names[1]);
+    }
+
+    fn await_parameters(&mut self, piece: usize) {
+        let stage = self.stage;
+        for of in [Of::Dense, Of::Experts] {
+            let buckets = if of == Of::Dense { &self.dense } else { &self.experts };
+            let Some(number) = buckets[stage as usize].iter().position(|bucket| bucket.pieces.start == piece) else {
+                continue;
+            };
+            self.flush();
+            for place in self.places(stage) {
+                let gathered = self.gathered[of as usize][place][number];
+                self.last[place].push(gathered);
+            }
+        }
+    }
+
+    fn sum_buckets_at(&mut self, piece: usize) {
+        let stage = self.stage;
+        for of in [Of::Dense, Of::Experts] {
+            let buckets = if of == Of::Dense { &self.dense } else { &self.experts };
+            let found = buckets[stage as usize].iter().position(|bucket| bucket.pieces.start == piece);
+            let Some(number) = found else { continue };
+            let bytes = buckets[stage as usize][number].elements * self.training.gradients.element.get();
+            self.flush();
+            let kind = if self.training.gradients.sharded { Kind::ReduceScatter } else { Kind::AllReduce };
+            let name = if of == Of::Dense { "gradients" } else { "expert gradients" };
+            for group in self.replicas(stage, of) {
+                // One after the other, as a communicator's operations are.
+                let summed = &self.summed[of as usize];
+                let entry: Vec<Vec<StepId>> =
+                    group.iter().map(|&place| [&self.last[place][..], &summed[place]].concat()).collect();
+                let how = self.setting.data;
+                let ends = self.one(&group, &how, kind, &format!("{name} {number}"), bytes, &entry);
+                group.iter().zip(ends).for_each(|(&place, end)| self.summed[of as usize][place] = vec![end]);
+            }
+        }
+    }
+}
+
+/// Activations (or their gradients) of a micro-batch: b s h elements (Narayanan et al., 2021, section 3.2).
 pub(super) fn activation_bytes(training: &Training) -> u64 {
     training.tokens() * u64::from(training.model.shape().hidden) * training.element.get()
 }
