@@ -44,6 +44,7 @@ ROWS = {
         "gpu-1024",
         ("run", "--set", "measure.end=2ms", "--set", "measure.interval=0s"),
     ),
+    "ring-1024/run": Row("all-reduce of 64 MB among 1,024 ranks", "ring-1024", ("run",)),
     "hosts-65536/check": Row("2,000 flows between 65,536 hosts", "hosts-65536", ("check",)),
     "hosts-65536/run": Row("2,000 flows between 65,536 hosts", "hosts-65536", ("run",)),
 }
