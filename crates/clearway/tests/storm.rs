@@ -2,6 +2,7 @@
 //! busy, and its receivers get nothing new.
 
 use clearway::contract::{About, Family, HeaderFormat, Nature, NetworkView, Scheme, SwitchRequirements, headers_of};
+use clearway::node;
 use clearway::node::wire::{Malformed, Reader, Writer};
 use clearway::node::{Balancing, Cx, Endpoint, Header, Input, Message, Packet, PollAt, Site};
 use clearway::units::Problem;
@@ -51,7 +52,7 @@ impl Scheme for Storm {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, node::State)]
 struct Offset(u64);
 
 impl Header for Offset {
@@ -78,6 +79,8 @@ impl Header for Offset {
     }
 }
 
+#[derive(node::State)]
+#[state(refuse("a storm never comes to an end"))]
 struct Sender {
     packets: u64,
     site: Site,

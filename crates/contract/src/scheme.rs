@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 
 use node::layout::Layout;
-use node::walk::{HeaderWalk, walk_header};
+use node::walk::{HeaderWalk, visit_header};
 use node::wire::{Malformed, Reader, Writer};
 use node::{Agreement, Endpoint, Header, Packet, QueueDiscipline, Site, SwitchAgent};
 use units::{Bytes, Duration, Problem, Rate, SwitchId};
@@ -245,7 +245,7 @@ pub trait HeaderFormat {
     fn agreement(&self, packet: &Packet) -> Option<Agreement>;
 
     /// How a walk over the state of a run goes over these headers.
-    fn walk(&self) -> HeaderWalk;
+    fn visit(&self) -> HeaderWalk;
 
     /// What its header says, in the words of the scheme: "Token class 2, phase 7, packet 3".
     fn says(&self, packet: &Packet) -> String;
@@ -278,8 +278,8 @@ impl<H: Header + 'static> HeaderFormat for Of<H> {
         packet.header::<H>().agreement()
     }
 
-    fn walk(&self) -> HeaderWalk {
-        walk_header::<H>
+    fn visit(&self) -> HeaderWalk {
+        visit_header::<H>
     }
 
     fn says(&self, packet: &Packet) -> String {

@@ -6,27 +6,32 @@ use std::sync::Arc;
 
 use catalogue::Transport;
 use node::packet::flags;
-use node::{FlowMap, Packet, Walk};
+use node::{FlowMap, Packet};
 use run::{FlowTable, Plan};
 use rustc_hash::FxHashSet;
 use units::FlowId;
 
 /// The payload that the hosts of a part have received.
+#[derive(node::State)]
 pub(crate) struct FirstTime {
+    #[state(skip("settings"))]
     transports: Vec<Transport>,
     table: Arc<FlowTable>,
     /// Flows that have arrived in part.
     flows: FlowMap<Came>,
     /// Flows that have arrived whole.
+    #[state(same(self.whole.len()))]
     whole: FxHashSet<FlowId>,
 }
 
 /// Which bytes of a message have come: all below `until`, and beyond it the ranges of `later`, in order and apart.
-#[derive(Default)]
+#[derive(Default, node::State)]
 struct Came {
     /// Bytes of the message.
     bytes: u64,
+    #[state(sequence(1))]
     until: u64,
+    #[state(sequence(1))]
     later: Vec<(u64, u64)>,
 }
 
@@ -72,19 +77,6 @@ impl FirstTime {
         }
         // Bytes that had come before are left out. The rest of the packet counts, headers included.
         u64::from(packet.wire_bytes) - (payload - new)
-    }
-
-    /// Goes over what has come.
-    pub fn walk(&mut self, walk: &mut Walk) {
-        walk.same(self.whole.len());
-        self.flows.walk(walk, |walk, flow, came| {
-            walk.sequence(flow, 1, &mut came.until);
-            walk.same(came.later.len());
-            for (from, to) in &mut came.later {
-                walk.sequence(flow, 1, from);
-                walk.sequence(flow, 1, to);
-            }
-        });
     }
 }
 

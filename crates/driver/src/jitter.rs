@@ -16,15 +16,16 @@
 //! handled by the NIC itself, and go ahead of packets that wait. So the room that a flow control keeps for what is on
 //! its way holds.
 
-use node::walk::Walk;
 use run::Plan;
 use units::{Duration, LinkId, NodeId, Stream, Time};
 
 /// The random times of a host for packets that come by one link.
+#[derive(node::State)]
 pub struct Jitter {
     most: Duration,
     random: Stream,
     /// When the last packet is taken in.
+    #[state(expired)]
     last: Time,
 }
 
@@ -44,12 +45,6 @@ impl Jitter {
         let time = Duration::from_ps(random.below(self.most.ps() + 1));
         self.last = self.last.max(at + time);
         self.last
-    }
-
-    /// Visits its state for the search of recurrences.
-    pub(crate) fn walk(&mut self, walk: &mut Walk) {
-        walk.random(&mut self.random);
-        walk.expired(&mut self.last);
     }
 }
 

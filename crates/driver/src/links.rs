@@ -74,13 +74,17 @@ pub struct Links<C: Carrier> {
 
 /// A link's receiving end: the packets in flight on it, first to come out first. What every packet touches comes first,
 /// in one cache line: on a large fabric each of them waits for it to come from memory.
+#[derive(node::State)]
+#[state(first(walk.refuse_if(self.noise.is_some(), "links damage or lose packets at random")))]
 #[repr(C, align(64))]
 pub struct Pipe<R> {
     /// What is in flight.
     pub packets: Flight,
     /// Where it ends.
+    #[state(skip("it never changes"))]
     pub to: End,
     /// The last source of events among the arrivals at its node: see [`crate::ties`].
+    #[state(skip("it never changes"))]
     pub(crate) last_at_node: u32,
     /// Whether a host at its end takes a random time for packets, so that frames may come out before them.
     pub(crate) jitters: bool,
@@ -91,16 +95,21 @@ pub struct Pipe<R> {
     /// The link's id in the fabric.
     pub link: u32,
     /// Packets lost in flight because it did not work.
+    #[state(count)]
     pub lost_packets: u64,
     /// Bytes of them.
+    #[state(count)]
     pub lost_bytes: u64,
     /// What damages or loses its packets, if anything ever does.
+    #[state(skip("refused"))]
     pub noise: Option<Box<Noise>>,
     /// Flows of the packets that it has lost.
     pub lost_flows: LostFlows,
     /// Link-level retry.
+    #[state(skip("refused"))]
     pub acceptor: Option<Box<Acceptor>>,
     /// The carrier's part of it.
+    #[state(skip("the carrier's"))]
     pub receiver: R,
 }
 

@@ -5,6 +5,7 @@
 //! something: they have [strayed](Driver::strayed).
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::mem::take;
 
 use catalogue::LinkControl;
 use fabric::Fabric;
@@ -13,6 +14,7 @@ use run::{Host, Plan};
 use units::{HostId, LinkId, NodeId, Time, mix};
 
 use crate::islands::{links_onward, ports_are_plain};
+use crate::repeat::{visit_outlet, visit_pipe};
 use crate::{Arrival, Carrier, Cut, Driver, End, Probe};
 
 /// Some of a part's hosts and links, by their places in it.
@@ -124,20 +126,23 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
         }
     }
 
-    /// Goes over their state, as [`Driver::walk`] does over all. What switches keep as a whole is left out.
-    pub fn walk_members(&mut self, walk: &mut Walk, members: &Members) {
+    /// Goes over the state of these nodes and links, as [`Driver::visit`] does over all. What switches keep as a whole
+    /// is left out.
+    pub fn visit_members(&mut self, walk: &mut Walk, members: &Members) {
         walk.part("agenda", 0);
-        self.sources_of(members).into_iter().for_each(|source| self.walk_source(walk, source));
-        members.pipes.iter().for_each(|&pipe| self.walk_pipe(walk, pipe));
+        self.sources_of(members).into_iter().for_each(|source| self.visit_source(walk, source));
+        walk.pool = take(&mut self.links.pool);
+        members.pipes.iter().for_each(|&pipe| visit_pipe(walk, &mut self.links.pipes[pipe]));
         for &outlet in &members.outlets {
-            self.walk_outlet(walk, outlet as usize);
+            visit_outlet(walk, &mut self.links.outlets[outlet as usize]);
             if let End::Switch { index, port } = self.links.outlets[outlet as usize].from {
                 let slot = &mut self.switches[index as usize];
                 walk.part("switch", slot.id);
-                slot.switch.walk_port(walk, &mut self.links.pool, port);
+                slot.switch.visit_port(walk, port);
             }
         }
-        members.hosts.iter().for_each(|&host| self.walk_host(walk, host));
+        self.links.pool = take(&mut walk.pool);
+        members.hosts.iter().for_each(|&host| self.visit_host(walk, host));
         members.hosts.iter().for_each(|&host| self.look_ahead_at(host, Host::transports_at));
     }
 

@@ -5,20 +5,26 @@ use run::Host;
 use units::{FlowId, PerByte, Time, mix};
 
 /// A host and its transmitters.
+#[derive(node::State)]
+#[state(given(()))]
 pub struct HostSlot {
     /// The host.
     pub host: Host,
     /// Its first link's sending end.
     pub outlet: u32,
     /// The rate of its link.
+    #[state(skip("settings"))]
     pub per_byte: PerByte,
     /// Until when its transmitter is busy.
+    #[state(expired)]
     pub free_at: Time,
     /// Whether its link works.
     pub up: bool,
     /// Packets and bytes lost because its own link was down.
+    #[state(count)]
     pub lost: (u64, u64),
     /// Frames of the flow control that it has sent.
+    #[state(count)]
     pub sent_frames: u64,
     /// Where it has several links, its ports; their outlets are consecutive, and of the above only the first outlet and
     /// what all ports have lost count.
@@ -26,18 +32,24 @@ pub struct HostSlot {
 }
 
 /// A port of a host with several links.
+#[derive(node::State)]
 pub struct HostPort {
     /// The rate of its link.
+    #[state(skip("settings"))]
     pub per_byte: PerByte,
     /// Until when its transmitter is busy.
+    #[state(expired)]
     pub free_at: Time,
     /// Whether its link works.
     pub up: bool,
     /// Packets and bytes that it took from the host, those for its dead link included.
+    #[state(count)]
     pub sent: (u64, u64),
     /// Packets and bytes lost because its link was down.
+    #[state(count)]
     pub lost: (u64, u64),
     /// Frames of the flow control that it has sent.
+    #[state(count)]
     pub sent_frames: u64,
 }
 

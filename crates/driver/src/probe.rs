@@ -3,7 +3,7 @@ use std::sync::Arc;
 use fabric::Routes;
 use node::pool::{Pool, Transit};
 use node::wire::{Malformed, Reader, Writer};
-use node::{Loss, Packet, Walk};
+use node::{Loss, Packet};
 use run::{Finding, Plan, Table};
 use units::{Duration, PortId, Time};
 
@@ -17,7 +17,7 @@ use crate::{HostSlot, SwitchSlot};
 ///
 /// Not reported: packets that are in flight on a link, or arrive at a host's port, when the link is down (only counters
 /// have these); and that a packet was trimmed, since its header travels on.
-pub trait Probe: Send + Sized {
+pub trait Probe: Send + Sized + node::State {
     /// Whether a driver ever has to look at [`Probe::wants`].
     const ANY: bool = true;
 
@@ -51,10 +51,6 @@ pub trait Probe: Send + Sized {
 
     /// Something is about to change.
     fn on_change(&mut self, _now: Time, _change: Upcoming<'_>, _view: View<'_>) {}
-
-    /// Goes over its state, so that a run whose state recurs may be moved ahead ([`node::walk`]). A probe that must see
-    /// all that happens refuses.
-    fn walk(&mut self, walk: &mut Walk);
 
     /// The run is over.
     fn end(&mut self, _view: View<'_>) {}
@@ -193,8 +189,6 @@ impl Probe for () {
     fn wants(&self) -> Wants {
         Wants::default()
     }
-
-    fn walk(&mut self, _: &mut Walk) {}
 
     /// A run that observes nothing has the tables that every run has.
     fn tables(_: &[&()], whole: &Whole<'_>) -> Vec<Table> {

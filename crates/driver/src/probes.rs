@@ -17,7 +17,7 @@ use std::sync::Arc;
 pub use captured::{Capturing, Content, Lost, TellsLosses};
 use node::pool::{Pool, Transit};
 use node::wire::{Malformed, Reader, Writer};
-use node::{Loss, Packet, Walk};
+use node::{Loss, Packet};
 use run::{Finding, Plan, Table};
 use units::{Duration, PortId, Time};
 
@@ -26,6 +26,7 @@ use crate::{HostSlot, Leaving, Place, Probe, SwitchSlot, Upcoming, View, Wants, 
 macro_rules! probes {
     ($($name:ident: $kind:ty,)*) => {
         /// The probes of a run that record something.
+        #[derive(node::State)]
         pub struct Probes {
             $($name: Option<Box<$kind>>,)*
         }
@@ -85,10 +86,6 @@ macro_rules! probes {
 
             fn on_change(&mut self, now: Time, change: Upcoming<'_>, view: View<'_>) {
                 $(if let Some(probe) = &mut self.$name { probe.on_change(now, change, view); })*
-            }
-
-            fn walk(&mut self, walk: &mut Walk) {
-                $(if let Some(probe) = &mut self.$name { probe.walk(walk); })*
             }
 
             fn end(&mut self, view: View<'_>) {

@@ -18,8 +18,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use catalogue::Transport;
+use node::Packet;
 use node::packet::flags;
-use node::{Packet, Walk};
 use run::{FlowEvent, Groups, Plan};
 use units::{Duration, Time};
 
@@ -27,7 +27,8 @@ use crate::HostSlot;
 use crate::first_time::FirstTime;
 
 /// Packets of a group that a host has received.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, node::State)]
+#[state(counts)]
 pub struct Came {
     /// Packets.
     pub packets: u64,
@@ -137,13 +138,6 @@ impl Pulse {
         self.ears.extend(std::iter::repeat_n(Ear::default(), self.count));
         self.described.extend(std::iter::repeat_n(0, self.count));
         self.records.push(0);
-    }
-
-    /// Goes over what has come. When it looks up does not change what happens.
-    pub fn walk(&mut self, walk: &mut Walk) {
-        for Came { packets, bytes, data_packets, payload_bytes } in &mut self.came {
-            walk.counts([packets, bytes, data_packets, payload_bytes]);
-        }
     }
 
     /// A packet has come to a host, by its place in the part.

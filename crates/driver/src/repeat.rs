@@ -1,17 +1,18 @@
 //! Skipping what repeats: see [`node::walk`]. A driver says what its whole state is, and moves it ahead.
 
+use std::mem::take;
 use std::sync::Arc;
 
 use node::packet::flags;
-use node::walk::{HeaderWalk, walk_words};
-use node::{Packet, Walk};
+use node::walk::{HeaderWalk, visit_words};
+use node::{Packet, State, Walk};
 use run::{Host, HostJobs, Plan, Told};
 use rustc_hash::FxHashMap;
 use units::{Duration, FlowId, HostId, Stream, Time, mix};
 
 use crate::links::TIMELINE;
-use crate::nodes::{HostPort, hash_what, size_of, what_of};
-use crate::{Carrier, Driver, Links, Outlet, Pipe, Probe};
+use crate::nodes::{hash_what, size_of, what_of};
+use crate::{Carrier, Driver, Outlet, Pipe, Probe};
 
 /// What has happened in a part of a network since the log began.
 #[derive(Debug, Default)]
@@ -113,35 +114,47 @@ pub struct Names {
 
 /// How headers of the transports of a run are gone over, and at the end, how frames between neighbours are.
 pub fn header_walks(plan: &Plan) -> Arc<[HeaderWalk]> {
-    let frames = plan.scenario.flow_control.as_scheme().map_or(walk_words as HeaderWalk, |of| of.frames().walk());
-    let of_transports = plan.transports.iter().map(|transport| transport.as_scheme().headers().walk());
+    let frames = plan.scenario.flow_control.as_scheme().map_or(visit_words as HeaderWalk, |of| of.frames().visit());
+    let of_transports = plan.transports.iter().map(|transport| transport.as_scheme().headers().visit());
     of_transports.chain([frames]).collect()
+}
+
+pub(crate) fn visit_pipe<R>(walk: &mut Walk, pipe: &mut Pipe<R>) {
+    walk.part("link", pipe.link);
+    pipe.visit(walk, &());
+}
+
+pub(crate) fn visit_outlet<S>(walk: &mut Walk, outlet: &mut Outlet<S>) {
+    walk.same((outlet.delay, outlet.head));
+    outlet.jitter.visit(walk, &());
 }
 
 impl<C: Carrier, P: Probe> Driver<C, P> {
     /// Goes over all of its state.
-    pub fn walk(&mut self, walk: &mut Walk) {
+    pub fn visit(&mut self, walk: &mut Walk) {
         walk.part("agenda", 0);
         // Samples change nothing: who moves the state ahead asks for them ([`Driver::next_sample_at`]).
         walk.outside(self.timeline.changes.last().map_or(Time::MAX, |change| change.0));
-        (TIMELINE + 1..self.sources()).for_each(|source| self.walk_source(walk, source));
+        (TIMELINE + 1..self.sources()).for_each(|source| self.visit_source(walk, source));
         walk.refuse_if(self.retries, "links send damaged packets again (link.llr)");
-        (0..self.links.pipes.len()).for_each(|pipe| self.walk_pipe(walk, pipe));
-        (0..self.links.outlets.len()).for_each(|outlet| self.walk_outlet(walk, outlet));
+        walk.pool = take(&mut self.links.pool);
+        self.links.pipes.iter_mut().for_each(|pipe| visit_pipe(walk, pipe));
+        self.links.outlets.iter_mut().for_each(|outlet| visit_outlet(walk, outlet));
         for slot in &mut self.switches {
             walk.part("switch", slot.id);
-            slot.switch.walk(walk, &mut self.links.pool);
+            slot.switch.visit(walk, &());
         }
-        (0..self.hosts.len()).for_each(|host| self.walk_host(walk, host));
+        self.links.pool = take(&mut walk.pool);
+        (0..self.hosts.len()).for_each(|host| self.visit_host(walk, host));
         self.look_ahead(Host::transports_at);
         walk.part("totals", 0);
         walk.totals([&mut self.packet_hops, &mut self.delivered_bytes, &mut self.events]);
-        self.pulse.walk(walk);
-        self.probe.walk(walk);
+        self.pulse.came.visit(walk, &());
+        self.probe.visit(walk, &());
     }
 
     /// Goes over the next time of a source of events.
-    pub(crate) fn walk_source(&mut self, walk: &mut Walk, source: usize) {
+    pub(crate) fn visit_source(&mut self, walk: &mut Walk, source: usize) {
         let before = self.links.agenda.get(source);
         let mut at = before;
         walk.time(&mut at);
@@ -150,41 +163,14 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
         }
     }
 
-    pub(crate) fn walk_pipe(&mut self, walk: &mut Walk, pipe: usize) {
-        let Links { pipes, pool, .. } = &mut self.links;
-        let Pipe { link, packets, up, lost_packets, lost_bytes, noise, credit, .. } = &mut pipes[pipe];
-        walk.part("link", *link);
-        walk.refuse_if(noise.is_some(), "links damage or lose packets at random");
-        walk.same((*up, *credit as u64));
-        packets.walk(walk, pool);
-        walk.count(lost_packets);
-        walk.count(lost_bytes);
-    }
-
-    pub(crate) fn walk_outlet(&mut self, walk: &mut Walk, outlet: usize) {
-        let Outlet { delay, head, jitter, .. } = &mut self.links.outlets[outlet];
-        walk.same((*delay, *head));
-        if let Some(jitter) = jitter {
-            jitter.walk(walk);
-        }
-    }
-
-    pub(crate) fn walk_host(&mut self, walk: &mut Walk, host: usize) {
+    pub(crate) fn visit_host(&mut self, walk: &mut Walk, host: usize) {
         let next = self.links.agenda.get(self.deadline(host));
         let slot = &mut self.hosts[host];
         walk.part("host", slot.host.id().0);
         // It may be woken before anything is due, where a deadline was put off since. A wake-up that was right and that
         // is early now stands where it stood, but it won't again.
         walk.same(slot.host.next_at() > next);
-        walk.expired(&mut slot.free_at);
-        walk.same((slot.up, slot.ports.is_some()));
-        walk.counts([&mut slot.lost.0, &mut slot.lost.1, &mut slot.sent_frames]);
-        for HostPort { free_at, up, sent, lost, sent_frames, .. } in slot.ports.iter_mut().flatten() {
-            walk.expired(free_at);
-            walk.same(*up);
-            walk.counts([&mut sent.0, &mut sent.1, &mut lost.0, &mut lost.1, sent_frames]);
-        }
-        slot.host.walk(walk);
+        slot.visit(walk, &());
     }
 
     /// The random streams of transports, host by host.

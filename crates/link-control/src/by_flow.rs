@@ -1,5 +1,5 @@
+use node::FlowMap;
 use node::link::{Cause, LinkCx};
-use node::{FlowMap, Walk};
 use units::{FlowId, PortId};
 
 use node::flow_queues::FlowQueues;
@@ -7,6 +7,7 @@ use node::flow_queues::FlowQueues;
 use crate::queue_frame::Frame;
 
 /// A queue for each flow that has packets at a port or is paused there, with data of type `T`.
+#[derive(node::State)]
 pub(crate) struct ByFlow<T> {
     flows: FlowMap<T>,
 }
@@ -39,11 +40,6 @@ impl<T: Default> ByFlow<T> {
     #[inline]
     pub fn of(&self, flow: FlowId) -> Option<&T> {
         self.flows.slot(flow).and_then(|slot| self.flows.get(slot)).map(|(_, noted)| noted)
-    }
-
-    /// Goes over which flows have queues, and over the data of each.
-    pub fn walk(&mut self, walk: &mut Walk, mut each: impl FnMut(&mut Walk, &T)) {
-        self.flows.walk(walk, |walk, _, noted| each(walk, noted));
     }
 
     /// Frees the queue of a flow if it is empty and not paused.

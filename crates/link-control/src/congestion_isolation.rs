@@ -20,7 +20,7 @@ mod switch;
 use bytemuck::{Pod, Zeroable};
 use node::layout::{self, Bits, Field, Layout};
 use node::wire::{Malformed, Reader, Writer};
-use node::{Header, NicControl, Packet, QueueDiscipline, Walk};
+use node::{Header, NicControl, Packet, QueueDiscipline};
 use rustc_hash::FxHashSet;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -116,7 +116,7 @@ impl LinkScheme for Config {
 }
 
 /// A frame to the node that packets come from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, node::State)]
 enum Message {
     /// A congestion isolation message: the flow's packets go to the congested queue.
     Isolate(FlowId),
@@ -161,21 +161,6 @@ impl Header for Message {
         }
     }
 
-    fn walk(mut self, _: FlowId, walk: &mut Walk) -> Message {
-        match &mut self {
-            Message::Isolate(flow) => {
-                walk.same(0u8);
-                walk.flow(flow);
-            }
-            Message::Release(flow) => {
-                walk.same(1u8);
-                walk.flow(flow);
-            }
-            Message::Pfc(pfc::Frame { classes, pause }) => walk.same((2u8, *classes, *pause)),
-        }
-        self
-    }
-
     fn emit(self, to: &mut Writer<'_>) {
         let (isolate, flow) = match self {
             Message::Isolate(flow) => (1, flow),
@@ -214,11 +199,13 @@ const LAYOUT: &[layout::Message] = &[
 ];
 
 /// A NIC that isolates flows as told and obeys PFC.
+#[derive(node::State)]
 struct NicPart {
     class: u8,
     lossless: u8,
     paused: u8,
     isolated: FxHashSet<FlowId>,
+    #[state(turn("epoch"))]
     epoch: u32,
 }
 
@@ -265,15 +252,6 @@ impl NicControl for NicPart {
 
     fn epoch(&self) -> u32 {
         self.epoch
-    }
-
-    fn walk(&mut self, walk: &mut Walk) {
-        let mut isolated: Vec<FlowId> = self.isolated.drain().collect();
-        isolated.sort_unstable();
-        walk.same((self.paused, isolated.len()));
-        isolated.iter_mut().for_each(|flow| walk.flow(flow));
-        self.isolated.extend(isolated);
-        walk.turn("epoch", &mut self.epoch);
     }
 
     /// The class in which the packet leaves the NIC.

@@ -10,8 +10,8 @@
 //! what they pause and not in when. Deliberately absent: a limit of the number of queues, which makes this an ideal.
 
 use node::link::{Cause, Dequeued, LinkCx, NicControl, QueueDiscipline, QueueView};
-use node::pool::{PacketId, Pool, Slot};
-use node::{Packet, Port, Walk};
+use node::pool::{PacketId, Slot};
+use node::{Packet, Port};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, FlowId, HostId, PortId, Problem, SwitchId};
@@ -104,23 +104,29 @@ impl LinkScheme for Config {
     }
 }
 
+#[derive(node::State)]
 struct SwitchPart {
+    #[state(skip("settings"))]
     config: Config,
+    #[state(skip("settings"))]
     shares: Shares,
     ports: Vec<Egress>,
     /// By port: number of changes of its link's state.
     epochs: Vec<u32>,
+    #[state(count)]
     pauses: u64,
+    #[state(count)]
     resumes: u64,
 }
 
+#[derive(node::State)]
 struct Egress {
     queues: FlowQueues,
     flows: ByFlow<Vec<Told>>,
 }
 
 /// A neighbour that was told to pause a flow.
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy, PartialEq, node::State)]
 struct Told {
     port: PortId,
     /// The epoch of its port at that time.
@@ -234,18 +240,6 @@ impl QueueDiscipline for SwitchPart {
 
     fn holds_back(&self, slot: &Slot, _: Cause) -> Option<Cause> {
         Some(Cause::Flow(slot.packet.flow))
-    }
-
-    fn walk(&mut self, walk: &mut Walk, pool: &mut Pool) {
-        for Egress { queues, flows } in &mut self.ports {
-            queues.walk(walk, pool);
-            flows.walk(walk, |walk, told| {
-                walk.same(told.len());
-                told.iter().for_each(|told| walk.same((told.port, told.epoch)));
-            });
-        }
-        walk.same(&self.epochs[..]);
-        walk.counts([&mut self.pauses, &mut self.resumes]);
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {

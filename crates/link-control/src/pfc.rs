@@ -25,9 +25,9 @@ mod ingress;
 use node::layout::{Bits, Field, Layout, Message, Shown};
 use node::link::{Cause, Dequeued, LinkCx, NicControl, QueueDiscipline, QueueView, Share, frame_packet};
 use node::packet::CLASSES;
-use node::pool::{PacketId, Pool, Slot};
+use node::pool::{PacketId, Slot};
 use node::wire::{Malformed, Reader, Writer};
-use node::{Header, Packet, Port, Walk};
+use node::{Header, Packet, Port};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Duration, HostId, PortId, Problem, Rate, SwitchId, Time};
@@ -220,7 +220,7 @@ impl Config {
 }
 
 /// A PFC frame: which classes, and whether they pause or go on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, node::State)]
 pub struct Frame {
     /// One bit a class that the frame speaks of (the class-enable vector).
     pub classes: u8,
@@ -291,6 +291,7 @@ impl Frame {
     }
 }
 
+#[derive(node::State)]
 struct SwitchPart {
     ingress: Ingress,
 }
@@ -355,10 +356,6 @@ impl QueueDiscipline for SwitchPart {
         self.ingress.holds_back(slot.packet.class)
     }
 
-    fn walk(&mut self, walk: &mut Walk, _: &mut Pool) {
-        self.ingress.walk(walk);
-    }
-
     fn counters(&self) -> Vec<(&'static str, u64)> {
         self.ingress.counters()
     }
@@ -376,6 +373,7 @@ pub(crate) fn show_classes(own: &Port, see: &mut dyn FnMut(QueueView)) {
 }
 
 /// A NIC that obeys PFC, and pauses the switch when its host takes packets in too slowly.
+#[derive(node::State)]
 struct NicPart {
     paused: u8,
     lossless: u8,
@@ -398,10 +396,6 @@ impl NicControl for NicPart {
 
     fn paused_classes(&self) -> u8 {
         self.paused
-    }
-
-    fn walk(&mut self, walk: &mut Walk) {
-        walk.same((self.paused, self.pauses));
     }
 
     fn intake(&mut self, bytes: u64) -> Option<Packet> {

@@ -34,7 +34,7 @@ impl Name {
 }
 
 /// A frame to an upstream neighbour: one of its queues is paused or resumed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, node::State)]
 pub(crate) struct Frame {
     /// Which queue: see [`Name`].
     pub queue: u32,
@@ -80,13 +80,18 @@ const LAYOUT: &[Message] = &[Message::new(
 )];
 
 /// The same, where each flow has a queue of its own: a frame names a flow.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct FlowFrame(Frame);
+#[derive(Clone, Copy, PartialEq, Eq, node::State)]
+pub(crate) struct FlowFrame(#[state(by(visit_flow))] Frame);
 
 impl fmt::Debug for FlowFrame {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(to)
     }
+}
+
+fn visit_flow<G: ?Sized>(frame: &mut Frame, walk: &mut Walk, _: &G) {
+    walk.same(frame.pause);
+    walk.flow_number(&mut frame.queue);
 }
 
 impl Header for FlowFrame {
@@ -109,21 +114,17 @@ impl Header for FlowFrame {
     fn parse(from: &mut Reader<'_>) -> Result<FlowFrame, Malformed> {
         Frame::parse(from).map(FlowFrame)
     }
-
-    fn walk(self, _: FlowId, walk: &mut Walk) -> FlowFrame {
-        let Frame { queue, pause } = self.0;
-        walk.same(pause);
-        let mut flow = FlowId(queue);
-        walk.flow(&mut flow);
-        FlowFrame(Frame { queue: flow.0, pause })
-    }
 }
 
 /// A NIC with one queue per flow that pauses flows one by one.
+#[derive(node::State)]
 pub(crate) struct NicPart {
+    #[state(skip("settings"))]
     name: Name,
     host: HostId,
+    #[state(when(self.name == Name::Flow, flow_number, _))]
     paused: BTreeSet<u32>,
+    #[state(turn("epoch"))]
     epoch: u32,
 }
 
@@ -178,19 +179,6 @@ impl NicControl for NicPart {
 
     fn epoch(&self) -> u32 {
         self.epoch
-    }
-
-    fn walk(&mut self, walk: &mut Walk) {
-        walk.same(self.paused.len());
-        match self.name {
-            Name::Number { .. } => self.paused.iter().for_each(|queue| walk.same(queue)),
-            Name::Flow => {
-                let mut flows: Vec<FlowId> = self.paused.iter().map(|&flow| FlowId(flow)).collect();
-                flows.iter_mut().for_each(|flow| walk.flow(flow));
-                self.paused = flows.into_iter().map(|flow| flow.0).collect();
-            }
-        }
-        walk.turn("epoch", &mut self.epoch);
     }
 
     #[inline]

@@ -46,7 +46,7 @@ const OFFERED: usize = 64;
 const KEPT: usize = 4096;
 
 /// The header, in memory only, of an attached host's packet: where its bytes are until it leaves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, node::State)]
 pub(crate) struct Place {
     frame: u32,
     index: u32,

@@ -2,7 +2,7 @@
 
 use units::{Duration, Stream, SwitchId, Time, mix};
 
-use crate::{Balancing, Packet, Walk};
+use crate::{Balancing, Packet};
 
 /// ECMP's hash: 32 bits from addresses, flow, flow label and a switch's seed. Any switch can compute any other switch's
 /// choice.
@@ -49,8 +49,10 @@ pub fn hashed_choice(balancing: Balancing, packet: &Packet, seed: u64, candidate
 }
 
 /// The load balancer of one switch for one transport.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, node::State)]
+#[state(first(walk.refuse_if(!self.flowlets.is_empty(), "a switch keeps flowlets, for which it compares times")))]
 pub struct Balancer {
+    #[state(skip("it never changes"))]
     balancing: Balancing,
     seed: u64,
     random: Stream,
@@ -59,6 +61,7 @@ pub struct Balancer {
     /// For DRILL: the best ports of the previous packet, by first candidate.
     best: Vec<Vec<u16>>,
     /// For flowlets: by a hash of the flow, when it last sent, and the port that it took.
+    #[state(skip("refused"))]
     flowlets: Vec<(Time, u16)>,
 }
 
@@ -110,14 +113,6 @@ impl Balancer {
             Balancing::Drill { samples, memory } => self.drill(group, candidates, samples, memory, queue_bytes),
             Balancing::Adaptive { flowlet } => self.adaptive(now, packet, flowlet, candidates, queue_bytes),
         }
-    }
-
-    /// Goes over its state.
-    pub fn walk(&mut self, walk: &mut Walk) {
-        walk.random(&mut self.random);
-        walk.same((&self.turns[..], self.best.len()));
-        self.best.iter().for_each(|best| walk.same(&best[..]));
-        walk.refuse_if(!self.flowlets.is_empty(), "a switch keeps flowlets, for which it compares times");
     }
 
     fn adaptive(

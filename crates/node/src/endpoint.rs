@@ -12,10 +12,10 @@ use fabric::Routes;
 use units::{Duration, FlowId, HostId, Rate, Stream, Time};
 
 use crate::packet::CLASSES;
-use crate::{FlowState, Header, NicControl, Packet, Telemetry, Walk};
+use crate::{FlowState, Header, NicControl, Packet, State, Telemetry};
 
 /// A scheme's part in a host: sender and receiver of every flow of that host.
-pub trait Endpoint: Send {
+pub trait Endpoint: Send + State {
     /// Handles an event at time `cx.now`.
     fn handle(&mut self, cx: &mut Cx<'_>, input: Input<'_>);
 
@@ -45,11 +45,6 @@ pub trait Endpoint: Send {
     /// Nothing for a flow that it doesn't know, or knows no more. Who has nothing to say leaves it out.
     fn state(&self, _flow: FlowId, _say: &mut FlowState) {}
 
-    /// Goes over its whole state, so that a run whose state recurs may be moved ahead. Who does not refuses.
-    fn walk(&mut self, walk: &mut Walk) {
-        walk.refuse("a transport does not say what of its state moves");
-    }
-
     /// A message has come whole here, in a time that was skipped since it is like one before. Only a transport that
     /// remembers such flows when they have ended does anything.
     fn came_again(&mut self, _flow: FlowId) {}
@@ -72,7 +67,7 @@ pub enum Input<'a> {
 }
 
 /// A message that an application sends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, node::State)]
 pub struct Message {
     /// The message's flow id in the run.
     pub flow: FlowId,

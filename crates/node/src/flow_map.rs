@@ -1,7 +1,8 @@
 use rustc_hash::FxHashMap;
 use units::FlowId;
 
-use crate::Walk;
+use crate::walk::InSlots;
+use crate::{State, Walk};
 
 /// The state of an endpoint's live flows in reusable slots. Slots are small numbers by which timers and queues name
 /// flows, whatever their ids.
@@ -13,7 +14,7 @@ pub struct FlowMap<T> {
 }
 
 /// In which order slots are gone over, so that it makes no difference which slot a flow has.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Slots {
     order: Vec<u32>,
     /// By slot, where it stands in that order.
@@ -36,12 +37,6 @@ impl Slots {
     /// All of them.
     pub fn order(&self) -> &[u32] {
         &self.order
-    }
-
-    /// Goes over a list of slots.
-    pub fn walk<'a>(&self, walk: &mut Walk, list: impl IntoIterator<Item = &'a u32>) {
-        let places: Vec<u32> = list.into_iter().map(|&slot| self.place(slot)).collect();
-        walk.same(&places[..]);
     }
 
     /// Where a slot stands in the order.
@@ -104,41 +99,6 @@ impl<T> FlowMap<T> {
         Some(state)
     }
 
-    /// Goes over its slots, and the state of each flow.
-    pub fn walk(&mut self, walk: &mut Walk, each: impl FnMut(&mut Walk, FlowId, &mut T)) {
-        walk.same((self.slots.len(), &self.free[..]));
-        self.slots.iter().for_each(|slot| walk.same(slot.is_some()));
-        let renamed = walk_each(walk, self.slots.iter_mut().flatten(), each);
-        self.find_again(renamed);
-    }
-
-    /// Goes over the state of each flow, for those who need slots only to tell flows apart. In the order that it
-    /// returns flows come first, by their numbers, and then the slots that will be used next.
-    pub fn walk_slots(&mut self, walk: &mut Walk, each: impl FnMut(&mut Walk, FlowId, &mut T)) -> Slots {
-        walk.same(self.slots.len());
-        let mut order = self.walk_in_order(walk, each);
-        order.extend(self.free.iter().rev());
-        Slots::in_order(order)
-    }
-
-    /// Goes over the state of each flow, in the order of their numbers: for those to whom it makes no difference in
-    /// which slots flows are. Which slots are reused may repeat only after several rounds of the same flows.
-    pub fn walk_flows(&mut self, walk: &mut Walk, each: impl FnMut(&mut Walk, FlowId, &mut T)) {
-        self.walk_in_order(walk, each);
-    }
-
-    /// The same. Returns the slots of the flows, in that order.
-    fn walk_in_order(&mut self, walk: &mut Walk, each: impl FnMut(&mut Walk, FlowId, &mut T)) -> Vec<u32> {
-        let used = (0..).zip(&mut self.slots).filter_map(|(slot, of)| Some((slot, of.as_mut()?)));
-        let mut flows: Vec<(u32, &mut (FlowId, T))> = used.collect();
-        flows.sort_unstable_by_key(|(_, of)| of.0);
-        walk.same(flows.len());
-        let order = flows.iter().map(|of| of.0).collect();
-        let renamed = walk_each(walk, flows.into_iter().map(|of| of.1), each);
-        self.find_again(renamed);
-        order
-    }
-
     /// Finds flows by the names that they have now, if they were renamed.
     fn find_again(&mut self, renamed: bool) {
         if renamed {
@@ -156,20 +116,52 @@ impl<T> FlowMap<T> {
     pub fn is_empty(&self) -> bool {
         self.by_flow.is_empty()
     }
+
+    /// All live flows, in the order of their slots.
+    pub fn iter(&self) -> impl Iterator<Item = (FlowId, &T)> {
+        self.slots.iter().flatten().map(|(flow, state)| (*flow, state))
+    }
+}
+
+/// Goes over its slots, and the state of each flow.
+impl<G: ?Sized, T: State<G>> State<G> for FlowMap<T> {
+    fn visit(&mut self, walk: &mut Walk, given: &G) {
+        walk.same((self.slots.len(), &self.free[..]));
+        self.slots.iter().for_each(|slot| walk.same(slot.is_some()));
+        let renamed = visit_each(walk, self.slots.iter_mut().flatten(), given);
+        self.find_again(renamed);
+    }
+}
+
+/// Goes over the state of each flow, for those who need slots only to tell flows apart. Flows come first, by their
+/// numbers, and then the slots that will be used next.
+impl<G: ?Sized, T: State<G>> InSlots<G> for FlowMap<T> {
+    fn visit_slots(&mut self, walk: &mut Walk, given: &G) {
+        let used = (0..).zip(&mut self.slots).filter_map(|(slot, of)| Some((slot, of.as_mut()?)));
+        let mut flows: Vec<(u32, &mut (FlowId, T))> = used.collect();
+        flows.sort_unstable_by_key(|(_, of)| of.0);
+        walk.same(flows.len());
+        let mut order: Vec<u32> = flows.iter().map(|of| of.0).collect();
+        order.extend(self.free.iter().rev());
+        let renamed = visit_each(walk, flows.into_iter().map(|of| of.1), given);
+        self.find_again(renamed);
+        walk.slots = Slots::in_order(order);
+    }
 }
 
 /// Goes over these flows and the state of each. Returns whether any has got another name.
-fn walk_each<'a, T: 'a>(
+fn visit_each<'a, G: ?Sized, T: State<G> + 'a>(
     walk: &mut Walk,
     flows: impl IntoIterator<Item = &'a mut (FlowId, T)>,
-    mut each: impl FnMut(&mut Walk, FlowId, &mut T),
+    given: &G,
 ) -> bool {
     let mut renamed = false;
     for (flow, state) in flows {
         let was = *flow;
         walk.flow(flow);
         renamed |= *flow != was;
-        each(walk, *flow, state);
+        walk.flow = *flow;
+        state.visit(walk, given);
     }
     renamed
 }

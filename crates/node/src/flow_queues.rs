@@ -10,9 +10,9 @@
 
 use std::collections::VecDeque;
 
+use crate::Port;
 use crate::link::{Cause, LinkCx, QueueView};
 use crate::pool::{Fifo, PacketId, Pool};
-use crate::{Port, Walk};
 use units::PortId;
 
 /// The class of packets that are never held.
@@ -35,8 +35,10 @@ pub enum Order {
 }
 
 /// The queues of one port.
+#[derive(node::State)]
 pub struct FlowQueues {
     queues: Vec<Queue>,
+    #[state(skip("it never changes"))]
     order: Order,
     /// For `LowestFirst`: queues that have packets and are not paused, as bits.
     lowest: u128,
@@ -52,7 +54,7 @@ pub struct FlowQueues {
     quantum_bytes: u32,
 }
 
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Default, node::State)]
 struct Queue {
     packets: Fifo,
     bytes: u32,
@@ -249,17 +251,6 @@ impl FlowQueues {
         let ends = self.queues.iter().enumerate().filter_map(|(slot, queue)| Some((last(queue)?, queue.bytes, slot)));
         let (_, _, slot) = ends.filter(|end| end.0 > class).max()?;
         self.take(port, pool, slot as u32, |packets, pool| packets.pop_last(pool))
-    }
-
-    /// Goes over its state, packets included.
-    pub fn walk(&mut self, walk: &mut Walk, pool: &mut Pool) {
-        walk.same((self.lowest as u64, (self.lowest >> 64) as u64, self.ready, self.paused));
-        walk.same((self.used, self.used_max, self.ring.len(), self.queues.len()));
-        self.ring.iter().for_each(|slot| walk.same(slot));
-        for Queue { packets, bytes, deficit_bytes, paused, in_ring } in &self.queues {
-            walk.same((*bytes, *deficit_bytes, *paused, *in_ring));
-            packets.walk(walk, pool);
-        }
     }
 
     /// Shows the port's control packets and the queues that have packets or are paused. `cause` names the cause of a

@@ -4,6 +4,8 @@
 //! do no I/O and read no clock. The simulator drives them in simulated time and the live driver with real packets, with
 //! the same code.
 
+extern crate self as node;
+
 pub mod balance;
 pub mod flow_queues;
 pub mod layout;
@@ -39,9 +41,10 @@ pub use packet::{Agreement, Header, Packet};
 pub use port::{Port, PortStats};
 pub use prefetch::prefetch;
 pub use shaper::Shaper;
+pub use state::State;
 pub use switch::{Buffer, Loss, Lost, Overflow, Received, ReservedBuffer, Settings, Stages, Switch, TagStats};
 pub use switch_agent::{AgentCx, SwitchAgent};
 pub use telemetry::Telemetry;
 pub use timers::Timers;
-pub use walk::Walk;
+pub use walk::{State, Walk};
 pub use wire::Malformed;

@@ -12,7 +12,7 @@ use units::{FlowId, HostId, PortId, Stream, Time};
 
 use crate::packet::{Header, flags};
 use crate::pool::{Fifo, PacketId, Pool, Slot};
-use crate::{Packet, Port, Walk};
+use crate::{Packet, Port};
 
 /// Bytes of a flow-control frame on the wire: Ethernet's minimum.
 pub const FRAME_BYTES: u16 = 64;
@@ -21,7 +21,7 @@ pub const FRAME_BYTES: u16 = 64;
 ///
 /// Wherever it keeps a packet, it counts it with [`Port::hold`] and [`Port::release`], or uses the port's own
 /// [`Port::push`] and [`Port::take_next`].
-pub trait QueueDiscipline: Send {
+pub trait QueueDiscipline: Send + crate::State {
     /// Whether there is room for a packet that is to leave by `out` and is in no queue yet.
     fn admit(&mut self, _cx: &mut LinkCx<'_>, _out: PortId, _id: PacketId) -> Admission {
         Admission::ByBuffer
@@ -97,12 +97,6 @@ pub trait QueueDiscipline: Send {
     /// Shows the roots in whose names packets held at `port` by `root` may pause what comes in by `ingress`. Like
     /// [`QueueDiscipline::holds_back`], for queues that belong to roots.
     fn presses(&self, _port: PortId, _root: Cause, _ingress: PortId, _see: &mut dyn FnMut(Cause)) {}
-
-    /// Goes over its state, so that a run whose state recurs may be moved ahead. What waits in the ports' own queues
-    /// has been gone over.
-    fn walk(&mut self, walk: &mut Walk, _pool: &mut Pool) {
-        walk.refuse("a flow control, or a transport's queues, do not say what of their state moves");
-    }
 
     /// Counters for the result, by name.
     fn counters(&self) -> Vec<(&'static str, u64)> {
@@ -296,7 +290,7 @@ pub fn ordered_frame<H: Header>(frame: H) -> Packet {
 }
 
 /// A flow control's part in a host's NIC.
-pub trait NicControl: Send {
+pub trait NicControl: Send + crate::State {
     /// Handles a frame from the switch.
     fn frame(&mut self, now: Time, frame: &Packet);
 
@@ -365,9 +359,4 @@ pub trait NicControl: Send {
 
     /// All switches use these routing tables from now on.
     fn set_routes(&mut self, _routes: &Arc<Routes>) {}
-
-    /// Goes over its state, so that a run whose state recurs may be moved ahead.
-    fn walk(&mut self, walk: &mut Walk) {
-        walk.refuse("a flow control does not say what of its state in NICs moves");
-    }
 }

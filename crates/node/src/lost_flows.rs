@@ -4,7 +4,7 @@ use units::FlowId;
 use crate::Packet;
 
 /// Flows of which packets were lost, if anybody asks. It costs something only where a packet is lost.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, node::State)]
 pub struct LostFlows(Option<Box<FxHashSet<FlowId>>>);
 
 impl LostFlows {

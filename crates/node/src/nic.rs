@@ -7,7 +7,7 @@ mod receive_limit;
 
 use std::collections::VecDeque;
 
-use crate::{NicControl, Packet, Walk};
+use crate::{NicControl, Packet};
 use units::{Duration, Time};
 
 pub use homes::{Homes, RING};
@@ -15,6 +15,8 @@ pub use paused_flows::PausedFlows;
 pub use receive_limit::{ReceiveLimit, Waiting};
 
 /// One port of a NIC with a flow control: what is paused, and the packets held for it.
+#[derive(node::State)]
+#[state(given(()))]
 pub struct Nic {
     /// The flow control.
     pub control: Box<dyn NicControl>,
@@ -23,8 +25,10 @@ pub struct Nic {
     /// Frames to the switch.
     pub frames: VecDeque<Packet>,
     /// Start of the current pause, if anything is paused.
+    #[state(past)]
     paused_since: Option<Time>,
     /// Number of pauses, and their total duration up to the last resume.
+    #[state(count)]
     paused: (u64, Duration),
 }
 
@@ -88,19 +92,6 @@ impl Nic {
     pub fn pauses(&self, end: Time) -> (u64, Duration) {
         let (count, time) = self.paused;
         (count, time + self.paused_since.map_or(Duration::ZERO, |since| end.since(since)))
-    }
-
-    /// Goes over its state.
-    pub fn walk(&mut self, walk: &mut Walk) {
-        self.control.walk(walk);
-        self.hold.walk(walk);
-        walk.packets(&mut self.frames);
-        walk.same(self.paused_since.is_some());
-        if let Some(since) = &mut self.paused_since {
-            walk.past(since);
-        }
-        walk.count(&mut self.paused.0);
-        walk.count(&mut self.paused.1);
     }
 
     fn note_pause(&mut self, now: Time) {

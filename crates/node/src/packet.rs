@@ -3,7 +3,6 @@
 use bytemuck::Pod;
 use units::{FlowId, HostId};
 
-use crate::Walk;
 use crate::layout::Layout;
 use crate::wire::{Malformed, Reader, Writer};
 
@@ -82,7 +81,7 @@ pub enum Agreement {
 
 /// What a scheme's packets say: an enum of its messages to whoever reads or writes one, plain words in a packet, bytes
 /// on a real wire.
-pub trait Header: Copy + std::fmt::Debug {
+pub trait Header: Copy + std::fmt::Debug + crate::State {
     /// How it lies in a packet. At most 32 bytes.
     type Packed: Pod;
 
@@ -111,13 +110,6 @@ pub trait Header: Copy + std::fmt::Debug {
     /// Whether this message is one by which nodes agree on who may send, and how: for event logs.
     fn agreement(self) -> Option<Agreement> {
         None
-    }
-
-    /// Names its values to a walk over the state of a run, and returns what it has become: positions in its flow and
-    /// times move. By default nothing in it may change.
-    fn walk(self, _flow: FlowId, walk: &mut Walk) -> Self {
-        walk.same(to_words(self.pack()));
-        self
     }
 
     /// Appends a packet with such a header as it travels, but for its content, which follows. By default the header's

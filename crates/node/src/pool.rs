@@ -6,7 +6,7 @@
 use units::{Duration, Time};
 
 use crate::packet::flags;
-use crate::{Packet, Telemetry, Walk, prefetch};
+use crate::{Packet, State, Telemetry, Walk, prefetch};
 
 /// The id of a packet in its [`Pool`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,13 +33,17 @@ pub struct Slot {
 }
 
 /// A packet's history in the network: the second cache line of its slot.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, node::State)]
 pub struct Transit {
+    #[state(skip("the list that it is in goes over this"))]
     next: u32,
+    #[state(skip("the list that it is in goes over this"))]
     prev: u32,
     /// In a queue: time of arrival. On a link: time at which the packet behind it comes out.
+    #[state(skip("the list that it is in goes over this"))]
     pub at: Time,
     /// When its first bit left the sender.
+    #[state(past)]
     pub sent: Time,
     /// Time spent in queues, by kind of [`Hop`].
     pub queued: [Duration; 3],
@@ -64,7 +68,7 @@ impl Transit {
 
 /// The time from a packet's head to its tail, in the 32 bits that a slot has for it. Below 2^31 ps, which 1,500 bytes
 /// take at 5.6 Mbps, it is exact; beyond, it is rounded up by less than one part in 2^24.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, node::State)]
 pub struct TailLag(u32);
 
 impl TailLag {
@@ -187,14 +191,12 @@ impl Pool {
     }
 
     /// Goes over a packet and its history. Where it lies is of no interest.
-    fn walk(&mut self, walk: &mut Walk, id: PacketId) {
+    fn visit(&mut self, walk: &mut Walk, id: PacketId) {
         let Slot { packet, transit } = self.get_mut(id);
         walk.packet(packet);
-        let Transit { sent, queued, serialised, tail_lag, in_port, queue, .. } = transit;
-        walk.past(sent);
-        walk.same((*queued, *serialised, tail_lag.bits(), *in_port, *queue));
+        transit.visit(walk, &());
         if packet.has(flags::TELEMETRY) {
-            self.telemetry_mut(id).walk(walk);
+            self.telemetry_mut(id).visit(walk, &());
         }
     }
 
@@ -267,19 +269,6 @@ impl Fifo {
         std::iter::successors(some(self.head), move |&id| some(pool.get(id).transit.next))
     }
 
-    /// Goes over its packets, which came to where they wait at `at`.
-    pub fn walk(&self, walk: &mut Walk, pool: &mut Pool) {
-        let mut next = self.first();
-        walk.same(next.is_some());
-        while let Some(id) = next {
-            pool.walk(walk, id);
-            let transit = &mut pool.get_mut(id).transit;
-            walk.past(&mut transit.at);
-            next = (transit.next != NIL).then_some(PacketId(transit.next));
-            walk.same(next.is_some());
-        }
-    }
-
     /// Takes the packet that entered first.
     #[inline]
     pub fn pop(&mut self, pool: &Pool) -> Option<PacketId> {
@@ -316,6 +305,42 @@ impl Fifo {
             (true, _) => self.tail = if self.head == NIL { NIL } else { prev },
             (false, next) => pool.slots[next as usize].transit.prev = prev,
         }
+    }
+}
+
+/// Goes over its packets, which came to where they wait at `at`.
+impl<G: ?Sized> State<G> for Fifo {
+    fn visit(&mut self, walk: &mut Walk, _: &G) {
+        walk.with_pool(|walk, pool| {
+            let mut next = self.head;
+            walk.same(next != NIL);
+            while next != NIL {
+                pool.visit(walk, PacketId(next));
+                let transit = &mut pool.get_mut(PacketId(next)).transit;
+                walk.past(&mut transit.at);
+                next = transit.next;
+                walk.same(next != NIL);
+            }
+        });
+    }
+}
+
+/// Goes over the packets in flight, and when each comes out.
+impl<G: ?Sized> State<G> for Flight {
+    fn visit(&mut self, walk: &mut Walk, _: &G) {
+        walk.time(&mut self.head_at);
+        walk.with_pool(|walk, pool| {
+            let mut next = self.head;
+            while next != NIL {
+                pool.visit(walk, PacketId(next));
+                let transit = &mut pool.get_mut(PacketId(next)).transit;
+                next = transit.next;
+                walk.same(next != NIL);
+                if next != NIL {
+                    walk.time(&mut transit.at);
+                }
+            }
+        });
     }
 }
 
@@ -392,22 +417,6 @@ impl Flight {
             pool.prefetch(self.head);
         }
         Some(id)
-    }
-
-    /// Goes over the packets in flight, and when each comes out.
-    pub fn walk(&mut self, walk: &mut Walk, pool: &mut Pool) {
-        walk.time(&mut self.head_at);
-        let mut next = self.head;
-        while next != NIL {
-            let id = PacketId(next);
-            pool.walk(walk, id);
-            let transit = &mut pool.get_mut(id).transit;
-            next = transit.next;
-            walk.same(next != NIL);
-            if next != NIL {
-                walk.time(&mut transit.at);
-            }
-        }
     }
 
     /// Asks for the slot of the packet that entered last, which the next one to enter is linked to.

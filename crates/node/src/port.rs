@@ -1,19 +1,22 @@
 //! An output port: eight class queues, a scheduler, and a transmitter that takes one packet at a time.
 
+use crate::Walk;
 use units::{Duration, PerByte, Rate, Time};
 
-use crate::Walk;
 use crate::packet::CLASSES;
 use crate::pool::{Fifo, Hop, PacketId, Pool};
 use crate::telemetry::{HopRecord, SENT, SENT_UNIT};
 
 /// An output port of a switch. The fields that every packet touches come first and take two cache lines: up to the
 /// first queues and the first counters.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, node::State)]
+#[state(first(let told = self.visit_told(walk)), last(self.stats.sent_bytes = told.unwrap_or(self.stats.sent_bytes)))]
 #[repr(C, align(64))]
 pub struct Port {
+    #[state(skip("it follows from the rate"))]
     per_byte: PerByte,
     /// Until when the transmitter is busy.
+    #[state(expired)]
     free_at: Time,
     queued_bytes: u32,
     /// Classes that have packets, as bits.
@@ -21,6 +24,7 @@ pub struct Port {
     /// Classes that flow control has paused, as bits.
     paused: u8,
     up: bool,
+    #[state(skip("it never changes"))]
     hop: Hop,
     /// Frames to the neighbour, which go before everything else.
     frames: Fifo,
@@ -28,20 +32,22 @@ pub struct Port {
     queues: [Queue; CLASSES],
     /// Counters.
     pub stats: PortStats,
+    #[state(when(self.paused != 0, past))]
     paused_since: Time,
     rate: Rate,
     /// Whether packets have gathered telemetry here.
     told: bool,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, node::State)]
 struct Queue {
     packets: Fifo,
     bytes: u32,
 }
 
 /// Counters of a port, the frequent ones first.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, node::State)]
+#[state(counts)]
 #[repr(C)]
 pub struct PortStats {
     /// Packets sent.
@@ -53,6 +59,7 @@ pub struct PortStats {
     /// Packets that had to wait here.
     pub waited_packets: u64,
     /// Most bytes in all its queues together.
+    #[state(same)]
     pub queued_bytes_max: u32,
     /// Packets lost because the buffer was full.
     pub overflow_packets: u64,
@@ -69,6 +76,7 @@ pub struct PortStats {
     /// Frames sent to the neighbour, which no other counter includes.
     pub sent_frames: u64,
     /// Most queues of the flow control's own in use at one time.
+    #[state(same)]
     pub own_queues_max: u32,
     /// Number of pauses.
     pub pauses: u64,
@@ -81,44 +89,12 @@ pub struct PortStats {
     /// Packets that arrived by its link and had no path onward.
     pub unroutable_packets: u64,
     /// Of the bytes sent, those that had not left when the run ended: a packet was in transmission. 0 before.
+    #[state(skip("it is set at the end"))]
     pub unsent_bytes: u64,
 }
 
-impl PortStats {
-    fn walk(&mut self, walk: &mut Walk) {
-        let PortStats {
-            sent_packets,
-            sent_bytes,
-            waited,
-            waited_packets,
-            queued_bytes_max,
-            overflow_packets,
-            overflow_bytes,
-            trimmed_packets,
-            dead_packets,
-            dead_bytes,
-            marked_packets,
-            sent_frames,
-            own_queues_max,
-            pauses,
-            paused,
-            expired_packets,
-            expired_bytes,
-            unroutable_packets,
-            unsent_bytes: _,
-        } = self;
-        walk.same((*queued_bytes_max, *own_queues_max));
-        let times = [waited, paused];
-        walk.counts(times);
-        let packets = [sent_packets, waited_packets, overflow_packets, trimmed_packets, dead_packets, marked_packets];
-        let others = [sent_frames, pauses, expired_packets, unroutable_packets];
-        let bytes = [sent_bytes, overflow_bytes, dead_bytes, expired_bytes];
-        walk.counts(packets.into_iter().chain(others).chain(bytes));
-    }
-}
-
 /// Round robin among classes of equal priority, by bytes (deficit round robin, Shreedhar and Varghese 1995).
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, node::State)]
 struct RoundRobin {
     /// By class: the classes of its level, as bits.
     level: [u8; CLASSES],
@@ -282,34 +258,17 @@ impl Port {
         self.queued_bytes -= u32::from(pool.get(id).packet.wire_bytes);
     }
 
-    /// Goes over its state, packets included. It is at this place ([`Walk::place`]).
-    pub(crate) fn walk(&mut self, walk: &mut Walk, pool: &mut Pool, place: u32) {
-        walk.expired(&mut self.free_at);
-        walk.same((self.queued_bytes, self.backlog, self.paused, self.up));
-        self.frames.walk(walk, pool);
-        if let Some(RoundRobin { level, deficit, turn }) = self.round_robin.as_deref() {
-            walk.same((*level, *deficit, *turn));
-        }
-        for queue in &self.queues {
-            queue.packets.walk(walk, pool);
-        }
-        if self.paused != 0 {
-            walk.past(&mut self.paused_since);
-        }
-        walk.same(self.told);
+    /// If packets gather telemetry here: what it tells is rounded, so it is alike only at the same places between two
+    /// units. And what packets and senders know of its counter must have moved by as much as the counter has. Returns
+    /// what the counter is to be if averages move it: as much as they know, which is a whole number of units.
+    fn visit_told(&self, walk: &mut Walk) -> Option<u64> {
         let mut sent = self.stats.sent_bytes;
         if self.told {
-            // What it tells is rounded: alike only at the same places between two units. And what packets and senders
-            // know of its counter must have moved by as much as the counter has.
             walk.same_of("the part of a nanosecond that has passed", walk.now().ps() % 1_000);
-            walk.same_of("the part of a unit that a port has sent", self.stats.sent_bytes % SENT_UNIT);
-            walk.turn_at(place, SENT, &mut sent);
+            walk.same_of("the part of a unit that a port has sent", sent % SENT_UNIT);
+            walk.turn_at(walk.here(), SENT, &mut sent);
         }
-        self.stats.walk(walk);
-        if self.told && walk.by_averages() {
-            // As much as packets and senders know, which is a whole number of units.
-            self.stats.sent_bytes = sent;
-        }
+        (self.told && walk.by_averages()).then_some(sent)
     }
 
     /// Appends a packet that was already waiting to the queue of its class. The start of its wait stays.

@@ -78,7 +78,7 @@ impl RetrySpec {
 }
 
 /// A message of the receiving end of a link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, node::State)]
 pub enum RetryMessage {
     /// All packets up to this number have arrived.
     Ack(u16),

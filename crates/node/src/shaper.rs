@@ -1,13 +1,13 @@
 use units::{FlowId, Time};
 
-use crate::{Packet, Walk};
+use crate::Packet;
 
 /// A rate limiter of a hypervisor, between a host's endpoints and its NIC.
 ///
 /// The driver empties the endpoints into it, as a virtual machine hands packets to the hypervisor at memory speed, and
 /// pulls packets for the wire from it. The shaper sees incoming packets before the endpoints do. Like an endpoint, it
 /// does no I/O and reads no clock.
-pub trait Shaper: Send {
+pub trait Shaper: Send + crate::State {
     /// An endpoint sends a packet: it is queued here, or dropped and counted. Returns whether it is queued.
     fn enqueue(&mut self, now: Time, packet: Packet) -> bool;
 
@@ -26,11 +26,6 @@ pub trait Shaper: Send {
 
     /// The time named by [`Shaper::poll_at`] has come. May also be called early.
     fn wake(&mut self, now: Time);
-
-    /// Goes over its state, so that a run whose state recurs may be moved ahead.
-    fn walk(&mut self, walk: &mut Walk) {
-        walk.refuse("hosts have rate limiters that do not say what of their state moves");
-    }
 
     /// Counters for the result, by name.
     fn counters(&self) -> Vec<(&'static str, u64)>;

@@ -34,7 +34,7 @@ use crate::telemetry::HopRecord;
 use crate::{AgentCx, EarlyDrop, LostFlows, MarkAt, Marking, Packet, Port, QueueDiscipline, SwitchAgent, Walk};
 
 /// The pipeline stages that a scheme adds to switches.
-pub trait Stages: Send {
+pub trait Stages: Send + crate::State {
     /// A packet is to join the queue of `out`. False drops it.
     fn ingress(&mut self, now: Time, out: PortId, port: &Port, packet: &mut Packet) -> bool;
 
@@ -56,11 +56,6 @@ pub trait Stages: Send {
     /// The time named by [`Stages::poll_at`] has come.
     fn wake(&mut self, _now: Time) {}
 
-    /// Goes over its state, so that a run whose state recurs may be moved ahead.
-    fn walk(&mut self, walk: &mut Walk) {
-        walk.refuse("switches have stages that do not say what of their state moves");
-    }
-
     /// Counters by tag, for the result.
     fn tag_stats(&self) -> BTreeMap<u32, TagStats> {
         BTreeMap::new()
@@ -68,7 +63,8 @@ pub trait Stages: Send {
 }
 
 /// Counters of the packets with one tag.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, node::State)]
+#[state(counts)]
 pub struct TagStats {
     /// Packets that passed.
     pub passed_packets: u64,
@@ -94,8 +90,12 @@ pub enum Received {
 }
 
 /// A switch.
+#[derive(node::State)]
+#[state(given(()))]
+#[state(first(walk.refuse_if(self.losses.as_ref().is_some_and(|of| !of.is_empty()), "a probe is to hear of losses")))]
 pub struct Switch {
     id: SwitchId,
+    #[state(ports)]
     ports: Vec<Port>,
     routes: Arc<Routes>,
     balancers: Vec<Balancer>,
@@ -104,10 +104,13 @@ pub struct Switch {
     /// Most bytes that its buffer has held.
     pub used_bytes_max: u64,
     /// Packets without a path onward.
+    #[state(count)]
     pub unroutable_packets: u64,
     /// Bytes of these packets.
+    #[state(count)]
     pub unroutable_bytes: u64,
     /// Packets that a stage dropped, and their bytes.
+    #[state(count)]
     pub staged_out: (u64, u64),
     random: Stream,
     stages: Option<Box<dyn Stages>>,
@@ -120,27 +123,34 @@ pub struct Switch {
     hops_max: u16,
     kept: Option<Box<Kept>>,
     /// Losses that no probe has been told of; `None` if none observes losses.
+    #[state(skip("refused"))]
     losses: Option<VecDeque<Lost>>,
     /// Flows of the packets that it has lost.
     pub lost_flows: LostFlows,
 }
 
 /// Reserved buffer space, and the packets that it displaced.
+#[derive(node::State)]
 struct Kept {
+    #[state(skip("it never changes"))]
     room: ReservedBuffer,
     /// The reserved bytes, if ports share their memory.
     shared_bytes: u64,
     /// By class: packets that found no room.
+    #[state(count)]
     overflow_packets: [u64; CLASSES],
 }
 
 /// The transports' agents in a switch.
+#[derive(node::State)]
+#[state(given(()))]
 struct Agents {
     /// By transport: its agent, if it has one, and that agent's random stream.
     of: Vec<Option<(Box<dyn SwitchAgent>, Stream)>>,
     /// Packets that an agent has just sent.
     made: Vec<(PortId, Packet)>,
     /// Bytes that agents have sent, and bytes of packets that they have consumed.
+    #[state(count)]
     bytes: (u64, u64),
 }
 
@@ -287,39 +297,11 @@ impl Switch {
         }
     }
 
-    /// Goes over its state, packets included.
-    pub fn walk(&mut self, walk: &mut Walk, pool: &mut Pool) {
-        (0..).map(PortId).take(self.ports.len()).for_each(|port| self.walk_port(walk, pool, port));
-        self.balancers.iter_mut().for_each(|balancer| balancer.walk(walk));
-        walk.random(&mut self.random);
-        walk.same((self.used_bytes, self.used_bytes_max, self.ready_ports.len()));
-        let (packets, bytes) = &mut self.staged_out;
-        for count in [&mut self.unroutable_packets, &mut self.unroutable_bytes, packets, bytes] {
-            walk.count(count);
-        }
-        if let Some(kept) = &mut self.kept {
-            walk.counts(&mut kept.overflow_packets);
-        }
-        if let Some(stages) = &mut self.stages {
-            stages.walk(walk);
-        }
-        walk.refuse_if(self.losses.as_ref().is_some_and(|losses| !losses.is_empty()), "a probe is to hear of losses");
-        if let Some(control) = &mut self.flow_control {
-            control.walk(walk, pool);
-        }
-        if let Some(agents) = &mut self.agents {
-            for (agent, random) in agents.of.iter_mut().flatten() {
-                walk.random(random);
-                agent.walk(walk);
-            }
-            let (sent, consumed) = &mut agents.bytes;
-            walk.counts([sent, consumed]);
-        }
-    }
-
-    /// The same for one of its ports.
-    pub fn walk_port(&mut self, walk: &mut Walk, pool: &mut Pool, port: PortId) {
-        self.ports[port.index()].walk(walk, pool, Walk::place(self.id.0, Some(port.0)));
+    /// Goes over one of its ports.
+    pub fn visit_port(&mut self, walk: &mut Walk, port: PortId) {
+        walk.port(Some(port.0));
+        crate::State::visit(&mut self.ports[port.index()], walk, &());
+        walk.port(None);
     }
 
     /// A port that may have become ready to send without a new packet. Drivers call this until it returns `None`, after

@@ -10,10 +10,10 @@ use std::sync::Arc;
 use fabric::Routes;
 use units::{PortId, Stream, SwitchId, Time};
 
-use crate::{Packet, Port, Walk};
+use crate::{Packet, Port};
 
 /// A transport's part of a switch.
-pub trait SwitchAgent: Send {
+pub trait SwitchAgent: Send + crate::State {
     /// A packet flagged [`ROUTER_ALERT`](crate::packet::flags::ROUTER_ALERT) has arrived by `in_port`. Returns its
     /// output port, or `None` if it ends here. The agent may rewrite it, but not its size on the wire.
     fn handle(&mut self, cx: &mut AgentCx<'_>, in_port: PortId, packet: &mut Packet) -> Option<PortId>;
@@ -27,11 +27,6 @@ pub trait SwitchAgent: Send {
 
     /// The link at `port` has gone down or come up.
     fn set_up(&mut self, _cx: &mut AgentCx<'_>, _port: PortId, _up: bool) {}
-
-    /// Goes over its whole state, so that a run whose state recurs may be moved ahead. Who does not refuses.
-    fn walk(&mut self, walk: &mut Walk) {
-        walk.refuse("a transport has agents in switches");
-    }
 
     /// Counters for the result, by name.
     fn counters(&self) -> Vec<(&'static str, u64)> {

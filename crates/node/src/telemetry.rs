@@ -7,7 +7,6 @@
 
 use units::{PortId, Rate, SwitchId, Time};
 
-use crate::Walk;
 use crate::wire::{Malformed, Reader, Writer};
 
 /// Most hops of a record. Later hops report nothing.
@@ -20,8 +19,9 @@ pub const HOP_BYTES: u16 = 8;
 pub const BASE_BYTES: u16 = 2;
 
 /// The telemetry of a packet.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, node::State)]
 pub struct Telemetry {
+    #[state(part(&mut self.hops[..usize::from(self.count)]))]
     hops: [HopRecord; HOPS_MAX],
     count: u8,
     path: u16,
@@ -29,18 +29,21 @@ pub struct Telemetry {
 }
 
 /// A switch's report about a port, rounded down to the units of the wire format: nanoseconds, 128 B sent, 80 B queued.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// Only the difference to a later record of the same port is ever used, so times and counters may move: times by the
+/// clock, and the counter of a port by as much as the port's own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, node::State)]
 pub struct HopRecord {
     /// Rate of the port's link.
     pub rate: Rate,
     /// When the packet began to leave.
     pub at: Time,
     /// Bytes that had left by the port before the packet.
+    #[state(turn_at(self.place, SENT))]
     pub sent_bytes: u64,
     /// Bytes that it left behind in its queue.
     pub queue_bytes: u32,
-    /// Whose report it is, for who goes over the state of a network ([`Walk::place`]). It is in no wire format, and 0
-    /// where it is not known.
+    /// Whose report it is, for who goes over the state of a network ([`Walk::place`](crate::Walk::place)). It is in no
+    /// wire format, and 0 where it is not known.
     pub place: u32,
 }
 
@@ -63,7 +66,7 @@ impl HopRecord {
 
     /// The same, of this port.
     pub(crate) fn of(self, switch: SwitchId, port: PortId) -> HopRecord {
-        HopRecord { place: Walk::place(switch.0, Some(port.0)), ..self }
+        HopRecord { place: crate::Walk::place(switch.0, Some(port.0)), ..self }
     }
 }
 
@@ -87,17 +90,6 @@ impl Telemetry {
         if let Some(place) = self.hops.get_mut(usize::from(self.count)) {
             *place = hop;
             self.count += 1;
-        }
-    }
-
-    /// Goes over it. Only the difference to a later record of the same port is ever used, so times and counters may
-    /// move: times by the clock, and the counter of a port by as much as the port's own.
-    pub fn walk(&mut self, walk: &mut Walk) {
-        walk.same((self.count, self.path, self.echo));
-        for HopRecord { rate, at, sent_bytes, queue_bytes, place } in &mut self.hops[..usize::from(self.count)] {
-            walk.same((*rate, *queue_bytes, *place));
-            walk.time(at);
-            walk.turn_at(*place, SENT, sent_bytes);
         }
     }
 

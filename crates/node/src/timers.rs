@@ -3,7 +3,8 @@ use std::collections::BinaryHeap;
 
 use units::{Time, mix};
 
-use crate::{Slots, Walk};
+use crate::walk::InSlots;
+use crate::{Slots, State, Walk};
 
 /// The deadlines of one endpoint. Each key has at most one deadline, and postponing it takes constant time.
 ///
@@ -67,14 +68,7 @@ impl Timers {
         }
     }
 
-    /// Goes over its state.
-    pub fn walk(&mut self, walk: &mut Walk) {
-        walk.same(self.keys.len());
-        self.walk_slots(walk, &Slots::as_they_are(self.keys.len()));
-    }
-
-    /// Goes over its state, if its keys are slots. Which is which makes no difference.
-    pub fn walk_slots(&mut self, walk: &mut Walk, slots: &Slots) {
+    fn visit_keys(&mut self, walk: &mut Walk, slots: &Slots) {
         for &slot in slots.order() {
             let mut never = (Time::MAX, Time::MAX);
             let (deadline, entry) = self.keys.get_mut(slot as usize).unwrap_or(&mut never);
@@ -125,6 +119,22 @@ impl Timers {
             let at = *deadline;
             self.push(at, key);
         }
+    }
+}
+
+impl<G: ?Sized> State<G> for Timers {
+    fn visit(&mut self, walk: &mut Walk, _: &G) {
+        walk.same(self.keys.len());
+        self.visit_keys(walk, &Slots::as_they_are(self.keys.len()));
+    }
+}
+
+/// Its keys are slots. Which is which makes no difference.
+impl<G: ?Sized> InSlots<G> for Timers {
+    fn visit_slots(&mut self, walk: &mut Walk, _: &G) {
+        let slots = std::mem::take(&mut walk.slots);
+        self.visit_keys(walk, &slots);
+        walk.slots = slots;
     }
 }
 

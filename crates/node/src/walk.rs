@@ -4,7 +4,8 @@
 //! how far each flow has come, then everything that follows repeats too, until something from outside happens: a flow
 //! starts or ends, a link fails, a sample is taken. A driver that sees this may skip whole periods.
 //!
-//! Every piece of state has a `walk`, which names each of its values by what becomes of it in a period:
+//! Every piece of state derives [`State`], which names each of its values by what becomes of it in a period. A type
+//! says that of its values, or an attribute where a number means more:
 //!
 //! - [`Walk::same`], [`Walk::same_of`]: it must be what it was.
 //! - [`Walk::time`]: it moves with the clock. If it stands still instead, it is an appointment, before which the
@@ -29,7 +30,7 @@
 //! - [`Walk::count`], [`Walk::count_of`], [`Walk::tallied`]: a counter for the results, which nothing depends on.
 //! - [`Walk::counted`], [`Walk::counted_of`]: a counter with which other values change.
 //!
-//! The same walk first notes the values ([`Walk::note`]), twice, a period apart. [`recurrence`] compares the two notes.
+//! The same code first notes the values ([`Walk::note`]), twice, a period apart. [`recurrence`] compares the two notes.
 //! Then the walk moves the state ahead ([`Walk::ahead`]): each value that has moved in a period moves so often again.
 //!
 //! **Turnover.** Where messages of a job follow each other, a state may recur though its flows are others: each stands
@@ -40,27 +41,32 @@
 //! positions by what flows do on average ([`History`]). So can one in which messages of a job follow each other again
 //! and again, but never in exactly the same way ([`Amounts::of_rounds`]).
 //!
-//! A scheme that leaves out a value on which its behaviour depends makes skipping wrong. Whoever has no walk of his own
-//! refuses ([`Walk::refuse`]), and such a run is simulated packet by packet.
+//! No field can be left out. One without an attribute must be equal, so a position that is not called one keeps the
+//! state from recurring, and never makes skipping wrong. What can't be moved refuses ([`Walk::refuse`]), and such a run
+//! is simulated packet by packet.
 
+mod notes;
 mod recurrence;
 mod rounds;
+mod state;
 mod steady;
 mod values;
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
-use units::{FlowId, HostId, Stream, Time};
+use units::{FlowId, HostId, Stream};
 
+use crate::pool::Pool;
 use crate::retry::RetryMessage;
-use crate::{Header, Packet};
+use crate::{Header, Packet, Slots};
 
 use recurrence::rank;
 
 pub use recurrence::{Differs, Moves, Recurrence, recurrence};
+pub use state::{Each, InSlots, Items, State, is_any};
 pub use steady::{Amounts, History, Steady, Unsteady};
+pub use units::{Duration, Time};
 pub use values::{Number, Plain};
 
 /// Goes over the state of a network: see the [module](self).
@@ -81,6 +87,16 @@ pub struct Walk {
     refusal: Option<((usize, u32), String)>,
     /// Whether counters have got all by which sums move ([`Walk::totals`]).
     totals_given: bool,
+    /// The flow whose state, or whose packet, is gone over now.
+    pub flow: FlowId,
+    /// The unit of its positions, in bytes.
+    pub unit: u64,
+    /// How far it has come, in bytes.
+    pub come: u64,
+    /// The slots of the flows that were gone over last.
+    pub slots: Slots,
+    /// The packets in the part of the network that is gone over now.
+    pub pool: Pool,
 }
 
 const NO_ENDS: (HostId, HostId) = (HostId(u32::MAX), HostId(u32::MAX));
@@ -225,7 +241,9 @@ impl Walk {
 
     fn new(now: Time, headers: Arc<[HeaderWalk]>, task: Task) -> Walk {
         let (node, port, ends, part) = (0, 0, NO_ENDS, "");
-        Walk { now, task, headers, node, port, ends, part, refusal: None, totals_given: false }
+        let (flow, slots, pool) = (FlowId(u32::MAX), Slots::default(), Pool::default());
+        let (refusal, totals_given, unit, come) = (None, false, 1, 0);
+        Walk { now, task, headers, node, port, ends, part, refusal, totals_given, flow, unit, come, slots, pool }
     }
 
     /// How many values of links and nodes have been noted: it does not depend on how the network is divided among
@@ -377,6 +395,13 @@ impl Walk {
         place.set(number);
     }
 
+    /// How far the flow has come that is gone over now, in its unit, by who knows it both ways.
+    #[inline]
+    pub fn position<N: Number>(&mut self, place: &mut N) {
+        self.sequence(self.flow, self.unit, &mut { *place });
+        self.steps(self.flow, place);
+    }
+
     /// A number of a flow that grows in a measure of its own, such as bytes with headers, or credit: all numbers of one
     /// name must move by the same amount, and only the distance between them matters. Averages don't move it.
     #[inline]
@@ -401,7 +426,7 @@ impl Walk {
     #[inline]
     pub fn turn<N: Number>(&mut self, name: &'static str, turn: &mut N) {
         let mut number = turn.get();
-        self.moving(Kind::Turn(Walk::place(self.node, self.port.checked_sub(1)), name), &mut number);
+        self.moving(Kind::Turn(self.here(), name), &mut number);
         turn.set(number);
     }
 
@@ -433,6 +458,14 @@ impl Walk {
         {
             *flow = *name;
         }
+    }
+
+    /// Which flow it is, by who knows it by its number alone.
+    #[inline]
+    pub fn flow_number<N: Number>(&mut self, number: &mut N) {
+        let mut flow = FlowId(number.get() as u32);
+        self.flow(&mut flow);
+        number.set(flow.0.into());
     }
 
     /// What follows depends on the numbers of flows, in the way that `what` says: no flow can take another's place.
@@ -681,19 +714,20 @@ impl Walk {
         }
         self.same((packet.flags, packet.transport, packet.hops));
         self.ends = (packet.src, packet.dst);
-        let before = *packet;
+        let (before, flow) = (*packet, std::mem::replace(&mut self.flow, packet.flow));
         self.header_walk(packet)(packet, self);
+        self.flow = flow;
         debug_assert!(*packet == before || !matches!(self.task, Task::Note(_)), "a look changes it: {before:?}");
     }
 
     /// How the header of a packet is gone over. Messages of link-level retry have headers of their own, in which
     /// nothing may change, and so have packets of rate limiters, whose number follows those of the transports.
     fn header_walk(&self, packet: &Packet) -> HeaderWalk {
-        let Some((&of_frames, of_transports)) = self.headers.split_last() else { return walk_words };
+        let Some((&of_frames, of_transports)) = self.headers.split_last() else { return visit_words };
         match packet.has(crate::packet::flags::LINK_FRAME) {
-            true if RetryMessage::of(packet).is_some() => walk_words,
+            true if RetryMessage::of(packet).is_some() => visit_words,
             true => of_frames,
-            false => of_transports.get(usize::from(packet.transport)).copied().unwrap_or(walk_words),
+            false => of_transports.get(usize::from(packet.transport)).copied().unwrap_or(visit_words),
         }
     }
 
@@ -746,51 +780,15 @@ impl Walk {
 }
 
 /// Goes over the header of a packet of type `H`.
-pub fn walk_header<H: Header>(packet: &mut Packet, walk: &mut Walk) {
-    let header = packet.header::<H>().walk(packet.flow, walk);
+pub fn visit_header<H: Header>(packet: &mut Packet, walk: &mut Walk) {
+    let mut header = packet.header::<H>();
+    header.visit(walk, &());
     packet.set_header(header);
 }
 
 /// Goes over a header of any type, in which nothing may change.
-pub fn walk_words(packet: &mut Packet, walk: &mut Walk) {
+pub fn visit_words(packet: &mut Packet, walk: &mut Walk) {
     walk.same(packet.words());
-}
-
-impl Notes {
-    /// Why positions of flows can't be moved by averages, if somebody has said so.
-    pub fn not_by_averages(&self) -> Option<&'static str> {
-        self.not_by_averages
-    }
-
-    /// How many values of links and nodes there are.
-    pub fn of_network(&self) -> usize {
-        let ends = self.parts.iter().skip(1).map(|next| next.same + next.moving);
-        let ends = ends.chain([self.same.len() + self.moving.len()]);
-        let parts = self.parts.iter().zip(ends).filter(|(of, _)| matches!(of.part, "link" | "switch" | "host"));
-        parts.map(|(of, end)| end - of.same - of.moving).sum()
-    }
-
-    /// The part of the state to which a place among the values that must be the same belongs, or among those that
-    /// move.
-    fn differs(&self, same: Option<usize>, moving: Option<usize>, what: &'static str) -> Differs {
-        let begun = |of: &&Begins| match (same, moving) {
-            (Some(at), _) => of.same <= at,
-            (None, Some(at)) => of.moving <= at,
-            (None, None) => true,
-        };
-        let (part, node) = self.parts.iter().take_while(begun).last().map_or(("nothing", 0), |of| (of.part, of.node));
-        Differs { part, node, what, drawn: false }
-    }
-
-    /// The values of a part that must be the same.
-    fn same_of(&self, part: usize) -> Range<usize> {
-        self.parts[part].same..self.parts.get(part + 1).map_or(self.same.len(), |next| next.same)
-    }
-
-    /// The values of a part that move.
-    fn moving_of(&self, part: usize) -> Range<usize> {
-        self.parts[part].moving..self.parts.get(part + 1).map_or(self.moving.len(), |next| next.moving)
-    }
 }
 
 #[cfg(test)]

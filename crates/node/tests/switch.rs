@@ -506,6 +506,8 @@ fn a_flowlet_stays_on_its_port() {
 #[test]
 fn stages_see_every_packet_on_its_way_in_and_out() {
     /// Telemetry in the field for it, and a filter.
+    #[derive(node::State)]
+    #[state(refuse("a test does not say what of its state moves"))]
     struct Meter;
     impl Stages for Meter {
         fn ingress(&mut self, _: Time, _: PortId, out: &Port, packet: &mut Packet) -> bool {
@@ -530,6 +532,8 @@ fn stages_see_every_packet_on_its_way_in_and_out() {
 #[test]
 fn an_agent_sees_what_asks_for_it_and_decides_where_that_goes() {
     /// Sends what it sees back to where it came from and on to its destination; ends the flow 13.
+    #[derive(node::State)]
+    #[state(refuse("a test does not say what of its state moves"))]
     struct Echo;
     impl SwitchAgent for Echo {
         fn handle(&mut self, cx: &mut AgentCx<'_>, in_port: PortId, packet: &mut Packet) -> Option<PortId> {
@@ -561,6 +565,8 @@ fn an_agent_sees_what_asks_for_it_and_decides_where_that_goes() {
 
 /// Queues that a transport brings: two packets a port; what comes then cuts off the last one's payload (flow 1), takes
 /// its place (flow 2), is sent back to where it came from (flow 3), or is lost.
+#[derive(node::State)]
+#[state(refuse("a test does not say what of its state moves"))]
 struct Two;
 
 impl QueueDiscipline for Two {

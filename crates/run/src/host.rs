@@ -1,3 +1,4 @@
+mod link;
 mod repeat;
 mod turns;
 
@@ -13,6 +14,7 @@ use node::{Cx, Endpoint, Event, FlowState, Gate, Input, LostFlows, Message, NicC
 use rustc_hash::{FxHashMap, FxHashSet};
 use units::{Duration, FlowId, HostId, PortId, Stream, Time};
 
+use self::link::Link;
 use crate::jobs::HostJobs;
 use crate::outcome::reasons;
 use crate::{Entities, FlowEvent, FlowInfo, FlowRecord, FlowTable, Journey, Measured, Noted, Unlisted};
@@ -21,6 +23,8 @@ use scenario::Again;
 
 /// A host: its endpoints, the messages that its applications will hand in, and what became of them. A driver hands in
 /// packets and the time, and pulls packets.
+#[derive(node::State)]
+#[state(given(()), first(self.visit_told(walk)))]
 pub struct Host {
     id: HostId,
     transports: Vec<Slot>,
@@ -29,6 +33,7 @@ pub struct Host {
     /// The entities, which give packets their tags, if there are any.
     entities: Option<Arc<Entities>>,
     /// Packets that a driver has handed in, where the host is attached to something outside.
+    #[state(skip("refused"))]
     outside: Option<Box<Outside>>,
     /// Whose turn it is at the NIC.
     turn: usize,
@@ -36,85 +41,61 @@ pub struct Host {
     first: Option<usize>,
     flows: Arc<FlowTable>,
     /// Flows still to start, earliest first; of those that start at one instant, by their turns.
+    #[state(same(self.starts.len()))]
     starts: BinaryHeap<Reverse<(Time, u32, FlowId)>>,
     /// The seed of turns, where they are drawn.
     turns: Option<u64>,
     /// Flows that start when another has completed, by that other.
+    #[state(same(self.waiting.len()))]
     waiting: FxHashMap<FlowId, Vec<FlowId>>,
     /// The ranks of jobs that are here, if any are.
+    #[state(given(&*self.flows))]
     jobs: Option<Box<HostJobs>>,
     /// Its NIC.
     nic: Link,
     /// The limit of its intake, if it takes packets in more slowly than its link brings them.
+    #[state(skip("refused"))]
     receive_limit: Option<Box<ReceiveLimit>>,
+    #[state(skip("it is empty between events"))]
     events: Vec<Event>,
     /// By class, how messages that were rejected or given up are submitted again.
     again: Arc<Vec<Vec<Again>>>,
     /// By message of this host that was submitted again: how often.
+    #[state(same(self.resubmitted.len()))]
     resubmitted: FxHashMap<FlowId, u32>,
     /// Messages that have been delivered here, of classes that may submit again: no application gets one twice.
+    #[state(same(self.delivered.len()))]
     delivered: FxHashSet<FlowId>,
     /// Events of flows here that have a row each in results.
+    #[state(skip("how many there are is told"))]
     pub records: Vec<FlowRecord>,
     /// Events of the others.
+    #[state(skip("a run that skips lists all flows"))]
     pub unlisted: Unlisted,
     /// The transports' measurements of flows here.
+    #[state(skip("how many there are is told"))]
     pub measures: Vec<Measured>,
     /// Packets that came in.
+    #[state(count)]
     pub received_packets: u64,
     /// Bytes of them, headers counted.
+    #[state(count)]
     pub received_bytes: u64,
     /// Packets that went out.
+    #[state(count)]
     pub sent_packets: u64,
     /// Bytes of them, headers counted.
+    #[state(count)]
     pub sent_bytes: u64,
     /// Flows of this host that have ended: completed, rejected or failed; and parts of jobs here whose ranks have done
     /// everything.
+    #[state(told)]
     pub ended: u64,
     /// Digest of the packets that arrived, for a driver that keeps one.
+    #[state(skip("it is made anew for what was skipped"))]
     pub digest: u64,
     /// Flows of the packets that were lost here: at the rate limiter, at the dead link, at the intake.
     pub lost_flows: LostFlows,
-}
-
-/// How a host is joined to the network.
-enum Link {
-    /// By one link, without flow control.
-    Open,
-    /// By one link, whose switch may tell it to hold something back.
-    Controlled(Nic),
-    /// By several links.
-    Several(Box<Homes>),
-}
-
-impl Link {
-    /// The gate's state that endpoints see.
-    #[inline]
-    fn control(&self) -> Option<&dyn NicControl> {
-        match self {
-            Link::Open => None,
-            Link::Controlled(nic) => Some(&*nic.control),
-            Link::Several(homes) => Some(&**homes),
-        }
-    }
-
-    /// The flow control of a port.
-    #[inline]
-    fn at(&mut self, port: PortId) -> Option<&mut Nic> {
-        match self {
-            Link::Open => None,
-            Link::Controlled(nic) => Some(nic),
-            Link::Several(homes) => homes.nic(port),
-        }
-    }
-
-    fn each(&mut self, mut tell: impl FnMut(&mut Nic)) {
-        match self {
-            Link::Open => {}
-            Link::Controlled(nic) => tell(nic),
-            Link::Several(homes) => homes.nics().for_each(tell),
-        }
-    }
 }
 
 /// Packets of an attached host: they come from a device of the machine, and not from a transport.
@@ -140,14 +121,18 @@ pub struct Came {
     pub lost: bool,
 }
 
+#[derive(node::State)]
+#[state(given(()))]
 struct Slot {
     endpoint: Box<dyn Endpoint>,
     /// Added to the class of its packets, because another transport has the first classes for itself.
     beneath: u8,
     random: Stream,
     /// Messages that were submitted to it after they had been rejected or given up.
+    #[state(count)]
     submitted_again: u64,
     /// Messages that it delivered though the application had them.
+    #[state(count)]
     delivered_again: u64,
 }
 

@@ -2,10 +2,10 @@
 
 mod tables;
 
+use node::Walk;
 use std::sync::Arc;
 
 use job::{Message, MessageId, Progress, Rank, Summed};
-use node::Walk;
 use rustc_hash::FxHashMap;
 use units::{Duration, FlowId, HostId, Time};
 use workload::PlacedJob;
@@ -103,16 +103,23 @@ impl Jobs {
 }
 
 /// The ranks of jobs at one host.
+#[derive(node::State)]
+#[state(given(FlowTable), first(self.visit_progress(walk)), last(self.visit_leaving(walk, given)))]
 pub struct HostJobs {
     jobs: Arc<Jobs>,
+    #[state(skip("only beginnings and ends of flows move them, which are told again"))]
     parts: Vec<Part>,
     /// Messages that start now, for reuse.
+    #[state(skip("it is empty between events"))]
     out: Vec<MessageId>,
     /// By flow on a connection that is leaving: how many of its bytes have not left.
+    #[state(skip("`visit_leaving` goes over it"))]
     leaving: FxHashMap<FlowId, u64>,
     /// The log of what these ranks were told and started, while a period is searched for (`sim/src/ahead/turnover.rs`).
+    #[state(skip("it is of the search for periods"))]
     log: Option<Vec<(Time, Told)>>,
     /// Whether the log continues after its entries were taken.
+    #[state(skip("it is of the search for periods"))]
     keeps_log: bool,
 }
 
@@ -332,29 +339,6 @@ impl HostJobs {
         *self = HostJobs { leaving, log, ..copy };
     }
 
-    /// Goes over the ranks' progress. Only beginnings and ends of flows move it: a skip of a period with such events
-    /// repeats them to the ranks ([`HostJobs::tell_again`]).
-    pub fn walk(&mut self, walk: &mut Walk, flows: &FlowTable) {
-        for part in &self.parts {
-            let (waiting, behind) = part.progress.waiting();
-            let done = part.progress.done().len() as u64;
-            [part.begun.into(), part.ended.into(), part.progress.left(), done, waiting, behind as u64]
-                .into_iter()
-                .for_each(|of| walk.told(of));
-        }
-        walk.rank_acts(self.next_at());
-        let mut leaving = self.all_leaving();
-        walk.same(leaving.len());
-        for (flow, left) in &mut leaving {
-            walk.flow(flow);
-            let bytes = flows.get(*flow).bytes;
-            let mut gone = bytes - *left;
-            walk.sequence(*flow, 1, &mut gone);
-            *left = bytes - gone;
-        }
-        self.leaving = leaving.into_iter().collect();
-    }
-
     /// The computations that have ended here since then: when, and for how long each took. Job by job, the last one
     /// first.
     pub fn computed_since(&self, since: Time) -> impl Iterator<Item = (Time, Duration)> {
@@ -373,5 +357,31 @@ impl HostJobs {
     /// The notes on computations and on messages within the host, with the job's number.
     pub fn done(&self) -> impl Iterator<Item = Noted> + '_ {
         self.parts.iter().flat_map(|part| part.progress.done().iter().map(|&done| (part.job, done)))
+    }
+
+    /// The ranks' progress. Only beginnings and ends of flows move it: whoever skips a period with such events tells
+    /// them to the ranks again ([`HostJobs::tell_again`]).
+    fn visit_progress(&self, walk: &mut Walk) {
+        for part in &self.parts {
+            let (waiting, behind) = part.progress.waiting();
+            let done = part.progress.done().len() as u64;
+            [part.begun.into(), part.ended.into(), part.progress.left(), done, waiting, behind as u64]
+                .into_iter()
+                .for_each(|of| walk.told(of));
+        }
+        walk.rank_acts(self.next_at());
+    }
+
+    fn visit_leaving(&mut self, walk: &mut Walk, flows: &FlowTable) {
+        let mut leaving = self.all_leaving();
+        walk.same(leaving.len());
+        for (flow, left) in &mut leaving {
+            walk.flow(flow);
+            let bytes = flows.get(*flow).bytes;
+            let mut gone = bytes - *left;
+            walk.sequence(*flow, 1, &mut gone);
+            *left = bytes - gone;
+        }
+        self.leaving = leaving.into_iter().collect();
     }
 }

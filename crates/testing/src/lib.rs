@@ -178,7 +178,8 @@ struct Host {
 }
 
 /// The classes that a NIC is told to hold.
-#[derive(Default)]
+#[derive(Default, node::State)]
+#[state(refuse("a test does not say what of its state moves"))]
 struct Held {
     classes: u8,
     flows: Vec<FlowId>,

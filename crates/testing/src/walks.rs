@@ -1,7 +1,4 @@
-//! Checks of a walk over a state ([`node::walk`]): that it names all that matters, and moves all that moves.
-//!
-//! A walk that leaves a value out makes skipping wrong, and most runs would not show it: where everything else recurs,
-//! so does that value. So the value is changed, or moved, on its own.
+//! Checks that a state is moved ahead as it would have moved by itself ([`node::walk`]).
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -21,32 +18,7 @@ pub fn notes<S>(now: Time, headers: &[HeaderWalk], state: &mut S, walk: impl Fn(
     notes.finish().expect("nobody refuses").expect("notes are taken")
 }
 
-/// A change of a state, and what it is.
-pub type Change<S> = (&'static str, fn(&mut S));
-
-/// Checks that a walk tells a state at [`NOW`] from the same state after each of these changes, but for the last ones,
-/// which make no difference.
-pub fn check_told_apart<S>(
-    headers: &[HeaderWalk],
-    make: impl Fn() -> S,
-    walk: impl Fn(&mut S, &mut Walk),
-    changes: &[Change<S>],
-    same: &[Change<S>],
-) {
-    let told_apart = |change: fn(&mut S)| {
-        let mut changed = make();
-        change(&mut changed);
-        let before = notes(NOW, headers, &mut make(), &walk);
-        recurrence(&before, &notes(NOW, headers, &mut changed, &walk)).is_err()
-    };
-    assert!(!told_apart(|_| ()), "the state is not like itself");
-    let missed: Vec<_> = changes.iter().filter(|of| !told_apart(of.1)).map(|of| of.0).collect();
-    assert!(missed.is_empty(), "not told apart: {missed:?}");
-    let other: Vec<_> = same.iter().filter(|of| told_apart(of.1)).map(|of| of.0).collect();
-    assert!(other.is_empty(), "told apart: {other:?}");
-}
-
-/// Checks that a walk moves a state ahead as if periods had passed: `pass` lets one pass, which begins at the time that
+/// Checks that a state is moved ahead as if periods had passed: `pass` lets one pass, which begins at the time that
 /// it is given. `see` is all of the state that is to be compared.
 pub fn check_moved<S, V: PartialEq + Debug>(
     headers: &[HeaderWalk],

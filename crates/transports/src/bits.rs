@@ -1,5 +1,4 @@
 use node::Walk;
-use units::FlowId;
 
 /// A set of packet numbers that grows on demand.
 #[derive(Clone, Debug, Default)]
@@ -27,26 +26,6 @@ impl Bits {
             self.first_missing = self.next_missing(number);
         }
         true
-    }
-
-    /// Goes over the set: packets of a flow, each with so many bytes, which has come to the first missing one.
-    pub fn walk(&mut self, walk: &mut Walk, flow: FlowId, packet_bytes: u64) {
-        let ahead = self.count - self.first_missing;
-        walk.same(ahead);
-        let mut number = self.first_missing;
-        let mut numbers: Vec<u32> = Vec::new();
-        while numbers.len() < ahead as usize {
-            number += 1;
-            if self.contains(number) {
-                numbers.push(number);
-            }
-        }
-        let before = self.first_missing;
-        walk.sequence(flow, packet_bytes, &mut self.first_missing);
-        numbers.iter_mut().for_each(|number| walk.sequence(flow, packet_bytes, number));
-        if self.first_missing != before {
-            self.fill(&numbers);
-        }
     }
 
     /// Makes it the set of all numbers up to the first missing one, and of these.
@@ -77,6 +56,27 @@ impl Bits {
             free = !self.words.get(word).copied().unwrap_or(0);
         }
         word as u32 * 64 + free.trailing_zeros()
+    }
+}
+
+/// Positions of a flow: all below the first that is missing, and some beyond.
+impl<G: ?Sized> node::State<G> for Bits {
+    fn visit(&mut self, walk: &mut Walk, _: &G) {
+        let ahead = self.count - self.first_missing;
+        walk.same(ahead);
+        let mut number = self.first_missing;
+        let mut numbers: Vec<u32> = Vec::new();
+        while numbers.len() < ahead as usize {
+            number += 1;
+            if self.contains(number) {
+                numbers.push(number);
+            }
+        }
+        let before = self.first_missing;
+        numbers.iter_mut().chain([&mut self.first_missing]).for_each(|at| walk.sequence(walk.flow, walk.unit, at));
+        if self.first_missing != before {
+            self.fill(&numbers);
+        }
     }
 }
 

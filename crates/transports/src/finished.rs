@@ -1,12 +1,13 @@
-use node::Walk;
 use rustc_hash::FxHashSet;
 use units::FlowId;
 
 /// Flows that are complete. Their senders may not know yet: all answers may be lost, for as long as a link is down. A
 /// late packet must neither be taken for a new flow nor go unanswered. So flows are remembered for ever, with a few
 /// bytes each.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, node::State)]
+#[state(first(walk.told(self.flows.len() as u64)))]
 pub(crate) struct Finished {
+    #[state(skip("`told` says how many"))]
     flows: FxHashSet<FlowId>,
     /// How often a flow was remembered when somebody asked.
     hits: u64,
@@ -21,11 +22,5 @@ impl Finished {
         let known = self.flows.contains(&flow);
         self.hits += u64::from(known);
         known
-    }
-
-    /// Goes over what is remembered. It follows the flows that end, and matters only to who asks for one of them.
-    pub fn walk(&self, walk: &mut Walk) {
-        walk.same(self.hits);
-        walk.told(self.flows.len() as u64);
     }
 }

@@ -279,7 +279,7 @@ fn narrow(bounds: &Bounds, fabric: &Fabric) -> Option<(LinkId, u64)> {
 }
 
 /// Control packets for the NIC, by class.
-#[derive(Default)]
+#[derive(Default, node::State)]
 struct Control {
     urgent: VecDeque<Packet>,
     signals: VecDeque<Packet>,

@@ -16,7 +16,7 @@
 
 use node::packet::flags;
 use node::telemetry::{BASE_BYTES, HOP_BYTES, HOPS_MAX};
-use node::{Balancing, Cx, Endpoint, FlowState, Input, Packet, PollAt, Site, Telemetry, Walk};
+use node::{Balancing, Cx, Endpoint, FlowState, Input, Packet, PollAt, Site, Telemetry};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use units::{Bytes, Duration, FlowId, Problem};
@@ -385,12 +385,14 @@ fn telemetry_bytes(site: &Site) -> u16 {
     BASE_BYTES + HOP_BYTES * longest.clamp(5, HOPS_MAX) as u16
 }
 
+#[derive(node::State)]
 struct Rdma<A: Algorithm> {
     class: u8,
     ack_class: u8,
     sender: Sender<A>,
     receiver: Receiver,
     /// Telemetry of the packet that arrives next, if it is flagged for it.
+    #[state(skip("it is of the packet that is handled"))]
     gathered: Telemetry,
 }
 
@@ -428,11 +430,6 @@ impl<A: Algorithm> Endpoint for Rdma<A> {
 
     fn poll_at(&self) -> PollAt {
         self.sender.deadline().into()
-    }
-
-    fn walk(&mut self, walk: &mut Walk) {
-        self.sender.walk(walk);
-        self.receiver.walk(walk);
     }
 
     fn came_again(&mut self, flow: FlowId) {

@@ -17,7 +17,7 @@
 //! the sender); a receive window (applications take all at once), FIN, resets and negotiation of options (all hosts of
 //! a scenario have the same). A sender never gives up. `docs/schemes/tcp.md` gives the reason of every default.
 
-use node::{Balancing, Cx, Endpoint, FlowState, Input, Packet, PollAt, Site, Walk};
+use node::{Balancing, Cx, Endpoint, FlowState, Input, Packet, PollAt, Site};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Duration, FlowId, Problem};
@@ -251,6 +251,7 @@ impl<A: Algorithm> Scheme for Config<A> {
     }
 }
 
+#[derive(node::State)]
 struct Tcp<A: Algorithm> {
     class: u8,
     ack_class: u8,
@@ -286,11 +287,6 @@ impl<A: Algorithm> Endpoint for Tcp<A> {
 
     fn poll_at(&self) -> PollAt {
         self.sender.deadline().into_iter().chain(self.receiver.deadline()).min().into()
-    }
-
-    fn walk(&mut self, walk: &mut Walk) {
-        self.sender.walk(walk);
-        self.receiver.walk(walk);
     }
 
     fn came_again(&mut self, flow: FlowId) {

@@ -14,14 +14,19 @@
 use node::link::{Admission, Cause, Dequeued, LinkCx, QueueDiscipline, QueueView};
 use node::packet::flags;
 use node::pool::{Fifo, PacketId, Pool};
-use node::{Packet, Port, Walk};
+use node::{Packet, Port};
 use units::PortId;
 
 /// The trimming queues of a switch.
+#[derive(node::State)]
 pub struct TrimmingQueues {
+    #[state(skip("settings"))]
     params: Params,
+    #[state(given(&self.params))]
     ports: Vec<Queues>,
+    #[state(count)]
     returned: u64,
+    #[state(count)]
     headers_lost: u64,
 }
 
@@ -47,19 +52,22 @@ pub struct Params {
 }
 
 /// The queues of a port.
-#[derive(Default)]
+#[derive(Default, node::State)]
+#[state(given(Params))]
 struct Queues {
     /// Whether its link leads to a host.
     last_hop: bool,
     data: Queue,
     headers: Queue,
     /// Headers sent since the last data packet, while both waited.
+    #[state(when(given.headers_per_packet == u16::MAX, below(u16::MAX.into()), _))]
     turn: u16,
     /// How often it was the turn of data while headers waited.
+    #[state(when(given.headers_per_packet == u16::MAX, _))]
     data_turns: u64,
 }
 
-#[derive(Default)]
+#[derive(Default, node::State)]
 struct Queue {
     packets: Fifo,
     bytes: u32,
@@ -219,22 +227,6 @@ impl QueueDiscipline for TrimmingQueues {
         [(0, headers), (1, data)].into_iter().filter(|(_, queue)| queue.bytes > 0).for_each(|(class, queue)| {
             see(TrimmingQueues::view(class, queue));
         });
-    }
-
-    fn walk(&mut self, walk: &mut Walk, pool: &mut Pool) {
-        for Queues { data, headers, turn, data_turns, .. } in &mut self.ports {
-            walk.same((data.bytes, headers.bytes));
-            if self.params.headers_per_packet == u16::MAX {
-                // Where headers go first, it is seldom the turn of data.
-                walk.same(*data_turns);
-                walk.below(u16::MAX.into(), turn);
-            } else {
-                walk.same(*turn);
-            }
-            data.packets.walk(walk, pool);
-            headers.packets.walk(walk, pool);
-        }
-        walk.counts([&mut self.returned, &mut self.headers_lost]);
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {

@@ -9,10 +9,10 @@ use std::collections::VecDeque;
 
 use node::layout::{self, Field, Layout, Message};
 use node::wire::{Malformed, Reader, Writer};
-use node::{Balancing, Cx, Endpoint, Event, FlowMap, Input, Packet, PollAt, Site, Timers, Walk};
+use node::{Balancing, Cx, Endpoint, Event, FlowMap, Input, Packet, PollAt, Site, Timers};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use units::{Duration, FlowId, HostId, PerByte, Problem, Rate};
+use units::{Duration, HostId, PerByte, Problem, Rate};
 
 use crate::bits::Bits;
 use contract::{
@@ -115,7 +115,7 @@ impl Scheme for Config {
 }
 
 /// What a packet says, in 16 bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, node::State)]
 pub enum Header {
     /// A part of the message.
     Data(Data),
@@ -124,11 +124,12 @@ pub enum Header {
 }
 
 /// What a data packet says beside its payload.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, node::State)]
 pub struct Data {
     /// Length of the message; never 0.
     pub message_bytes: u64,
     /// Offset of the packet's first byte.
+    #[state(sequence(1))]
     pub offset: u64,
 }
 
@@ -161,17 +162,6 @@ impl node::Header for Header {
         Ok(Header::unpack([from.u64()?, from.u64()?]))
     }
 
-    fn walk(mut self, flow: FlowId, walk: &mut Walk) -> Header {
-        match &mut self {
-            Header::Data(Data { message_bytes, offset }) => {
-                walk.same(*message_bytes);
-                walk.sequence(flow, 1, offset);
-            }
-            Header::Answer => walk.same(0u64),
-        }
-        self
-    }
-
     fn payload_offset(self) -> u64 {
         if let Header::Data(data) = self { data.offset } else { 0 }
     }
@@ -189,31 +179,47 @@ const LAYOUT: &[Message] = &[
     ),
 ];
 
+#[derive(node::State)]
+#[state(unit(u64::from(self.site.payload_max())))]
 struct Udp {
+    #[state(skip("settings"))]
     config: Config,
+    #[state(skip("settings"))]
     site: Site,
+    #[state(skip("settings"))]
     per_byte: PerByte,
     patience: Duration,
+    #[state(slots)]
     sending: FlowMap<Sending>,
     /// Slots of flows whose next packet is due.
+    #[state(slots)]
     due: VecDeque<u32>,
+    #[state(slots)]
     pacing: Timers,
+    #[state(slots)]
     giving_up: Timers,
+    #[state(slots)]
     receiving: FlowMap<Receiving>,
     answers: VecDeque<Packet>,
+    #[state(count)]
     failed: u64,
 }
 
+#[derive(node::State)]
 struct Receiving {
+    #[state(rest(u64::from(self.packets.count) * walk.unit))]
     missing_bytes: u64,
     /// The packets that have arrived, by number: a message that was given up may be submitted again.
     packets: Bits,
 }
 
+#[derive(node::State)]
 struct Sending {
     dst: HostId,
     bytes: u64,
+    #[state(sequence(1))]
     next: u64,
+    #[state(count_of)]
     packets: u64,
 }
 
@@ -265,27 +271,6 @@ impl Endpoint for Udp {
 
     fn poll_at(&self) -> PollAt {
         self.pacing.next().into_iter().chain(self.giving_up.next()).min().into()
-    }
-
-    fn walk(&mut self, walk: &mut Walk) {
-        let payload = u64::from(self.site.payload_max());
-        let slots = self.sending.walk_slots(walk, |walk, flow, Sending { dst, bytes, next, packets }| {
-            walk.same((*dst, *bytes));
-            walk.sequence(flow, 1, next);
-            walk.count_of(flow, packets);
-        });
-        self.receiving.walk_flows(walk, |walk, flow, Receiving { missing_bytes, packets }| {
-            // How long the message is.
-            walk.same(*missing_bytes + u64::from(packets.count) * payload);
-            let before = packets.count;
-            packets.walk(walk, flow, payload);
-            *missing_bytes -= u64::from(packets.count - before) * payload;
-        });
-        slots.walk(walk, &self.due);
-        self.pacing.walk_slots(walk, &slots);
-        self.giving_up.walk_slots(walk, &slots);
-        walk.packets(&mut self.answers);
-        walk.count(&mut self.failed);
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {

@@ -7,15 +7,14 @@ use super::*;
 use crate::testing;
 
 /// When data came to hosts.
-#[derive(Default)]
+#[derive(Default, node::State)]
+#[state(fixed)]
 struct Arrivals(Vec<Time>);
 
 impl Probe for Arrivals {
     fn wants(&self) -> Wants {
         Wants { arrivals: true, ..Wants::default() }
     }
-
-    fn walk(&mut self, _: &mut node::Walk) {}
 
     fn on_arrival(&mut self, now: Time, _: &HostSlot, packet: &Packet, _: &Transit) {
         if packet.payload_bytes > 0 {

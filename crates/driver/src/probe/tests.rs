@@ -5,7 +5,8 @@ use crate::testing::{self, Memory};
 use crate::{Driver, digest, sender_stats};
 
 /// Counts what it is told.
-#[derive(Default)]
+#[derive(Default, node::State)]
+#[state(fixed)]
 struct Count {
     arrivals: u64,
     frames: u64,
@@ -29,8 +30,6 @@ impl Probe for Count {
             samples: true,
         }
     }
-
-    fn walk(&mut self, _: &mut node::Walk) {}
 
     fn on_arrival(&mut self, _: Time, _: &HostSlot, _: &Packet, _: &Transit) {
         self.arrivals += 1;

@@ -2,15 +2,17 @@
 
 use std::collections::BTreeSet;
 
+use node::Packet;
 use node::pool::Transit;
 use node::wire::{Malformed, Reader, Writer};
-use node::{Packet, Walk};
 use run::{Column, Data, Plan, Table};
 use units::{FlowId, HostId, Time};
 
 use crate::{HostSlot, Probe, Wants, Whole};
 
 /// The data packets that arrived at the part's hosts of `measure.arrivals`.
+#[derive(node::State)]
+#[state(refuse("measure.arrivals notes each packet"))]
 pub(crate) struct Arrivals {
     hosts: BTreeSet<HostId>,
     noted: Vec<Arrival>,
@@ -35,10 +37,6 @@ impl Arrivals {
 impl Probe for Arrivals {
     fn wants(&self) -> Wants {
         Wants { arrivals: true, ..Wants::default() }
-    }
-
-    fn walk(&mut self, walk: &mut Walk) {
-        walk.refuse("measure.arrivals notes each packet");
     }
 
     #[inline]

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use node::{Loss, Packet, Walk};
+use node::{Loss, Packet};
 use run::Plan;
 use units::{LinkId, Problem, Time};
 
@@ -58,6 +58,8 @@ impl Timed for Row {
 }
 
 /// What a part's nodes have sent on captured links, and lost at their ends.
+#[derive(node::State)]
+#[state(refuse("links are captured"))]
 pub(crate) struct Captured {
     of: Arc<Capturing>,
     noting: Vec<Noting>,
@@ -76,7 +78,8 @@ pub struct Lost {
 }
 
 /// Tells of packets that are lost at the receiving ends of captured links, while a run goes on.
-#[derive(Clone, Default)]
+#[derive(Clone, Default, node::State)]
+#[state(refuse("links are captured"))]
 pub struct TellsLosses {
     /// By receiving end: the interface of the link in its file, and where its losses are sent.
     ends: BTreeMap<Place, Vec<(u32, Sender<Lost>)>>,
@@ -97,10 +100,6 @@ impl TellsLosses {
 impl Probe for TellsLosses {
     fn wants(&self) -> Wants {
         Wants { drops: true, ..Wants::default() }
-    }
-
-    fn walk(&mut self, walk: &mut Walk) {
-        walk.refuse("links are captured");
     }
 
     fn on_drop(&mut self, now: Time, at: Place, packet: &Packet, why: Loss) {
@@ -193,10 +192,6 @@ impl Noting {
 impl Probe for Captured {
     fn wants(&self) -> Wants {
         Wants { departures: true, drops: true, ..Wants::default() }
-    }
-
-    fn walk(&mut self, walk: &mut Walk) {
-        walk.refuse("links are captured");
     }
 
     fn on_departure(&mut self, now: Time, from: Place, leaving: Leaving<'_>) {

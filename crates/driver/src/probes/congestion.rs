@@ -24,11 +24,11 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use fabric::Fabric;
+use node::Packet;
 use node::link::{Cause, Held, QueueView};
 use node::onward_path::Downstream;
 use node::pool::Pool;
 use node::wire::{Malformed, Reader, Writer};
-use node::{Packet, Walk};
 use run::{Finding, Plan, Table};
 use rustc_hash::FxHashMap;
 use units::{Duration, NodeId, PortId, SwitchId, Time};
@@ -38,25 +38,37 @@ use crate::summary::{pack_cause, parse_cause};
 use crate::{Probe, SwitchSlot, Upcoming, View, Wants, Whole};
 
 /// What a part sees of congestion.
+#[derive(node::State)]
 pub(crate) struct Congestion {
     fabric: Arc<Fabric>,
+    #[state(skip("settings"))]
     downstream: Downstream,
     names_roots: bool,
     /// By link: what waits for it beyond this makes its sender's port a hotspot.
+    #[state(skip("settings"))]
     hotspot_bytes: Vec<u64>,
     /// By link: how long its sender's port had been paused at the last sample.
+    #[state(skip("of the last sample"))]
     paused_before: Vec<Duration>,
+    #[state(same(self.rows.len()))]
     rows: Vec<Row>,
     /// What waits in the rows' queues: an onward path and how many bytes take it.
+    #[state(same(self.waiting.len()))]
     waiting: Vec<(u32, u64)>,
     /// Onward paths by number: links, and at the end that of the receiving host.
+    #[state(same(self.paths.len()))]
     paths: Vec<Vec<u32>>,
+    #[state(skip("it follows from the paths"))]
     numbers: FxHashMap<Vec<u32>, u32>,
     /// By number, while a queue is added up: bytes that take the path.
+    #[state(skip("it is empty between samples"))]
     sums: Vec<u64>,
     kept: Kept,
+    #[state(skip("it is empty between samples"))]
     views: Vec<QueueView>,
+    #[state(skip("it is empty between samples"))]
     held: Vec<Held>,
+    #[state(skip("it is empty between samples"))]
     path: Vec<u32>,
 }
 
@@ -76,7 +88,8 @@ struct Row {
 }
 
 /// How often a flow control's promise was kept and broken.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Default, node::State)]
+#[state(counts)]
 struct Kept {
     /// Packets in queues that a root holds, a packet once an event.
     held_packets: u64,
@@ -86,6 +99,7 @@ struct Kept {
     shared_packets: u64,
     shared_wrong_packets: u64,
     /// The most isolation queues of a port.
+    #[state(same)]
     queues_max: usize,
     /// Isolation queues for a root that has another at the same port.
     twins: u64,
@@ -238,12 +252,6 @@ impl Congestion {
 impl Probe for Congestion {
     fn wants(&self) -> Wants {
         Wants { frames: self.names_roots, samples: true, ..Wants::default() }
-    }
-
-    fn walk(&mut self, walk: &mut Walk) {
-        walk.same((self.rows.len(), self.waiting.len(), self.paths.len(), self.kept.queues_max));
-        let Kept { held_packets, wrong_packets, shared_packets, shared_wrong_packets, twins, .. } = &mut self.kept;
-        walk.counts([held_packets, wrong_packets, shared_packets, shared_wrong_packets, twins]);
     }
 
     /// What the root that a frame names holds at a port is held to the promise.

@@ -20,6 +20,7 @@ use super::words;
 use crate::{HostSlot, Probe, View, Wants, Whole};
 
 /// What has arrived at the hosts of a part.
+#[derive(node::State)]
 pub(crate) struct EntityProbe {
     entities: Arc<Entities>,
     flows: Arc<FlowTable>,
@@ -28,14 +29,18 @@ pub(crate) struct EntityProbe {
     /// Payload since the last sample, by entity.
     now: Vec<Arrived>,
     /// Samples in which anything arrived, by time and entity.
+    #[state(same(self.samples.len()))]
     samples: Vec<(Time, u16, Arrived)>,
     /// By entity: waiting in queues and virtual queueing delay, in nanoseconds.
+    #[state(each(each(by(visit_waits))))]
     waits: Vec<[Histogram<u64>; 2]>,
     /// At the end: what the part's switches counted, by switch and AQ.
+    #[state(skip("it is filled at the end"))]
     aqs: BTreeMap<(SwitchId, u32), TagStats>,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, node::State)]
+#[state(counts)]
 struct Arrived {
     delivered: u64,
     received: u64,
@@ -45,6 +50,19 @@ impl Arrived {
     fn add(&mut self, other: Arrived) {
         self.delivered += other.delivered;
         self.received += other.received;
+    }
+}
+
+fn visit_waits<G: ?Sized>(waits: &mut Histogram<u64>, walk: &mut Walk, _: &G) {
+    let recorded = waits.iter_recorded().map(|of| (of.value_iterated_to(), of.count_at_value()));
+    let recorded: Vec<(u64, u64)> = recorded.collect();
+    walk.same(recorded.len());
+    for (value, mut count) in recorded {
+        walk.same(value);
+        let more = walk.count(&mut count);
+        if more > 0 {
+            waits.record_n(waits.lowest_equivalent(value), more).expect("this value was recorded before");
+        }
     }
 }
 
@@ -68,23 +86,6 @@ impl EntityProbe {
 impl Probe for EntityProbe {
     fn wants(&self) -> Wants {
         Wants { arrivals: true, samples: true, ..Wants::default() }
-    }
-
-    fn walk(&mut self, walk: &mut Walk) {
-        walk.same(self.samples.len());
-        self.now.iter_mut().for_each(|Arrived { delivered, received }| walk.counts([delivered, received]));
-        for waits in self.waits.iter_mut().flatten() {
-            let recorded: Vec<(u64, u64)> =
-                waits.iter_recorded().map(|of| (of.value_iterated_to(), of.count_at_value())).collect();
-            walk.same(recorded.len());
-            for (value, mut count) in recorded {
-                walk.same(value);
-                let more = walk.count(&mut count);
-                if more > 0 {
-                    waits.record_n(waits.lowest_equivalent(value), more).expect("this value was recorded before");
-                }
-            }
-        }
     }
 
     #[inline]

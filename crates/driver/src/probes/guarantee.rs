@@ -31,21 +31,31 @@ use super::words;
 use crate::{HostSlot, Probe, SwitchSlot, Upcoming, View, Wants, Whole};
 
 /// What a part has seen of a guarantee.
+#[derive(node::State)]
 pub(crate) struct Watch {
     transport: u8,
     class: u8,
     /// By link: the guarantee, and the most bytes that have waited.
+    #[state(skip("settings"))]
     queue_bounds: Vec<u64>,
+    #[state(skip("what comes again is no longer than it was"))]
     queue_max: Vec<u64>,
     /// By switch, its links in the order of ports.
+    #[state(skip("settings"))]
     links: Vec<Vec<LinkId>>,
     wait_bound: Duration,
+    #[state(skip("what comes again is no longer than it was"))]
     wait_max: Duration,
     /// In picoseconds.
+    #[state(by(visit_waits))]
     waits: Histogram<u64>,
+    #[state(same(self.queue_breaches.count))]
     queue_breaches: Breaches<LinkId>,
+    #[state(same(self.wait_breaches.count))]
     wait_breaches: Breaches<[u32; 3]>,
+    #[state(same(self.end.is_some()))]
     end: Option<End>,
+    #[state(skip("it is filled at the end"))]
     last: Last,
 }
 
@@ -130,6 +140,14 @@ impl End {
     }
 }
 
+fn visit_waits<G: ?Sized>(waits: &mut Histogram<u64>, walk: &mut Walk, _: &G) {
+    let recorded = waits.iter_recorded().map(|of| (of.value_iterated_to(), of.count_at_value()));
+    for (wait, mut times) in recorded.collect::<Vec<_>>() {
+        let more = walk.tallied(wait, &mut times);
+        waits.record_n(wait, more).expect("a histogram that resizes takes 2^62 ps");
+    }
+}
+
 impl Watch {
     /// None if a run guarantees nothing.
     pub fn new(plan: &Plan) -> Option<Watch> {
@@ -157,17 +175,6 @@ impl Watch {
 impl Probe for Watch {
     fn wants(&self) -> Wants {
         Wants { arrivals: true, enqueues: true, ..Wants::default() }
-    }
-
-    fn walk(&mut self, walk: &mut Walk) {
-        // What comes again is as long as it was: the longest need not be repeated.
-        walk.same((self.queue_breaches.count, self.wait_breaches.count, self.end.is_some()));
-        let waits: Vec<_> =
-            self.waits.iter_recorded().map(|of| (of.value_iterated_to(), of.count_at_value())).collect();
-        for (wait, mut times) in waits {
-            let more = walk.tallied(wait, &mut times);
-            self.waits.record_n(wait, more).expect("a histogram that resizes takes 2^62 ps");
-        }
     }
 
     /// From some change on nothing is guaranteed.

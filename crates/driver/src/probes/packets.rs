@@ -12,7 +12,7 @@ use catalogue::{LinkControl, Sharing, Transport};
 use fabric::Fabric;
 use node::packet::flags;
 use node::wire::{Malformed, Reader, Writer};
-use node::{Agreement, Loss, Packet, Walk};
+use node::{Agreement, Loss, Packet};
 use run::{Column, Data, Plan, Recorded, Table};
 use scenario::EventKind;
 use units::{FlowId, HostId, LinkId, NodeId, PortId, SwitchId, Time};
@@ -22,6 +22,8 @@ use crate::first_rows::{FirstRows, Timed};
 use crate::{Leaving, Place, Probe, Wants, Whole};
 
 /// What a part's nodes have sent and lost.
+#[derive(node::State)]
+#[state(refuse("measure.packets follows each packet"))]
 pub(crate) struct Packets {
     recorded: Arc<Recorded>,
     schemes: Schemes,
@@ -231,6 +233,8 @@ impl Packets {
 }
 
 /// Packets to which something happens.
+#[derive(node::State)]
+#[state(refuse("measure.events notes what happens to packets"))]
 pub(crate) struct Events {
     packets: Packets,
     kinds: Vec<EventKind>,
@@ -282,10 +286,6 @@ impl Probe for Events {
             drops: has(EventKind::Drops),
             ..Wants::default()
         }
-    }
-
-    fn walk(&mut self, walk: &mut Walk) {
-        walk.refuse("measure.events notes what happens to packets");
     }
 
     fn on_departure(&mut self, now: Time, from: Place, leaving: Leaving<'_>) {
@@ -348,10 +348,6 @@ pub(super) fn place(plan: &Plan, node: NodeId, port: PortId) -> Place {
 impl Probe for Packets {
     fn wants(&self) -> Wants {
         Wants { departures: true, drops: true, ..Wants::default() }
-    }
-
-    fn walk(&mut self, walk: &mut Walk) {
-        walk.refuse("measure.packets follows each packet");
     }
 
     fn on_departure(&mut self, now: Time, from: Place, leaving: Leaving<'_>) {

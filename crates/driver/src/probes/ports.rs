@@ -9,7 +9,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use node::Walk;
 use node::wire::{Malformed, Reader, Writer};
 use run::{Column, Data, Plan, Table, WatchedPorts};
 use units::{LinkId, PortId, Time};
@@ -19,6 +18,8 @@ use super::words;
 use crate::{Leaving, Place, Probe, SwitchSlot, Wants, Whole};
 
 /// Ports that are watched in a part.
+#[derive(node::State)]
+#[state(refuse("measure.ports notes what waits at ports"))]
 pub(crate) struct Ports {
     watched: Arc<WatchedPorts>,
     of: BTreeMap<Place, Watched>,
@@ -100,10 +101,6 @@ impl Row {
 impl Probe for Ports {
     fn wants(&self) -> Wants {
         Wants { departures: true, enqueues: true, ..Wants::default() }
-    }
-
-    fn walk(&mut self, walk: &mut Walk) {
-        walk.refuse("measure.ports notes what waits at ports");
     }
 
     fn on_enqueue(&mut self, now: Time, switch: &SwitchSlot, port: PortId) {

@@ -1,6 +1,5 @@
 //! What waits in switches, at fixed intervals.
 
-use node::Walk;
 use node::wire::{Malformed, Reader, Writer};
 use run::{Column, Data, Plan, Table};
 use units::{Duration, Time};
@@ -8,9 +7,11 @@ use units::{Duration, Time};
 use crate::{Probe, View, Wants, Whole};
 
 /// Samples of a part's queues.
+#[derive(node::State)]
 pub(crate) struct Queues {
     /// In the fabric.
     switches: u32,
+    #[state(same(self.samples.len()))]
     samples: Samples,
 }
 
@@ -83,10 +84,6 @@ impl Probe for Queues {
             let used_bytes = slot.switch.used_bytes();
             self.samples.push(Sample { at: now, switch: slot.id, used_bytes, longest_bytes, waiting_bytes });
         }
-    }
-
-    fn walk(&mut self, walk: &mut Walk) {
-        walk.same(self.samples.len());
     }
 
     fn on_thin(&mut self, interval: Duration) {

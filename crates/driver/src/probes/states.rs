@@ -13,8 +13,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use node::FlowState;
 use node::wire::{Malformed, Reader, Writer};
-use node::{FlowState, Walk};
 use run::{Column, Data, FlowEvent, FlowRecord, Followed, Plan, Table};
 use rustc_hash::FxHashMap;
 use units::{FlowId, HostId, Time};
@@ -24,6 +24,8 @@ use crate::first_rows::{FirstRows, Timed};
 use crate::{HostSlot, Probe, Wants, Whole};
 
 /// What a part's hosts have said.
+#[derive(node::State)]
+#[state(refuse("measure.flows notes the states of flows"))]
 pub(crate) struct States {
     followed: Arc<Followed>,
     /// Of the part's hosts that have acted.
@@ -108,10 +110,6 @@ impl Watched {
 impl Probe for States {
     fn wants(&self) -> Wants {
         Wants { hosts: true, ..Wants::default() }
-    }
-
-    fn walk(&mut self, walk: &mut Walk) {
-        walk.refuse("measure.flows notes the states of flows");
     }
 
     fn on_host(&mut self, now: Time, slot: &HostSlot) {

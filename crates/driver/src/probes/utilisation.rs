@@ -10,9 +10,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use fabric::{Fabric, Tier};
+use node::Packet;
 use node::pool::Transit;
 use node::wire::{Malformed, Reader, Writer};
-use node::{Packet, Walk};
 use run::{Column, Data, Plan, Table};
 use units::{Duration, Rate, Time};
 
@@ -22,25 +22,33 @@ use spread::{Carried, in_bytes};
 
 /// The bytes that switch ports of a part have sent, and those that its hosts received for the first time, in the units
 /// of [`spread`].
+#[derive(node::State)]
 pub(crate) struct Utilisation {
     /// Per sample: what switch ports have sent since the last one, by kind of hop.
+    #[state(same(self.sent.len()))]
     sent: Vec<(Time, [u64; 3])>,
     /// By port, switch after switch.
+    #[state(skip("of the last sample"))]
     ports: Vec<Carried>,
+    #[state(skip("of the last sample"))]
     sampled_at: Time,
     first_time: FirstTime,
     /// By outlet of the part, the link that comes back to it, where that leads to a host and something new has come.
     last_hops: Vec<Option<LastHop>>,
     fabric: Arc<Fabric>,
     /// Per sample: what came for the first time since the last one.
+    #[state(same(self.new.len()))]
     new: Vec<(Time, u64)>,
 }
 
 /// A link to a host.
+#[derive(node::State)]
 struct LastHop {
     rate: Rate,
     /// Bytes that have come by it for the first time.
+    #[state(count)]
     new_bytes: u64,
+    #[state(skip("of the last sample"))]
     carried: Carried,
 }
 
@@ -108,12 +116,6 @@ impl Probe for Utilisation {
         let new = |hop: &mut LastHop| hop.carried.by(span, hop.rate, hop.new_bytes, Duration::ZERO);
         self.new.push((now, self.last_hops.iter_mut().flatten().map(new).sum()));
         self.sampled_at = now;
-    }
-
-    fn walk(&mut self, walk: &mut Walk) {
-        walk.same((self.sent.len(), self.new.len(), self.last_hops.iter().flatten().count()));
-        walk.counts(self.last_hops.iter_mut().flatten().map(|hop| &mut hop.new_bytes));
-        self.first_time.walk(walk);
     }
 
     fn on_thin(&mut self, interval: Duration) {

@@ -134,7 +134,13 @@ impl Lattice {
 
     /// Visits the links of these hops, dimension by dimension in the given order, and returns the switch where they
     /// end.
-    pub(super) fn walk(&self, from: SwitchId, hops: &Hops, order: &[usize], mut visit: impl FnMut(LinkId)) -> SwitchId {
+    pub(super) fn follow(
+        &self,
+        from: SwitchId,
+        hops: &Hops,
+        order: &[usize],
+        mut visit: impl FnMut(LinkId),
+    ) -> SwitchId {
         let mut at = from;
         for &dim in order {
             for _ in 0..hops[dim].unsigned_abs() {
@@ -155,7 +161,7 @@ impl Lattice {
     /// is the same, seen from the destination.
     pub(super) fn two_phase(&self, from: SwitchId, hops: &Hops, probability: f64, mut load: impl FnMut(LinkId, f64)) {
         let count = self.dims.len();
-        let to = self.walk(from, hops, &Vec::from_iter(0..count), |_| ());
+        let to = self.follow(from, hops, &Vec::from_iter(0..count), |_| ());
         let back = hops.map(|hops| -hops);
         for dim in (0..count).filter(|&dim| hops[dim] != 0) {
             let span = hops[dim].unsigned_abs();

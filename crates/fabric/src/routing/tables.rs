@@ -151,7 +151,7 @@ impl RoutingTables {
         let lattice = self.lattice();
         let hops = lattice.draw_box(from, to, Turn::Weighted, stream);
         let first = hops.map(|hops| stream.below(u64::from(hops.unsigned_abs()) + 1) as i32 * hops.signum());
-        let waypoint = lattice.walk(from, &first, &self.all_dims(), |_| ());
+        let waypoint = lattice.follow(from, &first, &self.all_dims(), |_| ());
         if !self.may_go_over(from, waypoint, to) {
             return self.spray().draw(from, to, stream, ports);
         }
@@ -175,7 +175,7 @@ impl RoutingTables {
     ) {
         let begin = ports.len();
         let mut works = true;
-        self.lattice().walk(from, hops, order, |link| {
+        self.lattice().follow(from, hops, order, |link| {
             works &= self.routes.works(link);
             ports.push(self.fabric.link(link).from_port);
         });
@@ -274,7 +274,7 @@ impl RoutingTables {
         // Counts the hops to the waypoint through the whole box, like an odometer.
         let mut first: Hops = [0; DIMS_MAX];
         for _ in 0..cells {
-            let waypoint = lattice.walk(from, &first, &self.all_dims(), |_| ());
+            let waypoint = lattice.follow(from, &first, &self.all_dims(), |_| ());
             if self.may_go_over(from, waypoint, to) {
                 let rest = std::array::from_fn(|dim| hops[dim] - first[dim]);
                 self.add_any_order(from, waypoint, &first, share, add);
@@ -317,10 +317,10 @@ impl RoutingTables {
     ) -> bool {
         let mut works = true;
         if !self.intact {
-            self.lattice().walk(from, hops, order, |link| works &= self.routes.works(link));
+            self.lattice().follow(from, hops, order, |link| works &= self.routes.works(link));
         }
         if works {
-            self.lattice().walk(from, hops, order, |link| add(link, mass));
+            self.lattice().follow(from, hops, order, |link| add(link, mass));
         }
         works
     }

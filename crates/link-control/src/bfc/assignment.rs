@@ -10,8 +10,11 @@ use super::{Departure, Departures};
 pub const QUEUES_MAX: u32 = 128;
 
 /// The flows and queues of one egress port.
+#[derive(node::State)]
+#[state(given([Duration]), first(walk.numbered("what virtual ids flows have")))]
 pub struct Assignment {
     queues: u32,
+    #[state(skip("settings"))]
     departures: Departures,
     flows: FxHashMap<u16, Entry>,
     /// By queue: number of flows in the table that it is assigned to, with or without packets.
@@ -22,17 +25,30 @@ pub struct Assignment {
     /// Queue at which the search for an empty one begins.
     turn: u32,
     /// Number of flows that were assigned an empty queue, and of those that had to share.
+    #[state(count)]
     pub alone: u64,
+    #[state(count)]
     pub shared: u64,
 }
 
 /// A flow's entry in the flow table.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, node::State)]
+#[state(given([Duration]), first(self.tell(walk, given)))]
 struct Entry {
     queue: u8,
     packets: u32,
     /// When one of its packets last arrived or left.
+    #[state(past)]
     seen: Time,
+}
+
+impl Entry {
+    /// While it has packets here, nobody asks when it was seen.
+    fn tell(&self, walk: &mut Walk, sticky: &[Duration]) {
+        for &sticky in sticky.iter().filter(|_| self.packets == 0) {
+            walk.expired(&mut (self.seen + sticky + Duration::from_ps(1)));
+        }
+    }
 }
 
 impl Assignment {
@@ -98,25 +114,6 @@ impl Assignment {
     /// Resumes all queues.
     pub fn resume_all(&mut self) {
         self.paused = 0;
-    }
-
-    /// Goes over its state. Flows at this port keep their queues for one of these times after their last packets.
-    pub fn walk(&mut self, walk: &mut Walk, sticky: &[Duration]) {
-        // A flow's virtual id is a hash of its number, and ids of other flows may meet in other ways.
-        walk.numbered("what virtual ids flows have");
-        walk.same((self.busy as u64, (self.busy >> 64) as u64, self.paused as u64, (self.paused >> 64) as u64));
-        walk.same((self.turn, &self.owners[..], self.flows.len()));
-        let mut flows: Vec<(&u16, &mut Entry)> = self.flows.iter_mut().collect();
-        flows.sort_unstable_by_key(|of| *of.0);
-        for (vfid, Entry { queue, packets, seen }) in flows {
-            walk.same((*vfid, *queue, *packets));
-            // While it has packets here, the time at which it was seen is not used.
-            for &sticky in sticky.iter().filter(|_| *packets == 0) {
-                walk.expired(&mut (*seen + sticky + Duration::from_ps(1)));
-            }
-            walk.past(seen);
-        }
-        walk.counts([&mut self.alone, &mut self.shared]);
     }
 
     /// The queue for a flow that has none.

@@ -15,25 +15,34 @@ pub const NUMBER_BITS: u32 = 15;
 const COUNTED: u16 = 1 << NUMBER_BITS;
 
 /// The pause counters of a switch.
+#[derive(node::State)]
+#[state(last(self.visit_upstream(walk)))]
 pub struct Pauses {
+    #[state(skip("settings"))]
     name: Name,
     /// By port: whether frames to it name flows and acknowledgements are not counted.
     hosts_by_flow: Vec<bool>,
+    #[state(skip("`visit_upstream` goes over it"))]
     upstream: Vec<Upstream>,
     /// Number of frames sent.
+    #[state(count)]
     pub pauses: u64,
+    #[state(count)]
     pub resumes: u64,
 }
 
 /// Counters of the packets that arrived by one port, by upstream queue.
-#[derive(Default)]
+#[derive(Default, node::State)]
+#[state(given(bool))]
 struct Upstream {
     /// Number of changes of its link's state.
     epoch: u32,
     /// Counters by upstream queue, where not zero.
+    #[state(each((when(*given, flow_number, _), _)))]
     counts: FxHashMap<u32, Count>,
 }
 
+#[derive(node::State)]
 struct Count {
     packets: u32,
     /// The epoch in which the queue was paused.
@@ -113,32 +122,15 @@ impl Pauses {
         }
     }
 
-    /// Goes over its state.
-    pub fn walk(&mut self, walk: &mut Walk) {
-        for (upstream, by_flow) in self.upstream.iter_mut().zip(&self.hosts_by_flow) {
-            let names_flows = *by_flow || self.name == Name::Flow;
-            #[expect(clippy::disallowed_methods, reason = "they are put in order")]
-            let mut counts: Vec<(u32, Count)> = upstream.counts.drain().collect();
-            counts.sort_unstable_by_key(|of| of.0);
-            walk.same((upstream.epoch, counts.len()));
-            for (queue, Count { packets, told }) in &mut counts {
-                walk.same((*packets, *told));
-                if names_flows {
-                    let mut flow = FlowId(*queue);
-                    walk.flow(&mut flow);
-                    *queue = flow.0;
-                } else {
-                    walk.same(*queue);
-                }
-            }
-            upstream.counts.extend(counts);
-        }
-        walk.counts([&mut self.pauses, &mut self.resumes]);
-    }
-
     /// The link at `port` has gone down or come up: no queue at its other end is paused any more.
     pub fn link_changed(&mut self, port: PortId) {
         let epoch = &mut self.upstream[port.index()].epoch;
         *epoch = epoch.wrapping_add(1);
+    }
+
+    fn visit_upstream(&mut self, walk: &mut Walk) {
+        for (upstream, by_flow) in self.upstream.iter_mut().zip(&self.hosts_by_flow) {
+            node::State::visit(upstream, walk, &(*by_flow || self.name == Name::Flow));
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use fabric::Tier;
 use node::link::{Cause, Dequeued, LinkCx, QueueDiscipline, QueueView};
-use node::pool::{PacketId, Pool, Slot};
+use node::pool::{PacketId, Slot};
 use node::{Packet, Port, Walk};
 use units::{Duration, PortId, SwitchId};
 
@@ -14,22 +14,31 @@ use crate::queue_frame::{Frame, Name};
 use contract::link_control::{LinkView, Shares};
 use node::flow_queues::{FlowQueues, Order, Taken, push_control};
 
+#[derive(node::State)]
+#[state(last(self.visit_ports(walk)))]
 pub struct SwitchPart {
+    #[state(skip("settings"))]
     name: Name,
+    #[state(skip("settings"))]
     shares: Shares,
     /// By port: how long a flow keeps its queue, in time. It counts round trips of the incoming or outgoing link,
     /// whichever is longer, since a pause must find the flow in the queue that it left from.
     sticky: Vec<Duration>,
+    #[state(skip("`visit_ports` goes over them"))]
     ports: Vec<Egress>,
     pauses: Pauses,
 }
 
+#[derive(node::State)]
+#[state(given([Duration]))]
 struct Egress {
     queues: FlowQueues,
     flows: Flows,
 }
 
 /// The assignment of flows to queues.
+#[derive(node::State)]
+#[state(given([Duration]))]
 enum Flows {
     Physical(Assignment),
     Ideal(ByFlow<()>),
@@ -76,6 +85,15 @@ impl SwitchPart {
                 cx.pool.get_mut(taken.id).transit.queue = queue as u16;
             }
             Flows::Ideal(flows) => flows.tidy(queues, queue),
+        }
+    }
+
+    fn visit_ports(&mut self, walk: &mut Walk) {
+        for (egress, own) in self.ports.iter_mut().zip(&self.sticky) {
+            let mut sticky: Vec<Duration> = self.sticky.iter().map(|of| *of.max(own)).collect();
+            sticky.sort_unstable();
+            sticky.dedup();
+            node::State::visit(egress, walk, &sticky[..]);
         }
     }
 }
@@ -165,22 +183,6 @@ impl QueueDiscipline for SwitchPart {
 
     fn holds_back(&self, slot: &Slot, _: Cause) -> Option<Cause> {
         self.pauses.holds_back(slot)
-    }
-
-    fn walk(&mut self, walk: &mut Walk, pool: &mut Pool) {
-        for (Egress { queues, flows }, own) in self.ports.iter_mut().zip(&self.sticky) {
-            queues.walk(walk, pool);
-            match flows {
-                Flows::Physical(assignment) => {
-                    let mut sticky: Vec<Duration> = self.sticky.iter().map(|of| *of.max(own)).collect();
-                    sticky.sort_unstable();
-                    sticky.dedup();
-                    assignment.walk(walk, &sticky);
-                }
-                Flows::Ideal(flows) => flows.walk(walk, |_, ()| {}),
-            }
-        }
-        self.pauses.walk(walk);
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {

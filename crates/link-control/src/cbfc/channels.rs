@@ -27,7 +27,9 @@ impl Params {
 
 /// A port's part of CBFC, in a switch as in a NIC. On a link, a packet carries the number of its channel plus 1, or 0
 /// if it has no credits, in the field for the queue that it comes from.
+#[derive(node::State)]
 pub(super) struct Channels {
+    #[state(skip("settings"))]
     params: Params,
     /// By virtual channel: what the neighbour has room for.
     out: Vec<Sender>,
@@ -38,32 +40,44 @@ pub(super) struct Channels {
     /// Whether the link works. While it does not, packets don't wait for credits: they are sent and lost.
     up: bool,
     /// Credits of packets that did not come and were freed again.
+    #[state(count)]
     pub lost_credits: u64,
 }
 
 /// The sending end of a virtual channel. Counters go round.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, node::State)]
+#[state(first(walk.same(since(self.consumed, self.freed))), last(self.visit_told(walk)))]
 struct Sender {
     /// Credits of packets sent (CC).
+    #[state(skip("only the difference matters, and neither moves"))]
     consumed: u16,
     /// The credits freed, by the receiver's last update (CF).
+    #[state(skip("only the difference matters, and neither moves"))]
     freed: u16,
     /// The part of `consumed` that the receiver has been told, now and before it was last told.
+    #[state(skip("`visit_told` goes over it"))]
     told: u16,
+    #[state(skip("it is for event logs"))]
     before: u16,
     /// How often it has had too few credits for a full-size packet, so that it mattered what was told.
+    #[state(skip("how often it was used"))]
     short: u32,
 }
 
 /// The receiving end.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, node::State)]
+#[state(first(walk.same((since(self.freed, self.told), since(self.seen, self.freed)))))]
 struct Receiver {
     /// Credits freed (CF).
+    #[state(skip("only the difference matters, and neither moves"))]
     freed: u16,
     /// Of these, what the sender was told, now and before it was last told.
+    #[state(skip("only the difference matters, and neither moves"))]
     told: u16,
+    #[state(skip("it is for event logs"))]
     before: u16,
     /// Credits of packets that have arrived, and of packets that are known to be lost.
+    #[state(skip("only the difference matters, and neither moves"))]
     seen: u16,
     /// Credits of packets that are still here.
     held: u16,
@@ -76,6 +90,15 @@ const fn since(later: u16, earlier: u16) -> u16 {
 
 const fn sum(counter: u16, more: u16) -> u16 {
     counter.wrapping_add(more) & COUNT
+}
+
+impl Sender {
+    /// What the receiver was told moves as long as the sender is never short of credits.
+    fn visit_told(&mut self, walk: &mut Walk) {
+        let mut untold = since(self.consumed, self.told);
+        walk.unused(&mut untold, u64::from(self.short));
+        self.told = since(self.consumed, untold & COUNT);
+    }
 }
 
 impl Channels {
@@ -175,24 +198,6 @@ impl Channels {
         let mut packet = message.packet();
         packet.label = u64::from(one) << 16 | u64::from(other);
         packet
-    }
-
-    /// Goes over its state. Counters matter only by their distances: if all of a channel, at both ends of a link and in
-    /// messages between them, went round by as much more, nothing would be otherwise. So they stay where they are when
-    /// a state is moved ahead. Bytes that were sent and have not come are given by the packets on the link, and the
-    /// last message by the growth that each message between has in its label.
-    pub fn walk(&mut self, walk: &mut Walk) {
-        walk.same(self.up);
-        for Sender { consumed, freed, told, short, .. } in &mut self.out {
-            walk.same(since(*consumed, *freed));
-            let mut untold = since(*consumed, *told);
-            walk.unused(&mut untold, u64::from(*short));
-            *told = since(*consumed, untold & COUNT);
-        }
-        for &Receiver { freed, told, seen, held, .. } in &self.into {
-            walk.same((since(freed, told), since(seen, freed), held));
-        }
-        walk.count(&mut self.lost_credits);
     }
 
     /// The link has gone down or come up. A sender has no credits until an update arrives. Packets that came before and

@@ -2,8 +2,7 @@
 
 use node::layout::{Bits, Field, Layout, Message};
 use node::wire::{Malformed, Reader, Writer};
-use node::{Header, Packet, Walk};
-use units::FlowId;
+use node::{Header, Packet};
 
 use node::link::{ordered_frame, sized_frame};
 
@@ -15,13 +14,14 @@ pub(super) const UPDATE_BYTES: u16 = 8;
 pub(super) const COUNT: u16 = 0x7FFF;
 
 /// A message about counters. Virtual channels have 5 bits, counters 15.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, node::State)]
 pub enum Frame {
     /// CF_Update: credits that the receiver has freed, in two virtual channels.
     Freed {
         /// The channels: twice the same, if only one has news.
         vcs: [u8; 2],
         /// The counters.
+        #[state(skip("only the difference from a counter matters, and neither moves"))]
         counts: [u16; 2],
     },
     /// CC_Update: credits that the sender has consumed.
@@ -29,6 +29,7 @@ pub enum Frame {
         /// The virtual channel.
         vc: u8,
         /// The counter.
+        #[state(skip("only the difference from a counter matters, and neither moves"))]
         count: u16,
     },
 }
@@ -83,15 +84,6 @@ impl Header for Frame {
             FREED => Frame::Freed { vcs: [vc, other], counts: [count, other_count] },
             _ => Frame::Consumed { vc, count },
         }
-    }
-
-    /// Counters are not gone over: see `Channels::walk`.
-    fn walk(self, _: FlowId, walk: &mut Walk) -> Frame {
-        match self {
-            Frame::Freed { vcs, .. } => walk.same((0u8, vcs)),
-            Frame::Consumed { vc, .. } => walk.same((1u8, vc)),
-        }
-        self
     }
 
     /// The type, and 20 bits a counter: the fields of UE's messages, without the characters of the coding around them.

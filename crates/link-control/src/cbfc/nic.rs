@@ -2,17 +2,19 @@
 
 use std::collections::VecDeque;
 
-use node::{NicControl, Packet, Walk};
+use node::{NicControl, Packet};
 use units::Time;
 
 use super::channels::Channels;
 use super::frame::Frame;
 
 /// A NIC that sends by credits, and gives the switch credits for what the host has taken in.
+#[derive(node::State)]
 pub(super) struct NicPart {
     channels: Channels,
     /// Messages to the switch.
     messages: VecDeque<Packet>,
+    #[state(turn("epoch"))]
     epoch: u32,
 }
 
@@ -64,12 +66,6 @@ impl NicControl for NicPart {
     fn taken(&mut self, packet: &Packet, mark: u16) {
         let message = self.channels.freed(mark, packet);
         self.say(message);
-    }
-
-    fn walk(&mut self, walk: &mut Walk) {
-        self.channels.walk(walk);
-        walk.packets(&mut self.messages);
-        walk.turn("epoch", &mut self.epoch);
     }
 
     fn says(&mut self) -> Option<Packet> {

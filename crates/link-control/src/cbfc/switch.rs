@@ -2,8 +2,8 @@
 
 use node::link::{Admission, Cause, Dequeued, LinkCx, QueueDiscipline, QueueView, Share};
 use node::packet::CLASSES;
-use node::pool::{PacketId, Pool, Slot};
-use node::{Packet, Port, Walk};
+use node::pool::{PacketId, Slot};
+use node::{Packet, Port};
 use units::PortId;
 
 use super::channels::Channels;
@@ -11,6 +11,7 @@ use super::frame::Frame;
 
 /// A switch whose ports send by credits and give credits for what has left the buffer. Packets wait in the ports' class
 /// queues.
+#[derive(node::State)]
 pub(super) struct SwitchPart {
     /// By port.
     channels: Vec<Channels>,
@@ -20,6 +21,7 @@ pub(super) struct SwitchPart {
     left_bytes: u64,
     /// Of that, what packets without credits take.
     used_bytes: u64,
+    #[state(count)]
     updates: u64,
 }
 
@@ -138,12 +140,6 @@ impl QueueDiscipline for SwitchPart {
 
     fn holds_back(&self, slot: &Slot, _: Cause) -> Option<Cause> {
         slot.transit.queue.checked_sub(1).map(|vc| Cause::Queue(u32::from(vc)))
-    }
-
-    fn walk(&mut self, walk: &mut Walk, _: &mut Pool) {
-        self.channels.iter_mut().for_each(|channels| channels.walk(walk));
-        walk.same(self.used_bytes);
-        walk.count(&mut self.updates);
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {

@@ -1,8 +1,8 @@
 //! Congestion isolation in a switch.
 
 use node::link::{Cause, Dequeued, LinkCx, QueueDiscipline, QueueView, Share};
-use node::pool::{PacketId, Pool, Slot};
-use node::{Packet, Port, Walk};
+use node::pool::{PacketId, Slot};
+use node::{Packet, Port};
 use rustc_hash::FxHashMap;
 use units::{Duration, FlowId, PortId, SwitchId, Time};
 
@@ -10,28 +10,38 @@ use super::{Config, Message};
 use crate::pfc;
 use contract::link_control::{LinkView, Shares};
 
+#[derive(node::State)]
+#[state(first(let silence = self.age / 2 + Duration::from_ps(1)))]
 pub struct SwitchPart {
     threshold: f64,
     class: u8,
     age: Duration,
     /// The classes whose flows may be isolated.
     lossless: u8,
+    #[state(skip("settings"))]
     shares: Shares,
     /// PFC's accounts. In a switch, `Transit::queue` is the class in which a packet crossed its last link.
     ingress: pfc::Ingress,
     /// By port: its congesting flows.
+    #[state(each(each((_, given(&silence)))))]
     tables: Vec<FxHashMap<FlowId, Entry>>,
+    #[state(count)]
     isolated: u64,
+    #[state(count)]
     messages: u64,
 }
 
 /// A flow's entry in a port's table.
+#[derive(node::State)]
+#[state(given(Duration), first(self.told.iter().for_each(|(_, at)| walk.expired(&mut (*at + *given)))))]
 struct Entry {
     /// Number of its packets in the congested queue.
     waiting: u32,
     /// When it stops being a congesting flow.
+    #[state(expired)]
     until: Time,
     /// The neighbour that was last told, and when.
+    #[state(each((_, past)))]
     told: Option<(PortId, Time)>,
 }
 
@@ -117,24 +127,6 @@ impl SwitchPart {
     }
 }
 
-/// Goes over the table of a port. A neighbour is told again only after this `silence`.
-fn walk_table(table: &mut FxHashMap<FlowId, Entry>, walk: &mut Walk, silence: Duration) {
-    #[expect(clippy::disallowed_methods, reason = "they are put in order")]
-    let mut entries: Vec<(FlowId, Entry)> = table.drain().collect();
-    entries.sort_unstable_by_key(|of| of.0);
-    walk.same(entries.len());
-    for (flow, Entry { waiting, until, told }) in &mut entries {
-        walk.flow(flow);
-        walk.same((*waiting, told.map(|told| told.0)));
-        walk.expired(until);
-        if let Some((_, at)) = told {
-            walk.expired(&mut (*at + silence));
-            walk.past(at);
-        }
-    }
-    table.extend(entries);
-}
-
 impl QueueDiscipline for SwitchPart {
     fn share(&self, class: u8) -> Option<Share> {
         Some(self.ingress.share(class))
@@ -203,14 +195,6 @@ impl QueueDiscipline for SwitchPart {
 
     fn holds_back(&self, slot: &Slot, _: Cause) -> Option<Cause> {
         self.ingress.holds_back(slot.transit.queue as u8)
-    }
-
-    fn walk(&mut self, walk: &mut Walk, _: &mut Pool) {
-        // An entry is repeated to a neighbour only when more than half its time has passed.
-        let silence = self.age / 2 + Duration::from_ps(1);
-        self.tables.iter_mut().for_each(|table| walk_table(table, walk, silence));
-        self.ingress.walk(walk);
-        walk.counts([&mut self.isolated, &mut self.messages]);
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {

@@ -1,6 +1,5 @@
 use node::link::frame_packet;
 use testing::check_header;
-use testing::walks::check_told_apart;
 
 use super::*;
 
@@ -30,26 +29,4 @@ proptest::proptest! {
         check_header(Message::Release(FlowId(flow)), &noise);
         check_header(Message::Pfc(pfc::Frame { classes, pause: pause & classes }), &noise);
     }
-}
-
-#[test]
-fn the_walk_of_a_nic_names_what_it_holds() {
-    let nic = || NicPart { class: 7, lossless: !1, paused: 0, isolated: [FlowId(3)].into_iter().collect(), epoch: 4 };
-    check_told_apart(
-        &[],
-        nic,
-        |nic, walk| {
-            nic.walk(walk);
-            // An endpoint knows an epoch, and another node has the flow, too.
-            walk.turn("epoch", &mut 3u32);
-            walk.flow(&mut FlowId(3));
-        },
-        &[
-            ("what is paused", |nic| nic.paused = 1 << 7),
-            ("that a flow is isolated", |nic| nic.isolated.clear()),
-            ("which flow is isolated", |nic| nic.isolated = [FlowId(4)].into_iter().collect()),
-            ("how often flows were let go", |nic| nic.epoch += 1),
-        ],
-        &[],
-    );
 }

@@ -1,6 +1,5 @@
 //! The bytes that a switch holds by port and class of arrival, and which of these are paused.
 
-use node::Walk;
 use node::link::{Cause, LinkCx, Share};
 use node::packet::CLASSES;
 use node::pool::PacketId;
@@ -10,8 +9,10 @@ use super::{Config, Frame};
 use contract::link_control::LinkView;
 
 /// PFC's accounts of a switch.
+#[derive(node::State)]
 pub(crate) struct Ingress {
     /// By port: the multiple of the free memory that one of its classes may take.
+    #[state(skip("settings"))]
     alpha: Vec<f64>,
     resume_offset: u64,
     lossless: u8,
@@ -22,21 +23,25 @@ pub(crate) struct Ingress {
     lossless_bytes: u64,
     in_headroom: u64,
     /// By port: headroom of each of its classes.
+    #[state(skip("settings"))]
     headroom: Vec<u64>,
     /// Headroom set aside in total.
     reserved_bytes: u64,
     accounts: Vec<[Account; CLASSES]>,
+    #[state(count)]
     pauses: u64,
+    #[state(count)]
     resumes: u64,
 }
 
 /// Bytes that arrived by a port in a class and are still here.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, node::State)]
 struct Account {
     bytes: u64,
     reserved: bool,
     paused: bool,
     /// Bytes when it was last paused.
+    #[state(when(self.paused, _))]
     paused_at: u64,
 }
 
@@ -178,17 +183,6 @@ impl Ingress {
     /// The class that a packet which arrived in `class` may pause.
     pub fn holds_back(&self, class: u8) -> Option<Cause> {
         (self.lossless >> class & 1 == 1).then_some(Cause::Class(class))
-    }
-
-    /// Goes over the accounts.
-    pub fn walk(&mut self, walk: &mut Walk) {
-        walk.same((self.reserved_bytes, self.lossless_bytes, self.in_headroom));
-        for Account { bytes, reserved, paused, paused_at } in self.accounts.iter().flatten() {
-            // Of a pause that has ended nothing depends on when it began.
-            walk.same((*bytes, *reserved, *paused, if *paused { *paused_at } else { 0 }));
-        }
-        walk.count(&mut self.pauses);
-        walk.count(&mut self.resumes);
     }
 
     pub fn counters(&self) -> Vec<(&'static str, u64)> {

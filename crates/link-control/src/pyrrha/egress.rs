@@ -1,9 +1,9 @@
 //! One port of a Pyrrha switch: its output queue, the congestion roots downstream of it and their isolation queues.
 
+use node::Walk;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use node::Walk;
 use node::pool::{Fifo, PacketId, Pool};
 use units::{Duration, PortId, Time};
 
@@ -13,7 +13,7 @@ use super::state::State;
 use super::upstream::{PortSet, Upstream};
 
 /// An entry of the congestion root table, which is sorted by distance, nearest first (section 4.2).
-#[derive(Debug)]
+#[derive(Debug, node::State)]
 pub(super) struct Entry {
     pub root: RootId,
     /// Number of switches from here to the root.
@@ -25,7 +25,7 @@ pub(super) struct Entry {
 }
 
 /// An isolation queue.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, node::State)]
 pub(super) struct Queue {
     pub packets: Fifo,
     pub bytes: u32,
@@ -41,8 +41,11 @@ pub(super) struct Queue {
     /// Whether none of its roots is paused and no order mark blocks its next packet.
     open: bool,
     in_turn: bool,
+    #[state(skip("`visit_marks` goes over it"))]
     pushed: u64,
+    #[state(skip("`visit_marks` goes over it"))]
     popped: u64,
+    #[state(skip("`visit_marks` goes over them"))]
     marks: Vec<Mark>,
 }
 
@@ -74,19 +77,10 @@ impl Queue {
     pub fn serves(&self, root: RootId) -> bool {
         self.roots().any(|other| other == root)
     }
-
-    /// Goes over its state, packets included, but for order marks.
-    fn walk(&mut self, walk: &mut Walk, pool: &mut Pool) {
-        self.packets.walk(walk, pool);
-        walk.same((self.bytes, &self.by_ingress[..], self.distance, self.open, self.in_turn));
-        walk.same(&self.by_rank[..]);
-        walk.same(self.sets.len());
-        self.sets.iter().for_each(|set| walk.same(&set[..]));
-    }
 }
 
 /// The port's claim to be a congestion root.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, node::State)]
 pub(super) struct Claim {
     pub upstream: Upstream,
     /// Without merging: whether a root further downstream is known by now, which makes the claim false.
@@ -103,7 +97,7 @@ pub(super) struct Limits {
 }
 
 /// The output queue of a class.
-#[derive(Debug)]
+#[derive(Debug, node::State)]
 pub(super) struct Output {
     pub class: u8,
     pub bytes: u32,
@@ -134,9 +128,11 @@ pub(super) struct Place {
 }
 
 /// A port.
-#[derive(Debug)]
+#[derive(Debug, node::State)]
+#[state(last(self.visit_marks(walk)))]
 pub(super) struct Egress {
     ranks: Arc<[u16]>,
+    #[state(skip("settings"))]
     limits: Vec<Limits>,
     pub nominates: bool,
     pub up: bool,
@@ -158,9 +154,11 @@ pub(super) struct Egress {
     /// Open queues with packets, in the order of their turns.
     turn: VecDeque<u16>,
     /// Packets taken from isolation queues since the output queue had its turn.
+    #[state(same(self.since_output.min(self.assigned.len() + self.free.len())))]
     since_output: usize,
     packet_time: Duration,
     /// If isolation queues hand on together: the earliest time for the next round.
+    #[state(expired)]
     next_hand_on: Time,
     pub queues_max: u32,
 }
@@ -622,32 +620,14 @@ impl Egress {
         }
     }
 
-    /// Goes over its state, packets included.
-    pub fn walk(&mut self, walk: &mut Walk, pool: &mut Pool) {
-        walk.same((self.outputs.len(), self.classes));
-        for Output { class, bytes, by_rank, claim, floor_bytes } in &self.outputs {
-            walk.same((*class, *bytes, *floor_bytes, claim.as_ref().map(|claim| claim.is_false)));
-            walk.same(&by_rank[..]);
-            claim.iter().for_each(|claim| claim.upstream.walk(walk));
-        }
-        walk.same(self.table.len());
-        for Entry { root, distance, state, upstream, foretold } in &self.table {
-            walk.same((*root, *distance, *state as u8, *foretold));
-            upstream.walk(walk);
-        }
-        walk.same((self.queues.len(), &self.assigned[..], &self.free[..], self.has_marks, self.queues_max));
-        self.queues.iter_mut().for_each(|queue| queue.walk(walk, pool));
-        self.walk_marks(walk);
-        self.turn.iter().for_each(|&queue| walk.same((true, queue)));
-        // At most all queues wait for a turn: how much more often packets were taken makes no difference.
-        let most = self.assigned.len() + self.free.len();
-        walk.same((false, self.since_output.min(most)));
-        walk.expired(&mut self.next_hand_on);
+    /// The upstream neighbours of its queues for a root, and of its output queues that claim to be roots.
+    pub fn upstreams(&mut self) -> impl Iterator<Item = &mut Upstream> {
+        let claims = self.outputs.iter_mut().filter_map(|output| output.claim.as_mut());
+        self.table.iter_mut().map(|entry| &mut entry.upstream).chain(claims.map(|claim| &mut claim.upstream))
     }
 
-    /// Goes over how many packets have come and gone, as order marks count them. Only the distances matter: from a
-    /// queue's last packet and from each mark to the next packet that leaves.
-    fn walk_marks(&mut self, walk: &mut Walk) {
+    /// Goes over the marks in queues: only distances between their numbers matter.
+    fn visit_marks(&mut self, walk: &mut Walk) {
         let popped: Vec<u64> = self.queues.iter().map(|queue| queue.popped).collect();
         for queue in &self.queues {
             walk.same((queue.pushed.wrapping_sub(queue.popped), queue.marks.len()));
@@ -664,12 +644,6 @@ impl Egress {
                 mark.until = mark.until.wrapping_add(more[usize::from(mark.other)]);
             }
         }
-    }
-
-    /// The upstream neighbours of its queues for a root, and of its output queues that claim to be roots.
-    pub fn upstreams(&mut self) -> impl Iterator<Item = &mut Upstream> {
-        let claims = self.outputs.iter_mut().filter_map(|output| output.claim.as_mut());
-        self.table.iter_mut().map(|entry| &mut entry.upstream).chain(claims.map(|claim| &mut claim.upstream))
     }
 }
 

@@ -13,7 +13,7 @@ use node::wire::{Malformed, Reader, Writer};
 ///
 /// The paper's switches have one class. Here each class that is isolated has roots of its own: a port where a class is
 /// congested is a root of that class, and holds no packet of another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, node::State)]
 pub struct RootId {
     /// The switch, or the number of switches plus the host.
     pub node: u32,
@@ -37,7 +37,7 @@ impl Plain for RootId {
 }
 
 /// The content of a control frame (section 4.4).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, node::State)]
 pub enum Frame {
     /// Hold packets that go through the root, which is `distance` switches from the receiver of this frame.
     Pause {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use fabric::Routes;
 use node::link::{ALL_CLASSES, Cause, frame_packet};
-use node::{NicControl, Packet, Walk};
+use node::{NicControl, Packet};
 use units::{FlowId, HostId, NodeId, PortId, Time};
 
 use super::frame::{Frame, RootId};
@@ -13,6 +13,7 @@ use node::onward_path::Downstream;
 /// Pyrrha in a NIC that obeys PAUSE, RESUME and MERGE for each flow.
 ///
 /// It has no queues: endpoints ask before they send. So a root that has resumed or merged is forgotten at once.
+#[derive(node::State)]
 pub(super) struct NicPart {
     pub host: HostId,
     /// Its port of the host.
@@ -20,9 +21,11 @@ pub(super) struct NicPart {
     /// Classes whose packets are held.
     pub classes: u8,
     pub switches: u32,
+    #[state(skip("settings"))]
     pub downstream: Downstream,
     /// Paused roots, sorted.
     pub paused: Vec<RootId>,
+    #[state(turn("epoch"))]
     pub epoch: u32,
     /// Bytes of waiting intake at which the host nominates itself as a root, and at which it resumes (section 4.4).
     pub pause_bytes: u64,
@@ -94,16 +97,8 @@ impl NicControl for NicPart {
         self.paused.iter().for_each(|root| see(root.cause()));
     }
 
-    fn walk(&mut self, walk: &mut Walk) {
-        walk.same((&self.paused[..], self.is_root));
-        walk.turn("epoch", &mut self.epoch);
-    }
-
     fn set_routes(&mut self, routes: &Arc<Routes>) {
         self.downstream.set_routes(routes.clone());
         self.epoch += 1;
     }
 }
-
-#[cfg(test)]
-mod tests;

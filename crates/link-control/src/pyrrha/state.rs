@@ -1,5 +1,5 @@
 /// The state of an isolation queue for a congestion root: Figure 6.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, node::State)]
 pub enum State {
     /// Not assigned to a root.
     #[default]

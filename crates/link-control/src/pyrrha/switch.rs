@@ -7,8 +7,8 @@ use std::sync::Arc;
 use fabric::Routes;
 use node::link::{ALL_CLASSES, Cause, Dequeued, Held, LinkCx, QueueDiscipline, QueueView};
 use node::packet::CLASSES;
-use node::pool::{PacketId, Pool, Slot};
-use node::{Packet, Port, Walk};
+use node::pool::{PacketId, Slot};
+use node::{Packet, Port};
 use units::{NodeId, PortId, SwitchId};
 
 use super::egress::{Claim, Egress, Entry};
@@ -19,8 +19,11 @@ use super::{Config, Departure, Departures};
 use node::onward_path::Downstream;
 
 /// Pyrrha in a switch.
+#[derive(node::State)]
 pub struct SwitchPart {
+    #[state(skip("settings"))]
     config: Config,
+    #[state(skip("settings"))]
     departures: Departures,
     /// Whether pauses of isolation queues go by ingress.
     by_ingress: bool,
@@ -31,8 +34,10 @@ pub struct SwitchPart {
     /// Classes whose packets are isolated.
     isolated: u8,
     id: SwitchId,
+    #[state(skip("settings"))]
     node: NodeId,
     switches: u32,
+    #[state(skip("settings"))]
     downstream: Downstream,
     ports: Vec<Egress>,
     /// Whether a port leads to a host.
@@ -40,11 +45,13 @@ pub struct SwitchPart {
     /// By root and ingress port: how many queues here pause that ingress in the name of the root. Packets to a root's
     /// destinations may take several ports, so the first queue pauses the neighbour and the last one resumes it.
     holding: BTreeMap<(RootId, PortId), u32>,
+    #[state(skip("it is of the packet that is handled"))]
     path: Vec<RootId>,
     counts: Counts,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Default, node::State)]
+#[state(counts)]
 struct Counts {
     pauses: u64,
     resumes: u64,
@@ -725,14 +732,6 @@ impl QueueDiscipline for SwitchPart {
         }
     }
 
-    fn walk(&mut self, walk: &mut Walk, pool: &mut Pool) {
-        self.ports.iter_mut().for_each(|port| port.walk(walk, pool));
-        self.holding.iter().for_each(|(&(root, ingress), &count)| walk.same((true, root, ingress, count)));
-        walk.same(false);
-        let Counts { pauses, resumes, merges, nominations, abdications, secessions, ignored } = &mut self.counts;
-        walk.counts([pauses, resumes, merges, nominations, abdications, secessions, ignored]);
-    }
-
     fn about(&self, frame: &Packet) -> Option<Cause> {
         match frame.header() {
             Frame::Pause { root, .. } | Frame::Resume { root } | Frame::Merge { old: root, .. } => Some(root.cause()),
@@ -772,6 +771,3 @@ impl QueueDiscipline for SwitchPart {
         ]
     }
 }
-
-#[cfg(test)]
-mod tests;

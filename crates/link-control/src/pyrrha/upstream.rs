@@ -1,11 +1,10 @@
 //! Upstream neighbours, and the frames that they have been sent.
 
-use node::Walk;
 use node::link::LinkCx;
 use units::PortId;
 
 /// A set of ports, as bits.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, node::State)]
 pub struct PortSet(Vec<u64>);
 
 impl PortSet {
@@ -49,12 +48,6 @@ impl PortSet {
         (0..self.0.len() * 64).map(PortId::from).filter(|port| self.has(*port))
     }
 
-    /// Goes over it.
-    pub fn walk(&self, walk: &mut Walk) {
-        self.iter().for_each(|port| walk.same((true, port)));
-        walk.same(false);
-    }
-
     /// Removes and returns all ports, lowest first.
     pub fn drain(&mut self) -> impl Iterator<Item = PortId> + use<> {
         let words = std::mem::take(&mut self.0);
@@ -71,7 +64,7 @@ impl FromIterator<PortId> for PortSet {
 }
 
 /// The upstream neighbours of one queue of a congestion tree, by port.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, node::State)]
 pub struct Upstream {
     /// Ports whose packets the queue holds.
     pub held: PortSet,
@@ -92,13 +85,6 @@ impl Upstream {
             self.children.insert(port);
         }
         new
-    }
-
-    /// Goes over them.
-    pub fn walk(&self, walk: &mut Walk) {
-        self.held.walk(walk);
-        self.children.walk(walk);
-        self.merged.walk(walk);
     }
 
     /// Forgets a port, whose link has gone down.

@@ -30,21 +30,28 @@ use crate::nic::Nic;
 pub const RING: usize = 16;
 
 /// The ports of a host with several links, with the packets that wait for each.
+#[derive(node::State)]
+#[state(given(()), first(self.tell(walk)))]
 pub struct Homes {
     host: HostId,
     routes: Arc<Routes>,
     /// By transport: how packets choose a port.
+    #[state(skip("it never changes"))]
     balancing: Vec<Balancing>,
     balancers: Vec<Balancer>,
     /// Seed of its hash.
     seed: u64,
+    #[state(ports)]
     ports: Vec<Port>,
     /// The ports whose links are up, as bits.
     up: u64,
     /// A number that changes when a ring empties and when flows may change ports.
+    #[state(count)]
     epoch: u32,
 }
 
+#[derive(node::State)]
+#[state(given(()))]
 struct Port {
     nic: Option<Nic>,
     /// Packets that may be sent.
@@ -193,25 +200,13 @@ impl Homes {
         }
     }
 
-    /// Goes over its state, packets included.
-    pub fn walk(&mut self, walk: &mut Walk) {
+    /// What follows from all ports, and from the numbers of flows.
+    fn tell(&self, walk: &mut Walk) {
         // Endpoints see the sum of all epochs.
         walk.turn("epoch", &mut NicControl::epoch(self));
-        walk.count(&mut self.epoch);
-        walk.same(self.up);
         if self.balancing.iter().any(|balancing| balancing.by_hash()) {
             walk.numbered("which link a flow takes from its host");
         }
-        self.balancers.iter_mut().for_each(|balancer| balancer.walk(walk));
-        for (index, Port { nic, ring, parked, crowded }) in (0..).zip(&mut self.ports) {
-            walk.port(Some(index));
-            if let Some(nic) = nic {
-                nic.walk(walk);
-            }
-            walk.same((*crowded, ring.len(), parked.len()));
-            ring.iter_mut().chain(parked).for_each(|packet| walk.packet(packet));
-        }
-        walk.port(None);
     }
 
     /// The number of the queue by which a packet leaves a port.

@@ -1,18 +1,19 @@
 use std::collections::VecDeque;
 
-use crate::{NicControl, Packet, Walk};
+use crate::{NicControl, Packet};
 use rustc_hash::FxHashMap;
 use units::FlowId;
 
 /// Packets of held flows, a queue for each flow. A NIC keeps them for endpoints that do not ask the gate before they
 /// send, so that a paused flow does not block others.
-#[derive(Default)]
+#[derive(Default, node::State)]
 pub struct PausedFlows {
     queues: FxHashMap<FlowId, VecDeque<Packet>>,
     /// Held flows with packets here, oldest first.
     waiting: Vec<FlowId>,
     /// Flows with packets here that may be sent, in turn.
     ready: VecDeque<FlowId>,
+    #[state(turn("epoch"))]
     epoch: u32,
 }
 
@@ -49,21 +50,6 @@ impl PausedFlows {
                 self.waiting.push(packet.flow);
             }
         }
-    }
-
-    /// Goes over its state, packets included.
-    pub(crate) fn walk(&mut self, walk: &mut Walk) {
-        walk.same((self.waiting.len(), self.ready.len()));
-        let mut queues = FxHashMap::default();
-        for flow in self.waiting.iter_mut().chain(&mut self.ready) {
-            let mut queue = self.queues.remove(flow).expect("a flow that waits has a queue");
-            walk.flow(flow);
-            walk.packets(&mut queue);
-            queues.insert(*flow, queue);
-        }
-        debug_assert!(self.queues.is_empty(), "each queue's flow waits or is ready");
-        self.queues = queues;
-        walk.turn("epoch", &mut self.epoch);
     }
 
     /// All packets, flow by flow.

@@ -1,3 +1,4 @@
+use crate::Walk;
 use std::sync::Arc;
 
 use super::*;
@@ -64,7 +65,7 @@ fn what_is_known_of_a_port_moves_with_it() {
             let mut telemetry = Telemetry::default();
             let hop = HopRecord::new(Rate::from_gbps(100), Time::from_ns(now - 50), sent, 0);
             telemetry.push(SwitchId(3), hop.of(SwitchId(3), PortId(port)));
-            telemetry.walk(&mut walk);
+            crate::State::visit(&mut telemetry, &mut walk, &());
         }
         walk.finish().expect("nobody refuses").expect("notes are taken")
     };

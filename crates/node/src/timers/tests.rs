@@ -5,7 +5,7 @@ use units::{Duration, FlowId};
 
 use super::*;
 use crate::FlowMap;
-use crate::walk::{Notes, recurrence};
+use crate::walk::{InSlots, Notes, recurrence};
 
 /// Flows with a timer each.
 #[derive(Default)]
@@ -33,8 +33,8 @@ impl Flows {
 
     fn notes(&mut self, now: Time) -> Notes {
         let mut walk = Walk::note(now, Arc::default());
-        let slots = self.map.walk_slots(&mut walk, |_, _, ()| {});
-        self.timers.walk_slots(&mut walk, &slots);
+        self.map.visit_slots(&mut walk, &());
+        self.timers.visit_slots(&mut walk, &());
         walk.finish().expect("nothing refuses").expect("it notes")
     }
 }
@@ -81,8 +81,8 @@ fn a_timer_that_is_not_needed_any_more_is_passed_in_skipped_time() {
     let found = recurrence(&before, &flows.notes(at(10))).unwrap_or_else(|differs| panic!("{differs}"));
     assert_eq!((found.until, flows.timers.next()), (at(70), Some(at(25))));
     let mut walk = Walk::ahead(at(10), Arc::default(), found.moves, Arc::default(), 5);
-    let slots = flows.map.walk_slots(&mut walk, |_, _, ()| {});
-    flows.timers.walk_slots(&mut walk, &slots);
+    flows.map.visit_slots(&mut walk, &());
+    flows.timers.visit_slots(&mut walk, &());
     walk.finish().expect("nothing refuses");
     assert_eq!(flows.timers.next(), Some(at(75)));
 }

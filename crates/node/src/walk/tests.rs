@@ -31,7 +31,7 @@ impl Sender {
         self.sent += 5;
     }
 
-    fn walk(&mut self, walk: &mut Walk) {
+    fn visit(&mut self, walk: &mut Walk) {
         walk.part("sender", 4);
         walk.same(self.window);
         walk.sequence(FlowId(1), 1_000, &mut self.next);
@@ -45,7 +45,7 @@ impl Sender {
 
     fn notes(&mut self) -> Notes {
         let mut walk = Walk::note(self.now, Arc::default());
-        self.walk(&mut walk);
+        self.visit(&mut walk);
         walk.finish().expect("nobody refuses").expect("notes are taken")
     }
 
@@ -66,7 +66,7 @@ fn a_state_that_recurs_moves_as_if_all_periods_had_happened() {
     let mut through = sender.clone();
     (0..30).for_each(|_| through.send());
     let mut walk = Walk::ahead(sender.now, Arc::default(), found.moves, Arc::default(), 30);
-    sender.walk(&mut walk);
+    sender.visit(&mut walk);
     assert!(walk.finish().is_ok());
     sender.now = through.now;
     assert_eq!(sender, through);
@@ -375,8 +375,8 @@ fn measures_of_a_flow_move_alike_and_numbers_stay_below_their_limits() {
 }
 
 /// A transport's header, which is neither link-level retry's nor a rate limiter's.
-#[derive(Clone, Copy, Debug)]
-struct Position(u64);
+#[derive(Clone, Copy, Debug, crate::State)]
+struct Position(#[state(sequence(1))] u64);
 
 impl Header for Position {
     type Packed = u64;
@@ -394,16 +394,11 @@ impl Header for Position {
     fn parse(_: &mut crate::wire::Reader<'_>) -> Result<Position, crate::wire::Malformed> {
         Ok(Position(0))
     }
-
-    fn walk(mut self, flow: FlowId, walk: &mut Walk) -> Position {
-        walk.sequence(flow, 1, &mut self.0);
-        self
-    }
 }
 
 #[test]
 fn packets_of_a_rate_limiter_and_of_link_level_retry_are_not_read_as_others() {
-    let headers: Arc<[HeaderWalk]> = [walk_header::<Position> as HeaderWalk; 2].into();
+    let headers: Arc<[HeaderWalk]> = [visit_header::<Position> as HeaderWalk; 2].into();
     let mut limiters = Packet::new(FlowId(1), HostId(0), HostId(1), RetryMessage::Nack(6));
     limiters.transport = 1;
     for before in [RetryMessage::Ack(6).packet(), limiters] {

@@ -1,6 +1,6 @@
 //! What kinds of values a walk goes over.
 
-use units::{Duration, FlowId, HostId, PortId, Rate};
+use units::{Bytes, Duration, FlowId, HostId, PortId, Rate, SwitchId};
 
 /// A number that can move.
 pub trait Number: Copy {
@@ -69,11 +69,21 @@ plain! {
     bool: value => u64::from(value),
     usize: value => value as u64,
     f64: value => value.to_bits(),
+    Bytes: value => value.get(),
     Duration: value => value.ps(),
     Rate: value => value.bps(),
     FlowId: value => u64::from(value.0),
     HostId: value => u64::from(value.0),
     PortId: value => u64::from(value.0),
+    SwitchId: value => u64::from(value.0),
+    i64: value => value as u64,
+}
+
+impl Plain for u128 {
+    #[inline]
+    fn write(&self, to: &mut Vec<u64>) {
+        to.extend([*self as u64, (*self >> 64) as u64]);
+    }
 }
 
 impl<T: Plain> Plain for Option<T> {

@@ -5,6 +5,8 @@ use node::PollAt;
 use super::*;
 
 /// Sends packets of a class for as long as there are some, if the gate lets it.
+#[derive(node::State)]
+#[state(refuse("a test does not say what of its state moves"))]
 struct Stub {
     transport: u8,
     class: u8,
@@ -30,6 +32,8 @@ impl Endpoint for Stub {
 }
 
 /// A NIC that has been told to hold classes and flows.
+#[derive(node::State)]
+#[state(refuse("a test does not say what of its state moves"))]
 struct Told {
     classes: u8,
     flow: FlowId,

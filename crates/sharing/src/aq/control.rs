@@ -26,7 +26,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use node::{Marking, Walk};
+use node::Marking;
 use units::{Bytes, Duration, Problem, Rate};
 
 use super::derive::Path;
@@ -117,23 +117,30 @@ pub enum Order {
 }
 
 /// The controller of the AQs of a switch.
-#[derive(Debug)]
+#[derive(Debug, node::State)]
 pub struct Controller {
+    #[state(skip("settings"))]
     limit: Limit,
+    #[state(skip("settings"))]
     conserving: Option<WorkConserving>,
     /// Whether the idle period is derived for each entity. Otherwise it is the measuring period.
     derives_idle: bool,
+    #[state(each((skip("what it is called"), _)))]
     links: BTreeMap<Place, Link>,
+    #[state(skip("it follows from the links"))]
     places: BTreeMap<AqId, Place>,
     /// Places whose rates may have changed since orders were last taken.
+    #[state(same(self.stale.len()))]
     stale: BTreeSet<Place>,
+    #[state(same(self.orders.len()))]
     orders: VecDeque<Order>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, node::State)]
 struct Link {
     capacity: Rate,
     queue: Bytes,
+    #[state(skip("settings"))]
     path: Path,
     sees_queue: bool,
     /// Whether several entities used it in the last period.
@@ -146,12 +153,15 @@ struct Link {
     reallocated: bool,
     /// By weight: number of grants.
     by_weight: BTreeMap<u32, u32>,
+    #[state(each((same(part_0.tag()), _)))]
     grants: BTreeMap<AqId, Grant>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, node::State)]
 struct Grant {
+    #[state(skip("settings"))]
     share: Share,
+    #[state(skip("settings"))]
     feedback: CongestionSignal,
     derive_threshold: bool,
     capped: bool,
@@ -160,6 +170,7 @@ struct Grant {
     quiet: u32,
     /// Under re-allocation: its rate by the last measurement.
     reallocated: Option<Rate>,
+    #[state(same(self.deployed.map(|deployed| deployed.0.code())))]
     deployed: Option<(AqRate, Policy)>,
 }
 
@@ -315,18 +326,6 @@ impl Controller {
         let link = self.links.get(self.places.get(&id)?)?;
         let guarantee = link.guarantee(link.grants.get(&id)?, true);
         Some((guarantee, guarantee.bytes_in(link.path.rtt)))
-    }
-
-    /// Goes over what measurements have changed. All else follows from the requests.
-    pub fn walk(&mut self, walk: &mut Walk) {
-        walk.same((self.stale.len(), self.orders.len()));
-        for link in self.links.values() {
-            walk.same((link.active_weights, link.reallocated, link.shared, link.grants.len()));
-            for (id, Grant { active, quiet, reallocated, deployed, .. }) in &link.grants {
-                walk.same((id.tag(), *active, *quiet, *reallocated));
-                walk.same(deployed.map(|deployed| deployed.0.code()));
-            }
-        }
     }
 
     /// Whether weights of idle entities count.

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use node::packet::flags;
 use node::telemetry::HopRecord;
-use node::{Packet, Port, Stages, TagStats, Walk};
+use node::{Packet, Port, Stages, TagStats};
 use rustc_hash::FxHashMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -71,15 +71,24 @@ impl Config {
 const POLICIES: usize = 1 << 16;
 
 /// A switch's AQs.
+#[derive(node::State)]
+#[state(first(
+    walk.refuse_if(self.told, "Augmented Queues have put telemetry into packets, whose counters move with theirs")
+))]
+#[state(first(walk.outside(self.steps.front().map_or(Time::MAX, |step| step.0))))]
 pub struct SwitchPart {
     controller: Controller,
     /// The tables, by [`Position`].
     tables: [Table; 2],
+    #[state(skip("settings"))]
     conserving: Option<WorkConserving>,
     /// Requests and releases to come, earliest first.
+    #[state(same(self.steps.len()))]
     steps: VecDeque<(Time, Step)>,
     period: Duration,
+    #[state(when(self.measured > 0, time))]
     measure_at: Time,
+    #[state(when(self.measured > 0, time))]
     measured_at: Time,
     sweep_at: Time,
     /// Counters of each AQ that has ever been here.
@@ -87,6 +96,7 @@ pub struct SwitchPart {
     /// Number of AQs whose rates depend on what arrives.
     measured: usize,
     /// By port and position: the AQ of untagged packets.
+    #[state(skip("settings"))]
     untagged: Vec<[Option<AqId>; 2]>,
     random: Stream,
     /// Whether an AQ has put telemetry into a packet.
@@ -94,11 +104,12 @@ pub struct SwitchPart {
 }
 
 /// Counters of an AQ.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, node::State)]
 struct Count {
     /// Whether the AQ's rate depends on its arrivals.
     measured: bool,
     /// Bytes that arrived in this period.
+    #[state(count)]
     arrived: u64,
     /// Its guarantee, and what that carries in a round trip.
     guarantee: Rate,
@@ -342,29 +353,6 @@ impl Stages for SwitchPart {
         for table in self.tables.iter().filter(|table| !table.is_empty()) {
             self.sweep_at = self.sweep_at.min(now + table.sweep_period());
         }
-    }
-
-    fn walk(&mut self, walk: &mut Walk) {
-        walk.refuse_if(self.told, "Augmented Queues have put telemetry into packets, whose counters move with theirs");
-        self.controller.walk(walk);
-        self.tables.iter_mut().for_each(|table| table.walk(walk));
-        walk.outside(self.steps.front().map_or(Time::MAX, |step| step.0));
-        walk.same((self.steps.len(), self.measured));
-        walk.time(&mut self.sweep_at);
-        if self.measured > 0 {
-            walk.time(&mut self.measure_at);
-            walk.time(&mut self.measured_at);
-        }
-        let mut counts: Vec<(u32, &mut Count)> = self.counts.iter_mut().map(|(&tag, count)| (tag, count)).collect();
-        counts.sort_unstable_by_key(|of| of.0);
-        walk.same(counts.len());
-        for (tag, Count { measured, arrived, stats, .. }) in counts {
-            walk.same((tag, *measured));
-            let TagStats { passed_packets, passed_bytes, dropped_packets, dropped_bytes, marked_packets } = stats;
-            // The arrived bytes matter at the next measurement, which is an appointment.
-            walk.counts([arrived, passed_packets, passed_bytes, dropped_packets, dropped_bytes, marked_packets]);
-        }
-        walk.random(&mut self.random);
     }
 
     // The map sorts them, so their order does not matter.

@@ -24,20 +24,43 @@ pub enum DeployError {
 }
 
 /// A table of AQs.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, node::State)]
+#[state(first(self.sweep(walk.now())))]
 pub struct Table {
+    #[state(by(visit_rows))]
     rows: Vec<Row>,
     len: usize,
+    #[state(skip("rows have their numbers"))]
     policies: Vec<Policy>,
     /// By policy: number of AQs.
+    #[state(skip("they follow from the rows"))]
     users: Vec<u32>,
+    #[state(skip("they follow from the policies"))]
     numbers: FxHashMap<Policy, u16>,
+    #[state(same(self.fastest.code()))]
     fastest: AqRate,
 }
 
 impl Default for Table {
     fn default() -> Self {
         Table::for_entities(0)
+    }
+}
+
+fn visit_rows<G: ?Sized>(rows: &mut Vec<Row>, walk: &mut Walk, _: &G) {
+    let mut then = walk.now();
+    walk.time(&mut then);
+    walk.same(rows.len());
+    for row in rows {
+        walk.same(row.tag());
+        if row.tag() != 0 {
+            let (rate, mut gap) = (row.rate(), row.gap());
+            walk.same((rate.code(), row.policy()));
+            walk.same_of("the gap of an Augmented Queue", gap.bytes.into());
+            walk.same_of("how an Augmented Queue rounds its clock", rate.rounding(walk.now()));
+            gap.last = rate.clock(then);
+            row.set_gap(gap);
+        }
     }
 }
 
@@ -173,27 +196,6 @@ impl Table {
             let mut gap = row.gap();
             gap.drain(row.rate(), now);
             row.set_gap(gap);
-        }
-    }
-
-    /// Goes over its AQs, each drained until now, as [`Table::sweep`] does; that changes nothing of what follows. How
-    /// much drains until a later packet follows from two roundings: of the time to ticks, and of what has drained in
-    /// all to bytes. So an AQ behaves as it did a period ago only if it comes to both at the same point.
-    pub fn walk(&mut self, walk: &mut Walk) {
-        self.sweep(walk.now());
-        let mut then = walk.now();
-        walk.time(&mut then);
-        walk.same((self.rows.len(), self.fastest.code()));
-        for row in &mut self.rows {
-            walk.same(row.tag());
-            if row.tag() != 0 {
-                let (rate, mut gap) = (row.rate(), row.gap());
-                walk.same((rate.code(), row.policy()));
-                walk.same_of("the gap of an Augmented Queue", gap.bytes.into());
-                walk.same_of("how an Augmented Queue rounds its clock", rate.rounding(walk.now()));
-                gap.last = rate.clock(then);
-                row.set_gap(gap);
-            }
         }
     }
 

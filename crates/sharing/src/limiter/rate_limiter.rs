@@ -10,7 +10,7 @@
 
 use std::collections::VecDeque;
 
-use node::{Packet, Shaper, Site, Walk};
+use node::{Packet, Shaper, Site};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Duration, FlowId, Problem, Rate, Time};
@@ -99,13 +99,17 @@ pub(super) fn burst(burst: Option<Bytes>, site: &Site) -> Bytes {
     burst.unwrap_or_default().max(Bytes(u64::from(site.mtu_bytes)))
 }
 
+#[derive(node::State)]
 struct RateLimiter {
     bucket: TokenBucket,
     queue: VecDeque<Packet>,
     queue_packets: usize,
     /// Time of the last call.
+    #[state(past)]
     seen: Time,
+    #[state(count)]
     passed: u64,
+    #[state(count)]
     dropped: u64,
 }
 
@@ -148,14 +152,6 @@ impl Shaper for RateLimiter {
 
     fn wake(&mut self, now: Time) {
         self.seen = now;
-    }
-
-    fn walk(&mut self, walk: &mut Walk) {
-        self.bucket.walk(walk);
-        walk.packets(&mut self.queue);
-        // Only told from the time of a wake-up that is still to come.
-        walk.past(&mut self.seen);
-        walk.counts([&mut self.passed, &mut self.dropped]);
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {

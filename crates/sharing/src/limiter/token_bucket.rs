@@ -4,19 +4,21 @@
 //! picosecond. Only the time at which enough tokens are there is rounded, up to the next picosecond. In any interval of
 //! length t at most r * t plus the burst pass, and a sender that always has a packet sends at r for any length of time.
 
-use node::Walk;
 use units::{Bytes, Rate, Time};
 
 /// Tokens that a byte takes.
 const BYTE: u128 = 8_000_000_000_000;
 
 /// A token bucket: lets bytes pass at a rate, and a burst after a pause.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, node::State)]
+#[state(first(let full = self.is_full(walk.now())))]
 pub struct TokenBucket {
     rate: Rate,
     burst: u128,
     /// At `filled`.
+    #[state(when(!full, _))]
     tokens: u128,
+    #[state(when(!full, time))]
     filled: Time,
 }
 
@@ -60,22 +62,17 @@ impl TokenBucket {
         Time::from_ps(u64::try_from(wait + u128::from(self.filled.ps())).unwrap_or(u64::MAX))
     }
 
-    /// Goes over its state. The time since when a full one has been full is not used.
-    pub fn walk(&mut self, walk: &mut Walk) {
-        let mut filled = self.clone();
-        filled.fill(walk.now());
-        let full = filled.tokens == self.burst;
-        walk.same((full, self.rate));
-        if !full {
-            walk.same((self.tokens as u64, (self.tokens >> 64) as u64));
-            walk.time(&mut self.filled);
-        }
-    }
-
     fn fill(&mut self, now: Time) {
         let gained = u128::from(self.rate.bps()) * u128::from(now.since(self.filled).ps());
         self.tokens = self.tokens.saturating_add(gained).min(self.burst);
         self.filled = self.filled.max(now);
+    }
+
+    /// Whether it is full by then.
+    fn is_full(&self, now: Time) -> bool {
+        let mut filled = self.clone();
+        filled.fill(now);
+        filled.tokens == self.burst
     }
 }
 

@@ -551,7 +551,7 @@ impl<'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, 'a, P, W> {
             let part = &mut run.parts[*part].0;
             let before = part.sent_by(members);
             part.wake_up(members, times);
-            part.walk_members(&mut walk, members);
+            part.visit_members(&mut walk, members);
             part.mark_digests_of(members, time);
             hops += part.sent_by(members) - before;
         }
@@ -604,7 +604,7 @@ impl<'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, 'a, P, W> {
         {
             let run = &mut *self.run.borrow_mut();
             for (part, members) in of_parts {
-                run.parts[*part].0.walk_members(&mut walk, members);
+                run.parts[*part].0.visit_members(&mut walk, members);
             }
         }
         self.noted(walk)

@@ -525,7 +525,7 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
     /// Moves the whole network ahead by so much time, under other names of flows.
     pub fn shift(&mut self, amounts: &Arc<Amounts>, names: Arc<Renamed>, time: Duration) {
         let mut walk = Walk::shift(self.now, self.run.borrow().headers.clone(), amounts.clone(), names);
-        self.own_mut().iter_mut().for_each(|part| part.0.walk(&mut walk));
+        self.own_mut().iter_mut().for_each(|part| part.0.visit(&mut walk));
         walk.finish().expect("the same walk was possible just before");
         self.history.moved(amounts);
         self.own_mut().iter_mut().for_each(|part| part.0.mark_digests(time));
@@ -560,7 +560,7 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
         renamed: Arc<Renamed>,
     ) {
         let mut walk = Walk::ahead(self.now, self.run.borrow().headers.clone(), found.moves.clone(), renamed, times);
-        self.own_mut().iter_mut().for_each(|part| part.0.walk(&mut walk));
+        self.own_mut().iter_mut().for_each(|part| part.0.visit(&mut walk));
         walk.finish().expect("the same walk was possible just before");
         for (place, part) in self.own_mut().iter_mut().enumerate() {
             if self.is_exact() {
@@ -624,7 +624,7 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
     /// Notes the whole state, if all that has some says how it moves.
     pub fn note(&mut self) -> Option<Notes> {
         let mut walk = Walk::note(self.now, self.run.borrow().headers.clone());
-        self.own_mut().iter_mut().for_each(|part| part.0.walk(&mut walk));
+        self.own_mut().iter_mut().for_each(|part| part.0.visit(&mut walk));
         self.noted(walk)
     }
 

@@ -112,14 +112,14 @@ fn arrivals_after(plan: &Plan, moved: bool) -> Option<Vec<(u64, u32)>> {
         bounds.pause = Time::from_us(1_000 + step * 300);
         bounds.open_until = engine::run(&mut parts, 1, bounds, |_, _| false).open_until;
         let mut walk = node::Walk::note(bounds.pause, headers.clone());
-        parts[0].0.walk(&mut walk);
+        parts[0].0.visit(&mut walk);
         let notes = walk.finish().ok()??;
         notes.not_by_averages().is_none().then(|| history.add(&notes))?;
     }
     let amounts = |time| history.steady().ok().map(|mut steady| steady.next(time));
     let time = units::Duration::from_us(if moved { 5_001 } else { 0 });
     let mut walk = node::Walk::shift(bounds.pause, headers, amounts(time)?, Arc::default());
-    parts[0].0.walk(&mut walk);
+    parts[0].0.visit(&mut walk);
     walk.finish().expect("it was possible to note it");
     let now = bounds.pause + time;
     bounds = Bounds { pause: now + units::Duration::from_us(500), open_until: None, ..bounds };

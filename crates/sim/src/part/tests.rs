@@ -4,7 +4,8 @@ use node::{Loss, Packet};
 use super::*;
 
 /// Packets that links lost on their way to a host, and to a switch.
-#[derive(Default)]
+#[derive(Default, node::State)]
+#[state(fixed)]
 struct Losses {
     to_hosts: u64,
     to_switches: u64,
@@ -14,8 +15,6 @@ impl Probe for Losses {
     fn wants(&self) -> Wants {
         Wants { drops: true, ..Wants::default() }
     }
-
-    fn walk(&mut self, _: &mut node::Walk) {}
 
     fn on_drop(&mut self, _: Time, at: Place, _: &Packet, why: Loss) {
         assert_eq!(why, Loss::Link);

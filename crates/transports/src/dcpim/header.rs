@@ -6,7 +6,7 @@ use node::layout::{Bits, Field, Layout, Message};
 use node::wire::{Malformed, Reader, Writer};
 
 /// What a packet says. All but data are control packets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, node::State)]
 pub enum Header {
     /// Sender to receiver: a flow has arrived (section 3.2).
     Notification {
@@ -39,7 +39,7 @@ pub enum Header {
 }
 
 /// A sender's news of a flow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, node::State)]
 pub struct Announced {
     /// Packets of the flow; 0 if that is not told.
     pub packets: u32,
@@ -50,7 +50,7 @@ pub struct Announced {
 }
 
 /// What a data packet says beside its payload.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, node::State)]
 pub struct Data {
     /// The packet's number in its flow.
     pub packet: u32,
@@ -63,7 +63,7 @@ pub struct Data {
 }
 
 /// Leave to send one packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, node::State)]
 pub struct Token {
     /// The priority class that the packet shall have.
     pub class: u8,
@@ -80,7 +80,7 @@ pub struct Token {
 }
 
 /// What one side of a matching proposes to the other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, node::State)]
 pub struct Proposal {
     /// The receiver's matching phase, modulo 2^32.
     pub phase: u32,
@@ -97,7 +97,7 @@ pub struct Proposal {
 }
 
 /// What a receiver accepts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, node::State)]
 pub struct Accept {
     /// The receiver's matching phase, modulo 2^32.
     pub phase: u32,

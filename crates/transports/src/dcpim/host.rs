@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use node::{Cx, Endpoint, FlowState, Input, Packet, PollAt, Walk};
+use node::{Cx, Endpoint, FlowState, Input, Packet, PollAt};
 use units::{FlowId, Time};
 
 use super::Header;
@@ -11,6 +11,8 @@ use super::params::{CONTROL, Params};
 use super::receiver::Receiver;
 use super::sender::Sender;
 
+#[derive(node::State)]
+#[state(refuse("dcPIM draws at random whose request is granted and whose grant is accepted, in each phase"))]
 pub(super) struct Dcpim {
     params: Params,
     sender: Sender,
@@ -109,9 +111,6 @@ impl Dcpim {
 
 impl Endpoint for Dcpim {
     // Every phase of matching draws, so that no state is what an earlier one was.
-    fn walk(&mut self, walk: &mut Walk) {
-        walk.refuse("dcPIM draws at random whose request is granted and whose grant is accepted, in each phase");
-    }
 
     fn handle(&mut self, cx: &mut Cx<'_>, input: Input<'_>) {
         self.enter_stages(cx, matches!(input, Input::Deadline));

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use node::{Message, Walk};
-use units::{Duration, FlowId, HostId, Stream, Time};
+use node::Message;
+use units::{Duration, HostId, Stream, Time};
 
 use super::header::{Ack, BITMAP};
 use super::params::{Early, Params};
@@ -14,42 +14,53 @@ use super::windows::Windows;
 /// otherwise never time out.
 const EARLY_MAX: u32 = 16;
 
+#[derive(node::State)]
+#[state(first(let oldest = self.oldest().map_or(walk.now(), |(at, _)| at)))]
 pub(super) struct Connection {
     pub dst: HostId,
     pub bytes: u64,
     pub packets: u32,
     /// The first packet without an acknowledgement (BPSN), and what is known of it and those after it.
+    #[state(position)]
     pub una: u32,
     sent: VecDeque<Sent>,
     /// Packets to be sent again.
+    #[state(anew((self.una..).zip(&self.sent).filter(|of| of.1.state == State::Lost).map(|of| of.0).collect()))]
     lost: BTreeSet<u32>,
     /// Departures in their order; some of these packets have arrived or left again since.
+    #[state(each((time, sequence)))]
     order: VecDeque<(Time, u32)>,
     /// Packets without an acknowledgement (ORC), and those of them that were sent again and are in the network (ORRC).
     outstanding: u32,
     again: u32,
     pub windows: Windows,
+    #[state(given(&oldest))]
     pub paths: Paths,
     /// RACK (RFC 8985, section 6.2): the latest departure among the packets that have arrived; and how long after its
     /// own departure a packet that left earlier counts as lost.
+    #[state(if_any(time))]
     newest: Time,
     rack: Duration,
     /// When to probe for a lost tail.
     probe_at: Option<Time>,
     /// When anything was last heard.
+    #[state(if_any(time))]
     heard_at: Time,
     /// When its last packet left.
     left_at: Option<Time>,
+    #[state(count_of)]
     pub sent_packets: u64,
+    #[state(count_of)]
     pub resent_packets: u64,
     /// Whether it waits for its turn to send.
     pub listed: bool,
 }
 
 /// A packet that was sent.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, node::State)]
 struct Sent {
     state: State,
+    #[state(when(self.state == State::InFlight, time, past))]
     at: Time,
     path: u8,
     /// How often it was sent, and how often it has timed out.
@@ -60,25 +71,11 @@ struct Sent {
     acknowledged: bool,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, node::State)]
 enum State {
     InFlight,
     Lost,
     Arrived,
-}
-
-impl Sent {
-    fn walk(&mut self, walk: &mut Walk) {
-        let Sent { state, at, path, times, timeouts, early, acknowledged } = self;
-        walk.same((*state as u8, *path, *acknowledged));
-        walk.same((*times, *timeouts, *early));
-        // When it left matters while it is in the network.
-        if *state == State::InFlight {
-            walk.time(at);
-        } else {
-            walk.past(at);
-        }
-    }
 }
 
 /// What there is to be done at a time, and what has come of it.
@@ -127,38 +124,6 @@ impl Connection {
 
     pub fn lost(&self) -> usize {
         self.lost.len()
-    }
-
-    /// Goes over its state.
-    pub fn walk(&mut self, walk: &mut Walk, flow: FlowId, params: &Params) {
-        // Departures at the front that nobody waits for are forgotten anyway.
-        let oldest = self.oldest().map_or(walk.now(), |(at, _)| at);
-        let unit = u64::from(params.site.payload_max());
-        walk.same((self.dst, self.bytes, self.packets, self.outstanding, self.again));
-        walk.same((self.rack, self.listed));
-        walk.sequence(flow, unit, &mut self.una);
-        walk.steps(flow, &mut { self.una });
-        walk.same(self.order.len());
-        for (at, psn) in &mut self.order {
-            walk.time(at);
-            walk.sequence(flow, unit, psn);
-        }
-        walk.same(self.sent.len());
-        self.sent.iter_mut().for_each(|sent| sent.walk(walk));
-        let lost = (self.una..).zip(&self.sent).filter(|of| of.1.state == State::Lost);
-        self.lost = lost.map(|of| of.0).collect();
-        self.windows.walk(walk);
-        self.paths.walk(walk, oldest);
-        for at in [&mut self.newest, &mut self.heard_at] {
-            walk.same(*at == Time::ZERO);
-            if *at != Time::ZERO {
-                walk.time(at);
-            }
-        }
-        walk.time_if_any(&mut self.probe_at);
-        walk.time_if_any(&mut self.left_at);
-        walk.count_of(flow, &mut self.sent_packets);
-        walk.count_of(flow, &mut self.resent_packets);
     }
 
     fn of(&mut self, psn: u32) -> Option<&mut Sent> {

@@ -9,10 +9,10 @@ use bytemuck::{Pod, Zeroable};
 use node::Walk;
 use node::layout::{BOOL, Bits, Field, Layout, Message};
 use node::wire::{Malformed, Reader, Writer};
-use units::{Duration, FlowId, Time};
+use units::{Duration, Time};
 
 /// What a packet says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, node::State)]
 pub enum Header {
     /// A part of the message: push data.
     Data(Data),
@@ -23,24 +23,27 @@ pub enum Header {
 }
 
 /// What a data packet says beside its payload.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, node::State)]
 pub struct Data {
     /// The packet's number in its message (PSN), from 0 on.
+    #[state(steps)]
     pub psn: u32,
     /// The path that it takes: the low bits of its flow label.
     pub path: u8,
     /// The sender wants an answer at once (AR).
     pub ack_request: bool,
     /// When it was sent (T1), in nanoseconds modulo 2^32.
+    #[state(by(visit_stamp))]
     pub t1_ns: u32,
     /// Length of the message.
     pub message_bytes: u64,
     /// Offset of the packet's first byte.
+    #[state(sequence(1))]
     pub offset: u64,
 }
 
 /// What a receiver says of one path: of the packet that came over it last.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, node::State)]
 pub struct Echo {
     /// The path.
     pub path: u8,
@@ -49,15 +52,17 @@ pub struct Echo {
     /// How full the receive buffer is, in 32nds of it (quantized level).
     pub buffer_level: u8,
     /// When the packet was sent (T1), in nanoseconds modulo 2^32.
+    #[state(by(visit_stamp))]
     pub t1_ns: u32,
     /// How long it was here before this answer left (T3 - T2), in nanoseconds.
     pub held_ns: u32,
 }
 
 /// What a receiver has of a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, node::State)]
 pub struct Ack {
     /// All packets below it are there, and the upper layer has taken them (BPSN).
+    #[state(steps)]
     pub base: u32,
     /// Packets from `base` on that are there: bit n is that of packet `base` + n.
     pub received: u64,
@@ -68,11 +73,13 @@ pub struct Ack {
 }
 
 /// What a receiver says of a packet that it has dropped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, node::State)]
 pub struct Nack {
     /// As in an acknowledgement.
+    #[state(steps)]
     pub base: u32,
     /// The dropped packet.
+    #[state(steps)]
     pub psn: u32,
     /// What congestion control reads.
     pub echo: Echo,
@@ -108,23 +115,7 @@ pub(super) fn stamp(at: Time) -> u32 {
     (at.ps() / 1_000) as u32
 }
 
-/// Goes over such a time, of something that moves with the clock. It is rounded, so it moves by whole nanoseconds only
-/// where the clock does: the walk of a host sees to that.
-pub(super) fn walk_stamp(walk: &mut Walk, stamp_ns: &mut u32) {
-    let age = stamp(walk.now()).wrapping_sub(*stamp_ns);
-    walk.same(age);
-    let before = Time::from_ps(walk.now().ps().saturating_sub(Duration::from_ns(age.into()).ps()));
-    let mut at = before;
-    walk.time(&mut at);
-    *stamp_ns = stamp_ns.wrapping_add(((at - before).ps() / 1_000) as u32);
-}
-
 impl Echo {
-    fn walk(&mut self, walk: &mut Walk) {
-        walk.same((self.path, self.hops, self.buffer_level, self.held_ns));
-        walk_stamp(walk, &mut self.t1_ns);
-    }
-
     fn of(packed: Packed) -> Echo {
         let Packed { path, hops, small, t1_ns, held_ns, .. } = packed;
         Echo { path, hops, buffer_level: small, t1_ns, held_ns }
@@ -136,33 +127,20 @@ impl Echo {
     }
 }
 
+/// Goes over a time in nanoseconds, of which a packet has the last 32 bits.
+pub(super) fn visit_stamp<G: ?Sized>(stamp_ns: &mut u32, walk: &mut Walk, _: &G) {
+    let age = stamp(walk.now()).wrapping_sub(*stamp_ns);
+    walk.same(age);
+    let before = Time::from_ps(walk.now().ps().saturating_sub(Duration::from_ns(age.into()).ps()));
+    let mut at = before;
+    walk.time(&mut at);
+    *stamp_ns = stamp_ns.wrapping_add(((at - before).ps() / 1_000) as u32);
+}
+
 impl node::Header for Header {
     type Packed = Packed;
 
     const LAYOUT: Layout = Layout { messages: LAYOUT };
-
-    fn walk(mut self, flow: FlowId, walk: &mut Walk) -> Header {
-        match &mut self {
-            Header::Data(Data { psn, path, ack_request, t1_ns, message_bytes, offset }) => {
-                walk.same((DATA, *path, *ack_request, *message_bytes));
-                walk.steps(flow, psn);
-                walk_stamp(walk, t1_ns);
-                walk.sequence(flow, 1, offset);
-            }
-            Header::Ack(Ack { base, received, received_beyond, echo }) => {
-                walk.same((ACK, *received, *received_beyond));
-                walk.steps(flow, base);
-                echo.walk(walk);
-            }
-            Header::Nack(Nack { base, psn, echo }) => {
-                walk.same(NACK);
-                walk.steps(flow, base);
-                walk.steps(flow, psn);
-                echo.walk(walk);
-            }
-        }
-        self
-    }
 
     #[inline]
     fn pack(self) -> Packed {

@@ -1,6 +1,6 @@
 //! A host of Falcon: both sides on one NIC.
 
-use node::{Cx, Endpoint, FlowState, Input, Packet, PollAt, Walk};
+use node::{Cx, Endpoint, FlowState, Input, Packet, PollAt};
 use units::FlowId;
 
 use super::Header;
@@ -8,7 +8,11 @@ use super::params::Params;
 use super::receiver::Receiver;
 use super::sender::Sender;
 
+#[derive(node::State)]
+#[state(unit(u64::from(self.params.site.payload_max())))]
+#[state(first(walk.same_of("the part of a nanosecond that has passed", walk.now().ps() % 1_000)))]
 pub(super) struct Falcon {
+    #[state(skip("settings"))]
     params: Params,
     sender: Sender,
     receiver: Receiver,
@@ -48,13 +52,6 @@ impl Endpoint for Falcon {
 
     fn poll_at(&self) -> PollAt {
         PollAt::At(self.sender.next_deadline().min(self.receiver.next_deadline()))
-    }
-
-    fn walk(&mut self, walk: &mut Walk) {
-        // Packets carry times in nanoseconds: they are rounded alike only at the same place within one.
-        walk.same_of("the part of a nanosecond that has passed", walk.now().ps() % 1_000);
-        self.sender.walk(walk, &self.params);
-        self.receiver.walk(walk, &self.params);
     }
 
     fn came_again(&mut self, flow: FlowId) {

@@ -6,16 +6,17 @@
 
 use std::collections::VecDeque;
 
-use node::Walk;
 use units::{FlowId, Time};
 
 use super::header::LEVELS;
 use super::params::Nic;
 
 /// A packet in it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, node::State)]
 pub(super) struct Taken {
+    #[state(flow)]
     pub flow: FlowId,
+    #[state(sequence)]
     pub psn: u32,
     pub path: u8,
     pub ack_request: bool,
@@ -23,7 +24,9 @@ pub(super) struct Taken {
     pub bytes: u64,
 }
 
+#[derive(node::State)]
 pub(super) struct Intake {
+    #[state(skip("settings"))]
     nic: Nic,
     /// Packets in it, and when each has been taken.
     queue: VecDeque<(Time, Taken)>,
@@ -39,17 +42,6 @@ impl Intake {
     fn changes_to(&mut self, bytes: u64) {
         self.bytes = bytes;
         self.mean_bytes = (self.mean_bytes + bytes as f64) / 2.0;
-    }
-
-    /// Goes over its state: that of packets with so many bytes each.
-    pub fn walk(&mut self, walk: &mut Walk, packet_bytes: u64) {
-        walk.same((self.queue.len(), self.bytes, self.mean_bytes));
-        for (at, Taken { flow, psn, path, ack_request, bytes }) in &mut self.queue {
-            walk.time(at);
-            walk.flow(flow);
-            walk.same((*path, *ack_request, *bytes));
-            walk.sequence(*flow, packet_bytes, psn);
-        }
     }
 
     /// The next packet that the upper layer has taken by now.

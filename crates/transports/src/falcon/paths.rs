@@ -4,7 +4,6 @@
 //! Isekai, `gen2/reliability_manager.cc`). A packet that goes again takes its path again, by the label that this has
 //! now.
 
-use node::Walk;
 use units::{Stream, Time};
 
 use super::params::{PATHS, Params};
@@ -15,12 +14,14 @@ const WEIGHT_MAX: f64 = 15.0;
 /// Bits of a flow label (RFC 6437) above those that name the path.
 const RANDOM_BITS: u32 = 18;
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, node::State)]
+#[state(given(Time))]
 pub(super) struct Paths {
     labels: [u32; PATHS],
     /// How many packets each may still have in this round.
     credits: [u8; PATHS],
     turn: usize,
+    #[state(each(when(*item > *given, time, past)))]
     changed_at: [Time; PATHS],
 }
 
@@ -37,21 +38,6 @@ impl Paths {
             credits: [0; PATHS],
             turn: 0,
             changed_at: [Time::ZERO; PATHS],
-        }
-    }
-
-    /// Goes over its state. Labels are drawn, so a state in which one has changed does not recur. When that was matters
-    /// to packets that left before; `oldest` is when the first of those in the network left.
-    pub fn walk(&mut self, walk: &mut Walk, oldest: Time) {
-        walk.same((self.labels, self.credits, self.turn));
-        for changed_at in &mut self.changed_at {
-            let matters = *changed_at > oldest;
-            walk.same(matters);
-            if matters {
-                walk.time(changed_at);
-            } else {
-                walk.past(changed_at);
-            }
         }
     }
 

@@ -3,17 +3,17 @@
 use std::collections::VecDeque;
 
 use node::packet::flags;
-use node::{Cx, Event, FlowMap, Packet, Timers, Walk};
+use node::{Cx, Event, FlowMap, Packet, Timers};
 use units::{FlowId, HostId, Time};
 
 use super::Header;
-use super::header::{Ack, BITMAP, Data, Echo, Nack, walk_stamp};
+use super::header::{Ack, BITMAP, Data, Echo, Nack, visit_stamp};
 use super::intake::{Intake, Taken};
 use super::params::{PATHS, Params};
 use crate::bits::Bits;
 use crate::finished::Finished;
 
-#[derive(Default)]
+#[derive(Default, node::State)]
 pub(super) struct Receiver {
     flows: FlowMap<Incoming>,
     /// Complete messages: their senders may not know yet.
@@ -27,7 +27,8 @@ pub(super) struct Receiver {
 }
 
 /// Counters for the result.
-#[derive(Default)]
+#[derive(Default, node::State)]
+#[state(counts)]
 pub(super) struct Counts {
     pub acks: u64,
     pub nacks: u64,
@@ -38,6 +39,8 @@ pub(super) struct Counts {
 }
 
 /// An incomplete message.
+#[derive(node::State)]
+#[state(last(walk.steps(walk.flow, &mut { self.taken.first_missing })))]
 struct Incoming {
     src: HostId,
     bytes: u64,
@@ -49,12 +52,14 @@ struct Incoming {
 }
 
 /// What a path's next acknowledgement says of its newest packet.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Default, node::State)]
 struct Owed {
     /// Packets since the last one.
     packets: u32,
+    #[state(if_any(time))]
     at: Time,
     hops: u8,
+    #[state(when(self.label != 0, by(visit_stamp)))]
     t1_ns: u32,
     label: u32,
 }
@@ -62,15 +67,6 @@ struct Owed {
 impl Owed {
     fn of(packet: &Packet, data: &Data, now: Time, packets: u32) -> Owed {
         Owed { packets, at: now, hops: packet.hops, t1_ns: data.t1_ns, label: packet.flow_label() }
-    }
-
-    fn walk(&mut self, walk: &mut Walk) {
-        walk.same((self.packets, self.hops, self.label));
-        // Where nothing has come, there is no label.
-        if self.label != 0 {
-            walk.time(&mut self.at);
-            walk_stamp(walk, &mut self.t1_ns);
-        }
     }
 
     fn echo(&self, path: u8, buffer_level: u8) -> Echo {
@@ -235,28 +231,6 @@ impl Receiver {
     /// A flow has come whole in time that is skipped.
     pub fn came_again(&mut self, flow: FlowId) {
         self.finished.add(flow);
-    }
-
-    /// Goes over its state.
-    pub fn walk(&mut self, walk: &mut Walk, params: &Params) {
-        let unit = u64::from(params.site.payload_max());
-        self.flows.walk(walk, |walk, flow, Incoming { src, bytes, packets, received, taken, paths }| {
-            walk.same((*src, *bytes, *packets));
-            received.walk(walk, flow, unit);
-            taken.walk(walk, flow, unit);
-            walk.steps(flow, &mut { taken.first_missing });
-            paths.iter_mut().for_each(|owed| owed.walk(walk));
-        });
-        self.finished.walk(walk);
-        self.intake.iter_mut().for_each(|intake| intake.walk(walk, unit));
-        self.coalescing.walk(walk);
-        walk.same(self.answers.len());
-        for (packet, came) in &mut self.answers {
-            walk.packet(packet);
-            walk.time(came);
-        }
-        let Counts { acks, nacks, duplicates, out_of_order, malformed, trimmed } = &mut self.counts;
-        walk.counts([acks, nacks, duplicates, out_of_order, malformed, trimmed]);
     }
 
     pub fn next_deadline(&self) -> Time {

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use node::{Cx, Event, FlowMap, FlowState, Message, Packet, Timers, Walk};
+use node::{Cx, Event, FlowMap, FlowState, Message, Packet, Timers};
 use units::{Duration, FlowId, Time};
 
 use super::Header;
@@ -14,7 +14,7 @@ use super::windows::Answer;
 /// What is drawn at random for each packet.
 const ASKS: &str = "whether a packet asks for an acknowledgement";
 
-#[derive(Default)]
+#[derive(Default, node::State)]
 pub(super) struct Sender {
     flows: FlowMap<Connection>,
     /// Connections that may send, in turn.
@@ -25,7 +25,8 @@ pub(super) struct Sender {
 }
 
 /// Counters for the result.
-#[derive(Default)]
+#[derive(Default, node::State)]
+#[state(counts)]
 pub(super) struct Counts {
     pub retransmissions: u64,
     pub early: u64,
@@ -194,19 +195,6 @@ impl Sender {
             Some(at) => self.timers.set(slot, at),
             None => self.timers.clear(slot),
         }
-    }
-
-    /// Goes over its state.
-    pub fn walk(&mut self, walk: &mut Walk, params: &Params) {
-        self.flows.walk(walk, |walk, flow, connection| connection.walk(walk, flow, params));
-        walk.same(self.ready.len());
-        for (flow, slot) in &mut self.ready {
-            walk.flow(flow);
-            walk.same(*slot);
-        }
-        self.timers.walk(walk);
-        let Counts { retransmissions, early, timeouts, probes, path_changes, malformed } = &mut self.counts;
-        walk.counts([retransmissions, early, timeouts, probes, path_changes, malformed]);
     }
 
     pub fn next_deadline(&self) -> Time {

@@ -5,14 +5,13 @@
 //! NIC window (ncwnd) follows the receive buffer. A connection may have as many packets in the network as the smaller
 //! of the two says.
 
-use node::Walk;
 use units::{Duration, Time};
 
 use super::header::Echo;
 use super::params::{PATHS, Params};
 
 /// What a connection may send.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, node::State)]
 pub(super) struct Windows {
     paths: [Path; PATHS],
     count: usize,
@@ -20,7 +19,7 @@ pub(super) struct Windows {
 }
 
 /// A path's fabric window.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, node::State)]
 struct Path {
     /// In packets.
     fcwnd: f64,
@@ -33,7 +32,7 @@ struct Path {
 }
 
 /// The state of protective load balancing (section 10.4).
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, node::State)]
 struct Plb {
     acked: u32,
     congested: u32,
@@ -42,7 +41,7 @@ struct Plb {
 }
 
 /// The NIC window.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, node::State)]
 struct Nic {
     /// In packets.
     ncwnd: f64,
@@ -65,10 +64,13 @@ pub(super) struct Answer {
 }
 
 /// When a window last changed.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, node::State)]
+#[state(first(if let Some(at) = self.at { walk.unused(&mut walk.now().since(at), self.held) }))]
 struct Marker {
+    #[state(past)]
     at: Option<Time>,
     /// How often somebody was told that less than a round trip had passed since.
+    #[state(skip("how often it was used"))]
     held: u64,
 }
 
@@ -81,15 +83,6 @@ impl Marker {
         let elapsed = self.at.is_none_or(|at| now.since(at) >= rtt);
         self.held += u64::from(!elapsed);
         elapsed
-    }
-
-    /// Goes over it. It may stand still if that has held nobody: then it will not either when it is longer ago.
-    fn walk(&mut self, walk: &mut Walk) {
-        walk.same(self.at.is_some());
-        if let Some(at) = &mut self.at {
-            walk.unused(&mut walk.now().since(*at), self.held);
-            walk.past(at);
-        }
     }
 }
 
@@ -194,19 +187,6 @@ impl Windows {
             return;
         }
         path.decreased.set(now);
-    }
-
-    /// Goes over its state.
-    pub fn walk(&mut self, walk: &mut Walk) {
-        for Path { fcwnd, rtt, decreased, acked, plb: Plb { acked: of_round, congested, rounds } } in &mut self.paths {
-            walk.same((*fcwnd, *rtt, *acked));
-            walk.same((*of_round, *congested, *rounds));
-            decreased.walk(walk);
-        }
-        if let Some(Nic { ncwnd, changed, grew }) = &mut self.nic {
-            walk.same((*ncwnd, *grew));
-            changed.walk(walk);
-        }
     }
 }
 

@@ -12,24 +12,25 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use node::{FlowMap, Walk};
+use node::FlowMap;
 use rustc_hash::FxHashMap;
 use units::{Duration, FlowId, HostId, LinkId, PortId, SwitchId, Time};
 
 use super::Granularity;
 use super::calendar::{Calendar, Train};
-use super::header::walk_rest;
 use super::params::{Params, Passage};
 
 /// A sender's request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, node::State)]
 pub(super) struct Request {
     pub flow: FlowId,
     pub src: HostId,
     pub dst: HostId,
     pub attempt: u16,
     /// The first packet that needs slots, and the number of packets.
+    #[state(steps)]
     pub first: u32,
+    #[state(rest(self.first))]
     pub packets: u32,
     /// Whether it can no longer be rejected.
     pub admitted: bool,
@@ -38,7 +39,7 @@ pub(super) struct Request {
 }
 
 /// An answer of the arbiter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, node::State)]
 pub(super) enum Answer {
     Allocation(Allocation),
     Reject { flow: FlowId, src: HostId, attempt: u16 },
@@ -46,12 +47,14 @@ pub(super) enum Answer {
 }
 
 /// Slots for packets from `first` on, and their path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, node::State)]
 pub(super) struct Allocation {
+    #[state(flow)]
     pub flow: FlowId,
     pub src: HostId,
     pub dst: HostId,
     pub attempt: u16,
+    #[state(steps)]
     pub first: u32,
     pub packets: u32,
     /// When the first packet leaves.
@@ -62,18 +65,28 @@ pub(super) struct Allocation {
     pub path: u64,
 }
 
+#[derive(node::State)]
+#[state(first(walk.same(walk.now().ps() % self.params.cycle().ps())))]
 pub(super) struct Arbiter {
+    #[state(skip("settings"))]
     params: Params,
     /// By link.
     calendars: Vec<Calendar>,
     /// By link: until when it is avoided.
+    #[state(when(self.avoiding_until > walk.now(), expired))]
     avoided: Vec<Time>,
+    #[state(expired)]
     avoiding_until: Time,
+    #[state(given(&self.params))]
     waiting: FlowMap<Waiting>,
     /// When to reconsider which request: slot, then turn, then arrival.
+    #[state(each((ticks(self.params.slot, time), (if_any(ticks(self.params.slot, time)), turn("arrival")), _)))]
     agenda: BinaryHeap<Reverse<(u64, Turn, u32)>>,
+    #[state(turn("arrival"))]
     arrivals: u64,
+    #[state(skip("a cache of what routes say"))]
     pairs: FxHashMap<(HostId, HostId), Pair>,
+    #[state(given(&self.params.patience))]
     answered: Answered,
     pub counts: Counts,
 }
@@ -81,7 +94,8 @@ pub(super) struct Arbiter {
 /// Sort key, least first: when it was last given a slot (0 if messages get all of theirs at once), then arrival.
 type Turn = (u64, u64);
 
-#[derive(Default)]
+#[derive(Default, node::State)]
+#[state(counts)]
 pub(super) struct Counts {
     pub allocations: u64,
     pub rejects: u64,
@@ -90,9 +104,13 @@ pub(super) struct Counts {
     pub duplicates: u64,
 }
 
+#[derive(node::State)]
+#[state(given(Params))]
 struct Waiting {
     request: Request,
+    #[state(when(self.request.admitted, past, later(given.delta_admission, time)))]
     arrival: Time,
+    #[state((if_any(ticks(given.slot, time)), turn("arrival")))]
     turn: Turn,
 }
 
@@ -298,44 +316,6 @@ impl Arbiter {
         Err(next.max(slot + 1))
     }
 
-    /// Goes over its state. What is computed once for each pair of hosts depends on nothing that changes.
-    pub fn walk(&mut self, walk: &mut Walk) {
-        let slot = self.params.slot;
-        // Slots are counted from the run's beginning.
-        walk.same(walk.now().ps() % self.params.cycle().ps());
-        self.calendars.iter_mut().for_each(|calendar| calendar.walk(walk));
-        // No link is avoided for longer.
-        if self.avoiding_until > walk.now() {
-            self.avoided.iter_mut().for_each(|until| walk.expired(until));
-        }
-        walk.expired(&mut self.avoiding_until);
-        walk.turn("arrival", &mut self.arrivals);
-        let delta_admission = self.params.delta_admission;
-        self.waiting.walk(walk, |walk, flow, Waiting { request, arrival, turn }| {
-            request.walk(walk, flow);
-            if request.admitted {
-                walk.past(arrival);
-            } else {
-                let mut rejected = *arrival + delta_admission;
-                walk.time(&mut rejected);
-                *arrival = rejected - delta_admission;
-            }
-            walk_turn(walk, slot, turn);
-        });
-        let mut agenda = std::mem::take(&mut self.agenda).into_vec();
-        agenda.sort_unstable_by_key(|Reverse(of)| *of);
-        walk.same(agenda.len());
-        for Reverse((at, turn, index)) in &mut agenda {
-            walk_slot(walk, slot, at);
-            walk_turn(walk, slot, turn);
-            walk.same(*index);
-        }
-        self.agenda = agenda.into();
-        self.answered.walk(walk, self.params.patience);
-        let Counts { allocations, rejects, path_blocked, duplicates } = &mut self.counts;
-        walk.counts([allocations, rejects, path_blocked, duplicates]);
-    }
-
     fn slot_at(&self, slot: u64) -> Time {
         Time::from_ps(slot * self.params.slot.ps())
     }
@@ -388,54 +368,6 @@ impl Arbiter {
     }
 }
 
-impl Request {
-    fn walk(&mut self, walk: &mut Walk, flow: FlowId) {
-        let Request { flow: own, src, dst, attempt, first, packets, admitted, lost } = self;
-        walk.same((src.0, dst.0, *attempt));
-        walk.same((*admitted, *lost));
-        walk.flow(own);
-        walk_rest(walk, flow, first, packets);
-    }
-}
-
-impl Answer {
-    /// Goes over it.
-    pub fn walk(&mut self, walk: &mut Walk) {
-        match self {
-            Answer::Allocation(Allocation { flow, src, dst, attempt, first, packets, at, stride, path }) => {
-                walk.same((0u8, src.0, dst.0, *attempt, *packets));
-                walk.same((*stride, *path));
-                walk.steps(*flow, first);
-                walk.time(at);
-                walk.flow(flow);
-            }
-            Answer::Reject { flow, src, attempt } => {
-                walk.same((1u8, src.0, *attempt));
-                walk.flow(flow);
-            }
-            Answer::Wait { flow, src, attempt } => {
-                walk.same((2u8, src.0, *attempt));
-                walk.flow(flow);
-            }
-        }
-    }
-}
-
-/// The number of a slot moves with the clock.
-fn walk_slot(walk: &mut Walk, slot: Duration, number: &mut u64) {
-    let mut at = Time::from_ps(*number * slot.ps());
-    walk.time(&mut at);
-    *number = at.ps() / slot.ps();
-}
-
-fn walk_turn(walk: &mut Walk, slot: Duration, (last, arrival): &mut Turn) {
-    walk.same(*last == 0);
-    if *last > 0 {
-        walk_slot(walk, slot, last);
-    }
-    walk.turn("arrival", arrival);
-}
-
 impl Search<'_> {
     /// The train of this message on a link that its first packet passes at this time, if nothing blocks it.
     fn fits(&mut self, link: LinkId, passage: Passage) -> Option<Train> {
@@ -483,14 +415,16 @@ impl Search<'_> {
 
 /// Answers about flows that no longer wait, kept for one to two spans: a duplicate of a request must not be taken for a
 /// new one.
-#[derive(Default)]
+#[derive(Default, node::State)]
+#[state(given(Duration))]
 struct Answered {
     young: FxHashMap<FlowId, Said>,
     old: FxHashMap<FlowId, Said>,
+    #[state(later(*given, expired))]
     turned: Time,
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, node::State)]
 struct Said {
     attempt: u16,
     path: Option<u64>,
@@ -503,24 +437,6 @@ impl Answered {
             self.turned = now;
         }
         self.young.insert(flow, said);
-    }
-
-    /// Goes over it.
-    #[expect(clippy::disallowed_methods, reason = "put in order at once")]
-    fn walk(&mut self, walk: &mut Walk, span: Duration) {
-        let mut turns = self.turned + span;
-        walk.expired(&mut turns);
-        self.turned = turns - span;
-        for said in [&mut self.young, &mut self.old] {
-            let mut all: Vec<(FlowId, Said)> = said.drain().collect();
-            all.sort_unstable_by_key(|of| of.0);
-            walk.same(all.len());
-            for (flow, Said { attempt, path }) in &mut all {
-                walk.same((*attempt, *path));
-                walk.flow(flow);
-            }
-            said.extend(all);
-        }
     }
 
     fn get(&self, flow: FlowId) -> Option<Said> {

@@ -1,11 +1,12 @@
 //! The reservations of one link: trains of packets, one in each period.
 
-use node::Walk;
 use units::{Duration, Time};
 
 /// Packets that pass a link one in each `period`, from the first bit of the first to the last bit of the last.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, node::State)]
+#[state(first(walk.same(self.phase(walk.now()))))]
 pub(super) struct Train {
+    #[state(past)]
     pub begin: Time,
     pub until: Time,
     pub period: Duration,
@@ -26,13 +27,20 @@ impl Train {
         let apart = (second.begin - first.begin).ps() % common;
         apart < first.busy.ps() || common - apart < second.busy.ps()
     }
+
+    /// Whether two clash depends on their phases: a train that stays keeps its own only over whole periods.
+    fn phase(&self, now: Time) -> u64 {
+        let period = self.period.ps();
+        (now.ps() + period - self.begin.ps() % period) % period
+    }
 }
 
 fn gcd(a: u64, b: u64) -> u64 {
     if a == b || b == 0 { a } else { gcd(b, a % b) }
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, node::State)]
+#[state(first(self.trains.retain(|train| train.until > walk.now())))]
 pub(super) struct Calendar {
     trains: Vec<Train>,
 }
@@ -42,20 +50,6 @@ impl Calendar {
     #[inline]
     pub fn blocked_until(&self, train: &Train) -> Option<Time> {
         self.trains.iter().filter(|other| other.clashes(train)).map(|other| other.until).max()
-    }
-
-    /// Goes over it. Trains that have passed matter no more.
-    pub fn walk(&mut self, walk: &mut Walk) {
-        let now = walk.now();
-        self.trains.retain(|train| train.until > now);
-        walk.same(self.trains.len());
-        for Train { begin, until, period, busy } in &mut self.trains {
-            // Whether two clash depends on their phases: a train that stays keeps its own only over whole periods.
-            let phase = (now.ps() + period.ps() - begin.ps() % period.ps()) % period.ps();
-            walk.same((*period, *busy, phase));
-            walk.past(begin);
-            walk.time(until);
-        }
     }
 
     /// Adds a train, and drops those that had passed before `now`.

@@ -1,14 +1,14 @@
 //! The header of Fastpass's packets.
 
 use bytemuck::{Pod, Zeroable};
+use node::Agreement;
 use node::layout::{BOOL, Bits, Field, Layout, Message, TIME};
 use node::wire::{Malformed, Reader, Writer};
-use node::{Agreement, Walk};
-use units::{FlowId, HostId, Time};
+use units::{HostId, Time};
 
 /// What a packet says. All but data are control packets. Each says how often the sender had asked for slots when this
 /// was said, modulo 2^16, its `attempt`; answers repeat it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, node::State)]
 pub enum Header {
     /// Sender to arbiter: a request for slots.
     Request(Request),
@@ -43,18 +43,21 @@ pub enum Header {
         /// The probe's.
         attempt: u16,
         /// The first packet that is missing.
+        #[state(steps)]
         missing: u32,
     },
 }
 
 /// What a sender asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, node::State)]
 pub struct Request {
     /// The sender's.
     pub attempt: u16,
     /// The first packet that slots are for.
+    #[state(steps)]
     pub first: u32,
     /// Packets that slots are for.
+    #[state(rest(self.first))]
     pub packets: u32,
     /// The receiver.
     pub dst: HostId,
@@ -65,11 +68,12 @@ pub struct Request {
 }
 
 /// What the arbiter gives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, node::State)]
 pub struct Allocation {
     /// The request's.
     pub attempt: u16,
     /// The first packet that slots are for.
+    #[state(steps)]
     pub first: u32,
     /// Packets that slots are for.
     pub packets: u32,
@@ -82,15 +86,18 @@ pub struct Allocation {
 }
 
 /// What a data packet says beside its payload.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, node::State)]
+#[state(first(let unit = self.offset.checked_div(u64::from(self.packet)).unwrap_or(0)))]
 pub struct Data {
     /// The sender's.
     pub attempt: u16,
     /// The packet's number.
+    #[state(when(unit > 0, sequence(unit), steps))]
     pub packet: u32,
     /// Packets of the message.
     pub packets: u32,
     /// Offset of its first byte in the message.
+    #[state(sequence(1))]
     pub offset: u64,
 }
 
@@ -126,46 +133,10 @@ const STATE: u8 = 8;
 const ADMITTED: u8 = 1;
 const LOST: u8 = 2;
 
-/// Goes over packets that still need slots: the first comes further, and the end stays.
-pub(super) fn walk_rest(walk: &mut Walk, flow: FlowId, first: &mut u32, packets: &mut u32) {
-    let end = u64::from(*first) + u64::from(*packets);
-    walk.same(end);
-    walk.steps(flow, first);
-    *packets = end.saturating_sub(u64::from(*first)) as u32;
-}
-
 impl node::Header for Header {
     type Packed = Packed;
 
     const LAYOUT: Layout = Layout { messages: LAYOUT };
-
-    fn walk(mut self, flow: FlowId, walk: &mut Walk) -> Header {
-        let Packed { kind, attempt, .. } = self.pack();
-        walk.same((kind, attempt));
-        match &mut self {
-            Header::Request(Request { first, packets, dst, admitted, lost, .. }) => {
-                walk.same((dst.0, *admitted, *lost));
-                walk_rest(walk, flow, first, packets);
-            }
-            Header::Allocation(Allocation { first, packets, stride, at, path, .. }) => {
-                walk.same((*packets, *stride, *path));
-                walk.steps(flow, first);
-                walk.time(at);
-            }
-            Header::Data(Data { packet, packets, offset, .. }) => {
-                walk.same((*packets, *offset > 0));
-                match (*offset).checked_div(u64::from(*packet)) {
-                    Some(bytes) if bytes > 0 => walk.sequence(flow, bytes, packet),
-                    _ => walk.steps(flow, packet),
-                }
-                walk.sequence(flow, 1, offset);
-            }
-            Header::Probe { packets, .. } => walk.same(*packets),
-            Header::State { missing, .. } => walk.steps(flow, missing),
-            Header::Reject { .. } | Header::Wait { .. } | Header::Complete { .. } => {}
-        }
-        self
-    }
 
     #[inline]
     fn pack(self) -> Packed {

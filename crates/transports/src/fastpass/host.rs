@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use node::{Cx, Endpoint, FlowState, Input, Packet, PollAt, Walk};
+use node::{Cx, Endpoint, FlowState, Input, Packet, PollAt};
 use units::{FlowId, HostId, Time};
 
 use super::Header;
@@ -12,7 +12,12 @@ use super::params::{CONTROL, DATA, Params};
 use super::receiver::Receiver;
 use super::sender::{Outbox, Sender};
 
+#[derive(node::State)]
+#[state(unit(u64::from(self.params.site.payload_max())))]
+#[state(first(walk.refuse_if(self.params.has_own_clocks(), "hosts of Fastpass go by clocks of their own")))]
+#[state(first(walk.not_by_averages("Fastpass has a schedule of exact times, which averages do not keep")))]
 pub(super) struct Fastpass {
+    #[state(skip("settings"))]
     params: Params,
     sender: Sender,
     receiver: Receiver,
@@ -127,23 +132,6 @@ impl Endpoint for Fastpass {
         let arbiter = self.answers.front().map_or(Time::MAX, |answer| answer.0).min(decision);
         let arbiter = if arbiter == Time::MAX { arbiter } else { self.params.true_time(arbiter) };
         PollAt::At(self.sender.next_deadline().min(arbiter))
-    }
-
-    fn walk(&mut self, walk: &mut Walk) {
-        walk.refuse_if(self.params.has_own_clocks(), "hosts of Fastpass go by clocks of their own");
-        walk.not_by_averages("Fastpass has a schedule of exact times, which averages do not keep");
-        let payload_bytes = u64::from(self.params.site.payload_max());
-        self.sender.walk(walk, payload_bytes);
-        self.receiver.walk(walk, payload_bytes);
-        if let Some(arbiter) = &mut self.arbiter {
-            arbiter.walk(walk);
-        }
-        walk.same(self.answers.len());
-        for (at, answer) in &mut self.answers {
-            walk.time(at);
-            answer.walk(walk);
-        }
-        walk.packets(&mut self.control);
     }
 
     fn came_again(&mut self, flow: FlowId) {

@@ -1,6 +1,6 @@
 //! The receiver's side: assembles messages and reports completion.
 
-use node::{Event, FlowMap, Packet, Walk};
+use node::{Event, FlowMap, Packet};
 use units::FlowId;
 
 use super::Header;
@@ -9,10 +9,11 @@ use super::sender::Outbox;
 use crate::bits::Bits;
 use crate::finished::Finished;
 
-#[derive(Default)]
+#[derive(Default, node::State)]
 pub(super) struct Receiver {
     flows: FlowMap<Bits>,
     finished: Finished,
+    #[state(count)]
     pub duplicates: u64,
 }
 
@@ -29,13 +30,6 @@ impl Receiver {
     /// A flow has come whole in time that is skipped.
     pub fn came_again(&mut self, flow: FlowId) {
         self.finished.add(flow);
-    }
-
-    /// Goes over its state. Full packets carry so many bytes.
-    pub fn walk(&mut self, walk: &mut Walk, payload_bytes: u64) {
-        self.flows.walk(walk, |walk, flow, bits| bits.walk(walk, flow, payload_bytes));
-        self.finished.walk(walk);
-        walk.count(&mut self.duplicates);
     }
 
     /// A part of a message.

@@ -4,14 +4,14 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use node::packet::flags;
-use node::{Cx, Event, FlowMap, FlowState, Message, Packet, Timers, Walk};
+use node::{Cx, Event, FlowMap, FlowState, Message, Packet, Timers};
 use units::{Duration, FlowId, HostId, Time};
 
 use super::Header;
 use super::header::{Allocation, Data, Request};
 use super::params::{DATA, Params};
 
-#[derive(Default)]
+#[derive(Default, node::State)]
 pub(super) struct Sender {
     flows: FlowMap<Outgoing>,
     /// One entry for each flow with slots: when its next packet is due.
@@ -23,7 +23,8 @@ pub(super) struct Sender {
 }
 
 /// Counters for the result.
-#[derive(Default)]
+#[derive(Default, node::State)]
+#[state(counts)]
 pub(super) struct Counts {
     pub requests: u64,
     pub requests_again: u64,
@@ -31,6 +32,8 @@ pub(super) struct Counts {
     pub slots_missed: u64,
 }
 
+#[derive(node::State)]
+#[state(come(u64::from(self.distinct) * walk.unit))]
 struct Outgoing {
     dst: HostId,
     bytes: u64,
@@ -39,19 +42,24 @@ struct Outgoing {
     /// Number of requests for slots, modulo 2^16.
     attempt: u16,
     /// The first packet without a slot in this attempt.
+    #[state(when(self.granted < self.packets, position))]
     granted: u32,
+    #[state(each(given(&self.packets)))]
     grants: VecDeque<Grant>,
+    #[state(count_of)]
     sent_packets: u64,
     /// The first packet that has never been sent.
+    #[state(position)]
     distinct: u32,
     /// The first missing packet by the receiver's last report.
+    #[state(passed)]
     missing: u32,
     /// Number of consecutive requests without an answer.
     silences: u32,
     give_up: Time,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, node::State)]
 enum Phase {
     /// Waits for slots for all packets from `granted` on.
     Asking,
@@ -60,11 +68,15 @@ enum Phase {
 }
 
 /// Slots, and how many of them have been used.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, node::State)]
+#[state(given(u32), first(let of_all = self.first + self.packets == *given))]
 struct Grant {
+    #[state(when(of_all, _, later(self.used, position)))]
     first: u32,
     packets: u32,
+    #[state(when(of_all, later(self.first, position), _))]
     used: u32,
+    #[state(past)]
     at: Time,
     stride: u64,
     path: u64,
@@ -275,27 +287,6 @@ impl Sender {
         self.timers.next().unwrap_or(Time::MAX).min(due)
     }
 
-    /// Goes over its state. Full packets carry so many bytes.
-    pub fn walk(&mut self, walk: &mut Walk, payload_bytes: u64) {
-        self.flows.walk(walk, |walk, flow, outgoing| outgoing.walk(walk, flow, payload_bytes));
-        let mut due = std::mem::take(&mut self.due).into_vec();
-        due.sort_unstable_by_key(|Reverse((at, slot, _))| (*at, *slot));
-        walk.same((due.len(), self.ready.len()));
-        for Reverse((at, slot, flow)) in &mut due {
-            walk.time(at);
-            walk.same(*slot);
-            walk.flow(flow);
-        }
-        self.due = due.into();
-        for (slot, flow) in &mut self.ready {
-            walk.same(*slot);
-            walk.flow(flow);
-        }
-        self.timers.walk(walk);
-        let Counts { requests, requests_again, probes, slots_missed } = &mut self.counts;
-        walk.counts([requests, requests_again, probes, slots_missed]);
-    }
-
     fn forget(&mut self, slot: u32) {
         self.timers.clear(slot);
         self.flows.remove(slot);
@@ -306,38 +297,6 @@ impl Outgoing {
     /// Whether parts of it have been sent or will be.
     fn is_admitted(&self) -> bool {
         self.distinct > 0 || !self.grants.is_empty()
-    }
-
-    fn walk(&mut self, walk: &mut Walk, flow: FlowId, payload_bytes: u64) {
-        let position = |walk: &mut Walk, place: &mut u32| {
-            walk.sequence(flow, payload_bytes, &mut place.clone());
-            walk.steps(flow, place);
-        };
-        walk.same((self.dst.0, self.bytes, self.packets, self.phase == Phase::Asking));
-        walk.same((self.attempt, self.silences, self.grants.len()));
-        // Slots for all of the rest stay what they are, and are used one by one; others give way to the next ones.
-        walk.same(self.granted == self.packets);
-        if self.granted < self.packets {
-            position(walk, &mut self.granted);
-        }
-        for Grant { first, packets, used, at, stride, path } in &mut self.grants {
-            let (mut next, of_all) = (*first + *used, *first + *packets == self.packets);
-            walk.same((*stride, *path, of_all));
-            position(walk, &mut next);
-            if of_all {
-                walk.same(*first);
-                *used = next - *first;
-            } else {
-                walk.same((*packets, *used));
-                *first = next - *used;
-            }
-            // When the next one is due is in the list of those.
-            walk.past(at);
-        }
-        walk.count_of(flow, &mut self.sent_packets);
-        walk.passed(flow, payload_bytes, &mut self.missing, u64::from(self.distinct));
-        position(walk, &mut self.distinct);
-        walk.time(&mut self.give_up);
     }
 
     /// When the packet with this index in a grant leaves.

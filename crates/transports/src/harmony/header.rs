@@ -4,16 +4,17 @@ use bytemuck::{Pod, Zeroable};
 use node::layout::{Bits, Field, Layout, Message, Shown};
 use node::wire::{Malformed, Reader, Writer};
 use node::{Agreement, Walk};
-use units::{FlowId, HostId};
+use units::HostId;
 
 use super::SLOTS_MAX;
 
 /// What a packet says (section 3.1, failures 3.2). All but data are control packets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, node::State)]
 pub enum Header {
     /// Sender to receiver: a message has arrived.
     Request {
         /// The sender's attempt at carrying it, see [`Reservation::attempt`].
+        #[state(turn_at(walk.ends().0.0, "attempt"))]
         attempt: u16,
         /// Length of the message.
         length: u64,
@@ -25,6 +26,7 @@ pub enum Header {
     /// Sender to receiver, after the last data of a slot: slot and virtual links are free.
     Complete {
         /// What is free.
+        #[state(given(&walk.ends()))]
         reservation: Reservation,
         /// Message bytes that have been sent in the slot.
         sent: u64,
@@ -36,6 +38,7 @@ pub enum Header {
     /// Sender or switch to receiver: the rsvp is refused; slot and virtual links are free.
     Reject {
         /// What is free.
+        #[state(given(&walk.ends()))]
         reservation: Reservation,
         /// How much is refused with it.
         what: Rejected,
@@ -43,42 +46,49 @@ pub enum Header {
     /// Receiver or switch to sender, also a *reject* in the paper: the message is refused.
     Refusal {
         /// The sender's attempt that is refused.
+        #[state(turn_at(walk.ends().1.0, "attempt"))]
         attempt: u16,
         /// For good. A switch's refusal is not, where the receiver tries again.
         conclusive: bool,
     },
     /// Receiver to sender: an expected packet is missing. On the path of a slot that has ended it frees virtual links
     /// too. Along the path of a slot that still delivers it names that slot.
-    Failure(Reservation),
+    Failure(#[state(given(&(walk.ends().1, walk.ends().0)))] Reservation),
 }
 
 /// The name of what a receiver has reserved.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, node::State)]
+#[state(given((HostId, HostId)))]
 pub struct Reservation {
     /// The sender's attempt at carrying the message that this serves, modulo 2^16: grants of an earlier attempt are
     /// void.
+    #[state(turn_at(given.0.0, "attempt"))]
     pub attempt: u16,
     /// The receiver's own count of its reservations. In failures that are routed by tables it has no meaning.
+    #[state(turn_at(given.1.0, slot_name(self.id)))]
     pub id: u32,
 }
 
 /// A slot that a receiver gives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, node::State)]
 pub struct Rsvp {
     /// What it takes on its way.
+    #[state(given(&(walk.ends().1, walk.ends().0)))]
     pub reservation: Reservation,
     /// What the slot is for.
     pub slot: Slot,
     /// Bytes of the message that are missing from `offset` on.
+    #[state(rest(self.offset))]
     pub missing: u64,
     /// The first byte that is missing.
+    #[state(when(matches!(self.slot, Slot::Main { .. }), _, sequence(1)))]
     pub offset: u64,
     /// The path so far from the receiver to the sender, as output ports like in [`node::Packet::label`].
     pub back: u64,
 }
 
 /// What a slot is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, node::State)]
 pub enum Slot {
     /// The whole rest of the message.
     Main {
@@ -90,18 +100,20 @@ pub enum Slot {
 }
 
 /// What a data packet says beside its payload.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, node::State)]
 pub struct Data {
     /// The slot by which it goes.
+    #[state(given(&walk.ends()))]
     pub reservation: Reservation,
     /// Offset of its first byte in the message.
+    #[state(sequence(1))]
     pub offset: u64,
     /// The rsvp's whole path.
     pub back: u64,
 }
 
 /// What is refused to a receiver.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, node::State)]
 pub enum Rejected {
     /// This slot, by a switch on its way. Another path may be free.
     Slot,
@@ -153,31 +165,7 @@ const SLOTS: [&str; 16] = [
     "slot 11", "slot 12", "slot 13", "slot 14", "slot 15",
 ];
 
-/// Goes over the number of a sender's attempt.
-pub(super) fn walk_attempt(walk: &mut Walk, sender: HostId, attempt: &mut u16) {
-    walk.turn_at(sender.0, "attempt", attempt);
-}
-
-/// Goes over a receiver's number of a reservation.
-pub(super) fn walk_id(walk: &mut Walk, receiver: HostId, id: &mut u32) {
-    let name = SLOTS.get((*id % SLOTS_MAX) as usize).copied().unwrap_or("slots");
-    walk.turn_at(receiver.0, name, id);
-}
-
-/// Goes over what is missing of a message from an offset on.
-pub(super) fn walk_missing(walk: &mut Walk, flow: FlowId, offset: &mut u64, missing: &mut u64) {
-    let end = *offset + *missing;
-    walk.same(end);
-    walk.sequence(flow, 1, offset);
-    *missing = end - *offset;
-}
-
 impl Reservation {
-    fn walk(&mut self, walk: &mut Walk, sender: HostId, receiver: HostId) {
-        walk_attempt(walk, sender, &mut self.attempt);
-        walk_id(walk, receiver, &mut self.id);
-    }
-
     #[inline]
     fn pack(self, kind: u8) -> Packed {
         let Reservation { attempt, id } = self;
@@ -209,44 +197,23 @@ impl Rejected {
     }
 }
 
+/// The name of a slot of a receiver, by the number of a reservation.
+pub(super) fn slot_name(id: u32) -> &'static str {
+    SLOTS.get((id % SLOTS_MAX) as usize).copied().unwrap_or("slots")
+}
+
+/// What is missing falls by as much as the offset rises.
+pub(super) fn visit_missing(walk: &mut Walk, offset: &mut u64, missing: &mut u64) {
+    let end = *offset + *missing;
+    walk.same(end);
+    walk.sequence(walk.flow, 1, offset);
+    *missing = end - *offset;
+}
+
 impl node::Header for Header {
     type Packed = Packed;
 
     const LAYOUT: Layout = Layout { messages: LAYOUT };
-
-    fn walk(mut self, flow: FlowId, walk: &mut Walk) -> Header {
-        let Packed { kind, conclusive, .. } = self.pack();
-        walk.same((kind, conclusive));
-        let (from, to) = walk.ends();
-        match &mut self {
-            Header::Request { attempt, length } => {
-                walk.same(*length);
-                walk_attempt(walk, from, attempt);
-            }
-            Header::Rsvp(Rsvp { reservation, slot, missing, offset, back }) => {
-                reservation.walk(walk, to, from);
-                walk.same(*back);
-                match slot {
-                    Slot::Main { .. } => walk.same((*offset, *missing)),
-                    Slot::Additional => walk_missing(walk, flow, offset, missing),
-                }
-            }
-            Header::Data(Data { reservation, offset, back }) => {
-                reservation.walk(walk, from, to);
-                walk.same(*back);
-                walk.sequence(flow, 1, offset);
-            }
-            Header::Complete { reservation, sent, .. } => {
-                reservation.walk(walk, from, to);
-                walk.same(*sent);
-            }
-            Header::Reject { reservation, .. } => reservation.walk(walk, from, to),
-            Header::Refusal { attempt, .. } => walk_attempt(walk, to, attempt),
-            Header::Failure(reservation) => reservation.walk(walk, to, from),
-            Header::Delivered => {}
-        }
-        self
-    }
 
     #[inline]
     fn pack(self) -> Packed {

@@ -1,6 +1,6 @@
 //! A host of Harmony: both sides on one NIC.
 
-use node::{Cx, Endpoint, FlowState, Input, Packet, PollAt, Walk};
+use node::{Cx, Endpoint, FlowState, Input, Packet, PollAt};
 use units::FlowId;
 
 use super::params::Params;
@@ -8,12 +8,18 @@ use super::receiver::Receiver;
 use super::sender::Sender;
 use super::{Control, Header, SIGNALS, URGENT};
 
+#[derive(node::State)]
+#[state(unit(u64::from(self.params.site.payload_max())), first(walk.not_by_averages("slots are counted to the byte")))]
 pub(super) struct Harmony {
+    #[state(skip("settings"))]
     params: Params,
+    #[state(given(&self.params))]
     sender: Sender,
+    #[state(given(&self.params))]
     receiver: Receiver,
     control: Control,
     /// Number of packets whose source is no other host.
+    #[state(count)]
     strangers: u64,
 }
 
@@ -78,17 +84,6 @@ impl Endpoint for Harmony {
 
     fn poll_at(&self) -> PollAt {
         PollAt::At(self.sender.next_deadline().min(self.receiver.next_deadline()))
-    }
-
-    fn walk(&mut self, walk: &mut Walk) {
-        // What a slot has sent and what has come of it must agree to the byte, or its message has failed.
-        walk.not_by_averages("slots are counted to the byte");
-        self.sender.walk(walk, &self.params);
-        self.receiver.walk(walk, &self.params);
-        let Control { urgent, signals } = &mut self.control;
-        walk.packets(urgent);
-        walk.packets(signals);
-        walk.count(&mut self.strangers);
     }
 
     fn came_again(&mut self, flow: FlowId) {

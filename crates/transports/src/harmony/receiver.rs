@@ -30,7 +30,7 @@ use std::collections::BTreeSet;
 use node::{Cx, Event, FlowMap, Packet, Timers, Walk};
 use units::{FlowId, HostId, Time};
 
-use super::header::{Data, Rejected, Reservation, Rsvp, Slot as Purpose, walk_attempt, walk_id, walk_missing};
+use super::header::{Data, Rejected, Reservation, Rsvp, Slot as Purpose, slot_name, visit_missing};
 use super::params::Params;
 use super::{AdditionalTo, Control, Header, SLOTS_MAX};
 use crate::bits::Bits;
@@ -42,13 +42,21 @@ mod pauses;
 
 const NEVER: Time = Time::MAX;
 
+#[derive(node::State)]
+#[state(given(Params))]
+#[state(first(walk.refuse_if(given.site.clock.drift_ppb != 0, "clocks drift")))]
+#[state(last(self.put_in_order(walk)))]
 pub(super) struct Receiver {
     messages: FlowMap<Incoming>,
+    #[state(by(visit_slots))]
     slots: Vec<Slot>,
     free: Vec<u32>,
     /// Messages that wait for their main slot, and those that have it, oldest first: arrival, order of arrival, key.
+    #[state(skip("it follows from the messages: see `put_in_order`"))]
     pending: BTreeSet<(Time, u64, u32)>,
+    #[state(skip("it follows from the messages: see `put_in_order`"))]
     active: BTreeSet<(Time, u64, u32)>,
+    #[state(turn_at(given.site.host.0, "arrival"))]
     arrivals: u64,
     /// By message: the end of delta_admission, the next try, or the end of the time for which a lost message is kept.
     timers: Timers,
@@ -59,7 +67,8 @@ pub(super) struct Receiver {
 }
 
 /// Counters for the result.
-#[derive(Default)]
+#[derive(Default, node::State)]
+#[state(counts)]
 pub(super) struct Counts {
     pub rsvps: u64,
     pub rsvps_additional: u64,
@@ -82,17 +91,26 @@ struct Slot {
 }
 
 /// The message that a slot is assigned to.
+#[derive(node::State)]
+#[state(given(Params), last(self.visit_hold(walk, given)))]
 struct Held {
+    #[state(flow)]
     flow: FlowId,
     src: HostId,
+    #[state(turn_at(given.site.host.0, slot_name(self.id)))]
     id: u32,
+    #[state(turn_at(self.src.0, "attempt"))]
     attempt: u16,
+    #[state(later(given.pause_max, expired))]
     given: Time,
     /// What its rsvp says: whether it is additional, the first byte that is missing, and how many.
     additional: bool,
+    #[state(skip("`visit_hold` goes over it"))]
     offset: u64,
+    #[state(skip("`visit_hold` goes over it"))]
     missing: u64,
     /// The latest time at which its sender may use it; [`NEVER`] until the rsvp has left.
+    #[state(skip("`visit_hold` goes over it"))]
     until: Time,
     main: bool,
     /// Its message no longer needs it, but its sender may still use it.
@@ -100,21 +118,50 @@ struct Held {
     began: bool,
     /// No other additional slot of its message has been refused since it was asked for.
     telling: bool,
+    #[state(when(self.main, counted_of, _))]
     got_bytes: u64,
     /// The route to the sender, known from the first data packet.
     back: u64,
 }
 
+impl Held {
+    /// Goes over how long it is held: the longer, the more is missing of its message.
+    fn visit_hold(&mut self, walk: &mut Walk, params: &Params) {
+        walk.same(self.until == NEVER);
+        if !self.additional {
+            walk.same((self.offset, self.missing));
+            return walk.time(&mut self.until);
+        }
+        let hold = params.bounds.hold(self.missing);
+        let mut left = if self.until == NEVER || self.draining { NEVER } else { self.until - hold };
+        walk.time(&mut left);
+        visit_missing(walk, &mut self.offset, &mut self.missing);
+        if left == NEVER {
+            walk.time(&mut self.until);
+        } else {
+            self.until = left + params.bounds.hold(self.missing);
+        }
+    }
+}
+
+#[derive(node::State)]
+#[state(given(Params))]
+#[state(first(walk.sequence(walk.flow, 1, &mut self.reach(walk.unit, given))))]
+#[state(first(walk.expired(&mut given.admits_until(self.arrived))))]
 struct Incoming {
     src: HostId,
     bytes: u64,
     packets: u32,
     have: Bits,
+    #[state(turn_at(self.src.0, "attempt"))]
     attempt: u16,
+    #[state(past)]
     arrived: Time,
+    #[state(turn_at(given.site.host.0, "arrival"))]
     order: u64,
     state: State,
     /// Earliest time of its next rsvp; [`NEVER`] once delta_admission is over.
+    #[state(when(self.not_before != NEVER, expired))]
     not_before: Time,
     refused: Backoff,
     /// Number of its slots, and of those whose data have begun to arrive.
@@ -125,68 +172,33 @@ struct Incoming {
     lost: Lost,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, node::State)]
 enum State {
     Pending,
     Active,
     Lost,
 }
 
-impl Held {
-    fn walk(&mut self, walk: &mut Walk, own: HostId, params: &Params) {
-        walk.flow(&mut self.flow);
-        walk.same((self.src, self.main, self.draining, self.began, self.back));
-        walk_id(walk, own, &mut self.id);
-        walk_attempt(walk, self.src, &mut self.attempt);
-        let mut again = self.given + params.pause_max;
-        walk.expired(&mut again);
-        self.given = again - params.pause_max;
-        walk.same((self.until == NEVER, self.additional, self.telling));
-        if self.additional {
-            // It is held the longer the more is missing of its message.
-            let hold = params.bounds.hold(self.missing);
-            let mut left = if self.until == NEVER || self.draining { NEVER } else { self.until - hold };
-            walk.time(&mut left);
-            walk_missing(walk, self.flow, &mut self.offset, &mut self.missing);
-            if left == NEVER {
-                walk.time(&mut self.until);
-            } else {
-                self.until = left + params.bounds.hold(self.missing);
-            }
-        } else {
-            walk.same((self.offset, self.missing));
-            walk.time(&mut self.until);
-        }
-        if self.main {
-            walk.counted_of(self.flow, &mut self.got_bytes);
-        } else {
-            walk.same(self.got_bytes);
-        }
-    }
-}
-
 impl Incoming {
-    fn walk(&mut self, walk: &mut Walk, flow: FlowId, own: HostId, params: &Params) {
-        let payload = u64::from(params.site.payload_max());
-        walk.same((self.src, self.bytes, self.packets, self.slots, self.flowing));
-        walk.same((self.state as u8, self.all_sent, self.not_before == NEVER));
-        self.have.walk(walk, flow, payload);
-        // What is missing decides about additional slots when it is no more than its slots send in a round trip.
-        let reach = params.additional + params.slot_bdp_bytes.max(payload) * u64::from(self.slots + 1);
-        walk.sequence(flow, 1, &mut (u64::from(self.have.count) * payload + reach));
-        walk_attempt(walk, self.src, &mut self.attempt);
-        walk.turn_at(own.0, "arrival", &mut self.order);
-        walk.expired(&mut params.admits_until(self.arrived));
-        walk.past(&mut self.arrived);
-        if self.not_before != NEVER {
-            walk.expired(&mut self.not_before);
-        }
-        self.refused.walk(walk);
-        self.lost.walk(walk, own);
+    /// How far it has come, and a little more: what is missing decides about additional slots when it is no more than
+    /// its slots send in a round trip.
+    fn reach(&self, payload: u64, params: &Params) -> u64 {
+        let slots = params.slot_bdp_bytes.max(payload) * u64::from(self.slots + 1);
+        u64::from(self.have.count) * payload + params.additional + slots
     }
 
     fn place(&self, key: u32) -> (Time, u64, u32) {
         (self.arrived, self.order, key)
+    }
+}
+
+/// Goes over slots. A slot's place is part of its reservations' numbers.
+fn visit_slots(slots: &mut [Slot], walk: &mut Walk, params: &Params) {
+    for (index, slot) in (0..).zip(slots) {
+        let mut id = slot.count.wrapping_mul(SLOTS_MAX) | index;
+        walk.turn_at(params.site.host.0, slot_name(id), &mut id);
+        slot.count = id / SLOTS_MAX;
+        node::State::visit(&mut slot.held, walk, params);
     }
 }
 
@@ -700,48 +712,6 @@ impl Receiver {
         self.finished.add(flow);
     }
 
-    /// Goes over its state.
-    pub fn walk(&mut self, walk: &mut Walk, params: &Params) {
-        walk.refuse_if(params.site.clock.drift_ppb != 0, "clocks drift");
-        let own = params.site.host;
-        self.messages.walk(walk, |walk, flow, message| message.walk(walk, flow, own, params));
-        for list in [&mut self.pending, &mut self.active] {
-            list.iter().for_each(|&(_, _, key)| walk.same(key));
-            walk.same(list.len());
-            let place = |key| self.messages.get(key).map(|(_, message)| message.place(key));
-            *list = list.iter().filter_map(|&(_, _, key)| place(key)).collect();
-        }
-        for (index, slot) in (0..).zip(&mut self.slots) {
-            let mut id = slot.count.wrapping_mul(SLOTS_MAX) | index;
-            walk_id(walk, own, &mut id);
-            slot.count = id / SLOTS_MAX;
-            walk.same(slot.held.is_some());
-            if let Some(held) = &mut slot.held {
-                held.walk(walk, own, params);
-            }
-        }
-        walk.same(&self.free[..]);
-        walk.turn_at(own.0, "arrival", &mut self.arrivals);
-        self.timers.walk(walk);
-        self.expected.walk(walk);
-        self.finished.walk(walk);
-        let Counts {
-            rsvps,
-            rsvps_additional,
-            promoted,
-            refused,
-            rejected,
-            rejected_begun,
-            failures_seen,
-            failures_repeated,
-            completes_missed,
-            duplicates,
-            malformed,
-        } = &mut self.counts;
-        walk.counts([rsvps, rsvps_additional, promoted, refused, rejected, rejected_begun, failures_seen]);
-        walk.counts([failures_repeated, completes_missed, duplicates, malformed]);
-    }
-
     /// Whether it holds no state of any message.
     pub fn is_idle(&self) -> bool {
         self.messages.is_empty() && self.free.len() == self.slots.len()
@@ -749,6 +719,16 @@ impl Receiver {
 
     pub fn next_deadline(&self) -> Time {
         self.timers.next().into_iter().chain(self.expected.next()).min().unwrap_or(Time::MAX)
+    }
+
+    /// Puts messages in order by when they came.
+    fn put_in_order(&mut self, walk: &mut Walk) {
+        for list in [&mut self.pending, &mut self.active] {
+            list.iter().for_each(|&(_, _, key)| walk.same(key));
+            walk.same(list.len());
+            let place = |key| self.messages.get(key).map(|(_, message)| message.place(key));
+            *list = list.iter().filter_map(|&(_, _, key)| place(key)).collect();
+        }
     }
 }
 

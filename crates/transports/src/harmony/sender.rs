@@ -22,16 +22,20 @@ use node::packet::flags;
 use node::{Cx, Event, FlowMap, FlowState, Message, Packet, Timers, Walk};
 use units::{FlowId, HostId, Time};
 
-use super::header::{Data, Rejected, Reservation, Rsvp, Slot as Purpose, walk_attempt, walk_id};
+use super::header::{Data, Rejected, Reservation, Rsvp, Slot as Purpose, slot_name};
 use super::params::Params;
 use super::{Control, Header, URGENT};
 use contract::Guarantee;
 
+#[derive(node::State)]
+#[state(given(Params), last(self.visit_slots(walk)))]
 pub(super) struct Sender {
     messages: FlowMap<Outgoing>,
     /// Number of messages that have had no slot in their current attempt.
     waiting: usize,
+    #[state(turn_at(given.site.host.0, "attempt"))]
     attempts: u16,
+    #[state(skip("`visit_slots` goes over them"))]
     slots: Vec<Slot>,
     /// Slots in use that may send now, in the order in which they became due.
     due: VecDeque<u32>,
@@ -43,7 +47,8 @@ pub(super) struct Sender {
 }
 
 /// Counters for the result.
-#[derive(Default)]
+#[derive(Default, node::State)]
+#[state(counts)]
 pub(super) struct Counts {
     pub requests: u64,
     pub requests_again: u64,
@@ -56,20 +61,26 @@ pub(super) struct Counts {
     pub malformed: u64,
 }
 
-#[derive(Default)]
+#[derive(Default, node::State)]
+#[state(given(Option<HostId>), first(let due = self.due), first(walk.same(due > walk.now())))]
 struct Slot {
     /// Earliest time of its next packet.
+    #[state(when(self.assigned.is_some() && given.is_some() || due > walk.now(), time, past))]
     due: Time,
     /// Size of its last packet.
     wire_bytes: u16,
+    #[state(when(given.is_some(), each(given(&(given.expect("checked"), due)))))]
     assigned: Option<Assignment>,
 }
 
 /// The message that a slot is assigned to.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, node::State)]
+#[state(given((HostId, Time)))]
 struct Assignment {
     message: u32,
+    #[state(turn_at(given.0.0, slot_name(self.id)))]
     id: u32,
+    #[state(when(self.given > given.1, time, past))]
     given: Time,
     /// The path of the data, and the path of the receiver's complete.
     label: u64,
@@ -78,6 +89,7 @@ struct Assignment {
     main: bool,
     /// For an additional slot: message bytes that it may still send, and has sent.
     granted: u64,
+    #[state(when(self.main, counted_of, _))]
     sent: u64,
 }
 
@@ -88,72 +100,37 @@ enum End {
     Reject,
 }
 
+#[derive(node::State)]
+#[state(given(Params))]
+#[state(first(walk.inherited(walk.flow, if self.begun { walk.now().since(self.began).ps() } else { 0 })))]
 struct Outgoing {
     dst: HostId,
     bytes: u64,
     /// The next byte to send, and the first byte that no attempt has sent.
+    #[state(sequence(1))]
     next: u64,
+    #[state(sequence(1))]
     fresh: u64,
+    #[state(turn_at(given.site.host.0, "attempt"))]
     attempt: u16,
     /// Number of requests sent, in all attempts.
     tries: u8,
     /// Whether this attempt has had a slot; if so, since when, and how many bytes were missing then.
     begun: bool,
+    #[state(past)]
     began: Time,
     began_bytes: u64,
     slots: u32,
+    #[state(count_of)]
     sent_packets: u64,
+    #[state(count_of)]
     resent_packets: u64,
 }
 
 impl Outgoing {
-    fn walk(&mut self, walk: &mut Walk, flow: FlowId, own: HostId) {
-        walk.same((self.dst, self.bytes, self.tries, self.begun, self.slots));
-        walk.same(self.began_bytes);
-        walk.sequence(flow, 1, &mut self.next);
-        walk.sequence(flow, 1, &mut self.fresh);
-        walk_attempt(walk, own, &mut self.attempt);
-        // How long it takes is measured.
-        let age = if self.begun { walk.now().since(self.began).ps() } else { 0 };
-        walk.inherited(flow, age);
-        walk.past(&mut self.began);
-        walk.count_of(flow, &mut self.sent_packets);
-        walk.count_of(flow, &mut self.resent_packets);
-    }
-
     /// Message bytes in its next packet.
     fn next_payload(&self, params: &Params) -> u16 {
         (self.bytes - self.next).min(u64::from(params.site.payload_max())) as u16
-    }
-}
-
-impl Slot {
-    /// `to` is the message that it is assigned to, and the message's receiver.
-    fn walk(&mut self, walk: &mut Walk, to: Option<(FlowId, HostId)>) {
-        let ahead = self.due > walk.now();
-        walk.same((self.wire_bytes, self.assigned.is_some(), ahead));
-        match (&mut self.assigned, to) {
-            (Some(assigned), Some((flow, receiver))) => {
-                let Assignment { message, id, given, label, back, main, granted, sent } = assigned;
-                walk.same((*message, *label, *back, *main, *granted));
-                walk_id(walk, receiver, id);
-                // A packet that is due may be late since its slot was given late.
-                walk.same(*given > self.due);
-                if *given > self.due {
-                    walk.time(given);
-                } else {
-                    walk.past(given);
-                }
-                walk.time(&mut self.due);
-                if *main {
-                    walk.counted_of(flow, sent);
-                } else {
-                    walk.same(*sent);
-                }
-            }
-            _ if ahead => walk.time(&mut self.due),
-            _ => walk.past(&mut self.due),
-        }
     }
 }
 
@@ -553,40 +530,6 @@ impl Sender {
         }
     }
 
-    /// Goes over its state.
-    pub fn walk(&mut self, walk: &mut Walk, params: &Params) {
-        let own = params.site.host;
-        self.messages.walk(walk, |walk, flow, message| message.walk(walk, flow, own));
-        walk.same(self.waiting);
-        walk_attempt(walk, own, &mut self.attempts);
-        // A message gets the slot that may send first.
-        let mut order: Vec<(Time, usize)> = self.slots.iter().map(|slot| slot.due).zip(0..).collect();
-        order.sort_unstable();
-        order.iter().for_each(|&(_, slot)| walk.same(slot));
-        order.windows(2).for_each(|pair| walk.lead((pair[1].0 - pair[0].0).ps()));
-        for slot in &mut self.slots {
-            let message = slot.assigned.and_then(|assigned| self.messages.get(assigned.message));
-            slot.walk(walk, message.map(|(flow, message)| (flow, message.dst)));
-        }
-        walk.same(self.due.len());
-        self.due.iter().for_each(|slot| walk.same(*slot));
-        self.pacing.walk(walk);
-        self.answers.walk(walk);
-        let Counts {
-            requests,
-            requests_again,
-            rsvps_used,
-            rsvps_refused,
-            rsvps_stale,
-            refusals_heard,
-            rejected,
-            attempts_failed,
-            malformed,
-        } = &mut self.counts;
-        walk.counts([requests, requests_again, rsvps_used, rsvps_refused, rsvps_stale, refusals_heard, rejected]);
-        walk.counts([attempts_failed, malformed]);
-    }
-
     /// Whether it holds nothing of any message.
     pub fn is_idle(&self) -> bool {
         self.messages.is_empty() && self.slots.iter().all(|slot| slot.assigned.is_none())
@@ -594,6 +537,19 @@ impl Sender {
 
     pub fn next_deadline(&self) -> Time {
         self.answers.next().into_iter().chain(self.pacing.next()).min().unwrap_or(Time::MAX)
+    }
+
+    /// Goes over its slots. A message gets the slot that may send first.
+    fn visit_slots(&mut self, walk: &mut Walk) {
+        let mut order: Vec<(Time, usize)> = self.slots.iter().map(|slot| slot.due).zip(0..).collect();
+        order.sort_unstable();
+        order.iter().for_each(|&(_, slot)| walk.same(slot));
+        order.windows(2).for_each(|pair| walk.lead((pair[1].0 - pair[0].0).ps()));
+        for slot in &mut self.slots {
+            let message = slot.assigned.and_then(|assigned| self.messages.get(assigned.message));
+            walk.flow = message.map_or(walk.flow, |(flow, _)| flow);
+            node::State::visit(slot, walk, &message.map(|(_, message)| message.dst));
+        }
     }
 }
 

@@ -45,6 +45,8 @@ pub enum Service {
 }
 
 /// The queues of a switch that serves virtual links in turn.
+#[derive(node::State)]
+#[state(refuse("a flow control, or a transport's queues, do not say what of their state moves"))]
 pub(super) struct Turns {
     ports: Vec<PortTurns>,
     transport: u8,

@@ -30,59 +30,71 @@ use node::{AgentCx, Packet, SwitchAgent, Walk};
 use units::{FlowId, HostId, PortId, Time};
 
 use super::bounds::{Bounds, PORTS_MAX, PortLateness, SWITCHES_MAX};
-use super::header::{Rejected, Rsvp, Slot, walk_id, walk_missing};
+use super::header::{Rejected, Rsvp, Slot, slot_name, visit_missing};
 use super::{Header, SIGNALS, SLOTS_MAX};
 
 /// Harmony's part of a switch.
+#[derive(node::State)]
 pub struct SwitchPart {
+    #[state(skip("settings"))]
     bounds: Bounds,
     hosts: u32,
     /// By port, how late data can be. None if data may go from every port to every other.
+    #[state(skip("settings"))]
     lateness: Option<Vec<PortLateness>>,
     /// By port: the reservations of the incoming link.
+    #[state(each(given(&self.bounds)))]
     ports: Vec<Reservations>,
     counts: Counts,
 }
 
-#[derive(Default)]
+#[derive(Default, node::State)]
+#[state(counts)]
 struct Counts {
     rsvps: u64,
     refused: u64,
+    #[state(same)]
     reclaimed: u64,
     malformed: u64,
 }
 
 /// The reservations of one link.
-#[derive(Default)]
+#[derive(Default, node::State)]
+#[state(given(Bounds), first(self.held.sort_unstable_by_key(|held| (held.receiver, held.id % SLOTS_MAX, held.id))))]
 struct Reservations {
     /// Number of its virtual links.
     links: u32,
     held: Vec<Reservation>,
     /// No reservation expires before this time.
+    #[state(anew(self.held.iter().map(|held| held.until).min().unwrap_or(Time::MAX)))]
     oldest: Time,
 }
 
+#[derive(node::State)]
+#[state(given(Bounds), last(self.visit_hold(walk, given)))]
 struct Reservation {
     receiver: HostId,
+    #[state(turn_at(self.receiver.0, slot_name(self.id)))]
     id: u32,
+    #[state(skip("`visit_hold` goes over it"))]
     until: Time,
     /// What its rsvp says: of which flow, whether it is additional, the first byte that is missing, and how many.
+    #[state(flow)]
     flow: FlowId,
     additional: bool,
+    #[state(skip("`visit_hold` goes over it"))]
     offset: u64,
+    #[state(skip("`visit_hold` goes over it"))]
     missing: u64,
 }
 
 impl Reservation {
-    fn walk(&mut self, walk: &mut Walk, bounds: &Bounds) {
-        walk.same((self.receiver, self.additional));
-        walk.flow(&mut self.flow);
-        walk_id(walk, self.receiver, &mut self.id);
+    /// Goes over how long it is held: the longer, the more is missing of its message.
+    fn visit_hold(&mut self, walk: &mut Walk, bounds: &Bounds) {
         if self.additional {
-            // It lasts the longer the more is missing of its message.
             let mut passed = self.until - bounds.hold(self.missing);
             walk.time(&mut passed);
-            walk_missing(walk, self.flow, &mut self.offset, &mut self.missing);
+            visit_missing(walk, &mut self.offset, &mut self.missing);
             self.until = passed + bounds.hold(self.missing);
         } else {
             walk.same((self.offset, self.missing));
@@ -111,14 +123,6 @@ impl Reservations {
         debug_assert!(self.held.len() < self.links as usize, "only free ones are taken");
         self.oldest = self.oldest.min(reservation.until);
         self.held.push(reservation);
-    }
-
-    /// Goes over them. Their order, and a time that is too early for the oldest, are of no interest.
-    fn walk(&mut self, walk: &mut Walk, bounds: &Bounds) {
-        self.held.sort_unstable_by_key(|held| (held.receiver, held.id % SLOTS_MAX, held.id));
-        walk.same((self.links, self.held.len()));
-        self.held.iter_mut().for_each(|held| held.walk(walk, bounds));
-        self.oldest = self.held.iter().map(|held| held.until).min().unwrap_or(Time::MAX);
     }
 
     fn give_back(&mut self, receiver: HostId, id: u32) {
@@ -286,15 +290,6 @@ impl SwitchAgent for SwitchPart {
             }
         }
         out
-    }
-
-    fn walk(&mut self, walk: &mut Walk) {
-        let SwitchPart { bounds, ports, counts, .. } = self;
-        walk.same(ports.len());
-        ports.iter_mut().for_each(|port| port.walk(walk, bounds));
-        let Counts { rsvps, refused, reclaimed, malformed } = counts;
-        walk.counts([rsvps, refused, malformed]);
-        walk.same(*reclaimed);
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {

@@ -25,6 +25,8 @@ const PERIOD: Duration = Duration::from_ps(969_697);
 const PACKET: Duration = Duration::from_ns(120);
 
 /// A switch's part that is looked at after every packet: no link has more reservations than virtual links.
+#[derive(node::State)]
+#[state(refuse("a test does not say what of its state moves"))]
 struct Watched(Arc<Mutex<SwitchPart>>);
 
 impl SwitchAgent for Watched {

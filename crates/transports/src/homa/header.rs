@@ -1,16 +1,14 @@
 //! What Homa's packets carry.
 
 use bytemuck::{Pod, Zeroable};
+use node::Agreement;
 use node::layout::{Bits, Field, Layout, Message, Shown, Test};
 use node::wire::{Malformed, Reader, Writer};
-use node::{Agreement, Walk};
-
-use units::FlowId;
 
 use super::traffic::{LEVELS_MAX, Levels};
 
 /// What a packet says. All but data are control packets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, node::State)]
 pub enum Header {
     /// A part of the message, sent unasked (section 3.2).
     Unscheduled(Data),
@@ -31,7 +29,7 @@ pub enum Header {
 }
 
 /// What a receiver says of a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, node::State)]
 pub enum Answer {
     /// Send up to here (section 3.3).
     Grant(Granted),
@@ -40,6 +38,7 @@ pub enum Answer {
         /// What has been granted so far, and the class of what is sent again.
         granted: Granted,
         /// Offset of the first byte asked for.
+        #[state(sequence(1))]
         offset: u64,
         /// Bytes asked for.
         length: u64,
@@ -49,6 +48,7 @@ pub enum Answer {
     /// Aeolus: this unscheduled packet is here.
     Ack {
         /// Offset of its first byte.
+        #[state(sequence(1))]
         offset: u64,
     },
     /// Every byte is here. It stands for the response.
@@ -56,7 +56,7 @@ pub enum Answer {
 }
 
 /// What a sender tells of a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, node::State)]
 pub struct Announced {
     /// Packets that it begins with unasked.
     pub unscheduled: u16,
@@ -65,20 +65,22 @@ pub struct Announced {
 }
 
 /// What a data packet says beside its payload.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, node::State)]
 pub struct Data {
     /// The message.
     pub message: Announced,
     /// Offset of its first byte in the message.
+    #[state(sequence(1))]
     pub offset: u64,
 }
 
 /// What a receiver has granted of a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, node::State)]
 pub struct Granted {
     /// The priority class that scheduled packets shall have.
     pub class: u8,
     /// Scheduled packets granted in all.
+    #[state(steps)]
     pub allowed: u32,
 }
 
@@ -138,43 +140,10 @@ impl Answer {
     }
 }
 
-impl Granted {
-    fn walk(&mut self, flow: FlowId, walk: &mut Walk) {
-        walk.same(self.class);
-        walk.steps(flow, &mut self.allowed);
-    }
-}
-
 impl node::Header for Header {
     type Packed = Packed;
 
     const LAYOUT: Layout = Layout { messages: LAYOUT };
-
-    fn walk(mut self, flow: FlowId, walk: &mut Walk) -> Header {
-        walk.same(self.pack().kind);
-        match &mut self {
-            Header::Unscheduled(Data { message, offset }) | Header::Scheduled(Data { message, offset }) => {
-                walk.same((message.unscheduled, message.length));
-                walk.sequence(flow, 1, offset);
-            }
-            Header::Probe(message) => walk.same((message.unscheduled, message.length)),
-            Header::Busy => {}
-            Header::Answer { levels, of } => {
-                walk.same(levels.map(|Levels { count, cutoffs }| (count, cutoffs)));
-                match of {
-                    Answer::Grant(granted) | Answer::Probed(granted) => granted.walk(flow, walk),
-                    Answer::Resend { granted, offset, length } => {
-                        granted.walk(flow, walk);
-                        walk.same(*length);
-                        walk.sequence(flow, 1, offset);
-                    }
-                    Answer::Ack { offset } => walk.sequence(flow, 1, offset),
-                    Answer::Done => {}
-                }
-            }
-        }
-        self
-    }
 
     #[inline]
     fn pack(self) -> Packed {

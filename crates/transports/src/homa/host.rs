@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use node::{Cx, Endpoint, FlowState, Input, Packet, PollAt, Walk};
+use node::{Cx, Endpoint, FlowState, Input, Packet, PollAt};
 use units::FlowId;
 
 use super::Header;
@@ -10,9 +10,15 @@ use super::params::Params;
 use super::receiver::Receiver;
 use super::sender::Sender;
 
+#[derive(node::State)]
+#[state(unit(self.params.bytes(1)))]
+#[state(first(walk.refuse_if(self.params.graduated, "Homa's levels follow what is left of a message")))]
 pub(super) struct Homa {
+    #[state(skip("settings"))]
     params: Params,
+    #[state(given(&self.params))]
     sender: Sender,
+    #[state(given(&self.params))]
     receiver: Receiver,
     /// Control packets for the NIC.
     control: VecDeque<Packet>,
@@ -49,13 +55,6 @@ impl Endpoint for Homa {
 
     fn poll_at(&self) -> PollAt {
         PollAt::At(self.sender.next_deadline().min(self.receiver.next_deadline()))
-    }
-
-    fn walk(&mut self, walk: &mut Walk) {
-        walk.refuse_if(self.params.graduated, "Homa's levels follow what is left of a message");
-        self.sender.walk(walk, &self.params);
-        self.receiver.walk(walk, &self.params);
-        walk.packets(&mut self.control);
     }
 
     fn came_again(&mut self, flow: FlowId) {

@@ -13,16 +13,22 @@ use super::params::Params;
 use super::traffic::{Levels, Traffic};
 use crate::bits::Bits;
 use crate::finished::Finished;
-use crate::srpt::walk_order;
+use crate::srpt::visit_order;
 
+#[derive(node::State)]
+#[state(given(Params), last(self.put_in_order(walk, given)))]
 pub(super) struct Receiver {
+    #[state(slots)]
     flows: FlowMap<Incoming>,
     /// By sender: its messages that need grants, by missing bytes.
+    #[state(skip("they follow from the flows: see `put_in_order`"))]
     peers: BTreeMap<HostId, BTreeSet<(u64, FlowId, u32)>>,
     /// For each sender the message with the fewest missing bytes, in the same order.
+    #[state(skip("it follows from the flows: see `put_in_order`"))]
     order: BTreeSet<(u64, FlowId, u32)>,
     finished: Finished,
     /// One timer for each message with packets in flight.
+    #[state(slots)]
     timers: Timers,
     traffic: Traffic,
     /// Aeolus: probes to be answered, and when: packets that they have overtaken on other paths have arrived by then.
@@ -30,12 +36,14 @@ pub(super) struct Receiver {
     /// Scheduled packets in flight, of all messages.
     scheduled: u32,
     /// Messages that have got grants in this turn.
+    #[state(skip("it is empty between events"))]
     active: Vec<u32>,
     pub counts: Counts,
 }
 
 /// Counters for the result.
-#[derive(Default)]
+#[derive(Default, node::State)]
+#[state(counts)]
 pub(super) struct Counts {
     pub grants: u64,
     pub resends: u64,
@@ -43,6 +51,11 @@ pub(super) struct Counts {
 }
 
 /// An incomplete message.
+#[derive(node::State)]
+#[state(given(Params))]
+#[state(first(walk.same(self.listed.is_some())))]
+#[state(first(walk.sequence(walk.flow, walk.unit, &mut (self.received.count + given.rtt_packets))))]
+#[state(first(walk.sequence(walk.flow, walk.unit, &mut (self.base + self.allowed))))]
 struct Incoming {
     src: HostId,
     bytes: u64,
@@ -52,6 +65,7 @@ struct Incoming {
     /// Number of these that have not been given up.
     base: u32,
     /// Total number of scheduled packets granted.
+    #[state(steps)]
     allowed: u32,
     received: Bits,
     /// The last class of its scheduled packets.
@@ -60,6 +74,7 @@ struct Incoming {
     /// Its contribution to [`Receiver::scheduled`].
     counted: u32,
     /// Its key among the messages of its sender that need grants.
+    #[state(anew(self.listed.map(|_| self.bytes_missing(given))))]
     listed: Option<u64>,
 }
 
@@ -80,21 +95,6 @@ impl Incoming {
 
     fn scheduled(&self) -> u32 {
         self.in_flight().min(self.allowed)
-    }
-
-    fn walk(&mut self, walk: &mut Walk, flow: FlowId, params: &Params) {
-        let unit = params.bytes(1);
-        walk.same((self.src, self.bytes, self.packets, self.unscheduled, self.base));
-        walk.same((self.class, self.probed, self.counted, self.listed.is_some()));
-        self.received.walk(walk, flow, unit);
-        // It is granted all of its rest at once.
-        walk.sequence(flow, unit, &mut (self.received.count + params.rtt_packets));
-        let mut granted = self.base + self.allowed;
-        walk.sequence(flow, unit, &mut granted);
-        walk.steps(flow, &mut self.allowed);
-        if self.listed.is_some() {
-            self.listed = Some(self.bytes_missing(params));
-        }
     }
 
     fn bytes_missing(&self, params: &Params) -> u64 {
@@ -409,36 +409,6 @@ impl Receiver {
         self.finished.add(flow);
     }
 
-    /// Goes over its state.
-    pub fn walk(&mut self, walk: &mut Walk, params: &Params) {
-        let mut missing = Vec::new();
-        let slots = self.flows.walk_slots(walk, |walk, flow, incoming| {
-            incoming.walk(walk, flow, params);
-            missing.push((incoming.bytes_missing(params), flow));
-        });
-        walk_order(walk, missing);
-        let flows = &self.flows;
-        let known = |&(_, _, slot): &(u64, FlowId, u32)| {
-            flows.get(slot).and_then(|(flow, incoming)| Some((incoming.listed?, flow, slot)))
-        };
-        for (host, messages) in &mut self.peers {
-            walk.same((*host, messages.len()));
-            *messages = messages.iter().filter_map(known).collect();
-        }
-        self.order = self.order.iter().filter_map(known).collect();
-        slots.walk(walk, self.order.iter().map(|(_, _, slot)| slot));
-        self.finished.walk(walk);
-        self.timers.walk_slots(walk, &slots);
-        self.traffic.walk(walk);
-        walk.same((self.probes.len(), self.scheduled, self.peers.len()));
-        for (at, flow) in &mut self.probes {
-            walk.time(at);
-            walk.flow(flow);
-        }
-        let Counts { grants, resends, duplicates } = &mut self.counts;
-        walk.counts([grants, resends, duplicates]);
-    }
-
     pub fn next_deadline(&self) -> Time {
         let probe = self.probes.front().map_or(Time::MAX, |probe| probe.0);
         self.timers.next().unwrap_or(Time::MAX).min(probe)
@@ -448,5 +418,21 @@ impl Receiver {
     fn answer(&self, flow: FlowId, to: HostId, of: Answer, params: &Params) -> Packet {
         let levels = params.tells().then(|| self.traffic.levels());
         params.control(flow, to, Header::Answer { levels, of })
+    }
+
+    /// Puts flows in order by what is missing of them now.
+    fn put_in_order(&mut self, walk: &mut Walk, params: &Params) {
+        visit_order(walk, self.flows.iter().map(|(flow, of)| (of.bytes_missing(params), flow)));
+        let flows = &self.flows;
+        let known = |&(_, _, slot): &(u64, FlowId, u32)| {
+            flows.get(slot).and_then(|(flow, incoming)| Some((incoming.listed?, flow, slot)))
+        };
+        for (host, messages) in &mut self.peers {
+            walk.same((*host, messages.len()));
+            *messages = messages.iter().filter_map(known).collect();
+        }
+        self.order = self.order.iter().filter_map(known).collect();
+        self.order.iter().for_each(|(_, _, slot)| walk.same(walk.slots.place(*slot)));
+        walk.same(self.order.len());
     }
 }

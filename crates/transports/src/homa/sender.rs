@@ -16,22 +16,27 @@ use super::header::{Announced, Answer, Data, Granted};
 use super::params::Params;
 use super::traffic::Levels;
 use crate::bits::Bits;
-use crate::srpt::walk_order;
+use crate::srpt::visit_order;
 
-#[derive(Default)]
+#[derive(Default, node::State)]
+#[state(given(Params), last(self.put_in_order(walk, given)))]
 pub(super) struct Sender {
+    #[state(slots)]
     flows: FlowMap<Outgoing>,
     /// Messages with a packet to send, by remaining bytes (SRPT).
+    #[state(skip("it follows from the flows: see `put_in_order`"))]
     ready: BTreeSet<(u64, FlowId, u32)>,
     /// By receiver: its last reported levels.
     told: FxHashMap<HostId, Levels>,
     /// One timer for each message whose receiver is silent.
+    #[state(slots)]
     timers: Timers,
     pub counts: Counts,
 }
 
 /// Counters for the result.
-#[derive(Default)]
+#[derive(Default, node::State)]
+#[state(counts)]
 pub(super) struct Counts {
     pub unscheduled: u64,
     pub scheduled: u64,
@@ -41,6 +46,10 @@ pub(super) struct Counts {
     pub probes: u64,
 }
 
+#[derive(node::State)]
+#[state(given(Params))]
+#[state(first(walk.same((self.ready.is_some(), self.next < self.unscheduled))))]
+#[state(first(walk.sequence(walk.flow, walk.unit, &mut (self.unscheduled + self.allowed))))]
 struct Outgoing {
     dst: HostId,
     bytes: u64,
@@ -48,9 +57,12 @@ struct Outgoing {
     /// Number of packets sent without grants.
     unscheduled: u32,
     /// The first packet that has not been sent.
+    #[state(sequence)]
     next: u32,
     /// Number of scheduled packets granted, and number sent.
+    #[state(steps)]
     allowed: u32,
+    #[state(sequence)]
     spent: u32,
     /// Their class, as last reported.
     class: u8,
@@ -58,11 +70,14 @@ struct Outgoing {
     again: BTreeSet<u32>,
     /// Aeolus: unscheduled packets known to have arrived, and those known to be lost, which go first with the next
     /// grants. Known since the probe was answered.
+    #[state(same(self.acked.count, self.acked.first_missing))]
     acked: Bits,
     lost: BTreeSet<u32>,
     probed: bool,
+    #[state(count_of)]
     sent_packets: u64,
     /// Its key in the list of those that have a packet to send.
+    #[state(anew(self.ready.map(|_| self.bytes_left(given))))]
     ready: Option<u64>,
 }
 
@@ -94,26 +109,6 @@ impl Outgoing {
     fn grant(&mut self, granted: Granted) {
         self.allow(granted);
         self.class = granted.class;
-    }
-
-    fn walk(&mut self, walk: &mut Walk, flow: FlowId, params: &Params) {
-        let unit = params.bytes(1);
-        walk.same((self.dst, self.bytes, self.packets, self.unscheduled, self.class));
-        walk.same((self.probed, self.ready.is_some(), self.again.len(), self.lost.len()));
-        walk.same(self.next < self.unscheduled);
-        walk.sequence(flow, unit, &mut self.next);
-        // Of all packets, grants concern those behind the unscheduled ones.
-        let mut granted = self.unscheduled + self.allowed;
-        walk.sequence(flow, unit, &mut granted);
-        walk.steps(flow, &mut self.allowed);
-        walk.sequence(flow, unit, &mut self.spent);
-        self.again.iter().chain(&self.lost).for_each(|number| walk.same(*number));
-        // What has arrived is known of unscheduled packets only.
-        walk.same((self.acked.count, self.acked.first_missing));
-        walk.count_of(flow, &mut self.sent_packets);
-        if self.ready.is_some() {
-            self.ready = Some(self.bytes_left(params));
-        }
     }
 
     fn bytes_left(&self, params: &Params) -> u64 {
@@ -327,29 +322,16 @@ impl Sender {
         }
     }
 
-    /// Goes over its state.
-    pub fn walk(&mut self, walk: &mut Walk, params: &Params) {
-        let mut left = Vec::new();
-        let slots = self.flows.walk_slots(walk, |walk, flow, outgoing| {
-            outgoing.walk(walk, flow, params);
-            left.push((outgoing.bytes_left(params), flow));
-        });
-        walk_order(walk, left);
-        let known = |slot| self.flows.get(slot).and_then(|(flow, of)| Some((of.ready?, flow, slot)));
-        self.ready = self.ready.iter().filter_map(|&(_, _, slot)| known(slot)).collect();
-        slots.walk(walk, self.ready.iter().map(|(_, _, slot)| slot));
-        #[expect(clippy::disallowed_methods, reason = "they are put in order")]
-        let mut told: Vec<_> =
-            self.told.iter().map(|(&host, &Levels { count, cutoffs })| (host, count, cutoffs)).collect();
-        told.sort_unstable();
-        walk.same(told.len());
-        told.into_iter().for_each(|of| walk.same(of));
-        self.timers.walk_slots(walk, &slots);
-        let Counts { unscheduled, scheduled, resent, lost, busy, probes } = &mut self.counts;
-        walk.counts([unscheduled, scheduled, resent, lost, busy, probes]);
-    }
-
     pub fn next_deadline(&self) -> Time {
         self.timers.next().unwrap_or(Time::MAX)
+    }
+
+    /// Puts flows in order by what is left of them now.
+    fn put_in_order(&mut self, walk: &mut Walk, params: &Params) {
+        visit_order(walk, self.flows.iter().map(|(flow, of)| (of.bytes_left(params), flow)));
+        let known = |slot| self.flows.get(slot).and_then(|(flow, of)| Some((of.ready?, flow, slot)));
+        self.ready = self.ready.iter().filter_map(|&(_, _, slot)| known(slot)).collect();
+        self.ready.iter().for_each(|(_, _, slot)| walk.same(walk.slots.place(*slot)));
+        walk.same(self.ready.len());
     }
 }

@@ -9,7 +9,7 @@ pub(super) const LEVELS_MAX: usize = 7;
 
 /// The unscheduled levels by message size: the largest size of each level except for the last. Sizes are reported as
 /// buckets, eight for each doubling.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, node::State)]
 pub struct Levels {
     /// Their number.
     pub count: u8,
@@ -39,14 +39,21 @@ fn bucket(bytes: u64) -> u8 {
 }
 
 /// Recent messages by size.
+#[derive(node::State)]
+#[state(last(self.tell(walk)))]
 pub(super) struct Traffic {
     /// How many messages have ever been seen, and the bytes of each, and how many of them are unscheduled; none if not
     /// all are alike.
+    #[state(skip("`tell` goes over it"))]
     seen: u64,
+    #[state(skip("`tell` goes over it"))]
     alike: Option<(u64, u64)>,
     /// By size bucket: bytes sent at unscheduled levels.
+    #[state(skip("`tell` goes over it"))]
     unscheduled_bytes: [u64; BUCKETS],
+    #[state(skip("`tell` goes over it"))]
     bytes: u64,
+    #[state(skip("`tell` goes over it"))]
     messages: u32,
     /// Total number of priorities, and number of unscheduled ones if fixed.
     priorities: u8,
@@ -95,23 +102,6 @@ impl Traffic {
         }
     }
 
-    /// Goes over its state. While all messages are alike, levels do not depend on their number.
-    pub fn walk(&mut self, walk: &mut Walk) {
-        walk.same((self.levels.count, self.levels.cutoffs, self.alike.is_some()));
-        let Some((bytes, unscheduled)) = self.alike else {
-            let buckets = self.unscheduled_bytes.iter().fold(0, |hash, &bytes| mix(hash, bytes));
-            return walk.same((self.seen, self.messages, self.bytes, buckets));
-        };
-        walk.same((bytes, unscheduled));
-        if walk.counted(&mut self.seen) > 0 {
-            let (half, seen) = (u64::from(HALF_LIFE), self.seen);
-            let messages = if seen < 2 * half { seen } else { half + seen % half };
-            self.messages = messages as u32;
-            self.bytes = messages * bytes.min(1 << 48);
-            self.unscheduled_bytes[usize::from(bucket(bytes))] = messages * unscheduled;
-        }
-    }
-
     fn divide(&self) -> Levels {
         let unscheduled: u128 = self.unscheduled_bytes.iter().map(|&bytes| u128::from(bytes)).sum();
         let (bytes, priorities) = (u128::from(self.bytes).max(1), u128::from(self.priorities));
@@ -127,6 +117,23 @@ impl Traffic {
             *cutoff = bucket as u8;
         }
         levels
+    }
+
+    /// Goes over what was seen. As long as all messages are alike, it follows from how many there were.
+    fn tell(&mut self, walk: &mut Walk) {
+        walk.same(self.alike.is_some());
+        let Some((bytes, unscheduled)) = self.alike else {
+            let buckets = self.unscheduled_bytes.iter().fold(0, |hash, &bytes| mix(hash, bytes));
+            return walk.same((self.seen, self.messages, self.bytes, buckets));
+        };
+        walk.same((bytes, unscheduled));
+        if walk.counted(&mut self.seen) > 0 {
+            let (half, seen) = (u64::from(HALF_LIFE), self.seen);
+            let messages = if seen < 2 * half { seen } else { half + seen % half };
+            self.messages = messages as u32;
+            self.bytes = messages * bytes.min(1 << 48);
+            self.unscheduled_bytes[usize::from(bucket(bytes))] = messages * unscheduled;
+        }
     }
 }
 

@@ -1,13 +1,12 @@
 //! What NDP's packets carry.
 
 use bytemuck::{Pod, Zeroable};
+use node::Agreement;
 use node::layout::{BOOL, Bits, Field, Layout, Message};
 use node::wire::{Malformed, Reader, Writer};
-use node::{Agreement, Walk};
-use units::FlowId;
 
 /// What a packet says (section 3.2). All but data are control packets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, node::State)]
 pub enum Header {
     /// A part of the message, or what is left of it when it was trimmed.
     Data(Data),
@@ -20,16 +19,18 @@ pub enum Header {
 }
 
 /// What a data packet says beside its payload.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, node::State)]
 pub struct Data {
     /// The packet's number in its message. That all carry it, from 0 on, lets whichever comes first open the connection
     /// (section 3.2.2).
+    #[state(steps)]
     pub packet: u32,
     /// The class of traffic that the message belongs to, for receivers that pull by it.
     pub class: u16,
     /// Length of the message.
     pub message_bytes: u64,
     /// Offset of the packet's first byte.
+    #[state(sequence(1))]
     pub offset: u64,
     /// The sender had nothing more to send behind it (section 3.2).
     pub last: bool,
@@ -38,20 +39,23 @@ pub struct Data {
 }
 
 /// What a receiver says of one packet, and of the message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, node::State)]
 pub struct Answer {
     /// The packet's number.
+    #[state(steps)]
     pub packet: u32,
     /// How far the message is.
     pub progress: Progress,
 }
 
 /// How far a message is, by its receiver.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, node::State)]
 pub struct Progress {
     /// Pulls sent for the message so far.
+    #[state(steps)]
     pub pull: u32,
     /// All packets below it are there.
+    #[state(steps)]
     pub acked: u32,
 }
 
@@ -79,14 +83,6 @@ const PULL: u8 = 4;
 const LAST: u8 = 1;
 const RETURNED: u8 = 2;
 
-impl Progress {
-    /// While a flow repeats itself, there is a pull for each packet.
-    fn walk(&mut self, flow: FlowId, walk: &mut Walk) {
-        walk.steps(flow, &mut self.pull);
-        walk.steps(flow, &mut self.acked);
-    }
-}
-
 impl Answer {
     #[inline]
     fn pack(self, kind: u8) -> Packed {
@@ -99,24 +95,6 @@ impl node::Header for Header {
     type Packed = Packed;
 
     const LAYOUT: Layout = Layout { messages: LAYOUT };
-
-    fn walk(mut self, flow: FlowId, walk: &mut Walk) -> Header {
-        let Packed { kind, marks, .. } = self.pack();
-        walk.same((kind, marks));
-        match &mut self {
-            Header::Data(Data { packet, class, message_bytes, offset, .. }) => {
-                walk.same((*class, *message_bytes));
-                walk.steps(flow, packet);
-                walk.sequence(flow, 1, offset);
-            }
-            Header::Ack(answer) | Header::Nack(answer) => {
-                walk.steps(flow, &mut answer.packet);
-                answer.progress.walk(flow, walk);
-            }
-            Header::Pull(progress) => progress.walk(flow, walk),
-        }
-        self
-    }
 
     #[inline]
     fn pack(self) -> Packed {

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use fabric::Routes;
-use node::{Cx, Endpoint, FlowState, Input, Packet, PollAt, Walk};
+use node::{Cx, Endpoint, FlowState, Input, Packet, PollAt};
 use units::FlowId;
 
 use super::Header;
@@ -13,9 +13,13 @@ use super::paths::{Order, Paths};
 use super::receiver::Receiver;
 use super::sender::Sender;
 
+#[derive(node::State)]
+#[state(unit(u64::from(self.params.site.payload_max())))]
 pub(super) struct Ndp {
+    #[state(skip("settings"))]
     params: Params,
     sender: Sender,
+    #[state(given(&self.params))]
     receiver: Receiver,
     /// `None` if switches choose paths.
     paths: Option<Paths>,
@@ -70,13 +74,6 @@ impl Endpoint for Ndp {
         if let Some(paths) = &mut self.paths {
             paths.set_routes(routes);
         }
-    }
-
-    fn walk(&mut self, walk: &mut Walk) {
-        self.sender.walk(walk, &self.params);
-        self.receiver.walk(walk, &self.params);
-        self.paths.iter_mut().for_each(|paths| paths.walk(walk));
-        walk.packets(&mut self.control);
     }
 
     fn came_again(&mut self, flow: FlowId) {

@@ -24,6 +24,7 @@ const LOSSES_MIN: u32 = 4;
 /// After this many answers for each path all counts are halved, so that paths are avoided for a while and not for ever.
 const MEMORY: u32 = 512;
 
+#[derive(node::State)]
 pub(super) struct Paths {
     me: HostId,
     penalty: bool,
@@ -33,20 +34,15 @@ pub(super) struct Paths {
     era: u32,
     boards: FxHashMap<SwitchId, Board>,
     /// Number of times that a path was left out of a permutation.
+    #[state(count)]
     pub left_out: u64,
 }
 
 /// A path that a packet took.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, node::State)]
 pub(super) struct PathId {
     era: u32,
     index: u16,
-}
-
-impl PathId {
-    pub fn walk(self, walk: &mut node::Walk) {
-        walk.same((self.era, self.index));
-    }
 }
 
 /// The fate of a packet.
@@ -66,29 +62,33 @@ pub(super) enum Order {
 }
 
 /// The paths to a rack.
+#[derive(node::State)]
 struct Board {
+    #[state(when(self.routes.len() > 1, _))]
     routes: Vec<Score>,
     /// Bits of a port in a route, and number of switches on each path.
     port_bits: u32,
     switches: u32,
     orders: [Permutation; 2],
     /// The sum of all scores.
+    #[state(when(self.routes.len() > 1, _))]
     total: Counts,
 }
 
-#[derive(Default)]
+#[derive(Default, node::State)]
 struct Permutation {
     order: Vec<u16>,
     next: usize,
 }
 
+#[derive(node::State)]
 struct Score {
     /// The route without its last hop, to the host itself.
     route: u64,
     counts: Counts,
 }
 
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Default, node::State)]
 struct Counts {
     acks: u32,
     nacks: u32,
@@ -175,16 +175,6 @@ impl Paths {
         Some(PathId { era: self.era, index })
     }
 
-    /// Goes over its state.
-    pub fn walk(&mut self, walk: &mut node::Walk) {
-        #[expect(clippy::disallowed_methods, reason = "they are put in order")]
-        let mut boards: Vec<_> = self.boards.iter().collect();
-        boards.sort_unstable_by_key(|of| of.0.0);
-        walk.same((self.era, boards.len()));
-        boards.into_iter().for_each(|(rack, board)| board.walk(*rack, walk));
-        walk.count(&mut self.left_out);
-    }
-
     /// Records the fate of a packet to `dst`.
     pub fn count(&mut self, dst: HostId, path: PathId, outcome: Outcome) {
         if path.era != self.era {
@@ -219,21 +209,6 @@ impl Board {
             switches,
             orders: Default::default(),
             total: Counts::default(),
-        }
-    }
-
-    /// Goes over its state. One path is never worse than all of them, so that nobody asks how good it is.
-    fn walk(&self, rack: SwitchId, walk: &mut node::Walk) {
-        walk.same((rack.0, self.port_bits, self.switches, self.routes.len()));
-        for Permutation { order, next } in &self.orders {
-            walk.same((order.len(), *next));
-            order.iter().for_each(|&index| walk.same(index));
-        }
-        for Score { route, counts: Counts { acks, nacks, losses } } in &self.routes {
-            walk.same(*route);
-            if self.routes.len() > 1 {
-                walk.same((*acks, *nacks, *losses));
-            }
         }
     }
 

@@ -13,7 +13,8 @@ use super::params::Params;
 use crate::bits::Bits;
 use crate::finished::Finished;
 
-#[derive(Default)]
+#[derive(Default, node::State)]
+#[state(given(Params), last(self.visit_pace(walk, given)))]
 pub(super) struct Receiver {
     flows: FlowMap<Incoming>,
     /// Complete messages (section 3.2.2: no connection is processed twice).
@@ -24,7 +25,9 @@ pub(super) struct Receiver {
     /// Number of pulls in the queue.
     queued: u64,
     /// Earliest time of the next pull.
+    #[state(skip("`visit_pace` goes over it"))]
     pull_at: Time,
+    #[state(skip("`visit_pace` goes over it"))]
     spacing: Spacing,
     pub counts: Counts,
 }
@@ -48,10 +51,12 @@ impl Spacing {
 }
 
 /// Counters for the result.
-#[derive(Default)]
+#[derive(Default, node::State)]
+#[state(counts)]
 pub(super) struct Counts {
     pub acks: u64,
     pub nacks: u64,
+    #[state(skip("`visit_pace` goes over it"))]
     pub pulls: u64,
     pub pulls_with_answers: u64,
     pub pulls_removed: u64,
@@ -59,34 +64,24 @@ pub(super) struct Counts {
 }
 
 /// An incomplete message.
+#[derive(node::State)]
+#[state(last(walk.steps(walk.flow, &mut { self.received.first_missing })))]
 struct Incoming {
     src: HostId,
     class: u16,
     packets: u32,
     received: Bits,
     /// Packets of which only headers have arrived.
+    #[state(sequence)]
     trimmed: BTreeSet<u32>,
     /// Number of pulls sent.
+    #[state(steps)]
     pulls: u32,
     /// Number of pulls in the queue, and whether the flow is in it.
     queued: u32,
     listed: bool,
     /// The sender had nothing more to send: data then in flight causes no pulls.
     last_seen: bool,
-}
-
-impl Incoming {
-    fn walk(&mut self, walk: &mut Walk, flow: FlowId, unit: u64) {
-        walk.same((self.src, self.class, self.packets));
-        walk.same((self.queued, self.listed, self.last_seen, self.trimmed.len()));
-        self.received.walk(walk, flow, unit);
-        walk.steps(flow, &mut { self.received.first_missing });
-        for mut packet in std::mem::take(&mut self.trimmed) {
-            walk.sequence(flow, unit, &mut packet);
-            self.trimmed.insert(packet);
-        }
-        walk.steps(flow, &mut self.pulls);
-    }
 }
 
 impl Receiver {
@@ -260,24 +255,13 @@ impl Receiver {
         self.finished.add(flow);
     }
 
-    /// Goes over its state.
-    pub fn walk(&mut self, walk: &mut Walk, params: &Params) {
-        let unit = u64::from(params.site.payload_max());
-        self.flows.walk(walk, |walk, flow, incoming| incoming.walk(walk, flow, unit));
-        self.finished.walk(walk);
-        walk.same((self.turns.len(), self.queued));
-        for (class, flows) in &mut self.turns {
-            walk.same((*class, flows.len()));
-            flows.iter_mut().for_each(|flow| walk.flow(flow));
-        }
-        self.walk_pace(walk, params);
-        let Counts { acks, nacks, pulls: _, pulls_with_answers, pulls_removed, duplicates } = &mut self.counts;
-        walk.counts([acks, nacks, pulls_with_answers, pulls_removed, duplicates]);
+    /// When a pull is due.
+    pub fn next_pull(&self) -> Time {
+        if self.queued > 0 { self.pull_at } else { Time::MAX }
     }
 
-    /// Goes over when the next pull may leave. Where all pulls come equally far apart, and farther than they must be,
-    /// none waits, however late the last one was; how late that is changes from pull to pull.
-    fn walk_pace(&mut self, walk: &mut Walk, params: &Params) {
+    /// Goes over the pace of pulls.
+    fn visit_pace(&mut self, walk: &mut Walk, params: &Params) {
         let Spacing { last, apart, others } = &mut self.spacing;
         // A pull that is later than this begins anew.
         let mut begins_anew = self.pull_at + params.packet_time;
@@ -300,10 +284,5 @@ impl Receiver {
             walk.expired(&mut begins_anew);
             self.pull_at = begins_anew - params.packet_time;
         }
-    }
-
-    /// When a pull is due.
-    pub fn next_pull(&self) -> Time {
-        if self.queued > 0 { self.pull_at } else { Time::MAX }
     }
 }

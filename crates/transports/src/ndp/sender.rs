@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use node::{Cx, Event, FlowMap, FlowState, Message, Packet, Timers, Walk};
+use node::{Cx, Event, FlowMap, FlowState, Message, Packet, Timers};
 use units::{Duration, FlowId, HostId, Time};
 
 use super::Header;
@@ -20,7 +20,7 @@ const BACKOFF_MAX: u32 = 8;
 /// Number of last answers that decide whether "most packets recently were ACKed".
 const RECENT: u32 = 16;
 
-#[derive(Default)]
+#[derive(Default, node::State)]
 pub(super) struct Sender {
     flows: FlowMap<Outgoing>,
     ready: Ready,
@@ -30,7 +30,8 @@ pub(super) struct Sender {
 }
 
 /// Counters for the result.
-#[derive(Default)]
+#[derive(Default, node::State)]
+#[state(counts)]
 pub(super) struct Counts {
     pub returned: u64,
     pub returned_resent: u64,
@@ -40,13 +41,14 @@ pub(super) struct Counts {
 
 /// Flows that may send. They take turns packet by packet. With [`super::Departure::InOrder`] a flow is listed once for
 /// each permission to send more, and retransmissions come first.
-#[derive(Default)]
+#[derive(Default, node::State)]
 struct Ready {
     ahead: VecDeque<Place>,
     queue: VecDeque<Place>,
 }
 
 /// A flow's place in the sending order, and its number of packets.
+#[derive(node::State)]
 struct Place {
     flow: FlowId,
     slot: u32,
@@ -67,26 +69,32 @@ impl Ready {
     }
 }
 
+#[derive(node::State)]
 struct Outgoing {
     dst: HostId,
     class: u16,
     bytes: u64,
     packets: u32,
     /// The first packet that has not been sent.
+    #[state(position)]
     next: u32,
     /// Packets to be sent again.
+    #[state(each((sequence, _)))]
     again: BTreeMap<u32, Again>,
     /// Number of packets that may be sent now: first window, pulled packets, and those without pulls.
     credit: u32,
     /// The highest pull counter seen.
+    #[state(steps)]
     pulled: u32,
     /// Number of answers so far that stand for a pull.
+    #[state(steps)]
     answered: u32,
     /// A packet marked as the last has been ACKed: packets that come whole from then on cause no pulls.
     ended: bool,
     /// Packets in flight without an answer, oldest first.
     in_flight: VecDeque<Sent>,
     acked: Bits,
+    #[state(count_of)]
     sent_packets: u64,
     /// The last answers as bits, set for an ACK, and their number.
     recent: (u32, u32),
@@ -98,6 +106,7 @@ struct Outgoing {
 }
 
 /// A packet to be sent again.
+#[derive(node::State)]
 struct Again {
     /// Whether it was trimmed, so that a pull will arrive for it.
     trimmed: bool,
@@ -105,7 +114,9 @@ struct Again {
 }
 
 /// A packet in flight.
+#[derive(node::State)]
 struct Sent {
+    #[state(sequence)]
     packet: u32,
     path: Option<PathId>,
     last: bool,
@@ -164,31 +175,6 @@ impl Outgoing {
         let stuck = self.credit == 0 && self.in_flight.is_empty() && self.expected() == 0 && self.has_work();
         self.credit += u32::from(stuck);
         stuck
-    }
-
-    fn walk(&mut self, walk: &mut Walk, flow: FlowId, unit: u64) {
-        walk.same((self.dst, self.class, self.bytes, self.packets, self.credit));
-        walk.same((self.recent, self.timeouts, self.listed, self.ended));
-        walk.sequence(flow, unit, &mut self.next);
-        walk.steps(flow, &mut { self.next });
-        walk.steps(flow, &mut self.pulled);
-        walk.steps(flow, &mut self.answered);
-        walk.same((self.again.len(), self.in_flight.len()));
-        for (mut number, again) in std::mem::take(&mut self.again) {
-            walk.sequence(flow, unit, &mut number);
-            walk.same((again.trimmed, again.avoid.is_some()));
-            again.avoid.iter().for_each(|path| path.walk(walk));
-            self.again.insert(number, again);
-        }
-        for Sent { packet, path, last, at } in &mut self.in_flight {
-            walk.sequence(flow, unit, packet);
-            walk.same((*last, path.is_some()));
-            path.iter().for_each(|path| path.walk(walk));
-            walk.time(at);
-        }
-        self.acked.walk(walk, flow, unit);
-        walk.time(&mut self.heard_at);
-        walk.count_of(flow, &mut self.sent_packets);
     }
 
     fn timeout(&self, params: &Params) -> Option<Time> {
@@ -408,21 +394,6 @@ impl Sender {
             Some(at) => self.timers.set(slot, at),
             None => self.timers.clear(slot),
         }
-    }
-
-    /// Goes over its state.
-    pub fn walk(&mut self, walk: &mut Walk, params: &Params) {
-        let unit = u64::from(params.site.payload_max());
-        self.flows.walk(walk, |walk, flow, outgoing| outgoing.walk(walk, flow, unit));
-        let Ready { ahead, queue } = &mut self.ready;
-        walk.same((ahead.len(), queue.len()));
-        for Place { flow, slot, packets } in ahead.iter_mut().chain(queue) {
-            walk.flow(flow);
-            walk.same((*slot, *packets));
-        }
-        self.timers.walk(walk);
-        let Counts { returned, returned_resent, timeouts, pulls_missed } = &mut self.counts;
-        walk.counts([returned, returned_resent, timeouts, pulls_missed]);
     }
 
     pub fn next_deadline(&self) -> Time {

@@ -1,13 +1,11 @@
 //! What pFabric's packets carry.
 
 use bytemuck::{Pod, Zeroable};
-use node::Walk;
 use node::layout::{Bits, Field, Layout, Message, Shown};
 use node::wire::{Malformed, Reader, Writer};
-use units::FlowId;
 
 /// What a packet says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, node::State)]
 pub enum Header {
     /// A part of the message.
     Data(Data),
@@ -23,24 +21,29 @@ pub enum Header {
 }
 
 /// What a data packet says beside its payload.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, node::State)]
 pub struct Data {
     /// The packet's number in its flow.
+    #[state(steps)]
     pub packet: u32,
     /// Packets of the flow.
     pub packets: u32,
     /// Bytes that remain of the flow.
+    #[state(rest(self.offset))]
     pub remaining: u64,
     /// Offset of its first byte in the message.
+    #[state(sequence(1))]
     pub offset: u64,
 }
 
 /// What an acknowledgement says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, node::State)]
 pub struct Ack {
     /// The number of the packet that has come; none for a probe. `u32::MAX` is no packet's.
+    #[state(steps)]
     pub packet: Option<u32>,
     /// All packets below it are there.
+    #[state(steps)]
     pub acked: u32,
 }
 
@@ -79,26 +82,6 @@ impl node::Header for Header {
     type Packed = Packed;
 
     const LAYOUT: Layout = Layout { messages: LAYOUT };
-
-    fn walk(mut self, flow: FlowId, walk: &mut Walk) -> Header {
-        match &mut self {
-            Header::Data(Data { packet, packets, remaining, offset }) => {
-                // What remains falls by as much as the offset rises.
-                let sum = *remaining + *offset;
-                walk.same((DATA, *packets, sum));
-                walk.steps(flow, packet);
-                walk.sequence(flow, 1, offset);
-                *remaining = sum - *offset;
-            }
-            Header::Probe { packets, remaining } => walk.same((PROBE, *packets, *remaining)),
-            Header::Ack(Ack { packet, acked }) => {
-                walk.same((ACK, packet.is_some()));
-                packet.iter_mut().for_each(|packet| walk.steps(flow, packet));
-                walk.steps(flow, acked);
-            }
-        }
-        self
-    }
 
     #[inline]
     fn pack(self) -> Packed {

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use node::{Cx, Endpoint, FlowState, Input, Packet, PollAt, Walk};
+use node::{Cx, Endpoint, FlowState, Input, Packet, PollAt};
 use units::FlowId;
 
 use super::Header;
@@ -10,7 +10,10 @@ use super::params::Params;
 use super::receiver::Receiver;
 use super::sender::Sender;
 
+#[derive(node::State)]
+#[state(unit(u64::from(self.params.site.payload_max())))]
 pub(super) struct Pfabric {
+    #[state(skip("settings"))]
     params: Params,
     sender: Sender,
     receiver: Receiver,
@@ -48,12 +51,6 @@ impl Endpoint for Pfabric {
 
     fn poll_at(&self) -> PollAt {
         self.sender.next_deadline().into()
-    }
-
-    fn walk(&mut self, walk: &mut Walk) {
-        self.sender.walk(walk, &self.params);
-        self.receiver.walk(walk, &self.params);
-        walk.packets(&mut self.acks);
     }
 
     fn came_again(&mut self, flow: FlowId) {

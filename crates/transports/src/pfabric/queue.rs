@@ -4,7 +4,7 @@
 //! tree; here a list in the order of arrival is searched.
 
 use node::link::{Admission, Cause, Dequeued, LinkCx, QueueView};
-use node::pool::{Fifo, PacketId, Pool};
+use node::pool::{Fifo, PacketId};
 use node::{Packet, Port, QueueDiscipline, Walk};
 use units::{FlowId, HostId, PortId};
 
@@ -94,11 +94,15 @@ impl<T: Copy> Queue<T> {
 }
 
 /// A switch's queues.
+#[derive(node::State)]
+#[state(last(self.put_in_order(walk)))]
 pub(super) struct SwitchPart {
+    #[state(skip("`put_in_order` goes over them"))]
     ports: Vec<Queue<PacketId>>,
     /// The same packets as a plain list, for others to see.
     shown: Vec<Fifo>,
     transport: u8,
+    #[state(count)]
     evicted: u64,
 }
 
@@ -124,15 +128,24 @@ impl SwitchPart {
         self.shown[out.index()].remove(cx.pool, id);
         cx.ports[out.index()].release(cx.pool, id);
     }
-}
 
-/// Goes over the order of packets by priority. What remains of a flow falls, but never to that of acknowledgements.
-fn walk_priorities(walk: &mut Walk, labels: &[Label]) {
-    let mut order: Vec<(u64, usize)> = labels.iter().map(|label| label.priority).zip(0..).collect();
-    order.sort_unstable();
-    order.iter().for_each(|&(_, place)| walk.same(place));
-    for pair in order.windows(2).filter(|pair| pair[0].0 > 0) {
-        walk.lead(pair[1].0 - pair[0].0);
+    /// Goes over what waits, and over the order in which it leaves: of priorities only that matters. They are in the
+    /// packets, which have been gone over.
+    fn put_in_order(&mut self, walk: &mut Walk) {
+        walk.with_pool(|walk, pool| {
+            for port in 0..self.ports.len() {
+                let ids: Vec<PacketId> = self.ports[port].packets.iter().map(|&(_, id)| id).collect();
+                let labels: Vec<Label> = ids.iter().map(|&id| self.label(&pool.get(id).packet)).collect();
+                walk.same((labels.len(), self.ports[port].bytes));
+                let mut order: Vec<(u64, usize)> = labels.iter().map(|label| label.priority).zip(0..).collect();
+                order.sort_unstable();
+                order.iter().for_each(|&(_, place)| walk.same(place));
+                for pair in order.windows(2).filter(|pair| pair[0].0 > 0) {
+                    walk.lead(pair[1].0 - pair[0].0);
+                }
+                self.ports[port].packets = labels.into_iter().zip(ids).collect();
+            }
+        });
     }
 }
 
@@ -182,18 +195,6 @@ impl QueueDiscipline for SwitchPart {
         if bytes > 0 {
             see(QueueView { cause: Cause::Class(0), paused: false, root: false, bytes, packets });
         }
-    }
-
-    fn walk(&mut self, walk: &mut Walk, pool: &mut Pool) {
-        for port in 0..self.ports.len() {
-            self.shown[port].walk(walk, pool);
-            let ids: Vec<PacketId> = self.ports[port].packets.iter().map(|&(_, id)| id).collect();
-            let labels: Vec<Label> = ids.iter().map(|&id| self.label(&pool.get(id).packet)).collect();
-            walk.same((labels.len(), self.ports[port].bytes));
-            walk_priorities(walk, &labels);
-            self.ports[port].packets = labels.into_iter().zip(ids).collect();
-        }
-        walk.count(&mut self.evicted);
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {

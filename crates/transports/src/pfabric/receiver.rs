@@ -1,7 +1,7 @@
 //! The receiver's side: one acknowledgement for each packet.
 
 use node::packet::flags;
-use node::{Cx, Event, FlowMap, Packet, Walk};
+use node::{Cx, Event, FlowMap, Packet};
 use units::{FlowId, HostId};
 
 use super::Header;
@@ -10,14 +10,18 @@ use super::params::Params;
 use crate::bits::Bits;
 use crate::finished::Finished;
 
-#[derive(Default)]
+#[derive(Default, node::State)]
 pub(super) struct Receiver {
+    #[state(slots)]
     flows: FlowMap<Incoming>,
     finished: Finished,
     /// Data packets received again.
+    #[state(count)]
     pub duplicates: u64,
 }
 
+#[derive(node::State)]
+#[state(last(walk.steps(walk.flow, &mut { self.received.first_missing })))]
 struct Incoming {
     src: HostId,
     packets: u32,
@@ -71,18 +75,6 @@ impl Receiver {
     /// A flow has come whole in time that is skipped.
     pub fn came_again(&mut self, flow: FlowId) {
         self.finished.add(flow);
-    }
-
-    /// Goes over its state.
-    pub fn walk(&mut self, walk: &mut Walk, params: &Params) {
-        let unit = u64::from(params.site.payload_max());
-        self.flows.walk_flows(walk, |walk, flow, incoming| {
-            walk.same((incoming.src, incoming.packets));
-            incoming.received.walk(walk, flow, unit);
-            walk.steps(flow, &mut { incoming.received.first_missing });
-        });
-        self.finished.walk(walk);
-        walk.count(&mut self.duplicates);
     }
 }
 

@@ -1,41 +1,50 @@
 //! The sender's side: minimal rate control (section 4.3), and the flow with the least remaining first (section 4.2).
 
-use node::{Cx, Event, FlowMap, FlowState, Message, Packet, Timers, Walk};
+use node::{Cx, Event, FlowMap, FlowState, Message, Packet, Timers};
 use units::{FlowId, HostId, Time};
 
 use super::Header;
 use super::header::{Ack, Data};
 use super::params::Params;
 use crate::bits::Bits;
-use crate::srpt::walk_order;
+use crate::srpt::visit_order;
 
-#[derive(Default)]
+#[derive(Default, node::State)]
+#[state(last(visit_order(walk, self.flows.iter().map(|(flow, of)| (of.remaining, flow)))))]
 pub(super) struct Sender {
+    #[state(slots)]
     flows: FlowMap<Outgoing>,
     /// Flows that may send.
+    #[state(slots)]
     ready: Vec<u32>,
     /// One timer for each flow with packets in flight.
+    #[state(slots)]
     timers: Timers,
     pub counts: Counts,
 }
 
 /// Counters for the result.
-#[derive(Default)]
+#[derive(Default, node::State)]
+#[state(counts)]
 pub(super) struct Counts {
     pub timeouts: u64,
     pub probes: u64,
 }
 
+#[derive(node::State)]
 struct Outgoing {
     dst: HostId,
     bytes: u64,
     packets: u32,
     /// Message bytes without acknowledgement.
+    #[state(rest(u64::from(self.acked.count) * walk.unit))]
     remaining: u64,
     acked: Bits,
     sent: Bits,
+    #[state(count_of)]
     sent_packets: u64,
     /// Number of packets below it without acknowledgement that have been sent since the last timeout.
+    #[state(position)]
     next: u32,
     on_the_way: u32,
     window: u32,
@@ -157,19 +166,6 @@ impl Sender {
         self.timers.next()
     }
 
-    /// Goes over its state.
-    pub fn walk(&mut self, walk: &mut Walk, params: &Params) {
-        let mut left = Vec::new();
-        let slots = self.flows.walk_slots(walk, |walk, flow, outgoing| {
-            outgoing.walk(walk, flow, u64::from(params.site.payload_max()));
-            left.push((outgoing.remaining, flow));
-        });
-        walk_order(walk, left);
-        slots.walk(walk, &self.ready);
-        self.timers.walk_slots(walk, &slots);
-        walk.counts([&mut self.counts.timeouts, &mut self.counts.probes]);
-    }
-
     fn list(&mut self, slot: u32) {
         let (_, flow) = self.flows.get_mut(slot).expect("the caller has it");
         if !std::mem::replace(&mut flow.listed, true) {
@@ -183,20 +179,6 @@ impl Outgoing {
         let payload_max = u64::from(params.site.payload_max());
         let offset = u64::from(number) * payload_max;
         (offset, (self.bytes - offset).min(payload_max) as u16)
-    }
-
-    fn walk(&mut self, walk: &mut Walk, flow: FlowId, unit: u64) {
-        walk.same((self.dst, self.bytes, self.packets));
-        let sum = self.remaining + u64::from(self.acked.count) * unit;
-        walk.same(sum);
-        self.acked.walk(walk, flow, unit);
-        self.remaining = sum - u64::from(self.acked.count) * unit;
-        self.sent.walk(walk, flow, unit);
-        walk.sequence(flow, unit, &mut self.next);
-        walk.steps(flow, &mut { self.next });
-        walk.same((self.on_the_way, self.window, self.threshold, self.credit));
-        walk.same((self.timeouts, self.probe, self.listed));
-        walk.count_of(flow, &mut self.sent_packets);
     }
 
     fn acknowledge(&mut self, number: u32, params: &Params) {

@@ -1,13 +1,12 @@
 //! What pHost's packets carry.
 
 use bytemuck::{Pod, Zeroable};
+use node::Agreement;
 use node::layout::{Bits, Field, Layout, Message};
 use node::wire::{Malformed, Reader, Writer};
-use node::{Agreement, Walk};
-use units::FlowId;
 
 /// What a packet says. All but data are control packets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, node::State)]
 pub enum Header {
     /// Sender to receiver: request to send.
     Rts(Announced),
@@ -20,7 +19,7 @@ pub enum Header {
 }
 
 /// What a sender tells of a flow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, node::State)]
 pub struct Announced {
     /// The tenant that the flow belongs to.
     pub tenant: u16,
@@ -31,28 +30,34 @@ pub struct Announced {
 }
 
 /// Leave to send one packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, node::State)]
 pub struct Token {
     /// The priority class that the packet shall have.
     pub class: u8,
     /// The packet's number in its flow.
+    #[state(steps)]
     pub packet: u32,
     /// The token's number in its flow. Free tokens have the first.
+    #[state(steps)]
     pub token: u32,
     /// Packets of the flow that its receiver lacks.
+    #[state(rest(self.packet))]
     pub remaining: u32,
 }
 
 /// What a data packet says beside its payload.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, node::State)]
 pub struct Data {
     /// What its flow's request says too.
     pub flow: Announced,
     /// The packet's number in its flow.
+    #[state(steps)]
     pub packet: u32,
     /// Number of the token that it uses.
+    #[state(steps)]
     pub token: u32,
     /// Offset of its first byte in the message.
+    #[state(sequence(1))]
     pub offset: u64,
 }
 
@@ -89,33 +94,6 @@ impl node::Header for Header {
     type Packed = Packed;
 
     const LAYOUT: Layout = Layout { messages: LAYOUT };
-
-    fn walk(mut self, flow: FlowId, walk: &mut Walk) -> Header {
-        let announced = |walk: &mut Walk, Announced { tenant, packets, free }| walk.same((tenant, packets, free));
-        match &mut self {
-            Header::Rts(of) => {
-                walk.same(RTS);
-                announced(walk, *of);
-            }
-            Header::Token(Token { class, packet, token, remaining }) => {
-                // What is lacking falls by as much as the packet's number rises.
-                let sum = *remaining + *packet;
-                walk.same((TOKEN, *class, sum));
-                walk.steps(flow, packet);
-                walk.steps(flow, token);
-                *remaining = sum - *packet;
-            }
-            Header::Data(Data { flow: of, packet, token, offset }) => {
-                walk.same(DATA);
-                announced(walk, *of);
-                walk.steps(flow, packet);
-                walk.steps(flow, token);
-                walk.sequence(flow, 1, offset);
-            }
-            Header::Ack => walk.same(ACK),
-        }
-        self
-    }
 
     #[inline]
     fn pack(self) -> Packed {

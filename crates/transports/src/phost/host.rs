@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use node::{Cx, Endpoint, FlowState, Input, Packet, PollAt, Walk};
+use node::{Cx, Endpoint, FlowState, Input, Packet, PollAt};
 use units::FlowId;
 
 use super::Header;
@@ -10,9 +10,14 @@ use super::params::{CONTROL, Params};
 use super::receiver::Receiver;
 use super::sender::Sender;
 
+#[derive(node::State)]
+#[state(unit(u64::from(self.params.site.payload_max())))]
 pub(super) struct Phost {
+    #[state(skip("settings"))]
     params: Params,
+    #[state(given(&self.params))]
     sender: Sender,
+    #[state(given(&self.params))]
     receiver: Receiver,
     /// Control packets for the NIC.
     control: VecDeque<Packet>,
@@ -53,12 +58,6 @@ impl Endpoint for Phost {
 
     fn poll_at(&self) -> PollAt {
         PollAt::At(self.receiver.next_token().min(self.sender.next_deadline()))
-    }
-
-    fn walk(&mut self, walk: &mut Walk) {
-        self.sender.walk(walk, &self.params);
-        self.receiver.walk(walk, &self.params);
-        walk.packets(&mut self.control);
     }
 
     fn came_again(&mut self, flow: FlowId) {

@@ -1,4 +1,3 @@
-use node::Walk;
 use rustc_hash::FxHashMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -17,10 +16,13 @@ pub enum Policy {
 }
 
 /// The turns of flows and tenants at one side of a host.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, node::State)]
+#[state(given(Policy), first(walk.refuse_if(*given == Policy::TenantFairness, "tenants take turns")))]
 pub(super) struct Turns {
+    #[state(when(*given == Policy::Srpt, counted, turn("turn")))]
     count: u64,
     /// By tenant: when it had its last turn.
+    #[state(skip("refused"))]
     tenants: FxHashMap<u16, u64>,
 }
 
@@ -33,22 +35,6 @@ impl Turns {
             Policy::Srpt => 0,
             Policy::FlowFairness => last,
             Policy::TenantFairness => self.tenants.get(&tenant).copied().unwrap_or(0),
-        }
-    }
-
-    /// Goes over its state.
-    pub fn walk(&mut self, walk: &mut Walk, policy: Policy) {
-        match policy {
-            Policy::Srpt => drop(walk.counted(&mut self.count)),
-            Policy::FlowFairness => walk.turn("turn", &mut self.count),
-            Policy::TenantFairness => walk.refuse("tenants take turns"),
-        }
-    }
-
-    /// Goes over a flow's last turn, where turns matter.
-    pub fn walk_last(walk: &mut Walk, policy: Policy, last: &mut u64) {
-        if policy == Policy::FlowFairness {
-            walk.turn("turn", last);
         }
     }
 

@@ -3,25 +3,30 @@
 use std::collections::VecDeque;
 
 use node::packet::flags;
-use node::{Cx, Event, FlowMap, FlowState, Packet, Walk};
+use node::{Cx, Event, FlowMap, FlowState, Packet};
 use units::{FlowId, HostId, Time};
 
 use super::Header;
 use super::header::{Announced, Data, Token};
 use super::params::Params;
-use super::policy::Turns;
+use super::policy::{Policy, Turns};
 use crate::bits::Bits;
 use crate::finished::Finished;
-use crate::srpt::walk_order;
+use crate::srpt::visit_order;
 
-#[derive(Default)]
+#[derive(Default, node::State)]
+#[state(given(Params), last(visit_order(walk, self.flows.iter().map(|(flow, of)| (u64::from(of.missing()), flow)))))]
 pub(super) struct Receiver {
+    #[state(slots)]
     flows: FlowMap<Incoming>,
     /// Incomplete flows.
+    #[state(slots)]
     pending: Vec<u32>,
     finished: Finished,
+    #[state(given(&given.policy))]
     turns: Turns,
     /// Until when this host's link is reserved: when the last admitted packet will have arrived completely.
+    #[state(later(given.packet_time, expired))]
     booked: Time,
     /// When to give the next token; if stalled, when to check again even if nothing arrives.
     next_at: Option<Time>,
@@ -30,7 +35,8 @@ pub(super) struct Receiver {
 }
 
 /// Counters for the result.
-#[derive(Default)]
+#[derive(Default, node::State)]
+#[state(counts)]
 pub(super) struct Counts {
     pub tokens: u64,
     pub tokens_again: u64,
@@ -39,23 +45,32 @@ pub(super) struct Counts {
 }
 
 /// An incomplete flow.
+#[derive(node::State)]
+#[state(given(Params), first(walk.expired(&mut self.eligible_at(given))))]
 struct Incoming {
     src: HostId,
     tenant: u16,
     packets: u32,
     received: Bits,
     /// Packets below this may arrive.
+    #[state(position)]
     admitted: u32,
     /// Where the search for the next token's packet continues, and whether all missing packets have been admitted since
     /// it began there.
+    #[state(position)]
     next: u32,
     anew: bool,
     /// Number of tokens given, free ones included, and one more than the highest number answered.
+    #[state(position)]
     tokens: u32,
+    #[state(position)]
     answered: u32,
     /// When the answer to the last token is due, and when the last answer arrived.
+    #[state(when(self.due_at > walk.now(), time, past))]
     due_at: Time,
+    #[state(past)]
     heard_at: Time,
+    #[state(when(given.policy == Policy::FlowFairness, turn("turn")))]
     last_turn: u64,
 }
 
@@ -81,26 +96,6 @@ impl Incoming {
         // While answers arrive, more may be in flight, waiting in switches.
         let silent_at = if self.unanswered() > 0 { self.heard_at + params.rtt } else { Time::ZERO };
         upgraded_at.max(silent_at.max(self.due_at) + params.lifetime)
-    }
-
-    fn walk(&mut self, walk: &mut Walk, flow: FlowId, params: &Params) {
-        let unit = u64::from(params.site.payload_max());
-        walk.same((self.src, self.tenant, self.packets, self.anew));
-        self.received.walk(walk, flow, unit);
-        for place in [&mut self.admitted, &mut self.next, &mut self.tokens, &mut self.answered] {
-            walk.sequence(flow, unit, place);
-            walk.steps(flow, &mut { *place });
-        }
-        Turns::walk_last(walk, params.policy, &mut self.last_turn);
-        // The two times say when it may have a token.
-        walk.expired(&mut self.eligible_at(params));
-        walk.same(self.due_at > walk.now());
-        if self.due_at > walk.now() {
-            walk.time(&mut self.due_at);
-        } else {
-            walk.past(&mut self.due_at);
-        }
-        walk.past(&mut self.heard_at);
     }
 
     /// Gives a token and returns its packet.
@@ -286,27 +281,6 @@ impl Receiver {
     /// A flow has come whole in time that is skipped.
     pub fn came_again(&mut self, flow: FlowId) {
         self.finished.add(flow);
-    }
-
-    /// Goes over its state.
-    pub fn walk(&mut self, walk: &mut Walk, params: &Params) {
-        let mut missing = Vec::new();
-        let slots = self.flows.walk_slots(walk, |walk, flow, incoming| {
-            incoming.walk(walk, flow, params);
-            missing.push((u64::from(incoming.missing()), flow));
-        });
-        walk_order(walk, missing);
-        slots.walk(walk, &self.pending);
-        self.finished.walk(walk);
-        self.turns.walk(walk, params.policy);
-        // A link that is reserved for less than a packet more is free.
-        let mut booked = self.booked + params.packet_time;
-        walk.expired(&mut booked);
-        self.booked = booked - params.packet_time;
-        walk.time_if_any(&mut self.next_at);
-        walk.same(self.stalled);
-        let Counts { tokens, tokens_again, downgrades, duplicates } = &mut self.counts;
-        walk.counts([tokens, tokens_again, downgrades, duplicates]);
     }
 
     /// When a token may be due.

@@ -2,34 +2,44 @@
 
 use std::collections::VecDeque;
 
-use node::{Cx, Event, FlowMap, FlowState, Message, Packet, Timers, Walk};
+use node::{Cx, Event, FlowMap, FlowState, Message, Packet, Timers};
 use units::{FlowId, HostId, Time};
 
 use super::Header;
 use super::header::{self, Announced, Data};
 use super::params::Params;
-use super::policy::Turns;
+use super::policy::{Policy, Turns};
 use crate::bits::Bits;
-use crate::srpt::walk_order;
+use crate::srpt::visit_order;
 
-#[derive(Default)]
+#[derive(Default, node::State)]
+#[state(given(Params), last(visit_order(walk, self.flows.iter().map(|(flow, of)| (u64::from(of.remaining), flow)))))]
 pub(super) struct Sender {
+    #[state(slots)]
     flows: FlowMap<Outgoing>,
     /// Flows that have, or have had, tokens.
+    #[state(slots)]
     admitted: Vec<u32>,
+    #[state(given(&given.policy))]
     turns: Turns,
     /// One timer for each silent flow.
+    #[state(slots)]
     timers: Timers,
     pub counts: Counts,
 }
 
 /// Counters for the result.
-#[derive(Default)]
+#[derive(Default, node::State)]
+#[state(counts)]
 pub(super) struct Counts {
     pub tokens_expired: u64,
     pub requests_resent: u64,
 }
 
+#[derive(node::State)]
+#[state(given(Params))]
+#[state(come(u64::from(self.sent.first_missing) * walk.unit))]
+#[state(first(walk.same(self.next_free < self.free)))]
 struct Outgoing {
     dst: HostId,
     tenant: u16,
@@ -37,24 +47,30 @@ struct Outgoing {
     packets: u32,
     /// Free tokens; those before `next_free` are used.
     free: u32,
+    #[state(passed)]
     next_free: u32,
     /// Tokens from its receiver, in order of arrival.
     tokens: VecDeque<Token>,
     /// Whether it is in the list of flows with tokens.
     listed: bool,
     /// Packets missing at its receiver, by its last report.
+    #[state(left(self.packets, position))]
     remaining: u32,
+    #[state(when(given.policy == Policy::FlowFairness, turn("turn")))]
     last_turn: u64,
     sent: Bits,
+    #[state(count_of)]
     sent_packets: u64,
     /// Number of repeated requests since something was sent or received.
     repeated: u32,
 }
 
 /// Permission to send one packet.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, node::State)]
 struct Token {
+    #[state(sequence)]
     packet: u32,
+    #[state(sequence)]
     number: u32,
     class: u8,
     expires: Time,
@@ -178,20 +194,6 @@ impl Sender {
         }
     }
 
-    /// Goes over its state.
-    pub fn walk(&mut self, walk: &mut Walk, params: &Params) {
-        let mut remaining = Vec::new();
-        let slots = self.flows.walk_slots(walk, |walk, flow, outgoing| {
-            outgoing.walk(walk, flow, params);
-            remaining.push((u64::from(outgoing.remaining), flow));
-        });
-        walk_order(walk, remaining);
-        slots.walk(walk, &self.admitted);
-        self.turns.walk(walk, params.policy);
-        self.timers.walk_slots(walk, &slots);
-        walk.counts([&mut self.counts.tokens_expired, &mut self.counts.requests_resent]);
-    }
-
     pub fn next_deadline(&self) -> Time {
         self.timers.next().unwrap_or(Time::MAX)
     }
@@ -204,26 +206,6 @@ impl Outgoing {
 
     fn announced(&self) -> Announced {
         Announced { tenant: self.tenant, packets: self.packets, free: self.free }
-    }
-
-    fn walk(&mut self, walk: &mut Walk, flow: FlowId, params: &Params) {
-        let unit = u64::from(params.site.payload_max());
-        walk.same((self.dst, self.tenant, self.bytes, self.packets, self.free));
-        walk.same((self.next_free < self.free, self.tokens.len(), self.listed, self.repeated));
-        walk.passed(flow, unit, &mut self.next_free, u64::from(self.sent.first_missing));
-        self.sent.walk(walk, flow, unit);
-        for Token { packet, number, class, expires } in &mut self.tokens {
-            walk.same(*class);
-            walk.sequence(flow, unit, packet);
-            walk.sequence(flow, unit, number);
-            walk.time(expires);
-        }
-        let mut come = self.packets - self.remaining;
-        walk.sequence(flow, unit, &mut come);
-        walk.steps(flow, &mut { come });
-        self.remaining = self.packets - come;
-        Turns::walk_last(walk, params.policy, &mut self.last_turn);
-        walk.count_of(flow, &mut self.sent_packets);
     }
 
     /// Drops void tokens, and returns how many had expired.

@@ -6,8 +6,7 @@
 //! A flow can't send faster than its host's link, so no estimate exceeds that: the backlog q grows while others use the
 //! network, but is no unbounded demand. And an estimate is announced only if others' rates depend on it ([`is_news`]).
 
-use node::Walk;
-use units::{Duration, FlowId, Time};
+use units::{Duration, Time};
 
 /// Whether a flow with rate `rate_bps` has to announce that it could use `demand_bps`, if it last announced
 /// `announced_bps` (infinite: nothing yet).
@@ -23,9 +22,11 @@ pub(super) fn is_news(demand_bps: f64, announced_bps: f64, rate_bps: f64) -> boo
     falls || held_by_demand && demand_bps > announced_bps * 1.05
 }
 
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Default, node::State)]
 pub(super) struct Demand {
+    #[state(past)]
     from: Time,
+    #[state(inherited(self.sent_bytes))]
     sent_bytes: u64,
     smoothed_bps: Option<f64>,
 }
@@ -34,13 +35,6 @@ impl Demand {
     /// Starts a period, and discards the estimate.
     pub fn restart(&mut self, now: Time, sent_bytes: u64) {
         *self = Demand { from: now, sent_bytes, smoothed_bps: None };
-    }
-
-    /// Goes over its state, on which nothing depends where applications limit no flow.
-    pub fn walk(&mut self, walk: &mut Walk, flow: FlowId) {
-        walk.same(self.smoothed_bps);
-        walk.past(&mut self.from);
-        walk.inherited(flow, self.sent_bytes);
     }
 
     /// The estimate at the end of a period, in bits per second on the wire, if there has been a period. `queued`

@@ -2,17 +2,17 @@
 //! ([`wire`](super::wire)), or what stands for them ([`travel`](super::travel)).
 
 use bytemuck::{Pod, Zeroable};
+use node::Packet;
 use node::layout::{Bits, Field, Layout, Message, Shown};
 use node::wire::{Malformed, Reader, Writer};
-use node::{Packet, Walk};
-use units::{FlowId, HostId};
+use units::HostId;
 
 use super::route::COMPACT_MAX;
 use super::travel::{self, OWN_BYTES};
 use super::wire::{BROADCAST_BYTES, DATA_BYTES, WIDE};
 
 /// What a packet says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, node::State)]
 pub enum Header {
     /// A part of a message (section 3.5, Figure 6).
     Data(Data),
@@ -42,7 +42,7 @@ pub enum Header {
 }
 
 /// What a data packet says beside its payload.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, node::State)]
 pub struct Data {
     /// It is the message's last packet.
     pub last: bool,
@@ -52,13 +52,14 @@ pub struct Data {
     /// A long route, three bits a hop, first hop lowest.
     pub route: [u64; 2],
     /// The packet's number.
+    #[state(sequence(u64::from(self.full)))]
     pub seq: u32,
     /// Message bytes in each packet but the last.
     pub full: u32,
 }
 
 /// What a broadcast says of a flow. Its sender is the packet's, of a report its receiver.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, node::State)]
 pub struct FlowState {
     /// The flow's receiver.
     pub dst: HostId,
@@ -79,7 +80,7 @@ pub struct FlowState {
 }
 
 /// A packet of assignments.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, node::State)]
 pub struct Batch {
     /// Its number, by its sender's count.
     pub number: u32,
@@ -88,7 +89,7 @@ pub struct Batch {
 }
 
 /// The rate of one of the receiver's flows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, node::State)]
 pub struct FlowRate {
     /// The flow's receiver.
     pub dst: HostId,
@@ -99,7 +100,7 @@ pub struct FlowRate {
 }
 
 /// What a receiver lacks of a flow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, node::State)]
 pub struct Missing {
     /// The first packet that is missing.
     pub first: u32,
@@ -181,16 +182,6 @@ impl node::Header for Header {
     type Packed = Packed;
 
     const LAYOUT: Layout = Layout { messages: LAYOUT };
-
-    fn walk(mut self, flow: FlowId, walk: &mut Walk) -> Header {
-        if let Header::Data(Data { last, rlen, route, seq, full }) = &mut self {
-            walk.same((kind::DATA, *last, *rlen, *route, *full));
-            walk.sequence(flow, u64::from(*full), seq);
-        } else {
-            walk.same(bytemuck::cast::<Packed, [u64; 4]>(self.pack()));
-        }
-        self
-    }
 
     #[inline]
     fn pack(self) -> Packed {

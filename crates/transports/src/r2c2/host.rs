@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use fabric::{Fabric, Routes, Routing};
-use node::{Cx, Endpoint, Input, Packet, PollAt, Walk};
+use node::{Cx, Endpoint, Input, Packet, PollAt};
 use units::{Duration, FlowId, HostId, Time};
 
 use super::adapt::Turn;
@@ -15,6 +15,10 @@ use super::sender::Sender;
 use super::view::{Key, Params};
 use super::{Control, Header};
 
+#[derive(node::State)]
+#[state(unit(u64::from(self.plane.payload_max())))]
+#[state(first(walk.refuse_if(self.plane.site.clock.drift_ppb != 0, "clocks drift")))]
+#[state(first(if self.tick.is_none() { walk.time(&mut self.next_tick(walk.now())) }))]
 pub(super) struct R2c2 {
     plane: Plane,
     sender: Sender,
@@ -26,11 +30,13 @@ pub(super) struct R2c2 {
     tick: Option<Time>,
     /// The controller's: the view whose rates it has told.
     told: u128,
+    #[state(skip("refused"))]
     turn: Turn,
     counts: Counts,
 }
 
-#[derive(Default)]
+#[derive(Default, node::State)]
+#[state(counts)]
 struct Counts {
     recomputed: u64,
     rate_messages: u64,
@@ -284,23 +290,6 @@ impl Endpoint for R2c2 {
 
     fn came_again(&mut self, flow: FlowId) {
         self.receiver.came_again(flow);
-    }
-
-    fn walk(&mut self, walk: &mut Walk) {
-        let payload_bytes = u64::from(self.plane.payload_max());
-        self.plane.walk(walk);
-        self.sender.walk(walk, payload_bytes);
-        self.receiver.walk(walk, payload_bytes);
-        // Rates are computed at fixed times of the clock, for any flow that is there then. A clock that drifts rounds
-        // them.
-        walk.refuse_if(self.plane.site.clock.drift_ppb != 0, "clocks drift");
-        walk.same(self.tick.is_some());
-        match &mut self.tick {
-            Some(tick) => walk.time(tick),
-            None => walk.time(&mut self.next_tick(walk.now())),
-        }
-        let Counts { recomputed, rate_messages, assigned_again, malformed } = &mut self.counts;
-        walk.counts([recomputed, rate_messages, assigned_again, malformed]);
     }
 
     fn state(&self, flow: FlowId, say: &mut node::FlowState) {

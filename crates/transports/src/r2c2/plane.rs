@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use fabric::Routing;
-use node::{Packet, Site, Walk};
+use node::{Packet, Site};
 use units::{Duration, FlowId, HostId, Rate, Time};
 
 use super::header::{Batch, FlowState};
@@ -15,18 +15,30 @@ use super::switch::broadcast;
 use super::view::{Key, Params, View};
 use super::{Allocation, BROADCAST_BYTES, Config, Control, Header, UNLIMITED, travel, wire};
 
+#[derive(node::State)]
+#[state(first(walk.refuse_if(self.config.adapt.is_some(), "R2C2 selects routes (adapt)")))]
+#[state(first(
+    walk.refuse_if(
+        self.config.control != Control::Decentralised,
+        "R2C2 has a controller, whose packets belong to no flow",
+    )
+))]
 pub(super) struct Plane {
+    #[state(skip("settings"))]
     pub site: Site,
     pub config: Arc<Config>,
     /// How often flows are announced, and how long a sender waits for an answer at first.
     pub refresh: Duration,
     pub patience: Duration,
     /// By traffic class: its settings, if not the defaults.
+    #[state(skip("settings"))]
     pub allocations: Vec<Option<Allocation>>,
     pub calculator: Arc<Calculator>,
+    #[state(given(&(self.site.host, self.silent())))]
     pub view: View,
     /// Control packets to send.
     pub control: VecDeque<Packet>,
+    #[state(count)]
     pub broadcasts: u64,
     /// Contents of assignment packets, of all nodes.
     pub batches: Arc<Batches>,
@@ -34,6 +46,7 @@ pub(super) struct Plane {
     pub batch_next: u32,
     pub batches_open: BTreeSet<u32>,
     /// Control bytes times the links between switches that they crossed, without copies of broadcasts.
+    #[state(count)]
     pub unicast_bytes: u64,
 }
 
@@ -69,18 +82,6 @@ impl Plane {
     /// A flow of another node that has not been announced for so long is forgotten.
     fn silent(&self) -> Duration {
         self.refresh * 7 / 2
-    }
-
-    /// Goes over its state.
-    pub fn walk(&mut self, walk: &mut Walk) {
-        // Assignments refer to batches in a list of the whole run.
-        walk.refuse_if(self.config.adapt.is_some(), "R2C2 selects routes (adapt)");
-        let central = self.config.control != Control::Decentralised;
-        walk.refuse_if(central, "R2C2 has a controller, whose packets belong to no flow");
-        let silent = self.silent();
-        self.view.walk(walk, self.site.host, silent);
-        walk.packets(&mut self.control);
-        walk.counts([&mut self.broadcasts, &mut self.unicast_bytes]);
     }
 
     /// Message bytes in a full data packet with Figure 6's header.

@@ -1,7 +1,7 @@
 //! The receiver's side: the re-order buffer, and the report of missing packets when the sender asks.
 
 use node::packet::flags;
-use node::{Cx, Event, FlowMap, Packet, Walk};
+use node::{Cx, Event, FlowMap, Packet};
 use units::{FlowId, HostId};
 
 use super::Header;
@@ -10,13 +10,15 @@ use super::plane::Plane;
 use crate::bits::Bits;
 use crate::finished::Finished;
 
-#[derive(Default)]
+#[derive(Default, node::State)]
 pub(super) struct Receiver {
     flows: FlowMap<Incoming>,
     finished: Finished,
+    #[state(count)]
     pub duplicates: u64,
 }
 
+#[derive(node::State)]
 struct Incoming {
     src: HostId,
     have: Bits,
@@ -79,16 +81,6 @@ impl Receiver {
     /// A flow has come whole in time that is skipped.
     pub fn came_again(&mut self, flow: FlowId) {
         self.finished.add(flow);
-    }
-
-    /// Goes over its state. Full packets carry so many bytes.
-    pub fn walk(&mut self, walk: &mut Walk, payload_bytes: u64) {
-        self.flows.walk(walk, |walk, flow, incoming| {
-            walk.same((incoming.src, incoming.packets, incoming.reordered_max));
-            incoming.have.walk(walk, flow, payload_bytes);
-        });
-        self.finished.walk(walk);
-        walk.count(&mut self.duplicates);
     }
 
     /// The flow, known or new; `None` if it is complete, which its sender is told again.

@@ -26,7 +26,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use fabric::Routing;
-use node::{Cx, Event, FlowMap, Message, Packet, Timers, Walk};
+use node::{Cx, Event, FlowMap, Message, Packet, Timers};
 use units::{Duration, FlowId, HostId, LinkId, PortId, Rate, Time};
 
 use super::demand::{self, Demand};
@@ -37,7 +37,7 @@ use super::view::{Key, Params, next_version};
 use super::wire::DATA_BYTES;
 use super::{FirstRate, Header, route};
 
-#[derive(Default)]
+#[derive(Default, node::State)]
 pub(super) struct Sender {
     flows: FlowMap<Outgoing>,
     /// Active flows, in the order of views.
@@ -57,11 +57,13 @@ pub(super) struct Sender {
     tree: u8,
     /// A start has changed the rates of other flows since rates were last computed for all.
     early: bool,
+    #[state(skip("it is of the packet that is made"))]
     ports: Vec<PortId>,
     pub counts: Counts,
 }
 
-#[derive(Default)]
+#[derive(Default, node::State)]
+#[state(counts)]
 pub(super) struct Counts {
     pub probes: u64,
     pub failed: u64,
@@ -85,7 +87,7 @@ enum Routed {
     NoPath,
 }
 
-#[derive(Default)]
+#[derive(Default, node::State)]
 struct Numbers {
     next: u8,
     used: [u64; 4],
@@ -93,6 +95,8 @@ struct Numbers {
     versions: Vec<u8>,
 }
 
+#[derive(node::State)]
+#[state(first(walk.refuse_if(self.source.is_some(), "R2C2's messages are produced at a rate")))]
 struct Outgoing {
     key: Key,
     params: Params,
@@ -101,6 +105,7 @@ struct Outgoing {
     bytes: u64,
     packets: u32,
     /// The next packet that has not been sent.
+    #[state(sequence)]
     next: u32,
     /// Packets to be sent again.
     repairs: VecDeque<u32>,
@@ -108,6 +113,7 @@ struct Outgoing {
     asked: Option<u32>,
     /// The rate at which its application produces it.
     source: Option<Rate>,
+    #[state(past)]
     started: Time,
     active: bool,
     /// Whether it waits for a path to its receiver.
@@ -115,17 +121,24 @@ struct Outgoing {
     rate_bps: f64,
     /// What the bucket owed at `settled`.
     owed_bits: f64,
+    #[state(when(!self.active && self.paid() <= walk.now(), past, time))]
     settled: Time,
     /// What it has earned at earlier rates, and for how long it has earned at this one by `settled`.
     earned_bits: f64,
+    #[state(count_of)]
     at_rate: Duration,
+    #[state(count_of)]
     active_time: Duration,
     demand: Demand,
+    #[state(count_of)]
     sent_bytes: u64,
+    #[state(count_of)]
     sent_packets: u64,
+    #[state(count_of)]
     resent_packets: u64,
     probes: u8,
     /// How often it has been announced again, modulo 256.
+    #[state(same(self.refreshes % 2))]
     refreshes: u8,
 }
 
@@ -192,35 +205,6 @@ impl Outgoing {
             0.0 => self.settled,
             owed if self.rate_bps > 0.0 => later(self.settled, owed / self.rate_bps),
             _ => Time::MAX,
-        }
-    }
-
-    fn walk(&mut self, walk: &mut Walk, flow: FlowId, payload_bytes: u64) {
-        walk.refuse_if(self.source.is_some(), "R2C2's messages are produced at a rate");
-        self.key.walk(walk);
-        self.params.walk(walk);
-        walk.same((self.version, self.tree, self.bytes, self.packets, self.probes));
-        walk.sequence(flow, payload_bytes, &mut self.next);
-        walk.same(self.repairs.len());
-        self.repairs.iter().for_each(|number| walk.same(*number));
-        walk.same((self.active, self.stranded, self.refreshes % 2));
-        walk.same((self.asked.is_some(), self.asked.unwrap_or(0)));
-        walk.same([self.rate_bps, self.owed_bits, self.earned_bits]);
-        // Once an idle bucket is full, it stays so.
-        let full = !self.active && self.paid() <= walk.now();
-        walk.same(full);
-        if full {
-            walk.past(&mut self.settled);
-        } else {
-            walk.time(&mut self.settled);
-        }
-        walk.past(&mut self.started);
-        self.demand.walk(walk, flow);
-        for span in [&mut self.at_rate, &mut self.active_time] {
-            walk.count_of(flow, span);
-        }
-        for count in [&mut self.sent_bytes, &mut self.sent_packets, &mut self.resent_packets] {
-            walk.count_of(flow, count);
         }
     }
 
@@ -712,29 +696,6 @@ impl Sender {
             self.answers.set(slot, cx.now + plane.patience(outgoing.probes));
             plane.send(flow, dst, Header::Probe { packets, from: 0 });
         }
-    }
-
-    /// Goes over its state. Full packets carry so many bytes.
-    pub fn walk(&mut self, walk: &mut Walk, payload_bytes: u64) {
-        self.flows.walk(walk, |walk, flow, outgoing| outgoing.walk(walk, flow, payload_bytes));
-        walk.same((self.active.len(), self.numbers.len(), self.waiting.len(), self.due.len(), self.tree));
-        walk.same(self.early);
-        for (key, slot) in &self.active {
-            key.walk(walk);
-            walk.same(*slot);
-        }
-        for (host, Numbers { next, used, versions }) in &self.numbers {
-            walk.same((*host, *next, *used, &versions[..]));
-        }
-        for Message { flow, src, dst, bytes, class, .. } in &mut self.waiting {
-            walk.flow(flow);
-            walk.same((*src, *dst, *bytes, *class));
-        }
-        self.due.iter().for_each(|slot| walk.same(*slot));
-        [&mut self.pacing, &mut self.refreshing, &mut self.answers].into_iter().for_each(|of| of.walk(walk));
-        let Counts { probes, failed, demands, rerouted, announced_again, computed, redrawn, shortened } =
-            &mut self.counts;
-        walk.counts([probes, failed, demands, rerouted, announced_again, computed, redrawn, shortened]);
     }
 
     /// Whether any flow is active.

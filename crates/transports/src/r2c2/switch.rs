@@ -8,13 +8,14 @@ use std::sync::Arc;
 
 use fabric::{Fabric, Routes};
 use node::packet::flags;
-use node::{AgentCx, Packet, SwitchAgent, Walk};
+use node::{AgentCx, Packet, SwitchAgent};
 use units::{HostId, PortId};
 
 use super::header::{Batch, FlowState};
 use super::network::{Network, Networks};
 use super::{BROADCAST_BYTES, Header, route};
 
+#[derive(node::State)]
 pub(super) struct SwitchPart {
     fabric: Arc<Fabric>,
     networks: Arc<Networks>,
@@ -22,7 +23,8 @@ pub(super) struct SwitchPart {
     counts: Counts,
 }
 
-#[derive(Default)]
+#[derive(Default, node::State)]
+#[state(counts)]
 struct Counts {
     copies: u64,
     copied_bytes: u64,
@@ -97,11 +99,6 @@ impl SwitchAgent for SwitchPart {
 
     fn set_routes(&mut self, _: &mut AgentCx<'_>, routes: &Arc<Routes>) {
         self.network = self.networks.of(&self.fabric, routes);
-    }
-
-    fn walk(&mut self, walk: &mut Walk) {
-        let Counts { copies, copied_bytes, dropped, malformed } = &mut self.counts;
-        walk.counts([copies, copied_bytes, dropped, malformed]);
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {

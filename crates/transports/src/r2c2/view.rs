@@ -7,13 +7,12 @@
 use std::collections::BTreeMap;
 
 use fabric::Routing;
-use node::Walk;
 use units::{Duration, HostId, Time, mix};
 
 use super::header::UNLIMITED;
 
 /// A flow's name, the same at all nodes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, node::State)]
 pub struct Key {
     /// Its sender.
     pub src: HostId,
@@ -34,10 +33,6 @@ impl Key {
         fits.then_some(self.src.0 << 20 | self.dst.0 << 8 | u32::from(self.number))
     }
 
-    pub(super) fn walk(self, walk: &mut Walk) {
-        walk.same((self.src, self.dst, self.number));
-    }
-
     /// The flow with this identifier.
     pub fn identified(identifier: u32) -> Key {
         let node = |shift: u32| HostId(identifier >> shift & (IDENTIFIED_NODES_MAX - 1));
@@ -46,7 +41,7 @@ impl Key {
 }
 
 /// What rates depend on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, node::State)]
 pub struct Params {
     /// Its weight relative to others of its priority; at least 1.
     pub weight: u8,
@@ -55,14 +50,11 @@ pub struct Params {
     /// The most that it can use, in Kbps; [`UNLIMITED`] if unknown.
     pub demand_kbps: u32,
     /// How its packets are routed.
+    #[state(same(self.routing.code()))]
     pub routing: Routing,
 }
 
 impl Params {
-    pub(super) fn walk(self, walk: &mut Walk) {
-        walk.same((self.weight, self.priority, self.demand_kbps, self.routing.code()));
-    }
-
     /// The demand in bits per second, infinite without one.
     pub fn demand_bps(&self) -> f64 {
         if self.demand_kbps == UNLIMITED { f64::INFINITY } else { f64::from(self.demand_kbps) * 1_000.0 }
@@ -70,12 +62,15 @@ impl Params {
 }
 
 /// What is known of a flow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, node::State)]
+#[state(given((bool, Duration)))]
 pub struct Known {
     /// Its parameters.
     pub params: Params,
     /// When it was first heard of.
+    #[state(past)]
     pub since: Time,
+    #[state(when(given.0, past, later(given.1, time)))]
     heard: Time,
     version: u8,
 }
@@ -94,8 +89,10 @@ fn follows(version: u8, other: u8) -> bool {
 }
 
 /// The flows that a node knows of.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, node::State)]
+#[state(given((HostId, Duration)))]
 pub struct View {
+    #[state(each((_, given(&(part_0.src == given.0, given.1)))))]
     flows: BTreeMap<Key, Known>,
     digest: u128,
 }
@@ -143,25 +140,6 @@ impl View {
         let lost = self.flows.iter().filter(|(key, known)| key.src != own && (old(known) || gone(key)));
         for key in lost.map(|(key, _)| *key).collect::<Vec<_>>() {
             self.remove(key);
-        }
-    }
-
-    /// Goes over it. Flows of others that have not been heard of for this long may be forgotten.
-    pub fn walk(&mut self, walk: &mut Walk, own: HostId, silent: Duration) {
-        walk.same(self.flows.len());
-        for (key, known) in &mut self.flows {
-            let Known { params, since, heard, version } = known;
-            key.walk(walk);
-            params.walk(walk);
-            walk.same(*version);
-            walk.past(since);
-            if key.src == own {
-                walk.past(heard);
-            } else {
-                let mut forgotten = *heard + silent;
-                walk.time(&mut forgotten);
-                *heard = forgotten - silent;
-            }
         }
     }
 

@@ -2,11 +2,11 @@
 
 use std::fmt;
 
-use node::{FlowState, Site, Telemetry, Walk};
+use node::{FlowState, Site, Telemetry};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use units::{Duration, FlowId, Problem, Rate, Time};
+use units::{Duration, Problem, Rate, Time};
 
 use contract::{About, CongestionSignal};
 
@@ -19,10 +19,6 @@ pub trait Algorithm:
 
     /// Title, source and summary.
     const ABOUT: About;
-
-    /// Whether its controls say how their state moves (`Control::walk`). Over the others nothing is skipped, not even
-    /// between messages, when there is no control that could refuse.
-    const WALKS: bool = false;
 
     /// Whether its data gathers in-band telemetry, for which each packet has room beside its headers.
     const TELEMETRY: bool = false;
@@ -75,7 +71,7 @@ pub struct Start {
 }
 
 /// The rate control of one queue pair.
-pub trait Control: Send + 'static {
+pub trait Control: Send + node::State + 'static {
     /// The rate at which packets may leave, headers and retransmissions included. It is read after every event of the
     /// queue pair, and counts from its last packet.
     fn rate(&self) -> Rate;
@@ -92,11 +88,6 @@ pub trait Control: Send + 'static {
 
     /// Says what else it has, in the words of its paper, beside its rate.
     fn state(&self, _say: &mut FlowState) {}
-
-    /// Goes over its state: that of a queue pair that carries `_flow`. Who does not refuses.
-    fn walk(&mut self, _flow: FlowId, walk: &mut Walk) {
-        walk.refuse("a rate control does not say what of its state moves");
-    }
 
     /// When it wants [`Control::wake`]. Read after each call of the other methods.
     fn deadline(&self) -> Option<Time> {

@@ -6,10 +6,10 @@
 //! notification. The paper cuts at each notification, and receivers send one in each interval. With `cnp = { packet = {
 //! interval = "50us" } }` and matching intervals it is the paper's algorithm.
 
-use node::{FlowState, Marking, Site, Walk};
+use node::{FlowState, Marking, Site};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use units::{Bytes, Duration, FlowId, Problem, Rate, Time};
+use units::{Bytes, Duration, Problem, Rate, Time};
 
 use super::control::{Algorithm, Cnp, Control, Start};
 use contract::{About, CongestionSignal};
@@ -85,8 +85,6 @@ impl Algorithm for Config {
         needs: "RED marking at switches; a lossless network, or IRN",
     };
 
-    const WALKS: bool = true;
-
     fn check(&self) -> Result<(), Problem> {
         if !(self.g > 0.0 && self.g <= 1.0) {
             return Err(Problem::new("g", format!("{} is not above 0 and at most 1", self.g)));
@@ -158,7 +156,8 @@ impl Algorithm for Config {
 }
 
 /// The rate of a queue pair: the reaction point.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, node::State)]
+#[state(first(if self.increase_at.is_some() { walk.next_step(self.rate, (self.rate + self.target) / 2.0) }))]
 pub struct Dcqcn {
     g: f64,
     alpha_interval: Duration,
@@ -177,6 +176,7 @@ pub struct Dcqcn {
     target: f64,
     alpha: f64,
     /// When the first notification arrived, which starts both clocks.
+    #[state(past)]
     notified: Option<Time>,
     /// Number of due updates of `alpha` that have been made.
     updates: u64,
@@ -187,6 +187,7 @@ pub struct Dcqcn {
     /// Increases since the last cut.
     by_timer: u32,
     by_bytes: u32,
+    #[state(when(self.increase_at.is_some(), _, counted_of))]
     bytes: u64,
 }
 
@@ -243,26 +244,6 @@ impl Control for Dcqcn {
     fn state(&self, say: &mut FlowState) {
         say.say("target_rate_bps", self.target().bps());
         say.say("alpha_ppm", (self.alpha * 1e6) as u64);
-    }
-
-    fn walk(&mut self, flow: FlowId, walk: &mut Walk) {
-        walk.same([self.rate, self.target, self.alpha]);
-        walk.same((self.updates, self.fresh, self.by_timer, self.by_bytes, self.notified.is_some()));
-        if let Some(first) = &mut self.notified {
-            // Both clocks count from here: with the updates that have been made it says how old `alpha` is.
-            walk.past(first);
-        }
-        walk.time_if_any(&mut self.cut_at);
-        walk.time_if_any(&mut self.increase_at);
-        if self.increase_at.is_some() {
-            // As long as cuts put off the increase, the rate may stand still far below the target.
-            walk.next_step(self.rate, (self.rate + self.target) / 2.0);
-        }
-        // Until the rate has been cut, nobody asks how many bytes have been sent, and a cut begins at 0.
-        match self.increase_at {
-            Some(_) => walk.same(self.bytes),
-            None => drop(walk.counted_of(flow, &mut self.bytes)),
-        }
     }
 
     fn on_cnp(&mut self, now: Time) {

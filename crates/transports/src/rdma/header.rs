@@ -1,17 +1,16 @@
 //! What is on the wire.
 
 use bytemuck::{Pod, Zeroable};
-use node::Walk;
 use node::layout::{BOOL, Bits, Field, Layout, Message, Shown, TIME};
 use node::wire::{Malformed, Reader, Writer};
-use units::{Duration, FlowId, Time};
+use units::{Duration, Time};
 
 /// What an RDMA packet says, in 32 bytes.
 ///
 /// A queue pair carries one message one way, so a packet is either data or an answer, and the fields serve both.
 /// Offsets in bytes stand for RoCE's packet sequence numbers: every packet but a message's last is as long as the
 /// network allows. Data packets say how long the message is, so that a receiver needs no connection to be opened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, node::State)]
 pub enum Header {
     /// A part of the message.
     Data(Data),
@@ -24,18 +23,20 @@ pub enum Header {
 }
 
 /// What a data packet says beside its payload.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, node::State)]
 pub struct Data {
     /// Offset of the first byte.
+    #[state(sequence(1))]
     pub sequence: u64,
     /// Length of the message.
     pub bytes: u64,
     /// When it left, by its sender's clock.
+    #[state(past)]
     pub sent: Time,
 }
 
 /// What an acknowledgement says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, node::State)]
 pub struct Acknowledgement {
     /// What every answer says.
     pub answer: Answer,
@@ -44,13 +45,16 @@ pub struct Acknowledgement {
 }
 
 /// What an answer says of the data packet that brought it about, and of all of them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, node::State)]
 pub struct Answer {
     /// Every byte before this one has arrived.
+    #[state(sequence(1))]
     pub sequence: u64,
     /// Offset of the packet that brought it about (IRN's selective acknowledgement).
+    #[state(sequence(1))]
     pub packet: u64,
     /// When that packet left, by its sender's clock.
+    #[state(past)]
     pub sent: Time,
     /// Its virtual queueing delay in nanoseconds, if it belonged to an AQ (Augmented Queue, section 3.3.2).
     pub virtual_delay_ns: Option<u32>,
@@ -92,13 +96,6 @@ impl Answer {
         self.virtual_delay_ns.map(|ns| Duration::from_ns(u64::from(ns)))
     }
 
-    fn walk(&mut self, flow: FlowId, walk: &mut Walk) {
-        walk.same(self.virtual_delay_ns);
-        walk.sequence(flow, 1, &mut self.sequence);
-        walk.sequence(flow, 1, &mut self.packet);
-        walk.past(&mut self.sent);
-    }
-
     #[inline]
     fn pack(self, flags: u32) -> Packed {
         let tagged = self.virtual_delay_ns.map_or(0, |_| TAGGED);
@@ -116,29 +113,6 @@ impl node::Header for Header {
     type Packed = Packed;
 
     const LAYOUT: Layout = Layout { messages: LAYOUT };
-
-    fn walk(mut self, flow: FlowId, walk: &mut Walk) -> Header {
-        match &mut self {
-            Header::Data(Data { sequence, bytes, sent }) => {
-                walk.same((0u8, *bytes));
-                walk.sequence(flow, 1, sequence);
-                walk.past(sent);
-            }
-            Header::Ack(Acknowledgement { answer, cnp }) => {
-                walk.same((1u8, *cnp));
-                answer.walk(flow, walk);
-            }
-            Header::Nack(Acknowledgement { answer, cnp }) => {
-                walk.same((2u8, *cnp));
-                answer.walk(flow, walk);
-            }
-            Header::Cnp(answer) => {
-                walk.same(3u8);
-                answer.walk(flow, walk);
-            }
-        }
-        self
-    }
 
     #[inline]
     fn pack(self) -> Packed {

@@ -10,10 +10,10 @@
 //! As in the simulator of HPCC's authors the state is a rate R, and the window of the queue pair is R T. With
 //! `multi_rate` there is a reference rate for each hop, of which the least counts.
 
-use node::{Site, Telemetry, Walk};
+use node::{Site, Telemetry};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use units::{Duration, FlowId, Problem, Rate};
+use units::{Duration, Problem, Rate};
 
 use super::control::{Ack, Algorithm, Control, Start};
 use contract::{About, CongestionSignal};
@@ -65,8 +65,6 @@ impl Algorithm for Config {
 
     const TELEMETRY: bool = true;
 
-    const WALKS: bool = true;
-
     fn telemetry_beyond_mtu(&self) -> bool {
         self.telemetry_beyond_mtu
     }
@@ -106,7 +104,7 @@ impl Algorithm for Config {
 }
 
 /// The rate of a queue pair.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, node::State)]
 pub struct Hpcc {
     target: f64,
     max_stage: u32,
@@ -120,6 +118,7 @@ pub struct Hpcc {
     /// In bits per second.
     rate: f64,
     /// The references change when more than this is acknowledged (lastUpdateSeq).
+    #[state(sequence(1))]
     after: u64,
     /// The last record of each hop (L).
     last: Option<Telemetry>,
@@ -128,7 +127,7 @@ pub struct Hpcc {
 }
 
 /// The reference that the rate is computed from.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, node::State)]
 struct Reference {
     /// R^c, in bits per second.
     rate: f64,
@@ -181,15 +180,6 @@ impl Hpcc {
 impl Control for Hpcc {
     fn rate(&self) -> Rate {
         Rate::from_bps((self.rate + 0.5) as u64)
-    }
-
-    fn walk(&mut self, flow: FlowId, walk: &mut Walk) {
-        walk.same((self.rate, self.last.is_some()));
-        for Reference { rate, load, stage } in &self.references {
-            walk.same((*rate, *load, *stage));
-        }
-        walk.sequence(flow, 1, &mut self.after);
-        self.last.iter_mut().for_each(|last| last.walk(walk));
     }
 
     fn on_ack(&mut self, ack: &Ack<'_>) {

@@ -1,9 +1,9 @@
 //! No rate control: line rate, limited only by the window. Flow controls are measured with it.
 
-use node::{Site, Walk};
+use node::Site;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use units::{FlowId, Rate};
+use units::Rate;
 
 use super::control::{Algorithm, Control, Start};
 use contract::{About, CongestionSignal};
@@ -24,8 +24,6 @@ impl Algorithm for Config {
         needs: "a lossless network, or little loss",
     };
 
-    const WALKS: bool = true;
-
     fn signal(&self, _: &Site) -> CongestionSignal {
         CongestionSignal::Drop
     }
@@ -36,13 +34,11 @@ impl Algorithm for Config {
 }
 
 /// The rate of the host's link.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, node::State)]
 pub struct LineRate(Rate);
 
 impl Control for LineRate {
     fn rate(&self) -> Rate {
         self.0
     }
-
-    fn walk(&mut self, _: FlowId, _: &mut Walk) {}
 }

@@ -1,37 +1,43 @@
 use std::collections::VecDeque;
 
-use node::Walk;
-use units::{FlowId, Time};
+use units::Time;
 
 /// The packets of a message that have been sent and not acknowledged, and those to be sent again.
 ///
 /// Go-back-N moves `next` back. IRN (Mittal et al., section 3.1) records which packets have arrived out of order, and a
 /// recovery that ends when everything sent before it began is acknowledged.
-#[derive(Debug)]
+#[derive(Debug, node::State)]
 pub(crate) struct Outstanding {
     /// Packets of the message.
     total: u64,
     /// The first packet without acknowledgement.
+    #[state(sequence)]
     una: u64,
     /// The next packet if nothing is to be repaired.
+    #[state(sequence)]
     next: u64,
     /// The first packet that has not been sent.
+    #[state(sequence)]
     sent: u64,
     /// IRN: packets that arrived out of order, from `una` on.
     sacked: VecDeque<bool>,
     /// IRN: packets before this one have been sent again since the last timeout, have arrived, or were not lost.
+    #[state(when(self.repair.is_some(), sequence))]
     resent: u64,
     repair: Option<Repair>,
 }
 
 /// IRN's loss recovery.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, node::State)]
 struct Repair {
     /// It ends when all packets before this one are acknowledged (the recovery sequence).
+    #[state(sequence)]
     until: u64,
     /// Packets before this one that have not arrived are lost, since a later packet has arrived.
+    #[state(sequence)]
     top: u64,
     /// Set if it began with a timeout: the time.
+    #[state(past)]
     timed_out: Option<Time>,
 }
 
@@ -152,21 +158,6 @@ impl Outstanding {
         let repair = self.repair.get_or_insert(new);
         repair.top = repair.top.max(top);
         begins
-    }
-
-    /// Goes over its state: that of a flow with packets of `mss` bytes.
-    pub fn walk(&mut self, walk: &mut Walk, flow: FlowId, mss: u64) {
-        walk.same((self.total, self.sacked.len(), self.repair.is_some()));
-        self.sacked.iter().for_each(|&sacked| walk.same(sacked));
-        [&mut self.una, &mut self.next, &mut self.sent].into_iter().for_each(|at| walk.sequence(flow, mss, at));
-        // Read only within a repair, and then at least `una`.
-        if let Some(Repair { until, top, timed_out }) = &mut self.repair {
-            [&mut self.resent, until, top].into_iter().for_each(|at| walk.sequence(flow, mss, at));
-            walk.same(timed_out.is_some());
-            if let Some(at) = timed_out {
-                walk.past(at);
-            }
-        }
     }
 
     /// IRN: a timeout. The first outstanding packet counts as lost, and so do those known to be.

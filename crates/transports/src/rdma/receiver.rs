@@ -1,7 +1,7 @@
 use std::collections::VecDeque;
 
 use node::packet::flags;
-use node::{Cx, Event, FlowMap, Packet, Site, Telemetry, Walk};
+use node::{Cx, Event, FlowMap, Packet, Site, Telemetry};
 use rustc_hash::FxHashMap;
 use units::{Duration, FlowId, Time};
 
@@ -11,14 +11,20 @@ use super::outstanding::REACH;
 use crate::finished::Finished;
 
 /// The receiving half of a host's queue pairs: reassembly, acknowledgements and congestion notifications.
+#[derive(node::State)]
+#[state(unit(self.mss))]
 pub(crate) struct Receiver {
+    #[state(skip("settings"))]
     settings: Settings,
+    #[state(skip("settings"))]
     site: Site,
     mss: u64,
+    #[state(slots)]
     flows: FlowMap<Flow>,
     finished: Finished,
     answers: VecDeque<Packet>,
     /// Contents of acknowledgements that have not left, by flow and packet.
+    #[state(each(((flow, sequence(1)), _)))]
     echoes: FxHashMap<(FlowId, u64), Telemetry>,
     pub counts: Counts,
 }
@@ -45,7 +51,8 @@ pub(crate) enum Order {
 }
 
 /// What a receiver counts.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, node::State)]
+#[state(counts)]
 pub(crate) struct Counts {
     pub acks: u64,
     pub nacks: u64,
@@ -56,18 +63,22 @@ pub(crate) struct Counts {
     pub malformed: u64,
 }
 
+#[derive(node::State)]
 struct Flow {
     bytes: u64,
     packets: u64,
     /// The expected packet: all before it have arrived.
+    #[state(sequence)]
     next: u64,
     /// Packets after `next` that have arrived.
     ahead: VecDeque<bool>,
     /// Whether a mark has arrived that no acknowledgement has reported.
     marked: bool,
     /// The missing packet of the last NACK, and until when no other NACK is sent for it.
+    #[state(each(when(item.1 > walk.now(), (sequence, _))))]
     nacked: Option<(u64, Time)>,
     /// Until when no notification is sent.
+    #[state(expired)]
     notified: Time,
 }
 
@@ -170,43 +181,6 @@ impl Receiver {
     /// A flow has come whole in time that is skipped.
     pub fn came_again(&mut self, flow: FlowId) {
         self.finished.add(flow);
-    }
-
-    /// Goes over its state.
-    pub fn walk(&mut self, walk: &mut Walk) {
-        let mss = self.mss;
-        self.flows.walk_flows(walk, |walk, flow, of| {
-            walk.same((of.bytes, of.marked, of.nacked.is_some(), of.ahead.len()));
-            of.ahead.iter().for_each(|&ahead| walk.same(ahead));
-            walk.sequence(flow, mss, &mut of.next);
-            if let Some((missing, until)) = &mut of.nacked {
-                walk.same(*until > walk.now());
-                if *until > walk.now() {
-                    walk.sequence(flow, mss, missing);
-                    walk.time(until);
-                }
-            }
-            walk.expired(&mut of.notified);
-        });
-        self.finished.walk(walk);
-        walk.packets(&mut self.answers);
-        self.walk_echoes(walk);
-        let Counts { acks, nacks, cnps, out_of_order, duplicates, trimmed, malformed } = &mut self.counts;
-        let counts = [acks, nacks, cnps, out_of_order, duplicates, trimmed, malformed];
-        walk.counts(counts);
-    }
-
-    fn walk_echoes(&mut self, walk: &mut Walk) {
-        #[expect(clippy::disallowed_methods, reason = "they are put in order")]
-        let mut echoes: Vec<_> = self.echoes.drain().collect();
-        echoes.sort_unstable_by_key(|of| of.0);
-        walk.same(echoes.len());
-        for ((flow, packet), telemetry) in &mut echoes {
-            walk.flow(flow);
-            walk.sequence(*flow, 1, packet);
-            telemetry.walk(walk);
-        }
-        self.echoes.extend(echoes);
     }
 
     /// Answers a data packet, with what that has gathered.

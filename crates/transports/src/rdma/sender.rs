@@ -1,5 +1,5 @@
 use node::packet::flags;
-use node::{Cx, Event, FlowMap, FlowState, Message, Packet, Site, Telemetry, Timers, Walk};
+use node::{Cx, Event, FlowMap, FlowState, Message, Packet, Site, Telemetry, Timers};
 use units::{Duration, FlowId, HostId, Rate, Time};
 
 use super::Window;
@@ -13,20 +13,33 @@ use super::turns::{Turns, Waiting};
 /// Queue pairs that may send wait in `ready` and take turns packet by packet. Those that wait for their rate are in
 /// `pacing`; those that flow control holds are in `held` until something is released; those with a full window are in
 /// no list and return with an acknowledgement.
+#[derive(node::State)]
+#[state(unit(self.settings.mss))]
 pub(crate) struct Sender<A: Algorithm> {
+    #[state(skip("settings"))]
     algorithm: A,
+    #[state(skip("settings"))]
     settings: Settings,
+    #[state(skip("settings"))]
     site: Site,
+    #[state(skip("settings"))]
     window: WindowBytes,
+    #[state(slots)]
     pairs: FlowMap<QueuePair<A::Control>>,
     /// Number of queue pairs that have started.
+    #[state(turn("number"))]
     begun: u64,
     ready: Waiting,
+    #[state(slots)]
     held: Vec<u32>,
     /// The gate's epoch when a queue pair was last held.
+    #[state(turn("epoch"))]
     held_in: u32,
+    #[state(slots)]
     pacing: Timers,
+    #[state(slots)]
     retransmission: Timers,
+    #[state(slots)]
     control: Timers,
     pub counts: Counts,
 }
@@ -58,7 +71,8 @@ pub(crate) struct Timeout {
 }
 
 /// What a sender counts.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, node::State)]
+#[state(counts)]
 pub(crate) struct Counts {
     pub retransmissions: u64,
     pub timeouts: u64,
@@ -66,9 +80,11 @@ pub(crate) struct Counts {
     pub malformed: u64,
 }
 
+#[derive(node::State)]
 struct QueuePair<C> {
     dst: HostId,
     /// Its number in the order of start, from 1 on.
+    #[state(turn("number"))]
     number: u64,
     bytes: u64,
     outstanding: Outstanding,
@@ -76,10 +92,14 @@ struct QueuePair<C> {
     /// Whether it waits in `ready` or in `held`.
     queued: bool,
     /// When its last packet left, and its length.
+    #[state((past, _))]
     last: (Time, u16),
     /// Start of the wait for an acknowledgement of what is outstanding.
+    #[state(past)]
     silent_since: Time,
+    #[state(count_of)]
     sent_packets: u64,
+    #[state(count_of)]
     resent_packets: u64,
 }
 
@@ -246,30 +266,6 @@ impl<A: Algorithm> Sender<A> {
         say.rate(control.rate());
         say.outstanding_bytes(outstanding.in_flight() * self.settings.mss);
         control.state(say);
-    }
-
-    /// Goes over its state.
-    pub fn walk(&mut self, walk: &mut Walk) {
-        walk.refuse_if(!A::WALKS, "a rate control does not say what of its state moves");
-        let mss = self.settings.mss;
-        let slots = self.pairs.walk_slots(walk, |walk, flow, pair| {
-            walk.same((pair.dst, pair.bytes, pair.queued, pair.last.1));
-            walk.turn("number", &mut pair.number);
-            walk.past(&mut pair.last.0);
-            walk.past(&mut pair.silent_since);
-            pair.outstanding.walk(walk, flow, mss);
-            pair.control.walk(flow, walk);
-            walk.count_of(flow, &mut pair.sent_packets);
-            walk.count_of(flow, &mut pair.resent_packets);
-        });
-        walk.turn("number", &mut self.begun);
-        slots.walk(walk, &self.held);
-        walk.turn("epoch", &mut self.held_in);
-        self.ready.walk(walk, &slots);
-        let timers = [&mut self.pacing, &mut self.retransmission, &mut self.control];
-        timers.into_iter().for_each(|of| of.walk_slots(walk, &slots));
-        let Counts { retransmissions, timeouts, recoveries, malformed } = &mut self.counts;
-        walk.counts([retransmissions, timeouts, recoveries, malformed]);
     }
 
     /// The earliest deadline.

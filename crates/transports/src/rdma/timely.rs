@@ -5,10 +5,10 @@
 //! shrinks in proportion. Below the lower threshold it always grows; above the upper one it shrinks in proportion to
 //! the excess.
 
-use node::{Site, Walk};
+use node::Site;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use units::{Bytes, Duration, FlowId, Problem, Rate};
+use units::{Bytes, Duration, Problem, Rate};
 
 use super::control::{Ack, Algorithm, Control, Start};
 use contract::{About, CongestionSignal};
@@ -65,8 +65,6 @@ impl Algorithm for Config {
         needs: "a lossless network, or IRN",
     };
 
-    const WALKS: bool = true;
-
     fn check(&self) -> Result<(), Problem> {
         if self.t_low > self.t_high {
             return Err(Problem::new("t_low", format!("{} is above t_high, {}", self.t_low, self.t_high)));
@@ -114,7 +112,8 @@ impl Algorithm for Config {
 }
 
 /// The rate of a queue pair.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, node::State)]
+#[state(first(walk.same(self.falling.min(self.hyper))))]
 pub struct Timely {
     /// In microseconds: thresholds, and the gradient's unit.
     t_low: f64,
@@ -136,8 +135,10 @@ pub struct Timely {
     /// The smoothed difference of successive round trips, in microseconds.
     difference: f64,
     /// Number of consecutive decisions without a positive gradient.
+    #[state(counted_of)]
     falling: u32,
     /// The next decision is due when more than this is acknowledged.
+    #[state(sequence(1))]
     after: u64,
 }
 
@@ -166,12 +167,6 @@ impl Timely {
 impl Control for Timely {
     fn rate(&self) -> Rate {
         Rate::from_bps((self.rate + 0.5) as u64)
-    }
-
-    fn walk(&mut self, flow: FlowId, walk: &mut Walk) {
-        walk.same((self.rate, self.last, self.least, self.difference, self.falling.min(self.hyper)));
-        walk.counted_of(flow, &mut self.falling);
-        walk.sequence(flow, 1, &mut self.after);
     }
 
     fn on_ack(&mut self, ack: &Ack<'_>) {

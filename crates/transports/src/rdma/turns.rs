@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound::{Excluded, Unbounded};
 
-use node::{Slots, Walk};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -20,12 +19,14 @@ pub enum Turns {
 }
 
 /// Waiting queue pairs, by slot and by number in the order of their start.
-#[derive(Debug)]
+#[derive(Debug, node::State)]
 pub(crate) enum Waiting {
-    InLine(VecDeque<u32>),
+    InLine(#[state(slots)] VecDeque<u32>),
     ByAge {
+        #[state(each((turn("number"), slots)))]
         slots: BTreeMap<u64, u32>,
         /// The queue pair that sent last.
+        #[state(turn("number"))]
         last: u64,
     },
 }
@@ -74,22 +75,6 @@ impl Waiting {
     pub fn sent(&mut self, number: u64) {
         if let Waiting::ByAge { last, .. } = self {
             *last = number;
-        }
-    }
-
-    /// Goes over who waits, in order.
-    pub fn walk(&mut self, walk: &mut Walk, names: &Slots) {
-        match self {
-            Waiting::InLine(line) => names.walk(walk, &*line),
-            Waiting::ByAge { slots, last } => {
-                walk.same(slots.len());
-                walk.turn("number", last);
-                for (mut number, slot) in std::mem::take(slots) {
-                    walk.same(names.place(slot));
-                    walk.turn("number", &mut number);
-                    slots.insert(number, slot);
-                }
-            }
         }
     }
 

@@ -20,10 +20,10 @@
 
 use std::collections::VecDeque;
 
-use node::{Site, Walk};
+use node::Site;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use units::{Duration, FlowId, Problem, Rate};
+use units::{Duration, Problem, Rate};
 
 use super::control::{Ack, Algorithm, Congestion, Control, Ecn, Lost, Start};
 use contract::{About, CongestionSignal};
@@ -185,7 +185,6 @@ impl Algorithm for Config {
     };
 
     const DRAWS: bool = true;
-    const WALKS: bool = true;
 
     fn samples_rate(&self) -> bool {
         true
@@ -233,7 +232,7 @@ impl Algorithm for Config {
 }
 
 /// A flow's model of its path, and the resulting rate and window.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, node::State)]
 pub enum Bbr {
     /// Of version 1.
     V1(Box<v1::V1>),
@@ -284,24 +283,19 @@ impl Control for Bbr {
             Bbr::V3(of) => of.is_probing_rtt(),
         }
     }
-
-    fn walk(&mut self, flow: FlowId, _: u64, walk: &mut Walk) {
-        match self {
-            Bbr::V1(of) => of.walk(flow, walk),
-            Bbr::V3(_) => walk.refuse("BBR of version 3 draws when it probes next"),
-        }
-    }
 }
 
 /// Growth of the delivery rate in three round trips below which STARTUP ends.
 const FULL_PIPE_GROWTH: f64 = 1.25;
 
 /// Counts round trips. One has passed when a packet is acknowledged that was sent after the previous one had passed.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, node::State)]
 struct Round {
+    #[state(skip("only distances from it matter"))]
     count: u64,
     /// Whether this acknowledgement ends a round trip.
     start: bool,
+    #[state(sequence(1))]
     next_delivered: u64,
 }
 

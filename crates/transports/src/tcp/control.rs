@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use node::{FlowState, Site, Walk};
+use node::{FlowState, Site};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -24,10 +24,6 @@ pub trait Algorithm:
 
     /// Whether its controls are a user's own: they are called for packets that leave, have a timer, and may fail.
     const OWN: bool = false;
-
-    /// Whether its controls say how their state moves (`Control::walk`). Over the others nothing is skipped, not even
-    /// between messages, when there is no control that could refuse.
-    const WALKS: bool = false;
 
     /// Whether its controls draw random numbers: [`Start::seed`] is 0 for the others. A host from whose stream nothing
     /// is drawn is what it was when its flows are as they were.
@@ -87,11 +83,12 @@ pub enum Ecn {
 }
 
 /// What a new flow knows.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, node::State)]
 pub struct Start {
     /// Its number, as in results.
     pub flow: FlowId,
     /// When it starts.
+    #[state(past)]
     pub now: Time,
     /// Sender maximum segment size.
     pub mss_bytes: u64,
@@ -109,6 +106,7 @@ pub struct Start {
     /// Transmission time of a full packet at the rates that its AQs guarantee; zero without AQs.
     pub virtual_serialisation: Duration,
     /// Seed of a random stream of its own.
+    #[state(skip("where a control draws by it, no flow takes another's place"))]
     pub seed: u64,
 }
 
@@ -133,7 +131,7 @@ impl Start {
 }
 
 /// The congestion control of one flow. It decides how much may be in flight; loss recovery is separate.
-pub trait Control: Send + 'static {
+pub trait Control: Send + node::State + 'static {
     /// An acknowledgement has arrived.
     fn on_ack(&mut self, ack: &Ack);
 
@@ -172,11 +170,6 @@ pub trait Control: Send + 'static {
 
     /// Says what else it has, in the words of its paper, beside window and rate.
     fn state(&self, _say: &mut FlowState) {}
-
-    /// Goes over its state: that of a flow that carries `_flow` and has come to `_una`. Who does not refuses.
-    fn walk(&mut self, _flow: FlowId, _una: u64, walk: &mut Walk) {
-        walk.refuse("a congestion control does not say what of its state moves");
-    }
 
     /// Whether it sends less than it thinks the path would carry, so that delivery rates tell nothing about the path.
     fn holds_back(&self) -> bool {
@@ -262,7 +255,7 @@ pub struct Lost {
 }
 
 /// Loss-recovery phase of a sender.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, node::State)]
 pub enum Phase {
     /// No losses to repair.
     Open,

@@ -8,10 +8,10 @@
 //! that the Reno-friendly region decides until round trips reach several milliseconds. To make the cubic act within
 //! microseconds, raise `c`.
 
-use node::{Marking, Site, Walk};
+use node::{Marking, Site};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use units::{Bytes, Duration, FlowId, Problem, Time};
+use units::{Bytes, Duration, Problem, Time};
 
 use super::control::{Ack, Algorithm, Congestion, Control, Ecn, Phase, Signal, Start};
 use super::slow_start::{SlowStart, Step, Watch};
@@ -50,8 +50,6 @@ impl Algorithm for Config {
         summary: "Its window is a cubic function of the time since the last congestion event.",
         needs: "nothing; ECN if its marks are to be used",
     };
-
-    const WALKS: bool = true;
 
     fn check(&self) -> Result<(), Problem> {
         if !(self.c > 0.0 && self.c.is_finite()) {
@@ -96,8 +94,9 @@ impl Algorithm for Config {
 }
 
 /// A flow's window, in segments, by the names of RFC 9438 section 4.1.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, node::State)]
 pub struct Cubic {
+    #[state(skip("settings"))]
     config: Config,
     mss: u64,
     /// cwnd.
@@ -110,15 +109,17 @@ pub struct Cubic {
     /// Whether the last reduction was a timeout's.
     timed_out: bool,
     epoch: Option<Epoch>,
+    #[state(when(self.window < self.threshold, _))]
     watch: Watch,
 }
 
 /// The current congestion avoidance stage.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, node::State)]
 struct Epoch {
     /// Its duration, without times when the window did not limit the flow (section 5.8).
     age: Duration,
     /// Time of its last acknowledgement.
+    #[state(past)]
     last: Time,
     /// When the cubic returns to W_max, in seconds after the beginning.
     k: f64,
@@ -164,16 +165,6 @@ impl Control for Cubic {
 
     fn window_bytes(&self) -> u64 {
         (self.window * self.mss as f64) as u64
-    }
-
-    fn walk(&mut self, flow: FlowId, una: u64, walk: &mut Walk) {
-        walk.same([self.window, self.threshold, self.w_max, self.prior]);
-        walk.same((self.timed_out, self.epoch.is_some()));
-        self.watch.walk(flow, una, self.window < self.threshold, walk);
-        if let Some(Epoch { age, last, k, estimate }) = &mut self.epoch {
-            walk.same((*age, *k, *estimate));
-            walk.past(last);
-        }
     }
 }
 

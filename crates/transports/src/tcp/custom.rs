@@ -360,6 +360,8 @@ impl Algorithm for Config {
 }
 
 /// A flow's program, and what it has answered last.
+#[derive(node::State)]
+#[state(refuse("a congestion control does not say what of its state moves"))]
 pub struct Own {
     /// `None` once it has failed.
     program: Option<Box<dyn Program>>,

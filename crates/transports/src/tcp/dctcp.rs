@@ -7,7 +7,7 @@
 use node::{FlowState, Marking, Site, Walk};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use units::{Bytes, FlowId, Problem};
+use units::{Bytes, Problem};
 
 use super::control::{Ack, Algorithm, Congestion, Control, Ecn, Signal, Start};
 use super::newreno::NewReno;
@@ -43,8 +43,6 @@ impl Algorithm for Config {
         summary: "Shrinks its window in proportion to the share of its bytes that switches have marked.",
         needs: "switches: ECN marking above a fixed queue length",
     };
-
-    const WALKS: bool = true;
 
     fn check(&self) -> Result<(), Problem> {
         if !(self.g > 0.0 && self.g <= 1.0) {
@@ -86,17 +84,22 @@ pub(crate) fn threshold(site: &Site) -> Bytes {
 }
 
 /// A flow's window and its state of marks.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, node::State)]
+#[state(last(self.tell(walk)))]
 pub struct Dctcp {
     g: f64,
+    #[state(skip("`tell` goes over it"))]
     alpha: f64,
     reno: NewReno,
     /// End of the window of data that is being observed.
+    #[state(skip("`tell` goes over it"))]
     window_end: u64,
+    #[state(skip("`tell` goes over it"))]
     acked: u64,
     marked: u64,
     /// Windows of data with marks so far.
     marked_windows: u64,
+    #[state(skip("`tell` goes over it"))]
     steady: Steady,
 }
 
@@ -140,6 +143,21 @@ impl Dctcp {
     fn observe(&mut self, share: f64) {
         self.alpha = self.alpha * (1.0 - self.g) + self.g * share;
     }
+
+    /// Goes over what moves with each acknowledgement. As long as no window of data has marks, it follows from how many
+    /// there were.
+    fn tell(&mut self, walk: &mut Walk) {
+        let acks = walk.counted_of(walk.flow, &mut self.steady.acks);
+        // Averages don't say that no window of data had marks.
+        if self.marked > 0 || walk.by_averages() {
+            walk.same((self.acked, self.alpha));
+            return walk.sequence(walk.flow, 1, &mut self.window_end);
+        }
+        let Steady { acked, in_flight, changes, .. } = self.steady;
+        walk.same((acked, in_flight, changes));
+        [self.alpha.to_bits(), self.acked, self.window_end].into_iter().for_each(|of| walk.inherited(walk.flow, of));
+        self.move_on(walk.come, acks);
+    }
 }
 
 impl Control for Dctcp {
@@ -170,23 +188,6 @@ impl Control for Dctcp {
 
     fn window_bytes(&self) -> u64 {
         self.reno.window_bytes()
-    }
-
-    /// Without marks `alpha` only decays, and nothing asks for it. So the window of data that is being observed need
-    /// not be where it was a period ago, if all acknowledgements are alike: it is moved on by as many of them.
-    fn walk(&mut self, flow: FlowId, una: u64, walk: &mut Walk) {
-        self.reno.walk(flow, una, walk);
-        walk.same((self.marked, self.marked_windows));
-        let acks = walk.counted_of(flow, &mut self.steady.acks);
-        // Averages don't say that no window of data had marks.
-        if self.marked > 0 || walk.by_averages() {
-            walk.same((self.acked, self.alpha));
-            return walk.sequence(flow, 1, &mut self.window_end);
-        }
-        let Steady { acked, in_flight, changes, .. } = self.steady;
-        walk.same((acked, in_flight, changes));
-        [self.alpha.to_bits(), self.acked, self.window_end].into_iter().for_each(|of| walk.inherited(flow, of));
-        self.move_on(una, acks);
     }
 
     fn state(&self, say: &mut FlowState) {

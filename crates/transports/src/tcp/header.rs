@@ -1,10 +1,9 @@
 //! What is on the wire.
 
 use bytemuck::{Pod, Zeroable};
-use node::Walk;
 use node::layout::{BOOL, Bits, Field, Layout, Message, Shown};
 use node::wire::{Malformed, Reader, Writer};
-use units::{Duration, FlowId};
+use units::Duration;
 
 /// What a TCP packet says, in 32 bytes.
 ///
@@ -13,7 +12,7 @@ use units::{Duration, FlowId};
 /// the network allows, so 16 bits reach 65,535 segments ahead (96 MB of 1,500 B packets), and three blocks fit, as many
 /// as a real TCP with timestamps sends (RFC 2018). Data packets say how long the message is, so no FIN is needed;
 /// acknowledgements say in its place what virtual queueing delay the data has met (Augmented Queue, section 3.3.2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, node::State)]
 pub enum Header {
     /// The sender asks for a connection.
     Syn {
@@ -29,9 +28,10 @@ pub enum Header {
 }
 
 /// What a data packet says beside its payload.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, node::State)]
 pub struct Data {
     /// Offset of the first byte.
+    #[state(sequence(1))]
     pub sequence: u64,
     /// Length of the message.
     pub bytes: u64,
@@ -40,9 +40,10 @@ pub struct Data {
 }
 
 /// What an acknowledgement says.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, node::State)]
 pub struct Acknowledgement {
     /// Every byte before this one has arrived.
+    #[state(sequence(1))]
     pub sequence: u64,
     /// What has arrived beyond, the most recent first.
     pub blocks: [Block; 3],
@@ -53,7 +54,7 @@ pub struct Acknowledgement {
 }
 
 /// Segments that have arrived beyond the cumulative acknowledgement.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable, node::State)]
 #[repr(C)]
 pub struct Block {
     /// The first, counted from the cumulative acknowledgement.
@@ -106,23 +107,6 @@ impl Acknowledgement {
 }
 
 impl node::Header for Header {
-    fn walk(mut self, flow: FlowId, walk: &mut Walk) -> Header {
-        match &mut self {
-            Header::Syn { bytes } => walk.same((0u8, *bytes)),
-            Header::SynAck => walk.same(1u8),
-            Header::Data(Data { sequence, bytes, cwr }) => {
-                walk.same((2u8, *bytes, *cwr));
-                walk.sequence(flow, 1, sequence);
-            }
-            Header::Ack(Acknowledgement { sequence, blocks, ece, virtual_delay_ns }) => {
-                walk.same((3u8, blocks.map(|block| block.first), blocks.map(|block| block.count)));
-                walk.same((*ece, *virtual_delay_ns));
-                walk.sequence(flow, 1, sequence);
-            }
-        }
-        self
-    }
-
     type Packed = Packed;
 
     const LAYOUT: Layout = Layout { messages: LAYOUT };

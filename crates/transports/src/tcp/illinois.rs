@@ -9,10 +9,10 @@
 //!
 //! Absent: ECN, which the paper leaves out; marks at a shallow queue would hide the delay.
 
-use node::{Site, Walk};
+use node::Site;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use units::{Duration, FlowId, Problem};
+use units::{Duration, Problem};
 
 use super::control::{Ack, Algorithm, Congestion, Control, Ecn, Phase, Signal, Start};
 use super::slow_start::{SlowStart, Step, Watch};
@@ -67,8 +67,6 @@ impl Default for Config {
 
 impl Algorithm for Config {
     type Control = Illinois;
-
-    const WALKS: bool = true;
 
     const ABOUT: About = About {
         title: "TCP-Illinois",
@@ -173,8 +171,9 @@ impl Config {
 }
 
 /// A flow's window, in segments, and what it knows of delay.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, node::State)]
 pub struct Illinois {
+    #[state(skip("settings"))]
     config: Config,
     mss: u64,
     /// cwnd.
@@ -186,12 +185,14 @@ pub struct Illinois {
     t_min: Duration,
     t_max: Duration,
     /// Where the window of data ends whose round trips are being averaged.
+    #[state(passed(1))]
     window_end: u64,
     /// Sum and number of those round trips so far.
     sum: Duration,
     samples: u64,
     /// Consecutive windows, up to theta, with a delay of at most `d_1`.
     calm: u32,
+    #[state(when(self.window < self.threshold, _))]
     watch: Watch,
 }
 
@@ -240,14 +241,6 @@ impl Control for Illinois {
 
     fn window_bytes(&self) -> u64 {
         (self.window * self.mss as f64) as u64
-    }
-
-    fn walk(&mut self, flow: FlowId, una: u64, walk: &mut Walk) {
-        walk.same([self.window, self.threshold, self.alpha, self.beta]);
-        walk.same([self.t_min, self.t_max, self.sum]);
-        walk.same((self.samples, self.calm));
-        self.watch.walk(flow, una, self.window < self.threshold, walk);
-        walk.passed(flow, 1, &mut self.window_end, una);
     }
 }
 

@@ -46,8 +46,6 @@ impl Algorithm for Config {
         needs: "nothing; ECN if its marks are to be used",
     };
 
-    const WALKS: bool = true;
-
     fn stack(config: super::Config<Config>) -> super::Config<Config> {
         super::Config {
             delayed_ack: Some(DelayedAck { packets: 2, timeout: Duration::from_ms(40) }),

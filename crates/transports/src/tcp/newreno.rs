@@ -3,10 +3,10 @@
 //! RFC 6582 adds to Reno the recovery from several losses in a window. Here every control gets that from RFC 6675's
 //! recovery by SACK, which RFC 6582 itself prefers if SACK is available.
 
-use node::{Marking, Site, Walk};
+use node::{Marking, Site};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use units::{Bytes, FlowId, Problem};
+use units::{Bytes, Problem};
 
 use super::control::{Ack, Algorithm, Congestion, Control, Ecn, Phase, Signal, Start};
 use super::slow_start::{SlowStart, Step, Watch};
@@ -32,8 +32,6 @@ impl Algorithm for Config {
         summary: "Adds one segment to the window each round trip and halves it at a loss.",
         needs: "nothing; ECN if its marks are to be used",
     };
-
-    const WALKS: bool = true;
 
     fn check(&self) -> Result<(), Problem> {
         self.slow_start.check()
@@ -61,13 +59,14 @@ impl Algorithm for Config {
 }
 
 /// A flow's window.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, node::State)]
 pub struct NewReno {
     mss: u64,
     window: u64,
     threshold: u64,
     /// Bytes acknowledged since the window last grew.
     counted: u64,
+    #[state(when(self.window < self.threshold, _))]
     watch: Watch,
 }
 
@@ -125,11 +124,6 @@ impl Control for NewReno {
 
     fn window_bytes(&self) -> u64 {
         self.window
-    }
-
-    fn walk(&mut self, flow: FlowId, una: u64, walk: &mut Walk) {
-        walk.same((self.window, self.threshold, self.counted));
-        self.watch.walk(flow, una, self.window < self.threshold, walk);
     }
 }
 

@@ -46,7 +46,7 @@ impl Plb {
 }
 
 /// A flow's path and its state of congestion.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, node::State)]
 pub(super) struct Path {
     /// The flow label; 0 until the path changes.
     pub label: u32,
@@ -55,6 +55,7 @@ pub(super) struct Path {
     acked: u64,
     marked: u64,
     congested: u32,
+    #[state(expired)]
     quiet_until: Time,
 }
 

@@ -4,10 +4,8 @@
 //! sent follows what arrives throughout, in the proportion by which the window shrinks, and afterwards grows to the
 //! threshold by slow start at most (the reduction bound of section 6, with SafeACK as in Linux).
 
-use node::Walk;
-
 /// The state of a recovery, in segments, by the names of RFC 9937 section 6.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, node::State)]
 pub(crate) struct Prr {
     ssthresh: u64,
     /// RecoverFS: what will be delivered in the recovery, of what was outstanding when it began.
@@ -48,11 +46,6 @@ impl Prr {
     /// How many segments may be in flight.
     pub fn cwnd(&self) -> u64 {
         self.cwnd
-    }
-
-    /// Goes over its state.
-    pub fn walk(&self, walk: &mut Walk) {
-        walk.same([self.ssthresh, self.recover_fs, self.delivered, self.out, self.cwnd]);
     }
 }
 

@@ -10,24 +10,27 @@
 
 use std::collections::VecDeque;
 
-use node::Walk;
-use units::{Duration, FlowId, Time};
+use units::{Duration, Time};
 
 use super::scoreboard::{Progress, Scoreboard};
 
 /// The state of a flow, by the names of RFC 8985 section 5.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, node::State)]
 pub(crate) struct Rack {
     /// RACK.xmit_ts: when the newest segment that has arrived was sent. `None` before the first.
+    #[state(past)]
     xmit: Option<Time>,
     rtt: Duration,
     min_rtt: Option<Duration>,
     /// RACK.fack: the segment after the highest that has arrived.
+    #[state(sequence)]
     fack: u64,
     reordering_seen: bool,
     /// Segments sent again, in that order, for as long as they may be lost.
+    #[state(each((passed, past)))]
     again: VecDeque<(u64, Time)>,
     /// TLP.end_seq: SND.NXT when a probe was sent. The next one waits until this is acknowledged.
+    #[state(passed)]
     pub probed: Option<u64>,
 }
 
@@ -101,18 +104,5 @@ impl Rack {
             return Duration::ZERO;
         }
         (self.min_rtt.unwrap_or_default() / 4).min(srtt)
-    }
-
-    /// Goes over its state.
-    pub fn walk(&mut self, walk: &mut Walk, flow: FlowId, mss: u64, una: u64) {
-        walk.same((self.xmit.is_some(), self.rtt, self.min_rtt, self.reordering_seen, self.again.len()));
-        self.xmit.iter_mut().for_each(|at| walk.past(at));
-        walk.sequence(flow, mss, &mut self.fack);
-        for (segment, at) in &mut self.again {
-            walk.passed(flow, mss, segment, una);
-            walk.past(at);
-        }
-        walk.same(self.probed.is_some());
-        self.probed.iter_mut().for_each(|end| walk.passed(flow, mss, end, una));
     }
 }

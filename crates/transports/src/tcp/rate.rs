@@ -1,7 +1,6 @@
 use std::collections::VecDeque;
 
-use node::Walk;
-use units::{Duration, FlowId, Rate, Time};
+use units::{Duration, Rate, Time};
 
 use super::control::{Lost, RateSample};
 use super::scoreboard::Progress;
@@ -11,16 +10,20 @@ use super::scoreboard::Progress;
 /// A sample spans the time from a packet's sending to its acknowledgement. It uses the longer of two intervals, in
 /// which the same amount was sent and acknowledged, so that neither compressed acknowledgements nor a burst of packets
 /// suggest more than the path can carry. All counts are in segments.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, node::State)]
 pub(crate) struct Sampler {
     /// C.delivered: amount delivered so far.
+    #[state(sequence)]
     delivered: u64,
     /// C.delivered_time: when the last of it was acknowledged.
+    #[state(past)]
     delivered_at: Time,
     /// C.first_sent_time: when the newest acknowledged packet was sent.
+    #[state(past)]
     first_sent: Time,
     /// C.app_limited: until this much is delivered, samples come from a sender that had less to send than it might
     /// have.
+    #[state(when(self.limited_until > 0, sequence))]
     limited_until: u64,
     /// MinRTT: a shorter interval means that an acknowledgement was taken for that of a later transmission.
     rtt_min: Duration,
@@ -31,11 +34,15 @@ pub(crate) struct Sampler {
 }
 
 /// The state at a packet's last transmission.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, node::State)]
 struct Sent {
+    #[state(past)]
     at: Time,
+    #[state(past)]
     first_sent: Time,
+    #[state(sequence)]
     delivered: u64,
+    #[state(past)]
     delivered_at: Time,
     limited: bool,
     /// P.tx_in_flight: in flight then, this one included.
@@ -75,22 +82,6 @@ impl Sampler {
         match self.sent.get_mut(beyond as usize) {
             Some(entry) => *entry = sent,
             None => self.sent.push_back(sent),
-        }
-    }
-
-    /// Goes over its state: that of a flow with segments of `mss` bytes.
-    pub fn walk(&mut self, walk: &mut Walk, flow: FlowId, mss: u64) {
-        walk.same((self.limited_until > 0, self.rtt_min, self.sent.len()));
-        if self.limited_until > 0 {
-            walk.sequence(flow, mss, &mut self.limited_until);
-        }
-        walk.sequence(flow, mss, &mut self.delivered);
-        [&mut self.delivered_at, &mut self.first_sent].into_iter().for_each(|at| walk.past(at));
-        walk.same(self.lost);
-        for Sent { at, first_sent, delivered, delivered_at, limited, in_flight, lost } in &mut self.sent {
-            walk.same((*limited, *in_flight, *lost));
-            walk.sequence(flow, mss, delivered);
-            [at, first_sent, delivered_at].into_iter().for_each(|at| walk.past(at));
         }
     }
 

@@ -1,7 +1,7 @@
 use std::collections::VecDeque;
 
 use node::packet::flags;
-use node::{Cx, Event, FlowMap, Packet, Site, Timers, Walk};
+use node::{Cx, Event, FlowMap, Packet, Site, Timers};
 use units::{FlowId, HostId, Time};
 
 use super::DelayedAck;
@@ -10,13 +10,19 @@ use super::header::{Acknowledgement, Block, Data, Header, WINDOW_SEGMENTS};
 use crate::finished::Finished;
 
 /// The receiving half of a host's TCP: reassembly and acknowledgements.
+#[derive(node::State)]
+#[state(unit(self.mss))]
 pub(crate) struct Receiver {
+    #[state(skip("settings"))]
     settings: Settings,
+    #[state(skip("settings"))]
     site: Site,
     mss: u64,
+    #[state(slots)]
     flows: FlowMap<Flow>,
     finished: Finished,
     acks: VecDeque<Packet>,
+    #[state(slots)]
     delayed: Timers,
     pub counts: Counts,
 }
@@ -30,7 +36,8 @@ pub(crate) struct Settings {
 }
 
 /// What a receiver counts.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, node::State)]
+#[state(counts)]
 pub(crate) struct Counts {
     pub acks: u64,
     pub duplicates: u64,
@@ -38,14 +45,17 @@ pub(crate) struct Counts {
     pub malformed: u64,
 }
 
+#[derive(node::State)]
 struct Flow {
     src: HostId,
     bytes: u64,
     segments: u64,
     /// The first missing segment: RCV.NXT.
+    #[state(sequence)]
     next: u64,
     /// Segments that have arrived beyond: disjoint runs `first..end`, the most recent first, as RFC 2018 section 4
     /// reports them.
+    #[state(sequence)]
     ahead: Vec<(u64, u64)>,
     /// Number of segments that wait for their acknowledgement.
     owed: u32,
@@ -190,22 +200,6 @@ impl Receiver {
     /// A flow has come whole in time that is skipped.
     pub fn came_again(&mut self, flow: FlowId) {
         self.finished.add(flow);
-    }
-
-    /// Goes over its state.
-    pub fn walk(&mut self, walk: &mut Walk) {
-        let mss = self.mss;
-        let slots = self.flows.walk_slots(walk, |walk, id, flow| {
-            walk.same((flow.bytes, flow.ahead.len(), flow.owed, flow.echo, flow.virtual_delay_ns));
-            walk.sequence(id, mss, &mut flow.next);
-            let runs = flow.ahead.iter_mut().flat_map(|(first, end)| [first, end]);
-            runs.for_each(|at| walk.sequence(id, mss, at));
-        });
-        self.finished.walk(walk);
-        walk.packets(&mut self.acks);
-        self.delayed.walk_slots(walk, &slots);
-        let Counts { acks, duplicates, trimmed, malformed } = &mut self.counts;
-        walk.counts([acks, duplicates, trimmed, malformed]);
     }
 
     fn answer(&mut self, flow: FlowId, to: HostId, header: Header) {

@@ -1,11 +1,10 @@
-use node::Walk;
 use units::Duration;
 
 /// The retransmission timeout, by RFC 6298.
 ///
 /// Before the first sample the estimate is what section 2.2 makes of the unloaded round trip: messages travel on
 /// connections that have been used before, and a wait of one second (section 2.1) would dominate a run.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, node::State)]
 pub(crate) struct Rtt {
     srtt: Duration,
     rttvar: Duration,
@@ -39,11 +38,6 @@ impl Rtt {
             (self.srtt, self.rttvar, self.sampled) = (rtt, rtt / 2, true);
         }
         self.backoff = 0;
-    }
-
-    /// Goes over its state.
-    pub fn walk(&self, walk: &mut Walk) {
-        walk.same((self.srtt, self.rttvar, self.sampled, self.backoff));
     }
 
     /// The timeout has expired: the next is twice as long.

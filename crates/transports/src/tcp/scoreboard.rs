@@ -1,7 +1,6 @@
 use std::collections::VecDeque;
 
-use node::Walk;
-use units::{Duration, FlowId, Time};
+use units::{Duration, Time};
 
 /// How many segments must have arrived beyond one before it counts as lost (RFC 6675 section 2), unless it is set.
 pub(crate) const DUP_THRESH: u32 = 3;
@@ -13,26 +12,32 @@ pub(crate) const DUP_THRESH: u32 = 3;
 /// `lost_below` is lost, everything not SACKed below `high_rxt` has been sent again. The two edges only rise (but for a
 /// timeout), so `pipe` is updated in constant time for each segment. While nothing is lost there is only a queue of
 /// sending times.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, node::State)]
 pub(crate) struct Scoreboard {
     /// DupThresh.
     dup_thresh: u64,
     /// Losses are found by time (RFC 8985) instead of by counting.
     by_time: bool,
+    #[state(sequence)]
     una: u64,
     /// One entry for each of `una..next`.
     sent: VecDeque<Sent>,
     /// Arrived beyond `una`: disjoint runs `first..end`, ascending.
+    #[state(sequence)]
     sacked: Vec<(u64, u64)>,
+    #[state(sequence)]
     high_rxt: u64,
+    #[state(sequence)]
     lost_below: u64,
     /// Segments whose retransmission was lost, ascending; only where losses are found by time.
+    #[state(sequence)]
     lost_again: Vec<u64>,
     pipe: u64,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, node::State)]
 struct Sent {
+    #[state(past)]
     at: Time,
     again: bool,
     /// The retransmission is lost.
@@ -240,18 +245,6 @@ impl Scoreboard {
         self.pipe = 0;
         self.lost_again.clear();
         self.sent.iter_mut().for_each(|sent| sent.lost = false);
-    }
-
-    /// Goes over its state: that of a flow with segments of `mss` bytes.
-    pub fn walk(&mut self, walk: &mut Walk, flow: FlowId, mss: u64) {
-        walk.same((self.sent.len(), self.sacked.len(), self.pipe, self.lost_again.len()));
-        for Sent { at, again, lost } in &mut self.sent {
-            walk.same((*again, *lost));
-            walk.past(at);
-        }
-        let edges = [&mut self.una, &mut self.high_rxt, &mut self.lost_below];
-        let runs = self.sacked.iter_mut().flat_map(|(first, end)| [first, end]);
-        edges.into_iter().chain(runs).chain(&mut self.lost_again).for_each(|at| walk.sequence(flow, mss, at));
     }
 
     /// Every segment before `upto` and those in `blocks` have arrived. The caller has checked that `upto` was sent.

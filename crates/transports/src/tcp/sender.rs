@@ -1,7 +1,7 @@
 use std::collections::VecDeque;
 
 use node::packet::flags;
-use node::{Cx, Event, FlowMap, FlowState, Message, Packet, Site, Timers, Walk};
+use node::{Cx, Event, FlowMap, FlowState, Message, Packet, Site, Timers};
 use units::{Duration, FlowId, HostId, Time};
 
 use super::control::{Ack, Algorithm, Congestion, Control, Ecn, Phase, RateSample, Signal, Start};
@@ -17,18 +17,33 @@ use super::scoreboard::{Progress, Scoreboard};
 /// The sending half of a host's TCP.
 ///
 /// Flows that may send wait in `ready` and take turns by packet. What a flow sends is decided when its turn comes.
+#[derive(node::State)]
+#[state(unit(self.settings.start.mss_bytes))]
+#[state(first(walk.refuse_if(A::OWN, "a congestion control does not say what of its state moves")))]
+#[state(first(walk.refuse_if(self.settings.plb.is_some(), "flows change their paths (plb)")))]
+#[state(first(if A::DRAWS { walk.numbered("a congestion control draws by the number of its flow") }))]
 pub(crate) struct Sender<A: Algorithm> {
+    #[state(skip("settings"))]
     algorithm: A,
+    #[state(skip("settings"))]
     settings: Settings,
+    #[state(skip("settings"))]
     site: Site,
+    #[state(skip("settings"))]
     ecn: Ecn,
+    #[state(slots)]
     flows: FlowMap<Flow<A::Control>>,
+    #[state(slots)]
     ready: VecDeque<u32>,
+    #[state(slots)]
     retransmission: Timers,
+    #[state(slots)]
     pacing: Timers,
     /// When a flow looks again for losses, or probes for a lost tail.
+    #[state(slots)]
     loss: Timers,
     /// Those of controls of one's own ([`Algorithm::OWN`]).
+    #[state(slots)]
     own: Timers,
     pub counts: Counts,
 }
@@ -49,7 +64,8 @@ pub(crate) struct Settings {
 }
 
 /// What a sender counts.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, node::State)]
+#[state(counts)]
 pub(crate) struct Counts {
     pub fast_retransmissions: u64,
     pub timeout_retransmissions: u64,
@@ -62,6 +78,9 @@ pub(crate) struct Counts {
     pub malformed: u64,
 }
 
+#[derive(node::State)]
+#[state(come(self.board.una() * walk.unit))]
+#[state(first(walk.refuse_if(self.hello != Hello::Done, "a connection is being opened")))]
 struct Flow<C> {
     dst: HostId,
     bytes: u64,
@@ -79,15 +98,21 @@ struct Flow<C> {
     /// A tail loss probe is to be sent.
     probing: bool,
     /// SND.NXT when recovery began: it ends when all before is acknowledged (RFC 6675's RecoveryPoint).
+    #[state(passed)]
     recovery_point: u64,
     /// Until the cumulative acknowledgement has passed this, no rescue retransmission (RFC 6675's RescueRxt).
+    #[state(passed)]
     rescue_point: u64,
     /// SND.NXT when the window was last reduced: congestion of earlier data has been answered.
+    #[state(passed)]
     reduced_at: u64,
     /// SND.NXT when the window was last full.
+    #[state(passed)]
     full_at: u64,
     /// The segment that timed out last, until another does or until it is acknowledged.
+    #[state(passed)]
     timed_out: Option<u64>,
+    #[state(skip("refused unless it is done"))]
     hello: Hello,
     /// The first segment is sent again regardless of the pipe (RFC 6675 section 5, step 4.3).
     urgent: bool,
@@ -96,8 +121,11 @@ struct Flow<C> {
     /// It waits in `ready`.
     queued: bool,
     /// When its last packet left, and its length.
+    #[state((past, _))]
     last: (Time, u16),
+    #[state(count_of)]
     sent_packets: u64,
+    #[state(count_of)]
     resent_packets: u64,
 }
 
@@ -250,34 +278,6 @@ impl<A: Algorithm> Sender<A> {
         }
         say.outstanding_bytes(board.pipe() * self.settings.start.mss_bytes);
         control.state(say);
-    }
-
-    /// Goes over its state.
-    pub fn walk(&mut self, walk: &mut Walk) {
-        walk.refuse_if(self.settings.plb.is_some(), "flows change their paths (plb)");
-        walk.refuse_if(!A::WALKS, "a congestion control does not say what of its state moves");
-        if A::DRAWS {
-            walk.numbered("a congestion control draws by the number of its flow");
-        }
-        let mss = self.settings.start.mss_bytes;
-        let slots = self.flows.walk_slots(walk, |walk, id, flow| flow.walk(walk, id, mss));
-        slots.walk(walk, &self.ready);
-        let timers = [&mut self.retransmission, &mut self.pacing, &mut self.loss, &mut self.own];
-        timers.into_iter().for_each(|of| of.walk_slots(walk, &slots));
-        let Counts {
-            fast_retransmissions,
-            timeout_retransmissions,
-            timeouts,
-            recoveries,
-            tail_loss_probes,
-            ecn_reductions,
-            path_changes,
-            syn_retransmissions,
-            malformed,
-        } = &mut self.counts;
-        let losses = [fast_retransmissions, timeout_retransmissions, timeouts, recoveries, tail_loss_probes];
-        let others = [ecn_reductions, path_changes, syn_retransmissions, malformed];
-        walk.counts(losses.into_iter().chain(others));
     }
 
     /// The earliest deadline.
@@ -540,27 +540,6 @@ impl<C: Control> Flow<C> {
             return Some(Next::Again(hole));
         }
         if una > self.rescue_point { self.board.last_unsacked().map(Next::Rescue) } else { None }
-    }
-
-    /// Goes over its state.
-    fn walk(&mut self, walk: &mut Walk, id: FlowId, mss: u64) {
-        walk.same((self.dst, self.bytes, self.urgent, self.cwr, self.queued));
-        walk.same((self.hello == Hello::Done, self.phase as u8, self.last.1));
-        walk.refuse_if(self.hello != Hello::Done, "a connection is being opened");
-        walk.past(&mut self.last.0);
-        walk.same((self.prr.is_some(), self.probing));
-        self.prr.iter().for_each(|prr| prr.walk(walk));
-        walk.time_if_any(&mut self.reorder_due);
-        let una = self.board.una();
-        let points = [&mut self.recovery_point, &mut self.rescue_point, &mut self.reduced_at, &mut self.full_at];
-        points.into_iter().chain(&mut self.timed_out).for_each(|point| walk.passed(id, mss, point, una));
-        self.board.walk(walk, id, mss);
-        self.rtt.walk(walk);
-        self.rack.iter_mut().for_each(|rack| rack.walk(walk, id, mss, una));
-        self.sampler.iter_mut().for_each(|sampler| sampler.walk(walk, id, mss));
-        self.control.walk(id, una * mss, walk);
-        walk.count_of(id, &mut self.sent_packets);
-        walk.count_of(id, &mut self.resent_packets);
     }
 
     /// The delivery rate, if it is measured. The control learns of what is lost.

@@ -9,10 +9,9 @@
 //! bursts at the pacing rate of slow start, which is twice the window in a round trip. A burst here is one segment, as
 //! hosts have no such offload. Absent: Linux's rule that CUBIC grows by 5% a round trip until a loss has been seen.
 
-use node::Walk;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use units::{Duration, FlowId, Problem, Time};
+use units::{Duration, Problem, Time};
 
 use super::control::{Ack, Phase};
 
@@ -160,17 +159,19 @@ pub(crate) enum Step {
 }
 
 /// Watches over a flow's slow start.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, node::State)]
 pub(crate) enum Watch {
     Standard,
-    Trains(Box<(Trains, Round)>),
-    Growth(Box<(Growth, Round)>),
+    Trains(#[state(when(!of_0.0.found, _))] Box<(Trains, Round)>),
+    Growth(#[state(when(!of_0.0.over, _))] Box<(Growth, Round)>),
 }
 
 /// A round: until what was sent when it began is acknowledged.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, node::State)]
 pub(crate) struct Round {
+    #[state(passed(1))]
     end: u64,
+    #[state(past)]
     start: Time,
     /// Its least round trip, and how many were measured.
     least: Duration,
@@ -194,27 +195,24 @@ impl Round {
         self.least = self.least.min(rtt);
         self.samples = self.samples.saturating_add(1);
     }
-
-    fn walk(&mut self, flow: FlowId, una: u64, walk: &mut Walk) {
-        walk.same((self.least, self.samples));
-        walk.past(&mut self.start);
-        walk.passed(flow, 1, &mut self.end, una);
-    }
 }
 
 /// HyStart's state, beside that of the round.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, node::State)]
 pub(crate) struct Trains {
+    #[state(skip("settings"))]
     config: HyStart,
     /// The flow's least round trip.
     least: Duration,
+    #[state(past)]
     last_ack: Time,
     found: bool,
 }
 
 /// HyStart++'s state, beside that of the round.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, node::State)]
 pub(crate) struct Growth {
+    #[state(skip("settings"))]
     config: HyStartPlusPlus,
     /// The last round's least round trip.
     last: Duration,
@@ -223,7 +221,7 @@ pub(crate) struct Growth {
 }
 
 /// Conservative Slow Start, RFC 9406 section 4.2.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, node::State)]
 struct Unsure {
     /// cssBaselineMinRtt.
     baseline: Duration,
@@ -255,30 +253,6 @@ impl Watch {
             }
             Watch::Trains(_) => {}
             Watch::Growth(state) => (state.0.over, state.0.unsure) = (true, None),
-        }
-    }
-
-    /// Goes over its state, if slow start goes on.
-    pub fn walk(&mut self, flow: FlowId, una: u64, goes_on: bool, walk: &mut Walk) {
-        match self {
-            Watch::Standard => {}
-            Watch::Trains(state) => {
-                let (of, round) = &mut **state;
-                walk.same(of.found);
-                if goes_on && !of.found {
-                    walk.same(of.least);
-                    walk.past(&mut of.last_ack);
-                    round.walk(flow, una, walk);
-                }
-            }
-            Watch::Growth(state) => {
-                let (of, round) = &mut **state;
-                walk.same(of.over);
-                if goes_on && !of.over {
-                    walk.same((of.last, of.unsure.map(|unsure| (unsure.baseline, unsure.rounds)).unwrap_or_default()));
-                    round.walk(flow, una, walk);
-                }
-            }
         }
     }
 }

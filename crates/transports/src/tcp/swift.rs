@@ -27,10 +27,10 @@
 //! every target when nothing waits, and its window falls for good. R is what the entity is granted while nobody is idle
 //! ([`Start::virtual_serialisation`]): an AQ with more for a while only has a smaller delay, and grows.
 
-use node::{Site, Walk};
+use node::Site;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use units::{Duration, FlowId, Problem, Rate, Time};
+use units::{Duration, Problem, Rate, Time};
 
 use super::control::{Ack, Algorithm, Congestion, Control, Ecn, Signal, Start};
 use super::header::WINDOW_SEGMENTS;
@@ -92,8 +92,6 @@ impl Default for Config {
 
 impl Algorithm for Config {
     type Control = Swift;
-
-    const WALKS: bool = true;
 
     const ABOUT: About = About {
         title: "Swift",
@@ -181,11 +179,14 @@ impl Config {
 }
 
 /// A flow's window.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, node::State)]
 pub struct Swift {
+    #[state(skip("settings"))]
     config: Config,
     start: Start,
+    #[state(skip("settings"))]
     target: Target,
+    #[state(skip("settings"))]
     gains: Gains,
     /// In packets.
     cwnd: f64,
@@ -197,6 +198,7 @@ pub struct Swift {
     own: Option<Duration>,
     rtt_least: Option<Duration>,
     /// When the window last shrank: t_last_decrease.
+    #[state(each(later(self.rtt_most, expired)))]
     decreased: Option<Time>,
     /// Timeouts since the last acknowledgement: retransmit_cnt.
     retransmit_count: u32,
@@ -247,17 +249,6 @@ impl Control for Swift {
         let bits = self.start.packet_bytes as f64 * 8.0;
         let rate = bits * self.cwnd * 1e12 / self.own.unwrap_or(self.rtt).ps().max(1) as f64;
         Some(Rate::from_bps((rate as u64).max(1)))
-    }
-
-    fn walk(&mut self, _: FlowId, _: u64, walk: &mut Walk) {
-        walk.same((self.cwnd, self.retransmit_count, self.decreased.is_some()));
-        walk.same([self.rtt, self.rtt_most]);
-        walk.same([self.own, self.rtt_least]);
-        if let Some(decreased) = &mut self.decreased {
-            let mut until = *decreased + self.rtt_most;
-            walk.expired(&mut until);
-            *decreased = until - self.rtt_most;
-        }
     }
 }
 

@@ -1,4 +1,5 @@
-use testing::walks::{check_moved, check_told_apart};
+use node::Walk;
+use testing::walks::check_moved;
 use units::Duration;
 
 use super::*;
@@ -25,22 +26,7 @@ fn queues() -> TrimmingQueues {
 }
 
 fn walk(queues: &mut TrimmingQueues, walk: &mut Walk) {
-    queues.walk(walk, &mut Pool::default());
-}
-
-#[test]
-fn its_walk_names_what_decides_which_packet_is_next() {
-    check_told_apart(
-        &[],
-        queues,
-        walk,
-        &[
-            ("whose turn it is", |queues| queues.ports[1].turn += 1),
-            ("the length of the data queue", |queues| queues.ports[1].data.bytes += 1),
-            ("the length of the header queue", |queues| queues.ports[0].headers.bytes += 1),
-        ],
-        &[("a counter", |queues| queues.returned += 1)],
-    );
+    node::State::visit(queues, walk, &());
 }
 
 #[test]

@@ -13,10 +13,10 @@
 
 use std::collections::VecDeque;
 
-use node::{FlowMap, Walk};
+use node::FlowMap;
 use units::{Duration, FlowId, Rate, Stream, Time};
 
-use super::header::{CREDIT_UNIT, walk_credit};
+use super::header::{CREDIT, CREDIT_UNIT};
 use super::receiver::Incoming;
 
 /// Packets' worth of credit in one pull.
@@ -27,11 +27,13 @@ const LINK_SHARE: f64 = 0.99;
 const EMPTY_PULL_BYTES: u64 = 1_024;
 
 /// A flow's credit at its receiver, in units of [`CREDIT_UNIT`].
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, node::State)]
 pub(super) struct Account {
     /// Given so far.
+    #[state(measured(CREDIT))]
     pub given: u32,
     /// Wanted in all.
+    #[state(measured(CREDIT))]
     pub target: u32,
     /// The credit that the whole message needs.
     whole: u32,
@@ -46,18 +48,10 @@ impl Account {
         let whole = u32::try_from(wire_bytes.div_ceil(CREDIT_UNIT)).unwrap_or(u32::MAX);
         Account { whole, ..Account::default() }
     }
-
-    /// Goes over it.
-    pub fn walk(&mut self, walk: &mut Walk, flow: FlowId) {
-        let Account { given, target, whole, wants, ahead } = self;
-        walk.same((*whole, *wants, *ahead));
-        walk_credit(walk, flow, given);
-        walk_credit(walk, flow, target);
-    }
 }
 
 /// The credits of a host.
-#[derive(Debug)]
+#[derive(Debug, node::State)]
 pub(super) struct Credits {
     /// Units of a pull.
     units: u32,
@@ -67,6 +61,7 @@ pub(super) struct Credits {
     wanting: VecDeque<FlowId>,
     ahead: VecDeque<FlowId>,
     /// When the next pull may leave.
+    #[state(when(self.wanting.is_empty() && self.ahead.is_empty(), expired, time))]
     next_at: Time,
     pub control: Option<RateControl>,
 }
@@ -153,22 +148,6 @@ impl Credits {
         }
     }
 
-    /// Goes over its state.
-    pub fn walk(&mut self, walk: &mut Walk) {
-        let Credits { wanting, ahead, next_at, control, .. } = self;
-        for flows in [&mut *wanting, &mut *ahead] {
-            walk.same(flows.len());
-            flows.iter_mut().for_each(|flow| walk.flow(flow));
-        }
-        // A pull that is due now must still be due after this walk.
-        if wanting.is_empty() && ahead.is_empty() {
-            walk.expired(next_at);
-        } else {
-            walk.time(next_at);
-        }
-        control.iter_mut().for_each(|control| control.walk(walk));
-    }
-
     /// When a pull is due.
     pub fn next_at(&self) -> Time {
         if self.wanting.is_empty() && self.ahead.is_empty() { Time::MAX } else { self.next_at }
@@ -196,7 +175,7 @@ const PERIOD_RTTS: f64 = 1.5;
 const DECIDES: &str = "when a receiver decides on the rate of its credit";
 
 /// The rate of a receiver's credits in an oversubscribed network.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, node::State)]
 pub(super) struct RateControl {
     /// Part of the full rate.
     pub rate: f64,
@@ -247,14 +226,6 @@ impl RateControl {
     /// Receivers decide at random times, so that they do not all act at once.
     fn period(&self, random: &mut Stream) -> Duration {
         Duration::from_ps((self.rtt.ps() as f64 * PERIOD_RTTS * (0.75 + 0.5 * random.deciding(DECIDES).unit())) as u64)
-    }
-
-    /// Goes over its state.
-    fn walk(&mut self, walk: &mut Walk) {
-        let RateControl { rate, marked_share, step, decides_at, packets, marked, .. } = self;
-        walk.same((*rate, *marked_share, *step));
-        walk.same((*packets, *marked, self.trimmed_last_hop, self.trimmed_before));
-        walk.time_if_any(decides_at);
     }
 
     pub fn decides_at(&self) -> Time {

@@ -6,11 +6,14 @@
 use bytemuck::{Pod, Zeroable};
 use node::layout::{BOOL, Bits, Field, Layout, Message};
 use node::wire::{Malformed, Reader, Writer};
-use node::{Agreement, Packet, Walk};
-use units::FlowId;
+use node::{Agreement, Packet};
+
+/// The measures in which a flow grows: credit, and bytes that have been received.
+pub(super) const CREDIT: &str = "credit";
+pub(super) const RECEIVED: &str = "how many bytes have been received";
 
 /// What a packet says. All but data are control packets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, node::State)]
 pub enum Header {
     /// A part of the message, or what is left of it when it was trimmed.
     Data(Data),
@@ -25,17 +28,20 @@ pub enum Header {
 }
 
 /// What a data packet says beside its payload.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, node::State)]
 pub struct Data {
     /// The packet's number in its message (PSN), from 0 on.
+    #[state(steps)]
     pub psn: u32,
     /// The entropy value that chose its path.
     pub entropy: u16,
     /// Credit that the sender wants in all, in units of [`CREDIT_UNIT`] from the message's beginning.
+    #[state(measured(CREDIT))]
     pub pull_target: u32,
     /// Length of the message.
     pub message_bytes: u64,
     /// Offset of the packet's first byte.
+    #[state(sequence(1))]
     pub offset: u64,
     /// The sender wants an answer at once.
     pub ack_request: bool,
@@ -46,19 +52,23 @@ pub struct Data {
 }
 
 /// What a receiver says of a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, node::State)]
 pub struct Ack {
     /// The packet that caused it.
+    #[state(when(self.of_request, _, steps))]
     pub psn: u32,
     /// That packet's entropy value.
     pub entropy: u16,
     /// All packets below it are there.
+    #[state(steps)]
     pub cumulative: u32,
     /// The packet of the lowest bit of `bitmap`.
+    #[state(steps)]
     pub base: u32,
     /// Packets from `base` on that are there.
     pub bitmap: u64,
     /// Bytes of data packets taken in so far, headers included, each packet once.
+    #[state(measured(RECEIVED))]
     pub received_bytes: u64,
     /// The packet was marked (ECN).
     pub marked: bool,
@@ -69,9 +79,10 @@ pub struct Ack {
 }
 
 /// What a receiver says of a trimmed packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, node::State)]
 pub struct Nack {
     /// The packet's number.
+    #[state(steps)]
     pub psn: u32,
     /// Its entropy value.
     pub entropy: u16,
@@ -84,16 +95,18 @@ pub struct Nack {
 }
 
 /// A receiver's credit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, node::State)]
 pub struct Pull {
     /// Credit so far, in units of [`CREDIT_UNIT`].
+    #[state(measured(CREDIT))]
     pub credit: u32,
 }
 
 /// A request for credit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, node::State)]
 pub struct Rts {
     /// As in data.
+    #[state(measured(CREDIT))]
     pub pull_target: u32,
     /// Length of the message, of which no packet may have arrived.
     pub message_bytes: u64,
@@ -135,16 +148,6 @@ const LAST_HOP: u8 = 4;
 const MARKED: u8 = 8;
 const OF_REQUEST: u8 = 16;
 
-/// Goes over bytes that a receiver has of a flow, headers included, wherever they are written.
-pub(super) fn walk_received(walk: &mut Walk, flow: FlowId, bytes: &mut u64) {
-    walk.measured(flow, "how many bytes have been received", bytes);
-}
-
-/// Goes over a flow's credit, given or wanted.
-pub(super) fn walk_credit(walk: &mut Walk, flow: FlowId, units: &mut u32) {
-    walk.measured(flow, "credit", units);
-}
-
 fn marks(of: &[(bool, u8)]) -> u8 {
     of.iter().filter(|(set, _)| *set).fold(0, |marks, (_, bit)| marks | bit)
 }
@@ -153,38 +156,6 @@ impl node::Header for Header {
     type Packed = Packed;
 
     const LAYOUT: Layout = Layout { messages: LAYOUT };
-
-    fn walk(mut self, flow: FlowId, walk: &mut Walk) -> Header {
-        let Packed { kind, marks, entropy, .. } = self.pack();
-        walk.same((kind, marks, entropy));
-        match &mut self {
-            Header::Data(Data { psn, pull_target, message_bytes, offset, .. }) => {
-                walk.same(*message_bytes);
-                walk.steps(flow, psn);
-                walk.sequence(flow, 1, offset);
-                walk_credit(walk, flow, pull_target);
-            }
-            Header::Ack(Ack { psn, cumulative, base, bitmap, received_bytes, of_request, .. }) => {
-                walk.same(*bitmap);
-                // An answer to a request names no packet.
-                if *of_request {
-                    walk.same(*psn);
-                } else {
-                    walk.steps(flow, psn);
-                }
-                walk.steps(flow, cumulative);
-                walk.steps(flow, base);
-                walk_received(walk, flow, received_bytes);
-            }
-            Header::Nack(Nack { psn, .. }) => walk.steps(flow, psn),
-            Header::Pull(Pull { credit }) => walk_credit(walk, flow, credit),
-            Header::Rts(Rts { pull_target, message_bytes }) => {
-                walk.same(*message_bytes);
-                walk_credit(walk, flow, pull_target);
-            }
-        }
-        self
-    }
 
     #[inline]
     fn pack(self) -> Packed {

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use node::{Cx, Endpoint, FlowState, Input, Packet, PollAt, Walk};
+use node::{Cx, Endpoint, FlowState, Input, Packet, PollAt};
 use units::FlowId;
 
 use super::Header;
@@ -11,8 +11,12 @@ use super::receiver::Receiver;
 use super::sender::Sender;
 use super::spraying::Spraying;
 
+#[derive(node::State)]
+#[state(unit(u64::from(self.params.site.payload_max())), first(walk.not_by_averages("UET's packets are numbered")))]
 pub(super) struct Uet {
+    #[state(skip("settings"))]
     params: Params,
+    #[state(given(&self.params))]
     sender: Sender,
     receiver: Receiver,
     /// Control packets for the NIC.
@@ -80,15 +84,6 @@ impl Endpoint for Uet {
         PollAt::At(self.sender.next_deadline().min(self.receiver.next_deadline()))
     }
 
-    fn walk(&mut self, walk: &mut Walk) {
-        // What is in flight names packets, and only hosts know how many bytes these have.
-        walk.not_by_averages("UET's packets are numbered");
-        self.sender.walk(walk, &self.params);
-        self.receiver.walk(walk, &self.params);
-        walk.packets(&mut self.control);
-        walk.same(self.turn);
-    }
-
     fn came_again(&mut self, flow: FlowId) {
         self.receiver.came_again(flow);
     }
@@ -115,6 +110,3 @@ impl Endpoint for Uet {
         ]
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -17,7 +17,7 @@
 //! specification work.
 
 use node::Walk;
-use units::{Duration, FlowId, Rate, Time};
+use units::{Duration, Rate, Time};
 
 /// The network for which the constants are given.
 const REFERENCE_RTT: Duration = Duration::from_us(12);
@@ -36,6 +36,9 @@ const QUICK_ADAPT_PART: u64 = 8;
 const QUICK_ADAPT_TARGETS: u64 = 4;
 /// Bytes that are acknowledged before increases are applied, in full packets.
 const ADJUST_PACKETS: u64 = 8;
+
+/// Times are compared with less than, not with at most.
+const MOMENT: Duration = Duration::from_ps(1);
 
 /// What is the same for all messages of a host.
 #[derive(Clone, Debug)]
@@ -90,7 +93,8 @@ impl Gains {
 }
 
 /// The window of a message.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, node::State)]
+#[state(given(Gains))]
 pub(super) struct Window {
     /// Bytes that may be in flight, headers included.
     pub bytes: u64,
@@ -102,22 +106,30 @@ pub(super) struct Window {
     gained: f64,
     /// Bytes acknowledged since increases were applied.
     since_adjusted: u64,
+    #[state(later(given.network_rtt + MOMENT, expired))]
     adjusted_at: Time,
+    #[state(later(self.base_rtt + MOMENT, expired))]
     decreased_at: Time,
     /// Bytes acknowledged in a row without queueing delay, and whether they make the window grow.
+    #[state(when(self.fast, counted_of, _))]
     undelayed: u64,
     fast: bool,
     quick: QuickAdapt,
 }
 
 /// The mean delay.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, node::State)]
+#[state(last(self.tell(walk)))]
 struct Mean {
+    #[state(skip("`tell` goes over it"))]
     ps: f64,
     /// The last sample, and how many there have been: for who goes over the state.
+    #[state(skip("`tell` goes over it"))]
     last_ps: f64,
+    #[state(skip("`tell` goes over it"))]
     samples: u64,
     /// How often a sample was another than the one before, or somebody asked for the mean.
+    #[state(skip("`tell` goes over it"))]
     others: u64,
 }
 
@@ -137,14 +149,12 @@ impl Mean {
         self.ps
     }
 
-    /// Goes over it. It comes near a delay that stays, and takes thousands of samples until it is there. So if all
-    /// samples are alike, and nobody asks, it need not be what it was: it is moved on by as many samples.
-    fn walk(&mut self, walk: &mut Walk, flow: FlowId) {
+    fn tell(&mut self, walk: &mut Walk) {
         walk.same(self.last_ps);
-        walk.inherited(flow, self.ps.to_bits());
+        walk.inherited(walk.flow, self.ps.to_bits());
         walk.unused_of("the mean queueing delay", &mut self.ps.to_bits(), self.others);
-        let others = walk.counted_of(flow, &mut self.others);
-        let samples = walk.counted_of(flow, &mut self.samples);
+        let others = walk.counted_of(walk.flow, &mut self.others);
+        let samples = walk.counted_of(walk.flow, &mut self.samples);
         if others == 0 {
             (0..samples).for_each(|_| self.ps = Mean::with(self.ps, self.last_ps));
         }
@@ -152,34 +162,19 @@ impl Mean {
 }
 
 /// Quick adapt.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, node::State)]
+#[state(given(Gains))]
 struct QuickAdapt {
     /// Bytes that have arrived in the round trip that ends then.
+    #[state(when(given.quick_adapt, _, counted_of))]
     achieved: u64,
     ends_at: Option<Time>,
     /// A packet was trimmed.
     asked: bool,
     /// After it has acted, signals are old news until as much as was in flight has been answered.
     ignore: u64,
+    #[state(when(self.ignored < self.ignore, _, counted_of))]
     ignored: u64,
-}
-
-impl QuickAdapt {
-    fn walk(&mut self, walk: &mut Walk, flow: FlowId, gains: &Gains) {
-        let QuickAdapt { achieved, ends_at, asked, ignore, ignored } = self;
-        walk.same((*asked, *ignore, *ignored < *ignore));
-        if *ignored < *ignore {
-            walk.same(*ignored);
-        } else {
-            walk.counted_of(flow, ignored);
-        }
-        if gains.quick_adapt {
-            walk.same(*achieved);
-        } else {
-            walk.counted_of(flow, achieved);
-        }
-        walk.time_if_any(ends_at);
-    }
 }
 
 impl Window {
@@ -207,29 +202,6 @@ impl Window {
             self.max = gains.window_max(rtt);
         }
         rtt.saturating_sub(self.base_rtt)
-    }
-
-    /// Goes over its state. A time that is longer ago than it is ever asked for is of no interest.
-    pub fn walk(&mut self, walk: &mut Walk, flow: FlowId, gains: &Gains) {
-        let Window { bytes, max, base_rtt, mean_delay, gained, since_adjusted, undelayed, fast, quick, .. } = self;
-        walk.same((*bytes, *max, *base_rtt));
-        mean_delay.walk(walk, flow);
-        walk.same((*gained, *since_adjusted, *fast));
-        // It only has to exceed the window, and then the window grows until it is reset.
-        if *fast {
-            walk.counted_of(flow, undelayed);
-        } else {
-            walk.same(*undelayed);
-        }
-        let moment = Duration::from_ps(1);
-        for (at, wait) in
-            [(&mut self.adjusted_at, gains.network_rtt + moment), (&mut self.decreased_at, self.base_rtt + moment)]
-        {
-            let mut over = *at + wait;
-            walk.expired(&mut over);
-            *at = over - wait;
-        }
-        quick.walk(walk, flow, gains);
     }
 
     /// An acknowledgement of so many more bytes, `in_flight` after it. `rtt` is that of the packet that caused it, if

@@ -3,16 +3,17 @@
 use std::collections::VecDeque;
 
 use node::packet::flags;
-use node::{Cx, Event, FlowMap, FlowState, Packet, Walk};
+use node::{Cx, Event, FlowMap, FlowState, Packet};
 use units::{FlowId, HostId, Time};
 
 use super::Header;
 use super::credits::{Account, Credits};
-use super::header::{Ack, CREDIT_UNIT, Data, Nack, Pull, Rts, walk_received};
+use super::header::{Ack, CREDIT_UNIT, Data, Nack, Pull, RECEIVED, Rts};
 use super::params::{Params, REACH};
 use crate::bits::Bits;
 use crate::finished::Finished;
 
+#[derive(node::State)]
 pub(super) struct Receiver {
     flows: FlowMap<Incoming>,
     /// Complete messages: their senders may not know yet.
@@ -23,7 +24,8 @@ pub(super) struct Receiver {
 }
 
 /// Counters for the result.
-#[derive(Default)]
+#[derive(Default, node::State)]
+#[state(counts)]
 pub(super) struct Counts {
     pub acks: u64,
     pub nacks: u64,
@@ -35,12 +37,15 @@ pub(super) struct Counts {
 }
 
 /// An incomplete message.
+#[derive(node::State)]
+#[state(last(walk.steps(walk.flow, &mut { self.received.first_missing })))]
 pub(super) struct Incoming {
     src: HostId,
     bytes: u64,
     packets: u32,
     received: Bits,
     /// Bytes taken in, headers included.
+    #[state(measured(RECEIVED))]
     received_bytes: u64,
     /// Bytes taken in since the last acknowledgement.
     unacked_bytes: u64,
@@ -221,23 +226,6 @@ impl Receiver {
     /// A message has come whole in time that is skipped.
     pub fn came_again(&mut self, flow: FlowId) {
         self.finished.add(flow);
-    }
-
-    /// Goes over its state.
-    pub fn walk(&mut self, walk: &mut Walk, params: &Params) {
-        let unit = u64::from(params.site.payload_max());
-        self.flows.walk(walk, |walk, flow, incoming| {
-            let Incoming { src, bytes, packets, received, received_bytes, unacked_bytes, ack_owed, account } = incoming;
-            walk.same((*src, *bytes, *packets, *unacked_bytes, *ack_owed));
-            received.walk(walk, flow, unit);
-            walk.steps(flow, &mut { received.first_missing });
-            walk_received(walk, flow, received_bytes);
-            account.walk(walk, flow);
-        });
-        self.finished.walk(walk);
-        self.credits.iter_mut().for_each(|credits| credits.walk(walk));
-        let Counts { acks, nacks, pulls, duplicates, out_of_order, trimmed, malformed } = &mut self.counts;
-        walk.counts([acks, nacks, pulls, duplicates, out_of_order, trimmed, malformed]);
     }
 
     /// What a flow has here: credit that it wants and that it was given, if receivers give any.

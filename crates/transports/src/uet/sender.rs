@@ -7,7 +7,7 @@ use node::{Cx, Event, FlowMap, FlowState, Message, Packet, Timers, Walk};
 use units::{Duration, FlowId, HostId, Stream, Time};
 
 use super::Header;
-use super::header::{Ack, CREDIT_UNIT, Data, Nack, Rts, walk_credit, walk_received};
+use super::header::{Ack, CREDIT, CREDIT_UNIT, Data, Nack, RECEIVED, Rts};
 use super::nscc::Window;
 use super::params::{DATA, Params, REACH};
 use super::spraying::{Fate, Spray};
@@ -22,7 +22,11 @@ const ATTEMPTS: u32 = 3;
 /// Fewest packets that overtake one before it counts as lost.
 const OVERTAKEN_MIN: u32 = 5;
 
-#[derive(Default)]
+/// The measure in which packets are counted as they leave.
+const LEFT: &str = "how many packets have left";
+
+#[derive(Default, node::State)]
+#[state(given(Params))]
 pub(super) struct Sender {
     flows: FlowMap<Outgoing>,
     /// Flows that may send, in turn, packet by packet.
@@ -33,7 +37,8 @@ pub(super) struct Sender {
 }
 
 /// Counters for the result.
-#[derive(Default)]
+#[derive(Default, node::State)]
+#[state(counts)]
 pub(super) struct Counts {
     pub retransmissions: u64,
     pub timeouts: u64,
@@ -42,48 +47,66 @@ pub(super) struct Counts {
     pub malformed: u64,
 }
 
+#[derive(node::State)]
+#[state(given(Params), first(self.tell(walk, given)))]
 struct Outgoing {
     dst: HostId,
     bytes: u64,
     packets: u32,
     /// The first packet without an acknowledgement, and what is known of it and those after it.
+    #[state(position)]
     una: u32,
     sent: VecDeque<Sent>,
     /// Packets to be sent again.
+    #[state(anew(self.in_state(State::Lost).map(|of| of.0).collect()))]
     lost: BTreeSet<u32>,
     /// When each packet in flight times out.
+    #[state(anew(self.in_state(State::InFlight).map(|(psn, sent)| (sent.deadline(given), psn)).collect()))]
     deadlines: BTreeSet<(Time, u32)>,
     /// Packets in flight by the order in which they left; some have arrived or left again since.
+    #[state(each((measured(LEFT), sequence)))]
     order: VecDeque<(u32, u32)>,
     /// The next place in that order, and the highest of a packet that has arrived.
+    #[state(measured(LEFT))]
     next_place: u32,
+    #[state(measured(LEFT))]
     arrived_place: u32,
     /// Bytes in flight by what the receiver says that it has. Below what is known of single packets, since it says so
     /// before it can name them all; negative when it has what was given up.
     in_flight: i64,
+    #[state(measured(RECEIVED))]
     received_bytes: u64,
     spray: Spray,
+    #[state(each(given(given.nscc.as_ref().expect("it has a window"))))]
     window: Option<Window>,
     credit: Credit,
+    #[state(count_of)]
     sent_packets: u64,
+    #[state(count_of)]
     resent_packets: u64,
     listed: bool,
     /// Nothing is sent before this time, because a packet was trimmed again and again.
+    #[state(expired)]
     held_until: Time,
 }
 
 /// What a sender has of credit.
+#[derive(node::State)]
+#[state(given(Params))]
 struct Credit {
     /// Bytes that it may send; the last packet may overdraw them.
     bytes: i64,
     /// Credit so far, in units of [`CREDIT_UNIT`].
+    #[state(measured(CREDIT))]
     given: u32,
     /// The first window needs no credit, until the receiver's first answer.
     speculating: bool,
     /// When it was last asked for by itself, and how often since anything was heard.
+    #[state(each(later(given.asks_again(), expired)))]
     asked_at: Option<Time>,
     times: u32,
     /// When anything was last heard, or asked.
+    #[state(when(given.rccc, later(self.patience(given), time), past))]
     heard_at: Time,
 }
 
@@ -92,67 +115,32 @@ impl Credit {
     fn patience(&self, params: &Params) -> Duration {
         params.rto * (PATIENCE << self.times.min(BACKOFF_MAX))
     }
-
-    /// Goes over its state.
-    fn walk(&mut self, walk: &mut Walk, flow: FlowId, params: &Params) {
-        walk.same((self.bytes as u64, self.speculating, self.times, self.asked_at.is_some()));
-        walk_credit(walk, flow, &mut self.given);
-        if let Some(asked_at) = &mut self.asked_at {
-            let wait = params.asks_again();
-            let mut again = *asked_at + wait;
-            walk.expired(&mut again);
-            *asked_at = again - wait;
-        }
-        if params.rccc {
-            let patience = self.patience(params);
-            let mut asks = self.heard_at + patience;
-            walk.time(&mut asks);
-            self.heard_at = asks - patience;
-        } else {
-            walk.past(&mut self.heard_at);
-        }
-    }
 }
 
 /// A packet that was sent.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, node::State)]
 struct Sent {
     state: State,
+    #[state(when(self.state == State::InFlight, time, past))]
     at: Time,
     entropy: u16,
     /// How often it was sent.
     times: u32,
     /// Its last place in the order of departures.
+    #[state(measured(LEFT))]
     place: u32,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, node::State)]
 enum State {
     InFlight,
     Lost,
     Arrived,
 }
 
-/// Goes over a place in the order in which packets of a flow leave.
-fn walk_place(walk: &mut Walk, flow: FlowId, place: &mut u32) {
-    walk.measured(flow, "how many packets have left", place);
-}
-
 impl Sent {
     fn deadline(&self, params: &Params) -> Time {
         self.at + params.rto * (1u64 << (self.times - 1).min(BACKOFF_MAX))
-    }
-
-    fn walk(&mut self, walk: &mut Walk, flow: FlowId) {
-        let Sent { state, at, entropy, times, place } = self;
-        walk.same((*state as u8, *entropy, *times));
-        walk_place(walk, flow, place);
-        // When it left matters while it is in flight.
-        if *state == State::InFlight {
-            walk.time(at);
-        } else {
-            walk.past(at);
-        }
     }
 
     /// Whether an answer that says whether its packet was sent before is one of this copy.
@@ -191,45 +179,6 @@ impl Outgoing {
             listed: false,
             held_until: Time::ZERO,
         }
-    }
-
-    /// Goes over its state. What is lost, and when packets time out, is said by what is known of each.
-    fn walk(&mut self, walk: &mut Walk, flow: FlowId, params: &Params) {
-        let unit = u64::from(params.site.payload_max());
-        // More could not be counted in 32 bits.
-        walk.refuse_if(
-            params.rccc && params.all_wire_bytes(self.bytes) / CREDIT_UNIT > u64::from(u32::MAX) / 2,
-            "the credit of a long message has no number",
-        );
-        walk.same((self.dst, self.bytes, self.packets, self.in_flight as u64, self.listed));
-        walk.sequence(flow, unit, &mut self.una);
-        walk.steps(flow, &mut { self.una });
-        // The bytes left of the message decide how much credit it wants when they are less than the greatest window,
-        // and how much its receiver gives in advance when they are less than another one.
-        let reach = if params.rccc { 2 * params.window_max } else { 0 };
-        walk.sequence(flow, 1, &mut (u64::from(self.next()) * unit + reach));
-        walk.same(self.sent.len());
-        self.sent.iter_mut().for_each(|sent| sent.walk(walk, flow));
-        let known = || (self.una..).zip(&self.sent);
-        let in_flight = known().filter(|of| of.1.state == State::InFlight);
-        self.deadlines = in_flight.map(|(psn, sent)| (sent.deadline(params), psn)).collect();
-        self.lost = known().filter(|of| of.1.state == State::Lost).map(|of| of.0).collect();
-        walk.same(self.order.len());
-        for (place, psn) in &mut self.order {
-            walk_place(walk, flow, place);
-            walk.sequence(flow, unit, psn);
-        }
-        walk_place(walk, flow, &mut self.next_place);
-        walk_place(walk, flow, &mut self.arrived_place);
-        walk_received(walk, flow, &mut self.received_bytes);
-        self.spray.walk(walk);
-        if let (Some(window), Some(gains)) = (&mut self.window, &params.nscc) {
-            window.walk(walk, flow, gains);
-        }
-        self.credit.walk(walk, flow, params);
-        walk.count_of(flow, &mut self.sent_packets);
-        walk.count_of(flow, &mut self.resent_packets);
-        walk.expired(&mut self.held_until);
     }
 
     /// The first packet that was never sent.
@@ -406,6 +355,23 @@ impl Outgoing {
             }
         }
         timeouts
+    }
+
+    /// Goes over what is left of it. The bytes left decide how much credit it wants when they are less than the
+    /// greatest window, and how much its receiver gives in advance when they are less than another one.
+    fn tell(&self, walk: &mut Walk, params: &Params) {
+        // More could not be counted in 32 bits.
+        walk.refuse_if(
+            params.rccc && params.all_wire_bytes(self.bytes) / CREDIT_UNIT > u64::from(u32::MAX) / 2,
+            "the credit of a long message has no number",
+        );
+        let reach = if params.rccc { 2 * params.window_max } else { 0 };
+        walk.sequence(walk.flow, 1, &mut (u64::from(self.next()) * walk.unit + reach));
+    }
+
+    /// The packets in a state, by their numbers.
+    fn in_state(&self, state: State) -> impl Iterator<Item = (u32, &Sent)> {
+        (self.una..).zip(&self.sent).filter(move |of| of.1.state == state)
     }
 }
 
@@ -611,19 +577,6 @@ impl Sender {
             Some(at) => self.timers.set(slot, at),
             None => self.timers.clear(slot),
         }
-    }
-
-    /// Goes over its state.
-    pub fn walk(&mut self, walk: &mut Walk, params: &Params) {
-        self.flows.walk(walk, |walk, flow, outgoing| outgoing.walk(walk, flow, params));
-        walk.same(self.ready.len());
-        for (flow, slot) in &mut self.ready {
-            walk.flow(flow);
-            walk.same(*slot);
-        }
-        self.timers.walk(walk);
-        let Counts { retransmissions, timeouts, inferred_losses, requests, malformed } = &mut self.counts;
-        walk.counts([retransmissions, timeouts, inferred_losses, requests, malformed]);
     }
 
     pub fn next_deadline(&self) -> Time {

@@ -16,7 +16,6 @@
 
 use std::collections::VecDeque;
 
-use node::Walk;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Duration, Stream, Time};
@@ -77,8 +76,9 @@ fn draw(values: u16, what: &'static str, random: &mut Stream) -> u16 {
 }
 
 /// The entropy values of one message.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, node::State)]
 pub(super) struct Spray {
+    #[state(skip("settings"))]
     how: Spraying,
     /// Number of values, a power of two.
     values: u16,
@@ -90,7 +90,7 @@ pub(super) struct Spray {
 }
 
 /// All values, once each in an order, then in another: the numbers from 0 on, with some bits inverted.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, node::State)]
 struct Turn {
     next: u16,
     inverted: u16,
@@ -110,7 +110,7 @@ impl Turn {
 }
 
 /// The cache of REPS: a ring.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, node::State)]
 struct Reps {
     /// The values in it.
     ring: Vec<u16>,
@@ -125,15 +125,6 @@ struct Reps {
 }
 
 impl Spray {
-    /// Goes over its state.
-    pub fn walk(&mut self, walk: &mut Walk) {
-        let Spray { how: _, values: _, turn: Turn { next, inverted }, penalties, reps, good } = self;
-        walk.same((*next, *inverted, &penalties[..]));
-        reps.walk(walk);
-        walk.same(good.len());
-        good.iter().for_each(|value| walk.same(*value));
-    }
-
     pub fn new(how: Spraying, values: u16, random: &mut Stream) -> Spray {
         let bitmap = matches!(how, Spraying::Bitmap | Spraying::Mixed);
         let inverted = if how.takes_turns() {
@@ -214,13 +205,6 @@ impl Spray {
 }
 
 impl Reps {
-    fn walk(&mut self, walk: &mut Walk) {
-        let Reps { ring, head, fresh, frozen_until, round, explore } = self;
-        walk.same(&ring[..]);
-        walk.same((*head, *fresh, *round, *explore));
-        walk.time_if_any(frozen_until);
-    }
-
     fn next(&mut self, values: u16, random: &mut Stream) -> u16 {
         let any = |random: &mut Stream| draw(values, VALUE, random);
         if self.explore > 0 {

@@ -55,6 +55,8 @@ impl Algorithm for Fixed {
     }
 }
 
+#[derive(node::State)]
+#[state(refuse("a test does not say what of its state moves"))]
 struct FixedWindow {
     bytes: u64,
     rate: Option<Rate>,

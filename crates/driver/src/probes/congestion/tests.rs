@@ -8,6 +8,8 @@ use units::{FlowId, HostId};
 use super::*;
 
 /// A flow control of which only the queues can be seen.
+#[derive(node::State)]
+#[state(refuse("a test does not say what of its state moves"))]
 struct Still(Vec<QueueView>);
 
 impl QueueDiscipline for Still {

@@ -1,6 +1,6 @@
 use node::Packet;
 use proptest::prelude::*;
-use testing::walks::{check_moved, check_told_apart};
+use testing::walks::check_moved;
 use units::{Duration, FlowId, HostId};
 
 use super::*;
@@ -148,37 +148,6 @@ fn busy() -> Channels {
     port
 }
 
-#[test]
-fn its_walk_names_distances_of_counters() {
-    check_told_apart(
-        &[],
-        busy,
-        Channels::walk,
-        &[
-            ("whether the link works", |port| port.up ^= true),
-            ("what was sent", |port| {
-                // The told counters follow.
-                port.out[1].consumed += 1;
-                port.out[1].told += 1;
-            }),
-            ("what the neighbour has freed", |port| port.out[1].freed += 1),
-            ("what the neighbour was told, where it was short", |port| {
-                port.out[1].told += 1;
-                port.out[1].short += 1;
-            }),
-            ("what was freed", |port| port.into[1].freed += 1),
-            ("what the sender was told", |port| port.into[1].told += 1),
-            ("what has come", |port| port.into[1].seen += 1),
-            ("what is here", |port| port.into[1].held += 1),
-        ],
-        &[
-            ("what was told before", |port| port.into[1].before += 1),
-            ("what nobody needed to be told", |port| port.out[1].told += 1),
-            ("a counter", |port| port.lost_credits += 1),
-        ],
-    );
-}
-
 /// In each period packets leave without the neighbour's being told: only that distance moves.
 #[test]
 fn its_walk_moves_what_was_not_told() {
@@ -187,5 +156,5 @@ fn its_walk_moves_what_was_not_told() {
         port.lost_credits += 2;
     };
     let see = |port: &Channels| (since(port.out[1].consumed, port.out[1].told), port.lost_credits);
-    check_moved(&[], Duration::from_ns(120), busy, Channels::walk, pass, see);
+    check_moved(&[], Duration::from_ns(120), busy, |channels, walk| node::State::visit(channels, walk, &()), pass, see);
 }

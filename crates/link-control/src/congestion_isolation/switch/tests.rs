@@ -1,4 +1,5 @@
-use testing::walks::{NOW, check_moved, check_told_apart};
+use node::Walk;
+use testing::walks::{NOW, check_moved};
 
 use super::*;
 
@@ -15,36 +16,16 @@ fn table() -> Table {
 }
 
 fn walk(table: &mut Table, walk: &mut Walk) {
-    walk_table(table, walk, SILENCE);
+    node::walk::Items::items(table, walk, &mut |walk, (flow, entry)| {
+        walk.flow(flow);
+        node::State::visit(entry, walk, &SILENCE);
+    });
     // Packets of the flow wait, too.
     walk.flow(&mut FlowId(3));
 }
 
 fn entry(table: &mut Table) -> &mut Entry {
     table.get_mut(&FLOW).expect("it is there")
-}
-
-#[test]
-fn its_walk_names_congesting_flows() {
-    check_told_apart(
-        &[],
-        table,
-        walk,
-        &[
-            ("that there is one", |table| table.clear()),
-            ("which it is", |table| {
-                let entry = table.remove(&FLOW).expect("it is there");
-                table.insert(FlowId(4), entry);
-            }),
-            ("how many packets wait", |table| entry(table).waiting += 1),
-            ("until when it is one", |table| entry(table).until += PERIOD),
-            ("that it is one no more", |table| entry(table).until = NOW),
-            ("who was told", |table| entry(table).told = Some((PortId(2), NOW - PERIOD))),
-            ("that somebody was told", |table| entry(table).told = None),
-            ("when it was told", |table| entry(table).told = Some((PortId(1), NOW))),
-        ],
-        &[],
-    );
 }
 
 /// In each period it is told again.

@@ -1,4 +1,4 @@
-use testing::walks::{NOW, check_moved, check_told_apart};
+use testing::walks::{NOW, check_moved};
 
 use super::*;
 
@@ -47,79 +47,7 @@ fn ports(of: &[u32]) -> super::super::upstream::PortSet {
 }
 
 fn walk(egress: &mut Egress, walk: &mut Walk) {
-    egress.walk(walk, &mut Pool::default());
-}
-
-fn claim(egress: &mut Egress) -> &mut Claim {
-    egress.claim(3).expect("it claims")
-}
-
-#[test]
-fn its_walk_names_roots_and_neighbours() {
-    check_told_apart(
-        &[],
-        egress,
-        walk,
-        &[
-            ("the length of the output queue", |egress| egress.outputs[0].bytes += 1),
-            ("its class", |egress| egress.outputs[0].class = 4),
-            ("which classes are isolated", |egress| egress.classes |= 1 << 4),
-            ("the same by the length of links", |egress| egress.outputs[0].by_rank.swap(0, 1)),
-            ("its shortest length", |egress| egress.outputs[0].floor_bytes = None),
-            ("that it claims to be a root", |egress| egress.outputs[0].claim = None),
-            ("that the claim is false", |egress| claim(egress).is_false = true),
-            ("whom the claim holds", |egress| claim(egress).upstream.held.insert(PortId(3))),
-            ("the claim's children", |egress| claim(egress).upstream.children.remove(PortId(2))),
-            ("a root", |egress| egress.table[0].root = OTHER),
-            ("how far a root is", |egress| egress.table[0].distance += 1),
-            ("the state of a root", |egress| egress.table[0].state = State::Resumed),
-            ("whom a root holds", |egress| egress.table[0].upstream.held.remove(PortId(1))),
-            ("a root's children", |egress| egress.table[0].upstream.children.insert(PortId(3))),
-            ("who has heard of a root by a MERGE alone", |egress| egress.table[0].upstream.merged.insert(PortId(3))),
-            ("that a root is foretold", |egress| egress.table[0].foretold = true),
-            ("how many roots there are", |egress| drop(egress.table.pop())),
-        ],
-        &[],
-    );
-}
-
-#[test]
-fn its_walk_names_queues_and_marks() {
-    check_told_apart(
-        &[],
-        egress,
-        walk,
-        &[
-            ("which queues are assigned", |egress| egress.assigned.reverse()),
-            ("which queues are free", |egress| egress.free.reverse()),
-            ("that there are marks", |egress| egress.has_marks = false),
-            ("how many queues there have been", |egress| egress.queues_max += 1),
-            ("whose turn it is", |egress| egress.turn.push_back(1)),
-            ("when the output queue had its turn", |egress| egress.since_output += 1),
-            ("when queues hand on", |egress| egress.next_hand_on += PERIOD),
-            ("the length of a queue", |egress| egress.queues[0].bytes += 1),
-            ("the same by ingress", |egress| egress.queues[0].by_ingress.swap(0, 1)),
-            ("the same by the length of links", |egress| egress.queues[0].by_rank.swap(0, 1)),
-            ("whom a queue serves", |egress| egress.queues[0].sets[0][0] = OTHER),
-            ("for how many sets", |egress| egress.queues[0].sets.push(vec![OTHER])),
-            ("the level of a queue", |egress| egress.queues[0].distance += 1),
-            ("whether a queue is open", |egress| egress.queues[0].open ^= true),
-            ("whether a queue is in turn", |egress| egress.queues[0].in_turn ^= true),
-            ("how many packets there are", |egress| egress.queues[0].pushed += 1),
-            ("how many packets have left", |egress| egress.queues[0].popped += 1),
-            ("what a mark holds", |egress| egress.queues[1].marks[0].after += 1),
-            ("for whom a mark waits", |egress| egress.queues[1].marks[0].other = 1),
-            ("for how many a mark waits", |egress| egress.queues[1].marks[0].until += 1),
-        ],
-        &[],
-    );
-}
-
-/// At most all queues wait for a turn: beyond that it makes no difference how many packets were taken.
-#[test]
-fn its_walk_does_not_name_for_how_long_only_other_queues_were_served() {
-    let long = || Egress { since_output: 100, ..egress() };
-    check_told_apart(&[], long, walk, &[], &[("for how long", |egress| egress.since_output += 1)]);
+    node::State::visit(egress, walk, &());
 }
 
 /// In each period a packet comes to each queue and one leaves, and marks are set anew.

@@ -31,7 +31,7 @@ pub struct TwoSwitches {
 }
 
 /// A packet's number within its flow.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, node::State)]
 struct Number(u64);
 
 impl node::Header for Number {

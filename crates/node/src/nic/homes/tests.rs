@@ -5,7 +5,8 @@ use fabric::{FabricSpec, Failures, LeafSpine};
 use super::*;
 
 /// A NIC control for tests: the class byte of a frame is the mask of paused classes, its flow the held flow.
-#[derive(Default)]
+#[derive(Default, node::State)]
+#[state(refuse("a test does not say what of its state moves"))]
 struct Told {
     classes: u8,
     flow: Option<FlowId>,

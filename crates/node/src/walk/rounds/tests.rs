@@ -20,7 +20,7 @@ impl State {
     }
 
     /// Also counts something else, if `more`.
-    fn walk(&mut self, walk: &mut Walk, more: bool) {
+    fn visit(&mut self, walk: &mut Walk, more: bool) {
         walk.part("host", 3);
         walk.flow(&mut self.flow);
         walk.sequence(self.flow, 1, &mut self.next);
@@ -39,7 +39,7 @@ impl State {
 
     fn notes(&mut self, now: u64, more: bool) -> Notes {
         let mut walk = Walk::note(Time::from_us(now), Arc::default());
-        self.walk(&mut walk, more);
+        self.visit(&mut walk, more);
         walk.finish().expect("nobody refuses").expect("notes are taken")
     }
 }
@@ -53,7 +53,7 @@ fn rounds_move_times_counters_and_names() {
     let amounts = Amounts::of_rounds(&first, &last, length, 20).expect("the same things are counted");
     let names = [(FlowId(14), FlowId(94))].into_iter().collect();
     let mut walk = Walk::shift(Time::from_us(150), Arc::default(), Arc::new(amounts), Arc::new(names));
-    after.walk(&mut walk, false);
+    after.visit(&mut walk, false);
     assert!(walk.finish().is_ok());
     assert_eq!(after, State::new(94, 470, 2_162, 1_030 + 20 * 30, 6 + 20 * 6));
 }

@@ -6,7 +6,7 @@ use units::Rate;
 
 /// The content of a control packet. All of them say how things stand and not what has changed, so that one may be lost:
 /// the next makes up for it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, node::State)]
 pub enum Header {
     /// From the receiver's hypervisor to the sender's.
     Report {

@@ -9,6 +9,8 @@ use super::outgoing::Outgoing;
 use super::{CONTROL, Config, Hose, RateAllocation};
 use crate::limiter::rate_limiter::burst;
 
+#[derive(node::State)]
+#[state(refuse("hosts have rate limiters that do not say what of their state moves"))]
 pub(super) struct Hypervisor {
     config: Config,
     site: Site,

@@ -1,6 +1,7 @@
 use node::Clock;
+use node::Walk;
 use proptest::prelude::*;
-use testing::walks::{NOW, check_moved, check_told_apart};
+use testing::walks::{NOW, check_moved};
 use units::{Duration, FlowId, HostId};
 
 use super::*;
@@ -34,21 +35,6 @@ fn waiting() -> RateLimiter {
     RateLimiter { bucket, queue, queue_packets: 10, seen: NOW, passed: 4, dropped: 1 }
 }
 
-#[test]
-fn its_walk_names_tokens_and_packets() {
-    check_told_apart(
-        &[node::walk::walk_words],
-        waiting,
-        Shaper::walk,
-        &[
-            ("its tokens", |limiter| limiter.bucket = TokenBucket::new(Rate::from_gbps(5), Bytes(1_500))),
-            ("how many packets wait", |limiter| limiter.queue.truncate(1)),
-            ("which packets wait", |limiter| limiter.queue[1].wire_bytes = 40),
-        ],
-        &[("a counter", |limiter| limiter.passed += 1)],
-    );
-}
-
 /// In each period a packet passes and another comes.
 #[test]
 fn its_walk_moves_times_and_counters() {
@@ -59,8 +45,8 @@ fn its_walk_moves_times_and_counters() {
         (limiter.passed, limiter.dropped) = (limiter.passed + 1, limiter.dropped + 2);
     };
     let see = |limiter: &RateLimiter| (limiter.bucket.clone(), limiter.seen, limiter.passed, limiter.dropped);
-    let walk = |limiter: &mut RateLimiter, walk: &mut Walk| Shaper::walk(limiter, walk);
-    check_moved(&[node::walk::walk_words], period, waiting, walk, pass, see);
+    let walk = |limiter: &mut RateLimiter, walk: &mut Walk| node::State::visit(limiter, walk, &());
+    check_moved(&[node::walk::visit_words], period, waiting, walk, pass, see);
 }
 
 #[test]

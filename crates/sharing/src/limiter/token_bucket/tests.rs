@@ -1,5 +1,5 @@
 use proptest::prelude::*;
-use testing::walks::{NOW, check_moved, check_told_apart};
+use testing::walks::{NOW, check_moved};
 use units::Duration;
 
 use super::*;
@@ -27,31 +27,18 @@ fn filling() -> TokenBucket {
     TokenBucket { rate: Rate::from_gbps(1), burst, tokens: 700 * BYTE, filled: NOW - Duration::from_ns(100) }
 }
 
-#[test]
-fn its_walk_names_its_tokens() {
-    check_told_apart(
-        &[],
-        filling,
-        TokenBucket::walk,
-        &[
-            ("the rate", |bucket| bucket.rate = Rate::from_gbps(2)),
-            ("a token", |bucket| bucket.tokens += 1),
-            ("many tokens", |bucket| bucket.tokens += 1 << 64),
-            ("when they were counted", |bucket| bucket.filled += Duration::from_ps(1)),
-            ("that it is full", |bucket| bucket.tokens = bucket.burst),
-        ],
-        &[],
-    );
-    let full = || TokenBucket::new(Rate::from_gbps(1), Bytes(1_500));
-    let when: testing::walks::Change<TokenBucket> = ("since when it is full", |bucket| bucket.filled = NOW);
-    check_told_apart(&[], full, TokenBucket::walk, &[], &[when]);
-}
-
 /// In each period a packet takes the tokens that have come.
 #[test]
 fn its_walk_moves_when_tokens_were_counted() {
     let pass = |bucket: &mut TokenBucket, now| assert!(bucket.take(now, 125));
-    check_moved(&[], Duration::from_us(1), filling_at_once, TokenBucket::walk, pass, TokenBucket::clone);
+    check_moved(
+        &[],
+        Duration::from_us(1),
+        filling_at_once,
+        |bucket, walk| node::State::visit(bucket, walk, &()),
+        pass,
+        TokenBucket::clone,
+    );
 }
 
 /// The same, filled up to a packet before.

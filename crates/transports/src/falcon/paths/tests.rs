@@ -1,4 +1,5 @@
-use testing::walks::{NOW, check_moved, check_told_apart};
+use node::Walk;
+use testing::walks::{NOW, check_moved};
 use units::Duration;
 
 use super::*;
@@ -14,24 +15,8 @@ fn paths() -> Paths {
 }
 
 fn walk(paths: &mut Paths, walk: &mut Walk) {
-    paths.walk(walk, walk.now() - OLDEST);
-}
-
-#[test]
-fn its_walk_names_all_that_chooses_a_path() {
-    check_told_apart(
-        &[],
-        paths,
-        walk,
-        &[
-            ("a label", |paths| paths.labels[3] += 4),
-            ("what a path may still have in this round", |paths| paths.credits[1] -= 1),
-            ("whose turn it is", |paths| paths.turn += 1),
-            ("that a label has changed", |paths| paths.changed_at[1] = NOW - OLDEST / 4),
-            ("when a label has changed", |paths| paths.changed_at[0] += Duration::from_ns(1)),
-        ],
-        &[],
-    );
+    let oldest = walk.now() - OLDEST;
+    node::State::visit(paths, walk, &oldest);
 }
 
 #[test]

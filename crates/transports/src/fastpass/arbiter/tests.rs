@@ -1,10 +1,11 @@
 //! The arbiter alone: matchings, paths, waiting and rejection.
 
+use node::Walk;
 use std::collections::BTreeMap;
 
 use fabric::{Dumbbell, FabricSpec, FatTree, Grid, LeafSpine, Star};
 use proptest::prelude::*;
-use testing::walks::{NOW, check_moved, check_told_apart, notes};
+use testing::walks::{NOW, check_moved, notes};
 use units::Rate;
 
 use super::super::Config;
@@ -349,62 +350,12 @@ fn busy() -> Arbiter {
 
 fn walk(arbiter: &mut Arbiter, walk: &mut Walk) {
     (0..5).for_each(|flow| walk.flow(&mut FlowId(flow)));
-    arbiter.walk(walk);
+    node::State::visit(arbiter, walk, &());
 }
 
 /// What waits of the second request.
 fn begun(arbiter: &mut Arbiter) -> &mut Waiting {
     arbiter.waiting.get_mut(1).expect("it waits").1
-}
-
-/// Changes the second entry of the agenda.
-fn put(arbiter: &mut Arbiter, change: impl FnOnce(&mut (u64, Turn, u32))) {
-    let mut agenda = std::mem::take(&mut arbiter.agenda).into_vec();
-    agenda.sort_unstable_by_key(|Reverse(of)| of.2);
-    change(&mut agenda[1].0);
-    arbiter.agenda = agenda.into();
-}
-
-#[test]
-fn its_walk_names_all_of_an_arbiter() {
-    check_told_apart(
-        &[],
-        busy,
-        walk,
-        &[
-            ("which flow waits", |arbiter| begun(arbiter).request.flow = FlowId(0)),
-            ("its sender", |arbiter| begun(arbiter).request.src = HostId(0)),
-            ("its receiver", |arbiter| begun(arbiter).request.dst = HostId(1)),
-            ("how often it has asked", |arbiter| begun(arbiter).request.attempt += 1),
-            ("how long it is", |arbiter| begun(arbiter).request.packets += 1),
-            ("that it has begun", |arbiter| begun(arbiter).request.admitted = false),
-            ("that packets were lost", |arbiter| begun(arbiter).request.lost = true),
-            ("its turn", |arbiter| begun(arbiter).turn.0 = 7),
-            ("when it came, among others", |arbiter| begun(arbiter).turn.1 += 1),
-            ("how many have come", |arbiter| arbiter.arrivals += 1),
-            ("until when it may wait", |arbiter| {
-                arbiter.waiting.get_mut(0).expect("it waits").1.arrival += Duration::from_ns(1);
-            }),
-            ("the slot in which it is looked at", |arbiter| put(arbiter, |of| of.0 += 1)),
-            ("its turn in the agenda", |arbiter| put(arbiter, |of| of.1.1 += 1)),
-            ("which is looked at", |arbiter| put(arbiter, |of| of.2 = 0)),
-            ("until when a link is avoided", |arbiter| arbiter.avoided[0] = NOW + Duration::from_us(4)),
-            ("until when any is", |arbiter| arbiter.avoiding_until += Duration::from_ns(1)),
-            ("which flow was answered", |arbiter| {
-                let said = arbiter.answered.young.remove(&FlowId(1)).expect("it was");
-                arbiter.answered.young.insert(FlowId(2), said);
-            }),
-            ("what was said", |arbiter| arbiter.answered.young.get_mut(&FlowId(1)).expect("it was").attempt += 1),
-            ("which path was given", |arbiter| {
-                arbiter.answered.young.get_mut(&FlowId(1)).expect("it was").path = None;
-            }),
-            ("when answers are forgotten", |arbiter| arbiter.answered.turned += Duration::from_ns(1)),
-        ],
-        &[
-            ("a counter", |arbiter| arbiter.counts.allocations += 1),
-            ("until when a link was avoided", |arbiter| arbiter.avoided[1] = NOW),
-        ],
-    );
 }
 
 /// In a round of slots, of which one is left to control, it gives seven to a message.

@@ -1,5 +1,5 @@
 use proptest::prelude::*;
-use testing::walks::{NOW, check_told_apart, notes};
+use testing::walks::{NOW, notes};
 
 use super::*;
 
@@ -40,23 +40,6 @@ fn calendar() -> Calendar {
     Calendar { trains }
 }
 
-#[test]
-fn its_walk_names_all_of_a_train_that_has_not_passed() {
-    check_told_apart(
-        &[],
-        calendar,
-        Calendar::walk,
-        &[
-            ("its end", |calendar| calendar.trains[1].until += SLOT),
-            ("its phase", |calendar| calendar.trains[1].begin += SLOT / 4),
-            ("its period", |calendar| calendar.trains[1].period = SLOT * 3),
-            ("how long its packets take", |calendar| calendar.trains[1].busy = SLOT / 3),
-            ("how many there are", |calendar| calendar.trains.push(calendar.trains[1])),
-        ],
-        &[("a train that has passed", |calendar| _ = calendar.trains.remove(0))],
-    );
-}
-
 /// A train that stays is an appointment; one that is followed by another in each period moves. In both cases its phase
 /// stays what it is over whole periods of its own alone.
 #[test]
@@ -65,8 +48,12 @@ fn its_walk_moves_trains_that_are_followed_by_others() {
         let mut later = calendar();
         let train = &mut later.trains[1];
         (train.begin, train.until) = (train.begin + by, train.until + by);
-        let before = notes(NOW, &[], &mut calendar(), Calendar::walk);
-        let after = notes(NOW + after, &[], &mut later, Calendar::walk);
+        let before = notes(NOW, &[], &mut calendar(), |calendar: &mut Calendar, walk: &mut node::Walk| {
+            node::State::visit(calendar, walk, &())
+        });
+        let after = notes(NOW + after, &[], &mut later, |calendar: &mut Calendar, walk: &mut node::Walk| {
+            node::State::visit(calendar, walk, &())
+        });
         node::walk::recurrence(&before, &after).map(|found| found.until).ok()
     };
     assert_eq!(found(Duration::ZERO, SLOT * 2), Some(NOW + SLOT * 50));

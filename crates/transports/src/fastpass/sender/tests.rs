@@ -1,4 +1,5 @@
-use testing::walks::{NOW, check_moved, check_told_apart};
+use node::Walk;
+use testing::walks::{NOW, check_moved};
 
 use super::*;
 
@@ -42,54 +43,12 @@ fn packet() -> Sender {
 
 fn walk(sender: &mut Sender, walk: &mut Walk) {
     (2..5).for_each(|flow| walk.flow(&mut FlowId(flow)));
-    sender.walk(walk, BYTES);
+    walk.unit = BYTES;
+    node::State::visit(sender, walk, &());
 }
 
 fn flow(sender: &mut Sender) -> &mut Outgoing {
     sender.flows.get_mut(0).expect("it has begun").1
-}
-
-#[test]
-fn its_walk_names_all_of_a_message() {
-    for make in [message, packet] {
-        check_told_apart(
-            &[],
-            make,
-            walk,
-            &[
-                ("the receiver", |sender| flow(sender).dst = HostId(2)),
-                ("the length", |sender| flow(sender).bytes += 1),
-                ("the number of packets", |sender| flow(sender).packets += 1),
-                ("what it waits for", |sender| {
-                    let flow = flow(sender);
-                    flow.phase = if flow.phase == Phase::Asking { Phase::Granted } else { Phase::Asking };
-                }),
-                ("how often it has asked", |sender| flow(sender).attempt += 1),
-                ("how far it has slots", |sender| flow(sender).granted -= 1),
-                ("the first packet of the slots", |sender| flow(sender).grants[0].first += 1),
-                ("how many slots it has", |sender| flow(sender).grants[0].packets += 1),
-                ("how many of them are used", |sender| flow(sender).grants[0].used += 1),
-                ("how far apart they are", |sender| flow(sender).grants[0].stride = 2),
-                ("its path", |sender| flow(sender).grants[0].path = 3),
-                ("how often it had slots", |sender| flow(sender).grants.clear()),
-                ("what was never sent", |sender| flow(sender).distinct -= 1),
-                ("what is missing", |sender| flow(sender).missing = 400),
-                ("how often nobody answered", |sender| flow(sender).silences += 1),
-                ("when it is given up", |sender| flow(sender).give_up += SLOT),
-                ("when the next packet leaves", |sender| {
-                    sender.due = [Reverse((NOW + SLOT, 0, FLOW))].into();
-                }),
-                ("whose packet that is", |sender| sender.due = [Reverse((NOW + SLOT / 2, 0, FlowId(4)))].into()),
-                ("in which place it is", |sender| sender.due = [Reverse((NOW + SLOT / 2, 1, FLOW))].into()),
-                ("that a packet is due", |sender| sender.ready.push_back((0, FLOW))),
-                ("its timer", |sender| sender.timers.set(0, NOW + SLOT)),
-            ],
-            &[
-                ("a counter", |sender| sender.counts.probes += 1),
-                ("what was missing before", |sender| flow(sender).missing = 200),
-            ],
-        );
-    }
 }
 
 /// In each period a packet leaves, and where slots are given one by one, another gets one.

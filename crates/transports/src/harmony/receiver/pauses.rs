@@ -1,9 +1,8 @@
 //! Pauses of a receiver before it asks for an additional slot again, and before it tells a failure again.
 
-use node::Walk;
-use units::{Duration, HostId, Time};
+use units::{Duration, Time};
 
-use super::super::header::walk_id;
+use super::super::header::slot_name;
 use super::super::params::Params;
 
 /// How an active message asks for additional slots after refusals.
@@ -12,11 +11,12 @@ use super::super::params::Params;
 /// at first, and at most the time for which an additional slot lasts. Slots that were asked for together and are
 /// refused together count as one refusal. A refusal by a switch on the way says little of the next path that is drawn:
 /// K of them without a slot between count as one.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Default, node::State)]
 pub(super) struct Backoff {
     /// The pause after the last refusal; 0 if none came since an additional slot was granted.
     pub pause: Duration,
     /// When the pause is over.
+    #[state(expired)]
     pub until: Time,
     /// Slots are asked for one at a time.
     pub alone: bool,
@@ -25,13 +25,16 @@ pub(super) struct Backoff {
 }
 
 /// How a failure is told again.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Default, node::State)]
+#[state(given(Params))]
 pub(super) struct Lost {
     /// How long the message is kept.
+    #[state(expired)]
     pub until: Time,
     /// The time before the failure is told again.
     pub pause: Duration,
     /// The slot by which data of the failed attempt have come since it was last told, and the route against them.
+    #[state(each((turn_at(given.site.host.0, slot_name(*part_0)), _)))]
     pub over: Option<(u32, u64)>,
 }
 
@@ -50,21 +53,5 @@ impl Backoff {
         }
         self.pause = self.pause.clamp(params.retry_after, params.pause_max);
         self.until = now.max(self.until.max(given + self.pause));
-    }
-
-    pub fn walk(&mut self, walk: &mut Walk) {
-        walk.same((self.pause, self.alone, self.refusals));
-        walk.expired(&mut self.until);
-    }
-}
-
-impl Lost {
-    pub fn walk(&mut self, walk: &mut Walk, own: HostId) {
-        walk.expired(&mut self.until);
-        walk.same((self.pause, self.over.is_some()));
-        if let Some((id, back)) = &mut self.over {
-            walk_id(walk, own, id);
-            walk.same(*back);
-        }
     }
 }

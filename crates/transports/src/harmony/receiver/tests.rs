@@ -1,5 +1,5 @@
 use testing::Wire;
-use testing::walks::{NOW, check_moved, check_told_apart};
+use testing::walks::{NOW, check_moved};
 use units::Duration;
 
 use super::super::Config;
@@ -75,10 +75,11 @@ fn receiver() -> Receiver {
 }
 
 fn walk(receiver: &mut Receiver, walk: &mut Walk) {
-    receiver.walk(walk, &params());
+    walk.unit = u64::from(params().site.payload_max());
+    node::State::visit(receiver, walk, &params());
     // Numbers of attempts and reservations are told apart by others of the same name.
-    walk_attempt(walk, HostId(0), &mut 7);
-    (0..3).for_each(|slot| walk_id(walk, OWN, &mut (SLOTS_MAX + slot)));
+    walk.turn_at(0, "attempt", &mut 7u16);
+    (0..3).for_each(|slot| walk.turn_at(OWN.0, slot_name(slot), &mut (SLOTS_MAX + slot)));
     // How far the message has come.
     walk.sequence(FLOW, 1_460, &mut { receiver.messages.of(FLOW).expect("it was added").have.first_missing });
 }
@@ -89,77 +90,6 @@ fn message(receiver: &mut Receiver) -> &mut Incoming {
 
 fn held(receiver: &mut Receiver, slot: usize) -> &mut Held {
     receiver.slots[slot].held.as_mut().expect("it is held")
-}
-
-#[test]
-fn its_walk_names_all_of_a_message() {
-    check_told_apart(
-        &[],
-        receiver,
-        walk,
-        &[
-            ("the sender", |receiver| message(receiver).src = HostId(2)),
-            ("the length", |receiver| message(receiver).bytes += 1),
-            ("the number of packets", |receiver| message(receiver).packets += 1),
-            ("what has come", |receiver| assert!(message(receiver).have.insert(HERE + 5))),
-            ("the attempt", |receiver| message(receiver).attempt += 1),
-            ("whose turn it is", |receiver| message(receiver).order -= 1),
-            ("what has become of it", |receiver| message(receiver).state = State::Lost),
-            ("when it may be asked again", |receiver| message(receiver).not_before += PERIOD),
-            ("how long it pauses", |receiver| message(receiver).refused.pause += PERIOD),
-            ("until when it pauses", |receiver| message(receiver).refused.until += PERIOD),
-            ("whether it asks for one at a time", |receiver| message(receiver).refused.alone ^= true),
-            ("how many were refused", |receiver| message(receiver).refused.refusals += 1),
-            ("that it is admitted no more", |receiver| message(receiver).not_before = NEVER),
-            ("the number of its slots", |receiver| message(receiver).slots += 1),
-            ("of those that have begun", |receiver| message(receiver).flowing += 1),
-            ("that all was sent", |receiver| message(receiver).all_sent ^= true),
-            ("how long a lost one is kept", |receiver| message(receiver).lost.until += PERIOD),
-            ("when its failure is told again", |receiver| message(receiver).lost.pause += PERIOD),
-            ("over which slot", |receiver| message(receiver).lost.over = Some((SLOTS_MAX + 1, 3))),
-            ("by which route", |receiver| message(receiver).lost.over = Some((SLOTS_MAX, 4))),
-            ("whether over any", |receiver| message(receiver).lost.over = None),
-            ("how many messages came", |receiver| receiver.arrivals += 1),
-            ("that it is active", |receiver| receiver.active.clear()),
-            ("that it is pending", |receiver| receiver.pending = receiver.active.clone()),
-            ("which slots are free", |receiver| receiver.free.truncate(2)),
-            ("when a slot is over", |receiver| receiver.timers.set(1, NOW + PERIOD * 2)),
-            ("when data are due", |receiver| receiver.expected.set(0, NOW + PERIOD * 2)),
-        ],
-        &[("a counter", |receiver| receiver.counts.rsvps += 1)],
-    );
-}
-
-#[test]
-fn its_walk_names_all_of_a_slot() {
-    check_told_apart(
-        &[],
-        receiver,
-        walk,
-        &[
-            ("how often it was assigned", |receiver| receiver.slots[0].count += 1),
-            ("the flow", |receiver| held(receiver, 0).flow = FlowId(5)),
-            ("the sender", |receiver| held(receiver, 0).src = HostId(2)),
-            ("the reservation", |receiver| held(receiver, 0).id += SLOTS_MAX),
-            ("the attempt", |receiver| held(receiver, 0).attempt += 1),
-            ("when it was given", |receiver| held(receiver, 0).given = NOW - Duration::from_ns(1)),
-            ("that it is additional", |receiver| held(receiver, 0).additional ^= true),
-            ("where a main one begins", |receiver| held(receiver, 0).offset += 1),
-            ("what a main one is for", |receiver| held(receiver, 0).missing += 1),
-            ("where an additional one begins", |receiver| held(receiver, 1).offset += 1),
-            ("what an additional one is for", |receiver| held(receiver, 1).missing += 1),
-            ("the same before its rsvp has left", |receiver| held(receiver, 2).missing += 1),
-            ("until when it is held", |receiver| held(receiver, 1).until += PERIOD),
-            ("that its rsvp has left", |receiver| held(receiver, 0).until = NOW + PERIOD),
-            ("that it is the main one", |receiver| held(receiver, 1).main ^= true),
-            ("that nobody needs it", |receiver| held(receiver, 0).draining ^= true),
-            ("that it has begun", |receiver| held(receiver, 0).began ^= true),
-            ("that its refusal counts", |receiver| held(receiver, 1).telling ^= true),
-            ("what has come by an additional one", |receiver| held(receiver, 1).got_bytes += 1),
-            ("the path back", |receiver| held(receiver, 0).back += 1),
-        ],
-        &[("what has come by the main one", |receiver| held(receiver, 0).got_bytes += 1)],
-    );
 }
 
 /// In each period a packet comes by the main slot, and additional ones are reserved anew for what is missing then.

@@ -1,5 +1,5 @@
 use testing::Wire;
-use testing::walks::{NOW, check_moved, check_told_apart};
+use testing::walks::{NOW, check_moved};
 use units::Duration;
 
 use super::super::Config;
@@ -46,10 +46,11 @@ fn sender() -> Sender {
 }
 
 fn walk(sender: &mut Sender, walk: &mut Walk) {
-    sender.walk(walk, &params());
+    walk.unit = u64::from(params().site.payload_max());
+    node::State::visit(sender, walk, &params());
     // A receiver's numbers and a sender's are told apart by others of the same name.
-    walk_attempt(walk, HostId(0), &mut 7);
-    [5, 6].into_iter().for_each(|mut id| walk_id(walk, HostId(1), &mut id));
+    walk.turn_at(0, "attempt", &mut 7u16);
+    [5, 6].into_iter().for_each(|mut id| walk.turn_at(1, slot_name(id), &mut id));
 }
 
 fn message(sender: &mut Sender) -> &mut Outgoing {
@@ -58,56 +59,6 @@ fn message(sender: &mut Sender) -> &mut Outgoing {
 
 fn assigned(sender: &mut Sender, slot: usize) -> &mut Assignment {
     sender.slots[slot].assigned.as_mut().expect("it is assigned")
-}
-
-#[test]
-fn its_walk_names_all_of_a_message() {
-    check_told_apart(
-        &[],
-        sender,
-        walk,
-        &[
-            ("the receiver", |sender| message(sender).dst = HostId(2)),
-            ("the length", |sender| message(sender).bytes += 1),
-            ("the next byte", |sender| message(sender).next += 1),
-            ("the first byte that was never sent", |sender| message(sender).fresh += 1),
-            ("the attempt", |sender| message(sender).attempt += 1),
-            ("how often it has asked", |sender| message(sender).tries += 1),
-            ("whether it has begun", |sender| message(sender).begun ^= true),
-            ("with how many bytes", |sender| message(sender).began_bytes += 1),
-            ("the number of its slots", |sender| message(sender).slots += 1),
-            ("how many messages wait", |sender| sender.waiting += 1),
-            ("the last attempt", |sender| sender.attempts += 1),
-            ("which slots are due", |sender| sender.due.push_back(0)),
-            ("when a slot is due", |sender| sender.pacing.set(0, NOW + PERIOD)),
-            ("when an answer is due", |sender| sender.answers.set(0, NOW + PERIOD * 2)),
-        ],
-        &[("a counter", |sender| message(sender).sent_packets += 1)],
-    );
-}
-
-#[test]
-fn its_walk_names_all_of_a_slot() {
-    check_told_apart(
-        &[],
-        sender,
-        walk,
-        &[
-            ("the size of the last packet", |sender| sender.slots[0].wire_bytes += 1),
-            ("which slot may send first", |sender| sender.slots[1].due = NOW + PERIOD / 4),
-            ("when a slot may send", |sender| sender.slots[1].due += PERIOD),
-            ("whose it is", |sender| sender.slots[0].assigned = None),
-            ("the message", |sender| assigned(sender, 0).message = 1),
-            ("the reservation", |sender| assigned(sender, 0).id += 16),
-            ("the path of data", |sender| assigned(sender, 0).label += 1),
-            ("the path back", |sender| assigned(sender, 0).back += 1),
-            ("whether it is the main one", |sender| assigned(sender, 1).main ^= true),
-            ("what it may send", |sender| assigned(sender, 1).granted += 1),
-            ("what it has sent", |sender| assigned(sender, 1).sent += 1),
-            ("that it was given late", |sender| assigned(sender, 0).given = NOW + PERIOD),
-        ],
-        &[("what the main one has sent", |sender| assigned(sender, 0).sent += 1)],
-    );
 }
 
 /// In each period the main slot sends a packet.

@@ -3,7 +3,7 @@
 use fabric::{Failures, LeafSpine, Routes};
 use node::pool::Hop;
 use node::{Port, Site};
-use testing::walks::{NOW, check_moved, check_told_apart};
+use testing::walks::{NOW, check_moved};
 use units::{Duration, FlowId, Rate, Stream, SwitchId};
 
 use super::*;
@@ -297,34 +297,6 @@ fn reserved() -> Reservations {
     Reservations { links: 8, held: vec![held(0, false), held(1, true)], oldest: NOW }
 }
 
-#[test]
-fn its_walk_names_all_of_a_reservation() {
-    check_told_apart(
-        &[],
-        reserved,
-        |reserved, walk| {
-            reserved.walk(walk, &bounds());
-            // Numbers of reservations, and how far the flow has come, are told apart by others of the same name.
-            (0..2).for_each(|slot| walk_id(walk, RECEIVER, &mut (SLOTS_MAX + slot)));
-            walk.sequence(FlowId(3), 1, &mut 900_000u64);
-        },
-        &[
-            ("the number of virtual links", |reserved| reserved.links += 1),
-            ("the receiver", |reserved| reserved.held.iter_mut().for_each(|held| held.receiver = SENDER)),
-            ("the number", |reserved| reserved.held[0].id += SLOTS_MAX),
-            ("until when it is held", |reserved| reserved.held[0].until += Duration::from_ns(1)),
-            ("the same of an additional one", |reserved| reserved.held[1].until += Duration::from_ns(1)),
-            ("the flow", |reserved| reserved.held[0].flow = FlowId(4)),
-            ("that it is additional", |reserved| reserved.held[0].additional ^= true),
-            ("where a main one begins", |reserved| reserved.held[0].offset += 1),
-            ("what a main one is for", |reserved| reserved.held[0].missing += 1),
-            ("where an additional one begins", |reserved| reserved.held[1].offset += 1),
-            ("what an additional one is for", |reserved| reserved.held[1].missing += 1),
-        ],
-        &[("the order", |reserved| reserved.held.reverse()), ("the oldest", |reserved| reserved.oldest = Time::ZERO)],
-    );
-}
-
 /// In each period the slots are assigned anew, when more of the flow has come.
 #[test]
 fn its_walk_moves_reservations() {
@@ -344,6 +316,6 @@ fn its_walk_moves_reservations() {
         let all = reserved.held.iter().map(|held| (held.id, held.until, held.offset, held.missing));
         (all.collect::<Vec<_>>(), reserved.oldest)
     };
-    let walk = |reserved: &mut Reservations, walk: &mut Walk| reserved.walk(walk, &bounds());
+    let walk = |reserved: &mut Reservations, walk: &mut Walk| node::State::visit(reserved, walk, &bounds());
     check_moved(&[], period, reserved, walk, pass, see);
 }

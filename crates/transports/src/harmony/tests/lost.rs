@@ -115,6 +115,8 @@ impl Fate {
 }
 
 /// A switch whose own rejects may be lost, too.
+#[derive(node::State)]
+#[state(refuse("a test does not say what of its state moves"))]
 struct Losing(Watched, Arc<Mutex<Fate>>);
 
 impl SwitchAgent for Losing {

@@ -1,5 +1,6 @@
+use node::Walk;
 use testing::Wire;
-use testing::walks::{NOW, check_moved, check_told_apart};
+use testing::walks::{NOW, check_moved};
 use units::Duration;
 
 use super::super::Config;
@@ -31,57 +32,12 @@ fn receiver() -> Receiver {
 }
 
 fn walk(receiver: &mut Receiver, walk: &mut Walk) {
-    receiver.walk(walk, &params());
+    walk.unit = u64::from(params().site.payload_max());
+    node::State::visit(receiver, walk, &params());
 }
 
 fn flow(receiver: &mut Receiver) -> &mut Incoming {
     receiver.flows.get_mut(0).expect("it has begun").1
-}
-
-#[test]
-fn its_walk_names_all_of_a_flow() {
-    check_told_apart(
-        &[],
-        receiver,
-        walk,
-        &[
-            ("the sender", |receiver| flow(receiver).src = HostId(2)),
-            ("the tenant", |receiver| flow(receiver).tenant += 1),
-            ("the number of packets", |receiver| flow(receiver).packets += 1),
-            ("what has come", |receiver| assert!(flow(receiver).received.insert(310))),
-            ("what may come", |receiver| flow(receiver).admitted += 1),
-            ("what is asked for next", |receiver| flow(receiver).next += 1),
-            ("that all has been asked for", |receiver| flow(receiver).anew ^= true),
-            ("how many tokens were given", |receiver| flow(receiver).tokens += 1),
-            ("how many were answered", |receiver| flow(receiver).answered += 1),
-            ("when an answer is due", |receiver| flow(receiver).due_at += PACKET),
-            ("its last turn", |receiver| flow(receiver).last_turn -= 1),
-            ("which flows are incomplete", |receiver| receiver.pending.push(0)),
-            ("until when the link is reserved", |receiver| receiver.booked += PACKET),
-            ("when the next token is due", |receiver| receiver.next_at = Some(NOW + PACKET * 2)),
-            ("that no token is due", |receiver| receiver.next_at = None),
-            ("whether nobody may have a token", |receiver| receiver.stalled ^= true),
-        ],
-        &[("a counter", |receiver| receiver.counts.tokens += 1)],
-    );
-}
-
-/// When its tokens have all been given, the next one waits until answers have been silent for long enough.
-#[test]
-fn its_walk_names_when_a_flow_may_be_asked_again() {
-    let silent = || {
-        let mut receiver = receiver();
-        let flow = flow(&mut receiver);
-        (flow.anew, flow.due_at) = (true, NOW);
-        receiver
-    };
-    check_told_apart(
-        &[],
-        silent,
-        walk,
-        &[("when the last answer came", |receiver| flow(receiver).heard_at += PACKET)],
-        &[],
-    );
 }
 
 /// In each period a packet comes, and a token is given.

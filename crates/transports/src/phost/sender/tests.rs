@@ -1,5 +1,6 @@
+use node::Walk;
 use testing::Wire;
-use testing::walks::{NOW, check_moved, check_told_apart};
+use testing::walks::{NOW, check_moved};
 use units::Duration;
 
 use super::super::Config;
@@ -31,44 +32,12 @@ fn sender() -> Sender {
 }
 
 fn walk(sender: &mut Sender, walk: &mut Walk) {
-    sender.walk(walk, &params());
+    walk.unit = u64::from(params().site.payload_max());
+    node::State::visit(sender, walk, &params());
 }
 
 fn flow(sender: &mut Sender) -> &mut Outgoing {
     sender.flows.get_mut(0).expect("it has begun").1
-}
-
-#[test]
-fn its_walk_names_all_of_a_flow() {
-    check_told_apart(
-        &[],
-        sender,
-        walk,
-        &[
-            ("the receiver", |sender| flow(sender).dst = HostId(2)),
-            ("the tenant", |sender| flow(sender).tenant += 1),
-            ("the length", |sender| flow(sender).bytes += 1),
-            ("the number of packets", |sender| {
-                // What is missing is counted from the end.
-                let flow = flow(sender);
-                (flow.packets, flow.remaining) = (flow.packets + 1, flow.remaining + 1);
-            }),
-            ("the number of free tokens", |sender| flow(sender).free += 1),
-            ("that there are free tokens left", |sender| flow(sender).free = 301),
-            ("the packet of a token", |sender| flow(sender).tokens[0].packet += 1),
-            ("the number of a token", |sender| flow(sender).tokens[0].number += 1),
-            ("the class of a token", |sender| flow(sender).tokens[0].class += 1),
-            ("when a token expires", |sender| flow(sender).tokens[0].expires += PACKET),
-            ("whether it is listed", |sender| flow(sender).listed ^= true),
-            ("what is missing at the receiver", |sender| flow(sender).remaining -= 1),
-            ("its last turn", |sender| flow(sender).last_turn -= 1),
-            ("what has been sent", |sender| assert!(flow(sender).sent.insert(310))),
-            ("how often it has asked", |sender| flow(sender).repeated += 1),
-            ("the order of flows", |sender| sender.admitted.push(0)),
-            ("its timer", |sender| sender.timers.set(0, NOW + PACKET)),
-        ],
-        &[("a counter", |sender| flow(sender).sent_packets += 1)],
-    );
 }
 
 /// In each period it sends a packet and gets a token.

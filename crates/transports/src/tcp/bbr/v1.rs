@@ -10,8 +10,7 @@
 //! Absent: the policer detection and the allowance for aggregated acknowledgements of Linux, which the draft leaves
 //! out.
 
-use node::Walk;
-use units::{Duration, FlowId, Rate, Stream, Time};
+use units::{Duration, Rate, Stream, Time};
 
 use super::super::control::{Ack, Congestion, Phase, Signal, Start};
 use super::{Config, FULL_PIPE_GROWTH, MaxFilter, Round, Times};
@@ -20,18 +19,23 @@ use super::{Config, FULL_PIPE_GROWTH, MaxFilter, Round, Times};
 const PACING_GAIN_CYCLE: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
 
 /// A flow's model of its path, and the resulting rate and window.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, node::State)]
 pub struct V1 {
+    #[state(skip("settings"))]
     config: Config,
+    #[state(skip("settings"))]
     times: Times,
     pub(super) start: Start,
     random: Stream,
     state: State,
+    #[state(same(&self.btlbw.0.iter().map(|&(round, rate)| (self.round.count - round, rate)).collect::<Vec<_>>()[..]))]
     btlbw: MaxFilter<Rate>,
     /// The least round trip, and when it was seen.
+    #[state(each((_, later(self.times.rtprop_filter_len, time))))]
     rtprop: Option<(Duration, Time)>,
     rtprop_expired: bool,
     /// Bytes that have arrived.
+    #[state(sequence(1))]
     delivered: u64,
     round: Round,
     full_pipe: FullPipe,
@@ -45,12 +49,13 @@ pub struct V1 {
     arrived: Arrived,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, node::State)]
 enum State {
     Startup,
     Drain,
     ProbeBw {
         cycle_index: usize,
+        #[state(past)]
         cycle_stamp: Time,
     },
     ProbeRtt {
@@ -62,7 +67,7 @@ enum State {
 }
 
 /// Detects that the delivery rate no longer grows.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, node::State)]
 struct FullPipe {
     filled: bool,
     full_bw: Rate,
@@ -70,7 +75,7 @@ struct FullPipe {
 }
 
 /// The last acknowledgement, for a recovery that may begin with it.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, node::State)]
 struct Arrived {
     in_flight: u64,
     delivered: u64,
@@ -139,46 +144,6 @@ impl V1 {
 
     pub(super) fn is_probing_rtt(&self) -> bool {
         matches!(self.state, State::ProbeRtt { .. })
-    }
-
-    pub(super) fn walk(&mut self, flow: FlowId, walk: &mut Walk) {
-        walk.random(&mut self.random);
-        self.state.walk(walk);
-        // Of rounds only the distance from the present one matters, and neither moves.
-        walk.same(self.btlbw.0.len());
-        self.btlbw.0.iter().for_each(|&(round, rate)| walk.same((self.round.count - round, rate)));
-        walk.same((self.rtprop_expired, self.rtprop.is_some()));
-        if let Some((rtprop, stamp)) = &mut self.rtprop {
-            walk.same(*rtprop);
-            // What follows from it when it is out of date repeats nothing.
-            let mut until = *stamp + self.times.rtprop_filter_len;
-            walk.time(&mut until);
-            *stamp = until - self.times.rtprop_filter_len;
-        }
-        walk.same(self.round.start);
-        [&mut self.delivered, &mut self.round.next_delivered].into_iter().for_each(|at| walk.sequence(flow, 1, at));
-        walk.same((self.full_pipe.filled, self.full_pipe.full_bw, self.full_pipe.full_bw_count));
-        walk.same((self.pacing_rate, self.cwnd, self.prior_cwnd));
-        walk.same((self.recovering, self.packet_conservation));
-        walk.same((self.arrived.in_flight, self.arrived.delivered));
-    }
-}
-
-impl State {
-    /// Goes over it.
-    fn walk(&mut self, walk: &mut Walk) {
-        match self {
-            State::Startup => walk.same(0u8),
-            State::Drain => walk.same(1u8),
-            State::ProbeBw { cycle_index, cycle_stamp } => {
-                walk.same((2u8, *cycle_index));
-                walk.past(cycle_stamp);
-            }
-            State::ProbeRtt { done_stamp, round_done } => {
-                walk.same((3u8, *round_done));
-                walk.time_if_any(done_stamp);
-            }
-        }
     }
 }
 

@@ -83,7 +83,8 @@ struct Latest {
 }
 
 /// A flow's model of its path, and the resulting rate and window. Names are the draft's.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, node::State)]
+#[state(refuse("BBR of version 3 draws when it probes next"))]
 pub struct V3 {
     bounds: Bounds,
     times: Times,

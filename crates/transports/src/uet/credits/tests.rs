@@ -64,49 +64,12 @@ fn it_decides_once_in_about_one_and_a_half_round_trips_while_anything_comes_in()
 }
 
 #[test]
-fn its_walk_names_all_that_gives_credit() {
-    use testing::walks::NOW;
+fn a_pull_that_is_due_now_is_due_after_a_skip() {
+    use testing::walks::{NOW, check_moved};
 
-    let credits = || {
-        let control = RateControl::new(2.0, Duration::from_us(5));
-        let mut credits = Credits::new(Rate::from_gbps(100), 1_460, 100_000, Some(control));
-        credits.wanting.push_back(FlowId(3));
-        credits.ahead.push_back(FlowId(4));
-        credits.next_at = NOW;
-        credits.control.as_mut().expect("it has one").decides_at = Some(NOW + Duration::from_us(3));
-        credits
-    };
-    fn control(credits: &mut Credits) -> &mut RateControl {
-        credits.control.as_mut().expect("it has one")
-    }
-    testing::walks::check_told_apart(
-        &[],
-        credits,
-        |credits, walk| {
-            [3, 4].into_iter().for_each(|flow| walk.flow(&mut FlowId(flow)));
-            credits.walk(walk);
-        },
-        &[
-            ("who wants credit", |credits| credits.wanting[0] = FlowId(4)),
-            ("how many want it", |credits| credits.wanting.clear()),
-            ("who is given some ahead", |credits| credits.ahead[0] = FlowId(3)),
-            ("how many are", |credits| credits.ahead.clear()),
-            ("when the next is due", |credits| credits.next_at = NOW + Duration::from_ns(1)),
-            ("the rate", |credits| control(credits).rate = 0.5),
-            ("how many are marked", |credits| control(credits).marked_share = 0.5),
-            ("the next increase", |credits| control(credits).step = 0.5),
-            ("when it decides", |credits| control(credits).decides_at = Some(NOW + Duration::from_us(2))),
-            ("that it decides", |credits| control(credits).decides_at = None),
-            ("how many packets came", |credits| control(credits).packets += 1),
-            ("how many of them were marked", |credits| control(credits).marked += 1),
-            ("how many were trimmed on the last link", |credits| control(credits).trimmed_last_hop += 1),
-            ("how many were trimmed before", |credits| control(credits).trimmed_before += 1),
-        ],
-        &[],
-    );
-    // A pull that is due now is due after the walk, too.
     let period = Duration::from_us(1);
     let pass = |credits: &mut Credits, now| credits.next_at = now + Duration::from_us(1);
-    let idle = || Credits { control: None, ..credits() };
-    testing::walks::check_moved(&[], period, idle, Credits::walk, pass, |credits| credits.next_at);
+    let idle = || Credits { next_at: NOW, ..Credits::new(Rate::from_gbps(100), 1_460, 100_000, None) };
+    let visit = |credits: &mut Credits, walk: &mut node::Walk| node::State::visit(credits, walk, &());
+    check_moved(&[], period, idle, visit, pass, |credits| credits.next_at);
 }

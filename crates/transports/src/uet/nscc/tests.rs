@@ -2,7 +2,8 @@
 //! packets of 4,000 B, all of it payload; a target of 9 us.
 
 use proptest::prelude::*;
-use testing::walks::{NOW, check_moved, check_told_apart};
+use testing::walks::{NOW, check_moved};
+use units::FlowId;
 
 use super::*;
 
@@ -196,50 +197,14 @@ impl Window {
     }
 }
 
-#[test]
-fn its_walk_names_all_of_a_window() {
-    check_told_apart(
-        &[],
-        busy,
-        |window, walk| window.walk(walk, FLOW, &gains()),
-        &[
-            ("the window", |window| window.bytes += 1),
-            ("the greatest window", |window| window.max += 1),
-            ("the shortest round trip", |window| window.base_rtt = RTT / 2),
-            ("the mean delay, where somebody asked for it", |window| {
-                window.mean_delay.ps += 1.0;
-                window.mean_delay.others += 1;
-            }),
-            ("the last delay", |window| window.mean_delay.last_ps += 1.0),
-            ("what it has gained", |window| window.gained += 1.0),
-            ("since when it has", |window| window.since_adjusted += 1),
-            ("when it was adjusted", |window| window.adjusted_at = NOW),
-            ("that this is long ago", |window| window.adjusted_at = NOW - RTT * 2),
-            ("when it was decreased", |window| window.decreased_at = NOW),
-            ("what had no delay", |window| window.undelayed += 1),
-            ("that it grows fast", |window| window.fast = true),
-            ("what has arrived in this round trip", |window| window.quick.achieved += 1),
-            ("when the round trip ends", |window| window.quick.ends_at = Some(NOW)),
-            ("that there is a round trip", |window| window.quick.ends_at = None),
-            ("that a packet was trimmed", |window| window.quick.asked = true),
-            ("for how long signals are ignored", |window| window.quick.ignore += 1),
-            ("how many were ignored", |window| window.quick.ignored += 1),
-            ("that signals are ignored no more", |window| window.quick.ignored = window.quick.ignore),
-        ],
-        &[],
-    );
-    let long_ago = || Window { adjusted_at: Time::ZERO, decreased_at: Time::ZERO, fast: true, ..busy() };
-    check_told_apart(
-        &[],
-        long_ago,
-        |window, walk| window.walk(walk, FLOW, &gains()),
-        &[],
-        &[
-            ("when it was adjusted", |window| window.adjusted_at = at(1)),
-            ("when it was decreased", |window| window.decreased_at = at(1)),
-            ("what had no delay, if it grows fast", |window| window.undelayed += 1),
-        ],
-    );
+fn visit(window: &mut Window, walk: &mut Walk, gains: &Gains) {
+    walk.flow = FLOW;
+    node::State::visit(window, walk, gains);
+}
+
+fn visit_of(mean: &mut Mean, walk: &mut Walk, flow: FlowId) {
+    walk.flow = flow;
+    node::State::visit(mean, walk, &());
 }
 
 /// What is not compared with anything goes on growing.
@@ -258,7 +223,7 @@ fn its_walk_moves_times_and_what_grows() {
     };
     let see = |window: &Window| format!("{window:?}");
     let without = gains().with(None, false);
-    check_moved(&[], period, make, |window, walk| window.walk(walk, FLOW, &without), pass, see);
+    check_moved(&[], period, make, |window, walk| visit(window, walk, &without), pass, see);
 }
 
 /// Delays that stay are added as often as they came; those that change have brought the mean back to where it was.
@@ -266,7 +231,7 @@ fn its_walk_moves_times_and_what_grows() {
 fn its_walk_moves_the_mean() {
     let (period, flow) = (Duration::from_us(1), FLOW);
     let mean = || Mean { ps: 5e6, last_ps: 4e6, samples: 90, others: 3 };
-    let walk = move |mean: &mut Mean, walk: &mut Walk| mean.walk(walk, flow);
+    let walk = move |mean: &mut Mean, walk: &mut Walk| visit_of(mean, walk, flow);
     let see = |mean: &Mean| format!("{mean:?}");
     let stays = |mean: &mut Mean, _| (0..3).for_each(|_| mean.add(4e6));
     check_moved(&[], period, mean, walk, stays, see);
@@ -279,7 +244,7 @@ fn its_walk_moves_the_mean() {
     check_moved(&[], period, mean, walk, changes, see);
     // Another flow in its place must have the same.
     let notes = |flow: u32, mut mean: Mean| {
-        testing::walks::notes(NOW, &[], &mut mean, |mean, walk| mean.walk(walk, FlowId(flow)))
+        testing::walks::notes(NOW, &[], &mut mean, |mean, walk| visit_of(mean, walk, FlowId(flow)))
     };
     let other = Mean { ps: 6e6, ..mean() };
     assert!(node::walk::recurrence(&notes(3, mean()), &notes(4, mean())).is_ok());

@@ -1,8 +1,9 @@
+use node::Walk;
 use testing::Wire;
-use testing::walks::{check_moved, check_told_apart};
+use testing::walks::check_moved;
 use units::{Duration, Rate};
 
-use super::super::header::walk_credit;
+use super::super::header::CREDIT;
 use super::super::{Config, CongestionControl};
 use super::*;
 
@@ -35,49 +36,13 @@ fn receiver() -> Receiver {
     receiver
 }
 
-fn walk(receiver: &mut Receiver, walk: &mut Walk) {
-    // Packets in flight have bytes and credit, too.
-    walk_received(walk, FLOW, &mut 150_000);
-    walk_credit(walk, FLOW, &mut 600);
-    receiver.walk(walk, &params());
+fn visit(receiver: &mut Receiver, walk: &mut Walk) {
+    walk.unit = u64::from(params().site.payload_max());
+    node::State::visit(receiver, walk, &());
 }
 
 fn flow(receiver: &mut Receiver) -> &mut Incoming {
     receiver.flows.get_mut(0).expect("it was added").1
-}
-
-#[test]
-fn its_walk_names_all_of_a_message() {
-    check_told_apart(
-        &[],
-        receiver,
-        walk,
-        &[
-            ("the sender", |receiver| flow(receiver).src = HostId(2)),
-            ("the length", |receiver| flow(receiver).bytes += 1),
-            ("the number of packets", |receiver| flow(receiver).packets += 1),
-            ("what has come", |receiver| assert!(flow(receiver).received.insert(103))),
-            ("how many bytes have come", |receiver| flow(receiver).received_bytes += 1),
-            ("what was not acknowledged", |receiver| flow(receiver).unacked_bytes += 1),
-            ("that an answer is owed", |receiver| flow(receiver).ack_owed = true),
-            ("the credit that was given", |receiver| flow(receiver).account.given += 1),
-            ("the credit that is wanted", |receiver| flow(receiver).account.target += 1),
-            ("that credit is wanted", |receiver| {
-                let mut account = flow(receiver).account;
-                receiver.credits.as_mut().expect("it gives some").ask(FLOW, &mut account, 0, true);
-            }),
-            ("that a flow waits for credit", |receiver| {
-                let Receiver { flows, credits, .. } = receiver;
-                let (_, flow) = flows.get_mut(0).expect("it was added");
-                credits.as_mut().expect("it gives some").ask(FLOW, &mut flow.account, 0, true);
-            }),
-            ("that a complete message was asked for", |receiver| {
-                receiver.finished.add(FlowId(7));
-                assert!(receiver.finished.knows(FlowId(7)));
-            }),
-        ],
-        &[("a counter", |receiver| receiver.counts.acks += 1)],
-    );
 }
 
 /// In each period a packet comes, and credit for it.
@@ -97,6 +62,6 @@ fn its_walk_moves_all_of_a_message() {
         let come = (flow.received.first_missing, flow.received.count, flow.received_bytes);
         (come, flow.account.given, flow.account.target, receiver.counts.out_of_order)
     };
-    let walk = |receiver: &mut Receiver, walk: &mut Walk| receiver.walk(walk, &params());
+    let walk = |receiver: &mut Receiver, walk: &mut Walk| visit(receiver, walk);
     check_moved(&[], PACKET, receiver, walk, pass, see);
 }

@@ -1,5 +1,5 @@
 use testing::Wire;
-use testing::walks::{NOW, check_moved, check_told_apart};
+use testing::walks::{NOW, check_moved};
 use units::Rate;
 
 use super::super::{Config, CongestionControl};
@@ -58,78 +58,17 @@ fn sender() -> Sender {
     sender
 }
 
+fn visit(sender: &mut Sender, walk: &mut Walk, params: &Params) {
+    walk.unit = u64::from(params.site.payload_max());
+    node::State::visit(sender, walk, params);
+}
+
 fn walk(sender: &mut Sender, walk: &mut Walk) {
-    sender.walk(walk, &params());
+    visit(sender, walk, &params());
 }
 
 fn flow(sender: &mut Sender) -> &mut Outgoing {
     sender.flows.get_mut(0).expect("it was added").1
-}
-
-fn credit(sender: &mut Sender) -> &mut Credit {
-    &mut flow(sender).credit
-}
-
-#[test]
-fn its_walk_names_all_of_a_message() {
-    check_told_apart(
-        &[],
-        sender,
-        // A packet in flight has credit, bytes and a place, too.
-        |sender, walk| {
-            walk_credit(walk, FLOW, &mut 5_000);
-            walk_received(walk, FLOW, &mut 1_500_000);
-            walk.sequence(FLOW, 1_460, &mut 900u32);
-            sender.walk(walk, &params());
-        },
-        &[
-            ("the receiver", |sender| flow(sender).dst = HostId(2)),
-            ("the length", |sender| flow(sender).bytes += 1),
-            ("the number of packets", |sender| flow(sender).packets += 1),
-            ("the first packet without an acknowledgement", |sender| flow(sender).una += 1),
-            ("how many packets were sent", |sender| flow(sender).sent.truncate(3)),
-            ("the order in which packets left", |sender| flow(sender).order[1].0 += 1),
-            ("which packets left", |sender| flow(sender).order[1].1 += 1),
-            ("how many have not arrived in order", |sender| flow(sender).order.truncate(1)),
-            ("the next place", |sender| flow(sender).next_place += 1),
-            ("the highest place", |sender| flow(sender).arrived_place += 1),
-            ("what is in flight", |sender| flow(sender).in_flight += 1),
-            ("what the receiver has", |sender| flow(sender).received_bytes += 1),
-            ("the next entropy value", |sender| flow(sender).spray.heard(NOW, 0, Fate::Marked)),
-            ("the window", |sender| flow(sender).window.as_mut().expect("it has one").bytes -= 1),
-            ("whether it is listed", |sender| flow(sender).listed ^= true),
-            ("whose turn it is", |sender| sender.ready.clear()),
-            ("its timer", |sender| sender.timers.set(0, NOW + PACKET / 2)),
-        ],
-        &[("a counter", |sender| flow(sender).sent_packets += 1)],
-    );
-}
-
-#[test]
-fn its_walk_names_all_of_a_packet_and_of_credit() {
-    check_told_apart(
-        &[],
-        sender,
-        |sender, walk| {
-            walk_credit(walk, FLOW, &mut 5_000);
-            sender.walk(walk, &params());
-        },
-        &[
-            ("what has become of it", |sender| flow(sender).sent[0].state = State::Arrived),
-            ("when it left", |sender| flow(sender).sent[0].at += PACKET),
-            ("its entropy value", |sender| flow(sender).sent[0].entropy = 1),
-            ("how often it was sent", |sender| flow(sender).sent[0].times += 1),
-            ("its place", |sender| flow(sender).sent[0].place += 1),
-            ("the credit", |sender| credit(sender).bytes -= 1),
-            ("the credit that was given", |sender| credit(sender).given += 1),
-            ("whether credit is needed", |sender| credit(sender).speculating ^= true),
-            ("when credit was asked for", |sender| credit(sender).asked_at = Some(NOW)),
-            ("that credit was asked for", |sender| credit(sender).asked_at = None),
-            ("how often", |sender| credit(sender).times += 1),
-            ("when anything was heard", |sender| credit(sender).heard_at = NOW),
-        ],
-        &[],
-    );
 }
 
 /// In each period a packet leaves, one arrives, one is lost, and credit comes for them.
@@ -168,7 +107,7 @@ fn its_walk_moves_all_of_a_message() {
         let counted = (flow.sent_packets, flow.resent_packets, sender.counts.retransmissions);
         ((sent, lists), (places, given, asked_at, heard_at), counted, sender.timers.get(0))
     };
-    check_moved(&[], PACKET, sender, |sender, walk| sender.walk(walk, &params), pass, see);
+    check_moved(&[], PACKET, sender, |sender, walk| visit(sender, walk, &params), pass, see);
 }
 
 /// What is in flight of a message of two terabytes has no number in units of credit.
@@ -191,7 +130,7 @@ fn its_walk_names_how_far_a_wish_for_credit_reaches() {
         flow.order.iter_mut().for_each(|of| of.1 += 1);
     };
     let last = |params: Params| {
-        let walk = |sender: &mut Sender, walk: &mut Walk| sender.walk(walk, &params);
+        let walk = |sender: &mut Sender, walk: &mut Walk| visit(sender, walk, &params);
         let (mut before, mut after) = (sender(), sender());
         later(&mut after);
         let [before, after] = [&mut before, &mut after].map(|sender| testing::walks::notes(NOW, &[], sender, walk));

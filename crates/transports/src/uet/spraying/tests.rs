@@ -93,33 +93,3 @@ fn after_a_timeout_reps_goes_round_what_it_has_and_later_explores() {
     assert!(take(&mut spray, EXPLORED as usize, &mut random).iter().all(|value| *value > 8));
     assert_eq!(take(&mut spray, 1, &mut random), [5]);
 }
-
-#[test]
-fn its_walk_names_all_that_chooses_values() {
-    let spray = || {
-        let mut spray = Spray::new(Spraying::Mixed, 64, &mut Stream::new(1, 0, "spray"));
-        spray.reps = Reps { ring: vec![3, 4], frozen_until: Some(testing::walks::NOW + FROZEN), ..Reps::default() };
-        spray.good.push_back(5);
-        spray
-    };
-    testing::walks::check_told_apart(
-        &[],
-        spray,
-        Spray::walk,
-        &[
-            ("the next value", |spray| spray.turn.next += 1),
-            ("the order of values", |spray| spray.turn.inverted ^= 1),
-            ("a penalty", |spray| spray.penalties[7] += 1),
-            ("a value that may go again", |spray| spray.good[0] = 6),
-            ("how many may go again", |spray| spray.good.push_back(6)),
-            ("a value in the cache", |spray| spray.reps.ring[1] = 5),
-            ("where the next value goes", |spray| spray.reps.head += 1),
-            ("how many were not used", |spray| spray.reps.fresh += 1),
-            ("until when it is frozen", |spray| spray.reps.frozen_until = Some(testing::walks::NOW + FROZEN / 2)),
-            ("that it is frozen", |spray| spray.reps.frozen_until = None),
-            ("the next one while it is", |spray| spray.reps.round += 1),
-            ("how many are tried", |spray| spray.reps.explore += 1),
-        ],
-        &[],
-    );
-}

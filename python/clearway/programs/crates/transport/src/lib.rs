@@ -14,6 +14,7 @@ use std::collections::{BTreeSet, VecDeque};
 use clearway::contract::{
     About, ControlPackets, Family, HeaderFormat, Nature, NetworkView, Scheme, SwitchRequirements, headers_of,
 };
+use clearway::node;
 use clearway::node::layout::{Bits, Field, Layout, Message};
 use clearway::node::wire::{Malformed, Reader, Writer};
 use clearway::node::{Balancing, Cx, Endpoint, Event, FlowMap, FlowState, Input, Packet, PollAt, Site, Timers};
@@ -99,7 +100,7 @@ impl Scheme for Config {
 }
 
 /// What a packet says, in 16 bytes. Packets are named by where they begin in the message, in bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, node::State)]
 pub enum Header {
     /// The sender has a message of this many bytes, at least 1.
     Request { message_bytes: u64 },
@@ -164,6 +165,8 @@ const LAYOUT: &[Message] = &[
     Message::new("Done", KIND.are(3), 16, &[]),
 ];
 
+#[derive(node::State)]
+#[state(refuse("this transport does not say what of its state moves"))]
 struct Host {
     site: Site,
     /// Bytes of a message in a full packet.

@@ -1,0 +1,47 @@
+//! How a host is joined to the network.
+
+use node::NicControl;
+use node::nic::{Homes, Nic};
+use units::PortId;
+
+/// How a host is joined to the network.
+#[derive(node::State)]
+#[state(given(()))]
+pub(super) enum Link {
+    /// By one link, without flow control.
+    Open,
+    /// By one link, whose switch may tell it to hold something back.
+    Controlled(Nic),
+    /// By several links.
+    Several(Box<Homes>),
+}
+
+impl Link {
+    /// What endpoints see through the gate.
+    #[inline]
+    pub(super) fn control(&self) -> Option<&dyn NicControl> {
+        match self {
+            Link::Open => None,
+            Link::Controlled(nic) => Some(&*nic.control),
+            Link::Several(homes) => Some(&**homes),
+        }
+    }
+
+    /// The flow control of a port.
+    #[inline]
+    pub(super) fn at(&mut self, port: PortId) -> Option<&mut Nic> {
+        match self {
+            Link::Open => None,
+            Link::Controlled(nic) => Some(nic),
+            Link::Several(homes) => homes.nic(port),
+        }
+    }
+
+    pub(super) fn each(&mut self, mut tell: impl FnMut(&mut Nic)) {
+        match self {
+            Link::Open => {}
+            Link::Controlled(nic) => tell(nic),
+            Link::Several(homes) => homes.nics().for_each(tell),
+        }
+    }
+}
