@@ -1,5 +1,6 @@
 //! Which rank is on which host, and the flows of a job.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use job::{Crossing, Graph, Message, MessageId, Rank};
@@ -208,11 +209,13 @@ impl<T> Job<T> {
                 Stream::new(seed, entity, "workload.placement").shuffle(&mut hosts);
             }
             Placement::Striped => {
-                let mut places = vec![0u32; view.rack_of.len()];
+                // Where hosts have several links there may be more racks than hosts.
+                let mut places = BTreeMap::new();
                 let place_in_rack = hosts.iter().map(|host| {
                     let rack = view.rack_of[host.index()];
-                    places[rack as usize] += 1;
-                    (places[rack as usize], rack, *host)
+                    let place = places.entry(rack).or_insert(0u32);
+                    *place += 1;
+                    (*place, rack, *host)
                 });
                 let mut order: Vec<_> = place_in_rack.collect();
                 order.sort_unstable();

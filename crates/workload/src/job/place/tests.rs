@@ -52,6 +52,17 @@ fn ranks_go_host_by_host_rack_by_rack_or_at_random() {
     assert_ne!(hosts(&first), [0, 0, 1, 1, 2, 2, 3, 3]);
 }
 
+/// Where hosts have several links.
+#[test]
+fn there_may_be_more_racks_than_hosts() {
+    let mut job = job(vec![Step::AllReduce(operation(8_000))]);
+    job.placement = Placement::Striped;
+    let mut view = star_of_racks(2, 2);
+    view.rack_of[..].copy_from_slice(&[5, 5, 9, 9]);
+    let placed = place(std::slice::from_ref(&job), 3, &view, 1, &Room::ANY, &[]);
+    assert_eq!(hosts(&placed.map_err(|problem| problem.to_string()).expect("fits")[0]), [0, 2, 1, 3]);
+}
+
 #[test]
 fn a_message_is_a_flow_unless_it_stays_in_its_host() {
     let mut job = job(vec![Step::AllReduce(operation(8_000))]);
