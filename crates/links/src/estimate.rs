@@ -3,13 +3,13 @@ use scenario::Scenario;
 use serde::Serialize;
 use units::Problem;
 
-use crate::cluster;
 use crate::combine::{Delay, Found, Run, Times, delay};
 use crate::decompose::Decomposition;
 use crate::lone::Lone;
 use crate::piece::{Outcome, Workshop};
 use crate::pool::{self, Board, Task};
 use crate::results;
+use crate::sample;
 
 /// The result of an estimate.
 #[derive(Clone, Debug)]
@@ -39,7 +39,7 @@ pub struct EstimateInfo {
     pub events: u64,
     /// Links, or bundles of links side by side, that were simulated.
     pub links_simulated: u64,
-    /// Those for which one like them was simulated.
+    /// Those for which others of their kind were simulated.
     pub links_alike: u64,
     /// Those that flows cross and nothing can wait at.
     pub links_idle: u64,
@@ -104,7 +104,7 @@ pub fn estimate_within(
     let work = plan(scenario, memory_bytes_max)?;
     let links = Decomposition::new(scenario, &work)?;
     let mut lone = Lone::new(scenario, &work, &links)?;
-    let runs = runs(scenario, &work, &links);
+    let (runs, kinds) = sample::choose(scenario, &work, &links);
     // Entities share nothing at this level, and their hosts are not in a piece.
     let mut bare = Scenario { entity: Vec::new(), ..alone::without_records(scenario) };
     bare.link.llr = None;
@@ -143,6 +143,7 @@ pub fn estimate_within(
         links: &links,
         lone: &lone,
         runs: &runs,
+        kinds: &kinds,
         outcomes: &outcomes,
         delays: &delays,
         alone: &alone,
@@ -151,17 +152,6 @@ pub fn estimate_within(
     let info = info(&found, &times, &counts, interrupted, threads.max(1));
     let tables = results::tables(scenario, &work, &links, &runs, times, info.end_ps);
     Ok(Estimate { tables, info, scenario_toml: scenario.to_toml() })
-}
-
-/// How each resource is dealt with.
-fn runs(scenario: &Scenario, work: &WorkloadPlan, links: &Decomposition<'_>) -> Vec<Run> {
-    let stands = scenario.decomposition.cluster.map(|within| cluster::alike(links, work, within));
-    let of = |resource: usize| match &stands {
-        _ if links.is_idle(resource) => Run::Idle,
-        Some(stands) if stands[resource] != resource => Run::As(stands[resource]),
-        _ => Run::Own,
-    };
-    (0..links.crossing.len()).map(of).collect()
 }
 
 fn task(work: &WorkloadPlan, links: &Decomposition<'_>, resource: usize) -> Task {
@@ -188,7 +178,7 @@ fn info(found: &Found<'_>, times: &Times, counts: &Counts, interrupted: bool, th
         packet_hops: counts.packet_hops,
         events: counts.events,
         links_simulated: dealt(|run| *run == Run::Own),
-        links_alike: dealt(|run| matches!(run, Run::As(_))),
+        links_alike: dealt(|run| matches!(run, Run::Like(_))),
         links_idle: idle as u64,
         flows_alone: found.lone.sizes.len() as u64,
         threads,

@@ -1,10 +1,11 @@
 //! Scenarios one link at a time: each direction of each link is simulated alone, packet by packet, with the flows that
-//! cross it, and a flow's completion time is that of the flow alone plus its delay on each link of its way.
+//! cross it, and a flow's completion time is that of the flow alone plus its delay on the link of its way where that is
+//! longest.
 //!
 //! The idea is Parsimon's (Zhao, Goyal, Alizadeh, Anderson: "Scalable tail latency estimation for data center
 //! networks", NSDI 2023). It takes most flows to be held up at one link at a time. Then links need not be simulated
 //! together, and runs of single links share nothing: each fits a cache, as many run at once as there are threads, and
-//! one may stand for others like it (`cluster`).
+//! some may stand for others of their kind.
 //!
 //! - **A piece** (`piece`) is the network of one link: the hosts whose flows cross it, each with the rate of its own
 //!   link, the link itself, and receivers behind links that never queue. What was left out is made up for by
@@ -18,20 +19,18 @@
 //!   exactly the time of the packet level.
 //! - **Answers** take their part of links against the data. As in the paper, links and the hosts' own links are as much
 //!   slower in a piece as the answers to flows of the other direction take of them (`answers`).
-//! - **Combined** (`combine`): by default each flow's own delays are added up, each from the run of its link. Parsimon
-//!   draws them, since it asks for the distribution of flows that it may not have simulated. Here all flows are known,
-//!   and the sum is without chance, needs no buckets of sizes, and keeps that a flow in a burst is late on all links of
-//!   its way. `decomposition.combine = "drawn"` does as the paper does.
+//! - **Combined** (`combine`): Parsimon adds delays up that are drawn at random, since it asks for the distribution of
+//!   flows that it may not have simulated. Here all flows are known, each has its own delay from the run of each of its
+//!   links, and the longest counts: the others pass meanwhile.
+//! - **Sampled** (`sample`): in a large network some links stand for all of their kind, and flows on others draw.
 //!
-//! The sum is too high for flows that share several links: in the network they meet on the first of these, and come to
-//! the next one after the other, and here they meet on each. It is too low where queues of several links act on each
-//! other. `docs/links.md` shows how far it is off.
+//! The longest delay is too short for a flow that waits in several queues one after the other, as one packet does, and
+//! too long where the same flows have met on an earlier link. `docs/links.md` shows how far off that is.
 //!
 //! Deliberately absent: everything by which one link acts on another. That is refused, with the reason
 //! ([`run::compatibility::check_links`]).
 
 mod answers;
-mod cluster;
 mod combine;
 mod decompose;
 mod estimate;
@@ -39,5 +38,6 @@ mod lone;
 mod piece;
 mod pool;
 mod results;
+mod sample;
 
 pub use estimate::{Estimate, EstimateInfo, check, estimate, estimate_within};

@@ -4,7 +4,8 @@
 //! It depends on the transport, on the links of the way and on the size. So flows are sorted by the first two into
 //! classes, and each class is simulated for sizes: for each that occurs, or, where that is less work, for a grid of
 //! numbers of packets, between which it is interpolated. The grid has each number up to 32, and 8 for each doubling
-//! from there on. A scenario of few flows is exact so, and one of many takes little more time.
+//! from there on. A scenario of few flows is exact so, and one of many takes little more time. The grid ends where a
+//! flow has long been in its steady state. From there on its lateness grows as in the last doubling.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,6 +22,11 @@ const EACH_UP_TO: u64 = 32;
 /// Sizes of the grid within each doubling beyond.
 const WITHIN_DOUBLING: u64 = 8;
 
+/// A flow alone is in its steady state after this number of packets, and this number of bandwidth-delay products: a
+/// window that doubles in each round trip has passed the largest by far.
+const STEADY_PACKETS: u64 = 8_192;
+const STEADY_BDPS: u64 = 64;
+
 /// Flows of one transport over the same links, and how late each is alone.
 struct Class {
     /// The first of its flows: the others are like it but for their sizes.
@@ -28,6 +34,8 @@ struct Class {
     way: Vec<Hop>,
     fabric: Fabric,
     quotient: Quotient,
+    /// The grid's last number of packets, a power of two.
+    steady: u64,
     /// By size of a message, how late it is alone.
     late: BTreeMap<u64, [Option<i64>; 2]>,
 }
@@ -57,7 +65,10 @@ impl Lone {
             let class = *number.entry((flow.transport, way.clone())).or_insert(next);
             if class == next {
                 let (fabric, quotient) = chain_quotient(&way)?;
-                classes.push(Class { flow: id, way, fabric, quotient, late: BTreeMap::new() });
+                let bdp = work.sites[flow.src.index()].bdp_bytes().saturating_mul(STEADY_BDPS);
+                let packets = (bdp / payload[usize::from(flow.transport)]).clamp(STEADY_PACKETS, 1 << 40);
+                let steady = packets.next_power_of_two();
+                classes.push(Class { flow: id, way, fabric, quotient, steady, late: BTreeMap::new() });
                 sizes.push(BTreeSet::new());
             }
             sizes[class as usize].insert(flow.bytes);
@@ -65,7 +76,7 @@ impl Lone {
         }
         let chosen = |(class, sizes): (usize, &BTreeSet<u64>)| {
             let payload = payload[usize::from(work.flows.get(classes[class].flow).transport)];
-            choose(sizes, payload).into_iter().map(move |bytes| (class, bytes))
+            choose(sizes, payload, classes[class].steady).into_iter().map(move |bytes| (class, bytes))
         };
         let sizes = sizes.iter().enumerate().flat_map(chosen).collect();
         Ok(Lone { classes, class_of, sizes, payload })
@@ -94,7 +105,7 @@ impl Lone {
         }
         let payload = self.payload[usize::from(info.transport)];
         let packets = self.packets(work, flow);
-        let (below, above) = around(packets);
+        let (below, above) = around(packets, class.steady);
         let at = |packets: u64| class.late.get(&(packets * payload)).copied().unwrap_or([None; 2]);
         let (low, high) = (at(below), at(above));
         [0, 1].map(|which| {
@@ -129,18 +140,21 @@ impl Lone {
 }
 
 /// The sizes of which a class is simulated.
-fn choose(sizes: &BTreeSet<u64>, payload: u64) -> Vec<u64> {
+fn choose(sizes: &BTreeSet<u64>, payload: u64, steady: u64) -> Vec<u64> {
     let mut grid = BTreeSet::new();
     for &bytes in sizes {
-        let (below, above) = around(bytes.div_ceil(payload).max(1));
+        let (below, above) = around(bytes.div_ceil(payload).max(1), steady);
         grid.extend([below * payload, above * payload]);
     }
     let sum = |of: &BTreeSet<u64>| of.iter().map(|&bytes| u128::from(bytes)).sum::<u128>();
     if sum(sizes) <= sum(&grid) { sizes.iter().copied().collect() } else { grid.into_iter().collect() }
 }
 
-/// The numbers of packets of the grid that this one is between.
-fn around(packets: u64) -> (u64, u64) {
+/// The numbers of packets of the grid that this one is between, or the last doubling, which it is beyond.
+fn around(packets: u64, steady: u64) -> (u64, u64) {
+    if packets > steady {
+        return (steady / 2, steady);
+    }
     if packets <= EACH_UP_TO {
         return (packets, packets);
     }

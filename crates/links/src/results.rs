@@ -1,7 +1,7 @@
 //! The tables of an estimate.
 
 use run::{Column, Data, FlowColumns, Flows, Table, WorkloadPlan, link_columns, standing_columns};
-use scenario::{Combine, Scenario};
+use scenario::Scenario;
 use units::FlowId;
 
 use crate::combine::{Run, Times};
@@ -69,23 +69,15 @@ fn link_table(
     let sent: Vec<f64> = of_link.iter().map(|&resource| bytes[resource]).collect();
     let capacity = |link: &fabric::Link| link.rate.bps() as f64 / 8.0 * (end_ps as f64 * 1e-12);
     // Drawn, a flow's delay is another's: flows may be delivered before the link can have carried them all.
-    let drawn = scenario.decomposition.combine == Combine::Drawn || runs.iter().any(|run| matches!(run, Run::As(_)));
+    let drawn = runs.iter().any(|run| matches!(run, Run::Like(_)));
     let most = if drawn { 1.0 } else { f64::INFINITY };
     let used = sent.iter().zip(&fabric.links).map(|(sent, link)| (sent / capacity(link)).min(most)).collect();
-    let name = |resource: usize| {
-        let link = fabric.link(links.ways.link(resource).0);
-        format!("{}-{}", fabric.names[link.from.index()], fabric.names[link.to.index()])
-    };
     // The first is of links that nothing can wait at.
-    let mut names = vec![String::new()];
-    let mut place = vec![0; runs.len()];
-    for (resource, _) in runs.iter().enumerate().filter(|of| *of.1 == Run::Own) {
-        place[resource] = names.len() as u32;
-        names.push(name(resource));
-    }
+    let names = ["", "itself", "others"].map(str::to_owned).to_vec();
     let simulated = |&resource: &usize| match runs[resource] {
-        Run::As(other) => place[other],
-        _ => place[resource],
+        Run::Idle => 0,
+        Run::Own => 1,
+        Run::Like(_) => 2,
     };
     let mut columns = link_columns(fabric);
     columns.extend([
@@ -117,7 +109,7 @@ fn link_table(
         Column::new(
             "simulated",
             "",
-            "the link that was simulated for it; empty where nothing can wait",
+            "itself, or others of its kind; empty where nothing can wait",
             Data::Names { index: of_link.iter().map(simulated).collect(), names },
         ),
     ]);

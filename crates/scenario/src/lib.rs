@@ -8,7 +8,7 @@ mod entity;
 mod live;
 mod spec;
 
-pub use decomposition::{Combine, DecompositionSpec};
+pub use decomposition::DecompositionSpec;
 pub use entity::{Each, EntitySpec, RequestSpec};
 pub use live::{ContentCheck, LiveLinks, LiveSpec, Networks, SocketSpec, Wait};
 pub use spec::{
