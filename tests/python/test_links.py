@@ -60,10 +60,10 @@ def test_an_estimate_is_a_result(estimate: cw.Result, tmp_path: Path) -> None:
 
 def test_links_say_who_waits_where(estimate: cw.Result) -> None:
     links, info = estimate.links, estimate.info
-    names = np.array([f"{a}-{b}" for a, b in zip(links["from"], links["to"])])
     simulated = np.array(links["simulated"])
-    assert set(simulated[simulated != ""]) <= set(names)
-    assert len(set(simulated) - {""}) == info["links_simulated"]
+    # Links side by side, over which switches spread packets, are simulated together.
+    assert info["links_simulated"] <= (simulated == "itself").sum() <= 2 * info["links_simulated"]
+    assert info["links_alike"] <= (simulated == "others").sum() <= 2 * info["links_alike"]
     assert (links["flows"][simulated == ""] * links["mean_wait_ps"][simulated == ""] == 0)[
         links["flows"][simulated == ""] > 0
     ].all()
@@ -76,22 +76,23 @@ def test_it_is_another_kind_of_digest(small: cw.Scenario, estimate: cw.Result) -
     assert cw.run(small, level="links", threads=1).digest == estimate.digest
 
 
-@pytest.mark.parametrize(("way", "tail"), [("own", 0.15), ("drawn", 0.25)])
-def test_it_is_near_the_packet_level(small: cw.Scenario, way: str, tail: float) -> None:
+@pytest.mark.parametrize("way", list(error.WAYS))
+def test_it_is_near_the_packet_level(small: cw.Scenario, way: str) -> None:
     """Where one link at a time holds a flow up: at a low load. The page says how far it is off at higher ones."""
     small = small.with_({"traffic.0.arrivals.poisson.load": 0.1})
     packet, links = cw.run(small), cw.run(small.with_(error.WAYS[way]), level="links")
     assert links.flows["start_ps"].tolist() == packet.flows["start_ps"].tolist()
     (one,) = [row for row in error.errors("small", way, packet, links) if row["size"] == "all"]
     assert abs(one["links mean"] / one["packet mean"] - 1) < 0.1
-    assert abs(one["links p99"] / one["packet p99"] - 1) < tail
+    assert abs(one["links p99"] / one["packet p99"] - 1) < 0.15
 
 
-def test_links_like_each_other_are_simulated_once(small: cw.Scenario) -> None:
-    some = cw.run(small.with_({"decomposition.cluster": 0.5}), level="links")
+def test_some_links_of_a_kind_are_simulated(small: cw.Scenario) -> None:
+    some = cw.run(small.with_({"decomposition.sample": 2}), level="links")
     assert some.ok and some.info["links_alike"] > 0
-    with pytest.raises(cw.ScenarioError, match=r"decomposition\.cluster"):
-        small.with_({"decomposition.cluster": 0.0})
+    assert set(some.links["simulated"]) == {"", "itself", "others"}
+    with pytest.raises(cw.ScenarioError, match=r"decomposition\.sample"):
+        small.with_({"decomposition.sample": 0})
 
 
 def test_what_it_cannot_do_is_said(small: cw.Scenario, tmp_path: Path) -> None:
@@ -138,7 +139,7 @@ def test_there_are_twenty_scenarios_and_room_for_them_on_the_page() -> None:
 
 def again(title: str, toml: str) -> None:
     base = cw.Scenario.from_toml(toml).with_({"transport": "dctcp"}, name=title)
-    rows = error.errors(title, "own", cw.run(base), cw.run(base, level="links"))
+    rows = error.errors(title, "eight of a kind", cw.run(base), cw.run(base, level="links"))
     for what in ("p99", "mean"):
         assert error.table(pd.DataFrame(rows), what, "scenario")[-1] in error.PAGE.read_text()
 

@@ -3,7 +3,6 @@ use testing::Wire;
 use testing::walks::check_moved;
 use units::{Duration, Rate};
 
-use super::super::header::CREDIT;
 use super::super::{Config, CongestionControl};
 use super::*;
 
