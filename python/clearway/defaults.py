@@ -7,7 +7,7 @@ Level: TypeAlias = Literal["packet", "flow", "links"]
 LEVELS: tuple[Level, ...] = get_args(Level)
 
 FastForward: TypeAlias = Literal["off", "exact", "approximate"]
-"""What `fast_forward` of a scenario may be: which repetition of a run is skipped."""
+"""The values of a scenario's `fast_forward`: which repetition of a run is skipped."""
 
 KEEPS_UP = 0.98
 """The share of arriving bytes that a network must deliver for the load to be sustained, by default: all but 2%."""

@@ -12,7 +12,8 @@ import browser
 import clearway as cw
 import numpy as np
 import pytest
-from clearway.reports import trees, view
+from clearway.reports import trees
+from clearway.reports import view as reports_view
 from test_view import unpacked
 
 # Three hosts of one rack and two of the other send to one, and a sixth flow only shares the way of three of them.
@@ -129,8 +130,8 @@ def test_a_long_run_keeps_to_its_room(comparison: cw.Comparison, monkeypatch: py
     assert words(thinned) <= room
     # To pack all that is there takes seconds: not once more for each sample that is left out.
     tried: list[int] = []
-    packed = view.packed
-    monkeypatch.setattr(view, "packed", lambda *of, **how: (tried.append(how["stride"]), packed(*of, **how))[1])
+    packed = reports_view.packed
+    monkeypatch.setattr(reports_view, "packed", lambda *of, **how: (tried.append(how["stride"]), packed(*of, **how))[1])
     monkeypatch.setattr(trees, "BYTES_MAX", words(full) // 7)
     trees.section(comparison.results)
     assert max(tried) > 5 and len(set(tried)) <= 4, tried

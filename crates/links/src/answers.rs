@@ -1,4 +1,4 @@
-//! What answers take of links: acknowledgements, grants, and what else transports send without payload.
+//! The part of links that answers take: acknowledgements, grants, and what else transports send without payload.
 //!
 //! A piece has the flows of one direction of a link, and answers to the flows of the other direction take their part of
 //! it. Parsimon makes the link as much slower as these answers take on average. The average here is over the time from
@@ -15,7 +15,7 @@ use crate::piece::Hop;
 /// correction.
 const LEFT_MIN: f64 = 0.5;
 
-/// What the answers that cross a resource amount to.
+/// The sum of the answers that cross a resource.
 #[derive(Clone, Copy)]
 struct Answers {
     bytes: f64,

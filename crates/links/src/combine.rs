@@ -63,7 +63,7 @@ pub(crate) struct Found<'a> {
 /// How much longer than at line rate something takes, as [`Delay`].
 pub(crate) type Late = [Option<i64>; 2];
 
-/// What a flow took over a link beyond its time alone.
+/// A flow's time over a link beyond its time alone.
 pub(crate) fn delay(late: Late, alone: Late) -> Delay {
     // Other flows don't make a flow faster. A negative difference comes from an inexact time alone, and counts as zero.
     [0, 1].map(|which| Some(late[which]?.saturating_sub(alone[which]?).max(0) as u64))
@@ -159,7 +159,7 @@ impl Found<'_> {
         }
     }
 
-    /// What a flow's run over a link took beyond its time alone.
+    /// The time of a flow's run over a link beyond its time alone.
     fn own(&self, flow: FlowId, resource: usize) -> Delay {
         let place = self.place(flow, resource).expect("it crosses it");
         self.delays[resource].as_ref().map_or([None; 2], |delays| delays[place])

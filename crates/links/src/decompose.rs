@@ -58,7 +58,7 @@ impl<'a> Decomposition<'a> {
         Hop { rate: self.left[resource], ..self.hops[resource] }
     }
 
-    /// What a resource's links can carry together.
+    /// The rate of a resource's links together.
     pub fn capacity_bps(&self, resource: usize) -> f64 {
         self.hops[resource].rate.bps() as f64 * f64::from(self.hops[resource].width)
     }

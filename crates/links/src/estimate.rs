@@ -198,7 +198,7 @@ fn info(found: &Found<'_>, times: &Times, counts: &Counts, interrupted: bool, th
     }
 }
 
-/// What runs add up to.
+/// Sums over all runs.
 struct Counts {
     runs: usize,
     packet_hops: u64,

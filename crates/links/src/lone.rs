@@ -44,7 +44,7 @@ struct Class {
 pub(crate) struct Lone {
     classes: Vec<Class>,
     class_of: Vec<u32>,
-    /// What is simulated: a class and a size.
+    /// The runs: a class and a size each.
     pub sizes: Vec<(usize, u64)>,
     payload: Vec<u64>,
 }

@@ -38,7 +38,7 @@ pub(crate) struct Piece {
     starts: Vec<u64>,
 }
 
-/// What became of the flows of a piece, in their order.
+/// The outcome of the flows of a piece, in their order.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Outcome {
     /// How much longer than at line rate it took until the receiver had it, and until the sender knew, in picoseconds;
@@ -58,7 +58,7 @@ const WINDOW: Duration = Duration::from_us(20);
 /// How many times as fast the link to a receiver is as the piece's own link: nothing queues there. As in Parsimon.
 const FAT: u64 = 10;
 
-/// What all pieces are made of.
+/// The material of all pieces.
 #[derive(Clone, Copy)]
 pub(crate) struct Workshop<'a> {
     /// The scenario, without records.

@@ -13,7 +13,7 @@ use crate::combine::Run;
 use crate::decompose::Decomposition;
 use crate::piece::Hop;
 
-/// What links of a kind have in common.
+/// The properties that links of a kind share.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Kind {
     hop: Hop,

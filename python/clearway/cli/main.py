@@ -162,17 +162,14 @@ def run(
         fast_forward=cast("cw.FastForward | None", fast_forward),
     )
     if several:
-        own_run = {"--trace": trace, "--pcap": pcap, "--parts": parts, "--force": force}
-        _cli_compare.check_several(own_run | {"--sensitivity": sensitivity})
+        _cli_compare.check_several(
+            {"--trace": trace, "--pcap": pcap, "--parts": parts, "--force": force, "--sensitivity": sensitivity}
+        )
         chosen: dict[str, Any] = {"levels": [level], "threads": threads, "seeds": several}
         _cli_compare.side_by_side([read], (), (), chosen, out or place_of([scenario], "-seeds"), Said(json_))
     some = {"flow": trace_flow, "class": trace_class, "host": trace_host, "link": trace_link}
     read = _cli_trace.recorded(read, trace, **some, **{"from": trace_from, "until": trace_until})
-    captured: dict[str, Any] = {"pcap": _pcap.places("--pcap", pcap), "sensitivity": sensitivity}
-    if pcap_packets is not None:
-        if not pcap:
-            raise ValueError(f"--pcap-packets {pcap_packets}: it needs --pcap LINK:FILE or --pcap NODE:FILE")
-        captured["pcap_packets"] = pcap_packets
+    captured = _captured(pcap, pcap_packets) | {"sensitivity": sensitivity}
     folder, said = out or place_of([scenario]), Said(json_)
     with held(folder, result=True):
         limit = math.inf if force else None
@@ -193,6 +190,14 @@ def run(
     for link, file in captured["pcap"].items():
         said.place(f"pcap of {link}", Path(file))
     finish([result], said)
+
+
+def _captured(pcap: list[str] | None, packets: int | None) -> dict[str, Any]:
+    if packets is None:
+        return {"pcap": _pcap.places("--pcap", pcap)}
+    if not pcap:
+        raise ValueError(f"--pcap-packets {packets}: it needs --pcap LINK:FILE or --pcap NODE:FILE")
+    return {"pcap": _pcap.places("--pcap", pcap), "pcap_packets": packets}
 
 
 @app.command()

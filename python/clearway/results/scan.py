@@ -49,7 +49,7 @@ class Scan:
 
     `scan.flows`, or `scan["flows"]`, is a lazy frame of polars with the flows of all runs, and so are the other tables.
     Its first columns say whose row it is: `run`, and each setting in which runs differ. A setting with the name of a
-    column of the table is called `run_NAME` there. What a run's level does not know is null.
+    column of the table is called `run_NAME` there. A value that a run's level does not know is null.
 
     >>> import clearway as cw, polars as pl, tempfile
     >>> tiny, out = cw.Scenario.load("examples/tiny.toml"), tempfile.mkdtemp()

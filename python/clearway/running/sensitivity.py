@@ -24,7 +24,7 @@ FEW = 16
 
 
 def variants(scenario: Scenario, result: Result) -> dict[str, Scenario]:
-    """What is run besides, by what is other there."""
+    """The runs to compare with, by their difference in words."""
     settings = scenario.to_dict()
     packet_ps = _packet_ps(settings, result)
     if _differs(settings):
@@ -80,7 +80,7 @@ def numbers(result: Result) -> dict[str, float]:
 
 
 def compared(base: Result, others: Mapping[str, Result]) -> dict[str, Any]:
-    """What `run.json` says: the digest of each run, and each number with how far it moves and where it moves most."""
+    """The entry of `run.json`: the digest of each run, and each number with how far it moves, and where most."""
     ours = numbers(base)
     theirs = {said: numbers(other) for said, other in others.items()}
     found: dict[str, Any] = {}
@@ -106,7 +106,7 @@ def _moved(value: float, other: float) -> float:
 
 
 def lines(found: Mapping[str, Any] | None) -> list[str]:
-    """What the terminal says; nothing of a run that was not looked at."""
+    """The terminal's lines; none without `--sensitivity`."""
     if found is None:
         return []
     marked = {name: of for name, of in found["numbers"].items() if of["phase_effect"]}

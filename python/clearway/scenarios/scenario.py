@@ -194,7 +194,7 @@ class Scenario:
         return hash(self.to_toml())
 
     def __reduce__(self) -> tuple[Callable[..., Scenario], tuple[object, ...]]:
-        """What it was read from; the files that it names are read again where it is unpickled."""
+        """Its source; the files that it names are read again where it is unpickled."""
         if isinstance(self._core, outside.Outside):
             origin = self._core.origin
             return _again, (origin.text, origin.name, origin.folder, origin.sets, self._folder)

@@ -1,4 +1,4 @@
-//! What goes over itself.
+//! State that visits its own values.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
@@ -13,7 +13,7 @@ use super::{Number, Walk};
 use crate::Packet;
 use crate::pool::Pool;
 
-/// A piece of state, which goes over all its values: see the [module](super). It is derived: `#[derive(State)]`, whose
+/// A piece of state, which visits all its values: see the [module](super). It is derived: `#[derive(State)]`, whose
 /// attributes the [macro's crate](state) lists. `Given` is what those that hold it must give it: its settings.
 ///
 /// ```compile_fail
@@ -106,7 +106,7 @@ impl<G: ?Sized> State<G> for Packet {
     }
 }
 
-/// What is shared does not change.
+/// Shared values do not change.
 impl<G: ?Sized, T: ?Sized> State<G> for Arc<T> {
     fn visit(&mut self, _: &mut Walk, _: &G) {}
 }
@@ -293,7 +293,7 @@ impl<L, T: Each<L> + Ord> Each<L> for BTreeSet<T> {
 
 /// A container.
 pub trait Items {
-    /// What it holds.
+    /// The values in it.
     type Item;
 
     /// Goes over each item. How many there are must be the same.
@@ -367,7 +367,7 @@ impl<K: Ord, V> Items for BTreeMap<K, V> {
     }
 }
 
-/// What names slots of the flows that were gone over last, or keeps flows in slots. Which slot a flow has makes no
+/// A value that names slots of the flows that were visited last, or keeps flows in slots. The slot of a flow makes no
 /// difference.
 pub trait InSlots<G: ?Sized> {
     /// Goes over it.
