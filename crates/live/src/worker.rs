@@ -189,7 +189,9 @@ impl<'a, P: Probe> Worker<'a, P> {
             }
             self.take_outside(limit);
             let present = self.present;
-            if self.driver.links.agenda.first().0.min(limit) >= self.stuck.next_at() {
+            let look_at = self.stuck.next_at();
+            // A run of attached hosts never looks, and may have nothing due.
+            if look_at < Time::MAX && self.driver.links.agenda.first().0.min(limit) >= look_at {
                 self.look();
             }
             let waits = self.act_until(limit);

@@ -110,14 +110,23 @@ fn every_transport_delivers_right_content() {
         let result = run(&scenario, |_| false).expect("it can be run");
         sound(&result);
         if undisturbed(&result) {
-            assert_eq!((result.info.ended, result.info.flows_completed), ("goal", 8), "{name}: {:#?}", result.info);
-            assert!(result.info.content_bytes >= 800_000, "{name}");
             // However late the machine was: what is late is done as of when it was due.
             let simulated = sim::run(&scenario, 1, |_| false).expect("it can be simulated");
+            let completed = simulated.info.flows_completed;
+            // Fastpass turns a request away that the hosts' random times bring too late for it.
+            assert_eq!(completed, if *name == "fastpass" { 7 } else { 8 }, "{name}");
+            assert_eq!(
+                (result.info.ended, result.info.flows_completed),
+                ("goal", completed),
+                "{name}: {:#?}",
+                result.info
+            );
+            assert!(result.info.content_bytes >= 100_000 * completed, "{name}");
             let (there, here) = (&simulated.tables, &result.tables);
             let (fct, late) = (column(here, "flows", "fct_ps"), column(here, "flows", "late_ps"));
             for (place, fct_ps) in column(there, "flows", "fct_ps").iter().enumerate() {
-                assert_eq!(fct[place] - late[place], *fct_ps, "{name} over {links}, flow {place}");
+                let ours = if fct[place] == u64::MAX { u64::MAX } else { fct[place] - late[place] };
+                assert_eq!(ours, *fct_ps, "{name} over {links}, flow {place}");
             }
         }
     }
