@@ -69,7 +69,12 @@ fn a_pull_that_is_due_now_is_due_after_a_skip() {
 
     let period = Duration::from_us(1);
     let pass = |credits: &mut Credits, now| credits.next_at = now + Duration::from_us(1);
-    let idle = || Credits { next_at: NOW, ..Credits::new(Rate::from_gbps(100), 1_460, 100_000, None) };
+    // A flow waits for it.
+    let idle = || Credits {
+        wanting: [FlowId(3)].into(),
+        next_at: NOW,
+        ..Credits::new(Rate::from_gbps(100), 1_460, 100_000, None)
+    };
     let visit = |credits: &mut Credits, walk: &mut node::Walk| node::State::visit(credits, walk, &());
     check_moved(&[], period, idle, visit, pass, |credits| credits.next_at);
 }
