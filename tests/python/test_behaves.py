@@ -219,7 +219,7 @@ def test_a_request_to_end_is_heard_like_ctrl_c_and_a_second_run_into_one_folder_
     for command, (out, err) in said.items():
         assert running[command].returncode == 130, (command, out, err)
         assert "interrupted" in out + err and "Traceback" not in err, (command, err)
-    assert "interrupted: not even known whether the lowest holds, nothing is known above, to 1" in said["sustain"][0]
+    assert "interrupted: not even known whether the lowest holds, nothing is known above, to 1" in said["sustain"][1]
     assert cw.load("run").interrupted and cw.load("compare/udp").interrupted and cw.load("live/live").interrupted
     assert not [path.name for path in place.glob(".*")], "nothing is left behind"
 

@@ -42,7 +42,7 @@ def test_the_speed_of_a_run_is_that_of_its_packets() -> None:
         micro_batches = 1
         accelerator = { teraflops = 989, efficiency = 0.4 }
     """)
-    estimate = computes.estimate(probe_seconds=0.02)
+    estimate = computes.forecast(probe_seconds=0.02)
     assert estimate.packet_hops > 1e9
     assert estimate.cpu_seconds is None or estimate.cpu_seconds > estimate.packet_hops / 100e6
 

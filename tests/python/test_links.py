@@ -79,7 +79,8 @@ def test_it_is_another_kind_of_digest(small: cw.Scenario, estimate: cw.Result) -
 @pytest.mark.parametrize("way", list(error.WAYS))
 def test_it_is_near_the_packet_level(small: cw.Scenario, way: str) -> None:
     """Where one link at a time holds a flow up: at a low load. The page says how far it is off at higher ones."""
-    small = small.with_({"traffic.0.arrivals.poisson.load": 0.1})
+    # Of 400 flows four decide the 99th percentile.
+    small = small.with_({"traffic.0.arrivals.poisson.load": 0.1, "traffic.0.flows": 2_000})
     packet, links = cw.run(small), cw.run(small.with_(error.WAYS[way]), level="links")
     assert links.flows["start_ps"].tolist() == packet.flows["start_ps"].tolist()
     (one,) = [row for row in error.errors("small", way, packet, links) if row["size"] == "all"]
@@ -90,7 +91,7 @@ def test_it_is_near_the_packet_level(small: cw.Scenario, way: str) -> None:
 def test_some_links_of_a_kind_are_simulated(small: cw.Scenario) -> None:
     some = cw.run(small.with_({"decomposition.sample": 2}), level="links")
     assert some.ok and some.info["links_alike"] > 0
-    assert set(some.links["simulated"]) == {"", "itself", "others"}
+    assert set(some.links["simulated"]) == {"itself", "others"}
     with pytest.raises(cw.ScenarioError, match=r"decomposition\.sample"):
         small.with_({"decomposition.sample": 0})
 

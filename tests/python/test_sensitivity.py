@@ -54,7 +54,7 @@ def test_what_no_phase_moves_is_not_marked() -> None:
 def test_the_command_says_what_moves_and_run_json_has_it(tmp_path: Path) -> None:
     (tmp_path / "two.toml").write_text(two())
     done = call("run", tmp_path / "two.toml", "--sensitivity", "--out", tmp_path / "out")
-    assert "phase effects:" in done.out and "phase effect: host0 sent MB" in done.out, done.out
+    assert "phase effects:" in done.err and "phase effect: host0 sent MB" in done.err, done.err
     info = json.loads((tmp_path / "out" / "run.json").read_text())
     assert info["sensitivity"]["numbers"]["host0 sent MB"]["phase_effect"]
     assert cw.load(tmp_path / "out").ok

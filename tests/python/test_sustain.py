@@ -173,7 +173,7 @@ def test_the_command_says_what_it_found(pairs_file: Path) -> None:
         "traffic.pairs.flows=100",
     )
     assert done.returncode == 0, done.stderr
-    assert "even the highest load, 1, holds" in done.stdout, "40 KB of backlog fit"
+    assert "even the highest load, 1, holds" in done.stderr, "40 KB of backlog fit"
     assert "load 0.9, seed 1: holds" in done.stderr
     done = clearway("sustain", pairs_file, "--traffic", "once")
     assert done.returncode == 2 and "'pairs'" in done.stderr, done.stderr

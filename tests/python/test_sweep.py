@@ -444,12 +444,12 @@ def test_several_scenarios_are_an_axis(file: Path) -> None:
 
 def test_the_command_runs_and_goes_on(file: Path, tmp_path: Path) -> None:
     planned = clearway("sweep", file, "--plan", "--out", tmp_path / "s")
-    assert planned.returncode == 0 and "12 runs, 12 of them to do" in planned.stdout
+    assert planned.returncode == 0 and "12 runs, 12 of them to do" in planned.stderr
     assert not (tmp_path / "s").exists()
     done = clearway("sweep", file, "--workers", 2, "--out", tmp_path / "s")
     assert done.returncode == 0, done.stderr
     assert "[12/12] done in" in done.stderr and (tmp_path / "s" / "report.html").exists()
-    assert "12 runs, 0 of them to do" in clearway("sweep", file, "--plan", "--out", tmp_path / "s").stdout
+    assert "12 runs, 0 of them to do" in clearway("sweep", file, "--plan", "--out", tmp_path / "s").stderr
     # A point more is a run more.
     file.write_text(FILE.replace("to = 2 }", "to = 3 }"))
     again = clearway("sweep", file, "--out", tmp_path / "s")

@@ -284,7 +284,7 @@ def test_a_run_writes_a_trace_of_what_is_asked_for(tmp_path: Path) -> None:
     rows = cw.load(tmp_path / "r").packets.to_pandas()
     assert set(rows["to"]) == {"host0"} and set(rows["flow"].dropna()) == {1}
     assert len(read(tmp_path / "out.pftrace").packet) > len(rows)
-    assert str(tmp_path / "out.pftrace") in said.out
+    assert str(tmp_path / "out.pftrace") in said.err
     for words, wrong in [
         (("--trace-flow", 1), "goes with --trace"),
         (("--trace", tmp_path / "x", "--trace-flow", 3), "there is no flow 3; there are 3, from 0 on"),
