@@ -129,9 +129,9 @@ fn threads_and_again_give_the_same() {
 }
 
 /// One flow meets another at its sender's link and a third at its receiver's. Each takes half of a link from it. It is
-/// late by the longer of the two delays and not by their sum: while it has half of the first link, the third is ahead at
-/// the second. Within 10% of the packet level, as DCTCP gets less than half of a link from a flow that meets marks at
-/// one link only; the sum of both delays is 40% above it.
+/// late by the longer of the two delays and not by their sum: while it has half of the first link, the third is ahead
+/// at the second. Within 10% of the packet level, as DCTCP gets less than half of a link from a flow that meets
+/// marks at one link only; the sum of both delays is 40% above it.
 #[test]
 fn a_flow_is_as_late_as_on_its_slowest_link() {
     for sizes in [[4_000_000, 4_000_000], [4_000_000, 2_000_000], [2_000_000, 4_000_000]] {

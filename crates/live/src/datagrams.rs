@@ -250,8 +250,8 @@ fn admit<'d>(
     if frame.number < pipes[cut.pipe_of(frame.link) as usize].receiver.next {
         return Err(Refusal::Repeated);
     }
-    // It may still be leaving, by the slowest clock and under cut-through as slowly as it came in, and a host may take a
-    // random time for it.
+    // It may still be leaving, by the slowest clock and under cut-through as slowly as it came in, and a host may take
+    // a random time for it.
     let narrowest = plan.fabric.narrowest_rate();
     let slowest = narrowest.per_byte().by_clock(narrowest, -(plan.scenario.clock_tolerance().ppb() as i32));
     let longest = slowest.transmit(u32::from(frame.packet.wire_bytes)) + plan.jitter(frame.link);

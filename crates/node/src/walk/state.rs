@@ -17,7 +17,7 @@ use crate::pool::Pool;
 /// attributes the [macro's crate](state) lists. `Given` is what those that hold it must give it: its settings.
 ///
 /// ```compile_fail
-/// use node::State;
+/// use clearway_node::{self as node, State};
 ///
 /// #[derive(State)]
 /// struct Sender {
@@ -27,7 +27,7 @@ use crate::pool::Pool;
 /// ```
 ///
 /// ```
-/// use node::State;
+/// use clearway_node::{self as node, State};
 ///
 /// #[derive(State)]
 /// struct Sender {
@@ -37,12 +37,12 @@ use crate::pool::Pool;
 /// }
 /// ```
 pub trait State<Given: ?Sized = ()> {
-    /// Goes over it.
+    /// Visits it.
     fn visit(&mut self, walk: &mut Walk, given: &Given);
 }
 
 impl Walk {
-    /// Goes over the ports of a node, one by one.
+    /// Visits the ports of a node, one by one.
     pub fn ports<G: ?Sized, P: State<G>>(&mut self, ports: &mut [P], given: &G) {
         self.same(ports.len());
         for (number, port) in (0..).zip(ports) {
@@ -370,7 +370,7 @@ impl<K: Ord, V> Items for BTreeMap<K, V> {
 /// A value that names slots of the flows that were visited last, or keeps flows in slots. The slot of a flow makes no
 /// difference.
 pub trait InSlots<G: ?Sized> {
-    /// Goes over it.
+    /// Visits it.
     fn visit_slots(&mut self, walk: &mut Walk, given: &G);
 }
 
