@@ -21,6 +21,7 @@ const LIMIT: Option<Duration> = Some(Duration::from_secs(60));
 
 /// Three racks of two hosts each.
 const RACKS: &str = r#"
+timing = "ideal"
 live = { wait = "sleep", dilation = 20, sockets.rpc = {} }
 measure.interval = "0s"
 [fabric.leaf_spine]

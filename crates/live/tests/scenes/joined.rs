@@ -20,6 +20,7 @@ const LIMIT: Option<Duration> = Some(Duration::from_secs(60));
 
 /// Two racks, and links that lose some packets.
 const RACKS: &str = r#"
+timing = "ideal"
 live = { wait = "sleep", dilation = 20, sockets.rpc = {} }
 failure = [{ at = "0s", link = ["leaf0", "spine0"], loss = 0.01 }]
 measure.interval = "0s"
