@@ -72,7 +72,7 @@ struct Probe {
 const COMPUTES: f64 = 8.0;
 
 impl Probe {
-    /// What the whole run takes, if that can be said.
+    /// CPU seconds of the whole run, if they can be estimated.
     fn cpu_s(&self, packet_hops: u64) -> Option<f64> {
         let all = match (self.whole, self.packet_hops) {
             (true, _) => self.spent_s,

@@ -126,8 +126,8 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
         }
     }
 
-    /// Goes over the state of these nodes and links, as [`Driver::visit`] does over all. What switches keep as a whole
-    /// is left out.
+    /// Visits the state of these nodes and links, as [`Driver::visit`] visits all state. The state that a switch keeps
+    /// for all of its ports is left out.
     pub fn visit_members(&mut self, walk: &mut Walk, members: &Members) {
         walk.part("agenda", 0);
         self.sources_of(members).into_iter().for_each(|source| self.visit_source(walk, source));

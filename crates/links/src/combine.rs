@@ -168,13 +168,14 @@ impl Found<'_> {
     /// The delays of all flows on the simulated links of a kind.
     fn samples(&self, kind: &[usize]) -> Samples {
         let mut of: BTreeMap<u8, Vec<Sample>> = BTreeMap::new();
-        for (&resource, &flow) in kind.iter().flat_map(|at| self.links.crossing[*at].iter().map(move |flow| (at, flow)))
-        {
-            let (info, delay) = (self.work.flows.get(flow), self.own(flow, resource));
-            let packets = self.lone.packets(self.work, flow) as f64;
-            if delay[0].is_some() {
-                let each = delay.map(|delay| Some(delay? as f64 / packets));
-                of.entry(info.transport).or_default().push((info.bytes, each));
+        for &resource in kind {
+            for &flow in &self.links.crossing[resource] {
+                let (info, delay) = (self.work.flows.get(flow), self.own(flow, resource));
+                let packets = self.lone.packets(self.work, flow) as f64;
+                if delay[0].is_some() {
+                    let each = delay.map(|delay| Some(delay? as f64 / packets));
+                    of.entry(info.transport).or_default().push((info.bytes, each));
+                }
             }
         }
         Samples(of.into_iter().map(|(transport, samples)| (transport, buckets(samples))).collect())

@@ -48,6 +48,11 @@ impl<'a> Decomposition<'a> {
         &self.passes[self.first[flow.index()] as usize..self.first[flow.index() + 1] as usize]
     }
 
+    /// The place of a resource on the way of a flow that crosses it.
+    pub fn place(&self, flow: FlowId, resource: usize) -> usize {
+        self.way(flow).iter().position(|&passed| passed as usize == resource).expect("it crosses it")
+    }
+
     /// The links on a flow's way.
     pub fn hops(&self, flow: FlowId) -> Vec<Hop> {
         self.way(flow).iter().map(|&resource| self.hops[resource as usize]).collect()
@@ -67,11 +72,7 @@ impl<'a> Decomposition<'a> {
     /// that is no faster. In that case they wait at the earlier link, whose own run shows it.
     pub fn is_idle(&self, resource: usize) -> bool {
         let flows = &self.crossing[resource];
-        let before = |flow: FlowId| {
-            let way = self.way(flow);
-            let place = way.iter().position(|&passed| passed as usize == resource).expect("it crosses it");
-            &way[..place]
-        };
+        let before = |flow: FlowId| &self.way(flow)[..self.place(flow, resource)];
         let Some(&first) = flows.first() else { return true };
         let narrow = |&&earlier: &&u32| {
             let (earlier, this) = (self.hops[earlier as usize], self.hops[resource]);
@@ -99,13 +100,8 @@ impl<'a> Decomposition<'a> {
     /// Calls `make` with the flows that cross a resource, as its piece sees them.
     pub fn crossings<R>(&self, resource: usize, make: impl FnOnce(&[Crossing<'_>]) -> R) -> R {
         let flows = &self.crossing[resource];
-        let ways: Vec<(Vec<Hop>, usize)> = flows
-            .iter()
-            .map(|&flow| {
-                let place = self.way(flow).iter().position(|&passed| passed as usize == resource);
-                (self.hops(flow), place.expect("it crosses it"))
-            })
-            .collect();
+        let ways: Vec<(Vec<Hop>, usize)> =
+            flows.iter().map(|&flow| (self.hops(flow), self.place(flow, resource))).collect();
         let crossings: Vec<Crossing<'_>> = flows
             .iter()
             .zip(&ways)

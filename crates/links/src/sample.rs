@@ -54,7 +54,7 @@ pub(crate) fn choose(
 /// A resource's kind, and for how many seconds the bytes of its flows keep it busy.
 fn kind(work: &WorkloadPlan, links: &Decomposition<'_>, resource: usize) -> (Kind, f64) {
     let flows = &links.crossing[resource];
-    let place = |flow| links.way(flow).iter().position(|&passed| passed as usize == resource).expect("it crosses it");
+    let place = |flow| links.place(flow, resource);
     let hop = links.hops(flows[0])[place(flows[0])];
     let before = flows.iter().map(|&flow| place(flow)).max().unwrap_or(0);
     let after = flows.iter().map(|&flow| links.way(flow).len() - 1 - place(flow)).max().unwrap_or(0);

@@ -9,7 +9,7 @@ use node::packet::flags;
 use node::pool::{PacketId, Slot, Transit};
 use node::{Packet, Telemetry};
 use run::{Journey, Plan};
-use units::{LinkId, NodeId, Time};
+use units::{LinkId, NodeId, PerByte, Time};
 
 use crate::frame::{Codec, Frame, Refusal};
 use crate::sockets::Sockets;
@@ -28,6 +28,8 @@ pub(crate) struct Datagrams {
     pub refused: [u64; Refusal::ALL.len()],
     /// What has been sent last.
     datagram: Vec<u8>,
+    /// The transmission time of the slowest link, by the slowest clock.
+    slowest: PerByte,
 }
 
 /// What has been sent on a link.
@@ -100,13 +102,16 @@ pub(crate) fn codec(plan: &Plan) -> Codec<'_> {
 }
 
 impl Datagrams {
-    pub fn new(sockets: Sockets) -> Datagrams {
+    pub fn new(plan: &Plan, sockets: Sockets) -> Datagrams {
+        let narrowest = plan.fabric.narrowest_rate();
+        let slow_ppb = plan.scenario.clock_tolerance().ppb() as i32;
         Datagrams {
             sockets,
             unread: Vec::new(),
             ready: Vec::new(),
             refused: [0; Refusal::ALL.len()],
             datagram: Vec::new(),
+            slowest: narrowest.per_byte().by_clock(narrowest, -slow_ppb),
         }
     }
 
@@ -161,7 +166,15 @@ impl Datagrams {
             return Taken::Nothing;
         };
         let Some((bytes, from)) = datagrams.sockets.receive(node) else { return Taken::Nothing };
-        let frame = match admit(plan, cut, &links.pipes, node, bytes, from, clock.now()) {
+        // It may still be leaving, by the slowest clock and under cut-through as slowly as it came in, and a host may
+        // take a random time for it.
+        let (wall, slowest) = (clock.now(), datagrams.slowest);
+        let latest = |frame: &Frame<'_>| {
+            let longest = slowest.transmit(u32::from(frame.packet.wire_bytes)) + plan.jitter(frame.link);
+            wall.saturating_add(longest)
+        };
+        let admitted = admit(plan, cut, &links.pipes, node, bytes, from);
+        let frame = match admitted.and_then(|of| if of.gone > latest(&of) { Err(Refusal::Times) } else { Ok(of) }) {
             Ok(frame) => frame,
             Err(refusal) => {
                 datagrams.refused[refusal as usize] += 1;
@@ -234,7 +247,6 @@ fn admit<'d>(
     node: NodeId,
     datagram: &'d [u8],
     from: Option<NodeId>,
-    wall: Time,
 ) -> Result<Frame<'d>, Refusal> {
     let frame = codec(plan).parse(datagram)?;
     let ends = plan.fabric.link(frame.link);
@@ -249,14 +261,6 @@ fn admit<'d>(
     }
     if frame.number < pipes[cut.pipe_of(frame.link) as usize].receiver.next {
         return Err(Refusal::Repeated);
-    }
-    // It may still be leaving, by the slowest clock and under cut-through as slowly as it came in, and a host may take
-    // a random time for it.
-    let narrowest = plan.fabric.narrowest_rate();
-    let slowest = narrowest.per_byte().by_clock(narrowest, -(plan.scenario.clock_tolerance().ppb() as i32));
-    let longest = slowest.transmit(u32::from(frame.packet.wire_bytes)) + plan.jitter(frame.link);
-    if frame.gone > wall.saturating_add(longest) {
-        return Err(Refusal::Times);
     }
     Ok(frame)
 }

@@ -110,7 +110,7 @@ impl Network {
         goal: u64,
         probe: impl FnMut() -> P,
     ) -> Vec<Worker<'a, P>> {
-        let mut datagrams = self.sockets.take().map(Datagrams::new);
+        let mut datagrams = self.sockets.take().map(|sockets| Datagrams::new(plan, sockets));
         let mut far = std::mem::take(&mut self.far).into_iter();
         let Outside { mut ports, mut captures, .. } = std::mem::take(&mut self.outside);
         let Network { cut, clock, board, .. } = &*self;

@@ -123,7 +123,7 @@ impl<T> FlowMap<T> {
     }
 }
 
-/// Goes over its slots, and the state of each flow.
+/// Visits its slots, and the state of each flow.
 impl<G: ?Sized, T: State<G>> State<G> for FlowMap<T> {
     fn visit(&mut self, walk: &mut Walk, given: &G) {
         walk.same((self.slots.len(), &self.free[..]));

@@ -35,12 +35,12 @@ pub struct Slot {
 /// A packet's history in the network: the second cache line of its slot.
 #[derive(Clone, Copy, Debug, Default, node::State)]
 pub struct Transit {
-    #[state(skip("the list that it is in goes over this"))]
+    #[state(skip("the list that it is in visits this"))]
     next: u32,
-    #[state(skip("the list that it is in goes over this"))]
+    #[state(skip("the list that it is in visits this"))]
     prev: u32,
     /// In a queue: time of arrival. On a link: time at which the packet behind it comes out.
-    #[state(skip("the list that it is in goes over this"))]
+    #[state(skip("the list that it is in visits this"))]
     pub at: Time,
     /// When its first bit left the sender.
     #[state(past)]

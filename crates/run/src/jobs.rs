@@ -113,7 +113,7 @@ pub struct HostJobs {
     #[state(skip("it is empty between events"))]
     out: Vec<MessageId>,
     /// By flow on a connection that is leaving: how many of its bytes have not left.
-    #[state(skip("`visit_leaving` goes over it"))]
+    #[state(skip("`visit_leaving` visits it"))]
     leaving: FxHashMap<FlowId, u64>,
     /// The log of what these ranks were told and started, while a period is searched for (`sim/src/ahead/turnover.rs`).
     #[state(skip("it is of the search for periods"))]

@@ -10,7 +10,7 @@ import typer
 
 import clearway as cw
 from clearway.cli.options import Json, Out, ScenarioFile, Sets, names, read_scenarios
-from clearway.cli.said import EXIT_AUDIT, Said
+from clearway.cli.said import Said, audit_failed
 from clearway.files.places import check_folder, check_page, held, place_of
 
 
@@ -73,5 +73,4 @@ def advise(
     said.place("page", page)
     said.end()
     if not found.ok:
-        typer.echo("AUDIT: the audit of a run found a fault; the column `status` of the runs says which", err=True)
-        raise typer.Exit(EXIT_AUDIT)
+        audit_failed("the column `status` of the runs")

@@ -10,7 +10,7 @@ import typer
 
 import clearway as cw
 from clearway.cli.options import pairs, workload_names
-from clearway.cli.said import EXIT_AUDIT, ITERATIONS, SLOWDOWN, Said, finish, tell_refused, tell_unchanged
+from clearway.cli.said import ITERATIONS, SLOWDOWN, Said, audit_failed, finish, tell_refused, tell_unchanged
 from clearway.files.places import check_folder, check_page, held
 from clearway.files.whole import replace
 
@@ -164,8 +164,7 @@ def everything(
     said.facts({"absent": dict(found.absent), "ok": found.ok})
     said.end()
     if not found.ok:
-        typer.echo("AUDIT: the audit of a run found a fault; the column `audit` of the runs says which", err=True)
-        raise typer.Exit(EXIT_AUDIT)
+        audit_failed("the column `audit` of the runs")
 
 
 def _check_written(page: Path | None, name: str) -> None:
@@ -210,8 +209,7 @@ def _end(found: Outage | Training, folder: Path, said: Said) -> None:
     said.facts({"absent": dict(found.absent), "ok": found.ok})
     said.end()
     if not found.ok:
-        typer.echo("AUDIT: the audit of a run found a fault; the column `audit` of the runs says which", err=True)
-        raise typer.Exit(EXIT_AUDIT)
+        audit_failed("the column `audit` of the runs")
 
 
 def training(

@@ -58,6 +58,7 @@ from clearway.cli.said import (
     EXIT_USAGE,
     SLOWDOWN,
     Said,
+    audit_failed,
     finish,
     tell_jobs,
     tell_unchanged,
@@ -347,8 +348,7 @@ def sustain(
     if found.interrupted:
         raise typer.Exit(EXIT_INTERRUPTED)
     if not found.runs["audit"].all():
-        typer.echo("AUDIT: the audit of a run found a fault; `clearway run` at its load and seed says which", err=True)
-        raise typer.Exit(EXIT_AUDIT)
+        audit_failed("`clearway run` at its load and seed")
 
 
 def _tell(row: pd.Series[Any]) -> None:

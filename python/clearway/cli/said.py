@@ -143,6 +143,12 @@ def tell_refused(refused: Mapping[str, str], said: Said) -> None:
     said.facts({"refused": dict(refused)})
 
 
+def audit_failed(where: str) -> NoReturn:
+    """A run of many has a fault in its audit; `where` is the place that names the run."""
+    typer.echo(f"AUDIT: the audit of a run found a fault; {where} says which", err=True)
+    raise typer.Exit(EXIT_AUDIT)
+
+
 def finish(results: list[cw.Result], said: Said, *, endless: bool = False, failed: bool = False) -> NoReturn:
     """Prints the audits' faults, and exits accordingly. A run without an end of its own ends well when it is
     interrupted.

@@ -26,7 +26,7 @@ import numpy as np
 import pandas as pd
 
 from clearway import _core
-from clearway.comparisons.all_schemes import Contender, contenders
+from clearway.comparisons.all_schemes import Contender, chosen, contenders
 from clearway.errors import ScenarioError
 from clearway.reports import html, marked
 from clearway.results.confidence import of_seeds
@@ -173,7 +173,7 @@ def advise(
     `folder`; the same call resumes.
     """
     began = time.monotonic()
-    who = _chosen(only)
+    who = chosen(contenders(), only, "a transport that can be compared")
     for size in buffers:
         _bytes_of(size)
     base, setting, cost = _fitting(scenario, len(who), budget * SHARES["screen"], workers or _cores())
@@ -210,15 +210,6 @@ def _changed(
     if count >= min(SEEDS_LEAST, seeds):
         search.run((one, seed, name, keys) for one in order for name, keys in changes.items()
                    for seed in range(1, count + 1))  # fmt: skip
-
-
-def _chosen(only: Sequence[str]) -> list[Contender]:
-    known = contenders()
-    lost = [word for word in only if not any(word in one.name.split() for one in known)]
-    if lost:
-        raise ValueError(f"{lost[0]!r} is not a transport that can be compared; those are "
-                         f"{', '.join(one.name for one in known)}")  # fmt: skip
-    return [one for one in known if not only or any(word in one.name.split() for word in only)]
 
 
 def _fitting(scenario: Scenario, count: int, seconds: float, workers: int) -> tuple[Scenario, str, float]:

@@ -112,7 +112,8 @@ def compare_all(
     seeds, intervals are over seeds, and a load is sustained if it is with each of them. Runs that exist in `folder` are
     not repeated; after Ctrl-C the comparison resumes. `workers`, `dask` and `progress` are as for a sweep.
     """
-    who, drawn = _chosen(only, fabrics), seeds_from(seed, seeds)
+    who, drawn = chosen(contenders(), only), seeds_from(seed, seeds)
+    _check_fabrics(fabrics)
     absent, checked, folder = dict[str, str](), set[tuple[str, str]](), Path(folder)
 
     run = functools.partial(
@@ -200,16 +201,18 @@ def _search(
             searches[str(name)].tell(float(of["load"].iloc[0]), sustains(of["kept up"].min(), of["refused"].max()))
 
 
-def _chosen(only: Sequence[str], fabrics: Sequence[str]) -> list[Contender]:
+def chosen(known: Sequence[Contender], only: Sequence[str], noun: str = "a contender") -> list[Contender]:
     """The contenders whose name contains one of these words; all if there are none."""
-    known = contenders()
     lost = [word for word in only if not any(word in one.name.split() for one in known)]
     if lost:
-        raise ValueError(f"{lost[0]!r} is not a contender; those are {', '.join(one.name for one in known)}")
+        raise ValueError(f"{lost[0]!r} is not {noun}; those are {', '.join(one.name for one in known)}")
+    return [one for one in known if not only or any(word in one.name.split() for word in only)]
+
+
+def _check_fabrics(fabrics: Sequence[str]) -> None:
     unknown = [fabric for fabric in fabrics if fabric not in FABRICS]
     if unknown:
         raise ValueError(f"{unknown[0]!r} is not a fabric of this comparison; those are {', '.join(FABRICS)}")
-    return [one for one in known if not only or any(word in one.name.split() for word in only)]
 
 
 @dataclass(frozen=True)

@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from clearway import _core
-from clearway.comparisons.all_schemes import Contender, contenders
+from clearway.comparisons.all_schemes import Contender, chosen, contenders
 from clearway.comparisons.seeds import label, over_seeds, said, seeds_from
-from clearway.comparisons.training import Trained, as_deployed, chosen
+from clearway.comparisons.training import Trained, as_deployed
 from clearway.errors import ScenarioError
 from clearway.reports import marked
 from clearway.scenarios.scenario import Scenario

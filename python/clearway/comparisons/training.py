@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 from clearway import _core
-from clearway.comparisons.all_schemes import Contender, contenders
+from clearway.comparisons.all_schemes import Contender, chosen, contenders
 from clearway.comparisons.seeds import label, over_seeds, said, seeds_from
 from clearway.errors import ScenarioError
 from clearway.reports import marked
@@ -216,14 +216,6 @@ def compare_training(
 
 def _setting(seeds: Sequence[int], scale: float) -> str:
     return said(seeds) + (f", buffers and sequences {scale:g} times as long" if scale != 1 else "")
-
-
-def chosen(known: Sequence[Contender], only: Sequence[str]) -> list[Contender]:
-    """Those whose name contains one of these words; all if there are none."""
-    lost = [word for word in only if not any(word in one.name.split() for one in known)]
-    if lost:
-        raise ValueError(f"{lost[0]!r} is not a contender; those are {', '.join(one.name for one in known)}")
-    return [one for one in known if not only or any(word in one.name.split() for word in only)]
 
 
 def as_deployed() -> Contender:

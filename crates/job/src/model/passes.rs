@@ -1,11 +1,11 @@
-//! The passes of a pipeline stage: what its ranks compute, and what they sum or exchange, in which order. It is said
-//! once, for what builds the steps ([`super::iteration`]) and for what counts them ([`super::count`]).
+//! The passes of a pipeline stage: the order in which its ranks compute, sum and exchange. It stands here once, for the
+//! code that builds the steps ([`super::iteration`]) and the code that counts them ([`super::count`]).
 
 use std::ops::Range;
 
 use super::{Shape, Training};
 
-/// What is done with the parts of a pass.
+/// A receiver of the parts of a pass, such as one that builds steps of them.
 pub(super) trait Passes<'a> {
     fn training(&self) -> &'a Training;
 

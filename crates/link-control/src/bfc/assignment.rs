@@ -43,7 +43,7 @@ struct Entry {
 }
 
 impl Entry {
-    /// While it has packets here, nobody asks when it was seen.
+    /// The time at which it was seen matters only once it has no packets here.
     fn tell(&self, walk: &mut Walk, sticky: &[Duration]) {
         for &sticky in sticky.iter().filter(|_| self.packets == 0) {
             walk.expired(&mut (self.seen + sticky + Duration::from_ps(1)));

@@ -22,7 +22,7 @@ pub struct Pauses {
     name: Name,
     /// By port: whether frames to it name flows and acknowledgements are not counted.
     hosts_by_flow: Vec<bool>,
-    #[state(skip("`visit_upstream` goes over it"))]
+    #[state(skip("`visit_upstream` visits it"))]
     upstream: Vec<Upstream>,
     /// Number of frames sent.
     #[state(count)]

@@ -24,7 +24,7 @@ pub struct SwitchPart {
     /// By port: how long a flow keeps its queue, in time. It counts round trips of the incoming or outgoing link,
     /// whichever is longer, since a pause must find the flow in the queue that it left from.
     sticky: Vec<Duration>,
-    #[state(skip("`visit_ports` goes over them"))]
+    #[state(skip("`visit_ports` visits them"))]
     ports: Vec<Egress>,
     pauses: Pauses,
 }

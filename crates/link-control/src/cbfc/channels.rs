@@ -55,7 +55,7 @@ struct Sender {
     #[state(skip("only the difference matters, and neither moves"))]
     freed: u16,
     /// The part of `consumed` that the receiver has been told, now and before it was last told.
-    #[state(skip("`visit_told` goes over it"))]
+    #[state(skip("`visit_told` visits it"))]
     told: u16,
     #[state(skip("it is for event logs"))]
     before: u16,
@@ -93,7 +93,7 @@ const fn sum(counter: u16, more: u16) -> u16 {
 }
 
 impl Sender {
-    /// What the receiver was told moves as long as the sender is never short of credits.
+    /// The counter that the receiver was told moves as long as the sender is never short of credits.
     fn visit_told(&mut self, walk: &mut Walk) {
         let mut untold = since(self.consumed, self.told);
         walk.unused(&mut untold, u64::from(self.short));

@@ -41,11 +41,11 @@ pub(super) struct Queue {
     /// Whether none of its roots is paused and no order mark blocks its next packet.
     open: bool,
     in_turn: bool,
-    #[state(skip("`visit_marks` goes over it"))]
+    #[state(skip("`visit_marks` visits it"))]
     pushed: u64,
-    #[state(skip("`visit_marks` goes over it"))]
+    #[state(skip("`visit_marks` visits it"))]
     popped: u64,
-    #[state(skip("`visit_marks` goes over them"))]
+    #[state(skip("`visit_marks` visits them"))]
     marks: Vec<Mark>,
 }
 
@@ -626,7 +626,7 @@ impl Egress {
         self.table.iter_mut().map(|entry| &mut entry.upstream).chain(claims.map(|claim| &mut claim.upstream))
     }
 
-    /// Goes over the marks in queues: only distances between their numbers matter.
+    /// Visits the marks in queues: only distances between their numbers matter.
     fn visit_marks(&mut self, walk: &mut Walk) {
         let popped: Vec<u64> = self.queues.iter().map(|queue| queue.popped).collect();
         for queue in &self.queues {

@@ -78,32 +78,20 @@ macro_rules! same {
 
 same!(bool u8 u16 u32 u64 u128 i64 usize f64 Bytes Duration Rate HostId PortId SwitchId);
 
+macro_rules! moved {
+    ($($kind:ty: $method:ident,)*) => {$(
+        impl<G: ?Sized> State<G> for $kind {
+            fn visit(&mut self, walk: &mut Walk, _: &G) {
+                walk.$method(self);
+            }
+        }
+    )*};
+}
+
+moved!(Time: time, FlowId: flow, Stream: random, Packet: packet,);
+
 impl<G: ?Sized> State<G> for () {
     fn visit(&mut self, _: &mut Walk, _: &G) {}
-}
-
-impl<G: ?Sized> State<G> for Time {
-    fn visit(&mut self, walk: &mut Walk, _: &G) {
-        walk.time(self);
-    }
-}
-
-impl<G: ?Sized> State<G> for FlowId {
-    fn visit(&mut self, walk: &mut Walk, _: &G) {
-        walk.flow(self);
-    }
-}
-
-impl<G: ?Sized> State<G> for Stream {
-    fn visit(&mut self, walk: &mut Walk, _: &G) {
-        walk.random(self);
-    }
-}
-
-impl<G: ?Sized> State<G> for Packet {
-    fn visit(&mut self, walk: &mut Walk, _: &G) {
-        walk.packet(self);
-    }
 }
 
 /// Shared values do not change.

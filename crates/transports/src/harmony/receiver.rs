@@ -105,12 +105,12 @@ struct Held {
     given: Time,
     /// What its rsvp says: whether it is additional, the first byte that is missing, and how many.
     additional: bool,
-    #[state(skip("`visit_hold` goes over it"))]
+    #[state(skip("`visit_hold` visits it"))]
     offset: u64,
-    #[state(skip("`visit_hold` goes over it"))]
+    #[state(skip("`visit_hold` visits it"))]
     missing: u64,
     /// The latest time at which its sender may use it; [`NEVER`] until the rsvp has left.
-    #[state(skip("`visit_hold` goes over it"))]
+    #[state(skip("`visit_hold` visits it"))]
     until: Time,
     main: bool,
     /// Its message no longer needs it, but its sender may still use it.

@@ -35,7 +35,7 @@ pub(super) struct Sender {
     waiting: usize,
     #[state(turn_at(given.site.host.0, "attempt"))]
     attempts: u16,
-    #[state(skip("`visit_slots` goes over them"))]
+    #[state(skip("`visit_slots` visits them"))]
     slots: Vec<Slot>,
     /// Slots in use that may send now, in the order in which they became due.
     due: VecDeque<u32>,

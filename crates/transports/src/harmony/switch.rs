@@ -76,15 +76,15 @@ struct Reservation {
     receiver: HostId,
     #[state(turn_at(self.receiver.0, slot_name(self.id)))]
     id: u32,
-    #[state(skip("`visit_hold` goes over it"))]
+    #[state(skip("`visit_hold` visits it"))]
     until: Time,
     /// What its rsvp says: of which flow, whether it is additional, the first byte that is missing, and how many.
     #[state(flow)]
     flow: FlowId,
     additional: bool,
-    #[state(skip("`visit_hold` goes over it"))]
+    #[state(skip("`visit_hold` visits it"))]
     offset: u64,
-    #[state(skip("`visit_hold` goes over it"))]
+    #[state(skip("`visit_hold` visits it"))]
     missing: u64,
 }
 

@@ -44,16 +44,16 @@ fn bucket(bytes: u64) -> u8 {
 pub(super) struct Traffic {
     /// How many messages have ever been seen, and the bytes of each, and how many of them are unscheduled; none if not
     /// all are alike.
-    #[state(skip("`tell` goes over it"))]
+    #[state(skip("`tell` visits it"))]
     seen: u64,
-    #[state(skip("`tell` goes over it"))]
+    #[state(skip("`tell` visits it"))]
     alike: Option<(u64, u64)>,
     /// By size bucket: bytes sent at unscheduled levels.
-    #[state(skip("`tell` goes over it"))]
+    #[state(skip("`tell` visits it"))]
     unscheduled_bytes: [u64; BUCKETS],
-    #[state(skip("`tell` goes over it"))]
+    #[state(skip("`tell` visits it"))]
     bytes: u64,
-    #[state(skip("`tell` goes over it"))]
+    #[state(skip("`tell` visits it"))]
     messages: u32,
     /// Total number of priorities, and number of unscheduled ones if fixed.
     priorities: u8,

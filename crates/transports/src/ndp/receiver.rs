@@ -25,9 +25,9 @@ pub(super) struct Receiver {
     /// Number of pulls in the queue.
     queued: u64,
     /// Earliest time of the next pull.
-    #[state(skip("`visit_pace` goes over it"))]
+    #[state(skip("`visit_pace` visits it"))]
     pull_at: Time,
-    #[state(skip("`visit_pace` goes over it"))]
+    #[state(skip("`visit_pace` visits it"))]
     spacing: Spacing,
     pub counts: Counts,
 }
@@ -56,7 +56,7 @@ impl Spacing {
 pub(super) struct Counts {
     pub acks: u64,
     pub nacks: u64,
-    #[state(skip("`visit_pace` goes over it"))]
+    #[state(skip("`visit_pace` visits it"))]
     pub pulls: u64,
     pub pulls_with_answers: u64,
     pub pulls_removed: u64,

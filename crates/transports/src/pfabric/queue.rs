@@ -97,7 +97,7 @@ impl<T: Copy> Queue<T> {
 #[derive(node::State)]
 #[state(last(self.put_in_order(walk)))]
 pub(super) struct SwitchPart {
-    #[state(skip("`put_in_order` goes over them"))]
+    #[state(skip("`put_in_order` visits them"))]
     ports: Vec<Queue<PacketId>>,
     /// The same packets as a plain list, for others to see.
     shown: Vec<Fifo>,

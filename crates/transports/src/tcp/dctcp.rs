@@ -88,18 +88,18 @@ pub(crate) fn threshold(site: &Site) -> Bytes {
 #[state(last(self.tell(walk)))]
 pub struct Dctcp {
     g: f64,
-    #[state(skip("`tell` goes over it"))]
+    #[state(skip("`tell` visits it"))]
     alpha: f64,
     reno: NewReno,
     /// End of the window of data that is being observed.
-    #[state(skip("`tell` goes over it"))]
+    #[state(skip("`tell` visits it"))]
     window_end: u64,
-    #[state(skip("`tell` goes over it"))]
+    #[state(skip("`tell` visits it"))]
     acked: u64,
     marked: u64,
     /// Windows of data with marks so far.
     marked_windows: u64,
-    #[state(skip("`tell` goes over it"))]
+    #[state(skip("`tell` visits it"))]
     steady: Steady,
 }
 

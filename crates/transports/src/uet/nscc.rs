@@ -121,15 +121,15 @@ pub(super) struct Window {
 #[derive(Clone, Copy, Debug, Default, node::State)]
 #[state(last(self.tell(walk)))]
 struct Mean {
-    #[state(skip("`tell` goes over it"))]
+    #[state(skip("`tell` visits it"))]
     ps: f64,
     /// The last sample, and how many there have been: for who goes over the state.
-    #[state(skip("`tell` goes over it"))]
+    #[state(skip("`tell` visits it"))]
     last_ps: f64,
-    #[state(skip("`tell` goes over it"))]
+    #[state(skip("`tell` visits it"))]
     samples: u64,
     /// How often a sample was another than the one before, or somebody asked for the mean.
-    #[state(skip("`tell` goes over it"))]
+    #[state(skip("`tell` visits it"))]
     others: u64,
 }
 
