@@ -403,8 +403,7 @@ fn repeats(plan: &Plan, group: Group, sums: &Sums) -> Option<String> {
 
 fn control(plan: &Plan, group: Group, came: &Came, sums: &Sums) -> Option<String> {
     let control = came.packets - came.data_packets;
-    let header = plan.transports[usize::from(group.transport)].as_scheme().header_bytes();
-    let header = header.map_or(plan.scenario.host.header.get(), u64::from);
+    let header = run::data_header_bytes(&plan.scenario, &plan.transports[usize::from(group.transport)]);
     let data_bytes = came.payload_bytes + came.data_packets * header;
     let says = plan.transports[usize::from(group.transport)].as_scheme().control_packets();
     let own = came.data_packets as f64 * says.per_packet

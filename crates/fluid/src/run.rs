@@ -128,7 +128,8 @@ pub(crate) struct Run<'a> {
     pub scenario: &'a Scenario,
     pub workload_plan: &'a WorkloadPlan,
     pub network: &'a Ways<'a>,
-    ideal: Ideal<'a>,
+    /// By transport.
+    ideals: Vec<Ideal<'a>>,
     shares: Shares,
     /// When flows' last bits will leave at present rates.
     agenda: Agenda,
@@ -211,7 +212,12 @@ impl<'a> Run<'a> {
             scenario,
             workload_plan,
             network,
-            ideal: Ideal::new(&workload_plan.fabric, &workload_plan.quotient, scenario),
+            ideals: Ideal::by_transport(
+                &workload_plan.fabric,
+                &workload_plan.quotient,
+                scenario,
+                &workload_plan.transports,
+            ),
             shares: Shares::new((0..network.resources()).map(capacity)),
             agenda: Agenda::default(),
             under_way: Vec::new(),
@@ -301,7 +307,8 @@ impl<'a> Run<'a> {
         let flow = self.workload_plan.flows.get(id);
         let mut way = std::mem::take(&mut self.way);
         self.network.find_way(id, &flow, &mut way);
-        let wire = self.wire_bytes(flow.bytes);
+        let wire = self.workload_plan.wire_bytes(self.scenario, &flow) as f64;
+        let ideal = &mut self.ideals[usize::from(flow.transport)];
         let (mut alone, mut hops) = (f64::INFINITY, [0.0; 3]);
         for &(resource, share) in &way.passes {
             alone = f64::min(alone, self.network.capacity_bps(resource as usize, None) / share);
@@ -310,8 +317,8 @@ impl<'a> Run<'a> {
             tier_index(tier).into_iter().for_each(|tier| hops[tier] += share);
         }
         let (delivery, ideal) = match way.path.is_empty() {
-            true => (self.ideal.delivery(flow.src, flow.dst, flow.bytes), self.ideal.narrowest_bps(flow.src, flow.dst)),
-            false => (self.ideal.delivery_over(&way.path, flow.bytes), alone),
+            true => (ideal.delivery(flow.src, flow.dst, flow.bytes), ideal.narrowest_bps(flow.src, flow.dst)),
+            false => (ideal.delivery_over(&way.path, flow.bytes), alone),
         };
         // In a grid, packets that are spread at each switch fill some links before others that lie side by side.
         let unhindered = if ideal > alone * (1.0 + ROUNDING) { ideal } else { alone };
@@ -351,7 +358,8 @@ impl<'a> Run<'a> {
         // Rounding to picoseconds may make a transfer seem one picosecond shorter than it can be.
         let late = (self.now - start).saturating_sub(ideal_ps);
         let delivered = start.saturating_add(delivery_ps).saturating_add(late);
-        let completed = delivered.saturating_add(self.ideal.answer(flow.src, flow.dst).ps());
+        let completed =
+            delivered.saturating_add(self.ideals[usize::from(flow.transport)].answer(flow.src, flow.dst).ps());
         if let Some(row) = self.workload_plan.flows.row(id) {
             (self.delivered[row], self.completed[row]) = (delivered, completed);
         }
@@ -386,12 +394,6 @@ impl<'a> Run<'a> {
         let UnderWay { left, since, rate, hops, .. } = self.under_way[slot as usize];
         self.usage.add(since, self.now, rate, hops);
         left - rate * (self.now - since) as f64 / BIT_PS_A_BYTE
-    }
-
-    fn wire_bytes(&self, bytes: u64) -> f64 {
-        let header = self.scenario.host.header.get();
-        let payload = self.scenario.host.mtu.get() - header;
-        bytes as f64 + bytes.div_ceil(payload) as f64 * header as f64
     }
 
     fn look_at_shares(&mut self) {

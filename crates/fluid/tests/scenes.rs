@@ -72,6 +72,19 @@ fn two_flows_to_one_host_take_twice_as_long() {
 }
 
 #[test]
+fn headers_are_those_of_the_flows_transport() {
+    // R2C2's paper states the bytes of its headers, so that `host.header` does not count for its data.
+    let flows = classes(&[(0, 5, 1461, 0), (1, 2, 125_000, 20_000)]);
+    for (transport, header) in [("r2c2", 20), ("r2c2", 90), ("dcpim", 20), ("dcpim", 90)] {
+        let fabric = "[fabric.torus]\ndims = [3, 3]\n";
+        let text = format!("transport = '{transport}'\n{fabric}[host]\nmtu = '1500B'\nheader = '{header}B'\n{flows}");
+        let estimate = run(&text);
+        let flows = table(&estimate, "flows");
+        assert_eq!(whole(flows, "fct_ps"), whole(flows, "ideal_ps"), "{transport} {header}");
+    }
+}
+
+#[test]
 fn a_flow_that_comes_later_takes_half_from_then_on() {
     // a has the link to itself for 50.4 us, half its bytes; then both have half: a ends at 151.2 us, when b has sent
     // half of its own and goes on alone: it ends at 201.6 us, 151.2 us after its start.

@@ -57,9 +57,9 @@ pub(crate) fn rates_left(scenario: &Scenario, work: &WorkloadPlan, ways: &Ways<'
 
 /// Bytes of a flow's answers, and of its data, headers included.
 fn answers_to(scenario: &Scenario, work: &WorkloadPlan, flow: &FlowInfo) -> (f64, f64) {
-    let scheme = work.transports[usize::from(flow.transport)].as_scheme();
-    let control = scheme.control_packets();
-    let header = scheme.header_bytes().map_or(scenario.host.header.get(), u64::from);
+    let transport = &work.transports[usize::from(flow.transport)];
+    let control = transport.as_scheme().control_packets();
+    let header = run::data_header_bytes(scenario, transport);
     let packets = flow.bytes.div_ceil(scenario.host.mtu.get() - header) as f64;
     let answers = (control.per_packet * packets + control.per_message) * scenario.host.header.get() as f64;
     (answers, flow.bytes as f64 + packets * header as f64)

@@ -90,11 +90,7 @@ impl<'a> Decomposition<'a> {
 
     /// Bytes of a flow's packets, headers included.
     pub fn wire_bytes(&self, scenario: &Scenario, flow: FlowId) -> u64 {
-        let info = self.work.flows.get(flow);
-        let own = self.work.transports[usize::from(info.transport)].as_scheme().header_bytes();
-        let header = own.map_or(scenario.host.header.get(), u64::from);
-        let packets = info.bytes.div_ceil(scenario.host.mtu.get() - header);
-        info.bytes.saturating_add(packets.saturating_mul(header))
+        self.work.wire_bytes(scenario, &self.work.flows.get(flow))
     }
 
     /// Calls `make` with the flows that cross a resource, as its piece sees them.

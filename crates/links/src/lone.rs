@@ -51,11 +51,8 @@ pub(crate) struct Lone {
 
 impl Lone {
     pub fn new(scenario: &Scenario, work: &WorkloadPlan, links: &Decomposition<'_>) -> Result<Lone, Problem> {
-        let payload = |transport: usize| {
-            let header = work.transports[transport].as_scheme().header_bytes();
-            scenario.host.mtu.get() - header.map_or(scenario.host.header.get(), u64::from)
-        };
-        let payload: Vec<u64> = (0..work.transports.len()).map(payload).collect();
+        let payload = |transport| scenario.host.mtu.get() - run::data_header_bytes(scenario, transport);
+        let payload: Vec<u64> = work.transports.iter().map(payload).collect();
         let mut number: BTreeMap<(u8, Vec<Hop>), u32> = BTreeMap::new();
         let (mut classes, mut class_of) = (Vec::new(), Vec::with_capacity(work.flows.len()));
         let mut sizes: Vec<BTreeSet<u64>> = Vec::new();
@@ -124,8 +121,7 @@ impl Lone {
     /// By flow, how long it takes at line rate.
     pub fn at_line_rate(&self, scenario: &Scenario, work: &WorkloadPlan) -> Vec<[u64; 2]> {
         let header = |class: &Class| {
-            let scheme = work.transports[usize::from(work.flows.get(class.flow).transport)].as_scheme();
-            scheme.header_bytes().map_or(scenario.host.header.get(), u64::from)
+            run::data_header_bytes(scenario, &work.transports[usize::from(work.flows.get(class.flow).transport)])
         };
         let mut ideals: Vec<Ideal<'_>> = Vec::with_capacity(self.classes.len());
         for class in &self.classes {

@@ -15,7 +15,7 @@ use fabric::Quotient;
 use units::{Duration, FlowId, LinkId, Problem, Time};
 use workload::in_words;
 
-use crate::{FlowInfo, Ideal, Plan};
+use crate::{FlowInfo, Ideal, Plan, data_header_bytes};
 
 /// The estimated cost of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -170,11 +170,10 @@ impl Estimate {
 
 /// Packet-hops of a flow that is delivered.
 fn hops(plan: &Plan, flow: &FlowInfo) -> f64 {
-    let transport = plan.transports[usize::from(flow.transport)].as_scheme();
-    let host = &plan.scenario.host;
-    let header = transport.header_bytes().map_or(host.header.get(), u64::from);
-    let packets = flow.bytes.div_ceil(host.mtu.get().saturating_sub(header).max(1)) as f64;
-    let control = transport.control_packets();
+    let transport = &plan.transports[usize::from(flow.transport)];
+    let header = data_header_bytes(&plan.scenario, transport);
+    let packets = flow.bytes.div_ceil(plan.scenario.host.mtu.get().saturating_sub(header).max(1)) as f64;
+    let control = transport.as_scheme().control_packets();
     let links = f64::from(plan.routes.hops(flow.src, flow.dst).unwrap_or(0));
     let others = f64::from(plan.fabric.nodes().saturating_sub(1));
     links * (packets * (1.0 + control.per_packet) + control.per_message) + others * control.broadcasts

@@ -69,6 +69,11 @@ struct Way {
 
 type HopKey = (Rate, Duration, u32);
 
+/// Bytes of headers in a data packet of a transport: its own number if its paper states one, else the scenario's.
+pub fn data_header_bytes(scenario: &Scenario, transport: &Transport) -> u64 {
+    transport.as_scheme().header_bytes().map_or(scenario.host.header.get(), u64::from)
+}
+
 impl<'a> Ideal<'a> {
     /// For flows of a scenario on its fabric.
     pub fn new(fabric: &'a Fabric, quotient: &'a Quotient, scenario: &'a Scenario) -> Ideal<'a> {
@@ -90,10 +95,7 @@ impl<'a> Ideal<'a> {
         scenario: &'a Scenario,
         transports: &[Transport],
     ) -> Vec<Ideal<'a>> {
-        let of = |transport: &Transport| {
-            let header = transport.as_scheme().header_bytes().map_or(scenario.host.header.get(), u64::from);
-            Ideal::new(fabric, quotient, scenario).with_header(header)
-        };
+        let of = |transport| Ideal::new(fabric, quotient, scenario).with_header(data_header_bytes(scenario, transport));
         transports.iter().map(of).collect()
     }
 

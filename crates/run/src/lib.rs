@@ -33,7 +33,7 @@ pub use estimate::{Estimate, Memory, PROGRAM_BYTES};
 pub use flows::{FlowInfo, FlowTable};
 pub use groups::{Group, Groups};
 pub use host::{Came, Host};
-pub use ideal::Ideal;
+pub use ideal::{Ideal, data_header_bytes};
 pub use jobs::{HostJobs, Jobs, Noted, Told, job_tables};
 pub use outcome::{
     FlowColumns, FlowEvent, FlowRecord, Flows, Journey, Measured, Status, Unlisted, measure_table, standing_columns,

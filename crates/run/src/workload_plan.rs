@@ -9,7 +9,7 @@ use units::{Duration, HostId, Problem, Stream, Time, interrupt};
 
 use workload::{PlacedJob, Room};
 
-use crate::{FlowInfo, FlowTable, Ideal, Jobs, MemoryLimit};
+use crate::{FlowInfo, FlowTable, Ideal, Jobs, MemoryLimit, data_header_bytes};
 use scenario::{Again, Carriers, FastForward, Scenario};
 
 /// The part of a scenario that does not depend on packets: who sends how much to whom, over what, and how long each
@@ -101,6 +101,13 @@ impl WorkloadPlan {
 }
 
 impl WorkloadPlan {
+    /// Bytes of a flow's data packets, headers included.
+    pub fn wire_bytes(&self, scenario: &Scenario, flow: &FlowInfo) -> u64 {
+        let header = data_header_bytes(scenario, &self.transports[usize::from(flow.transport)]);
+        let packets = flow.bytes.div_ceil(scenario.host.mtu.get() - header);
+        flow.bytes.saturating_add(packets.saturating_mul(header))
+    }
+
     /// The same transports on another network with other flows, as a part of this one that is simulated alone: hosts
     /// are told `sites` of their place. Flows have their transports' numbers in this plan, and their classes'.
     pub fn on(&self, scenario: &Scenario, fabric: Fabric, sites: Vec<Site>, flows: Vec<FlowInfo>) -> WorkloadPlan {
