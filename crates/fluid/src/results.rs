@@ -2,6 +2,8 @@
 
 use run::{Column, Data, FlowColumns, Flows, Status, Table, job_tables, link_columns, standing_columns};
 
+use units::Time;
+
 use crate::run::Run;
 use crate::usage::{TIERS, tier_index};
 
@@ -88,9 +90,9 @@ fn link_table(run: &Run<'_>, end_ps: u64) -> Table {
     let resources = run.network.resource_of_links();
     let sent = |resource: &u32| run.brought[*resource as usize] / run.network.link(*resource as usize).1 as f64;
     let sent: Vec<f64> = resources.iter().map(sent).collect();
-    let capacity = |link: &fabric::Link| link.rate.bps() as f64 / 8.0 * (end_ps as f64 * 1e-12);
     // Rates change at whole picoseconds, so a link may have brought those few more that are rounded up.
-    let used = sent.iter().zip(&fabric.links).map(|(sent, link)| (sent / capacity(link)).min(1.0)).collect();
+    let used = |(&sent, link): (&f64, &fabric::Link)| run::utilisation(sent, link.rate, Time::from_ps(end_ps)).min(1.0);
+    let used = sent.iter().zip(&fabric.links).map(used).collect();
     let mut columns = link_columns(fabric);
     let whole = sent.iter().map(|sent| (sent + 0.5) as u64).collect();
     columns.extend([

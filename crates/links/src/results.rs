@@ -2,7 +2,7 @@
 
 use run::{Column, Data, FlowColumns, Flows, Table, WorkloadPlan, link_columns, standing_columns};
 use scenario::Scenario;
-use units::FlowId;
+use units::{FlowId, Time};
 
 use crate::combine::{Run, Times};
 use crate::decompose::Decomposition;
@@ -67,11 +67,12 @@ fn link_table(
         links.crossing.iter().enumerate().map(|(resource, flows)| sum(flows) / links.ways.link(resource).1 as f64);
     let bytes: Vec<f64> = bytes.collect();
     let sent: Vec<f64> = of_link.iter().map(|&resource| bytes[resource]).collect();
-    let capacity = |link: &fabric::Link| link.rate.bps() as f64 / 8.0 * (end_ps as f64 * 1e-12);
     // Drawn, a flow's delay is another's: flows may be delivered before the link can have carried them all.
     let drawn = runs.iter().any(|run| matches!(run, Run::Like(_)));
     let most = if drawn { 1.0 } else { f64::INFINITY };
-    let used = sent.iter().zip(&fabric.links).map(|(sent, link)| (sent / capacity(link)).min(most)).collect();
+    let end = Time::from_ps(end_ps);
+    let used = sent.iter().zip(&fabric.links).map(|(&sent, link)| run::utilisation(sent, link.rate, end).min(most));
+    let used = used.collect();
     // The first is of links that nothing can wait at.
     let names = ["", "itself", "others"].map(str::to_owned).to_vec();
     let simulated = |&resource: &usize| match runs[resource] {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use fabric::Fabric;
 use node::{PortStats, QueueDiscipline, Switch};
-use units::{LinkId, NodeId, Time};
+use units::{LinkId, NodeId, Rate, Time};
 
 use crate::{Column, Data, Host, Plan, Table};
 
@@ -18,13 +18,19 @@ pub fn link_table(plan: &Plan, stats: &[PortStats], in_flight: &[InFlight], end:
     Table { name: "links", columns }
 }
 
+/// The share of a link's capacity until `end` that `sent_bytes` are. Of an empty run it is 0.
+pub fn utilisation(sent_bytes: f64, rate: Rate, end: Time) -> f64 {
+    let capacity = rate.bps() as f64 / 8.0 * end.secs_f64();
+    if sent_bytes == 0.0 { 0.0 } else { sent_bytes / capacity }
+}
+
 /// The traffic of links, and the longest queue that has waited for them.
 fn sent_columns(plan: &Plan, stats: &[PortStats], end: Time) -> Vec<Column> {
     let stat = |value: &dyn Fn(&PortStats) -> u64| Data::U64(stats.iter().map(value).collect());
-    let capacity = |link: &fabric::Link| link.rate.bps() as f64 / 8.0 * end.secs_f64();
     // The rest of the last packet's transmission comes after the end. Rounding alone can lead above 1.
     let gone = |stats: &PortStats| stats.sent_bytes.saturating_sub(stats.unsent_bytes) as f64;
-    let used = stats.iter().zip(&plan.fabric.links).map(|(stats, link)| (gone(stats) / capacity(link)).min(1.0));
+    let used =
+        stats.iter().zip(&plan.fabric.links).map(|(stats, link)| utilisation(gone(stats), link.rate, end).min(1.0));
     vec![
         Column::new("sent_packets", "", "packets sent", stat(&|stats| stats.sent_packets)),
         Column::new("sent_bytes", "B", "bytes sent, headers counted", stat(&|stats| stats.sent_bytes)),
