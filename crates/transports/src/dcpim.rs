@@ -150,8 +150,13 @@ impl Scheme for Config {
             ),
             (
                 "departures",
-                has(Departure::Backoff) && has(Departure::NoHandshakes),
+                has(Departure::Backoff) && has(Departure::NoHandshakes) && self.sizes_known,
                 "backoff has no effect with no_handshakes, which repeats nothing; delete one of the two",
+            ),
+            (
+                "sizes_known",
+                has(Departure::NoHandshakes) && !self.sizes_known,
+                "the departure no_handshakes has no effect without it: the sender's finish alone tells where a flow ends",
             ),
         ];
         idle.into_iter().filter(|idle| idle.1).map(|(key, _, why)| Problem::new(key, why)).collect()

@@ -346,3 +346,21 @@ fn a_patience_that_is_set_shorter_than_a_limiter_s_delay_is_warned_of_before_the
     assert!(warning.contains("rate limiter, 480ms"), "{warning}");
     assert!(warnings(&limited(set, "50Mbps")).is_empty() && warnings(&limited("'udp'", "500Kbps")).is_empty());
 }
+
+#[test]
+fn dcpim_ends_flows_of_unknown_size_whatever_departs() {
+    // Only the sender's finish tells where such a flow ends, and `authors_2022` and `no_handshakes` sent none.
+    for departures in ["'paper'", "'authors_2022'", "'authors_2023'", "['no_handshakes']"] {
+        let class = |bytes: &str| {
+            format!("[[traffic]]\nname = '{bytes}'\nsizes.constant = '{bytes}'\narrivals = 'all_at_once'\nflows = 6\n")
+        };
+        let result = run_anyhow(&format!(
+            "fabric.star.hosts = 4\nmeasure.drain = '20ms'\n\
+             transport.dcpim = {{ sizes_known = false, departures = {departures} }}\n{}{}",
+            class("3KB"),
+            class("3MB")
+        ));
+        let status = names(table(&result, "flows"), "status");
+        assert!(status.iter().all(|status| status == "completed"), "{departures}: {status:?}");
+    }
+}

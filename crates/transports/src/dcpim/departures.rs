@@ -28,7 +28,8 @@ pub enum Departure {
     PriorityBySize,
     /// A full buffer drops its lowest-priority packet; packets are sprayed round robin from a random start.
     PushOut,
-    /// No acks of notifications, no finish from senders, no timers: the receiver reports when it has everything.
+    /// No acks of notifications, no finish from senders, no timers: the receiver reports when it has everything. It has
+    /// no effect with `sizes_known = false`, where the finish alone tells a receiver where a flow ends.
     NoHandshakes,
     /// The token window follows the highest token answered, and is relaxed after 1.1 window times without a token.
     /// Tokens live longer, by the time of a packet on one channel.

@@ -192,6 +192,12 @@ impl Params {
         }
     }
 
+    /// Whether notifications and finishes are answered, and repeated until they are.
+    pub fn handshakes(&self) -> bool {
+        // Where sizes are not told, a receiver learns from the finish alone where a flow ends.
+        !self.departs(Departure::NoHandshakes) || !self.sizes_known
+    }
+
     /// Class of a short flow's packets.
     pub fn short_class(&self, packets: u32) -> u8 {
         if self.departs(Departure::PriorityBySize) { class_by_size(packets) } else { SHORT }

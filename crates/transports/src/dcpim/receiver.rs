@@ -197,7 +197,7 @@ impl Receiver {
         params: &Params,
         control: &mut VecDeque<Packet>,
     ) {
-        if !params.departs(Departure::NoHandshakes) {
+        if params.handshakes() {
             control.push_back(params.control(packet.flow, packet.src, Header::Ack));
         }
         if self.finished.knows(packet.flow) {
@@ -336,7 +336,7 @@ impl Receiver {
         if flow.missing() > 0 {
             return;
         }
-        if flow.finish_seen || params.departs(Departure::NoHandshakes) {
+        if flow.finish_seen || !params.handshakes() {
             control.push_back(params.control(id, flow.src, Header::ReceiverFinish));
         }
         let flow = self.flows.remove(slot).expect("just seen");

@@ -106,7 +106,7 @@ impl Sender {
         };
         control.push_back(flow.notification(message.flow, params));
         let slot = self.flows.insert(message.flow, flow);
-        if !params.departs(Departure::NoHandshakes) {
+        if params.handshakes() {
             self.timers.set(slot, now + params.rtt);
         }
         if short {
@@ -249,7 +249,7 @@ impl Sender {
             flow.tokens.pop_front();
         }
         // Requested packets were not sent again, so the finish must be.
-        if before > 0 && flow.sent.count == flow.packets && !params.departs(Departure::NoHandshakes) {
+        if before > 0 && flow.sent.count == flow.packets && params.handshakes() {
             self.timers.set(slot, now + params.rtt);
         }
         None
@@ -275,7 +275,7 @@ impl Sender {
         packet.class = class;
         flow.sent_packets += 1;
         flow.sent.insert(number);
-        if flow.sent.count == flow.packets && !params.departs(Departure::NoHandshakes) {
+        if flow.sent.count == flow.packets && params.handshakes() {
             control.push_back(flow.finish(id, params));
             flow.repeats = 0;
             self.timers.set(slot, now + params.rtt);
