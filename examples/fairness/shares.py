@@ -67,7 +67,7 @@ class Case(NamedTuple):
     def sent(self, end_ms: float) -> np.ndarray[Any, Any]:
         """Bytes that each sender's link has carried by then."""
         links = cw.run(self.scenario(end_ms), threads=1, progress=False).links.to_pandas()
-        rows = links[links["tier"] == "from_host"].set_index("from")["sent_bytes"]
+        rows = links[links["tier"] == "from_host"].set_index("from_node")["sent_bytes"]
         return np.array([rows[f"host{flow}"] for flow in range(self.flows)], dtype=float)
 
     def shares(self) -> list[float]:

@@ -88,14 +88,14 @@ def link_weights(src: int, dst: int, routing: str = "rps", *, fabric: Fabric = R
     """The links between switches that packets from one host to another cross, with the expected number of crossings.
 
     >>> link_weights(0, 3, fabric={"mesh": {"dims": [2, 2]}})  # Figure 3
-          from       to  weight
-    0  switch0  switch1     0.5
-    1  switch0  switch2     0.5
-    2  switch1  switch3     0.5
-    3  switch2  switch3     0.5
+      from_node  to_node  weight
+    0   switch0  switch1     0.5
+    1   switch0  switch2     0.5
+    2   switch1  switch3     0.5
+    3   switch2  switch3     0.5
     """
     weights = _core.r2c2_link_weights(json.dumps(fabric), routing, src, dst)
-    return pd.DataFrame(weights, columns=["from", "to", "weight"])
+    return pd.DataFrame(weights, columns=["from_node", "to_node", "weight"])
 
 
 def water_filling(

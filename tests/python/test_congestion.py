@@ -68,7 +68,7 @@ def test_the_table_tells_who_is_held_and_who_is_innocent(comparison: cw.Comparis
         _ = none.congestion
     frame = pfc.congestion.to_pandas()
     assert frame["paused"].dtype == bool and frame["root_link"].isna().all()
-    names = dict(zip(pfc.links["link"], zip(pfc.links["from"], pfc.links["to"])))
+    names = dict(zip(pfc.links["link"], zip(pfc.links["from_node"], pfc.links["to_node"])))
     assert {names[link] for link in frame[frame["role"] == "root"]["link"]} == {("leaf1", "host4")}
     assert frame["innocent_bytes"].sum() > 0
     frame = pyrrha.congestion.to_pandas()
@@ -83,7 +83,9 @@ def test_the_table_tells_who_is_held_and_who_is_innocent(comparison: cw.Comparis
 
 def pyrrha_port(result: cw.Result) -> int:
     """Which of leaf 1's ports leads to host 4: ports are in the order of links."""
-    of_leaf = [target for source, target in zip(result.links["from"], result.links["to"]) if source == "leaf1"]
+    of_leaf = [
+        target for source, target in zip(result.links["from_node"], result.links["to_node"]) if source == "leaf1"
+    ]
     return of_leaf.index("host4")
 
 

@@ -101,9 +101,11 @@ def test_check_names_nodes_and_links_as_failures_do(tiny_file: Path) -> None:
     )
     every = call("check", tiny_file, "--names").out
     for link in said["links"]:
-        assert f"{link['from']} - {link['to']}" in every or f"{link['to']} - {link['from']}" in every
+        assert (
+            f"{link['from_node']} - {link['to_node']}" in every or f"{link['to_node']} - {link['from_node']}" in every
+        )
     failing = cw.Scenario.load(tiny_file).with_(
-        {"failure": [{"link": [said["links"][-1]["from"], said["links"][-1]["to"]], "at": "1us"}]}
+        {"failure": [{"link": [said["links"][-1]["from_node"], said["links"][-1]["to_node"]], "at": "1us"}]}
     )
     failing.check()
 

@@ -85,7 +85,8 @@ def changed(folder: Path, table: str, column: str, change: Callable[[list[Any]],
 
 WRONG: list[tuple[str, str, Callable[[list[Any]], list[Any]], Any, str]] = [
     ("packets", "node", lambda of: ["{0.__class__}"] * len(of), None, '"{0.__class__}", but no such node'),
-    ("ranks", "host", lambda of: ["host{0.__init__.__globals__}"] * len(of), None, "no such node is in links.parquet"),
+    ("ranks", "host_name", lambda of: ["host{0.__init__.__globals__}"] * len(of), None, "no such node is in links"),
+    ("flows", "source", lambda of: ["host99"] * len(of), None, "no such node is in links.parquet"),
     ("flows", "class", lambda of: ["\x1b]0;gone\x07"] * len(of), None, "names have no control characters"),
     ("flows", "class", lambda of: ["\u202egnp.exe"] * len(of), None, "names have no control characters"),
     ("flows", "class", lambda of: ["x" * 10**6] * len(of), None, "has a name of 1,000,000 bytes"),
@@ -128,11 +129,13 @@ def test_names_of_jobs_are_no_format(wholes: dict[str, Path], tmp_path: Path) ->
     folder = copied(wholes["tcp"], tmp_path)
     for table in ("jobs", "ranks", "critical", "collectives"):
         changed(folder, table, "job", lambda of: ["{0.__class__} {}"] * len(of))
-    for column in ("from", "to"):
+    for column in ("from_node", "to_node"):
         changed(folder, "links", column, lambda of: ["{}" if name == "host7" else name for name in of])
-    for table, column in (("packets", "node"), ("packets", "to"), ("packets", "source"), ("packets", "destination"),
-                          ("events", "node"), ("events", "to"), ("events", "source"), ("events", "destination"),
-                          ("ranks", "host")):  # fmt: skip
+    of_packets = ("node", "to_node", "source", "destination")
+    ends, named = ("from_node", "to_node"), {"packets": of_packets, "events": of_packets, "ranks": ("host_name",)}
+    named |= {"flows": ("source", "destination"), "states": ("host_name",), "congestion": ends, "ports": ends}
+    places = [(table, column) for table, columns in named.items() for column in columns]
+    for table, column in (place for place in places if (folder / f"{place[0]}.parquet").exists()):
         changed(folder, table, column, lambda of: ["{}" if name == "host7" else name for name in of])
     done = call("trace", folder, tmp_path / "t.pftrace")
     assert done.code == 0, done.err

@@ -192,7 +192,7 @@ def test_two_processes_write_one_capture(tmp_path: Path) -> None:
     file = tmp_path / "out.pcapng"
     scenario = cw.Scenario.from_toml(text).with_({"live.capture.spine0": str(file)})
     links = cw.live(scenario, processes=2).links.to_pandas()
-    of_spine = (links["from"] == "spine0") | (links["to"] == "spine0")
+    of_spine = (links["from_node"] == "spine0") | (links["to_node"] == "spine0")
     assert len(read_pcapng(file)) == links.loc[of_spine, "sent_packets"].sum() > 0
     nowhere = cw.Scenario.from_toml(text).with_({"live.attach.host3": "netns:no_such_namespace"})
     with pytest.raises(cw.ScenarioError, match=r"live\.attach\.host3: there is no network namespace"):
@@ -207,7 +207,7 @@ def test_a_captured_link_is_a_file_that_readers_of_packets_know(tmp_path: Path) 
     faults = [line for line in ended.stderr.splitlines() if "AUDIT" in line and "in time" not in line]
     assert ended.returncode in (0, 1) and not faults, ended.stderr
     packets = read_pcapng(file)
-    links = cw.load(tmp_path / "out/live").links.to_pandas().set_index(["from", "to"])
+    links = cw.load(tmp_path / "out/live").links.to_pandas().set_index(["from_node", "to_node"])
     assert len(packets) == links.loc[("switch0", "host1"), "sent_packets"] > 0
     # Content is whole: what a packet had on the wire is there, from the Ethernet header on.
     assert all(captured == length for captured, length in packets)

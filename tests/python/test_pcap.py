@@ -59,7 +59,7 @@ def read(path: Path) -> list[dict[str, Any]]:
 
 def rows_of(result: cw.Result, link: str) -> pd.DataFrame:
     rows = result.packets.to_pandas()
-    return rows[(rows["node"].astype(str) + "-" + rows["to"].astype(str)) == link].reset_index(drop=True)
+    return rows[(rows["node"].astype(str) + "-" + rows["to_node"].astype(str)) == link].reset_index(drop=True)
 
 
 def run(tmp_path: Path, link: str, **set_: object) -> tuple[cw.Result, Path]:

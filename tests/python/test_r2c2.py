@@ -48,7 +48,7 @@ def test_given_links_are_filled_as_those_of_a_fabric() -> None:
     flows = []
     for src, dst in pairs:
         weights = r2c2.link_weights(src, dst, "wlb", fabric=SQUARE)
-        flows.append({(row["from"], row["to"]): row["weight"] for _, row in weights.iterrows()})
+        flows.append({(row["from_node"], row["to_node"]): row["weight"] for _, row in weights.iterrows()})
         links |= dict.fromkeys(flows[-1], 10.0)
     on_fabric = r2c2.rates([(*pair, "wlb") for pair in pairs], fabric=SQUARE, headroom=0)
     assert r2c2.water_filling(links, flows) == pytest.approx(on_fabric)

@@ -26,6 +26,8 @@ ASKED: dict[str, Any] = {
     "transport": "rdma",
     "job": [{"steps": [{"all_reduce": {"bytes": "8KB"}}]}],
 }
+IDS = {"flow", "link", "root_link", "src", "dst", "host", "rank", "to_rank"}
+NAMED = {"src": "source", "dst": "destination", "host": "host_name", "link": "from_node"}
 
 
 @pytest.fixture(scope="module")
@@ -37,8 +39,8 @@ def test_other_libraries_take_a_table_as_it_is(result: cw.Result) -> None:
     flows = result.flows
     arrow = pa.table(flows)
     assert arrow.equals(flows.to_arrow()) and arrow.schema.field("bytes").metadata[b"unit"] == b"B"
-    assert pl.DataFrame(flows).select("flow", "bytes", "src").rows() == [
-        (row["flow"], row["bytes"], row["src"]) for row in flows
+    assert pl.DataFrame(flows).select("flow", "bytes", "source").rows() == [
+        (row["flow"], row["bytes"], row["source"]) for row in flows
     ]
     frame = pd.DataFrame(flows)
     assert frame.columns.tolist() == flows.columns and frame["bytes"].tolist() == flows["bytes"].tolist()
@@ -68,6 +70,37 @@ def test_rows_slices_and_lists_of_columns_work_and_others_say_what_does(result: 
         flows[["flow", "byte"]]
     with pytest.raises(TypeError, match=r"a table has columns by name.*to_pandas\(\)"):
         flows[1.5]  # type: ignore[call-overload]
+    with pytest.raises(KeyError, match="the column 'from' is called 'from_node'"):
+        result.links["from"]
+
+
+def test_no_column_is_a_reserved_word_of_sql() -> None:
+    rows = duckdb.sql("SELECT keyword_name FROM duckdb_keywords() WHERE keyword_category = 'reserved'").fetchall()
+    reserved = {str(row[0]) for row in rows}
+    assert "from" in reserved and "offset" in reserved
+    assert {(name, column) for name, columns in TABLES.items() for column in columns if column in reserved} == set()
+
+
+def test_numbers_of_things_have_one_type_and_names_beside_them(result: cw.Result) -> None:
+    for name, table in result.tables.items():
+        schema = table.to_arrow().schema
+        for column in IDS & set(table.columns):
+            assert schema.field(column).type == pa.uint32(), (name, column)
+            if column in NAMED and name not in ("packets", "events"):
+                assert NAMED[column] in table.columns, (name, column)
+    names = dict(zip(result.flows["src"], result.flows["source"]))
+    hosts = {int(row["host"]): row["host_name"] for row in result.arrivals}
+    assert hosts == {0: "host0"} and names[0] == "host0"
+    ends = {row["link"]: (row["from_node"], row["to_node"]) for row in result.links}
+    for table in (result.ports, result.congestion):
+        assert all(ends[row["link"]] == (row["from_node"], row["to_node"]) for row in table)
+    # polars joins equal types alone.
+    joined = (
+        pl.DataFrame(result.packets)
+        .join(pl.DataFrame(result.flows), on="flow")
+        .join(pl.DataFrame(result.links), on="link")
+    )
+    assert len(joined) > 0
 
 
 def test_what_a_level_does_not_know_is_null_where_runs_stand_together(tmp_path: Path) -> None:

@@ -159,7 +159,7 @@ def test_a_merge_ends_a_pause_and_has_its_word(tmp_path: Path) -> None:
     frame = rows[rows["says"].astype(str).str.startswith("Pause root")].iloc[0]
     root = str(frame["says"]).removeprefix("Pause ").partition(", distance")[0]
     later = rows["time_ps"] > frame["time_ps"]
-    resumes = rows.index[later & (rows["node"] == frame["node"]) & (rows["to"] == frame["to"])]
+    resumes = rows.index[later & (rows["node"] == frame["node"]) & (rows["to_node"] == frame["to_node"])]
     answers = [at for at in resumes if str(rows["says"][at]).startswith("Resume root")]
     merged = rows.astype({"says": object})
     merged.loc[answers[0], "says"] = f"Merge old {root.removeprefix('root ')}, new node 2, port 1"
@@ -209,9 +209,9 @@ def slices_of(trace: Any) -> tuple[dict[str, list[tuple[str, int, int]]], dict[i
 def test_a_queue_is_what_the_switch_said_it_was(result: cw.Result) -> None:
     queue = result.queue("leaf0-host0")
     rows = result.packets.to_pandas()
-    here = rows[(rows["node"] == "leaf0") & (rows["to"] == "host0")]
+    here = rows[(rows["node"] == "leaf0") & (rows["to_node"] == "host0")]
     assert queue["bytes"].iloc[-1] == queue["packets"].iloc[-1] == 0 and (queue["bytes"] >= 0).all()
-    longest = result.links.to_pandas().set_index(["from", "to"]).loc[("leaf0", "host0"), "queued_bytes_max"]
+    longest = result.links.to_pandas().set_index(["from_node", "to_node"]).loc[("leaf0", "host0"), "queued_bytes_max"]
     assert here["waiting_bytes"].max() <= queue["bytes"].max() <= longest
     at = f"{queue.loc[queue['bytes'].idxmax(), 'time_us']}us"
     assert result.waiting(at, "leaf0-host0")["bytes"].sum() == queue["bytes"].max()
@@ -229,8 +229,8 @@ def test_a_watched_port_has_the_queue_and_the_use_that_its_packets_make(result: 
     assert queue["bytes"].max() == queue["most_bytes"].max() == expected["bytes"].max() > 20_000
     use, of_packets = watched.use("leaf0-host0", every="700ns"), result.use("leaf0:0", every="700ns")
     assert use["bytes"].to_numpy() == pytest.approx(of_packets["bytes"].to_numpy(), abs=1)
-    link = result.links.to_pandas().query("`from` == 'leaf0' and to == 'host0'").iloc[0]
-    frames = result.packets.to_pandas().query("node == 'leaf0' and to == 'host0' and flow != flow")["bytes"].sum()
+    link = result.links.to_pandas().query("from_node == 'leaf0' and to_node == 'host0'").iloc[0]
+    frames = result.packets.to_pandas().query("node == 'leaf0' and to_node == 'host0' and flow != flow")["bytes"].sum()
     assert use["bytes"].sum() == pytest.approx(link["sent_bytes"] + frames, abs=1)
     assert 0.99 < use["use"].max() <= 1 + 1e-9
     with pytest.raises(ValueError, match=r"did not watch spine0:0: watch it: `clearway run RESULT/scenario.toml --set"):
@@ -282,7 +282,7 @@ def test_a_run_writes_a_trace_of_what_is_asked_for(tmp_path: Path) -> None:
     said = call("run", scenario, "--trace", tmp_path / "out.pftrace", *only, "--out", tmp_path / "r")
     assert said.code == 0, said.err
     rows = cw.load(tmp_path / "r").packets.to_pandas()
-    assert set(rows["to"]) == {"host0"} and set(rows["flow"].dropna()) == {1}
+    assert set(rows["to_node"]) == {"host0"} and set(rows["flow"].dropna()) == {1}
     assert len(read(tmp_path / "out.pftrace").packet) > len(rows)
     assert str(tmp_path / "out.pftrace") in said.err
     for words, wrong in [

@@ -117,11 +117,11 @@ def us(ps: float) -> str:
 
 def way(result: cw.Result, frame: pd.DataFrame, flow: int, offset: int) -> list[tuple[str, str]]:
     """When a data packet was where, as the table says, and how the story should begin to say it."""
-    mine = frame[(frame["flow"] == flow) & (frame["payload_bytes"] > 0) & (frame["offset"] == offset)]
+    mine = frame[(frame["flow"] == flow) & (frame["payload_bytes"] > 0) & (frame["offset_bytes"] == offset)]
     delays = result.links["delay_ps"]
     lines = []
     for hop, row in enumerate(mine.to_dict("records")):
-        node, to, left = row["node"], row["to"], row["time_ps"]
+        node, to, left = row["node"], row["to_node"], row["time_ps"]
         wait = left - row["came_ps"]
         if hop and wait:
             lines.append(
@@ -140,7 +140,7 @@ def test_a_click_on_a_packet_tells_its_story(result: cw.Result, tmp_path: Path) 
     frame = packets.packets(result)
     data = frame[(frame["payload_bytes"] > 0) & (frame["node"].astype(str) == frame["source"].astype(str))]
     first: Any = data[data["flow"] == 5].iloc[40]
-    flow, offset, row = int(first["flow"]), int(first["offset"]), int(first.name)
+    flow, offset, row = int(first["flow"]), int(first["offset_bytes"]), int(first.name)
     expected = way(result, frame, flow, offset)
     assert len(expected) >= 6 and any("waits" in text for _, text in expected)
     found = browser.look_at(result.view(tmp_path / "view.html"), lambda page: _story(page, row))
@@ -148,7 +148,7 @@ def test_a_click_on_a_packet_tells_its_story(result: cw.Result, tmp_path: Path) 
     for (_, said), (_, words) in zip(found["lines"], expected):
         assert said.startswith(words), (said, words)
     assert found["title"] == f"Data packet of flow {flow}"
-    total = frame[(frame["flow"] == flow) & (frame["offset"] == offset) & (frame["payload_bytes"] > 0)]
+    total = frame[(frame["flow"] == flow) & (frame["offset_bytes"] == offset) & (frame["payload_bytes"] > 0)]
     queued = us((total["time_ps"] - total["came_ps"]).sum())
     assert f"{queued} of them in queues" in found["text"]
     assert found["complaints"] == []
@@ -243,7 +243,7 @@ async def _key(page: browser.Page, key: str, code: str) -> None:
 
 @seen
 def test_queues_pauses_and_roots_are_those_of_the_tables(result: cw.Result, tmp_path: Path) -> None:
-    links = [f"{a}-{b}" for a, b in zip(result.links["from"], result.links["to"])]
+    links = [f"{a}-{b}" for a, b in zip(result.links["from_node"], result.links["to_node"])]
     sums = packets.packets(result).groupby("link")["bytes"].sum()
     link = int(next(one for one in sums.sort_values(ascending=False).index if links[int(one)].startswith("leaf")))
     queue = result.queue(links[link])

@@ -38,6 +38,7 @@ pub(crate) fn tables(run: &mut Run<'_>, standing: Standing, end_ps: u64) -> Vec<
 fn flow_table(run: &mut Run<'_>, standing: Standing) -> Table {
     let common = FlowColumns {
         scenario: run.scenario,
+        fabric: &run.workload_plan.fabric,
         flows: &run.workload_plan.flows,
         transports: &run.workload_plan.transports,
         ideal_ps: &run.workload_plan.ideal_ps,

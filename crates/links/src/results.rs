@@ -20,7 +20,13 @@ pub(crate) fn tables(
 }
 
 fn flow_table(scenario: &Scenario, work: &WorkloadPlan, times: Times) -> Table {
-    let common = FlowColumns { scenario, flows: &work.flows, transports: &work.transports, ideal_ps: &work.ideal_ps };
+    let common = FlowColumns {
+        scenario,
+        fabric: &work.fabric,
+        flows: &work.flows,
+        transports: &work.transports,
+        ideal_ps: &work.ideal_ps,
+    };
     let mut columns = common.who();
     columns.extend(common.when(times.started, times.delivered, times.completed));
     columns.extend(standing_columns(&times.status, times.reason, times.reasons));

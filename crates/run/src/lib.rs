@@ -41,7 +41,9 @@ pub use outcome::{
 pub use plan::{HEAD_BYTES, Plan, Reserved};
 pub use progress::{Progress, Stillness};
 pub use recorded::{Followed, Recorded, WatchedPorts};
-pub use results::{Counted, InFlight, counted, counter_table, link_columns, link_table, utilisation};
+pub use results::{
+    Counted, InFlight, counted, counter_table, host_names, link_columns, link_ends, link_table, utilisation,
+};
 pub use table::{Column, Data, Table};
 pub use ways::{Way, Ways};
 pub use workload_plan::{WorkloadPlan, note_of_sums};

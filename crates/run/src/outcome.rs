@@ -1,10 +1,11 @@
 //! The outcome of each flow: makes a table of the hosts' records.
 
 use catalogue::Transport;
+use fabric::Fabric;
 use node::pool::{Hop, Transit};
 use units::{Duration, FlowId, Time};
 
-use crate::{Column, Data, FlowTable, Plan, Table};
+use crate::{Column, Data, FlowTable, Plan, Table, host_names};
 use scenario::{Completion, Scenario};
 
 /// Something that happened to a flow, as its host noted it.
@@ -384,6 +385,7 @@ impl Flows {
         let ideal_ps = plan.ideals();
         let common = FlowColumns {
             scenario: &plan.scenario,
+            fabric: &plan.fabric,
             flows: &plan.flows,
             transports: &plan.transports,
             ideal_ps: &ideal_ps,
@@ -486,6 +488,8 @@ fn part_columns(parts_of_fct: [Vec<u64>; 7]) -> [Column; 7] {
 pub struct FlowColumns<'a> {
     /// The scenario.
     pub scenario: &'a Scenario,
+    /// Its fabric, whose hosts have names.
+    pub fabric: &'a Fabric,
     /// Its flows.
     pub flows: &'a FlowTable,
     /// Its transports.
@@ -529,6 +533,18 @@ impl FlowColumns<'_> {
             ),
             Column::new("src", "", "sending host", Data::U32(flows().map(|flow| flow.src.0).collect())),
             Column::new("dst", "", "receiving host", Data::U32(flows().map(|flow| flow.dst.0).collect())),
+            Column::new(
+                "source",
+                "",
+                "name of the sending host",
+                host_names(self.fabric, flows().map(|flow| flow.src)),
+            ),
+            Column::new(
+                "destination",
+                "",
+                "name of the receiving host",
+                host_names(self.fabric, flows().map(|flow| flow.dst)),
+            ),
             Column::new("bytes", "B", "length of the message", Data::U64(flows().map(|flow| flow.bytes).collect())),
             Column::new("class", "", "traffic class of the scenario", class),
             Column::new("transport", "", "transport that it was first submitted to", transport),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use fabric::Fabric;
 use node::{PortStats, QueueDiscipline, Switch};
-use units::{LinkId, NodeId, Rate, Time};
+use units::{HostId, LinkId, NodeId, Rate, Time};
 
 use crate::{Column, Data, Host, Plan, Table};
 
@@ -155,12 +155,26 @@ pub struct InFlight {
     pub unnoticed_packets: u64,
 }
 
-/// Which link is which.
-pub fn link_columns(fabric: &Fabric) -> Vec<Column> {
-    let names = |of: &dyn Fn(&fabric::Link) -> NodeId| Data::Names {
-        index: fabric.links.iter().map(|link| of(link).0).collect(),
+/// Names of hosts, for a column beside their numbers.
+pub fn host_names(fabric: &Fabric, hosts: impl Iterator<Item = HostId>) -> Data {
+    Data::Names { index: hosts.map(|host| fabric.host_node(host).0).collect(), names: fabric.names.clone() }
+}
+
+/// The names of the two nodes of links, for columns beside the links' numbers.
+pub fn link_ends(fabric: &Fabric, links: impl Iterator<Item = LinkId> + Clone) -> [Column; 2] {
+    let names = |of: fn(&fabric::Link) -> NodeId| Data::Names {
+        index: links.clone().map(|link| of(fabric.link(link)).0).collect(),
         names: fabric.names.clone(),
     };
+    [
+        Column::new("from_node", "", "sending node of the link", names(|link| link.from)),
+        Column::new("to_node", "", "receiving node of the link", names(|link| link.to)),
+    ]
+}
+
+/// Which link is which.
+pub fn link_columns(fabric: &Fabric) -> Vec<Column> {
+    let [from, to] = link_ends(fabric, (0..fabric.links.len() as u32).map(LinkId));
     let tier = Data::Names {
         index: fabric.links.iter().map(|link| link.tier as u32).collect(),
         names: ["from_host", "up", "down", "to_host"].map(str::to_owned).to_vec(),
@@ -170,8 +184,8 @@ pub fn link_columns(fabric: &Fabric) -> Vec<Column> {
     let delay_doc = "from a packet's last bit leaving to the next node's having it: propagation, and processing";
     vec![
         Column::new("link", "", "number of the directed link", Data::U32((0..fabric.links.len() as u32).collect())),
-        Column::new("from", "", "sending node", names(&|link| link.from)),
-        Column::new("to", "", "receiving node", names(&|link| link.to)),
+        from,
+        to,
         Column::new("tier", "", "from_host, up, down or to_host", tier),
         Column::new("rate_bps", "bit/s", "the link's rate", Data::U64(rate)),
         Column::new("delay_ps", "ps", delay_doc, Data::U64(delay)),

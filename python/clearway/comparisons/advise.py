@@ -266,7 +266,7 @@ def _failures(base: Scenario) -> dict[str, dict[str, Any]]:
     links = [link for link in network(base).links() if link["tier"] == "up"]
     if not links:
         return {}
-    ends, rate = [links[0]["from"], links[0]["to"]], links[0]["rate_bps"]
+    ends, rate = [links[0]["from_node"], links[0]["to_node"]], links[0]["rate_bps"]
     where = f"{ends[0]}-{ends[1]}"
     return {
         # Routing knows of it: a run may be shorter than the time until it does.

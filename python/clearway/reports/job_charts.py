@@ -76,7 +76,7 @@ def timeline(result: Result, job: str, title: str) -> Any:
         of_rank: dict[str, Any] = {
             "rank": rows["rank"].astype(int),
             "row": rows["rank"].map(place),
-            "host": rows["host"].astype(str),
+            "host": rows["host_name"].astype(str),
         }
         span: dict[str, Any] = {
             "left": rows["begin_ps"].astype(float) / 1e6,

@@ -38,13 +38,13 @@ ROWS_MAX = 200_000
 
 # As in `viewer/format.js`.
 COLUMNS = {
-    "links": ("from", "to", "tier", "rate_bps", "delay_ps"),
+    "links": ("from_node", "to_node", "tier", "rate_bps", "delay_ps"),
     "flows": (
         *("flow", "src", "dst", "bytes", "class", "transport", "start_ps", "completed_ps", "slowdown", "status"),
     ),
     "packets": (
-        *("time_ps", "node", "to", "link", "came_ps", "last_ps", "lost", "flow", "transport", "says", "source"),
-        *("destination", "hop", "class", "bytes", "payload_bytes", "offset", "marked", "trimmed"),
+        *("time_ps", "node", "to_node", "link", "came_ps", "last_ps", "lost", "flow", "transport", "says", "source"),
+        *("destination", "hop", "class", "bytes", "payload_bytes", "offset_bytes", "marked", "trimmed"),
     ),
     "congestion": ("time_ps", "link", "cause", "role", "paused", "bytes", "innocent_bytes"),
 }

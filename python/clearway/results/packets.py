@@ -34,7 +34,7 @@ def packets(result: Result) -> pd.DataFrame:
     if "packets" not in result.tables:
         raise ValueError(f"{result.name!r} has no table packets: {ADVICE}")
     frame = result.packets.to_pandas()
-    optional = ["link", "came_ps", "last_ps", "waiting_bytes", "flow", "offset"]
+    optional = ["link", "came_ps", "last_ps", "waiting_bytes", "flow", "offset_bytes"]
     return frame.astype(dict.fromkeys(optional, "float64") | {"time_ps": "int64"})
 
 
@@ -93,8 +93,10 @@ def progress(result: Result, flow: int) -> pd.DataFrame:
         raise ValueError(f"{result.name!r} has no recorded packets of flow {flow}: {ADVICE}")
     on_link = mine[mine["link"].notna()]
     begins = on_link[on_link["node"].astype(str) == on_link["source"].astype(str)]
-    ends = on_link[(on_link["to"].astype(str) == on_link["destination"].astype(str)) & ~on_link["trimmed"]]
-    ended = mine[(mine["lost"] != "") | (mine["trimmed"] & (mine["to"].astype(str) == mine["destination"].astype(str)))]
+    ends = on_link[(on_link["to_node"].astype(str) == on_link["destination"].astype(str)) & ~on_link["trimmed"]]
+    ended = mine[
+        (mine["lost"] != "") | (mine["trimmed"] & (mine["to_node"].astype(str) == mine["destination"].astype(str)))
+    ]
     kinds = [(begins, "time_ps", "sent_bytes", 1), (ends, "last_ps", "arrived_bytes", -1), (ended, "time_ps", "", -1)]
     parts = [
         pd.DataFrame(
@@ -162,9 +164,11 @@ def roots(result: Result) -> Callable[[str], str]:
     """Pyrrha's roots, a node's number and a port's, as the links that they are."""
     links = result.links
     of: dict[str, list[str]] = {}
-    for node, to in zip(links["from"], links["to"]):
+    for node, to in zip(links["from_node"], links["to_node"]):
         of.setdefault(str(node), []).append(f"{node}-{to}")
-    first = list(dict.fromkeys(str(node) for node, tier in zip(links["from"], links["tier"]) if tier != "from_host"))
+    first = list(
+        dict.fromkeys(str(node) for node, tier in zip(links["from_node"], links["tier"]) if tier != "from_host")
+    )
     hosts = [node for node in of if node not in set(first)]
     nodes = [*first, *hosts]
 
@@ -230,7 +234,7 @@ def pauses(result: Result) -> pd.DataFrame:
     frames = frame[frame["flow"].isna() & frame["link"].notna() & ~frame["transport"].isin(set(control))]
     begun: dict[tuple[str, str, str], tuple[float, str]] = {}
     rows = []
-    for by, node, says, last in zip(frames["node"], frames["to"], frames["says"], frames["last_ps"]):
+    for by, node, says, last in zip(frames["node"], frames["to_node"], frames["says"], frames["last_ps"]):
         found = pause_of(str(says))
         if found is None:
             continue
@@ -289,7 +293,7 @@ def way_of(result: Result, flow: int) -> list[str]:
 def _hops(result: Result, flow: int, sent: pd.DataFrame) -> list[str]:
     """The way that a flow's packets took, if they were recorded from its first link to its last."""
     source, destination = str(sent["source"].iloc[0]), str(sent["destination"].iloc[0])
-    if not (sent["node"] == source).any() or not (sent["to"] == destination).any():
+    if not (sent["node"] == source).any() or not (sent["to_node"] == destination).any():
         return []
     nodes = []
     for _, rows in sent[sent["hop"] > 0].groupby("hop", sort=True):

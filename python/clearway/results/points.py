@@ -209,5 +209,5 @@ def racks(result: Result) -> dict[int, str]:
     """The switch of each host; of a host with several links, the first."""
     links = result.links
     out = links["tier"] == "from_host"
-    ends = zip(links["from"][out][::-1], links["to"][out][::-1])
+    ends = zip(links["from_node"][out][::-1], links["to_node"][out][::-1])
     return {int(str(host).removeprefix("host")): str(switch) for host, switch in ends if str(host).startswith("host")}

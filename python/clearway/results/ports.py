@@ -32,7 +32,7 @@ def _advice(name: str) -> str:
 
 def links_of(result: Result, port: str) -> list[int]:
     """The links, by number, that a name stands for: "leaf0-host0", or a node and the number of its port, "leaf0:0"."""
-    ends = list(zip(result.links["from"].astype(str), result.links["to"].astype(str)))
+    ends = list(zip(result.links["from_node"].astype(str), result.links["to_node"].astype(str)))
     found = re.fullmatch(r"(.+):(\d+)", port)
     if found is None:
         if named := [number for number, (a, b) in enumerate(ends) if f"{a}-{b}" == port]:

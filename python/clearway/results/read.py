@@ -392,8 +392,10 @@ def check_shape(file: str, key: str, value: Any, shape: Any) -> None:
 _TOGETHER = {"jobs": ("collectives", "ranks", "critical"), "guarantees": ("guaranteed_waits",)}
 # Columns that name a node. It is empty where there is none.
 _NODES = {
-    "packets": ("node", "to", "source", "destination"), "events": ("node", "to", "source", "destination"),
-    "queues": ("switch",), "aqs": ("switch",), "ranks": ("host",), "guarantees": ("from", "to"),
+    "packets": ("node", "to_node", "source", "destination"), "events": ("node", "to_node", "source", "destination"),
+    "queues": ("switch",), "aqs": ("switch",), "ranks": ("host_name",), "guarantees": ("from_node", "to_node"),
+    "flows": ("source", "destination"), "arrivals": ("host_name",), "states": ("host_name",),
+    "congestion": ("from_node", "to_node"), "ports": ("from_node", "to_node"),
 }  # fmt: skip
 _TIERS = ("from_host", "up", "down", "to_host")
 _WORDS = {
@@ -420,7 +422,7 @@ def check_tables(tables: Tables, info: Mapping[str, Any]) -> None:
         _check_columns(name, table, columns_of(name, level))
     if "guaranteed_waits" in tables and not len(tables["guaranteed_waits"]):
         raise ValueError("guaranteed_waits.parquet has no rows, but has one for each quantile")
-    nodes = _names_in(tables["links"], "from", "to") | {""}
+    nodes = _names_in(tables["links"], "from_node", "to_node") | {""}
     numbers = np.arange(len(tables["links"]), dtype=np.uint32)
     if not np.array_equal(tables["links"]["link"].to_numpy(), numbers):
         raise ValueError("links.parquet: the column link is not the number of the row, from 0")

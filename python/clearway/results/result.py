@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 QUANTILES = {"p50": 0.5, "p99": 0.99, "p99.9": 0.999}
 
 
+RENAMED = {"from": "from_node", "to": "to_node", "offset": "offset_bytes"}
+"""Earlier names of columns."""
+
+
 class Table:
     """A result table, which pandas, polars, PyArrow and DuckDB take as it is. `docs/results.md` explains the columns.
 
@@ -46,8 +50,8 @@ class Table:
 
     >>> bool(flows["slowdown"].max() < 1.1), flows[["flow", "bytes"]][:2]
     (True, Table(2 rows: flow, bytes))
-    >>> flows[["flow", "bytes"]][0], [row["src"] for row in flows][:2]
-    ({'flow': 0, 'bytes': 100000}, [0, 1])
+    >>> flows[["flow", "bytes"]][0], [row["source"] for row in flows][:2]
+    ({'flow': 0, 'bytes': 100000}, ['host0', 'host1'])
     """
 
     def __init__(self, arrow: pa.Table) -> None:
@@ -110,6 +114,8 @@ class Table:
                 "to_pandas(), to_polars() and to_arrow() have more"
             )
         if column not in self._arrow.column_names:
+            if RENAMED.get(column) in self._arrow.column_names:
+                raise KeyError(f"the column {column!r} is called {RENAMED[column]!r}: {column!r} is a word of SQL")
             raise KeyError(f"there is no column {column!r}; the columns are {', '.join(self.columns)}")
         return column
 
@@ -237,7 +243,7 @@ class Result:
         >>> import clearway as cw
         >>> asked = {"transport": "phost", "measure.events": ["grants"]}
         >>> r = cw.run(cw.Scenario.load("examples/tiny.toml").with_(asked))
-        >>> r.events.to_pandas().iloc[0][["event", "node", "to", "says"]].tolist()
+        >>> r.events.to_pandas().iloc[0][["event", "node", "to_node", "says"]].tolist()
         ['grants', 'host0', 'switch0', 'Rts tenant 0, packets 69, free 17']
 
         docs/results.md has the kinds.
@@ -609,6 +615,8 @@ def from_core(
     return {table: _arrow(columns) for table, columns in tables}, json.loads(info), toml
 
 
+IDS = ("flow", "link", "root_link", "to_rank")
+"""Numbers of things, which have one type in every table, so that tables join."""
 _ARROW = {"u64": pa.uint64(), "u64?": pa.uint64(), "u32": pa.uint32(), "f64": pa.float64()}
 
 
@@ -623,7 +631,10 @@ def _arrow(columns: list[tuple[str, str, str, str, bytes, list[str]]]) -> pa.Tab
             array = pa.array(np.frombuffer(raw, np.bool_))
         elif kind == "u64?":
             values = np.frombuffer(raw, np.uint64)
-            array = pa.array(values, mask=values == np.iinfo(np.uint64).max)
+            none = values == np.iinfo(np.uint64).max
+            array = pa.array(values, mask=none)
+            if name in IDS:
+                array = pa.array(np.where(none, 0, values).astype(np.uint32), mask=none)
         else:
             type_ = _ARROW[kind]
             array = pa.Array.from_buffers(type_, len(raw) * 8 // type_.bit_width, [None, buffer])

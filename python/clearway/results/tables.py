@@ -8,10 +8,10 @@ from __future__ import annotations
 
 FLOW_LEVEL = {
     "flows": (
-        "flow", "src", "dst", "bytes", "class", "transport", "start_ps", "delivered_ps", "completed_ps", "fct_ps",
-        "ideal_ps", "slowdown", "status", "reason",
+        "flow", "src", "dst", "source", "destination", "bytes", "class", "transport", "start_ps", "delivered_ps",
+        "completed_ps", "fct_ps", "ideal_ps", "slowdown", "status", "reason",
     ),
-    "links": ("link", "from", "to", "tier", "rate_bps", "sent_bytes", "utilisation"),
+    "links": ("link", "from_node", "to_node", "tier", "rate_bps", "sent_bytes", "utilisation"),
     "utilisation": ("time_ps", "tier", "utilisation"),
 }  # fmt: skip
 """Of the tables that have fewer columns at flow level: those that they have."""
@@ -26,21 +26,21 @@ have joined it."""
 # columns: begin
 TABLES: dict[str, dict[str, str]] = {
     "flows": {
-        "flow": "uint32", "src": "uint32", "dst": "uint32", "bytes": "uint64", "class": "name", "transport": "name",
-        "submissions": "uint32", "delivered_over": "name", "start_ps": "uint64?", "delivered_ps": "uint64?",
-        "completed_ps": "uint64?", "fct_ps": "uint64?", "ideal_ps": "uint64", "slowdown": "double",
-        "sent_packets": "uint64", "resent_packets": "uint64", "status": "name", "reason": "name", "wait_ps": "uint64?",
-        "queued_up_ps": "uint64?", "queued_down_ps": "uint64?", "queued_last_ps": "uint64?", "serialised_ps": "uint64?",
-        "propagation_ps": "uint64?", "return_ps": "uint64?",
+        "flow": "uint32", "src": "uint32", "dst": "uint32", "source": "name", "destination": "name", "bytes": "uint64",
+        "class": "name", "transport": "name", "submissions": "uint32", "delivered_over": "name", "start_ps": "uint64?",
+        "delivered_ps": "uint64?", "completed_ps": "uint64?", "fct_ps": "uint64?", "ideal_ps": "uint64",
+        "slowdown": "double", "sent_packets": "uint64", "resent_packets": "uint64", "status": "name", "reason": "name",
+        "wait_ps": "uint64?", "queued_up_ps": "uint64?", "queued_down_ps": "uint64?", "queued_last_ps": "uint64?",
+        "serialised_ps": "uint64?", "propagation_ps": "uint64?", "return_ps": "uint64?",
     },
     "links": {
-        "link": "uint32", "from": "name", "to": "name", "tier": "name", "rate_bps": "uint64", "delay_ps": "uint64",
-        "sent_packets": "uint64", "sent_bytes": "uint64", "utilisation": "double", "queued_bytes_max": "uint64",
-        "overflow_packets": "uint64", "trimmed_packets": "uint64", "dead_packets": "uint64",
-        "unroutable_packets": "uint64", "expired_packets": "uint64", "lossy_packets": "uint64",
-        "corrupted_packets": "uint64", "unnoticed_packets": "uint64", "marked_packets": "uint64",
-        "sent_frames": "uint64", "pauses": "uint64", "paused_ps": "uint64", "own_queues_max": "uint64",
-        "waited_packets": "uint64", "waited_ps": "uint64",
+        "link": "uint32", "from_node": "name", "to_node": "name", "tier": "name", "rate_bps": "uint64",
+        "delay_ps": "uint64", "sent_packets": "uint64", "sent_bytes": "uint64", "utilisation": "double",
+        "queued_bytes_max": "uint64", "overflow_packets": "uint64", "trimmed_packets": "uint64",
+        "dead_packets": "uint64", "unroutable_packets": "uint64", "expired_packets": "uint64",
+        "lossy_packets": "uint64", "corrupted_packets": "uint64", "unnoticed_packets": "uint64",
+        "marked_packets": "uint64", "sent_frames": "uint64", "pauses": "uint64", "paused_ps": "uint64",
+        "own_queues_max": "uint64", "waited_packets": "uint64", "waited_ps": "uint64",
     },
     "counters": {
         "transport": "name", "counter": "name", "value": "uint64",
@@ -53,8 +53,8 @@ TABLES: dict[str, dict[str, str]] = {
         "time_ps": "uint64", "tier": "name", "utilisation": "double", "data_share": "double",
     },
     "congestion": {
-        "time_ps": "uint64", "link": "uint32", "cause": "name", "root_link": "uint64?", "role": "name",
-        "paused": "bool", "bytes": "uint64", "innocent_bytes": "uint64",
+        "time_ps": "uint64", "link": "uint32", "from_node": "name", "to_node": "name", "cause": "name",
+        "root_link": "uint32?", "role": "name", "paused": "bool", "bytes": "uint64", "innocent_bytes": "uint64",
     },
     "entities": {
         "time_ps": "uint64", "entity": "name", "delivered_bytes": "uint64", "received_bytes": "uint64",
@@ -69,24 +69,25 @@ TABLES: dict[str, dict[str, str]] = {
         "dropped_bytes": "uint64", "marked_packets": "uint64",
     },
     "arrivals": {
-        "time_ps": "uint64", "host": "uint32", "flow": "uint32", "bytes": "uint64",
+        "time_ps": "uint64", "host": "uint32", "host_name": "name", "flow": "uint32", "bytes": "uint64",
     },
     "packets": {
-        "time_ps": "uint64", "node": "name", "to": "name", "link": "uint64?", "came_ps": "uint64?",
-        "last_ps": "uint64?", "waiting_bytes": "uint64?", "lost": "name", "flow": "uint64?", "transport": "name",
+        "time_ps": "uint64", "node": "name", "to_node": "name", "link": "uint32?", "came_ps": "uint64?",
+        "last_ps": "uint64?", "waiting_bytes": "uint64?", "lost": "name", "flow": "uint32?", "transport": "name",
         "says": "name", "source": "name", "destination": "name", "hop": "uint32", "class": "uint32", "bytes": "uint64",
-        "payload_bytes": "uint64", "offset": "uint64?", "marked": "bool", "trimmed": "bool",
+        "payload_bytes": "uint64", "offset_bytes": "uint64?", "marked": "bool", "trimmed": "bool",
     },
     "events": {
-        "time_ps": "uint64", "event": "name", "node": "name", "to": "name", "link": "uint64?", "lost": "name",
-        "flow": "uint64?", "transport": "name", "says": "name", "source": "name", "destination": "name",
+        "time_ps": "uint64", "event": "name", "node": "name", "to_node": "name", "link": "uint32?", "lost": "name",
+        "flow": "uint32?", "transport": "name", "says": "name", "source": "name", "destination": "name",
     },
     "ports": {
-        "link": "uint32", "time_ps": "uint64", "queue_bytes": "uint64", "queue_bytes_max": "uint64",
-        "sent_bytes": "uint64", "free_ps": "uint64",
+        "link": "uint32", "from_node": "name", "to_node": "name", "time_ps": "uint64", "queue_bytes": "uint64",
+        "queue_bytes_max": "uint64", "sent_bytes": "uint64", "free_ps": "uint64",
     },
     "states": {
-        "time_ps": "uint64", "flow": "uint32", "host": "uint32", "state": "name", "value": "uint64?",
+        "time_ps": "uint64", "flow": "uint32", "host": "uint32", "host_name": "name", "state": "name",
+        "value": "uint64?",
     },
     "jobs": {
         "job": "name", "iteration": "uint32", "ranks": "uint32", "begin_ps": "uint64?", "end_ps": "uint64?",
@@ -100,15 +101,15 @@ TABLES: dict[str, dict[str, str]] = {
         "algorithm_bps": "double", "bus_bps": "double",
     },
     "ranks": {
-        "job": "name", "rank": "uint32", "host": "name", "what": "name", "name": "name", "iteration": "uint32",
-        "begin_ps": "uint64?", "end_ps": "uint64?",
+        "job": "name", "rank": "uint32", "host": "uint32", "host_name": "name", "what": "name", "name": "name",
+        "iteration": "uint32", "begin_ps": "uint64?", "end_ps": "uint64?",
     },
     "critical": {
-        "job": "name", "part": "name", "rank": "uint32", "to_rank": "uint64?", "name": "name", "flow": "uint64?",
+        "job": "name", "part": "name", "rank": "uint32", "to_rank": "uint32?", "name": "name", "flow": "uint32?",
         "begin_ps": "uint64", "end_ps": "uint64",
     },
     "guarantees": {
-        "link": "uint32", "from": "name", "to": "name", "tier": "name", "queue_bound_bytes": "uint64",
+        "link": "uint32", "from_node": "name", "to_node": "name", "tier": "name", "queue_bound_bytes": "uint64",
         "queue_max_bytes": "uint64", "share": "double",
     },
     "guaranteed_waits": {

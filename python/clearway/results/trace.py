@@ -75,7 +75,7 @@ class _Trace:
 
     def write(self) -> None:
         rows = self._rows
-        names = [str(name) for name in dict.fromkeys([*rows["node"], *rows["to"]]) if name]
+        names = [str(name) for name in dict.fromkeys([*rows["node"], *rows["to_node"]]) if name]
         for name in sorted(names, key=_order):
             self._node(name)
         self._flows()
@@ -294,7 +294,7 @@ class _Trace:
             for begin, end in zip(rows["from_ps"], rows["to_ps"]):
                 self._slice(track, begin, end, named(str(says)), {})
         merges = self._rows[self._rows["says"].astype(str).str.startswith("Merge old ") & self._rows["link"].notna()]
-        for (node, by), rows in merges.groupby(["to", "node"], sort=True, observed=True):
+        for (node, by), rows in merges.groupby(["to_node", "node"], sort=True, observed=True):
             track = self._track(self._nodes[str(node)], f"merged by {by}", 1 << 19)
             for at, says in zip(rows["last_ps"], rows["says"].astype(str)):
                 self._instant(track, at, named(f"MERGE {says.removeprefix('Merge ')}"), {"at_ps": int(at)})
@@ -315,7 +315,7 @@ class _Trace:
             mine = mine.assign(end_ps=mine["end_ps"].fillna(self._result.info["end_ps"]))
             path = critical(self._result, job)
             for rank, rows in mine.groupby("rank", sort=True):
-                name = f"rank {rank} on {rows['host'].iloc[0]}"
+                name = f"rank {rank} on {rows['host_name'].iloc[0]}"
                 self._rank(process, name, rows)
                 self._critical(process, name, path[path["rank"] == rank], JOB_ARROWS + number)
 
@@ -385,9 +385,9 @@ def _recoveries(rows: pd.DataFrame, end: float) -> list[tuple[float, float]]:
     if not len(gone):
         return []
     sent = rows[(rows["node"].astype(str) == rows["source"].astype(str)) & rows["link"].notna()]
-    times = {offset: of.sort_values().to_numpy() for offset, of in sent.groupby("offset")["time_ps"]}
+    times = {offset: of.sort_values().to_numpy() for offset, of in sent.groupby("offset_bytes")["time_ps"]}
     spans: list[tuple[float, float]] = []
-    for offset, at in zip(gone["offset"].tolist(), gone["time_ps"].tolist()):
+    for offset, at in zip(gone["offset_bytes"].tolist(), gone["time_ps"].tolist()):
         again = times.get(offset, np.array([]))
         later = again[np.searchsorted(again, at, side="right") :]
         spans.append((float(at), float(later[0]) if len(later) else end))

@@ -75,7 +75,9 @@ def numbers(result: Result) -> dict[str, float]:
         # Of flows that have not ended, there is only what their hosts have sent.
         links = result.links.to_pandas()
         senders = links[(links["tier"] == "from_host") & (links["sent_bytes"] > 0)]
-        found |= {f"{host} sent MB": float(sent) / 1e6 for host, sent in zip(senders["from"], senders["sent_bytes"])}
+        found |= {
+            f"{host} sent MB": float(sent) / 1e6 for host, sent in zip(senders["from_node"], senders["sent_bytes"])
+        }
     return {name: value for name, value in found.items() if not math.isnan(value)}
 
 

@@ -16,8 +16,13 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-# A directed link of a network.
-Link = TypedDict("Link", {"from": str, "to": str, "tier": str, "rate_bps": int})
+class Link(TypedDict):
+    """A directed link of a network."""
+
+    from_node: str
+    to_node: str
+    tier: str
+    rate_bps: int
 
 
 def schemes() -> pd.DataFrame:
@@ -91,7 +96,7 @@ class Network:
         """All links, by name."""
         ends = zip(self.from_, self.to, self.tier, self.rate_bps)
         return [
-            {"from": self.names[a], "to": self.names[b], "tier": _TIERS[tier], "rate_bps": rate}
+            {"from_node": self.names[a], "to_node": self.names[b], "tier": _TIERS[tier], "rate_bps": rate}
             for a, b, tier, rate in ends
         ]
 

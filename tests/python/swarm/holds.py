@@ -178,10 +178,10 @@ def _links(flows: pd.DataFrame, result: cw.Result, scenario: dict[str, Any]) -> 
         yield "packet_hops counts packets over links", f"{hops} of {result.info['packet_hops']}"
     names = {f"host{number}": number for number in range(result.info["hosts"])}
     done = flows[flows["delivered_ps"].notna()]
-    for column, end, side in (("from", "src", "sent"), ("to", "dst", "received")):
+    for column, end, side in (("from_node", "src", "sent"), ("to_node", "dst", "received")):
         carried = links[links[column].astype(str).isin(names)].groupby(links[column].astype(str))["sent_bytes"].sum()
         owed = done[done["src"] != done["dst"]].groupby(end)["bytes"].sum()
-        for name, number in names.items() if set(names) <= set(links["from"].astype(str)) else ():
+        for name, number in names.items() if set(names) <= set(links["from_node"].astype(str)) else ():
             if owed.get(number, 0) > carried.get(name, 0):
                 yield f"hosts have {side} what was delivered", f"{name}: {owed[number]} of {carried.get(name, 0)} bytes"
 

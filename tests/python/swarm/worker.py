@@ -126,7 +126,7 @@ def _ground(asked: dict[str, Any]) -> dict[str, Any]:
         links = cw.run(read, threads=1, progress=False).links.to_pandas()
     except cw.ScenarioError as error:
         return {"refused": error.key}
-    ends = [list(pair) for pair in zip(links["from"].astype(str), links["to"].astype(str))]
+    ends = [list(pair) for pair in zip(links["from_node"].astype(str), links["to_node"].astype(str))]
     return {"names": names, "ends": ends, "speeds": [list(map(int, pair)) for pair in zip(links["rate_bps"],
             links["delay_ps"])]}  # fmt: skip
 

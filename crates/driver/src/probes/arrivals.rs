@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use node::Packet;
 use node::pool::Transit;
 use node::wire::{Malformed, Reader, Writer};
-use run::{Column, Data, Plan, Table};
+use run::{Column, Data, Plan, Table, host_names};
 use units::{FlowId, HostId, Time};
 
 use crate::{HostSlot, Probe, Wants, Whole};
@@ -67,7 +67,7 @@ impl Probe for Arrivals {
     }
 
     /// The table `arrivals`; none if no host is asked about.
-    fn tables(seen: &[&Arrivals], _: &Whole<'_>) -> Vec<Table> {
+    fn tables(seen: &[&Arrivals], whole: &Whole<'_>) -> Vec<Table> {
         if seen.is_empty() {
             return Vec::new();
         }
@@ -78,6 +78,7 @@ impl Probe for Arrivals {
         let columns = vec![
             Column::new("time_ps", "ps", "when the packet's last bit arrived", number(&|row| row.at.ps())),
             Column::new("host", "", "where", id(&|row| row.host.0)),
+            Column::new("host_name", "", "its name", host_names(&whole.plan.fabric, rows.iter().map(|row| row.host))),
             Column::new("flow", "", "whose", id(&|row| row.flow.0)),
             Column::new("bytes", "B", "payload; a repeated packet counts again", number(&|row| u64::from(row.bytes))),
         ];

@@ -407,8 +407,8 @@ fn queues(plan: &Plan, seen: &Seen) -> Table {
                 "number of the directed link",
                 Data::U32(links.iter().map(|link| link.index() as u32).collect()),
             ),
-            Column::new("from", "", "sending switch", name(&|link| link.from)),
-            Column::new("to", "", "receiving node", name(&|link| link.to)),
+            Column::new("from_node", "", "sending switch", name(&|link| link.from)),
+            Column::new("to_node", "", "receiving node", name(&|link| link.to)),
             Column::new("tier", "", "up, down or to_host", tier),
             Column::new(
                 "queue_bound_bytes",

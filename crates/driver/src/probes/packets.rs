@@ -426,7 +426,7 @@ impl Recording<'_> {
     /// What happened, and the columns of `packets` that say where, to what, and in which words.
     fn of_events(&self) -> Vec<Column> {
         const SAID: [&str; 10] =
-            ["time_ps", "node", "to", "link", "flow", "transport", "says", "source", "destination", "lost"];
+            ["time_ps", "node", "to_node", "link", "flow", "transport", "says", "source", "destination", "lost"];
         let event = Data::Names {
             index: self.rows.iter().map(|row| row.event.map_or(0, |event| event as u32)).collect(),
             names: EventKind::ALL.map(|kind| kind.name().to_owned()).to_vec(),
@@ -498,7 +498,7 @@ impl Recording<'_> {
             Column::new("time_ps", "ps", left, self.numbers(|row| row.at.ps())),
             Column::new("node", "", "where", node),
             Column::new(
-                "to",
+                "to_node",
                 "",
                 "node at the other end of the link; empty if the packet was lost",
                 self.nodes(|row| self.next(row)),
@@ -564,7 +564,7 @@ impl Recording<'_> {
                 "bytes of the message in the packet",
                 number(|packet| packet.payload_bytes.into()),
             ),
-            Column::new("offset", "B", "where in the message these bytes begin", self.some(offset)),
+            Column::new("offset_bytes", "B", "where in the message these bytes begin", self.some(offset)),
             Column::new("marked", "", "whether the packet bore a congestion mark", self.flag(flags::CE)),
             Column::new("trimmed", "", "whether a switch had cut the packet's payload off", self.flag(flags::TRIMMED)),
         ]

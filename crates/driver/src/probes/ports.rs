@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use node::wire::{Malformed, Reader, Writer};
-use run::{Column, Data, Plan, Table, WatchedPorts};
+use run::{Column, Data, Plan, Table, WatchedPorts, link_ends};
 use units::{LinkId, PortId, Time};
 
 use super::packets::place;
@@ -148,7 +148,7 @@ impl Probe for Ports {
     }
 
     /// The table `ports`; none if no port is watched.
-    fn tables(seen: &[&Ports], _: &Whole<'_>) -> Vec<Table> {
+    fn tables(seen: &[&Ports], whole: &Whole<'_>) -> Vec<Table> {
         if seen.is_empty() {
             return Vec::new();
         }
@@ -158,6 +158,7 @@ impl Probe for Ports {
         rows.sort_by_key(|(link, row)| (*link, row.at));
         let numbers = |of: fn(&Row) -> u64| Data::U64(rows.iter().map(|(_, row)| of(row)).collect());
         let sent = "bytes of all packets that the port has begun to send since the run began";
+        let [from, to] = link_ends(&whole.plan.fabric, rows.iter().map(|(link, _)| *link));
         let columns = vec![
             Column::new(
                 "link",
@@ -165,6 +166,8 @@ impl Probe for Ports {
                 "the port's link, as its row in `links`",
                 Data::U32(rows.iter().map(|(link, _)| link.0).collect()),
             ),
+            from,
+            to,
             Column::new("time_ps", "ps", "from when on the values below held", numbers(|row| row.at.ps())),
             Column::new("queue_bytes", "B", "bytes in the port's queues", numbers(|row| row.queue_bytes.into())),
             Column::new(

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use node::FlowState;
 use node::wire::{Malformed, Reader, Writer};
-use run::{Column, Data, FlowEvent, FlowRecord, Followed, Plan, Table};
+use run::{Column, Data, FlowEvent, FlowRecord, Followed, Plan, Table, host_names};
 use rustc_hash::FxHashMap;
 use units::{FlowId, HostId, Time};
 
@@ -195,6 +195,7 @@ impl Probe for States {
             ),
             Column::new("flow", "", "whose it is", small(|row| row.flow.0)),
             Column::new("host", "", "host of the state: the flow's sender or receiver", small(|row| row.host.0)),
+            Column::new("host_name", "", "its name", host_names(&whole.plan.fabric, rows.iter().map(|row| row.host))),
             Column::new("state", "", "name of the value, in the words of the transport", Data::Names { index, names }),
             Column::new(
                 "value",

@@ -7,7 +7,7 @@ use job::{Carried, CollectiveId, Done, Part, Rank, Segment, Share, StepId, Summe
 use units::{Duration, Time};
 use workload::PlacedJob;
 
-use crate::{Column, Data, Flows, Jobs, Table, alone};
+use crate::{Column, Data, Flows, Jobs, Table, alone, host_names};
 
 /// The notes of a host on a computation or on a message within it, with the job's number.
 pub type Noted = (u16, Done);
@@ -515,14 +515,14 @@ impl RankRows {
     }
 
     fn table(self, names: &[String], fabric: &Fabric) -> Table {
-        let node = |&host: &u32| fabric.host_node(units::HostId(host)).0;
-        let host = Data::Names { index: self.host.iter().map(node).collect(), names: fabric.names.clone() };
+        let named = host_names(fabric, self.host.iter().map(|&host| units::HostId(host)));
         Table {
             name: "ranks",
             columns: vec![
                 job_column(self.job, names),
                 Column::new("rank", "", "the rank", Data::U32(self.rank)),
-                Column::new("host", "", "where it is", host),
+                Column::new("host", "", "the host where it is", Data::U32(self.host)),
+                Column::new("host_name", "", "name of that host", named),
                 Column::new("what", "", "compute or collective", self.what.data()),
                 Column::new("name", "", "the name of the computation or collective", self.name.data()),
                 Column::new("iteration", "", "the iteration that it belongs to, from 0", Data::U32(self.iteration)),

@@ -118,7 +118,7 @@ def untagged() -> Shown:
     for name, aq in (("without", {}), ("with", {"untagged": {"weight": 1}})):
         result = run("beyond-least-limit", f"{name} an AQ for untagged packets", {**scene, "sharing": {"aq": aq}})
         links = result.links.to_pandas()
-        through = links[(links["from"] == "left") & (links["to"] == "right")]["sent_bytes"].iloc[0]
+        through = links[(links["from_node"] == "left") & (links["to_node"] == "right")]["sent_bytes"].iloc[0]
         rows[name] = {"granted": gbps(result, 0.05)["granted"], "the link": float(through) * 8 / 0.15 / 1e9}
     table = pd.DataFrame(rows).T.rename_axis("an AQ for untagged traffic")
     # Of the bytes on the wire with these headers, those that are payload.

@@ -44,7 +44,7 @@ def delivered_us(result: cw.Result) -> np.ndarray[Any, np.dtype[np.float64]]:
 def link(result: cw.Result, source: str, target: str) -> pd.Series[Any]:
     """The row of a directed link."""
     links = result.links.to_pandas()
-    [row] = [row for _, row in links[(links["from"] == source) & (links["to"] == target)].iterrows()]
+    [row] = [row for _, row in links[(links["from_node"] == source) & (links["to_node"] == target)].iterrows()]
     return row
 
 

@@ -156,7 +156,7 @@ def against_linear_program(
         {
             flow: {
                 **{
-                    (of["from"], of["to"]): of["weight"]
+                    (of["from_node"], of["to_node"]): of["weight"]
                     for of in r2c2.link_weights(src, dst, routing, fabric=fabric).to_dict("records")
                 },
                 ("host", src): 1.0,

@@ -42,7 +42,7 @@ export class History {
     this.columns = columns;
     const placeOf = (of) => Uint32Array.from(of.values, (at) => this.fabric.place.get(of.names[at]) ?? 2 ** 32 - 1);
     this.node = placeOf(columns.node);
-    this.to = placeOf(columns.to);
+    this.to = placeOf(columns.to_node);
     this.lost = columns.lost.values.map((at) => (columns.lost.names[at] ? 1 : 0));
     // When each packet is at the next node.
     this.arrive = Float64Array.from(this.last_ps, (last, row) => last + (this.fabric.delays[this.link[row]] ?? 0));
@@ -160,7 +160,7 @@ export class History {
 
   // Pyrrha's roots, a node's number and a port's, as the links that they are. As in `results/packets.py`.
   named(says) {
-    const { names, hosts, leaving, ends, place } = this.fabric, { from } = this.view.tables.links.columns;
+    const { names, hosts, leaving, ends, place } = this.fabric, { from_node: from } = this.view.tables.links.columns;
     // Numbered as in the table of links: switches first.
     this.numbered ??= [...from.names.filter((name) => place.get(name) >= hosts), ...names.slice(0, hosts)];
     return says.replace(/\bnode (\d+), port (\d+)/g, (said, node, port) => {

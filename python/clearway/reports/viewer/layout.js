@@ -8,7 +8,7 @@ export const LANE = 2.6;
 
 // A fabric's nodes and cables, from the table of links.
 export function fabricOf(view) {
-  const { from, to, tier, rate_bps: rates, delay_ps: delays } = view.tables.links.columns;
+  const { from_node: from, to_node: to, tier, rate_bps: rates, delay_ps: delays } = view.tables.links.columns;
   const word = (of, row) => of.names[of.values[row]];
   const hosts = [], others = [], seen = new Set(), size = view.tables.links.rows;
   for (let link = 0; link < size; link++) {

@@ -54,7 +54,7 @@ export function storyOf(history, row) {
   if (place !== undefined && !isFrame) about.push(flowSaid(view.tables.flows.columns, place));
   let queued = 0, marked = history.marked[first] > 0, trimmed = history.trimmed[first] > 0;
   rows.forEach((one, at) => {
-    const [node, to] = [history.word("node", one), history.word("to", one)], left = history.time_ps[one];
+    const [node, to] = [history.word("node", one), history.word("to_node", one)], left = history.time_ps[one];
     if (history.lost[one]) {
       lines.push([left, `Lost at ${node}: ${history.word("lost", one)}.`]);
       return;

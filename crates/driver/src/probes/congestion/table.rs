@@ -2,8 +2,8 @@ use std::collections::BTreeSet;
 
 use fabric::Fabric;
 use node::link::Cause;
-use run::{Column, Data, Plan, Table};
-use units::Duration;
+use run::{Column, Data, Plan, Table, link_ends};
+use units::{Duration, LinkId};
 
 use super::{Congestion, Row, root_link, root_node};
 
@@ -35,6 +35,7 @@ pub(super) fn table(seen: &[&Congestion], plan: &Plan) -> Option<Table> {
         names: ROLES.map(str::to_owned).to_vec(),
     };
     let u64s = |value: &dyn Fn(&Told<'_>) -> u64| told.iter().map(value).collect();
+    let [from, to] = link_ends(&plan.fabric, told.iter().map(|told| LinkId(told.row.link)));
     Some(Table {
         name: "congestion",
         columns: vec![
@@ -45,6 +46,8 @@ pub(super) fn table(seen: &[&Congestion], plan: &Plan) -> Option<Table> {
                 "the link that the queue feeds: a port of a switch, or a host's NIC",
                 Data::U32(told.iter().map(|told| told.row.link).collect()),
             ),
+            from,
+            to,
             Column::new(
                 "cause",
                 "",

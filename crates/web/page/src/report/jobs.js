@@ -71,7 +71,7 @@ function drawnRanks(count, path) {
 export function timeline(result, job) {
   const path = critical(result, job), count = rowsOf(result.tables.jobs, "job", job, ["ranks"])[0].ranks;
   const ranks = drawnRanks(count, path), place = new Map(ranks.map((rank, row) => [rank, row]));
-  const wanted = ["rank", "host", "what", "name", "iteration", "begin_ps", "end_ps"];
+  const wanted = ["rank", "host_name", "what", "name", "iteration", "begin_ps", "end_ps"];
   const mine = rowsOf(result.tables.ranks, "job", job, wanted)
     .filter((one) => !Number.isNaN(one.begin_ps) && !Number.isNaN(one.end_ps) && place.has(one.rank));
   const range = new Bokeh.Range1d({ start: ranks.length - 0.3, end: -0.7 });

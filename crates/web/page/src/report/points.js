@@ -150,7 +150,7 @@ export function waits({ tables: { guaranteed_waits: table } }, smallest) {
 
 // The switch of each host; of a host with several links, the first.
 export function racks({ tables: { links } }) {
-  const from = column(links, "from"), to = column(links, "to"), found = new Map();
+  const from = column(links, "from_node"), to = column(links, "to_node"), found = new Map();
   column(links, "tier").forEach((tier, row) => {
     const host = /^host(\d+)$/.exec(from[row]);
     if (tier === "from_host" && host && !found.has(Number(host[1]))) found.set(Number(host[1]), to[row]);
