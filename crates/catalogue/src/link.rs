@@ -64,6 +64,11 @@ impl LinkControl {
         checked.map_err(|problem| problem.under(self.name()))
     }
 
+    /// A setting with which it works on a switch, but hardly as it is meant; the key begins with its name.
+    pub fn doubt(&self, view: &LinkView<'_>, switch: SwitchId) -> Option<Problem> {
+        Some(self.as_scheme()?.doubt(view, switch)?.under(self.name()))
+    }
+
     /// Appends a frame to a neighbour as it travels.
     pub fn emit_frame(&self, frame: &Packet, to: &mut Writer<'_>) {
         if let Some(scheme) = self.as_scheme() {

@@ -33,6 +33,11 @@ pub trait LinkScheme {
         Ok(())
     }
 
+    /// A setting with which it works on a switch, but hardly as it is meant. The key is relative to its table.
+    fn doubt(&self, _view: &LinkView<'_>, _switch: SwitchId) -> Option<Problem> {
+        None
+    }
+
     /// Its part of a switch that it has been checked on.
     fn switch_control(&self, view: &LinkView<'_>, switch: SwitchId) -> Box<dyn QueueDiscipline>;
 

@@ -192,6 +192,10 @@ impl LinkScheme for Config {
         Ingress::check(self, view, switch)
     }
 
+    fn doubt(&self, view: &LinkView<'_>, switch: SwitchId) -> Option<Problem> {
+        Ingress::doubt(self, view, switch)
+    }
+
     fn switch_control(&self, view: &LinkView<'_>, switch: SwitchId) -> Box<dyn QueueDiscipline> {
         Box::new(SwitchPart { ingress: Ingress::new(self, view, switch) })
     }

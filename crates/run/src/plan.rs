@@ -250,7 +250,7 @@ impl Plan {
     }
 
     /// The view that a flow control is given.
-    fn link_view(&self) -> contract::link_control::LinkView<'_> {
+    pub(crate) fn link_view(&self) -> contract::link_control::LinkView<'_> {
         contract::link_control::LinkView {
             fabric: &self.fabric,
             downstream: &self.downstream,

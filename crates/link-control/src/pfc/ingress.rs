@@ -79,6 +79,44 @@ impl Ingress {
         Ok(())
     }
 
+    /// Headroom that is less than what still arrives after a pause, and memory of which headroom leaves so little that
+    /// a link runs dry after each pause.
+    pub fn doubt(config: &Config, view: &LinkView<'_>, switch: SwitchId) -> Option<Problem> {
+        let node = view.fabric.switch_node(switch);
+        let given: Vec<u64> = headroom(config, view, switch).collect();
+        let name = |port: PortId| {
+            let to = view.fabric.link(view.fabric.ports[node.index()][port.index()]).to;
+            format!("{} from {}", view.fabric.names[node.index()], view.fabric.names[to.index()])
+        };
+        let arrives = |port: usize| view.reaction_bytes(node, PortId::from(port));
+        if let Some(port) = (0..given.len()).find(|&port| given[port] < arrives(port)) {
+            let (needed, given) = (Bytes(arrives(port)), Bytes(given[port]));
+            let message = format!(
+                "gives {given} to {}, where {needed} still arrive after a pause, so packets are lost; write the \
+                 cable's real length, or leave headroom out",
+                name(PortId::from(port))
+            );
+            return Some(Problem::new("headroom", message));
+        }
+        // One port alone is paused at this many bytes, and goes on with `resume_offset` less. What is left in the
+        // queue has to last until packets arrive again.
+        let left = view.memory_bytes(node).saturating_sub(given.iter().sum());
+        let paused_at = |alpha: f64| (left as f64 * alpha / (1.0 + alpha)) as u64;
+        let own = Ingress::new(config, view, switch);
+        let dry = |port: &usize| paused_at(own.alpha[*port]).saturating_sub(own.resume_offset) < arrives(*port);
+        let port = (0..given.len()).find(dry)?;
+        let message = format!(
+            "pauses {} at {}, because {} of {} are headroom: after each pause the link idles until packets arrive \
+             again, unless {} wait here; enlarge switch.buffer",
+            name(PortId::from(port)),
+            Bytes(paused_at(own.alpha[port])),
+            Bytes(given.iter().sum()),
+            Bytes(view.memory_bytes(node)),
+            Bytes(arrives(port) + own.resume_offset),
+        );
+        Some(Problem::new("alpha", message))
+    }
+
     /// The accounts of a switch that holds nothing.
     pub fn new(config: &Config, view: &LinkView<'_>, switch: SwitchId) -> Ingress {
         let node = view.fabric.switch_node(switch);

@@ -73,11 +73,19 @@ const DOUBTFUL: [Doubtful; SENSE.len()] = [
         right: ("'500KB'", "'50MB'"),
     },
     Doubtful {
+        text: "transport = 'rdma'\nfabric.star = { hosts = 4, propagation = '5us' }\n\
+               flow_control.pfc.headroom.cable_m = 1\n[[traffic]]\nsizes.constant = '10KB'\narrivals = 'all_at_once'\n",
+        key: "flow_control.pfc.headroom",
+        word: "still arrive after a pause",
+        right: ("cable_m = 1", "cable_m = 2000"),
+    },
+    Doubtful {
         text: "fabric.leaf_spine = { racks = 2, hosts_per_rack = 4, spines = 4 }\nswitch.balancing = 'ecmp'\n\
                [[traffic]]\nsizes.constant = '10MB'\narrivals = 'all_at_once'\nsenders = 'racks 0'\n\
                receivers = 'racks 1'\n",
         key: "switch.balancing",
-        word: "hashes 4 long messages from leaf0 over 4 links",
+        // 4 of 4 over 4 links: 4 x (1 - 0.75^4 - 4 x 0.25 x 0.75^3) = 1.05 at most.
+        word: "hashes 4 long messages from leaf0 over 4 links: in 100% of draws",
         right: ("'ecmp'", "'spray'"),
     },
     Doubtful {
@@ -154,4 +162,48 @@ fn packets_that_are_repeated_though_none_was_lost_are_said() {
     let said = |resent, lost| plan.doubts_of_outcome((10_000, resent), lost);
     assert!(said(100, 0)[0].message.starts_with("100 of 10000 data packets had been sent before, and none was lost"));
     assert_eq!((said(99, 0), said(100, 1)), (Vec::new(), Vec::new()));
+}
+
+#[test]
+fn a_hash_crowds_a_link_as_often_as_the_binomial_distribution_has_it() {
+    // Two over two links: both on one, in half of the draws.
+    assert!((crowded(2, 2) - 0.5).abs() < 1e-12);
+    // Six over four: three or more on one. 1 - (0.75^6 + 6 0.25 0.75^5 + 15 0.25^2 0.75^4) = 0.1694, four times.
+    assert!((crowded(6, 4) - 0.6777).abs() < 1e-3);
+    assert!(crowded(15, 2) < 1e-4 && crowded(27, 4) < 0.05 && crowded(999, 64) < 0.05);
+}
+
+#[test]
+fn headroom_that_takes_the_memory_lets_links_idle() {
+    let said = |buffer: &str| {
+        let found = headroom_and_buffer(&plan(&format!(
+            "transport = 'rdma'\nfabric.star = {{ hosts = 4, rate = '100Gbps', propagation = '1us' }}\n\
+             flow_control = 'pfc'\nswitch.buffer.shared.bytes = '{buffer}'\n\
+             [[traffic]]\nsizes.constant = '10KB'\narrivals = 'all_at_once'\n"
+        )))?;
+        Some(found.join(": "))
+    };
+    // 33.689 KB arrive after a pause, at each of four ports: 134.756 KB of headroom. A port is paused at alpha / (1 +
+    // alpha) = 2/3 of the rest, and resumes with 3 KB less: 1.5 (33.689 + 3) = 55.034 KB have to be left.
+    let found = said("185KB").expect("50.2 KB are left");
+    assert!(found.contains("flow_control.pfc.alpha") && found.contains("unless 36.689KB wait here"), "{found}");
+    assert_eq!(said("195KB"), None);
+}
+
+#[test]
+fn a_tier_above_the_racks_is_looked_at_too() {
+    // 40 Gbps of each of 4 hosts under a leaf, 160 of its 400; of the 320 of a pod 4/7 go to the other pod, over 2
+    // aggregation switches whose links to cores carry 400 / 5 = 80 each.
+    let found = |over: f64| {
+        tier_overloaded(&plan(&format!(
+            "fabric.clos = {{ pods = 2, leaves_per_pod = 2, hosts_per_leaf = 4, aggs_per_pod = 2, cores_per_agg = 2, \
+             agg_oversubscription = {over} }}\n[[traffic]]\nsizes.constant = '20KB'\narrivals.poisson.load = 0.4\n\
+             duration = '5ms'\n"
+        )))
+    };
+    let words = found(5.0).expect("182.9 Gbps over 160");
+    assert!(words[1].starts_with("agg") && words[3] == "80Gbps", "{words:?}");
+    let gbps: f64 = words[2].trim_end_matches("Gbps").parse().expect("a rate");
+    assert!((85.0..98.0).contains(&gbps), "{gbps} for 91.4");
+    assert_eq!(found(3.0), None, "133 Gbps for each pair of links");
 }
