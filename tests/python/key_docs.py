@@ -32,6 +32,9 @@ traffic.0.flows=100`, `--set traffic.web.flows=100`.
 | size | `"1500B"`, `"64KB"`, `"16MiB"` |
 | tolerance | `"100ppm"` |
 
+The minimum and maximum of a quantity end in `_min` and `_max`. A parameter that a paper or standard names, such as
+Swift's `max_cwnd`, keeps that name. A renamed key is also read by its earlier name, with a line of advice.
+
 [Editors](../commands.md#editors) with a TOML language server complete keys and show these descriptions.
 """
 MADE = "*These pages are generated from `clearway schema` by `python tests/python/key_docs.py`.*"

@@ -118,3 +118,24 @@ def test_every_scenario_in_the_tree_is_sound(path: Path) -> None:
 @pytest.mark.parametrize("path", SWEEPS)
 def test_every_sweep_in_the_tree_is_sound(path: Path) -> None:
     cw.Sweep.load(path).check()
+
+
+def test_an_earlier_name_of_a_key_works_and_is_a_line_of_advice(tmp_path: Path) -> None:
+    tiny = cw.Scenario.load("examples/tiny.toml")
+    named = tiny.with_({"transport": {"dcqcn": {"control": {"rate_min": "50Mbps"}}}})
+    for earlier in (
+        tiny.with_({"transport.dcqcn.control.min_rate": "50Mbps"}),
+        cw.Scenario.from_toml(Path("examples/tiny.toml").read_text()).with_(
+            transport={"dcqcn": {"control": {"min_rate": "50Mbps"}}}
+        ),
+    ):
+        assert earlier.to_dict()["transport"] == named.to_dict()["transport"]
+        said = [line for line in earlier.forecast(probe_seconds=0).warnings if "rate_min" in line]
+        assert len(said) == 1 and "min_rate: is called rate_min" in said[0]
+    assert not [line for line in named.forecast(probe_seconds=0).warnings if "rate_min" in line]
+    file = tmp_path / "t.toml"
+    file.write_text(
+        "transport.timely.control.min_rate = '1Gbps'\nfabric.star.hosts = 2\n"
+        "[[traffic]]\nsizes.constant = '1KB'\narrivals = 'all_at_once'\n"
+    )
+    assert "transport.timely.control.min_rate: is called rate_min" in " ".join(cw.run(file).info["warnings"])

@@ -99,6 +99,9 @@ pub struct Scenario {
     /// Training jobs: what ranks compute and send, and which steps wait for which. Each is a class of traffic, too.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub job: Vec<Job<Transport>>,
+    /// Keys that were written by an earlier name, each with the name that it has now.
+    #[serde(skip)]
+    pub renamed: Vec<units::Problem>,
 }
 
 /// A class of traffic as results know it: of a `[[traffic]]` or a `[[job]]` table, or of `live.sockets`.
@@ -435,6 +438,7 @@ impl Default for Scenario {
             entity: Vec::new(),
             traffic: Vec::new(),
             job: Vec::new(),
+            renamed: Vec::new(),
         }
     }
 }

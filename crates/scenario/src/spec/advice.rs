@@ -14,6 +14,7 @@ impl Scenario {
     /// Settings that have no effect here: for each, its key and what gives it one.
     pub fn advice(&self) -> Vec<Problem> {
         let mut advice = self.idle_settings();
+        advice.extend(self.renamed.iter().cloned());
         let mut under = |key: &str, of: Vec<Problem>| advice.extend(of.into_iter().map(|problem| problem.under(key)));
         let carriers = self.carriers();
         for (transport, key) in carriers.transports.iter().zip(&carriers.keys) {

@@ -115,7 +115,38 @@ pub fn read(text: &str, source: &str, sets: &[(String, String)]) -> Result<Scena
         return Err(origin.semantic(Problem { message: advise(&problem.message), ..problem }));
     }
     scenario.check().map_err(|problem| origin.semantic(problem))?;
+    scenario.renamed = origin.renamed();
     Ok(scenario)
+}
+
+/// Earlier names of keys: the end of the table's path, the name, and the name now. The minimum and the maximum of a
+/// quantity end in `_min` and `_max`; a parameter that a paper or a standard names keeps that name.
+const RENAMED: [(&str, &str, &str); 3] = [
+    ("dcqcn.control", "min_rate", "rate_min"),
+    ("hpcc.control", "min_rate", "rate_min"),
+    ("timely.control", "min_rate", "rate_min"),
+];
+
+fn note_renamed(value: &toml::Value, path: &str, found: &mut Vec<Problem>) {
+    let (table, key) = path.rsplit_once('.').unwrap_or_default();
+    let ends = |end: &str| table.strip_suffix(end).is_some_and(|before| before.is_empty() || before.ends_with('.'));
+    if let Some((_, _, now)) = RENAMED.iter().find(|(end, earlier, _)| *earlier == key && ends(end)) {
+        found.push(Problem::new(path, format!("is called {now}; the earlier name still works")));
+    }
+    match value {
+        toml::Value::Table(inner) => {
+            for (key, value) in inner {
+                let inner = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+                note_renamed(value, &inner, found);
+            }
+        }
+        toml::Value::Array(items) => {
+            for (at, item) in items.iter().enumerate() {
+                note_renamed(item, &format!("{path}[{at}]"), found);
+            }
+        }
+        _ => {}
+    }
 }
 
 /// Where a scenario's text came from.
@@ -127,6 +158,22 @@ struct Origin<'a> {
 }
 
 impl Origin<'_> {
+    /// Keys of the text, and keys set over it, that have another name now.
+    fn renamed(&self) -> Vec<Problem> {
+        let mut found = Vec::new();
+        // A long scenario is not read twice for nothing.
+        let named = RENAMED.iter().any(|(_, earlier, _)| self.text.contains(earlier));
+        if named && let Ok(document) = self.text.parse::<toml::Table>() {
+            note_renamed(&toml::Value::Table(document), "", &mut found);
+        }
+        for (key, value) in self.sets {
+            let read: Option<toml::Table> = toml::from_str(&format!("value = {value}")).ok();
+            let value = read.and_then(|mut read| read.remove("value"));
+            note_renamed(&value.unwrap_or(toml::Value::Boolean(false)), key, &mut found);
+        }
+        found
+    }
+
     /// Parses the text and sets the keys over it.
     fn overlay(&self) -> Result<Scenario, ScenarioError> {
         let document: toml::Table = self.text.parse().map_err(|error| self.syntax(&error))?;

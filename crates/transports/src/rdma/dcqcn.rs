@@ -45,7 +45,8 @@ pub struct Config {
     /// Default: false.
     pub clamp_target: bool,
     /// Lowest rate. Default: 100Mbps.
-    pub min_rate: Rate,
+    #[serde(alias = "min_rate")]
+    pub rate_min: Rate,
     /// Queue length at which marking begins, on links of 100 Gbps. Default: 50kB.
     pub mark_min: Bytes,
     /// Queue length above which every packet is marked, on links of 100 Gbps. Default: 200kB.
@@ -67,7 +68,7 @@ impl Default for Config {
             additive_increase: Rate::from_bps(50_000_000),
             hyper_increase: Rate::from_bps(100_000_000),
             clamp_target: false,
-            min_rate: Rate::from_bps(100_000_000),
+            rate_min: Rate::from_bps(100_000_000),
             mark_min: Bytes(50_000),
             mark_max: Bytes(200_000),
             mark_probability_max: 0.2,
@@ -103,8 +104,8 @@ impl Algorithm for Config {
                 "at 0 the rate would rise without end; leave it out to use the timer alone",
             ));
         }
-        if self.min_rate == Rate::ZERO {
-            return Err(Problem::new("min_rate", "at 0 a flow would never send again; write a rate above 0"));
+        if self.rate_min == Rate::ZERO {
+            return Err(Problem::new("rate_min", "at 0 a flow would never send again; write a rate above 0"));
         }
         if !(self.mark_min < self.mark_max && (0.0..=1.0).contains(&self.mark_probability_max)) {
             return Err(Problem::new("mark_min", "marking needs mark_min < mark_max and a probability from 0 to 1"));
@@ -138,7 +139,7 @@ impl Algorithm for Config {
             additive_increase: self.additive_increase.bps() as f64,
             hyper_increase: self.hyper_increase.bps() as f64,
             clamp_target: self.clamp_target,
-            min_rate: (self.min_rate.bps() as f64).min(line),
+            rate_min: (self.rate_min.bps() as f64).min(line),
             line,
             rate: line,
             target: line,
@@ -169,7 +170,7 @@ pub struct Dcqcn {
     additive_increase: f64,
     hyper_increase: f64,
     clamp_target: bool,
-    min_rate: f64,
+    rate_min: f64,
     line: f64,
     /// In bits per second: the current rate and the target rate.
     rate: f64,
@@ -216,7 +217,7 @@ impl Dcqcn {
         if self.clamp_target || self.by_timer > 0 || self.by_bytes > 0 {
             self.target = self.rate;
         }
-        self.rate = (self.rate * (1.0 - self.alpha(now) / 2.0)).max(self.min_rate);
+        self.rate = (self.rate * (1.0 - self.alpha(now) / 2.0)).max(self.rate_min);
         (self.by_timer, self.by_bytes, self.bytes) = (0, 0, 0);
         self.increase_at = Some(now + self.increase_timer);
     }

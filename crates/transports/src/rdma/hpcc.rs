@@ -34,7 +34,8 @@ pub struct Config {
     /// Whether every acknowledgement adjusts the rate, instead of one in each round trip. Default: true.
     pub fast_react: bool,
     /// Lowest rate. Default: 100Mbps.
-    pub min_rate: Rate,
+    #[serde(alias = "min_rate")]
+    pub rate_min: Rate,
     /// Whether telemetry is added to the MTU, as in HPCC's simulator, instead of included in it. Default: false.
     pub telemetry_beyond_mtu: bool,
 }
@@ -47,7 +48,7 @@ impl Default for Config {
             additive_increase: Rate::from_bps(50_000_000),
             multi_rate: true,
             fast_react: true,
-            min_rate: Rate::from_bps(100_000_000),
+            rate_min: Rate::from_bps(100_000_000),
             telemetry_beyond_mtu: false,
         }
     }
@@ -73,8 +74,8 @@ impl Algorithm for Config {
         if !(self.target > 0.0 && self.target <= 1.0) {
             return Err(Problem::new("target", format!("{} is not above 0 and at most 1", self.target)));
         }
-        if self.min_rate == Rate::ZERO {
-            return Err(Problem::new("min_rate", "at 0 a flow would never send again; write a rate above 0"));
+        if self.rate_min == Rate::ZERO {
+            return Err(Problem::new("rate_min", "at 0 a flow would never send again; write a rate above 0"));
         }
         Ok(())
     }
@@ -92,7 +93,7 @@ impl Algorithm for Config {
             additive_increase: self.additive_increase.bps() as f64,
             multi_rate: self.multi_rate,
             fast_react: self.fast_react,
-            min_rate: (self.min_rate.bps() as f64).min(line),
+            rate_min: (self.rate_min.bps() as f64).min(line),
             line,
             rtt: start.rtt,
             rate: line,
@@ -111,7 +112,7 @@ pub struct Hpcc {
     additive_increase: f64,
     multi_rate: bool,
     fast_react: bool,
-    min_rate: f64,
+    rate_min: f64,
     line: f64,
     /// T.
     rtt: Duration,
@@ -173,7 +174,7 @@ impl Hpcc {
         } else {
             (reference.rate + self.additive_increase, reference.stage + 1)
         };
-        Reference { rate: rate.clamp(self.min_rate, self.line), load: reference.load, stage }
+        Reference { rate: rate.clamp(self.rate_min, self.line), load: reference.load, stage }
     }
 }
 

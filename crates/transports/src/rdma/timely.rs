@@ -36,7 +36,8 @@ pub struct Config {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub segment: Option<Bytes>,
     /// Lowest rate. Default: 100Mbps.
-    pub min_rate: Rate,
+    #[serde(alias = "min_rate")]
+    pub rate_min: Rate,
 }
 
 impl Default for Config {
@@ -50,7 +51,7 @@ impl Default for Config {
             step: Rate::from_bps(10_000_000),
             hyper: 5,
             segment: None,
-            min_rate: Rate::from_bps(100_000_000),
+            rate_min: Rate::from_bps(100_000_000),
         }
     }
 }
@@ -77,8 +78,8 @@ impl Algorithm for Config {
                 return Err(Problem::new(key, format!("{value} is not above 0 and at most 1")));
             }
         }
-        if self.min_rate == Rate::ZERO {
-            return Err(Problem::new("min_rate", "at 0 a flow would never send again; write a rate above 0"));
+        if self.rate_min == Rate::ZERO {
+            return Err(Problem::new("rate_min", "at 0 a flow would never send again; write a rate above 0"));
         }
         Ok(())
     }
@@ -99,7 +100,7 @@ impl Algorithm for Config {
             step: self.step.bps() as f64,
             hyper: self.hyper,
             segment: self.segment.map(Bytes::get),
-            min_rate: (self.min_rate.bps() as f64).min(line),
+            rate_min: (self.rate_min.bps() as f64).min(line),
             line,
             rate: line,
             last: None,
@@ -124,7 +125,7 @@ pub struct Timely {
     step: f64,
     hyper: u32,
     segment: Option<u64>,
-    min_rate: f64,
+    rate_min: f64,
     line: f64,
     /// In bits per second.
     rate: f64,
@@ -160,7 +161,7 @@ impl Timely {
             self.falling = 0;
             self.rate *= (1.0 - self.beta * gradient).max(0.0);
         }
-        self.rate = self.rate.clamp(self.min_rate, self.line);
+        self.rate = self.rate.clamp(self.rate_min, self.line);
     }
 }
 

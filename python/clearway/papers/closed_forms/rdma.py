@@ -25,7 +25,7 @@ DCQCN = {
         "additive_increase": "40Mbps",
         "hyper_increase": "40Mbps",
         "clamp_target": True,
-        "min_rate": "40Mbps",
+        "rate_min": "40Mbps",
     },
 }
 

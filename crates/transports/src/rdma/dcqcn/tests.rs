@@ -104,7 +104,7 @@ fn the_rate_stays_between_its_least_and_the_link_s() {
         control.on_cnp(Time::from_ns(ns));
     }
     run(&mut control, Time::from_us(210));
-    assert_eq!(control.rate(), Config::default().min_rate);
+    assert_eq!(control.rate(), Config::default().rate_min);
     run(&mut control, Time::from_ms(3_000));
     assert_eq!((control.rate(), control.deadline()), (LINE, None));
 }
