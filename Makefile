@@ -41,10 +41,10 @@ run: $(VENV)/.release
 test: test-rust test-python
 
 # Property tests draw the same cases each time, so that a change is judged by what it changed; test-slow draws others.
-# Examples are left to the lint; of documentation only that of Maze and of State has code that runs.
+# Examples are left to the lint; documentation of Maze, of State and of the crate clearway has code that runs.
 test-rust: lint
 	PROPTEST_RNG_SEED=1 cargo test --workspace --locked --lib --bins --tests
-	cargo test -p clearway-live -p clearway-node --locked --doc
+	cargo test -p clearway-live -p clearway-node -p clearway --locked --doc
 
 test-python: $(VENV)/.packages
 	$(BIN)/ruff check

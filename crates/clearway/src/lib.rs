@@ -1,8 +1,9 @@
-//! What a crate outside of Clearway's tree needs for a transport of its own.
+//! Clearway for crates outside of its tree: it loads, changes and runs scenarios ([`experiment`]), and is the base of
+//! transports of one's own.
 //!
-//! Such a crate depends on this one alone. It has what the transports of the tree are written with ([`contract`],
-//! [`node`], [`units`]) and tested with ([`testing`]), and the simulator, to which the crate's program adds its
-//! transports:
+//! A crate with a transport depends on this one alone. It has the crates that the transports of the tree are written
+//! with ([`contract`], [`node`], [`units`]) and tested with ([`testing`]), and the simulator, to which the crate's
+//! program adds its transports:
 //!
 //! ```text
 //! fn main() -> std::process::ExitCode {
@@ -15,10 +16,12 @@
 //! `docs/write-a-transport.md` explains it line by line.
 
 pub mod engine;
+pub mod experiment;
 mod foresee;
 
 pub use contract;
 pub use engine::Engine;
+pub use experiment::{Flow, Level, Run, Scenario, ScenarioError, Table};
 pub use foresee::{Foreseen, foresee};
 pub use node;
 pub use testing;
