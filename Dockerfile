@@ -16,7 +16,7 @@ RUN rm rust-toolchain.toml && make wheel
 
 FROM python:3.12.12-slim-bookworm
 
-COPY --from=wheel /clearway/target/wheels/*.whl /tmp/wheels/
+COPY --from=wheel /clearway/target/wheels/clearway-*.whl /tmp/wheels/
 RUN pip install --no-cache-dir /tmp/wheels/*.whl \
     && rm -rf /tmp/wheels \
     && useradd --create-home --uid 1000 clearway \

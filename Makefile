@@ -146,13 +146,15 @@ $(WASM_BINDGEN):
 # One wheel for every Python from 3.10 on, of this machine's kind, in target/wheels. With ZIG=1 it runs on any Linux
 # whose glibc is 2.17 or later (manylinux2014), however new this machine's is, and with TARGET=aarch64-unknown-linux-gnu
 # beside it on arm64. (For macOS everything compiles so, but linking needs Apple's SDK: build it there.) Without line
-# numbers for crashes, which would make it several times as large. WHEEL holds more for maturin.
+# numbers for crashes, which would make it several times as large. WHEEL holds more for maturin. The second wheel has
+# the data of papers' authors.
 wheel: $(VENV)/.packages
 	$(if $(ZIG),$(BIN)/pip install --quiet --disable-pip-version-check ziglang==$(ZIGLANG))
 	$(if $(TARGET),rustup target add $(TARGET))
 	$(WITHIN) $(BIN)/maturin build --release --locked --strip --out target/wheels \
 		$(if $(ZIG),--zig --compatibility manylinux2014) \
 		$(if $(TARGET),--target $(TARGET)) $(WHEEL)
+	$(BIN)/pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir target/wheels ./python/papers
 
 # The newest of these wheels in an environment of its own, without cargo: figures within a minute of `pip install`.
 try-wheel:

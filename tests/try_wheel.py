@@ -21,10 +21,13 @@ SECONDS = 60
 
 def main() -> int:
     """Tries the wheel that is named, or the newest."""
-    wheels = sorted(Path("target/wheels").glob("*.whl"), key=lambda path: path.stat().st_mtime)
+    wheels = sorted(Path("target/wheels").glob("clearway-*.whl"), key=lambda path: path.stat().st_mtime)
     wheel = Path(sys.argv[1]) if len(sys.argv) > 1 else wheels[-1] if wheels else None
     if wheel is None or not wheel.is_file():
-        print(f"{wheel or 'target/wheels/*.whl'}: there is no such wheel; `make wheel` builds one", file=sys.stderr)
+        print(
+            f"{wheel or 'target/wheels/clearway-*.whl'}: there is no such wheel; `make wheel` builds one",
+            file=sys.stderr,
+        )
         return 2
     with tempfile.TemporaryDirectory() as place:
         took = _try(wheel.resolve(), Path(place))

@@ -43,6 +43,10 @@ class ScenarioError(Error, ValueError):
         return ScenarioError, (self.file, self.line, self.key, self.message)
 
 
+class PapersMissing(Error, FileNotFoundError):
+    """Data of a paper's authors, which a figure is compared with, is not installed."""
+
+
 class Undelivered(Error, ConnectionError):
     """A program's message will not be delivered: its transport has given it up, or no socket listens at its
     destination. The error says which, and what to do."""

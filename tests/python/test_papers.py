@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import shutil
@@ -20,6 +21,7 @@ from clearway import papers
 from clearway.cli.main import app
 from clearway.papers import accuracy, figures, records, slices
 from clearway.papers._paper import Options, Paper
+from clearway.sweeps.file import tomllib
 
 ROOT = Path(__file__).parents[2]
 TESTBED = ROOT / "python/clearway/papers/harmony/testbed.toml"
@@ -334,3 +336,38 @@ def test_a_figure_that_is_run_again_gives_its_record(name: str, figure: str, tmp
     of.use(Options())
     assert again["digest"] == kept["digest"], "packets move that did not: clearway paper --all --write"
     assert again["table"] == kept["table"] and again["checks"] == kept["checks"]
+
+
+@pytest.mark.parametrize("figure", [("ndp", "reference"), ("dcpim", "reference"), ("pyrrha", "reference")])
+def test_without_the_data_of_the_authors_a_figure_says_in_one_line_how_to_get_it(
+    tmp_path: Path, figure: tuple[str, str]
+) -> None:
+    # The package as its wheel has it: all but the folders that the distribution clearway-papers brings.
+    package = Path(cw.__file__).parent
+    (tmp_path / "clearway").mkdir()
+    for path in package.iterdir():
+        if path.name not in ("papers", "__pycache__"):
+            (tmp_path / "clearway" / path.name).symlink_to(path)
+    leave = shutil.ignore_patterns("reference", "__pycache__")
+    shutil.copytree(package / "papers", tmp_path / "clearway" / "papers", ignore=leave)
+    done = subprocess.run(
+        [sys.executable, "-m", "clearway", "paper", *figure],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 2 and "pip install clearway[papers]" in done.stderr, done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_the_second_distribution_has_each_folder_that_the_wheel_leaves_out() -> None:
+    brought = tomllib.loads(Path("python/papers/pyproject.toml").read_text())
+    included = brought["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
+    for source, target in included.items():
+        assert (Path("python/papers") / source).resolve() == Path("python", target).resolve()
+    assert set(included.values()) == {
+        str(path.relative_to("python")) for path in Path("python/clearway/papers").glob("*/reference")
+    }
+    [left_out] = tomllib.loads(Path("pyproject.toml").read_text())["tool"]["maturin"]["exclude"]
+    assert left_out == {"path": "python/clearway/papers/*/reference/*", "format": "wheel"}

@@ -15,12 +15,27 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 import clearway as cw
+from clearway.errors import PapersMissing
 from clearway.files.places import slug
 from clearway.papers import slices
 from clearway.reports.plots import STYLE, Picture
 
 Keys = Mapping[str, Any]
 Kind = Literal["authors' run", "paper", "closed form", "linear program"]
+
+
+def reference(folder: Path, file: str) -> Path:
+    """A file of the folder `reference` of a paper: data from its authors, which the wheel of Clearway does not carry.
+
+    Raises `PapersMissing` if it is not installed.
+    """
+    path = folder / "reference" / file
+    if not path.is_file():
+        raise PapersMissing(
+            f"the data of the authors of {folder.name} is not installed: pip install clearway[papers], or "
+            "`pip install ./python/papers` in a clone of the repository"
+        )
+    return path
 
 
 @dataclass

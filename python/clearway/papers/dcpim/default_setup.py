@@ -17,8 +17,8 @@ from clearway.papers.figures import Held, Keys, Shown, draw, part
 from . import pictures, setting
 from .published import (
     CLASSES,
+    HERE,
     PACKETS,
-    REFERENCE,
     by_class,
     by_their_program,
     compared,
@@ -261,7 +261,8 @@ def reference() -> Shown:
     """Ours and the authors' program on the same flows, 144 that are each alone in the network and 10,000 of web search:
     with the program's departures from the paper, and as the paper says."""
     lone, listed = (
-        pd.read_csv(REFERENCE / name) for name in ("reference_single_flow.csv", "reference_websearch_0.6_ae2022.csv")
+        pd.read_csv(figures.reference(HERE, name))
+        for name in ("reference_single_flow.csv", "reference_websearch_0.6_ae2022.csv")
     )
     held, tables = [], {}
     preset = "dcpim with departures = authors_2022"
@@ -358,7 +359,7 @@ DEPARTURES: Mapping[str, object] = {
 def departures() -> Shown:
     """Slowdown with each departure of the authors' program from the paper, on that program's 10,000 web-search
     flows."""
-    listed = pd.read_csv(REFERENCE / "reference_websearch_0.6_ae2022.csv")
+    listed = pd.read_csv(figures.reference(HERE, "reference_websearch_0.6_ae2022.csv"))
     times = {}
     keys: Keys
     for name, chosen in DEPARTURES.items():

@@ -14,7 +14,7 @@ from clearway.papers.figures import Held, Keys, Shown, cell, draw, row
 
 from . import pictures, setting
 from .default_setup import STEP, trend
-from .published import REFERENCE, by_class, plotted, published
+from .published import HERE, by_class, plotted, published
 from .setting import (
     ALL,
     AS_RUN,
@@ -270,7 +270,7 @@ THEIR_FLOWS = 1_000_000
 
 def _by_rounds_and_channels() -> Held:
     """Figures 6b and 6c beside the numbers behind them, by the ideal time of the authors' plots."""
-    theirs = pd.read_csv(REFERENCE / "figure_6.csv").set_index(["rounds", "channels"])
+    theirs = pd.read_csv(figures.reference(HERE, "figure_6.csv")).set_index(["rounds", "channels"])
     rows = []
     for rounds, channels in POINTS:
         parameters = {"transport.dcpim.rounds": rounds, "transport.dcpim.channels": channels}

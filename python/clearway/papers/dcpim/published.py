@@ -13,9 +13,9 @@ import numpy as np
 import pandas as pd
 
 import clearway as cw
-from clearway.papers.figures import cell
+from clearway.papers.figures import cell, reference
 
-REFERENCE = Path(__file__).parent / "reference"
+HERE = Path(__file__).parent
 BDP = 72_500
 # The bounds of short, medium and long flows on its lists, in bytes of whole packets.
 PACKETS = (49 * 1_460, 392 * 1_460)
@@ -26,7 +26,7 @@ CLASSES = ("up to 1 BDP", "1 to 2 BDP", "2 to 4 BDP", "4 to 8 BDP", "8 to 16 BDP
 
 def published(fabric: str = "leaf_spine") -> pd.DataFrame:
     """Mean and 99th percentile of slowdown, a row a workload, load, class of flows and scheme."""
-    table = pd.read_csv(REFERENCE / "published.csv")
+    table = pd.read_csv(reference(HERE, "published.csv"))
     return (
         table[table["fabric"] == fabric]
         .set_index(["workload", "load", "flows", "scheme"])[["mean", "p99", "utilisation"]]

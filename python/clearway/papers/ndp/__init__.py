@@ -25,7 +25,7 @@ PAYLOAD = 1500
 def reference() -> Shown:
     """Completion times of 5,000 IMC10 flows in the authors' program and in ours, by size: within 5% in the mean and 10%
     at the 99th percentile."""
-    theirs = pd.read_csv(HERE / "reference/imc10_0.6.csv")
+    theirs = pd.read_csv(figures.reference(HERE, "imc10_0.6.csv"))
     result = figures.run(HERE / "reference.toml", "published", {}, OUT)
     flows = figures.of_flows(result)
     ours, of_theirs = flows["fct_us"] / flows["ideal_us"], theirs["fct_us"] / flows["ideal_us"]

@@ -25,7 +25,7 @@ BUCKETS = {"up to 8 packets": (1, 8), "longer": (9, np.inf), "all": (1, np.inf)}
 def reference() -> Shown:
     """Completion times of 5,000 IMC10 flows in the authors' simulator and in ours, by size: within 5% in the mean and
     10% at the 99th percentile."""
-    theirs = pd.read_csv(HERE / "reference/imc10_0.6.csv")
+    theirs = pd.read_csv(figures.reference(HERE, "imc10_0.6.csv"))
     held, means = [], {}
     for scheme in ("phost", "pfabric"):
         flows = figures.of_flows(figures.run(HERE / f"reference-{scheme}.toml", "published", {}, OUT))

@@ -71,6 +71,7 @@ class Theirs:
             "flow_control": self.flow_control,
             "transmission_step": "0s",
         }
+        figures.reference(scenes.HERE, self.flows)
         if self.flows != WEB_SERVER:
             keys |= {f"traffic.{index}.trace.parquet.path": f"reference/{self.flows}" for index in range(3)}
         for name, fact in facts.items():
@@ -96,7 +97,7 @@ class Theirs:
 
     def fct(self) -> pd.DataFrame:
         """Each flow's class, size, and completion time in us."""
-        flows = pd.read_parquet(scenes.HERE / "reference" / self.flows)
+        flows = pd.read_parquet(figures.reference(scenes.HERE, self.flows))
         return pd.DataFrame(
             {"class": flows["class"].astype(str), "bytes": flows["size_bytes"], "us": flows[self.column] / 1e3}
         )
@@ -182,7 +183,7 @@ def held(name: str, seeds: tuple[int, ...] | None = None) -> tuple[figures.Held,
     each = pd.DataFrame({seed: statistics(ours(result)) for seed, result in results.items()}).loc[theirs.index]
     rows = pd.DataFrame({"ours": each.median(axis=1), "theirs": theirs, "within": WITHIN})
     rows = rows.rename_axis(["bucket", "statistic"]).reset_index()
-    count = len(pd.read_parquet(scenes.HERE / "reference" / them.flows, columns=["src"]))
+    count = len(pd.read_parquet(figures.reference(scenes.HERE, them.flows), columns=["src"]))
     sizes = "web server" if them.flows == WEB_SERVER else "Memcached"
     against = f"ns-3 of Pyrrha's authors, {count:,} flows of {sizes} sizes"
     held = figures.Held(them.scheme, against, "authors' run", rows, f"{seeds[0]} to {seeds[-1]}, median")
