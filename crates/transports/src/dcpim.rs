@@ -14,7 +14,8 @@
 //! [`departures`]. Some are ours, and on by default: they serve slow links and unequal NICs. Without any, `departures =
 //! "paper"`, this is the paper.
 //!
-//! Decided where the paper is silent: ties of remaining size are broken at random; a receiver that has seen a flow's
+//! Decided where the paper is silent: ties of remaining size are broken at random in matching, and a sender that has
+//! tokens for equal flows sends of the one that started first; a receiver that has seen a flow's
 //! *finish* before its last packet answers when that packet comes (the finish is smaller and overtakes it); tokens of a
 //! phase count as lost one RTT after its end, when no packet that they admitted can still be on its way (on links of 1
 //! Gbps several phases later), and are sent again in the next phase with that sender; a sender uses requests by its own

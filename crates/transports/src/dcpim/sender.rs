@@ -41,6 +41,8 @@ pub(super) struct Counts {
 
 struct Outgoing {
     dst: HostId,
+    /// Of equal flows the first to start goes first.
+    arrival: u64,
     bytes: u64,
     packets: u32,
     short: bool,
@@ -91,6 +93,7 @@ impl Sender {
         self.arrivals += 1;
         let flow = Outgoing {
             dst: message.dst,
+            arrival: self.arrivals,
             bytes: message.bytes,
             packets,
             short,
@@ -211,7 +214,7 @@ impl Sender {
 
     /// Section 3.2: of the flows with tokens the one with the least remaining.
     fn poll_admitted(&mut self, cx: &Cx<'_>, params: &Params, control: &mut VecDeque<Packet>) -> Option<Packet> {
-        let mut best: Option<(u64, FlowId, u32)> = None;
+        let mut best: Option<(u64, u64, u32)> = None;
         let mut index = 0;
         while let Some(&slot) = self.admitted.get(index) {
             match self.next_token(slot, cx.now, params) {
@@ -221,8 +224,8 @@ impl Sender {
                     flow.listed = false;
                     continue;
                 }
-                Some((id, remaining, class)) if cx.gate.open(class) => {
-                    let key = (remaining, id, slot);
+                Some((arrival, remaining, class)) if cx.gate.open(class) => {
+                    let key = (remaining, arrival, slot);
                     best = Some(best.map_or(key, |best| best.min(key)));
                 }
                 Some(_) => {}
@@ -234,16 +237,16 @@ impl Sender {
         Some(self.data(cx.now, id, best?.2, (token.packet, token.number), token.class, params, control))
     }
 
-    /// A flow, its remaining packets and the class of its next token, after void tokens have been dropped.
-    fn next_token(&mut self, slot: u32, now: Time, params: &Params) -> Option<(FlowId, u64, u8)> {
-        let (id, flow) = self.flows.get_mut(slot)?;
+    /// A flow's arrival, its remaining packets and the class of its next token, after void tokens have been dropped.
+    fn next_token(&mut self, slot: u32, now: Time, params: &Params) -> Option<(u64, u64, u8)> {
+        let (_, flow) = self.flows.get_mut(slot)?;
         let before = flow.tokens.len();
         while let Some(token) = flow.tokens.front() {
             let expired = token.expires < now;
             // Beyond the end of a flow whose size its receiver doesn't know, or already received.
             let needless = token.packet >= flow.packets || token.packet < flow.acked;
             if !expired && !needless {
-                return Some((id, flow.remaining, token.class));
+                return Some((flow.arrival, flow.remaining, token.class));
             }
             self.counts.tokens_expired += u64::from(expired);
             flow.tokens.pop_front();

@@ -22,10 +22,13 @@ pub(super) struct Receiver {
     flows: FlowMap<Incoming>,
     /// By sender: its messages that need grants, by missing bytes.
     #[state(skip("they follow from the flows: see `put_in_order`"))]
-    peers: BTreeMap<HostId, BTreeSet<(u64, FlowId, u32)>>,
+    peers: BTreeMap<HostId, BTreeSet<(u64, u64, u32)>>,
     /// For each sender the message with the fewest missing bytes, in the same order.
     #[state(skip("it follows from the flows: see `put_in_order`"))]
-    order: BTreeSet<(u64, FlowId, u32)>,
+    order: BTreeSet<(u64, u64, u32)>,
+    /// Messages that have been learnt of.
+    #[state(skip("only the order counts: see `put_in_order`"))]
+    arrivals: u64,
     finished: Finished,
     /// One timer for each message with packets in flight.
     #[state(slots)]
@@ -58,6 +61,9 @@ pub(super) struct Counts {
 #[state(first(walk.sequence(walk.flow, walk.unit, &mut (self.base + self.allowed))))]
 struct Incoming {
     src: HostId,
+    /// Of equal messages the first to come goes first.
+    #[state(skip("only the order counts: see `put_in_order`"))]
+    arrival: u64,
     bytes: u64,
     packets: u32,
     /// Number of packets that its sender sends without grants.
@@ -108,6 +114,7 @@ impl Receiver {
             flows: FlowMap::default(),
             peers: BTreeMap::new(),
             order: BTreeSet::new(),
+            arrivals: 0,
             finished: Finished::default(),
             timers: Timers::default(),
             traffic: params.traffic(),
@@ -190,8 +197,10 @@ impl Receiver {
         let packets = params.packets(message.length);
         let unscheduled = u32::from(message.unscheduled).min(packets);
         self.note(message.length, packets, unscheduled, params);
+        self.arrivals += 1;
         let flow = Incoming {
             src: packet.src,
+            arrival: self.arrivals,
             bytes: message.length,
             packets,
             unscheduled,
@@ -290,7 +299,7 @@ impl Receiver {
 
     /// Updates a message's place among those that need grants, and the count of packets in flight.
     fn list(&mut self, slot: u32, params: &Params) {
-        let (id, flow) = self.flows.get_mut(slot).expect("the caller has it");
+        let (_, flow) = self.flows.get_mut(slot).expect("the caller has it");
         self.scheduled = self.scheduled - flow.counted + flow.scheduled();
         flow.counted = flow.scheduled();
         let key = (flow.ungranted() > 0).then(|| flow.bytes_missing(params));
@@ -300,9 +309,9 @@ impl Receiver {
         let peer = self.peers.entry(flow.src).or_default();
         let best = peer.first().copied();
         if let Some(before) = flow.listed {
-            peer.remove(&(before, id, slot));
+            peer.remove(&(before, flow.arrival, slot));
         }
-        peer.extend(key.map(|key| (key, id, slot)));
+        peer.extend(key.map(|key| (key, flow.arrival, slot)));
         flow.listed = key;
         let now_best = peer.first().copied();
         if best != now_best {
@@ -422,10 +431,10 @@ impl Receiver {
 
     /// Puts flows in order by what is missing of them now.
     fn put_in_order(&mut self, walk: &mut Walk, params: &Params) {
-        visit_order(walk, self.flows.iter().map(|(flow, of)| (of.bytes_missing(params), flow)));
+        visit_order(walk, self.flows.iter().map(|(flow, of)| (of.bytes_missing(params), of.arrival, flow)));
         let flows = &self.flows;
-        let known = |&(_, _, slot): &(u64, FlowId, u32)| {
-            flows.get(slot).and_then(|(flow, incoming)| Some((incoming.listed?, flow, slot)))
+        let known = |&(_, arrival, slot): &(u64, u64, u32)| {
+            flows.get(slot).and_then(|(_, incoming)| Some((incoming.listed?, arrival, slot)))
         };
         for (host, messages) in &mut self.peers {
             walk.same((*host, messages.len()));

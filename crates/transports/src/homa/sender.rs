@@ -25,7 +25,10 @@ pub(super) struct Sender {
     flows: FlowMap<Outgoing>,
     /// Messages with a packet to send, by remaining bytes (SRPT).
     #[state(skip("it follows from the flows: see `put_in_order`"))]
-    ready: BTreeSet<(u64, FlowId, u32)>,
+    ready: BTreeSet<(u64, u64, u32)>,
+    /// Messages that have been started.
+    #[state(skip("only the order counts: see `put_in_order`"))]
+    arrivals: u64,
     /// By receiver: its last reported levels.
     told: FxHashMap<HostId, Levels>,
     /// One timer for each message whose receiver is silent.
@@ -52,6 +55,9 @@ pub(super) struct Counts {
 #[state(first(walk.sequence(walk.flow, walk.unit, &mut (self.unscheduled + self.allowed))))]
 struct Outgoing {
     dst: HostId,
+    /// Of equal messages the first to start goes first.
+    #[state(skip("only the order counts: see `put_in_order`"))]
+    arrival: u64,
     bytes: u64,
     packets: u32,
     /// Number of packets sent without grants.
@@ -137,8 +143,10 @@ impl Sender {
     /// A message to send.
     pub fn start(&mut self, now: Time, message: &Message, params: &Params) {
         let packets = params.packets(message.bytes);
+        self.arrivals += 1;
         let flow = Outgoing {
             dst: message.dst,
+            arrival: self.arrivals,
             bytes: message.bytes,
             packets,
             unscheduled: packets.min(params.rtt_packets),
@@ -160,13 +168,13 @@ impl Sender {
 
     /// Updates a message's place among those with a packet to send.
     fn list(&mut self, slot: u32, params: &Params) {
-        let (id, flow) = self.flows.get_mut(slot).expect("the caller has it");
+        let (_, flow) = self.flows.get_mut(slot).expect("the caller has it");
         let key = flow.next_packet().map(|_| flow.bytes_left(params));
         if key != flow.ready {
             if let Some(before) = flow.ready {
-                self.ready.remove(&(before, id, slot));
+                self.ready.remove(&(before, flow.arrival, slot));
             }
-            self.ready.extend(key.map(|key| (key, id, slot)));
+            self.ready.extend(key.map(|key| (key, flow.arrival, slot)));
             flow.ready = key;
         }
     }
@@ -246,7 +254,7 @@ impl Sender {
         let (id, _) = self.flows.get(slot).expect("the caller has it");
         let flow = self.flows.remove(slot).expect("just seen");
         if let Some(key) = flow.ready {
-            self.ready.remove(&(key, id, slot));
+            self.ready.remove(&(key, flow.arrival, slot));
         }
         self.timers.clear(slot);
         let resent_packets = flow.sent_packets.saturating_sub(u64::from(flow.packets));
@@ -328,8 +336,8 @@ impl Sender {
 
     /// Puts flows in order by what is left of them now.
     fn put_in_order(&mut self, walk: &mut Walk, params: &Params) {
-        visit_order(walk, self.flows.iter().map(|(flow, of)| (of.bytes_left(params), flow)));
-        let known = |slot| self.flows.get(slot).and_then(|(flow, of)| Some((of.ready?, flow, slot)));
+        visit_order(walk, self.flows.iter().map(|(flow, of)| (of.bytes_left(params), of.arrival, flow)));
+        let known = |slot| self.flows.get(slot).and_then(|(_, of)| Some((of.ready?, of.arrival, slot)));
         self.ready = self.ready.iter().filter_map(|&(_, _, slot)| known(slot)).collect();
         self.ready.iter().for_each(|(_, _, slot)| walk.same(walk.slots.place(*slot)));
         walk.same(self.ready.len());

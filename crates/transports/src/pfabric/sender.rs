@@ -10,13 +10,16 @@ use crate::bits::Bits;
 use crate::srpt::visit_order;
 
 #[derive(Default, node::State)]
-#[state(last(visit_order(walk, self.flows.iter().map(|(flow, of)| (of.remaining, flow)))))]
+#[state(last(visit_order(walk, self.flows.iter().map(|(flow, of)| (of.remaining, of.arrival, flow)))))]
 pub(super) struct Sender {
     #[state(slots)]
     flows: FlowMap<Outgoing>,
     /// Flows that may send.
     #[state(slots)]
     ready: Vec<u32>,
+    /// Messages that have been started.
+    #[state(skip("only the order counts: see `visit_order`"))]
+    arrivals: u64,
     /// One timer for each flow with packets in flight.
     #[state(slots)]
     timers: Timers,
@@ -34,6 +37,9 @@ pub(super) struct Counts {
 #[derive(node::State)]
 struct Outgoing {
     dst: HostId,
+    /// Of equal flows the first to start goes first.
+    #[state(skip("only the order counts: see `visit_order`"))]
+    arrival: u64,
     bytes: u64,
     packets: u32,
     /// Message bytes without acknowledgement.
@@ -70,8 +76,10 @@ impl Sender {
 
     /// A message to send.
     pub fn start(&mut self, message: &Message, params: &Params) {
+        self.arrivals += 1;
         let flow = Outgoing {
             dst: message.dst,
+            arrival: self.arrivals,
             bytes: message.bytes,
             packets: params.packets(message.bytes),
             remaining: message.bytes,
@@ -128,21 +136,21 @@ impl Sender {
 
     /// The next packet for the NIC: of the flow with the least remaining that may send.
     pub fn poll(&mut self, now: Time, params: &Params) -> Option<Packet> {
-        let mut best: Option<(u64, FlowId, u32)> = None;
+        let mut best: Option<(u64, u64, u32)> = None;
         let mut index = 0;
         while let Some(&slot) = self.ready.get(index) {
-            let (id, flow) = self.flows.get_mut(slot).expect("a listed flow is known");
+            let (_, flow) = self.flows.get_mut(slot).expect("a listed flow is known");
             if !flow.may_send(params) {
                 flow.listed = false;
                 self.ready.swap_remove(index);
                 continue;
             }
-            let key = (flow.remaining, id, slot);
+            let key = (flow.remaining, flow.arrival, slot);
             best = Some(best.map_or(key, |best| best.min(key)));
             index += 1;
         }
-        let (_, id, slot) = best?;
-        let (_, flow) = self.flows.get_mut(slot).expect("just seen");
+        let (_, _, slot) = best?;
+        let (id, flow) = self.flows.get_mut(slot).expect("just seen");
         let idle = self.timers.get(slot).is_none();
         self.counts.probes += u64::from(flow.probe);
         let packet = flow.send(id, params);

@@ -15,7 +15,7 @@ use crate::finished::Finished;
 use crate::srpt::visit_order;
 
 #[derive(Default, node::State)]
-#[state(given(Params), last(visit_order(walk, self.flows.iter().map(|(flow, of)| (u64::from(of.missing()), flow)))))]
+#[state(given(Params), last(visit_order(walk, self.flows.iter().map(|(flow, of)| (u64::from(of.missing()), of.arrival, flow)))))]
 pub(super) struct Receiver {
     #[state(slots)]
     flows: FlowMap<Incoming>,
@@ -25,6 +25,9 @@ pub(super) struct Receiver {
     finished: Finished,
     #[state(given(&given.policy))]
     turns: Turns,
+    /// Flows that have been learnt of.
+    #[state(skip("only the order counts: see `visit_order`"))]
+    arrivals: u64,
     /// Until when this host's link is reserved: when the last admitted packet will have arrived completely.
     #[state(later(given.packet_time, expired))]
     booked: Time,
@@ -49,6 +52,9 @@ pub(super) struct Counts {
 #[state(given(Params), first(walk.expired(&mut self.eligible_at(given))))]
 struct Incoming {
     src: HostId,
+    /// Of equal flows the first to come goes first.
+    #[state(skip("only the order counts: see `visit_order`"))]
+    arrival: u64,
     tenant: u16,
     packets: u32,
     received: Bits,
@@ -191,8 +197,10 @@ impl Receiver {
 
     fn begin(&mut self, now: Time, packet: &Packet, of: Announced, params: &Params) -> u32 {
         let free = of.free.min(of.packets).min(FREE_MAX);
+        self.arrivals += 1;
         let mut flow = Incoming {
             src: packet.src,
+            arrival: self.arrivals,
             tenant: of.tenant,
             packets: of.packets,
             received: Bits::default(),
@@ -264,15 +272,15 @@ impl Receiver {
     /// when to check again even if nothing arrives.
     fn choose(&self, now: Time, params: &Params) -> Result<u32, Option<Time>> {
         let mut retry_at: Option<Time> = None;
-        let mut best: Option<(u64, u32, FlowId, u32)> = None;
+        let mut best: Option<(u64, u32, u64, u32)> = None;
         for &slot in &self.pending {
-            let (id, flow) = self.flows.get(slot).expect("a pending flow is known");
+            let (_, flow) = self.flows.get(slot).expect("a pending flow is known");
             let at = flow.eligible_at(params);
             if at > now {
                 retry_at = Some(retry_at.map_or(at, |retry_at| retry_at.min(at)));
                 continue;
             }
-            let key = (self.turns.rank(params.policy, flow.last_turn, flow.tenant), flow.missing(), id, slot);
+            let key = (self.turns.rank(params.policy, flow.last_turn, flow.tenant), flow.missing(), flow.arrival, slot);
             best = Some(best.map_or(key, |best| best.min(key)));
         }
         best.map(|(_, _, _, slot)| slot).ok_or(retry_at)

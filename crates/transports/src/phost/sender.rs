@@ -13,7 +13,7 @@ use crate::bits::Bits;
 use crate::srpt::visit_order;
 
 #[derive(Default, node::State)]
-#[state(given(Params), last(visit_order(walk, self.flows.iter().map(|(flow, of)| (u64::from(of.remaining), flow)))))]
+#[state(given(Params), last(visit_order(walk, self.flows.iter().map(|(flow, of)| (u64::from(of.remaining), of.arrival, flow)))))]
 pub(super) struct Sender {
     #[state(slots)]
     flows: FlowMap<Outgoing>,
@@ -22,6 +22,9 @@ pub(super) struct Sender {
     admitted: Vec<u32>,
     #[state(given(&given.policy))]
     turns: Turns,
+    /// Messages that have been started.
+    #[state(skip("only the order counts: see `visit_order`"))]
+    arrivals: u64,
     /// One timer for each silent flow.
     #[state(slots)]
     timers: Timers,
@@ -42,6 +45,9 @@ pub(super) struct Counts {
 #[state(first(walk.same(self.next_free < self.free)))]
 struct Outgoing {
     dst: HostId,
+    /// Of equal flows the first to start goes first.
+    #[state(skip("only the order counts: see `visit_order`"))]
+    arrival: u64,
     tenant: u16,
     bytes: u64,
     packets: u32,
@@ -84,8 +90,10 @@ impl Sender {
     pub fn start(&mut self, now: Time, message: &Message, params: &Params, control: &mut VecDeque<Packet>) {
         let packets = params.packets(message.bytes);
         let free = params.free(packets);
+        self.arrivals += 1;
         let flow = Outgoing {
             dst: message.dst,
+            arrival: self.arrivals,
             tenant: message.class,
             bytes: message.bytes,
             packets,
@@ -152,10 +160,10 @@ impl Sender {
 
     /// The next data packet for the NIC: of the flow with tokens that the policy prefers.
     pub fn poll_data(&mut self, cx: &Cx<'_>, params: &Params) -> Option<Packet> {
-        let mut best: Option<(u64, u32, FlowId, u32)> = None;
+        let mut best: Option<(u64, u32, u64, u32)> = None;
         let mut index = 0;
         while let Some(&slot) = self.admitted.get(index) {
-            let (id, flow) = self.flows.get_mut(slot).expect("a listed flow is known");
+            let (_, flow) = self.flows.get_mut(slot).expect("a listed flow is known");
             self.counts.tokens_expired += flow.drop_expired(cx.now);
             let Some(class) = flow.next_class(params) else {
                 flow.listed = false;
@@ -163,13 +171,13 @@ impl Sender {
                 continue;
             };
             if cx.gate.open(class) {
-                let key = (self.turns.rank(params.policy, flow.last_turn, flow.tenant), flow.remaining, id, slot);
+                let key = (self.turns.rank(params.policy, flow.last_turn, flow.tenant), flow.remaining, flow.arrival, slot);
                 best = Some(best.map_or(key, |best| best.min(key)));
             }
             index += 1;
         }
-        let (_, _, id, slot) = best?;
-        let (_, flow) = self.flows.get_mut(slot).expect("just seen");
+        let (_, _, _, slot) = best?;
+        let (id, flow) = self.flows.get_mut(slot).expect("just seen");
         flow.last_turn = self.turns.take(params.policy, flow.tenant);
         let packet = flow.data(id, params);
         self.heard(slot, cx.now, params);
