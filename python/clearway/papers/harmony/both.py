@@ -1,5 +1,5 @@
-"""Harmony's evaluation under both orders of service side by side, at a point or two of each figure; and small messages
-over longer and longer arrivals."""
+"""Harmony's evaluation under both orders of service, and with additional slots for the oldest message or for the one
+that has the fewest slots, at a point or two of each figure; and small messages over longer and longer arrivals."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ from . import evaluation, setting
 from .evaluation import LONGER_US, RTT_US, SEARCH, SPINES, message_bound_us, parameters_of, where
 from .setting import DELTA_US, K, lasting, run, spread, sustain
 
+# Section 3.1 gives the oldest request a slot, and says nothing of additional ones.
+ADDITIONAL: dict[str, Literal["oldest", "fewest"]] = {"the oldest message": "oldest", "the fewest slots": "fewest"}
 SERVICES: dict[str, Literal["fifo", "round_robin"]] = {"order of arrival": "fifo", "in turn": "round_robin"}
 LOAD = "traffic.0.arrivals.poisson.load"
 
@@ -32,6 +34,16 @@ def served(service: Literal["fifo", "round_robin"]) -> Iterator[None]:
         yield
     finally:
         setting.service = kept
+
+
+@contextlib.contextmanager
+def given(additional_to: Literal["oldest", "fewest"]) -> Iterator[None]:
+    """Runs in this context give additional slots to such a message."""
+    kept, setting.additional_to = setting.additional_to, additional_to
+    try:
+        yield
+    finally:
+        setting.additional_to = kept
 
 
 def of_testbed() -> Numbers:
@@ -140,19 +152,39 @@ def both_services() -> Shown:
     for name, service in SERVICES.items():
         with served(service):
             columns[name] = {**of_testbed(), **of_leaf_spine(rivals), **of_fabrics()}
-    table = pd.DataFrame(columns).rename_axis(["figure", "number"])
-    table["paper"] = pd.Series({at: theirs for at, (theirs, _) in PAPER.items()})
-    checks: dict[str, bool] = {}
-    held = []
-    for name in SERVICES:
-        checks |= statements(name, table[name], rivals["6a", "load"])
-        rows = [(f"figure {at[0]}", at[1], float(table[name][at]), *PAPER[at]) for at in PAPER]
-        frame = pd.DataFrame(rows, columns=list(Held.COLUMNS))
-        held.append(Held(f"harmony, {name}", "section 5 under both orders of service", "paper", frame))
+    table, checks, held = side_by_side(columns, rivals, "section 5 under both orders of service")
     fifo, in_turn = (table[name] for name in SERVICES)
     wait = fifo["5c", "load 0.6: its bound, us"], in_turn["5c", "load 0.6: its bound, us"]
     checks[f"in turn bounds on waits are lower: {wait[1]:.1f} of {wait[0]:.1f} us"] = bool(wait[1] < wait[0])
     return Shown(table, checks, held=held)
+
+
+def additional_slots() -> Shown:
+    """Figures 5b to 8c at a point or two of each, with additional slots for the oldest message, and for the one that
+    has the fewest slots."""
+    rivals = of_others()
+    columns = {}
+    for name, additional_to in ADDITIONAL.items():
+        with given(additional_to):
+            columns[name] = {**of_testbed(), **of_leaf_spine(rivals), **of_fabrics()}
+    table, checks, held = side_by_side(columns, rivals, "section 5, by the message that gets additional slots")
+    return Shown(table, checks, held=held)
+
+
+def side_by_side(
+    columns: dict[str, Numbers], rivals: Numbers, against: str
+) -> tuple[pd.DataFrame, dict[str, bool], list[Held]]:
+    """The table of numbers in each setting, with the paper's, and each setting's checks."""
+    table = pd.DataFrame(columns).rename_axis(["figure", "number"])
+    table["paper"] = pd.Series({at: theirs for at, (theirs, _) in PAPER.items()})
+    checks: dict[str, bool] = {}
+    held = []
+    for name in columns:
+        checks |= statements(name, table[name], rivals["6a", "load"])
+        rows = [(f"figure {at[0]}", at[1], float(table[name][at]), *PAPER[at]) for at in PAPER]
+        frame = pd.DataFrame(rows, columns=list(Held.COLUMNS))
+        held.append(Held(f"harmony, {name}", against, "paper", frame))
+    return table, checks, held
 
 
 def statements(name: str, of: pd.Series[float], fastpass: float) -> dict[str, bool]:
@@ -223,4 +255,4 @@ def small_messages() -> Shown:
     return Shown(table, checks)
 
 
-FIGURES = {"both-services": both_services, "small-messages": small_messages}
+FIGURES = {"both-services": both_services, "additional-slots": additional_slots, "small-messages": small_messages}

@@ -25,6 +25,8 @@ OUT = Path("out/harmony")
 scale = 1.0
 # In which order links serve virtual links: "fifo" or "round_robin".
 service: Literal["fifo", "round_robin"] = "fifo"
+# Which active message gets an additional slot: "oldest" or "fewest", the one that has the fewest slots.
+additional_to: Literal["oldest", "fewest"] = "oldest"
 
 # Section 5; the testbed's packets take ten times as long, and so does all that is waited for.
 K, DELTA_US = 8, 63
@@ -41,8 +43,14 @@ def reserving(scheme: str, *, k: int = K, delta_us: float = DELTA_US, **more: An
 
 
 def in_service() -> dict[str, Any]:
-    """Harmony's order of service, where it is not the default."""
-    return {} if service == "fifo" else {"service": service}
+    """Harmony's order of service and of additional slots, where they are not the default."""
+    of_links = {} if service == "fifo" else {"service": service}
+    return of_links if additional_to == "oldest" else {**of_links, "additional_to": additional_to}
+
+
+def named(name: str) -> str:
+    """The name of a run in these settings."""
+    return name + ("" if service == "fifo" else " in turn") + ("" if additional_to == "oldest" else " to the fewest")
 
 
 def lasting(us: float) -> dict[str, Any]:
@@ -52,8 +60,7 @@ def lasting(us: float) -> dict[str, Any]:
 
 def run(scenario: str, name: str, sets: Keys) -> cw.Result:
     """A scenario with some keys set; it is an error if the audit finds anything."""
-    name = name if service == "fifo" else f"{name} in turn"
-    return figures.run(HERE / f"{scenario}.toml", name, sets, OUT, threads_of(scenario))
+    return figures.run(HERE / f"{scenario}.toml", named(name), sets, OUT, threads_of(scenario))
 
 
 def threads_of(scenario: str) -> int | None:
@@ -64,8 +71,7 @@ def threads_of(scenario: str) -> int | None:
 def sustain(scenario: str, name: str, sets: Keys, seeds: Sequence[int] = (1, 2), **search: Any) -> cw.Sustained:
     """The maximum sustainable load as the paper has it, where every message completes; an error if the audit of any
     run finds anything."""
-    name = name if service == "fifo" else f"{name} in turn"
-    wanted = cw.Scenario.load(HERE / f"{scenario}.toml").with_({"name": f"{scenario} {name}", **sets})
+    wanted = cw.Scenario.load(HERE / f"{scenario}.toml").with_({"name": f"{scenario} {named(name)}", **sets})
     return figures.sustain(wanted, OUT, seeds=seeds, keeps_up=None, threads=threads_of(scenario), **search)
 
 
