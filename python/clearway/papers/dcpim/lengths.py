@@ -38,7 +38,7 @@ def figure_5ab_length() -> Shown:
         theirs_mean = cell(table, (scheme, "paper"), "all mean")
         said_so = f"{scheme}: more flows come nearer to the paper's mean: {short:.2f}, {long:.2f} of {theirs_mean:.2f}"
         checks[said_so] = abs(long - theirs_mean) < abs(short - theirs_mean)
-    return Shown(table, checks)
+    return Shown(table, checks, note="No figure of the paper: figure 5ab's runs, longer.")
 
 
 # Those whose effect `departures` shows on medium or long flows.
