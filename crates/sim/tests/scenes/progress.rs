@@ -361,6 +361,6 @@ fn dcpim_ends_flows_of_unknown_size_whatever_departs() {
             class("3MB")
         ));
         let status = names(table(&result, "flows"), "status");
-        assert!(status.iter().all(|status| status == "completed"), "{departures}: {status:?}");
+        assert!(status.iter().all(|status| *status == "completed"), "{departures}: {status:?}");
     }
 }
