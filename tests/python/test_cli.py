@@ -25,14 +25,16 @@ def clearway(*arguments: object, cwd: Path | None = None) -> subprocess.Complete
 
 
 def test_only_what_draws_imports_what_draws(tmp_path: Path) -> None:
-    """Data frames take a second to import, and charts two more."""
+    """Data frames take longer to import than a small run, and charts twice that."""
     heavy = ("pandas", "pyarrow", "bokeh", "matplotlib", "polars", "rich")
+    drawn = ("pandas", "pyarrow.compute", "bokeh", "matplotlib", "polars", "rich")
     for words, few in (
         (["--version"], heavy),
         (["check", "examples/tiny.toml", "--probe", "0"], heavy),
         (["check", "examples/tiny.toml", "--probe", "0", "--json"], heavy),
         (["init", str(tmp_path / "mine.toml")], heavy),
-        (["run", "examples/tiny.toml", "--out", str(tmp_path / "tiny")], ("matplotlib", "polars")),
+        (["run", "examples/tiny.toml", "--out", str(tmp_path / "tiny")], drawn),
+        (["run", "examples/tiny.toml", "--json", "--out", str(tmp_path / "tiny")], drawn),
     ):
         code = (
             f"import sys\nsys.argv = ['clearway', *{words!r}]\nfrom clearway.cli.main import main\ntry:\n    main()\n"

@@ -1,16 +1,21 @@
 from __future__ import annotations
 
+import json
 import re
 from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 
+import bokeh
 import browser
 import clearway as cw
 import numpy as np
+import pandas as pd
 import pytest
+from bokeh.document import Document
 from clearway.comparisons import all_schemes
-from clearway.reports import explorer, report
+from clearway.reports import explorer, lines, report
+from clearway.reports.charts import Charts
 from clearway.reports.looks import LOOKS, Look, look, looks, looks_of
 from clearway.results import points
 
@@ -44,6 +49,44 @@ def test_the_page_needs_no_network(page: str) -> None:
     assert links.external == []
     style = page.partition("<style>")[2].partition("</style>")[0]
     assert style and "@import" not in style and not re.search(r"url\((?!['\"]?#)", style)
+
+
+def read_by_bokeh(page: str) -> Document:
+    """The charts of a page, by Bokeh's own package, which refuses unknown models, properties and kinds of values."""
+    text = page.partition("<script type=application/json id=charts>")[2]
+    drawn = json.JSONDecoder().raw_decode(text)[0]["document"]
+    config = {"type": "object", "name": "DocumentConfig", "id": "config"}
+    return Document.from_json(drawn | {"version": bokeh.__version__, "config": config})
+
+
+def test_bokeh_reads_the_charts_of_a_page(page: str, comparison: cw.Comparison, tmp_path: Path) -> None:
+    charts = read_by_bokeh(page).roots
+    assert [chart.title.text for chart in charts][:2] == ["mean", "99th percentile"]
+    mean = charts[0]
+    columns = points.by_size(points.every(comparison.results))[0]
+    line = mean.renderers[0]
+    np.testing.assert_array_equal(line.data_source.data["y"], columns["mean"])
+    assert (line.name, line.glyph.x.field, line.glyph.y.field) == ("dcpim", "x", "y")
+    assert [item.label["value"] for item in mean.legend[0].items] == [one.name for one in comparison.results]
+    flows = next(one for chart in charts for one in chart.renderers if one.data_source.name == "flows").data_source
+    assert len(flows.data["flow"]) == sum(len(one.flows) for one in comparison.results)
+    job = '[[job]]\nname = "train"\nsteps = [{ compute = "5us" }, { all_reduce = { bytes = "300KB" } }]\n'
+    down = '[[failure]]\nlink = ["switch0", "host3"]\nat = "20us"\nuntil = "40us"\n'
+    star = 'transport = "dctcp"\n[fabric.star]\nhosts = 8\n'
+    bound = cw.Scenario.load("examples/tiny.toml").with_(transport="harmony")
+    for scenario in (cw.Scenario.from_toml(star + job + down), bound):
+        assert read_by_bokeh(cw.run(scenario).report(tmp_path / "page.html").read_text()).roots
+
+
+def test_bokeh_reads_lines_over_many_runs() -> None:
+    runs = pd.DataFrame({"load": [0.1, 0.5, 0.1, 0.5], "over": ["udp", "udp", "dcpim", "dcpim"], "unfinished": 0})
+    runs["all p99"] = [1.0, 2.0, 1.5, 4.0]
+    for x in ("load", "over"):
+        charts = Charts()
+        axes = lines.Axes(x, "over" if x == "load" else None)
+        lines.Lines(charts, runs, axes, "web").row([lines.Panel("all", "all p99", line=2.0)], "caption")
+        (chart,) = read_by_bokeh(charts.script()).roots
+        assert {type(one.glyph).__name__ for one in chart.renderers} >= {"Patches", "Scatter"}
 
 
 def test_the_page_shows_all_there_is_to_a_comparison(page: str, comparison: cw.Comparison) -> None:
@@ -180,11 +223,11 @@ def test_a_page_holds_the_slowest_flows_and_says_how_many_each_other_stands_for(
     result: cw.Result, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     every = explorer._flows(result, 1)
-    assert len(every) == len(result.flows) and (every["weight"] == 1).all()
+    assert len(every["flow"]) == len(result.flows) and (every["weight"] == 1).all()
     monkeypatch.setattr(explorer, "FLOWS_MAX", 60)
     some = explorer._flows(result, 1)
-    assert len(some) <= 60 and some["weight"].sum() == pytest.approx(len(every))
-    assert set(every["flow"].iloc[:4]) <= set(some["flow"]), "the slowest"
+    assert len(some["flow"]) <= 60 and some["weight"].sum() == pytest.approx(len(result.flows))
+    assert set(every["flow"][:4]) <= set(some["flow"]), "the slowest"
     mean = np.average(some["slowdown"], weights=some["weight"])
     assert mean == pytest.approx(every["slowdown"].mean(), rel=0.05)
 
@@ -327,7 +370,7 @@ def test_a_click_on_a_size_shows_its_flows_and_filters_act_on_charts_by_flow(
     path = comparison.report(tmp_path / "page.html")
     second = comparison.results[1]
     groups = points.by_size(points.every(comparison.results))[1]
-    one = groups.iloc[0]
+    one = {column: values[0] for column, values in groups.items()}
     sizes, slowdown = second.flows["bytes"], second.flows["slowdown"].astype(float)
     within = [(sizes > low) & (sizes <= high) & ~np.isnan(slowdown) for low, high in zip(groups["low"], groups["high"])]
     done = np.count_nonzero(~np.isnan(slowdown))

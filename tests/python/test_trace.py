@@ -10,7 +10,8 @@ import clearway as cw
 import pyarrow as pa
 import pytest
 from called import call
-from clearway.results.packets import pause_of, pauses, time_of
+from clearway.results.packets import pause_of, pauses
+from clearway.results.times import time_of
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace, TrackEvent
 
 SCENE = """

@@ -67,7 +67,8 @@ def explain(
 
 
 def _say_at(result: cw.Result, at: str, link: str | None, as_json: bool) -> None:
-    from clearway.results.packets import said_at, time_of, waiting
+    from clearway.results.packets import said_at, waiting
+    from clearway.results.times import time_of
 
     when = time_of(at)
     said = said_at(result, when, link)

@@ -7,7 +7,8 @@ printed as blocks of columns, each with the names of the rows, and the intervals
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -23,31 +24,66 @@ USUAL_WIDTH = 80
 Column = tuple[list[str], list[str], bool]
 
 
-def tsv(frame: pd.DataFrame) -> str:
+@dataclass(frozen=True)
+class Rows:
+    """A table without a data frame: its rows by their names, and what these are."""
+
+    label: str
+    rows: Mapping[str, Mapping[str, Any]]
+    interval: str = ""
+    """The meaning of its numbers' intervals."""
+
+    @property
+    def columns(self) -> list[str]:
+        """Of all rows."""
+        return list(dict.fromkeys(column for row in self.rows.values() for column in row))
+
+    def is_of_numbers(self, column: str) -> bool:
+        """Whether a column has numbers."""
+        return all(isinstance(row[column], int | float) for row in self.rows.values())
+
+
+def records(table: pd.DataFrame | Rows) -> list[dict[str, Any]]:
+    """The rows of a table, each with its name under the label of names."""
+    if isinstance(table, Rows):
+        return [{table.label: name, **row} for name, row in table.rows.items()]
+    plain = table.rename_axis(str(table.index.name or "name")).reset_index()
+    names = [str(name) for name in plain.columns]
+    return [dict(zip(names, row, strict=True)) for row in plain.itertuples(index=False, name=None)]
+
+
+def tsv(table: pd.DataFrame | Rows) -> str:
     """A table with one header line and full numbers; unknown values are empty."""
-    label = str(frame.index.name or "name")
-    plain = frame.rename_axis(label).reset_index()
-    lines = ["\t".join(map(_bare, plain.columns))]
-    lines += ["\t".join(_full(value) for value in row) for row in plain.itertuples(index=False, name=None)]
+    if isinstance(table, Rows):
+        head = [table.label, *table.columns]
+    else:
+        head = [str(table.index.name or "name"), *map(str, table.columns)]
+    lines = ["\t".join(map(_bare, head))]
+    lines += ["\t".join(_full(value) for value in row.values()) for row in records(table)]
     return "\n".join(lines)
 
 
-def terminal(frame: pd.DataFrame, width: int | None = None) -> str:
+def terminal(table: pd.DataFrame | Rows, width: int | None = None) -> str:
     """A table that fits the terminal: numbers with four digits."""
     width = width or shutil.get_terminal_size((USUAL_WIDTH, 24)).columns
-    spans = [str(name) for name in frame.columns if {f"{name} low", f"{name} high"} <= set(frame.columns)]
+    columns = [str(name) for name in table.columns]
+    spans = [name for name in columns if {f"{name} low", f"{name} high"} <= set(columns)]
     ends = {f"{name} {end}" for name in spans for end in ("low", "high")}
-    main = [str(name) for name in frame.columns if name not in ends]
-    rows = [{str(key): value for key, value in row.items()} for _, row in frame.iterrows()]
-    names: Column = (["", str(frame.index.name or "")], [str(name) for name in frame.index], False)
-    inline = [_column(name, [_with_ends(row, name, name in spans) for row in rows], frame) for name in main]
+    main = [name for name in columns if name not in ends]
+    if isinstance(table, Rows):
+        rows, label, named = [dict(row) for row in table.rows.values()], table.label, list(table.rows)
+    else:
+        rows = [{str(key): value for key, value in row.items()} for _, row in table.iterrows()]
+        label, named = str(table.index.name or ""), [str(name) for name in table.index]
+    names: Column = (["", label], named, False)
+    inline = [_column(name, [_with_ends(row, name, name in spans) for row in rows], table) for name in main]
     if _wide([names, *inline]) <= width:
         return "\n".join(_block([names, *inline]))
     if any(not right and len(cell) > LONG_TEXT for _, cells, right in inline for cell in cells):
         return "\n".join(_folded([names, *inline], width))
     if len(rows) == 1 or _wide([names]) > width // 2:
         return "\n\n".join("\n".join(_alone(name, row, main, spans)) for name, row in zip(names[1], rows, strict=True))
-    plain = [_column(name, [cell(row[name]) for row in rows], frame) for name in main]
+    plain = [_column(name, [cell(row[name]) for row in rows], table) for name in main]
     intervals = [
         (_head(name), [_ends(row, name) for row in rows], True)
         for name in spans
@@ -92,10 +128,12 @@ def _head(name: str) -> list[str]:
     return [first, rest] if rest else ["", first]
 
 
-def _column(name: str, cells: list[str], frame: pd.DataFrame) -> Column:
+def _column(name: str, cells: list[str], table: pd.DataFrame | Rows) -> Column:
+    if isinstance(table, Rows):
+        return _head(name), cells, table.is_of_numbers(name)
     import pandas as pd
 
-    return _head(name), cells, bool(pd.api.types.is_numeric_dtype(frame[name]))
+    return _head(name), cells, bool(pd.api.types.is_numeric_dtype(table[name]))
 
 
 def _ends(row: dict[str, Any], name: str) -> str:

@@ -56,11 +56,11 @@ from clearway.cli.said import (
     EXIT_AUDIT,
     EXIT_INTERRUPTED,
     EXIT_USAGE,
-    SLOWDOWN,
     Said,
     audit_failed,
     finish,
     tell_jobs,
+    tell_run,
     tell_unchanged,
 )
 from clearway.cli.sandbox import sandboxed
@@ -180,7 +180,7 @@ def run(
         report = result.report(folder / "report.html")
         if trace is not None:
             result.trace(trace)
-    said.table(cw.Comparison([result]).table(), numbers=SLOWDOWN)
+    tell_run(result, said)
     tell_jobs(result, said)
     said.lines(cw.Comparison([result]).said(), "notes")
     said.lines(sensitivity_of.lines(result.info.get("sensitivity")), "sensitivity")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import typer
 
 import clearway as cw
-from clearway.cli.layout import terminal, tsv
+from clearway.cli.layout import Rows, records, terminal, tsv
 from clearway.defaults import ONE_RUN
 from clearway.results.advice import by_warning, lines_of
 
@@ -41,7 +41,7 @@ class Said:
         self._json: dict[str, Any] | None = {} if as_json else None
         self._tables = 0
 
-    def table(self, frame: pd.DataFrame, name: str = "table", numbers: str = "") -> None:
+    def table(self, frame: pd.DataFrame | Rows, name: str = "table", numbers: str = "") -> None:
         """A table; `name` is its key, `numbers` what its numbers are."""
         if self._json is None:
             if self._tables:
@@ -49,9 +49,7 @@ class Said:
             show(frame, numbers)
             self._tables += 1
             return
-        label = str(frame.index.name or "name")
-        plain = frame.rename_axis(label).reset_index()
-        self._json[name] = [{str(key): _plain(value) for key, value in row.items()} for row in plain.to_dict("records")]
+        self._json[name] = [{key: _plain(value) for key, value in row.items()} for row in records(frame)]
 
     def place(self, what: str, where: object) -> None:
         """A file or folder that has been written."""
@@ -78,6 +76,16 @@ class Said:
         """Prints the JSON."""
         if self._json is not None:
             typer.echo(json.dumps(self._json, indent=2, allow_nan=False))
+
+
+def tell_run(result: cw.Result, said: Said) -> None:
+    """The numbers of one run."""
+    if "jobs" in result.tables:
+        said.table(cw.Comparison([result]).table(), numbers=SLOWDOWN)
+        return
+    from clearway.comparisons.comparison import row_of
+
+    said.table(Rows("run", {result.name: row_of(result)}), numbers=SLOWDOWN)
 
 
 def tell_jobs(result: cw.Result, said: Said) -> None:
@@ -116,15 +124,19 @@ def _plain(value: Any) -> Any:
     )
 
 
-def show(frame: pd.DataFrame, numbers: str = "") -> None:
+def show(frame: pd.DataFrame | Rows, numbers: str = "") -> None:
     """Prints a table. In a terminal numbers have four digits, and below them is the meaning of `numbers` and intervals.
     Into a pipe or a file goes the table as tab-separated values, and the explanation to standard error.
     """
     told = sys.stdout.isatty()
     typer.echo(terminal(frame) if told else tsv(frame))
     ends = [column for column in frame.columns if str(column).endswith((" low", " high"))]
-    if ends and frame[ends].notna().any(axis=None):
-        numbers = f"{numbers}{'; ' if numbers else ''}(low..high): {frame.attrs.get('interval', ONE_RUN)}"
+    if isinstance(frame, Rows):
+        known, interval = any(row[end] == row[end] for row in frame.rows.values() for end in ends), frame.interval
+    else:
+        known, interval = bool(ends) and bool(frame[ends].notna().any(axis=None)), frame.attrs.get("interval", "")
+    if known:
+        numbers = f"{numbers}{'; ' if numbers else ''}(low..high): {interval or ONE_RUN}"
     if numbers:
         typer.echo(numbers, err=not told)
 

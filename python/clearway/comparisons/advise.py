@@ -30,7 +30,7 @@ from clearway.comparisons.all_schemes import Contender, chosen, contenders
 from clearway.errors import ScenarioError
 from clearway.reports import html, marked
 from clearway.results.confidence import of_seeds
-from clearway.results.packets import time_of
+from clearway.results.times import time_of
 from clearway.running.run import _cores
 from clearway.scenarios.listings import network
 from clearway.scenarios.scenario import Scenario

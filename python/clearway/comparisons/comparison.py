@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-import pandas as pd
 
 from clearway import _core
 from clearway.comparisons.unchanged import COLUMN, Unchanged, of_results, same_as
@@ -23,9 +22,9 @@ from clearway.defaults import ONE_RUN, Level
 from clearway.errors import ScenarioError
 from clearway.files.places import check_result, slug
 from clearway.results.confidence import of_seeds
-from clearway.results.points import SIZES
 from clearway.results.read import check_whole, sum_of
 from clearway.results.result import Result
+from clearway.results.statistics import SIZES, slowdowns
 from clearway.running.machines import tell
 from clearway.running.run import _Listener, run
 from clearway.running.sensitivity import offers
@@ -39,6 +38,8 @@ else:
     import tomli as tomllib
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from clearway.reports.plots import Plots
 
 Scheme: TypeAlias = str | Mapping[str, Any] | Control
@@ -74,6 +75,8 @@ class Comparison:
         t-interval over seeds, and so on. With one seed they say how far the flows of that run tell: see
         `Result.slowdown`.
         """
+        import pandas as pd
+
         rows, table = self.rows(), pd.DataFrame([_row(result) for result in self.results])
         if self.results:
             table["run"] = [_row_name(result) for result in self.results]
@@ -103,6 +106,8 @@ class Comparison:
         Schemes that are run with the same seeds have the same flows at the same times, so that their differences vary
         less than their numbers.
         """
+        import pandas as pd
+
         rows = list(self.rows().items())
         found: list[dict[str, Any]] = []
         for name, results in rows[1:]:
@@ -122,7 +127,8 @@ class Comparison:
         """Which settings each run used, how rows differ over seeds, and what the numbers can't tell."""
         said = [line for name, of in self.rows().items() for line in _settings(name, of[0])]
         main = ("iteration us", "all mean", "all p99")
-        for name, row in self.differences().iterrows():
+        differences = self.differences().iterrows() if len(self.rows()) > 1 else ()
+        for name, row in differences:
             parts = [
                 f"{column} {row[column]:+.4g} ({row[f'{column} low']:+.4g}..{row[f'{column} high']:+.4g})"
                 for column in row.index
@@ -384,6 +390,8 @@ def _has_interval(column: str) -> bool:
 
 def _over_seeds(runs: pd.DataFrame) -> pd.DataFrame:
     """Means over the seeds of each row, with t-intervals."""
+    import pandas as pd
+
     found = []
     for name, group in runs.groupby("run", sort=False):
         row: dict[str, Any] = {"run": name, "seeds": len(group)}
@@ -403,6 +411,11 @@ def _has_jobs_alone(result: Result) -> bool:
     return "jobs" in result.tables and not tomllib.loads(result.scenario_toml).get("traffic")
 
 
+def row_of(result: Result) -> dict[str, Any]:
+    """A result's row of a comparison's table, but for its name."""
+    return {key: value for key, value in _row(result).items() if key != "run"}
+
+
 def _row(result: Result) -> dict[str, Any]:
     row: dict[str, Any] = {"run": result.name}
     if "jobs" in result.tables:
@@ -411,17 +424,17 @@ def _row(result: Result) -> dict[str, Any]:
         for job in names:
             mine = times.loc[times["job"].astype(str) == job, "time_ps"].dropna().astype(float)
             row["iteration us" if len(names) == 1 else f"{job} iteration us"] = mine.mean() / 1e6
-    sizes = pd.concat([result.slowdown(), result.slowdown(by="size")])
+    sizes = slowdowns(result)
     for size in ("all", *SIZES):
-        row[f"{size} mean"] = sizes.loc[size, "mean"]
-        row[f"{size} p99"] = sizes.loc[size, "p99"]
+        row[f"{size} mean"] = sizes[size]["mean"]
+        row[f"{size} p99"] = sizes[size]["p99"]
     row["goodput Gbps"] = result.goodput() / 1e9
     row["unfinished"] = result.unfinished
     # Unknown rather than 0 if there are no packets.
     row["dropped"] = result.dropped if result.level == "packet" else float("nan")
     row["sent again"] = result.resent if result.level == "packet" else float("nan")
     for size, name, end in itertools.product(("all", *SIZES), ("mean", "p99"), ("low", "high")):
-        row[f"{size} {name} {end}"] = sizes.loc[size, f"{name} {end}"]
+        row[f"{size} {name} {end}"] = sizes[size][f"{name} {end}"]
     return row
 
 
@@ -431,10 +444,9 @@ def _short_tails(results: Sequence[Result]) -> list[str]:
     for result in results:
         if _has_jobs_alone(result):
             continue
-        counts = pd.concat([result.slowdown(), result.slowdown(by="size")])["flows"]
-        for size, count in counts.items():
-            if 0 < count < TAIL:
-                few[str(size)] = min(int(count), few.get(str(size), TAIL))
+        for size, of in slowdowns(result).items():
+            if 0 < of["flows"] < TAIL:
+                few[size] = min(int(of["flows"]), few.get(size, TAIL))
     if not few:
         return []
     said = ", ".join(f"{count:,} {size}" if size != "all" else f"{count:,} in all" for size, count in few.items())

@@ -14,25 +14,10 @@ from html import escape
 from typing import Any
 
 import numpy as np
-from bokeh.document import Document
-from bokeh.embed import components
-from bokeh.models import (
-    CDSView,
-    ColumnDataSource,
-    CustomJSTickFormatter,
-    DataRange1d,
-    FixedTicker,
-    HoverTool,
-    IndexFilter,
-    LogAxis,
-    LogTicker,
-    Range1d,
-)
-from bokeh.models.annotations import Legend, LegendItem, Span
-from bokeh.plotting import figure as bokeh_figure
-from bokeh.resources import Resources
 
+from clearway.reports import models
 from clearway.reports.looks import Look
+from clearway.reports.models import Chart, Model
 from clearway.reports.spec import SPEC
 
 INK, GRID = SPEC["looks"]["ink"], SPEC["looks"]["grid"]
@@ -42,8 +27,20 @@ SIGNS = 10
 DASHES: dict[str, str] = SPEC["looks"]["dashes"]
 MARKERS: dict[str, str] = SPEC["looks"]["markers"]
 PLAIN: str = SPEC["ticks"]["plain"]
-# Bokeh draws after the page has been read, without an event.
-_WHEN_DRAWN = """
+# Bokeh draws into the page's elements, after the page has been read and without an event.
+_DRAW = """
+{
+  const { document: drawn, roots } = JSON.parse(document.getElementById("charts").textContent);
+  const items = [{ docid: "charts", roots: {}, root_ids: Object.keys(roots) }];
+  for (const [root, place] of Object.entries(roots)) {
+    const within = Object.assign(document.createElement("div"), { id: `${place}-${root}`, style: "display: contents" });
+    within.dataset.rootId = root;
+    document.getElementById(place).append(within);
+    items[0].roots[root] = within.id;
+  }
+  addEventListener("DOMContentLoaded", () => (
+    Bokeh.safely(() => Bokeh.embed.embed_items({ charts: { ...drawn, version: Bokeh.version } }, items))));
+}
 const charts = () => Bokeh.documents.length
   ? document.dispatchEvent(new Event("clearway-charts")) : setTimeout(charts, 20);
 addEventListener("load", charts);
@@ -62,9 +59,9 @@ class Charts:
     """The charts of one page, and the script that draws them all."""
 
     def __init__(self) -> None:
-        self._drawn: dict[str, Any] = {}
+        self._drawn: dict[str, Chart] = {}
 
-    def row(self, drawn: Sequence[Any], caption: str, lines: Sequence[str] = ()) -> str:
+    def row(self, drawn: Sequence[Chart], caption: str, lines: Sequence[str] = ()) -> str:
         """These charts side by side, with a caption that also names their lines for readers who can't see them: those
         of their legends, or `lines`.
         """
@@ -73,8 +70,8 @@ class Charts:
             name = f"chart{len(self._drawn)}"
             self._drawn[name] = chart
             names.append(f"<div class=chart id={name}></div>")
-        legends = [chart.legend[0] for chart in drawn if chart.legend]
-        lines = lines or list(dict.fromkeys(item.label.value for legend in legends for item in legend.items))
+        legends = [chart.legend for chart in drawn if chart.legend]
+        lines = lines or list(dict.fromkeys(item.label["value"] for legend in legends for item in legend.items))
         said = f"{'; '.join(chart.title.text for chart in drawn)}. {caption}"
         said += f" Lines: {', '.join(lines)}." if lines else ""
         return (
@@ -86,73 +83,57 @@ class Charts:
         """Bokeh's own script, and the one that draws the charts; empty without any."""
         if not self._drawn:
             return ""
-        # At once: Bokeh would look through all charts again for each that is added.
-        document = Document()
-        with document.models.freeze():
-            for chart in self._drawn.values():
-                document.add_root(chart)
-        script, places = components(self._drawn, wrap_script=False)
-        # Bokeh draws into elements that it names: the page's elements are put around them by their order.
-        moves = "".join(
-            f'document.getElementById("{name}").innerHTML = {_quoted(str(place))};' for name, place in places.items()
+        document, roots = models.document(list(self._drawn.values()))
+        drawn = _quoted({"document": document, "roots": dict(zip(roots, self._drawn))})
+        return (
+            f"<script>{models.script()}</script><script type=application/json id=charts>{drawn}</script>"
+            f"<script>{_DRAW}</script>"
         )
-        raw = "\n".join(Resources(mode="inline", components=["bokeh"]).js_raw)
-        return f"<script>{raw}</script><script>{moves}{script}\n{_WHEN_DRAWN}</script>"
 
 
-def mark(chart: Any, failures: Sequence[Failure]) -> None:
+def mark(chart: Chart, failures: Sequence[Failure]) -> None:
     """Draws failures as vertical lines that say what they are."""
     for failure in failures:
-        chart.add_layout(Span(location=failure.at_ms, dimension="height", line_color="#c8402f", line_dash="dotted"))
+        chart.add_span(models.span(failure.at_ms, "height", "#c8402f", "dotted"))
     if failures:
-        source = ColumnDataSource(
+        source = models.source(
             {"x": [f.at_ms for f in failures], "y": [0.0] * len(failures), "what": [f.what for f in failures]}
         )
-        signs = chart.scatter(x="x", y="y", marker="triangle", size=9, color="#c8402f", source=source)
-        chart.add_tools(HoverTool(renderers=[signs], tooltips=[("at", "@x{0.000} ms"), ("", "@what")]))
+        signs = chart.draw("Scatter", source, x="x", y="y", marker="triangle", size=9, color="#c8402f")
+        chart.add_tools(models.hover([signs], [("at", "@x{0.000} ms"), ("", "@what")]))
 
 
-def chart_of(title: str, x: str, y: str, height: int = 280, **how: Any) -> Any:
+def chart_of(title: str, x: str, y: str, height: int = 280, **how: Any) -> Chart:
     """An empty chart in the look of all, legible on light and dark pages."""
-    chart: Any = bokeh_figure(
-        title=title,
-        x_axis_label=x,
-        y_axis_label=y,
-        height=height,
-        sizing_mode="stretch_width",
-        tools="pan,wheel_zoom,box_zoom,reset,save",
-        active_scroll=None,
-        toolbar_location="above",
-        **how,
-    )
+    chart = Chart(title, x, y, height=height, sizing_mode="stretch_width", toolbar_location="above", **how)
     chart.toolbar.logo = None
     chart.toolbar.autohide = True
     chart.background_fill_color = chart.border_fill_color = None
     chart.outline_line_color = None
     chart.title.text_color = INK
-    for axis in (*chart.xaxis, *chart.yaxis):
-        if isinstance(axis, LogAxis):
-            axis.ticker = LogTicker(mantissas=[1, 2, 5])
+    for axis in (chart.xaxis, chart.yaxis):
+        if axis.kind == "LogAxis":
+            axis.ticker = Model("LogTicker", mantissas=[1, 2, 5])
         axis.axis_label_text_color = axis.major_label_text_color = INK
         axis.axis_line_color = axis.major_tick_line_color = INK
         axis.minor_tick_line_color = None
         axis.axis_label_text_font_style = "normal"
-    for grid in (*chart.xgrid, *chart.ygrid):
+    for grid in chart.grids:
         grid.grid_line_color = GRID
     return chart
 
 
-def spec_chart(name: str, filled: str = "", **more: Any) -> Any:
+def spec_chart(name: str, filled: str = "", **more: Any) -> Chart:
     """The empty chart of this name in the spec, `filled` in its title."""
     spec = SPEC["charts"][name]
     how: dict[str, Any] = {key: tuple(of) if isinstance(of, list) else of for key, of in spec.get("how", {}).items()}
     made = chart_of(spec["title"].format(filled), spec["x"], spec["y"], **(how | more))
     for axis, ticks in spec.get("ticks", {}).items():
-        getattr(made, f"{axis}axis").formatter = CustomJSTickFormatter(code=SPEC["ticks"][ticks])
+        getattr(made, f"{axis}axis").formatter = models.words(SPEC["ticks"][ticks])
     return made
 
 
-def finish(made: Any, name: str, line: bool = True) -> None:
+def finish(made: Chart, name: str, line: bool = True) -> None:
     """Adds what a chart says of its points, by the spec, and where its range begins: once its lines are there."""
     spec = SPEC["charts"][name]
     if "from" in spec:
@@ -163,20 +144,19 @@ def finish(made: Any, name: str, line: bool = True) -> None:
         made.x_range.start = spec["x_from"]
     for axis, key in (("x", "x_from"), ("y", "from")):
         if spec.get(key) == 1:
-            getattr(made, f"{axis}axis").ticker = FixedTicker(ticks=round_ticks(made, axis))
+            getattr(made, f"{axis}axis").ticker = models.ticks(round_ticks(made, axis))
     if "hover" in spec:
         hover(made, tips(name), line)
     if not any(len(column) for one in made.renderers for column in one.data_source.data.values()):
         # Bokeh complains of a logarithmic axis with nothing on it.
         for axis in ("x_range", "y_range"):
-            if isinstance(getattr(made, axis), DataRange1d):
-                setattr(made, axis, Range1d(start=1, end=10))
+            if getattr(made, axis).kind == "DataRange1d":
+                setattr(made, axis, Model("Range1d", start=1, end=10))
 
 
-def round_ticks(made: Any, axis: str) -> list[float]:
+def round_ticks(made: Chart, axis: str) -> list[float]:
     """Round places on an axis of slowdowns."""
-    drawn = [one for one in made.renderers if hasattr(one, "glyph")]
-    columns = [one.data_source.data.get(getattr(one.glyph, axis, None), ()) for one in drawn]
+    columns = [one.data_source.data.get(getattr(one.glyph, axis, {}).get("field"), ()) for one in made.renderers]
     most = max((float(np.max(column)) for column in columns if len(column)), default=1.0)
     return list(SPEC["round"]["near" if most <= 2 else "far"])
 
@@ -189,8 +169,8 @@ def tips(name: str, *filled: str) -> list[tuple[str, str]]:
 
 
 def add_line(
-    chart: Any,
-    source: ColumnDataSource,
+    chart: Chart,
+    source: Model,
     name: str,
     style: Look,
     *,
@@ -198,44 +178,44 @@ def add_line(
     step: bool = False,
 ) -> None:
     """Adds a line with its place in the legend, where a click hides it; with `marks`, its points are marked."""
-    draw = chart.step if step else chart.line
-    how = {"mode": "after"} if step else {}
-    signs = {"color": style.colour, "name": name}
-    drawn = [draw(x="x", y="y", source=source, line_dash=DASHES[style.dash], line_width=1.8, **signs, **how)]
+    kind, how = "Step" if step else "Line", dict[str, Any](mode="after") if step else {}
+    signs: dict[str, Any] = {"x": "x", "y": "y", "color": style.colour}
+    drawn = [chart.draw(kind, source, name=name, line_dash=DASHES[style.dash], line_width=1.8, **signs, **how)]
     # A single point has no line, and must be seen all the same.
     points = len(source.data["x"])
     if marks or points == 1:
-        some = CDSView(filter=IndexFilter(indices=np.unique(np.linspace(0, points - 1, SIGNS).astype(int)).tolist()))
-        view = {"view": some} if points > 2 * SIGNS else {}
-        drawn.append(chart.scatter(x="x", y="y", source=source, marker=MARKERS[style.marker], size=6, **signs, **view))
+        some = models.view(np.unique(np.linspace(0, points - 1, SIGNS).astype(int)).tolist())
+        rows = some if points > 2 * SIGNS else None
+        drawn.append(chart.draw("Scatter", source, rows, name, marker=MARKERS[style.marker], size=6, **signs))
     add_to_legend(chart, name, drawn)
 
 
-def add_to_legend(chart: Any, name: str, drawn: list[Any]) -> None:
+def add_to_legend(chart: Chart, name: str, drawn: list[Model]) -> None:
     """Adds a name for what is drawn below the chart, where a click hides it."""
-    if not chart.legend:
-        chart.add_layout(
-            Legend(
-                click_policy="hide",
-                orientation="horizontal",
-                ncols="auto",
-                background_fill_color=None,
-                border_line_color=None,
-                label_text_color=INK,
-                label_text_font_size="11px",
-                spacing=8,
-            ),
-            "below",
+    legend = chart.legend
+    if legend is None:
+        legend = Model(
+            "Legend",
+            click_policy="hide",
+            orientation="horizontal",
+            ncols="auto",
+            background_fill_color=None,
+            border_line_color=None,
+            label_text_color=INK,
+            label_text_font_size="11px",
+            spacing=8,
+            items=[],
         )
-    # Names are plain text: `value` keeps one that is a column's name from standing for the column.
-    chart.legend[0].items.append(LegendItem(label={"value": name}, renderers=drawn))
+        chart.below.append(legend)
+    # Names are plain text: a value keeps one that is a column's name from standing for the column.
+    legend.items.append(Model("LegendItem", label={"type": "value", "value": name}, renderers=drawn))
 
 
-def hover(chart: Any, said: list[tuple[str, str]], line: bool = True) -> None:
+def hover(chart: Chart, said: list[tuple[str, str]], line: bool = True) -> None:
     """Adds what a chart says of the points of its lines; with `line`, also whose they are."""
     names = [("", "$name")] if line else []
-    chart.add_tools(HoverTool(tooltips=[*names, *said], renderers=[*chart.renderers], muted_policy="ignore"))
+    chart.add_tools(models.hover(chart.renderers, [*names, *said], muted_policy="ignore"))
 
 
-def _quoted(text: str) -> str:
-    return json.dumps(text).replace("<", "\\u003c")
+def _quoted(what: object) -> str:
+    return json.dumps(what, separators=(",", ":")).replace("<", "\\u003c")

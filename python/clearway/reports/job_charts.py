@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from bokeh.models import ColumnDataSource, HoverTool
 
-from clearway.reports import html
+from clearway.reports import html, models
 from clearway.reports.charts import Charts, add_line, add_to_legend, spec_chart, tips
 from clearway.reports.looks import Look
+from clearway.reports.models import Chart
 from clearway.reports.spec import SAID, SPEC, TABLES
 from clearway.results.jobs import critical, said_of, summary
 
@@ -52,7 +52,7 @@ def drawn_ranks(count: int, path: pd.DataFrame) -> list[int]:
     return sorted({*map(int, spent.index), *map(int, evenly)})
 
 
-def timeline(result: Result, job: str, title: str) -> Any:
+def timeline(result: Result, job: str, title: str) -> Chart:
     """The activity of a job's ranks over time, and its critical path."""
     frame = result.ranks.to_pandas()
     path = critical(result, job)
@@ -64,7 +64,7 @@ def timeline(result: Result, job: str, title: str) -> Any:
     chart = spec_chart("timeline", title, height=min(120 + 14 * len(ranks), 700), y_range=(len(ranks) - 0.3, -0.7))
     if len(ranks) < count:
         chart.yaxis.axis_label = f"rank ({len(ranks)} of {count:,})"
-    chart.yaxis.ticker = list(range(0, len(ranks), max(1, len(ranks) // 16)))
+    chart.yaxis.ticker = models.ticks(range(0, len(ranks), max(1, len(ranks) // 16)))
     chart.yaxis.major_label_overrides = {row: str(rank) for row, rank in enumerate(ranks)}
     names = list(dict.fromkeys(mine.loc[mine["what"] == "collective", "name"].astype(str)))
     groups = [("compute", COMPUTE, 0.8, mine["what"] == "compute")]
@@ -83,13 +83,13 @@ def timeline(result: Result, job: str, title: str) -> Any:
             "right": rows["end_ps"].astype(float) / 1e6,
         }
         said_of_it: dict[str, Any] = {"iteration": rows["iteration"], "name": rows["name"].astype(str)}
-        source = ColumnDataSource({**of_rank, **span, **said_of_it})
-        drawn = chart.hbar(y="row", left="left", right="right", height=height, source=source, color=colour, name=name)
-        drawn.glyph.update(fill_alpha=0.75, line_color=None)
+        source = models.source({**of_rank, **span, **said_of_it})
+        look = {"color": colour, "fill_alpha": 0.75, "line_color": None}
+        drawn = chart.draw("HBar", source, name=name, y="row", left="left", right="right", height=height, **look)
         add_to_legend(chart, name, [drawn])
-    chart.add_tools(HoverTool(tooltips=tips("timeline"), renderers=[*chart.renderers]))
+    chart.add_tools(models.hover(chart.renderers, tips("timeline")))
     line = _path_line(path, place)
-    add_line(chart, ColumnDataSource(line), "critical path", Look(CRITICAL))
+    add_line(chart, models.source(line), "critical path", Look(CRITICAL))
     return chart
 
 

@@ -15,22 +15,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from bokeh.models import (
-    CDSView,
-    ColumnDataSource,
-    CustomJSTickFormatter,
-    DataRange1d,
-    FixedTicker,
-    HoverTool,
-    IndexFilter,
-    Range1d,
-    TapTool,
-)
-from bokeh.models.annotations import Span
 
-from clearway.reports import html
+from clearway.reports import html, models
 from clearway.reports.charts import DASHES, INK, MARKERS, PLAIN, Charts, chart_of
 from clearway.reports.looks import Look, looks
+from clearway.reports.models import Chart, Model
 from clearway.reports.spec import SPEC
 
 # Of more series than this a page begins with those of the first value of each filter.
@@ -149,7 +138,7 @@ class Lines:
             f"<script type=application/json class=lines-data>{text}</script>"
         )
 
-    def _chart(self, panel: Panel) -> Any:
+    def _chart(self, panel: Panel) -> Chart | None:
         points, lines = self._sources(panel)
         if not points["x"]:
             return None
@@ -163,48 +152,44 @@ class Lines:
             y_axis_type="log" if panel.slowdown else "linear",
             x_axis_type="log" if self._spread() else "linear",
             x_range=self._across,
-            y_range=DataRange1d(only_visible=True),
+            y_range=Model("DataRange1d", only_visible=True),
         )
         if not panel.slowdown or min(points["y"]) >= 1:
             chart.y_range.start = 1 if panel.slowdown else 0
         if panel.slowdown:
             most = max(points["y"])
-            chart.yaxis.ticker = FixedTicker(ticks=SPEC["round"]["near" if most <= 2 else "far"])
-        chart.yaxis.formatter = CustomJSTickFormatter(code=PLAIN)
+            chart.yaxis.ticker = models.ticks(SPEC["round"]["near" if most <= 2 else "far"])
+        chart.yaxis.formatter = models.words(PLAIN)
         self._dress_x(chart)
         if panel.line is not None:
-            chart.add_layout(Span(location=panel.line, dimension="width", line_color=INK, line_dash="dashed"))
+            chart.add_span(models.span(panel.line, "width", INK, "dashed"))
         views = [
-            CDSView(filter=IndexFilter(indices=list(range(count)), name=f"{name}-{of}"))
+            models.view(range(count), name=f"{name}-{of}")
             for of, count in (("points", len(points["x"])), ("lines", len(lines["series"])))
         ]
-        of_lines = ColumnDataSource(lines, name=f"{name}-of-lines")
-        chart.patches(
-            "band_x", "band_y", color="colour", alpha=0.15, line_width=0, source=of_lines, view=views[1],
-            name=f"{name}-bands",
-        )  # fmt: skip
+        of_lines = models.source(lines, name=f"{name}-of-lines")
+        bands: dict[str, Any] = {"xs": "band_x", "ys": "band_y", "color": "colour", "alpha": 0.15, "line_width": 0}
+        chart.draw("Patches", of_lines, views[1], f"{name}-bands", **bands)
         if not self._words:
-            chart.multi_line(
-                "xs", "ys", line_color="colour", line_dash="dash", line_width=1.8, source=of_lines, view=views[1]
-            )
-        of_points = ColumnDataSource(points, name=f"{name}-of-points")
+            dashed: dict[str, Any] = {
+                "xs": "xs",
+                "ys": "ys",
+                "line_color": "colour",
+                "line_dash": "dash",
+                "line_width": 1.8,
+            }
+            chart.draw("MultiLine", of_lines, views[1], **dashed)
+        of_points = models.source(points, name=f"{name}-of-points")
         if self._words:
             # Between names there is nothing to connect: each point has the span of its runs.
-            chart.segment(
-                x0="x",
-                y0="least",
-                x1="x",
-                y1="most",
-                line_color="colour",
-                line_width=1.8,
-                source=of_points,
-                view=views[0],
-            )
-        drawn = chart.scatter(
+            ends = {"x0": "x", "y0": "least", "x1": "x", "y1": "most"}
+            chart.draw("Segment", of_points, views[0], **ends, line_color="colour", line_width=1.8)
+        drawn = chart.draw(
+            "Scatter",
+            of_points,
+            views[0],
             x="x",
             y="y",
-            source=of_points,
-            view=views[0],
             marker="marker",
             line_color="colour",
             fill_color="fill",
@@ -212,29 +197,29 @@ class Lines:
             nonselection_alpha=0.35,
         )
         # Bokeh complains of a logarithmic axis with nothing on it: the script shows this instead.
-        empty = ColumnDataSource({"x": points["x"][:1], "y": points["y"][:1]})
-        chart.scatter(x="x", y="y", source=empty, alpha=0, visible=False, name=f"{name}-empty")
+        empty = models.source({"x": points["x"][:1], "y": points["y"][:1]})
+        chart.draw("Scatter", empty, name=f"{name}-empty", x="x", y="y", alpha=0).visible = False
         tips = [("", "@name"), (self._axes.x, "@at"), (panel.title, "@said"), ("runs", "@count; @left")]
-        chart.add_tools(HoverTool(renderers=[drawn], tooltips=tips), TapTool(renderers=[drawn]))
+        chart.add_tools(models.hover([drawn], tips), Model("TapTool", renderers=[drawn]))
         return chart
 
-    def _dress_x(self, chart: Any) -> None:
+    def _dress_x(self, chart: Chart) -> None:
         ticks = self._ticks
         if self._words:
-            chart.xaxis.ticker = FixedTicker(ticks=list(range(len(ticks))))
+            chart.xaxis.ticker = models.ticks(list(range(len(ticks))))
             chart.xaxis.major_label_overrides = {place: said(tick) for place, tick in enumerate(ticks)}
             chart.xaxis.major_label_orientation = "horizontal" if len(ticks) <= 4 else 0.6
         else:
-            chart.xaxis.formatter = CustomJSTickFormatter(code=PLAIN)
+            chart.xaxis.formatter = models.words(PLAIN)
         if self._spread() and len(ticks) <= 10:
-            chart.xaxis.ticker = FixedTicker(ticks=ticks)
+            chart.xaxis.ticker = models.ticks(ticks)
 
-    def _range(self) -> Range1d:
+    def _range(self) -> Model:
         first, last = (0, len(self._ticks) - 1) if self._words else (self._ticks[0], self._ticks[-1])
         if self._spread():
-            return Range1d(start=first / 1.2, end=last * 1.2)
+            return Model("Range1d", start=first / 1.2, end=last * 1.2)
         room = 0.5 if self._words else 0.06 * (last - first) or 0.5
-        return Range1d(start=first - room, end=last + room)
+        return Model("Range1d", start=first - room, end=last + room)
 
     def _beside(self, series: int) -> float:
         """How far a series is drawn beside the middle of a name, so that none hides another."""

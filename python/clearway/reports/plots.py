@@ -19,6 +19,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from clearway.reports.looks import Look, looks_of
 from clearway.results import points
 from clearway.results.points import SPENT, TIERS
+from clearway.results.statistics import SIZES
 
 if TYPE_CHECKING:
     from clearway.results.result import Result
@@ -136,7 +137,7 @@ class Plots:
 
     def where_time_went(self) -> Picture:
         """Mean completion time of short, medium and long flows, by what the time was spent on."""
-        sizes = [size for size in points.SIZES if any(points.of_size(r, size).any() for r in self._results)]
+        sizes = [size for size in SIZES if any(points.of_size(r, size).any() for r in self._results)]
         height = 1.15 + 0.3 * len(self._results)
         picture = self._panels(
             [lambda axes, size=size: _spent(axes, self._results, size) for size in sizes],  # type: ignore[misc]
@@ -267,7 +268,7 @@ def _spent(axes: Axes, results: Sequence[Result], size: str) -> None:
     left = np.zeros(len(results))
     frame = points.spent(results, size)
     for column, label, colour in SPENT:
-        width = frame[column].to_numpy()
+        width = frame[column]
         axes.barh(places, width, left=left, color=colour, height=0.62, label=label, edgecolor="white", linewidth=0.4)
         left += width
     axes.set_yticks(places, [result.name for result in results])

@@ -15,19 +15,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from clearway.comparisons.unchanged import of_results
-from clearway.reports import explorer, html, job_charts
-from clearway.reports import trees as _trees
+from clearway.reports import explorer, html
 from clearway.reports.charts import Failure
 from clearway.reports.looks import looks_of
 from clearway.reports.report_charts import ReportCharts
 from clearway.reports.spec import SAID, SPEC, TABLES
-from clearway.results import points
+from clearway.results import points, statistics
 from clearway.results.advice import lines_of
-from clearway.results.packets import time_of
 from clearway.results.points import SPENT, Floats
+from clearway.results.times import time_of
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -42,13 +40,13 @@ def write(results: Sequence[Result], path: Path, notes: Sequence[str] = ()) -> P
     """Writes a report on `results`, with notes at its head: the whole file or nothing."""
     results = _told_apart(results)
     title = " · ".join(dict.fromkeys(_scenario_name(result) for result in results))
-    charts, trees = ReportCharts(results, failures(results)), _trees.section(results)
+    charts, (trees, css) = ReportCharts(results, failures(results)), _trees(results)
     parts = [
         f"<h1>{escape(title)}</h1>",
         _subtitle(results),
         _warnings(results, notes),
         html.section("Summary", _summary(results) + _by_kind(results)),
-        job_charts.section(results, charts),
+        _jobs(results, charts),
         html.section(
             "Slowdown by flow size",
             charts.row(charts.slowdown(), SAID["slowdown"]),
@@ -70,7 +68,25 @@ def write(results: Sequence[Result], path: Path, notes: Sequence[str] = ()) -> P
         html.section("Scenario", _scenarios(results)),
         charts.script(),
     ]
-    return html.write(title, parts, path, _trees.CSS if trees else "")
+    return html.write(title, parts, path, css)
+
+
+def _jobs(results: Sequence[Result], charts: ReportCharts) -> str:
+    if not any("jobs" in result.tables for result in results):
+        return ""
+    from clearway.reports import job_charts
+
+    return job_charts.section(results, charts)
+
+
+def _trees(results: Sequence[Result]) -> tuple[str, str]:
+    """Congestion trees, and their style; both empty without any."""
+    if not any("congestion" in result.tables for result in results):
+        return "", ""
+    from clearway.reports import trees
+
+    section = trees.section(results)
+    return section, trees.CSS if section else ""
 
 
 def _told_apart(results: Sequence[Result]) -> list[Result]:
@@ -208,12 +224,12 @@ def _summary(results: Sequence[Result]) -> str:
         "<th rowspan=2>hops<br><small>million/s</small></tr>"
         + f"<tr>{'<th><small>mean</small><th><small>99%</small>' * len(sizes)}</tr>"
     )
-    statistics = [pd.concat([result.slowdown(), result.slowdown(by="size")]) for result in results]
-    values = np.array([_headline(result, of, sizes) for result, of in zip(results, statistics)])
+    slowdowns = [statistics.slowdowns(result) for result in results]
+    values = np.array([_headline(result, of, sizes) for result, of in zip(results, slowdowns)])
     spans = np.array(
         [
-            [[of.loc[size, f"{name} {end}"] for end in ("low", "high")] for size in sizes for name in ("mean", "p99")]
-            for of in statistics
+            [[of[size][f"{name} {end}"] for end in ("low", "high")] for size in sizes for name in ("mean", "p99")]
+            for of in slowdowns
         ],
         dtype=float,
     )
@@ -246,12 +262,8 @@ def _summary(results: Sequence[Result]) -> str:
 _COUNTS = (9, 10, 11)
 
 
-def _headline(result: Result, statistics: pd.DataFrame, sizes: Sequence[str]) -> list[float]:
-    slowdown = [
-        float(np.asarray(statistics[name])[statistics.index.get_loc(size)])
-        for size in sizes
-        for name in ("mean", "p99")
-    ]
+def _headline(result: Result, slowdowns: dict[str, dict[str, float]], sizes: Sequence[str]) -> list[float]:
+    slowdown = [slowdowns[size][name] for size in sizes for name in ("mean", "p99")]
     if result.estimated:
         return [*slowdown, result.goodput() / 1e9, result.unfinished, np.nan, np.nan, np.nan]
     wall = result.info["wall_seconds"]
@@ -270,7 +282,7 @@ def _best(values: Floats, unfinished: npt.NDArray[np.int64]) -> npt.NDArray[np.b
     for column in range(values.shape[1] - 1):
         fair = np.full(len(values), True) if column in (8, 9) else whole
         known = values[fair & ~np.isnan(values[:, column]), column]
-        if len(np.unique(known)) > 1:
+        if len(known) and known.min() < known.max():
             wanted = known.max() if column == 8 else known.min()
             best[:, column] = fair & (values[:, column] == wanted)
     return best
@@ -306,13 +318,13 @@ def _unfinished(results: Sequence[Result]) -> str:
     rows = []
     for result in results:
         flows = result.flows
-        status, reason, sizes = flows["status"], flows["reason"], flows["bytes"]
-        columns = {"status": status, "reason": reason, "bytes": sizes, "flow": flows["flow"]}
-        left = pd.DataFrame({**columns, "src": flows["src"], "dst": flows["dst"]})[status != "completed"]
-        for (how, why), group in left.groupby(["status", "reason"]):
-            some = group.head(3)
-            examples = ", ".join(f"{flow} ({a} → {b})" for flow, a, b in zip(some["flow"], some["src"], some["dst"]))
-            rows.append([result.name, how, why, examples, f"{len(group):,}", f"{int(group['bytes'].sum()):,}"])
+        left = np.flatnonzero(flows["status"] != "completed")
+        status, reason, size = (flows[name][left] for name in ("status", "reason", "bytes"))
+        flow, src, dst = (flows[name][left] for name in ("flow", "src", "dst"))
+        for how, why in sorted(set(zip(status.tolist(), reason.tolist()))):
+            of = np.flatnonzero((status == how) & (reason == why))
+            examples = ", ".join(f"{flow[one]} ({src[one]} → {dst[one]})" for one in of[:3])
+            rows.append([result.name, how, why, examples, f"{len(of):,}", f"{int(size[of].sum()):,}"])
     if not rows:
         return f"<p>{SAID['unfinished']}</p>"
     return html.table(TABLES["unfinished"], rows, text=4)

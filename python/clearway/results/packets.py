@@ -26,7 +26,6 @@ ADVICE = (
 MESSAGES = 8
 # The most pauses at a node that are written out.
 PAUSES = 6
-_UNITS = {"s": 1e12, "ms": 1e9, "us": 1e6, "µs": 1e6, "ns": 1e3, "ps": 1.0}
 
 
 def packets(result: Result) -> pd.DataFrame:
@@ -47,14 +46,6 @@ def asked(result: Result) -> dict[str, Any]:
     """The scenario's `measure.packets`. Files that the scenario names may have gone by now."""
     packets: dict[str, Any] = tomllib.loads(result.scenario_toml).get("measure", {}).get("packets", {})
     return packets
-
-
-def time_of(text: str) -> float:
-    """A time such as "1.2ms" in picoseconds."""
-    found = re.fullmatch(r"\s*([0-9.]+)\s*([a-zµ]+)\s*", text)
-    if found is None or found[2] not in _UNITS or found[1].count(".") > 1 or found[1] == ".":
-        raise ValueError(f"{text!r} is no time: write a number and one of {', '.join(_UNITS)}, such as 1.2ms")
-    return float(found[1]) * _UNITS[found[2]]
 
 
 def at_link(result: Result, link: str) -> pd.DataFrame:

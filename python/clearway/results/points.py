@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from clearway.reports.spec import SPEC
+from clearway.results.statistics import sizes
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from clearway.results.result import Result
 
 Floats = npt.NDArray[np.float64]
@@ -23,7 +25,6 @@ Bools = npt.NDArray[np.bool_]
 
 SPENT: tuple[tuple[str, str, str], ...] = tuple((a, b, c) for a, b, c in SPEC["spent"]["parts"])
 """Where a flow's time goes: column, label, colour."""
-SIZES = ("short", "medium", "long")
 GROUP = 25
 """Flows in a point of slowdown by size, at least, unless a line has fewer."""
 TIERS: dict[str, str] = SPEC["tiers"]
@@ -51,14 +52,14 @@ def split(results: Sequence[Result]) -> list[Some]:
     """All flows of each of several results; those of a single one by class and transport, if it has more than one."""
     if len(results) != 1:
         return every(results)
-    flows = results[0].flows.to_arrow().select(["class", "transport"]).to_pandas().astype(str)
-    kinds = flows.drop_duplicates()
+    columns = [np.asarray(results[0].flows[name], dtype=object).astype(str) for name in ("class", "transport")]
+    kinds = list(dict.fromkeys(zip(*(column.tolist() for column in columns))))
     if len(kinds) < 2:
         return every(results)
-    several = [column for column in flows if kinds[column].nunique() > 1]
+    several = [place for place in (0, 1) if len({kind[place] for kind in kinds}) > 1]
     return [
-        Some(", ".join(kind[several]), results[0], (flows == kind).all(axis=1).to_numpy(dtype=bool))
-        for _, kind in kinds.iterrows()
+        Some(", ".join(kind[place] for place in several), results[0], (columns[0] == kind[0]) & (columns[1] == kind[1]))
+        for kind in kinds
     ]
 
 
@@ -67,18 +68,18 @@ def floats(result: Result, column: str) -> Floats:
     return np.asarray(result.flows[column], dtype=np.float64)
 
 
-def by_size(lines: Sequence[Some]) -> list[pd.DataFrame]:
-    """Slowdown by flow size, one frame per line: flows sorted by size and divided into groups of equal number, alike in
+def by_size(lines: Sequence[Some]) -> list[dict[str, Floats]]:
+    """Slowdown by flow size, columns by line: flows sorted by size and divided into groups of equal number, alike in
     all
     lines. `size` is the group's median in bytes; its flows are larger than `low` and not larger than `high`.
     """
-    sizes = np.concatenate([line.floats("bytes") for line in lines]) if lines else np.empty(0)
-    groups = int(np.clip(len(sizes) / max(len(lines), 1) / GROUP, 1, 16))
-    limits = np.unique(np.quantile(sizes, np.linspace(0, 1, groups + 1))) if len(sizes) else sizes
+    every = np.concatenate([line.floats("bytes") for line in lines]) if lines else np.empty(0)
+    groups = int(np.clip(len(every) / max(len(lines), 1) / GROUP, 1, 16))
+    limits = np.unique(np.quantile(every, np.linspace(0, 1, groups + 1))) if len(every) else every
     return [_grouped(line, limits) for line in lines]
 
 
-def _grouped(line: Some, limits: Floats) -> pd.DataFrame:
+def _grouped(line: Some, limits: Floats) -> dict[str, Floats]:
     size, slowdown = line.floats("bytes"), line.floats("slowdown")
     group = np.clip(np.searchsorted(limits, size, side="left") - 1, 0, None)
     known = ~np.isnan(slowdown)
@@ -89,7 +90,9 @@ def _grouped(line: Some, limits: Floats) -> pd.DataFrame:
         low = float(limits[index]) if index else 0.0
         high = float(limits[min(index + 1, len(limits) - 1)])
         rows.append((median, len(values), values.mean(), *np.quantile(values, [0.5, 0.99]), low, high))
-    return pd.DataFrame(rows, columns=["size", "flows", "mean", "p50", "p99", "low", "high"])
+    columns = ("size", "flows", "mean", "p50", "p99", "low", "high")
+    found = {column: np.array([row[place] for row in rows], dtype=float) for place, column in enumerate(columns)}
+    return {**found, "flows": found["flows"].astype("int32")}
 
 
 def distribution(line: Some, column: str) -> tuple[Floats, Floats]:
@@ -159,8 +162,7 @@ def thinned(x: Floats, y: Floats, summary: Callable[[Any], Any]) -> tuple[Floats
 
 def of_size(result: Result, size: str) -> Bools:
     """Completed flows of a size class."""
-    of = (result.size_classes() == size).to_numpy(dtype=bool)
-    return np.asarray(of & ~np.isnan(floats(result, "fct_ps")))
+    return np.asarray((sizes(result) == size) & ~np.isnan(floats(result, "fct_ps")), dtype=bool)
 
 
 def parts(result: Result) -> dict[str, Floats]:
@@ -180,12 +182,13 @@ def parts(result: Result) -> dict[str, Floats]:
     return divided | {"recovery_ps": np.where(repeated, rest, np.where(np.isnan(rest), np.nan, 0.0))} | known
 
 
-def spent(results: Sequence[Result], size: str) -> pd.DataFrame:
+def spent(results: Sequence[Result], size: str) -> dict[str, Floats]:
     """Where the time of completed flows of a size class went: mean microseconds, a row a result, a column a cause."""
     known = [(parts(result), of_size(result, size)) for result in results]
-    return pd.DataFrame(
-        {column: [of[column][done].mean() / 1e6 if done.any() else 0.0 for of, done in known] for column, _, _ in SPENT}
-    )
+    return {
+        column: np.array([of[column][done].mean() / 1e6 if done.any() else 0.0 for of, done in known])
+        for column, _, _ in SPENT
+    }
 
 
 def fullest(result: Result) -> pd.DataFrame:

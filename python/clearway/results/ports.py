@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from clearway.results import packets
+from clearway.results.times import time_of
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -79,7 +80,7 @@ def queue(result: Result, port: str) -> pd.DataFrame:
 
 def use(result: Result, port: str, every: str) -> pd.DataFrame:
     """The share of its rate that a port's link used; see `Result.use`."""
-    step = packets.time_of(every)
+    step = time_of(every)
     if step <= 0:
         raise ValueError(f"every={every!r}: an interval is longer than 0")
     end = float(result.info["end_ps"])

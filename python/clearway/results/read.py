@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from clearway.errors import CONTROL, ResultError, plain
@@ -242,6 +241,8 @@ def _check_column(column: pa.ChunkedArray, kind: str) -> None:
         for chunk in column.chunks:
             _check_names(chunk.dictionary)
     elif wanted == "uint64":
+        import pyarrow.compute as pc
+
         most = pc.max(column).as_py()
         if most is not None and most > WHOLE_MAX:
             raise ValueError(f"has {most:,}, but its values are from 0 to {WHOLE_MAX:,}")
@@ -253,6 +254,8 @@ def _check_column(column: pa.ChunkedArray, kind: str) -> None:
 
 
 def _check_names(names: pa.Array) -> None:
+    import pyarrow.compute as pc
+
     if names.null_count:
         raise ValueError("has a name that is missing")
     longest = pc.max(pc.binary_length(names)).as_py()
@@ -487,4 +490,4 @@ def _check_names_in(table: str, column: str, rows: pa.Table, known: set[str], wh
 
 def _names_in(table: pa.Table, *columns: str) -> set[str]:
     """The names that columns have in some row."""
-    return {name for column in columns for name in pc.unique(table[column]).to_pylist()}
+    return {name for column in columns for name in table[column].unique().to_pylist()}

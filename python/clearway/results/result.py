@@ -9,23 +9,21 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 import pyarrow as pa
 
 from clearway import _core
 from clearway.files.places import check_result, undisturbed
 from clearway.files.whole import replace_folder
-from clearway.results.confidence import of_mean, of_quantile
+from clearway.results import statistics
 from clearway.results.read import checksum, read, sum_of, write_table
 from clearway.results.tables import TABLES
 
 if TYPE_CHECKING:
+    import pandas as pd
     import polars as pl
 
     from clearway.reports.plots import Plots
     from clearway.results.explain import Explanation
-
-QUANTILES = {"p50": 0.5, "p99": 0.99, "p99.9": 0.999}
 
 
 RENAMED = {"from": "from_node", "to": "to_node", "offset": "offset_bytes"}
@@ -67,6 +65,8 @@ class Table:
 
     def to_pandas(self) -> pd.DataFrame:
         """As a pandas data frame; nulls of integers are kept."""
+        import pandas as pd
+
         types = {pa.uint64(): pd.UInt64Dtype(), pa.uint32(): pd.UInt32Dtype()}
         frame: pd.DataFrame = self._arrow.to_pandas(types_mapper=types.get)
         return frame
@@ -103,6 +103,9 @@ class Table:
         if isinstance(key, list | tuple):
             return Table(self._arrow.select([self._known(name) for name in key]))
         values = self._arrow[self._known(key)]
+        parts = [_numpy(chunk) for chunk in values.chunks if len(chunk)]
+        if parts and all(part is not None for part in parts):
+            return np.concatenate(parts) if len(parts) > 1 else parts[0]
         if pa.types.is_dictionary(values.type):
             return np.asarray(values.cast(pa.string()).to_numpy(zero_copy_only=False))
         return np.asarray(values.to_numpy(zero_copy_only=False))
@@ -336,20 +339,21 @@ class Result:
         `by`: nothing for all flows, `"class"`, `"transport"`, or `"size"` for flow length. `bins` are its upper limits
         in bytes (inclusive), by default one and eight bandwidth-delay products: short, medium, long.
         """
+        import pandas as pd
+
         flows = self.flows
-        slowdown = pd.Series(flows["slowdown"])
         if by is None:
-            groups = _all(slowdown)
-        elif by == "size":
-            groups = self.size_classes(bins)
-        elif by in ("class", "transport"):
-            groups = pd.Series(flows[by], index=slowdown.index).astype("category")
-        else:
-            raise ValueError(f"by={by!r}: slowdown can be grouped by size, class or transport")
-        return _statistics(slowdown, groups)
+            return _statistics(flows["slowdown"], _all(len(flows)))
+        if by == "size":
+            return _statistics(flows["slowdown"], self.size_classes(bins).array)
+        if by in ("class", "transport"):
+            return _statistics(flows["slowdown"], pd.Categorical(flows[by]))
+        raise ValueError(f"by={by!r}: slowdown can be grouped by size, class or transport")
 
     def size_classes(self, bins: Sequence[float] | None = None) -> pd.Series[Any]:
         """Each flow's class by length: short, medium or long, or the interval of `bins`; see `slowdown`."""
+        import pandas as pd
+
         labels = None if bins is not None else ["short", "medium", "long"]
         limits = list(bins) if bins is not None else [self.info["bdp_bytes"], 8 * self.info["bdp_bytes"]]
         return pd.cut(pd.Series(self.flows["bytes"].astype(float)), [0, *limits, np.inf], labels=labels)
@@ -358,18 +362,26 @@ class Result:
         """Completion times of completed flows in microseconds: count, mean, and quantiles, with intervals as for
         `slowdown`.
         """
-        fct = pd.Series(self.flows["fct_ps"].astype(float) / 1e6)
-        return _statistics(fct, _all(fct))
+        return _statistics(self.flows["fct_ps"].astype(float) / 1e6, _all(len(self.flows)))
 
     def goodput(self) -> float:
         """Message bytes delivered per second, in bit/s, from the first start to the last delivery."""
-        flows = self.flows
+        flows, rest = self.flows, self._rest
         delivered, started = flows["delivered_ps"].astype(float), flows["start_ps"].astype(float)
         done = ~np.isnan(delivered)
-        if not done.any():
+        last = np.append(delivered[done], [rest[key] for key in ("last_delivery_ps",) if rest.get(key) is not None])
+        first = np.append(started, [rest[key] for key in ("first_start_ps",) if rest.get(key) is not None])
+        if not len(last):
             return 0.0
-        span = float(np.nanmax(delivered) - np.nanmin(started))
-        return float(flows["bytes"][done].sum()) * 8e12 / span if span > 0 else 0.0
+        span = float(last.max() - np.nanmin(first))
+        delivered_bytes = float(flows["bytes"][done].sum()) + rest.get("delivered_bytes", 0)
+        return delivered_bytes * 8e12 / span if span > 0 else 0.0
+
+    @property
+    def _rest(self) -> dict[str, Any]:
+        """The share in the totals of flows without a row in `flows`: messages of jobs beyond `measure.rows_max`."""
+        rest: dict[str, Any] = self.info.get("rest", {})
+        return rest
 
     @property
     def unfinished(self) -> int:
@@ -410,7 +422,9 @@ class Result:
     @property
     def resent(self) -> int:
         """Retransmitted data packets, over completed flows. 0 in an estimate, which does not count them."""
-        return 0 if self.estimated else int(self.flows["resent_packets"].sum())
+        if self.estimated:
+            return 0
+        return int(self.flows["resent_packets"].sum()) + int(self._rest.get("resent_packets", 0))
 
     @property
     def plot(self) -> Plots:
@@ -494,7 +508,8 @@ class Result:
         """The packets that waited for a link at a time such as "1.2ms", in the order in which they left: rows of
         `packets`. Without `link`, for the one for which the most bytes waited.
         """
-        from clearway.results.packets import time_of, waiting
+        from clearway.results.packets import waiting
+        from clearway.results.times import time_of
 
         return waiting(self, time_of(at), link)
 
@@ -541,6 +556,8 @@ class Result:
         """
         if "entities" not in self._tables:
             raise ValueError(f"{self.name!r} has no entities, because its scenario has no [[entity]]")
+        import pandas as pd
+
         frame = self.entities.to_pandas()
         column = "received_bytes" if received else "delivered_bytes"
         sent = frame.pivot(index="time_ps", columns="entity", values=column).astype(float)
@@ -585,26 +602,25 @@ class Result:
         return f"Result({self.name!r}, {info['flows_completed']} of {info['flows']} flows, digest={self.digest})"
 
 
-def _all(values: pd.Series[Any]) -> pd.Series[Any]:
+def _all(count: int) -> pd.Categorical[Any]:
     """One group with all rows, even if there are none."""
-    return pd.Series(pd.Categorical(["all"] * len(values), categories=["all"]), index=values.index)
+    import pandas as pd
+
+    return pd.Categorical(["all"] * count, categories=["all"])
 
 
-def _statistics(values: pd.Series[float], groups: pd.Series[Any]) -> pd.DataFrame:
-    grouped = values.dropna().groupby(groups, observed=False)
-    counts = grouped.count()
+def _statistics(values: npt.NDArray[Any], groups: Any) -> pd.DataFrame:
+    """A row a category of `groups`, a categorical."""
+    import pandas as pd
+
+    known = np.asarray(values, dtype=float)
+    rows = [statistics.of_values(known[groups.codes == code]) for code in range(len(groups.categories))]
+    index = pd.CategoricalIndex(groups.categories, categories=groups.categories, ordered=groups.ordered)
     # One frame at the end: a column added to a frame costs more than its numbers, and sweeps have thousands of these.
-    columns = {"flows": counts.to_numpy(), "mean": grouped.mean().to_numpy()}
-    columns |= {name: grouped.quantile(quantile).to_numpy() for name, quantile in QUANTILES.items()}
-    rising = {group: np.sort(of_group.to_numpy(dtype=float)) for group, of_group in grouped}
-    for name in ("mean", *QUANTILES):
-        ends = [
-            of_mean(some) if name == "mean" else of_quantile(some, QUANTILES[name])
-            for some in (rising.get(group, np.empty(0)) for group in counts.index)
-        ]
-        for place, end in enumerate(("low", "high")):
-            columns[f"{name} {end}"] = np.array([pair[place] for pair in ends], dtype=float)
-    return pd.DataFrame(columns, index=counts.index.rename(None))
+    columns = ["flows", "mean", *statistics.QUANTILES]
+    columns += [f"{name} {end}" for name in columns[1:] for end in ("low", "high")]
+    of = {column: np.array([row[column] for row in rows], dtype=float) for column in columns}
+    return pd.DataFrame({**of, "flows": of["flows"].astype(int)}, index=index)
 
 
 def from_core(
@@ -617,7 +633,49 @@ def from_core(
 
 IDS = ("flow", "link", "root_link", "to_rank")
 """Numbers of things, which have one type in every table, so that tables join."""
+_NUMPY: dict[pa.DataType, Any] = {
+    pa.uint64(): np.uint64,
+    pa.uint32(): np.uint32,
+    pa.int32(): np.int32,
+    pa.float64(): np.float64,
+}
+
+
+def _numpy(chunk: pa.Array) -> Any:
+    """A column, or a part of one, as `to_numpy` gives it, which would import pandas or all of Arrow's functions. `None`
+    of a type that tables here don't have.
+    """
+    rows, buffers = slice(chunk.offset, chunk.offset + len(chunk)), list(chunk.buffers())
+    if pa.types.is_dictionary(chunk.type) and not chunk.null_count:
+        return np.array(chunk.dictionary.to_pylist(), dtype=object)[_numpy(chunk.indices)]
+    if pa.types.is_boolean(chunk.type) and not chunk.null_count:
+        return _of_bits(buffers[1], rows)
+    if chunk.type not in _NUMPY:
+        return None
+    values = np.frombuffer(buffers[1], _NUMPY[chunk.type])[rows]
+    return values if not chunk.null_count else np.where(_of_bits(buffers[0], rows), values, np.nan)
+
+
+def _of_bits(buffer: pa.Buffer, rows: slice) -> npt.NDArray[np.bool_]:
+    return np.unpackbits(np.frombuffer(buffer, np.uint8), bitorder="little")[rows].astype(np.bool_)
+
+
 _ARROW = {"u64": pa.uint64(), "u64?": pa.uint64(), "u32": pa.uint32(), "f64": pa.float64()}
+
+
+# Arrays of Arrow from their bytes: `pa.array` would import pandas, to see whether it is given a series, and that takes
+# longer than a small run.
+
+
+def _bits(of: npt.NDArray[np.bool_]) -> pa.Buffer:
+    """Truths as Arrow keeps them."""
+    return pa.py_buffer(np.packbits(of, bitorder="little").tobytes())
+
+
+def _strings(texts: Sequence[str]) -> pa.Array:
+    encoded = [text.encode() for text in texts]
+    ends = np.cumsum([0, *map(len, encoded)], dtype=np.int32)
+    return pa.StringArray.from_buffers(len(texts), pa.py_buffer(ends.tobytes()), pa.py_buffer(b"".join(encoded)))
 
 
 def _arrow(columns: list[tuple[str, str, str, str, bytes, list[str]]]) -> pa.Table:
@@ -625,16 +683,17 @@ def _arrow(columns: list[tuple[str, str, str, str, bytes, list[str]]]) -> pa.Tab
     for name, unit, doc, kind, raw, names in columns:
         buffer = pa.py_buffer(raw)
         if kind == "names":
-            index = pa.Array.from_buffers(pa.uint32(), len(raw) // 4, [None, buffer])
-            array = pa.DictionaryArray.from_arrays(index.cast(pa.int32()), pa.array(names, pa.string()))
+            # Fewer than 2^31 names, so that the core's unsigned numbers are the same signed.
+            index = pa.Array.from_buffers(pa.int32(), len(raw) // 4, [None, buffer])
+            array = pa.DictionaryArray.from_arrays(index, _strings(names))
         elif kind == "bool":
-            array = pa.array(np.frombuffer(raw, np.bool_))
+            array = pa.Array.from_buffers(pa.bool_(), len(raw), [None, _bits(np.frombuffer(raw, np.bool_))])
         elif kind == "u64?":
             values = np.frombuffer(raw, np.uint64)
-            none = values == np.iinfo(np.uint64).max
-            array = pa.array(values, mask=none)
+            known, type_ = values != np.iinfo(np.uint64).max, pa.uint64()
             if name in IDS:
-                array = pa.array(np.where(none, 0, values).astype(np.uint32), mask=none)
+                buffer, type_ = pa.py_buffer(np.where(known, values, 0).astype(np.uint32).tobytes()), pa.uint32()
+            array = pa.Array.from_buffers(type_, len(known), [_bits(known), buffer])
         else:
             type_ = _ARROW[kind]
             array = pa.Array.from_buffers(type_, len(raw) * 8 // type_.bit_width, [None, buffer])
