@@ -50,6 +50,9 @@ pub fn drivers<C: Carrier, P: Probe>(
                         switch.note_losses();
                     }
                     switch.lost_flows = plan.lost_flows();
+                    if !driver.retries && !driver.watches_ready_ports {
+                        switch.let_through();
+                    }
                     driver.switches.push(SwitchSlot { id: id.0, switch, first_outlet, digest: 0 });
                 }
             }

@@ -331,8 +331,10 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
         }
         let received = self.switches[index as usize].switch.receive(now, port, &mut self.links.pool, id);
         self.tell_losses(now, index);
-        if let Received::Queued(out) = received {
-            self.nudge(now, index, out);
+        match received {
+            Received::Queued(out) => self.nudge(now, index, out),
+            Received::Through(out) => self.went_through(now, index, out, id),
+            Received::Taken | Received::Lost(..) => {}
         }
         if self.watches_ready_ports {
             if let Received::Queued(out) = received {
@@ -419,6 +421,19 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
         } else {
             let transmit_ready = self.links.transmit_ready(outlet);
             self.links.agenda.advance(transmit_ready, free_at);
+        }
+    }
+
+    /// A packet that has gone through an idle port goes on its link.
+    #[inline(always)]
+    fn went_through(&mut self, now: Time, switch: u32, out: PortId, id: PacketId) {
+        let slot = &self.switches[switch as usize];
+        let (outlet, free_at) = (slot.first_outlet + out.0, slot.switch.port(out).free_at());
+        self.launch(outlet, now, free_at, id);
+        // A packet that was to leave at this instant may have been lost with a link.
+        let transmit_ready = self.links.transmit_ready(outlet);
+        if self.links.agenda.get(transmit_ready) != Time::MAX {
+            self.links.agenda.set(transmit_ready, Time::MAX);
         }
     }
 

@@ -161,7 +161,9 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
         let of = &mut self.tied[self.tied_served];
         of.goal = match (received, of.goal) {
             (None, _) | (_, Goal::Nothing) => Goal::Nothing,
-            (Some(Received::Queued(out) | Received::Lost(_, Some(out))), Goal::Unknown) => Goal::Port(out.0),
+            (Some(Received::Queued(out) | Received::Through(out) | Received::Lost(_, Some(out))), Goal::Unknown) => {
+                Goal::Port(out.0)
+            }
             (Some(_), Goal::Unknown) => Goal::Nothing,
             (Some(_), known) => known,
         };

@@ -369,6 +369,27 @@ impl Port {
         self.stats.waited += waited;
     }
 
+    /// Whether a packet that comes now would be the next to leave, and now: the link is up, nothing is being sent,
+    /// waits or is paused, and no class has a turn.
+    #[inline(always)]
+    pub(crate) fn is_idle(&self, now: Time) -> bool {
+        self.free_at <= now
+            && self.up
+            && self.backlog | self.paused == 0
+            && self.frames.is_empty()
+            && self.round_robin.is_none()
+    }
+
+    /// As [`Port::push`] and [`Port::transmit`], of a packet that finds the port idle and whose tail comes `tail_lag`
+    /// after its head.
+    #[inline(always)]
+    pub(crate) fn transmit_at_once(&mut self, now: Time, bytes: u32, tail_lag: Duration) {
+        self.free_at = now + self.per_byte.transmit(bytes).max(tail_lag);
+        self.stats.queued_bytes_max = self.stats.queued_bytes_max.max(bytes);
+        self.stats.sent_packets += 1;
+        self.stats.sent_bytes += u64::from(bytes);
+    }
+
     /// Removes the last packet of the least urgent class, if that class is less urgent than `class`.
     pub fn push_out(&mut self, class: u8, pool: &mut Pool) -> Option<PacketId> {
         let last = 7u8.checked_sub(self.backlog.leading_zeros() as u8).filter(|&last| last > class)?;

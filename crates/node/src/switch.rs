@@ -29,7 +29,7 @@ use crate::balance::Balancer;
 use crate::link::{Admission, Dequeued, LinkCx, trim};
 use crate::packet::{CLASSES, HOPS_MAX, flags};
 use crate::pool::Transit;
-use crate::pool::{PacketId, Pool};
+use crate::pool::{PacketId, Pool, Slot};
 use crate::telemetry::HopRecord;
 use crate::{AgentCx, EarlyDrop, LostFlows, MarkAt, Marking, Packet, Port, QueueDiscipline, SwitchAgent, Walk};
 
@@ -83,6 +83,8 @@ pub struct TagStats {
 pub enum Received {
     /// It is queued at this port.
     Queued(PortId),
+    /// It leaves by this port now: the switch has sent it ([`Switch::let_through`]).
+    Through(PortId),
     /// It was for this switch: a frame, or a packet that an agent consumed.
     Taken,
     /// It was lost, on its way to this port if that was known.
@@ -119,6 +121,9 @@ pub struct Switch {
     agents: Option<Box<Agents>>,
     ready_ports: Vec<PortId>,
     marks_late: bool,
+    /// Whether packets go through idle ports without a queue.
+    #[state(skip("it never changes"))]
+    lets_through: bool,
     /// Number of switches at which a packet is dropped.
     hops_max: u16,
     kept: Option<Box<Kept>>,
@@ -219,6 +224,7 @@ impl Switch {
             agents: None,
             ready_ports: Vec::new(),
             marks_late,
+            lets_through: false,
             hops_max: u16::from(HOPS_MAX),
             kept: None,
             losses: None,
@@ -243,6 +249,12 @@ impl Switch {
     /// The same switch with a flow control. Call before the run starts.
     pub fn with_flow_control(self, flow_control: Option<Box<dyn QueueDiscipline>>) -> Switch {
         Switch { flow_control, ..self }
+    }
+
+    /// From now on a packet that finds its port idle is sent within [`Switch::receive`], with all that the port's queue
+    /// would have done. Not where stages, a flow control or round robin decide what goes next. Call after them.
+    pub fn let_through(&mut self) {
+        self.lets_through = self.stages.is_none() && self.flow_control.is_none();
     }
 
     /// The same switch with agents, by transport. Call before the run starts.
@@ -338,7 +350,36 @@ impl Switch {
         let Some(out) = self.forward(now, in_port, packet) else {
             return self.lose_unroutable(pool, id);
         };
+        if self.lets_through && self.ports[out.index()].is_idle(now) && self.send_through(now, out, pool, id) {
+            return Received::Through(out);
+        }
         self.join_inline(now, out, pool, id)
+    }
+
+    /// An idle port sends a packet, with all of stages 3 to 8 that can apply to one. Returns whether it has: it does
+    /// not where the packet may be lost.
+    #[inline(always)]
+    fn send_through(&mut self, now: Time, out: PortId, pool: &mut Pool, id: PacketId) -> bool {
+        let Slot { packet, transit } = pool.get_mut(id);
+        let hops = packet.hops.saturating_add(1);
+        if u16::from(hops) >= self.hops_max || !self.settings.early_drop.is_empty() || !self.fits(out, packet) {
+            return false;
+        }
+        packet.hops = hops;
+        let bytes = u32::from(packet.wire_bytes);
+        self.used_bytes_max = self.used_bytes_max.max(self.used_bytes + u64::from(bytes));
+        // A mark at departure goes by what is left behind, which is nothing.
+        if !self.marks_late {
+            self.mark(out, bytes, packet);
+        }
+        let port = &mut self.ports[out.index()];
+        let hop = packet.has(flags::TELEMETRY).then(|| port.tell(now, 0));
+        transit.at = now;
+        port.transmit_at_once(now, bytes, transit.tail_lag.time());
+        if let Some(hop) = hop {
+            pool.telemetry_mut(id).push(self.id, hop.of(self.id, out));
+        }
+        true
     }
 
     /// [`Switch::join_inline`] for rare callers.
