@@ -14,7 +14,7 @@ use fabric::{Fabric, FabricSpec, Failures, Routes, Star};
 use node::{Balancing, EarlyDrop, Marking, Overflow, Site};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use units::{Duration, Problem};
+use units::{Duration, Problem, Rate};
 
 pub use name_or_table::{Others, name_or_table};
 pub use scheme::{Compared, ControlPackets, Family, HeaderFormat, Nature, Scheme, Timer, Undelivered, headers_of};
@@ -35,6 +35,8 @@ pub struct NetworkView {
     pub wait: Duration,
     /// Bytes after which a cut-through switch starts to forward a packet; `None` for store and forward.
     pub head_bytes: Option<u64>,
+    /// The lowest rate of any link, which takes long to find where each of many hosts asks.
+    pub narrowest: Rate,
     /// Names of the traffic classes.
     pub classes: Vec<String>,
     /// Values that all nodes of the scheme share.
@@ -88,6 +90,7 @@ impl NetworkView {
     pub fn new(fabric: Fabric, site: &Site) -> NetworkView {
         let routes = Arc::new(Routes::compute(&fabric, &Failures::default()));
         NetworkView {
+            narrowest: fabric.narrowest_rate(),
             fabric: Arc::new(fabric),
             routes,
             site: site.clone(),

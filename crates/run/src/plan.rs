@@ -477,12 +477,14 @@ fn network(
     routes: &Arc<Routes>,
     buffer: Buffer,
 ) -> Result<NetworkView, Problem> {
+    let narrowest = work.fabric.narrowest_rate();
     let network = NetworkView {
         fabric: work.fabric.clone(),
         routes: routes.clone(),
         site: work.sites[0].clone(),
         host_delay: scenario.host.delay,
-        wait: work.fabric.narrowest_rate().transmit(waiting_bytes_max(scenario, &work.fabric, buffer)),
+        wait: narrowest.transmit(waiting_bytes_max(scenario, &work.fabric, buffer)),
+        narrowest,
         head_bytes: scenario.switch.cut_through.then_some(HEAD_BYTES),
         classes: scenario.classes().map(|class| class.name.to_owned()).collect(),
         common: Common::default(),

@@ -176,12 +176,12 @@ impl Scheme for Config {
     }
 
     fn timers(&self, network: &NetworkView) -> Vec<Timer> {
-        let rto = params::Params::new(self, &network.site, network.fabric.narrowest_rate()).rto;
+        let rto = params::Params::new(self, &network.site, network.narrowest).rto;
         vec![Timer::new("rto", self.rto, rto, "sends a packet again")]
     }
 
     fn endpoint(&self, site: &Site, network: &NetworkView) -> Box<dyn Endpoint> {
-        let params = params::Params::new(self, site, network.fabric.narrowest_rate());
+        let params = params::Params::new(self, site, network.narrowest);
         let paths = (self.paths == PathChoice::Senders).then(|| paths::Paths::new(self, site, network));
         Box::new(host::Ndp::new(params, paths))
     }

@@ -94,7 +94,7 @@ impl Params {
         let stage = Duration::from_ps((site.control_rtt.ps() as f64 / 2.0 * config.beta) as u64);
         let (stage, requests_max) = if departures.has(Departure::SlowLinks) {
             // All hosts have stages of one length.
-            let slowest = network.fabric.narrowest_rate().transmit(u64::from(site.mtu_bytes));
+            let slowest = network.narrowest.transmit(u64::from(site.mtu_bytes));
             let carries = Duration::from_ps((slowest.ps().saturating_mul(channels.into())).div_ceil(stages as u64));
             let stage = stage.max(carries);
             let control_time = site.nic_rate.transmit(u64::from(site.header_bytes));
