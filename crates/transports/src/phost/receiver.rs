@@ -15,7 +15,8 @@ use crate::finished::Finished;
 use crate::srpt::visit_order;
 
 #[derive(Default, node::State)]
-#[state(given(Params), last(visit_order(walk, self.flows.iter().map(|(flow, of)| (u64::from(of.missing()), of.arrival, flow)))))]
+#[state(given(Params))]
+#[state(last(visit_order(walk, self.flows.iter().map(|(flow, of)| (of.missing().into(), of.arrival, flow)))))]
 pub(super) struct Receiver {
     #[state(slots)]
     flows: FlowMap<Incoming>,

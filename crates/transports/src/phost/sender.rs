@@ -13,7 +13,8 @@ use crate::bits::Bits;
 use crate::srpt::visit_order;
 
 #[derive(Default, node::State)]
-#[state(given(Params), last(visit_order(walk, self.flows.iter().map(|(flow, of)| (u64::from(of.remaining), of.arrival, flow)))))]
+#[state(given(Params))]
+#[state(last(visit_order(walk, self.flows.iter().map(|(flow, of)| (of.remaining.into(), of.arrival, flow)))))]
 pub(super) struct Sender {
     #[state(slots)]
     flows: FlowMap<Outgoing>,
@@ -171,7 +172,8 @@ impl Sender {
                 continue;
             };
             if cx.gate.open(class) {
-                let key = (self.turns.rank(params.policy, flow.last_turn, flow.tenant), flow.remaining, flow.arrival, slot);
+                let key =
+                    (self.turns.rank(params.policy, flow.last_turn, flow.tenant), flow.remaining, flow.arrival, slot);
                 best = Some(best.map_or(key, |best| best.min(key)));
             }
             index += 1;
