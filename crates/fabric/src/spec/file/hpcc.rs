@@ -7,6 +7,9 @@ use crate::{Builder, Fabric};
 
 const NODES_MAX: u32 = 1 << 21;
 const LINKS_MAX: u32 = 1 << 23;
+/// The first line of SimAI's topology: numbers of nodes, of accelerators in a server, of NVSwitches, of switches and
+/// of links, and the accelerator's name. Its links are written as HPCC's.
+const SIMAI_FIELDS: usize = 6;
 
 /// HPCC's `topology.txt`: a line of three counts (nodes, switches, links), the numbers of the switches, then one line
 /// for each link: two node numbers, rate, propagation delay and error rate. Every other node is a host.
@@ -17,6 +20,12 @@ const LINKS_MAX: u32 = 1 << 23;
 pub(super) fn parse(lines: Lines<'_>, switch_delay: Duration) -> Result<Fabric, Problem> {
     let mut rest = lines.iter().peekable();
     let mut counts = rest.next().ok_or_else(|| lines.ends_before("its line of counts"))?;
+    if counts.fields.clone().count() == SIMAI_FIELDS {
+        return Err(counts.error(
+            "six fields begin SimAI's topology, with NVSwitches and kinds of accelerators, which is not read; HPCC's \
+             begins with three: the numbers of nodes, of switches and of links",
+        ));
+    }
     let nodes = counts.count("the number of nodes", 1..=NODES_MAX)?;
     let switches = counts.count("the number of switches", 0..=nodes)?;
     let links = counts.count("the number of links", 0..=LINKS_MAX)?;

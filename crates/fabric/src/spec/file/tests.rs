@@ -71,6 +71,8 @@ fn an_hpcc_file_keeps_its_numbers() {
     let text = "4 1 3\n1\n0 1 100Gbps 0.001ms 0\n2 1 100Gbps 0.001ms 0.000000\n3 1 25Gbps 1us 0\n";
     let fabric = parse(FileFormat::Hpcc, text).unwrap();
     assert_eq!(fabric.names, ["host0", "host2", "host3", "switch1"]);
+    let simai = parse(FileFormat::Hpcc, "5 2 1 1 6 H100\n2 3 4\n0 2 1440Gbps 0.000025ms 0\n").err().unwrap();
+    assert!(simai.contains("net.txt:1: ") && simai.contains("SimAI's topology"), "{simai}");
     assert_eq!(fabric.link(fabric.uplink(HostId(0))).propagation, Duration::from_us(1));
     assert_eq!(fabric.switch_delay, [Duration::from_ns(450)]);
 
