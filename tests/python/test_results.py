@@ -99,6 +99,23 @@ def test_goodput_is_bytes_over_time(result: cw.Result) -> None:
     assert result.goodput() == pytest.approx(flows["bytes"].sum() * 8 / (span * 1e-12))
 
 
+def test_totals_do_not_depend_on_how_many_rows_are_kept(tmp_path: Path) -> None:
+    text = (
+        'transport = "newreno"\nswitch.buffer.per_port = { bytes = "20KB" }\n[fabric.star]\nhosts = 5\n'
+        '[measure]\ninterval = "0s"\n[[job]]\nname = "train"\nranks_per_host = 2\niterations = 2\n'
+        'steps = [{ compute = "5us" }, { all_to_all = { bytes = "500KB" } }]\n'
+    )
+    whole = cw.Scenario.from_toml(text)
+    every, few = (cw.run(whole.with_({"measure.rows_max": rows})) for rows in (10_000, 40))
+    assert len(few.flows) == 40 < len(every.flows) and few.digest == every.digest
+    few.save(tmp_path / "few")
+    for result in (few, cw.load(tmp_path / "few")):
+        assert result.goodput() == pytest.approx(every.goodput(), rel=1e-12)
+        assert result.resent == every.resent > 0
+    estimated = [cw.run(whole.with_({"measure.rows_max": rows}), level="flow").goodput() for rows in (10_000, 40)]
+    assert estimated[0] == pytest.approx(estimated[1], rel=1e-12)
+
+
 def test_an_unknown_table_is_an_attribute_error(result: cw.Result) -> None:
     with pytest.raises(AttributeError, match="flows, links"):
         result.flow  # noqa: B018

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use job::{MessageId, Progress, Rank, Summed};
-use run::{FlowTable, Flows, Jobs, Noted};
+use run::{FlowTable, Flows, Jobs, Noted, Rest};
 use units::{FlowId, Time};
 
 /// The ranks of all jobs.
@@ -30,6 +30,8 @@ pub(crate) struct Unlisted {
     delivered: Vec<u64>,
     /// The sum of digests of those that have been.
     digest: u64,
+    /// Their share in the totals.
+    pub rest: Rest,
     /// How many senders know.
     pub completed: u64,
 }
@@ -39,17 +41,19 @@ impl Unlisted {
         let (planned, listed) = (flows.planned() as u64, flows.row_count() as u64);
         let count = planned - listed;
         let delivered = vec![0; count.div_ceil(64) as usize];
-        Unlisted { first: listed, count, delivered, digest: 0, completed: 0 }
+        let rest = Rest { flows: count, ..Rest::default() };
+        Unlisted { first: listed, count, delivered, digest: 0, rest, completed: 0 }
     }
 
     /// The receiver or the sender learns of a delivery.
-    fn note(&mut self, flow: FlowId, at: u64, is_sender: bool) {
+    fn note(&mut self, flow: FlowId, at: u64, is_sender: bool, bytes: impl FnOnce() -> u64) {
         let Some(place) = u64::from(flow.0).checked_sub(self.first) else { return };
         if is_sender {
             self.completed += 1;
         } else {
             self.delivered[(place / 64) as usize] |= 1 << (place % 64);
             self.digest = self.digest.wrapping_add(units::mix(flow.0.into(), at));
+            self.rest.deliver(Time::from_ps(at), bytes());
         }
     }
 
@@ -109,9 +113,10 @@ impl<'a> Ranks<'a> {
                 && at <= now
             {
                 self.news.pop();
-                self.unlisted.note(flow, at, is_sender);
                 self.last = at;
                 let (job, message) = self.jobs.of(flow).expect("only flows of jobs make news");
+                let graph = &self.jobs.iter().as_slice()[usize::from(job)].graph;
+                self.unlisted.note(flow, at, is_sender, || graph.message(message).bytes);
                 let progress = self.progress[usize::from(job)].as_mut().expect("it has sent");
                 match is_sender {
                     false => progress.arrived(message, time, &mut self.out),

@@ -1,7 +1,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use run::{Finding, Ideal, MemoryLimit, Progress, Table, Way, Ways, WorkloadPlan, alone, compatibility};
+use run::{Finding, Ideal, MemoryLimit, Progress, Rest, Table, Way, Ways, WorkloadPlan, alone, compatibility};
 use scenario::Scenario;
 use serde::Serialize;
 use units::{FlowId, Problem, Time};
@@ -52,6 +52,9 @@ pub struct EstimateInfo {
     pub flows: u64,
     /// Flows that completed.
     pub flows_completed: u64,
+    /// The share in the totals of flows without a row of their own; only if there are any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rest: Option<Rest>,
     /// Longest unloaded round trip of a full data packet and a control packet, in picoseconds.
     pub data_rtt_ps: u64,
     /// Bandwidth-delay product of host 0, in bytes.
@@ -339,8 +342,9 @@ impl<'a> Run<'a> {
             delivery_ps: delivery.ps(),
             hops,
         };
-        if let Some(row) = self.workload_plan.flows.row(id) {
-            self.started[row] = self.now;
+        match self.workload_plan.flows.row(id) {
+            Some(row) => self.started[row] = self.now,
+            None => self.ranks.unlisted.rest.start(Time::from_ps(self.now)),
         }
         self.events += 1;
         self.flows_under_way += 1;
@@ -457,6 +461,7 @@ impl<'a> Run<'a> {
             hosts: self.workload_plan.fabric.hosts,
             flows: self.workload_plan.flows.len() as u64,
             flows_completed: standing.completed() + self.ranks.unlisted.completed,
+            rest: self.ranks.unlisted.rest.if_any(),
             data_rtt_ps: site.data_rtt.ps(),
             bdp_bytes: site.bdp_bytes(),
             warnings: self.warnings(),

@@ -482,6 +482,19 @@ fn a_job_that_is_noted_in_sum_has_the_tables_of_one_that_is_noted_step_by_step()
         assert_eq!(singly.info.digest, in_sum.info.digest);
         assert_eq!((singly.info.end_ps, &singly.info.ended), (in_sum.info.end_ps, &in_sum.info.ended));
         assert_eq!(singly.info.flows_completed, in_sum.info.flows_completed);
+        let rest = in_sum.info.rest.unwrap();
+        let all = |name| whole(table(&singly, "flows"), name);
+        assert_eq!((singly.info.rest, rest.flows), (None, singly.info.flows - 100));
+        let without: Vec<usize> = (100..singly.info.flows as usize).collect();
+        let (delivered, sizes) = (all("delivered_ps"), all("bytes"));
+        let bytes = without.iter().filter(|&&flow| delivered[flow] != u64::MAX).map(|&flow| sizes[flow]);
+        assert_eq!(rest.delivered_bytes, bytes.sum::<u64>());
+        let times = |name| {
+            let times = all(name);
+            without.iter().map(|&flow| times[flow]).filter(|&at| at != u64::MAX).collect::<Vec<u64>>()
+        };
+        assert_eq!(rest.first_start_ps, times("start_ps").into_iter().min());
+        assert_eq!(rest.last_delivery_ps, times("delivered_ps").into_iter().max());
         assert!(singly.info.warnings.is_empty());
         assert!(in_sum.info.warnings[0].starts_with("measure.rows_max: the job \"train\" has more"));
         assert_eq!(table(&in_sum, "flows").len(), 100);

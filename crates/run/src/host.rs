@@ -407,7 +407,10 @@ impl Host {
     fn note(&mut self, record: FlowRecord) {
         match self.flows.row(record.flow) {
             Some(_) => self.records.push(record),
-            None => self.unlisted.add(record.fate, record.at),
+            None => {
+                let bytes = self.flows.try_get(record.flow).map_or(0, |flow| flow.bytes);
+                self.unlisted.add(record.fate, record.at, bytes);
+            }
         }
     }
 

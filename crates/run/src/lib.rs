@@ -36,7 +36,8 @@ pub use host::{Came, Host};
 pub use ideal::{Ideal, data_header_bytes};
 pub use jobs::{HostJobs, Jobs, Noted, Told, job_tables};
 pub use outcome::{
-    FlowColumns, FlowEvent, FlowRecord, Flows, Journey, Measured, Status, Unlisted, measure_table, standing_columns,
+    FlowColumns, FlowEvent, FlowRecord, Flows, Journey, Measured, Rest, Status, Unlisted, measure_table,
+    standing_columns,
 };
 pub use plan::{HEAD_BYTES, Plan, Reserved};
 pub use progress::{Progress, Stillness};

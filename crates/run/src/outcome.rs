@@ -3,6 +3,7 @@
 use catalogue::Transport;
 use fabric::Fabric;
 use node::pool::{Hop, Transit};
+use serde::Serialize;
 use units::{Duration, FlowId, Time};
 
 use crate::{Column, Data, FlowTable, Plan, Table, host_names};
@@ -193,16 +194,79 @@ pub struct Unlisted {
     pub failed: u64,
     /// When the last was handed over.
     pub last_start: Time,
+    /// Their share in a run's totals.
+    pub rest: Rest,
+}
+
+/// The share of flows without a row of their own in a run's totals, so that these don't depend on how many rows are
+/// kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Rest {
+    /// How many there are.
+    pub flows: u64,
+    /// Bytes of those that were delivered.
+    pub delivered_bytes: u64,
+    /// When the first was handed over, in picoseconds; `None` if none was.
+    pub first_start_ps: Option<u64>,
+    /// When the last was delivered, in picoseconds; `None` if none was.
+    pub last_delivery_ps: Option<u64>,
+    /// Data packets that were sent for those that completed.
+    pub sent_packets: u64,
+    /// Of these, packets that had been sent before.
+    pub resent_packets: u64,
+}
+
+impl Rest {
+    /// One is handed over.
+    pub fn start(&mut self, at: Time) {
+        let first = self.first_start_ps.get_or_insert(at.ps());
+        *first = at.ps().min(*first);
+    }
+
+    /// One of this size is delivered.
+    pub fn deliver(&mut self, at: Time, bytes: u64) {
+        self.delivered_bytes += bytes;
+        self.last_delivery_ps = self.last_delivery_ps.max(Some(at.ps()));
+    }
+
+    /// Both.
+    #[must_use]
+    pub fn and(self, other: Rest) -> Rest {
+        let starts = [self.first_start_ps, other.first_start_ps].into_iter().flatten();
+        Rest {
+            flows: self.flows + other.flows,
+            delivered_bytes: self.delivered_bytes + other.delivered_bytes,
+            first_start_ps: starts.min(),
+            last_delivery_ps: self.last_delivery_ps.max(other.last_delivery_ps),
+            sent_packets: self.sent_packets + other.sent_packets,
+            resent_packets: self.resent_packets + other.resent_packets,
+        }
+    }
+
+    /// `None` if there is no such flow.
+    pub fn if_any(self) -> Option<Rest> {
+        (self.flows > 0).then_some(self)
+    }
 }
 
 impl Unlisted {
-    /// Something happened to one.
-    pub fn add(&mut self, fate: FlowEvent, at: Time) {
+    /// Something happened to one of this size.
+    pub fn add(&mut self, fate: FlowEvent, at: Time, bytes: u64) {
         match fate {
-            FlowEvent::Started => (self.started, self.last_start) = (self.started + 1, at.max(self.last_start)),
+            FlowEvent::Started => {
+                (self.started, self.last_start) = (self.started + 1, at.max(self.last_start));
+                self.rest.start(at);
+            }
             FlowEvent::Resubmitted => {}
-            FlowEvent::Delivered { .. } => self.delivered += 1,
-            FlowEvent::Completed { .. } => self.completed += 1,
+            FlowEvent::Delivered { .. } => {
+                self.delivered += 1;
+                self.rest.deliver(at, bytes);
+            }
+            FlowEvent::Completed { sent_packets, resent_packets } => {
+                self.completed += 1;
+                self.rest.sent_packets += sent_packets;
+                self.rest.resent_packets += resent_packets;
+            }
             FlowEvent::Rejected | FlowEvent::Failed(_) => self.failed += 1,
         }
     }
@@ -217,6 +281,7 @@ impl Unlisted {
             completed: self.completed + other.completed,
             failed: self.failed + other.failed,
             last_start: self.last_start.max(other.last_start),
+            rest: self.rest.and(other.rest),
         }
     }
 
@@ -235,8 +300,9 @@ impl Flows {
     /// Gathers what hosts noted about flows: of each that has a row, and of the others together.
     pub fn gather<'a>(table: &FlowTable, unlisted: Unlisted, records: impl Iterator<Item = &'a FlowRecord>) -> Flows {
         let count = table.row_count();
+        let rest = Rest { flows: table.unlisted(), ..unlisted.rest };
         let mut flows = Flows {
-            unlisted: Unlisted { flows: table.unlisted(), ..unlisted },
+            unlisted: Unlisted { flows: table.unlisted(), rest, ..unlisted },
             started: vec![Flows::NONE; count],
             delivered: vec![Flows::NONE; count],
             completed: vec![Flows::NONE; count],
@@ -365,6 +431,13 @@ impl Flows {
         };
         let late = |flow| Some(last(by_machine.map(|of| &of[..]), flow)?.saturating_sub(last(self.times(), flow)?));
         (0..self.started.len()).map(|flow| late(flow).unwrap_or(Flows::NONE)).collect()
+    }
+
+    /// Data packets that were sent for all flows that completed, and those of them that had been sent before.
+    pub fn all_packets(&self) -> (u64, u64) {
+        let rest = self.unlisted.rest;
+        let listed = |of: &[u64]| of.iter().sum::<u64>();
+        (listed(&self.sent_packets) + rest.sent_packets, listed(&self.resent_packets) + rest.resent_packets)
     }
 
     /// Data packets that were sent for a flow, and those of them that had been sent before, as its sender said on

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use driver::{Capturing, Cut, Driver, Islands, Probe, Probes, Shape, Stuck, Tally, Wants, Whole, digest};
 use engine::{Bounds, Ended, Outcome};
 use run::audit::{EVERY_FLOW_ENDED, Ending};
-use run::{Data, Finding, Flows, Plan, Progress, Stillness, Table, Unlisted, alone};
+use run::{Data, Finding, Flows, Plan, Progress, Rest, Stillness, Table, Unlisted, alone};
 use scenario::{FastForward, Scenario};
 use serde::Serialize;
 use units::{Problem, Time};
@@ -62,6 +62,9 @@ pub struct RunInfo {
     pub flows: u64,
     /// Flows that completed.
     pub flows_completed: u64,
+    /// The share in the totals of flows without a row of their own; only if there are any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rest: Option<Rest>,
     /// Longest unloaded round trip of a full data packet and a control packet, in picoseconds.
     pub data_rtt_ps: u64,
     /// Bandwidth-delay product of host 0, in bytes.
@@ -317,6 +320,7 @@ pub(crate) fn conclude<P: Probe>(
         hosts: plan.fabric.hosts,
         flows: plan.flows.len() as u64,
         flows_completed: completed,
+        rest: flows.unlisted.rest.if_any(),
         data_rtt_ps: plan.sites[0].data_rtt.ps(),
         bdp_bytes: plan.sites[0].bdp_bytes(),
         audit: driver::findings(&whole, parts, &[], &flows, ending, &movement),
@@ -331,8 +335,7 @@ pub(crate) fn conclude<P: Probe>(
     for finding in info.audit.iter_mut().filter(|finding| finding.name == EVERY_FLOW_ENDED) {
         finding.detail.extend(stuck.iter().flat_map(|why| [": ", why]));
     }
-    let packets = (0..flows.started.len()).map(|row| flows.packets(row));
-    let packets = packets.fold((0, 0), |sum, of| (sum.0 + of.0, sum.1 + of.1));
+    let packets = flows.all_packets();
     let tables = driver::tables(&whole, parts, &[], flows);
     let doubts = plan.doubts_of_outcome(packets, lost_packets(&tables));
     info.warnings.extend(doubts.iter().map(ToString::to_string));

@@ -274,6 +274,8 @@ _INFO: dict[str, type | tuple[type, ...]] = {
 }  # fmt: skip
 # Those that not every result has.
 _MORE_INFO: dict[str, type | tuple[type, ...]] = {"packet_hops": int, "digest": str, "commit": str, "source": str}
+# Those of its `rest`, which flows without a row bring to the totals.
+_REST = ("flows", "delivered_bytes", "first_start_ps", "last_delivery_ps", "sent_packets", "resent_packets")
 _AT_PACKET_LEVEL = ("packet_hops",)
 _FROM_1 = ("bdp_bytes",)
 _BELOW_2_63 = ("end_ps", "bdp_bytes", "hosts", "flows", "flows_completed")
@@ -293,6 +295,12 @@ def _check_info(info: Any) -> None:
             _check_value(key, info[key], kind)
     if info["flows_completed"] > info["flows"]:
         raise ValueError(f"run.json: flows_completed is {info['flows_completed']:,} of {info['flows']:,} flows")
+    rest = info.get("rest", {})
+    if not isinstance(rest, dict):
+        raise ValueError(f"run.json: rest is {quoted(rest)}, but should be an object of whole numbers")
+    for key in _REST:
+        if rest.get(key) is not None:
+            _check_value(key, rest[key], int)
     for finding in info["audit"]:
         if not (
             isinstance(finding, dict)

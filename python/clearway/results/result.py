@@ -369,12 +369,13 @@ class Result:
         flows, rest = self.flows, self._rest
         delivered, started = flows["delivered_ps"].astype(float), flows["start_ps"].astype(float)
         done = ~np.isnan(delivered)
-        last = np.append(delivered[done], [rest[key] for key in ("last_delivery_ps",) if rest.get(key) is not None])
-        first = np.append(started, [rest[key] for key in ("first_start_ps",) if rest.get(key) is not None])
-        if not len(last):
+        last, first = delivered[done].tolist(), started[~np.isnan(started)].tolist()
+        for times, key in ((last, "last_delivery_ps"), (first, "first_start_ps")):
+            times += [float(rest[key])] if rest.get(key) is not None else []
+        if not last or not first:
             return 0.0
-        span = float(last.max() - np.nanmin(first))
-        delivered_bytes = float(flows["bytes"][done].sum()) + rest.get("delivered_bytes", 0)
+        span = max(last) - min(first)
+        delivered_bytes = float(flows["bytes"][done].sum()) + (rest.get("delivered_bytes") or 0)
         return delivered_bytes * 8e12 / span if span > 0 else 0.0
 
     @property
@@ -424,7 +425,7 @@ class Result:
         """Retransmitted data packets, over completed flows. 0 in an estimate, which does not count them."""
         if self.estimated:
             return 0
-        return int(self.flows["resent_packets"].sum()) + int(self._rest.get("resent_packets", 0))
+        return int(self.flows["resent_packets"].sum()) + (self._rest.get("resent_packets") or 0)
 
     @property
     def plot(self) -> Plots:

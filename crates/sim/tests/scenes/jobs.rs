@@ -314,6 +314,22 @@ fn ratios(table: &Table, name: &str) -> Vec<f64> {
     }
 }
 
+/// Of all flows, with a row or without: bytes delivered, first start, last delivery, packets sent and sent again.
+fn totals(result: &RunResult) -> (u64, Option<u64>, Option<u64>, u64, u64) {
+    let flows = table(result, "flows");
+    let of = |name: &str| column(flows, name).iter().copied();
+    let rest = result.info.rest.unwrap_or_default();
+    let known = |name: &str| of(name).filter(|&at| at != NONE);
+    let delivered = of("bytes").zip(of("delivered_ps")).filter(|of| of.1 != NONE).map(|of| of.0);
+    (
+        rest.delivered_bytes + delivered.sum::<u64>(),
+        known("start_ps").chain(rest.first_start_ps).min(),
+        known("delivered_ps").chain(rest.last_delivery_ps).max(),
+        rest.sent_packets + of("sent_packets").sum::<u64>(),
+        rest.resent_packets + of("resent_packets").sum::<u64>(),
+    )
+}
+
 /// The packets are the same, and so is all that sums say.
 #[test]
 fn a_job_with_more_messages_than_rows_is_noted_in_sum() {
@@ -327,6 +343,8 @@ fn a_job_with_more_messages_than_rows_is_noted_in_sum() {
     assert_eq!(singly.info.digest, in_sum.info.digest);
     assert_eq!(singly.info.flows_completed, in_sum.info.flows_completed);
     assert_eq!((table(&singly, "flows").len() as u64, table(&in_sum, "flows").len()), (singly.info.flows, 40));
+    assert_eq!((singly.info.rest, in_sum.info.rest.map(|rest| rest.flows)), (None, Some(singly.info.flows - 40)));
+    assert_eq!(totals(&singly), totals(&in_sum), "goodput and repetitions don't depend on how many rows are kept");
     assert!(in_sum.info.warnings.iter().any(|warning| warning.starts_with("measure.rows_max: the job \"train\"")));
     assert!(in_sum.info.audit.iter().all(|finding| finding.ok), "{:?}", in_sum.info.audit);
     assert!(table(&in_sum, "critical").is_empty());
