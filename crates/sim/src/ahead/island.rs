@@ -236,6 +236,11 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
     /// messages are short, more is saved between them.
     async fn look_within(&mut self) {
         let rest = self.bound.since(self.now);
+        let idle = self.idle().min(rest);
+        if idle > self.listening.span {
+            self.wake_all().await;
+            return self.go(idle).await;
+        }
         let span = self.listening.span.min(rest);
         if span < self.listening.first {
             self.wake_all().await;
@@ -250,6 +255,16 @@ impl<'r, 'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'r, 'a, P, W> {
             self.skip_within(span).await;
         }
         self.looks_within = false;
+    }
+
+    /// The time until its next event, in which there is nothing to listen to. Zero while groups sleep, since these have
+    /// no events.
+    fn idle(&self) -> Duration {
+        if self.run.borrow().asleep.get(&self.districts).is_some_and(|&count| count > 0) {
+            return Duration::ZERO;
+        }
+        let next = self.own().iter().map(Partition::next_at).min().unwrap_or(Time::MAX);
+        next.since(self.now)
     }
 
     /// Listens for a span of time, and skips what repeats within messages, or is steady.

@@ -101,6 +101,16 @@ fn a_ring_over_tcp_is_skipped() {
     pays("newreno", "");
 }
 
+/// Between two messages nothing happens for twenty thousand seconds. Who listened all that time would look fifteen
+/// million times.
+#[test]
+fn nothing_is_listened_to_until_something_happens() {
+    let star = "transport = \"dctcp\"\ntiming = \"ideal\"\nmeasure.interval = \"0s\"\nfabric.star = { hosts = 4 }\n";
+    let (first, second) = (message("first", (0, 1), "0s", "1MB"), message("second", (2, 1), "20000s", "1MB"));
+    let (whole, _) = both(&format!("{star}{first}{second}"));
+    assert_eq!(whole.info.flows_completed, 2);
+}
+
 /// A ring of eight ranks at one switch, whose messages are long.
 fn long_ring(transport: &str, more: &str) -> String {
     format!(
