@@ -69,8 +69,7 @@ pub struct EstimateInfo {
 /// and returns the results so far.
 ///
 /// Settings that concern packets in queues have no effect. Settings that would change paths or shares, and are not
-/// modelled here, are refused with their key: failures, hosts with several links, sharing among entities, and arrivals
-/// of single packets.
+/// modelled here, are refused with their key: failures, sharing among entities, and arrivals of single packets.
 pub fn estimate(scenario: &Scenario, watch: impl FnMut(Progress) -> bool) -> Result<Estimate, Problem> {
     estimate_within(scenario, None, watch)
 }
@@ -106,7 +105,7 @@ pub fn check(scenario: &Scenario, memory_bytes_max: Option<u64>) -> Result<(u32,
 fn plan(scenario: &Scenario, memory_bytes_max: Option<u64>) -> Result<WorkloadPlan, Problem> {
     compatibility::check_flow_level(scenario)?;
     let workload_plan = WorkloadPlan::within(scenario, MemoryLimit::flows(memory_bytes_max))?;
-    compatibility::check_flow_level_network(&workload_plan.fabric)?;
+    compatibility::check_flow_level_network(scenario, &workload_plan.fabric)?;
     Ok(workload_plan)
 }
 

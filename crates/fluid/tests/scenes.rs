@@ -48,6 +48,10 @@ fn fct(estimate: &Estimate) -> Vec<u64> {
     whole(table(estimate, "flows"), "fct_ps")
 }
 
+fn fct_of(tables: &[Table]) -> Vec<u64> {
+    whole(tables.iter().find(|table| table.name == "flows").unwrap(), "fct_ps")
+}
+
 /// A class for each flow: source, destination, bytes, start in nanoseconds.
 fn classes(flows: &[(u32, u32, u64, u64)]) -> String {
     let class = |(index, (src, dst, bytes, start)): (usize, &(u32, u32, u64, u64))| {
@@ -163,7 +167,13 @@ fn flows_that_wait_for_others_start_when_those_end() {
 
 #[test]
 fn hashed_flows_take_the_paths_of_their_packets() {
-    for fabric in ["fat_tree = { k = 4 }", "leaf_spine = { racks = 3, hosts_per_rack = 4, spines = 4 }"] {
+    for fabric in [
+        "fat_tree = { k = 4 }",
+        "leaf_spine = { racks = 3, hosts_per_rack = 4, spines = 4 }",
+        "leaf_spine = { racks = 4, hosts_per_rack = 3, homes = 2 }",
+        "rails = { blocks = 2, servers_per_block = 6, rails = 4, spines = 3 }",
+        "multi_plane = { planes = 3, racks = 3, hosts_per_rack = 4 }",
+    ] {
         for (balancing, seed) in [("'ecmp'", 1), ("'ecmp'", 2), ("{ skewed = { skew = 0.6 } }", 3)] {
             let text = format!(
                 "transport = 'udp'\nseed = {seed}\nfabric.{fabric}\nswitch.balancing = {balancing}\n{}",
@@ -177,6 +187,53 @@ fn hashed_flows_take_the_paths_of_their_packets() {
             let theirs = packets(&text);
             let theirs = theirs.iter().find(|table| table.name == "links").unwrap();
             assert_eq!(loaded(table(&run(&text), "links")), loaded(theirs), "{text}");
+        }
+    }
+}
+
+/// Packets that are spread use all links of both hosts, and shortest paths to the nearest of the receiver's switches.
+#[test]
+fn sprayed_flows_take_all_links_of_their_hosts() {
+    let planes = "multi_plane = { planes = 2, racks = 2, hosts_per_rack = 4 }";
+    for fabric in [planes, "rails = { blocks = 2, servers_per_block = 4, rails = 2, spines = 3 }"] {
+        for flow in [(0, 1, 10_000_000, 0), (0, 5, 10_000_000, 0)] {
+            let text = format!("transport = 'udp'\nfabric.{fabric}\nswitch.balancing = 'spray'\n{}", classes(&[flow]));
+            let estimate = run(&text);
+            let theirs = packets(&text);
+            let links = theirs.iter().find(|table| table.name == "links").unwrap();
+            // Packets are whole, and which link takes the next is drawn between switches: 4 standard deviations.
+            for (ours, theirs) in
+                whole(table(&estimate, "links"), "sent_bytes").into_iter().zip(whole(links, "sent_bytes"))
+            {
+                let (ours, theirs) = (ours as f64, theirs as f64);
+                let room = 4.0 * (ours * 1_500.0).sqrt() + 3_000.0;
+                assert!((ours - theirs).abs() < room, "{text}: {ours} for {theirs}");
+            }
+            // Packets that two switches send to one link at a time wait for each other. Each of n packets takes one of
+            // two links by chance, so that one has n / 2 +- sqrt(n) / 2 of them.
+            let late = fct_of(&theirs)[0] as f64 - fct(&estimate)[0] as f64;
+            let packet_ps = 120_000.0;
+            let room = 4.0 * (10_000_000.0f64 / 1_460.0).sqrt() / 2.0 * packet_ps;
+            assert!((0.0..room).contains(&late), "{text}: {late} ps, {room}");
+        }
+    }
+}
+
+/// Two flows from one server that a hash puts on different rails go at the rate of a rail each, and two on one rail
+/// share it.
+#[test]
+fn flows_of_a_server_share_the_rails_that_they_are_hashed_to() {
+    let flows: Vec<(u32, u32, u64, u64)> = (1..5).map(|to| (0, to, 1_000_000, 0)).collect();
+    for seed in 1..6 {
+        let text = format!(
+            "transport = 'hpcc'\nseed = {seed}\nswitch.balancing = 'ecmp'\n\
+             fabric.rails = {{ blocks = 1, servers_per_block = 6, rails = 2, spines = 0 }}\n{}",
+            classes(&flows)
+        );
+        let (ours, theirs) = (fct(&run(&text)), fct_of(&packets(&text)));
+        for (ours, theirs) in ours.iter().zip(&theirs) {
+            let ratio = *ours as f64 / *theirs as f64;
+            assert!((0.85..1.05).contains(&ratio), "{text}: {ours} for {theirs}");
         }
     }
 }

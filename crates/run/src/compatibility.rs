@@ -26,6 +26,7 @@ type Found = Option<Vec<String>>;
 type OfRun = fn(&Facts<'_>) -> Found;
 type OfScenario = fn(&Scenario) -> Found;
 type OfFabric = fn(&Fabric) -> Found;
+type OfNetwork = fn(&Scenario, &Fabric) -> Found;
 
 const fn rule<When: Copy>(key: &'static str, when: When, because: &'static str) -> Rule<When> {
     Rule { key, when, because }
@@ -234,8 +235,8 @@ pub fn check_flow_level(scenario: &Scenario) -> Result<(), Problem> {
 }
 
 /// The same, of its network.
-pub fn check_flow_level_network(fabric: &Fabric) -> Result<(), Problem> {
-    refuse_first(FLOW_LEVEL_NETWORK, |when| when(fabric))
+pub fn check_flow_level_network(scenario: &Scenario, fabric: &Fabric) -> Result<(), Problem> {
+    refuse_first(FLOW_LEVEL_NETWORK, |when| when(scenario, fabric))
 }
 
 /// Settings without effect at flow level.
@@ -283,8 +284,11 @@ const FLOW_LEVEL_ADVICE: &[Rule<OfScenario>] = &[
     ),
 ];
 
-const FLOW_LEVEL_NETWORK: &[Rule<OfFabric>] =
-    &[rule("fabric", several_links, "{0} has {1} links, and at flow level a host has one; run it at packet level")];
+const FLOW_LEVEL_NETWORK: &[Rule<OfNetwork>] = &[rule(
+    "host.intake_rate",
+    intake_of_several_links,
+    "{0} has {1} links, and at flow level a host that takes in slowly has one; run it at packet level, or delete it",
+)];
 
 /// The transport that has the first classes for itself.
 struct Reserving {
@@ -542,6 +546,11 @@ fn ports_watched(scenario: &Scenario) -> Found {
 fn flows_followed(scenario: &Scenario) -> Found {
     scenario.measure.flows.as_ref()?;
     found![]
+}
+
+fn intake_of_several_links(scenario: &Scenario, fabric: &Fabric) -> Found {
+    scenario.host.intake_rate?;
+    several_links(fabric)
 }
 
 fn several_links(fabric: &Fabric) -> Found {

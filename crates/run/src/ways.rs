@@ -2,12 +2,15 @@
 //! always carry the same load.
 //!
 //! If every transport spreads its packets over all shortest paths, resources are the links of hosts and the bundles of
-//! the folded fabric. If one transport chooses by a hash, resources are single links for all.
+//! the folded fabric. If one transport chooses by a hash, or hosts have several links, resources are single links for
+//! all.
 //!
 //! A bundle is *spare* if it is at least as wide as all links that lead into it together, or as all that lead on from
 //! it. (Links back from its far end don't count, since no shortest path turns round.) It can't be full before all of
 //! those are, and then they limit the same flows to the same rates. So spare bundles can be ignored. In a fabric of
 //! full bisection all bundles are spare.
+
+mod several;
 
 use fabric::{Fabric, Quotient, Tier};
 use node::balance::{hashed_choice, switch_seed};
@@ -25,6 +28,8 @@ pub struct Ways<'a> {
     /// Whether resources are single links. If not, they are the bundles, then the links from hosts, then those to
     /// hosts.
     by_link: bool,
+    /// Whether hosts have several links.
+    several: bool,
     /// By bundle: whether it is spare.
     spare: Vec<bool>,
 }
@@ -43,9 +48,10 @@ impl<'a> Ways<'a> {
     pub fn new(workload_plan: &'a WorkloadPlan, seed: u64) -> Ways<'a> {
         let (fabric, quotient) = (&*workload_plan.fabric, &workload_plan.quotient);
         let carriers = &workload_plan.balancing[..workload_plan.transports.len()];
-        let by_link = carriers.iter().any(|balancing| balancing.by_hash());
+        let several = fabric.several_links().is_some();
+        let by_link = several || carriers.iter().any(|balancing| balancing.by_hash());
         let spare = spare(fabric, quotient);
-        Ways { fabric, quotient, balancing: carriers, seed, by_link, spare }
+        Ways { fabric, quotient, balancing: carriers, seed, by_link, several, spare }
     }
 
     /// Number of resources.
@@ -74,7 +80,7 @@ impl<'a> Ways<'a> {
         }
     }
 
-    /// Whether resources are single links, because a hash chooses the paths of some flows.
+    /// Whether resources are single links, because a hash chooses the paths of some flows, or hosts have several links.
     pub fn by_link(&self) -> bool {
         self.by_link
     }
@@ -123,6 +129,9 @@ impl<'a> Ways<'a> {
     pub fn find_way(&self, id: FlowId, flow: &FlowInfo, way: &mut Way) {
         way.passes.clear();
         way.path.clear();
+        if self.several {
+            return self.find_way_between_several(id, flow, way);
+        }
         let (up, down) = (self.fabric.uplink(flow.src), Fabric::reverse(self.fabric.uplink(flow.dst)));
         let (from, to) = (self.quotient.rack_of(self.fabric, flow.src), self.quotient.rack_of(self.fabric, flow.dst));
         let balancing = self.balancing[usize::from(flow.transport)];

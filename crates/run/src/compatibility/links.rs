@@ -7,8 +7,8 @@ use scenario::Scenario;
 use units::{FlowId, Problem};
 
 use super::{
-    FLOW_LEVEL_NETWORK, Found, OfScenario, Rule, all_broken, arrivals_noted, events_recorded, fails, flows_followed,
-    links_repeat, packets_recorded, ports_watched, refuse_first, rule, shares,
+    Found, OfFabric, OfScenario, Rule, all_broken, arrivals_noted, events_recorded, fails, flows_followed,
+    links_repeat, packets_recorded, ports_watched, refuse_first, rule, several_links, shares,
 };
 use crate::{FlowInfo, Way, WorkloadPlan};
 
@@ -19,8 +19,7 @@ pub fn check_links(scenario: &Scenario) -> Result<(), Problem> {
 
 /// The same, of its network and its transports.
 pub fn check_links_network(work: &WorkloadPlan) -> Result<(), Problem> {
-    refuse_first(FLOW_LEVEL_NETWORK, |when| when(&work.fabric))
-        .map_err(|problem| Problem::new(problem.key, problem.message.replace("at flow level", "with level = links")))?;
+    refuse_first(LINKS_NETWORK, |when| when(&work.fabric))?;
     refuse_first(LINKS_TRANSPORTS, |when| when(work))
 }
 
@@ -51,6 +50,12 @@ pub fn links_advice(scenario: &Scenario) -> Vec<Problem> {
 }
 
 type OfWork = fn(&WorkloadPlan) -> Found;
+
+const LINKS_NETWORK: &[Rule<OfFabric>] = &[rule(
+    "fabric",
+    several_links,
+    "{0} has {1} links, and with level = links a host has one; run it at packet level",
+)];
 
 const LINKS: &[Rule<OfScenario>] = &[
     rule(

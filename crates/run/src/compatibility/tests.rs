@@ -203,12 +203,15 @@ fn each_rule_of_flow_level_is_broken_by_its_scenario() {
 }
 
 #[test]
-fn hosts_with_several_links_are_for_packets() {
-    let several = scenario(&["'udp'"], SEVERAL_LINKS).fabric.build().unwrap();
-    let flow_level = broken(&[], SEVERAL_LINKS, "fabric", "host0 has 2 links");
-    assert_broken(0, &flow_level, first_broken(FLOW_LEVEL_NETWORK, |when| when(&several)));
-    let one = scenario(&["'udp'"], "").fabric.build().unwrap();
-    assert_eq!(check_flow_level_network(&one), Ok(()));
+fn hosts_with_several_links_that_take_in_slowly_are_for_packets() {
+    let slow = format!("{SEVERAL_LINKS}\nhost.intake_rate = '50Gbps'");
+    let [several, slow] = [SEVERAL_LINKS, &slow].map(|settings| scenario(&["'udp'"], settings));
+    let fabric = several.fabric.build().unwrap();
+    let flow_level = broken(&[], SEVERAL_LINKS, "host.intake_rate", "host0 has 2 links");
+    assert_broken(0, &flow_level, first_broken(FLOW_LEVEL_NETWORK, |when| when(&slow, &fabric)));
+    assert_eq!(check_flow_level_network(&several, &fabric), Ok(()));
+    let one = scenario(&["'udp'"], "host.intake_rate = '50Gbps'");
+    assert_eq!(check_flow_level_network(&one, &one.fabric.build().unwrap()), Ok(()));
 }
 
 #[test]
