@@ -1,10 +1,10 @@
-"""How far estimates by single links are from packet level: writes the tables and the picture of `docs/links.md`.
+"""How far estimates by single links and at flow level are from packet level: writes the tables and the picture of
+`docs/links.md`.
 
     python examples/links/error.py
 
-Each of twenty scenarios is run at packet level and by single links: as it is by default, with delays drawn as in
-Parsimon, and with one link simulated for those like it. Then one scenario is run over many transports. Results in
-`out/links` are not run again.
+Each of twenty scenarios is run at packet level, at flow level, and by single links, with every link simulated and as by
+default. Then one scenario is run over many transports. Results in `out/links` are not run again.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ WAYS: dict[str, dict[str, Any]] = {
     "every link": {"decomposition.sample": 1_000_000},
     "eight of a kind": {},
 }
+FLOW = "flow level"
 LARGE = IDEAL + "[fabric.leaf_spine]\nracks = 32\nhosts_per_rack = 32\nspines = 16\noversubscription = 2.0\n"
 LARGE_FLOWS = {"websearch": 8_000, "datamining": 3_000, "imc10": 60_000}
 TRANSPORTS = (
@@ -88,15 +89,15 @@ def errors(title: str, way: str, packet: cw.Result, links: cw.Result) -> list[di
     return rows
 
 
-def cost(packet: cw.Result, links: cw.Result) -> dict[str, float]:
-    """The cost of both."""
+def cost(packet: cw.Result, estimate: cw.Result) -> dict[str, float]:
+    """The cost of both. Flow level has no packets."""
     return {
         "packet s": packet.info["cpu_seconds"],
-        "links s": links.info["cpu_seconds"],
+        "links s": estimate.info["cpu_seconds"],
         "packet hops": packet.info["packet_hops"],
-        "links hops": links.info["packet_hops"],
-        "simulated": links.info["links_simulated"],
-        "like them": links.info["links_alike"],
+        "links hops": estimate.info.get("packet_hops", 0),
+        "simulated": estimate.info.get("links_simulated", 0),
+        "like them": estimate.info.get("links_alike", 0),
     }
 
 
@@ -109,6 +110,7 @@ def compared(all_of: Iterator[tuple[str, str]], ways: dict[str, dict[str, Any]])
         for way, settings in ways.items():
             scenario = base.with_(settings, name=f"{title}, {way}")
             rows += errors(title, way, packet, of(scenario, "links"))
+        rows += errors(title, FLOW, packet, of(base, "flow"))
     return pd.DataFrame(rows)
 
 
@@ -123,7 +125,7 @@ def transports() -> pd.DataFrame:
 
 
 def table(frame: pd.DataFrame, what: str, head: str) -> list[str]:
-    """A table of slowdowns by size, at packet level and by links, and how far these are off."""
+    """A table of slowdowns by size, at packet level and by an estimate, and how far that is off."""
     lines = [f"| {head} | {' | '.join(SIZES)} |", f"| --- |{' ---: |' * len(SIZES)}"]
     for name, group in frame.groupby("scenario", sort=False):
         by_size = group.set_index("size")
@@ -145,9 +147,9 @@ def off(frame: pd.DataFrame, what: str) -> pd.Series[float]:
 
 def summary(frame: pd.DataFrame) -> list[str]:
     """How far the estimates are off over all scenarios."""
-    head = ("simulated", "size", "median error of the 99th percentile", "signed", "lowest", "highest", "within 9%")
+    head = ("estimate", "size", "median error of the 99th percentile", "signed", "lowest", "highest", "within 9%")
     lines = [f"| {' | '.join(head)} | median error of the mean |", "| --- | --- |" + " ---: |" * 6]
-    for way in WAYS:
+    for way in (*WAYS, FLOW):
         for size in SIZES:
             rows = frame[(frame["way"] == way) & (frame["size"] == size)]
             tails, means = off(rows, "p99"), off(rows, "mean")
@@ -161,13 +163,17 @@ def summary(frame: pd.DataFrame) -> list[str]:
 
 def speed(frame: pd.DataFrame) -> list[str]:
     """CPU time, and packets over links."""
-    lines = ["| scenario | packet level, s | every link, s | eight of a kind, s | links simulated | packet-hops |"]
-    lines += ["| --- | ---: | ---: | ---: | ---: | ---: |"]
+    lines = [
+        "| scenario | packet level, s | every link, s | eight of a kind, s | flow level, s | links simulated | "
+        "packet-hops |"
+    ]
+    lines += ["| --- |" + " ---: |" * 6]
     for name, group in frame[frame["size"] == "all"].groupby("scenario", sort=False):
         by_way = group.set_index("way")
-        own, alike = by_way.loc["every link"], by_way.loc["eight of a kind"]
+        own, alike, flow = (by_way.loc[way] for way in ("every link", "eight of a kind", FLOW))
         lines.append(
             f"| {name} | {own['packet s']:.1f} | {own['links s']:.1f} | {alike['links s']:.1f} | "
+            f"{flow['links s']:.3f} | "
             f"{own['simulated']:.0f}, {alike['simulated']:.0f} | "
             f"{own['packet hops'] / 1e6:.0f} M, {own['links hops'] / 1e6:.0f} M, {alike['links hops'] / 1e6:.0f} M |"
         )
@@ -177,10 +183,12 @@ def speed(frame: pd.DataFrame) -> list[str]:
 def costs(frame: pd.DataFrame) -> list[str]:
     """As [`speed`], where not every link is simulated."""
     lines = []
-    for name, row in frame[frame["size"] == "all"].set_index("scenario").iterrows():
+    for name, group in frame[frame["size"] == "all"].groupby("scenario", sort=False):
+        by_way = group.set_index("way")
+        row, flow = by_way.loc["eight of a kind"], by_way.loc[FLOW]
         lines.append(
-            f"| {name} | {row['packet s']:.1f} | | {row['links s']:.1f} | {row['simulated']:.0f} | "
-            f"{row['packet hops'] / 1e6:.0f} M, {row['links hops'] / 1e6:.0f} M |"
+            f"| {name} | {row['packet s']:.1f} | | {row['links s']:.1f} | {flow['links s']:.3f} | "
+            f"{row['simulated']:.0f} | {row['packet hops'] / 1e6:.0f} M, {row['links hops'] / 1e6:.0f} M |"
         )
     return lines
 
@@ -225,16 +233,24 @@ def picture(frame: pd.DataFrame) -> None:
 def main() -> None:
     """Runs what has not been run, and writes the tables into the page."""
     frame, others = compared(scenarios(), WAYS), transports()
-    big = compared(large(), {"eight of a kind": {}})
-    own = frame[frame["way"] == "eight of a kind"]
+    larger = compared(large(), {"eight of a kind": {}})
+    own, big = (of[of["way"] == "eight of a kind"] for of in (frame, larger))
+    flow = pd.concat([of[of["way"] == FLOW] for of in (frame, larger)])
     lines = ["![Error and speed of estimates by single links](links.png)", ""]
     lines += [*summary(frame), "", "99th percentile of slowdown, packet level / by links (error):", ""]
     lines += [*table(own, "p99", "scenario"), *table(big, "p99", "scenario")[2:], ""]
     lines += ["Mean slowdown:", "", *table(own, "mean", "scenario"), *table(big, "mean", "scenario")[2:], ""]
+    lines += [
+        "99th percentile of slowdown, packet level / flow level (error):",
+        "",
+        *table(flow, "p99", "scenario"),
+        "",
+    ]
+    lines += ["Mean slowdown:", "", *table(flow, "mean", "scenario"), ""]
     lines += ["99th percentile over other transports, leaf-spine, websearch at 0.5:", ""]
     lines += [*table(others, "p99", "transport"), "", "Mean:", "", *table(others, "mean", "transport"), ""]
     lines += ["CPU seconds, links simulated, and packets over links:", ""]
-    lines += [*speed(frame), *costs(big), ""]
+    lines += [*speed(frame), *costs(larger), ""]
     commit = f"commit {_core.COMMIT}, seed 1, one thread, {platform.machine()}"
     lines += [f"`python examples/links/error.py` at {commit}.", ""]
     marked.put(PAGE, "error", "\n".join(lines))
