@@ -123,10 +123,10 @@ def table(done: dict[Case, list[float]], ns3: dict[tuple[str, int, str], str]) -
         _, transport, count, starts, timing = key
         groups.setdefault((transport, count, starts), {})[timing] = cell(runs)
     rows = [
-        [of[0], str(of[1]), of[2], *(cells.get(timing, "") for timing in TIMINGS), ns3.get(of, "")]
+        [of[0], str(of[1]), of[2], *(cells.get(timing, "") for timing in TIMINGS), *([ns3.get(of, "")] if ns3 else [])]
         for of, cells in groups.items()
     ]
-    return "\n".join(marked.table(["transport", "flows", "starts", *TIMINGS, "ns-3"], rows)) + "\n"
+    return "\n".join(marked.table(["transport", "flows", "starts", *TIMINGS, *(["ns-3"] if ns3 else [])], rows)) + "\n"
 
 
 def main() -> None:
