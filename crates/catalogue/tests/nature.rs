@@ -150,7 +150,7 @@ fn timers_that_follow_from_the_network_are_no_shorter_than_its_round_trips() {
             assert_eq!(timer.after < network.site.data_rtt, short, "{} {timer:?}", transport.name());
         }
         // Nor are those that nothing measures shorter than a round trip over a full buffer.
-        let constant = ["timeout", "patience", "refresh", "resend_after", "rto_high", "min_retransmission_timeout"];
+        let constant = ["timeout", "patience", "resend_after", "rto_high", "min_retransmission_timeout"];
         let own_queues = ["pfabric", "phost", "fastpass"].contains(&transport.name());
         let constant = |key: &str| !own_queues && constant.iter().any(|end| key.ends_with(end));
         for timer in timers.iter().filter(|timer| constant(timer.key)) {

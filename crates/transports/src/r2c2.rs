@@ -54,6 +54,8 @@ use network::{Calculators, Networks, TREES_MAX};
 
 /// Bytes of a broadcast on the wire (section 4.2).
 pub const BROADCAST_BYTES: u16 = wire::BROADCAST_BYTES as u16;
+/// The announcements of one flow take at most one part in so many of a link.
+const REFRESH_SHARE: u64 = 1_000;
 
 /// Configuration of R2C2.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -73,7 +75,8 @@ pub struct Config {
     /// Broadcast trees of each source, which its flows use in turn. Default: 4.
     pub trees: u8,
     /// Interval at which long flows are announced again. A flow that has not been heard of for three and a half
-    /// intervals is forgotten. Default: 10ms, or as long as a round trip may take, if that is longer.
+    /// intervals is forgotten, or later if an announcement may wait longer in full buffers. Default: 10ms, or, if
+    /// longer, an unloaded round trip, or 1000 times as long as an announcement takes on the slowest link.
     #[schemars(extend("x-least" = "1us"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refresh: Option<Duration>,
@@ -171,10 +174,12 @@ impl Default for Config {
 }
 
 impl Config {
-    /// A flow is forgotten after three and a half of these: in the meantime an announcement must have come that waited
-    /// in full buffers.
+    /// Announcements that wait in full buffers are no reason to make fewer: buffers of 1 GB would put the first one off
+    /// by 200 ms, and a node that has missed the beginning of a flow would not hear of it for as long. But many flows
+    /// together must not fill a slow link with them.
     fn refresh(&self, network: &NetworkView) -> Duration {
-        network.timer(self.refresh, Duration::from_ms(10))
+        let taken = network.fabric.narrowest_rate().transmit(u64::from(BROADCAST_BYTES)) * REFRESH_SHARE;
+        self.refresh.unwrap_or_else(|| Duration::from_ms(10).max(network.busy_rtt()).max(taken))
     }
 
     fn patience(&self, network: &NetworkView) -> Duration {
@@ -337,6 +342,7 @@ impl Scheme for Config {
         let of_class = |name: &String| self.allocations.iter().find(|own| own.traffic == *name).cloned();
         let plane = plane::Plane {
             refresh: self.refresh(network_view),
+            loaded_rtt: network_view.loaded_rtt(),
             patience: self.patience(network_view),
             site: site.clone(),
             config: Arc::new(self.clone()),

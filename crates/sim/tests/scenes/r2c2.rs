@@ -429,6 +429,18 @@ fn every_node_knows_every_flow() {
     }
 }
 
+/// A link is dead, and routing does not learn of it. Buffers of 1 GB would take 200 ms to drain.
+#[test]
+fn flows_are_announced_again_however_large_buffers_are() {
+    let toml = "transport = 'r2c2'\nmeasure = { interval = '0s', end = '35ms' }\nreroute_delay = '1ms'\n\
+                fabric.torus = { dims = [4, 4], host_rate = '40Gbps' }\nswitch.buffer.shared.bytes = '1GB'\n\
+                failure = [{ link = ['switch1', 'switch5'], at = '0s', reroute = false }]\n\
+                [[traffic]]\nsizes.constant = '1GB'\nsenders = '1'\nreceivers = '2'\narrivals = 'all_at_once'\n\
+                flows = 1";
+    let result = run_on(1, toml);
+    assert_eq!((counter(&result, "broadcasts"), counter(&result, "known_at_end")), (4, 16));
+}
+
 #[test]
 fn views_are_of_what_is_there_whatever_fails_and_comes_back() {
     for failure in [

@@ -29,6 +29,8 @@ pub(super) struct Plane {
     pub config: Arc<Config>,
     /// How often flows are announced, and how long a sender waits for an answer at first.
     pub refresh: Duration,
+    /// How long an announcement may be under way.
+    pub loaded_rtt: Duration,
     pub patience: Duration,
     /// By traffic class: its settings, if not the defaults.
     #[state(skip("settings"))]
@@ -73,15 +75,15 @@ impl Plane {
         }
     }
 
-    /// Forgets flows of other nodes that nobody has announced for three and a half refresh intervals, and those that
-    /// `gone` selects.
+    /// Forgets flows of other nodes that have not been announced for [`Plane::silent`], and those that `gone` selects.
     pub fn forget(&mut self, now: Time, gone: impl Fn(&Key) -> bool) {
         self.view.forget(self.site.host, now, self.silent(), gone);
     }
 
-    /// A flow of another node that has not been announced for so long is forgotten.
+    /// A flow of another node is forgotten when it has not been announced for this time: an announcement that waited in
+    /// full buffers must have come.
     fn silent(&self) -> Duration {
-        self.refresh * 7 / 2
+        (self.refresh * 7 / 2).max(self.refresh + self.loaded_rtt)
     }
 
     /// Message bytes in a full data packet with Figure 6's header.
