@@ -35,7 +35,7 @@ pub(super) struct Account {
     /// Wanted in all.
     #[state(measured(CREDIT))]
     pub target: u32,
-    /// The credit that the whole message needs.
+    /// The credit that the whole message needs, with what was trimmed.
     whole: u32,
     /// Whether it waits for credit that it wants, or for some ahead.
     wants: bool,
@@ -80,6 +80,12 @@ impl Credits {
             next_at: Time::ZERO,
             control,
         }
+    }
+
+    /// A packet was trimmed. Its sender has to send it with new credit, and may have none left to say so with: all that
+    /// the message needed may have been given.
+    pub fn trimmed(&self, account: &mut Account) {
+        account.whole = account.whole.saturating_add(self.units.div_ceil(PACKETS_PER_PULL as u32));
     }
 
     /// A sender wants this much credit in all, or had a packet trimmed (`again`), which it has to send with new credit.

@@ -93,6 +93,9 @@ impl Receiver {
         }
         let known = flow.received.next_missing(psn) != psn;
         if let Some(credits) = &mut self.credits {
+            if trimmed && !known {
+                credits.trimmed(&mut flow.account);
+            }
             credits.ask(packet.flow, &mut flow.account, data.pull_target, trimmed && !known);
         }
         if known {

@@ -78,3 +78,20 @@ fn a_pull_that_is_due_now_is_due_after_a_skip() {
     let visit = |credits: &mut Credits, walk: &mut node::Walk| node::State::visit(credits, walk, &());
     check_moved(&[], period, idle, visit, pass, |credits| credits.next_at);
 }
+
+#[test]
+fn what_was_trimmed_gets_credit_when_the_whole_message_has_had_its_own() {
+    let packets = |count: u64| count * 1_460;
+    let mut credits = Credits::new(Rate::from_gbps(100), packets(1), packets(100), None);
+    let mut account = Account::new(packets(8));
+    let whole = account.whole;
+    (account.given, account.target) = (whole, whole);
+    for resent in 1..=3 {
+        credits.trimmed(&mut account);
+        credits.ask(FlowId(3), &mut account, whole, true);
+        assert!(account.wants, "a pull is due");
+        let more = account.whole - whole;
+        assert!((resent * packets(1)..(resent + 1) * packets(1)).contains(&(u64::from(more) * CREDIT_UNIT)), "{more}");
+        account.wants = false;
+    }
+}
