@@ -79,4 +79,4 @@ def _apply(options: Options, out: Path) -> None:
     """Nothing here has options, and small runs are not kept."""
 
 
-PAPER = Paper("ns3", "TCP beside ns-3 3.44", {"dctcp-queue": dctcp_queue}, _apply, ("docs/accuracy.md",))
+PAPER = Paper("ns3", "TCP beside ns-3 3.44", {"dctcp-queue": dctcp_queue}, _apply, ("docs/schemes/tcp.md",))
