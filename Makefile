@@ -169,8 +169,8 @@ bench:
 bench-scale: $(VENV)/.release
 	$(BIN)/python tests/scale_page.py $(SCALE)
 
-# What live runs reach on this machine, into docs/live.md; as root, the kernel's TCP over them too. Nothing else should
-# run meanwhile.
+# Measures live runs on this machine, into docs/live-measured.md; as root, the kernel's TCP over them too. Nothing else
+# should run meanwhile.
 bench-live: $(VENV)/.release
 	$(BIN)/python tests/live_page.py $(if $(filter 0,$(shell id -u)),,bench)
 

@@ -1,4 +1,4 @@
-"""Measures live runs on this machine and writes what came out into docs/live.md.
+"""Measures live runs on this machine and writes what came out into docs/live-measured.md.
 
 `python tests/live_page.py` measures both parts, or one by its name: `bench` is `clearway live --bench`; `attached` is
 the kernel's TCP between two network namespaces over a fabric, and needs root. The measurements are in
@@ -24,7 +24,8 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-RECORD, PAGE, PICTURE = ROOT / "docs" / "live-bench.json", ROOT / "docs" / "live.md", ROOT / "docs" / "live-bench.png"
+DOCS = ROOT / "docs"
+RECORD, PAGE, PICTURE = DOCS / "live-bench.json", DOCS / "live-measured.md", DOCS / "live-bench.png"
 REGION = re.compile(r"(<!-- live-bench: begin -->\n).*?(<!-- live-bench: end -->\n)", re.DOTALL)
 # R2C2, section 4.1: Gbps on a link of 40 with packets of 8 KB; what a hop takes, in ns.
 PAPER = {8192: "38 Gbps"}

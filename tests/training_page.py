@@ -1,4 +1,4 @@
-"""Runs large training jobs, each in a process of its own, and writes what they take into docs/training.md.
+"""Runs large training jobs, each in a process of its own, and writes what they take into docs/training-measured.md.
 
 `python tests/training_page.py` runs those of a minute at most, `python tests/training_page.py all-reduce-1024 packet`
 one by its name and level. The measurements are in docs/training.json, so that a run replaces its own line only; the
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-RECORD, PAGE = ROOT / "docs" / "training.json", ROOT / "docs" / "training.md"
+RECORD, PAGE = ROOT / "docs" / "training.json", ROOT / "docs" / "training-measured.md"
 REGION = re.compile(r"(<!-- training-cost: begin -->\n).*?(<!-- training-cost: end -->\n)", re.DOTALL)
 RUNS = {
     ("gpt", "packet"): "a GPT-like iteration, 128 ranks",

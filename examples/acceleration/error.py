@@ -1,4 +1,4 @@
-"""The gain of skipping, and its cost in accuracy: writes the tables and the picture of `docs/acceleration.md`.
+"""The gain of skipping, and its cost in accuracy: writes the tables and the picture of `docs/acceleration-measured.md`.
 
     python examples/acceleration/error.py
     python examples/acceleration/error.py apart web    # only these parts: error, models, apart, web
@@ -25,7 +25,7 @@ from clearway.reports import marked
 from clearway.reports.spec import SPEC
 
 BLUE, ORANGE, GREY = (SPEC["looks"]["colours"][name] for name in ("blue", "orange", "grey"))
-PAGE, PICTURE = Path("docs/acceleration.md"), Path("docs/acceleration.png")
+PAGE, PICTURE = Path("docs/acceleration-measured.md"), Path("docs/acceleration.png")
 PFC = {"flow_control": "pfc"}
 # Every scheme, each with what it needs.
 WHO: dict[str, dict[str, Any]] = {

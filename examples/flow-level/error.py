@@ -1,4 +1,4 @@
-"""How far estimates at flow level are from packet level: writes the tables of `docs/flow-level.md`.
+"""How far estimates at flow level are from packet level: writes the tables of `docs/flow-level-measured.md`.
 
     python examples/flow-level/error.py
 
@@ -16,7 +16,7 @@ import clearway as cw
 import pandas as pd
 from clearway.files.places import slug
 
-PAGE = Path("docs/flow-level.md")
+PAGE = Path("docs/flow-level-measured.md")
 BEGIN, END = "<!-- error: begin -->\n", "<!-- error: end -->\n"
 
 # The estimates have no jitter.

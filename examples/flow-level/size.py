@@ -1,4 +1,4 @@
-"""The cost of estimates at flow level for 100,000 hosts: writes the table of `docs/flow-level.md`.
+"""The cost of estimates at flow level for 100,000 hosts: writes the table of `docs/flow-level-measured.md`.
 
     python examples/flow-level/size.py
 
@@ -19,7 +19,7 @@ from typing import Any
 import clearway as cw
 from clearway import _core
 
-PAGE = Path("docs/flow-level.md")
+PAGE = Path("docs/flow-level-measured.md")
 BEGIN, END = "<!-- size: begin -->\n", "<!-- size: end -->\n"
 SCENARIO = Path("examples/flow-level/large.toml")
 

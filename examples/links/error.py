@@ -1,5 +1,5 @@
 """How far estimates by single links and at flow level are from packet level: writes the tables and the picture of
-`docs/links.md`.
+`docs/links-measured.md`.
 
     python examples/links/error.py
 
@@ -24,7 +24,7 @@ from clearway.reports import marked
 from clearway.reports.spec import SPEC
 
 GREY, BLUE, ORANGE, RED, GREEN = (SPEC["looks"]["colours"][name] for name in ("grey", "blue", "orange", "red", "green"))
-PAGE, PICTURE = Path("docs/links.md"), Path("docs/links.png")
+PAGE, PICTURE = Path("docs/links-measured.md"), Path("docs/links.png")
 BEGIN, END = marked.marks("error")
 SIZES = ("all", "short", "medium", "long")
 

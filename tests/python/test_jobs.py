@@ -225,13 +225,13 @@ def test_a_plane_that_dies_takes_its_share_and_no_more(tmp_path: Path) -> None:
 
 
 def test_the_page_has_what_the_command_writes() -> None:
-    """Every scheme of the comparison is in the table of docs/training.md, or said not to take part."""
+    """Every scheme of the comparison is in the table of docs/training-measured.md, or said not to take part."""
     from clearway.comparisons import outage
     from clearway.comparisons.all_schemes import contenders
     from clearway.reports import marked
 
     begin, end = marked.marks(outage.MARKS)
-    text = marked.check("docs/training.md", outage.MARKS)
+    text = marked.check("docs/training-measured.md", outage.MARKS)
     table = text[text.index(begin) : text.index(end)]
     lost = [one.name for one in contenders() if f"| {one.name} |" not in table and one.name not in table]
     assert not lost

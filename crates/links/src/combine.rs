@@ -4,7 +4,7 @@
 //! than it would if it came at full speed: while it waits for its slowest link, what the others would have cost passes
 //! too. So its completion time is its time alone and the longest of the delays that its links add. Parsimon adds them
 //! all up, which counts the same time once for each link as soon as several are busy: over the twenty scenarios of
-//! `docs/links.md` the sum is 38% too high in the median of the 99th percentiles.
+//! `docs/links-measured.md` the sum is 38% too high in the median of the 99th percentiles.
 
 use std::collections::BTreeMap;
 

@@ -25,7 +25,7 @@
 //! - **Sampled** (`sample`): in a large network some links stand for all of their kind, and flows on others draw.
 //!
 //! The longest delay is too short for a flow that waits in several queues one after the other, as one packet does, and
-//! too long where the same flows have met on an earlier link. `docs/links.md` shows how far off that is.
+//! too long where the same flows have met on an earlier link. `docs/links-measured.md` shows how far off that is.
 //!
 //! Deliberately absent: everything by which one link acts on another. That is refused, with the reason
 //! ([`run::compatibility::check_links`]).

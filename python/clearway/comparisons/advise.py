@@ -216,7 +216,8 @@ def _fitting(scenario: Scenario, count: int, seconds: float, workers: int) -> tu
     """The scenario at a length at which this many runs fit into the time, that in words, and the seconds of a run.
 
     Every run simulates every packet: flow level has no transports, and errors of single links are larger than most
-    differences between transports (docs/links.md). Jobs run whole, with repetitions skipped, which changes no result.
+    differences between transports (docs/links-measured.md). Jobs run whole, with repetitions skipped, which changes no
+    result.
     """
     if "job" in scenario.to_dict() and scenario.to_dict()["job"]:
         base = scenario.with_(fast_forward="exact")

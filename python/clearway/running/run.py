@@ -162,7 +162,7 @@ def live(
 ) -> Result:
     """Runs a scenario in real time, with real content, on the simulator's own hosts and switches.
 
-    How fast the network can run depends on the machine: see `docs/live.md`. With several `processes` each has
+    How fast the network can run depends on the machine: see `docs/live-measured.md`. With several `processes` each has
     `live.workers` threads and a part of the nodes, and so has each of several `machines`: the run then waits at the
     address `listen` ("0.0.0.0:7770") until the others have called `cw.join` with the same `token` (by default that of
     the environment variable CLEARWAY_TOKEN). `tell` is called with messages about what happens until then.

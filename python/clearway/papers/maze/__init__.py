@@ -18,6 +18,6 @@ PAPER = Paper(
     "Maze (R2C2, section 4.1)",
     {"figure-7": live.figure_7, "cross-validation": live.cross_validation, "testbeds": live.testbeds},
     _apply,
-    ("docs/live.md",),
+    ("docs/live-measured.md",),
     frozenset({"scale"}),
 )
