@@ -90,6 +90,8 @@ def test_flow_controls_by_name(tiny_file: Path, tmp_path: Path) -> None:
         (("hosts_per_rack = 4", "hosts_per_rack = 0"), 7, "at least 1"),
         (("flows = 200", 'flows = 200\nduration = "0s"'), 15, "nothing can arrive"),
         (('sizes = "imc10"', 'sizes = "imc11"'), 12, 'did you mean "imc10"'),
+        (('sizes = "imc10"', 'sizes = "IMC10"'), 12, 'did you mean "imc10"'),
+        (("racks = 2", "Racks = 2"), 6, 'did you mean "racks"'),
         (("flows = 200", 'flows = 200\n[switch.marking.step]\nthreshold = "100KBit"'), 16, "100KBit"),
     ],
 )

@@ -410,6 +410,35 @@ def test_a_click_on_a_size_shows_its_flows_and_filters_act_on_charts_by_flow(
 
 
 @pytest.mark.skipif(browser.CHROMIUM is None, reason="no Chromium is installed")
+def test_a_page_saves_its_charts_and_tables(comparison: cw.Comparison, tmp_path: Path) -> None:
+    path = comparison.report(tmp_path / "page.html")
+    keep = """(() => {
+      window.kept = {};
+      URL.createObjectURL = (blob) => { window.blob = blob; return "#"; };
+      HTMLAnchorElement.prototype.click = function () { const name = this.download;
+        window.blob.arrayBuffer().then((of) => {
+          window.kept[name.split(".").at(-1)] = String.fromCharCode(...new Uint8Array(of).slice(0, 2e4));
+        });
+      };
+      for (const of of ["figure", "table"])
+        for (const one of document.querySelector(`${of} + p.save`).querySelectorAll("button")) one.click();
+    })()"""
+
+    async def then(page: browser.Page) -> dict[str, str]:
+        await page.until("document.querySelectorAll('p.save').length > 3 && Bokeh.index.roots.length > 3")
+        await page.evaluate(keep)
+        await page.until("Object.keys(kept).length === 5")
+        kept: dict[str, str] = await page.evaluate("kept")
+        return kept
+
+    kept = browser.look_at(path, then)
+    assert kept["svg"].startswith("<svg") and kept["png"][1:4] == "PNG" and kept["pdf"].startswith("%PDF-")
+    assert kept["tex"].startswith("\\begin{tabular}") and "\\toprule" in kept["tex"]
+    rows = [line.split("\t") for line in kept["tsv"].splitlines()]
+    assert len({len(row) for row in rows}) == 1 and any(comparison.results[0].name in row[0] for row in rows)
+
+
+@pytest.mark.skipif(browser.CHROMIUM is None, reason="no Chromium is installed")
 def test_a_page_prints_with_everything_in_it(comparison: cw.Comparison, tmp_path: Path) -> None:
     path = comparison.report(tmp_path / "page.html")
 

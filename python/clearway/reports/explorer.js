@@ -1,4 +1,4 @@
-// Filters the flows of a report, and says where the time of the one that is clicked went; _explorer.py draws the page.
+// Filters the flows of a report, and says where the time of the one that is clicked went; explorer.py draws the page.
 "use strict";
 document.addEventListener("clearway-charts", () => {
   const { runs, lines, spent, packets } = JSON.parse(document.getElementById("explorer-data").textContent);

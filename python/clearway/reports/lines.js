@@ -1,4 +1,4 @@
-// Filters the lines of charts of many runs, and lists the runs of the point that is clicked; _lines.py draws the page.
+// Filters the lines of charts of many runs, and lists the runs of the point that is clicked; lines.py draws the page.
 "use strict";
 document.addEventListener("clearway-charts", () => {
   const model = (name) => Bokeh.documents.map((one) => one.get_model_by_name(name)).find((found) => found);
