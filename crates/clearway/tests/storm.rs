@@ -83,6 +83,7 @@ impl Header for Offset {
 #[state(refuse("a storm never comes to an end"))]
 struct Sender {
     packets: u64,
+    #[state(built("settings"))]
     site: Site,
     message: Option<Message>,
     next: u64,

@@ -202,7 +202,7 @@ impl SwitchRequirements {
 
 /// The congestion signal that a transport reacts to: the CC fields of an AQ request (Augmented Queue, section 4.1,
 /// Algorithm 2). Every transport also reacts to loss.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema, node::Saved)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum CongestionSignal {
     /// Only loss (NewReno, CUBIC, Illinois).

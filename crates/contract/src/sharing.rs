@@ -102,7 +102,7 @@ pub struct Tagging {
 }
 
 /// The pipeline of a switch that enforces a request (section 4.1).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema, node::Saved)]
 #[serde(rename_all = "snake_case")]
 pub enum Position {
     /// Limits what an entity sends, to all output ports.
@@ -122,7 +122,7 @@ impl Position {
 }
 
 /// The place where a request is enforced.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, node::Saved)]
 pub struct Place {
     /// The shared link.
     pub link: LinkId,
@@ -131,7 +131,7 @@ pub struct Place {
 }
 
 /// How much bandwidth a request asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, node::Saved)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Share {
     /// This rate, always.
@@ -151,7 +151,7 @@ impl Share {
 }
 
 /// A tenant's request.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, node::Saved)]
 pub struct Request {
     /// How much bandwidth.
     pub share: Share,
@@ -173,7 +173,7 @@ impl Request {
 }
 
 /// The id of an AQ, unique in a network and never reused. In a packet, 0 stands for "no AQ".
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, node::Saved)]
 pub struct AqId(pub NonZeroU32);
 
 impl AqId {
@@ -207,7 +207,7 @@ impl Ids {
 }
 
 /// A tenant's message to a switch.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, node::Saved)]
 pub enum Step {
     /// It asks for a share.
     Request(AqId, Request),

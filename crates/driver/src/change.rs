@@ -50,7 +50,7 @@ pub(crate) struct Timeline {
     pub interval: Duration,
     pub sample_at: Time,
     /// Samples that are kept, and how many that may be: an even number.
-    samples: u64,
+    pub samples: u64,
     samples_max: u64,
 }
 
@@ -102,7 +102,7 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
     }
 
     /// Tells the probe what is about to change.
-    fn announce(&mut self, now: Time, change: &Change) {
+    pub(crate) fn announce(&mut self, now: Time, change: &Change) {
         let upcoming = match change {
             Change::Routes(routes) => Upcoming::Routes(routes),
             Change::RoutesOf { routes, .. } => Upcoming::RoutesOfSome(routes),
@@ -117,7 +117,7 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
         self.probe.on_change(now, upcoming, view);
     }
 
-    fn apply(&mut self, now: Time, change: Change) {
+    pub(crate) fn apply(&mut self, now: Time, change: Change) {
         match change {
             Change::Routes(routes) => {
                 let (switches, hosts) = (0..self.switches.len() as u32, 0..self.hosts.len() as u32);

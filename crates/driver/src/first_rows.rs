@@ -13,7 +13,7 @@ pub(crate) trait Timed {
 
 /// The first rows, and those of the same instant as the last of them: then the same rows come first however a network
 /// is cut into parts.
-#[derive(Clone)]
+#[derive(Clone, node::Saved)]
 pub(crate) struct FirstRows<R> {
     rows: Vec<R>,
     most: usize,

@@ -14,7 +14,7 @@ use units::FlowId;
 /// The payload that the hosts of a part have received.
 #[derive(node::State)]
 pub(crate) struct FirstTime {
-    #[state(skip("settings"))]
+    #[state(built("settings"))]
     transports: Vec<Transport>,
     table: Arc<FlowTable>,
     /// Flows that have arrived in part.

@@ -44,6 +44,7 @@ mod pulse;
 mod repeat;
 mod results;
 mod retry;
+mod saved;
 mod stuck;
 mod summary;
 mod tally;

@@ -81,10 +81,10 @@ pub struct Pipe<R> {
     /// What is in flight.
     pub packets: Flight,
     /// Where it ends.
-    #[state(skip("it never changes"))]
+    #[state(built("it never changes"))]
     pub to: End,
     /// The last source of events among the arrivals at its node: see [`crate::ties`].
-    #[state(skip("it never changes"))]
+    #[state(built("it never changes"))]
     pub(crate) last_at_node: u32,
     /// Whether a host at its end takes a random time for packets, so that frames may come out before them.
     pub(crate) jitters: bool,
@@ -109,18 +109,21 @@ pub struct Pipe<R> {
     #[state(skip("refused"))]
     pub acceptor: Option<Box<Acceptor>>,
     /// The carrier's part of it.
-    #[state(skip("the carrier's"))]
+    #[state(built("the carrier's"))]
     pub receiver: R,
 }
 
 /// A link's sending end.
+#[derive(node::Saved)]
 pub struct Outlet<S> {
     /// The carrier's part of it.
+    #[state(built("the carrier's"))]
     pub sender: S,
     /// From the last bit's departure to the packet's appearance in the next node: propagation, and the node's own
     /// latency.
     pub delay: Duration,
     /// Where it begins.
+    #[state(built("it never changes"))]
     pub from: End,
     /// Whether it does: a switch that was taken apart has ports in name that belong to other parts.
     pub begins: bool,

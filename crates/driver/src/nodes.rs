@@ -54,12 +54,15 @@ pub struct HostPort {
 }
 
 /// A switch, and a digest of the packets that arrived at it.
+#[derive(node::Saved)]
 pub struct SwitchSlot {
     /// Its id in the fabric.
+    #[state(built("it never changes"))]
     pub id: u32,
     /// The switch.
     pub switch: Switch,
     /// Its ports' outlets are consecutive from here.
+    #[state(built("it never changes"))]
     pub first_outlet: u32,
     /// Digest of all that came in.
     pub digest: u64,

@@ -27,9 +27,11 @@ use node::packet::flags;
 use units::Stream;
 
 /// What damages or loses the packets of a link.
+#[derive(node::Saved)]
 pub struct Noise {
     bits: Trials,
     packets: Trials,
+    #[state(built("settings"))]
     transports: Arc<[Transport]>,
     /// Packets with bit errors, which were noticed and cost them.
     pub corrupted_packets: u64,
@@ -44,6 +46,7 @@ pub struct Noise {
 }
 
 /// Independent trials that hit with the same probability.
+#[derive(node::Saved)]
 struct Trials {
     random: Stream,
     probability: f64,

@@ -83,7 +83,7 @@ pub trait Probe: Send + Sized + node::State {
 }
 
 /// A port of a node, by numbers that hold in the whole network.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, node::Saved)]
 pub struct Place {
     /// The host's id, or the switch's.
     pub id: u32,

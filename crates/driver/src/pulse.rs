@@ -41,7 +41,7 @@ pub struct Came {
 }
 
 /// How far a host is from doubting that a group moves.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Default, node::Saved)]
 struct Ear {
     /// Payload by the last mark.
     payload_bytes: u64,
@@ -59,7 +59,7 @@ const DOUBT: u8 = 2;
 const DESCRIBED: u8 = 8;
 
 /// Packets of a group that hosts sent in a span.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, node::Saved)]
 pub struct Sent {
     /// Packets.
     pub packets: u64,
@@ -75,10 +75,14 @@ pub struct Sent {
 pub(crate) type Span = (Time, Vec<Sent>);
 
 /// The pulse of a part.
+#[derive(node::Saved)]
 pub(crate) struct Pulse {
+    #[state(built("settings"))]
     groups: Arc<Groups>,
     /// How many there are.
+    #[state(built("settings"))]
     pub count: usize,
+    #[state(built("settings"))]
     every: Duration,
     mark_at: Time,
     /// When it looks up next: at a mark or at the end of a span.
@@ -97,6 +101,7 @@ pub(crate) struct Pulse {
     /// What came in spans, and what was sent in them.
     heard: FirstTime,
     said: FirstTime,
+    #[state(built("settings"))]
     transports: Vec<Transport>,
     span: Span,
     /// By host, and there by group, how many packets were described in this span.

@@ -15,6 +15,7 @@ use units::{LinkId, Time};
 use crate::{Carrier, Driver, End, Probe};
 
 /// Link-level retry at a link's sending end.
+#[derive(node::Saved)]
 pub struct Repeater {
     sender: RetrySender<Kept>,
     /// The messages of the reverse link's receiving end, which are sent on this link.
@@ -26,6 +27,7 @@ pub struct Repeater {
 }
 
 /// What is kept of a packet until it is acknowledged.
+#[derive(node::Saved)]
 struct Kept {
     slot: Slot,
     telemetry: Option<Box<Telemetry>>,
@@ -36,7 +38,7 @@ struct Kept {
 }
 
 /// Link-level retry at a link's receiving end.
-#[derive(Default)]
+#[derive(Default, node::Saved)]
 pub struct Acceptor {
     receiver: RetryReceiver,
     /// Packets and bytes that went on since the link last came up.

@@ -47,7 +47,7 @@ const OVER_AND_OVER: u64 = 100;
 const UNANSWERED_PACKETS: u64 = 256;
 
 /// Looks at a run now and then.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, node::Saved)]
 pub struct Stuck {
     /// The last change of the fabric.
     changed: Time,
@@ -58,7 +58,7 @@ pub struct Stuck {
 }
 
 /// Counts of what the whole network has done so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, node::Saved)]
 struct Seen {
     /// Starts and ends of flows.
     noted: u64,

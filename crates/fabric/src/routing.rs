@@ -43,7 +43,9 @@ use units::LinkId;
 pub use tables::RoutingTables;
 
 /// A routing protocol: it decides the path of each packet.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema, state::Saved,
+)]
 pub enum Routing {
     /// Random packet spraying over the shortest paths. On any fabric.
     #[default]

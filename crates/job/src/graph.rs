@@ -29,7 +29,7 @@ use crate::collective::Terms;
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
-        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, state::Saved)]
         pub struct $name(pub u32);
 
         impl $name {
@@ -269,7 +269,7 @@ impl Lists {
 }
 
 /// Where a step is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, state::Saved)]
 pub(crate) enum Place {
     /// On its own, by its index among these.
     Single(u32),

@@ -13,7 +13,7 @@ use crate::graph::{Next, Place};
 use crate::{Graph, Message, MessageId, Rank, StepId, Summed, Work};
 
 /// A computation that has ended, or a message that has arrived at another rank of its host.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, state::Saved)]
 pub struct Done {
     /// The computation, or the step that sent the message.
     pub step: StepId,
@@ -54,8 +54,9 @@ impl Placement {
 ///
 /// Of a rank's part of a ring nothing is kept before the first thing happens there, and nothing after the last: then it
 /// is the rounds in which something has come and something is missing.
-#[derive(Clone)]
+#[derive(Clone, state::Saved)]
 pub struct Progress {
+    #[state(built("it never changes"))]
     job: Job,
     state: State,
 }
@@ -67,7 +68,7 @@ struct Job {
     placement: Arc<Placement>,
 }
 
-#[derive(Clone)]
+#[derive(Clone, state::Saved)]
 struct State {
     own: Vec<Own>,
     /// By single step of these ranks: how many steps it still waits for; for a receive, its message counts as one more.
@@ -90,7 +91,7 @@ struct State {
     summed: Option<Box<Summed>>,
 }
 
-#[derive(Clone)]
+#[derive(Clone, state::Saved)]
 struct Own {
     rank: Rank,
     /// Its first step.
@@ -110,14 +111,14 @@ struct Own {
 }
 
 /// A step of these ranks.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, state::Saved)]
 struct At {
     own: u32,
     place: Place,
 }
 
 /// A segment in which something is under way.
-#[derive(Clone, Default)]
+#[derive(Clone, Default, state::Saved)]
 struct UnderWay {
     /// By round whose message has not left: which of the things that it waits for have come, if one has.
     came: BTreeMap<u32, u8>,

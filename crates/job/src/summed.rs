@@ -5,7 +5,7 @@ use units::Time;
 use crate::{CollectiveId, Graph, Rank};
 
 /// From when to when a rank took part in something, and how many of its steps there it has done.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, state::Saved)]
 pub struct Share {
     /// When it first sent, received or computed.
     pub begin: Time,
@@ -16,7 +16,7 @@ pub struct Share {
 }
 
 /// When ranks had done what, summed: for each of them and its collectives, and for iterations.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, state::Saved)]
 pub struct Summed {
     ranks: Vec<Rank>,
     /// By rank, in that order: its collectives so far, by number.

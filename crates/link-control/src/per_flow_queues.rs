@@ -106,9 +106,9 @@ impl LinkScheme for Config {
 
 #[derive(node::State)]
 struct SwitchPart {
-    #[state(skip("settings"))]
+    #[state(built("settings"))]
     config: Config,
-    #[state(skip("settings"))]
+    #[state(built("settings"))]
     shares: Shares,
     ports: Vec<Egress>,
     /// By port: number of changes of its link's state.

@@ -119,7 +119,7 @@ impl Header for FlowFrame {
 /// A NIC with one queue per flow that pauses flows one by one.
 #[derive(node::State)]
 pub(crate) struct NicPart {
-    #[state(skip("settings"))]
+    #[state(built("settings"))]
     name: Name,
     host: HostId,
     #[state(when(self.name == Name::Flow, flow_number, _))]

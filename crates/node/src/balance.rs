@@ -52,7 +52,7 @@ pub fn hashed_choice(balancing: Balancing, packet: &Packet, seed: u64, candidate
 #[derive(Clone, Debug, node::State)]
 #[state(first(walk.refuse_if(!self.flowlets.is_empty(), "a switch keeps flowlets, for which it compares times")))]
 pub struct Balancer {
-    #[state(skip("it never changes"))]
+    #[state(built("it never changes"))]
     balancing: Balancing,
     seed: u64,
     random: Stream,

@@ -55,7 +55,7 @@ impl Balancing {
 }
 
 /// When a switch marks an ECN-capable packet, by the length of its queue.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema, crate::Saved)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Marking {
     /// Mark every packet above a threshold (DCTCP, RFC 8257 section 3.1).

@@ -14,6 +14,8 @@ use units::{Duration, FlowId, HostId, Rate, Stream, Time};
 use crate::packet::CLASSES;
 use crate::{FlowState, Header, NicControl, Packet, State, Telemetry};
 
+crate::save_behind!(dyn Endpoint);
+
 /// A scheme's part in a host: sender and receiver of every flow of that host.
 pub trait Endpoint: Send + State {
     /// Handles an event at time `cx.now`.

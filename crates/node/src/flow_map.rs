@@ -1,8 +1,11 @@
+use std::collections::BTreeMap;
+
 use rustc_hash::FxHashMap;
 use units::FlowId;
 
+use crate::saved::{Damaged, Loader, Saver};
 use crate::walk::InSlots;
-use crate::{State, Walk};
+use crate::{Saved, State, Walk};
 
 /// The state of an endpoint's live flows in reusable slots. Slots are small numbers by which timers and queues name
 /// flows, whatever their ids.
@@ -124,6 +127,48 @@ impl<T> FlowMap<T> {
 }
 
 /// Visits its slots, and the state of each flow.
+/// Which slot a flow has is part of it.
+impl<T: Saved> Saved for FlowMap<T> {
+    fn save(&self, to: &mut Saver) {
+        if to.draws() {
+            let by_flow: BTreeMap<FlowId, Seen<'_, T>> = self.iter().map(|(flow, of)| (flow, Seen(of))).collect();
+            return by_flow.save(to);
+        }
+        self.slots.save(to);
+        self.free.save(to);
+    }
+
+    fn load(&mut self, from: &mut Loader<'_>) -> Result<(), Damaged> {
+        self.slots.load(from)?;
+        self.free.load(from)?;
+        self.find_again(true);
+        Ok(())
+    }
+
+    fn make(from: &mut Loader<'_>) -> Result<Self, Damaged> {
+        let mut map = FlowMap::default();
+        map.load(from)?;
+        Ok(map)
+    }
+}
+
+/// A state that is only looked at.
+struct Seen<'a, T>(&'a T);
+
+impl<T: Saved> Saved for Seen<'_, T> {
+    fn save(&self, to: &mut Saver) {
+        self.0.save(to);
+    }
+
+    fn load(&mut self, from: &mut Loader<'_>) -> Result<(), Damaged> {
+        from.built("a flow")
+    }
+
+    fn make(from: &mut Loader<'_>) -> Result<Self, Damaged> {
+        from.built("a flow")
+    }
+}
+
 impl<G: ?Sized, T: State<G>> State<G> for FlowMap<T> {
     fn visit(&mut self, walk: &mut Walk, given: &G) {
         walk.same((self.slots.len(), &self.free[..]));

@@ -23,7 +23,7 @@ const CONTROL_CLASS: u8 = 0;
 pub const HELD_CLASSES: u8 = !(1u8 << CONTROL_CLASS);
 
 /// The order in which queues are served.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, crate::Saved)]
 pub enum Order {
     /// Deficit round robin.
     InTurn,

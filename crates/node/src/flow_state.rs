@@ -4,7 +4,7 @@ use units::Rate;
 ///
 /// The three words that all papers share have methods; other values have the paper's name, which ends in the unit
 /// unless it is a number of things. A name is said once.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, crate::Saved)]
 pub struct FlowState {
     said: Vec<(&'static str, u64)>,
 }

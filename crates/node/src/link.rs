@@ -17,6 +17,8 @@ use crate::{Packet, Port};
 /// Bytes of a flow-control frame on the wire: Ethernet's minimum.
 pub const FRAME_BYTES: u16 = 64;
 
+crate::save_behind!(dyn QueueDiscipline);
+
 /// A flow control's part in a switch, or the queues that a transport brings to a switch.
 ///
 /// Wherever it keeps a packet, it counts it with [`Port::hold`] and [`Port::release`], or uses the port's own
@@ -143,7 +145,7 @@ pub struct Dequeued {
 }
 
 /// What a queue is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, crate::Saved)]
 pub enum Cause {
     /// A class, paused as a class.
     Class(u8),
@@ -179,7 +181,7 @@ impl Cause {
 }
 
 /// A queue as samples and audits see it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, crate::Saved)]
 pub struct QueueView {
     /// What the queue is for.
     pub cause: Cause,
@@ -288,6 +290,8 @@ pub fn ordered_frame<H: Header>(frame: H) -> Packet {
     packet.flags |= flags::ROUTER_ALERT;
     packet
 }
+
+crate::save_behind!(dyn NicControl);
 
 /// A flow control's part in a host's NIC.
 pub trait NicControl: Send + crate::State {

@@ -15,7 +15,7 @@ pub const CLASSES: usize = 8;
 pub const HOPS_MAX: u8 = 64;
 
 /// A packet in flight. 64 bytes: it is copied from queue to queue and must not cost more than a cache line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, crate::Saved)]
 #[repr(C, align(64))]
 pub struct Packet {
     /// The scheme's own header, as raw words: see [`Packet::header`].

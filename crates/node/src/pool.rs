@@ -6,11 +6,27 @@
 use units::{Duration, Time};
 
 use crate::packet::flags;
-use crate::{Packet, State, Telemetry, Walk, prefetch};
+use crate::saved::{Damaged, Loader, Saver, Tree};
+use crate::{Packet, Saved, State, Telemetry, Walk, prefetch};
 
 /// The id of a packet in its [`Pool`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketId(u32);
+
+/// A person sees the packet.
+impl Saved for PacketId {
+    fn save(&self, to: &mut Saver) {
+        to.chained(self.0, false);
+    }
+
+    fn load(&mut self, from: &mut Loader<'_>) -> Result<(), Damaged> {
+        self.0.load(from)
+    }
+
+    fn make(from: &mut Loader<'_>) -> Result<Self, Damaged> {
+        u32::make(from).map(PacketId)
+    }
+}
 
 impl PacketId {
     /// Index of the slot, for a driver that keeps more about each packet than its slot holds.
@@ -23,7 +39,7 @@ impl PacketId {
 const NIL: u32 = u32::MAX;
 
 /// A packet and its history in the network.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Saved)]
 #[repr(C, align(128))]
 pub struct Slot {
     /// The packet.
@@ -125,7 +141,7 @@ pub enum Hop {
 }
 
 /// All packets inside one part of a network.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Saved)]
 pub struct Pool {
     slots: Vec<Slot>,
     /// By slot, up to the last slot that has needed it.
@@ -198,6 +214,11 @@ impl Pool {
         if packet.has(flags::TELEMETRY) {
             self.telemetry_mut(id).visit(walk, &());
         }
+    }
+
+    /// The packets as `drawn`, by slot, with the slot behind each: for a person who sees queues.
+    pub fn drawn(&self, drawn: impl Fn(&Slot) -> Tree) -> Vec<(u32, Tree)> {
+        self.slots.iter().map(|slot| (slot.transit.next, drawn(slot))).collect()
     }
 
     /// Number of packets.
@@ -306,6 +327,32 @@ impl Fifo {
             (false, next) => pool.slots[next as usize].transit.prev = prev,
         }
     }
+}
+
+macro_rules! lists {
+    ($($list:ident { $($field:ident),* })*) => {$(
+        impl Saved for $list {
+            fn save(&self, to: &mut Saver) {
+                if !to.chained(self.head, true) {
+                    $(self.$field.save(to);)*
+                }
+            }
+
+            fn load(&mut self, from: &mut Loader<'_>) -> Result<(), Damaged> {
+                $(self.$field.load(from)?;)*
+                Ok(())
+            }
+
+            fn make(from: &mut Loader<'_>) -> Result<Self, Damaged> {
+                Ok($list { $($field: Saved::make(from)?),* })
+            }
+        }
+    )*};
+}
+
+lists! {
+    Fifo { head, tail }
+    Flight { head, tail, head_at }
 }
 
 /// Goes over its packets, which came to where they wait at `at`.

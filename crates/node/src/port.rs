@@ -24,7 +24,7 @@ pub struct Port {
     /// Classes that flow control has paused, as bits.
     paused: u8,
     up: bool,
-    #[state(skip("it never changes"))]
+    #[state(built("it never changes"))]
     hop: Hop,
     /// Frames to the neighbour, which go before everything else.
     frames: Fifo,

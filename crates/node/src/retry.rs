@@ -145,7 +145,7 @@ pub fn is_numbered(packet: &Packet) -> bool {
 }
 
 /// What an end of a link has counted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, crate::Saved)]
 pub struct RetryStats {
     /// Packets sent again, and their bytes.
     pub replayed: (u64, u64),
@@ -158,6 +158,7 @@ pub struct RetryStats {
 }
 
 /// The sending end of a link, which keeps a `K` of each packet.
+#[derive(crate::Saved)]
 pub struct RetrySender<K> {
     bytes_max: u64,
     packets_max: usize,
@@ -258,7 +259,7 @@ impl<K> RetrySender<K> {
 }
 
 /// The receiving end of a link.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, crate::Saved)]
 pub struct RetryReceiver {
     /// The number of the next packet.
     expected: u16,
@@ -293,6 +294,7 @@ impl RetryReceiver {
 }
 
 /// The messages that the receiving end of a link sends on the link back.
+#[derive(crate::Saved)]
 pub struct RetrySpeaker {
     spacing: Duration,
     /// The next message. One that asks is not replaced by one that does not.

@@ -2,6 +2,8 @@ use units::{FlowId, Time};
 
 use crate::Packet;
 
+crate::save_behind!(dyn Shaper);
+
 /// A rate limiter of a hypervisor, between a host's endpoints and its NIC.
 ///
 /// The driver empties the endpoints into it, as a virtual machine hands packets to the hypervisor at memory speed, and

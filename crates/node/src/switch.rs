@@ -33,6 +33,8 @@ use crate::pool::{PacketId, Pool, Slot};
 use crate::telemetry::HopRecord;
 use crate::{AgentCx, EarlyDrop, LostFlows, MarkAt, Marking, Packet, Port, QueueDiscipline, SwitchAgent, Walk};
 
+crate::save_behind!(dyn Stages);
+
 /// The pipeline stages that a scheme adds to switches.
 pub trait Stages: Send + crate::State {
     /// A packet is to join the queue of `out`. False drops it.
@@ -122,7 +124,7 @@ pub struct Switch {
     ready_ports: Vec<PortId>,
     marks_late: bool,
     /// Whether packets go through idle ports without a queue.
-    #[state(skip("it never changes"))]
+    #[state(built("it never changes"))]
     lets_through: bool,
     /// Number of switches at which a packet is dropped.
     hops_max: u16,
@@ -137,7 +139,7 @@ pub struct Switch {
 /// Reserved buffer space, and the packets that it displaced.
 #[derive(node::State)]
 struct Kept {
-    #[state(skip("it never changes"))]
+    #[state(built("it never changes"))]
     room: ReservedBuffer,
     /// The reserved bytes, if ports share their memory.
     shared_bytes: u64,

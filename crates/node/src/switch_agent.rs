@@ -12,6 +12,8 @@ use units::{PortId, Stream, SwitchId, Time};
 
 use crate::{Packet, Port};
 
+crate::save_behind!(dyn SwitchAgent);
+
 /// A transport's part of a switch.
 pub trait SwitchAgent: Send + crate::State {
     /// A packet flagged [`ROUTER_ALERT`](crate::packet::flags::ROUTER_ALERT) has arrived by `in_port`. Returns its

@@ -11,7 +11,7 @@ use crate::{Slots, State, Walk};
 /// The heap holds one entry for each armed key. An entry that comes up before its key's deadline is put back at the
 /// deadline. So the most frequent timer, a retransmission timeout that every acknowledgement postpones, costs one
 /// store.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, crate::Saved)]
 pub struct Timers {
     heap: BinaryHeap<Reverse<Entry>>,
     /// How many entries were made.

@@ -56,7 +56,7 @@ pub struct Host {
     /// The limit of its intake, if it takes packets in more slowly than its link brings them.
     #[state(skip("refused"))]
     receive_limit: Option<Box<ReceiveLimit>>,
-    #[state(skip("it is empty between events"))]
+    #[state(built("it is empty between events"))]
     events: Vec<Event>,
     /// By class, how messages that were rejected or given up are submitted again.
     again: Arc<Vec<Vec<Again>>>,
@@ -99,6 +99,7 @@ pub struct Host {
 }
 
 /// Packets of an attached host: they come from a device of the machine, and not from a transport.
+#[derive(node::Saved)]
 struct Outside {
     /// The number that these packets have for a transport.
     transport: u8,
@@ -113,7 +114,7 @@ struct Outside {
 }
 
 /// The fate of packets for an attached host that takes them in more slowly than they come.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, node::Saved)]
 pub struct Came {
     /// How many of the waiting packets were taken in, from the first on.
     pub taken: u32,

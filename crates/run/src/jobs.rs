@@ -110,7 +110,7 @@ pub struct HostJobs {
     #[state(skip("only beginnings and ends of flows move them, which are told again"))]
     parts: Vec<Part>,
     /// Messages that start now, for reuse.
-    #[state(skip("it is empty between events"))]
+    #[state(built("it is empty between events"))]
     out: Vec<MessageId>,
     /// By flow on a connection that is leaving: how many of its bytes have not left.
     #[state(skip("`visit_leaving` visits it"))]
@@ -124,7 +124,7 @@ pub struct HostJobs {
 }
 
 /// An event at the ranks of a host: something that they were told, or a flow that they started.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, node::Saved)]
 pub enum Told {
     /// The time came at which a rank acts by itself, such as the end of a computation.
     Woken,
@@ -148,7 +148,7 @@ impl Told {
     }
 }
 
-#[derive(Clone)]
+#[derive(Clone, node::Saved)]
 struct Part {
     job: u16,
     start: Time,

@@ -10,7 +10,7 @@ use crate::{Column, Data, FlowTable, Plan, Table, host_names};
 use scenario::{Completion, Scenario};
 
 /// Something that happened to a flow, as its host noted it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, node::Saved)]
 pub struct FlowRecord {
     /// The flow.
     pub flow: FlowId,
@@ -23,7 +23,7 @@ pub struct FlowRecord {
 }
 
 /// Something that a transport measured of a flow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, node::Saved)]
 pub struct Measured {
     /// The flow.
     pub flow: FlowId,
@@ -34,7 +34,7 @@ pub struct Measured {
 }
 
 /// The fate of a flow.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, node::Saved)]
 pub enum FlowEvent {
     /// Its application handed it over.
     Started,
@@ -61,7 +61,7 @@ pub enum FlowEvent {
 }
 
 /// How the packet that completed a flow spent its time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, node::Saved)]
 pub struct Journey {
     /// When it left its sender.
     pub sent: Time,
@@ -180,7 +180,7 @@ pub(crate) mod reasons {
 }
 
 /// The outcome of flows that have no row of their own in results.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, node::Saved)]
 pub struct Unlisted {
     /// How many there are in all.
     pub flows: u64,
@@ -200,7 +200,7 @@ pub struct Unlisted {
 
 /// The share of flows without a row of their own in a run's totals, so that these don't depend on how many rows are
 /// kept.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, node::Saved)]
 pub struct Rest {
     /// How many there are.
     pub flows: u64,

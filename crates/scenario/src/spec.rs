@@ -214,7 +214,7 @@ pub struct Measure {
 }
 
 /// A kind of event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema, state::Saved)]
 #[serde(rename_all = "snake_case")]
 pub enum EventKind {
     /// A frame of the flow control between neighbours leaves: pauses, credits, what Pyrrha says of its roots.

@@ -33,7 +33,8 @@
 //! | `given(value)` | what the field's type is to be given |
 //! | `anew(value)` | follows from other fields, and is computed again |
 //! | `by(function)` | a function goes over it |
-//! | `skip("reason")` | nothing becomes of it |
+//! | `skip("reason")` | nothing becomes of it; it is saved |
+//! | `built("reason")` | nothing becomes of it, and a scenario builds it: it is not saved |
 //!
 //! In `each`, `item` is the item, and in a tuple `part_0` the first part.
 //!
@@ -50,8 +51,14 @@
 //! | `come(bytes)` | how far the flow has come, for `passed` |
 //! | `first(statement)`, `last(statement)` | before and after the fields |
 //! | `refuse("reason")` | it can't be moved ahead |
+//! | `unsaved("reason")`, `unsaved_if(condition, "reason")` | it can't be saved |
+//!
+//! `#[derive(State)]` derives `units::Saved` with it, `#[derive(Saved)]` that alone: how a state is written down and
+//! read back. All fields are, whatever their attributes, but those that are `built`.
 //!
 //! In all of them `self` (of an enum: the fields' names), `walk` and `given` may be used.
+
+mod saved;
 
 use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
@@ -63,7 +70,15 @@ use syn::{Data, DeriveInput, Error, Field, Fields, Index, Result, Token, parse_m
 #[proc_macro_derive(State, attributes(state))]
 pub fn derive_state(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
-    expand(&input).unwrap_or_else(Error::into_compile_error).into()
+    let both = expand(&input).and_then(|state| Ok([state, saved::expand(&input, &quote!(node))?]));
+    both.map(|both| both.into_iter().collect()).unwrap_or_else(Error::into_compile_error).into()
+}
+
+/// See the [crate](self).
+#[proc_macro_derive(Saved, attributes(state))]
+pub fn derive_saved(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
+    let input = parse_macro_input!(input as DeriveInput);
+    saved::expand(&input, &quote!(units)).unwrap_or_else(Error::into_compile_error).into()
 }
 
 /// One attribute: a name with arguments, a tuple of such, or `_`.
@@ -115,6 +130,8 @@ struct Settings {
     fixed: bool,
     given: Option<TokenStream>,
     refuse: Option<TokenStream>,
+    unsaved: Option<TokenStream>,
+    unsaved_if: Option<Vec<TokenStream>>,
     first: TokenStream,
     last: TokenStream,
 }
@@ -139,8 +156,7 @@ struct Derive {
 fn expand(input: &DeriveInput) -> Result<TokenStream> {
     let settings = settings(input)?;
     let given = settings.given.clone().unwrap_or_else(|| quote!(__Given));
-    let generics = input.generics.type_params().map(|of| of.ident.to_string()).collect();
-    let mut derive = Derive { settings, generics, bounds: Vec::new(), given };
+    let mut derive = Derive { settings, generics: generics(input), bounds: Vec::new(), given };
     let body = match (&derive.settings, &input.data) {
         (Settings { fixed: true, .. }, _) => quote!(),
         (Settings { refuse: Some(why), .. }, _) => quote!(walk.refuse(#why);),
@@ -159,9 +175,10 @@ fn expand(input: &DeriveInput) -> Result<TokenStream> {
     });
     let more = of_its_own.is_none().then(|| quote!(__Given: ?Sized,));
     let conditions = conditions.map(|of| of.predicates.to_token_stream());
+    let saved = saved::bounds(input, &quote!(node))?;
     Ok(quote! {
         #[automatically_derived]
-        impl<#(#own,)* #more> node::State<#given> for #name #of_type where #conditions #(#bounds,)* {
+        impl<#(#own,)* #more> node::State<#given> for #name #of_type where #conditions #(#bounds,)* #(#saved,)* {
             #[allow(clippy::all, unused_variables, unused_mut)]
             fn visit(&mut self, walk: &mut node::Walk, given: &#given) {
                 #first
@@ -182,6 +199,8 @@ fn settings(input: &DeriveInput) -> Result<Settings> {
             "fixed" => settings.fixed = true,
             "given" => settings.given = Some(all),
             "refuse" => settings.refuse = Some(all),
+            "unsaved" => settings.unsaved = Some(all),
+            "unsaved_if" => settings.unsaved_if = Some(args),
             "unit" => settings.first.extend(quote!(walk.unit = #all;)),
             "come" => settings.first.extend(quote!(walk.come = #all;)),
             "first" => settings.first.extend(quote!(#all;)),
@@ -198,6 +217,20 @@ fn kinds(attributes: &[syn::Attribute]) -> Result<Vec<Kind>> {
         of.parse_args_with(|input: ParseStream<'_>| input.parse_terminated(Kind::parse, Token![,]))
     };
     Ok(own.map(parse).collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
+}
+
+/// The parameters of a type, by name.
+fn generics(input: &DeriveInput) -> Vec<String> {
+    input.generics.type_params().map(|of| of.ident.to_string()).collect()
+}
+
+/// Whether a type depends on a parameter.
+fn depends(generics: &[String], of: &TokenStream) -> bool {
+    of.clone().into_iter().any(|token| match token {
+        TokenTree::Ident(name) => generics.contains(&name.to_string()),
+        TokenTree::Group(group) => depends(generics, &group.stream()),
+        _ => false,
+    })
 }
 
 impl Derive {
@@ -249,7 +282,7 @@ impl Derive {
             all.after.extend(visit.after);
             return Ok(());
         }
-        let depends = self.depends(&field.ty.to_token_stream());
+        let depends = depends(&self.generics, &field.ty.to_token_stream());
         let (of, given) = (&field.ty, &self.given);
         match &kind {
             Kind::Own if depends => self.bounds.push(quote!(#of: node::State<#given>)),
@@ -260,15 +293,6 @@ impl Derive {
         }
         all.at.extend(self.visit(&kind, place, of)?);
         Ok(())
-    }
-
-    /// Whether a type depends on a parameter.
-    fn depends(&self, of: &TokenStream) -> bool {
-        of.clone().into_iter().any(|token| match token {
-            TokenTree::Ident(name) => self.generics.contains(&name.to_string()),
-            TokenTree::Group(group) => self.depends(&group.stream()),
-            _ => false,
-        })
     }
 
     fn visit(&self, kind: &Kind, place: &TokenStream, of: &syn::Type) -> Result<TokenStream> {
@@ -318,7 +342,7 @@ impl Derive {
             ("part", [_]) => quote!(node::State::<#given>::visit(#all, walk, given);),
             ("ports", []) => quote!(walk.ports(#place, given);),
             ("by", [_]) => quote!(#all(#place, walk, given);),
-            ("skip", [_]) => quote!(),
+            ("skip" | "built", [_]) => quote!(),
             _ => return self.around_kinds(name, args, place, of),
         })
     }

@@ -1,7 +1,7 @@
 use node::Walk;
 
 /// A set of packet numbers that grows on demand.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, node::Saved)]
 pub(crate) struct Bits {
     words: Vec<u64>,
     /// Number of elements.

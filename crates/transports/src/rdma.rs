@@ -392,7 +392,7 @@ struct Rdma<A: Algorithm> {
     sender: Sender<A>,
     receiver: Receiver,
     /// Telemetry of the packet that arrives next, if it is flagged for it.
-    #[state(skip("it is of the packet that is handled"))]
+    #[state(built("it is of the packet that is handled"))]
     gathered: Telemetry,
 }
 

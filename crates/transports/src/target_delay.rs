@@ -5,7 +5,7 @@ use node::Site;
 use units::Duration;
 
 /// The target delay (section 3.5), in picoseconds.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, node::Saved)]
 pub(crate) struct Target {
     base: f64,
     hop: f64,
@@ -56,7 +56,7 @@ impl Target {
 }
 
 /// How a window grows and shrinks (Algorithm 1). Windows are in packets.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, node::Saved)]
 pub(crate) struct Gains {
     /// Growth in a round trip, in packets.
     pub increase: f64,

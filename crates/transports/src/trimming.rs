@@ -20,7 +20,7 @@ use units::PortId;
 /// The trimming queues of a switch.
 #[derive(node::State)]
 pub struct TrimmingQueues {
-    #[state(skip("settings"))]
+    #[state(built("settings"))]
     params: Params,
     #[state(given(&self.params))]
     ports: Vec<Queues>,

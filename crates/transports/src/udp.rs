@@ -182,11 +182,11 @@ const LAYOUT: &[Message] = &[
 #[derive(node::State)]
 #[state(unit(u64::from(self.site.payload_max())))]
 struct Udp {
-    #[state(skip("settings"))]
+    #[state(built("settings"))]
     config: Config,
-    #[state(skip("settings"))]
+    #[state(built("settings"))]
     site: Site,
-    #[state(skip("settings"))]
+    #[state(built("settings"))]
     per_byte: PerByte,
     patience: Duration,
     #[state(slots)]

@@ -15,6 +15,7 @@ mod problem;
 mod quantity;
 mod random;
 mod rate;
+pub mod saved;
 mod time;
 
 pub use ids::{FlowId, HostId, LinkId, NodeId, PortId, SwitchId};
@@ -22,4 +23,5 @@ pub use problem::Problem;
 pub use quantity::{Bytes, ParseQuantityError};
 pub use random::{Stream, mix};
 pub use rate::{PerByte, Rate, Tolerance};
+pub use saved::Saved;
 pub use time::{Duration, Time};

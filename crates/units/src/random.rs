@@ -1,6 +1,3 @@
-use rand::{RngExt, SeedableRng};
-use rand_xoshiro::Xoshiro256PlusPlus;
-
 /// Hashes two words into one: the finaliser of SplitMix64 over their sum with an odd constant.
 ///
 /// It has no secret and is cheap, so any node can compute any other's values. Random streams, digests and per-switch
@@ -18,7 +15,8 @@ pub const fn mix(a: u64, b: u64) -> u64 {
 /// Draws use integer arithmetic and `libm`, so they are equal on every machine.
 #[derive(Clone, Debug)]
 pub struct Stream {
-    random: Xoshiro256PlusPlus,
+    /// Where the generator is. It is written out here because a checkpoint needs these words.
+    words: [u64; 4],
     /// How often it was drawn from where only one thing could come out.
     idle: u64,
     /// The outcome of the last draw with a name.
@@ -28,7 +26,7 @@ pub struct Stream {
 /// Streams are equal from which the same will be drawn.
 impl PartialEq for Stream {
     fn eq(&self, other: &Stream) -> bool {
-        (&self.random, self.idle) == (&other.random, other.idle)
+        (self.words, self.idle) == (other.words, other.idle)
     }
 }
 
@@ -38,13 +36,33 @@ impl Stream {
     /// The stream of `entity` for `purpose` (a short name, such as "spray") under the run's `seed`.
     pub fn new(seed: u64, entity: u64, purpose: &str) -> Stream {
         let purpose = purpose.bytes().fold(0u64, |hash, byte| mix(hash, u64::from(byte)));
-        Stream { random: Xoshiro256PlusPlus::seed_from_u64(mix(mix(seed, entity), purpose)), idle: 0, what: None }
+        Stream { words: seeded(mix(mix(seed, entity), purpose)), idle: 0, what: None }
+    }
+
+    /// All of it but what the last draw was for.
+    pub(crate) fn saved(&self) -> [u64; 5] {
+        let [a, b, c, d] = self.words;
+        [a, b, c, d, self.idle]
+    }
+
+    /// The stream of which this was all.
+    pub(crate) fn from_saved([a, b, c, d, idle]: [u64; 5]) -> Stream {
+        Stream { words: [a, b, c, d], idle, what: None }
     }
 
     /// 64 random bits.
     #[inline]
     pub fn bits(&mut self) -> u64 {
-        self.random.random()
+        let [a, b, c, d] = &mut self.words;
+        let bits = a.wrapping_add(*d).rotate_left(23).wrapping_add(*a);
+        let shifted = *b << 17;
+        *c ^= *a;
+        *d ^= *b;
+        *b ^= *c;
+        *a ^= *d;
+        *c ^= shifted;
+        *d = d.rotate_left(45);
+        bits
     }
 
     /// Uniform in `0..n`, by multiply-shift: bias below n / 2^64. `n` must not be zero.
@@ -119,6 +137,16 @@ impl Stream {
     pub fn choose<'a, T>(&mut self, items: &'a [T]) -> Option<&'a T> {
         (!items.is_empty()).then(|| &items[self.below(items.len() as u64) as usize])
     }
+}
+
+/// The generator's first words: four of SplitMix64, as its authors recommend.
+fn seeded(seed: u64) -> [u64; 4] {
+    let mut at = seed;
+    [(); 4].map(|()| {
+        let word = mix(at, 0);
+        at = at.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        word
+    })
 }
 
 #[cfg(test)]

@@ -126,6 +126,16 @@ impl PerByte {
         Duration::from_ps(if self.step_ps == 0 { ps } else { ps - ps % self.step_ps as u64 })
     }
 
+    /// All that it is.
+    pub(crate) fn saved(self) -> (u64, u32, i32) {
+        (self.scaled, self.step_ps, self.clock_ppb)
+    }
+
+    /// The one of which this was all.
+    pub(crate) fn from_saved((scaled, step_ps, clock_ppb): (u64, u32, i32)) -> PerByte {
+        PerByte { scaled, step_ps, clock_ppb }
+    }
+
     /// Whole bytes that are transmitted in `span`, without rounding to steps.
     pub fn bytes_in(self, span: Duration) -> u64 {
         let bytes = (u128::from(span.ps()) << Self::SHIFT) / u128::from(self.scaled.max(1));

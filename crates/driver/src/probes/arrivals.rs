@@ -19,7 +19,7 @@ pub(crate) struct Arrivals {
 }
 
 /// Sorted by host, then by time.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, node::Saved)]
 struct Arrival {
     at: Time,
     host: HostId,

@@ -59,7 +59,7 @@ impl Timed for Row {
 
 /// What a part's nodes have sent on captured links, and lost at their ends.
 #[derive(node::State)]
-#[state(refuse("links are captured"))]
+#[state(refuse("links are captured"), unsaved("links are captured"))]
 pub(crate) struct Captured {
     of: Arc<Capturing>,
     noting: Vec<Noting>,
@@ -79,7 +79,7 @@ pub struct Lost {
 
 /// Tells of packets that are lost at the receiving ends of captured links, while a run goes on.
 #[derive(Clone, Default, node::State)]
-#[state(refuse("links are captured"))]
+#[state(refuse("links are captured"), unsaved("links are captured"))]
 pub struct TellsLosses {
     /// By receiving end: the interface of the link in its file, and where its losses are sent.
     ends: BTreeMap<Place, Vec<(u32, Sender<Lost>)>>,

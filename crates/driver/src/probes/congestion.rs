@@ -41,11 +41,11 @@ use crate::{Probe, SwitchSlot, Upcoming, View, Wants, Whole};
 #[derive(node::State)]
 pub(crate) struct Congestion {
     fabric: Arc<Fabric>,
-    #[state(skip("settings"))]
+    #[state(built("settings"))]
     downstream: Downstream,
     names_roots: bool,
     /// By link: what waits for it beyond this makes its sender's port a hotspot.
-    #[state(skip("settings"))]
+    #[state(built("settings"))]
     hotspot_bytes: Vec<u64>,
     /// By link: how long its sender's port had been paused at the last sample.
     #[state(skip("of the last sample"))]
@@ -61,18 +61,19 @@ pub(crate) struct Congestion {
     #[state(skip("it follows from the paths"))]
     numbers: FxHashMap<Vec<u32>, u32>,
     /// By number, while a queue is added up: bytes that take the path.
-    #[state(skip("it is empty between samples"))]
+    #[state(skip("it is zero between samples"))]
     sums: Vec<u64>,
     kept: Kept,
-    #[state(skip("it is empty between samples"))]
+    #[state(built("it is empty between samples"))]
     views: Vec<QueueView>,
-    #[state(skip("it is empty between samples"))]
+    #[state(built("it is empty between samples"))]
     held: Vec<Held>,
-    #[state(skip("it is empty between samples"))]
+    #[state(built("it is empty between samples"))]
     path: Vec<u32>,
 }
 
 /// A queue at a sample.
+#[derive(node::Saved)]
 struct Row {
     at: Time,
     link: u32,

@@ -9,14 +9,13 @@ mod aqs;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use hdrhistogram::Histogram;
 use node::pool::Transit;
 use node::wire::{Malformed, Reader, Writer};
 use node::{Packet, TagStats, Walk};
 use run::{Column, Data, Entities, FlowTable, Plan, Table};
 use units::{Duration, SwitchId, Time};
 
-use super::words;
+use super::words::{self, Waits};
 use crate::{HostSlot, Probe, View, Wants, Whole};
 
 /// What has arrived at the hosts of a part.
@@ -33,7 +32,7 @@ pub(crate) struct EntityProbe {
     samples: Vec<(Time, u16, Arrived)>,
     /// By entity: waiting in queues and virtual queueing delay, in nanoseconds.
     #[state(each(each(by(visit_waits))))]
-    waits: Vec<[Histogram<u64>; 2]>,
+    waits: Vec<[Waits; 2]>,
     /// At the end: what the part's switches counted, by switch and AQ.
     #[state(skip("it is filled at the end"))]
     aqs: BTreeMap<(SwitchId, u32), TagStats>,
@@ -53,7 +52,7 @@ impl Arrived {
     }
 }
 
-fn visit_waits<G: ?Sized>(waits: &mut Histogram<u64>, walk: &mut Walk, _: &G) {
+fn visit_waits<G: ?Sized>(waits: &mut Waits, walk: &mut Walk, _: &G) {
     let recorded = waits.iter_recorded().map(|of| (of.value_iterated_to(), of.count_at_value()));
     let recorded: Vec<(u64, u64)> = recorded.collect();
     walk.same(recorded.len());
@@ -61,7 +60,8 @@ fn visit_waits<G: ?Sized>(waits: &mut Histogram<u64>, walk: &mut Walk, _: &G) {
         walk.same(value);
         let more = walk.count(&mut count);
         if more > 0 {
-            waits.record_n(waits.lowest_equivalent(value), more).expect("this value was recorded before");
+            let least = waits.lowest_equivalent(value);
+            waits.record_n(least, more).expect("this value was recorded before");
         }
     }
 }
@@ -70,14 +70,13 @@ impl EntityProbe {
     /// None if a run has no entities.
     pub fn new(plan: &Plan) -> Option<EntityProbe> {
         let count = plan.entities.names.len();
-        let histogram = || Histogram::new(3).expect("three digits are few enough");
         (count > 0).then(|| EntityProbe {
             entities: plan.entities.clone(),
             flows: plan.flows.clone(),
             outside: plan.outside,
             now: vec![Arrived::default(); count],
             samples: Vec::new(),
-            waits: (0..count).map(|_| [histogram(), histogram()]).collect(),
+            waits: (0..count).map(|_| [Waits::default(), Waits::default()]).collect(),
             aqs: BTreeMap::new(),
         })
     }
@@ -245,14 +244,14 @@ fn waits(seen: &[&EntityProbe], plan: &Plan) -> Table {
     let mut rows = Vec::new();
     for entity in 0..plan.entities.names.len() {
         for kind in 0..kinds.len() {
-            let mut all: Histogram<u64> = Histogram::new(3).expect("three digits are few enough");
+            let mut all = Waits::default();
             for probe in seen {
-                all.add(&probe.waits[entity][kind]).expect("a histogram that resizes takes any other");
+                all.add(&*probe.waits[entity][kind]).expect("a histogram that resizes takes any other");
             }
             rows.push((entity as u32, kind as u32, all));
         }
     }
-    let ns = |value: &dyn Fn(&Histogram<u64>) -> u64| Data::U64(rows.iter().map(|(.., all)| value(all)).collect());
+    let ns = |value: &dyn Fn(&Waits) -> u64| Data::U64(rows.iter().map(|(.., all)| value(all)).collect());
     Table {
         name: "waits",
         columns: vec![

@@ -19,7 +19,6 @@ mod findings;
 use std::collections::BTreeMap;
 
 use contract::Guarantee;
-use hdrhistogram::Histogram;
 use node::packet::CLASSES;
 use node::pool::Transit;
 use node::wire::{Malformed, Reader, Writer};
@@ -27,7 +26,7 @@ use node::{Packet, Walk};
 use run::{Column, Data, Finding, Plan, Table};
 use units::{Duration, LinkId, PortId, SwitchId, Time};
 
-use super::words;
+use super::words::{self, Waits};
 use crate::{HostSlot, Probe, SwitchSlot, Upcoming, View, Wants, Whole};
 
 /// What a part has seen of a guarantee.
@@ -36,19 +35,19 @@ pub(crate) struct Watch {
     transport: u8,
     class: u8,
     /// By link: the guarantee, and the most bytes that have waited.
-    #[state(skip("settings"))]
+    #[state(built("settings"))]
     queue_bounds: Vec<u64>,
     #[state(skip("what comes again is no longer than it was"))]
     queue_max: Vec<u64>,
     /// By switch, its links in the order of ports.
-    #[state(skip("settings"))]
+    #[state(built("settings"))]
     links: Vec<Vec<LinkId>>,
     wait_bound: Duration,
     #[state(skip("what comes again is no longer than it was"))]
     wait_max: Duration,
     /// In picoseconds.
     #[state(by(visit_waits))]
-    waits: Histogram<u64>,
+    waits: Waits,
     #[state(same(self.queue_breaches.count))]
     queue_breaches: Breaches<LinkId>,
     #[state(same(self.wait_breaches.count))]
@@ -60,7 +59,7 @@ pub(crate) struct Watch {
 }
 
 /// What the nodes of a part counted when the run was over.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, node::Saved)]
 struct Last {
     /// By class, packets lost because there was no room.
     lost: [u64; CLASSES],
@@ -78,7 +77,7 @@ impl Last {
 }
 
 /// The breaches counted when the guarantee ended, if it did.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, node::Saved)]
 struct End {
     at: Time,
     /// Breaches until then: of queues, of waits.
@@ -89,7 +88,7 @@ struct End {
 
 /// How often a bound was exceeded, and the first time: when, by which link or which packet (flow, source, destination),
 /// and what was seen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, node::Saved)]
 struct Breaches<T> {
     count: u64,
     first: Option<(Time, T, u64)>,
@@ -140,7 +139,7 @@ impl End {
     }
 }
 
-fn visit_waits<G: ?Sized>(waits: &mut Histogram<u64>, walk: &mut Walk, _: &G) {
+fn visit_waits<G: ?Sized>(waits: &mut Waits, walk: &mut Walk, _: &G) {
     let recorded = waits.iter_recorded().map(|of| (of.value_iterated_to(), of.count_at_value()));
     for (wait, mut times) in recorded.collect::<Vec<_>>() {
         let more = walk.tallied(wait, &mut times);
@@ -163,7 +162,7 @@ impl Watch {
             links: (0..fabric.switches).map(SwitchId).map(links).collect(),
             wait_bound: guarantee.wait,
             wait_max: Duration::ZERO,
-            waits: histogram(),
+            waits: Waits::default(),
             queue_breaches: Breaches::NONE,
             wait_breaches: Breaches::NONE,
             end: None,
@@ -295,17 +294,13 @@ fn counts(from: &mut Reader<'_>) -> Result<[u64; CLASSES], Malformed> {
     Ok(counts)
 }
 
-fn histogram() -> Histogram<u64> {
-    Histogram::new(3).expect("three digits are few enough")
-}
-
 /// What all parts have seen together.
 struct Seen {
     queue_bounds: Vec<u64>,
     queue_max: Vec<u64>,
     wait_bound: Duration,
     wait_max: Duration,
-    waits: Histogram<u64>,
+    waits: Waits,
     queue_breaches: Breaches<LinkId>,
     wait_breaches: Breaches<[u32; 3]>,
     end: Option<End>,
@@ -331,7 +326,7 @@ impl Seen {
                 *max = (*max).max(*other);
             }
             seen.wait_max = seen.wait_max.max(watch.wait_max);
-            seen.waits.add(&watch.waits).expect("a histogram that resizes takes any other");
+            seen.waits.add(&*watch.waits).expect("a histogram that resizes takes any other");
             seen.queue_breaches = seen.queue_breaches.add(watch.queue_breaches);
             seen.wait_breaches = seen.wait_breaches.add(watch.wait_breaches);
             if let (Some(end), Some(other)) = (seen.end, watch.end) {

@@ -26,6 +26,7 @@ use crate::{Leaving, Place, Probe, Wants, Whole};
 #[state(refuse("measure.packets follows each packet"))]
 pub(crate) struct Packets {
     recorded: Arc<Recorded>,
+    #[state(built("settings"))]
     schemes: Schemes,
     fabric: Arc<Fabric>,
     /// Ports of links that are recorded, none if all are: ends that send, and ends that receive.
@@ -75,7 +76,7 @@ impl Schemes {
 }
 
 /// Sorted by node, then by time.
-#[derive(Clone)]
+#[derive(Clone, node::Saved)]
 struct Row {
     at: Time,
     place: Place,
@@ -94,14 +95,14 @@ impl Timed for Row {
 }
 
 /// What a packet's header says.
-#[derive(Clone)]
+#[derive(Clone, node::Saved)]
 struct Told {
     says: Arc<str>,
     offset: Option<u64>,
 }
 
 /// When a packet came to a node, when its last bit left, and what went on waiting.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, node::Saved)]
 struct On {
     came: Time,
     last: Time,

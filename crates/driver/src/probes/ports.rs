@@ -26,6 +26,7 @@ pub(crate) struct Ports {
 }
 
 /// A port.
+#[derive(node::Saved)]
 struct Watched {
     link: LinkId,
     rows: Vec<Row>,
@@ -37,7 +38,7 @@ struct Watched {
 }
 
 /// The state of a port from a time on, until the next row.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, node::Saved)]
 struct Row {
     at: Time,
     queue_bytes: u32,

@@ -17,7 +17,7 @@ pub(crate) struct Queues {
 
 /// Samples, first to last. They are in pieces, because one long list is copied, into fresh memory, each time it grows:
 /// with 512 switches that took an eighth of a run.
-#[derive(Default)]
+#[derive(Default, node::Saved)]
 struct Samples {
     pieces: Vec<Vec<Sample>>,
 }
@@ -51,7 +51,7 @@ impl Samples {
     }
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, node::Saved)]
 struct Sample {
     at: Time,
     switch: u32,

@@ -36,7 +36,7 @@ pub(crate) struct States {
 }
 
 /// The flows of a host.
-#[derive(Default)]
+#[derive(Default, node::Saved)]
 struct Watched {
     /// How many of those from and to here have begun.
     begun: usize,
@@ -47,7 +47,7 @@ struct Watched {
 }
 
 /// A change.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, node::Saved)]
 struct Row {
     at: Time,
     host: HostId,

@@ -1,9 +1,12 @@
 //! How probes write what they saw for another process, and read it back. What they read is not trusted.
 
 use std::collections::BTreeSet;
+use std::ops::{Deref, DerefMut};
 
 use fabric::Fabric;
 use hdrhistogram::Histogram;
+use node::Saved;
+use node::saved::{Damaged, Loader, Saver};
 use node::wire::{Malformed, Reader, Writer};
 use units::{PortId, SwitchId, Time};
 
@@ -93,6 +96,50 @@ pub(super) fn name(names: &mut BTreeSet<&'static str>, from: &mut Reader<'_>) ->
     let kept: &'static str = Box::leak(name.into());
     names.insert(kept);
     Ok(kept)
+}
+
+/// How long packets have waited: a histogram of three digits that can be saved.
+#[derive(Clone, Debug)]
+pub(super) struct Waits(Histogram<u64>);
+
+impl Default for Waits {
+    fn default() -> Waits {
+        Waits(Histogram::new(3).expect("three digits are few enough"))
+    }
+}
+
+impl Deref for Waits {
+    type Target = Histogram<u64>;
+
+    fn deref(&self) -> &Histogram<u64> {
+        &self.0
+    }
+}
+
+impl DerefMut for Waits {
+    fn deref_mut(&mut self) -> &mut Histogram<u64> {
+        &mut self.0
+    }
+}
+
+impl Saved for Waits {
+    fn save(&self, to: &mut Saver) {
+        let buckets = self.iter_recorded().map(|bucket| (bucket.value_iterated_to(), bucket.count_at_value()));
+        buckets.collect::<Vec<(u64, u64)>>().save(to);
+    }
+
+    fn load(&mut self, from: &mut Loader<'_>) -> Result<(), Damaged> {
+        *self = Saved::make(from)?;
+        Ok(())
+    }
+
+    fn make(from: &mut Loader<'_>) -> Result<Waits, Damaged> {
+        let mut waits = Waits::default();
+        for (value, times) in <Vec<(u64, u64)>>::make(from)? {
+            waits.record_n(value.min(MOST), times).map_err(|_| from.damaged("a histogram has no room"))?;
+        }
+        Ok(waits)
+    }
 }
 
 /// All of a histogram: a value of each bucket, and how often it was.

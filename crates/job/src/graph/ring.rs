@@ -50,7 +50,7 @@ pub(crate) struct Ring {
 }
 
 /// The action of a step of a ring in its round.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, state::Saved)]
 pub(crate) enum What {
     Send,
     Receive,

@@ -14,7 +14,7 @@ pub const QUEUES_MAX: u32 = 128;
 #[state(given([Duration]), first(walk.numbered("what virtual ids flows have")))]
 pub struct Assignment {
     queues: u32,
-    #[state(skip("settings"))]
+    #[state(built("settings"))]
     departures: Departures,
     flows: FxHashMap<u16, Entry>,
     /// By queue: number of flows in the table that it is assigned to, with or without packets.

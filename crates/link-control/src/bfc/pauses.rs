@@ -18,7 +18,7 @@ const COUNTED: u16 = 1 << NUMBER_BITS;
 #[derive(node::State)]
 #[state(last(self.visit_upstream(walk)))]
 pub struct Pauses {
-    #[state(skip("settings"))]
+    #[state(built("settings"))]
     name: Name,
     /// By port: whether frames to it name flows and acknowledgements are not counted.
     hosts_by_flow: Vec<bool>,

@@ -17,9 +17,9 @@ use node::flow_queues::{FlowQueues, Order, Taken, push_control};
 #[derive(node::State)]
 #[state(last(self.visit_ports(walk)))]
 pub struct SwitchPart {
-    #[state(skip("settings"))]
+    #[state(built("settings"))]
     name: Name,
-    #[state(skip("settings"))]
+    #[state(built("settings"))]
     shares: Shares,
     /// By port: how long a flow keeps its queue, in time. It counts round trips of the incoming or outgoing link,
     /// whichever is longer, since a pause must find the flow in the queue that it left from.

@@ -29,7 +29,7 @@ impl Params {
 /// if it has no credits, in the field for the queue that it comes from.
 #[derive(node::State)]
 pub(super) struct Channels {
-    #[state(skip("settings"))]
+    #[state(built("settings"))]
     params: Params,
     /// By virtual channel: what the neighbour has room for.
     out: Vec<Sender>,

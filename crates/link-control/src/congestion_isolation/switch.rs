@@ -18,7 +18,7 @@ pub struct SwitchPart {
     age: Duration,
     /// The classes whose flows may be isolated.
     lossless: u8,
-    #[state(skip("settings"))]
+    #[state(built("settings"))]
     shares: Shares,
     /// PFC's accounts. In a switch, `Transit::queue` is the class in which a packet crossed its last link.
     ingress: pfc::Ingress,

@@ -12,7 +12,7 @@ use contract::link_control::LinkView;
 #[derive(node::State)]
 pub(crate) struct Ingress {
     /// By port: the multiple of the free memory that one of its classes may take.
-    #[state(skip("settings"))]
+    #[state(built("settings"))]
     alpha: Vec<f64>,
     resume_offset: u64,
     lossless: u8,
@@ -23,7 +23,7 @@ pub(crate) struct Ingress {
     lossless_bytes: u64,
     in_headroom: u64,
     /// By port: headroom of each of its classes.
-    #[state(skip("settings"))]
+    #[state(built("settings"))]
     headroom: Vec<u64>,
     /// Headroom set aside in total.
     reserved_bytes: u64,

@@ -51,7 +51,7 @@ pub(super) struct Queue {
 
 /// An order mark (appendix C.1): packets that joined this queue after its first `after` packets wait until `until`
 /// packets of another queue have left.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, node::Saved)]
 struct Mark {
     after: u64,
     other: u16,
@@ -132,7 +132,7 @@ pub(super) struct Place {
 #[state(last(self.visit_marks(walk)))]
 pub(super) struct Egress {
     ranks: Arc<[u16]>,
-    #[state(skip("settings"))]
+    #[state(built("settings"))]
     limits: Vec<Limits>,
     pub nominates: bool,
     pub up: bool,

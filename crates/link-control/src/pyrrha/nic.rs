@@ -21,7 +21,7 @@ pub(super) struct NicPart {
     /// Classes whose packets are held.
     pub classes: u8,
     pub switches: u32,
-    #[state(skip("settings"))]
+    #[state(built("settings"))]
     pub downstream: Downstream,
     /// Paused roots, sorted.
     pub paused: Vec<RootId>,

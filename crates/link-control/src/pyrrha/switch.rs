@@ -21,9 +21,9 @@ use node::onward_path::Downstream;
 /// Pyrrha in a switch.
 #[derive(node::State)]
 pub struct SwitchPart {
-    #[state(skip("settings"))]
+    #[state(built("settings"))]
     config: Config,
-    #[state(skip("settings"))]
+    #[state(built("settings"))]
     departures: Departures,
     /// Whether pauses of isolation queues go by ingress.
     by_ingress: bool,
@@ -34,10 +34,10 @@ pub struct SwitchPart {
     /// Classes whose packets are isolated.
     isolated: u8,
     id: SwitchId,
-    #[state(skip("settings"))]
+    #[state(built("settings"))]
     node: NodeId,
     switches: u32,
-    #[state(skip("settings"))]
+    #[state(built("settings"))]
     downstream: Downstream,
     ports: Vec<Egress>,
     /// Whether a port leads to a host.
@@ -45,7 +45,7 @@ pub struct SwitchPart {
     /// By root and ingress port: how many queues here pause that ingress in the name of the root. Packets to a root's
     /// destinations may take several ports, so the first queue pauses the neighbour and the last one resumes it.
     holding: BTreeMap<(RootId, PortId), u32>,
-    #[state(skip("it is of the packet that is handled"))]
+    #[state(built("it is of the packet that is handled"))]
     path: Vec<RootId>,
     counts: Counts,
 }

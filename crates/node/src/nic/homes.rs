@@ -36,7 +36,7 @@ pub struct Homes {
     host: HostId,
     routes: Arc<Routes>,
     /// By transport: how packets choose a port.
-    #[state(skip("it never changes"))]
+    #[state(built("it never changes"))]
     balancing: Vec<Balancing>,
     balancers: Vec<Balancer>,
     /// Seed of its hash.

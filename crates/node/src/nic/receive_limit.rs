@@ -6,6 +6,7 @@ use units::{Bytes, Duration, PerByte, Rate, Time};
 
 /// The intake of a host that takes packets in more slowly than its link delivers them, for example because its PCIe bus
 /// is congested (Pyrrha, section 4.4). It sits between NIC and endpoints.
+#[derive(crate::Saved)]
 pub struct ReceiveLimit {
     per_byte: PerByte,
     bytes_max: u64,
@@ -19,6 +20,7 @@ pub struct ReceiveLimit {
 }
 
 /// A waiting packet, and when the host begins to take it in.
+#[derive(crate::Saved)]
 pub struct Waiting {
     at: Time,
     came: Time,

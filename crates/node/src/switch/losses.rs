@@ -10,7 +10,7 @@ use crate::packet::flags;
 use crate::pool::{PacketId, Pool, Slot};
 
 /// Why a packet was lost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, crate::Saved)]
 pub enum Loss {
     /// No room.
     Overflow,
@@ -27,7 +27,7 @@ pub enum Loss {
 }
 
 /// A packet that a switch has lost.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, crate::Saved)]
 pub struct Lost {
     /// The port by which it had come.
     pub port: PortId,

@@ -10,8 +10,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use units::{Bytes, Duration, FlowId, HostId, PortId, Rate, Stream, SwitchId, Time};
 
 use super::{Number, Walk};
-use crate::Packet;
 use crate::pool::Pool;
+use crate::{Packet, Saved};
 
 /// A piece of state, which visits all its values: see the [module](super). It is derived: `#[derive(State)]`, whose
 /// attributes the [macro's crate](state) lists. `Given` is what those that hold it must give it: its settings.
@@ -32,11 +32,11 @@ use crate::pool::Pool;
 /// #[derive(State)]
 /// struct Sender {
 ///     sent: u64,
-///     #[state(skip("when the program began"))]
+///     #[state(built("when the program began"))]
 ///     clock: std::time::Instant,
 /// }
 /// ```
-pub trait State<Given: ?Sized = ()> {
+pub trait State<Given: ?Sized = ()>: Saved {
     /// Visits it.
     fn visit(&mut self, walk: &mut Walk, given: &Given);
 }
@@ -99,7 +99,10 @@ impl<G: ?Sized, T: ?Sized> State<G> for Arc<T> {
     fn visit(&mut self, _: &mut Walk, _: &G) {}
 }
 
-impl<G: ?Sized, T: State<G> + ?Sized> State<G> for Box<T> {
+impl<G: ?Sized, T: State<G> + ?Sized> State<G> for Box<T>
+where
+    Box<T>: Saved,
+{
     fn visit(&mut self, walk: &mut Walk, given: &G) {
         (**self).visit(walk, given);
     }
@@ -118,6 +121,12 @@ impl<G: ?Sized, T: State<G>> State<G> for Reverse<T> {
     }
 }
 
+impl<G: ?Sized, T: State<G>, const N: usize> State<G> for [T; N] {
+    fn visit(&mut self, walk: &mut Walk, given: &G) {
+        self.iter_mut().for_each(|of| of.visit(walk, given));
+    }
+}
+
 impl<G: ?Sized, T: State<G>> State<G> for [T] {
     fn visit(&mut self, walk: &mut Walk, given: &G) {
         walk.same(self.len());
@@ -125,15 +134,10 @@ impl<G: ?Sized, T: State<G>> State<G> for [T] {
     }
 }
 
-impl<G: ?Sized, T: State<G>, const N: usize> State<G> for [T; N] {
-    fn visit(&mut self, walk: &mut Walk, given: &G) {
-        self.iter_mut().for_each(|of| of.visit(walk, given));
-    }
-}
-
 impl<G: ?Sized, T: State<G>> State<G> for Vec<T> {
     fn visit(&mut self, walk: &mut Walk, given: &G) {
-        self[..].visit(walk, given);
+        walk.same(self.len());
+        self.iter_mut().for_each(|of| of.visit(walk, given));
     }
 }
 

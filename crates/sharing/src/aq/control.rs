@@ -94,7 +94,7 @@ pub enum Decline {
 pub struct NotGranted(pub AqId);
 
 /// An order to a switch.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, node::Saved)]
 pub enum Order {
     /// Deploy this AQ in the table of the place, or change it there.
     Deploy {

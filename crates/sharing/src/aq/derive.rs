@@ -46,7 +46,7 @@ use contract::sharing::portion;
 pub const TIMEOUT: Duration = Duration::from_ms(1);
 
 /// Properties of the network from which settings are derived, together with a rate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, node::Saved)]
 pub struct Path {
     /// The longest unloaded round trip of the network.
     pub rtt: Duration,

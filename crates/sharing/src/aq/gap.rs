@@ -25,7 +25,7 @@ use contract::CongestionSignal;
 pub const LIMIT_MAX: Bytes = Bytes((1 << 24) - 1 - u16::MAX as u64);
 
 /// The limit and the CC fields of an AQ's configuration (Table 1), as integers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, node::Saved)]
 pub struct Policy {
     limit_bytes: u32,
     signal: Signal,
@@ -35,7 +35,7 @@ pub struct Policy {
     yields_bytes: [u32; 2],
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, node::Saved)]
 enum Signal {
     None,
     Step {

@@ -18,7 +18,7 @@ pub(crate) const CLOCK_BITS: u32 = 24;
 const CLOCK_MASK: u32 = (1 << CLOCK_BITS) - 1;
 
 /// A rate that a row can hold; larger codes are larger rates.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, node::Saved)]
 pub struct AqRate(u32);
 
 impl AqRate {

@@ -12,7 +12,7 @@ use super::gap::LIMIT_MAX;
 use contract::sharing::portion;
 
 /// How the limit of an AQ is set: the A-Gap above which packets are dropped (section 6).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, node::Saved)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Limit {
     /// The limit of the physical queue times the AQ's share of the link rate, but at least what the rate, the longest
@@ -67,7 +67,7 @@ impl Limit {
 }
 
 /// What happens to bandwidth that is allocated and not used (section 6). By default, an AQ is a guarantee and a cap.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema, node::Saved)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum WorkConserving {
     /// Packets that find the physical queue empty bypass their AQ.

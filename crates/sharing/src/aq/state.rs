@@ -16,7 +16,7 @@
 use super::{AqId, AqRate, Gap};
 
 /// One AQ, packed; all numbers little-endian.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, node::Saved)]
 #[repr(transparent)]
 pub struct Row([u8; 15]);
 

@@ -80,7 +80,7 @@ pub struct SwitchPart {
     controller: Controller,
     /// The tables, by [`Position`].
     tables: [Table; 2],
-    #[state(skip("settings"))]
+    #[state(built("settings"))]
     conserving: Option<WorkConserving>,
     /// Requests and releases to come, earliest first.
     #[state(same(self.steps.len()))]

@@ -14,6 +14,7 @@ use super::sender::Sender;
 #[derive(node::State)]
 #[state(refuse("dcPIM draws at random whose request is granted and whose grant is accepted, in each phase"))]
 pub(super) struct Dcpim {
+    #[state(built("settings"))]
     params: Params,
     sender: Sender,
     receiver: Receiver,

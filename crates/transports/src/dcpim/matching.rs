@@ -16,7 +16,7 @@ use super::header::Proposal;
 use super::params::{Free, Pair, Params};
 
 /// A request or grant that has arrived.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, node::Saved)]
 pub(super) struct Offer {
     /// Phase and round of the request, by the clock of the host that made it.
     pub phase: i64,
@@ -36,7 +36,7 @@ pub(super) struct Offer {
 }
 
 /// Offers that wait for their stage.
-#[derive(Default)]
+#[derive(Default, node::Saved)]
 pub(super) struct Offers {
     waiting: Vec<Offer>,
     /// Number of offers that had expired.

@@ -35,7 +35,7 @@ pub(super) struct Params {
 }
 
 /// Two hosts. A channel between them is the k-th part of what the slower of their NICs carries.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, node::Saved)]
 pub(super) struct Pair {
     /// The rate of the slower NIC.
     pub rate: Rate,

@@ -21,7 +21,7 @@ use super::{Departure, Header};
 use crate::bits::Bits;
 use crate::finished::Finished;
 
-#[derive(Default)]
+#[derive(Default, node::Saved)]
 pub(super) struct Receiver {
     flows: FlowMap<Incoming>,
     /// Senders with incomplete flows.
@@ -41,7 +41,7 @@ pub(super) struct Receiver {
 }
 
 /// Counters for the result.
-#[derive(Default)]
+#[derive(Default, node::Saved)]
 pub(super) struct Counts {
     pub tokens: u64,
     pub requests: u64,
@@ -51,6 +51,7 @@ pub(super) struct Counts {
 }
 
 /// A sender with incomplete flows.
+#[derive(node::Saved)]
 struct Peer {
     flows: Vec<u32>,
     pair: Pair,
@@ -66,6 +67,7 @@ impl Peer {
 }
 
 /// An incomplete flow.
+#[derive(node::Saved)]
 struct Incoming {
     src: HostId,
     /// [`UNKNOWN`] until its sender's finish, if sizes are not told.
@@ -155,6 +157,7 @@ impl Incoming {
     }
 }
 
+#[derive(node::Saved)]
 struct Link {
     src: HostId,
     channels: u32,

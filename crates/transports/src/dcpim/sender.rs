@@ -13,7 +13,7 @@ use super::params::{Free, Pair, Params};
 use super::{Departure, Header};
 use crate::bits::Bits;
 
-#[derive(Default)]
+#[derive(Default, node::Saved)]
 pub(super) struct Sender {
     flows: FlowMap<Outgoing>,
     /// Short flows with packets not yet sent, by remaining packets, or order of arrival if sizes don't count.
@@ -30,7 +30,7 @@ pub(super) struct Sender {
 }
 
 /// Counters for the result.
-#[derive(Default)]
+#[derive(Default, node::Saved)]
 pub(super) struct Counts {
     pub notifications_resent: u64,
     pub finishes_resent: u64,
@@ -39,6 +39,7 @@ pub(super) struct Counts {
     pub grants: u64,
 }
 
+#[derive(node::Saved)]
 struct Outgoing {
     dst: HostId,
     /// Of equal flows the first to start goes first.
@@ -64,6 +65,7 @@ struct Outgoing {
 }
 
 /// What a receiver has accepted.
+#[derive(node::Saved)]
 struct Matched {
     receiver: HostId,
     channels: u32,
@@ -77,7 +79,7 @@ struct Matched {
 }
 
 /// Permission to send one packet.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, node::Saved)]
 struct Token {
     packet: u32,
     number: u32,

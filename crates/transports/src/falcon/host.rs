@@ -12,7 +12,7 @@ use super::sender::Sender;
 #[state(unit(u64::from(self.params.site.payload_max())))]
 #[state(first(walk.same_of("the part of a nanosecond that has passed", walk.now().ps() % 1_000)))]
 pub(super) struct Falcon {
-    #[state(skip("settings"))]
+    #[state(built("settings"))]
     params: Params,
     sender: Sender,
     receiver: Receiver,

@@ -26,7 +26,7 @@ pub(super) struct Taken {
 
 #[derive(node::State)]
 pub(super) struct Intake {
-    #[state(skip("settings"))]
+    #[state(built("settings"))]
     nic: Nic,
     /// Packets in it, and when each has been taken.
     queue: VecDeque<(Time, Taken)>,

@@ -68,7 +68,7 @@ pub(super) struct Allocation {
 #[derive(node::State)]
 #[state(first(walk.same(walk.now().ps() % self.params.cycle().ps())))]
 pub(super) struct Arbiter {
-    #[state(skip("settings"))]
+    #[state(built("settings"))]
     params: Params,
     /// By link.
     calendars: Vec<Calendar>,
@@ -115,7 +115,7 @@ struct Waiting {
 }
 
 /// Values that are the same for all messages between two hosts.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, node::Saved)]
 struct Pair {
     stride: u64,
     /// How a packet that leaves at time 0 passes the last link; `None` if that depends on the path.

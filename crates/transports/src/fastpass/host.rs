@@ -17,7 +17,7 @@ use super::sender::{Outbox, Sender};
 #[state(first(walk.refuse_if(self.params.has_own_clocks(), "hosts of Fastpass go by clocks of their own")))]
 #[state(first(walk.not_by_averages("Fastpass has a schedule of exact times, which averages do not keep")))]
 pub(super) struct Fastpass {
-    #[state(skip("settings"))]
+    #[state(built("settings"))]
     params: Params,
     sender: Sender,
     receiver: Receiver,

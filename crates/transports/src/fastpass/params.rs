@@ -49,7 +49,7 @@ pub(super) struct Params {
 }
 
 /// A full packet at a link: when its first bit leaves, and until when the transmitter is busy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, node::Saved)]
 pub(super) struct Passage {
     pub begin: Time,
     pub gone: Time,

@@ -11,7 +11,7 @@ use super::{Control, Header, SIGNALS, URGENT};
 #[derive(node::State)]
 #[state(unit(u64::from(self.params.site.payload_max())), first(walk.not_by_averages("slots are counted to the byte")))]
 pub(super) struct Harmony {
-    #[state(skip("settings"))]
+    #[state(built("settings"))]
     params: Params,
     #[state(given(&self.params))]
     sender: Sender,

@@ -83,7 +83,7 @@ pub(super) struct Counts {
     pub malformed: u64,
 }
 
-#[derive(Default)]
+#[derive(Default, node::Saved)]
 struct Slot {
     /// How often the slot has been assigned.
     count: u32,

@@ -54,6 +54,7 @@ pub(super) struct Turns {
     share: u64,
 }
 
+#[derive(node::Saved)]
 struct PortTurns {
     links: FlowQueues,
     /// By queue: the reservation whose packets it holds, as receiver and number.

@@ -36,11 +36,11 @@ use super::{Header, SIGNALS, SLOTS_MAX};
 /// Harmony's part of a switch.
 #[derive(node::State)]
 pub struct SwitchPart {
-    #[state(skip("settings"))]
+    #[state(built("settings"))]
     bounds: Bounds,
     hosts: u32,
     /// By port, how late data can be. None if data may go from every port to every other.
-    #[state(skip("settings"))]
+    #[state(built("settings"))]
     lateness: Option<Vec<PortLateness>>,
     /// By port: the reservations of the incoming link.
     #[state(each(given(&self.bounds)))]

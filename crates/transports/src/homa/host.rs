@@ -14,7 +14,7 @@ use super::sender::Sender;
 #[state(unit(self.params.bytes(1)))]
 #[state(first(walk.refuse_if(self.params.graduated, "Homa's levels follow what is left of a message")))]
 pub(super) struct Homa {
-    #[state(skip("settings"))]
+    #[state(built("settings"))]
     params: Params,
     #[state(given(&self.params))]
     sender: Sender,

@@ -39,7 +39,7 @@ pub(super) struct Receiver {
     /// Scheduled packets in flight, of all messages.
     scheduled: u32,
     /// Messages that have got grants in this turn.
-    #[state(skip("it is empty between events"))]
+    #[state(built("it is empty between events"))]
     active: Vec<u32>,
     pub counts: Counts,
 }

@@ -33,7 +33,7 @@ pub(super) struct Receiver {
 }
 
 /// How far pulls have been apart, for who goes over the state.
-#[derive(Default)]
+#[derive(Default, node::Saved)]
 struct Spacing {
     last: Time,
     /// Between the last two pulls.

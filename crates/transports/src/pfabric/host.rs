@@ -13,7 +13,7 @@ use super::sender::Sender;
 #[derive(node::State)]
 #[state(unit(u64::from(self.params.site.payload_max())))]
 pub(super) struct Pfabric {
-    #[state(skip("settings"))]
+    #[state(built("settings"))]
     params: Params,
     sender: Sender,
     receiver: Receiver,

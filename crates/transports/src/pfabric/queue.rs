@@ -11,7 +11,7 @@ use units::{FlowId, HostId, PortId};
 use super::Header;
 
 /// What the queue knows of a packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, node::Saved)]
 pub struct Label {
     /// Priority, least first.
     pub priority: u64,
@@ -22,7 +22,7 @@ pub struct Label {
 }
 
 /// The queue of one port, of packets named by `T`, in the order of arrival.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, node::Saved)]
 pub struct Queue<T> {
     packets: Vec<(Label, T)>,
     bytes: u32,

@@ -89,7 +89,7 @@ impl Adapt {
 }
 
 /// A node's turns.
-#[derive(Default)]
+#[derive(Default, node::Saved)]
 pub(super) struct Turn {
     next: Option<Time>,
     pub searches: u64,

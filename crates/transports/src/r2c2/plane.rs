@@ -16,6 +16,7 @@ use super::view::{Key, Params, View};
 use super::{Allocation, BROADCAST_BYTES, Config, Control, Header, UNLIMITED, travel, wire};
 
 #[derive(node::State)]
+#[state(unsaved_if(self.config.adapt.is_some(), "in R2C2 with adapt, nodes share chosen routes"))]
 #[state(first(walk.refuse_if(self.config.adapt.is_some(), "R2C2 selects routes (adapt)")))]
 #[state(first(
     walk.refuse_if(
@@ -24,7 +25,7 @@ use super::{Allocation, BROADCAST_BYTES, Config, Control, Header, UNLIMITED, tra
     )
 ))]
 pub(super) struct Plane {
-    #[state(skip("settings"))]
+    #[state(built("settings"))]
     pub site: Site,
     pub config: Arc<Config>,
     /// How often flows are announced, and how long a sender waits for an answer at first.
@@ -33,7 +34,7 @@ pub(super) struct Plane {
     pub loaded_rtt: Duration,
     pub patience: Duration,
     /// By traffic class: its settings, if not the defaults.
-    #[state(skip("settings"))]
+    #[state(built("settings"))]
     pub allocations: Vec<Option<Allocation>>,
     pub calculator: Arc<Calculator>,
     #[state(given(&(self.site.host, self.silent())))]

@@ -57,7 +57,7 @@ pub(super) struct Sender {
     tree: u8,
     /// A start has changed the rates of other flows since rates were last computed for all.
     early: bool,
-    #[state(skip("it is of the packet that is made"))]
+    #[state(built("it is of the packet that is made"))]
     ports: Vec<PortId>,
     pub counts: Counts,
 }

@@ -16,13 +16,13 @@ use super::turns::{Turns, Waiting};
 #[derive(node::State)]
 #[state(unit(self.settings.mss))]
 pub(crate) struct Sender<A: Algorithm> {
-    #[state(skip("settings"))]
+    #[state(built("settings"))]
     algorithm: A,
-    #[state(skip("settings"))]
+    #[state(built("settings"))]
     settings: Settings,
-    #[state(skip("settings"))]
+    #[state(built("settings"))]
     site: Site,
-    #[state(skip("settings"))]
+    #[state(built("settings"))]
     window: WindowBytes,
     #[state(slots)]
     pairs: FlowMap<QueuePair<A::Control>>,

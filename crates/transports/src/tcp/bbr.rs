@@ -34,7 +34,7 @@ mod v1;
 mod v3;
 
 /// Configuration of BBR, by the drafts' names.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, node::Saved)]
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "BbrConfig")]
 pub struct Config {
@@ -77,7 +77,7 @@ pub struct Config {
 }
 
 /// A version of BBR.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, node::Saved)]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "BbrVersion")]
 pub enum Version {
@@ -115,7 +115,7 @@ const PROBE_RTT_DURATION: Duration = Duration::from_ms(200);
 const FILTER_DURATIONS: u64 = 50;
 
 /// When PROBE_RTT comes and how long it lasts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, node::Saved)]
 struct Times {
     rtprop_filter_len: Duration,
     probe_rtt_interval: Duration,
@@ -123,7 +123,7 @@ struct Times {
 }
 
 /// How losses bound version 3.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, node::Saved)]
 struct Bounds {
     loss_thresh: f64,
     beta: f64,
@@ -300,7 +300,7 @@ struct Round {
 }
 
 /// The greatest of a number of rounds: a list of values that no later one exceeds, newest last.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, node::Saved)]
 struct MaxFilter<T>(VecDeque<(u64, T)>);
 
 impl<T> Default for MaxFilter<T> {

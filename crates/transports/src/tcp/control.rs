@@ -178,7 +178,7 @@ pub trait Control: Send + node::State + 'static {
 }
 
 /// The content of an acknowledgement.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, node::Saved)]
 pub struct Ack {
     /// Time of arrival.
     pub now: Time,
@@ -223,7 +223,7 @@ pub struct Ack {
 }
 
 /// A sample of the delivery rate (draft-cheng-iccrg-delivery-rate-estimation-00).
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, node::Saved)]
 pub struct RateSample {
     /// Of message bytes, in whole segments.
     pub rate: Rate,

@@ -18,7 +18,7 @@ use super::slow_start::{SlowStart, Step, Watch};
 use contract::{About, CongestionSignal};
 
 /// Configuration of CUBIC.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, node::Saved)]
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "CubicConfig")]
 pub struct Config {

@@ -361,7 +361,10 @@ impl Algorithm for Config {
 
 /// A flow's program, and what it has answered last.
 #[derive(node::State)]
-#[state(refuse("a congestion control does not say what of its state moves"))]
+#[state(
+    refuse("a congestion control does not say what of its state moves"),
+    unsaved("a congestion control of your own keeps state that Clearway can't write down")
+)]
 pub struct Own {
     /// `None` once it has failed.
     program: Option<Box<dyn Program>>,

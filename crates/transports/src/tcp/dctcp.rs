@@ -104,7 +104,7 @@ pub struct Dctcp {
 }
 
 /// What acknowledgements have in common, for who skips many that are alike.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, node::Saved)]
 struct Steady {
     /// Bytes that the last one acknowledged, and bytes in flight after it.
     acked: u64,

@@ -20,7 +20,7 @@ use contract::{About, CongestionSignal};
 
 /// Configuration of TCP-Illinois: the paper's parameters. Delays `d_1`, `d_2`, `d_3` are given as the fractions
 /// `eta_1`, `eta_2`, `eta_3` of `d_m`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, node::Saved)]
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "IllinoisConfig")]
 pub struct Config {

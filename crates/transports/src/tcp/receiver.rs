@@ -13,9 +13,9 @@ use crate::finished::Finished;
 #[derive(node::State)]
 #[state(unit(self.mss))]
 pub(crate) struct Receiver {
-    #[state(skip("settings"))]
+    #[state(built("settings"))]
     settings: Settings,
-    #[state(skip("settings"))]
+    #[state(built("settings"))]
     site: Site,
     mss: u64,
     #[state(slots)]

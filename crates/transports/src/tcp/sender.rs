@@ -23,13 +23,13 @@ use super::scoreboard::{Progress, Scoreboard};
 #[state(first(walk.refuse_if(self.settings.plb.is_some(), "flows change their paths (plb)")))]
 #[state(first(if A::DRAWS { walk.numbered("a congestion control draws by the number of its flow") }))]
 pub(crate) struct Sender<A: Algorithm> {
-    #[state(skip("settings"))]
+    #[state(built("settings"))]
     algorithm: A,
-    #[state(skip("settings"))]
+    #[state(built("settings"))]
     settings: Settings,
-    #[state(skip("settings"))]
+    #[state(built("settings"))]
     site: Site,
-    #[state(skip("settings"))]
+    #[state(built("settings"))]
     ecn: Ecn,
     #[state(slots)]
     flows: FlowMap<Flow<A::Control>>,
@@ -130,7 +130,7 @@ struct Flow<C> {
 }
 
 /// The handshake.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, node::Saved)]
 enum Hello {
     /// A SYN is to be sent, and whether it is a retransmission.
     Due { again: bool },

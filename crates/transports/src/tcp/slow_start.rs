@@ -16,7 +16,7 @@ use units::{Duration, Problem, Time};
 use super::control::{Ack, Phase};
 
 /// What ends slow start, beside a loss or mark.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema, node::Saved)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum SlowStart {
     /// Nothing (RFC 5681 section 3.1).
@@ -29,7 +29,7 @@ pub enum SlowStart {
 }
 
 /// HyStart. Values and their names are those of Linux's `tcp_cubic`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, node::Saved)]
 #[serde(deny_unknown_fields, default)]
 pub struct HyStart {
     /// Whether a train of acknowledgements ends slow start once it is as long as half the least round trip. Default:
@@ -64,7 +64,7 @@ impl Default for HyStart {
 }
 
 /// HyStart++. Values and their names are those of RFC 9406 section 4.3.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, node::Saved)]
 #[serde(deny_unknown_fields, default)]
 pub struct HyStartPlusPlus {
     /// MIN_RTT_THRESH: growth that counts is an eighth of the last round's least round trip, but no less than this.

@@ -38,7 +38,7 @@ use crate::target_delay::{Gains, Target, Wanted};
 use contract::{About, CongestionSignal};
 
 /// Configuration of Swift, by the paper's names. Windows are in packets.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, node::Saved)]
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "SwiftConfig")]
 pub struct Config {

@@ -14,7 +14,7 @@ use super::spraying::Spraying;
 #[derive(node::State)]
 #[state(unit(u64::from(self.params.site.payload_max())), first(walk.not_by_averages("UET's packets are numbered")))]
 pub(super) struct Uet {
-    #[state(skip("settings"))]
+    #[state(built("settings"))]
     params: Params,
     #[state(given(&self.params))]
     sender: Sender,

@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use units::{Duration, Stream, Time};
 
 /// How senders choose entropy values.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, node::Saved)]
 #[serde(rename_all = "snake_case")]
 pub enum Spraying {
     /// Each value in turn, in a new random order each round.

@@ -14,7 +14,7 @@ pub(super) fn in_bytes(amount: u128) -> f64 {
 const BIT: u128 = 1_000_000_000_000;
 
 /// The amount that a link had carried by the last sample, in bit/s times picoseconds.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, node::Saved)]
 pub(super) struct Carried(u128);
 
 impl Carried {

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use units::{Bytes, Duration, Problem, Rate};
 
 /// How pairs probe for bandwidth that no guarantee claims.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, node::Saved)]
 #[serde(deny_unknown_fields, default)]
 pub struct Probing {
     /// Time between adaptations of rates and reports of congestion. Our choice: a few round trips of a data center.
@@ -64,7 +64,7 @@ impl Probing {
 }
 
 /// Rate allocation of one pair.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, node::Saved)]
 pub(super) struct Allocation {
     rate: Rate,
     /// The rate at which congestion was last met, and the rate after the cut.

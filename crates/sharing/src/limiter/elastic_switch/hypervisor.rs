@@ -12,7 +12,9 @@ use crate::limiter::rate_limiter::burst;
 #[derive(node::State)]
 #[state(refuse("hosts have rate limiters that do not say what of their state moves"))]
 pub(super) struct Hypervisor {
+    #[state(built("settings"))]
     config: Config,
+    #[state(built("settings"))]
     site: Site,
     transport: u8,
     outgoing: Outgoing,

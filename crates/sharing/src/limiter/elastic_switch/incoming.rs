@@ -9,6 +9,7 @@ use units::{HostId, Rate, Time};
 use super::partition::{Claim, divide, estimate};
 
 /// All traffic of others to this VM.
+#[derive(node::Saved)]
 pub(super) struct Incoming {
     hose: Rate,
     pairs: BTreeMap<HostId, Pair>,
@@ -16,6 +17,7 @@ pub(super) struct Incoming {
     reports_due: VecDeque<HostId>,
 }
 
+#[derive(node::Saved)]
 struct Pair {
     claim: Claim,
     received_packets: u64,

@@ -10,6 +10,7 @@ use super::partition::{Claim, divide, estimate};
 use crate::limiter::TokenBucket;
 
 /// All traffic of this VM to others.
+#[derive(node::Saved)]
 pub(super) struct Outgoing {
     hose: Rate,
     link: Rate,
@@ -26,6 +27,7 @@ pub(super) struct Outgoing {
     pub congested: u64,
 }
 
+#[derive(node::Saved)]
 struct Pair {
     claim: Claim,
     queue: VecDeque<Packet>,

@@ -7,7 +7,7 @@
 use units::{Rate, Time};
 
 /// A pair's demand on a hose.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, node::Saved)]
 pub enum Demand {
     /// It has used less than it might: its demand is this rate.
     Bounded(Rate),
@@ -38,7 +38,7 @@ pub fn partition(hose: Rate, demands: &[Demand]) -> Vec<Rate> {
 }
 
 /// One end's state of a pair.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, node::Saved)]
 pub(super) struct Claim {
     /// Whether something was sent or waits, in this period or the previous one.
     pub active: bool,

@@ -21,7 +21,7 @@ const EXTRA_ACKED_ROUNDS: u64 = 10;
 /// Ranges that must have been lost in a round trip for STARTUP to end by losses (BBRStartupFullLossCnt).
 const STARTUP_LOST_RANGES: u32 = 6;
 
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, node::Saved)]
 enum State {
     Startup,
     Drain { start_round: u64 },
@@ -33,7 +33,7 @@ enum State {
 }
 
 /// What acknowledgements tell of probing for bandwidth.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, node::Saved)]
 enum AckPhase {
     Init,
     Refilling,
@@ -43,7 +43,7 @@ enum AckPhase {
 }
 
 /// Detects that the delivery rate no longer grows, in STARTUP and in UP.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, node::Saved)]
 struct FullBw {
     /// Since it last began to look.
     now: bool,
@@ -54,7 +54,7 @@ struct FullBw {
 }
 
 /// The cycle of PROBE_BW.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, node::Saved)]
 struct Cycle {
     ack_phase: AckPhase,
     stamp: Time,
@@ -70,7 +70,7 @@ struct Cycle {
 }
 
 /// What the last round trip delivered and lost.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, node::Saved)]
 struct Latest {
     bw: Rate,
     inflight: u64,

@@ -168,6 +168,7 @@ const LAYOUT: &[Message] = &[
 #[derive(node::State)]
 #[state(refuse("this transport does not say what of its state moves"))]
 struct Host {
+    #[state(built("settings"))]
     site: Site,
     /// Bytes of a message in a full packet.
     payload: u64,
@@ -192,6 +193,7 @@ struct Host {
     arrivals: Timers,
 }
 
+#[derive(node::Saved)]
 struct Sending {
     dst: HostId,
     bytes: u64,
@@ -199,6 +201,7 @@ struct Sending {
 }
 
 /// Kept when all has arrived: the sender may not have heard of it.
+#[derive(node::Saved)]
 struct Receiving {
     src: HostId,
     bytes: u64,
