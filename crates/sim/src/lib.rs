@@ -7,15 +7,17 @@
 //! Absent on purpose: files (the caller reads and writes them), and anything that a scheme could do for itself.
 
 mod ahead;
+mod checkpoint;
 mod part;
 mod run;
 mod steps;
 
 pub use ::run::{Finding, Progress};
 pub use ahead::Skipped;
+pub use checkpoint::{Checkpoint, Course, Keep, Moments, refusal};
 pub use driver::Capturing;
 pub use driver::capture;
-pub use run::{Execution, RunInfo, RunResult, run, run_captured, run_plan};
+pub use run::{Execution, RunInfo, RunResult, run, run_captured, run_on, run_plan};
 pub use steps::Steps;
 
 /// Digest of the code that decides results: of the simulator and all crates that it is made of, of the other levels, of

@@ -13,6 +13,7 @@ use node::{Telemetry, prefetch};
 use run::Plan;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use units::saved::{Damaged, Loader};
 use units::{LinkId, Time};
 
 pub(crate) use echo::{Echo, Events};
@@ -131,6 +132,20 @@ pub(crate) fn parts<P: Probe>(plan: &Plan, cut: &Cut, board: &Board, probe: impl
     let memory = || Memory { board: board.clone(), ..Memory::default() };
     let drivers = driver::drivers(plan, cut, memory, sender, |_| (), probe);
     drivers.into_iter().map(|driver| Part(driver, Echo::default())).collect()
+}
+
+impl<P: Probe> Part<P> {
+    /// Reads its state, where nothing has happened yet, as one of `parts` parts.
+    pub fn load(&mut self, parts: usize, from: &mut Loader<'_>) -> Result<(), Damaged> {
+        // Changes of the fabric that are applied anew may make nodes send: such packets are lost, as all is read over.
+        self.0.links.carrier.outbox = Outbox::new(parts);
+        let loaded = self.0.load(from);
+        self.0.links.carrier.outbox = Outbox::default();
+        let carrier = &mut self.0.links.carrier;
+        carrier.told = self.0.delivered_bytes;
+        carrier.board.0.fetch_add(carrier.told, Ordering::Relaxed);
+        loaded
+    }
 }
 
 impl<P: Probe> Partition for Part<P> {

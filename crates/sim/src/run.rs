@@ -9,6 +9,7 @@ use serde::Serialize;
 use units::{Problem, Time};
 
 use crate::ahead::{self, Breach, Skipped};
+use crate::checkpoint::{self, Course};
 use crate::part::{self, Board, Memory, Part};
 
 /// What a run gives.
@@ -111,16 +112,40 @@ pub fn run_captured(
     plan: &Plan,
     execution: impl Into<Execution>,
     links: Option<&Arc<Capturing>>,
-    mut watch: impl FnMut(Progress) -> bool,
+    watch: impl FnMut(Progress) -> bool,
 ) -> RunResult {
-    let execution = execution.into();
-    let mut result = run_once(plan, execution, links, &mut watch);
+    let result = run_on(plan, execution, links, Course::default(), watch);
+    result.expect("a run that begins reads no checkpoint")
+}
+
+/// As [`run_captured`], from a checkpoint on, and with checkpoints.
+///
+/// # Errors
+/// If the run can't have checkpoints, or the one from which it goes on is not of this plan.
+pub fn run_on(
+    plan: &Plan,
+    execution: impl Into<Execution>,
+    links: Option<&Arc<Capturing>>,
+    mut course: Course<'_>,
+    mut watch: impl FnMut(Progress) -> bool,
+) -> Result<RunResult, Problem> {
+    let mut execution = execution.into();
+    if course.from.is_some() || course.keep.is_some() {
+        let captured = || links.map(|_| Problem::new("pcap", "a run whose links are captured takes no checkpoints"));
+        checkpoint::refusal(plan).or_else(captured).map_or(Ok(()), Err)?;
+    }
+    if let Some(from) = course.from {
+        from.check(plan)?;
+        execution.parts = Some(from.parts);
+    }
+    let mut result = run_once(plan, execution, links, &mut course, &mut watch)?;
+    result.info.warnings.extend(course.failed.take());
     if plan.scenario.measure.alone {
         let ended = &mut result.info.ended;
         alone::fill_in(&mut result.tables, &plan.jobs, plan.flows.len(), |job| {
             // After Ctrl-C no further run of a job alone begins.
             let plan = Plan::of_job_alone(&plan.scenario, job).ok().filter(|_| *ended != "interrupted")?;
-            let run = run_once(&plan, execution, None, &mut watch);
+            let run = run_once(&plan, execution, None, &mut Course::default(), &mut watch).ok()?;
             if run.info.ended == "interrupted" {
                 *ended = run.info.ended;
                 return None;
@@ -128,15 +153,16 @@ pub fn run_captured(
             Some(run.tables)
         });
     }
-    result
+    Ok(result)
 }
 
 fn run_once(
     plan: &Plan,
     execution: Execution,
     links: Option<&Arc<Capturing>>,
+    course: &mut Course<'_>,
     mut watch: impl FnMut(Progress) -> bool,
-) -> RunResult {
+) -> Result<RunResult, Problem> {
     let (flows, work) = (plan.goal(), plan.flows.bytes_taking_part());
     let board = Board::default();
     let mut stillness = Stillness::new(plan);
@@ -157,8 +183,8 @@ fn run_once(
     };
     // Skipping needs a log of the arrivals at nodes, which a driver without probes does not keep.
     match unwatched && plan.scenario.skips() == FastForward::Off {
-        true => run_watched(plan, execution, &board, &WAYS[..ways], || (), watch),
-        false => run_watched(plan, execution, &board, &WAYS[..ways], probes, watch),
+        true => run_watched(plan, execution, &board, &WAYS[..ways], || (), course, watch),
+        false => run_watched(plan, execution, &board, &WAYS[..ways], probes, course, watch),
     }
 }
 
@@ -172,8 +198,9 @@ fn run_watched<P: Probe>(
     board: &Board,
     ways: &[fn(&Plan) -> Islands],
     mut probe: impl FnMut() -> P,
+    course: &mut Course<'_>,
     mut watch: impl FnMut(Time, u64) -> bool,
-) -> RunResult {
+) -> Result<RunResult, Problem> {
     let most = parts.unwrap_or(threads.max(1));
     let bounds = Bounds::new(plan.lookahead, plan.horizon, plan.goal());
     let mut ways = ways.iter().rev();
@@ -186,7 +213,8 @@ fn run_watched<P: Probe>(
         let mut parts = part::parts(plan, &cut, board, &mut probe);
         let threads = threads.clamp(1, parts.len());
         if plan.scenario.skips() == FastForward::Off {
-            let finish = Finish::of(plan, &mut parts, threads, bounds, &mut Stuck::new(plan), &mut watch);
+            let stuck = &mut Stuck::new(plan);
+            let finish = Finish::on(plan, &mut parts, threads, bounds, stuck, course, &mut watch)?;
             break (cut, parts, threads, finish, None);
         }
         match ahead::run(plan, &mut parts, (&islands, &cut, groups), threads, bounds, &mut watch) {
@@ -229,7 +257,7 @@ fn run_watched<P: Probe>(
         }
     }
     result.info.skipped = skipped;
-    result
+    Ok(result)
 }
 
 /// How a run came to its end.
@@ -245,23 +273,42 @@ impl Finish {
         plan: &Plan,
         parts: &mut [Part<P>],
         threads: usize,
+        bounds: Bounds,
+        stuck: &mut Stuck,
+        watch: impl FnMut(Time, u64) -> bool,
+    ) -> Finish {
+        let finish = Finish::on(plan, parts, threads, bounds, stuck, &mut Course::default(), watch);
+        finish.expect("a run that begins reads no checkpoint")
+    }
+
+    /// The same, from a checkpoint on, and with checkpoints.
+    pub fn on<P: Probe>(
+        plan: &Plan,
+        parts: &mut [Part<P>],
+        threads: usize,
         mut bounds: Bounds,
         stuck: &mut Stuck,
+        course: &mut Course<'_>,
         mut watch: impl FnMut(Time, u64) -> bool,
-    ) -> Finish {
-        let (mut end, mut windows) = (Time::ZERO, 0);
+    ) -> Result<Finish, Problem> {
+        let (mut end, mut windows) = course.begin(parts, stuck, &mut bounds)?;
         loop {
-            bounds.pause = stuck.next_at();
+            let mark = course.next_at();
+            bounds.pause = stuck.next_at().min(mark);
             let outcome = engine::run(parts, threads, bounds, &mut watch);
             windows += outcome.windows;
             bounds.open_until = outcome.open_until;
             // If no window began, the engine's end is zero, and not the time that the run had come to.
             end = end.max(outcome.end);
-            let looks = outcome.ended == Ended::Paused;
+            let paused = outcome.ended == Ended::Paused;
+            if paused && bounds.pause == mark {
+                course.take(plan, parts, stuck, mark, Outcome { end, windows, ..outcome });
+            }
+            let looks = paused && bounds.pause == stuck.next_at();
             let why = looks.then(|| stuck.look(plan, parts.iter().map(|part| &part.0))).flatten();
-            if !looks || why.is_some() {
+            if !paused || why.is_some() {
                 let end = if why.is_some() { bounds.pause } else { end };
-                return Finish { outcome: Outcome { end, windows, ..outcome }, stuck: why };
+                return Ok(Finish { outcome: Outcome { end, windows, ..outcome }, stuck: why });
             }
         }
     }
