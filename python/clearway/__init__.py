@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from clearway.programs.program import trust
     from clearway.results.result import Result, Table, load
     from clearway.results.scan import Scan, scan
+    from clearway.running.checkpoints import inspect
     from clearway.running.machines import Joined, join
     from clearway.running.maze import (
         Address,
@@ -89,6 +90,7 @@ __all__ = [
     "fabrics",
     "gym",
     "harmony",
+    "inspect",
     "join",
     "live",
     "load",
@@ -117,6 +119,7 @@ _PLACES = {
     "programs.program": ("trust",),
     "results.result": ("Result", "Table", "load"),
     "results.scan": ("Scan", "scan"),
+    "running.checkpoints": ("inspect",),
     "running.machines": ("Joined", "join"),
     "running.maze": (
         "Address",

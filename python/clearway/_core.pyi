@@ -361,7 +361,11 @@ def simulate(
     memory_bytes_max: int | None = None,
     parts: int | None = None,
     pcap: tuple[dict[str, str], int] | None = None,
+    checkpoint: tuple[str, str | PathLike[str]] | None = None,
+    resume: str | PathLike[str] | None = None,
 ) -> tuple[_Run, list[tuple[bytes, bool]]]: ...
+def checkpoint_of(file: str | PathLike[str]) -> tuple[str, int]: ...
+def inspect(scenario: Scenario, file: str | PathLike[str], what: str | None = None, flow: int | None = None) -> str: ...
 def write_job(
     scenario: Scenario,
     path: str | PathLike[str],

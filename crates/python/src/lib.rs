@@ -4,6 +4,7 @@
 //! times a second: for a signal, which ends the run at a consistent point, and to report progress.
 
 mod aside;
+mod checkpoint;
 mod dcpim;
 mod estimate;
 mod exchange;
@@ -311,6 +312,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(located, module)?)?;
     module.add_function(wrap_pyfunction!(sandbox::close_sandbox, module)?)?;
     module.add_function(wrap_pyfunction!(run::simulate, module)?)?;
+    module.add_function(wrap_pyfunction!(checkpoint::checkpoint_of, module)?)?;
+    module.add_function(wrap_pyfunction!(checkpoint::inspect, module)?)?;
     module.add_function(wrap_pyfunction!(job::write_job, module)?)?;
     module.add_function(wrap_pyfunction!(run::estimate, module)?)?;
     module.add_function(wrap_pyfunction!(run::estimate_links, module)?)?;

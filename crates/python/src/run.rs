@@ -1,5 +1,6 @@
 use std::collections::BTreeMap;
 use std::os::fd::AsFd;
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::Instant;
 
@@ -13,6 +14,7 @@ use sim::capture::wanted;
 
 use crate::Scenario;
 use crate::aside::{LOOK_UP, watched};
+use crate::checkpoint::{self, Keeping};
 
 /// What a run gives: its summary as JSON, the resolved scenario, the tables.
 pub(crate) type Run<'py> = (String, String, Vec<(&'static str, Vec<ColumnOut<'py>>)>);
@@ -28,9 +30,12 @@ type Captured<'py> = (Bound<'py, PyBytes>, bool);
 /// Simulates a scenario. `progress` is called with (now in ps, horizon in ps, flows ended, flows, share of the work
 /// done). A run that will hardly fit `memory_bytes_max` is refused. `parts`: into how many parts the network is cut at
 /// most; None lets the engine choose. `pcap`: links whose packets are captured, each with its file, and at most how
-/// many of each.
+/// many of each. `checkpoint`: when its state is written down, and to which file. `resume`: the file from which it goes
+/// on.
 #[pyfunction]
-#[pyo3(signature = (scenario, threads, progress=None, memory_bytes_max=None, parts=None, pcap=None))]
+#[pyo3(signature = (scenario, threads, progress=None, memory_bytes_max=None, parts=None, pcap=None, checkpoint=None,
+    resume=None))]
+#[expect(clippy::too_many_arguments, reason = "they are Python's")]
 #[expect(clippy::disallowed_methods, reason = "the real clock, for whoever looks on")]
 pub(crate) fn simulate<'py>(
     py: Python<'py>,
@@ -40,6 +45,8 @@ pub(crate) fn simulate<'py>(
     memory_bytes_max: Option<u64>,
     parts: Option<usize>,
     pcap: Option<(BTreeMap<String, String>, u64)>,
+    checkpoint: Option<(String, PathBuf)>,
+    resume: Option<PathBuf>,
 ) -> PyResult<(Run<'py>, Vec<Captured<'py>>)> {
     // One thread that calls Python all the time keeps its lock. Other threads of Python get it whenever Python runs and
     // they ask, as from any Python code, and when the run looks up.
@@ -58,10 +65,15 @@ pub(crate) fn simulate<'py>(
         }
         let links = links.map(|(links, _)| links);
         let execution = sim::Execution { threads, parts };
+        let keeping = checkpoint.map(Keeping::new).transpose()?;
+        let from = resume.as_deref().map(checkpoint::read).transpose()?;
+        let mut keep = |at, bytes: &[u8]| keeping.as_ref().map_or(Ok(()), |keeping| keeping.keep(at, bytes));
+        let kept = keeping.as_ref().map(|keeping| (keeping.moments, &mut keep as sim::Keep<'_>));
+        let course = sim::Course::new(from.as_ref(), kept);
         let result = match keeps_lock {
             true => Python::attach(|py| {
                 let mut looked = Instant::now();
-                sim::run_captured(&plan, execution, links.as_ref(), |at| {
+                sim::run_on(&plan, execution, links.as_ref(), course, |at| {
                     if looked.elapsed() >= LOOK_UP {
                         looked = Instant::now();
                         py.detach(std::thread::yield_now);
@@ -69,8 +81,8 @@ pub(crate) fn simulate<'py>(
                     watch(at)
                 })
             }),
-            false => sim::run_captured(&plan, execution, links.as_ref(), watch),
-        };
+            false => sim::run_on(&plan, execution, links.as_ref(), course, watch),
+        }?;
         let captured = links.map(|links| links.contents(&plan)).transpose()?;
         Ok((result, captured.unwrap_or_default()))
     })?;

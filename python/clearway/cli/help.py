@@ -13,7 +13,7 @@ from typer.core import TyperCommand, TyperGroup
 TASKS = {
     "Start": ("init", "check", "run", "compare"),
     "Decide": ("advise", "sweep", "sustain"),
-    "Look into a result": ("explain", "view", "report", "trace", "pcap"),
+    "Look into a result": ("explain", "inspect", "view", "report", "trace", "pcap"),
     "Real packets": ("live", "aq"),
     "Reference": ("schemes", "fabrics", "workloads", "schema", "paper"),
     "Files and programs": ("job", "new", "trust", "clean"),
@@ -53,7 +53,18 @@ SUBJECTS = {
         "--pcap",
         "--pcap-packets",
     ),
-    "Results and cost": ("--out", "--picture", "--json", "--continue", "--threads", "--parts", "--workers", "--force"),
+    "Results and cost": (
+        "--out",
+        "--picture",
+        "--json",
+        "--continue",
+        "--threads",
+        "--parts",
+        "--workers",
+        "--force",
+        "--checkpoint",
+        "--resume",
+    ),
     "Security and help": ("--no-sandbox", "--allow-programs", "--help"),
 }
 # The subjects of options that are not a command's own everywhere.

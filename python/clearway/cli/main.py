@@ -21,7 +21,7 @@ import typer
 
 import clearway as cw
 from clearway import _core
-from clearway.cli import advise, aq, clean, explain, live, paper, trust, view
+from clearway.cli import advise, aq, checkpoints, clean, explain, live, paper, trust, view
 from clearway.cli import compare as _cli_compare
 from clearway.cli import job as _cli_job
 from clearway.cli import new as _cli_new
@@ -153,6 +153,8 @@ def run(
     pcap: Pcap = None,
     pcap_packets: PcapPackets = None,
     sensitivity: Sensitive = False,
+    checkpoint: checkpoints.When = None,
+    resume: checkpoints.Resume = False,
     json_: Json = False,
 ) -> None:
     """Simulate a scenario and write its results."""
@@ -163,9 +165,8 @@ def run(
         fast_forward=cast("cw.FastForward | None", fast_forward),
     )
     if several:
-        _cli_compare.check_several(
-            {"--trace": trace, "--pcap": pcap, "--parts": parts, "--force": force, "--sensitivity": sensitivity}
-        )
+        of_one = {"--trace": trace, "--pcap": pcap, "--parts": parts, "--force": force, "--sensitivity": sensitivity}
+        _cli_compare.check_several(of_one | {"--checkpoint": checkpoint, "--resume": resume})
         chosen: dict[str, Any] = {"levels": [level], "threads": threads, "seeds": several}
         _cli_compare.side_by_side([read], (), (), chosen, out or place_of([scenario], "-seeds"), Said(json_))
     some = {"flow": trace_flow, "class": trace_class, "host": trace_host, "link": trace_link}
@@ -175,6 +176,7 @@ def run(
     with held(folder, result=True):
         limit = math.inf if force else None
         captured |= {"level": level, "threads": threads, "memory_limit": limit, "parts": parts}
+        captured |= checkpoints.chosen(folder, checkpoint, resume)
         result = cw.run(read, progress=True, **captured)
         result.save(folder)
         report = result.report(folder / "report.html")
@@ -184,12 +186,10 @@ def run(
     tell_jobs(result, said)
     said.lines(cw.Comparison([result]).said(), "notes")
     said.lines(sensitivity_of.lines(result.info.get("sensitivity")), "sensitivity")
-    said.place("result", folder)
-    said.place("report", report)
-    if trace is not None:
-        said.place("trace", trace)
-    for link, file in captured["pcap"].items():
-        said.place(f"pcap of {link}", Path(file))
+    places = {"result": folder, "report": report} | ({} if trace is None else {"trace": trace})
+    for what, place in [*places.items(), *((f"pcap of {link}", Path(file)) for link, file in captured["pcap"].items())]:
+        said.place(what, place)
+    checkpoints.tell(folder, checkpoint, said)
     finish([result], said)
 
 
@@ -539,6 +539,7 @@ app.command()(trust.trust)
 app.command()(paper.paper)
 app.command()(sandboxed(live.live))
 app.command()(sandboxed(explain.explain))
+app.command()(sandboxed(checkpoints.inspect))
 app.command()(sandboxed(_cli_trace.trace))
 app.command()(sandboxed(view.view))
 app.command()(sandboxed(_cli_job.job))

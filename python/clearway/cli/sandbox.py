@@ -12,6 +12,7 @@ from typing import Annotated, Any, ParamSpec, TypeVar
 
 import typer
 
+from clearway.cli.checkpoints import folder_of
 from clearway.cli.options import pairs, seeds_of
 from clearway.files import sandbox
 from clearway.files.places import place_of, slug
@@ -52,12 +53,19 @@ def _run(said: Said) -> Needs:
     if several:
         folder = said.get("out") or place_of([scenario], "-seeds")
         return Needs(toml=[scenario], sets=pairs(said.get("set_")), folders=[folder])
+    result = said.get("out") or place_of([scenario])
+    keeps = said.get("checkpoint") is not None or said.get("resume")
     return Needs(
         toml=[scenario],
         sets=pairs(said.get("set_")),
-        result=said.get("out") or place_of([scenario]),
+        result=result,
+        folders=[folder_of(result)] if keeps else [],
         files=[*captures, *_given(said.get("trace"))],
     )
+
+
+def _inspect(said: Said) -> Needs:
+    return Needs(reads=_given(said["checkpoint"], said.get("folder")))
 
 
 def _compare(said: Said) -> Needs:
@@ -159,6 +167,7 @@ NEEDS: dict[str, Callable[[Said], Needs]] = {
     "check": _check,
     "compare": _compare,
     "explain": _explain,
+    "inspect": _inspect,
     "job": _job,
     "live": _live,
     "report": _report,

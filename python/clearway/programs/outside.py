@@ -50,11 +50,15 @@ def simulate(
     memory_bytes_max: int | None,
     parts: int | None,
     pcap: tuple[dict[str, str], int] | None,
+    checkpoint: tuple[str, Path] | None = None,
+    resume: Path | None = None,
 ) -> Any:
     """A run, and what it has captured."""
+    if checkpoint is not None or resume is not None:
+        core = native(core, "a run with checkpoints")
     if isinstance(core, Outside):
         return core.simulate(threads, progress, memory_bytes_max, parts, pcap)
-    return _core.simulate(core, threads, progress, memory_bytes_max, parts, pcap)
+    return _core.simulate(core, threads, progress, memory_bytes_max, parts, pcap, checkpoint, resume)
 
 
 def estimate(

@@ -81,6 +81,9 @@ def run(
     pcap: Mapping[str, str | Path] | None = None,
     pcap_packets: int = _pcap.PACKETS,
     sensitivity: bool = False,
+    checkpoint: str | None = None,
+    checkpoint_file: str | Path = "clearway.checkpoint",
+    resume: str | Path | None = None,
 ) -> Result:
     """Simulates a scenario or a scenario file, packet by packet, or estimates it.
 
@@ -98,7 +101,9 @@ def run(
     files by link or node, such as `{"spine0-leaf2": "out.pcapng"}`, which get what these links, or all links of a node,
     carry, `pcap_packets` packets at most, for Wireshark and tcpdump. `sensitivity`: three more runs, with other timing,
     starts up to a packet later, and other paths; `info["sensitivity"]` has each number with how far it moves, and marks
-    as a phase effect what moves by more than 5%.
+    as a phase effect what moves by more than 5%. `checkpoint`: "2ms", or "every 10ms": the run's whole state is written
+    to `checkpoint_file` then, each time in place of the one before. `resume`: such a file, from which the run goes on
+    to the result that it would have had (`docs/checkpoints.md`).
 
     >>> import clearway as cw
     >>> r = cw.run(cw.Scenario.load("examples/tiny.toml"))
@@ -108,14 +113,7 @@ def run(
     1.0
     """
     scenario = scenario_of(scenario)
-    if level not in LEVELS:
-        raise ValueError(f"level={level!r}: must be one of {', '.join(LEVELS)}")
-    if threads is not None and threads < 1:
-        raise ValueError(f"threads={threads}: must be at least 1")
-    if parts is not None and parts < 1:
-        raise ValueError(f"parts={parts}: must be at least 1")
-    if sensitivity and level != "packet":
-        raise ValueError(f'sensitivity: needs level="packet", not {level!r}, which has no phases')
+    _check(level, threads, parts, sensitivity, checkpoint is not None or resume is not None)
     files = _pcap.check(pcap, level, pcap_packets)
     cores = _cores()
     count = min(threads or cores, cores)
@@ -130,7 +128,9 @@ def run(
 
     def start(listen: Any) -> Any:
         captures = (files, pcap_packets) if files else None
-        simulated, captured = outside.simulate(core, count, listen, limit, parts, captures)
+        keeps = None if checkpoint is None else (checkpoint, Path(checkpoint_file))
+        goes_on = None if resume is None else Path(resume)
+        simulated, captured = outside.simulate(core, count, listen, limit, parts, captures, keeps, goes_on)
         contents.extend(captured)
         return simulated
 
@@ -145,6 +145,18 @@ def run(
         if not any(other.interrupted for other in others.values()):
             result.info["sensitivity"] = sensitivity_of.compared(result, others)
     return result
+
+
+def _check(level: str, threads: int | None, parts: int | None, sensitivity: bool, checkpoints: bool) -> None:
+    if level not in LEVELS:
+        raise ValueError(f"level={level!r}: must be one of {', '.join(LEVELS)}")
+    for name, number in (("threads", threads), ("parts", parts)):
+        if number is not None and number < 1:
+            raise ValueError(f"{name}={number}: must be at least 1")
+    if sensitivity and level != "packet":
+        raise ValueError(f'sensitivity: needs level="packet", not {level!r}, which has no phases')
+    if checkpoints and level != "packet":
+        raise ValueError(f'checkpoints: they need level="packet", not {level!r}, which takes seconds')
 
 
 def live(

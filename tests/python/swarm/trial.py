@@ -5,6 +5,7 @@ Runs in a process of its own (`worker`), since what is looked for may end it.
 
 from __future__ import annotations
 
+import random
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -72,6 +73,7 @@ class Trial:
             *exact,
         ):
             self._same(base, self._run(way, one, **choice), skips=way == "exact")
+        self._goes_on(base, scenario)
         self._levels(scenario)
         if self._live:
             self._lives(scenario)
@@ -110,6 +112,23 @@ class Trial:
         for name in base.tables.keys() & other.tables.keys():
             if _ipc(base._tables[name]) != _ipc(other._tables[name]):
                 self._find(f"same table {name}", "\n".join(differences(base._tables[name], other._tables[name])))
+
+    def _goes_on(self, base: cw.Result, scenario: cw.Scenario) -> None:
+        """From a checkpoint at a random moment, on one thread and on two: to the same result."""
+        moment = random.Random(self._text).randrange(1, max(2, base.info["end_ps"]))
+        for threads in (1, 2):
+            with tempfile.TemporaryDirectory() as place:
+                file = Path(place) / "swarm.checkpoint"
+                keeps = {"threads": threads, "checkpoint": f"{moment}ps", "checkpoint_file": file}
+                try:
+                    self._same(base, self._run("checkpoint", scenario, **keeps))
+                except cw.ScenarioError as error:
+                    self.runs -= 1
+                    self.ways.pop()
+                    self.refused.append(f"checkpoint: {error.key}")
+                    return
+                if file.is_file():
+                    self._same(base, self._run("resume", scenario, threads=threads, resume=file))
 
     def _levels(self, scenario: cw.Scenario) -> None:
         """The estimates, where the scenario allows them: each twice."""
