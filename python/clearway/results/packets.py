@@ -129,7 +129,7 @@ def said_at(result: Result, at: float, link: str | None) -> list[str]:
     if not len(there):
         return [f"At {when} nothing waited {f'for {link}' if link else 'at any port that was recorded'}."]
     first: Any = there.iloc[0]
-    name = f"{first['node']}-{first['to']}"
+    name = f"{first['node']}-{first['to_node']}"
     what = f"{int(there['bytes'].sum()):,} B waited for {name}, {counted(len(there))}"
     said = [
         f"At {when} {what}." if link else f"At {when} the longest queue that was recorded was this: {what}.",
@@ -266,9 +266,10 @@ def way_of(result: Result, flow: int) -> list[str]:
         at = frame[frame["link"] == link]
         # Packets of other flows that left while one of its packets waited.
         before = at[(at["flow"] != flow) & _during(at["time_ps"], rows["came_ps"], rows["time_ps"])]
+        name = f"{first['node']}-{first['to_node']}"
         behind = "; ".join(whose(result, before[before["flow"].notna()], most=2))
         said.append(
-            f"For {first['node']}-{first['to']} its packets waited {rows['wait_ps'].mean() / 1e6:,.2f} µs on average, "
+            f"For {name} its packets waited {rows['wait_ps'].mean() / 1e6:,.2f} µs on average, "
             f"{rows['wait_ps'].max() / 1e6:,.2f} µs at most" + (f", behind {behind}." if behind else ".")
         )
     if little:

@@ -271,7 +271,7 @@ class _Trace:
         node = self._nodes.get(one["node"])
         if node is None:
             return
-        track = self._track(node, f"to {one['to']}", rank)
+        track = self._track(node, f"to {one['to_node']}", rank)
         columns = ["time_ps", "last_ps", "packet", "first_marked", "bytes", "class", "came_ps"]
         for name, at, last, arrow, marked, *said in zip(_names(rows), *(rows[column].tolist() for column in columns)):
             size, priority, came = said
@@ -282,7 +282,7 @@ class _Trace:
         waited = rows[rows["time_ps"] > rows["came_ps"]]
         if not len(waited):
             return
-        numbers = self._track(self._nodes[one["node"]], f"waits for {one['to']}", rank + 1, "bytes")
+        numbers = self._track(self._nodes[one["node"]], f"waits for {one['to_node']}", rank + 1, "bytes")
         for at, value in _lengths(rows, waited, whole):
             self._number(numbers, at, value)
 
