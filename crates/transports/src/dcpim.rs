@@ -157,7 +157,7 @@ impl Scheme for Config {
             (
                 "sizes_known",
                 has(Departure::NoHandshakes) && !self.sizes_known,
-                "the departure no_handshakes has no effect without it: the sender's finish alone tells where a flow ends",
+                "the departure no_handshakes has no effect without it: the finish alone tells where a flow ends",
             ),
         ];
         idle.into_iter().filter(|idle| idle.1).map(|(key, _, why)| Problem::new(key, why)).collect()

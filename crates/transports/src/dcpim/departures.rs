@@ -36,7 +36,7 @@ pub enum Departure {
     LooseWindow,
     /// Missing packets, lost or with unused tokens, are admitted again only when the whole flow has been admitted once
     /// and one window time has passed since, instead of as soon as the sender is matched again. Use with
-    /// `loose_window`.
+    /// `loose_window`. It waits for the sender's finish where `sizes_known = false`.
     RetokenAtEnd,
     /// A sender obeys any token, matched or not.
     AnyToken,

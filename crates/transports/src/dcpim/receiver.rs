@@ -132,6 +132,11 @@ impl Incoming {
         (fresh < self.packets && self.unanswered() < window).then_some(fresh)
     }
 
+    /// Departure [`Departure::RetokenAtEnd`]. A flow whose end is not known has none to wait for.
+    fn retokens_at_end(&self, params: &Params) -> bool {
+        params.departs(Departure::RetokenAtEnd) && self.packets != UNKNOWN
+    }
+
     /// Departure: after the last missing packet comes the first.
     fn go_round(&mut self) {
         if self.received.next_missing(self.next) >= self.packets {
@@ -583,9 +588,9 @@ impl Receiver {
         flow.tokens += 1;
         control.push_back(params.control(id, src, header));
         self.counts.tokens += 1;
-        if params.departs(Departure::RetokenAtEnd) {
+        let (_, flow) = self.flows.get_mut(slot).expect("just chosen");
+        if flow.retokens_at_end(params) {
             // All packets are admitted: after a while go through the missing ones again.
-            let (_, flow) = self.flows.get_mut(slot).expect("just chosen");
             flow.go_round();
             if flow.received.next_missing(flow.next) <= packet {
                 flow.not_before = now + timeout(params);
@@ -638,7 +643,7 @@ impl Receiver {
         let (_, flow) = self.flows.get_mut(slot).expect("just found");
         let in_flight = |flow: &Incoming| flow.tokens - flow.answered.min(flow.tokens);
         let window = pair.window_packets * channels;
-        if params.departs(Departure::RetokenAtEnd) {
+        if flow.retokens_at_end(params) {
             flow.go_round();
         } else if flow.phase != self.phase {
             flow.match_again(self.phase, self.began, patience, params);
