@@ -246,3 +246,13 @@ def test_advice_that_differs_in_numbers_alone_is_one_line(marked: Path) -> None:
     done = call("compare", marked, "--transport", "dctcp", "--transport", "cubic", "--seeds", "2")
     keys = [line.partition("warning: ")[2].partition(": ")[0] for line in done.err.splitlines() if "warning: " in line]
     assert len(keys) == len(set(keys)) and "traffic[0].arrivals.poisson.load" in keys
+
+
+@pytest.mark.slow
+def test_the_picture_of_the_readme_is_what_its_command_draws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scenario = Path("examples/dcpim-vs-tcp.toml").resolve()
+    shown = Path("docs/dcpim-vs-tcp.png").read_bytes()
+    monkeypatch.chdir(tmp_path)
+    transports = [word for name in ("dcpim", "dctcp", "cubic") for word in ("--transport", name)]
+    assert call("compare", scenario, *transports, "--picture", "drawn.png").code == 0
+    assert Path("drawn.png").read_bytes() == shown, "make run draws another: copy it to docs/"
