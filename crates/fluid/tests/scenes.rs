@@ -121,7 +121,8 @@ fn parking_lot_on_a_dumbbell() {
     let estimate = run(&text);
     let links = table(&estimate, "links");
     let used = |from: &str, to: &str| {
-        let place = names(links, "from").iter().zip(names(links, "to")).position(|(a, b)| a == from && b == to);
+        let place =
+            names(links, "from_node").iter().zip(names(links, "to_node")).position(|(a, b)| a == from && b == to);
         real(links, "utilisation")[place.unwrap()]
     };
     assert!((used("host0", "left") - 0.1).abs() < 1e-9);

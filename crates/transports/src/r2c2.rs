@@ -54,7 +54,7 @@ use network::{Calculators, Networks, TREES_MAX};
 
 /// Bytes of a broadcast on the wire (section 4.2).
 pub const BROADCAST_BYTES: u16 = wire::BROADCAST_BYTES as u16;
-/// The announcements of one flow take at most one part in so many of a link.
+/// The announcements of one flow take at most a thousandth of a link.
 const REFRESH_SHARE: u64 = 1_000;
 
 /// Configuration of R2C2.

@@ -98,7 +98,7 @@ impl Ingress {
             );
             return Some(Problem::new("headroom", message));
         }
-        // One port alone is paused at this many bytes, and goes on with `resume_offset` less. What is left in the
+        // One port alone is paused at this many bytes, and goes on with `resume_offset` less. The rest of the
         // queue has to last until packets arrive again.
         let left = view.memory_bytes(node).saturating_sub(given.iter().sum());
         let paused_at = |alpha: f64| (left as f64 * alpha / (1.0 + alpha)) as u64;

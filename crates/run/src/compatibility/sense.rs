@@ -355,7 +355,7 @@ fn crowded(messages: u64, links: u64) -> f64 {
     ((1.0 - fewer) * links as f64).clamp(0.0, 1.0)
 }
 
-/// What the flow control says of the first switch that it hardly fits.
+/// The flow control's doubt about the first switch that it hardly fits.
 fn headroom_and_buffer(plan: &Plan) -> Found {
     let view = plan.link_view();
     let doubt = |switch| plan.scenario.flow_control.doubt(&view, switch);
@@ -366,7 +366,7 @@ fn headroom_and_buffer(plan: &Plan) -> Found {
 /// A link has twice its share in more than one draw of twenty.
 fn few_are_hashed(plan: &Plan) -> Found {
     const SELDOM: f64 = 0.05;
-    // Of so many, twice the share is next to impossible, and the sum takes long.
+    // Of 1,000 and more, twice the share is next to impossible, and the sum takes long.
     const MANY: u64 = 1_000;
     let fabric = &plan.fabric;
     let hashed = |transport: u8| {

@@ -49,7 +49,7 @@ struct Row<'a> {
 
 fn rows(result: &RunResult) -> Vec<Row<'_>> {
     let (links, congestion) = (table(result, "links"), table(result, "congestion"));
-    let ends: Vec<_> = names(links, "from").into_iter().zip(names(links, "to")).collect();
+    let ends: Vec<_> = names(links, "from_node").into_iter().zip(names(links, "to_node")).collect();
     let Data::U32(link) = &congestion.column("link").unwrap().data else { panic!("a number") };
     let Data::Bool(paused) = &congestion.column("paused").unwrap().data else { panic!("yes or no") };
     let roles = names(congestion, "role");

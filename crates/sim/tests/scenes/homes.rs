@@ -240,6 +240,6 @@ fn a_switch_pauses_the_ports_of_hosts_one_by_one() {
     assert!(completed(&result));
     let links = table(&result, "links");
     let by_host =
-        names(links, "from").into_iter().zip(column(links, "pauses")).filter(|(from, _)| from.starts_with("host"));
+        names(links, "from_node").into_iter().zip(column(links, "pauses")).filter(|(from, _)| from.starts_with("host"));
     assert!(by_host.map(|(_, pauses)| pauses).sum::<u64>() > 0);
 }

@@ -25,7 +25,7 @@ fn a_limited_host_sends_its_part_of_the_share_and_no_more() {
         close(got[0], 5.0 * PAYLOAD, 0.01);
         close(got[1], 5.0 * PAYLOAD, 0.01);
         let links = table(&result, "links");
-        let of_host1 = names(links, "from").iter().position(|from| *from == "host1").unwrap();
+        let of_host1 = names(links, "from_node").iter().position(|from| *from == "host1").unwrap();
         // Its NIC: 60 ms at 1.25 Gbps and a burst, from which hypervisors' own packets are left out.
         close(column(links, "sent_bytes")[of_host1] as f64, 1.25e9 / 8.0 * 0.06, 0.01);
     }

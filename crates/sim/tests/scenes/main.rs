@@ -193,6 +193,6 @@ fn of_flows<'a>(result: &'a RunResult, name: &str) -> &'a [u64] {
 /// The value of one link, by the names of its ends.
 fn of_link(result: &RunResult, from: &str, to: &str, name: &str) -> u64 {
     let links = table(result, "links");
-    let row = names(links, "from").iter().zip(names(links, "to")).position(|ends| ends == (&from, to));
+    let row = names(links, "from_node").iter().zip(names(links, "to_node")).position(|ends| ends == (&from, to));
     column(links, name)[row.unwrap_or_else(|| panic!("no link from {from} to {to}"))]
 }

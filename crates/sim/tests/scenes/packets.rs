@@ -56,7 +56,7 @@ fn a_queue_is_what_has_come_and_not_left() {
     let packets = table(&result, "packets");
     let [at, bytes] = [column(packets, "time_ps"), column(packets, "bytes")];
     let [link, came, waiting] = ["link", "came_ps", "waiting_bytes"].map(|name| column(packets, name));
-    let (nodes, to) = (names(packets, "node"), names(packets, "to"));
+    let (nodes, to) = (names(packets, "node"), names(packets, "to_node"));
     // The last hop, which has three times what it carries.
     let here: Vec<usize> = (0..at.len()).filter(|&row| (nodes[row], to[row]) == ("leaf0", "host0")).collect();
     assert!(here.iter().any(|&row| waiting[row] > 20_000));
@@ -90,7 +90,7 @@ fn what_is_asked_for_is_recorded_and_nothing_else() {
     };
     of("{ flows = [1] }", &|result, row| flow(result, row) == 1);
     of("{ links = [\"leaf0-host0\", \"spine0-leaf0\"], flows = [1, 2] }", &|result, row| {
-        let to = names(table(result, "packets"), "to")[row].to_owned();
+        let to = names(table(result, "packets"), "to_node")[row].to_owned();
         flow(result, row) != 0 && [("leaf0", "host0"), ("spine0", "leaf0")].contains(&(&*node(result, row), &*to))
     });
     of("{ from = \"5us\", until = \"9us\" }", &|result, row| (5_000_000..9_000_000).contains(&at(result, row)));

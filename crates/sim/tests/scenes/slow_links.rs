@@ -91,7 +91,7 @@ fn losses() -> String {
 /// What no transport can beat: the time that the busiest host's link needs for the messages alone.
 fn least_ps(result: &RunResult) -> u64 {
     let (flows, links) = (table(result, "flows"), table(result, "links"));
-    let hosts = names(links, "from").into_iter().zip(column(links, "rate_bps"));
+    let hosts = names(links, "from_node").into_iter().zip(column(links, "rate_bps"));
     let rate = hosts.filter(|(from, _)| from.starts_with("host")).map(|(_, rate)| *rate).min().unwrap();
     let mut bytes = std::collections::BTreeMap::new();
     for (way, column) in ["src", "dst"].into_iter().enumerate() {
@@ -147,7 +147,7 @@ fn payload(network: &str) -> u64 {
 /// Packets that hosts have sent, control packets among them.
 fn from_hosts(result: &RunResult) -> u64 {
     let links = table(result, "links");
-    let sent = names(links, "from").into_iter().zip(column(links, "sent_packets"));
+    let sent = names(links, "from_node").into_iter().zip(column(links, "sent_packets"));
     sent.filter(|(from, _)| from.starts_with("host")).map(|(_, sent)| *sent).sum()
 }
 
