@@ -243,17 +243,15 @@ impl Table {
     /// of this name has numbers.
     pub fn numbers(&self, column: &str) -> Option<impl Iterator<Item = Option<u64>> + '_> {
         let data = &self.0.column(column)?.data;
-        let at: fn(&Data, usize) -> Option<u64> = match data {
-            Data::U64(_) | Data::OptU64(_) | Data::U32(_) | Data::Bool(_) => |data, row| match data {
-                Data::U64(values) => Some(values[row]),
-                Data::OptU64(values) => (values[row] != u64::MAX).then_some(values[row]),
-                Data::U32(values) => Some(values[row].into()),
-                Data::Bool(values) => Some(values[row].into()),
-                Data::F64(_) | Data::Names { .. } => None,
-            },
-            Data::F64(_) | Data::Names { .. } => return None,
+        let at = move |row: usize| match data {
+            Data::U64(values) => Some(values[row]),
+            Data::OptU64(values) => (values[row] != u64::MAX).then_some(values[row]),
+            Data::U32(values) => Some(values[row].into()),
+            Data::Bool(values) => Some(values[row].into()),
+            Data::F64(_) | Data::Names { .. } => None,
         };
-        Some((0..data.len()).map(move |row| at(data, row)))
+        let numbers = !matches!(data, Data::F64(_) | Data::Names { .. });
+        numbers.then(|| (0..data.len()).map(at))
     }
 
     /// A column of ratios; none where a row has no value. `None` if no column of this name has ratios.

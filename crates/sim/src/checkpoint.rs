@@ -14,7 +14,6 @@ use std::sync::Arc;
 
 use driver::{Cut, Driver, Probe, Probes, Stuck};
 use engine::{Bounds, Outcome};
-use fabric::Fabric;
 use run::Plan;
 use scenario::FastForward;
 use units::saved::{Loader, Saver, Tree};
@@ -290,20 +289,25 @@ impl Checkpoint {
             return Err(Problem::new("flow", format!("there is no flow {flow}: the run has {}", plan.flows.len())));
         }
         let cut = Cut::new(plan, self.parts);
-        let mut parts = part::parts(plan, &cut, &Board::default(), || Probes::new(plan));
         if Probes::new(plan).is_empty() {
             // The file was written without probes.
-            let mut plain = part::parts(plan, &cut, &Board::default(), || ());
-            Course::new(Some(self), None).begin(&mut plain, &mut Stuck::new(plan), &mut bounds(plan))?;
-            return shown(self.at, plan, &plain, what, flow);
+            return self.shown(part::parts(plan, &cut, &Board::default(), || ()), plan, what, flow);
         }
-        Course::new(Some(self), None).begin(&mut parts, &mut Stuck::new(plan), &mut bounds(plan))?;
+        self.shown(part::parts(plan, &cut, &Board::default(), || Probes::new(plan)), plan, what, flow)
+    }
+
+    /// Reads the state over parts in which nothing has happened, and draws some of it.
+    fn shown<P: Probe>(
+        &self,
+        mut parts: Vec<Part<P>>,
+        plan: &Plan,
+        what: Option<&str>,
+        flow: Option<FlowId>,
+    ) -> Result<Tree, Problem> {
+        let mut bounds = Bounds::new(plan.lookahead, plan.horizon, plan.goal());
+        Course::new(Some(self), None).begin(&mut parts, &mut Stuck::new(plan), &mut bounds)?;
         shown(self.at, plan, &parts, what, flow)
     }
-}
-
-fn bounds(plan: &Plan) -> Bounds {
-    Bounds::new(plan.lookahead, plan.horizon, plan.goal())
 }
 
 fn shown<P: Probe>(
@@ -355,14 +359,13 @@ fn shown<P: Probe>(
 
 /// A node of a part, if it is there.
 fn drawn<P: Probe>(plan: &Plan, part: &Driver<part::Memory, P>, id: NodeId) -> Option<Tree> {
-    let fabric: &Fabric = &plan.fabric;
-    match fabric.as_host(id) {
+    match plan.fabric.as_host(id) {
         Some(HostId(host)) => {
             let slot = part.hosts.iter().find(|slot| slot.host.id().0 == host)?;
             Some(draw(plan, part, slot))
         }
         None => {
-            let SwitchId(switch) = (0..fabric.switches).map(SwitchId).find(|&of| fabric.switch_node(of) == id)?;
+            let SwitchId(switch) = plan.fabric.as_switch(id)?;
             let slot = part.switches.iter().find(|slot| slot.id == switch)?;
             Some(draw(plan, part, slot))
         }

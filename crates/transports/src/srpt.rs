@@ -9,8 +9,9 @@
 use node::Walk;
 use units::FlowId;
 
-/// What follows depends on the order of messages by what is left of each, ties by arrival: the distances may grow, but
-/// not shrink, and each keeps its place in both orders. Of each message what is left, its arrival and its name.
+/// Messages are served by their remaining bytes, and equal ones by arrival: the differences in remaining bytes may
+/// grow, but not shrink, and each message keeps its place in both orders. `left` has, for each message, its remaining
+/// bytes, its arrival and its name.
 pub(crate) fn visit_order(walk: &mut Walk, left: impl Iterator<Item = (u64, u64, FlowId)>) {
     let mut left: Vec<(u64, u64, FlowId)> = left.collect();
     left.sort_unstable();

@@ -190,7 +190,7 @@ class Chart(Model):
         return drawn
 
     def stack(self, columns: Sequence[str], colours: Sequence[str], of: Model, y: str, height: float) -> list[Model]:
-        """Draws bars of these columns one behind the other, a row a bar."""
+        """Draws one bar for each row, with the values of these columns one behind the other."""
         sums = [_Sum(Model("Stack", fields=list(columns[:count]))) for count in range(len(columns) + 1)]
         return [
             self.draw("HBar", of, name=column, y=y, height=height, left=left, right=right, color=colour)

@@ -611,7 +611,7 @@ def _all(count: int) -> pd.Categorical[Any]:
 
 
 def _statistics(values: npt.NDArray[Any], groups: Any) -> pd.DataFrame:
-    """A row a category of `groups`, a categorical."""
+    """One row for each category of `groups`, a categorical."""
     import pandas as pd
 
     known = np.asarray(values, dtype=float)

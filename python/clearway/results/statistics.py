@@ -30,7 +30,7 @@ def of_groups(values: Floats, groups: Mapping[str, Bools]) -> dict[str, dict[str
 
 
 def of_values(values: Floats) -> dict[str, float]:
-    """The same of one group."""
+    """The number of known values, their mean and quantiles, each with the ends of its interval."""
     rising = np.sort(values[~np.isnan(values)])
     count = len(rising)
     row = {"flows": count, "mean": math.fsum(rising) / count if count else math.nan}

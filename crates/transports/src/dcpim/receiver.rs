@@ -588,7 +588,6 @@ impl Receiver {
         flow.tokens += 1;
         control.push_back(params.control(id, src, header));
         self.counts.tokens += 1;
-        let (_, flow) = self.flows.get_mut(slot).expect("just chosen");
         if flow.retokens_at_end(params) {
             // All packets are admitted: after a while go through the missing ones again.
             flow.go_round();

@@ -56,7 +56,7 @@ fn a_count_beyond_the_bytes_is_refused_before_it_takes_memory() {
     let mut to = Saver::default();
     to.number(u64::MAX);
     let saved = to.finish().expect("nothing is refused");
-    let why = <Vec<u64>>::make(&mut Loader::new(&saved)).expect_err("so many do not follow");
+    let why = <Vec<u64>>::make(&mut Loader::new(&saved)).expect_err("fewer bytes follow than the count");
     assert!(why.0.starts_with("more items than bytes"), "{why}");
 }
 

@@ -27,23 +27,14 @@ Numbers = dict[tuple[str, str], float]
 
 
 @contextlib.contextmanager
-def served(service: Literal["fifo", "round_robin"]) -> Iterator[None]:
-    """Runs in this context have this order of service."""
-    kept, setting.service = setting.service, service
+def under(name: Literal["service", "additional_to"], value: str) -> Iterator[None]:
+    """Runs in this context have this value of a setting."""
+    kept = getattr(setting, name)
+    setattr(setting, name, value)
     try:
         yield
     finally:
-        setting.service = kept
-
-
-@contextlib.contextmanager
-def given(additional_to: Literal["oldest", "fewest"]) -> Iterator[None]:
-    """Runs in this context give additional slots to such a message."""
-    kept, setting.additional_to = setting.additional_to, additional_to
-    try:
-        yield
-    finally:
-        setting.additional_to = kept
+        setattr(setting, name, kept)
 
 
 def of_testbed() -> Numbers:
@@ -146,11 +137,11 @@ PAPER: dict[tuple[str, str], tuple[float, float]] = {
 def both_services() -> Shown:
     """Figures 5b to 8c at a point or two of each, with links that serve packets in the order of arrival, and virtual
     links in turn."""
-    with served("fifo"):
+    with under("service", "fifo"):
         rivals = of_others()
     columns = {}
     for name, service in SERVICES.items():
-        with served(service):
+        with under("service", service):
             columns[name] = {**of_testbed(), **of_leaf_spine(rivals), **of_fabrics()}
     table, checks, held = side_by_side(columns, rivals, "section 5 under both orders of service")
     fifo, in_turn = (table[name] for name in SERVICES)
@@ -165,7 +156,7 @@ def additional_slots() -> Shown:
     rivals = of_others()
     columns = {}
     for name, additional_to in ADDITIONAL.items():
-        with given(additional_to):
+        with under("additional_to", additional_to):
             columns[name] = {**of_testbed(), **of_leaf_spine(rivals), **of_fabrics()}
     table, checks, held = side_by_side(columns, rivals, "section 5, by the message that gets additional slots")
     return Shown(table, checks, held=held)
