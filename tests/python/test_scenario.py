@@ -4,6 +4,7 @@ import pickle
 from pathlib import Path
 
 import clearway as cw
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -139,3 +140,23 @@ def test_an_earlier_name_of_a_key_works_and_is_a_line_of_advice(tmp_path: Path) 
         "[[traffic]]\nsizes.constant = '1KB'\narrivals = 'all_at_once'\n"
     )
     assert "transport.timely.control.min_rate: is called rate_min" in " ".join(cw.run(file).info["warnings"])
+
+
+def test_values_of_numpy_and_paths_are_values_of_a_scenario() -> None:
+    tiny = cw.Scenario.load("examples/tiny.toml")
+    assert tiny.with_(seed=np.int64(3)).to_toml() == tiny.with_(seed=3).to_toml()
+    assert tiny.with_({"switch.levels": np.array([[1, 2]])}).to_toml().count("levels") == 1
+    module = Path("examples/wasm/dctcp-c.wasm").resolve()
+    assert str(module) in tiny.with_(transport={"custom": {"module": module, "ecn": "proportional"}}).to_toml()
+
+
+@pytest.mark.parametrize(
+    ("value", "advice"),
+    [
+        (cw.Control, r"Control is a class, and a scenario takes an object of it: Control\(\)"),
+        (object(), "no value of a scenario"),
+    ],
+)
+def test_what_is_no_value_of_a_scenario_is_refused_with_advice(value: object, advice: str) -> None:
+    with pytest.raises(TypeError, match=advice):
+        cw.Scenario.load("examples/tiny.toml").with_(transport=value)

@@ -6,6 +6,7 @@ import datetime
 import itertools
 import json
 import math
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -346,4 +347,13 @@ def _toml(value: Any) -> str:
     if isinstance(value, datetime.date | datetime.time):
         # A file of a sweep may have one. JSON has none; the reader of the scenario says where it is wrong.
         return value.isoformat()
+    if isinstance(value, os.PathLike):
+        return json.dumps(os.fspath(value))
+    if hasattr(value, "tolist"):
+        # A number or an array of NumPy.
+        return _toml(value.tolist())
+    if isinstance(value, type):
+        raise TypeError(f"{value.__name__} is a class, and a scenario takes an object of it: {value.__name__}()")
+    if not isinstance(value, str | int | float | bool):
+        raise TypeError(f"{value!r} is no value of a scenario; give a text, a number, true or false, a list or a table")
     return json.dumps(value)
