@@ -6,8 +6,9 @@
 //! what each needs of its settings and of the network), and by the plan (names, numbers, memory).
 
 use catalogue::Transport;
-use contract::SwitchRequirements;
+use contract::{Family, SwitchRequirements};
 use fabric::{Fabric, FailureSpec};
+use node::packet::CLASSES;
 use node::{Buffer, MarkAt, Overflow};
 use scenario::{EntitySpec, Scenario};
 use units::{Duration, Problem, Rate};
@@ -330,6 +331,24 @@ impl Facts<'_> {
     pub fn queues_by_class(&self) -> bool {
         let by_flow = self.scenario.flow_control.as_scheme().is_some_and(|control| control.keeps_flows());
         !by_flow && self.brings_all_queues().is_none()
+    }
+
+    /// The groups of classes that are served in turn. AQs that may use what others leave share it whatever class their
+    /// transports are in: with strict priority between the classes of TCP and RDMA, whatever the first is lent goes
+    /// before what the second is guaranteed, which then looks idle. Class 0 has acknowledgements and notifications.
+    /// Transports that decide before they send may order messages by classes, and keep strict priority.
+    pub fn levels(&self) -> Vec<Vec<u8>> {
+        let switch = &self.scenario.switch;
+        let lends = self.scenario.sharing.as_scheme().and_then(|scheme| scheme.tagging());
+        let lends = lends.is_some_and(|tagging| tagging.work_conserving);
+        let one_class = |transport: &Transport| transport.as_scheme().nature().family != Family::Proactive;
+        match () {
+            () if !self.queues_by_class() => Vec::new(),
+            () if switch.levels.is_empty() && lends && self.transports.iter().all(one_class) => {
+                vec![(1..CLASSES as u8).collect()]
+            }
+            () => switch.levels.clone(),
+        }
     }
 
     /// How a switch's memory is divided. Where queues are none of classes, alpha has no effect.

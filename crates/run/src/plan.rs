@@ -598,6 +598,5 @@ fn settings(facts: &Facts<'_>) -> Result<Settings, Problem> {
         header_bytes: scenario.host.header.get() as u16,
     };
     settings.check().map_err(|problem| problem.under("switch"))?;
-    let levels = if facts.queues_by_class() { settings.levels } else { Vec::new() };
-    Ok(Settings { buffer: facts.buffer(), levels, ..settings })
+    Ok(Settings { buffer: facts.buffer(), levels: facts.levels(), ..settings })
 }

@@ -405,7 +405,7 @@ pub struct SwitchSpec {
     /// in ns-3. Needs `marking`. Default: false.
     pub early_drop: bool,
     /// Groups of classes that share one priority and are served in turn by bytes. A class in no group has a priority of
-    /// its own, given by its number. Default: no groups.
+    /// its own, given by its number. Default: no groups; where AQs lend what is left over, classes 1 to 7.
     pub levels: Vec<Vec<u8>>,
     /// Whether a switch starts to forward a packet when its headers have arrived (cut-through) instead of the whole
     /// packet (store and forward). Default: false.

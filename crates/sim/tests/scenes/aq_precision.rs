@@ -251,6 +251,12 @@ fn lent_bandwidth_breaks_no_guarantee_whatever_the_mix_of_controls() {
         (["newreno", "newreno", "dctcp"], weights[0]),
         (["dctcp", "swift", "bbr"], weights[1]),
         (["newreno", "bbr", "udp"], weights[1]),
+        // RDMA's class is not TCP's.
+        (["timely", "newreno", "udp"], weights[0]),
+        (["dctcp", "hpcc", "cubic"], weights[0]),
+        (["dcqcn", "cubic", "swift"], weights[0]),
+        (["hpcc", "dcqcn", "bbr"], weights[0]),
+        (["newreno", "hpcc", "udp"], weights[1]),
     ];
     for (mix, weights) in mixes {
         let entity = |(at, name): (usize, &&str)| {
