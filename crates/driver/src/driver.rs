@@ -438,17 +438,29 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
     }
 
     /// Shows the probe a packet that waits because it was not sent at once.
-    #[inline(never)]
+    #[inline(always)]
     fn joined(&mut self, now: Time, switch: u32, out: PortId) {
         if P::ANY && self.wants.enqueues {
-            self.probe.on_enqueue(now, &self.switches[switch as usize], out);
+            self.note_enqueue(now, switch, out);
         }
     }
 
-    /// After an action of a switch: serves the ports that its flow control has made ready, and sends messages of the
-    /// flow control or an agent.
     #[inline(never)]
+    fn note_enqueue(&mut self, now: Time, switch: u32, out: PortId) {
+        self.probe.on_enqueue(now, &self.switches[switch as usize], out);
+    }
+
+    /// After an action of a switch: serves the ports that its flow control has made ready, and sends messages of the
+    /// flow control or an agent. Few actions make any ready.
+    #[inline(always)]
     pub(crate) fn follow_up(&mut self, now: Time, switch: u32) {
+        if self.switches[switch as usize].switch.has_ready_ports() {
+            self.serve_ready_ports(now, switch);
+        }
+    }
+
+    #[inline(never)]
+    fn serve_ready_ports(&mut self, now: Time, switch: u32) {
         while let Some(port) = self.switches[switch as usize].switch.take_ready_port() {
             self.nudge(now, switch, port);
             self.joined(now, switch, port);

@@ -318,6 +318,12 @@ impl Switch {
         walk.port(None);
     }
 
+    /// Whether [`Switch::take_ready_port`] has a port to return.
+    #[inline]
+    pub fn has_ready_ports(&self) -> bool {
+        !self.ready_ports.is_empty()
+    }
+
     /// A port that may have become ready to send without a new packet. Drivers call this until it returns `None`, after
     /// every call that takes the time.
     #[inline]
@@ -352,7 +358,10 @@ impl Switch {
         let Some(out) = self.forward(now, in_port, packet) else {
             return self.lose_unroutable(pool, id);
         };
-        if self.lets_through && self.ports[out.index()].is_idle(now) && self.send_through(now, out, pool, id) {
+        if !self.lets_through {
+            return self.join(now, out, pool, id);
+        }
+        if self.ports[out.index()].is_idle(now) && self.send_through(now, out, pool, id) {
             return Received::Through(out);
         }
         self.join_inline(now, out, pool, id)
@@ -384,7 +393,7 @@ impl Switch {
         true
     }
 
-    /// [`Switch::join_inline`] for rare callers.
+    /// [`Switch::join_inline`] where no packet goes through, and for rare callers: the way of most packets stays short.
     #[inline(never)]
     fn join(&mut self, now: Time, out: PortId, pool: &mut Pool, id: PacketId) -> Received {
         self.join_inline(now, out, pool, id)

@@ -23,10 +23,11 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
-use fabric::Fabric;
+use fabric::{Fabric, Routes};
 use node::Packet;
 use node::link::{Cause, Held, QueueView};
 use node::onward_path::Downstream;
+use node::packet::flags;
 use node::pool::Pool;
 use node::wire::{Malformed, Reader, Writer};
 use run::{Finding, Plan, Table};
@@ -60,6 +61,10 @@ pub(crate) struct Congestion {
     paths: Vec<Vec<u32>>,
     #[state(skip("it follows from the paths"))]
     numbers: FxHashMap<Vec<u32>, u32>,
+    /// By a hash of what decides a path: packets seen of late, and the numbers of their paths. A sample sees every
+    /// packet that waits, and most are of flows that waited in the same queue before.
+    #[state(built("it is found again"))]
+    recent: Vec<(Decides, u32)>,
     /// By number, while a queue is added up: bytes that take the path.
     #[state(skip("it is zero between samples"))]
     sums: Vec<u64>,
@@ -71,6 +76,15 @@ pub(crate) struct Congestion {
     #[state(built("it is empty between samples"))]
     path: Vec<u32>,
 }
+
+/// What decides a packet's path by the tables: the link that it waits for, its ends, flow, flow label and transport.
+type Decides = [u32; 6];
+
+/// Entries of [`Congestion::recent`], a power of two.
+const RECENT: usize = 4096;
+
+/// An entry of no packet: no link has that number.
+const NOTHING: (Decides, u32) = ([u32::MAX; 6], 0);
 
 /// A queue at a sample.
 #[derive(node::Saved)]
@@ -133,6 +147,7 @@ impl Congestion {
             waiting: Vec::new(),
             paths: Vec::new(),
             numbers: FxHashMap::default(),
+            recent: vec![NOTHING; RECENT],
             sums: Vec::new(),
             kept: Kept::default(),
             views: Vec::new(),
@@ -205,18 +220,16 @@ impl Congestion {
     /// Adds up the onward paths of what waits in a queue.
     fn add_up(&mut self, switch: u32, port: PortId, view: &QueueView, pool: &Pool) -> Range<usize> {
         let begin = self.waiting.len();
-        let mut path = std::mem::take(&mut self.path);
+        let link = self.fabric.out_link(SwitchId(switch), port).0;
         for id in view.packets.iter(pool) {
             let packet = &pool.get(id).packet;
-            self.onward(switch, port, packet, &mut path);
-            let number = self.number(&path);
+            let number = self.number_of(switch, port, link, packet);
             let sum = &mut self.sums[number as usize];
             if *sum == 0 {
                 self.waiting.push((number, 0));
             }
             *sum += u64::from(packet.wire_bytes);
         }
-        self.path = path;
         for (number, bytes) in &mut self.waiting[begin..] {
             *bytes = std::mem::take(&mut self.sums[*number as usize]);
         }
@@ -230,6 +243,35 @@ impl Congestion {
         path.push(self.fabric.uplink(packet.dst).0);
     }
 
+    /// The number of a packet's onward path from a port, whose link is `link`.
+    fn number_of(&mut self, switch: u32, port: PortId, link: u32, packet: &Packet) -> u32 {
+        let decides =
+            [link, packet.src.0, packet.dst.0, packet.flow.0, packet.flow_label(), u32::from(packet.transport)];
+        // The flow brings most of the others with it.
+        let hash = (u64::from(packet.flow.0) << 32 | u64::from(link)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let at = (hash >> (u64::BITS - RECENT.ilog2())) as usize;
+        let routed = packet.has(flags::SOURCE_ROUTED);
+        let (known, number) = self.recent[at];
+        if known == decides && !routed {
+            debug_assert!(self.is_path(number, switch, port, packet), "what decides the path decides it alone");
+            return number;
+        }
+        let mut path = std::mem::take(&mut self.path);
+        self.onward(switch, port, packet, &mut path);
+        let number = self.number(&path);
+        self.path = path;
+        if !routed {
+            self.recent[at] = (decides, number);
+        }
+        number
+    }
+
+    fn is_path(&self, number: u32, switch: u32, port: PortId, packet: &Packet) -> bool {
+        let mut path = Vec::new();
+        self.onward(switch, port, packet, &mut path);
+        path == self.paths[number as usize]
+    }
+
     fn number(&mut self, path: &[u32]) -> u32 {
         if let Some(&number) = self.numbers.get(path) {
             return number;
@@ -239,6 +281,11 @@ impl Congestion {
         self.paths.push(path.to_vec());
         self.sums.push(0);
         number
+    }
+
+    fn set_routes(&mut self, routes: &Arc<Routes>) {
+        self.downstream.set_routes(routes.clone());
+        self.recent.fill(NOTHING);
     }
 
     fn count_queues(&mut self, views: &[QueueView]) {
@@ -304,14 +351,14 @@ impl Probe for Congestion {
         match change {
             Upcoming::Routes(routes) => {
                 self.end(view);
-                self.downstream.set_routes(routes.clone());
+                self.set_routes(routes);
             }
             // Switches now differ in their tables, so the path that a node computes may not be the packet's. The
             // promise is no longer checked, and samples use the newest tables.
             Upcoming::RoutesOfSome(routes) => {
                 self.end(view);
                 self.names_roots = false;
-                self.downstream.set_routes(routes.clone());
+                self.set_routes(routes);
             }
             Upcoming::LinkOf(switch) => self.audit_all(&view.switches[switch as usize], view.pool),
             Upcoming::GuaranteeEnds => {}
