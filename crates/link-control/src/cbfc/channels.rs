@@ -39,6 +39,9 @@ pub(super) struct Channels {
     credits: [u16; 2],
     /// Whether the link works. While it does not, packets don't wait for credits: they are sent and lost.
     up: bool,
+    /// The classes, as bits, of channels without credits for a full-size packet.
+    #[state(skip("it follows from the counters"))]
+    paused: u8,
     /// Credits of packets that did not come and were freed again.
     #[state(count)]
     pub lost_credits: u64,
@@ -48,6 +51,9 @@ pub(super) struct Channels {
 #[derive(Clone, Copy, Debug, Default, node::State)]
 #[state(first(walk.same(since(self.consumed, self.freed))), last(self.visit_told(walk)))]
 struct Sender {
+    /// Its classes, as bits.
+    #[state(built("settings"))]
+    classes: u8,
     /// Credits of packets sent (CC).
     #[state(skip("only the difference matters, and neither moves"))]
     consumed: u16,
@@ -104,8 +110,16 @@ impl Sender {
 impl Channels {
     /// A port with these numbers of credits in each of `vcs` channels: those that it has, and those that it gives.
     pub fn new(params: Params, credits: [u16; 2], vcs: usize) -> Channels {
-        let (out, into) = (vec![Sender::default(); vcs], vec![Receiver::default(); vcs]);
-        Channels { params, out, into, credits, up: true, lost_credits: 0 }
+        let mut out = vec![Sender::default(); vcs];
+        for (class, vc) in params.vc_of.into_iter().enumerate() {
+            if let Some(vc) = vc {
+                out[usize::from(vc)].classes |= 1 << class;
+            }
+        }
+        let into = vec![Receiver::default(); vcs];
+        let mut channels = Channels { params, out, into, credits, up: true, paused: 0, lost_credits: 0 };
+        (0..vcs).for_each(|vc| channels.settle(vc));
+        channels
     }
 
     /// Credits left in a channel.
@@ -116,9 +130,13 @@ impl Channels {
 
     /// The classes, as bits, of channels without credits for a full-size packet.
     pub fn paused(&self) -> u8 {
-        let waits = |vc: u8| self.up && self.available(usize::from(vc)) < self.params.full_packet;
-        let classes = (0..).zip(self.params.vc_of);
-        classes.filter(|(_, vc)| vc.is_some_and(waits)).fold(0, |mask, (class, _): (u8, _)| mask | 1 << class)
+        self.paused
+    }
+
+    /// The counters of a channel to the neighbour have changed.
+    fn settle(&mut self, vc: usize) {
+        let (waits, classes) = (self.up && self.available(vc) < self.params.full_packet, self.out[vc].classes);
+        self.paused = if waits { self.paused | classes } else { self.paused & !classes };
     }
 
     /// The virtual channel of a class.
@@ -144,6 +162,7 @@ impl Channels {
             (sender.before, sender.told) = (sender.told, sender.consumed);
             Frame::Consumed { vc, count: sender.consumed }
         });
+        self.settle(usize::from(vc));
         (u16::from(vc) + 1, message)
     }
 
@@ -172,6 +191,7 @@ impl Channels {
                 for (vc, count) in vcs.into_iter().zip(counts) {
                     if let Some(sender) = self.out.get_mut(usize::from(vc)) {
                         sender.freed = count;
+                        self.settle(usize::from(vc));
                     }
                 }
                 None
@@ -212,6 +232,7 @@ impl Channels {
             let free = gives.saturating_sub(receiver.held);
             *receiver = Receiver { freed: free, told: free, before: free, seen: gives, held: receiver.held };
         }
+        (0..self.out.len()).for_each(|vc| self.settle(vc));
         let told = |vc: usize| Frame::Freed { vcs: [vc as u8; 2], counts: [self.into[vc].freed; 2] };
         if up { (0..self.into.len()).map(told).collect() } else { Vec::new() }
     }

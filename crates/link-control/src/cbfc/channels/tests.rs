@@ -128,6 +128,8 @@ proptest! {
             let held = |vc: usize| here[vc].iter().map(|packet| params.credits(packet)).sum::<u16>();
             prop_assert!(held(0) <= 100 && held(1) <= 100);
             prop_assert!((0..2).all(|vc| sender.available(vc) + held(vc) <= 100));
+            let waits = |vc: usize| u8::from(sender.available(vc) < params.full_packet);
+            prop_assert_eq!(sender.paused(), waits(0) << 1 | waits(1) << 2);
         }
         for (vc, here) in here.iter_mut().enumerate() {
             while let Some(packet) = here.pop() {
@@ -143,7 +145,7 @@ proptest! {
 /// A port at which everything differs, in the second channel.
 fn busy() -> Channels {
     let mut port = port(PARAMS);
-    port.out[1] = Sender { consumed: 90, freed: 30, told: 60, before: 50, short: 3 };
+    port.out[1] = Sender { consumed: 90, freed: 30, told: 60, before: 50, short: 3, ..port.out[1] };
     port.into[1] = Receiver { freed: 40, told: 20, before: 10, seen: 80, held: 40 };
     port
 }
