@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from clearway.programs.program import trust
     from clearway.results.result import Result, Table, load
     from clearway.results.scan import Scan, scan
-    from clearway.running.checkpoints import inspect
+    from clearway.running.checkpoints import bisect, fork, inspect
     from clearway.running.machines import Joined, join
     from clearway.running.maze import (
         Address,
@@ -83,11 +83,13 @@ __all__ = [
     "Undelivered",
     "__version__",
     "advise",
+    "bisect",
     "compare",
     "compare_all",
     "compare_outage",
     "compare_training",
     "fabrics",
+    "fork",
     "gym",
     "harmony",
     "inspect",
@@ -119,7 +121,7 @@ _PLACES = {
     "programs.program": ("trust",),
     "results.result": ("Result", "Table", "load"),
     "results.scan": ("Scan", "scan"),
-    "running.checkpoints": ("inspect",),
+    "running.checkpoints": ("bisect", "fork", "inspect"),
     "running.machines": ("Joined", "join"),
     "running.maze": (
         "Address",

@@ -27,6 +27,7 @@ __all__ = [
     "Steps",
     "__version__",
     "aq_table_bytes",
+    "bisect",
     "checkpoint_of",
     "close_sandbox",
     "dcpim_matchings",
@@ -35,6 +36,8 @@ __all__ = [
     "estimate_links",
     "exchange",
     "fabric_schema",
+    "fork",
+    "fork_keys",
     "harmony_adversary",
     "harmony_allocation",
     "harmony_k_star",
@@ -366,8 +369,18 @@ def simulate(
     checkpoint: tuple[str, str | PathLike[str]] | None = None,
     resume: str | PathLike[str] | None = None,
 ) -> tuple[_Run, list[tuple[bytes, bool]]]: ...
-def checkpoint_of(file: str | PathLike[str]) -> tuple[str, int]: ...
+def checkpoint_of(file: str | PathLike[str]) -> tuple[str, int, str]: ...
 def inspect(scenario: Scenario, file: str | PathLike[str], what: str | None = None, flow: int | None = None) -> str: ...
+def fork(
+    scenario: Scenario,
+    file: str | PathLike[str],
+    forks: Sequence[Scenario],
+    threads: int,
+    progress: _Progress | None = None,
+    memory_bytes_max: int | None = None,
+) -> list[_Run | None]: ...
+def fork_keys() -> list[tuple[str, bool, str]]: ...
+def bisect(one: Scenario, other: Scenario, threads: tuple[int, int]) -> str: ...
 def write_job(
     scenario: Scenario,
     path: str | PathLike[str],

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import clearway as cw
+import fork_docs
 import pytest
 from called import call
 
@@ -106,3 +107,75 @@ def test_a_time_that_is_none_is_refused(file: Path) -> None:
     with pytest.raises(ValueError, match="level"):
         cw.run(file, progress=False, checkpoint="2us", level="flow")
     assert call("run", file, "--resume").code == 2
+
+
+FAILURE = {"failure": [{"link": ["leaf0", "spine0"], "at": "70us"}], "measure.end": "20ms"}
+
+
+def test_a_fork_is_the_whole_run_of_its_scenario(file: Path, tmp_path: Path) -> None:
+    kept, scenario = tmp_path / "warm.checkpoint", cw.Scenario.load(file)
+    whole = cw.run(scenario, threads=2, progress=False, checkpoint="60us", checkpoint_file=kept)
+    same, failed = cw.fork(kept, {}, FAILURE, progress=False, names=["as it was", "failed"])
+    assert same.digest == whole.digest and tables(same) == tables(whole) and same.name == "as it was"
+    other = cw.run(scenario.with_(FAILURE), threads=2, progress=False)
+    assert failed.digest == other.digest != whole.digest and tables(failed) == tables(other)
+
+
+def test_forks_are_refused_before_any_runs(file: Path, tmp_path: Path) -> None:
+    kept = tmp_path / "warm.checkpoint"
+    cw.run(file, threads=1, progress=False, checkpoint="60us", checkpoint_file=kept)
+    seen: list[object] = []
+    with pytest.raises(cw.ScenarioError, match="can't change in a fork: messages before") as refused:
+        cw.fork(kept, {}, {"seed": 3}, progress=seen.append)
+    assert refused.value.key == "seed" and not seen
+    with pytest.raises(cw.ScenarioError, match="before the checkpoint at 60us"):
+        cw.fork(kept, {"failure": [{"switch": "spine0", "at": "59us"}]})
+    with pytest.raises(ValueError, match="names"):
+        cw.fork(kept, {}, names=["a", "b"])
+
+
+def test_forks_by_the_command(file: Path, tmp_path: Path) -> None:
+    assert call("run", file, "--threads", "1", "--checkpoint", "60us", "--out", tmp_path / "out").code == 0
+    kept, key = tmp_path / "out-checkpoints", "switch.buffer.per_port.bytes"
+    done = call("fork", kept, "--unchanged", "--vary", f"{key}=9KB", "--vary", f"{key}=500KB", "--json")
+    assert done.code == 0, done.err
+    places = [tmp_path / "out-forks" / name for name in ("unchanged", f"{key}-9KB", f"{key}-500KB")]
+    unchanged, small, large = map(cw.load, places)
+    assert unchanged.digest == cw.load(tmp_path / "out").digest == large.digest != small.digest
+    assert (tmp_path / "out-forks" / "report.html").is_file()
+    assert call("fork", kept).code == 2
+    refused = call("fork", kept, "--set", "host.mtu=9000B")
+    assert refused.code == 2 and "--set host.mtu=9000B: host.mtu: can't change in a fork" in refused.err
+
+
+def test_the_page_has_the_keys_of_forks() -> None:
+    page = fork_docs.PAGE.read_text()
+    assert fork_docs.written(page) == page, "python tests/python/fork_docs.py writes them"
+
+
+def test_files_are_found_where_they_were(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    (inner / "sent.csv").write_text("src,dst,size_bytes,start_us\n0,4,90000,1\n3,1,70000,2\n")
+    text = TEXT.split("[[traffic]]")[0] + '[[traffic]]\ntrace = { csv = { path = "sent.csv" } }\n'
+    (inner / "going.toml").write_text(text)
+    monkeypatch.chdir(tmp_path)
+    cw.run("inner/going.toml", threads=1, progress=False, checkpoint="5us", checkpoint_file="kept.checkpoint")
+    assert cw.inspect("kept.checkpoint")["time"] == "5us"
+    assert call("inspect", "kept.checkpoint").code == 0
+    # From elsewhere only by the word of the user.
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir(tmp_path / "other")
+    with pytest.raises(cw.ScenarioError, match=r"sent\.csv"):
+        cw.inspect("../kept.checkpoint")
+    assert cw.inspect("../kept.checkpoint", folder="../inner")["time"] == "5us"
+
+
+def test_where_two_runs_begin_to_differ(file: Path) -> None:
+    done = call("bisect", file, "--set", "measure.end=100us", "--threads", "1", "--threads", "2")
+    assert done.code == 0 and "the states differ: never, up to 100us" in done.out, done.err
+    failure = """failure=[{ link = ["leaf0", "spine0"], at = "61234567ps" }]"""
+    done = call("bisect", file, "--set", "measure.end=100us", "--set-other", failure)
+    assert done.code == 0 and "first at 61.234567us, at leaf0, in " in done.out, done.out + done.err
+    told = json.loads(call("bisect", file, "--set", "measure.end=100us", "--set-other", failure, "--json").out)
+    assert told["state"]["at_ps"] == 61_234_567 < told["arrival"]["at_ps"] and told["from_start"] == []

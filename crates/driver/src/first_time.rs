@@ -46,6 +46,11 @@ impl FirstTime {
         }
     }
 
+    /// Knows what another of the same hosts knows, in which other flows were to come.
+    pub fn take_over(&mut self, other: FirstTime) {
+        (self.flows, self.whole) = (other.flows, other.whole);
+    }
+
     /// A packet has come to a host. Returns how many of its bytes on the wire are new.
     #[inline]
     pub fn note(&mut self, packet: &Packet) -> u64 {

@@ -68,6 +68,7 @@ pub use pulse::{Came, Sent};
 pub use repeat::{Arrival, Log, LogOfHost, Names, Stretch, header_walks};
 pub use results::{notes, tables};
 pub use retry::{Acceptor, Repeater};
+pub use saved::Fork;
 pub use stuck::Stuck;
 pub use summary::{Summary, pack};
 pub use tally::{Tally, sender_stats};

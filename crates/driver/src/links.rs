@@ -101,7 +101,7 @@ pub struct Pipe<R> {
     #[state(count)]
     pub lost_bytes: u64,
     /// What damages or loses its packets, if anything ever does.
-    #[state(skip("refused"))]
+    #[state(built("once it has begun, the part saves it: see `saved.rs`"))]
     pub noise: Option<Box<Noise>>,
     /// Flows of the packets that it has lost.
     pub lost_flows: LostFlows,

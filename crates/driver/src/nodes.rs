@@ -11,6 +11,7 @@ pub struct HostSlot {
     /// The host.
     pub host: Host,
     /// Its first link's sending end.
+    #[state(built("it never changes"))]
     pub outlet: u32,
     /// The rate of its link.
     #[state(skip("settings"))]

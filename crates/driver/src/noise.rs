@@ -29,6 +29,8 @@ use units::Stream;
 /// What damages or loses the packets of a link.
 #[derive(node::Saved)]
 pub struct Noise {
+    /// Whether it ever did anything.
+    pub(crate) begun: bool,
     bits: Trials,
     packets: Trials,
     #[state(built("settings"))]
@@ -96,6 +98,7 @@ impl Noise {
     /// The noise of a link that neither damages nor loses packets yet.
     pub(crate) fn new(seed: u64, link: u64, transports: Arc<[Transport]>) -> Noise {
         Noise {
+            begun: false,
             bits: Trials::new(Stream::new(seed, link, "bit errors")),
             packets: Trials::new(Stream::new(seed, link, "losses")),
             transports,
@@ -109,6 +112,7 @@ impl Noise {
 
     /// Sets the probabilities of errors and losses from now on.
     pub(crate) fn set(&mut self, noise: LinkNoise) {
+        self.begun = true;
         self.bits.set(noise.bit_error_rate);
         self.packets.set(noise.loss);
     }

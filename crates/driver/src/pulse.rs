@@ -19,12 +19,14 @@ use std::sync::Arc;
 
 use catalogue::Transport;
 use node::Packet;
+use node::Saved;
 use node::packet::flags;
-use run::{FlowEvent, Groups, Plan};
+use node::saved::{Damaged, Loader};
+use run::{FlowEvent, Group, Groups, Plan};
 use units::{Duration, Time};
 
-use crate::HostSlot;
 use crate::first_time::FirstTime;
+use crate::{Fork, HostSlot};
 
 /// Packets of a group that a host has received.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, node::State)]
@@ -143,6 +145,33 @@ impl Pulse {
         self.ears.extend(std::iter::repeat_n(Ear::default(), self.count));
         self.described.extend(std::iter::repeat_n(0, self.count));
         self.records.push(0);
+    }
+
+    /// Reads over it what was saved of a run that had other groups. Of new groups nothing has come.
+    pub fn load_fork(&mut self, from: &mut Loader<'_>, fork: Fork<'_>, hosts: usize) -> Result<(), Damaged> {
+        let mut old = Pulse::new(fork.before);
+        (0..hosts).for_each(|_| old.add_host());
+        old.load(from)?;
+        let was = |group: &Group| old.groups.all().iter().position(|of| of == group);
+        let was: Vec<Option<usize>> = self.groups.all().iter().map(was).collect();
+        for (group, was) in was.iter().enumerate().filter_map(|(group, was)| Some((group, (*was)?))) {
+            (self.new_at[group], self.quiet[group]) = (old.new_at[was], old.quiet[was]);
+            for (here, there) in (0..hosts).map(|host| (host * self.count + group, host * old.count + was)) {
+                self.came[here] = old.came[there];
+                self.ears[here] = old.ears[there];
+                self.described[here] = old.described[there];
+            }
+        }
+        let moved = |(at, sent): &Span| {
+            let of = |was: &Option<usize>| was.and_then(|was| sent.get(was)).cloned().unwrap_or_default();
+            (*at, if sent.is_empty() { Vec::new() } else { was.iter().map(of).collect() })
+        };
+        (self.span, self.last) = (moved(&old.span), moved(&old.last));
+        (self.mark_at, self.look_at, self.listens) = (old.mark_at, old.look_at, old.listens);
+        self.records = old.records;
+        self.heard.take_over(old.heard);
+        self.said.take_over(old.said);
+        Ok(())
     }
 
     /// A packet has come to a host, by its place in the part.

@@ -85,6 +85,15 @@ impl Stuck {
         Stuck { changed, at: if open_ended { first } else { Time::MAX }, seen: None, unanswered: None }
     }
 
+    /// Of a run that has come to this time, and has not been looked at.
+    #[must_use]
+    pub fn from(mut self, now: Time) -> Stuck {
+        while self.at < now {
+            self.at = self.at.saturating_add(self.at.since(self.changed));
+        }
+        self
+    }
+
     /// When it looks next; [`Time::MAX`] for never.
     pub fn next_at(&self) -> Time {
         self.at

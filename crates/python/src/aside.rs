@@ -58,13 +58,16 @@ impl Told {
     }
 }
 
+/// A run tells this of its progress, and stops if it returns true.
+pub(crate) type Watch<'a> = &'a mut (dyn FnMut(Progress) -> bool + Send);
+
 /// Runs with a watch. A signal ends a run that has begun at a consistent point, with what it has. One that does not
 /// begin within half a second has nothing to keep, and is left alone, as by a second signal.
 pub(crate) fn watched<R: Send + 'static>(
     py: Python<'_>,
     scenario: &Py<Scenario>,
     progress: Option<Py<PyAny>>,
-    run: impl FnOnce(&scenario::Scenario, &mut dyn FnMut(Progress) -> bool) -> Result<R, Problem> + Send + 'static,
+    run: impl FnOnce(&scenario::Scenario, Watch<'_>) -> Result<R, Problem> + Send + 'static,
 ) -> PyResult<R> {
     let told = Arc::new(Told::default());
     let (saying, of) = (told.clone(), scenario.clone_ref(py));

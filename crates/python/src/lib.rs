@@ -314,6 +314,9 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(run::simulate, module)?)?;
     module.add_function(wrap_pyfunction!(checkpoint::checkpoint_of, module)?)?;
     module.add_function(wrap_pyfunction!(checkpoint::inspect, module)?)?;
+    module.add_function(wrap_pyfunction!(checkpoint::fork, module)?)?;
+    module.add_function(wrap_pyfunction!(checkpoint::fork_keys, module)?)?;
+    module.add_function(wrap_pyfunction!(checkpoint::bisect, module)?)?;
     module.add_function(wrap_pyfunction!(job::write_job, module)?)?;
     module.add_function(wrap_pyfunction!(run::estimate, module)?)?;
     module.add_function(wrap_pyfunction!(run::estimate_links, module)?)?;

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use scenario::ScenarioError;
 use units::Problem;
 
-use crate::aside::watched;
+use crate::aside::{Watch, watched};
 use crate::run::{Run, give};
 use crate::{Scenario, scenario_error};
 
@@ -36,7 +36,7 @@ pub(crate) fn live_machines<'py>(
     progress: Option<Py<PyAny>>,
     sockets: Option<PathBuf>,
 ) -> PyResult<Run<'py>> {
-    let run = move |read: &scenario::Scenario, watch: &mut dyn FnMut(::run::Progress) -> bool| {
+    let run = move |read: &scenario::Scenario, watch: Watch<'_>| {
         let member = Membership { token: &Token::new(&token)?, build: &build() };
         match &sockets {
             Some(path) => live::maze::serve_machines(read, path, machines, &listen, &member, teller(tell), watch),

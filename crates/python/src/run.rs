@@ -13,7 +13,7 @@ use sim::Capturing;
 use sim::capture::wanted;
 
 use crate::Scenario;
-use crate::aside::{LOOK_UP, watched};
+use crate::aside::{LOOK_UP, Watch, watched};
 use crate::checkpoint::{self, Keeping};
 
 /// What a run gives: its summary as JSON, the resolved scenario, the tables.
@@ -50,6 +50,7 @@ pub(crate) fn simulate<'py>(
 ) -> PyResult<(Run<'py>, Vec<Captured<'py>>)> {
     // One thread that calls Python all the time keeps its lock. Other threads of Python get it whenever Python runs and
     // they ask, as from any Python code, and when the run looks up.
+    let folder = checkpoint::place(&scenario.get().source.folder);
     let keeps_lock = threads == 1 && !scenario.get().source.programs.is_empty();
     let (result, captured) = watched(py, scenario.as_unbound(), progress, move |read, watch| {
         let plan = Plan::within(read, memory_bytes_max)?;
@@ -69,7 +70,8 @@ pub(crate) fn simulate<'py>(
         let from = resume.as_deref().map(checkpoint::read).transpose()?;
         let mut keep = |at, bytes: &[u8]| keeping.as_ref().map_or(Ok(()), |keeping| keeping.keep(at, bytes));
         let kept = keeping.as_ref().map(|keeping| (keeping.moments, &mut keep as sim::Keep<'_>));
-        let course = sim::Course::new(from.as_ref(), kept);
+        let mut course = sim::Course::new(from.as_ref(), kept);
+        course.folder = folder;
         let result = match keeps_lock {
             true => Python::attach(|py| {
                 let mut looked = Instant::now();
@@ -99,7 +101,7 @@ pub(crate) fn estimate<'py>(
     progress: Option<Py<PyAny>>,
     memory_bytes_max: Option<u64>,
 ) -> PyResult<Run<'py>> {
-    let run = move |read: &_, watch: &mut dyn FnMut(_) -> bool| fluid::estimate_within(read, memory_bytes_max, watch);
+    let run = move |read: &_, watch: Watch<'_>| fluid::estimate_within(read, memory_bytes_max, watch);
     let result = watched(py, scenario.as_unbound(), progress, run)?;
     give(py, &result.info, result.scenario_toml, result.tables)
 }

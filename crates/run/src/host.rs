@@ -15,6 +15,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use units::{Duration, FlowId, HostId, PortId, Stream, Time};
 
 use self::link::Link;
+pub use self::turns::Starts;
 use crate::jobs::HostJobs;
 use crate::outcome::reasons;
 use crate::{Entities, FlowEvent, FlowInfo, FlowRecord, FlowTable, Journey, Measured, Noted, Unlisted};

@@ -32,7 +32,7 @@ pub use entities::{Asked, Entities, Part};
 pub use estimate::{Estimate, Memory, PROGRAM_BYTES};
 pub use flows::{FlowInfo, FlowTable};
 pub use groups::{Group, Groups};
-pub use host::{Came, Host};
+pub use host::{Came, Host, Starts};
 pub use ideal::{Ideal, data_header_bytes};
 pub use jobs::{HostJobs, Jobs, Noted, Told, job_tables};
 pub use outcome::{

@@ -7,6 +7,7 @@ mod advice;
 mod bounds;
 mod check;
 mod custom;
+mod differ;
 mod outside;
 mod read;
 mod resubmit;

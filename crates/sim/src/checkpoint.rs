@@ -12,15 +12,15 @@
 
 use std::sync::Arc;
 
-use driver::{Cut, Driver, Probe, Probes, Stuck};
+use driver::{Cut, Driver, Fork, Probe, Probes, Stuck};
 use engine::{Bounds, Outcome};
 use run::Plan;
 use scenario::FastForward;
 use units::saved::{Loader, Saver, Tree};
 use units::{Duration, FlowId, HostId, NodeId, Problem, Saved, SwitchId, Time, mix};
 
-use crate::SOURCE;
 use crate::part::{self, Board, Part};
+use crate::{SOURCE, fork};
 
 const NAME: &[u8; 8] = b"clearway";
 /// Where what the checksum covers begins.
@@ -74,6 +74,10 @@ pub type Keep<'a> = &'a mut dyn FnMut(Time, &[u8]) -> Result<(), String>;
 pub struct Course<'a> {
     /// Where it goes on; from the beginning without.
     pub from: Option<&'a Checkpoint>,
+    /// Where it goes on otherwise than the run of the checkpoint: the plan of that run.
+    pub before: Option<&'a Plan>,
+    /// The folder of the files that the scenario names, which a checkpoint says for those who read it.
+    pub folder: String,
     /// When checkpoints are taken, and how they are kept.
     pub keep: Option<(Moments, Keep<'a>)>,
     /// The time of the last checkpoint.
@@ -85,7 +89,21 @@ pub struct Course<'a> {
 impl<'a> Course<'a> {
     /// Goes on from a checkpoint, if there is one, and keeps some.
     pub fn new(from: Option<&'a Checkpoint>, keep: Option<(Moments, Keep<'a>)>) -> Course<'a> {
-        Course { from, keep, at: from.map(|from| from.at), failed: None }
+        Course { from, keep, at: from.map(|from| from.at), ..Course::default() }
+    }
+
+    /// Goes on from a checkpoint of a run with another plan.
+    pub fn fork(from: &'a Checkpoint, before: &'a Plan) -> Course<'a> {
+        Course { before: Some(before), ..Course::new(Some(from), None) }
+    }
+
+    /// Refuses a plan that can't go on from its checkpoint.
+    pub(crate) fn check(&self, plan: &Plan) -> Result<(), Problem> {
+        match (self.from, self.before) {
+            (Some(from), None) => from.check(plan),
+            (Some(from), Some(before)) => fork::check(from, before, plan).map(drop),
+            (None, _) => Ok(()),
+        }
     }
 
     /// When the next checkpoint is due.
@@ -98,7 +116,7 @@ impl<'a> Course<'a> {
     pub(crate) fn take<P: Probe>(&mut self, plan: &Plan, parts: &[Part<P>], stuck: &Stuck, now: Time, so_far: Outcome) {
         self.at = Some(now);
         let Some((_, keep)) = &mut self.keep else { return };
-        let kept = written(plan, parts, stuck, now, so_far).and_then(|bytes| keep(now, &bytes));
+        let kept = written(plan, parts, stuck, now, so_far, &self.folder).and_then(|bytes| keep(now, &bytes));
         if let Err(why) = kept {
             self.failed.get_or_insert(format!("the checkpoint at {now} could not be kept: {why}"));
         }
@@ -108,6 +126,7 @@ impl<'a> Course<'a> {
     /// so far, and where the open window ends.
     pub(crate) fn begin<P: Probe>(
         &self,
+        plan: &Plan,
         parts: &mut [Part<P>],
         stuck: &mut Stuck,
         bounds: &mut Bounds,
@@ -120,7 +139,8 @@ impl<'a> Course<'a> {
         }
         let Some(from) = self.from else { return Ok((Time::ZERO, 0)) };
         let mut loader = Loader::new(from.state());
-        let begun = from.begin(&mut loader, parts, stuck);
+        let fork = self.before.map(|before| fork::of(before, plan));
+        let begun = from.begin(&mut loader, parts, stuck, fork);
         let (end, windows, open_until) =
             begun.map_err(|why| Problem::new("resume", format!("the checkpoint: {why}")))?;
         bounds.open_until = open_until;
@@ -156,17 +176,19 @@ fn print(plan: &Plan) -> u64 {
     })
 }
 
-fn written<P: Probe>(
+pub(crate) fn written<P: Probe>(
     plan: &Plan,
     parts: &[Part<P>],
     stuck: &Stuck,
     now: Time,
     so_far: Outcome,
+    folder: &str,
 ) -> Result<Vec<u8>, String> {
     let mut to = Saver::default();
     to.raw(SOURCE.as_bytes());
     to.raw(env!("CARGO_PKG_VERSION").as_bytes());
     to.raw(plan.scenario.to_toml().as_bytes());
+    to.raw(folder.as_bytes());
     (now, parts.len(), print(plan)).save(&mut to);
     (so_far.end, so_far.windows, so_far.open_until).save(&mut to);
     stuck.save(&mut to);
@@ -200,6 +222,8 @@ pub struct Checkpoint {
     pub parts: usize,
     /// The scenario as it was run, every default filled in.
     pub scenario_toml: String,
+    /// Where the files were that the scenario names; empty if that is not known.
+    pub folder: String,
     print: u64,
 }
 
@@ -224,11 +248,11 @@ impl Checkpoint {
             if source != SOURCE {
                 return Ok(Err(version));
             }
-            let scenario_toml = String::make(&mut from)?;
+            let (scenario_toml, folder) = (String::make(&mut from)?, String::make(&mut from)?);
             let (at, parts, print) = Saved::make(&mut from)?;
-            Ok(Ok((scenario_toml, at, parts, print, from.place())))
+            Ok(Ok((scenario_toml, folder, at, parts, print, from.place())))
         };
-        let (scenario_toml, at, parts, print, place) = match head() {
+        let (scenario_toml, folder, at, parts, print, place) = match head() {
             Err(_) => return Err(wrong("the file has no head, though its checksum is right")),
             Ok(Err(version)) => {
                 let what = "another build of Clearway, with other code, has written it";
@@ -238,7 +262,7 @@ impl Checkpoint {
             }
             Ok(Ok(head)) => head,
         };
-        Ok(Checkpoint { state: CONTENT + place, bytes: bytes.into(), at, parts, scenario_toml, print })
+        Ok(Checkpoint { state: CONTENT + place, bytes: bytes.into(), at, parts, scenario_toml, folder, print })
     }
 
     /// Refuses a plan that is not the one of which it is.
@@ -267,14 +291,22 @@ impl Checkpoint {
         from: &mut Loader<'_>,
         parts: &mut [Part<P>],
         stuck: &mut Stuck,
+        fork: Option<Fork<'_>>,
     ) -> Result<(Time, u64, Option<Time>), units::saved::Damaged> {
         let so_far = Saved::make(from)?;
+        let anew = stuck.clone();
         stuck.load(from)?;
+        let other = |of: Fork<'_>| {
+            of.before.changes != of.after.changes || of.before.scenario.measure != of.after.scenario.measure
+        };
+        if fork.is_some_and(other) {
+            *stuck = anew.from(self.at);
+        }
         if parts.len() != self.parts {
             return Err(from.damaged("the network was cut into other parts"));
         }
         let all = parts.len();
-        parts.iter_mut().try_for_each(|part| part.load(all, from))?;
+        parts.iter_mut().try_for_each(|part| part.load(all, from, self.at, fork))?;
         if from.is_empty() { Ok(so_far) } else { Err(from.damaged("something follows the state")) }
     }
 
@@ -305,7 +337,7 @@ impl Checkpoint {
         flow: Option<FlowId>,
     ) -> Result<Tree, Problem> {
         let mut bounds = Bounds::new(plan.lookahead, plan.horizon, plan.goal());
-        Course::new(Some(self), None).begin(&mut parts, &mut Stuck::new(plan), &mut bounds)?;
+        Course::new(Some(self), None).begin(plan, &mut parts, &mut Stuck::new(plan), &mut bounds)?;
         shown(self.at, plan, &parts, what, flow)
     }
 }
@@ -358,7 +390,7 @@ fn shown<P: Probe>(
 }
 
 /// A node of a part, if it is there.
-fn drawn<P: Probe>(plan: &Plan, part: &Driver<part::Memory, P>, id: NodeId) -> Option<Tree> {
+pub(crate) fn drawn<P: Probe>(plan: &Plan, part: &Driver<part::Memory, P>, id: NodeId) -> Option<Tree> {
     match plan.fabric.as_host(id) {
         Some(HostId(host)) => {
             let slot = part.hosts.iter().find(|slot| slot.host.id().0 == host)?;
@@ -372,7 +404,7 @@ fn drawn<P: Probe>(plan: &Plan, part: &Driver<part::Memory, P>, id: NodeId) -> O
     }
 }
 
-fn draw<P: Probe>(plan: &Plan, part: &Driver<part::Memory, P>, what: &impl Saved) -> Tree {
+pub(crate) fn draw<P: Probe>(plan: &Plan, part: &Driver<part::Memory, P>, what: &impl Saved) -> Tree {
     let mut to = Saver::drawing_with(part.drawn_packets(plan));
     what.save(&mut to);
     to.tree()

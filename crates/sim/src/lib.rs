@@ -7,16 +7,20 @@
 //! Absent on purpose: files (the caller reads and writes them), and anything that a scheme could do for itself.
 
 mod ahead;
+mod bisect;
 mod checkpoint;
+mod fork;
 mod part;
 mod run;
 mod steps;
 
 pub use ::run::{Finding, Progress};
 pub use ahead::Skipped;
+pub use bisect::{Apart, Bisected, Side, bisect};
 pub use checkpoint::{Checkpoint, Course, Keep, Moments, refusal};
 pub use driver::Capturing;
 pub use driver::capture;
+pub use fork::{KEYS, Key, Says, fork};
 pub use run::{Execution, RunInfo, RunResult, run, run_captured, run_on, run_plan};
 pub use steps::Steps;
 

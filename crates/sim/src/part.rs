@@ -5,7 +5,7 @@
 
 mod echo;
 
-use driver::{Carrier, Cut, Departure, Driver, Links, Probe};
+use driver::{Carrier, Cut, Departure, Driver, Fork, Links, Probe};
 use engine::{Outbox, Partition};
 use node::packet::flags;
 use node::pool::{PacketId, Slot};
@@ -136,10 +136,16 @@ pub(crate) fn parts<P: Probe>(plan: &Plan, cut: &Cut, board: &Board, probe: impl
 
 impl<P: Probe> Part<P> {
     /// Reads its state, where nothing has happened yet, as one of `parts` parts.
-    pub fn load(&mut self, parts: usize, from: &mut Loader<'_>) -> Result<(), Damaged> {
+    pub fn load(
+        &mut self,
+        parts: usize,
+        from: &mut Loader<'_>,
+        now: Time,
+        fork: Option<Fork<'_>>,
+    ) -> Result<(), Damaged> {
         // Changes of the fabric that are applied anew may make nodes send: such packets are lost, as all is read over.
         self.0.links.carrier.outbox = Outbox::new(parts);
-        let loaded = self.0.load(from);
+        let loaded = self.0.load(from, now, fork);
         self.0.links.carrier.outbox = Outbox::default();
         let carrier = &mut self.0.links.carrier;
         carrier.told = self.0.delivered_bytes;

@@ -135,7 +135,7 @@ pub fn run_on(
         checkpoint::refusal(plan).or_else(captured).map_or(Ok(()), Err)?;
     }
     if let Some(from) = course.from {
-        from.check(plan)?;
+        course.check(plan)?;
         execution.parts = Some(from.parts);
     }
     let mut result = run_once(plan, execution, links, &mut course, &mut watch)?;
@@ -291,7 +291,7 @@ impl Finish {
         course: &mut Course<'_>,
         mut watch: impl FnMut(Time, u64) -> bool,
     ) -> Result<Finish, Problem> {
-        let (mut end, mut windows) = course.begin(parts, stuck, &mut bounds)?;
+        let (mut end, mut windows) = course.begin(plan, parts, stuck, &mut bounds)?;
         loop {
             let mark = course.next_at();
             bounds.pause = stuck.next_at().min(mark);

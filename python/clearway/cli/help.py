@@ -14,6 +14,7 @@ TASKS = {
     "Start": ("init", "check", "run", "compare"),
     "Decide": ("advise", "sweep", "sustain"),
     "Look into a result": ("explain", "inspect", "view", "report", "trace", "pcap"),
+    "Go on otherwise": ("fork", "bisect"),
     "Real packets": ("live", "aq"),
     "Reference": ("schemes", "fabrics", "workloads", "schema", "paper"),
     "Files and programs": ("job", "new", "trust", "clean"),

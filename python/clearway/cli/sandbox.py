@@ -12,7 +12,7 @@ from typing import Annotated, Any, ParamSpec, TypeVar
 
 import typer
 
-from clearway.cli.checkpoints import folder_of
+from clearway.cli.checkpoints import folder_of, forks_of
 from clearway.cli.options import pairs, seeds_of
 from clearway.files import sandbox
 from clearway.files.places import place_of, slug
@@ -65,7 +65,22 @@ def _run(said: Said) -> Needs:
 
 
 def _inspect(said: Said) -> Needs:
-    return Needs(reads=_given(said["checkpoint"], said.get("folder")))
+    return Needs(reads=[said["checkpoint"], said.get("folder") or Path()])
+
+
+def _fork(said: Said) -> Needs:
+    checkpoint = said["checkpoint"]
+    folder = said.get("out") or forks_of(checkpoint)
+    return Needs(
+        sets=pairs([*(said.get("set_") or []), *(said.get("vary") or [])]),
+        reads=[checkpoint, said.get("folder") or Path()],
+        folders=[folder],
+    )
+
+
+def _bisect(said: Said) -> Needs:
+    toml = _given(said["scenario"], said.get("other"))
+    return Needs(toml=toml, sets=pairs([*(said.get("set_") or []), *(said.get("set_other") or [])]))
 
 
 def _compare(said: Said) -> Needs:
@@ -164,9 +179,11 @@ def _job(said: Said) -> Needs:
 
 NEEDS: dict[str, Callable[[Said], Needs]] = {
     "advise": _advise,
+    "bisect": _bisect,
     "check": _check,
     "compare": _compare,
     "explain": _explain,
+    "fork": _fork,
     "inspect": _inspect,
     "job": _job,
     "live": _live,
@@ -177,7 +194,7 @@ NEEDS: dict[str, Callable[[Said], Needs]] = {
     "trace": _trace,
     "view": _view,
 }
-SCENARIOS = frozenset({"advise", "check", "compare", "job", "live", "run", "sustain", "sweep"})
+SCENARIOS = frozenset({"advise", "bisect", "check", "compare", "job", "live", "run", "sustain", "sweep"})
 """The commands that read scenarios."""
 
 EXEMPT = {

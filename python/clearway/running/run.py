@@ -232,9 +232,7 @@ def _run(
 ) -> Result:
     began, cpu = time.perf_counter(), time.process_time()
     with _Line(label, progress) as line:
-        listener = line.listener
-        told = None if listener is None else lambda *at: listener(Progress(*at))
-        ran = start(told)
+        ran = start(line.told())
     result = result_of(label, ran, began, cpu)
     if result.interrupted and progress is True:
         print(f"{label}: interrupted; what there is so far is kept", file=sys.stderr, flush=True)
@@ -287,6 +285,11 @@ class _Line:
             )
             self._task = self._rich.add_task(label, total=1, now="", left="")
             self.listener = self._update
+
+    def told(self) -> Callable[[int, int, int, int, float], object] | None:
+        """The function that the engine calls, if a listener is to be told."""
+        listener = self.listener
+        return None if listener is None else lambda *at: listener(Progress(*at))
 
     def _update(self, at: Progress) -> None:
         left = self._pace.left(time.monotonic(), at.fraction)

@@ -129,6 +129,28 @@ class Trial:
                     return
                 if file.is_file():
                     self._same(base, self._run("resume", scenario, threads=threads, resume=file))
+                    self._forks(base, scenario, threads, file, moment)
+
+    def _forks(self, base: cw.Result, scenario: cw.Scenario, threads: int, file: Path, moment: int) -> None:
+        """Goes on unchanged, and with a failure that comes later: as the whole run with it."""
+        self._way = "fork"
+        self.runs += 1
+        self.ways.append("fork")
+        self._same(base, cw.fork(file, {}, threads=threads, progress=False, folder=self._folder)[0])
+        failures = scenario.to_dict().get("failure", [])
+        named = next((one["link"] for one in failures if "link" in one), None)
+        if named is None or threads == 1:
+            return
+        slow = {"failure": [*failures, {"link": named, "at": f"{moment + moment // 9 + 1}ps", "rate": "3Gbps"}]}
+        try:
+            whole = self._run("fork, whole", scenario.with_(slow), threads=1, parts=threads)
+        except cw.ScenarioError as error:
+            self.runs -= 1
+            self.ways.pop()
+            self.refused.append(f"fork: {error.key}")
+            return
+        self._way = "fork"
+        self._same(whole, cw.fork(file, slow, threads=threads, progress=False, folder=self._folder)[0])
 
     def _levels(self, scenario: cw.Scenario) -> None:
         """The estimates, where the scenario allows them: each twice."""

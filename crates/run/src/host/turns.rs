@@ -3,10 +3,18 @@
 //! send them.
 
 use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 
+use rustc_hash::FxHashMap;
 use units::{FlowId, Time, mix};
 
 use super::Host;
+
+/// The messages that are still to start at a host.
+pub struct Starts {
+    at_times: BinaryHeap<Reverse<(Time, u32, FlowId)>>,
+    after_others: FxHashMap<FlowId, Vec<FlowId>>,
+}
 
 impl Host {
     /// Messages that start at one instant do so in an order that is drawn by this seed.
@@ -22,6 +30,19 @@ impl Host {
     pub fn starts_at(&self) -> Time {
         let start = self.starts.peek().map_or(Time::MAX, |start| start.0.0);
         self.jobs.as_ref().map_or(start, |jobs| jobs.next_at().min(start))
+    }
+
+    /// Takes the messages out that are still to start.
+    pub fn take_starts(&mut self) -> Starts {
+        Starts { at_times: std::mem::take(&mut self.starts), after_others: std::mem::take(&mut self.waiting) }
+    }
+
+    /// These messages are still to start, in place of others. Of the first `started` messages of the run those stay
+    /// that are to be submitted again.
+    pub fn replace_starts(&mut self, started: usize, new: Starts) {
+        self.starts.retain(|Reverse((_, _, flow))| flow.index() < started);
+        self.starts.extend(new.at_times.into_iter().filter(|Reverse((_, _, flow))| flow.index() >= started));
+        self.waiting = new.after_others;
     }
 
     pub(super) fn turn(&self, flow: FlowId) -> u32 {

@@ -284,6 +284,10 @@ pub(super) fn set(document: &mut toml::Value, written: &toml::Value, key: &str, 
         at = match at {
             toml::Value::Array(entries) => {
                 let count = entries.len();
+                // The number after the last adds an entry.
+                if part == count.to_string() {
+                    entries.push(toml::Table::new().into());
+                }
                 entry(entries, &part).and_then(|index| entries.get_mut(index)).ok_or_else(|| {
                     format!("there is no entry \"{part}\": the list has {count} entries, counted from 0")
                 })?
