@@ -10,6 +10,7 @@ pub mod balance;
 pub mod flow_queues;
 pub mod layout;
 pub mod link;
+pub mod mmu;
 pub mod nic;
 pub mod onward_path;
 pub mod packet;

@@ -772,7 +772,7 @@ impl Switch {
 
 /// Whether a packet is marked whose queue is `queue_bytes` long, the packet included.
 #[inline]
-fn marks(marking: Marking, rate: Rate, queue_bytes: u32, random: &mut Stream) -> bool {
+pub(crate) fn marks(marking: Marking, rate: Rate, queue_bytes: u32, random: &mut Stream) -> bool {
     let queue = u64::from(queue_bytes);
     match marking {
         Marking::Step { threshold } => queue > threshold.get(),

@@ -1,0 +1,19 @@
+//! The parts of a switch with shared memory as operators configure it (its memory management unit): pools, priority
+//! groups and queues ([`Memory`]), and the order of service of a port's queues ([`Schedule`]).
+//!
+//! Both are arithmetic without packets. A flow control that uses them keeps the packets and sends the pauses.
+
+mod memory;
+mod schedule;
+
+pub use memory::{Memory, Place, Pool, PortProfile, Profile, Shortage, Threshold};
+pub use schedule::{Level, Rates, Schedule, Unit};
+
+use units::{Rate, Stream};
+
+use crate::Marking;
+
+/// Whether a packet is marked (or dropped, if it can't be) whose queue is `queue_bytes` long, the packet included.
+pub fn marks(marking: Marking, rate: Rate, queue_bytes: u32, random: &mut Stream) -> bool {
+    crate::switch::marks(marking, rate, queue_bytes, random)
+}
