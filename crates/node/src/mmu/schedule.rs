@@ -81,8 +81,10 @@ impl Schedule {
         if let Some(shapers) = &self.shapers {
             ready &= shapers.conforming(now);
             let short = ready & shapers.short(now);
-            if short != 0 {
-                ready = short;
+            // It takes no turn, so that weights stay as they are for the others.
+            let mut queues = self.levels.iter().flat_map(|level| &level.queues);
+            if let Some((queue, _)) = queues.find(|(queue, _)| short >> queue & 1 == 1) {
+                return Some(*queue);
             }
         }
         let index =

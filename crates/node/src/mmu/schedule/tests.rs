@@ -83,6 +83,23 @@ fn the_greatest_rate_is_exact() {
     assert_eq!(schedule.pick(now, 1 << 3 | 1, |_| 1_500), Some(0));
 }
 
+/// A least rate in a level takes nothing from the weights of the others: 10 of 100 Gbps, and 90 by 1 : 2.
+#[test]
+fn a_least_rate_leaves_weights_alone() {
+    let mut rates = [Rates::default(); CLASSES];
+    rates[0].min = Rate::from_gbps(10);
+    let level = Level { queues: vec![(1, 4), (2, 8), (0, 1)], unit: Unit::Packets };
+    let mut schedule = Schedule::new(vec![level], rates);
+    let (mut now, mut sent) = (Time::ZERO, [0u64; CLASSES]);
+    for _ in 0..13_000 {
+        let queue = schedule.pick(now, 0b111, |_| 1_000).unwrap();
+        schedule.sent(now, queue, 1_000);
+        sent[usize::from(queue)] += 1;
+        now += Rate::from_gbps(100).transmit(1_000);
+    }
+    assert!(sent[2].abs_diff(2 * sent[1]) <= 8 && sent[0].abs_diff(1_300) <= 2, "{sent:?}");
+}
+
 /// A queue of the last level gets its least rate from a port that the first level would fill.
 #[test]
 fn the_least_rate_comes_first() {
