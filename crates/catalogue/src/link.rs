@@ -22,6 +22,7 @@ list! {
     "congestion_isolation" CongestionIsolation(link_control::congestion_isolation::Config),
     "pyrrha" Pyrrha(link_control::pyrrha::Config),
     "cbfc" Cbfc(link_control::cbfc::Config),
+    "mmu" Mmu(link_control::mmu::Config),
 }
 
 impl LinkControl {

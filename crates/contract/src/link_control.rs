@@ -66,6 +66,16 @@ pub trait LinkScheme {
         false
     }
 
+    /// Whether it marks packets by settings of its own, instead of `switch.marking`.
+    fn marks(&self) -> bool {
+        false
+    }
+
+    /// Whether its parts of switches are to be woken at times of their own ([`QueueDiscipline::poll_at`]).
+    fn keeps_time(&self) -> bool {
+        false
+    }
+
     /// The classes that it may pause, as a bit mask.
     fn held_classes(&self) -> u8;
 

@@ -122,6 +122,7 @@ fn empty<C: Carrier, P: Probe>(plan: &Plan, carrier: C, probe: P) -> Driver<C, P
         watches_launches: retries || wants.departures,
         watches_switch_arrivals: wants.frames || wants.changes,
         flow_controlled,
+        keeps_time: plan.scenario.flow_control.as_scheme().is_some_and(|control| control.keeps_time()),
         wants,
         came: Vec::new(),
         probe,

@@ -60,6 +60,8 @@ pub struct Driver<C: Carrier, P: Probe> {
     pub(crate) watches_switch_arrivals: bool,
     /// Whether links have a flow control.
     pub(crate) flow_controlled: bool,
+    /// Whether the flow control's part of a switch says anew, after each of its actions, when it is to be woken.
+    pub(crate) keeps_time: bool,
     /// Whether a packet that a switch accepts may make other ports ready, through its flow control or an agent, or is
     /// observed.
     pub(crate) watches_ready_ports: bool,
@@ -188,6 +190,7 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
             let switch = &mut self.switches[index].switch;
             switch.wake(now, &mut self.links.pool);
             self.links.agenda.set(source, switch.next_at());
+            self.tell_losses(now, index as u32);
             self.follow_up(now, index as u32);
             Due::Deadline
         } else {
@@ -464,6 +467,10 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
         while let Some(port) = self.switches[switch as usize].switch.take_ready_port() {
             self.nudge(now, switch, port);
             self.joined(now, switch, port);
+        }
+        if self.keeps_time {
+            let (timer, at) = (self.switch_timer(switch as usize), self.switches[switch as usize].switch.next_at());
+            self.links.agenda.set(timer, at);
         }
     }
 

@@ -6,6 +6,7 @@
 pub mod bfc;
 pub mod cbfc;
 pub mod congestion_isolation;
+pub mod mmu;
 pub mod per_flow_queues;
 pub mod pfc;
 pub mod pyrrha;

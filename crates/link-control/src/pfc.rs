@@ -108,13 +108,7 @@ impl Headroom {
         };
         let response = self.response.map_or_else(|| response_bytes(rate), Bytes::get);
         let after = mtu + on_cable + response;
-        let filled = match self.cell.map(Bytes::get) {
-            None => after,
-            // A cell for each packet; a small cell may be filled by a byte more than its size (SONiC's formula).
-            Some(cell) if cell > 2 * SHORTEST_BYTES => after * cell / SHORTEST_BYTES,
-            Some(cell) => after * 2 * cell / (1 + cell),
-        };
-        mtu_bytes + filled
+        mtu_bytes + in_cells(after, self.cell.map(Bytes::get))
     }
 
     fn check(&self) -> Result<(), Problem> {
@@ -131,6 +125,16 @@ impl Headroom {
             ));
         }
         Ok(())
+    }
+}
+
+/// The most memory that so many bytes take in packets of any size, if it has cells of `cell` bytes (SONiC's formula).
+pub(crate) fn in_cells(bytes: u64, cell: Option<u64>) -> u64 {
+    match cell {
+        None => bytes,
+        // A cell for each packet; a small cell may be filled by a byte more than its size.
+        Some(cell) if cell > 2 * SHORTEST_BYTES => bytes * cell / SHORTEST_BYTES,
+        Some(cell) => bytes * 2 * cell / (1 + cell),
     }
 }
 
@@ -209,12 +213,17 @@ impl LinkScheme for Config {
     }
 
     fn nic_control(&self, view: &LinkView<'_>, host: HostId, _: PortId) -> Option<Box<dyn NicControl>> {
-        // With several links, all deliver more until they fall silent.
-        let reaction = view.of_ports(host, |node, port| view.reaction_bytes(node, port));
-        let pause_bytes = view.intake_buffer.get().saturating_sub(reaction);
-        let resume_bytes = pause_bytes.saturating_sub(self.resume_offset.get());
-        Some(Box::new(NicPart { paused: 0, lossless: self.mask(), pause_bytes, resume_bytes, pauses: false }))
+        Some(nic_part(view, host, self.mask(), self.resume_offset))
     }
+}
+
+/// A NIC that obeys pauses, and pauses these classes.
+pub(crate) fn nic_part(view: &LinkView<'_>, host: HostId, lossless: u8, resume_offset: Bytes) -> Box<dyn NicControl> {
+    // With several links, all deliver more until they fall silent.
+    let reaction = view.of_ports(host, |node, port| view.reaction_bytes(node, port));
+    let pause_bytes = view.intake_buffer.get().saturating_sub(reaction);
+    let resume_bytes = pause_bytes.saturating_sub(resume_offset.get());
+    Box::new(NicPart { paused: 0, lossless, pause_bytes, resume_bytes, pauses: false })
 }
 
 impl Config {

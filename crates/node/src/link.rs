@@ -73,6 +73,11 @@ pub trait QueueDiscipline: Send + crate::State {
     /// The time named by [`QueueDiscipline::poll_at`] has come.
     fn wake(&mut self, _cx: &mut LinkCx<'_>) {}
 
+    /// A packet that it has taken out of a queue of a port to lose it. Asked after each wake, until there is none.
+    fn gives_up(&mut self) -> Option<(PortId, PacketId)> {
+        None
+    }
+
     /// The most of its own queues that `port` has had in use at one time.
     fn queues_max(&self, _port: PortId) -> u32 {
         0

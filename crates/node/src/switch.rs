@@ -604,6 +604,10 @@ impl Switch {
             && control.poll_at() <= now
         {
             control.wake(&mut link_cx!(self, now, pool));
+            while let Some((port, id)) = self.flow_control.as_mut().and_then(|control| control.gives_up()) {
+                self.used_bytes -= u64::from(pool.get(id).packet.wire_bytes);
+                self.lose_overflow(now, port, pool, id);
+            }
         }
     }
 

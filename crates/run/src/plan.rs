@@ -585,6 +585,7 @@ fn settings(facts: &Facts<'_>) -> Result<Settings, Problem> {
     let said = switch.marking.filter(|_| facts.drops_early()).map(|at| EarlyDrop { at, by_port: false });
     let early: Vec<_> = requirements.iter().map(|required| said.or(required.early_drop)).collect();
     let early_drop = if early.iter().any(Option::is_some) { early } else { Vec::new() };
+    let marks_itself = scenario.flow_control.as_scheme().is_some_and(|control| control.marks());
     let settings = Settings {
         buffer: switch.buffer,
         overflow: switch.overflow.unwrap_or(asked),
@@ -592,6 +593,7 @@ fn settings(facts: &Facts<'_>) -> Result<Settings, Problem> {
         marking: requirements
             .iter()
             .map(|required| required.signal.marking().map(|own| switch.marking.unwrap_or(own)))
+            .map(|marking| marking.filter(|_| !marks_itself))
             .collect(),
         mark_at: switch.mark_at,
         early_drop,

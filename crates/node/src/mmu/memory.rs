@@ -36,7 +36,7 @@ pub enum Threshold {
 }
 
 impl Threshold {
-    /// The bytes, when so many of the pool's are free.
+    /// The bytes, when `free` of the pool's are free.
     #[inline]
     pub fn bytes(self, free: u64) -> u64 {
         match self {
@@ -46,7 +46,7 @@ impl Threshold {
     }
 }
 
-/// What a priority group or a queue is given.
+/// The memory of a priority group or a queue.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Profile {
     /// The number of its pool.
@@ -59,11 +59,11 @@ pub struct Profile {
     pub headroom: u64,
     /// It goes on below this many bytes in any case.
     pub xon: u64,
-    /// It goes on when it has fallen by so much below its limit.
+    /// It goes on when it has fallen this far below its limit.
     pub xon_offset: u64,
 }
 
-/// What a port is given of a pool, for all of its accounts together.
+/// The memory of a port in a pool, for all of its accounts together.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PortProfile {
     /// The number of the pool.
@@ -164,7 +164,7 @@ impl Memory {
         if self.cell == 1 { bytes } else { bytes.div_ceil(self.cell) * self.cell }
     }
 
-    /// Where a packet of so many bytes has room that belongs to an account; `None` if nowhere.
+    /// Where a packet that belongs to an account has room; `None` if nowhere.
     #[inline]
     pub fn room(&self, port: usize, account: usize, bytes: u64) -> Option<Place> {
         let profile = self.profiles[port][account].as_ref()?;

@@ -24,8 +24,17 @@ fn rdma_over_pfc_runs_on_every_default_fabric() {
         "fat_tree = { k = 4 }",
         "torus = { dims = [4, 4] }",
         "dragonfly = {}",
+        "dragonfly_plus = {}",
+        "dumbbell = {}",
+        "mesh = { dims = [4, 4] }",
+        "clos = {}",
+        "rails = {}",
+        "multi_plane = {}",
     ] {
-        for control in ["pfc", "congestion_isolation", "cbfc"] {
+        let alone = ["dragonfly_plus", "dumbbell", "mesh", "clos", "rails", "multi_plane"];
+        let few = alone.iter().any(|name| fabric.starts_with(name));
+        let controls: &[&str] = if few { &["pfc", "mmu"] } else { &["pfc", "mmu", "congestion_isolation", "cbfc"] };
+        for control in controls {
             let result = run_both(&format!(
                 "transport = \"rdma\"\nflow_control = \"{control}\"\nfabric.{fabric}\nmeasure.drain = \"20ms\"\n\
                  [[traffic]]\nsizes.constant = \"100KB\"\narrivals.poisson.load = 0.5\nflows = 150\n\

@@ -38,6 +38,7 @@ mod limiters;
 mod llr;
 mod losses;
 mod lossless;
+mod mmu;
 mod models;
 mod ndp;
 mod packets;

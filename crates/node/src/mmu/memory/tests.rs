@@ -61,7 +61,7 @@ fn packets_take_whole_cells() {
     assert_eq!(memory.free(0), 0);
 }
 
-/// What is reserved for one account, or one port, is there whatever the others take, and comes off the shared part.
+/// Bytes reserved for an account or a port are there whatever the others take, and come off the shared part.
 #[test]
 fn reserved_memory_stays_free_for_its_owner() {
     let rich = Profile { reserved: 4 * PACKET, ..lossy(0, Threshold::Dynamic(1e6)) };

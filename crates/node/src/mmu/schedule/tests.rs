@@ -4,7 +4,7 @@ fn by_bytes(queues: &[(u8, u32)]) -> Level {
     Level { queues: queues.to_vec(), unit: Unit::Bytes(2_048) }
 }
 
-/// Queues that always have packets of these sizes: what each has sent after so many packets.
+/// Bytes that each queue has sent after `packets` packets, if all always have packets of these sizes.
 fn served(schedule: &mut Schedule, sizes: [u32; CLASSES], packets: u32) -> [u64; CLASSES] {
     let ready = (0..CLASSES).fold(0, |bits, queue| bits | u8::from(sizes[queue] > 0) << queue);
     let mut sent = [0; CLASSES];
