@@ -136,6 +136,7 @@ SCHEMES: dict[str, dict[str, object]] = {
     "pyrrha": {"transport": "rdma", "flow_control": "pyrrha", "switch.buffer": {"shared": {"bytes": "60KB"}}},
     "congestion_isolation": {"transport": "rdma", "flow_control": "congestion_isolation"},
     "cbfc": {"transport": "rdma", "flow_control": "cbfc"},
+    "mmu": {"transport": "rdma", "flow_control": {"mmu": {"group": [{"groups": [3], "threshold": "5KB"}]}}},
     "elastic_switch": {
         "transport": "dctcp",
         "sharing": "elastic_switch",

@@ -12,12 +12,12 @@ from typer.core import TyperCommand, TyperGroup
 # Commands by task, in the order of a first use; those that are not named here come last.
 TASKS = {
     "Start": ("init", "check", "run", "compare"),
-    "Decide": ("advise", "sweep", "sustain"),
+    "Decide": ("advise", "sweep", "sustain", "switch"),
     "Look into a result": ("explain", "inspect", "view", "report", "trace", "pcap"),
     "Go on otherwise": ("fork", "bisect"),
     "Real packets": ("live", "aq"),
     "Reference": ("schemes", "fabrics", "workloads", "schema", "paper"),
-    "Files and programs": ("job", "new", "trust", "clean"),
+    "Files and programs": ("import", "job", "new", "trust", "clean"),
 }
 # Options by subject; those that are not named here are the command's own, and come first.
 SUBJECTS = {

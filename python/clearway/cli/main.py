@@ -21,11 +21,12 @@ import typer
 
 import clearway as cw
 from clearway import _core
-from clearway.cli import advise, aq, checkpoints, clean, explain, live, paper, trust, view
+from clearway.cli import advise, aq, checkpoints, clean, explain, imports, live, paper, trust, view
 from clearway.cli import compare as _cli_compare
 from clearway.cli import job as _cli_job
 from clearway.cli import new as _cli_new
 from clearway.cli import pcap as _cli_pcap
+from clearway.cli import switch as _cli_switch
 from clearway.cli import trace as _cli_trace
 from clearway.cli.help import App
 from clearway.cli.options import (
@@ -534,6 +535,8 @@ def report(
 
 
 app.add_typer(_cli_new.app, name="new")
+app.add_typer(_cli_switch.app, name="switch")
+_cli_switch.app.command(name="check")(sandboxed(_cli_switch.check))
 app.command()(sandboxed(advise.advise))
 app.command()(trust.trust)
 app.command()(paper.paper)
@@ -545,6 +548,7 @@ app.command()(sandboxed(checkpoints.bisect))
 app.command()(sandboxed(_cli_trace.trace))
 app.command()(sandboxed(view.view))
 app.command()(sandboxed(_cli_job.job))
+app.command()(sandboxed(imports.import_))
 app.command()(clean.clean)
 app.command()(_cli_pcap.pcap)
 

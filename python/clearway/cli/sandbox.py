@@ -177,6 +177,16 @@ def _job(said: Said) -> Needs:
     return Needs(toml=[said["scenario"]], sets=pairs(said.get("set_")), files=files)
 
 
+def _import(said: Said) -> Needs:
+    return Needs(reads=[*said["files"], *_given(said.get("lookup"))], files=[said["out"]])
+
+
+def _switch_check(said: Said) -> Needs:
+    file = said["file"]
+    toml = [file] if file.suffix == ".toml" else []
+    return Needs(toml=toml, reads=[*_given(said.get("lookup")), *([] if toml else [file])])
+
+
 NEEDS: dict[str, Callable[[Said], Needs]] = {
     "advise": _advise,
     "bisect": _bisect,
@@ -184,6 +194,7 @@ NEEDS: dict[str, Callable[[Said], Needs]] = {
     "compare": _compare,
     "explain": _explain,
     "fork": _fork,
+    "import": _import,
     "inspect": _inspect,
     "job": _job,
     "live": _live,
@@ -191,10 +202,13 @@ NEEDS: dict[str, Callable[[Said], Needs]] = {
     "run": _run,
     "sustain": _sustain,
     "sweep": _sweep,
+    "switch check": _switch_check,
     "trace": _trace,
     "view": _view,
 }
-SCENARIOS = frozenset({"advise", "bisect", "check", "compare", "job", "live", "run", "sustain", "sweep"})
+SCENARIOS = frozenset(
+    {"advise", "bisect", "check", "compare", "job", "live", "run", "sustain", "sweep", "switch check"}
+)
 """The commands that read scenarios."""
 
 EXEMPT = {

@@ -65,6 +65,34 @@ def _packet_classes(drawing: Drawing, _: Path) -> list[int]:
     return list(range(first, drawing.number(first, 7) + 1))
 
 
+def _mmu(drawing: Drawing, _: Path) -> dict[str, Any]:
+    """Pools, groups and queues that fit the default memory, 500 KB a port, of two ports and more."""
+    lossless = _packet_classes(drawing, ())
+    lossy = [number for number in range(8) if number not in lossless]
+    limit = drawing.one_of({"alpha": 1.0}, {"alpha": 0.125}, {"threshold": "40KB"})
+    group = {"groups": lossless, "pool": "in", "xon_offset": "3KB", "reserved": "2KB", **limit}
+    queues = {"queues": list(range(8)), "pool": "out", **drawing.one_of({}, {"alpha": 8.0}, {"max_rate": "1Gbps"})}
+    found: dict[str, Any] = {
+        "lossless": lossless,
+        "pool": [
+            {"name": "in", "side": "ingress", "bytes": "400KB"},
+            {"name": "out", "side": "egress", "bytes": drawing.one_of("400KB", "60KB")},
+        ],
+        "group": [group, {"groups": lossy, "pool": "in", "alpha": drawing.one_of(8.0, 0.5)}],
+        "queue": [queues],
+    }
+    if drawing.whether(30):
+        queues["ecn"] = {"min": "5KB", "max": "20KB", "probability_max": 0.2, "drop": drawing.whether(50)}
+    if drawing.whether(50):
+        weights = [drawing.number(1, 9) for _ in range(8)]
+        found["schedule"] = [{"queues": list(range(8)), "weights": weights, "by": drawing.one_of("bytes", "packets")}]
+    if drawing.whether(30):
+        found["cell"] = drawing.one_of("256B", "80B")
+    if drawing.whether(30):
+        found["watchdog"] = {"detection": drawing.tours(20, 100), "restoration": drawing.tours(20)}
+    return found
+
+
 def _channels(drawing: Drawing, _: Path) -> list[list[int]]:
     cut = drawing.number(1, 7)
     return [list(range(1, cut + 1)), *([list(range(cut + 1, 8))] if cut < 7 else [])]
@@ -349,6 +377,7 @@ HINTS: dict[str, Any] = {
     "switch.levels": _levels,
     "flow_control.classes": _packet_classes,
     "pfc.classes": _packet_classes,
+    "flow_control.mmu": _mmu,
     "pyrrha.classes": _packet_classes,
     "pfc.headroom": lambda drawing, path: drawing.key(path, hinted=False),
     "vcs": _channels,
