@@ -79,8 +79,8 @@ class _Switch:
         return max(rows, key=lambda row: float(row["cable_m"])) if rows else table
 
     def needed(self) -> int:
-        """Bytes that arrive after a pause at least: both ways of the cable, two frames, the pause."""
-        return int(2 * self.metres / LIGHT_M_PER_S * self.rate / 8) + 2 * FRAME_BYTES + PAUSE_BYTES
+        """Bytes for a pause at least: the frame that asks for it, both ways of the cable, two frames, the pause."""
+        return int(2 * self.metres / LIGHT_M_PER_S * self.rate / 8) + 3 * FRAME_BYTES + PAUSE_BYTES
 
     def limit(self, given: Mapping[str, Any], pool: Mapping[str, Any], busy: int, others: float = 0.0) -> float:
         """Bytes at which one of `busy` groups pauses; others hold a multiple of what is free."""
@@ -98,7 +98,7 @@ class _Switch:
             return
         if "headroom" in given:
             has, needed = amount(given["headroom"]), self.needed()
-            said = f"headroom {has:,.0f} B, and {needed:,} B arrive after a pause at {self.metres:.0f} m"
+            said = f"headroom {has:,.0f} B, and {needed:,} B are for a pause at {self.metres:.0f} m"
             more = "" if has >= needed else f": lossless packets are lost; write headroom = {needed} B or more"
             yield Finding(key, said + more, has >= needed)
         pool = self.pools.get(table.get("pool", "")) or next(

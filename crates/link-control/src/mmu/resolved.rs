@@ -154,9 +154,10 @@ fn threshold(alpha: Option<f64>, bytes: Option<Bytes>) -> Threshold {
     }
 }
 
-/// The headroom that suffices at a port: what arrives during the reaction, in packets of whatever size.
+/// The headroom that suffices at a port: the packet that found no room below the limit, and those that arrive during
+/// the reaction, of whatever size.
 fn needed(config: &Config, view: &LinkView<'_>, node: NodeId, port: PortId) -> u64 {
-    pfc::in_cells(view.reaction_bytes(node, port), config.cell.map(Bytes::get))
+    pfc::in_cells(view.mtu_bytes + view.reaction_bytes(node, port), config.cell.map(Bytes::get))
 }
 
 /// By group: what it is given at a port. Groups of no class have nothing.
@@ -316,8 +317,8 @@ pub(super) fn doubt(config: &Config, view: &LinkView<'_>, switch: SwitchId) -> O
         if let Some(group) = (0..CLASSES).find(short) {
             let from = view.fabric.link(view.fabric.ports[node.index()][port.index()]).to;
             let message = format!(
-                "gives {} of headroom to group {group} of {} for {}, where {} still arrive after a pause, so packets \
-                 are lost; write more, or the cable's real length",
+                "gives {} of headroom to group {group} of {} for {}, where {} arrive with and after the packet that \
+                 asks for a pause, so packets are lost; write more, or the cable's real length",
                 Bytes(given[group].map_or(0, |of| of.headroom)),
                 view.fabric.names[node.index()],
                 view.fabric.names[from.index()],
