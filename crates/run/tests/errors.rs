@@ -648,6 +648,44 @@ fn cbfc_has_possible_channels_and_credits() {
 }
 
 #[test]
+fn a_switch_has_possible_pools_groups_and_queues() {
+    let mmu = |settings: &str, key: &str, words: &[&str]| {
+        refused_control(&format!("{{ mmu = {{ {settings} }} }}"), "500KB", &format!("flow_control.mmu.{key}"), words);
+    };
+    let pool = |name: &str, more: &str| format!("{{ name = \"{name}\", side = \"ingress\", bytes = \"1MB\"{more} }}");
+    let with = |more: &str| format!("pool = [{}], {more}", pool("a", ", headroom = \"100KB\""));
+    mmu("cell = \"0B\"", "cell", &["1B and 16384B"]);
+    mmu("lossless = [3, 3]", "lossless", &["3", "twice"]);
+    mmu(&format!("pool = [{}, {}]", pool("a", ""), pool("a", "")), "pool[1].name", &["\"a\"", "two pools"]);
+    mmu(
+        "pool = [{ name = \"a\", side = \"egress\", bytes = \"1MB\", headroom = \"1KB\" }]",
+        "pool[0].headroom",
+        &["ingress"],
+    );
+    // Six ports of 500 KB are 3 MB.
+    let large = pool("a", ", headroom = \"2.5MB\"");
+    mmu(&format!("pool = [{large}]"), "pool", &["leaf0", "3.5MB", "3MB", "switch.buffer"]);
+    mmu(&with("group = [{ groups = [0], reserved = \"200KB\" }]"), "pool", &["leaf0", "1.2MB", "pool a"]);
+    mmu(&with("group = [{ groups = [], pool = \"a\" }]"), "group[0].groups", &["empty"]);
+    mmu(&with("group = [{ groups = [1] }, { groups = [1] }]"), "group[1].groups", &["1 is in two tables"]);
+    mmu(&with("group = [{ groups = [1], pool = \"b\" }]"), "group[0].pool", &["\"b\"", "no ingress pool"]);
+    mmu(&with("queue = [{ queues = [1], pool = \"a\" }]"), "queue[0].pool", &["\"a\"", "no egress pool"]);
+    mmu("group = [{ groups = [1], alpha = 0.0 }]", "group[0].alpha", &["0", "positive"]);
+    mmu("group = [{ groups = [1], alpha = 1.0, threshold = \"1KB\" }]", "group[0].threshold", &["alpha"]);
+    let row = "{ rate = \"1Gbps\", cable_m = 5.0, reserved = \"0B\", headroom = \"1KB\" }";
+    mmu(&format!("group = [{{ groups = [1], lookup = [{row}] }}]"), "group[0].lookup", &["leaf0", "100Gbps", "1Gbps"]);
+    mmu("queue = [{ queues = [8] }]", "queue[0].queues", &["8", "0 to 7"]);
+    mmu("queue = [{ queues = [1], burst = \"1KB\" }]", "queue[0].burst", &["max_rate"]);
+    let ecn = "{ min = \"2KB\", max = \"1KB\", probability_max = 0.1 }";
+    mmu(&format!("queue = [{{ queues = [1], ecn = {ecn} }}]"), "queue[0].ecn", &["min < max"]);
+    mmu("port = [{ pool = \"x\" }]", "port[0].pool", &["\"x\"", "no pool"]);
+    mmu("maps = { tc_to_queue = [1] }", "maps.tc_to_queue", &["8 numbers from 0 to 7"]);
+    mmu("maps = { dscp = [0, 0, 0, 0, 0, 0, 0, 0] }", "maps", &["dscp_to_tc"]);
+    mmu("schedule = [{ queues = [0, 1], weights = [1] }]", "schedule[0].weights", &["2 weights"]);
+    mmu("schedule = [{ queues = [0, 1] }]", "schedule", &["queue 2 of class 2"]);
+}
+
+#[test]
 fn pyrrha_has_possible_thresholds_and_queues() {
     let pyrrha = |settings: &str, key: &str, words: &[&str]| {
         refused_control(
