@@ -15,6 +15,7 @@ mod count;
 mod exchange;
 mod halving;
 mod how;
+pub mod library;
 mod rails;
 mod ring;
 mod tree;
@@ -25,9 +26,10 @@ pub use exchange::{all_to_all, exchange};
 pub use halving::halving_doubling;
 pub use how::{AllReduce, Broadcast, How, Kind, NotPossible};
 pub use rails::rails;
-pub use ring::{all_gather, all_reduce, broadcast, reduce_scatter};
+pub use ring::{all_gather, all_reduce, broadcast, reduce_scatter, send_receive};
 pub use tree::{two_trees, two_trees_broadcast};
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use units::Duration;
@@ -88,7 +90,7 @@ fn chunks(bytes: u64, terms: &Terms) -> u64 {
 
 /// One channel: what each rank may have under way.
 struct Channel<'a> {
-    ranks: &'a [Rank],
+    ranks: Cow<'a, [Rank]>,
     terms: &'a Terms,
     /// By place in `ranks`: the sends so far.
     sends: Vec<Vec<StepId>>,
@@ -97,12 +99,15 @@ struct Channel<'a> {
     last: Vec<Vec<StepId>>,
     /// The connection from one place to another.
     connections: HashMap<(usize, usize), u32>,
+    /// The first connection of its ring by formula, once it has had one.
+    of_ring: Option<u32>,
 }
 
 impl<'a> Channel<'a> {
-    fn new(ranks: &'a [Rank], terms: &'a Terms) -> Channel<'a> {
+    fn new(ranks: impl Into<Cow<'a, [Rank]>>, terms: &'a Terms) -> Channel<'a> {
+        let ranks = ranks.into();
         let (sends, last) = (vec![Vec::new(); ranks.len()], vec![Vec::new(); ranks.len()]);
-        Channel { ranks, terms, sends, last, connections: HashMap::new() }
+        Channel { ranks, terms, sends, last, connections: HashMap::new(), of_ring: None }
     }
 
     /// Adds a message from one place to another, which leaves once the steps `ready` have ended and a slot is free.
@@ -133,6 +138,12 @@ impl<'a> Channel<'a> {
     /// By rank, the steps that end its part in this channel.
     fn ends(self) -> Vec<Vec<StepId>> {
         self.last
+    }
+
+    /// The same, of what has been added since it was asked last. What follows has slots of its own.
+    fn take_ends(&mut self) -> Vec<Vec<StepId>> {
+        self.sends.iter_mut().for_each(Vec::clear);
+        self.last.iter_mut().map(std::mem::take).collect()
     }
 }
 

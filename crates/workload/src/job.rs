@@ -6,6 +6,7 @@
 //! for each message that leaves its host.
 
 mod build;
+mod constants;
 mod count;
 mod loaded;
 mod place;
@@ -106,11 +107,14 @@ pub struct Local {
     pub rate: Rate,
     /// Time from when a message's last byte has left until it has arrived. Default: 1us.
     pub delay: Duration,
+    /// Whether the switch between the ranks of a host adds up and multicasts, such as NVLink's switch with NVLS. A
+    /// library uses it for all-reduces. Default: false.
+    pub multicast: bool,
 }
 
 impl Default for Local {
     fn default() -> Local {
-        Local { rate: Rate::from_gbps(3_600), delay: Duration::from_us(1) }
+        Local { rate: Rate::from_gbps(3_600), delay: Duration::from_us(1), multicast: false }
     }
 }
 
@@ -128,7 +132,7 @@ pub struct Straggler {
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Library {
-    /// Channels that share a buffer and work in parallel. Default: 1.
+    /// Channels that share a buffer and work in parallel. Default: 1, which with `like` stands for 16.
     pub channels: u32,
     /// Most bytes of a buffer in one message. Default: no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -142,6 +146,47 @@ pub struct Library {
     /// Algorithm of all-reduces that do not name one: in steps, of a model's gradients, in a trace. Default: `ring`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub all_reduce: Option<Algorithm>,
+    /// The library whose choices are followed: algorithm, protocol and chunks by size. `channels` are then its own, and
+    /// `chunk`, `slots`, `latency` and `protocol` hold for all-to-alls and broadcasts alone. The keys below are measured
+    /// constants, which `clearway calibrate` reads from logs. Default: none, a collective goes as the keys above say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub like: Option<Like>,
+    /// With `like`: time from the call until kernels run at all ranks. Default: 10us.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub launch: Option<Duration>,
+    /// With `like`: time more for the protocol Simple, whose ranks synchronise memory. Default: 5us.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub simple: Option<Duration>,
+    /// With `like`: time more for `send_recv`. Default: 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub send_recv: Option<Duration>,
+    /// With `like`: latency of a step, as a multiple of NCCL's own constants. Default: 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub step_latency: Option<f64>,
+    /// With `like`: the share of the rate of hosts' links that a buffer's bytes reach. Default: 0.9.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nic_efficiency: Option<f64>,
+    /// With `like`: the same for links of ranks into their hosts. Default: 0.8.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub local_efficiency: Option<f64>,
+    /// With `like`: rate at which a channel copies and adds up; with the protocol LL128 half of it, with LL a quarter.
+    /// Default: 160Gbps.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub copy: Option<Rate>,
+    /// With `like`: rate of a host into the network, all links together. Default: that of the job's first host. A trace
+    /// needs it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nic: Option<Rate>,
+}
+
+/// A library of collectives.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Like {
+    /// NVIDIA's NCCL, and AMD's RCCL, which follows it: ring, tree, NVLS and trees of NVLS; LL, LL128 and Simple.
+    Nccl,
+    /// A library that knows rings alone, with protocols like NCCL's.
+    Ring,
 }
 
 impl Default for Library {
@@ -153,6 +198,15 @@ impl Default for Library {
             latency: Duration::ZERO,
             protocol: Protocol::Simple,
             all_reduce: None,
+            like: None,
+            launch: None,
+            simple: None,
+            send_recv: None,
+            step_latency: None,
+            nic_efficiency: None,
+            local_efficiency: None,
+            copy: None,
+            nic: None,
         }
     }
 }
@@ -186,6 +240,8 @@ pub enum Step {
     Broadcast(Operation),
     /// Everybody sends a part of its buffer to each other.
     AllToAll(Operation),
+    /// Everybody sends its buffer to the next, and the last to the first, as NCCL's test sendrecv does.
+    SendRecv(Operation),
 }
 
 /// A collective operation.
@@ -226,6 +282,10 @@ pub enum Algorithm {
     Rails,
     /// Everybody to everybody, in turn (all-to-all).
     Pairwise,
+    /// The switch of a host adds up and multicasts; across hosts trees of these (all-reduce; with `library.like`).
+    Nvls,
+    /// Parallel aggregated trees (all-gather and reduce-scatter of one rank a host; with `library.like`).
+    Pat,
 }
 
 /// Equal groups of ranks: a group has every `stride`-th rank, as a dimension of a parallel job has.

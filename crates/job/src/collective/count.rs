@@ -2,7 +2,7 @@
 
 use units::Duration;
 
-use super::{AllReduce, Broadcast, How, Kind, Terms};
+use super::{AllReduce, Broadcast, How, Kind, Terms, library};
 use crate::graph::ring::turns as turns_by_formula;
 use crate::{Builder, Count, Rank, StepId};
 
@@ -34,9 +34,19 @@ impl How {
         if n < 2 || bytes == 0 {
             return Count { steps: joins, ..Count::default() };
         }
+        if let Some(own) = &self.library {
+            let ranks: Vec<Rank> = (0..n).map(Rank).collect();
+            return match library::messages(own, kind, &ranks, bytes) {
+                Some(_) => self.built(kind, n, bytes, waits),
+                None => {
+                    let plain = How { library: None, ..*self }.count(kind, n, bytes, 1);
+                    Count { steps: plain.steps.saturating_add(n.into()), ..plain }
+                }
+            };
+        }
         let (messages, inner) = self.messages(kind, ranks, bytes, waits);
         if waits == 0 && messages.messages <= BUILT {
-            return self.built(kind, n, bytes);
+            return self.built(kind, n, bytes, 0);
         }
         let steps = messages.steps(&self.terms).saturating_add(inner).saturating_add(ranks);
         Count { steps, ..messages }
@@ -60,6 +70,7 @@ impl How {
                 (Kind::AllReduce, AllReduce::Rails(local), _) => rails(span, n, u64::from(local), terms),
                 (Kind::ReduceScatter | Kind::AllGather, ..) => (ring(span, n, 1, terms), 0),
                 (Kind::AllToAll, ..) => (pairwise(split(span, n), n, terms), 0),
+                (Kind::SendRecv, ..) => (chunked(span, terms).times(n), 0),
                 (Kind::Broadcast, _, Broadcast::Ring) => (chunked(span, terms).times(n - 1), 0),
                 (Kind::Broadcast, _, Broadcast::Tree) => (tree(span, n, 1, terms), 0),
             };
@@ -69,18 +80,29 @@ impl How {
         (sent, joins)
     }
 
-    fn built(&self, kind: Kind, n: u32, bytes: u64) -> Count {
+    fn built(&self, kind: Kind, n: u32, bytes: u64, waits: usize) -> Count {
         let mut b = Builder::new(n);
         let ranks: Vec<Rank> = (0..n).map(Rank).collect();
-        let entry: Vec<Vec<StepId>> = vec![Vec::new(); ranks.len()];
+        let waits = waits.min(SEVERAL);
+        let before = |rank: Rank, b: &mut Builder| (0..waits).map(|_| b.delay(rank, Duration::ZERO, &[])).collect();
+        let entry: Vec<Vec<StepId>> = ranks.iter().map(|&rank| before(rank, &mut b)).collect();
+        let before = waits as u64 * u64::from(n);
         let added = self.add(&mut b, kind, "", 0, &ranks, bytes, &entry);
-        added.map_or(Count::default(), |_| b.count())
+        added.map_or(Count::default(), |_| Count { steps: b.count().steps - before, ..b.count() })
     }
 
     /// The share of a collective's messages that leave their hosts, as (these, all), if hosts have `local` consecutive
     /// ranks each. Exact where all ranks of the group send as many messages.
     pub fn leaving(&self, kind: Kind, group: Group, local: u32) -> (u64, u64) {
         let n = group.size;
+        if let Some(own) = &self.library {
+            let ranks: Vec<Rank> = (0..n).map(|at| Rank(group.first + at * group.stride)).collect();
+            if let Some(all) = library::messages(own, kind, &ranks, 1 << 20) {
+                let host = |place: usize| ranks[place].0 / local.max(1);
+                let leaving = all.iter().filter(|of| host(of.0) != host(of.1)).count();
+                return (leaving as u64, all.len() as u64);
+            }
+        }
         let host = |place: u32| (group.first + place * group.stride) / local.max(1);
         let apart = |from: u32, to: u32| u64::from(host(from) != host(to));
         let shift = |by: u32| (0..n).map(|place| apart(place, (place + by) % n)).sum::<u64>();
@@ -203,6 +225,15 @@ fn halving_doubling(span: u64, n: u64, terms: &Terms, waits: usize) -> (Count, u
 }
 
 fn rails(span: u64, n: u64, local: u64, terms: &Terms) -> (Count, u64) {
+    let turns = super::rails::turns(span, local.max(1), terms);
+    split(span, turns).fold((Count::default(), 0), |(sent, joins), (chunk, times)| {
+        let (own, own_joins) = rails_turn(chunk, n, local, terms);
+        (sent.and(own.times(times)), joins.saturating_add(own_joins.saturating_mul(times)))
+    })
+}
+
+/// Of one chunk.
+fn rails_turn(span: u64, n: u64, local: u64, terms: &Terms) -> (Count, u64) {
     let nodes = n / local.max(1);
     let within = ring(span, local, 1, terms).times(2).times(nodes);
     let mut joins = if local > 1 { n } else { 0 };

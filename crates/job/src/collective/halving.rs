@@ -56,5 +56,5 @@ fn swap(
         }
     }
     // The next message is the sum of all that came so far, and of its own.
-    has.iter_mut().zip(channel.ranks).for_each(|(has, &rank)| *has = vec![b.join(rank, has)]);
+    has.iter_mut().zip(&*channel.ranks).for_each(|(has, &rank)| *has = vec![b.join(rank, has)]);
 }

@@ -1,7 +1,8 @@
 //! One function for all collectives, for code that reads or generates whole jobs.
 
+use super::library::{self, Library};
 use super::{Entry, Terms, all_gather, all_reduce, all_to_all, broadcast, halving_doubling, rails, reduce_scatter};
-use super::{two_trees, two_trees_broadcast};
+use super::{send_receive, two_trees, two_trees_broadcast};
 use crate::{Builder, Collective, Rank, StepId};
 
 /// What a collective does.
@@ -17,6 +18,8 @@ pub enum Kind {
     AllToAll,
     /// Everybody gets the first rank's buffer.
     Broadcast,
+    /// Everybody sends its buffer to the next, and the last to the first.
+    SendRecv,
 }
 
 /// Algorithm of an all-reduce.
@@ -52,6 +55,8 @@ pub struct How {
     pub broadcast: Broadcast,
     /// Channels, chunks, protocol.
     pub terms: Terms,
+    /// The library that chooses in place of all that, for the kinds that it has algorithms for.
+    pub library: Option<Library>,
 }
 
 /// An algorithm does not fit a group of ranks.
@@ -79,6 +84,7 @@ impl Kind {
             Kind::AllGather => "all_gather",
             Kind::AllToAll => "all_to_all",
             Kind::Broadcast => "broadcast",
+            Kind::SendRecv => "send_recv",
         }
     }
 
@@ -88,7 +94,7 @@ impl Kind {
         match self {
             Kind::AllReduce => 2.0 * others,
             Kind::ReduceScatter | Kind::AllGather | Kind::AllToAll => others,
-            Kind::Broadcast => 1.0,
+            Kind::Broadcast | Kind::SendRecv => 1.0,
         }
     }
 }
@@ -103,6 +109,12 @@ impl How {
             (Kind::AllToAll, ..) => "pairwise",
             _ => "ring",
         }
+    }
+
+    /// The same, of a collective whose library chooses by size.
+    fn chosen(&self, kind: Kind, ranks: &[Rank], bytes: u64) -> &'static str {
+        let by_library = self.library.and_then(|own| library::chosen(&own, kind, ranks, bytes));
+        by_library.unwrap_or_else(|| self.algorithm(kind))
     }
 
     /// Adds one collective among `ranks`, which enter after the steps `entry`: for each, the step at which it has its
@@ -127,14 +139,25 @@ impl How {
         let collective = Collective {
             name: name.to_owned(),
             kind: kind.name(),
-            algorithm: self.algorithm(kind),
+            algorithm: self.chosen(kind, ranks, bytes),
             ranks: n as u32,
             bytes,
             bus_factor: kind.bus_factor(n),
             iteration,
         };
+        Ok(b.within(collective, |b| {
+            let Some(own) = &self.library else { return self.plain(b, kind, ranks, bytes, entry) };
+            library::add(b, own, kind, ranks, bytes, entry).unwrap_or_else(|| {
+                let entry = library::late(b, own, ranks, entry);
+                self.plain(b, kind, ranks, bytes, &entry)
+            })
+        }))
+    }
+
+    /// Adds a collective whose algorithm is given.
+    fn plain(&self, b: &mut Builder, kind: Kind, ranks: &[Rank], bytes: u64, entry: Entry<'_>) -> Vec<StepId> {
         let terms = &self.terms;
-        Ok(b.within(collective, |b| match (kind, self.all_reduce, self.broadcast) {
+        match (kind, self.all_reduce, self.broadcast) {
             (Kind::AllReduce, AllReduce::Ring, _) => all_reduce(b, ranks, bytes, terms, entry),
             (Kind::AllReduce, AllReduce::Tree, _) => two_trees(b, ranks, bytes, terms, entry),
             (Kind::AllReduce, AllReduce::HalvingDoubling, _) => {
@@ -146,14 +169,16 @@ impl How {
             (Kind::ReduceScatter, ..) => reduce_scatter(b, ranks, bytes, terms, entry),
             (Kind::AllGather, ..) => all_gather(b, ranks, bytes, terms, entry),
             (Kind::AllToAll, ..) => all_to_all(b, ranks, bytes, terms, entry),
+            (Kind::SendRecv, ..) => send_receive(b, ranks, bytes, terms, entry),
             (Kind::Broadcast, _, Broadcast::Ring) => broadcast(b, ranks, bytes, terms, entry),
             (Kind::Broadcast, _, Broadcast::Tree) => two_trees_broadcast(b, ranks, bytes, terms, entry),
-        }))
+        }
     }
 
     /// Whether `kind` can be carried out among `n` ranks.
     pub fn fits(&self, kind: Kind, n: usize) -> Result<(), NotPossible> {
         match (kind, self.all_reduce) {
+            _ if self.library.is_some() => Ok(()),
             (Kind::AllReduce, AllReduce::HalvingDoubling) if !n.is_power_of_two() => Err(NotPossible::NoPower(n)),
             (Kind::AllReduce, AllReduce::Rails(local)) if local == 0 || !n.is_multiple_of(local as usize) => {
                 Err(NotPossible::Uneven { ranks: n, local })

@@ -1,12 +1,15 @@
 //! Rails: ranks of one node over their own links, ranks of the same place in all nodes over a network of their own.
 
 use super::ring::{Phases, ring};
-use super::{Channel, Entry, Terms, in_channels, split};
+use super::{Channel, Entry, Span, Terms, chunks, in_channels, split};
 use crate::{Builder, Rank, StepId};
 
 /// An all-reduce of ranks that are nodes of `local` ranks each, in order: a reduce-scatter in each node, an all-reduce
 /// of each part along its rail, an all-gather in each node. Across nodes a rank sends 1/`local` of what it would in one
 /// ring.
+///
+/// It goes chunk after chunk: while one is summed across nodes, the next is scattered and the one before is gathered.
+/// A rank has at most [`Terms::slots`] chunks of a channel between its first phase and the end of the second.
 ///
 /// None if `local` does not divide the number of ranks.
 pub fn rails(
@@ -21,34 +24,70 @@ pub fn rails(
         return None;
     }
     Some(in_channels(b, ranks, bytes, terms, entry, |b, number, span| {
-        let backwards = number % 2 == 1;
-        // A ring in each node: its ends at each rank.
-        let in_nodes = |b: &mut Builder, entry: Entry<'_>, phases: Phases| {
-            let mut ends = Vec::with_capacity(ranks.len());
-            for (members, entry) in ranks.chunks(local).zip(entry.chunks(local)) {
-                let mut channel = Channel::new(members, terms);
-                ring(b, &mut channel, backwards, span, entry, phases);
-                ends.extend(channel.ends());
-            }
-            ends
-        };
-        let scattered = in_nodes(b, entry, Phases::ReduceScatter);
-        let scattered = joined(b, ranks, entry, scattered);
-        let nodes = ranks.len() / local;
-        let mut reduced = vec![Vec::new(); ranks.len()];
-        for (rail, part) in split(span, local as u64).enumerate() {
-            let places = || (0..nodes).map(|node| node * local + rail);
-            let members: Vec<Rank> = places().map(|at| ranks[at]).collect();
-            let enter: Vec<Vec<StepId>> = places().map(|at| scattered[at].clone()).collect();
-            let mut channel = Channel::new(&members, terms);
-            ring(b, &mut channel, backwards, part, &enter, Phases::Both);
-            places().zip(channel.ends()).for_each(|(at, ends)| reduced[at] = ends);
+        let mut rails = Rails::new(ranks, local, terms, number % 2 == 1);
+        let mut ends = vec![Vec::new(); ranks.len()];
+        // By turn: the steps after which a rank's chunk is summed across nodes.
+        let mut reduced: Vec<Vec<Vec<StepId>>> = Vec::new();
+        for chunk in split(span, turns(span.1, local as u64, terms)) {
+            let free = reduced.len().checked_sub(terms.slots as usize).map(|turn| reduced[turn].clone());
+            let enter = free.as_deref().unwrap_or(entry);
+            let scattered = rails.in_nodes(b, chunk, enter, Phases::ReduceScatter);
+            let scattered = joined(b, ranks, enter, scattered);
+            let across = rails.across(b, chunk, &scattered);
+            let summed = joined(b, ranks, &scattered, across);
+            let gathered = rails.in_nodes(b, chunk, &summed, Phases::AllGather);
+            let of_turn = ends.iter_mut().zip(gathered.into_iter().zip(&summed));
+            of_turn.for_each(|(ends, (gathered, summed))| ends.extend(gathered.iter().chain(summed)));
+            reduced.push(summed);
         }
-        let reduced = joined(b, ranks, &scattered, reduced);
-        let mut all = in_nodes(b, &reduced, Phases::AllGather);
-        all.iter_mut().zip(reduced).for_each(|(all, reduced)| all.extend(reduced));
-        all
+        ends
     }))
+}
+
+/// In how many chunks a channel's span goes: each rank's part of one is a chunk at most.
+pub(super) fn turns(span: u64, local: u64, terms: &Terms) -> u64 {
+    chunks(span.div_ceil(local), terms)
+}
+
+/// One channel: rings in nodes for either phase, and rings across.
+struct Rails<'a> {
+    local: usize,
+    backwards: bool,
+    scatter: Vec<Channel<'a>>,
+    across: Vec<Channel<'a>>,
+    gather: Vec<Channel<'a>>,
+}
+
+impl<'a> Rails<'a> {
+    fn new(ranks: &'a [Rank], local: usize, terms: &'a Terms, backwards: bool) -> Rails<'a> {
+        let nodes = || ranks.chunks(local).map(|node| Channel::new(node, terms)).collect();
+        let rail = |rail: usize| ranks.iter().skip(rail).step_by(local).copied().collect::<Vec<Rank>>();
+        let across = (0..local).map(|at| Channel::new(rail(at), terms)).collect();
+        Rails { local, backwards, scatter: nodes(), across, gather: nodes() }
+    }
+
+    /// A ring in each node: its ends at each rank.
+    fn in_nodes(&mut self, b: &mut Builder, span: Span, entry: Entry<'_>, phases: Phases) -> Vec<Vec<StepId>> {
+        let channels = if phases == Phases::AllGather { &mut self.gather } else { &mut self.scatter };
+        let mut ends = Vec::with_capacity(entry.len());
+        for (channel, entry) in channels.iter_mut().zip(entry.chunks(self.local)) {
+            ring(b, channel, self.backwards, span, entry, phases);
+            ends.extend(channel.take_ends());
+        }
+        ends
+    }
+
+    /// A ring across nodes for each place in them: its ends at each rank.
+    fn across(&mut self, b: &mut Builder, span: Span, entry: Entry<'_>) -> Vec<Vec<StepId>> {
+        let mut ends = vec![Vec::new(); entry.len()];
+        for (rail, (channel, part)) in self.across.iter_mut().zip(split(span, self.local as u64)).enumerate() {
+            let places = || (rail..entry.len()).step_by(self.local);
+            let enter: Vec<Vec<StepId>> = places().map(|at| entry[at].clone()).collect();
+            ring(b, channel, self.backwards, part, &enter, Phases::Both);
+            places().zip(channel.take_ends()).for_each(|(at, own)| ends[at] = own);
+        }
+        ends
+    }
 }
 
 /// The steps that each rank has to wait for after a phase: one step, if it had any in that. Otherwise each message of

@@ -45,7 +45,7 @@ pub(super) fn ring(
     phases: Phases,
 ) {
     // By formula, unless parts are so short that there is not a message of each in every round.
-    if let Some(ends) = b.ring(channel.ranks, span, (phases, backwards), channel.terms, entry) {
+    if let Some(ends) = b.ring(&channel.ranks, span, (phases, backwards), channel.terms, entry, &mut channel.of_ring) {
         channel.last.iter_mut().zip(ends).for_each(|(last, end)| last.push(end));
         return;
     }
@@ -100,6 +100,20 @@ pub fn broadcast(b: &mut Builder, ranks: &[Rank], bytes: u64, terms: &Terms, ent
                 if let Some(received) = channel.pass(b, to - 1, to, chunk, &has) {
                     has = [&entry[..], &[received]].concat();
                 }
+            }
+        }
+        channel.ends()
+    })
+}
+
+/// Each rank sends `bytes` to the next, and the last to the first.
+pub fn send_receive(b: &mut Builder, ranks: &[Rank], bytes: u64, terms: &Terms, entry: Entry<'_>) -> Vec<StepId> {
+    let n = ranks.len();
+    in_channels(b, ranks, bytes, terms, entry, |b, _, span| {
+        let mut channel = Channel::new(ranks, terms);
+        for (from, entry) in entry.iter().enumerate() {
+            for chunk in split(span, chunks(span.1, terms)) {
+                channel.pass(b, from, (from + 1) % n, chunk, entry);
             }
         }
         channel.ends()

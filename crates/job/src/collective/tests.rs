@@ -205,7 +205,7 @@ proptest! {
             _ => AllReduce::Rails(local.expect("1 divides") as u32),
         };
         let broadcast = if tree { Broadcast::Tree } else { Broadcast::Ring };
-        let how = How { all_reduce, broadcast, terms };
+        let how = How { all_reduce, broadcast, terms, library: None };
         let mut b = Builder::new(n as u32);
         let ranks: Vec<Rank> = (0..n as u32).map(Rank).collect();
         let entry = vec![Vec::new(); n];
@@ -254,6 +254,48 @@ fn rails_send_less_across_nodes() {
     let all: Vec<Rank> = (0..6).map(Rank).collect();
     assert!(rails(&mut b, &all, 4, bytes, &Terms::default(), &vec![Vec::new(); 6]).is_none(), "4 does not divide 6");
     assert!(halving_doubling(&mut b, &all, bytes, &Terms::default(), &vec![Vec::new(); 6]).is_none());
+}
+
+/// The first message of the second phase need not wait until the first phase is over.
+#[test]
+fn rails_go_chunk_by_chunk_with_a_bound_on_chunks_under_way() {
+    // Two nodes of 3 ranks, whose parts of 5 chunks each are 10 bytes long, and one of them 9.
+    let terms = Terms { chunk: 10, slots: 2, ..Terms::default() };
+    let graph = job(6, |b, all, entry| rails(b, all, 3, 149, &terms, entry).expect("3 divides 6"));
+    assert!(graph.messages().all(|message| message.bytes <= 10));
+    let across = |message: &Message| message.from.0 / 3 != message.to.0 / 3;
+    // All that must have ended before a step may begin, over messages too.
+    let before = |step: StepId| {
+        let (mut seen, mut next) = (BTreeSet::new(), vec![step]);
+        let mut needed: Vec<Vec<StepId>> = vec![Vec::new(); graph.steps().len()];
+        for of in (0..graph.steps().len() as u32).map(StepId) {
+            after(&graph, of).into_iter().for_each(|later| needed[later.index()].push(of));
+        }
+        graph.messages().for_each(|message| needed[message.receive.index()].push(message.send));
+        while let Some(step) = next.pop() {
+            for &of in &needed[step.index()] {
+                if seen.insert(of) {
+                    next.push(of);
+                }
+            }
+        }
+        seen
+    };
+    let chunk_of = |message: &Message| message.span.0 / 30;
+    let first = graph.messages().find(across).expect("two nodes");
+    assert_eq!(chunk_of(&first), 0);
+    let ready = before(first.send);
+    let local = || graph.messages().filter(|message| !across(message) && message.to == first.from);
+    assert!(local().filter(|message| chunk_of(message) > 0).all(|message| !ready.contains(&message.receive)));
+    // With two slots, the third chunk begins once the first is summed across nodes, the second need not.
+    let begins = |chunk: u64| local().filter(|of| chunk_of(of) == chunk).map(|of| of.send).min().expect("some");
+    let summed = graph.messages().filter(|message| across(message) && chunk_of(message) == 0);
+    let of_sender = |chunk: u64| {
+        let sender = graph.step(begins(chunk)).rank;
+        summed.clone().filter(move |message| message.to == sender).map(|message| message.receive)
+    };
+    assert!(of_sender(2).all(|receive| before(begins(2)).contains(&receive)));
+    assert!(of_sender(1).all(|receive| !before(begins(1)).contains(&receive)));
 }
 
 #[test]

@@ -6,13 +6,13 @@ use crate::{Builder, Rank, StepId};
 
 /// Parent and children in a binary tree over `n` places in order: the lower bits of a place are its height.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Node {
-    parent: Option<usize>,
+pub(super) struct Node {
+    pub parent: Option<usize>,
     children: Vec<usize>,
 }
 
 /// An in-order binary tree whose root is place 0: odd places are leaves.
-fn tree(n: usize) -> Vec<Node> {
+pub(super) fn tree(n: usize) -> Vec<Node> {
     let mut nodes = vec![Node::default(); n];
     for place in 1..n {
         let height = 1 << place.trailing_zeros();
@@ -30,7 +30,7 @@ fn tree(n: usize) -> Vec<Node> {
 
 /// The place in the second tree of the rank at `place` in the first: mirrored, or for an odd number moved by one, so
 /// that leaves become inner places.
-fn other(place: usize, n: usize) -> usize {
+pub(super) fn other(place: usize, n: usize) -> usize {
     if n.is_multiple_of(2) { n - 1 - place } else { (place + n - 1) % n }
 }
 

@@ -26,7 +26,12 @@ fn how() -> impl Strategy<Value = How> {
         (1u32..9).prop_map(AllReduce::Rails),
     ];
     let broadcast = prop_oneof![Just(Broadcast::Ring), Just(Broadcast::Tree)];
-    (all_reduce, broadcast, terms()).prop_map(|(all_reduce, broadcast, terms)| How { all_reduce, broadcast, terms })
+    (all_reduce, broadcast, terms()).prop_map(|(all_reduce, broadcast, terms)| How {
+        all_reduce,
+        broadcast,
+        terms,
+        library: None,
+    })
 }
 
 fn kind() -> impl Strategy<Value = Kind> {
@@ -36,6 +41,7 @@ fn kind() -> impl Strategy<Value = Kind> {
         Just(Kind::AllGather),
         Just(Kind::AllToAll),
         Just(Kind::Broadcast),
+        Just(Kind::SendRecv),
     ]
 }
 

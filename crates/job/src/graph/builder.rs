@@ -210,7 +210,8 @@ impl Builder {
     }
 
     /// One channel of a ring over `span`: by place in `ranks`, what ends its part of it. None if some message would be
-    /// empty, so that the ring has to be added message by message.
+    /// empty, so that the ring has to be added message by message. Its connections begin at `over`, which is set if it
+    /// is none.
     pub(crate) fn ring(
         &mut self,
         ranks: &[Rank],
@@ -218,6 +219,7 @@ impl Builder {
         (phases, backwards): (Phases, bool),
         terms: &Terms,
         entry: Entry<'_>,
+        over: &mut Option<u32>,
     ) -> Option<Vec<StepId>> {
         let turns = ring::turns(span, ranks.len() as u64, terms).filter(|_| !self.spelled_out && ranks.len() > 1)?;
         let mut ring = Ring {
@@ -226,7 +228,7 @@ impl Builder {
             places: self.parts.len() as u32,
             first_message: self.message_count as u32,
             single_messages: self.messages.len() as u32,
-            connection: self.connections,
+            connection: over.unwrap_or(self.connections),
             backwards,
             phases,
             span,
@@ -252,7 +254,10 @@ impl Builder {
         }
         self.steps_of_rings += steps;
         self.message_count += u64::from(ring.messages());
-        self.connections += ring.ranks;
+        if over.is_none() {
+            *over = Some(self.connections);
+            self.connections += ring.ranks;
+        }
         self.rings.push((ring, self.steps.len() as u32));
         Some((0..ring.ranks).map(|place| StepId((ring.places + place) | OTHER)).collect())
     }

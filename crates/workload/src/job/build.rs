@@ -5,16 +5,16 @@ use job::model::Setting;
 use job::{Builder, Graph, Rank, StepId};
 use std::sync::Arc;
 
-use units::{Problem, interrupt};
+use units::{Problem, Rate, interrupt};
 
 use super::{Algorithm, Groups, Job, Library, Loaded, Operation, Protocol, Step};
 
 impl<T> Job<T> {
     /// The work of this many ranks. Problems name the key within the job.
-    pub(super) fn graph(&self, ranks: u32, seed: u64) -> Result<Graph, Problem> {
+    pub(super) fn graph(&self, ranks: u32, seed: u64, nic: Rate) -> Result<Graph, Problem> {
         match &self.model {
-            Some(model) => self.of_model(model, ranks, seed),
-            None => self.of_steps(ranks),
+            Some(model) => self.of_model(model, ranks, seed, nic),
+            None => self.of_steps(ranks, nic),
         }
     }
 
@@ -31,32 +31,42 @@ impl<T> Job<T> {
     pub fn load(&mut self, read: impl FnMut(&str) -> std::io::Result<Vec<u8>>) -> Result<(), Problem> {
         let Some(trace) = &self.trace else { return Ok(()) };
         let how = self.library.how(self.ranks_per_host).map_err(|problem| problem.under("library"))?;
+        let library = match (self.library.like, self.library.nic) {
+            (Some(_), None) => {
+                let message = "is needed beside a trace: write the rate of a host, such as nic = \"400Gbps\"";
+                return Err(Problem::new("library.nic", message));
+            }
+            (_, nic) => self.own(&self.library, None, nic.unwrap_or_default())?,
+        };
+        let how = How { library, ..how };
         let loaded = Loaded::new(trace, how, self.ranks_per_host, read)?;
         self.loaded = Some(Arc::new(loaded));
         Ok(())
     }
 
     /// How collectives of a model are carried out: of tensor and expert groups, and of data groups.
-    pub(super) fn hows(&self) -> Result<(How, How), Problem> {
+    pub(super) fn hows(&self, nic: Rate) -> Result<(How, How), Problem> {
         let how = self.library.how(self.ranks_per_host).map_err(|problem| problem.under("library"))?;
-        Ok((How { terms: how.terms, ..How::default() }, how))
+        let library = self.own(&self.library, None, nic)?;
+        Ok((How { terms: how.terms, library, ..How::default() }, How { library, ..how }))
     }
 
-    fn of_model(&self, model: &job::model::Training, ranks: u32, seed: u64) -> Result<Graph, Problem> {
+    fn of_model(&self, model: &job::model::Training, ranks: u32, seed: u64, nic: Rate) -> Result<Graph, Problem> {
         let slow = self.factors(ranks)?;
-        let (plain, how) = self.hows()?;
+        let (plain, how) = self.hows(nic)?;
         let slow = |rank: Rank| slow[rank.index()];
         let setting = Setting { tensor: plain, data: how, expert: plain, slow: &slow, seed };
         model.graph(self.iterations, &setting).map_err(|problem| problem.under("model"))
     }
 
-    fn of_steps(&self, ranks: u32) -> Result<Graph, Problem> {
+    fn of_steps(&self, ranks: u32, nic: Rate) -> Result<Graph, Problem> {
         let mut building = Building {
             b: Builder::new(ranks),
             at: vec![Vec::new(); ranks as usize],
             beside: vec![Vec::new(); ranks as usize],
             factors: self.factors(ranks)?,
             iteration: 0,
+            nic,
         };
         for iteration in 0..self.iterations {
             building.b.iteration(iteration);
@@ -71,12 +81,16 @@ impl<T> Job<T> {
     }
 
     /// How a step's collective is carried out.
-    pub(super) fn how_of(&self, kind: Kind, operation: &Operation) -> Result<How, Problem> {
+    pub(super) fn how_of(&self, kind: Kind, operation: &Operation, nic: Rate) -> Result<How, Problem> {
         let terms = match &operation.library {
             Some(own) => own.terms().map_err(|problem| problem.under("library"))?,
             None => self.library.terms().map_err(|problem| Problem::new("library", problem.to_string()))?,
         };
         let algorithm = operation.algorithm.or(self.library.all_reduce.filter(|_| kind == Kind::AllReduce));
+        let library = operation.library.as_ref().unwrap_or(&self.library);
+        if let Some(own) = self.own(library, algorithm, nic)? {
+            return Ok(How { library: Some(own), terms, ..How::default() });
+        }
         how(kind, algorithm, terms, self.ranks_per_host)
     }
 
@@ -158,6 +172,8 @@ struct Building {
     /// By rank: how many times as long it computes.
     factors: Vec<f64>,
     iteration: u32,
+    /// Rate of a host into the network.
+    nic: Rate,
 }
 
 impl Building {
@@ -179,7 +195,7 @@ impl Building {
         if operation.bytes.get() == 0 {
             return Err(Problem::new("bytes", "0B is no buffer; write a size such as \"1GB\""));
         }
-        let how = job.how_of(kind, operation)?;
+        let how = job.how_of(kind, operation, self.nic)?;
         let name = operation.name.as_deref().unwrap_or(kind.name());
         for group in groups {
             interrupt::check()?;
@@ -216,7 +232,10 @@ fn how(kind: Kind, algorithm: Option<Algorithm>, terms: Terms, local: u32) -> Re
     Ok(match (kind, algorithm) {
         (_, None)
         | (Kind::AllToAll, Some(Algorithm::Pairwise))
-        | (Kind::ReduceScatter | Kind::AllGather | Kind::AllReduce | Kind::Broadcast, Some(Algorithm::Ring)) => how,
+        | (
+            Kind::ReduceScatter | Kind::AllGather | Kind::AllReduce | Kind::Broadcast | Kind::SendRecv,
+            Some(Algorithm::Ring),
+        ) => how,
         (Kind::AllReduce, Some(Algorithm::Tree)) => How { all_reduce: AllReduce::Tree, ..how },
         (Kind::AllReduce, Some(Algorithm::HalvingDoubling)) => How { all_reduce: AllReduce::HalvingDoubling, ..how },
         (Kind::AllReduce, Some(Algorithm::Rails)) => How { all_reduce: AllReduce::Rails(local), ..how },
@@ -225,7 +244,7 @@ fn how(kind: Kind, algorithm: Option<Algorithm>, terms: Terms, local: u32) -> Re
             let known = match kind {
                 Kind::AllReduce => "ring, tree, halving_doubling or rails",
                 Kind::Broadcast => "ring or tree",
-                Kind::ReduceScatter | Kind::AllGather => "ring",
+                Kind::ReduceScatter | Kind::AllGather | Kind::SendRecv => "ring",
                 Kind::AllToAll => "pairwise",
             };
             let message = format!("{} does not do {}; write {known}", algorithm.name(), kind.name());
@@ -235,13 +254,15 @@ fn how(kind: Kind, algorithm: Option<Algorithm>, terms: Terms, local: u32) -> Re
 }
 
 impl Algorithm {
-    fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             Algorithm::Ring => "ring",
             Algorithm::Tree => "tree",
             Algorithm::HalvingDoubling => "halving_doubling",
             Algorithm::Rails => "rails",
             Algorithm::Pairwise => "pairwise",
+            Algorithm::Nvls => "nvls",
+            Algorithm::Pat => "pat",
         }
     }
 }

@@ -4,7 +4,7 @@ use job::collective::{Group, How, Kind};
 use job::model::Setting;
 use job::read::RANKS_MAX;
 use job::{Count, STEPS_MAX};
-use units::{Bytes, Problem};
+use units::{Bytes, Problem, Rate};
 
 use super::{Groups, Job, Operation, Step};
 use crate::generate::BYTES_MAX;
@@ -39,18 +39,19 @@ impl<T: Clone> Job<T> {
         if let Some(loaded) = &self.loaded {
             return Ok(loaded.count());
         }
-        let Some(model) = &self.model else { return self.count_steps(ranks) };
-        let (plain, how) = self.hows()?;
+        let nic = self.nic(view)?;
+        let Some(model) = &self.model else { return self.count_steps(ranks, nic) };
+        let (plain, how) = self.hows(nic)?;
         let setting = Setting { tensor: plain, data: how, expert: plain, slow: &|_| 1.0, seed };
         model.check_job(&setting).map_err(|problem| problem.under("model"))?;
         Ok(model.count(self.iterations, &setting, self.ranks_per_host))
     }
 
-    fn count_steps(&self, ranks: u32) -> Result<Count, Problem> {
+    fn count_steps(&self, ranks: u32, nic: Rate) -> Result<Count, Problem> {
         let (mut sum, mut waits, mut left) = (Count::default(), 0, u64::from(self.iterations));
         while left > 0 {
             let before = waits;
-            let one = self.count_iteration(ranks, &mut waits)?;
+            let one = self.count_iteration(ranks, nic, &mut waits)?;
             // Once an iteration ends as it began, all later ones are like it.
             let alike = if waits == before { left } else { 1 };
             sum = sum.and(one.times(alike));
@@ -60,7 +61,7 @@ impl<T: Clone> Job<T> {
     }
 
     /// One iteration, which every rank begins after `waits` steps; then, after how many the next begins.
-    fn count_iteration(&self, ranks: u32, waits: &mut usize) -> Result<Count, Problem> {
+    fn count_iteration(&self, ranks: u32, nic: Rate, waits: &mut usize) -> Result<Count, Problem> {
         let (mut sum, mut beside) = (Count::default(), 0);
         for (index, step) in self.steps.iter().enumerate() {
             let here = |problem: Problem| problem.under(format!("steps[{index}]"));
@@ -73,7 +74,7 @@ impl<T: Clone> Job<T> {
             let under = |problem: Problem| here(problem.under(kind.name()));
             let groups = operation.among.unwrap_or(Groups { size: ranks, stride: 1 });
             groups.check(ranks).map_err(under)?;
-            let how = self.how_of(kind, operation).map_err(under)?;
+            let how = self.how_of(kind, operation, nic).map_err(under)?;
             let possible = how.fits(kind, groups.size as usize);
             possible.map_err(|error| under(Problem::new("algorithm", error.to_string())))?;
             let of_one = how.count(kind, groups.size, operation.bytes.get(), *waits);
@@ -180,6 +181,7 @@ impl Step {
             Step::AllGather(operation) => Some((Kind::AllGather, operation)),
             Step::Broadcast(operation) => Some((Kind::Broadcast, operation)),
             Step::AllToAll(operation) => Some((Kind::AllToAll, operation)),
+            Step::SendRecv(operation) => Some((Kind::SendRecv, operation)),
         }
     }
 
@@ -190,7 +192,8 @@ impl Step {
             | Step::ReduceScatter(operation)
             | Step::AllGather(operation)
             | Step::Broadcast(operation)
-            | Step::AllToAll(operation) => Some(operation),
+            | Step::AllToAll(operation)
+            | Step::SendRecv(operation) => Some(operation),
         }
     }
 }

@@ -140,7 +140,7 @@ impl<T> Job<T> {
         let placement = job::Placement { host_of, rate: self.local.rate, delay: self.local.delay };
         let graph = match &self.loaded {
             Some(loaded) => loaded.graph()?,
-            None => Arc::new(self.graph(ranks, seed)?),
+            None => Arc::new(self.graph(ranks, seed, self.nic(view)?)?),
         };
         let crossing = Crossing::new(&graph, &placement, FLOWS_MAX.saturating_sub(flows as u64));
         interrupt::check()?;
@@ -189,7 +189,7 @@ impl<T> Job<T> {
     }
 
     /// The hosts that the job may be on.
-    fn hosts(&self, view: &FabricView) -> Result<Vec<HostId>, Problem> {
+    pub(super) fn hosts(&self, view: &FabricView) -> Result<Vec<HostId>, Problem> {
         if self.ranks_per_host == 0 {
             return Err(Problem::new("ranks_per_host", "at 0 no rank has a host; write at least 1"));
         }
