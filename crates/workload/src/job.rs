@@ -147,8 +147,9 @@ pub struct Library {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub all_reduce: Option<Algorithm>,
     /// The library whose choices are followed: algorithm, protocol and chunks by size. `channels` are then its own, and
-    /// `chunk`, `slots`, `latency` and `protocol` hold for all-to-alls and broadcasts alone. The keys below are measured
-    /// constants, which `clearway calibrate` reads from logs. Default: none, a collective goes as the keys above say.
+    /// `chunk`, `slots`, `latency` and `protocol` hold for all-to-alls and broadcasts alone. Keys "with `like`" are
+    /// measured constants, which `clearway calibrate` reads from logs. Default: none, a collective goes as the keys
+    /// above say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub like: Option<Like>,
     /// With `like`: time from the call until kernels run at all ranks. Default: 10us.
