@@ -11,6 +11,7 @@ from clearway.errors import Error, MazeOver, Rejected, ResultError, ScenarioErro
 
 if TYPE_CHECKING:
     from clearway import gym, harmony, r2c2
+    from clearway.calibration.fit import Calibration, calibrate
     from clearway.comparisons.advise import Advice, advise
     from clearway.comparisons.all_schemes import Everything, compare_all
     from clearway.comparisons.comparison import Comparison, compare
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Address",
     "Advice",
+    "Calibration",
     "Comparison",
     "Completion",
     "Completions",
@@ -84,6 +86,7 @@ __all__ = [
     "__version__",
     "advise",
     "bisect",
+    "calibrate",
     "compare",
     "compare_all",
     "compare_outage",
@@ -111,6 +114,7 @@ __all__ = [
 # The module of each name. It is imported on first use, so that the command's help does not wait for data frames and
 # plots.
 _PLACES = {
+    "calibration.fit": ("Calibration", "calibrate"),
     "comparisons.advise": ("Advice", "advise"),
     "comparisons.all_schemes": ("Everything", "compare_all"),
     "comparisons.comparison": ("Comparison", "compare"),

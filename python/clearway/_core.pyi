@@ -388,6 +388,14 @@ def write_job(
     job: str | None = None,
     memory_bytes_max: int | None = None,
 ) -> list[Path]: ...
+def collective_times(
+    kind: str,
+    shape: tuple[int, int, int],
+    sizes: Sequence[int],
+    constants: tuple[float, float, float, float, float, float, float, int],
+    links: tuple[int, int, bool],
+    ring: bool,
+) -> list[tuple[float, str, str]]: ...
 def estimate(scenario: Scenario, progress: _Progress | None = None, memory_bytes_max: int | None = None) -> _Run: ...
 def estimate_links(
     scenario: Scenario, threads: int, progress: _Progress | None = None, memory_bytes_max: int | None = None

@@ -49,11 +49,14 @@ pub struct Terms {
     pub latency: Duration,
     /// Bytes on the wire for this many bytes of the buffer: (2, 1) for NCCL's LL, (16, 15) for LL128, else (1, 1).
     pub expand: (u64, u64),
+    /// Consecutive ranks of a host. In an all-to-all, messages within a host have slots of their own, so that its links
+    /// and the network are used at once.
+    pub local: u32,
 }
 
 impl Default for Terms {
     fn default() -> Terms {
-        Terms { channels: 1, chunk: u64::MAX, slots: 8, latency: Duration::ZERO, expand: (1, 1) }
+        Terms { channels: 1, chunk: u64::MAX, slots: 8, latency: Duration::ZERO, expand: (1, 1), local: 1 }
     }
 }
 
@@ -94,6 +97,8 @@ struct Channel<'a> {
     terms: &'a Terms,
     /// By place in `ranks`: the sends so far.
     sends: Vec<Vec<StepId>>,
+    /// The same of those within hosts, if these have slots of their own.
+    within: Option<Vec<Vec<StepId>>>,
     /// By place in `ranks`: the steps after which it has all messages and has handed over its own. It need not wait
     /// until its own have arrived, since the library has copied them.
     last: Vec<Vec<StepId>>,
@@ -107,7 +112,22 @@ impl<'a> Channel<'a> {
     fn new(ranks: impl Into<Cow<'a, [Rank]>>, terms: &'a Terms) -> Channel<'a> {
         let ranks = ranks.into();
         let (sends, last) = (vec![Vec::new(); ranks.len()], vec![Vec::new(); ranks.len()]);
-        Channel { ranks, terms, sends, last, connections: HashMap::new(), of_ring: None }
+        Channel { ranks, terms, sends, within: None, last, connections: HashMap::new(), of_ring: None }
+    }
+
+    /// The same with slots of their own for messages within hosts.
+    fn by_side(mut self) -> Channel<'a> {
+        self.within = Some(vec![Vec::new(); self.ranks.len()]);
+        self
+    }
+
+    /// The sends of a place that share slots with one to another place.
+    fn sends(&mut self, from: usize, to: usize) -> &mut Vec<StepId> {
+        let host = |place: usize| self.ranks[place].0 / self.terms.local.max(1);
+        match &mut self.within {
+            Some(within) if host(from) == host(to) => &mut within[from],
+            _ => &mut self.sends[from],
+        }
     }
 
     /// Adds a message from one place to another, which leaves once the steps `ready` have ended and a slot is free.
@@ -117,15 +137,16 @@ impl<'a> Channel<'a> {
             return None;
         }
         let mut after = ready.to_vec();
-        let sends = &self.sends[from];
-        if let Some(before) = sends.len().checked_sub(self.terms.slots as usize) {
+        let slots = self.terms.slots as usize;
+        let sends = self.sends(from, to);
+        if let Some(before) = sends.len().checked_sub(slots) {
             after.push(sends[before]);
         }
         let ends = (self.ranks[from], self.ranks[to]);
         let (send, receive) = b.message(ends, self.terms.payload(span.1), span, &after, &[]);
         let connection = self.connections.entry((from, to)).or_insert_with(|| b.connection());
         b.over(*connection);
-        self.sends[from].push(send);
+        self.sends(from, to).push(send);
         self.last[from].append(&mut after);
         let has = match self.terms.latency {
             Duration::ZERO => receive,

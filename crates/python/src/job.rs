@@ -5,16 +5,59 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use ::job::collective::Kind;
+use ::job::collective::library::{Algorithm, Constants, Library, Machine};
 use ::job::{Graph, write};
-use pyo3::exceptions::{PyFileExistsError, PyOSError};
+use pyo3::exceptions::{PyFileExistsError, PyOSError, PyValueError};
 use pyo3::prelude::*;
 use run::{MemoryLimit, WorkloadPlan};
-use units::{Duration, Problem};
+use units::{Duration, Problem, Rate};
 
 use crate::{Scenario, planned};
 
 /// LogGOPSim's unit of time.
 const NANOSECOND: Duration = Duration::from_ns(1);
+
+/// Constants of a library: seconds of the launch, of Simple, of sending and receiving; a step's latency as a multiple;
+/// shares of NICs and of local links; bits a second that a channel copies; channels.
+type Numbers = (f64, f64, f64, f64, f64, f64, f64, u32);
+
+/// Times of collectives of these sizes in a network of their own, by the model of a library: seconds, the algorithm and
+/// the protocol of each. `shape` is ranks, hosts and most ranks of a host, `links` bits a second of a host and of a
+/// rank, and whether the switch between ranks multicasts.
+#[pyfunction]
+pub(crate) fn collective_times(
+    kind: &str,
+    shape: (u32, u32, u32),
+    sizes: Vec<u64>,
+    constants: Numbers,
+    links: (u64, u64, bool),
+    ring: bool,
+) -> PyResult<Vec<(f64, &'static str, &'static str)>> {
+    let kinds = [Kind::AllReduce, Kind::ReduceScatter, Kind::AllGather, Kind::SendRecv];
+    let kind = kinds.into_iter().find(|known| known.name() == kind);
+    let kind = kind.ok_or_else(|| PyValueError::new_err("no such collective"))?;
+    let (ranks, nodes, local) = shape;
+    let (launch, simple, send_recv, latency, nic_efficiency, local_efficiency, copy, channels) = constants;
+    let constants = Constants {
+        launch: Duration::from_secs_f64(launch),
+        simple: Duration::from_secs_f64(simple),
+        send_recv: Duration::from_secs_f64(send_recv),
+        latency,
+        nic_efficiency,
+        local_efficiency,
+        copy: Rate::from_bps((copy as u64).max(1)),
+        channels: channels.max(1),
+    };
+    let machine =
+        Machine { nic: Rate::from_bps(links.0.max(1)), local: Rate::from_bps(links.1.max(1)), multicast: links.2 };
+    let library = Library { constants, machine, local, algorithm: ring.then_some(Algorithm::Ring) };
+    let of = |bytes: u64| {
+        let course = library.course(kind, ranks.max(2), nodes.max(1), local.max(1), bytes);
+        course.map(|course| (course.total(), course.algorithm.name(), course.wire.name()))
+    };
+    Ok(sizes.into_iter().filter_map(of).collect())
+}
 
 /// Writes a scenario's job, by its name or the only one, as GOAL text to `path`, or as a Chakra trace for each rank to
 /// `PATH.RANK.et`. Returns the files. None is overwritten, and none stays if one cannot be written.

@@ -318,6 +318,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(checkpoint::fork_keys, module)?)?;
     module.add_function(wrap_pyfunction!(checkpoint::bisect, module)?)?;
     module.add_function(wrap_pyfunction!(job::write_job, module)?)?;
+    module.add_function(wrap_pyfunction!(job::collective_times, module)?)?;
     module.add_function(wrap_pyfunction!(run::estimate, module)?)?;
     module.add_function(wrap_pyfunction!(run::estimate_links, module)?)?;
     module.add_function(wrap_pyfunction!(run::run_live, module)?)?;

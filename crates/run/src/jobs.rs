@@ -78,6 +78,17 @@ impl Jobs {
         Some((job as u16, self.placed[job].message(flow)))
     }
 
+    /// Whether ranks of some job are bound to links of their hosts.
+    pub fn are_bound(&self) -> bool {
+        self.placed.iter().any(|placed| placed.bound().is_some())
+    }
+
+    /// As bits, the links of a host to which a flow is bound there, of `count` links; none if it may use all.
+    pub fn links_of(&self, flow: FlowId, host: HostId, count: u32) -> Option<u64> {
+        let job = self.placed.partition_point(|job| job.first_flow <= flow).checked_sub(1)?;
+        self.placed[job].links_of(flow, host, count)
+    }
+
     /// How many parts jobs have at hosts. A run is over when each has ended, as each flow has.
     pub fn parts(&self) -> u64 {
         self.at.iter().map(|jobs| jobs.len() as u64).sum()

@@ -405,7 +405,13 @@ impl Plan {
     /// The NIC of a host with several links.
     fn homes(&self, host: HostId, nics: Vec<Option<Box<dyn NicControl>>>) -> Homes {
         let (routes, switches) = (self.routes.clone(), self.fabric.switches);
-        Homes::new(host, nics, routes, self.balancing.clone(), switches, self.scenario.path_seed())
+        let count = nics.len() as u32;
+        let homes = Homes::new(host, nics, routes, self.balancing.clone(), switches, self.scenario.path_seed());
+        if !self.jobs.are_bound() {
+            return homes;
+        }
+        let jobs = self.jobs.clone();
+        homes.binding(Arc::new(move |flow, host| jobs.links_of(flow, host, count)))
     }
 
     /// Whether any transport has a part in switches.

@@ -17,7 +17,7 @@ use node::balance::{hashed_choice, switch_seed};
 use node::{Balancing, Packet};
 use units::{FlowId, HostId, LinkId, Rate};
 
-use crate::{FlowInfo, WorkloadPlan};
+use crate::{FlowInfo, Jobs, WorkloadPlan};
 
 /// The resources of a network, and which of them each flow uses.
 pub struct Ways<'a> {
@@ -32,6 +32,7 @@ pub struct Ways<'a> {
     several: bool,
     /// By bundle: whether it is spare.
     spare: Vec<bool>,
+    jobs: &'a Jobs,
 }
 
 /// The resources that a flow uses.
@@ -51,7 +52,7 @@ impl<'a> Ways<'a> {
         let several = fabric.several_links().is_some();
         let by_link = several || carriers.iter().any(|balancing| balancing.by_hash());
         let spare = spare(fabric, quotient);
-        Ways { fabric, quotient, balancing: carriers, seed, by_link, several, spare }
+        Ways { fabric, quotient, balancing: carriers, seed, by_link, several, spare, jobs: &workload_plan.jobs }
     }
 
     /// Number of resources.

@@ -235,6 +235,7 @@ fn flows(
     let first_class = scenario.traffic.len() as u16;
     let placed = workload::place(&scenario.job, first_class, &view, scenario.seed, room, &generated)
         .map_err(|problem| problem.under("job"))?;
+    check_bound(fabric, &placed)?;
     let placed: Arc<[PlacedJob]> = placed.into();
     let transport = |class: u16| of_class[usize::from(class)];
     let generated = generated.into_iter().map(|flow| FlowInfo::new(flow, transport(flow.class))).collect();
@@ -248,6 +249,18 @@ fn flows(
     };
     let singly = placed.iter().map(singly).collect();
     Ok((flows, Jobs::new(placed, fabric.hosts, singly)))
+}
+
+/// Refuses ranks that are bound to links that their hosts do not have.
+fn check_bound(fabric: &Fabric, placed: &[PlacedJob]) -> Result<(), Problem> {
+    for (index, job) in placed.iter().enumerate() {
+        let fewest = job.placement.host_of.iter().map(|&host| fabric.uplinks(host).len()).min().unwrap_or(0);
+        if let Some(most) = job.bound().filter(|&most| most as usize >= fewest) {
+            let message = format!("{most} is no link: hosts have {fewest}, from 0 on");
+            return Err(Problem::new(format!("job[{index}].nics.links"), message));
+        }
+    }
+    Ok(())
 }
 
 /// Of how many messages of jobs results have a row each. Who skips what repeats, or follows flows, needs all of them.

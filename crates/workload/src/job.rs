@@ -50,6 +50,10 @@ pub struct Job<T> {
     /// Which rank is where. Default: `packed`.
     #[serde(default)]
     pub placement: Placement,
+    /// The links that a rank uses, where hosts have several, as libraries bind accelerators to NICs. Default: any, as
+    /// `switch.balancing` says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nics: Option<Nics>,
     /// How ranks of one host reach each other: each has a link of its own into the host, such as NVLink. Default: 3.6
     /// Tbps and 1us.
     #[serde(default)]
@@ -115,6 +119,30 @@ pub struct Local {
 impl Default for Local {
     fn default() -> Local {
         Local { rate: Rate::from_gbps(3_600), delay: Duration::from_us(1), multicast: false }
+    }
+}
+
+/// The links of its host that a rank uses.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Nics {
+    /// The ranks of a host divide its links among them in order: where there are as many, rank i uses link i.
+    ByRank,
+    /// The number of its link, from 0 on, for each rank of a host.
+    Links(Vec<u32>),
+}
+
+impl Nics {
+    /// As bits, which of a host's `count` links the rank at `place` of `ranks` uses.
+    pub(crate) fn links(&self, place: u32, ranks: u32, count: u32) -> u64 {
+        match self {
+            Nics::Links(links) => links.get(place as usize).map_or(0, |link| 1 << (link % 64)),
+            Nics::ByRank => {
+                let begin = place * count / ranks.max(1);
+                let end = ((place + 1) * count / ranks.max(1)).max(begin + 1);
+                (begin..end.min(64)).fold(0, |links, link| links | 1 << link)
+            }
+        }
     }
 }
 

@@ -33,8 +33,8 @@ mod traffic;
 pub use generate::{FLOWS_MAX, generate, generate_within, start_later};
 pub use hosts::{Hosts, ParseHostsError};
 pub use job::{
-    Algorithm, Groups, Job, Library, Like, Loaded, Local, Operation, PlacedJob, Placement, Protocol, Step, Straggler,
-    place,
+    Algorithm, Groups, Job, Library, Like, Loaded, Local, Nics, Operation, PlacedJob, Placement, Protocol, Step,
+    Straggler, place,
 };
 pub use pattern::{HotSpots, Incast, Moe, Outcast, Pattern, RackShuffle, Stride};
 pub use room::{Room, in_words};

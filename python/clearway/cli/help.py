@@ -17,7 +17,7 @@ TASKS = {
     "Go on otherwise": ("fork", "bisect"),
     "Real packets": ("live", "aq"),
     "Reference": ("schemes", "fabrics", "workloads", "schema", "paper"),
-    "Files and programs": ("import", "job", "new", "trust", "clean"),
+    "Files and programs": ("import", "job", "calibrate", "new", "trust", "clean"),
 }
 # Options by subject; those that are not named here are the command's own, and come first.
 SUBJECTS = {

@@ -187,9 +187,14 @@ def _switch_check(said: Said) -> Needs:
     return Needs(toml=toml, reads=[*_given(said.get("lookup")), *([] if toml else [file])])
 
 
+def _calibrate(said: Said) -> Needs:
+    return Needs(toml=[said["fabric"]], reads=said["logs"], files=_given(said.get("out")))
+
+
 NEEDS: dict[str, Callable[[Said], Needs]] = {
     "advise": _advise,
     "bisect": _bisect,
+    "calibrate": _calibrate,
     "check": _check,
     "compare": _compare,
     "explain": _explain,
@@ -207,7 +212,7 @@ NEEDS: dict[str, Callable[[Said], Needs]] = {
     "view": _view,
 }
 SCENARIOS = frozenset(
-    {"advise", "bisect", "check", "compare", "job", "live", "run", "sustain", "sweep", "switch check"}
+    {"advise", "bisect", "calibrate", "check", "compare", "job", "live", "run", "sustain", "sweep", "switch check"}
 )
 """The commands that read scenarios."""
 

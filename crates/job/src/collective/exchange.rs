@@ -6,7 +6,7 @@ use crate::{Builder, Rank, StepId};
 /// An all-to-all: each rank sends the n-th part of `bytes` to each other rank.
 pub fn all_to_all(b: &mut Builder, ranks: &[Rank], bytes: u64, terms: &Terms, entry: Entry<'_>) -> Vec<StepId> {
     in_channels(b, ranks, bytes, terms, entry, |b, _, span| {
-        let mut channel = Channel::new(ranks, terms);
+        let mut channel = Channel::new(ranks, terms).by_side();
         let parts: Vec<_> = split(span, ranks.len() as u64).collect();
         pairwise(b, &mut channel, entry, |_, to| parts[to]);
         channel.ends()
@@ -22,7 +22,7 @@ pub fn exchange(
     entry: Entry<'_>,
     bytes_of: impl Fn(usize, usize) -> u64,
 ) -> Vec<StepId> {
-    let mut channel = Channel::new(ranks, terms);
+    let mut channel = Channel::new(ranks, terms).by_side();
     pairwise(b, &mut channel, entry, |from, to| (0, bytes_of(from, to)));
     let mut ends = entry.to_vec();
     ends.iter_mut().zip(channel.ends()).for_each(|(all, own)| all.extend(own));
@@ -30,7 +30,7 @@ pub fn exchange(
 }
 
 /// In round k everybody sends to the rank k places further on, so that no receiver is hit by all at once. Rounds
-/// overlap as far as [`Terms::slots`] allow.
+/// overlap as far as [`Terms::slots`] allow, those within a host beside those across.
 fn pairwise(b: &mut Builder, channel: &mut Channel<'_>, entry: Entry<'_>, part: impl Fn(usize, usize) -> super::Span) {
     let n = channel.ranks.len();
     for round in 1..n {

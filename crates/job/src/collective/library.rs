@@ -9,8 +9,8 @@
 //!
 //! Steps, latencies and chunks are those of NCCL's public model (`NVIDIA/nccl`, `src/graph/tuning.cc` for latencies by
 //! algorithm and protocol, `src/enqueue.cc` for sizes of chunks). Among algorithms and protocols that are possible the
-//! one with the shortest time is taken, as NCCL does by its own constants. What the hardware adds are the constants of
-//! [`Constants`], which `clearway calibrate` reads from logs.
+//! one with the shortest time is taken, as NCCL does by its own constants. The hardware's part is in [`Constants`],
+//! which `clearway calibrate` reads from logs.
 //!
 //! In a job, [`add`] makes of that few messages: a rank enters, tells the others (a dissemination barrier, so that a
 //! late rank delays all), and the time before the pipeline is full passes; then each neighbour gets all of its bytes in
@@ -26,7 +26,7 @@ use units::{Duration, Rate};
 use super::Kind;
 pub(crate) use links::{add, chosen, late, messages};
 
-/// What differs from machine to machine, by measurement.
+/// The measured constants of a machine.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Constants {
     /// From the call of the library until its kernels run at all ranks.

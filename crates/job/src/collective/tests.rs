@@ -112,6 +112,7 @@ fn terms() -> impl Strategy<Value = Terms> {
         slots,
         latency,
         expand: (1, 1),
+        local: 1 + slots / 2,
     })
 }
 
@@ -296,6 +297,23 @@ fn rails_go_chunk_by_chunk_with_a_bound_on_chunks_under_way() {
     };
     assert!(of_sender(2).all(|receive| before(begins(2)).contains(&receive)));
     assert!(of_sender(1).all(|receive| !before(begins(1)).contains(&receive)));
+}
+
+/// With one slot a message of the network still leaves beside one within the host.
+#[test]
+fn an_all_to_all_uses_both_sides_at_once() {
+    let terms = Terms { slots: 1, local: 2, ..Terms::default() };
+    let graph = job(4, |b, all, entry| all_to_all(b, all, 4_000, &terms, entry));
+    let needs = |from: u32, to: u32| {
+        let message = graph.messages().find(|of| (of.from, of.to) == (Rank(from), Rank(to))).expect("everybody to all");
+        graph.needs(message.send)
+    };
+    // Rank 0 sends to 1 in its host, then to 2 and 3 across: each waits for the entry, and the last for a slot.
+    assert_eq!((needs(0, 1), needs(0, 2), needs(0, 3)), (1, 1, 2));
+    let terms = Terms { local: 1, ..terms };
+    let graph = job(4, |b, all, entry| all_to_all(b, all, 4_000, &terms, entry));
+    let waits = graph.messages().filter(|of| of.from == Rank(0)).map(|of| graph.needs(of.send));
+    assert_eq!(waits.collect::<Vec<_>>(), [1, 2, 2], "across hosts alone all share the slot");
 }
 
 #[test]

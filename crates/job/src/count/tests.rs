@@ -15,6 +15,7 @@ fn terms() -> impl Strategy<Value = Terms> {
         slots,
         latency,
         expand,
+        local: 1 + slots / 2,
     })
 }
 

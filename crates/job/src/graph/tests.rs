@@ -79,7 +79,7 @@ fn hows() -> impl Strategy<Value = How> {
     let terms = (1u32..4, 1u64..2_000, 1u32..9, latency);
     (terms, any::<bool>()).prop_map(|((channels, chunk, slots, latency), rails)| How {
         all_reduce: if rails { AllReduce::Rails(2) } else { AllReduce::Ring },
-        terms: Terms { channels, chunk, slots, latency, expand: (1, 1) },
+        terms: Terms { channels, chunk, slots, latency, expand: (1, 1), local: 2 },
         ..How::default()
     })
 }

@@ -84,7 +84,8 @@ proptest! {
         which in 0usize..9, ranks in 2u32..9, bytes in 1u64..3_000, channels in 1u32..3, chunk in 1u64..2_000,
         slots in 1u32..9, latency in 0u64..2
     ) {
-        let terms = Terms { channels, chunk, slots, latency: Duration::from_ns(latency * 300), expand: (16, 15) };
+        let latency = Duration::from_ns(latency * 300);
+        let terms = Terms { channels, chunk, slots, latency, expand: (16, 15), local: 2 };
         let graph = collective(which, ranks, bytes, terms);
         prop_assert_eq!(said(&through_goal(&graph), false), said(&graph, false));
         prop_assert_eq!(said(&through_chakra(&graph), true), said(&graph, true));

@@ -26,6 +26,9 @@ use units::{Duration, FlowId, HostId, PortId, Stream, SwitchId, Time};
 
 use crate::nic::Nic;
 
+/// The ports of a host that a flow may use, as bits; none if it may use all.
+pub type Bound = Arc<dyn Fn(FlowId, HostId) -> Option<u64> + Send + Sync>;
+
 /// Most packets in the ring of a port.
 pub const RING: usize = 16;
 
@@ -39,6 +42,9 @@ pub struct Homes {
     #[state(built("it never changes"))]
     balancing: Vec<Balancing>,
     balancers: Vec<Balancer>,
+    /// To which ports flows are bound, if some are.
+    #[state(built("it never changes"))]
+    bound: Option<Bound>,
     /// Seed of its hash.
     seed: u64,
     #[state(ports)]
@@ -89,11 +95,18 @@ impl Homes {
             routes,
             balancers: balancing.iter().enumerate().map(balancer).collect(),
             balancing,
+            bound: None,
             seed: own,
             ports: nics.into_iter().map(port).collect(),
             up,
             epoch: 0,
         }
+    }
+
+    /// The same with flows that are bound to ports.
+    #[must_use]
+    pub fn binding(self, bound: Bound) -> Homes {
+        Homes { bound: Some(bound), ..self }
     }
 
     /// The next waiting packet for one of the `free` ports.
@@ -117,6 +130,13 @@ impl Homes {
         None
     }
 
+    /// The ports that a flow may take to a host: those to which it is bound, if a shortest path begins at one.
+    fn among(&self, flow: FlowId, dst: HostId) -> u64 {
+        let all = self.candidates(dst);
+        let bound = self.bound.as_ref().and_then(|bound| bound(flow, self.host)).map(|bound| bound & all);
+        bound.filter(|&some| some != 0).unwrap_or(all)
+    }
+
     /// The ports where a shortest path to a host begins. If there are none, one port, where the packet is lost.
     fn candidates(&self, dst: HostId) -> u64 {
         match (self.routes.first_ports(self.host, dst, self.up), self.up) {
@@ -136,7 +156,7 @@ impl Homes {
     }
 
     fn choose(&mut self, now: Time, packet: &Packet, free: u64) -> u32 {
-        let among = self.candidates(packet.dst);
+        let among = self.among(packet.flow, packet.dst);
         if let Some(port) = self.hashed(packet, among) {
             return port;
         }
@@ -334,7 +354,7 @@ impl NicControl for Homes {
             let port = &self.ports[port as usize];
             !port.crowded && port.control().is_none_or(|control| control.lets(transport, flow, dst, class, label))
         };
-        let among = self.candidates(dst);
+        let among = self.among(flow, dst);
         match self.hashed(&packet, among) {
             Some(port) => goes(port),
             None => bits(among).any(goes),

@@ -18,16 +18,21 @@ impl Ways<'_> {
             self.follow_among_several(id, flow, balancing, &racks, &mut way.path);
             way.passes.extend(way.path.iter().map(|link| (link.0, 1.0)));
         } else {
-            self.spread_among_several(flow, &racks, &mut way.passes);
+            self.spread_among_several(id, flow, &racks, &mut way.passes);
         }
     }
 
-    /// The links of a host that begin shortest paths to some racks, in the order of its ports.
-    fn first_links(&self, src: HostId, racks: &[usize]) -> Vec<LinkId> {
+    /// The links of a host that begin shortest paths to some racks, in the order of its ports; those to which a flow is
+    /// bound, if it is.
+    fn first_links(&self, id: FlowId, src: HostId, racks: &[usize]) -> Vec<LinkId> {
         let distance = |&uplink: &LinkId| self.left(self.fabric.switch_at(uplink), racks);
         let uplinks = self.fabric.uplinks(src);
         let nearest = uplinks.iter().map(distance).min();
-        uplinks.iter().copied().filter(|uplink| Some(distance(uplink)) == nearest).collect()
+        let all: Vec<LinkId> = uplinks.iter().copied().filter(|uplink| Some(distance(uplink)) == nearest).collect();
+        let Some(bound) = self.jobs.links_of(id, src, uplinks.len() as u32) else { return all };
+        let is_bound = |link: &LinkId| bound >> self.fabric.link(*link).from_port.0.min(63) & 1 == 1;
+        let some: Vec<LinkId> = all.iter().copied().filter(is_bound).collect();
+        if some.is_empty() { all } else { some }
     }
 
     /// The links of a switch to a host that is attached to it.
@@ -60,7 +65,7 @@ impl Ways<'_> {
         };
         // A host counts as another switch: `node::nic::Homes`.
         let host = SwitchId(self.fabric.switches + flow.src.0);
-        path.push(choose(&self.first_links(flow.src, racks), host));
+        path.push(choose(&self.first_links(id, flow.src, racks), host));
         let (mut among, mut some) = (Vec::new(), Vec::new());
         while let Some(at) = path.last().and_then(|&link| self.fabric.as_switch(self.fabric.link(link).to)) {
             let left = self.left(at, racks);
@@ -81,8 +86,8 @@ impl Ways<'_> {
 
     /// The links of a flow whose packets are spread evenly at each switch over its shortest paths; at the host, where a
     /// free link takes the next packet, by the links' rates.
-    fn spread_among_several(&self, flow: &FlowInfo, racks: &[usize], passes: &mut Vec<(u32, f64)>) {
-        let first = self.first_links(flow.src, racks);
+    fn spread_among_several(&self, id: FlowId, flow: &FlowInfo, racks: &[usize], passes: &mut Vec<(u32, f64)>) {
+        let first = self.first_links(id, flow.src, racks);
         let rate = |link: &LinkId| self.fabric.link(*link).rate.bps() as f64;
         let rates: f64 = first.iter().map(rate).sum();
         let mut level: Vec<(usize, f64)> = Vec::new();

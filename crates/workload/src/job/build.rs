@@ -83,8 +83,11 @@ impl<T> Job<T> {
     /// How a step's collective is carried out.
     pub(super) fn how_of(&self, kind: Kind, operation: &Operation, nic: Rate) -> Result<How, Problem> {
         let terms = match &operation.library {
-            Some(own) => own.terms().map_err(|problem| problem.under("library"))?,
-            None => self.library.terms().map_err(|problem| Problem::new("library", problem.to_string()))?,
+            Some(own) => own.terms(self.ranks_per_host).map_err(|problem| problem.under("library"))?,
+            None => self
+                .library
+                .terms(self.ranks_per_host)
+                .map_err(|problem| Problem::new("library", problem.to_string()))?,
         };
         let algorithm = operation.algorithm.or(self.library.all_reduce.filter(|_| kind == Kind::AllReduce));
         let library = operation.library.as_ref().unwrap_or(&self.library);
@@ -116,11 +119,11 @@ impl<T> Job<T> {
 impl Library {
     /// How it carries out what does not say how itself.
     fn how(&self, local: u32) -> Result<How, Problem> {
-        how(Kind::AllReduce, self.all_reduce, self.terms()?, local)
+        how(Kind::AllReduce, self.all_reduce, self.terms(local)?, local)
             .map_err(|problem| Problem::new("all_reduce", problem.message))
     }
 
-    fn terms(&self) -> Result<Terms, Problem> {
+    fn terms(&self, local: u32) -> Result<Terms, Problem> {
         if !(1..=256).contains(&self.channels) {
             return Err(Problem::new("channels", format!("{} is not between 1 and 256", self.channels)));
         }
@@ -136,7 +139,7 @@ impl Library {
             Protocol::Ll => (2, 1),
             Protocol::Ll128 => (16, 15),
         };
-        Ok(Terms { channels: self.channels, chunk, slots: self.slots, latency: self.latency, expand })
+        Ok(Terms { channels: self.channels, chunk, slots: self.slots, latency: self.latency, expand, local })
     }
 }
 

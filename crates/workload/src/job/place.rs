@@ -6,7 +6,7 @@ use std::sync::Arc;
 use job::{Crossing, Graph, Message, MessageId, Rank};
 use units::{FlowId, HostId, Problem, Stream, Time, interrupt, mix};
 
-use super::{Job, Placement};
+use super::{Job, Nics, Placement};
 use crate::generate::{BYTES_MAX, FLOWS_MAX, too_many_bytes};
 use crate::room::Room;
 use crate::{FabricView, Flow};
@@ -28,6 +28,8 @@ pub struct PlacedJob {
     pub first_flow: FlowId,
     /// Which messages these are, in order.
     crossing: Crossing,
+    /// Which links of a host its ranks use, if they are bound, and how many ranks a host has.
+    nics: Option<(Nics, u32)>,
 }
 
 impl PlacedJob {
@@ -41,6 +43,22 @@ impl PlacedJob {
     #[inline]
     pub fn flow(&self, message: MessageId) -> Option<FlowId> {
         self.crossing.number(&self.graph, message).map(|number| FlowId(self.first_flow.0 + number))
+    }
+
+    /// As bits, the links of a host to which a flow is bound there, of `count` links; none if it may use all.
+    pub fn links_of(&self, flow: FlowId, host: HostId, count: u32) -> Option<u64> {
+        let (nics, ranks) = self.nics.as_ref()?;
+        let Message { from, to, .. } = self.crossing.message(&self.graph, flow.0 - self.first_flow.0);
+        let rank = if self.placement.host_of[from.index()] == host { from } else { to };
+        Some(nics.links(rank.0 % ranks, *ranks, count))
+    }
+
+    /// Whether its ranks are bound to links, and the highest number of a link that the scenario names.
+    pub fn bound(&self) -> Option<u32> {
+        match &self.nics.as_ref()?.0 {
+            Nics::ByRank => Some(0),
+            Nics::Links(links) => links.iter().max().copied(),
+        }
     }
 
     /// How many flows it has.
@@ -113,6 +131,13 @@ impl<T> Job<T> {
         if self.local.rate.bps() == 0 {
             return Err(Problem::new("local.rate", "at 0 nothing would arrive; write a rate such as \"3.6Tbps\""));
         }
+        if let Some(Nics::Links(links)) = &self.nics
+            && links.len() != self.ranks_per_host as usize
+        {
+            let message =
+                format!("has {} links; write one for each of the {} ranks of a host", links.len(), self.ranks_per_host);
+            return Err(Problem::new("nics.links", message));
+        }
         let hosts = self.hosts(view)?.len();
         let room = hosts as u64 * u64::from(self.ranks_per_host);
         let whole = u64::from(u32::try_from(room).unwrap_or(u32::MAX));
@@ -151,7 +176,8 @@ impl<T> Job<T> {
         let first_flow = FlowId::from(flows);
         let (name, start) = (self.name.clone(), self.start);
         let placement = Arc::new(placement);
-        Ok(PlacedJob { name, class, graph, placement, start, first_flow, crossing })
+        let nics = self.nics.clone().map(|nics| (nics, self.ranks_per_host));
+        Ok(PlacedJob { name, class, graph, placement, start, first_flow, crossing, nics })
     }
 
     /// Whether it is said once what ranks do.

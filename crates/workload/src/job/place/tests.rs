@@ -17,6 +17,7 @@ fn job(steps: Vec<Step>) -> Job<()> {
         hosts: None,
         ranks: None,
         ranks_per_host: 1,
+        nics: None,
         placement: Placement::Packed,
         local: Local::default(),
         iterations: 1,

@@ -1,0 +1,1 @@
+"""Constants of a collective library, read from the logs of its tests."""
