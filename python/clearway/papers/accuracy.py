@@ -159,7 +159,8 @@ def hardware(rows: pd.DataFrame) -> str:
     ours, line = (pd.concat(parts) for parts in zip(*everything))
     numbers = f"{ours.mean():.1%} | {ours.quantile(0.9):.1%} | {ours.max():.1%} | {line.mean():.1%}"
     lines.append(f"| **all** | | {len(ours)} | {numbers} |")
-    return HARDWARE + "\n".join(lines) + "\n\n[Every size](#hardware-sizes).\n\n![Predicted beside measured times](accuracy-hardware.png)\n"
+    picture = "![Predicted beside measured times](accuracy-hardware.png)"
+    return HARDWARE + "\n".join(lines) + f"\n\n[Every size](#hardware-sizes).\n\n{picture}\n"
 
 
 def hardware_cells(rows: pd.DataFrame) -> str:
