@@ -25,7 +25,7 @@ fn queues() -> TrimmingQueues {
     queues_of(10)
 }
 
-fn walk(queues: &mut TrimmingQueues, walk: &mut Walk) {
+fn visit_all(queues: &mut TrimmingQueues, walk: &mut Walk) {
     node::State::visit(queues, walk, &());
 }
 
@@ -35,7 +35,7 @@ fn its_walk_moves_counters() {
         queues.returned += 2;
         queues.headers_lost += 3;
     };
-    check_moved(&[], Duration::from_ns(7), queues, walk, pass, QueueDiscipline::counters);
+    check_moved(&[], Duration::from_ns(7), queues, visit_all, pass, QueueDiscipline::counters);
 }
 
 /// Where headers always go first, only a port that has sent very many of them lets data go before.
@@ -43,8 +43,8 @@ fn its_walk_moves_counters() {
 fn its_walk_moves_turns_that_are_far_from_over() {
     let pass = |queues: &mut TrimmingQueues, _| queues.ports[1].turn += 100;
     let all = || queues_of(u16::MAX);
-    check_moved(&[], Duration::from_ns(7), all, walk, pass, |queues| queues.ports[1].turn);
-    let notes = |queues: &mut TrimmingQueues| testing::walks::notes(testing::walks::NOW, &[], queues, walk);
+    check_moved(&[], Duration::from_ns(7), all, visit_all, pass, |queues| queues.ports[1].turn);
+    let notes = |queues: &mut TrimmingQueues| testing::walks::notes(testing::walks::NOW, &[], queues, visit_all);
     let found = |change: fn(&mut TrimmingQueues)| {
         let mut after = all();
         change(&mut after);

@@ -15,7 +15,7 @@ fn table() -> Table {
     [(FLOW, Entry { waiting: 2, until: NOW + PERIOD * 5, told })].into_iter().collect()
 }
 
-fn walk(table: &mut Table, walk: &mut Walk) {
+fn visit_all(table: &mut Table, walk: &mut Walk) {
     node::walk::Items::items(table, walk, &mut |walk, (flow, entry)| {
         walk.flow(flow);
         node::State::visit(entry, walk, &SILENCE);
@@ -36,5 +36,5 @@ fn its_walk_moves_times() {
         (entry.until, entry.told) = (now + PERIOD * 6, Some((PortId(1), now)));
     };
     let see = |table: &Table| table.get(&FLOW).map(|entry| (entry.until, entry.told));
-    check_moved(&[], PERIOD, table, walk, pass, see);
+    check_moved(&[], PERIOD, table, visit_all, pass, see);
 }

@@ -46,7 +46,7 @@ fn ports(of: &[u32]) -> super::super::upstream::PortSet {
     ports
 }
 
-fn walk(egress: &mut Egress, walk: &mut Walk) {
+fn visit_all(egress: &mut Egress, walk: &mut Walk) {
     node::State::visit(egress, walk, &());
 }
 
@@ -67,7 +67,7 @@ fn its_walk_moves_marks() {
         let mark = egress.queues[1].marks[0];
         (queues.collect::<Vec<_>>(), mark.after, mark.until, egress.next_hand_on)
     };
-    check_moved(&[], PERIOD, egress, walk, pass, see);
+    check_moved(&[], PERIOD, egress, visit_all, pass, see);
 }
 
 /// A queue's limits are those of the longest link among those that its packets came by and those that it holds.

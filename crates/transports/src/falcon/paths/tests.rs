@@ -14,7 +14,7 @@ fn paths() -> Paths {
     paths
 }
 
-fn walk(paths: &mut Paths, walk: &mut Walk) {
+fn visit_all(paths: &mut Paths, walk: &mut Walk) {
     let oldest = walk.now() - OLDEST;
     node::State::visit(paths, walk, &oldest);
 }
@@ -22,5 +22,5 @@ fn walk(paths: &mut Paths, walk: &mut Walk) {
 #[test]
 fn its_walk_moves_when_a_label_has_changed() {
     let pass = |paths: &mut Paths, _| paths.changed_at[0] += Duration::from_us(3);
-    check_moved(&[], Duration::from_us(3), paths, walk, pass, |paths| paths.changed_at[0]);
+    check_moved(&[], Duration::from_us(3), paths, visit_all, pass, |paths| paths.changed_at[0]);
 }

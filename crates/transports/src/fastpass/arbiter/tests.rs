@@ -348,7 +348,7 @@ fn busy() -> Arbiter {
     arbiter
 }
 
-fn walk(arbiter: &mut Arbiter, walk: &mut Walk) {
+fn visit_all(arbiter: &mut Arbiter, walk: &mut Walk) {
     (0..5).for_each(|flow| walk.flow(&mut FlowId(flow)));
     node::State::visit(arbiter, walk, &());
 }
@@ -383,7 +383,7 @@ fn its_walk_moves_all_of_an_arbiter() {
         let agenda: Vec<_> = arbiter.agenda.clone().into_sorted_vec();
         (request.first, request.packets, *turn, agenda, arbiter.counts.allocations)
     };
-    check_moved(&[], cycle, make, walk, pass, see);
+    check_moved(&[], cycle, make, visit_all, pass, see);
 }
 
 /// Slots are counted from the run's beginning, and some of them are left to control.
@@ -392,7 +392,7 @@ fn its_state_recurs_only_after_whole_rounds_of_slots() {
     let mut idle = star(4, &Config::default());
     let (slot, cycle) = (idle.params.slot, idle.params.cycle());
     let mut recurs = |after: Duration| {
-        let [before, after] = [NOW, NOW + after].map(|now| notes(now, &[], &mut idle, walk));
+        let [before, after] = [NOW, NOW + after].map(|now| notes(now, &[], &mut idle, visit_all));
         node::walk::recurrence(&before, &after).is_ok()
     };
     assert!(recurs(cycle) && recurs(cycle * 3) && !recurs(slot) && !recurs(cycle + slot));

@@ -41,7 +41,7 @@ fn packet() -> Sender {
     of(outgoing(301, Grant { first: 300, packets: 1, used: 0, at: NOW + SLOT / 2, stride: 1, path: 2 }))
 }
 
-fn walk(sender: &mut Sender, walk: &mut Walk) {
+fn visit_all(sender: &mut Sender, walk: &mut Walk) {
     (2..5).for_each(|flow| walk.flow(&mut FlowId(flow)));
     walk.unit = BYTES;
     node::State::visit(sender, walk, &());
@@ -70,7 +70,7 @@ fn its_walk_moves_all_of_a_message() {
         leaves(sender);
         flow(sender).grants[0].used += 1;
     };
-    check_moved(&[], SLOT, message, walk, uses, see);
+    check_moved(&[], SLOT, message, visit_all, uses, see);
     let gets = |sender: &mut Sender, _| {
         leaves(sender);
         let flow = flow(sender);
@@ -78,5 +78,5 @@ fn its_walk_moves_all_of_a_message() {
         let grant = &mut flow.grants[0];
         (grant.first, grant.at) = (grant.first + 1, grant.at + SLOT);
     };
-    check_moved(&[], SLOT, packet, walk, gets, see);
+    check_moved(&[], SLOT, packet, visit_all, gets, see);
 }

@@ -74,7 +74,7 @@ fn receiver() -> Receiver {
     receiver
 }
 
-fn walk(receiver: &mut Receiver, walk: &mut Walk) {
+fn visit_all(receiver: &mut Receiver, walk: &mut Walk) {
     walk.unit = u64::from(params().site.payload_max());
     node::State::visit(receiver, walk, &params());
     // Numbers of attempts and reservations are told apart by others of the same name.
@@ -128,5 +128,5 @@ fn its_walk_moves_all_that_has_come() {
         let places = (of.have.first_missing, of.arrived, of.not_before);
         (slots, places, receiver.active.clone(), receiver.timers.get(1), receiver.expected.get(0))
     };
-    check_moved(&[], PERIOD, receiver, walk, pass, see);
+    check_moved(&[], PERIOD, receiver, visit_all, pass, see);
 }

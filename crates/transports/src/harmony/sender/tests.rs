@@ -45,7 +45,7 @@ fn sender() -> Sender {
     sender
 }
 
-fn walk(sender: &mut Sender, walk: &mut Walk) {
+fn visit_all(sender: &mut Sender, walk: &mut Walk) {
     walk.unit = u64::from(params().site.payload_max());
     node::State::visit(sender, walk, &params());
     // A receiver's numbers and a sender's are told apart by others of the same name.
@@ -90,5 +90,5 @@ fn its_walk_moves_all_that_a_slot_has_sent() {
             due.into_iter().for_each(|(key, at)| timers.set(key, at));
         }
     };
-    check_moved(&[], PERIOD, sender, walk, fresh, see);
+    check_moved(&[], PERIOD, sender, visit_all, fresh, see);
 }

@@ -31,7 +31,7 @@ fn receiver() -> Receiver {
     receiver
 }
 
-fn walk(receiver: &mut Receiver, walk: &mut Walk) {
+fn visit_all(receiver: &mut Receiver, walk: &mut Walk) {
     walk.unit = u64::from(params().site.payload_max());
     node::State::visit(receiver, walk, &params());
 }
@@ -62,5 +62,5 @@ fn its_walk_moves_all_of_a_flow() {
         let times = (flow.due_at, flow.heard_at, receiver.booked, receiver.next_at);
         (places, times, flow.last_turn, receiver.counts.tokens)
     };
-    check_moved(&[], PACKET, receiver, walk, pass, see);
+    check_moved(&[], PACKET, receiver, visit_all, pass, see);
 }

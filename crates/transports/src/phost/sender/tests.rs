@@ -31,7 +31,7 @@ fn sender() -> Sender {
     sender
 }
 
-fn walk(sender: &mut Sender, walk: &mut Walk) {
+fn visit_all(sender: &mut Sender, walk: &mut Walk) {
     walk.unit = u64::from(params().site.payload_max());
     node::State::visit(sender, walk, &params());
 }
@@ -62,5 +62,5 @@ fn its_walk_moves_all_of_a_flow() {
         let sent = (flow.sent.count, flow.sent.first_missing, flow.sent_packets, flow.remaining);
         ((packet, number, expires), sent, flow.last_turn, sender.timers.get(0), sender.counts.tokens_expired)
     };
-    check_moved(&[], PACKET, sender, walk, pass, see);
+    check_moved(&[], PACKET, sender, visit_all, pass, see);
 }

@@ -63,7 +63,7 @@ fn visit(sender: &mut Sender, walk: &mut Walk, params: &Params) {
     node::State::visit(sender, walk, params);
 }
 
-fn walk(sender: &mut Sender, walk: &mut Walk) {
+fn visit_all(sender: &mut Sender, walk: &mut Walk) {
     visit(sender, walk, &params());
 }
 
@@ -116,7 +116,7 @@ fn the_credit_of_a_message_must_have_a_number() {
     let mut sender = sender();
     flow(&mut sender).bytes = 1 << 40;
     let mut notes = Walk::note(NOW, Default::default());
-    walk(&mut sender, &mut notes);
+    visit_all(&mut sender, &mut notes);
     assert_eq!(notes.finish().err().as_deref(), Some("the credit of a long message has no number"));
 }
 
