@@ -137,9 +137,9 @@ def test_forks_are_refused_before_any_runs(file: Path, tmp_path: Path) -> None:
 def test_forks_by_the_command(file: Path, tmp_path: Path) -> None:
     assert call("run", file, "--threads", "1", "--checkpoint", "60us", "--out", tmp_path / "out").code == 0
     kept, key = tmp_path / "out-checkpoints", "switch.buffer.per_port.bytes"
-    done = call("fork", kept, "--unchanged", "--vary", f"{key}=9KB", "--vary", f"{key}=500KB", "--json")
+    done = call("fork", kept, "--unchanged", "--vary", f"{key}=12KB", "--vary", f"{key}=500KB", "--json")
     assert done.code == 0, done.err
-    places = [tmp_path / "out-forks" / name for name in ("unchanged", f"{key}-9KB", f"{key}-500KB")]
+    places = [tmp_path / "out-forks" / name for name in ("unchanged", f"{key}-12KB", f"{key}-500KB")]
     unchanged, small, large = map(cw.load, places)
     assert unchanged.digest == cw.load(tmp_path / "out").digest == large.digest != small.digest
     assert (tmp_path / "out-forks" / "report.html").is_file()

@@ -43,7 +43,7 @@ pub struct Bisected {
     pub state: Option<Apart>,
     /// The first packet that comes otherwise.
     pub arrival: Option<Apart>,
-    /// When the shorter of the two ended, in picoseconds.
+    /// The time up to which both were looked at, in picoseconds.
     pub end_ps: u64,
 }
 
@@ -168,7 +168,9 @@ fn moment(side: &Side<'_>, from: Option<&Checkpoint>, to: Time) -> Result<Moment
         Checkpoint::read(bytes)
     };
     let on = if outcome.ended == Ended::Paused { Some(kept()?) } else { None };
-    Ok(Moment { trees: trees(plan, &parts), on, end })
+    let come =
+        if outcome.ended == Ended::Horizon { plan.horizon } else { end.max(from.map_or(Time::ZERO, |of| of.at)) };
+    Ok(Moment { trees: trees(plan, &parts), on, end: come })
 }
 
 /// All nodes, then all links.

@@ -4,6 +4,8 @@
 //! over it ([`driver::Fork`]). So a setting that the state does not hold is the fork's from then on, and one that it
 //! holds can't change: [`KEYS`] says which is which. Events at set times (failures, messages that start) may
 //! differ from the time of the checkpoint on: there a fork is the run that its scenario describes, packet for packet.
+//! Where messages are left out, only the number of events may differ: a host notes when to wake up next, and may then
+//! find nothing to do.
 //!
 //! # The seed
 //! A fork has the seed of its checkpoint. All random streams go on from where they were: of hosts, switches, links and

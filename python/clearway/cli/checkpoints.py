@@ -15,7 +15,6 @@ import clearway as cw
 from clearway.cli.options import Json, Out, ScenarioFile, Sets, Threads, pairs
 from clearway.cli.said import SLOWDOWN, Said, finish
 from clearway.files.places import check_page, check_result, held, slug
-from clearway.running.checkpoints import scenario_at
 
 NAME = "last.checkpoint"
 
@@ -113,6 +112,8 @@ def fork(
 
     docs/checkpoints.md lists the keys that can change, and says why the others can't.
     """
+    from clearway.running.checkpoints import scenario_at
+
     file, place, said = file_of(checkpoint), out or forks_of(checkpoint), Said(json_)
     base = scenario_at(file, folder)
     forks = {"unchanged": base} if unchanged else {}
