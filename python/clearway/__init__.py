@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from clearway import gym, harmony, r2c2
     from clearway.calibration.fit import Calibration, calibrate
     from clearway.comparisons.advise import Advice, advise
-    from clearway.comparisons.all_schemes import Everything, compare_all
+    from clearway.comparisons.all_schemes import SchemeComparison, compare_all
     from clearway.comparisons.comparison import Comparison, compare
     from clearway.comparisons.outage import Outage, compare_outage
     from clearway.comparisons.sustain import Sustained, sustain
@@ -55,7 +55,6 @@ __all__ = [
     "Control",
     "Delivery",
     "Error",
-    "Everything",
     "FastForward",
     "Forecast",
     "Joined",
@@ -75,6 +74,7 @@ __all__ = [
     "Scan",
     "Scenario",
     "ScenarioError",
+    "SchemeComparison",
     "Sent",
     "Socket",
     "Sustained",
@@ -116,7 +116,7 @@ __all__ = [
 _PLACES = {
     "calibration.fit": ("Calibration", "calibrate"),
     "comparisons.advise": ("Advice", "advise"),
-    "comparisons.all_schemes": ("Everything", "compare_all"),
+    "comparisons.all_schemes": ("SchemeComparison", "compare_all"),
     "comparisons.comparison": ("Comparison", "compare"),
     "comparisons.outage": ("Outage", "compare_outage"),
     "comparisons.sustain": ("Sustained", "sustain"),

@@ -65,7 +65,7 @@ def test_what_refuses_messages_sustains_nothing() -> None:
 
 
 def test_a_comparison_goes_on_where_it_was_and_draws_its_page(tmp_path: Path) -> None:
-    def compare() -> cw.Everything:
+    def compare() -> cw.SchemeComparison:
         return cw.compare_all(
             tmp_path, only=["dcpim", "udp", "pfc"], fabrics=["leaf-spine"], workloads=["imc10"], loads=[0.5],
             duration="100us", sustained="", progress=False,
@@ -92,7 +92,7 @@ def test_a_comparison_goes_on_where_it_was_and_draws_its_page(tmp_path: Path) ->
 
 
 def test_with_several_seeds_numbers_are_means_and_intervals_are_over_seeds(tmp_path: Path) -> None:
-    def compare(**which: Any) -> cw.Everything:
+    def compare(**which: Any) -> cw.SchemeComparison:
         return cw.compare_all(
             tmp_path, only=["udp", "dctcp"], fabrics=["leaf-spine"], workloads=["imc10"], loads=[0.5],
             duration="100us", sustained="", progress=False, **which,

@@ -39,7 +39,7 @@ def swept(tmp_path_factory: pytest.TempPathFactory) -> cw.SweepResult:
     return cw.sweep(base, vary, tmp_path_factory.mktemp("swept"), workers=2)
 
 
-def everything(grounds: int) -> all_.Everything:
+def everything(grounds: int) -> all_.SchemeComparison:
     """A comparison with numbers that nothing has measured, on this number of fabrics and workloads."""
     rows = []
     who = all_.contenders()
@@ -52,7 +52,7 @@ def everything(grounds: int) -> all_.Everything:
     # There are no short flows there: one chart less.
     frame.loc[frame["fabric"] == all_.FABRICS[1], "short mean"] = np.nan
     fairness = pd.Series({one.name: 1.0 for one in who})
-    return all_.Everything(frame, pd.Series(dtype=float), fairness, who, {}, "made up")
+    return all_.SchemeComparison(frame, pd.Series(dtype=float), fairness, who, {}, "made up")
 
 
 def test_the_page_of_all_schemes_needs_no_network_and_names_each_line(tmp_path: Path) -> None:

@@ -303,7 +303,7 @@ fn kernel(command: Command, pins: PathBuf, run: PathBuf) -> Result<(), String> {
     use crate::attach::{Asked, attach, detach};
     use crate::device::Hook;
     use crate::netns::enter;
-    use crate::place::{Place, Roots};
+    use crate::place::{DevicePlace, Roots};
 
     let roots = Roots { pins, run };
     let into = |netns: &Option<String>| netns.as_deref().map_or(Ok(()), enter);
@@ -341,13 +341,13 @@ fn kernel(command: Command, pins: PathBuf, run: PathBuf) -> Result<(), String> {
         }
         Command::Show { device, netns, json, interval, count, prometheus } => {
             let places = match &device {
-                Some(device) => vec![Place::new(&roots, device, netns.as_deref())],
-                None => Place::all(&roots),
+                Some(device) => vec![DevicePlace::new(&roots, device, netns.as_deref())],
+                None => DevicePlace::all(&roots),
             };
             show(&places, device.as_deref(), json, interval, count, prometheus)
         }
         Command::Divide { device, netns } => {
-            crate::divide::divide(&Place::new(&roots, &device, netns.as_deref()), &until_told()?)
+            crate::divide::divide(&DevicePlace::new(&roots, &device, netns.as_deref()), &until_told()?)
         }
         Command::Cost { json } => cost(json),
         Command::Check { .. } | Command::Simulate { .. } | Command::Tenants { .. } => Ok(()),
@@ -380,7 +380,7 @@ fn cost(json: bool) -> Result<(), String> {
 
 #[cfg(target_os = "linux")]
 fn show(
-    places: &[crate::place::Place],
+    places: &[crate::place::DevicePlace],
     device: Option<&str>,
     json: bool,
     interval: f64,

@@ -4,8 +4,8 @@
 #[path = "../../../python/clearway/programs/crates/transport/src/lib.rs"]
 mod mine;
 
-use clearway::contract::{About, HeaderFormat, Nature, NetworkView, Scheme, SwitchRequirements};
-use clearway::node::{Endpoint, Site};
+use clearway::contract::{About, Capabilities, HeaderFormat, NetworkView, Scheme, SwitchRequirements};
+use clearway::node::{Endpoint, EndpointParams};
 use clearway::units::Problem;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -36,8 +36,8 @@ impl Scheme for Trouble {
         mine::Config::default().about()
     }
 
-    fn nature(&self) -> Nature {
-        mine::Config::default().nature()
+    fn capabilities(&self) -> Capabilities {
+        mine::Config::default().capabilities()
     }
 
     fn headers(&self) -> &'static dyn HeaderFormat {
@@ -48,7 +48,7 @@ impl Scheme for Trouble {
         Ok(())
     }
 
-    fn endpoint(&self, site: &Site, network: &NetworkView) -> Box<dyn Endpoint> {
+    fn endpoint(&self, site: &EndpointParams, network: &NetworkView) -> Box<dyn Endpoint> {
         match self.does {
             Does::Print => println!("a host is made"),
             Does::Panic => panic!("no host for you"),
@@ -60,7 +60,7 @@ impl Scheme for Trouble {
         mine::Config::default().endpoint(site, network)
     }
 
-    fn requirements(&self, site: &Site) -> SwitchRequirements {
+    fn requirements(&self, site: &EndpointParams) -> SwitchRequirements {
         mine::Config::default().requirements(site)
     }
 }

@@ -1,10 +1,12 @@
 //! A transport from a crate outside of the tree that repeats the first packets of its messages for ever. Its links are
 //! busy, and its receivers get nothing new.
 
-use clearway::contract::{About, Family, HeaderFormat, Nature, NetworkView, Scheme, SwitchRequirements, headers_of};
+use clearway::contract::{
+    About, Capabilities, Family, HeaderFormat, NetworkView, Scheme, SwitchRequirements, headers_of,
+};
 use clearway::node;
 use clearway::node::wire::{Malformed, Reader, Writer};
-use clearway::node::{Balancing, Cx, Endpoint, Header, Input, Message, Packet, PollAt, Site};
+use clearway::node::{Balancing, Cx, Endpoint, EndpointParams, Header, Input, Message, Packet, PollAt};
 use clearway::units::Problem;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -27,8 +29,8 @@ impl Scheme for Storm {
         About { title: "Storm", source: "a test", summary: "Repeats itself.", needs: "nothing" }
     }
 
-    fn nature(&self) -> Nature {
-        Nature::of_hosts(Family::Reactive)
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::of_hosts(Family::Reactive)
     }
 
     fn headers(&self) -> &'static dyn HeaderFormat {
@@ -39,11 +41,11 @@ impl Scheme for Storm {
         Ok(())
     }
 
-    fn endpoint(&self, site: &Site, _: &NetworkView) -> Box<dyn Endpoint> {
+    fn endpoint(&self, site: &EndpointParams, _: &NetworkView) -> Box<dyn Endpoint> {
         Box::new(Sender { packets: self.packets, site: site.clone(), message: None, next: 0 })
     }
 
-    fn requirements(&self, _: &Site) -> SwitchRequirements {
+    fn requirements(&self, _: &EndpointParams) -> SwitchRequirements {
         SwitchRequirements::only(Balancing::Ecmp)
     }
 
@@ -84,7 +86,7 @@ impl Header for Offset {
 struct Sender {
     packets: u64,
     #[state(built("settings"))]
-    site: Site,
+    site: EndpointParams,
     message: Option<Message>,
     next: u64,
 }

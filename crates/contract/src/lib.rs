@@ -11,13 +11,15 @@ use std::any::Any;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use fabric::{Fabric, FabricSpec, Failures, Routes, Star};
-use node::{Balancing, EarlyDrop, Marking, Overflow, Site};
+use node::{Balancing, EarlyDrop, EndpointParams, Marking, Overflow};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Duration, Problem, Rate};
 
 pub use name_or_table::{Others, name_or_table};
-pub use scheme::{Compared, ControlPackets, Family, HeaderFormat, Nature, Scheme, Timer, Undelivered, headers_of};
+pub use scheme::{
+    Capabilities, Compared, ControlPackets, Family, HeaderFormat, Scheme, Timer, Undelivered, headers_of,
+};
 
 /// The network, as a scheme sees it.
 #[derive(Clone, Debug)]
@@ -27,7 +29,7 @@ pub struct NetworkView {
     /// Routes before any failure.
     pub routes: Arc<Routes>,
     /// The first host's view of the network.
-    pub site: Site,
+    pub site: EndpointParams,
     /// Processing time in a host, spent once on the way out and once on the way in.
     pub host_delay: Duration,
     /// The longest that a packet waits on its way without being lost: at one link, in a full buffer, and in the full
@@ -40,15 +42,15 @@ pub struct NetworkView {
     /// Names of the traffic classes.
     pub classes: Vec<String>,
     /// Values that all nodes of the scheme share.
-    pub common: Common,
+    pub common: SharedCache,
 }
 
 /// Tables and caches that many nodes need and that are computed once a run, one value of each type. A value may depend
 /// only on the network and on the arguments of its calls, so the order of calls can't change a result.
 #[derive(Clone, Debug, Default)]
-pub struct Common(Arc<Mutex<Vec<Arc<dyn Any + Send + Sync>>>>);
+pub struct SharedCache(Arc<Mutex<Vec<Arc<dyn Any + Send + Sync>>>>);
 
-impl Common {
+impl SharedCache {
     /// The shared value of type `T`, created on first use.
     pub fn get<T: Any + Send + Sync + Default>(&self) -> Arc<T> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -87,7 +89,7 @@ impl Guarantee {
 
 impl NetworkView {
     /// A network without failures, with store-and-forward switches and no processing time in hosts.
-    pub fn new(fabric: Fabric, site: &Site) -> NetworkView {
+    pub fn new(fabric: Fabric, site: &EndpointParams) -> NetworkView {
         let routes = Arc::new(Routes::compute(&fabric, &Failures::default()));
         NetworkView {
             narrowest: fabric.narrowest_rate(),
@@ -98,12 +100,12 @@ impl NetworkView {
             wait: Duration::ZERO,
             head_bytes: None,
             classes: Vec::new(),
-            common: Common::default(),
+            common: SharedCache::default(),
         }
     }
 
     /// One switch that joins all hosts, whose round trips are the site's: a network for a scene that has none.
-    pub fn star(site: &Site) -> NetworkView {
+    pub fn star(site: &EndpointParams) -> NetworkView {
         let transmissions = site.nic_rate.transmit(u64::from(site.header_bytes)) * 4;
         let star = Star {
             hosts: site.hosts.max(2),

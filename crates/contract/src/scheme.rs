@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use node::layout::Layout;
 use node::walk::{HeaderWalk, visit_header};
 use node::wire::{Malformed, Reader, Writer};
-use node::{Agreement, Endpoint, Header, Packet, QueueDiscipline, Site, SwitchAgent};
+use node::{Agreement, Endpoint, EndpointParams, Header, Packet, QueueDiscipline, SwitchAgent};
 use units::{Bytes, Duration, Problem, Rate, SwitchId};
 
 use crate::{About, Guarantee, NetworkView, SwitchRequirements};
@@ -20,7 +20,7 @@ pub trait Scheme {
     fn about(&self) -> About;
 
     /// What it has and does with these settings. It is declared, so that the scheme need not be built to find out.
-    fn nature(&self) -> Nature;
+    fn capabilities(&self) -> Capabilities;
 
     /// How its packets travel as bytes.
     fn headers(&self) -> &'static dyn HeaderFormat;
@@ -39,10 +39,10 @@ pub trait Scheme {
     }
 
     /// The scheme's endpoint in the host at `site`.
-    fn endpoint(&self, site: &Site, network: &NetworkView) -> Box<dyn Endpoint>;
+    fn endpoint(&self, site: &EndpointParams, network: &NetworkView) -> Box<dyn Endpoint>;
 
     /// What the scheme asks of switches. A setting of the scenario takes precedence.
-    fn requirements(&self, site: &Site) -> SwitchRequirements;
+    fn requirements(&self, site: &EndpointParams) -> SwitchRequirements;
 
     /// Bytes of headers in its data packets, if its paper states them. `None` uses the scenario's `host.header`.
     fn header_bytes(&self) -> Option<u16> {
@@ -67,7 +67,7 @@ pub trait Scheme {
 
     /// The queue that keeps a link busy when its single flow's window is cut at a loss, if that is how it learns of
     /// congestion. A plan warns if a port has less room.
-    fn queue_needed(&self, _site: &Site) -> Option<Bytes> {
+    fn queue_needed(&self, _site: &EndpointParams) -> Option<Bytes> {
         None
     }
 
@@ -85,18 +85,18 @@ pub trait Scheme {
         ))
     }
 
-    /// Its part of a switch: all switches have one if [`Nature::has_agent`], and none otherwise.
+    /// Its part of a switch: all switches have one if [`Capabilities::has_agent`], and none otherwise.
     fn agent(&self, _network: &NetworkView, _switch: SwitchId) -> Option<Box<dyn SwitchAgent>> {
         None
     }
 
     /// Queues of its own that it brings to a switch, in the place of a flow control's: all switches have them if
-    /// [`Nature::brings_queueing`], and none otherwise.
+    /// [`Capabilities::brings_queueing`], and none otherwise.
     fn queueing(&self, _network: &NetworkView, _switch: SwitchId) -> Option<Box<dyn QueueDiscipline>> {
         None
     }
 
-    /// The bounds that the scheme guarantees for its packets, if [`Nature::guarantees`]. The audit checks them.
+    /// The bounds that the scheme guarantees for its packets, if [`Capabilities::guarantees`]. The audit checks them.
     fn guarantee(&self, _network: &NetworkView) -> Option<Guarantee> {
         None
     }
@@ -143,7 +143,7 @@ impl ControlPackets {
 
 /// What a transport has and does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Nature {
+pub struct Capabilities {
     /// How its senders learn what the network can carry.
     pub family: Family,
     /// How `clearway compare --all` runs it.
@@ -158,10 +158,10 @@ pub struct Nature {
     pub guarantees: bool,
 }
 
-impl Nature {
+impl Capabilities {
     /// A transport without a part in switches that delivers every message, and is compared with its defaults.
-    pub const fn of_hosts(family: Family) -> Nature {
-        Nature {
+    pub const fn of_hosts(family: Family) -> Capabilities {
+        Capabilities {
             family,
             compared: Compared::Alone,
             undelivered: Undelivered::Never,

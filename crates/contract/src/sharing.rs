@@ -8,7 +8,7 @@ use std::num::NonZeroU32;
 
 use node::layout::Layout;
 use node::wire::{Malformed, Reader, Writer};
-use node::{Packet, Shaper, Site, Stages};
+use node::{EndpointParams, Packet, Shaper, Stages};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Duration, LinkId, PortId, Problem, Rate, Stream, Time};
@@ -63,12 +63,12 @@ pub trait SharingScheme {
 
     /// The rate limiter of the host at `site`, which was granted `_hose`; `None` if there is no limiter. Its own
     /// packets carry `site.transport`.
-    fn shaper(&self, _site: &Site, _hose: Hose) -> Option<Box<dyn Shaper>> {
+    fn shaper(&self, _site: &EndpointParams, _hose: Hose) -> Option<Box<dyn Shaper>> {
         None
     }
 
     /// The longest that a packet waits in that limiter.
-    fn longest_wait(&self, _site: &Site, _hose: Hose) -> Duration {
+    fn longest_wait(&self, _site: &EndpointParams, _hose: Hose) -> Duration {
         Duration::ZERO
     }
 

@@ -130,19 +130,19 @@ impl Module for Compiled {
             _ => *default,
         };
         let settings = self.names.iter().map(value).collect();
-        Arc::new(AtHost(Arc::new(Place { compiled: self, settings, running: Mutex::new(None) })))
+        Arc::new(AtHost(Arc::new(HostModule { compiled: self, settings, running: Mutex::new(None) })))
     }
 }
 
 /// A module in a host.
-struct Place {
+struct HostModule {
     compiled: Arc<Compiled>,
     settings: Vec<f64>,
     /// `None` before the first flow, and after a call that went wrong.
     running: Mutex<Option<Running>>,
 }
 
-struct AtHost(Arc<Place>);
+struct AtHost(Arc<HostModule>);
 
 impl Host for AtHost {
     fn start(&self, start: &Start) -> Result<(Box<dyn Program>, Verdict), Reason> {
@@ -155,7 +155,7 @@ impl Host for AtHost {
 
 /// A flow's state between calls, and what it has answered last.
 struct Flow {
-    place: Arc<Place>,
+    place: Arc<HostModule>,
     state: Box<[u8]>,
     answer: [u64; VERDICT_NUMBERS],
     hears_of_sends: bool,

@@ -35,8 +35,8 @@ pub fn findings<C: Carrier, P: Probe>(
 pub(crate) fn left<C: Carrier, P: Probe>(part: &Driver<C, P>) -> Left {
     let Driver { links, switches, hosts, timeline, .. } = part;
     // Asked of nodes: the agenda also has times of deadlines that were put off since.
-    let events = links.pipes.iter().any(|pipe| pipe.packets.next_at() < Time::MAX)
-        || (0..links.outlets.len() as u32).any(|outlet| links.agenda.get(links.transmit_ready(outlet)) < Time::MAX)
+    let events = links.link_rxs.iter().any(|link_rx| link_rx.packets.next_at() < Time::MAX)
+        || (0..links.link_txs.len() as u32).any(|link_tx| links.agenda.get(links.transmit_ready(link_tx)) < Time::MAX)
         || hosts.iter().any(|slot| slot.host.next_at() < Time::MAX)
         || switches.iter().any(|slot| slot.switch.next_at() < Time::MAX)
         || !timeline.changes.is_empty();

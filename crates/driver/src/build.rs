@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use catalogue::{LinkControl, Transport};
 use engine::Agenda;
-use fabric::{Change as FabricChange, Epoch, Fabric, Failures, LinkNoise, Tier, Whom};
+use fabric::{Change as FabricChange, Epoch, Fabric, Failures, LinkNoise, RerouteScope, Tier};
 use node::pool::{Flight, Pool};
 use run::{HEAD_BYTES, Plan};
 use units::{Duration, HostId, LinkId, NodeId, PerByte, Rate, Time};
@@ -13,7 +13,7 @@ use units::{Duration, HostId, LinkId, NodeId, PerByte, Rate, Time};
 use crate::change::{Change, Timeline};
 use crate::jitter::Jitter;
 use crate::pulse::Pulse;
-use crate::{Carrier, Cut, Driver, HostPort, HostSlot, Links, Noise, Outlet, Pipe, Probe, Repeater, SwitchSlot};
+use crate::{Carrier, Cut, Driver, HostPort, HostSlot, LinkRx, LinkTx, Links, Noise, Probe, Repeater, SwitchSlot};
 
 /// Builds a driver for each part, in its state before the first event. `carrier` and `probe` are called once for each
 /// part, `sender` and `receiver` once for each link: they make what the carrier keeps at the link's two ends. Where the
@@ -32,15 +32,15 @@ pub fn drivers<C: Carrier, P: Probe>(
     for node in (0..fabric.nodes()).map(NodeId) {
         for part in cut.parts_of(node) {
             let driver = &mut built[part];
-            let first_outlet = driver.links.outlets.len() as u32;
+            let first_link_tx = driver.links.link_txs.len() as u32;
             for &link in &fabric.ports[node.index()] {
                 let begins = cut.sender_of(link) == part;
-                debug_assert!(!begins || driver.links.outlets.len() as u32 == cut.outlet_of(link));
-                driver.links.outlets.push(outlet(plan, cut, part, link, sender(begins.then_some(link))));
+                debug_assert!(!begins || driver.links.link_txs.len() as u32 == cut.link_tx_of(link));
+                driver.links.link_txs.push(link_tx(plan, cut, part, link, sender(begins.then_some(link))));
             }
             match fabric.as_host(node) {
                 Some(host) => {
-                    driver.hosts.push(host_slot(plan, host, first_outlet));
+                    driver.hosts.push(host_slot(plan, host, first_link_tx));
                     driver.pulse.add_host();
                 }
                 None => {
@@ -53,7 +53,7 @@ pub fn drivers<C: Carrier, P: Probe>(
                     if !driver.retries && !driver.watches_ready_ports {
                         switch.let_through();
                     }
-                    driver.switches.push(SwitchSlot { id: id.0, switch, first_outlet, digest: 0 });
+                    driver.switches.push(SwitchSlot { id: id.0, switch, first_link_tx, digest: 0 });
                 }
             }
         }
@@ -63,9 +63,9 @@ pub fn drivers<C: Carrier, P: Probe>(
     for id in fabric.ports.iter().flatten().map(|&back| Fabric::reverse(back)) {
         let noise = || Box::new(Noise::new(plan.scenario.seed, id.index() as u64, transports.clone()));
         let (part, link) = (cut.receiver_of(id), fabric.link(id));
-        let pipes = &mut built[part].links.pipes;
-        debug_assert_eq!(pipes.len() as u32, cut.pipe_of(id));
-        pipes.push(Pipe {
+        let link_rxs = &mut built[part].links.link_rxs;
+        debug_assert_eq!(link_rxs.len() as u32, cut.link_rx_of(id));
+        link_rxs.push(LinkRx {
             link: id.0,
             packets: Flight::default(),
             to: cut.end(fabric, part, link.to, link.to_port),
@@ -82,7 +82,7 @@ pub fn drivers<C: Carrier, P: Probe>(
         });
     }
     for (part, (driver, changes)) in built.iter_mut().zip(Changes::of(plan, cut)).enumerate() {
-        driver.damages |= driver.links.pipes.iter().any(|pipe| pipe.noise.is_some());
+        driver.damages |= driver.links.link_rxs.iter().any(|link_rx| link_rx.noise.is_some());
         driver.timeline.changes = changes;
         driver.links.find_siblings();
         driver.links.agenda = Agenda::new(&driver.groups(plan, cut, part));
@@ -110,8 +110,8 @@ fn empty<C: Carrier, P: Probe>(plan: &Plan, carrier: C, probe: P) -> Driver<C, P
         links: Links {
             agenda: Agenda::new(&[]),
             pool: Pool::default(),
-            pipes: Vec::new(),
-            outlets: Vec::new(),
+            link_rxs: Vec::new(),
+            link_txs: Vec::new(),
             carrier,
         },
         switches: Vec::new(),
@@ -148,7 +148,7 @@ fn per_byte(plan: &Plan, link: LinkId) -> PerByte {
     per_byte.in_steps_of(plan.scenario.transmission_step)
 }
 
-fn host_slot(plan: &Plan, host: HostId, outlet: u32) -> HostSlot {
+fn host_slot(plan: &Plan, host: HostId, link_tx: u32) -> HostSlot {
     let uplinks = plan.fabric.uplinks(host);
     let port = |&link: &LinkId| HostPort {
         per_byte: per_byte(plan, link),
@@ -160,7 +160,7 @@ fn host_slot(plan: &Plan, host: HostId, outlet: u32) -> HostSlot {
     };
     HostSlot {
         host: plan.host(host),
-        outlet,
+        link_tx,
         per_byte: per_byte(plan, plan.fabric.uplink(host)),
         free_at: Time::ZERO,
         up: true,
@@ -170,12 +170,12 @@ fn host_slot(plan: &Plan, host: HostId, outlet: u32) -> HostSlot {
     }
 }
 
-fn outlet<S>(plan: &Plan, cut: &Cut, part: usize, id: LinkId, sender: S) -> Outlet<S> {
+fn link_tx<S>(plan: &Plan, cut: &Cut, part: usize, id: LinkId, sender: S) -> LinkTx<S> {
     let link = plan.fabric.link(id);
     let at_host = matches!(link.tier, Tier::FromHost | Tier::ToHost);
     let host_delay = if at_host { plan.scenario.host.delay } else { Duration::ZERO };
     let cut_through = plan.scenario.switch.cut_through && link.tier != Tier::ToHost;
-    Outlet {
+    LinkTx {
         sender,
         delay: plan.fabric.delay(id) + host_delay,
         from: cut.end(&plan.fabric, part, link.from, link.from_port),
@@ -213,13 +213,15 @@ impl Changes<'_> {
         };
         for Epoch { at, change } in &plan.changes {
             match change {
-                FabricChange::Reroute(routes, Whom::Switches(switches)) => {
+                FabricChange::Reroute(routes, RerouteScope::Switches(switches)) => {
                     for (part, (switches, hosts)) in changes.told(switches).into_iter().enumerate() {
                         let routes = routes.clone();
                         changes.of_parts[part].push((*at, Change::RoutesOf { routes, switches, hosts }));
                     }
                 }
-                FabricChange::Reroute(routes, Whom::All) => changes.everywhere(*at, &Change::Routes(routes.clone())),
+                FabricChange::Reroute(routes, RerouteScope::All) => {
+                    changes.everywhere(*at, &Change::Routes(routes.clone()))
+                }
                 FabricChange::Noisy(links) => changes.noisy(*at, links),
                 FabricChange::Slow(links) => changes.slow(*at, links),
                 FabricChange::Dead(dead) => changes.dead(*at, dead),
@@ -235,12 +237,12 @@ impl Changes<'_> {
 
     fn at_sender(&mut self, at: Time, link: LinkId, change: impl FnOnce(u32) -> Change) {
         let part = self.cut.sender_of(link);
-        self.of_parts[part].push((at, change(self.cut.outlet_of(link))));
+        self.of_parts[part].push((at, change(self.cut.link_tx_of(link))));
     }
 
     fn at_receiver(&mut self, at: Time, link: LinkId, change: impl FnOnce(u32) -> Change) {
         let part = self.cut.receiver_of(link);
-        self.of_parts[part].push((at, change(self.cut.pipe_of(link))));
+        self.of_parts[part].push((at, change(self.cut.link_rx_of(link))));
     }
 
     /// By part, the places of these switches and of the hosts below them.
@@ -265,7 +267,7 @@ impl Changes<'_> {
         let now: BTreeMap<LinkId, LinkNoise> = quiet.chain(links.iter().copied()).collect();
         let before = std::mem::replace(&mut self.noise, now.clone());
         for (&link, &noise) in now.iter().filter(|(link, now)| before.get(link) != Some(now)) {
-            self.at_receiver(at, link, |pipe| Change::Noise { pipe, noise });
+            self.at_receiver(at, link, |link_rx| Change::Noise { link_rx, noise });
         }
     }
 
@@ -277,7 +279,7 @@ impl Changes<'_> {
         let now: BTreeMap<LinkId, Rate> = whole.chain(links.iter().copied()).collect();
         let before = std::mem::replace(&mut self.rates, now.clone());
         for (&link, &rate) in now.iter().filter(|(link, now)| before.get(link) != Some(now)) {
-            self.at_sender(at, link, |outlet| Change::Rate { outlet, rate });
+            self.at_sender(at, link, |link_tx| Change::Rate { link_tx, rate });
         }
     }
 
@@ -286,8 +288,8 @@ impl Changes<'_> {
         for link in touched(self.fabric, &before, now) {
             let up = !now.kills(self.fabric, link);
             if up == before.kills(self.fabric, link) {
-                self.at_sender(at, link, |outlet| Change::Outlet { outlet, up });
-                self.at_receiver(at, link, |pipe| Change::Pipe { pipe, up });
+                self.at_sender(at, link, |link_tx| Change::LinkTx { link_tx, up });
+                self.at_receiver(at, link, |link_rx| Change::LinkRx { link_rx, up });
             }
         }
     }

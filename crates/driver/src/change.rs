@@ -7,27 +7,27 @@ use run::HEAD_BYTES;
 use units::{Duration, Rate, Time};
 
 use crate::links::TIMELINE;
-use crate::{Carrier, Driver, End, Outlet, Probe, Upcoming, View};
+use crate::{Carrier, Driver, End, LinkTx, Probe, Upcoming, View};
 
 /// What happens to a part at a set time.
 #[derive(Clone)]
 pub(crate) enum Change {
-    Outlet {
-        outlet: u32,
+    LinkTx {
+        link_tx: u32,
         up: bool,
     },
-    Pipe {
-        pipe: u32,
+    LinkRx {
+        link_rx: u32,
         up: bool,
     },
     /// From now on the link does this to packets.
     Noise {
-        pipe: u32,
+        link_rx: u32,
         noise: LinkNoise,
     },
     /// From now on the link transmits at this rate.
     Rate {
-        outlet: u32,
+        link_tx: u32,
         rate: Rate,
     },
     /// A link anywhere is slower than it should be for the first time: nothing is guaranteed from now on.
@@ -66,14 +66,14 @@ impl Timeline {
 }
 
 impl<C: Carrier, P: Probe> Driver<C, P> {
-    /// Fails links for good that the scenario does not fail: `pipes` and `outlets` are those of their ends that are in
-    /// this part. From now on all switches forward by `routes`.
+    /// Fails links for good that the scenario does not fail: `link_rxs` and `link_txs` are those of their ends that are
+    /// in this part. From now on all switches forward by `routes`.
     #[cold]
-    pub fn fail(&mut self, now: Time, pipes: &[u32], outlets: &[u32], routes: &Arc<Routes>) {
-        let pipes = pipes.iter().map(|&pipe| Change::Pipe { pipe, up: false });
-        let outlets = outlets.iter().map(|&outlet| Change::Outlet { outlet, up: false });
+    pub fn fail(&mut self, now: Time, link_rxs: &[u32], link_txs: &[u32], routes: &Arc<Routes>) {
+        let link_rxs = link_rxs.iter().map(|&link_rx| Change::LinkRx { link_rx, up: false });
+        let link_txs = link_txs.iter().map(|&link_tx| Change::LinkTx { link_tx, up: false });
         let around = [Change::NoGuarantee, Change::Routes(routes.clone())];
-        for change in pipes.chain(outlets).chain(around) {
+        for change in link_rxs.chain(link_txs).chain(around) {
             self.announce(now, &change);
             self.apply(now, change);
         }
@@ -107,11 +107,11 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
             Change::Routes(routes) => Upcoming::Routes(routes),
             Change::RoutesOf { routes, .. } => Upcoming::RoutesOfSome(routes),
             Change::NoGuarantee => Upcoming::GuaranteeEnds,
-            Change::Outlet { outlet, .. } => match self.links.outlets[*outlet as usize].from {
+            Change::LinkTx { link_tx, .. } => match self.links.link_txs[*link_tx as usize].from {
                 End::Switch { index, .. } => Upcoming::LinkOf(index),
                 End::Host { .. } => return,
             },
-            Change::Pipe { .. } | Change::Noise { .. } | Change::Rate { .. } => return,
+            Change::LinkRx { .. } | Change::Noise { .. } | Change::Rate { .. } => return,
         };
         let view = View { switches: &self.switches, hosts: &self.hosts, pool: &self.links.pool };
         self.probe.on_change(now, upcoming, view);
@@ -124,13 +124,13 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
                 self.set_routes(now, &routes, switches, hosts);
             }
             Change::RoutesOf { routes, switches, hosts } => self.set_routes(now, &routes, switches, hosts),
-            Change::Outlet { outlet, up } => self.set_outlet(now, outlet, up),
-            Change::Pipe { pipe, up } => self.links.set_up(pipe, up),
-            Change::Noise { pipe, noise } => {
-                let of = self.links.pipes[pipe as usize].noise.as_mut();
+            Change::LinkTx { link_tx, up } => self.set_link_tx(now, link_tx, up),
+            Change::LinkRx { link_rx, up } => self.links.set_up(link_rx, up),
+            Change::Noise { link_rx, noise } => {
+                let of = self.links.link_rxs[link_rx as usize].noise.as_mut();
                 of.expect("a link that is ever noisy has it").set(noise);
             }
-            Change::Rate { outlet, rate } => self.set_rate(outlet, rate),
+            Change::Rate { link_tx, rate } => self.set_rate(link_tx, rate),
             Change::NoGuarantee => {}
         }
     }
@@ -150,17 +150,17 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
         }
         for index in hosts {
             self.hosts[index as usize].host.set_routes(now, routes);
-            self.arm_host(now, index as usize, false);
+            self.poll_host(now, index as usize, false);
         }
     }
 
     /// A link stops working, or works again: its sender sees it.
-    fn set_outlet(&mut self, now: Time, outlet: u32, up: bool) {
-        self.reset_repeater(outlet);
+    fn set_link_tx(&mut self, now: Time, link_tx: u32, up: bool) {
+        self.reset_repeater(link_tx);
         if !up {
-            C::fail(&mut self.links, outlet);
+            C::fail(&mut self.links, link_tx);
         }
-        match self.links.outlets[outlet as usize].from {
+        match self.links.link_txs[link_tx as usize].from {
             End::Switch { index, port } => {
                 self.switches[index as usize].switch.set_up(now, port, up, &mut self.links.pool);
                 self.tell_losses(now, index);
@@ -173,13 +173,13 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
                     Some(ports) => ports[port.index()].up = up,
                 }
                 slot.host.link_changed(now, port, up);
-                self.arm_host(now, index as usize, false);
+                self.poll_host(now, index as usize, false);
             }
         }
     }
 
-    fn set_rate(&mut self, outlet: u32, rate: Rate) {
-        let Outlet { from, head, .. } = &mut self.links.outlets[outlet as usize];
+    fn set_rate(&mut self, link_tx: u32, rate: Rate) {
+        let LinkTx { from, head, .. } = &mut self.links.link_txs[link_tx as usize];
         *head = head.map(|_| rate.transmit(HEAD_BYTES));
         match *from {
             End::Switch { index, port } => self.switches[index as usize].switch.transmit_at(port, rate),

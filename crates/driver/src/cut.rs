@@ -21,9 +21,9 @@ pub struct Cut {
     /// several.
     places: Vec<Vec<(u32, u32)>>,
     /// By link, the place of its receiving end in the receiver's part: in the order of nodes and their ports.
-    pipe_of: Vec<u32>,
+    link_rx_of: Vec<u32>,
     /// By link, the place of its sending end in the sender's part.
-    outlet_of: Vec<u32>,
+    link_tx_of: Vec<u32>,
 }
 
 /// What a part of a network holds.
@@ -55,27 +55,27 @@ impl Cut {
         };
         let mut count = vec![0; parts];
         // A link ends at the port at which the one back begins.
-        let mut pipe_of = vec![0; fabric.links.len()];
+        let mut link_rx_of = vec![0; fabric.links.len()];
         for &back in fabric.ports.iter().flatten() {
-            pipe_of[Fabric::reverse(back).index()] = numbered(part_of[back.index()], &mut count);
+            link_rx_of[Fabric::reverse(back).index()] = numbered(part_of[back.index()], &mut count);
         }
         // Hosts come first, so outlets are in the order of (node, port) in every part.
-        let (mut hosts, mut switches, mut outlets) = (vec![0; parts], vec![0; parts], vec![0; parts]);
-        let (mut places, mut outlet_of) = (Vec::new(), vec![0; fabric.links.len()]);
+        let (mut hosts, mut switches, mut link_txs) = (vec![0; parts], vec![0; parts], vec![0; parts]);
+        let (mut places, mut link_tx_of) = (Vec::new(), vec![0; fabric.links.len()]);
         for (node, ports) in (0..).map(NodeId).zip(&fabric.ports) {
             let of_kind = if fabric.as_host(node).is_some() { &mut hosts } else { &mut switches };
             let parts: BTreeSet<u32> = ports.iter().map(|link| part_of[link.index()]).collect();
             for &part in &parts {
                 for link in ports {
-                    let outlet = numbered(part, &mut outlets);
+                    let link_tx = numbered(part, &mut link_txs);
                     if part_of[link.index()] == part {
-                        outlet_of[link.index()] = outlet;
+                        link_tx_of[link.index()] = link_tx;
                     }
                 }
             }
             places.push(parts.into_iter().map(|part| (part, numbered(part, of_kind))).collect());
         }
-        Cut { parts, districts, part_of, places, pipe_of, outlet_of }
+        Cut { parts, districts, part_of, places, link_rx_of, link_tx_of }
     }
 
     /// What each part holds.
@@ -131,13 +131,13 @@ impl Cut {
     }
 
     /// The place of a link's receiving end in the part of the node that it leads to.
-    pub fn pipe_of(&self, link: LinkId) -> u32 {
-        self.pipe_of[link.index()]
+    pub fn link_rx_of(&self, link: LinkId) -> u32 {
+        self.link_rx_of[link.index()]
     }
 
     /// The place of a link's sending end in the part of the node that it comes from.
-    pub fn outlet_of(&self, link: LinkId) -> u32 {
-        self.outlet_of[link.index()]
+    pub fn link_tx_of(&self, link: LinkId) -> u32 {
+        self.link_tx_of[link.index()]
     }
 
     /// A port in a part that has its node.

@@ -10,7 +10,7 @@ use crate::pulse::Pulse;
 use crate::repeat::{Arrival, Log};
 use crate::retry::Repeats;
 use crate::ties::Tied;
-use crate::{Carrier, End, HostSlot, Leaving, Links, Place, Probe, SwitchSlot, View, Wants};
+use crate::{Carrier, End, HostSlot, Leaving, Links, NodePort, Probe, SwitchSlot, View, Wants};
 
 /// One part of a network: some of its nodes and the ends of their links.
 pub struct Driver<C: Carrier, P: Probe> {
@@ -96,7 +96,7 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
     /// Fills the agenda from the nodes' states, before anything happens.
     pub(crate) fn prime(&mut self) {
         for index in 0..self.hosts.len() {
-            self.arm_host(Time::ZERO, index, false);
+            self.poll_host(Time::ZERO, index, false);
         }
         for index in 0..self.switches.len() {
             let timer = self.switch_timer(index);
@@ -151,12 +151,12 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
     pub fn submit(&mut self, now: Time, host: usize, flow: FlowId) {
         self.hosts[host].host.submit(now, flow);
         self.hosts[host].host.wake(now);
-        self.arm_host(now, host, false);
+        self.poll_host(now, host, false);
     }
 
     /// Lets the NIC of a host take the packets that were offered to the host ([`Driver::offer`]), as far as it can now.
     pub fn pull_offered(&mut self, now: Time, host: usize) {
-        self.arm_host(now, host, false);
+        self.poll_host(now, host, false);
     }
 
     /// Processes the next event of one source, and returns what it was.
@@ -177,10 +177,10 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
             self.arrive(now, source);
             Due::Arrival
         } else if source < firsts.host {
-            let outlet = (source - firsts.transmitter) as u32;
-            self.transmit_ready(now, outlet);
+            let link_tx = (source - firsts.transmitter) as u32;
+            self.transmit_ready(now, link_tx);
             if self.flow_controlled
-                && let End::Switch { index, .. } = self.links.outlets[outlet as usize].from
+                && let End::Switch { index, .. } = self.links.link_txs[link_tx as usize].from
             {
                 self.follow_up(now, index);
             }
@@ -200,7 +200,7 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
             if P::ANY {
                 self.stirred |= self.hosts[index].host.records.len() > records;
             }
-            self.arm_host(now, index, true);
+            self.poll_host(now, index, true);
             Due::Deadline
         }
     }
@@ -249,7 +249,7 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
 
     /// Flows of the packets that were lost in this part, if that is noted; some more than once.
     pub fn lost_flows(&self) -> impl Iterator<Item = FlowId> + '_ {
-        let at_links = self.links.pipes.iter().map(|pipe| &pipe.lost_flows);
+        let at_links = self.links.link_rxs.iter().map(|link_rx| &link_rx.lost_flows);
         let at_hosts = self.hosts.iter().map(|slot| &slot.host.lost_flows);
         let at_switches = self.switches.iter().map(|slot| &slot.switch.lost_flows);
         at_links.chain(at_hosts).chain(at_switches).flat_map(LostFlows::iter)
@@ -290,7 +290,7 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
     /// did with it; what a host takes in counts as taken.
     #[inline(always)]
     fn arrive_from(&mut self, now: Time, source: usize, id: PacketId) -> Option<Received> {
-        let to = self.links.pipes[source - 1].to;
+        let to = self.links.link_rxs[source - 1].to;
         self.packet_hops += 1;
         if self.damages && !self.survives(now, source - 1, to, id) {
             return None;
@@ -307,12 +307,12 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
     /// Whether a packet that comes out of a link goes on into the node. Called only where links damage, lose or repeat
     /// packets.
     #[cold]
-    fn survives(&mut self, now: Time, pipe: usize, to: End, id: PacketId) -> bool {
+    fn survives(&mut self, now: Time, link_rx: usize, to: End, id: PacketId) -> bool {
         if self.retries {
-            return self.accepts(now, pipe, id);
+            return self.accepts(now, link_rx, id);
         }
         let packet = self.links.pool.get(id).packet;
-        let lost = self.links.loses_to_noise(pipe, id);
+        let lost = self.links.loses_to_noise(link_rx, id);
         if lost && P::ANY && self.wants.drops {
             let at = self.place(to);
             self.probe.on_drop(now, at, &packet, Loss::Link);
@@ -335,7 +335,7 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
         let received = self.switches[index as usize].switch.receive(now, port, &mut self.links.pool, id);
         self.tell_losses(now, index);
         match received {
-            Received::Queued(out) => self.nudge(now, index, out),
+            Received::Queued(out) => self.try_transmit(now, index, out),
             Received::Through(out) => self.went_through(now, index, out, id),
             Received::Taken | Received::Lost(..) => {}
         }
@@ -391,7 +391,7 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
         }
         if packet.has(flags::LINK_FRAME) {
             slot.host.frame(now, port, &packet);
-            self.arm_host(now, index as usize, false);
+            self.poll_host(now, index as usize, false);
             return;
         }
         if P::ANY && self.wants.arrivals {
@@ -405,7 +405,7 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
         let slot = &mut self.hosts[index as usize];
         let telemetry = packet.has(flags::TELEMETRY).then(|| &*self.links.pool.telemetry_mut(id));
         slot.host.receive(now, &packet, &transit, telemetry);
-        self.arm_host(now, index as usize, false);
+        self.poll_host(now, index as usize, false);
     }
 
     #[inline(never)]
@@ -415,14 +415,14 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
 
     /// Sends the packet that waits at a port: now if the transmitter is free, otherwise once it is.
     #[inline(always)]
-    pub(crate) fn nudge(&mut self, now: Time, switch: u32, out: PortId) {
+    pub(crate) fn try_transmit(&mut self, now: Time, switch: u32, out: PortId) {
         let slot = &self.switches[switch as usize];
-        let outlet = slot.first_outlet + out.0;
+        let link_tx = slot.first_link_tx + out.0;
         let free_at = slot.switch.port(out).free_at();
         if free_at <= now {
-            self.transmit_ready(now, outlet);
+            self.transmit_ready(now, link_tx);
         } else {
-            let transmit_ready = self.links.transmit_ready(outlet);
+            let transmit_ready = self.links.transmit_ready(link_tx);
             self.links.agenda.advance(transmit_ready, free_at);
         }
     }
@@ -431,10 +431,10 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
     #[inline(always)]
     fn went_through(&mut self, now: Time, switch: u32, out: PortId, id: PacketId) {
         let slot = &self.switches[switch as usize];
-        let (outlet, free_at) = (slot.first_outlet + out.0, slot.switch.port(out).free_at());
-        self.launch(outlet, now, free_at, id);
+        let (link_tx, free_at) = (slot.first_link_tx + out.0, slot.switch.port(out).free_at());
+        self.launch(link_tx, now, free_at, id);
         // A packet that was to leave at this instant may have been lost with a link.
-        let transmit_ready = self.links.transmit_ready(outlet);
+        let transmit_ready = self.links.transmit_ready(link_tx);
         if self.links.agenda.get(transmit_ready) != Time::MAX {
             self.links.agenda.set(transmit_ready, Time::MAX);
         }
@@ -465,7 +465,7 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
     #[inline(never)]
     fn serve_ready_ports(&mut self, now: Time, switch: u32) {
         while let Some(port) = self.switches[switch as usize].switch.take_ready_port() {
-            self.nudge(now, switch, port);
+            self.try_transmit(now, switch, port);
             self.joined(now, switch, port);
         }
         if self.keeps_time {
@@ -476,13 +476,13 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
 
     /// A transmitter is free: sends the next packet, if one may be sent.
     #[inline]
-    fn transmit_ready(&mut self, now: Time, outlet: u32) {
-        let transmit_ready = self.links.transmit_ready(outlet);
-        match self.links.outlets[outlet as usize].from {
+    fn transmit_ready(&mut self, now: Time, link_tx: u32) {
+        let transmit_ready = self.links.transmit_ready(link_tx);
+        match self.links.link_txs[link_tx as usize].from {
             End::Switch { index, port } => {
                 let next = match self.retries {
-                    false => self.transmit_from_switch(now, outlet, index, port),
-                    true => self.transmit_beside_repeats(now, outlet, index, port),
+                    false => self.transmit_from_switch(now, link_tx, index, port),
+                    true => self.transmit_beside_repeats(now, link_tx, index, port),
                 };
                 if self.links.agenda.get(transmit_ready) != next {
                     self.links.agenda.set(transmit_ready, next);
@@ -494,7 +494,7 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
                 if several {
                     self.links.agenda.set(transmit_ready, Time::MAX);
                 }
-                if !self.arm_host(now, index as usize, false) && !several {
+                if !self.poll_host(now, index as usize, false) && !several {
                     self.links.agenda.set(transmit_ready, Time::MAX);
                 }
             }
@@ -504,31 +504,31 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
     /// A free port of a switch sends a packet, if one may go. Returns when it is free for the next, or never if none
     /// waits.
     #[inline(always)]
-    fn transmit_from_switch(&mut self, now: Time, outlet: u32, index: u32, port: PortId) -> Time {
+    fn transmit_from_switch(&mut self, now: Time, link_tx: u32, index: u32, port: PortId) -> Time {
         let switch = &mut self.switches[index as usize].switch;
         let sent = switch.transmit(now, port, &mut self.links.pool);
         let (free_at, more) = (switch.port(port).free_at(), switch.has_sendable(port));
         self.tell_losses(now, index);
         let Some(id) = sent else { return Time::MAX };
-        self.launch(outlet, now, free_at, id);
+        self.launch(link_tx, now, free_at, id);
         if more { free_at } else { Time::MAX }
     }
 
     /// As `transmit_from_switch`, where links have link-level retry.
     #[cold]
-    fn transmit_beside_repeats(&mut self, now: Time, outlet: u32, index: u32, port: PortId) -> Time {
-        if self.repeats_first(now, outlet) {
-            return self.links.agenda.get(self.links.transmit_ready(outlet));
+    fn transmit_beside_repeats(&mut self, now: Time, link_tx: u32, index: u32, port: PortId) -> Time {
+        if self.repeats_first(now, link_tx) {
+            return self.links.agenda.get(self.links.transmit_ready(link_tx));
         }
-        let next = self.transmit_from_switch(now, outlet, index, port);
+        let next = self.transmit_from_switch(now, link_tx, index, port);
         let free_at = self.switches[index as usize].switch.port(port).free_at();
-        next.min(self.repeats_at(outlet, free_at))
+        next.min(self.repeats_at(link_tx, free_at))
     }
 
     /// Called after anything that a host did: its NIC pulls packets if it can, and its next deadline is noted. Returns
     /// whether a host with one port has taken a packet; always false where links have link-level retry.
     #[inline]
-    pub(crate) fn arm_host(&mut self, now: Time, index: usize, due: bool) -> bool {
+    pub(crate) fn poll_host(&mut self, now: Time, index: usize, due: bool) -> bool {
         C::acted(&mut self.links, now, &mut self.hosts[index].host);
         let mut pulled = false;
         if self.hosts[index].ports.is_some() {
@@ -559,15 +559,15 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
         }
         let Some(packet) = slot.host.pull(now) else { return false };
         slot.free_at = now + slot.per_byte.transmit(u32::from(packet.wire_bytes));
-        let (outlet, free_at) = (slot.outlet, slot.free_at);
+        let (link_tx, free_at) = (slot.link_tx, slot.free_at);
         if slot.up {
-            self.send_from_host(now, index, PortId(0), outlet, free_at, packet);
+            self.send_from_host(now, index, PortId(0), link_tx, free_at, packet);
         } else if !packet.has(flags::LINK_FRAME) {
             slot.host.lost_flows.note(&packet);
             slot.lost.0 += 1;
             slot.lost.1 += u64::from(packet.wire_bytes);
         }
-        let transmit_ready = self.links.transmit_ready(outlet);
+        let transmit_ready = self.links.transmit_ready(link_tx);
         self.links.agenda.set(transmit_ready, free_at);
         true
     }
@@ -575,12 +575,12 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
     /// As `pull_by_one`, where links have link-level retry.
     #[cold]
     fn pull_beside_repeats(&mut self, now: Time, index: usize) {
-        let HostSlot { outlet, up, free_at, .. } = self.hosts[index];
-        if up && free_at <= now && self.repeats_first(now, outlet) {
+        let HostSlot { link_tx, up, free_at, .. } = self.hosts[index];
+        if up && free_at <= now && self.repeats_first(now, link_tx) {
             return;
         }
         if !self.pull_by_one(now, index) && up {
-            let (transmit_ready, at) = (self.links.transmit_ready(outlet), self.repeats_at(outlet, free_at.max(now)));
+            let (transmit_ready, at) = (self.links.transmit_ready(link_tx), self.repeats_at(link_tx, free_at.max(now)));
             self.links.agenda.advance(transmit_ready, at);
         }
     }
@@ -595,7 +595,7 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
     fn pull_by_ports(&mut self, now: Time, index: usize) {
         loop {
             let held = if self.retries { self.repeat_by_ports(now, index) } else { 0 };
-            let HostSlot { host, outlet, ports: Some(ports), lost, .. } = &mut self.hosts[index] else { return };
+            let HostSlot { host, link_tx, ports: Some(ports), lost, .. } = &mut self.hosts[index] else { return };
             let free =
                 (0..).zip(&**ports).filter(|(_, port)| port.free_at <= now).fold(0, |free, (bit, _)| free | 1 << bit);
             let free = free & !held;
@@ -603,7 +603,7 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
                 return;
             }
             let Some((out, packet)) = host.pull_by(now, free) else { return };
-            let outlet = *outlet + out.0;
+            let link_tx = *link_tx + out.0;
             let port = &mut ports[out.index()];
             port.free_at = now + port.per_byte.transmit(u32::from(packet.wire_bytes));
             let free_at = port.free_at;
@@ -616,20 +616,20 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
                 count(&mut port.sent);
             }
             if port.up {
-                self.send_from_host(now, index, out, outlet, free_at, packet);
+                self.send_from_host(now, index, out, link_tx, free_at, packet);
             } else if !frame {
                 host.lost_flows.note(&packet);
                 count(&mut port.lost);
                 count(lost);
             }
-            let transmit_ready = self.links.transmit_ready(outlet);
+            let transmit_ready = self.links.transmit_ready(link_tx);
             self.links.agenda.set(transmit_ready, free_at);
         }
     }
 
     /// A packet that a host's NIC has pulled goes on its link.
     #[inline(always)]
-    fn send_from_host(&mut self, now: Time, index: usize, port: PortId, outlet: u32, last: Time, packet: Packet) {
+    fn send_from_host(&mut self, now: Time, index: usize, port: PortId, link_tx: u32, last: Time, packet: Packet) {
         let HostSlot { host, sent_frames, ports, .. } = &mut self.hosts[index];
         let mut transit = Transit::leaving(now);
         if self.flow_controlled {
@@ -643,27 +643,27 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
             *self.links.pool.telemetry_mut(id) = host.carries(&packet);
         }
         C::made(&mut self.links, id);
-        self.launch(outlet, now, last, id);
+        self.launch(link_tx, now, last, id);
     }
 
     #[inline(always)]
-    fn launch(&mut self, outlet: u32, now: Time, last: Time, id: PacketId) {
+    fn launch(&mut self, link_tx: u32, now: Time, last: Time, id: PacketId) {
         if self.watches_launches {
-            self.note_launch(outlet, now, last, id);
+            self.note_launch(link_tx, now, last, id);
         }
-        self.links.launch(outlet, now, last, id);
+        self.links.launch(link_tx, now, last, id);
     }
 
     #[inline(never)]
-    fn note_launch(&mut self, outlet: u32, now: Time, last: Time, id: PacketId) {
+    fn note_launch(&mut self, link_tx: u32, now: Time, last: Time, id: PacketId) {
         if P::ANY && self.wants.departures {
-            self.note_departure(outlet, now, last, id);
+            self.note_departure(link_tx, now, last, id);
         }
         if self.retries {
-            self.keep(outlet, now, id);
+            self.keep(link_tx, now, id);
         }
         if self.pulse.listens
-            && let End::Host { index, .. } = self.links.outlets[outlet as usize].from
+            && let End::Host { index, .. } = self.links.link_txs[link_tx as usize].from
         {
             self.pulse.sends(index as usize, &self.links.pool.get(id).packet);
         }
@@ -672,13 +672,13 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
     /// Lets link-level retry use a free transmitter first, for a message or a repeated packet. Returns whether no new
     /// packet may be sent now.
     #[cold]
-    fn repeats_first(&mut self, now: Time, outlet: u32) -> bool {
-        let at = match self.repeats(now, outlet) {
+    fn repeats_first(&mut self, now: Time, link_tx: u32) -> bool {
+        let at = match self.repeats(now, link_tx) {
             Repeats::Nothing => return false,
             Repeats::Busy(free_at) => free_at,
-            Repeats::Full => self.repeats_at(outlet, now),
+            Repeats::Full => self.repeats_at(link_tx, now),
         };
-        let transmit_ready = self.links.transmit_ready(outlet);
+        let transmit_ready = self.links.transmit_ready(link_tx);
         self.links.agenda.set(transmit_ready, at);
         true
     }
@@ -689,23 +689,23 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
     fn repeat_by_ports(&mut self, now: Time, index: usize) -> u64 {
         let mut held = 0;
         for port in 0..self.hosts[index].ports.as_ref().map_or(0, |ports| ports.len()) {
-            let HostSlot { outlet, ports: Some(ports), .. } = &self.hosts[index] else { break };
-            let (outlet, up, free) = (outlet + port as u32, ports[port].up, ports[port].free_at <= now);
+            let HostSlot { link_tx, ports: Some(ports), .. } = &self.hosts[index] else { break };
+            let (link_tx, up, free) = (link_tx + port as u32, ports[port].up, ports[port].free_at <= now);
             if !up || !free {
                 continue;
             }
-            if self.repeats_first(now, outlet) {
+            if self.repeats_first(now, link_tx) {
                 held |= 1 << port;
             } else {
-                let (transmit_ready, at) = (self.links.transmit_ready(outlet), self.repeats_at(outlet, now));
+                let (transmit_ready, at) = (self.links.transmit_ready(link_tx), self.repeats_at(link_tx, now));
                 self.links.agenda.advance(transmit_ready, at);
             }
         }
         held
     }
 
-    fn note_departure(&mut self, outlet: u32, now: Time, last: Time, id: PacketId) {
-        let from = self.links.outlets[outlet as usize].from;
+    fn note_departure(&mut self, link_tx: u32, now: Time, last: Time, id: PacketId) {
+        let from = self.links.link_txs[link_tx as usize].from;
         let waiting_bytes = match from {
             End::Switch { index, port } => self.switches[index as usize].switch.port(port).queued_bytes(),
             End::Host { .. } => 0,
@@ -722,10 +722,12 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
     }
 
     /// The end of a link by its numbers in the whole network.
-    pub(crate) fn place(&self, end: End) -> Place {
+    pub(crate) fn place(&self, end: End) -> NodePort {
         match end {
-            End::Switch { index, port } => Place { id: self.switches[index as usize].id, is_switch: true, port },
-            End::Host { index, port } => Place { id: self.hosts[index as usize].host.id().0, is_switch: false, port },
+            End::Switch { index, port } => NodePort { id: self.switches[index as usize].id, is_switch: true, port },
+            End::Host { index, port } => {
+                NodePort { id: self.hosts[index as usize].host.id().0, is_switch: false, port }
+            }
         }
     }
 }

@@ -18,7 +18,7 @@ pub(crate) struct FirstTime {
     transports: Vec<Transport>,
     table: Arc<FlowTable>,
     /// Flows that have arrived in part.
-    flows: FlowMap<Came>,
+    flows: FlowMap<ByteRanges>,
     /// Flows that have arrived whole.
     #[state(same(self.whole.len()))]
     whole: FxHashSet<FlowId>,
@@ -26,7 +26,7 @@ pub(crate) struct FirstTime {
 
 /// Which bytes of a message have come: all below `until`, and beyond it the ranges of `later`, in order and apart.
 #[derive(Default, node::State)]
-struct Came {
+struct ByteRanges {
     /// Bytes of the message.
     bytes: u64,
     #[state(sequence(1))]
@@ -67,7 +67,7 @@ impl FirstTime {
             None if self.whole.contains(&packet.flow) => return 0,
             None => {
                 let bytes = self.table.try_get(packet.flow).map_or(u64::MAX, |flow| flow.bytes);
-                self.flows.insert(packet.flow, Came { bytes, ..Came::default() })
+                self.flows.insert(packet.flow, ByteRanges { bytes, ..ByteRanges::default() })
             }
         };
         let (_, came) = self.flows.get_mut(slot).expect("just found or made");
@@ -85,7 +85,7 @@ impl FirstTime {
     }
 }
 
-impl Came {
+impl ByteRanges {
     /// Adds a range of bytes. Returns how many of them had not arrived before.
     fn add(&mut self, from: u64, to: u64) -> u64 {
         let from = from.max(self.until);

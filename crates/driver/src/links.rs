@@ -20,8 +20,8 @@ pub trait Carrier: Sized {
     /// What it keeps at a link's receiving end.
     type Receiver;
 
-    /// Takes a packet that leaves by `outlet`. The carrier must later hand it, or one equal to it, to [`Links::put`].
-    fn carry(links: &mut Links<Self>, outlet: u32, departure: Departure, id: PacketId);
+    /// Takes a packet that leaves by `link_tx`. The carrier must later hand it, or one equal to it, to [`Links::put`].
+    fn carry(links: &mut Links<Self>, link_tx: u32, departure: Departure, id: PacketId);
 
     /// The link at `_outlet` stops working: what is on it is lost. What has come to the receiving end is lost there.
     fn fail(_links: &mut Links<Self>, _outlet: u32) {}
@@ -65,9 +65,9 @@ pub struct Links<C: Carrier> {
     /// Where packets are while they are in this part.
     pub pool: Pool,
     /// Receiving ends, in the order of nodes and their ports.
-    pub pipes: Vec<Pipe<C::Receiver>>,
+    pub link_rxs: Vec<LinkRx<C::Receiver>>,
     /// Sending ends, in the order of nodes and their ports.
-    pub outlets: Vec<Outlet<C::Sender>>,
+    pub link_txs: Vec<LinkTx<C::Sender>>,
     /// What carries packets.
     pub carrier: C,
 }
@@ -77,7 +77,7 @@ pub struct Links<C: Carrier> {
 #[derive(node::State)]
 #[state(first(walk.refuse_if(self.noise.is_some(), "links damage or lose packets at random")))]
 #[repr(C, align(64))]
-pub struct Pipe<R> {
+pub struct LinkRx<R> {
     /// What is in flight.
     pub packets: Flight,
     /// Where it ends.
@@ -115,7 +115,7 @@ pub struct Pipe<R> {
 
 /// A link's sending end.
 #[derive(node::Saved)]
-pub struct Outlet<S> {
+pub struct LinkTx<S> {
     /// The carrier's part of it.
     #[state(built("the carrier's"))]
     pub sender: S,
@@ -159,31 +159,31 @@ pub(crate) const TIMELINE: usize = 0;
 
 impl<C: Carrier> Links<C> {
     #[inline]
-    pub(crate) fn arrival(&self, pipe: usize) -> usize {
-        1 + pipe
+    pub(crate) fn arrival(&self, link_rx: usize) -> usize {
+        1 + link_rx
     }
 
     #[inline]
-    pub(crate) fn transmit_ready(&self, outlet: u32) -> usize {
-        1 + self.pipes.len() + outlet as usize
+    pub(crate) fn transmit_ready(&self, link_tx: u32) -> usize {
+        1 + self.link_rxs.len() + link_tx as usize
     }
 
     #[inline]
     pub(crate) fn first_host(&self) -> usize {
-        1 + self.pipes.len() + self.outlets.len()
+        1 + self.link_rxs.len() + self.link_txs.len()
     }
 
     /// Puts a packet in flight on a link, behind those already there. It comes out at `at`.
     #[inline]
-    pub fn put(&mut self, pipe: u32, id: PacketId, at: Time) {
-        let end = &mut self.pipes[pipe as usize];
+    pub fn put(&mut self, link_rx: u32, id: PacketId, at: Time) {
+        let end = &mut self.link_rxs[link_rx as usize];
         let first = match end.jitters && self.pool.get(id).packet.has(flags::LINK_FRAME) {
             // Packets ahead of it may be due later.
             true => end.packets.insert(&mut self.pool, id, at),
             false => end.packets.push(&mut self.pool, id, at),
         };
         if first {
-            let arrival = self.arrival(pipe as usize);
+            let arrival = self.arrival(link_rx as usize);
             self.agenda.set(arrival, at);
         }
     }
@@ -192,16 +192,16 @@ impl<C: Carrier> Links<C> {
     /// arrivals at the same node.
     #[inline(always)]
     pub(crate) fn take(&mut self, source: usize) -> (PacketId, u32) {
-        let pipe = &mut self.pipes[source - 1];
-        let id = pipe.packets.pop(&self.pool).expect("a link with an event has a packet");
-        self.agenda.set(source, pipe.packets.next_at());
-        (id, pipe.last_at_node)
+        let link_rx = &mut self.link_rxs[source - 1];
+        let id = link_rx.packets.pop(&self.pool).expect("a link with an event has a packet");
+        self.agenda.set(source, link_rx.packets.next_at());
+        (id, link_rx.last_at_node)
     }
 
     /// Puts a packet on its link. Its first bit leaves now, its last at `last`.
     #[inline]
-    pub(crate) fn launch(&mut self, outlet: u32, now: Time, last: Time, id: PacketId) {
-        let Outlet { delay, head, jitter, .. } = &mut self.outlets[outlet as usize];
+    pub(crate) fn launch(&mut self, link_tx: u32, now: Time, last: Time, id: PacketId) {
+        let LinkTx { delay, head, jitter, .. } = &mut self.link_txs[link_tx as usize];
         let gone = head.map_or(last, |head| last.min(now + head));
         let slot = self.pool.get_mut(id);
         slot.transit.tail_lag = TailLag::of(last - gone);
@@ -211,13 +211,13 @@ impl<C: Carrier> Links<C> {
             Some(jitter) if !slot.packet.has(flags::LINK_FRAME) => jitter.takes_in(at),
             _ => at,
         };
-        C::carry(self, outlet, Departure { gone, at }, id);
+        C::carry(self, link_tx, Departure { gone, at }, id);
     }
 
     /// Whether a packet that comes out of a link was lost or damaged on it. If so, it is removed from the pool.
     #[cold]
-    pub(crate) fn loses_to_noise(&mut self, pipe: usize, id: PacketId) -> bool {
-        let Pipe { noise: Some(noise), lost_flows, .. } = &mut self.pipes[pipe] else { return false };
+    pub(crate) fn loses_to_noise(&mut self, link_rx: usize, id: PacketId) -> bool {
+        let LinkRx { noise: Some(noise), lost_flows, .. } = &mut self.link_rxs[link_rx] else { return false };
         let lost = noise.loses(&mut self.pool.get_mut(id).packet);
         if lost {
             lost_flows.note(&self.pool.remove(id).packet);
@@ -226,15 +226,15 @@ impl<C: Carrier> Links<C> {
     }
 
     /// Takes a link down, which loses the packets in flight on it, or brings it up again.
-    pub(crate) fn set_up(&mut self, pipe: u32, up: bool) {
-        let arrival = self.arrival(pipe as usize);
-        let end = &mut self.pipes[pipe as usize];
+    pub(crate) fn set_up(&mut self, link_rx: u32, up: bool) {
+        let arrival = self.arrival(link_rx as usize);
+        let end = &mut self.link_rxs[link_rx as usize];
         end.up = up;
         while !up && let Some(id) = end.packets.pop(&self.pool) {
             let packet = self.pool.remove(id).packet;
             end.lose(&packet);
         }
-        if let Some(acceptor) = &mut self.pipes[pipe as usize].acceptor {
+        if let Some(acceptor) = &mut self.link_rxs[link_rx as usize].acceptor {
             acceptor.reset();
         }
         if !up {
@@ -243,7 +243,7 @@ impl<C: Carrier> Links<C> {
     }
 }
 
-impl<R> Pipe<R> {
+impl<R> LinkRx<R> {
     /// A packet in flight is lost with the link.
     pub fn lose(&mut self, packet: &Packet) {
         // Under link-level retry the sender counts such losses: packets that left and were never accepted.

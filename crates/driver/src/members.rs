@@ -22,9 +22,9 @@ use crate::{Arrival, Carrier, Cut, Driver, End, Probe};
 pub struct Members {
     hosts: Vec<usize>,
     /// Receiving ends.
-    pipes: Vec<usize>,
+    link_rxs: Vec<usize>,
     /// Sending ends.
-    outlets: Vec<u32>,
+    link_txs: Vec<u32>,
 }
 
 impl Members {
@@ -32,8 +32,8 @@ impl Members {
     pub fn of(plan: &Plan, cut: &Cut, links: &[LinkId]) -> Vec<(usize, Members)> {
         let mut of_part: BTreeMap<usize, Members> = BTreeMap::new();
         for &link in links {
-            of_part.entry(cut.receiver_of(link)).or_default().pipes.push(cut.pipe_of(link) as usize);
-            of_part.entry(cut.sender_of(link)).or_default().outlets.push(cut.outlet_of(link));
+            of_part.entry(cut.receiver_of(link)).or_default().link_rxs.push(cut.link_rx_of(link) as usize);
+            of_part.entry(cut.sender_of(link)).or_default().link_txs.push(cut.link_tx_of(link));
         }
         let nodes = links.iter().map(|&link| plan.fabric.link(link).from);
         let mut hosts: Vec<NodeId> = nodes.filter(|&node| plan.fabric.as_host(node).is_some()).collect();
@@ -99,8 +99,8 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
     }
 
     fn sources_of(&self, members: &Members) -> Vec<usize> {
-        let arrivals = members.pipes.iter().map(|&pipe| self.links.arrival(pipe));
-        let transmissions = members.outlets.iter().map(|&outlet| self.links.transmit_ready(outlet));
+        let arrivals = members.link_rxs.iter().map(|&link_rx| self.links.arrival(link_rx));
+        let transmissions = members.link_txs.iter().map(|&link_tx| self.links.transmit_ready(link_tx));
         let hosts = members.hosts.iter().map(|&host| self.deadline(host));
         arrivals.chain(transmissions).chain(hosts).collect()
     }
@@ -132,10 +132,10 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
         walk.part("agenda", 0);
         self.sources_of(members).into_iter().for_each(|source| self.visit_source(walk, source));
         walk.pool = take(&mut self.links.pool);
-        members.pipes.iter().for_each(|&pipe| visit_pipe(walk, &mut self.links.pipes[pipe]));
-        for &outlet in &members.outlets {
-            visit_outlet(walk, &mut self.links.outlets[outlet as usize]);
-            if let End::Switch { index, port } = self.links.outlets[outlet as usize].from {
+        members.link_rxs.iter().for_each(|&link_rx| visit_pipe(walk, &mut self.links.link_rxs[link_rx]));
+        for &link_tx in &members.link_txs {
+            visit_outlet(walk, &mut self.links.link_txs[link_tx as usize]);
+            if let End::Switch { index, port } = self.links.link_txs[link_tx as usize].from {
                 let slot = &mut self.switches[index as usize];
                 walk.part("switch", slot.id);
                 slot.switch.visit_port(walk, port);
@@ -149,11 +149,11 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
     /// A word for what is next on their links, in time from `now`, and for how much waits in switches. If it is not
     /// what it was, their state has not recurred.
     pub fn outline(&self, now: Time, members: &Members) -> u64 {
-        let arrivals = members.pipes.iter().map(|&pipe| self.links.arrival(pipe));
-        let transmissions = members.outlets.iter().map(|&outlet| self.links.transmit_ready(outlet));
+        let arrivals = members.link_rxs.iter().map(|&link_rx| self.links.arrival(link_rx));
+        let transmissions = members.link_txs.iter().map(|&link_tx| self.links.transmit_ready(link_tx));
         let next = arrivals.chain(transmissions).map(|source| self.links.agenda.get(source));
         let next = next.map(|at| if at == Time::MAX { u64::MAX } else { at.since(now).ps() });
-        let waiting = members.outlets.iter().map(|&outlet| match self.links.outlets[outlet as usize].from {
+        let waiting = members.link_txs.iter().map(|&link_tx| match self.links.link_txs[link_tx as usize].from {
             End::Switch { index, port } => self.switches[index as usize].switch.port(port).queued_bytes(),
             End::Host { .. } => 0,
         });
@@ -167,7 +167,7 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
 
     /// Packets that they have sent, each link once.
     pub fn sent_by(&self, members: &Members) -> u64 {
-        let of_outlet = |&outlet: &u32| match self.links.outlets[outlet as usize].from {
+        let of_outlet = |&link_tx: &u32| match self.links.link_txs[link_tx as usize].from {
             End::Switch { index, port } => {
                 let stats = &self.switches[index as usize].switch.port(port).stats;
                 stats.sent_packets + stats.sent_frames
@@ -176,7 +176,7 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
         };
         let of_hosts =
             members.hosts.iter().map(|&host| self.hosts[host].host.sent_packets + self.hosts[host].sent_frames);
-        of_hosts.chain(members.outlets.iter().map(of_outlet)).sum()
+        of_hosts.chain(members.link_txs.iter().map(of_outlet)).sum()
     }
 
     /// Mixes the length of a skipped span into the digests of the hosts.

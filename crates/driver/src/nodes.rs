@@ -12,7 +12,7 @@ pub struct HostSlot {
     pub host: Host,
     /// Its first link's sending end.
     #[state(built("it never changes"))]
-    pub outlet: u32,
+    pub link_tx: u32,
     /// The rate of its link.
     #[state(skip("settings"))]
     pub per_byte: PerByte,
@@ -64,7 +64,7 @@ pub struct SwitchSlot {
     pub switch: Switch,
     /// Its ports' outlets are consecutive from here.
     #[state(built("it never changes"))]
-    pub first_outlet: u32,
+    pub first_link_tx: u32,
     /// Digest of all that came in.
     pub digest: u64,
 }

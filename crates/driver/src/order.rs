@@ -19,8 +19,8 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
     pub(crate) fn groups(&self, plan: &Plan, cut: &Cut, part: usize) -> Vec<u32> {
         let place = self.places(plan, cut, part);
         let at = |end: End| place[self.node(end)];
-        let arrivals = self.links.pipes.iter().map(|pipe| at(pipe.to));
-        let transmissions = self.links.outlets.iter().map(|outlet| at(outlet.from));
+        let arrivals = self.links.link_rxs.iter().map(|link_rx| at(link_rx.to));
+        let transmissions = self.links.link_txs.iter().map(|link_tx| at(link_tx.from));
         [0].into_iter().chain(arrivals).chain(transmissions).chain(place.iter().copied()).collect()
     }
 
@@ -43,10 +43,10 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
             if cut.sender_of(link) != part || cut.receiver_of(link) != part {
                 continue;
             }
-            let outlet = &self.links.outlets[cut.outlet_of(link) as usize];
-            if outlet.delay < plan.lookahead {
-                let to = self.links.pipes[cut.pipe_of(link) as usize].to;
-                onward.add_edge(turned(self.node(outlet.from)), turned(self.node(to)), ());
+            let link_tx = &self.links.link_txs[cut.link_tx_of(link) as usize];
+            if link_tx.delay < plan.lookahead {
+                let to = self.links.link_rxs[cut.link_rx_of(link) as usize].to;
+                onward.add_edge(turned(self.node(link_tx.from)), turned(self.node(to)), ());
             }
         }
         let mut places = vec![0; nodes];

@@ -37,10 +37,10 @@ pub trait Probe: Send + Sized + node::State {
     fn on_enqueue(&mut self, _now: Time, _switch: &SwitchSlot, _port: PortId) {}
 
     /// A packet's first bit leaves by a port, and its last at `leaving.last`.
-    fn on_departure(&mut self, _now: Time, _from: Place, _leaving: Leaving<'_>) {}
+    fn on_departure(&mut self, _now: Time, _from: NodePort, _leaving: Leaving<'_>) {}
 
     /// A packet that came to a node by a port is lost: on its link, before it was let in, or while it waited.
-    fn on_drop(&mut self, _now: Time, _at: Place, _packet: &Packet, _why: Loss) {}
+    fn on_drop(&mut self, _now: Time, _at: NodePort, _packet: &Packet, _why: Loss) {}
 
     /// An interval of `measure.interval` ends.
     fn on_sample(&mut self, _now: Time, _view: View<'_>) {}
@@ -84,7 +84,7 @@ pub trait Probe: Send + Sized + node::State {
 
 /// A port of a node, by numbers that hold in the whole network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, node::Saved)]
-pub struct Place {
+pub struct NodePort {
     /// The host's id, or the switch's.
     pub id: u32,
     /// Which of the two.

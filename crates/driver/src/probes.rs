@@ -21,7 +21,7 @@ use node::{Loss, Packet};
 use run::{Finding, Plan, Table};
 use units::{Duration, PortId, Time};
 
-use crate::{HostSlot, Leaving, Place, Probe, SwitchSlot, Upcoming, View, Wants, Whole};
+use crate::{HostSlot, Leaving, NodePort, Probe, SwitchSlot, Upcoming, View, Wants, Whole};
 
 macro_rules! probes {
     ($($name:ident: $kind:ty,)*) => {
@@ -67,12 +67,12 @@ macro_rules! probes {
             }
 
             #[inline]
-            fn on_departure(&mut self, now: Time, from: Place, leaving: Leaving<'_>) {
+            fn on_departure(&mut self, now: Time, from: NodePort, leaving: Leaving<'_>) {
                 $(if let Some(probe) = &mut self.$name { probe.on_departure(now, from, leaving); })*
             }
 
             #[inline]
-            fn on_drop(&mut self, now: Time, at: Place, packet: &Packet, why: Loss) {
+            fn on_drop(&mut self, now: Time, at: NodePort, packet: &Packet, why: Loss) {
                 $(if let Some(probe) = &mut self.$name { probe.on_drop(now, at, packet, why); })*
             }
 

@@ -22,7 +22,7 @@ use run::audit::Ending;
 use run::{Finding, Flows, Group, Plan, Status};
 use units::{Duration, FlowId, LinkId, PortId, Time};
 
-use crate::pulse::{self, Came, Sent, Span};
+use crate::pulse::{self, ReceivedPackets, Sent, Span};
 use crate::{Carrier, Driver, Probe, Summary, Whole};
 
 /// When each group last received something new, and its counters: of a whole run, or of some of its parts.
@@ -31,7 +31,7 @@ pub(crate) struct Moved {
     /// By group, when something new came last.
     pub new_at: Vec<Time>,
     /// By group, what came.
-    pub came: Vec<Came>,
+    pub came: Vec<ReceivedPackets>,
     /// The last span.
     pub span: Span,
 }
@@ -40,7 +40,7 @@ impl Moved {
     /// Of a part that has come to `end`.
     pub fn of<C: Carrier, P: Probe>(part: &Driver<C, P>, end: Time) -> Moved {
         let pulse = &part.pulse;
-        let mut came = vec![Came::default(); pulse.count];
+        let mut came = vec![ReceivedPackets::default(); pulse.count];
         for (index, of_host) in pulse.came.iter().enumerate() {
             came[index % pulse.count].add(of_host);
         }
@@ -52,7 +52,7 @@ impl Moved {
     pub fn pack(&self, to: &mut Writer<'_>) {
         let Moved { new_at, came, span: (began, sent) } = self;
         for (at, came) in new_at.iter().zip(came) {
-            let Came { packets, bytes, data_packets, payload_bytes } = *came;
+            let ReceivedPackets { packets, bytes, data_packets, payload_bytes } = *came;
             [at.ps(), packets, bytes, data_packets, payload_bytes].into_iter().for_each(|number| to.u64(number));
         }
         to.u64(began.ps());
@@ -81,7 +81,7 @@ impl Moved {
             moved.new_at.push(Time::from_ps(number(from)?));
             let (packets, bytes) = (number(from)?, number(from)?);
             let (data_packets, payload_bytes) = (number(from)?.min(packets), number(from)?);
-            moved.came.push(Came { packets, bytes, data_packets, payload_bytes });
+            moved.came.push(ReceivedPackets { packets, bytes, data_packets, payload_bytes });
         }
         moved.span.0 = Time::from_ps(number(from)?);
         let count = from.u64()?;
@@ -117,8 +117,8 @@ impl Moved {
     }
 }
 
-impl Came {
-    pub(crate) fn add(&mut self, other: &Came) {
+impl ReceivedPackets {
+    pub(crate) fn add(&mut self, other: &ReceivedPackets) {
         self.packets += other.packets;
         self.bytes += other.bytes;
         self.data_packets += other.data_packets;
@@ -401,7 +401,7 @@ fn repeats(plan: &Plan, group: Group, sums: &Sums) -> Option<String> {
     most.then(|| format!("{resent} of {sent} data packets {} had been sent before{advice}", name(plan, group)))
 }
 
-fn control(plan: &Plan, group: Group, came: &Came, sums: &Sums) -> Option<String> {
+fn control(plan: &Plan, group: Group, came: &ReceivedPackets, sums: &Sums) -> Option<String> {
     let control = came.packets - came.data_packets;
     let header = run::data_header_bytes(&plan.scenario, &plan.transports[usize::from(group.transport)]);
     let data_bytes = came.payload_bytes + came.data_packets * header;

@@ -31,7 +31,7 @@ use crate::{Fork, HostSlot};
 /// Packets of a group that a host has received.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, node::State)]
 #[state(counts)]
-pub struct Came {
+pub struct ReceivedPackets {
     /// Packets.
     pub packets: u64,
     /// Their bytes on the wire.
@@ -92,7 +92,7 @@ pub(crate) struct Pulse {
     /// Whether there is a span now.
     pub listens: bool,
     /// By host, and there by group.
-    pub came: Vec<Came>,
+    pub came: Vec<ReceivedPackets>,
     ears: Vec<Ear>,
     /// By host: how many of its records have been looked at.
     records: Vec<usize>,
@@ -141,7 +141,7 @@ impl Pulse {
 
     /// There is one more host.
     pub fn add_host(&mut self) {
-        self.came.extend(std::iter::repeat_n(Came::default(), self.count));
+        self.came.extend(std::iter::repeat_n(ReceivedPackets::default(), self.count));
         self.ears.extend(std::iter::repeat_n(Ear::default(), self.count));
         self.described.extend(std::iter::repeat_n(0, self.count));
         self.records.push(0);

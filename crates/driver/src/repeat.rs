@@ -6,13 +6,13 @@ use std::sync::Arc;
 use node::packet::flags;
 use node::walk::{HeaderWalk, visit_words};
 use node::{Packet, State, Walk};
-use run::{Host, HostJobs, Plan, Told};
+use run::{Host, HostJobs, Plan, RankEvent};
 use rustc_hash::FxHashMap;
 use units::{Duration, FlowId, HostId, Stream, Time, mix};
 
 use crate::links::TIMELINE;
 use crate::nodes::{hash_what, size_of, what_of};
-use crate::{Carrier, Driver, Outlet, Pipe, Probe};
+use crate::{Carrier, Driver, LinkRx, LinkTx, Probe};
 
 /// What has happened in a part of a network since the log began.
 #[derive(Debug, Default)]
@@ -29,7 +29,7 @@ pub struct Log {
 #[derive(Clone, Debug)]
 pub struct LogOfHost {
     /// What its ranks were told and did, in order.
-    pub told: Vec<(Time, Told)>,
+    pub told: Vec<(Time, RankEvent)>,
     /// How much it had recorded of flows.
     pub records: usize,
     /// How much its transports had measured of flows.
@@ -119,14 +119,14 @@ pub fn header_walks(plan: &Plan) -> Arc<[HeaderWalk]> {
     of_transports.chain([frames]).collect()
 }
 
-pub(crate) fn visit_pipe<R>(walk: &mut Walk, pipe: &mut Pipe<R>) {
-    walk.part("link", pipe.link);
-    pipe.visit(walk, &());
+pub(crate) fn visit_pipe<R>(walk: &mut Walk, link_rx: &mut LinkRx<R>) {
+    walk.part("link", link_rx.link);
+    link_rx.visit(walk, &());
 }
 
-pub(crate) fn visit_outlet<S>(walk: &mut Walk, outlet: &mut Outlet<S>) {
-    walk.same((outlet.delay, outlet.head));
-    outlet.jitter.visit(walk, &());
+pub(crate) fn visit_outlet<S>(walk: &mut Walk, link_tx: &mut LinkTx<S>) {
+    walk.same((link_tx.delay, link_tx.head));
+    link_tx.jitter.visit(walk, &());
 }
 
 impl<C: Carrier, P: Probe> Driver<C, P> {
@@ -138,8 +138,8 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
         (TIMELINE + 1..self.sources()).for_each(|source| self.visit_source(walk, source));
         walk.refuse_if(self.retries, "links send damaged packets again (link.llr)");
         walk.pool = take(&mut self.links.pool);
-        self.links.pipes.iter_mut().for_each(|pipe| visit_pipe(walk, pipe));
-        self.links.outlets.iter_mut().for_each(|outlet| visit_outlet(walk, outlet));
+        self.links.link_rxs.iter_mut().for_each(|link_rx| visit_pipe(walk, link_rx));
+        self.links.link_txs.iter_mut().for_each(|link_tx| visit_outlet(walk, link_tx));
         for slot in &mut self.switches {
             walk.part("switch", slot.id);
             slot.switch.visit(walk, &());

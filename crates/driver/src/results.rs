@@ -4,7 +4,7 @@ use node::PortStats;
 use run::{Counted, Flows, InFlight, Plan, Table, counted, counter_table, job_tables, link_table, measure_table};
 use units::{LinkId, SwitchId, Time};
 
-use crate::{Carrier, Driver, End, Outlet, Pipe, Probe, Summary, Whole, sender_stats};
+use crate::{Carrier, Driver, End, LinkRx, LinkTx, Probe, Summary, Whole, sender_stats};
 
 /// The tables of a run that is over, in a fixed order: `flows`, `links`, `counters`, then those of probes. `others` are
 /// the summaries of parts that other processes ran.
@@ -43,9 +43,10 @@ pub(crate) fn counted_by_links<'a, C: Carrier, P: Probe>(
     plan: &Plan,
     parts: &'a [Driver<C, P>],
 ) -> impl Iterator<Item = Counted> + 'a {
-    let repeaters = parts.iter().flat_map(|part| part.links.outlets.iter().flat_map(|outlet| &outlet.repeater));
-    let pipes = parts.iter().flat_map(|part| part.links.pipes.iter().filter(|pipe| pipe.acceptor.is_some()));
-    let hits = pipes.flat_map(|pipe| &pipe.noise).flat_map(|noise| {
+    let repeaters = parts.iter().flat_map(|part| part.links.link_txs.iter().flat_map(|link_tx| &link_tx.repeater));
+    let link_rxs =
+        parts.iter().flat_map(|part| part.links.link_rxs.iter().filter(|link_rx| link_rx.acceptor.is_some()));
+    let hits = link_rxs.flat_map(|link_rx| &link_rx.noise).flat_map(|noise| {
         [("llr_damaged_packets", noise.corrupted_packets), ("llr_vanished_packets", noise.lossy_packets)]
     });
     let by_links = plan.transports.len() + 2;
@@ -70,28 +71,28 @@ pub(crate) type Lost = (LinkId, InFlight);
 
 /// What links' ends in a part noted: senders' counters, and what became of packets in flight, each with its link.
 pub(crate) fn link_ends<C: Carrier, P: Probe>(plan: &Plan, part: &Driver<C, P>, end: Time) -> (Vec<Sent>, Vec<Lost>) {
-    let in_flight = |pipe: &Pipe<C::Receiver>| {
-        let mut lost = InFlight { dead_packets: pipe.lost_packets, ..InFlight::default() };
+    let in_flight = |link_rx: &LinkRx<C::Receiver>| {
+        let mut lost = InFlight { dead_packets: link_rx.lost_packets, ..InFlight::default() };
         // Under link-level retry such packets are repeated and not lost. `counted_by_links` counts them.
-        if let Some(noise) = pipe.noise.as_ref().filter(|_| pipe.acceptor.is_none()) {
+        if let Some(noise) = link_rx.noise.as_ref().filter(|_| link_rx.acceptor.is_none()) {
             lost.lossy_packets = noise.lossy_packets;
             lost.corrupted_packets = noise.corrupted_packets;
         }
-        lost.unnoticed_packets = pipe.noise.as_ref().map_or(0, |noise| noise.unnoticed_packets);
+        lost.unnoticed_packets = link_rx.noise.as_ref().map_or(0, |noise| noise.unnoticed_packets);
         // The sender counts as dead all packets that had left when the link went down. Those accepted at this end were
         // not lost.
-        let accepted = pipe.acceptor.as_ref().map_or(0, |acceptor| acceptor.accepted_before().0);
+        let accepted = link_rx.acceptor.as_ref().map_or(0, |acceptor| acceptor.accepted_before().0);
         lost.dead_packets = lost.dead_packets.wrapping_sub(accepted);
-        (LinkId(pipe.link), lost)
+        (LinkId(link_rx.link), lost)
     };
-    let sender = |outlet| (link_of(plan, part, outlet), sender_stats(part, outlet, end));
-    let outlets = part.links.outlets.iter().filter(|outlet| outlet.begins);
-    (outlets.map(sender).collect(), part.links.pipes.iter().map(in_flight).collect())
+    let sender = |link_tx| (link_of(plan, part, link_tx), sender_stats(part, link_tx, end));
+    let link_txs = part.links.link_txs.iter().filter(|link_tx| link_tx.begins);
+    (link_txs.map(sender).collect(), part.links.link_rxs.iter().map(in_flight).collect())
 }
 
 /// The link that begins there.
-fn link_of<C: Carrier, P: Probe>(plan: &Plan, part: &Driver<C, P>, outlet: &Outlet<C::Sender>) -> LinkId {
-    let (node, port) = match outlet.from {
+fn link_of<C: Carrier, P: Probe>(plan: &Plan, part: &Driver<C, P>, link_tx: &LinkTx<C::Sender>) -> LinkId {
+    let (node, port) = match link_tx.from {
         End::Switch { index, port } => (plan.fabric.switch_node(SwitchId(part.switches[index as usize].id)), port),
         End::Host { index, port } => (plan.fabric.host_node(part.hosts[index as usize].host.id()), port),
     };

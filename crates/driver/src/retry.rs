@@ -125,13 +125,13 @@ impl Acceptor {
 impl<C: Carrier, P: Probe> Driver<C, P> {
     /// A new packet begins to leave: it gets a number, and is kept.
     #[cold]
-    pub(crate) fn keep(&mut self, outlet: u32, now: Time, id: PacketId) {
+    pub(crate) fn keep(&mut self, link_tx: u32, now: Time, id: PacketId) {
         let slot = *self.links.pool.get(id);
         if !is_numbered(&slot.packet) {
             return;
         }
         let content = C::copied(&self.links, id);
-        let Some(end) = &mut self.links.outlets[outlet as usize].repeater else { return };
+        let Some(end) = &mut self.links.link_txs[link_tx as usize].repeater else { return };
         let telemetry = slot.packet.has(flags::TELEMETRY).then(|| Box::new(*self.links.pool.telemetry_mut(id)));
         let bytes = u32::from(slot.packet.wire_bytes);
         let number = end.sender.sent(now, bytes, Kept { slot, telemetry, content, since: now });
@@ -142,13 +142,13 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
     }
 
     /// A free transmitter: messages go first, then what is to be repeated.
-    pub(crate) fn repeats(&mut self, now: Time, outlet: u32) -> Repeats {
-        let Some(end) = &mut self.links.outlets[outlet as usize].repeater else { return Repeats::Nothing };
+    pub(crate) fn repeats(&mut self, now: Time, link_tx: u32) -> Repeats {
+        let Some(end) = &mut self.links.link_txs[link_tx as usize].repeater else { return Repeats::Nothing };
         if let Some(message) = end.speaker.next(now) {
             let packet = message.packet();
             let id = self.links.pool.insert(packet, Default::default());
-            let free_at = self.occupy(outlet, now, u32::from(packet.wire_bytes));
-            self.links.launch(outlet, now, free_at, id);
+            let free_at = self.occupy(link_tx, now, u32::from(packet.wire_bytes));
+            self.links.launch(link_tx, now, free_at, id);
             return Repeats::Busy(free_at);
         }
         let Some((number, Kept { slot, telemetry, content, since })) = end.sender.replay(now) else {
@@ -157,34 +157,34 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
         let (mut slot, waited) = (*slot, now - *since);
         let (telemetry, content) = (telemetry.as_deref().copied(), content.clone());
         slot.transit.in_port = number;
-        slot.transit.queued[self.hop_of(outlet) as usize] += waited;
+        slot.transit.queued[self.hop_of(link_tx) as usize] += waited;
         let id = self.links.pool.insert(slot.packet, slot.transit);
         if let Some(telemetry) = telemetry {
             *self.links.pool.telemetry_mut(id) = telemetry;
         }
         C::restored(&mut self.links, id, content.as_deref());
-        let free_at = self.occupy(outlet, now, u32::from(slot.packet.wire_bytes));
-        self.links.launch(outlet, now, free_at, id);
+        let free_at = self.occupy(link_tx, now, u32::from(slot.packet.wire_bytes));
+        self.links.launch(link_tx, now, free_at, id);
         Repeats::Busy(free_at)
     }
 
     /// When a transmitter that is free from `free_at` on has something to say or to repeat; [`Time::MAX`] for never.
-    pub(crate) fn repeats_at(&self, outlet: u32, free_at: Time) -> Time {
-        let at = self.links.outlets[outlet as usize].repeater.as_ref().map_or(Time::MAX, |end| end.next_at());
+    pub(crate) fn repeats_at(&self, link_tx: u32, free_at: Time) -> Time {
+        let at = self.links.link_txs[link_tx as usize].repeater.as_ref().map_or(Time::MAX, |end| end.next_at());
         at.max(free_at)
     }
 
     /// The kind of hop that a link is, by which waiting is broken down.
-    fn hop_of(&self, outlet: u32) -> Hop {
-        match self.links.outlets[outlet as usize].from {
+    fn hop_of(&self, link_tx: u32) -> Hop {
+        match self.links.link_txs[link_tx as usize].from {
             End::Switch { index, port } => self.switches[index as usize].switch.port(port).hop(),
             End::Host { .. } => Hop::Up,
         }
     }
 
     /// A free transmitter is busy with this many bytes. Returns until when.
-    fn occupy(&mut self, outlet: u32, now: Time, bytes: u32) -> Time {
-        match self.links.outlets[outlet as usize].from {
+    fn occupy(&mut self, link_tx: u32, now: Time, bytes: u32) -> Time {
+        match self.links.link_txs[link_tx as usize].from {
             End::Switch { index, port } => self.switches[index as usize].switch.occupy(now, port, bytes),
             End::Host { index, port } => {
                 let slot = &mut self.hosts[index as usize];
@@ -200,19 +200,19 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
 
     /// Handles what comes out of a link under link-level retry. Returns whether it goes on into the node.
     #[cold]
-    pub(crate) fn accepts(&mut self, now: Time, pipe: usize, id: PacketId) -> bool {
+    pub(crate) fn accepts(&mut self, now: Time, link_rx: usize, id: PacketId) -> bool {
         let packet = self.links.pool.get(id).packet;
         let number = self.links.pool.get(id).transit.in_port;
-        let end = &mut self.links.pipes[pipe];
+        let end = &mut self.links.link_rxs[link_rx];
         let to = end.to;
         let back = match to {
-            End::Switch { index, port } => self.switches[index as usize].first_outlet + port.0,
-            End::Host { index, port } => self.hosts[index as usize].outlet + port.0,
+            End::Switch { index, port } => self.switches[index as usize].first_link_tx + port.0,
+            End::Host { index, port } => self.hosts[index as usize].link_tx + port.0,
         };
         if let Some(message) = RetryMessage::of(&packet) {
             let hit = end.noise.as_mut().is_some_and(|noise| noise.hits(u64::from(packet.wire_bytes)));
             self.links.pool.remove(id);
-            if !hit && let Some(end) = &mut self.links.outlets[back as usize].repeater {
+            if !hit && let Some(end) = &mut self.links.link_txs[back as usize].repeater {
                 end.sender.hears(now, message);
                 self.prod(now, to);
             }
@@ -232,7 +232,7 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
         if !goes_on {
             self.links.pool.remove(id);
         }
-        if let (Some(message), Some(end)) = (message, &mut self.links.outlets[back as usize].repeater) {
+        if let (Some(message), Some(end)) = (message, &mut self.links.link_txs[back as usize].repeater) {
             end.speaker.say(message);
             self.prod(now, to);
         }
@@ -243,20 +243,20 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
     fn prod(&mut self, now: Time, end: End) {
         match end {
             End::Switch { index, port } => {
-                self.nudge(now, index, port);
+                self.try_transmit(now, index, port);
                 if self.flow_controlled {
                     self.follow_up(now, index);
                 }
             }
             End::Host { index, .. } => {
-                self.arm_host(now, index as usize, false);
+                self.poll_host(now, index as usize, false);
             }
         }
     }
 
     /// The sending end of a link sees that it has gone down or come up.
-    pub(crate) fn reset_repeater(&mut self, outlet: u32) {
-        if let Some(end) = &mut self.links.outlets[outlet as usize].repeater {
+    pub(crate) fn reset_repeater(&mut self, link_tx: u32) {
+        if let Some(end) = &mut self.links.link_txs[link_tx as usize].repeater {
             end.reset();
         }
     }

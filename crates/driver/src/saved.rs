@@ -15,7 +15,7 @@ use run::{Plan, Starts};
 use units::{FlowId, LinkId, Time};
 
 use crate::links::TIMELINE;
-use crate::{Carrier, Driver, Pipe, Probe};
+use crate::{Carrier, Driver, LinkRx, Probe};
 
 /// The plans of a run that was saved and of one that goes on from there otherwise.
 #[derive(Clone, Copy)]
@@ -42,12 +42,12 @@ impl<C: Carrier, P: Probe + State> Driver<C, P> {
         self.links.pool.save(to);
         self.came.save(to);
         to.number(GROUP);
-        self.links.pipes.save(to);
-        for noise in self.links.pipes.iter().map(|pipe| pipe.noise.as_ref().filter(|of| of.begun)) {
+        self.links.link_rxs.save(to);
+        for noise in self.links.link_rxs.iter().map(|link_rx| link_rx.noise.as_ref().filter(|of| of.begun)) {
             noise.is_some().save(to);
             noise.iter().for_each(|of| of.save(to));
         }
-        self.links.outlets.save(to);
+        self.links.link_txs.save(to);
         to.number(GROUP);
         self.switches.save(to);
         to.number(GROUP);
@@ -79,17 +79,17 @@ impl<C: Carrier, P: Probe + State> Driver<C, P> {
         self.links.pool.load(from)?;
         self.came.load(from)?;
         group(from, "the packets")?;
-        same_length(from, self.links.pipes.len(), "links")?;
-        self.links.pipes.load(from)?;
-        for pipe in &mut self.links.pipes {
-            match (bool::make(from)?, &mut pipe.noise) {
+        same_length(from, self.links.link_rxs.len(), "links")?;
+        self.links.link_rxs.load(from)?;
+        for link_rx in &mut self.links.link_rxs {
+            match (bool::make(from)?, &mut link_rx.noise) {
                 (false, _) => {}
                 (true, Some(noise)) => noise.load(from)?,
                 (true, None) => return Err(from.damaged("a link is noisy that never is")),
             }
         }
-        same_length(from, self.links.outlets.len(), "links")?;
-        self.links.outlets.load(from)?;
+        same_length(from, self.links.link_txs.len(), "links")?;
+        self.links.link_txs.load(from)?;
         group(from, "the links")?;
         same_length(from, self.switches.len(), "switches")?;
         self.switches.load(from)?;
@@ -153,11 +153,11 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
     /// The links on which packets of a flow are in flight, once for each packet.
     pub fn in_flight(&self, flow: FlowId) -> Vec<LinkId> {
         let pool = &self.links.pool;
-        let on = |pipe: &Pipe<C::Receiver>| {
-            let packets = pipe.packets.iter(pool).filter(|&id| pool.get(id).packet.flow == flow).count();
-            std::iter::repeat_n(LinkId(pipe.link), packets)
+        let on = |link_rx: &LinkRx<C::Receiver>| {
+            let packets = link_rx.packets.iter(pool).filter(|&id| pool.get(id).packet.flow == flow).count();
+            std::iter::repeat_n(LinkId(link_rx.link), packets)
         };
-        self.links.pipes.iter().flat_map(on).collect()
+        self.links.link_rxs.iter().flat_map(on).collect()
     }
 }
 

@@ -292,15 +292,15 @@ impl Seen {
 
 /// Bytes that a part has lost where by now everything is lost, or was when they were.
 fn lost_for_sure<C: Carrier, P: Probe>(part: &Driver<C, P>) -> u64 {
-    let pipes = part.links.pipes.iter().filter(|pipe| pipe.acceptor.is_none()).map(|pipe| {
-        let noise = pipe.noise.as_ref().filter(|noise| noise.loses_all());
-        pipe.lost_bytes + noise.map_or(0, |noise| noise.lossy_bytes)
+    let link_rxs = part.links.link_rxs.iter().filter(|link_rx| link_rx.acceptor.is_none()).map(|link_rx| {
+        let noise = link_rx.noise.as_ref().filter(|noise| noise.loses_all());
+        link_rx.lost_bytes + noise.map_or(0, |noise| noise.lossy_bytes)
     });
     let switches = part.switches.iter().map(|slot| {
         let dead = slot.switch.ports().iter().map(|port| port.stats.dead_bytes).sum::<u64>();
         slot.switch.unroutable_bytes + dead
     });
-    pipes.sum::<u64>() + switches.sum::<u64>() + part.hosts.iter().map(|slot| slot.lost.1).sum::<u64>()
+    link_rxs.sum::<u64>() + switches.sum::<u64>() + part.hosts.iter().map(|slot| slot.lost.1).sum::<u64>()
 }
 
 impl Open {
@@ -322,7 +322,7 @@ impl Open {
 
     /// Whether a transport of theirs may give one up.
     fn gives_up(&self, plan: &Plan) -> bool {
-        let gives_up = |transport: usize| plan.transports[transport].as_scheme().nature().gives_up();
+        let gives_up = |transport: usize| plan.transports[transport].as_scheme().capabilities().gives_up();
         match self.unlisted {
             0 => self.flows.iter().any(|(_, flow)| gives_up(usize::from(flow.transport))),
             _ => (0..plan.transports.len()).any(gives_up),

@@ -5,7 +5,7 @@ use node::{Overflow, PortStats};
 use run::{Finding, Plan};
 use units::Time;
 
-use crate::{Carrier, Driver, End, HostSlot, Outlet, Pipe, Probe, SwitchSlot};
+use crate::{Carrier, Driver, End, HostSlot, LinkRx, LinkTx, Probe, SwitchSlot};
 
 /// Where bytes are. Frames between neighbours are in no count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,8 +29,8 @@ impl Tally {
         let mut tally = Tally::default();
         driver.hosts.iter().for_each(|slot| tally.add_host(slot));
         driver.switches.iter().for_each(|slot| tally.add_switch(slot));
-        driver.links.pipes.iter().for_each(|pipe| tally.add_pipe(pipe, &driver.links.pool));
-        driver.links.outlets.iter().for_each(|outlet| tally.add_outlet(outlet));
+        driver.links.link_rxs.iter().for_each(|link_rx| tally.add_link_rx(link_rx, &driver.links.pool));
+        driver.links.link_txs.iter().for_each(|link_tx| tally.add_link_tx(link_tx));
         tally
     }
 
@@ -73,21 +73,21 @@ impl Tally {
         self.inside += slot.switch.used_bytes();
     }
 
-    fn add_pipe<R>(&mut self, pipe: &Pipe<R>, pool: &Pool) {
-        if let Some(acceptor) = &pipe.acceptor {
+    fn add_link_rx<R>(&mut self, link_rx: &LinkRx<R>, pool: &Pool) {
+        if let Some(acceptor) = &link_rx.acceptor {
             self.lost = self.lost.wrapping_sub(acceptor.accepted_before().1);
             self.inside = self.inside.wrapping_sub(acceptor.accepted_bytes());
             return;
         }
-        self.lost = self.lost.wrapping_add(pipe.lost_bytes);
-        let noise = pipe.noise.as_ref().map_or(0, |noise| noise.corrupted_bytes + noise.lossy_bytes);
+        self.lost = self.lost.wrapping_add(link_rx.lost_bytes);
+        let noise = link_rx.noise.as_ref().map_or(0, |noise| noise.corrupted_bytes + noise.lossy_bytes);
         self.lost = self.lost.wrapping_add(noise);
-        self.inside = self.inside.wrapping_add(pipe.bytes(pool));
+        self.inside = self.inside.wrapping_add(link_rx.bytes(pool));
     }
 
     /// Under link-level retry, what has left is on the link until the other end has accepted it, or lost with it.
-    fn add_outlet<S>(&mut self, outlet: &Outlet<S>) {
-        if let Some(repeater) = &outlet.repeater {
+    fn add_link_tx<S>(&mut self, link_tx: &LinkTx<S>) {
+        if let Some(repeater) = &link_tx.repeater {
             self.lost = self.lost.wrapping_add(repeater.sent_before().1);
             self.inside = self.inside.wrapping_add(repeater.sent_bytes());
         }
@@ -95,10 +95,10 @@ impl Tally {
 }
 
 /// What the sender of a link has counted by `end`.
-pub fn sender_stats<C: Carrier, P: Probe>(driver: &Driver<C, P>, outlet: &Outlet<C::Sender>, end: Time) -> PortStats {
+pub fn sender_stats<C: Carrier, P: Probe>(driver: &Driver<C, P>, link_tx: &LinkTx<C::Sender>, end: Time) -> PortStats {
     // Packets that left before the link went down. Those that the other end had accepted are subtracted there.
-    let before = outlet.repeater.as_ref().map_or(0, |repeater| repeater.sent_before().0);
-    match outlet.from {
+    let before = link_tx.repeater.as_ref().map_or(0, |repeater| repeater.sent_before().0);
+    match link_tx.from {
         End::Switch { index, port } => {
             let switch = &driver.switches[index as usize].switch;
             let own_queues_max = switch.flow_control().map_or(0, |control| control.queues_max(port));

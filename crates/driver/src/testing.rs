@@ -23,8 +23,8 @@ impl Carrier for Memory {
     type Sender = (usize, u32);
     type Receiver = ();
 
-    fn carry(links: &mut Links<Memory>, outlet: u32, Departure { at, .. }: Departure, id: PacketId) {
-        let to = links.outlets[outlet as usize].sender;
+    fn carry(links: &mut Links<Memory>, link_tx: u32, Departure { at, .. }: Departure, id: PacketId) {
+        let to = links.link_txs[link_tx as usize].sender;
         if to.0 == links.carrier.part {
             links.put(to.1, id, at);
         } else {
@@ -39,7 +39,8 @@ pub(crate) fn run<P: Probe>(plan: &Plan, parts: usize, probe: impl FnMut() -> P)
     let cut = Cut::new(plan, parts);
     let mut part = 0..;
     let carrier = || Memory { part: part.next().expect("endless"), outbox: Vec::new() };
-    let sender = |link: Option<_>| link.map(|link| (cut.receiver_of(link), cut.pipe_of(link))).expect("it begins here");
+    let sender =
+        |link: Option<_>| link.map(|link| (cut.receiver_of(link), cut.link_rx_of(link))).expect("it begins here");
     let mut parts = drivers(plan, &cut, carrier, sender, |_| (), probe);
     loop {
         let next = parts.iter().map(|part| part.links.agenda.first().0).min().expect("a part at least");
@@ -50,10 +51,10 @@ pub(crate) fn run<P: Probe>(plan: &Plan, parts: usize, probe: impl FnMut() -> P)
         let end = next.saturating_add(plan.lookahead).min(plan.horizon);
         parts.iter_mut().for_each(|part| part.advance(end));
         let crossings: Vec<Crossing> = parts.iter_mut().flat_map(|part| part.links.carrier.outbox.drain(..)).collect();
-        for Crossing { to: (part, pipe), at, slot } in crossings {
+        for Crossing { to: (part, link_rx), at, slot } in crossings {
             let links = &mut parts[part].links;
             let id = links.pool.insert(slot.packet, slot.transit);
-            links.put(pipe, id, at);
+            links.put(link_rx, id, at);
         }
     }
     parts.iter_mut().for_each(Driver::end);

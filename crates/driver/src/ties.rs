@@ -35,7 +35,7 @@ use node::packet::flags;
 use node::pool::PacketId;
 use units::Time;
 
-use crate::{Carrier, Driver, End, Links, Pipe, Probe};
+use crate::{Carrier, Driver, End, LinkRx, Links, Probe};
 
 /// A packet that has come out of a link at the same instant as another at the same node.
 #[derive(Clone, Copy)]
@@ -92,18 +92,18 @@ impl<C: Carrier> Links<C> {
     /// Notes at each receiving end which ends are at the same node. They are numbered one after the other.
     pub(crate) fn find_siblings(&mut self) {
         let first = self.arrival(0);
-        let mut end = self.pipes.len();
-        for siblings in self.pipes.chunk_by_mut(|one, next| one.is_at_node_of(next)).rev() {
+        let mut end = self.link_rxs.len();
+        for siblings in self.link_rxs.chunk_by_mut(|one, next| one.is_at_node_of(next)).rev() {
             let last = first + end - 1;
             end -= siblings.len();
-            siblings.iter_mut().for_each(|pipe| pipe.last_at_node = last as u32);
+            siblings.iter_mut().for_each(|link_rx| link_rx.last_at_node = last as u32);
         }
     }
 
     /// A packet of a tie, which has come out of this link.
     fn tied(&self, source: usize, id: PacketId) -> Tied {
         let packet = &self.pool.get(id).packet;
-        let Pipe { credit, to, .. } = self.pipes[source - 1];
+        let LinkRx { credit, to, .. } = self.link_rxs[source - 1];
         let goal = match to {
             _ if packet.has(flags::LINK_FRAME) => Goal::Nothing,
             End::Host { .. } => Goal::Host,
@@ -121,8 +121,8 @@ impl<C: Carrier> Links<C> {
     }
 }
 
-impl<R> Pipe<R> {
-    fn is_at_node_of(&self, other: &Pipe<R>) -> bool {
+impl<R> LinkRx<R> {
+    fn is_at_node_of(&self, other: &LinkRx<R>) -> bool {
         match (self.to, other.to) {
             (End::Switch { index, .. }, End::Switch { index: of_other, .. })
             | (End::Host { index, .. }, End::Host { index: of_other, .. }) => index == of_other,
@@ -171,7 +171,7 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
         if let Some(next) = self.tied.get(self.tied_served) {
             return Some((next.source, next.id));
         }
-        settle(&self.tied, |source, by| self.links.pipes[source - 1].credit += by);
+        settle(&self.tied, |source, by| self.links.link_rxs[source - 1].credit += by);
         self.tied.clear();
         None
     }

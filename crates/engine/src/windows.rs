@@ -146,7 +146,7 @@ pub fn run<P: Partition>(
     assert!(bounds.lookahead > Duration::ZERO, "partitions with no delay between them can't run side by side");
     assert!(!partitions.is_empty(), "a run has at least one partition");
     let threads = threads.clamp(1, partitions.len());
-    let meeting = Meeting::new(partitions, threads, bounds);
+    let meeting = Scheduler::new(partitions, threads, bounds);
     let outcome = std::thread::scope(|scope| {
         for thread in 1..threads {
             let meeting = &meeting;
@@ -162,17 +162,17 @@ pub fn run<P: Partition>(
 }
 
 /// State that the threads share.
-struct Meeting<'a, P: Partition> {
+struct Scheduler<'a, P: Partition> {
     bounds: Bounds,
     barrier: Barrier,
-    seats: Vec<Seat<'a, P>>,
-    rosters: Vec<Roster>,
+    seats: Vec<Slot<'a, P>>,
+    rosters: Vec<RunQueue>,
     window: Window,
 }
 
 /// A partition and its mail.
-struct Seat<'a, P: Partition> {
-    desk: Mutex<Desk<'a, P>>,
+struct Slot<'a, P: Partition> {
+    desk: Mutex<PartitionState<'a, P>>,
     /// The time of its next event, whether there is any that does more than look, and its progress: written when it has
     /// been advanced, read between windows.
     next_at: AtomicU64,
@@ -183,7 +183,7 @@ struct Seat<'a, P: Partition> {
 }
 
 /// State that only the thread that advances a partition touches.
-struct Desk<'a, P: Partition> {
+struct PartitionState<'a, P: Partition> {
     partition: &'a mut P,
     outbox: Outbox<P::Mail>,
     /// Empty vectors, kept for their memory: as many as it has ever sent in a window. Who gets more letters than it
@@ -200,7 +200,7 @@ struct Inbox<M> {
 }
 
 /// The partitions that one thread takes first, and in a window those of them that have anything to do.
-struct Roster {
+struct RunQueue {
     first: usize,
     end: usize,
     due: Vec<AtomicUsize>,
@@ -227,22 +227,22 @@ struct Window {
 
 const NEVER: u64 = u64::MAX;
 
-impl<'a, P: Partition> Meeting<'a, P> {
+impl<'a, P: Partition> Scheduler<'a, P> {
     fn new(partitions: &'a mut [P], threads: usize, bounds: Bounds) -> Self {
         let parts = partitions.len();
         let roster = |thread: usize| {
             let (first, end) = (thread * parts / threads, (thread + 1) * parts / threads);
             let due = (first..end).map(|_| AtomicUsize::new(0)).collect();
-            Roster { first, end, due, count: AtomicUsize::new(0), taken: AtomicUsize::new(0) }
+            RunQueue { first, end, due, count: AtomicUsize::new(0), taken: AtomicUsize::new(0) }
         };
-        let seat = |partition: &'a mut P| Seat {
+        let seat = |partition: &'a mut P| Slot {
             next_at: AtomicU64::new(partition.next_at().ps()),
             quiet: AtomicBool::new(partition.is_quiet()),
             reached: AtomicU64::new(partition.reached()),
-            desk: Mutex::new(Desk { partition, outbox: Outbox::new(parts), spare: Vec::new(), sent_most: 0 }),
+            desk: Mutex::new(PartitionState { partition, outbox: Outbox::new(parts), spare: Vec::new(), sent_most: 0 }),
             inboxes: [Inbox::new(), Inbox::new()],
         };
-        Meeting {
+        Scheduler {
             bounds,
             barrier: Barrier::new(threads),
             rosters: (0..threads).map(roster).collect(),
@@ -362,7 +362,7 @@ impl<'a, P: Partition> Meeting<'a, P> {
     }
 }
 
-impl<P: Partition> Seat<'_, P> {
+impl<P: Partition> Slot<'_, P> {
     /// The inbox whose mail the partition is handed in this window.
     fn inbox(&self, window: u64) -> &Inbox<P::Mail> {
         &self.inboxes[(window & 1) as usize]
@@ -375,7 +375,7 @@ impl<M> Inbox<M> {
     }
 
     /// Hands all mail to the partition, in the order of senders, whichever thread was first.
-    fn empty_into<P: Partition<Mail = M>>(&self, desk: &mut Desk<'_, P>) {
+    fn empty_into<P: Partition<Mail = M>>(&self, desk: &mut PartitionState<'_, P>) {
         let mut letters = lock(&self.letters);
         letters.sort_unstable_by_key(|&(from, _)| from);
         for (_, mut mail) in letters.drain(..) {
@@ -388,7 +388,7 @@ impl<M> Inbox<M> {
     }
 }
 
-impl Roster {
+impl RunQueue {
     /// Between windows: lists the partitions that are due.
     fn fill(&self, parts: impl Iterator<Item = usize>) {
         let mut count = 0;

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use units::{Duration, LinkId, NodeId, Problem, Rate, Time};
 
 use crate::{Fabric, Failures};
-pub use epochs::{Change, Epoch, LinkNoise, Rerouting, Whom, epochs};
+pub use epochs::{Change, Epoch, LinkNoise, RerouteScope, Rerouting, epochs};
 
 /// A failure: a link or a switch that goes down, or a link that is degraded.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

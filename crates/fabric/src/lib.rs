@@ -32,7 +32,7 @@ mod spec;
 mod unloaded;
 
 pub use fabric::{Builder, Fabric, Lattice, Link, Tier};
-pub use failure::{Change, Epoch, FailureSpec, Flap, LinkNoise, Rerouting, Whom, epochs};
+pub use failure::{Change, Epoch, FailureSpec, Flap, LinkNoise, RerouteScope, Rerouting, epochs};
 pub use quotient::{Bundle, Quotient};
 pub use routes::{Failures, Routes};
 pub use routing::{LinkWeight, Routing, RoutingTables};

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use clearway_fabric::{
     Builder, Change, Epoch, Fabric, FabricSpec, FailureSpec, Failures, FatTree, Flap, Grid, LeafSpine, LinkNoise,
-    Quotient, Rerouting, Route, RouteError, Routes, Whom, epochs,
+    Quotient, RerouteScope, Rerouting, Route, RouteError, Routes, epochs,
 };
 use proptest::prelude::*;
 use units::{Duration, HostId, LinkId, NodeId, PortId, Problem, Rate, Stream, SwitchId, Time, interrupt};
@@ -217,7 +217,7 @@ fn failures_make_a_timeline_of_what_is_dead_and_then_routes_around_it() {
         Change::Dead(failures) => vec![failures.links.len(), failures.switches.len()],
         Change::Noisy(_) | Change::Slow(_) => unreachable!("nothing works badly"),
         Change::Reroute(routes, whom) => {
-            assert_eq!(*whom, Whom::All);
+            assert_eq!(*whom, RerouteScope::All);
             routes.next(leaf0, HostId(143)).iter().map(|port| port.index()).collect()
         }
     };
@@ -337,7 +337,7 @@ fn each_switch_has_its_tables_when_it_has_heard_and_computed() {
             .unwrap()
             .into_iter()
             .filter_map(|epoch| match epoch.change {
-                Change::Reroute(_, Whom::Switches(switches)) => {
+                Change::Reroute(_, RerouteScope::Switches(switches)) => {
                     Some((epoch.at.ps() / 1_000_000, switches.iter().map(|switch| switch.0).collect()))
                 }
                 _ => None,

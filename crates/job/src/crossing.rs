@@ -165,7 +165,7 @@ mod tests {
     use units::{Duration, HostId, Rate};
 
     use super::*;
-    use crate::collective::How;
+    use crate::collective::CollectiveAlgorithm;
     use crate::{Builder, StepId, collective::Kind};
 
     #[test]
@@ -173,8 +173,10 @@ mod tests {
         let mut b = Builder::new(6);
         let all: Vec<Rank> = (0..6).map(Rank).collect();
         let mut last: Vec<Vec<StepId>> = vec![Vec::new(); 6];
-        let how =
-            How { terms: crate::collective::Terms { channels: 2, chunk: 20, ..Default::default() }, ..How::default() };
+        let how = CollectiveAlgorithm {
+            terms: crate::collective::Terms { channels: 2, chunk: 20, ..Default::default() },
+            ..CollectiveAlgorithm::default()
+        };
         for kind in [Kind::AllToAll, Kind::AllReduce, Kind::AllGather, Kind::ReduceScatter, Kind::AllToAll] {
             let ends = how.add(&mut b, kind, "some", 0, &all, 617, &last).expect("fits");
             last = ends.into_iter().map(|end| vec![end]).collect();

@@ -270,7 +270,7 @@ impl Lists {
 
 /// Where a step is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, state::Saved)]
-pub(crate) enum Place {
+pub(crate) enum StepLocation {
     /// On its own, by its index among these.
     Single(u32),
     /// In a segment: in which round, and what it does there.
@@ -298,8 +298,8 @@ impl Graph {
     #[inline]
     pub fn step(&self, step: StepId) -> Step {
         match self.place(step) {
-            Place::Single(at) => self.singles[at as usize],
-            Place::Ring(segment, round, what) => self.step_of_ring(segment, round, what),
+            StepLocation::Single(at) => self.singles[at as usize],
+            StepLocation::Ring(segment, round, what) => self.step_of_ring(segment, round, what),
         }
     }
 
@@ -326,16 +326,16 @@ impl Graph {
 
     /// Where a step is.
     #[inline]
-    pub(crate) fn place(&self, step: StepId) -> Place {
+    pub(crate) fn place(&self, step: StepId) -> StepLocation {
         let before = self.segment_index.until(step.0, |at| self.segments[at].first);
-        let Some(at) = before.checked_sub(1) else { return Place::Single(step.0) };
+        let Some(at) = before.checked_sub(1) else { return StepLocation::Single(step.0) };
         let segment = &self.segments[at];
         let (ring, into) = (&self.rings[segment.ring as usize], step.0 - segment.first);
         match into.checked_sub(ring.steps()) {
-            Some(beyond) => Place::Single(segment.singles + beyond),
+            Some(beyond) => StepLocation::Single(segment.singles + beyond),
             None => {
                 let (round, what) = ring.at(segment.i, into);
-                Place::Ring(at as u32, round, what)
+                StepLocation::Ring(at as u32, round, what)
             }
         }
     }
@@ -455,10 +455,10 @@ impl Graph {
     /// How many steps must end before this one may begin.
     pub fn needs(&self, step: StepId) -> u32 {
         match self.place(step) {
-            Place::Single(at) => self.needs[at as usize],
-            Place::Ring(_, _, What::Receive) => 0,
-            Place::Ring(_, _, What::Delay) => 1,
-            Place::Ring(segment, round, What::Send) => {
+            StepLocation::Single(at) => self.needs[at as usize],
+            StepLocation::Ring(_, _, What::Receive) => 0,
+            StepLocation::Ring(_, _, What::Delay) => 1,
+            StepLocation::Ring(segment, round, What::Send) => {
                 let (Segment { entry, .. }, ring) = self.segment(segment);
                 entry + u32::from(!ring.begins_turn(round)) + u32::from(round >= self.slots(ring))
             }
@@ -478,8 +478,8 @@ impl Graph {
     /// The steps that wait for this one: each as often as it waits for it, in no particular order.
     pub fn each_after(&self, step: StepId, mut each: impl FnMut(StepId)) {
         let (at, round, what) = match self.place(step) {
-            Place::Single(at) => return self.each_of(self.after.of(at as usize), 1, each),
-            Place::Ring(at, round, what) => (at, round, what),
+            StepLocation::Single(at) => return self.each_of(self.after.of(at as usize), 1, each),
+            StepLocation::Ring(at, round, what) => (at, round, what),
         };
         let (segment, ring) = self.segment(at);
         let step = |round, what| StepId(segment.first + ring.step(segment.i, round, what));

@@ -35,4 +35,4 @@ pub use graph::{
 };
 pub use progress::{Done, Placement, Progress};
 pub use summed::{Share, Summed};
-pub use timeline::{Carried, Part, Segment, Timeline};
+pub use timeline::{Carried, PathPart, Segment, Timeline};

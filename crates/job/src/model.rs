@@ -28,7 +28,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Duration, Problem};
 
-use crate::collective::{How, NotPossible};
+use crate::collective::{CollectiveAlgorithm, NotPossible};
 use crate::{Builder, Graph, Rank, StepId};
 
 pub use experts::shares;
@@ -214,11 +214,11 @@ impl Default for Gradients {
 #[derive(Clone, Copy)]
 pub struct Setting<'a> {
     /// Collectives of tensor groups.
-    pub tensor: How,
+    pub tensor: CollectiveAlgorithm,
     /// Collectives of data groups: gradients and parameters.
-    pub data: How,
+    pub data: CollectiveAlgorithm,
     /// All-to-alls of expert groups.
-    pub expert: How,
+    pub expert: CollectiveAlgorithm,
     /// Computations of a rank take this many times as long.
     pub slow: &'a dyn Fn(Rank) -> f64,
     /// Seed of the experts' loads.
@@ -227,7 +227,13 @@ pub struct Setting<'a> {
 
 impl Default for Setting<'_> {
     fn default() -> Self {
-        Setting { tensor: How::default(), data: How::default(), expert: How::default(), slow: &|_| 1.0, seed: 1 }
+        Setting {
+            tensor: CollectiveAlgorithm::default(),
+            data: CollectiveAlgorithm::default(),
+            expert: CollectiveAlgorithm::default(),
+            slow: &|_| 1.0,
+            seed: 1,
+        }
     }
 }
 

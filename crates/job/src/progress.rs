@@ -9,7 +9,7 @@ use std::sync::Arc;
 use units::{Duration, HostId, Rate, Time};
 
 use crate::graph::ring::What;
-use crate::graph::{Next, Place};
+use crate::graph::{Next, StepLocation};
 use crate::{Graph, Message, MessageId, Rank, StepId, Summed, Work};
 
 /// A computation that has ended, or a message that has arrived at another rank of its host.
@@ -114,7 +114,7 @@ struct Own {
 #[derive(Clone, Copy, state::Saved)]
 struct At {
     own: u32,
-    place: Place,
+    place: StepLocation,
 }
 
 /// A segment in which something is under way.
@@ -267,7 +267,7 @@ impl State {
                 let until = segment.map_or(singles.end, |of| of.0.singles);
                 for single in at..until {
                     if self.missing[self.place_of(own, single)] == 0 {
-                        self.start(job, At { own, place: Place::Single(single) }, StepId(step), now, out);
+                        self.start(job, At { own, place: StepLocation::Single(single) }, StepId(step), now, out);
                     }
                     step += 1;
                 }
@@ -290,7 +290,7 @@ impl State {
             Ok((ring, round, i)) => {
                 let segment = job.graph.segment_at(job.graph.ring(ring), i);
                 let own = self.own_of(job.graph.segment(segment).0.first);
-                At { own, place: Place::Ring(segment, round, What::Send) }
+                At { own, place: StepLocation::Ring(segment, round, What::Send) }
             }
         }
     }
@@ -303,7 +303,7 @@ impl State {
                 let segment = job.graph.segment_at(ring, ring.next(i));
                 let own = self.own_of(job.graph.segment(segment).0.first);
                 self.all_missing -= 1;
-                self.ended.push_back(At { own, place: Place::Ring(segment, round, What::Receive) });
+                self.ended.push_back(At { own, place: StepLocation::Ring(segment, round, What::Receive) });
             }
         }
     }
@@ -346,13 +346,15 @@ impl State {
         while let Some(at) = self.ended.pop_front() {
             self.left -= 1;
             match at.place {
-                Place::Single(single) => {
+                StepLocation::Single(single) => {
                     if let Work::Receive(_) = graph.single(single).work {
                         self.note(job, at, now, now);
                     }
                     graph.after_single(single).for_each(|next| self.next(job, next, now, out));
                 }
-                Place::Ring(segment, round, what) => self.settle_in_ring(job, at.own, (segment, round, what), now, out),
+                StepLocation::Ring(segment, round, what) => {
+                    self.settle_in_ring(job, at.own, (segment, round, what), now, out)
+                }
             }
         }
     }
@@ -369,7 +371,7 @@ impl State {
         let (segment, ring) = graph.segment(number);
         let (slots, place) = (graph.slots(ring), self.place_of_segment(own, number));
         if what == What::Receive {
-            self.note(job, At { own, place: Place::Ring(number, round, what) }, now, now);
+            self.note(job, At { own, place: StepLocation::Ring(number, round, what) }, now, now);
         }
         let of = self.under_way(job, own, number);
         of.left -= 1;
@@ -457,7 +459,7 @@ impl State {
     fn send_in_ring(&mut self, job: &Job, own: u32, number: u32, round: u32, now: Time, out: &mut Vec<MessageId>) {
         let (segment, ring) = job.graph.segment(number);
         let step = StepId(segment.first + ring.step(segment.i, round, What::Send));
-        self.start(job, At { own, place: Place::Ring(number, round, What::Send) }, step, now, out);
+        self.start(job, At { own, place: StepLocation::Ring(number, round, What::Send) }, step, now, out);
     }
 
     /// Something that a step or a segment waited for has ended.
@@ -479,7 +481,7 @@ impl State {
     /// A single step waits for one step less.
     fn one_less(&mut self, job: &Job, step: StepId, now: Time, out: &mut Vec<MessageId>) {
         let at = self.at(job, step);
-        let Place::Single(single) = at.place else { unreachable!("rings count for themselves") };
+        let StepLocation::Single(single) = at.place else { unreachable!("rings count for themselves") };
         let place = self.place_of(at.own, single);
         self.missing[place] -= 1;
         self.all_missing -= 1;
@@ -567,11 +569,11 @@ impl State {
     fn note(&mut self, job: &Job, at: At, begin: Time, end: Time) {
         if let Some(summed) = &mut self.summed {
             let (of, iteration) = match at.place {
-                Place::Single(single) => {
+                StepLocation::Single(single) => {
                     let step = job.graph.single(single);
                     (step.of, step.iteration)
                 }
-                Place::Ring(segment, ..) => {
+                StepLocation::Ring(segment, ..) => {
                     let ring = job.graph.segment(segment).1;
                     (ring.of, ring.iteration)
                 }
@@ -582,15 +584,15 @@ impl State {
 
     fn work(&self, job: &Job, at: At) -> Work {
         match at.place {
-            Place::Single(single) => job.graph.single(single).work,
-            Place::Ring(segment, round, what) => job.graph.work_in_ring(segment, round, what),
+            StepLocation::Single(single) => job.graph.single(single).work,
+            StepLocation::Ring(segment, round, what) => job.graph.work_in_ring(segment, round, what),
         }
     }
 
     fn message(&self, job: &Job, at: At, message: MessageId) -> Message {
         match at.place {
-            Place::Single(_) => job.graph.message(message),
-            Place::Ring(segment, round, _) => job.graph.message_of_segment(segment, round),
+            StepLocation::Single(_) => job.graph.message(message),
+            StepLocation::Ring(segment, round, _) => job.graph.message_of_segment(segment, round),
         }
     }
 

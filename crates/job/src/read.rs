@@ -21,7 +21,7 @@ use std::io;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::collective::How;
+use crate::collective::CollectiveAlgorithm;
 use crate::{Count, Graph};
 
 pub use chakra::ChakraTrace;
@@ -58,14 +58,14 @@ pub enum TraceFile {
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Reading {
     /// How the collectives of a trace are carried out.
-    pub how: How,
+    pub how: CollectiveAlgorithm,
     /// Most steps that the graph may have: a few bytes can ask for billions.
     pub steps_max: u64,
 }
 
 impl Default for Reading {
     fn default() -> Reading {
-        Reading { how: How::default(), steps_max: 100_000_000 }
+        Reading { how: CollectiveAlgorithm::default(), steps_max: 100_000_000 }
     }
 }
 

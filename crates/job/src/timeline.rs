@@ -29,7 +29,7 @@ pub struct Timeline<'a> {
 
 /// The kind of a part of the critical path.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Part {
+pub enum PathPart {
     /// A rank computed.
     Compute,
     /// Time passed, such as a library's latency.
@@ -46,7 +46,7 @@ pub enum Part {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Segment {
     /// What it is.
-    pub part: Part,
+    pub part: PathPart,
     /// The step: of a message, the one that sent it.
     pub step: StepId,
     /// When the part before it ended.
@@ -182,16 +182,16 @@ impl<'a> Timeline<'a> {
         match self.graph.step(step).work {
             Work::Compute(_) => {
                 let begin = self.begin[step.index()]?;
-                add(Part::Compute, step, begin);
+                add(PathPart::Compute, step, begin);
                 // Its rank was busy with another computation, or it waited for what it needed.
                 if begin > ready { before[step.index()] } else { cause }
             }
             Work::Delay(_) => {
-                add(Part::Delay, step, ready);
+                add(PathPart::Delay, step, ready);
                 cause
             }
             Work::Send(_) => {
-                add(if self.within[step.index()] { Part::Local } else { Part::Answer }, step, ready);
+                add(if self.within[step.index()] { PathPart::Local } else { PathPart::Answer }, step, ready);
                 cause
             }
             Work::Receive(message) => {
@@ -200,7 +200,7 @@ impl<'a> Timeline<'a> {
                 if end <= ready && cause.is_some() {
                     return cause;
                 }
-                add(if self.within[send.index()] { Part::Local } else { Part::Message }, send, sent);
+                add(if self.within[send.index()] { PathPart::Local } else { PathPart::Message }, send, sent);
                 sent_cause
             }
         }

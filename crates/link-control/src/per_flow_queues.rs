@@ -122,12 +122,12 @@ struct SwitchPart {
 #[derive(node::State)]
 struct Egress {
     queues: FlowQueues,
-    flows: ByFlow<Vec<Told>>,
+    flows: ByFlow<Vec<PausedNeighbour>>,
 }
 
 /// A neighbour that was told to pause a flow.
 #[derive(Clone, Copy, PartialEq, node::State)]
-struct Told {
+struct PausedNeighbour {
     port: PortId,
     /// The epoch of its port at that time.
     epoch: u32,
@@ -144,8 +144,9 @@ impl SwitchPart {
     /// several paths, one queue that has become short must not resume the flow for the others.
     fn holds(&self, flow: FlowId, into: PortId) -> bool {
         let epoch = self.epochs[into.index()];
-        let told =
-            |egress: &Egress| egress.flows.of(flow).is_some_and(|told| told.contains(&Told { port: into, epoch }));
+        let told = |egress: &Egress| {
+            egress.flows.of(flow).is_some_and(|told| told.contains(&PausedNeighbour { port: into, epoch }))
+        };
         self.ports.iter().any(told)
     }
 
@@ -181,7 +182,7 @@ impl QueueDiscipline for SwitchPart {
         let queue = flows.slot(flow);
         let bytes = queues.push(cx, out, queue, id);
         if f64::from(bytes) > self.limit_bytes(self.config.pause, into, out) {
-            let told = Told { port: into, epoch: self.epochs[into.index()] };
+            let told = PausedNeighbour { port: into, epoch: self.epochs[into.index()] };
             if !self.holds(flow, into) {
                 self.pauses += 1;
                 cx.send(into, Frame { queue: flow.0, pause: true });

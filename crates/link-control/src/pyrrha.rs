@@ -192,7 +192,7 @@ impl LinkScheme for Config {
                 Roots::Down => last || link.tier == fabric::Tier::Down,
                 Roots::Downstream => last || link.tier == fabric::Tier::Down && has_hosts(link.to),
             };
-            egress::Egress::new(egress::Place {
+            egress::Egress::new(egress::PortParams {
                 ranks: ranks.clone(),
                 limits: distinct.iter().map(limits).collect(),
                 nominates,
@@ -202,7 +202,7 @@ impl LinkScheme for Config {
                 packet_time: link.rate.transmit(view.mtu_bytes),
             })
         };
-        let place = switch::Place {
+        let place = switch::PortParams {
             id,
             node,
             switches: fabric.switches,

@@ -7,7 +7,7 @@ use crate::combine::{Delay, Found, Run, Times, delay};
 use crate::decompose::Decomposition;
 use crate::lone::Lone;
 use crate::piece::{Outcome, Workshop};
-use crate::pool::{self, Board, Task};
+use crate::pool::{self, Task, TaskProgress};
 use crate::results;
 use crate::sample;
 
@@ -112,7 +112,7 @@ pub fn estimate_within(
 
     let tasks: Vec<Task> = lone.sizes.iter().map(|&(_, bytes)| Task { bytes, flows: 1 }).collect();
     let of_links = (0..runs.len()).filter(|&resource| runs[resource] == Run::Own).map(|at| task(&work, &links, at));
-    let board = Board::of(tasks.iter().copied().chain(of_links));
+    let board = TaskProgress::of(tasks.iter().copied().chain(of_links));
     let make = |task: usize| {
         let (class, bytes) = lone.sizes[task];
         let (flow, way) = lone.example(class);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use fabric::{Builder, Fabric, Quotient};
-use node::Site;
+use node::EndpointParams;
 use run::{Data, Flows, HEAD_BYTES, Ideal, Plan, Progress, Status, WorkloadPlan};
 use scenario::Scenario;
 use units::{Duration, FlowId, HostId, NodeId, PerByte, Problem, Rate};
@@ -155,7 +155,7 @@ impl Workshop<'_> {
     pub fn alone(&self, flow: FlowId, bytes: u64, way: &[Hop]) -> Result<Piece, Problem> {
         let info = self.work.flows.get(flow);
         let fabric = chain(way)?;
-        let sites = [info.src, info.dst].into_iter().zip(0..).map(|(host, place)| Site {
+        let sites = [info.src, info.dst].into_iter().zip(0..).map(|(host, place)| EndpointParams {
             host: HostId(place),
             hosts: 2,
             ..self.work.sites[host.index()].clone()
@@ -164,7 +164,7 @@ impl Workshop<'_> {
         self.plan(fabric, sites.collect(), vec![mini])
     }
 
-    fn plan(&self, fabric: Fabric, sites: Vec<Site>, flows: Vec<run::FlowInfo>) -> Result<Piece, Problem> {
+    fn plan(&self, fabric: Fabric, sites: Vec<EndpointParams>, flows: Vec<run::FlowInfo>) -> Result<Piece, Problem> {
         let work = self.work.on(self.scenario, fabric, sites, flows);
         let mut ideals = Ideal::by_transport(&work.fabric, &work.quotient, self.scenario, &work.transports);
         let ideal = work.flows.iter().map(|flow| at_line_rate(&mut ideals[usize::from(flow.transport)], &flow));
@@ -178,13 +178,13 @@ impl Workshop<'_> {
 
     /// What the hosts of a piece are told: what they are told in the whole network, but for the number of switches that
     /// their packets pass. Swift reads how long a way should take from that number.
-    fn sites(&self, hosts: &[HostId], switches: u8, switches_before: u8) -> Vec<Site> {
+    fn sites(&self, hosts: &[HostId], switches: u8, switches_before: u8) -> Vec<EndpointParams> {
         let site = |(place, host): (usize, &HostId)| {
             let site = &self.work.sites[host.index()];
             let known = site.data_rtts.iter().find(|of| of.0 >= switches_before).map_or(site.data_rtt, |of| of.1);
             let mut data_rtts = vec![(switches, known)];
             data_rtts.extend(site.data_rtts.last().filter(|of| of.0 > switches));
-            Site { host: HostId::from(place), hosts: hosts.len() as u32, data_rtts, ..site.clone() }
+            EndpointParams { host: HostId::from(place), hosts: hosts.len() as u32, data_rtts, ..site.clone() }
         };
         hosts.iter().enumerate().map(site).collect()
     }

@@ -22,7 +22,7 @@ pub(crate) struct Task {
 
 /// How far all tasks are, over several calls of [`run`].
 #[derive(Default)]
-pub(crate) struct Board {
+pub(crate) struct TaskProgress {
     next: AtomicUsize,
     stop: AtomicBool,
     bytes: AtomicU64,
@@ -31,12 +31,12 @@ pub(crate) struct Board {
     flows_all: u64,
 }
 
-impl Board {
+impl TaskProgress {
     /// Of all tasks.
-    pub fn of(tasks: impl Iterator<Item = Task>) -> Board {
+    pub fn of(tasks: impl Iterator<Item = Task>) -> TaskProgress {
         let sum = |sum: (u64, u64), task: Task| (sum.0.saturating_add(task.bytes), sum.1 + task.flows);
         let (bytes_all, flows_all) = tasks.fold((0, 0), sum);
-        Board { bytes_all, flows_all, ..Board::default() }
+        TaskProgress { bytes_all, flows_all, ..TaskProgress::default() }
     }
 }
 
@@ -44,7 +44,7 @@ impl Board {
 /// tasks' order: none for a task that `watch` has ended or kept from beginning. The outcomes do not depend on the
 /// number of threads, since no task knows of another.
 pub(crate) fn run(
-    board: &Board,
+    board: &TaskProgress,
     tasks: &[Task],
     threads: usize,
     horizon: Time,
@@ -103,7 +103,7 @@ pub(crate) fn run(
 fn one(
     task: &Task,
     index: usize,
-    board: &Board,
+    board: &TaskProgress,
     make: &(impl Fn(usize) -> Result<Piece, Problem> + Sync),
 ) -> Result<Option<Outcome>, Problem> {
     let piece = make(index)?;

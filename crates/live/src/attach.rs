@@ -27,7 +27,7 @@ use driver::{Driver, Probe};
 use node::packet::flags;
 use node::wire::{Malformed, Reader, Writer};
 use node::{Header, Packet};
-use run::{Came, Plan};
+use run::{Plan, ReceiveOutcome};
 use scenario::Networks;
 use units::{FlowId, HostId, NodeId, Problem, Time};
 
@@ -47,22 +47,22 @@ const KEPT: usize = 4096;
 
 /// The header, in memory only, of an attached host's packet: where its bytes are until it leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, node::State)]
-pub(crate) struct Place {
+pub(crate) struct FrameSlot {
     frame: u32,
     index: u32,
     /// Whether its checksums are known to be right.
     sealed: bool,
 }
 
-impl Header for Place {
+impl Header for FrameSlot {
     type Packed = [u32; 3];
 
     fn pack(self) -> [u32; 3] {
         [self.frame, self.index, self.sealed.into()]
     }
 
-    fn unpack([frame, index, sealed]: [u32; 3]) -> Place {
-        Place { frame, index, sealed: sealed != 0 }
+    fn unpack([frame, index, sealed]: [u32; 3]) -> FrameSlot {
+        FrameSlot { frame, index, sealed: sealed != 0 }
     }
 
     /// On a wire it takes no bytes, since an IP packet has headers of its own. To another process goes whether its
@@ -71,8 +71,8 @@ impl Header for Place {
         to.u8(self.sealed.into());
     }
 
-    fn parse(from: &mut Reader<'_>) -> Result<Place, Malformed> {
-        Ok(Place { frame: 0, index: 0, sealed: from.u8()? != 0 })
+    fn parse(from: &mut Reader<'_>) -> Result<FrameSlot, Malformed> {
+        Ok(FrameSlot { frame: 0, index: 0, sealed: from.u8()? != 0 })
     }
 }
 
@@ -95,7 +95,7 @@ impl Frames {
     }
 
     /// Writes a packet's bytes when it leaves.
-    fn write(&mut self, place: Place, out: &mut [u8]) {
+    fn write(&mut self, place: FrameSlot, out: &mut [u8]) {
         match self.kept.get_mut(place.frame.wrapping_sub(self.first) as usize) {
             Some((packets, left)) => {
                 packets.write(place.index, out);
@@ -312,7 +312,7 @@ impl Attached {
     }
 
     /// A host that takes packets in at its own rate has taken some: they go to its device.
-    pub fn taken_in(&mut self, host: HostId, Came { taken, lost }: Came) {
+    pub fn taken_in(&mut self, host: HostId, ReceiveOutcome { taken, lost }: ReceiveOutcome) {
         let Some(place) = self.ports.iter().position(|port| port.host == host) else { return };
         if lost && let Some(unread) = &mut self.ports[place].unread {
             unread.pop_back();
@@ -337,7 +337,7 @@ impl Attached {
         }
         port.received.packets += 1;
         port.received.bytes += content.len() as u64;
-        let sealed = packet.header::<Place>().sealed;
+        let sealed = packet.header::<FrameSlot>().sealed;
         if !port.coalescing.is_empty() {
             if port.coalescing.append(content, sealed) {
                 return;
@@ -390,7 +390,7 @@ fn offer(frames: &mut Frames, packets: Packets, from: HostId, to: HostId, mut ta
     let lengths: Vec<u16> = (0..packets.count()).map(|index| packets.length(index) as u16).collect();
     let frame = frames.push(packets);
     for (index, length) in (0..).zip(lengths) {
-        let mut packet = Packet::new(flow, from, to, Place { frame, index, sealed });
+        let mut packet = Packet::new(flow, from, to, FrameSlot { frame, index, sealed });
         (packet.wire_bytes, packet.payload_bytes, packet.flags) = (length, length, ecn);
         take(packet);
     }

@@ -45,7 +45,7 @@ pub struct Report {
     /// Four racks, all hosts to all.
     pub hops: Vec<Hops>,
     /// One flow over the trunk between two machines, by packet size.
-    pub trunk: Vec<Trunk>,
+    pub trunk: Vec<TrunkBench>,
 }
 
 /// One flow from a host over a switch to another, all on one worker.
@@ -120,7 +120,7 @@ pub struct Hops {
 /// One flow from a host of one machine to a host of another. Both machines are this one, and the trunk goes over
 /// loopback: so this is what the trunk costs, without a network card.
 #[derive(Clone, Debug, Serialize)]
-pub struct Trunk {
+pub struct TrunkBench {
     /// Size of the packets.
     pub packet_bytes: u32,
     /// Packets that crossed the trunk, in Gbps of the machine's time, over links that are faster than the machine.
@@ -368,7 +368,7 @@ fn hops(
     })
 }
 
-fn trunk(bytes: u32, look: &mut impl FnMut() -> bool) -> Result<Trunk, Problem> {
+fn trunk(bytes: u32, look: &mut impl FnMut() -> bool) -> Result<TrunkBench, Problem> {
     // Links are long, so that the promises of a machine reach the other before it needs them.
     let text = format!(
         "transport = 'udp'\nhost.mtu = '{bytes}B'\nmeasure = {{ interval = '0s', end = '20s' }}\n\
@@ -391,7 +391,7 @@ fn trunk(bytes: u32, look: &mut impl FnMut() -> bool) -> Result<Trunk, Problem> 
     })?;
     let result = whole(result)?;
     let sum = |name| column(&result.tables, "machines", name).iter().sum::<f64>();
-    Ok(Trunk {
+    Ok(TrunkBench {
         packet_bytes: bytes,
         // Each packet passes four links.
         gbps: gbps(&result) / 2.0,

@@ -145,16 +145,16 @@ fn numbered(path: &str, machine: usize) -> String {
 }
 
 impl Captures {
-    /// Those of a worker; none if it has none. `outlet` is a link's sending end, if it is here.
-    pub fn new(plan: &Plan, files: Vec<Capture>, outlet: impl Fn(LinkId) -> Option<u32>) -> Option<Captures> {
+    /// Those of a worker; none if it has none. `link_tx` is a link's sending end, if it is here.
+    pub fn new(plan: &Plan, files: Vec<Capture>, link_tx: impl Fn(LinkId) -> Option<u32>) -> Option<Captures> {
         let encoder = Encoder::new(plan).ok().filter(|_| !files.is_empty())?;
         let mut of = Vec::new();
         for (file, capture) in files.iter().enumerate() {
             for (place, captured) in capture.links.iter().enumerate() {
-                let Some(outlet) = outlet(captured.link) else { continue };
-                let outlet = outlet as usize;
-                of.resize(of.len().max(outlet + 1), Vec::new());
-                of[outlet].push((file, place));
+                let Some(link_tx) = link_tx(captured.link) else { continue };
+                let link_tx = link_tx as usize;
+                of.resize(of.len().max(link_tx + 1), Vec::new());
+                of[link_tx].push((file, place));
             }
         }
         Some(Captures { encoder, files, of, written: Span::ZERO })
@@ -162,13 +162,13 @@ impl Captures {
 
     /// Whether what leaves there is captured.
     #[inline]
-    pub fn wants(&self, outlet: u32) -> bool {
-        self.of.get(outlet as usize).is_some_and(|files| !files.is_empty())
+    pub fn wants(&self, link_tx: u32) -> bool {
+        self.of.get(link_tx as usize).is_some_and(|files| !files.is_empty())
     }
 
     /// A packet's last bit has left; its content, if that is carried.
-    pub fn note(&mut self, plan: &Plan, outlet: u32, at: Time, packet: &Packet, content: Option<&[u8]>) {
-        for &(file, place) in &self.of[outlet as usize] {
+    pub fn note(&mut self, plan: &Plan, link_tx: u32, at: Time, packet: &Packet, content: Option<&[u8]>) {
+        for &(file, place) in &self.of[link_tx as usize] {
             let capture = &mut self.files[file];
             if capture.failed.is_some() {
                 continue;

@@ -4,7 +4,7 @@
 //! receiver holds it back until it would have arrived. So the kernel's own delay, tens of microseconds, does not show
 //! as long as it is shorter than the link's. Every packet that crosses a link goes through the kernel.
 
-use driver::{Cut, Departure, Links, Pipe};
+use driver::{Cut, Departure, LinkRx, Links};
 use node::packet::flags;
 use node::pool::{PacketId, Slot, Transit};
 use node::{Packet, Telemetry};
@@ -42,7 +42,7 @@ pub(crate) struct Sent {
 #[derive(Default)]
 pub(crate) struct Read {
     /// The place of the link's sending end.
-    outlet: u32,
+    link_tx: u32,
     pub count: Count,
     /// Number of the frame that is read next.
     next: u64,
@@ -76,9 +76,9 @@ impl Sent {
 }
 
 impl Read {
-    /// For a link from which nothing has been read; `outlet` is its sending end.
-    pub fn new(outlet: u32) -> Read {
-        Read { outlet, ..Read::default() }
+    /// For a link from which nothing has been read; `link_tx` is its sending end.
+    pub fn new(link_tx: u32) -> Read {
+        Read { link_tx, ..Read::default() }
     }
 }
 
@@ -141,13 +141,13 @@ impl Datagrams {
         for node in 0..links.carrier.plan.fabric.nodes() {
             Self::take(links, NodeId(node), |_| true);
         }
-        for pipe in &mut links.pipes {
-            let Sender::Socket(sent) = &links.outlets[pipe.receiver.outlet as usize].sender else { continue };
-            if pipe.acceptor.is_some() {
+        for link_rx in &mut links.link_rxs {
+            let Sender::Socket(sent) = &links.link_txs[link_rx.receiver.link_tx as usize].sender else { continue };
+            if link_rx.acceptor.is_some() {
                 continue; // what has not come is on the link still
             }
-            pipe.lost_packets += sent.count.packets - pipe.receiver.count.packets;
-            pipe.lost_bytes += sent.count.bytes - pipe.receiver.count.bytes;
+            link_rx.lost_packets += sent.count.packets - link_rx.receiver.count.packets;
+            link_rx.lost_bytes += sent.count.bytes - link_rx.receiver.count.bytes;
         }
     }
 
@@ -173,7 +173,7 @@ impl Datagrams {
             let longest = slowest.transmit(u32::from(frame.packet.wire_bytes)) + plan.jitter(frame.link);
             wall.saturating_add(longest)
         };
-        let admitted = admit(plan, cut, &links.pipes, node, bytes, from);
+        let admitted = admit(plan, cut, &links.link_rxs, node, bytes, from);
         let frame = match admitted.and_then(|of| if of.gone > latest(&of) { Err(Refusal::Times) } else { Ok(of) }) {
             Ok(frame) => frame,
             Err(refusal) => {
@@ -182,13 +182,13 @@ impl Datagrams {
             }
         };
         let Frame { link, number, gone, tail_lag, packet, journey, queue, retry, telemetry, content } = frame;
-        let place = cut.pipe_of(link);
-        let pipe = &mut links.pipes[place as usize];
-        let read = &mut pipe.receiver;
+        let place = cut.link_rx_of(link);
+        let link_rx = &mut links.link_rxs[place as usize];
+        let read = &mut link_rx.receiver;
         read.next = number + 1;
         read.count.add(&packet);
-        if !pipe.up {
-            pipe.lose(&packet);
+        if !link_rx.up {
+            link_rx.lose(&packet);
             return Taken::Frame;
         }
         let mut transit = Transit::leaving(journey.sent);
@@ -196,7 +196,7 @@ impl Datagrams {
         transit.serialised = journey.serialised;
         transit.tail_lag = tail_lag;
         (transit.queue, transit.in_port) = (queue, retry);
-        let at = gone + links.outlets[read.outlet as usize].delay;
+        let at = gone + links.link_txs[read.link_tx as usize].delay;
         let id = links.pool.insert(packet, transit);
         if packet.has(flags::TELEMETRY) {
             *links.pool.telemetry_mut(id) = telemetry;
@@ -209,14 +209,14 @@ impl Datagrams {
     }
 
     /// A packet leaves by a link that is a socket.
-    pub fn send(links: &mut Links<Wires<'_>>, outlet: u32, departure: Departure, id: PacketId) {
+    pub fn send(links: &mut Links<Wires<'_>>, link_tx: u32, departure: Departure, id: PacketId) {
         // The receiving end adds the link's delay.
-        let gone = departure.at - links.outlets[outlet as usize].delay;
+        let gone = departure.at - links.link_txs[link_tx as usize].delay;
         let Slot { packet, transit } = links.pool.remove(id);
         let flagged = packet.has(flags::TELEMETRY);
         let telemetry = if flagged { *links.pool.telemetry_mut(id) } else { Telemetry::default() };
         let Wires { plan, pages, datagrams: Some(datagrams), .. } = &mut links.carrier else { return };
-        let Sender::Socket(sent) = &mut links.outlets[outlet as usize].sender else { return };
+        let Sender::Socket(sent) = &mut links.link_txs[link_tx as usize].sender else { return };
         let content = pages.content(id, usize::from(packet.payload_bytes));
         let frame = Frame {
             link: sent.link,
@@ -243,7 +243,7 @@ impl Datagrams {
 fn admit<'d>(
     plan: &Plan,
     cut: &Cut,
-    pipes: &[Pipe<Read>],
+    link_rxs: &[LinkRx<Read>],
     node: NodeId,
     datagram: &'d [u8],
     from: Option<NodeId>,
@@ -259,7 +259,7 @@ fn admit<'d>(
     if from != Some(ends.from) {
         return Err(Refusal::Stranger);
     }
-    if frame.number < pipes[cut.pipe_of(frame.link) as usize].receiver.next {
+    if frame.number < link_rxs[cut.link_rx_of(frame.link) as usize].receiver.next {
         return Err(Refusal::Repeated);
     }
     Ok(frame)

@@ -18,7 +18,7 @@ use node::{Header, Packet, Telemetry};
 use run::Journey;
 use units::{Duration, FlowId, HostId, LinkId, Time};
 
-use crate::attach::Place;
+use crate::attach::FrameSlot;
 use crate::attach::ip::is_packet;
 
 /// What every frame begins with.
@@ -181,7 +181,7 @@ impl Codec<'_> {
         } else if packet.has(LINK_FRAME) {
             self.flow_control.emit_frame(packet, to);
         } else if self.outside == Some(packet.transport) {
-            packet.header::<Place>().emit(to);
+            packet.header::<FrameSlot>().emit(to);
         } else if let Some(transport) = self.transports.get(usize::from(packet.transport)) {
             transport.emit_header(packet, frame.content, to);
         } else if let Some(limiters) = self.sharing.as_scheme() {
@@ -223,7 +223,7 @@ impl Codec<'_> {
         } else if frame.packet.has(LINK_FRAME) {
             self.flow_control.parse_frame(&mut from, &mut frame.packet)
         } else if self.outside == Some(frame.packet.transport) {
-            Place::parse(&mut from).map(|place| frame.packet.set_header(place))
+            FrameSlot::parse(&mut from).map(|place| frame.packet.set_header(place))
         } else if let Some(transport) = self.transports.get(usize::from(frame.packet.transport)) {
             transport.parse_header(&mut from, &mut frame.packet)
         } else {

@@ -116,15 +116,15 @@ impl Network {
         let Network { cut, clock, board, .. } = &*self;
         let sockets = datagrams.is_some();
         let sender = |link: LinkId| {
-            let (ends, pipe) = (plan.fabric.link(link), cut.pipe_of(link));
+            let (ends, link_rx) = (plan.fabric.link(link), cut.link_rx_of(link));
             let (here, there) = (cut.part_of(ends.from), cut.part_of(ends.to));
             match here == there {
                 _ if sockets => Sender::Socket(Sent::new(link)),
-                true => Sender::Here(pipe),
+                true => Sender::Here(link_rx),
                 false if board.process_of(here) != board.process_of(there) => {
                     Sender::Far { worker: there as u32, link: link.0 }
                 }
-                false => Sender::There { worker: there as u32, pipe },
+                false => Sender::There { worker: there as u32, link_rx },
             }
         };
         let mut ends = trunks(cut.parts()).into_iter().enumerate();
@@ -135,7 +135,7 @@ impl Network {
             Wires::new(plan, clock, board, (trunks, far), cut, me, datagrams.take())
         };
         let sender = |link: Option<_>| sender(link.expect("no switch is taken apart"));
-        let built = drivers(plan, cut, carrier, sender, |link| Read::new(cut.outlet_of(link)), probe);
+        let built = drivers(plan, cut, carrier, sender, |link| Read::new(cut.link_tx_of(link)), probe);
         let step = Duration::from_ps(plan.lookahead.ps() / 4);
         let crosses = |link| {
             let ends = plan.fabric.link(link);
@@ -156,8 +156,8 @@ impl Network {
                 has(ends.from) || has(ends.to) && !board.own().contains(&cut.part_of(ends.from))
             };
             let here = captures.iter_mut().filter_map(|file| file.part(writes)).collect();
-            let outlet = |link: LinkId| has(plan.fabric.link(link).from).then(|| cut.outlet_of(link));
-            driver.links.carrier.captures = Captures::new(plan, here, outlet).map(Box::new);
+            let link_tx = |link: LinkId| has(plan.fabric.link(link).from).then(|| cut.link_tx_of(link));
+            driver.links.carrier.captures = Captures::new(plan, here, link_tx).map(Box::new);
             Worker::new(me, driver, board, crosses, step, goal)
         };
         // The nodes of other processes are there too until here, as they begin; they are not needed any more.

@@ -235,7 +235,7 @@ pub(crate) fn ending(plan: &Plan, outcome: Outcome) -> Ending {
 fn content<P: Probe>(parts: &[Driver<Wires<'_>, P>], others: &[Summary<P>], said: &[Said]) -> Finding {
     let sum = |what: usize| said.iter().map(|of| of.inbox[what]).sum::<u64>();
     let (right, wrong, delivered, incomplete) = (sum(0), sum(1), sum(2), sum(3));
-    let noises = parts.iter().flat_map(|part| &part.links.pipes).filter_map(|pipe| pipe.noise.as_deref());
+    let noises = parts.iter().flat_map(|part| &part.links.link_rxs).filter_map(|link_rx| link_rx.noise.as_deref());
     let unnoticed: u64 = noises.map(|noise| noise.unnoticed_packets).sum();
     let unnoticed = unnoticed + others.iter().map(Summary::unnoticed_packets).sum::<u64>();
     let excuse = match unnoticed {
@@ -255,8 +255,8 @@ fn content<P: Probe>(parts: &[Driver<Wires<'_>, P>], others: &[Summary<P>], said
 /// The links of a scenario lose nothing that the scenario does not say.
 pub(crate) fn sockets<P: Probe>(parts: &[Driver<Wires<'_>, P>]) -> Option<Finding> {
     let links = &parts.iter().find(|part| part.links.carrier.datagrams.is_some())?.links;
-    let sent: u64 = links.outlets.iter().filter_map(|outlet| outlet.sender.sent()).map(|sent| sent.frames).sum();
-    let lost = sent - links.pipes.iter().map(|pipe| pipe.receiver.count.frames).sum::<u64>();
+    let sent: u64 = links.link_txs.iter().filter_map(|link_tx| link_tx.sender.sent()).map(|sent| sent.frames).sum();
+    let lost = sent - links.link_rxs.iter().map(|link_rx| link_rx.receiver.count.frames).sum::<u64>();
     Some(Finding {
         name: "sockets lost nothing",
         ok: lost == 0,

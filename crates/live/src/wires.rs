@@ -18,7 +18,7 @@ use node::retry::RetryMessage;
 use node::wire::Writer;
 use node::{Packet, Telemetry};
 use rtrb::{Consumer, Producer, PushError, RingBuffer};
-use run::{Came, FlowEvent, Host, Journey, Plan};
+use run::{FlowEvent, Host, Journey, Plan, ReceiveOutcome};
 use scenario::ContentCheck;
 use units::{FlowId, LinkId, Time};
 
@@ -47,7 +47,7 @@ pub(crate) struct Wires<'a> {
     content: ContentCheck,
     pub pages: Pages,
     /// By other worker; none for itself.
-    trunks: Vec<Option<Trunk>>,
+    trunks: Vec<Option<RingEnds>>,
     /// By other worker, where that is in another process.
     far: Vec<Option<Far>>,
     /// By other worker, packets that went there, and that came from there.
@@ -80,7 +80,7 @@ pub(crate) enum Sender {
     /// On this worker.
     Here(u32),
     /// On another, by a ring.
-    There { worker: u32, pipe: u32 },
+    There { worker: u32, link_rx: u32 },
     /// On another, in another process.
     Far { worker: u32, link: u32 },
     /// Behind a socket.
@@ -98,7 +98,7 @@ impl Sender {
 }
 
 /// One end of the rings between two workers.
-pub(crate) struct Trunk {
+pub(crate) struct RingEnds {
     to: Producer<Crossing>,
     from: Consumer<Crossing>,
     /// Pages whose content has been read return to the worker that owns them.
@@ -115,7 +115,7 @@ pub(crate) struct Far {
 }
 
 /// A worker's ends of the rings to all others: to workers of this process, to workers of other processes.
-pub(crate) type Ends = (Vec<Option<Trunk>>, Vec<Option<Far>>);
+pub(crate) type Ends = (Vec<Option<RingEnds>>, Vec<Option<Far>>);
 
 /// How long a worker waits for another process to read before it stops sending to that process.
 const STALL: std::time::Duration = std::time::Duration::from_secs(10);
@@ -127,14 +127,14 @@ struct Crossing {
     /// When it comes out of its link.
     at: Time,
     /// The receiving end of the link, at the other worker; for a worker of another process, the link itself.
-    pipe: u32,
+    link_rx: u32,
     page: Page,
     telemetry: Option<Box<Telemetry>>,
 }
 
 /// The ends of the rings between this many workers, by worker and other worker.
-pub(crate) fn trunks(workers: usize) -> Vec<Vec<Option<Trunk>>> {
-    let mut ends: Vec<Vec<Option<Trunk>>> =
+pub(crate) fn trunks(workers: usize) -> Vec<Vec<Option<RingEnds>>> {
+    let mut ends: Vec<Vec<Option<RingEnds>>> =
         (0..workers).map(|_| std::iter::repeat_with(|| None).take(workers).collect()).collect();
     for one in 1..workers {
         let (before, rest) = ends.split_at_mut(one);
@@ -143,8 +143,9 @@ pub(crate) fn trunks(workers: usize) -> Vec<Vec<Option<Trunk>>> {
             let (to_one, from_other) = RingBuffer::new(RING);
             let (home_to_other, back_from_one) = RingBuffer::new(RING);
             let (home_to_one, back_from_other) = RingBuffer::new(RING);
-            others[one] = Some(Trunk { to: to_one, from: from_one, home: home_to_one, back: back_from_one });
-            rest[0][other] = Some(Trunk { to: to_other, from: from_other, home: home_to_other, back: back_from_other });
+            others[one] = Some(RingEnds { to: to_one, from: from_one, home: home_to_one, back: back_from_one });
+            rest[0][other] =
+                Some(RingEnds { to: to_other, from: from_other, home: home_to_other, back: back_from_other });
         }
     }
     ends
@@ -236,9 +237,9 @@ impl<'a> Wires<'a> {
     fn push_far(&mut self, worker: usize, crossing: Crossing) -> Option<Crossing> {
         let far = self.far[worker].as_mut().filter(|far| !far.lost);
         let pushed = far.map(|far| {
-            let Crossing { packet, transit, at, pipe, page, telemetry } = &crossing;
+            let Crossing { packet, transit, at, link_rx, page, telemetry } = &crossing;
             let frame = Frame {
-                link: LinkId(*pipe),
+                link: LinkId(*link_rx),
                 number: 0,
                 gone: *at,
                 tail_lag: transit.tail_lag,
@@ -311,8 +312,8 @@ impl<'a> Wires<'a> {
         if !is_attached_if_outside(plan, &packet) {
             return Err(Refusal::Host);
         }
-        let pipe = cut.pipe_of(link);
-        let end = &mut links.pipes[pipe as usize];
+        let link_rx = cut.link_rx_of(link);
+        let end = &mut links.link_rxs[link_rx as usize];
         // What comes out of a link comes out in order.
         if at < end.receiver.last {
             return Err(Refusal::Times);
@@ -339,7 +340,7 @@ impl<'a> Wires<'a> {
         } else {
             pages.clear(id);
         }
-        links.put(pipe, id, at);
+        links.put(link_rx, id, at);
         Ok(())
     }
 
@@ -357,20 +358,20 @@ impl<'a> Wires<'a> {
         if let Some(counter) = &mut self.counter {
             counter.bury(&self.plan.flows, |host| is_dead(fabric.host_node(host)));
         }
-        let (mut pipes, mut outlets, mut failures) = (Vec::new(), Vec::new(), Failures::default());
+        let (mut link_rxs, mut link_txs, mut failures) = (Vec::new(), Vec::new(), Failures::default());
         for (id, link) in fabric.links.iter().enumerate() {
             let (id, from, to) = (LinkId::from(id), is_dead(link.from), is_dead(link.to));
             if from || to {
                 failures.links.insert(id);
             }
             if from && self.cut.part_of(link.to) == self.me {
-                pipes.push(self.cut.pipe_of(id));
+                link_rxs.push(self.cut.link_rx_of(id));
             }
             if to && self.cut.part_of(link.from) == self.me {
-                outlets.push(self.cut.outlet_of(id));
+                link_txs.push(self.cut.link_tx_of(id));
             }
         }
-        (pipes, outlets, Arc::new(Routes::compute(fabric, &failures)))
+        (link_rxs, link_txs, Arc::new(Routes::compute(fabric, &failures)))
     }
 
     /// Delivers the packets that other workers have sent, and returns their pages.
@@ -402,8 +403,8 @@ impl<'a> Wires<'a> {
         Self::put(links, crossing);
     }
 
-    fn put(links: &mut Links<Self>, Crossing { packet, transit, at, pipe, page, telemetry }: Crossing) {
-        let end = &mut links.pipes[pipe as usize];
+    fn put(links: &mut Links<Self>, Crossing { packet, transit, at, link_rx, page, telemetry }: Crossing) {
+        let end = &mut links.link_rxs[link_rx as usize];
         if !end.up {
             end.lose(&packet);
             links.carrier.pages.free(page);
@@ -414,7 +415,7 @@ impl<'a> Wires<'a> {
             *links.pool.telemetry_mut(id) = *telemetry;
         }
         links.carrier.pages.come(id, page);
-        links.put(pipe, id, at);
+        links.put(link_rx, id, at);
     }
 
     /// Returns pages to the workers that own them, and takes back own pages. A page for which a ring has no room is
@@ -434,7 +435,7 @@ impl<'a> Wires<'a> {
 
     /// A packet leaves on a link that is captured.
     #[cold]
-    fn capture(links: &mut Links<Self>, outlet: u32, gone: Time, id: PacketId) {
+    fn capture(links: &mut Links<Self>, link_tx: u32, gone: Time, id: PacketId) {
         let Slot { packet, transit } = *links.pool.get(id);
         if RetryMessage::of(&packet).is_some() {
             return; // ordered sets between packets, which no capture of a wire shows
@@ -444,7 +445,7 @@ impl<'a> Wires<'a> {
         let carried = wires.has_content(&packet);
         let content = wires.pages.content(id, usize::from(packet.payload_bytes)).filter(|_| carried);
         if let Some(captures) = &mut wires.captures {
-            captures.note(wires.plan, outlet, last, &packet, content);
+            captures.note(wires.plan, link_tx, last, &packet, content);
         }
     }
 
@@ -483,18 +484,18 @@ impl Carrier for Wires<'_> {
     type Receiver = Read;
 
     #[inline]
-    fn carry(links: &mut Links<Self>, outlet: u32, departure: Departure, id: PacketId) {
-        if links.carrier.captures.as_ref().is_some_and(|captures| captures.wants(outlet)) {
-            Wires::capture(links, outlet, departure.gone, id);
+    fn carry(links: &mut Links<Self>, link_tx: u32, departure: Departure, id: PacketId) {
+        if links.carrier.captures.as_ref().is_some_and(|captures| captures.wants(link_tx)) {
+            Wires::capture(links, link_tx, departure.gone, id);
         }
-        match links.outlets[outlet as usize].sender {
-            Sender::Here(pipe) => links.put(pipe, id, departure.at),
-            Sender::There { worker, pipe } | Sender::Far { worker, link: pipe } => {
+        match links.link_txs[link_tx as usize].sender {
+            Sender::Here(link_rx) => links.put(link_rx, id, departure.at),
+            Sender::There { worker, link_rx } | Sender::Far { worker, link: link_rx } => {
                 let Slot { packet, transit } = links.pool.remove(id);
                 let telemetry = packet.has(flags::TELEMETRY).then(|| Box::new(*links.pool.telemetry_mut(id)));
                 let wires = &mut links.carrier;
                 let page = if packet.payload_bytes > 0 { wires.pages.leave(id) } else { Page::default() };
-                let crossing = Crossing { packet, transit, at: departure.at, pipe, page, telemetry };
+                let crossing = Crossing { packet, transit, at: departure.at, link_rx, page, telemetry };
                 wires.sent[worker as usize] += 1;
                 if wires.is_held_up() {
                     wires.held.push_back((worker, crossing));
@@ -502,7 +503,7 @@ impl Carrier for Wires<'_> {
                     wires.held.push_back((worker, crossing));
                 }
             }
-            Sender::Socket(_) => Datagrams::send(links, outlet, departure, id),
+            Sender::Socket(_) => Datagrams::send(links, link_tx, departure, id),
         }
     }
 
@@ -581,7 +582,7 @@ impl Carrier for Wires<'_> {
         }
         if let Some(attached) = &mut wires.attached {
             let came = host.take_came();
-            if host.limits_intake() && came != Came::default() {
+            if host.limits_intake() && came != ReceiveOutcome::default() {
                 attached.taken_in(host.id(), came);
             }
         }

@@ -118,7 +118,8 @@ impl<'a, P: Probe> Worker<'a, P> {
     ) -> Worker<'a, P> {
         let (plan, clock) = (driver.links.carrier.plan, driver.links.carrier.clock);
         let attached = driver.links.carrier.attached.is_some();
-        let of_links = driver.links.pipes.iter().map(|pipe| LinkLateness::of(crosses(LinkId(pipe.link)))).collect();
+        let of_links =
+            driver.links.link_rxs.iter().map(|link_rx| LinkLateness::of(crosses(LinkId(link_rx.link)))).collect();
         Worker {
             me,
             driver,
@@ -169,7 +170,7 @@ impl<'a, P: Probe> Worker<'a, P> {
     /// The run is over: its nodes, and how late they were.
     pub fn take_apart(self) -> (Driver<Wires<'a>, P>, Noted) {
         let Worker { driver, lateness, of_links, slips, away, .. } = self;
-        let of_links = driver.links.pipes.iter().map(|pipe| LinkId(pipe.link)).zip(of_links).collect();
+        let of_links = driver.links.link_rxs.iter().map(|link_rx| LinkId(link_rx.link)).zip(of_links).collect();
         (driver, Noted { lateness, of_links, slips, away })
     }
 
@@ -235,9 +236,9 @@ impl<'a, P: Probe> Worker<'a, P> {
     fn bury(&mut self) {
         self.dead = self.board.dead();
         self.stir();
-        let (pipes, outlets, routes) = self.driver.links.carrier.cut_off(self.dead);
+        let (link_rxs, link_txs, routes) = self.driver.links.carrier.cut_off(self.dead);
         let at = self.now.max(if self.promised == Time::MAX { self.horizon } else { self.promised });
-        self.driver.fail(at, &pipes, &outlets, &routes);
+        self.driver.fail(at, &link_rxs, &link_txs, &routes);
         self.now = at;
     }
 

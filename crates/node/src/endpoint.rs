@@ -217,7 +217,7 @@ impl<'a> Gate<'a> {
 
 /// What an endpoint knows of its host and network when it is built. All of it follows from the scenario.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Site {
+pub struct EndpointParams {
     /// The host.
     pub host: HostId,
     /// Number of hosts in the network.
@@ -240,7 +240,7 @@ pub struct Site {
     pub transport: u8,
 }
 
-impl Site {
+impl EndpointParams {
     /// Message bytes in a full data packet.
     pub const fn payload_max(&self) -> u16 {
         self.mtu_bytes - self.header_bytes

@@ -33,7 +33,7 @@ mod switch_agent;
 mod timers;
 
 pub use discipline::{Balancing, EarlyDrop, MarkAt, Marking};
-pub use endpoint::{Clock, Cx, Endpoint, Event, Gate, Input, Message, PollAt, Site};
+pub use endpoint::{Clock, Cx, Endpoint, EndpointParams, Event, Gate, Input, Message, PollAt};
 pub use flow_map::{FlowMap, Slots};
 pub use flow_state::FlowState;
 pub use link::{NicControl, QueueDiscipline};

@@ -6,7 +6,7 @@
 mod memory;
 mod schedule;
 
-pub use memory::{Memory, Place, Pool, PortProfile, Profile, Shortage, Threshold};
+pub use memory::{Memory, Pool, PortProfile, Profile, Room, Shortage, Threshold};
 pub use schedule::{Level, Rates, Schedule, Unit};
 
 use units::{Rate, Stream};

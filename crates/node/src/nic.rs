@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use crate::{NicControl, Packet};
 use units::{Duration, Time};
 
-pub use homes::{Homes, RING};
+pub use homes::{MultihomedNic, RING};
 pub use paused_flows::PausedFlows;
 pub use receive_limit::{ReceiveLimit, Waiting};
 

@@ -28,8 +28,7 @@ pub use settings::{Buffer, Overflow, Settings};
 use crate::balance::Balancer;
 use crate::link::{Admission, Dequeued, LinkCx, trim};
 use crate::packet::{CLASSES, HOPS_MAX, flags};
-use crate::pool::Transit;
-use crate::pool::{PacketId, Pool, Slot};
+use crate::pool::{PacketId, Pool, Slot, Transit};
 use crate::telemetry::HopRecord;
 use crate::{AgentCx, EarlyDrop, LostFlows, MarkAt, Marking, Packet, Port, QueueDiscipline, SwitchAgent, Walk};
 
@@ -324,8 +323,7 @@ impl Switch {
         !self.ready_ports.is_empty()
     }
 
-    /// A port that may have become ready to send without a new packet. Drivers call this until it returns `None`, after
-    /// every call that takes the time.
+    /// A port that may have become ready to send without a new packet; `None` when there is none left.
     #[inline]
     pub fn take_ready_port(&mut self) -> Option<PortId> {
         self.ready_ports.pop()

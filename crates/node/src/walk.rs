@@ -34,8 +34,8 @@
 //! Then the walk moves the state ahead ([`Walk::ahead`]): each value that has moved in a period moves so often again.
 //!
 //! **Turnover.** Where messages of a job follow each other, a state may recur though its flows are others: each stands
-//! where another stood. Then flows are renamed ([`Recurrence::heirs`]) when the state is moved ahead, and what begins
-//! and ends with flows is repeated by who has a record of it.
+//! where another stood. Then flows are renamed ([`Recurrence::renaming`]) when the state is moved ahead, and what
+//! begins and ends with flows is repeated by the owner of its record.
 //!
 //! A state that does not recur, though its flows are steady, can be moved ahead approximately: times by the time, and
 //! positions by what flows do on average ([`History`]). So can one in which messages of a job follow each other again

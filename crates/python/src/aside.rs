@@ -41,13 +41,13 @@ pub(crate) fn aside<R: Send + 'static>(py: Python<'_>, work: impl FnOnce() -> R 
 
 /// What the run's thread and the thread that waits for it share.
 #[derive(Default)]
-struct Told {
+struct SharedState {
     stop: Arc<AtomicBool>,
     /// The latest progress that has not been shown yet; and whether the run has begun.
     latest: Mutex<(Option<Progress>, bool)>,
 }
 
-impl Told {
+impl SharedState {
     fn say(&self, at: Progress) {
         *self.latest.lock().unwrap_or_else(PoisonError::into_inner) = (Some(at), true);
     }
@@ -69,7 +69,7 @@ pub(crate) fn watched<R: Send + 'static>(
     progress: Option<Py<PyAny>>,
     run: impl FnOnce(&scenario::Scenario, Watch<'_>) -> Result<R, Problem> + Send + 'static,
 ) -> PyResult<R> {
-    let told = Arc::new(Told::default());
+    let told = Arc::new(SharedState::default());
     let (saying, of) = (told.clone(), scenario.clone_ref(py));
     let mut working = Working::start(told.stop.clone(), move || run(&of.get().read, &mut watch(saying)));
     let mut raised = None;
@@ -106,7 +106,7 @@ pub(crate) fn watched<R: Send + 'static>(
 
 /// The watch of a run: it says now and then how far the run is, and whether to stop.
 #[expect(clippy::disallowed_methods, reason = "the real clock, for the progress display")]
-fn watch(told: Arc<Told>) -> impl FnMut(Progress) -> bool {
+fn watch(told: Arc<SharedState>) -> impl FnMut(Progress) -> bool {
     let mut looked: Option<Instant> = None;
     move |at| {
         if looked.is_none_or(|looked| looked.elapsed() >= LOOK_UP) {

@@ -174,9 +174,9 @@ fn list_schemes(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
     let transport = |kind: &'static str| {
         let row = &row;
         move |one: Transport| {
-            let (scheme, nature) = (one.as_scheme(), one.as_scheme().nature());
-            let rejects = nature.undelivered == Undelivered::Rejected;
-            row(one.name(), kind, scheme.about(), Some(nature.family), nature.compared, rejects)
+            let (scheme, capabilities) = (one.as_scheme(), one.as_scheme().capabilities());
+            let rejects = capabilities.undelivered == Undelivered::Rejected;
+            row(one.name(), kind, scheme.about(), Some(capabilities.family), capabilities.compared, rejects)
         }
     };
     let named = |names: &'static [&'static str]| names.iter().filter_map(|name| Transport::named(name));

@@ -318,7 +318,7 @@ impl Facts<'_> {
     }
 
     fn brings_queues(&self) -> impl Iterator<Item = usize> {
-        (0..self.transports.len()).filter(|&index| self.transports[index].as_scheme().nature().brings_queueing)
+        (0..self.transports.len()).filter(|&index| self.transports[index].as_scheme().capabilities().brings_queueing)
     }
 
     /// The transport that brings queues for all classes: what reserves some brings them for those alone, and leaves the
@@ -341,7 +341,7 @@ impl Facts<'_> {
         let switch = &self.scenario.switch;
         let lends = self.scenario.sharing.as_scheme().and_then(|scheme| scheme.tagging());
         let lends = lends.is_some_and(|tagging| tagging.work_conserving);
-        let one_class = |transport: &Transport| transport.as_scheme().nature().family != Family::Proactive;
+        let one_class = |transport: &Transport| transport.as_scheme().capabilities().family != Family::Proactive;
         match () {
             () if !self.queues_by_class() => Vec::new(),
             () if switch.levels.is_empty() && lends && self.transports.iter().all(one_class) => {

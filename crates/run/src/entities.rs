@@ -46,7 +46,7 @@ pub struct Asked {
     /// The part's number, counted over all entities.
     member: u32,
     /// Which part of the entity it is for.
-    pub part: Part,
+    pub part: AqScope,
     /// Whether the requested rate is also its cap, even when others leave bandwidth unused.
     pub capped: bool,
     /// Whether the threshold of marks follows from the AQ's rate: the entity sets none.
@@ -73,7 +73,7 @@ pub struct Asked {
 
 /// Which part of an entity an AQ is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Part {
+pub enum AqScope {
     /// All of an entity.
     Whole,
     /// One host of the entity.
@@ -84,7 +84,7 @@ pub enum Part {
 
 /// A part of an entity that has AQs of its own.
 struct Member {
-    part: Part,
+    part: AqScope,
     flows: Vec<FlowId>,
     hosts: Vec<HostId>,
 }
@@ -371,9 +371,9 @@ impl Entities {
             }
         }
         match spec.each {
-            Each::Entity => Ok(vec![Member { part: Part::Whole, flows: Vec::new(), hosts }]),
+            Each::Entity => Ok(vec![Member { part: AqScope::Whole, flows: Vec::new(), hosts }]),
             Each::Host => {
-                let member = |host| Member { part: Part::Host(host), flows: Vec::new(), hosts: vec![host] };
+                let member = |host| Member { part: AqScope::Host(host), flows: Vec::new(), hosts: vec![host] };
                 Ok(hosts.into_iter().map(member).collect())
             }
             Each::Flow => Err(Problem::new(
@@ -411,14 +411,14 @@ impl Entities {
         let mine: Vec<FlowId> = (0..flows.len()).map(FlowId::from).filter(mine).collect();
         let member = |part, flows| Member { part, flows, hosts: Vec::new() };
         Ok(match spec.each {
-            Each::Entity => vec![member(Part::Whole, mine)],
-            Each::Flow => mine.into_iter().map(|flow| member(Part::Flow(flow), vec![flow])).collect(),
+            Each::Entity => vec![member(AqScope::Whole, mine)],
+            Each::Flow => mine.into_iter().map(|flow| member(AqScope::Flow(flow), vec![flow])).collect(),
             Each::Host => {
                 let mut by_host: BTreeMap<HostId, Vec<FlowId>> = BTreeMap::new();
                 for flow in mine {
                     by_host.entry(flows.get(flow).src).or_default().push(flow);
                 }
-                by_host.into_iter().map(|(host, flows)| member(Part::Host(host), flows)).collect()
+                by_host.into_iter().map(|(host, flows)| member(AqScope::Host(host), flows)).collect()
             }
         })
     }
@@ -554,7 +554,7 @@ fn links(request: &RequestSpec, member: &Member, fabric: &Fabric) -> Result<Vec<
     let Some([from, to]) = &request.link else {
         let hosts = match (member.part, request.position) {
             // The traffic that a host sends of a group of flows shares its link; it arrives elsewhere.
-            (Part::Host(host), Position::Ingress) => &[host][..],
+            (AqScope::Host(host), Position::Ingress) => &[host][..],
             _ => &member.hosts,
         };
         if hosts.is_empty() {

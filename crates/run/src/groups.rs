@@ -3,7 +3,7 @@ use std::collections::BTreeSet;
 use units::FlowId;
 
 use crate::FlowTable;
-use scenario::Again;
+use scenario::ResubmitPolicy;
 
 /// The groups by which the audit asks whether a run made progress: packets of one transport and one class of traffic.
 #[derive(Clone, Debug)]
@@ -39,7 +39,7 @@ const HOST_GROUPS_MAX: usize = 1 << 20;
 impl Groups {
     /// Of these flows over this many transports. `again`: by class, the transports over which failed flows are
     /// submitted again.
-    pub fn new(flows: &FlowTable, transports: usize, again: &[Vec<Again>], hosts: u32) -> Groups {
+    pub fn new(flows: &FlowTable, transports: usize, again: &[Vec<ResubmitPolicy>], hosts: u32) -> Groups {
         let traffic = flows.of_traffic().iter().map(|flow| (flow.transport, flow.class));
         let mut used: BTreeSet<(u8, u16)> = traffic.chain(flows.jobs().map(|(_, _, carried)| carried)).collect();
         let others = (0..).zip(again).flat_map(|(class, again)| again.iter().map(move |of| (of.transport, class)));

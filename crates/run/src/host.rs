@@ -19,8 +19,8 @@ pub use self::turns::Starts;
 use crate::jobs::HostJobs;
 use crate::outcome::reasons;
 use crate::{Entities, FlowEvent, FlowInfo, FlowRecord, FlowTable, Journey, Measured, Noted, Unlisted};
-use node::nic::{Homes, Nic, ReceiveLimit};
-use scenario::Again;
+use node::nic::{MultihomedNic, Nic, ReceiveLimit};
+use scenario::ResubmitPolicy;
 
 /// A host: its endpoints, the messages that its applications will hand in, and what became of them. A driver hands in
 /// packets and the time, and pulls packets.
@@ -60,7 +60,7 @@ pub struct Host {
     #[state(built("it is empty between events"))]
     events: Vec<Event>,
     /// By class, how messages that were rejected or given up are submitted again.
-    again: Arc<Vec<Vec<Again>>>,
+    again: Arc<Vec<Vec<ResubmitPolicy>>>,
     /// By message of this host that was submitted again: how often.
     #[state(same(self.resubmitted.len()))]
     resubmitted: FxHashMap<FlowId, u32>,
@@ -111,12 +111,12 @@ struct Outside {
     /// Packets that the NIC has taken and holds, because their flow is paused.
     held: usize,
     /// The fate of packets that arrived for it since the driver last asked.
-    came: Came,
+    came: ReceiveOutcome,
 }
 
 /// The fate of packets for an attached host that takes them in more slowly than they come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, node::Saved)]
-pub struct Came {
+pub struct ReceiveOutcome {
     /// How many of the waiting packets were taken in, from the first on.
     pub taken: u32,
     /// The last that came found no room to wait.
@@ -200,7 +200,7 @@ impl Host {
     }
 
     /// The same host, with several links.
-    pub(crate) fn with_homes(self, homes: Option<Homes>) -> Host {
+    pub(crate) fn with_homes(self, homes: Option<MultihomedNic>) -> Host {
         match homes {
             Some(homes) => Host { nic: Link::Several(Box::new(homes)), ..self },
             None => self,
@@ -238,7 +238,7 @@ impl Host {
     /// The same host, into which a driver hands packets that name this transport, if any.
     pub(crate) fn with_outside(mut self, transport: Option<u8>, class: u8) -> Host {
         let outside = |transport| {
-            Box::new(Outside { transport, class, packets: VecDeque::new(), held: 0, came: Came::default() })
+            Box::new(Outside { transport, class, packets: VecDeque::new(), held: 0, came: ReceiveOutcome::default() })
         };
         self.outside = transport.map(outside);
         self
@@ -271,12 +271,12 @@ impl Host {
     /// The fate of packets from outside that came to this host since the last call. A driver that keeps their content
     /// asks after each packet.
     #[inline]
-    pub fn take_came(&mut self) -> Came {
-        self.outside.as_mut().map_or(Came::default(), |outside| std::mem::take(&mut outside.came))
+    pub fn take_came(&mut self) -> ReceiveOutcome {
+        self.outside.as_mut().map_or(ReceiveOutcome::default(), |outside| std::mem::take(&mut outside.came))
     }
 
     /// The same host, whose applications submit messages again that were rejected or given up: how, by class.
-    pub(crate) fn with_again(self, again: Arc<Vec<Vec<Again>>>) -> Host {
+    pub(crate) fn with_again(self, again: Arc<Vec<Vec<ResubmitPolicy>>>) -> Host {
         Host { again, ..self }
     }
 

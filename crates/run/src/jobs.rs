@@ -99,9 +99,9 @@ impl Jobs {
         let part = |(job, ranks): &(u16, Vec<Rank>)| {
             let placed = &self.placed[usize::from(*job)];
             let progress = self.progress(usize::from(*job), ranks);
-            Part { job: *job, start: placed.start, begun: false, ended: false, progress }
+            JobShare { job: *job, start: placed.start, begun: false, ended: false, progress }
         };
-        let parts: Vec<Part> = self.at[host.index()].iter().map(part).collect();
+        let parts: Vec<JobShare> = self.at[host.index()].iter().map(part).collect();
         (!parts.is_empty()).then(|| HostJobs {
             jobs: self.clone(),
             parts,
@@ -119,7 +119,7 @@ impl Jobs {
 pub struct HostJobs {
     jobs: Arc<Jobs>,
     #[state(skip("only beginnings and ends of flows move them, which are told again"))]
-    parts: Vec<Part>,
+    parts: Vec<JobShare>,
     /// Messages that start now, for reuse.
     #[state(built("it is empty between events"))]
     out: Vec<MessageId>,
@@ -128,7 +128,7 @@ pub struct HostJobs {
     leaving: FxHashMap<FlowId, u64>,
     /// The log of what these ranks were told and started, while a period is searched for (`sim/src/ahead/turnover.rs`).
     #[state(skip("it is of the search for periods"))]
-    log: Option<Vec<(Time, Told)>>,
+    log: Option<Vec<(Time, RankEvent)>>,
     /// Whether the log continues after its entries were taken.
     #[state(skip("it is of the search for periods"))]
     keeps_log: bool,
@@ -136,7 +136,7 @@ pub struct HostJobs {
 
 /// An event at the ranks of a host: something that they were told, or a flow that they started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, node::Saved)]
-pub enum Told {
+pub enum RankEvent {
     /// The time came at which a rank acts by itself, such as the end of a computation.
     Woken,
     /// A flow has been delivered whole.
@@ -149,18 +149,21 @@ pub enum Told {
     Starts(FlowId),
 }
 
-impl Told {
+impl RankEvent {
     /// The flow that it is about.
     pub fn flow(self) -> Option<FlowId> {
         match self {
-            Told::Woken => None,
-            Told::Delivered(flow) | Told::Completed(flow) | Told::Left(flow) | Told::Starts(flow) => Some(flow),
+            RankEvent::Woken => None,
+            RankEvent::Delivered(flow)
+            | RankEvent::Completed(flow)
+            | RankEvent::Left(flow)
+            | RankEvent::Starts(flow) => Some(flow),
         }
     }
 }
 
 #[derive(Clone, node::Saved)]
-struct Part {
+struct JobShare {
     job: u16,
     start: Time,
     begun: bool,
@@ -168,7 +171,7 @@ struct Part {
     progress: Progress,
 }
 
-impl Part {
+impl JobShare {
     fn begin(&mut self, now: Time, out: &mut Vec<MessageId>) {
         if !std::mem::replace(&mut self.begun, true) {
             self.progress.begin(now, out);
@@ -179,7 +182,7 @@ impl Part {
 impl HostJobs {
     /// When ranks begin, or end something, though no message comes.
     pub fn next_at(&self) -> Time {
-        let next = |part: &Part| if part.begun { part.progress.next_at() } else { part.start };
+        let next = |part: &JobShare| if part.begun { part.progress.next_at() } else { part.start };
         self.parts.iter().map(next).min().unwrap_or(Time::MAX)
     }
 
@@ -195,7 +198,7 @@ impl HostJobs {
 
     /// Time has come to [`HostJobs::next_at`]. Tells the flows that start, and returns how many parts have ended.
     pub fn wake(&mut self, now: Time, start: impl FnMut(FlowId)) -> u64 {
-        self.note(now, Told::Woken);
+        self.note(now, RankEvent::Woken);
         self.tell(now, start, |part, out| {
             if part.start <= now {
                 part.begin(now, out);
@@ -207,7 +210,7 @@ impl HostJobs {
     /// A flow from another host has arrived whole.
     pub fn delivered(&mut self, now: Time, flow: FlowId, start: impl FnMut(FlowId)) -> u64 {
         let Some((job, message)) = self.jobs.of(flow) else { return 0 };
-        self.note(now, Told::Delivered(flow));
+        self.note(now, RankEvent::Delivered(flow));
         self.tell(now, start, |part, out| {
             if part.job == job {
                 // The job may not have begun here yet: the clock of the sender's machine may be ahead.
@@ -222,7 +225,7 @@ impl HostJobs {
         let Some((job, message)) = self.jobs.of(flow) else { return 0 };
         // All bytes of a flow that has arrived have left, whatever was counted.
         self.leaving(now, flow, u64::MAX, &mut start);
-        self.note(now, Told::Completed(flow));
+        self.note(now, RankEvent::Completed(flow));
         self.tell(now, start, |part, out| {
             if part.job == job {
                 part.progress.sent(message, now, out);
@@ -234,7 +237,7 @@ impl HostJobs {
         &mut self,
         now: Time,
         mut start: impl FnMut(FlowId),
-        mut tell: impl FnMut(&mut Part, &mut Vec<MessageId>),
+        mut tell: impl FnMut(&mut JobShare, &mut Vec<MessageId>),
     ) -> u64 {
         let mut ended = 0;
         for part in &mut self.parts {
@@ -251,7 +254,7 @@ impl HostJobs {
                     self.leaving.insert(flow, bytes);
                 }
                 if let Some(log) = &mut self.log {
-                    log.push((now, Told::Starts(flow)));
+                    log.push((now, RankEvent::Starts(flow)));
                 }
                 start(flow);
             }
@@ -272,7 +275,7 @@ impl HostJobs {
         }
         self.leaving.remove(&flow);
         let Some((job, message)) = self.jobs.of(flow) else { return 0 };
-        self.note(now, Told::Left(flow));
+        self.note(now, RankEvent::Left(flow));
         self.tell(now, start, |part, out| {
             if part.job == job {
                 part.progress.left_host(message, now, out);
@@ -281,7 +284,7 @@ impl HostJobs {
     }
 
     #[inline]
-    fn note(&mut self, now: Time, told: Told) {
+    fn note(&mut self, now: Time, told: RankEvent) {
         if let Some(log) = &mut self.log {
             log.push((now, told));
         }
@@ -293,7 +296,7 @@ impl HostJobs {
     }
 
     /// The entries that were logged after the given number. Nothing more is, if the log is not kept.
-    pub fn take_log(&mut self, from: usize) -> Vec<(Time, Told)> {
+    pub fn take_log(&mut self, from: usize) -> Vec<(Time, RankEvent)> {
         if self.keeps_log {
             return self.log.as_deref().unwrap_or_default()[from..].to_vec();
         }
@@ -318,13 +321,13 @@ impl HostJobs {
 
     /// Tells ranks something from a log once more, perhaps about another flow. Says which flows start, and returns how
     /// many parts have ended.
-    pub fn tell_again(&mut self, now: Time, told: Told, start: impl FnMut(FlowId)) -> u64 {
+    pub fn tell_again(&mut self, now: Time, told: RankEvent, start: impl FnMut(FlowId)) -> u64 {
         match told {
-            Told::Woken => self.wake(now, start),
-            Told::Delivered(flow) => self.delivered(now, flow, start),
-            Told::Completed(flow) => self.completed(now, flow, start),
-            Told::Left(flow) => self.leaving(now, flow, u64::MAX, start),
-            Told::Starts(_) => 0,
+            RankEvent::Woken => self.wake(now, start),
+            RankEvent::Delivered(flow) => self.delivered(now, flow, start),
+            RankEvent::Completed(flow) => self.completed(now, flow, start),
+            RankEvent::Left(flow) => self.leaving(now, flow, u64::MAX, start),
+            RankEvent::Starts(_) => 0,
         }
     }
 

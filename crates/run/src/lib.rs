@@ -28,13 +28,13 @@ mod workload_plan;
 
 pub use audit::Finding;
 pub use before::MemoryLimit;
-pub use entities::{Asked, Entities, Part};
+pub use entities::{AqScope, Asked, Entities};
 pub use estimate::{Estimate, Memory, PROGRAM_BYTES};
 pub use flows::{FlowInfo, FlowTable};
 pub use groups::{Group, Groups};
-pub use host::{Came, Host, Starts};
+pub use host::{Host, ReceiveOutcome, Starts};
 pub use ideal::{Ideal, data_header_bytes};
-pub use jobs::{HostJobs, Jobs, Noted, Told, job_tables};
+pub use jobs::{HostJobs, Jobs, Noted, RankEvent, job_tables};
 pub use outcome::{
     FlowColumns, FlowEvent, FlowRecord, Flows, Journey, Measured, Rest, Status, Unlisted, measure_table,
     standing_columns,

@@ -11,15 +11,17 @@ use std::sync::Arc;
 
 use catalogue::Transport;
 use contract::sharing::{Hose, Step};
-use contract::{Common, NetworkView, SwitchRequirements};
-use fabric::{Change, Epoch, Fabric, FailureSpec, Failures, Link, Quotient, Rerouting, Routes, Tier, Whom, epochs};
+use contract::{NetworkView, SharedCache, SwitchRequirements};
+use fabric::{
+    Change, Epoch, Fabric, FailureSpec, Failures, Link, Quotient, RerouteScope, Rerouting, Routes, Tier, epochs,
+};
 use node::balance::{Balancer, switch_seed};
 use node::onward_path::Downstream;
 use node::packet::{CLASSES, HOPS_MAX};
 use node::pool::Hop;
 use node::{
-    Balancing, Buffer, EarlyDrop, Endpoint, LostFlows, NicControl, Overflow, Port, QueueDiscipline, Settings, Site,
-    Switch, SwitchAgent,
+    Balancing, Buffer, EarlyDrop, Endpoint, EndpointParams, LostFlows, NicControl, Overflow, Port, QueueDiscipline,
+    Settings, Switch, SwitchAgent,
 };
 use units::{Bytes, Duration, HostId, LinkId, PortId, Problem, Rate, Stream, SwitchId, Time, interrupt};
 
@@ -27,10 +29,10 @@ use crate::compatibility::{self, Facts};
 use crate::{
     Entities, FlowTable, Followed, Groups, Host, Ideal, Jobs, MemoryLimit, Recorded, WatchedPorts, WorkloadPlan,
 };
-use node::nic::Homes;
+use node::nic::MultihomedNic;
 use node::nic::ReceiveLimit;
 pub use reserved::Reserved;
-use scenario::{Again, HostSpec, Scenario, Timing};
+use scenario::{HostSpec, ResubmitPolicy, Scenario, Timing};
 
 /// A switch that cuts through sees a packet when this many of its bytes are in.
 pub const HEAD_BYTES: u64 = 64;
@@ -49,7 +51,7 @@ pub struct Plan {
     /// The transports that carry its traffic; packets name them by index.
     pub transports: Vec<Transport>,
     /// By class, how messages that were rejected or given up are submitted again.
-    pub again: Arc<Vec<Vec<Again>>>,
+    pub again: Arc<Vec<Vec<ResubmitPolicy>>>,
     /// The requirements of each on switches; the last may be that of limiters' own packets.
     pub requirements: Vec<SwitchRequirements>,
     /// How each transport's packets choose among equal paths.
@@ -63,7 +65,7 @@ pub struct Plan {
     /// The settings of all switches.
     pub settings: Arc<Settings>,
     /// The place of each host.
-    pub sites: Vec<Site>,
+    pub sites: Vec<EndpointParams>,
     /// Hosts that are something on the machine, in a live run, and what.
     pub attached: BTreeMap<HostId, String>,
     /// The index by which packets of attached hosts name their transport, if there are any: beyond all transports.
@@ -150,7 +152,7 @@ impl Plan {
             steps: tagging.map_or(BTreeMap::new(), |tagging| entities.steps(tagging.untagged)),
             hoses,
             downstream: Downstream::new(&work.fabric, routes.clone(), work.balancing.clone(), scenario.path_seed()),
-            queueing: transports.iter().position(|transport| transport.as_scheme().nature().brings_queueing),
+            queueing: transports.iter().position(|transport| transport.as_scheme().capabilities().brings_queueing),
             scenario: scenario.clone(),
             routes,
             network,
@@ -196,7 +198,7 @@ impl Plan {
 
     /// From when on switches have had different tables, if they ever do.
     pub fn tables_differ_from(&self) -> Option<Time> {
-        let one_by_one = |epoch: &&Epoch| matches!(epoch.change, Change::Reroute(_, Whom::Switches(_)));
+        let one_by_one = |epoch: &&Epoch| matches!(epoch.change, Change::Reroute(_, RerouteScope::Switches(_)));
         self.changes.iter().find(one_by_one).map(|epoch| epoch.at)
     }
 
@@ -288,7 +290,7 @@ impl Plan {
     /// A switch's part of the flow control, or the queues that a transport brings.
     fn flow_control(&self, switch: SwitchId) -> Option<Box<dyn QueueDiscipline>> {
         if let Some(index) = self.queueing {
-            let site = Site { transport: index as u8, ..self.network.site.clone() };
+            let site = EndpointParams { transport: index as u8, ..self.network.site.clone() };
             let network = NetworkView { site, ..self.network.clone() };
             return self.transports[index].as_scheme().queueing(&network, switch);
         }
@@ -298,7 +300,7 @@ impl Plan {
 
     /// A host, as it is before the first packet, with one endpoint a transport.
     pub fn host(&self, host: HostId) -> Host {
-        let site = |transport| Site { transport: transport as u8, ..self.sites[host.index()].clone() };
+        let site = |transport| EndpointParams { transport: transport as u8, ..self.sites[host.index()].clone() };
         let endpoint =
             |(index, transport): (usize, &Transport)| transport.as_scheme().endpoint(&site(index), &self.network);
         let endpoints: Vec<Box<dyn Endpoint>> = self.transports.iter().enumerate().map(endpoint).collect();
@@ -360,7 +362,7 @@ impl Plan {
 
     /// Where flows of lost packets are noted: only if a transport may give a flow up, so that it is asked why.
     pub fn lost_flows(&self) -> LostFlows {
-        let gives_up = self.transports.iter().any(|transport| transport.as_scheme().nature().gives_up());
+        let gives_up = self.transports.iter().any(|transport| transport.as_scheme().capabilities().gives_up());
         if gives_up { LostFlows::noted() } else { LostFlows::default() }
     }
 
@@ -403,10 +405,10 @@ impl Plan {
     }
 
     /// The NIC of a host with several links.
-    fn homes(&self, host: HostId, nics: Vec<Option<Box<dyn NicControl>>>) -> Homes {
+    fn homes(&self, host: HostId, nics: Vec<Option<Box<dyn NicControl>>>) -> MultihomedNic {
         let (routes, switches) = (self.routes.clone(), self.fabric.switches);
         let count = nics.len() as u32;
-        let homes = Homes::new(host, nics, routes, self.balancing.clone(), switches, self.scenario.path_seed());
+        let homes = MultihomedNic::new(host, nics, routes, self.balancing.clone(), switches, self.scenario.path_seed());
         if !self.jobs.are_bound() {
             return homes;
         }
@@ -416,7 +418,7 @@ impl Plan {
 
     /// Whether any transport has a part in switches.
     pub fn has_agents(&self) -> bool {
-        self.transports.iter().any(|transport| transport.as_scheme().nature().has_agent)
+        self.transports.iter().any(|transport| transport.as_scheme().capabilities().has_agent)
     }
 
     /// The parts that transports have in a switch.
@@ -493,7 +495,7 @@ fn network(
         narrowest,
         head_bytes: scenario.switch.cut_through.then_some(HEAD_BYTES),
         classes: scenario.classes().map(|class| class.name.to_owned()).collect(),
-        common: Common::default(),
+        common: SharedCache::default(),
     };
     for (transport, key) in work.transports.iter().zip(&work.keys) {
         transport.check_on(&network).map_err(|problem| problem.under(key))?;

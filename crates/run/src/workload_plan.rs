@@ -4,13 +4,13 @@ use std::sync::Arc;
 use catalogue::Transport;
 use contract::{CongestionSignal, SwitchRequirements};
 use fabric::{Fabric, Quotient};
-use node::{Balancing, Clock, Site};
+use node::{Balancing, Clock, EndpointParams};
 use units::{Duration, HostId, Problem, Stream, Time, interrupt};
 
 use workload::{PlacedJob, Room};
 
 use crate::{FlowInfo, FlowTable, Ideal, Jobs, MemoryLimit, data_header_bytes};
-use scenario::{Again, Carriers, FastForward, Scenario};
+use scenario::{Carriers, FastForward, ResubmitPolicy, Scenario};
 
 /// The part of a scenario that does not depend on packets: who sends how much to whom, over what, and how long each
 /// flow would take alone. All that an estimate needs, and where a [`Plan`](crate::Plan) begins.
@@ -24,9 +24,9 @@ pub struct WorkloadPlan {
     /// Where in the scenario each is first named.
     pub keys: Vec<String>,
     /// By class, how messages that were rejected or given up are submitted again.
-    pub again: Vec<Vec<Again>>,
+    pub again: Vec<Vec<ResubmitPolicy>>,
     /// The place of each host.
-    pub sites: Vec<Site>,
+    pub sites: Vec<EndpointParams>,
     /// The requirements of each transport on switches; the last may be that of limiters' own packets.
     pub requirements: Vec<SwitchRequirements>,
     /// How each transport's packets choose among equal paths.
@@ -110,7 +110,13 @@ impl WorkloadPlan {
 
     /// The same transports on another network with other flows, as a part of this one that is simulated alone: hosts
     /// are told `sites` of their place. Flows have their transports' numbers in this plan, and their classes'.
-    pub fn on(&self, scenario: &Scenario, fabric: Fabric, sites: Vec<Site>, flows: Vec<FlowInfo>) -> WorkloadPlan {
+    pub fn on(
+        &self,
+        scenario: &Scenario,
+        fabric: Fabric,
+        sites: Vec<EndpointParams>,
+        flows: Vec<FlowInfo>,
+    ) -> WorkloadPlan {
         let quotient = Quotient::new(&fabric);
         let mut ideals = Ideal::by_transport(&fabric, &quotient, scenario, &self.transports);
         let ideal_ps = flows.iter().map(|flow| Ideal::of(&mut ideals, flow)).collect();
@@ -182,7 +188,7 @@ fn outside(scenario: &Scenario, requirements: &mut Vec<SwitchRequirements>) -> R
     Ok(index)
 }
 
-fn sites(scenario: &Scenario, fabric: &Fabric, quotient: &Quotient) -> Vec<Site> {
+fn sites(scenario: &Scenario, fabric: &Fabric, quotient: &Quotient) -> Vec<EndpointParams> {
     let (mtu, header) = (scenario.host.mtu.get(), scenario.host.header.get());
     // A packet passes four host-side delays on a round trip, and two hosts take a random time for it. A window for less
     // than the longest of these would leave the link idle.
@@ -194,7 +200,7 @@ fn sites(scenario: &Scenario, fabric: &Fabric, quotient: &Quotient) -> Vec<Site>
         data_rtts.map(|(switches, rtt)| (u8::try_from(switches).unwrap_or(u8::MAX), rtt + host_delay)).collect();
     let data_rtt = data_rtts.iter().map(|of| of.1).max().unwrap_or(host_delay);
     let control_rtt = fabric.max_rtt(quotient, header, header) + host_delay;
-    let site = |host: HostId| Site {
+    let site = |host: HostId| EndpointParams {
         host,
         hosts: fabric.hosts,
         nic_rate: fabric.host_rate(host),

@@ -12,6 +12,6 @@ pub use decomposition::DecompositionSpec;
 pub use entity::{Each, EntitySpec, RequestSpec};
 pub use live::{ContentCheck, LiveLinks, LiveSpec, Networks, SocketSpec, Wait};
 pub use spec::{
-    Again, Carriers, Class, Completion, CrateSpec, Crates, EventKind, FastForward, FlowsSpec, HostSpec, LinkSpec,
-    Measure, PacketsSpec, Programs, Scenario, ScenarioError, Source, SwitchSpec, Timing, outside, read,
+    Carriers, Class, Completion, CrateSpec, Crates, EventKind, FastForward, FlowsSpec, HostSpec, LinkSpec, Measure,
+    PacketsSpec, Programs, ResubmitPolicy, Scenario, ScenarioError, Source, SwitchSpec, Timing, outside, read,
 };

@@ -30,7 +30,7 @@ use crate::{DecompositionSpec, EntitySpec, LiveSpec};
 pub use custom::Programs;
 pub use outside::{CrateSpec, Crates, outside};
 pub use read::{ScenarioError, Source, read};
-pub use resubmit::{Again, Carriers};
+pub use resubmit::{Carriers, ResubmitPolicy};
 pub use timing::Timing;
 
 /// A scenario: everything that defines a run.

@@ -23,7 +23,7 @@ use units::saved::Tree;
 use units::{Duration, LinkId, NodeId, Problem, Time, interrupt};
 
 use crate::checkpoint::{draw, drawn, refusal, written};
-use crate::part::{self, Board, Part};
+use crate::part::{self, Part, ReceivedBytes};
 use crate::{Checkpoint, Course};
 
 /// One of two runs.
@@ -150,7 +150,7 @@ fn on(side: &Side<'_>, from: &Moment, to: Time) -> Result<Moment, Problem> {
 fn moment(side: &Side<'_>, from: Option<&Checkpoint>, to: Time) -> Result<Moment, Problem> {
     let Side { plan, threads } = *side;
     let cut = Cut::new(plan, threads.max(1));
-    let mut parts = part::parts(plan, &cut, &Board::default(), || ());
+    let mut parts = part::parts(plan, &cut, &ReceivedBytes::default(), || ());
     let mut stuck = Stuck::new(plan);
     let mut bounds = Bounds::new(plan.lookahead, plan.horizon, plan.goal());
     let (before, windows) = Course::new(from, None).begin(plan, &mut parts, &mut stuck, &mut bounds)?;
@@ -182,7 +182,7 @@ fn trees(plan: &Plan, parts: &[Part<()>]) -> Vec<(String, Tree)> {
     let nodes = (0..plan.fabric.nodes()).map(NodeId).map(node);
     let mut links: Vec<(u32, Tree)> = Vec::new();
     for Part(part, _) in parts {
-        links.extend(part.links.pipes.iter().map(|pipe| (pipe.link, draw(plan, part, pipe))));
+        links.extend(part.links.link_rxs.iter().map(|link_rx| (link_rx.link, draw(plan, part, link_rx))));
     }
     links.sort_unstable_by_key(|of| of.0);
     let links = links.into_iter().map(|(link, tree)| (format!("link {}", plan.fabric.link_name(LinkId(link))), tree));

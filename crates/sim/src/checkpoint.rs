@@ -19,7 +19,7 @@ use scenario::FastForward;
 use units::saved::{Loader, Saver, Tree};
 use units::{Duration, FlowId, HostId, NodeId, Problem, Saved, SwitchId, Time, mix};
 
-use crate::part::{self, Board, Part};
+use crate::part::{self, Part, ReceivedBytes};
 use crate::{SOURCE, fork};
 
 const NAME: &[u8; 8] = b"clearway";
@@ -323,9 +323,9 @@ impl Checkpoint {
         let cut = Cut::new(plan, self.parts);
         if Probes::new(plan).is_empty() {
             // The file was written without probes.
-            return self.shown(part::parts(plan, &cut, &Board::default(), || ()), plan, what, flow);
+            return self.shown(part::parts(plan, &cut, &ReceivedBytes::default(), || ()), plan, what, flow);
         }
-        self.shown(part::parts(plan, &cut, &Board::default(), || Probes::new(plan)), plan, what, flow)
+        self.shown(part::parts(plan, &cut, &ReceivedBytes::default(), || Probes::new(plan)), plan, what, flow)
     }
 
     /// Reads the state over parts in which nothing has happened, and draws some of it.

@@ -22,7 +22,7 @@ use units::saved::Saver;
 use units::{FlowId, Problem, Saved, Time};
 
 use crate::Checkpoint;
-use crate::part::{self, Board, Part};
+use crate::part::{self, Part, ReceivedBytes};
 pub use keys::{KEYS, Key, Says};
 pub use many::fork;
 
@@ -80,9 +80,9 @@ fn check_nodes(keys: &[String], before: &Plan, after: &Plan) -> Result<(), Probl
     let Some(key) = keys.iter().find(of_nodes) else { return Ok(()) };
     let nodes = |plan: &Plan| {
         let mut to = Saver::default();
-        for Part(mut part, _) in part::parts(plan, &Cut::new(plan, 1), &Board::default(), || ()) {
+        for Part(mut part, _) in part::parts(plan, &Cut::new(plan, 1), &ReceivedBytes::default(), || ()) {
             part.hosts.iter_mut().for_each(|of| drop(of.host.take_starts()));
-            part.links.outlets.save(&mut to);
+            part.links.link_txs.save(&mut to);
             part.switches.save(&mut to);
             part.hosts.save(&mut to);
         }

@@ -27,7 +27,7 @@ pub(crate) struct Memory {
     /// Packets for other parts. During a window this is the engine's outbox, which it lends.
     outbox: Outbox<Crossing>,
     /// The progress of the run, and how many received bytes this part has added to it.
-    board: Board,
+    board: ReceivedBytes,
     told: u64,
     /// The island of this part, and of each part; 0 for none. Empty where nobody asks.
     island: u32,
@@ -40,9 +40,9 @@ pub(crate) struct Memory {
 
 /// The progress that all parts of a run report: payload that hosts have received, retransmissions included.
 #[derive(Clone, Default)]
-pub(crate) struct Board(Arc<AtomicU64>);
+pub(crate) struct ReceivedBytes(Arc<AtomicU64>);
 
-impl Board {
+impl ReceivedBytes {
     /// The run begins anew.
     pub fn clear(&self) {
         self.0.store(0, Ordering::Relaxed);
@@ -56,7 +56,7 @@ impl Board {
 /// A packet that goes from one part to another.
 pub(crate) struct Crossing {
     /// The link's end in the receiving part.
-    pipe: u32,
+    link_rx: u32,
     /// When it comes out there; [`Time::MAX`] if the link has failed since it left.
     at: Time,
     slot: Slot,
@@ -78,55 +78,55 @@ impl Memory {
 
 /// Where the receiving end of a link is.
 #[derive(Clone, Copy)]
-pub(crate) enum PipeRef {
+pub(crate) enum LinkRxRef {
     Here(u32),
     There {
         part: u32,
-        pipe: u32,
+        link_rx: u32,
     },
     /// Out of the island: a port of a switch that was taken apart.
     Nowhere,
 }
 
 impl Carrier for Memory {
-    type Sender = PipeRef;
+    type Sender = LinkRxRef;
     type Receiver = ();
 
     #[inline]
-    fn carry(links: &mut Links<Memory>, outlet: u32, Departure { at, .. }: Departure, id: PacketId) {
-        match links.outlets[outlet as usize].sender {
-            PipeRef::Here(pipe) => links.put(pipe, id, at),
-            PipeRef::Nowhere => {
+    fn carry(links: &mut Links<Memory>, link_tx: u32, Departure { at, .. }: Departure, id: PacketId) {
+        match links.link_txs[link_tx as usize].sender {
+            LinkRxRef::Here(link_rx) => links.put(link_rx, id, at),
+            LinkRxRef::Nowhere => {
                 links.carrier.breached = true;
                 links.pool.remove(id);
             }
-            PipeRef::There { part, pipe } => {
+            LinkRxRef::There { part, link_rx } => {
                 links.carrier.breached |= links.carrier.is_beyond(part);
                 let slot = links.pool.remove(id);
                 let telemetry = slot.packet.has(flags::TELEMETRY).then(|| Box::new(*links.pool.telemetry_mut(id)));
-                links.carrier.outbox.post(part as usize, Crossing { pipe, at, slot, telemetry });
+                links.carrier.outbox.post(part as usize, Crossing { link_rx, at, slot, telemetry });
             }
         }
     }
 
-    fn fail(links: &mut Links<Memory>, outlet: u32) {
-        let PipeRef::There { part, pipe: failed } = links.outlets[outlet as usize].sender else { return };
+    fn fail(links: &mut Links<Memory>, link_tx: u32) {
+        let LinkRxRef::There { part, link_rx: failed } = links.link_txs[link_tx as usize].sender else { return };
         let posted = links.carrier.outbox.posted(part as usize).iter_mut();
-        posted.filter(|crossing| crossing.pipe == failed).for_each(|crossing| crossing.at = Time::MAX);
+        posted.filter(|crossing| crossing.link_rx == failed).for_each(|crossing| crossing.at = Time::MAX);
     }
 }
 
 /// The network cut into parts, each with a probe of its own.
-pub(crate) fn parts<P: Probe>(plan: &Plan, cut: &Cut, board: &Board, probe: impl FnMut() -> P) -> Vec<Part<P>> {
+pub(crate) fn parts<P: Probe>(plan: &Plan, cut: &Cut, board: &ReceivedBytes, probe: impl FnMut() -> P) -> Vec<Part<P>> {
     let fabric = &plan.fabric;
     let sender = |link: Option<LinkId>| {
-        let Some(link) = link else { return PipeRef::Nowhere };
-        let (here, there, pipe) = (cut.sender_of(link), cut.receiver_of(link), cut.pipe_of(link));
+        let Some(link) = link else { return LinkRxRef::Nowhere };
+        let (here, there, link_rx) = (cut.sender_of(link), cut.receiver_of(link), cut.link_rx_of(link));
         match here == there {
-            true => PipeRef::Here(pipe),
+            true => LinkRxRef::Here(link_rx),
             // Only where a switch was taken apart: no flow's packets come here.
-            false if fabric.delay(link) < plan.lookahead => PipeRef::Nowhere,
-            false => PipeRef::There { part: there as u32, pipe },
+            false if fabric.delay(link) < plan.lookahead => LinkRxRef::Nowhere,
+            false => LinkRxRef::There { part: there as u32, link_rx },
         }
     };
     let memory = || Memory { board: board.clone(), ..Memory::default() };
@@ -185,13 +185,13 @@ impl<P: Probe> Partition for Part<P> {
         let links = &mut self.0.links;
         // All ends are known before the first packet is read.
         for crossing in mail.iter() {
-            prefetch(&links.pipes[crossing.pipe as usize].packets);
+            prefetch(&links.link_rxs[crossing.link_rx as usize].packets);
         }
         for crossing in mail.iter() {
-            links.pipes[crossing.pipe as usize].packets.prefetch_last(&links.pool);
+            links.link_rxs[crossing.link_rx as usize].packets.prefetch_last(&links.pool);
         }
-        for Crossing { pipe, at, slot, telemetry } in mail.drain(..) {
-            let end = &mut links.pipes[pipe as usize];
+        for Crossing { link_rx, at, slot, telemetry } in mail.drain(..) {
+            let end = &mut links.link_rxs[link_rx as usize];
             if !end.up || at == Time::MAX {
                 end.lose(&slot.packet);
                 continue;
@@ -200,7 +200,7 @@ impl<P: Probe> Partition for Part<P> {
             if let Some(telemetry) = telemetry {
                 *links.pool.telemetry_mut(id) = *telemetry;
             }
-            links.put(pipe, id, at);
+            links.put(link_rx, id, at);
         }
     }
 

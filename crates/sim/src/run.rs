@@ -10,7 +10,7 @@ use units::{Problem, Time};
 
 use crate::ahead::{self, Breach, Skipped};
 use crate::checkpoint::{self, Course};
-use crate::part::{self, Board, Memory, Part};
+use crate::part::{self, Memory, Part, ReceivedBytes};
 
 /// What a run gives.
 #[derive(Clone, Debug)]
@@ -164,7 +164,7 @@ fn run_once(
     mut watch: impl FnMut(Progress) -> bool,
 ) -> Result<RunResult, Problem> {
     let (flows, work) = (plan.goal(), plan.flows.bytes_taking_part());
-    let board = Board::default();
+    let board = ReceivedBytes::default();
     let mut stillness = Stillness::new(plan);
     let watch = |now, flows_done| {
         let work_done = board.delivered_bytes();
@@ -195,7 +195,7 @@ const WAYS: [fn(&Plan) -> Islands; 4] = [Islands::one, Islands::that_last, Islan
 fn run_watched<P: Probe>(
     plan: &Plan,
     Execution { threads, parts }: Execution,
-    board: &Board,
+    board: &ReceivedBytes,
     ways: &[fn(&Plan) -> Islands],
     mut probe: impl FnMut() -> P,
     course: &mut Course<'_>,

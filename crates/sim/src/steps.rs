@@ -5,7 +5,7 @@ use engine::{Bounds, Ended, Outcome};
 use run::{Plan, Progress, Stillness};
 use units::Time;
 
-use crate::part::{self, Board, Part};
+use crate::part::{self, Part, ReceivedBytes};
 use crate::run::{Finish, RunResult, conclude};
 
 /// A run on the calling thread, for callers that have to do other things in between: a browser's worker can't receive a
@@ -13,7 +13,7 @@ use crate::run::{Finish, RunResult, conclude};
 /// but for two settings: with `fast_forward` nothing is skipped, and with `measure.alone` no job runs alone afterwards.
 pub struct Steps {
     plan: Plan,
-    board: Board,
+    board: ReceivedBytes,
     parts: Parts,
     stuck: Stuck,
     stillness: Stillness,
@@ -29,7 +29,7 @@ enum Parts {
 impl Steps {
     /// The beginning of a run, in one part: several would share nothing with one thread but its cache.
     pub fn new(plan: Plan) -> Steps {
-        let (board, cut) = (Board::default(), Cut::new(&plan, 1));
+        let (board, cut) = (ReceivedBytes::default(), Cut::new(&plan, 1));
         let parts = match Probes::new(&plan).is_empty() {
             true => Parts::Plain(part::parts(&plan, &cut, &board, || ())),
             false => Parts::Probed(part::parts(&plan, &cut, &board, || Probes::new(&plan))),

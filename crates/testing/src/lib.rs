@@ -18,7 +18,8 @@ use node::packet::{CLASSES, flags};
 use node::pool::Hop;
 use node::wire::{Reader, Writer};
 use node::{
-    AgentCx, Clock, Cx, Endpoint, Event, Gate, Header, Input, Message, NicControl, Packet, Port, Site, SwitchAgent,
+    AgentCx, Clock, Cx, Endpoint, EndpointParams, Event, Gate, Header, Input, Message, NicControl, Packet, Port,
+    SwitchAgent,
 };
 
 /// The packets that a [`Scene`] has sent whose headers match a pattern, as (when, packet, what is asked of the header).
@@ -120,10 +121,10 @@ impl Wire {
     }
 
     /// The site of a host in this network with the given number of hosts.
-    pub fn site(&self, host: HostId, hosts: u32) -> Site {
+    pub fn site(&self, host: HostId, hosts: u32) -> EndpointParams {
         let way = |bytes| self.delay + self.rate.transmit(bytes) + self.down_rate().transmit(bytes);
         let round_trip = |there, back| way(there) + way(back);
-        Site {
+        EndpointParams {
             host,
             hosts,
             nic_rate: self.rate,
@@ -223,30 +224,35 @@ enum Happening {
 
 impl Scene {
     /// `hosts` endpoints. `make` builds each from its site.
-    pub fn new(hosts: u32, wire: Wire, make: impl Fn(&Site) -> Box<dyn Endpoint>) -> Scene {
+    pub fn new(hosts: u32, wire: Wire, make: impl Fn(&EndpointParams) -> Box<dyn Endpoint>) -> Scene {
         Scene::with_clocks(wire, &vec![Clock::default(); hosts as usize], make)
     }
 
     /// One endpoint for each clock.
-    pub fn with_clocks(wire: Wire, clocks: &[Clock], make: impl Fn(&Site) -> Box<dyn Endpoint>) -> Scene {
-        let site = |(index, &clock)| Site { clock, ..wire.site(HostId::from(index), clocks.len() as u32) };
+    pub fn with_clocks(wire: Wire, clocks: &[Clock], make: impl Fn(&EndpointParams) -> Box<dyn Endpoint>) -> Scene {
+        let site = |(index, &clock)| EndpointParams { clock, ..wire.site(HostId::from(index), clocks.len() as u32) };
         let sites = clocks.iter().enumerate().map(site);
         Scene::of_sites(wire, sites.map(|site| (site, wire.down_rate())).collect(), make)
     }
 
     /// One endpoint for each rate, which is that of its link both ways.
-    pub fn with_nics(wire: Wire, nics: &[Rate], make: impl Fn(&Site) -> Box<dyn Endpoint>) -> Scene {
+    pub fn with_nics(wire: Wire, nics: &[Rate], make: impl Fn(&EndpointParams) -> Box<dyn Endpoint>) -> Scene {
         let mut slowest = nics.to_vec();
         slowest.sort_unstable();
         // The longest round trip is that between the two slowest.
         let longest = Wire { rate: slowest[0], down_rate: slowest.get(1).copied(), ..wire };
-        let site = |(index, &nic_rate)| Site { nic_rate, ..longest.site(HostId::from(index), nics.len() as u32) };
+        let site =
+            |(index, &nic_rate)| EndpointParams { nic_rate, ..longest.site(HostId::from(index), nics.len() as u32) };
         let sites = nics.iter().enumerate().map(site);
         Scene::of_sites(wire, sites.map(|site| (site.clone(), site.nic_rate)).collect(), make)
     }
 
     /// One endpoint for each site, with the rate of the link to it.
-    fn of_sites(wire: Wire, sites: Vec<(Site, Rate)>, make: impl Fn(&Site) -> Box<dyn Endpoint>) -> Scene {
+    fn of_sites(
+        wire: Wire,
+        sites: Vec<(EndpointParams, Rate)>,
+        make: impl Fn(&EndpointParams) -> Box<dyn Endpoint>,
+    ) -> Scene {
         let queue_bytes_peak = vec![0; sites.len()];
         let hosts = sites.into_iter().enumerate().map(|(index, (site, down))| Host {
             endpoint: make(&site),

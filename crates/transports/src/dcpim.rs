@@ -41,13 +41,13 @@ mod sender;
 #[cfg(test)]
 mod tests;
 
-use node::{Balancing, Endpoint, Overflow, Site};
+use node::{Balancing, Endpoint, EndpointParams, Overflow};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Problem};
 
 use contract::{
-    About, ControlPackets, Family, HeaderFormat, Nature, NetworkView, Scheme, SwitchRequirements, headers_of,
+    About, Capabilities, ControlPackets, Family, HeaderFormat, NetworkView, Scheme, SwitchRequirements, headers_of,
 };
 
 pub use departures::{Departure, Departures};
@@ -105,8 +105,8 @@ impl Scheme for Config {
         }
     }
 
-    fn nature(&self) -> Nature {
-        Nature::of_hosts(Family::Proactive)
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::of_hosts(Family::Proactive)
     }
 
     fn headers(&self) -> &'static dyn HeaderFormat {
@@ -163,7 +163,7 @@ impl Scheme for Config {
         idle.into_iter().filter(|idle| idle.1).map(|(key, _, why)| Problem::new(key, why)).collect()
     }
 
-    fn endpoint(&self, site: &Site, network: &NetworkView) -> Box<dyn Endpoint> {
+    fn endpoint(&self, site: &EndpointParams, network: &NetworkView) -> Box<dyn Endpoint> {
         Box::new(host::Dcpim::new(params::Params::new(self, site, network)))
     }
 
@@ -172,7 +172,7 @@ impl Scheme for Config {
             .then(|| "departures = [\"backoff\"] repeats them less and less often".to_owned())
     }
 
-    fn requirements(&self, _: &Site) -> SwitchRequirements {
+    fn requirements(&self, _: &EndpointParams) -> SwitchRequirements {
         let overflow = self.departures.has(Departure::PushOut).then_some(Overflow::PushOut);
         let balancing = if self.departures.has(Departure::SprayByLink) {
             Balancing::RoundRobinByLink

@@ -36,14 +36,14 @@ mod windows;
 #[cfg(test)]
 mod tests;
 
-use node::{Balancing, Endpoint, Site};
+use node::{Balancing, Endpoint, EndpointParams};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Duration, Problem, Rate};
 
 use contract::{
-    About, CongestionSignal, ControlPackets, Family, HeaderFormat, Nature, NetworkView, Scheme, SwitchRequirements,
-    Timer, headers_of,
+    About, Capabilities, CongestionSignal, ControlPackets, Family, HeaderFormat, NetworkView, Scheme,
+    SwitchRequirements, Timer, headers_of,
 };
 
 pub use header::Header;
@@ -387,8 +387,8 @@ impl Scheme for Config {
         }
     }
 
-    fn nature(&self) -> Nature {
-        Nature::of_hosts(Family::Reactive)
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::of_hosts(Family::Reactive)
     }
 
     fn headers(&self) -> &'static dyn HeaderFormat {
@@ -436,7 +436,7 @@ impl Scheme for Config {
         buffer.map_err(|of| of.under("receive_buffer"))
     }
 
-    fn requirements(&self, _: &Site) -> SwitchRequirements {
+    fn requirements(&self, _: &EndpointParams) -> SwitchRequirements {
         SwitchRequirements {
             signal: CongestionSignal::Delay,
             flow_labels: true,
@@ -460,7 +460,7 @@ impl Scheme for Config {
         self.idle()
     }
 
-    fn endpoint(&self, site: &Site, network: &NetworkView) -> Box<dyn Endpoint> {
+    fn endpoint(&self, site: &EndpointParams, network: &NetworkView) -> Box<dyn Endpoint> {
         Box::new(host::Falcon::new(params::Params::new(self, site, network)))
     }
 }

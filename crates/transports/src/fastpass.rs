@@ -56,14 +56,14 @@ mod sender;
 mod tests;
 
 use fabric::Tier;
-use node::{Balancing, Endpoint, Site};
+use node::{Balancing, Endpoint, EndpointParams};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Duration, Problem};
 
 use contract::{
-    About, ControlPackets, Family, Guarantee, HeaderFormat, Nature, NetworkView, Scheme, SwitchRequirements, Timer,
-    Undelivered, headers_of,
+    About, Capabilities, ControlPackets, Family, Guarantee, HeaderFormat, NetworkView, Scheme, SwitchRequirements,
+    Timer, Undelivered, headers_of,
 };
 use params::Params;
 
@@ -151,11 +151,11 @@ impl Scheme for Config {
         }
     }
 
-    fn nature(&self) -> Nature {
-        Nature {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
             undelivered: Undelivered::Rejected,
             guarantees: self.clocks != Clocks::Own,
-            ..Nature::of_hosts(Family::Proactive)
+            ..Capabilities::of_hosts(Family::Proactive)
         }
     }
 
@@ -232,11 +232,11 @@ impl Scheme for Config {
         ]
     }
 
-    fn endpoint(&self, site: &Site, network_view: &NetworkView) -> Box<dyn Endpoint> {
+    fn endpoint(&self, site: &EndpointParams, network_view: &NetworkView) -> Box<dyn Endpoint> {
         Box::new(host::Fastpass::new(Params::new(self, site, network_view)))
     }
 
-    fn requirements(&self, _: &Site) -> SwitchRequirements {
+    fn requirements(&self, _: &EndpointParams) -> SwitchRequirements {
         SwitchRequirements { own_routes: true, reserved_classes: 2, ..SwitchRequirements::only(Balancing::Spray) }
     }
 

@@ -45,15 +45,15 @@ mod tests;
 use std::collections::VecDeque;
 
 use fabric::Fabric;
-use node::{Balancing, Endpoint, Packet, QueueDiscipline, Site, SwitchAgent};
+use node::{Balancing, Endpoint, EndpointParams, Packet, QueueDiscipline, SwitchAgent};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Duration, HostId, LinkId, Problem, SwitchId};
 
 use bounds::{Bounds, PORTS_MAX, SWITCHES_MAX};
 use contract::{
-    About, ControlPackets, Family, Guarantee, HeaderFormat, Nature, NetworkView, Scheme, SwitchRequirements, Timer,
-    Undelivered, headers_of,
+    About, Capabilities, ControlPackets, Family, Guarantee, HeaderFormat, NetworkView, Scheme, SwitchRequirements,
+    Timer, Undelivered, headers_of,
 };
 
 pub use header::Header;
@@ -150,13 +150,13 @@ impl Scheme for Config {
         }
     }
 
-    fn nature(&self) -> Nature {
-        Nature {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
             undelivered: Undelivered::Rejected,
             has_agent: true,
             brings_queueing: self.service == Service::RoundRobin,
             guarantees: true,
-            ..Nature::of_hosts(Family::Proactive)
+            ..Capabilities::of_hosts(Family::Proactive)
         }
     }
 
@@ -195,7 +195,7 @@ impl Scheme for Config {
         Ok(())
     }
 
-    fn requirements(&self, _: &Site) -> SwitchRequirements {
+    fn requirements(&self, _: &EndpointParams) -> SwitchRequirements {
         SwitchRequirements { own_routes: true, reserved_classes: 2, ..SwitchRequirements::only(Balancing::Spray) }
     }
 
@@ -243,7 +243,7 @@ impl Scheme for Config {
         vec![Timer::new("delta_admission", waits, self.delta_admission, "is rejected if no slot is free")]
     }
 
-    fn endpoint(&self, site: &Site, network: &NetworkView) -> Box<dyn Endpoint> {
+    fn endpoint(&self, site: &EndpointParams, network: &NetworkView) -> Box<dyn Endpoint> {
         Box::new(host::Harmony::new(params::Params::new(self, site, Bounds::new(self, network))))
     }
 

@@ -45,12 +45,12 @@ mod traffic;
 #[cfg(test)]
 mod tests;
 
-use node::{Balancing, Endpoint, Site};
+use node::{Balancing, Endpoint, EndpointParams};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Duration, Problem};
 
-use contract::{About, Family, HeaderFormat, Nature, NetworkView, Scheme, SwitchRequirements, Timer, headers_of};
+use contract::{About, Capabilities, Family, HeaderFormat, NetworkView, Scheme, SwitchRequirements, Timer, headers_of};
 use params::Params;
 
 pub use header::Header;
@@ -124,8 +124,8 @@ impl Scheme for Config {
         }
     }
 
-    fn nature(&self) -> Nature {
-        Nature::of_hosts(Family::Proactive)
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::of_hosts(Family::Proactive)
     }
 
     fn headers(&self) -> &'static dyn HeaderFormat {
@@ -180,11 +180,11 @@ impl Scheme for Config {
         idle.then(|| Problem::new("unscheduled_levels", message)).into_iter().collect()
     }
 
-    fn endpoint(&self, site: &Site, network: &NetworkView) -> Box<dyn Endpoint> {
+    fn endpoint(&self, site: &EndpointParams, network: &NetworkView) -> Box<dyn Endpoint> {
         Box::new(host::Homa::new(Params::new(self, None, site, network)))
     }
 
-    fn requirements(&self, _: &Site) -> SwitchRequirements {
+    fn requirements(&self, _: &EndpointParams) -> SwitchRequirements {
         SwitchRequirements::only(Balancing::Spray)
     }
 }

@@ -31,13 +31,14 @@ mod sender;
 #[cfg(test)]
 mod tests;
 
-use node::{Balancing, Endpoint, Site};
+use node::{Balancing, Endpoint, EndpointParams};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Duration, Problem, SwitchId};
 
 use contract::{
-    About, ControlPackets, Family, HeaderFormat, Nature, NetworkView, Scheme, SwitchRequirements, Timer, headers_of,
+    About, Capabilities, ControlPackets, Family, HeaderFormat, NetworkView, Scheme, SwitchRequirements, Timer,
+    headers_of,
 };
 
 pub use departures::{Departure, Departures};
@@ -111,7 +112,7 @@ impl Default for Config {
 
 impl Config {
     /// The bytes of a full packet that count, between pulls and in a switch's queue.
-    fn counted_bytes(&self, site: &Site) -> u16 {
+    fn counted_bytes(&self, site: &EndpointParams) -> u16 {
         if self.departures.has(Departure::PayloadOnly) { site.payload_max() } else { site.mtu_bytes }
     }
 }
@@ -129,8 +130,8 @@ impl Scheme for Config {
         }
     }
 
-    fn nature(&self) -> Nature {
-        Nature { brings_queueing: true, ..Nature::of_hosts(Family::Proactive) }
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { brings_queueing: true, ..Capabilities::of_hosts(Family::Proactive) }
     }
 
     fn headers(&self) -> &'static dyn HeaderFormat {
@@ -161,7 +162,7 @@ impl Scheme for Config {
         Ok(())
     }
 
-    fn requirements(&self, _: &Site) -> SwitchRequirements {
+    fn requirements(&self, _: &EndpointParams) -> SwitchRequirements {
         SwitchRequirements {
             own_routes: self.paths == PathChoice::Senders,
             ..SwitchRequirements::only(Balancing::Spray)
@@ -180,7 +181,7 @@ impl Scheme for Config {
         vec![Timer::new("rto", self.rto, rto, "sends a packet again")]
     }
 
-    fn endpoint(&self, site: &Site, network: &NetworkView) -> Box<dyn Endpoint> {
+    fn endpoint(&self, site: &EndpointParams, network: &NetworkView) -> Box<dyn Endpoint> {
         let params = params::Params::new(self, site, network.narrowest);
         let paths = (self.paths == PathChoice::Senders).then(|| paths::Paths::new(self, site, network));
         Box::new(host::Ndp::new(params, paths))

@@ -44,12 +44,12 @@ mod sender;
 #[cfg(test)]
 mod tests;
 
-use node::{Balancing, Endpoint, QueueDiscipline, Site};
+use node::{Balancing, Endpoint, EndpointParams, QueueDiscipline};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Problem, SwitchId};
 
-use contract::{About, Family, HeaderFormat, Nature, NetworkView, Scheme, SwitchRequirements, Timer, headers_of};
+use contract::{About, Capabilities, Family, HeaderFormat, NetworkView, Scheme, SwitchRequirements, Timer, headers_of};
 
 pub use header::Header;
 
@@ -89,8 +89,8 @@ impl Scheme for Config {
         }
     }
 
-    fn nature(&self) -> Nature {
-        Nature { brings_queueing: true, ..Nature::of_hosts(Family::Proactive) }
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { brings_queueing: true, ..Capabilities::of_hosts(Family::Proactive) }
     }
 
     fn headers(&self) -> &'static dyn HeaderFormat {
@@ -134,7 +134,7 @@ impl Scheme for Config {
         vec![Timer::new("timeout", set, timeout, "sends all that is not acknowledged again, a packet at a time")]
     }
 
-    fn endpoint(&self, site: &Site, _: &NetworkView) -> Box<dyn Endpoint> {
+    fn endpoint(&self, site: &EndpointParams, _: &NetworkView) -> Box<dyn Endpoint> {
         Box::new(host::Pfabric::new(params::Params::new(self, site)))
     }
 
@@ -147,7 +147,7 @@ impl Scheme for Config {
         Some(Box::new(queue::SwitchPart::new(ports, bytes, site.transport)))
     }
 
-    fn requirements(&self, _: &Site) -> SwitchRequirements {
+    fn requirements(&self, _: &EndpointParams) -> SwitchRequirements {
         SwitchRequirements::only(Balancing::Spray)
     }
 }

@@ -44,12 +44,12 @@ mod sender;
 #[cfg(test)]
 mod tests;
 
-use node::{Balancing, Endpoint, Site};
+use node::{Balancing, Endpoint, EndpointParams};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Problem};
 
-use contract::{About, Family, HeaderFormat, Nature, NetworkView, Scheme, SwitchRequirements, Timer, headers_of};
+use contract::{About, Capabilities, Family, HeaderFormat, NetworkView, Scheme, SwitchRequirements, Timer, headers_of};
 
 pub use header::Header;
 pub use policy::Policy;
@@ -117,8 +117,8 @@ impl Scheme for Config {
         }
     }
 
-    fn nature(&self) -> Nature {
-        Nature::of_hosts(Family::Proactive)
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::of_hosts(Family::Proactive)
     }
 
     fn headers(&self) -> &'static dyn HeaderFormat {
@@ -161,11 +161,11 @@ impl Scheme for Config {
         idle.then(|| Problem::new("short_flow", message)).into_iter().collect()
     }
 
-    fn endpoint(&self, site: &Site, _: &NetworkView) -> Box<dyn Endpoint> {
+    fn endpoint(&self, site: &EndpointParams, _: &NetworkView) -> Box<dyn Endpoint> {
         Box::new(host::Phost::new(params::Params::new(self, site)))
     }
 
-    fn requirements(&self, _: &Site) -> SwitchRequirements {
+    fn requirements(&self, _: &EndpointParams) -> SwitchRequirements {
         SwitchRequirements::only(Balancing::Spray)
     }
 }

@@ -37,7 +37,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use fabric::Routing;
-use node::{Balancing, Endpoint, Site, SwitchAgent};
+use node::{Balancing, Endpoint, EndpointParams, SwitchAgent};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Duration, Problem, Rate, SwitchId};
@@ -47,8 +47,8 @@ pub use header::{Header, UNLIMITED};
 pub use route::HOPS_MAX;
 
 use contract::{
-    About, ControlPackets, Family, HeaderFormat, Nature, NetworkView, Scheme, SwitchRequirements, Timer, Undelivered,
-    headers_of,
+    About, Capabilities, ControlPackets, Family, HeaderFormat, NetworkView, Scheme, SwitchRequirements, Timer,
+    Undelivered, headers_of,
 };
 use network::{Calculators, Networks, TREES_MAX};
 
@@ -198,8 +198,8 @@ impl Scheme for Config {
         }
     }
 
-    fn nature(&self) -> Nature {
-        Nature { undelivered: Undelivered::GivenUp, has_agent: true, ..Nature::of_hosts(Family::Proactive) }
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { undelivered: Undelivered::GivenUp, has_agent: true, ..Capabilities::of_hosts(Family::Proactive) }
     }
 
     fn headers(&self) -> &'static dyn HeaderFormat {
@@ -324,7 +324,7 @@ impl Scheme for Config {
         Some(wire::DATA_BYTES as u16)
     }
 
-    fn requirements(&self, _: &Site) -> SwitchRequirements {
+    fn requirements(&self, _: &EndpointParams) -> SwitchRequirements {
         SwitchRequirements { own_routes: true, same_tables: true, ..SwitchRequirements::only(Balancing::Ecmp) }
     }
 
@@ -336,7 +336,7 @@ impl Scheme for Config {
         ]
     }
 
-    fn endpoint(&self, site: &Site, network_view: &NetworkView) -> Box<dyn Endpoint> {
+    fn endpoint(&self, site: &EndpointParams, network_view: &NetworkView) -> Box<dyn Endpoint> {
         let (networks, calculators) = (network_view.common.get::<Networks>(), network_view.common.get::<Calculators>());
         let network = networks.of(&network_view.fabric, &network_view.routes);
         let of_class = |name: &String| self.allocations.iter().find(|own| own.traffic == *name).cloned();

@@ -16,14 +16,14 @@
 
 use node::packet::flags;
 use node::telemetry::{BASE_BYTES, HOP_BYTES, HOPS_MAX};
-use node::{Balancing, Cx, Endpoint, FlowState, Input, Packet, PollAt, Site, Telemetry};
+use node::{Balancing, Cx, Endpoint, EndpointParams, FlowState, Input, Packet, PollAt, Telemetry};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use units::{Bytes, Duration, FlowId, Problem};
 
 use contract::name_or_table;
 use contract::{
-    About, Compared, Family, HeaderFormat, Nature, NetworkView, Scheme, SwitchRequirements, Timer, headers_of,
+    About, Capabilities, Compared, Family, HeaderFormat, NetworkView, Scheme, SwitchRequirements, Timer, headers_of,
 };
 use control::Algorithm;
 use header::Header;
@@ -172,7 +172,7 @@ impl<A: Algorithm> Default for Config<A> {
 
 impl<A: Algorithm> Config<A> {
     /// Bytes of telemetry in a data packet, and how many of them are not in its MTU.
-    fn telemetry_bytes(&self, site: &Site) -> (u16, u16) {
+    fn telemetry_bytes(&self, site: &EndpointParams) -> (u16, u16) {
         let bytes = if A::TELEMETRY { telemetry_bytes(site) } else { 0 };
         (bytes, if self.control.telemetry_beyond_mtu() { bytes } else { 0 })
     }
@@ -183,8 +183,8 @@ impl<A: Algorithm> Scheme for Config<A> {
         A::ABOUT
     }
 
-    fn nature(&self) -> Nature {
-        Nature { compared: Compared::With("pfc"), ..Nature::of_hosts(Family::Lossless) }
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { compared: Compared::With("pfc"), ..Capabilities::of_hosts(Family::Lossless) }
     }
 
     fn headers(&self) -> &'static dyn HeaderFormat {
@@ -258,7 +258,7 @@ impl<A: Algorithm> Scheme for Config<A> {
         }
     }
 
-    fn endpoint(&self, site: &Site, network: &NetworkView) -> Box<dyn Endpoint> {
+    fn endpoint(&self, site: &EndpointParams, network: &NetworkView) -> Box<dyn Endpoint> {
         let (telemetry_bytes, beyond_mtu) = self.telemetry_bytes(site);
         let header_bytes = site.header_bytes + telemetry_bytes;
         let mss = u64::from((site.mtu_bytes + beyond_mtu).saturating_sub(header_bytes).max(1));
@@ -300,7 +300,7 @@ impl<A: Algorithm> Scheme for Config<A> {
         })
     }
 
-    fn requirements(&self, site: &Site) -> SwitchRequirements {
+    fn requirements(&self, site: &EndpointParams) -> SwitchRequirements {
         SwitchRequirements { signal: self.control.signal(site), ..SwitchRequirements::only(Balancing::Ecmp) }
     }
 }
@@ -380,7 +380,7 @@ impl JsonSchema for Recovery {
 
 /// Room for the telemetry of the longest path on each data packet and acknowledgement: at least five hops, as HPCC's
 /// simulator reserves on every fabric.
-fn telemetry_bytes(site: &Site) -> u16 {
+fn telemetry_bytes(site: &EndpointParams) -> u16 {
     let longest = site.data_rtts.last().map_or(0, |of| usize::from(of.0));
     BASE_BYTES + HOP_BYTES * longest.clamp(5, HOPS_MAX) as u16
 }

@@ -1,7 +1,7 @@
 //! A window that holds the delay of a path at a target (Swift: Kumar et al., SIGCOMM 2020): what TCP with Swift and
 //! Falcon's fabric window have in common.
 
-use node::Site;
+use node::EndpointParams;
 use units::Duration;
 
 /// The target delay (section 3.5), in picoseconds.
@@ -91,7 +91,7 @@ impl Gains {
 
 /// The lowest line above all unloaded round trips, by the number of switches between two hosts: its value at 0, and
 /// what each further switch adds.
-pub(crate) fn unloaded(site: &Site) -> (Duration, Duration) {
+pub(crate) fn unloaded(site: &EndpointParams) -> (Duration, Duration) {
     line_above(&site.data_rtts).unwrap_or((site.data_rtt, Duration::ZERO))
 }
 

@@ -17,13 +17,14 @@
 //! the sender); a receive window (applications take all at once), FIN, resets and negotiation of options (all hosts of
 //! a scenario have the same). A sender never gives up. `docs/schemes/tcp.md` gives the reason of every default.
 
-use node::{Balancing, Cx, Endpoint, FlowState, Input, Packet, PollAt, Site};
+use node::{Balancing, Cx, Endpoint, EndpointParams, FlowState, Input, Packet, PollAt};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Duration, FlowId, Problem};
 
 use contract::{
-    About, CongestionSignal, Family, HeaderFormat, Nature, NetworkView, Scheme, SwitchRequirements, Timer, headers_of,
+    About, Capabilities, CongestionSignal, Family, HeaderFormat, NetworkView, Scheme, SwitchRequirements, Timer,
+    headers_of,
 };
 use control::{Algorithm, Ecn, Start};
 use header::{Header, WINDOW_SEGMENTS};
@@ -144,8 +145,8 @@ impl<A: Algorithm> Scheme for Config<A> {
         A::ABOUT
     }
 
-    fn nature(&self) -> Nature {
-        Nature::of_hosts(Family::Reactive)
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::of_hosts(Family::Reactive)
     }
 
     fn headers(&self) -> &'static dyn HeaderFormat {
@@ -210,7 +211,7 @@ impl<A: Algorithm> Scheme for Config<A> {
         vec![Timer { key: "rto_max", after: first, set: first == self.rto_max, then }]
     }
 
-    fn endpoint(&self, site: &Site, _: &NetworkView) -> Box<dyn Endpoint> {
+    fn endpoint(&self, site: &EndpointParams, _: &NetworkView) -> Box<dyn Endpoint> {
         let sender = sender::Settings {
             start: Start::at(site, self.initial_window),
             handshake: self.handshake,
@@ -237,12 +238,12 @@ impl<A: Algorithm> Scheme for Config<A> {
         })
     }
 
-    fn queue_needed(&self, site: &Site) -> Option<Bytes> {
+    fn queue_needed(&self, site: &EndpointParams) -> Option<Bytes> {
         let by_loss = self.control.signal(site) == CongestionSignal::Drop;
         self.control.queue_needed(site).filter(|_| by_loss)
     }
 
-    fn requirements(&self, site: &Site) -> SwitchRequirements {
+    fn requirements(&self, site: &EndpointParams) -> SwitchRequirements {
         SwitchRequirements {
             signal: self.control.signal(site),
             flow_labels: self.plb.is_some(),

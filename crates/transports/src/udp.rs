@@ -9,15 +9,15 @@ use std::collections::VecDeque;
 
 use node::layout::{self, Field, Layout, Message};
 use node::wire::{Malformed, Reader, Writer};
-use node::{Balancing, Cx, Endpoint, Event, FlowMap, Input, Packet, PollAt, Site, Timers};
+use node::{Balancing, Cx, Endpoint, EndpointParams, Event, FlowMap, Input, Packet, PollAt, Timers};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Duration, HostId, PerByte, Problem, Rate};
 
 use crate::bits::Bits;
 use contract::{
-    About, ControlPackets, Family, HeaderFormat, Nature, NetworkView, Scheme, SwitchRequirements, Timer, Undelivered,
-    headers_of,
+    About, Capabilities, ControlPackets, Family, HeaderFormat, NetworkView, Scheme, SwitchRequirements, Timer,
+    Undelivered, headers_of,
 };
 
 /// Configuration of UDP.
@@ -58,8 +58,8 @@ impl Scheme for Config {
         }
     }
 
-    fn nature(&self) -> Nature {
-        Nature { undelivered: Undelivered::GivenUp, ..Nature::of_hosts(Family::Reactive) }
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { undelivered: Undelivered::GivenUp, ..Capabilities::of_hosts(Family::Reactive) }
     }
 
     fn headers(&self) -> &'static dyn HeaderFormat {
@@ -92,7 +92,7 @@ impl Scheme for Config {
         vec![Timer::new("patience", self.patience, self.patience(network), "takes the message for lost")]
     }
 
-    fn endpoint(&self, site: &Site, network: &NetworkView) -> Box<dyn Endpoint> {
+    fn endpoint(&self, site: &EndpointParams, network: &NetworkView) -> Box<dyn Endpoint> {
         let rate = self.rate.unwrap_or(site.nic_rate);
         Box::new(Udp {
             config: self.clone(),
@@ -109,7 +109,7 @@ impl Scheme for Config {
         })
     }
 
-    fn requirements(&self, _: &Site) -> SwitchRequirements {
+    fn requirements(&self, _: &EndpointParams) -> SwitchRequirements {
         SwitchRequirements::only(Balancing::Ecmp)
     }
 }
@@ -185,7 +185,7 @@ struct Udp {
     #[state(built("settings"))]
     config: Config,
     #[state(built("settings"))]
-    site: Site,
+    site: EndpointParams,
     #[state(built("settings"))]
     per_byte: PerByte,
     patience: Duration,

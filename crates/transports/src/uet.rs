@@ -28,14 +28,14 @@ mod spraying;
 #[cfg(test)]
 mod tests;
 
-use node::{Balancing, Endpoint, Marking, Site};
+use node::{Balancing, Endpoint, EndpointParams, Marking};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Duration, HostId, Problem, SwitchId};
 
 use contract::{
-    About, CongestionSignal, ControlPackets, Family, HeaderFormat, Nature, NetworkView, Scheme, SwitchRequirements,
-    Timer, headers_of,
+    About, Capabilities, CongestionSignal, ControlPackets, Family, HeaderFormat, NetworkView, Scheme,
+    SwitchRequirements, Timer, headers_of,
 };
 
 pub use header::Header;
@@ -123,27 +123,27 @@ const QUEUE_PACKETS_MIN: u64 = 8;
 
 impl Config {
     /// Full packets of a bandwidth-delay product.
-    fn bdp_packets(site: &Site) -> u64 {
+    fn bdp_packets(site: &EndpointParams) -> u64 {
         site.bdp_bytes().div_ceil(u64::from(site.mtu_bytes))
     }
 
-    fn queue_bytes(&self, site: &Site) -> u64 {
+    fn queue_bytes(&self, site: &EndpointParams) -> u64 {
         let packets = Config::bdp_packets(site).max(QUEUE_PACKETS_MIN);
         self.queue.map_or(packets * u64::from(site.mtu_bytes), |queue| queue.get())
     }
 
-    fn target_delay(&self, site: &Site) -> Duration {
+    fn target_delay(&self, site: &EndpointParams) -> Duration {
         let rtt = site.data_rtt;
         self.target_delay.unwrap_or(if self.trimming { Duration::from_ps(rtt.ps() / 4 * 3) } else { rtt })
     }
 
-    fn rto(&self, site: &Site) -> Duration {
+    fn rto(&self, site: &EndpointParams) -> Duration {
         let queues = if self.trimming { 6 } else { 6 * 5 };
         self.rto.unwrap_or(Duration::from_us(15) + site.nic_rate.transmit(self.queue_bytes(site)) * queues)
     }
 
     /// Marks from a fifth of a bandwidth-delay product on, and all from four fifths on.
-    fn marking(site: &Site) -> Marking {
+    fn marking(site: &EndpointParams) -> Marking {
         let mtu = u64::from(site.mtu_bytes);
         let packets = Config::bdp_packets(site);
         let (min, max) = (packets.div_ceil(5), (packets * 4).div_ceil(5));
@@ -177,12 +177,12 @@ impl Scheme for Config {
         }
     }
 
-    fn nature(&self) -> Nature {
+    fn capabilities(&self) -> Capabilities {
         let family = match self.congestion_control {
             CongestionControl::Nscc => Family::Reactive,
             CongestionControl::Rccc | CongestionControl::Both => Family::Proactive,
         };
-        Nature { brings_queueing: self.trimming, ..Nature::of_hosts(family) }
+        Capabilities { brings_queueing: self.trimming, ..Capabilities::of_hosts(family) }
     }
 
     fn headers(&self) -> &'static dyn HeaderFormat {
@@ -229,7 +229,7 @@ impl Scheme for Config {
         all.into_iter().filter(|idle| idle.1).map(|(key, _, why)| Problem::new(key, why)).collect()
     }
 
-    fn requirements(&self, site: &Site) -> SwitchRequirements {
+    fn requirements(&self, site: &EndpointParams) -> SwitchRequirements {
         let by_switches = self.spraying == Spraying::Switches;
         let balancing = if by_switches { Balancing::Spray } else { Balancing::Ecmp };
         SwitchRequirements {
@@ -249,7 +249,7 @@ impl Scheme for Config {
         vec![Timer::new("rto", self.rto, self.rto(&network.site), "sends a packet again")]
     }
 
-    fn endpoint(&self, site: &Site, network: &NetworkView) -> Box<dyn Endpoint> {
+    fn endpoint(&self, site: &EndpointParams, network: &NetworkView) -> Box<dyn Endpoint> {
         let params = params::Params::new(self, site);
         let credits = params.rccc.then(|| {
             let alone = self.congestion_control == CongestionControl::Rccc;

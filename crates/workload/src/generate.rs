@@ -5,7 +5,7 @@ use units::{Bytes, Duration, FlowId, HostId, Problem, Stream, Time, mix};
 
 use crate::admissible::spread;
 use crate::job::said;
-use crate::pattern::{Part, Picker};
+use crate::pattern::{Picker, RoundMessage};
 use crate::room::Room;
 use crate::sizes::Sampler;
 use crate::traffic::{Arrivals, ClosedLoop, LoadOf, Periodic, Poisson};
@@ -182,7 +182,7 @@ fn rounds(
     picker: &mut Picker<'_>,
     out: &mut Output<'_>,
     mut next: impl FnMut(u64) -> f64,
-    mut late: impl FnMut(&Part) -> Duration,
+    mut late: impl FnMut(&RoundMessage) -> Duration,
 ) -> Result<(), Problem> {
     let mut round = Vec::new();
     for index in 0.. {
@@ -364,7 +364,7 @@ impl<'a> Output<'a> {
     }
 
     /// Adds a flow; false when the class has all its flows.
-    fn push(&mut self, (src, dst, weight): Part, start: Time, after: Option<FlowId>) -> Result<bool, Problem> {
+    fn push(&mut self, (src, dst, weight): RoundMessage, start: Time, after: Option<FlowId>) -> Result<bool, Problem> {
         let before = self.flows.len() as u64;
         if before.is_multiple_of(LOOK_EVERY) {
             interrupt::check()?;

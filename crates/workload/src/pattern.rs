@@ -100,7 +100,7 @@ fn one() -> u32 {
 }
 
 /// A message of a round: sender, receiver and factor of its size.
-pub(crate) type Part = (HostId, HostId, f64);
+pub(crate) type RoundMessage = (HostId, HostId, f64);
 
 /// A pattern with its hosts and random stream.
 pub(crate) struct Picker<'a> {
@@ -267,7 +267,7 @@ impl<'a> Picker<'a> {
     }
 
     /// Writes the messages of the next round into `round`.
-    pub fn round(&mut self, round: &mut Vec<Part>) {
+    pub fn round(&mut self, round: &mut Vec<RoundMessage>) {
         round.clear();
         match &mut self.kind {
             Kind::AllToAll | Kind::Fixed(_) | Kind::HotSpots { .. } | Kind::Weighted(_) => {
@@ -311,7 +311,7 @@ impl<'a> Picker<'a> {
 }
 
 /// Scales sizes so that each sender's bytes go to hot receivers with the given share. Its total stays the same.
-fn weigh(round: &mut [Part], hot: &[bool], share: f64) {
+fn weigh(round: &mut [RoundMessage], hot: &[bool], share: f64) {
     for of_sender in round.chunk_by_mut(|a, b| a.0 == b.0) {
         let all = of_sender.len() as f64;
         let to_hot = of_sender.iter().filter(|part| hot[part.1.index()]).count() as f64;
@@ -324,7 +324,12 @@ fn weigh(round: &mut [Part], hot: &[bool], share: f64) {
 }
 
 /// Every sender in order with every receiver in order that `goes` allows.
-fn pairs(senders: &[HostId], receivers: &[HostId], goes: impl Fn(HostId, HostId) -> bool, round: &mut Vec<Part>) {
+fn pairs(
+    senders: &[HostId],
+    receivers: &[HostId],
+    goes: impl Fn(HostId, HostId) -> bool,
+    round: &mut Vec<RoundMessage>,
+) {
     for &src in senders {
         let of_sender = receivers.iter().filter(|&&dst| dst != src && goes(src, dst));
         round.extend(of_sender.map(|&dst| (src, dst, 1.0)));

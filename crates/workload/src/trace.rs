@@ -232,7 +232,7 @@ impl std::error::Error for TraceError {}
 
 /// A place in a file, which makes the errors of its fields.
 #[derive(Clone, Copy)]
-struct Place<'a> {
+struct FieldContext<'a> {
     file: &'a str,
     line: usize,
 }
@@ -252,7 +252,7 @@ fn time_of_real(value: f64, unit_ps: f64) -> Option<Time> {
     sound.then(|| Time::from_ps((value * unit_ps + 0.5) as u64))
 }
 
-impl Place<'_> {
+impl FieldContext<'_> {
     fn error(&self, field: &str, value: &str, expected: &str) -> TraceError {
         TraceError::new(self.file, self.line, field, value, expected)
     }

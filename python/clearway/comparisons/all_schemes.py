@@ -101,7 +101,7 @@ def compare_all(
     workers: int | None = None,
     dask: Any = None,
     progress: bool | None = None,
-) -> Everything:
+) -> SchemeComparison:
     """Runs every scheme, or `only` those whose name contains one of these words, under dcPIM's conditions, and measures
     them.
 
@@ -145,7 +145,7 @@ def compare_all(
         absent,
         lambda tried: run(one for name, load in tried.items() for one in at(named[name], *first, load, sustained)),
     )
-    return Everything(
+    return SchemeComparison(
         over_seeds(grid.reset_index(drop=True), ("scheme", "fabric", "workload", "load")),
         pd.Series({name: search.load for name, search in searches.items()}, dtype=float),
         over_seeds(shared, ("scheme",)).set_index("scheme")["jain"].astype(float),
@@ -216,7 +216,7 @@ def _check_fabrics(fabrics: Sequence[str]) -> None:
 
 
 @dataclass(frozen=True)
-class Everything:
+class SchemeComparison:
     """The results of the comparison."""
 
     runs: pd.DataFrame

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from clearway.comparisons.all_schemes import FABRICS, WORKLOADS, Contender, Everything
+from clearway.comparisons.all_schemes import FABRICS, WORKLOADS, Contender, SchemeComparison
 from clearway.reports import lines as _lines
 from clearway.reports.charts import Charts
 from clearway.reports.html import number, section, table
@@ -51,7 +51,7 @@ _COSTS = [
 ]
 
 
-def page(found: Everything) -> list[str]:
+def page(found: SchemeComparison) -> list[str]:
     """The parts of the page, in order."""
     frame, sustained, who = found.runs, found.sustained, found.contenders
     load, charts = _nearest(frame, 0.6), Charts()
@@ -72,7 +72,7 @@ def page(found: Everything) -> list[str]:
     return [*parts, script(), charts.script()]
 
 
-def _setting(found: Everything) -> str:
+def _setting(found: SchemeComparison) -> str:
     fabrics = " and ".join(dict.fromkeys(found.runs["fabric"]))
     workloads = ", ".join(WORKLOADS[name] for name in dict.fromkeys(found.runs["workload"]))
     loads = sorted(set(found.runs["load"]))
@@ -86,7 +86,7 @@ def _nearest(frame: pd.DataFrame, load: float) -> float:
     return float(loads[np.abs(loads - load).argmin()])
 
 
-def _glance(at: pd.DataFrame, sustained: pd.Series[float], found: Everything, who: Sequence[Contender]) -> str:
+def _glance(at: pd.DataFrame, sustained: pd.Series[float], found: SchemeComparison, who: Sequence[Contender]) -> str:
     fabrics = [fabric for fabric in FABRICS if (at["fabric"] == fabric).any()]
     workloads = [name for name in WORKLOADS if (at["workload"] == name).any()]
     ground = at[at["fabric"] == fabrics[0]].set_index(["workload", "scheme"])
@@ -188,7 +188,7 @@ def _highlights(at: pd.DataFrame, sustained: pd.Series[float], who: Sequence[Con
     return "<ul>" + "".join(f"<li>{escape(what)}: <b>{escape(who_)}</b>" for what, who_ in items if who_) + "</ul>"
 
 
-def _by_load(found: Everything, charts: Charts) -> str:
+def _by_load(found: SchemeComparison, charts: Charts) -> str:
     """Slowdown by load: a row of panels for each kind of flows, a panel for each workload and fabric."""
     family = {one.name: one.family for one in found.contenders}
     runs = found.runs.assign(family=found.runs["scheme"].map(family), unfinished=found.runs["undelivered"])

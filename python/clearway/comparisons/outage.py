@@ -136,7 +136,7 @@ class Outage:
         """The table as a page has it."""
         head = ["scheme", "no failure (ms)", "half of the planes die (ms)", "doubled (ms)", "one link dies (ms)"]
         times = ("whole ms", "half of the planes ms", "doubled ms", "one link ms")
-        rows = [[str(name), *(_said(row[key]) for key in times)] for name, row in self.table().iterrows()]
+        rows = [[str(name), *(_time_text(row[key]) for key in times)] for name, row in self.table().iterrows()]
         lines = [*marked.table(head, rows), "", f"With {self.setting}, at commit {_core.COMMIT}."]
         if missing := marked.absent(self.absent):
             lines += ["", *missing]
@@ -151,7 +151,7 @@ class Outage:
         from clearway.reports import html
 
         table = self.table()
-        rows = [[str(name), *map(_said, row)] for name, row in zip(table.index, table.to_numpy())]
+        rows = [[str(name), *map(_time_text, row)] for name, row in zip(table.index, table.to_numpy())]
         parts = [
             "<h1>A plane or a link dies in the middle of an all-reduce</h1>",
             f"<p class=subtitle>{escape(self.setting)}</p>",
@@ -179,5 +179,5 @@ def least_ms() -> float:
     return float(_doubled(2 * (ranks - 1) / ranks * size * packet / payload * 8 / (planes * gbps) / 1e6))
 
 
-def _said(value: float) -> str:
+def _time_text(value: float) -> str:
     return f"{value:.2f}" if value == value else NEVER

@@ -35,7 +35,7 @@ class ReportCharts(Charts):
         charts = []
         for statistic in ("mean", "p99"):
             chart = spec_chart(statistic)
-            for place, (line, frame, style) in enumerate(zip(lines, frames, self._looks(lines))):
+            for place, (line, frame, style) in enumerate(zip(lines, frames, self._styles(lines))):
                 points: dict[str, Any] = {"x": frame["size"], "y": frame[statistic], "flows": frame["flows"]}
                 points |= {"low": frame["low"], "high": frame["high"]}
                 source = models.source(points, name=f"size {statistic} {place}")
@@ -52,7 +52,7 @@ class ReportCharts(Charts):
         charts = []
         for column in ("fct_ps", "slowdown"):
             chart = spec_chart(column)
-            for place, (line, style) in enumerate(zip(lines, self._looks(lines))):
+            for place, (line, style) in enumerate(zip(lines, self._styles(lines))):
                 values, share = _points.distribution(line, column)
                 values = values / (1e6 if column == "fct_ps" else 1)
                 source = models.source({"x": values, "y": share}, name=f"share {column} {place}")
@@ -137,7 +137,7 @@ class ReportCharts(Charts):
     def _over_time(self, name: str, points: Callable[[Any], tuple[Any, Any]], title: str = "") -> Chart:
         chart = spec_chart(name, title)
         lines = _points.every(self._results)
-        for line, style in zip(lines, self._looks(lines)):
+        for line, style in zip(lines, self._styles(lines)):
             time, value = points(line.result)
             if len(time):
                 add_line(chart, models.source({"x": time, "y": value}), line.name, style, marks=len(lines) > MANY)
@@ -145,7 +145,7 @@ class ReportCharts(Charts):
         finish(chart, name)
         return chart
 
-    def _looks(self, lines: Sequence[_points.Some]) -> list[Look]:
+    def _styles(self, lines: Sequence[_points.Some]) -> list[Look]:
         """A look for each line: those of schemes where each result is a line, or each transport."""
         if len(lines) == len(self._results):
             return looks_of(self._results)

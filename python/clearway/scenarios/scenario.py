@@ -119,7 +119,7 @@ class Scenario:
             "fast_forward": fast_forward,
             "name": name,
         }
-        sets = [(key, _toml(_said(value, controls))) for key, value in named.items() if value is not None]
+        sets = [(key, _toml(_plain(value, controls))) for key, value in named.items() if value is not None]
         if load is not None:
             keyed = list(self._load_keys())
             if not keyed:
@@ -127,7 +127,7 @@ class Scenario:
                     "load: no traffic class of this scenario has arrivals by load; set the key that it has instead"
                 )
             sets += [(key, _toml(float(load))) for key in keyed]
-        sets += [(key, _toml(_said(value, controls))) for key, value in (keys or {}).items()]
+        sets += [(key, _toml(_plain(value, controls))) for key, value in (keys or {}).items()]
         return Scenario(outside.with_sets(self._core, sets, controls), self._folder)
 
     def with_text(self, sets: list[tuple[str, str]]) -> Scenario:
@@ -325,16 +325,16 @@ def _transports(read: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
             yield f"live.sockets.{name}.transport", socket["transport"]
 
 
-def _said(value: Any, controls: list[tuple[str, _control.Control, str]]) -> Any:
+def _plain(value: Any, controls: list[tuple[str, _control.Control, str]]) -> Any:
     """A value as a scenario says it; controls of one's own in it go to a list."""
     if isinstance(value, _control.Control):
         said, control = _control.table(value)
         controls.append(control)
         return said
     if isinstance(value, Mapping):
-        return {key: _said(part, controls) for key, part in value.items()}
+        return {key: _plain(part, controls) for key, part in value.items()}
     if isinstance(value, list | tuple):
-        return [_said(part, controls) for part in value]
+        return [_plain(part, controls) for part in value]
     return value
 
 

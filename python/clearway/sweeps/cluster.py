@@ -210,7 +210,7 @@ class Cluster:
                 self._stack.close()
                 raise ValueError(f"no Dask scheduler answers at {target}: {error}") from None
             self._client = self._stack.enter_context(contextlib.closing(client))
-        self._said: queue.SimpleQueue[Event] = queue.SimpleQueue()
+        self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
         self._futures: dict[str, Any] = {}
         self._fetching = threading.Lock()
         self._topic = f"clearway-{secrets.token_hex(8)}"
@@ -236,7 +236,7 @@ class Cluster:
     def events(self, seconds: float) -> Iterator[Event]:
         """Messages and results from the workers."""
         try:
-            event = self._said.get(timeout=seconds)
+            event = self._events.get(timeout=seconds)
             while True:
                 if isinstance(event, Done | Failed | Died):
                     self._futures.pop(event.key, None)
@@ -246,7 +246,7 @@ class Cluster:
                         "ended are kept"
                     )
                 yield event
-                event = self._said.get_nowait()
+                event = self._events.get_nowait()
         except queue.Empty:
             return
 
@@ -264,13 +264,13 @@ class Cluster:
     def _hear(self, event: tuple[float, Any]) -> None:
         _, said = event
         key = said["key"]
-        self._said.put(Begun(key, said["begun"]) if "begun" in said else At(key, said["share"], said["words"]))
+        self._events.put(Begun(key, said["begun"]) if "begun" in said else At(key, said["share"], said["words"]))
 
     def _fetch(self, key: str, scratch: Path, future: Any) -> None:
         from distributed.comm.core import CommClosedError
 
         if future.status in ("cancelled", "lost"):
-            self._said.put(Died(key, "the scheduler does not know of it any more"))
+            self._events.put(Died(key, "the scheduler does not know of it any more"))
             return
         try:
             with self._fetching:
@@ -281,14 +281,14 @@ class Cluster:
             for name, content in files.items():
                 (scratch / name).write_bytes(content)
         except CancelledError as error:
-            self._said.put(Died(key, f"the scheduler does not know of it any more: {error}"))
+            self._events.put(Died(key, f"the scheduler does not know of it any more: {error}"))
         except CommClosedError as error:
             # The run has not failed, but the transfer of its result.
-            self._said.put(Died(key, f"its result was lost on its way: {error}"))
+            self._events.put(Died(key, f"its result was lost on its way: {error}"))
         except Exception as error:
-            self._said.put(Failed(key, told(error)))
+            self._events.put(Failed(key, told(error)))
         else:
-            self._said.put(Done(key, scratch))
+            self._events.put(Done(key, scratch))
 
 
 class Unwanted(Exception):

@@ -25,7 +25,7 @@ class Watch:
         show = True if show is None and "ipykernel" in sys.modules else show
         self.board = board
         self._lines = bool(show) and not looks
-        self._said = time.monotonic()
+        self._reported_at = time.monotonic()
         self._live: Any = None
         if looks and show is not False:
             from rich.console import Console
@@ -39,11 +39,11 @@ class Watch:
         """Shows a change of the board, or a message."""
         if said and self._live is not None:
             self._live.console.print(said, markup=False, highlight=False)
-        elif self._lines and (said or time.monotonic() - self._said > TELL_SECONDS):
+        elif self._lines and (said or time.monotonic() - self._reported_at > TELL_SECONDS):
             ended, left = len(self.board.done) + len(self.board.failed), _left(self.board)
             words = f"{said}{f' ({left})' if left else ''}" if said else summary(self.board)
             print(f"[{ended}/{len(self.board.names)}] {words}", file=sys.stderr, flush=True)
-            self._said = time.monotonic()
+            self._reported_at = time.monotonic()
 
     def __enter__(self) -> Watch:
         if self._live is not None:

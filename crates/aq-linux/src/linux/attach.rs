@@ -19,7 +19,7 @@ use units::Duration;
 
 use super::device::{Choice, Device, Hook, TC_ACT_SHOT, filters, has_clsact, remove_clsact};
 use super::kernel::{self, Found, Maps, PORTS, Settings, chain};
-use super::place::{Attached, Held, Place, Record, Rooms, Roots};
+use super::place::{Attached, DevicePlace, Held, Record, Rooms, Roots};
 use super::rtt::{self, Measured};
 use super::show::now_ns;
 use crate::grants::{Grants, Row, Senders};
@@ -76,7 +76,7 @@ pub fn attach(roots: &Roots, asked: &Asked<'_>) -> Result<Done, String> {
             .map_err(|why| format!("{}: entity \"{}\": {why}", asked.source, tenant.name))?;
     }
     roots.check_pins()?;
-    let place = Place::new(roots, asked.device, asked.netns);
+    let place = DevicePlace::new(roots, asked.device, asked.netns);
     let _lock = place.lock("lock")?;
     warnings.extend(granted.iter().flat_map(|grants| grants.warnings.clone()));
     let by_cgroup = tenants.entity.iter().find(|tenant| !tenant.matches.cgroup.is_empty());
@@ -159,7 +159,7 @@ fn senders(device: &Device, tenants: &Tenants) -> (Senders, Option<String>, Vec<
 
 /// Puts a program at one position.
 fn add(
-    place: &Place,
+    place: &DevicePlace,
     device: &Device,
     record: &mut Record,
     tenants: &Tenants,
@@ -333,7 +333,7 @@ fn hold(rows: &[Row], before: &[Held]) -> Result<Vec<Held>, String> {
 
 /// Changes the tenants of programs that stay where they are. None if they can't stay; nothing is changed then.
 fn change(
-    place: &Place,
+    place: &DevicePlace,
     before: &Record,
     record: &mut Record,
     tenants: &Tenants,
@@ -419,7 +419,7 @@ fn rewrite(
 }
 
 /// Whether all that a record names still stands at the device.
-fn stands(place: &Place, record: &Record) -> bool {
+fn stands(place: &DevicePlace, record: &Record) -> bool {
     record.attached.iter().all(|attached| {
         let folder = place.pins(attached.position);
         let pinned = kernel::MAPS.iter().all(|name| folder.join(name).exists());
@@ -433,7 +433,7 @@ fn stands(place: &Place, record: &Record) -> bool {
 
 /// Takes all off a device that `attach` put there. Returns false if nothing was.
 pub fn detach(roots: &Roots, device: &str, netns: Option<&str>) -> Result<bool, String> {
-    let place = Place::new(roots, device, netns);
+    let place = DevicePlace::new(roots, device, netns);
     let _lock = place.lock("lock")?;
     let Some(record) = place.record()? else { return Ok(false) };
     kernel::check_rights()?;
@@ -441,7 +441,7 @@ pub fn detach(roots: &Roots, device: &str, netns: Option<&str>) -> Result<bool, 
     Ok(true)
 }
 
-fn remove(place: &Place, record: &Record) -> Result<(), String> {
+fn remove(place: &DevicePlace, record: &Record) -> Result<(), String> {
     // A device that came later under the same name has nothing of ours.
     let same = Device::find(&record.device).is_ok_and(|device| device.index == record.index);
     for attached in &record.attached {

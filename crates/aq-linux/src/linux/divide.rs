@@ -14,7 +14,7 @@ use sharing::aq::WorkConserving;
 use units::Duration;
 
 use super::kernel::Maps;
-use super::place::{Attached, Place, Record};
+use super::place::{Attached, DevicePlace, Record};
 use super::show::{arrived, now_ns};
 use crate::grants::Grants;
 use crate::tenants::{Tenants, read};
@@ -30,7 +30,7 @@ struct Half {
 }
 
 /// Divides until `stop`. It needs no right but those to the pinned maps, and drops all others.
-pub fn divide(place: &Place, stop: &Arc<AtomicBool>) -> Result<(), String> {
+pub fn divide(place: &DevicePlace, stop: &Arc<AtomicBool>) -> Result<(), String> {
     let _lock = place.lock("divide")?;
     let nothing = || "nothing is attached there; `clearway-aq attach` comes first".to_owned();
     let mut record = place.record()?.ok_or_else(nothing)?;
@@ -65,7 +65,7 @@ fn grants(record: &Record, tenants: &Tenants, attached: &Attached) -> Result<Gra
     Grants::new(tenants, attached.position, record.senders()).map_err(|problem| problem.to_string())
 }
 
-fn open(place: &Place, record: &Record, tenants: &Tenants) -> Result<Vec<Half>, String> {
+fn open(place: &DevicePlace, record: &Record, tenants: &Tenants) -> Result<Vec<Half>, String> {
     let half = |attached: &Attached| {
         let maps = Maps::open(&place.pins(attached.position))?;
         Half::new(record, tenants, attached.clone(), maps)
@@ -75,7 +75,7 @@ fn open(place: &Place, record: &Record, tenants: &Tenants) -> Result<Vec<Half>, 
 
 /// Changed tenants, with the same maps where the program is the same. A program that was replaced, as after its device
 /// returned, has others: root may open them without any capability.
-fn reopen(place: &Place, record: &Record, halves: Vec<Half>) -> Result<Vec<Half>, String> {
+fn reopen(place: &DevicePlace, record: &Record, halves: Vec<Half>) -> Result<Vec<Half>, String> {
     let tenants = read(&record.tenants, "the attached tenants")?;
     let mut left: Vec<Half> = halves;
     let half = |attached: &Attached| {

@@ -12,14 +12,14 @@ use rustix::net::{AddressFamily, SocketType, netdevice, socket};
 use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
 
 use super::attach::{Asked, attach};
-use super::place::{Place, Roots};
+use super::place::{DevicePlace, Roots};
 
 const LOOKS: Wait = Wait::from_millis(200);
 
 /// Waits until `stop`, or until the tenants are detached, and attaches them again whenever the device is back. `say`
 /// gets what was done, and why something could not be done.
 pub fn keep(roots: &Roots, asked: &Asked<'_>, stop: &Arc<AtomicBool>, say: impl Fn(&str)) -> Result<(), String> {
-    let place = Place::new(roots, asked.device, asked.netns);
+    let place = DevicePlace::new(roots, asked.device, asked.netns);
     let wrong = |error: rustix::io::Errno| format!("{}: {error}", asked.device);
     let any = socket(AddressFamily::INET, SocketType::DGRAM, None).map_err(wrong)?;
     let index = || netdevice::name_to_index(&any, asked.device).ok();

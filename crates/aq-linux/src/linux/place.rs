@@ -114,7 +114,7 @@ pub struct Held {
 
 /// The place of one device.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct DevicePlace {
     key: String,
     roots: Roots,
 }
@@ -123,9 +123,9 @@ pub struct Place {
 #[derive(Debug)]
 pub struct Lock(#[expect(dead_code, reason = "it locks as long as it is open")] File);
 
-impl Place {
+impl DevicePlace {
     /// The place of a device in a namespace.
-    pub fn new(roots: &Roots, device: &str, netns: Option<&str>) -> Place {
+    pub fn new(roots: &Roots, device: &str, netns: Option<&str>) -> DevicePlace {
         // A BPF file system takes no dot in a name.
         let plain = |text: &str| {
             text.bytes().fold(String::new(), |name, byte| match byte {
@@ -134,17 +134,17 @@ impl Place {
             })
         };
         let key = netns.map_or_else(|| plain(device), |netns| format!("{}@{}", plain(device), plain(netns)));
-        Place { key, roots: roots.clone() }
+        DevicePlace { key, roots: roots.clone() }
     }
 
     /// All devices with a record.
-    pub fn all(roots: &Roots) -> Vec<Place> {
+    pub fn all(roots: &Roots) -> Vec<DevicePlace> {
         let Ok(entries) = fs::read_dir(&roots.run) else { return Vec::new() };
         let mut keys: Vec<String> = entries
             .filter_map(|entry| entry.ok()?.file_name().into_string().ok()?.strip_suffix(".json").map(str::to_owned))
             .collect();
         keys.sort();
-        keys.into_iter().map(|key| Place { key, roots: roots.clone() }).collect()
+        keys.into_iter().map(|key| DevicePlace { key, roots: roots.clone() }).collect()
     }
 
     /// The folder of a position's pins.

@@ -12,7 +12,7 @@ use units::{Bytes, Rate};
 
 use super::device::Device;
 use super::kernel::{Maps, State};
-use super::place::{Place, Record};
+use super::place::{DevicePlace, Record};
 use crate::grants::{Grants, Row};
 use crate::tenants::read;
 
@@ -68,7 +68,7 @@ pub struct View {
 
 impl View {
     /// Opens what is attached at a place; none if nothing is.
-    pub fn open(place: &Place) -> Result<Option<View>, String> {
+    pub fn open(place: &DevicePlace) -> Result<Option<View>, String> {
         let Some(record) = place.record()? else { return Ok(None) };
         let tenants = read(&record.tenants, "the attached tenants")?;
         let mut opened = Vec::new();

@@ -1,5 +1,5 @@
-use contract::{About, Family, HeaderFormat, Nature, NetworkView, SwitchRequirements, headers_of};
-use node::{Balancing, Endpoint, Site};
+use contract::{About, Capabilities, Family, HeaderFormat, NetworkView, SwitchRequirements, headers_of};
+use node::{Balancing, Endpoint, EndpointParams};
 use serde::Deserialize;
 use units::Duration;
 
@@ -30,8 +30,8 @@ impl Scheme for Config {
         About { title: "A registered one", source: "", summary: "", needs: "nothing" }
     }
 
-    fn nature(&self) -> Nature {
-        Nature::of_hosts(Family::Reactive)
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::of_hosts(Family::Reactive)
     }
 
     fn headers(&self) -> &'static dyn HeaderFormat {
@@ -42,11 +42,11 @@ impl Scheme for Config {
         if self.window == 0 { Err(Problem::new("window", "at 0 nothing would be sent")) } else { Ok(()) }
     }
 
-    fn endpoint(&self, site: &Site, network: &NetworkView) -> Box<dyn Endpoint> {
+    fn endpoint(&self, site: &EndpointParams, network: &NetworkView) -> Box<dyn Endpoint> {
         transports::udp::Config::default().endpoint(site, network)
     }
 
-    fn requirements(&self, _: &Site) -> SwitchRequirements {
+    fn requirements(&self, _: &EndpointParams) -> SwitchRequirements {
         SwitchRequirements::only(Balancing::Ecmp)
     }
 }

@@ -43,13 +43,13 @@ impl Probe for Count {
         self.enqueues += 1;
     }
 
-    fn on_departure(&mut self, now: Time, from: Place, leaving: Leaving<'_>) {
+    fn on_departure(&mut self, now: Time, from: NodePort, leaving: Leaving<'_>) {
         assert!(leaving.last > now);
         assert!(leaving.transit.at <= now && (from.is_switch || leaving.waiting_bytes == 0));
         self.departures += 1;
     }
 
-    fn on_drop(&mut self, _: Time, at: Place, packet: &Packet, why: Loss) {
+    fn on_drop(&mut self, _: Time, at: NodePort, packet: &Packet, why: Loss) {
         assert!(at.is_switch, "{at:?}");
         assert_eq!((why, packet.payload_bytes > 0), (Loss::Overflow, true));
         self.drops += 1;
@@ -90,7 +90,7 @@ fn incast_of(transport: &str, settings: &str) -> Plan {
 
 /// What the senders of all links counted, added up.
 fn sent<P: Probe>(driver: &Driver<Memory, P>) -> PortStats {
-    let stats = driver.links.outlets.iter().map(|outlet| sender_stats(driver, outlet, Time::MAX));
+    let stats = driver.links.link_txs.iter().map(|link_tx| sender_stats(driver, link_tx, Time::MAX));
     stats.fold(PortStats::default(), |sum, one| PortStats {
         sent_packets: sum.sent_packets + one.sent_packets,
         overflow_packets: sum.overflow_packets + one.overflow_packets,

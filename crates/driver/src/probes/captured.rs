@@ -13,7 +13,7 @@ use units::{LinkId, Problem, Time};
 use super::packets::{loss_in_words, place};
 use crate::capture::{Encoder, Noted, Wanted};
 use crate::first_rows::{FirstRows, Timed};
-use crate::{Leaving, Place, Probe, View, Wants};
+use crate::{Leaving, NodePort, Probe, View, Wants};
 
 /// Links that are captured, and what they have carried once a run is over.
 pub struct Capturing {
@@ -21,8 +21,8 @@ pub struct Capturing {
     /// Most packets of a file. Each part notes as many that left, and as many that were lost.
     packets_max: u64,
     /// The ends of all links, by place: file, interface, link.
-    senders: BTreeMap<Place, Vec<Interface>>,
-    receivers: BTreeMap<Place, Vec<Interface>>,
+    senders: BTreeMap<NodePort, Vec<Interface>>,
+    receivers: BTreeMap<NodePort, Vec<Interface>>,
     noted: Mutex<Vec<Noting>>,
 }
 
@@ -82,7 +82,7 @@ pub struct Lost {
 #[state(refuse("links are captured"), unsaved("links are captured"))]
 pub struct TellsLosses {
     /// By receiving end: the interface of the link in its file, and where its losses are sent.
-    ends: BTreeMap<Place, Vec<(u32, Sender<Lost>)>>,
+    ends: BTreeMap<NodePort, Vec<(u32, Sender<Lost>)>>,
 }
 
 impl TellsLosses {
@@ -102,7 +102,7 @@ impl Probe for TellsLosses {
         Wants { drops: true, ..Wants::default() }
     }
 
-    fn on_drop(&mut self, now: Time, at: Place, packet: &Packet, why: Loss) {
+    fn on_drop(&mut self, now: Time, at: NodePort, packet: &Packet, why: Loss) {
         for (interface, to) in self.ends.get(&at).into_iter().flatten() {
             // Nobody listens any more once a file can't be written.
             let _ = to.send(Lost { interface: *interface, at: now, packet: *packet, why: loss_in_words(why) });
@@ -111,7 +111,7 @@ impl Probe for TellsLosses {
 }
 
 /// The receiving end of a link.
-fn receiver(plan: &Plan, link: LinkId) -> Place {
+fn receiver(plan: &Plan, link: LinkId) -> NodePort {
     let ends = plan.fabric.link(link);
     place(plan, ends.to, ends.to_port)
 }
@@ -194,14 +194,14 @@ impl Probe for Captured {
         Wants { departures: true, drops: true, ..Wants::default() }
     }
 
-    fn on_departure(&mut self, now: Time, from: Place, leaving: Leaving<'_>) {
+    fn on_departure(&mut self, now: Time, from: NodePort, leaving: Leaving<'_>) {
         for &interface in self.of.senders.get(&from).into_iter().flatten() {
             let row = Row { noted: now, at: leaving.last, interface, packet: *leaving.packet, lost: None };
             self.noting[interface.file].push(row);
         }
     }
 
-    fn on_drop(&mut self, now: Time, at: Place, packet: &Packet, why: Loss) {
+    fn on_drop(&mut self, now: Time, at: NodePort, packet: &Packet, why: Loss) {
         for &interface in self.of.receivers.get(&at).into_iter().flatten() {
             let row = Row { noted: now, at: now, interface, packet: *packet, lost: Some(why) };
             self.noting[interface.file].push(row);

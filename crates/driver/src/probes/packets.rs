@@ -19,7 +19,7 @@ use units::{FlowId, HostId, LinkId, NodeId, PortId, SwitchId, Time};
 
 use super::words;
 use crate::first_rows::{FirstRows, Timed};
-use crate::{Leaving, Place, Probe, Wants, Whole};
+use crate::{Leaving, NodePort, Probe, Wants, Whole};
 
 /// What a part's nodes have sent and lost.
 #[derive(node::State)]
@@ -30,7 +30,7 @@ pub(crate) struct Packets {
     schemes: Schemes,
     fabric: Arc<Fabric>,
     /// Ports of links that are recorded, none if all are: ends that send, and ends that receive.
-    ports: Option<(BTreeSet<Place>, BTreeSet<Place>)>,
+    ports: Option<(BTreeSet<NodePort>, BTreeSet<NodePort>)>,
     rows: FirstRows<Row>,
 }
 
@@ -79,13 +79,13 @@ impl Schemes {
 #[derive(Clone, node::Saved)]
 struct Row {
     at: Time,
-    place: Place,
+    place: NodePort,
     packet: Packet,
     went: Result<On, Loss>,
     /// What happened to it, if that is why it is recorded.
     event: Option<EventKind>,
     /// The words of its header, if another process has read the header. This process then has the packet without it.
-    told: Option<Box<Told>>,
+    told: Option<Box<HeaderText>>,
 }
 
 impl Timed for Row {
@@ -96,7 +96,7 @@ impl Timed for Row {
 
 /// What a packet's header says.
 #[derive(Clone, node::Saved)]
-struct Told {
+struct HeaderText {
     says: Arc<str>,
     offset: Option<u64>,
 }
@@ -127,7 +127,7 @@ impl Packets {
         Packets { recorded, schemes, fabric, ports, rows }
     }
 
-    fn departed(&mut self, now: Time, from: Place, leaving: &Leaving<'_>, event: Option<EventKind>) {
+    fn departed(&mut self, now: Time, from: NodePort, leaving: &Leaving<'_>, event: Option<EventKind>) {
         let is_here = self.ports.as_ref().is_none_or(|(senders, _)| senders.contains(&from));
         if is_here && self.wants_packet(now, leaving.packet) {
             let came = if from.is_switch && !leaving.packet.has(flags::LINK_FRAME) { leaving.transit.at } else { now };
@@ -137,8 +137,8 @@ impl Packets {
     }
 
     /// Records a packet that was lost at a node: at the switch that sends on a recorded link, or at the link's far end.
-    fn dropped(&mut self, now: Time, at: Place, packet: &Packet, why: Loss, event: Option<EventKind>) {
-        let sends = |place: &Place| (place.id, place.is_switch) == (at.id, at.is_switch);
+    fn dropped(&mut self, now: Time, at: NodePort, packet: &Packet, why: Loss, event: Option<EventKind>) {
+        let sends = |place: &NodePort| (place.id, place.is_switch) == (at.id, at.is_switch);
         let is_here =
             self.ports.as_ref().is_none_or(|(senders, receivers)| receivers.contains(&at) || senders.iter().any(sends));
         if is_here && self.wants_packet(now, packet) {
@@ -226,7 +226,7 @@ impl Packets {
             }
             let says = texts.get(from.u32()? as usize).ok_or(wrong)?.clone();
             let offset = from.u64()?;
-            let told = Some(Box::new(Told { says, offset: (offset != u64::MAX).then_some(offset) }));
+            let told = Some(Box::new(HeaderText { says, offset: (offset != u64::MAX).then_some(offset) }));
             self.rows.push(Row { at, place, packet, went, event, told });
         }
         Ok(())
@@ -289,7 +289,7 @@ impl Probe for Events {
         }
     }
 
-    fn on_departure(&mut self, now: Time, from: Place, leaving: Leaving<'_>) {
+    fn on_departure(&mut self, now: Time, from: NodePort, leaving: Leaving<'_>) {
         for place in 0..self.kinds.len() {
             let kind = self.kinds[place];
             if self.is(kind, &leaving) {
@@ -298,7 +298,7 @@ impl Probe for Events {
         }
     }
 
-    fn on_drop(&mut self, now: Time, at: Place, packet: &Packet, why: Loss) {
+    fn on_drop(&mut self, now: Time, at: NodePort, packet: &Packet, why: Loss) {
         if self.kinds.contains(&EventKind::Drops) {
             self.packets.dropped(now, at, packet, why, Some(EventKind::Drops));
         }
@@ -339,10 +339,10 @@ fn rows_left_out(seen: &[&Packets]) -> Option<u64> {
 }
 
 /// A node's port, by numbers that hold in the whole network.
-pub(super) fn place(plan: &Plan, node: NodeId, port: PortId) -> Place {
+pub(super) fn place(plan: &Plan, node: NodeId, port: PortId) -> NodePort {
     match plan.fabric.as_switch(node) {
-        Some(switch) => Place { id: switch.0, is_switch: true, port },
-        None => Place { id: node.0, is_switch: false, port },
+        Some(switch) => NodePort { id: switch.0, is_switch: true, port },
+        None => NodePort { id: node.0, is_switch: false, port },
     }
 }
 
@@ -351,11 +351,11 @@ impl Probe for Packets {
         Wants { departures: true, drops: true, ..Wants::default() }
     }
 
-    fn on_departure(&mut self, now: Time, from: Place, leaving: Leaving<'_>) {
+    fn on_departure(&mut self, now: Time, from: NodePort, leaving: Leaving<'_>) {
         self.departed(now, from, &leaving, None);
     }
 
-    fn on_drop(&mut self, now: Time, at: Place, packet: &Packet, why: Loss) {
+    fn on_drop(&mut self, now: Time, at: NodePort, packet: &Packet, why: Loss) {
         self.dropped(now, at, packet, why, None);
     }
 

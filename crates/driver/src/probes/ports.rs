@@ -15,14 +15,14 @@ use units::{LinkId, PortId, Time};
 
 use super::packets::place;
 use super::words;
-use crate::{Leaving, Place, Probe, SwitchSlot, Wants, Whole};
+use crate::{Leaving, NodePort, Probe, SwitchSlot, Wants, Whole};
 
 /// Ports that are watched in a part.
 #[derive(node::State)]
 #[state(refuse("measure.ports notes what waits at ports"))]
 pub(crate) struct Ports {
     watched: Arc<WatchedPorts>,
-    of: BTreeMap<Place, Watched>,
+    of: BTreeMap<NodePort, Watched>,
 }
 
 /// A port.
@@ -105,13 +105,13 @@ impl Probe for Ports {
     }
 
     fn on_enqueue(&mut self, now: Time, switch: &SwitchSlot, port: PortId) {
-        let place = Place { id: switch.id, is_switch: true, port };
+        let place = NodePort { id: switch.id, is_switch: true, port };
         if let Some(watched) = self.of.get_mut(&place) {
             watched.change(now, switch.switch.port(port).queued_bytes(), None, self.watched.rows_max);
         }
     }
 
-    fn on_departure(&mut self, now: Time, from: Place, leaving: Leaving<'_>) {
+    fn on_departure(&mut self, now: Time, from: NodePort, leaving: Leaving<'_>) {
         if let Some(watched) = self.of.get_mut(&from) {
             watched.sent_bytes += u64::from(leaving.packet.wire_bytes);
             watched.change(now, leaving.waiting_bytes, Some(leaving.last), self.watched.rows_max);

@@ -72,8 +72,8 @@ impl Utilisation {
     /// New bytes have come by a link to a host.
     #[inline]
     fn has_come(&mut self, host: &HostSlot, port: u16, bytes: u64) {
-        let outlet = host.outlet as usize + usize::from(port);
-        match self.last_hops.get_mut(outlet) {
+        let link_tx = host.link_tx as usize + usize::from(port);
+        match self.last_hops.get_mut(link_tx) {
             Some(Some(hop)) => hop.new_bytes += bytes,
             _ => self.first_came(host, port, bytes),
         }
@@ -81,13 +81,13 @@ impl Utilisation {
 
     #[cold]
     fn first_came(&mut self, host: &HostSlot, port: u16, new_bytes: u64) {
-        let outlet = host.outlet as usize + usize::from(port);
+        let link_tx = host.link_tx as usize + usize::from(port);
         let uplink = self.fabric.uplinks(host.host.id())[usize::from(port)];
         let rate = self.fabric.link(Fabric::reverse(uplink)).rate;
-        if self.last_hops.len() <= outlet {
-            self.last_hops.resize_with(outlet + 1, || None);
+        if self.last_hops.len() <= link_tx {
+            self.last_hops.resize_with(link_tx + 1, || None);
         }
-        self.last_hops[outlet] = Some(LastHop { rate, new_bytes, carried: Carried::default() });
+        self.last_hops[link_tx] = Some(LastHop { rate, new_bytes, carried: Carried::default() });
     }
 }
 

@@ -10,7 +10,7 @@ use node::saved::{Damaged, Loader, Saver};
 use node::wire::{Malformed, Reader, Writer};
 use units::{PortId, SwitchId, Time};
 
-use crate::Place;
+use crate::NodePort;
 
 /// No count may be greater, so that sums fit.
 const MOST: u64 = 1 << 60;
@@ -48,15 +48,15 @@ pub(super) fn pack_each<T>(
     to.bytes(&bytes);
 }
 
-pub(super) fn pack_place(to: &mut Writer<'_>, place: Place) {
+pub(super) fn pack_place(to: &mut Writer<'_>, place: NodePort) {
     to.u32(place.id);
     to.u8(place.is_switch.into());
     to.u32(place.port.0);
 }
 
 /// A port that there is.
-pub(super) fn place(fabric: &Fabric, from: &mut Reader<'_>) -> Result<Place, Malformed> {
-    let place = Place { id: from.u32()?, is_switch: from.u8()? != 0, port: PortId(from.u32()?) };
+pub(super) fn place(fabric: &Fabric, from: &mut Reader<'_>) -> Result<NodePort, Malformed> {
+    let place = NodePort { id: from.u32()?, is_switch: from.u8()? != 0, port: PortId(from.u32()?) };
     let nodes = if place.is_switch { fabric.switches } else { fabric.hosts };
     let ports = || match place.is_switch {
         true => fabric.ports[fabric.switch_node(SwitchId(place.id)).index()].len(),

@@ -202,7 +202,7 @@ impl Partition for Teller {
 #[test]
 fn who_only_hears_keeps_no_memory_for_mail() {
     let mut tellers = [true, false, false, false].map(|tells| Teller { tells, next_at: Time::ZERO });
-    let meeting = Meeting::new(&mut tellers, 1, bounds(u64::MAX));
+    let meeting = Scheduler::new(&mut tellers, 1, bounds(u64::MAX));
     for windows in 0..100 {
         let end = Time::from_ps((windows + 1) * LOOKAHEAD);
         (0..4).for_each(|part| meeting.advance(part, Outcome { end, windows, ended: Ended::Goal, open_until: None }));

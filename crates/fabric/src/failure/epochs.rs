@@ -28,12 +28,12 @@ pub enum Change {
     /// All links that run below their rate from now on, by link id, and their rates. This is the complete set.
     Slow(Vec<(LinkId, Rate)>),
     /// The routing tables that these switches use from now on.
-    Reroute(Arc<Routes>, Whom),
+    Reroute(Arc<Routes>, RerouteScope),
 }
 
 /// The switches that a change of routes concerns, with their hosts.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Whom {
+pub enum RerouteScope {
     /// All switches at once.
     All,
     /// These switches, in order.
@@ -112,8 +112,8 @@ pub fn epochs(
     let mut known = BTreeMap::from([(Failures::default(), whole.clone())]);
     let news = of(&FailureSpec::is_news);
     let news: Vec<(Time, Failures)> = times(&news).into_iter().map(|now| (now, dead_at(&news, now))).collect();
-    let heard: Vec<Told> = if rerouting.is_at_once() {
-        news.into_iter().map(|(at, dead)| ((at.saturating_add(rerouting.delay), dead), Whom::All)).collect()
+    let heard: Vec<Announcement> = if rerouting.is_at_once() {
+        news.into_iter().map(|(at, dead)| ((at.saturating_add(rerouting.delay), dead), RerouteScope::All)).collect()
     } else {
         let dead: Vec<(Time, Failures)> = times(&fatal).into_iter().map(|now| (now, dead_at(&fatal, now))).collect();
         one_by_one(fabric, &dead, &news, rerouting)?
@@ -153,7 +153,7 @@ pub fn epochs(
 }
 
 /// Which switches take what to be dead from a given time on.
-type Told = ((Time, Failures), Whom);
+type Announcement = ((Time, Failures), RerouteScope);
 
 /// The links that each switch takes for dead, and from which time on. Switches that learn the same at the same time are
 /// listed together.
@@ -162,7 +162,7 @@ fn one_by_one(
     dead: &[(Time, Failures)],
     news: &[(Time, Failures)],
     rerouting: &Rerouting,
-) -> Result<Vec<Told>, Problem> {
+) -> Result<Vec<Announcement>, Problem> {
     let told = (news.len() as u64).saturating_mul(fabric.links.len() as u64);
     if told > TOLD_MAX {
         let message = format!(
@@ -186,7 +186,7 @@ fn one_by_one(
         .into_iter()
         .map(|(what, mut switches)| {
             switches.sort_unstable();
-            (what, Whom::Switches(switches))
+            (what, RerouteScope::Switches(switches))
         })
         .collect())
 }

@@ -18,7 +18,7 @@ use crate::{Fabric, Failures};
 
 /// The news that a switch has learned.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Heard {
+pub(super) struct NotificationArrival {
     pub at: Time,
     pub switch: SwitchId,
     /// Everything that the switch takes to be dead.
@@ -63,7 +63,7 @@ pub(super) fn spread(
     news: &[(Time, Failures)],
     delay: Duration,
     per_hop: Duration,
-) -> Vec<Heard> {
+) -> Vec<NotificationArrival> {
     let mut flood = Flood {
         fabric,
         dead,
@@ -91,7 +91,7 @@ pub(super) fn spread(
 }
 
 impl Flood<'_> {
-    fn run(mut self) -> Vec<Heard> {
+    fn run(mut self) -> Vec<NotificationArrival> {
         let mut heard = Vec::new();
         let mut said: BTreeMap<SwitchId, Failures> = BTreeMap::new();
         while let Some(&Reverse((now, _))) = self.events.peek() {
@@ -111,7 +111,7 @@ impl Flood<'_> {
                 let before = said.entry(switch).or_default();
                 if *before != dead {
                     before.clone_from(&dead);
-                    heard.push(Heard { at: now, switch, dead });
+                    heard.push(NotificationArrival { at: now, switch, dead });
                 }
             }
         }

@@ -2,7 +2,7 @@
 
 use units::Duration;
 
-use super::{AllReduce, Broadcast, How, Kind, Terms, library};
+use super::{AllReduce, Broadcast, CollectiveAlgorithm, Kind, Terms, library};
 use crate::graph::ring::turns as turns_by_formula;
 use crate::{Builder, Count, Rank, StepId};
 
@@ -23,8 +23,9 @@ pub(crate) const SEVERAL: usize = 2;
 /// A collective of fewer messages whose ranks wait for nothing before is built to be counted.
 const BUILT: u64 = 4_096;
 
-impl How {
-    /// The steps and messages that [`How::add`] adds among `n` ranks, each of which waits for `waits` steps first.
+impl CollectiveAlgorithm {
+    /// The steps and messages that [`CollectiveAlgorithm::add`] adds among `n` ranks, each of which waits for `waits`
+    /// steps first.
     ///
     /// Exact, except where ranks wait for nothing, as at the start of a job, and there are more than 4,096 messages:
     /// then a rank that has one message at most needs no step that joins others, and one is counted for each channel.
@@ -39,7 +40,7 @@ impl How {
             return match library::messages(own, kind, &ranks, bytes) {
                 Some(_) => self.built(kind, n, bytes, waits),
                 None => {
-                    let plain = How { library: None, ..*self }.count(kind, n, bytes, 1);
+                    let plain = CollectiveAlgorithm { library: None, ..*self }.count(kind, n, bytes, 1);
                     Count { steps: plain.steps.saturating_add(n.into()), ..plain }
                 }
             };
@@ -52,8 +53,8 @@ impl How {
         Count { steps, ..messages }
     }
 
-    /// No fewer than the steps that [`How::add`] adds, whatever ranks wait for, for readers of files to check a count
-    /// before they use it.
+    /// No fewer than the steps that [`CollectiveAlgorithm::add`] adds, whatever ranks wait for: readers of files check
+    /// a count before they use it.
     pub fn steps_most(&self, kind: Kind, n: usize, bytes: u64) -> u64 {
         self.count(kind, u32::try_from(n).unwrap_or(u32::MAX), bytes, SEVERAL).steps
     }

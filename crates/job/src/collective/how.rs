@@ -48,7 +48,7 @@ pub enum Broadcast {
 
 /// How collectives are carried out. Reduce-scatters and all-gathers go round a ring, all-to-alls are pairwise.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
-pub struct How {
+pub struct CollectiveAlgorithm {
     /// All-reduces.
     pub all_reduce: AllReduce,
     /// Broadcasts.
@@ -99,7 +99,7 @@ impl Kind {
     }
 }
 
-impl How {
+impl CollectiveAlgorithm {
     /// The name of the algorithm that carries out `kind`.
     pub const fn algorithm(&self, kind: Kind) -> &'static str {
         match (kind, self.all_reduce, self.broadcast) {

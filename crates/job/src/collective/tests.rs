@@ -206,7 +206,7 @@ proptest! {
             _ => AllReduce::Rails(local.expect("1 divides") as u32),
         };
         let broadcast = if tree { Broadcast::Tree } else { Broadcast::Ring };
-        let how = How { all_reduce, broadcast, terms, library: None };
+        let how = CollectiveAlgorithm { all_reduce, broadcast, terms, library: None };
         let mut b = Builder::new(n as u32);
         let ranks: Vec<Rank> = (0..n as u32).map(Rank).collect();
         let entry = vec![Vec::new(); n];

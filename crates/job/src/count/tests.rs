@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 use units::{Bytes, Duration};
 
-use crate::collective::{AllReduce, Broadcast, Group, How, Kind, Terms};
+use crate::collective::{AllReduce, Broadcast, CollectiveAlgorithm, Group, Kind, Terms};
 use crate::model::{Accelerator, Degrees, Family, Gpt, Gradients, Model, Moe, Setting, Training};
 use crate::{Builder, Count, Graph, Rank, StepId};
 
@@ -19,7 +19,7 @@ fn terms() -> impl Strategy<Value = Terms> {
     })
 }
 
-fn how() -> impl Strategy<Value = How> {
+fn how() -> impl Strategy<Value = CollectiveAlgorithm> {
     let all_reduce = prop_oneof![
         Just(AllReduce::Ring),
         Just(AllReduce::Tree),
@@ -27,7 +27,7 @@ fn how() -> impl Strategy<Value = How> {
         (1u32..9).prop_map(AllReduce::Rails),
     ];
     let broadcast = prop_oneof![Just(Broadcast::Ring), Just(Broadcast::Tree)];
-    (all_reduce, broadcast, terms()).prop_map(|(all_reduce, broadcast, terms)| How {
+    (all_reduce, broadcast, terms()).prop_map(|(all_reduce, broadcast, terms)| CollectiveAlgorithm {
         all_reduce,
         broadcast,
         terms,
@@ -47,7 +47,7 @@ fn kind() -> impl Strategy<Value = Kind> {
 }
 
 /// The collective's part of a job whose ranks wait for a number of steps before.
-fn added(how: &How, kind: Kind, n: u32, bytes: u64, waits: usize) -> Option<Count> {
+fn added(how: &CollectiveAlgorithm, kind: Kind, n: u32, bytes: u64, waits: usize) -> Option<Count> {
     let mut b = Builder::new(n);
     let ranks: Vec<Rank> = (0..n).map(Rank).collect();
     let before = |rank: &Rank, b: &mut Builder| -> Vec<StepId> {
@@ -91,7 +91,7 @@ proptest! {
     ) {
         // Parts of the same length, each in one message.
         let terms = Terms { channels: 1, chunk: u64::MAX, ..how.terms };
-        let how = How { terms, ..how };
+        let how = CollectiveAlgorithm { terms, ..how };
         let bytes = u64::from(size) * 64;
         let mut b = Builder::new(size * stride);
         let ranks: Vec<Rank> = (0..size).map(|at| Rank(at * stride)).collect();
@@ -122,8 +122,9 @@ proptest! {
         iterations in 1u32..4,
         slow in prop_oneof![Just(1.0), Just(3.0)],
     ) {
-        let how = How { terms: Terms { chunk: how.terms.chunk.max(4_096), ..how.terms }, ..how };
-        let plain = How { terms: Terms { chunk, channels: 1, ..how.terms }, ..How::default() };
+        let how = CollectiveAlgorithm { terms: Terms { chunk: how.terms.chunk.max(4_096), ..how.terms }, ..how };
+        let terms = Terms { chunk, channels: 1, ..how.terms };
+        let plain = CollectiveAlgorithm { terms, ..CollectiveAlgorithm::default() };
         let slow = |_: Rank| slow;
         let setting = Setting { tensor: plain, data: how, expert: plain, slow: &slow, seed: 3 };
         if let Ok(graph) = training.graph(iterations, &setting) {
@@ -183,7 +184,10 @@ fn training() -> impl Strategy<Value = Training> {
 
 #[test]
 fn counts_do_not_wrap() {
-    let how = How { terms: Terms { channels: 256, chunk: 1, ..Terms::default() }, ..How::default() };
+    let how = CollectiveAlgorithm {
+        terms: Terms { channels: 256, chunk: 1, ..Terms::default() },
+        ..CollectiveAlgorithm::default()
+    };
     let count = how.count(Kind::AllToAll, u32::MAX, u64::MAX, 1).times(u64::MAX);
     assert_eq!((count.steps, count.messages, count.bytes), (u64::MAX, u64::MAX, u64::MAX));
 }
@@ -192,7 +196,7 @@ fn counts_do_not_wrap() {
 /// rank's part.
 #[test]
 fn ten_thousand_ranks_are_counted_without_building_them() {
-    let count = How::default().count(Kind::AllReduce, 10_000, 1_000_000_000, 0);
+    let count = CollectiveAlgorithm::default().count(Kind::AllReduce, 10_000, 1_000_000_000, 0);
     assert_eq!(count.messages, 2 * 10_000 * 9_999);
     assert_eq!(count.steps, 2 * count.messages + 10_000);
     assert_eq!(count.bytes, 2 * 9_999 * 1_000_000_000);

@@ -5,7 +5,7 @@ use units::{Duration, HostId, Rate};
 
 use super::*;
 use crate::Placement;
-use crate::collective::{AllReduce, How, Kind, Terms};
+use crate::collective::{AllReduce, CollectiveAlgorithm, Kind, Terms};
 use crate::testing::{after, carry};
 
 #[test]
@@ -53,7 +53,7 @@ fn what_cannot_be_is_refused() {
 }
 
 /// Rounds of collectives of some kind among `ranks` ranks, after a computation each, beside collectives of pairs.
-fn collectives(mut b: Builder, ranks: u32, kinds: &[(Kind, u64)], how: &How, enter: bool) -> Graph {
+fn collectives(mut b: Builder, ranks: u32, kinds: &[(Kind, u64)], how: &CollectiveAlgorithm, enter: bool) -> Graph {
     let all: Vec<Rank> = (0..ranks).map(Rank).collect();
     let mut last: Vec<Vec<StepId>> = vec![Vec::new(); ranks as usize];
     for (iteration, &(kind, bytes)) in (0..).zip(kinds) {
@@ -74,13 +74,13 @@ fn collectives(mut b: Builder, ranks: u32, kinds: &[(Kind, u64)], how: &How, ent
     b.build().expect("sound")
 }
 
-fn hows() -> impl Strategy<Value = How> {
+fn hows() -> impl Strategy<Value = CollectiveAlgorithm> {
     let latency = prop_oneof![Just(Duration::ZERO), Just(Duration::from_ns(300))];
     let terms = (1u32..4, 1u64..2_000, 1u32..9, latency);
-    (terms, any::<bool>()).prop_map(|((channels, chunk, slots, latency), rails)| How {
+    (terms, any::<bool>()).prop_map(|((channels, chunk, slots, latency), rails)| CollectiveAlgorithm {
         all_reduce: if rails { AllReduce::Rails(2) } else { AllReduce::Ring },
         terms: Terms { channels, chunk, slots, latency, expand: (1, 1), local: 2 },
-        ..How::default()
+        ..CollectiveAlgorithm::default()
     })
 }
 
@@ -93,7 +93,10 @@ fn kinds() -> impl Strategy<Value = Vec<(Kind, u64)>> {
 /// Two channels of which one has too few bytes for a formula: the step that joins them waits for both, and each once.
 #[test]
 fn a_ring_by_formula_beside_one_that_is_spelled_out_is_joined_once() {
-    let how = How { terms: Terms { channels: 2, chunk: 1, slots: 1, ..Terms::default() }, ..How::default() };
+    let how = CollectiveAlgorithm {
+        terms: Terms { channels: 2, chunk: 1, slots: 1, ..Terms::default() },
+        ..CollectiveAlgorithm::default()
+    };
     let [short, long] =
         [Builder::new(2), Builder::spelled_out(2)].map(|b| collectives(b, 2, &[(Kind::AllReduce, 465)], &how, false));
     assert_eq!(short.rings.len(), 2, "that of the pair, and one of two channels");

@@ -10,7 +10,7 @@ use super::experts::choices_by;
 use super::passes::Passes;
 use super::{Degrees, Family, Layer, Setting, Shape, Training, shares};
 use crate::Count;
-use crate::collective::{Group, How, Kind, SEVERAL, exchanged};
+use crate::collective::{CollectiveAlgorithm, Group, Kind, SEVERAL, exchanged};
 
 /// Most choices of experts that are drawn to count: in later iterations experts get as much as in the last one drawn.
 const CHOICES: u64 = 1 << 20;
@@ -229,7 +229,14 @@ impl<'a> Counting<'a> {
     }
 
     /// One collective in each of some groups of the same size.
-    fn collective(&mut self, how: &How, kind: Kind, groups: impl Iterator<Item = Group>, bytes: u64, waits: usize) {
+    fn collective(
+        &mut self,
+        how: &CollectiveAlgorithm,
+        kind: Kind,
+        groups: impl Iterator<Item = Group>,
+        bytes: u64,
+        waits: usize,
+    ) {
         let (mut number, mut size, mut share) = (0, 0, (0, 0));
         for group in groups {
             let own = if group.size < 2 { (0, 1) } else { how.leaving(kind, group, self.local) };

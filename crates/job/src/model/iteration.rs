@@ -6,7 +6,7 @@ use super::buckets::{Bucket, buckets};
 use super::experts::choices;
 use super::passes::Passes;
 use super::{Degrees, Family, Layer, Setting, Shape, Training, Turn, one_forward_one_backward};
-use crate::collective::{How, Kind, exchange};
+use crate::collective::{CollectiveAlgorithm, Kind, exchange};
 use crate::{Builder, Collective, Rank, StepId};
 
 /// Whose gradients a bucket has.
@@ -150,7 +150,7 @@ impl Emit<'_> {
     }
 
     /// One collective in each group of places of a stage, between what was before and what follows.
-    fn collective(&mut self, groups: &[Vec<usize>], how: &How, kind: Kind, name: &str, bytes: u64) {
+    fn collective(&mut self, groups: &[Vec<usize>], how: &CollectiveAlgorithm, kind: Kind, name: &str, bytes: u64) {
         for group in groups {
             let entry: Vec<Vec<StepId>> = group.iter().map(|&place| self.last[place].clone()).collect();
             let ends = self.one(group, how, kind, name, bytes, &entry);
@@ -161,7 +161,7 @@ impl Emit<'_> {
     fn one(
         &mut self,
         group: &[usize],
-        how: &How,
+        how: &CollectiveAlgorithm,
         kind: Kind,
         name: &str,
         bytes: u64,

@@ -408,7 +408,10 @@ fn what_cannot_be_trained_is_refused_by_its_key() {
     ] {
         assert_eq!(wrong(change), said);
     }
-    let setting = |all_reduce| Setting { tensor: How { all_reduce, ..How::default() }, ..Setting::default() };
+    let setting = |all_reduce| Setting {
+        tensor: CollectiveAlgorithm { all_reduce, ..CollectiveAlgorithm::default() },
+        ..Setting::default()
+    };
     let odd = training(Model::Gpt(Gpt { hidden: 96, vocabulary: 96, ..small(4) }), (3, 1, 1, 1));
     let error = odd.graph(1, &setting(AllReduce::HalvingDoubling)).expect_err("3 is no power of two");
     assert_eq!(

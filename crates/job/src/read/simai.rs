@@ -61,7 +61,7 @@ struct Collective {
 
 /// One of the three parts of a layer.
 #[derive(Clone, Copy, Debug, Default)]
-struct Part {
+struct LayerPhase {
     time: Duration,
     collective: Option<Collective>,
 }
@@ -69,9 +69,9 @@ struct Part {
 struct Layer<'a> {
     line: Line<'a>,
     name: &'a str,
-    forward: Part,
-    input: Part,
-    weight: Part,
+    forward: LayerPhase,
+    input: LayerPhase,
+    weight: LayerPhase,
     update: Duration,
 }
 
@@ -219,7 +219,7 @@ impl<'a> Layer<'a> {
             let bytes = line.number(size_field, size, BYTES_MAX)?;
             let collective = collective(line, kind_field, kind, among)?.filter(|_| bytes > 0);
             let collective = collective.map(|(kind, among)| Collective { kind, among, bytes });
-            Ok::<Part, TraceError>(Part { time: time(field, own)?, collective })
+            Ok::<LayerPhase, TraceError>(LayerPhase { time: time(field, own)?, collective })
         };
         let data = if micro { Among::All } else { Among::Data };
         Ok(Layer {
@@ -346,7 +346,7 @@ impl Job<'_> {
     }
 
     /// A computation and then a collective that holds the rank up.
-    fn part(&mut self, layer: &Layer<'_>, what: &str, part: Part) -> Result<(), TraceError> {
+    fn part(&mut self, layer: &Layer<'_>, what: &str, part: LayerPhase) -> Result<(), TraceError> {
         self.compute(layer, what, part.time)?;
         if let Some(collective) = part.collective {
             self.last = self.collective(layer, collective, what)?;

@@ -35,7 +35,7 @@ fn the_critical_path_goes_through_what_was_waited_for() {
     let (last, end) = line.last(all).expect("it ended");
     assert_eq!(end, Time::ZERO + us(16));
     let path: Vec<_> = line.critical_path(last).iter().map(|of| (of.part, (of.end - of.begin).us_f64())).collect();
-    assert_eq!(path, [(Part::Compute, 9.0), (Part::Message, 4.0), (Part::Compute, 3.0)]);
+    assert_eq!(path, [(PathPart::Compute, 9.0), (PathPart::Message, 4.0), (PathPart::Compute, 3.0)]);
     let computations: Vec<_> = line.computations().map(|(begin, end)| (begin.us_f64(), end.us_f64())).collect();
     assert_eq!(computations, [(0.0, 9.0), (0.0, 2.0), (13.0, 16.0)]);
 }

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 use units::{Bytes, Duration};
 
 use super::*;
-use crate::collective::{AllReduce, Broadcast, How, Kind, Terms};
+use crate::collective::{AllReduce, Broadcast, CollectiveAlgorithm, Kind, Terms};
 use crate::model::{Accelerator, Degrees, Family, Gradients, Model, Moe, Setting, Training};
 use crate::read::{ChakraTrace, GoalTrace, Reading};
 use crate::{Builder, Rank, StepId, Work};
@@ -58,11 +58,23 @@ fn through_chakra(graph: &Graph) -> Graph {
 fn collective(which: usize, ranks: u32, bytes: u64, terms: Terms) -> Graph {
     let kinds = [Kind::AllReduce, Kind::ReduceScatter, Kind::AllGather, Kind::AllToAll, Kind::Broadcast];
     let (kind, how) = match which {
-        0..5 => (kinds[which], How { terms, ..How::default() }),
-        5 => (Kind::AllReduce, How { all_reduce: AllReduce::Tree, terms, ..How::default() }),
-        6 => (Kind::AllReduce, How { all_reduce: AllReduce::HalvingDoubling, terms, ..How::default() }),
-        7 => (Kind::AllReduce, How { all_reduce: AllReduce::Rails(2), terms, ..How::default() }),
-        _ => (Kind::Broadcast, How { broadcast: Broadcast::Tree, terms, ..How::default() }),
+        0..5 => (kinds[which], CollectiveAlgorithm { terms, ..CollectiveAlgorithm::default() }),
+        5 => (
+            Kind::AllReduce,
+            CollectiveAlgorithm { all_reduce: AllReduce::Tree, terms, ..CollectiveAlgorithm::default() },
+        ),
+        6 => (
+            Kind::AllReduce,
+            CollectiveAlgorithm { all_reduce: AllReduce::HalvingDoubling, terms, ..CollectiveAlgorithm::default() },
+        ),
+        7 => (
+            Kind::AllReduce,
+            CollectiveAlgorithm { all_reduce: AllReduce::Rails(2), terms, ..CollectiveAlgorithm::default() },
+        ),
+        _ => (
+            Kind::Broadcast,
+            CollectiveAlgorithm { broadcast: Broadcast::Tree, terms, ..CollectiveAlgorithm::default() },
+        ),
     };
     // All algorithms have room for a power of two.
     let ranks = ranks.next_power_of_two().max(2);

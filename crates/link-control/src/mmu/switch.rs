@@ -1,7 +1,7 @@
 //! The memory management unit at work.
 
 use node::link::{Admission, Cause, Dequeued, LinkCx, QueueDiscipline, QueueView, Share};
-use node::mmu::{Memory, Place, Schedule, marks};
+use node::mmu::{Memory, Room, Schedule, marks};
 use node::packet::{CLASSES, flags};
 use node::pool::{Fifo, PacketId, Slot};
 use node::{Packet, Port};
@@ -244,7 +244,7 @@ impl QueueDiscipline for SwitchPart {
         let class = slot.packet.class;
         let place = self.ingress.room(into, group, bytes).expect("it has been admitted");
         self.ingress.take(into, group, bytes, place);
-        self.egress.take(out.index(), queue, bytes, Place::Shared);
+        self.egress.take(out.index(), queue, bytes, Room::Shared);
         let part = &mut self.ports[out.index()];
         let own = &mut part.queues[queue];
         own.packets.push(cx.pool, id);
@@ -253,7 +253,7 @@ impl QueueDiscipline for SwitchPart {
         part.backlog |= 1 << queue;
         part.class_bytes[usize::from(class)] += bytes as u32;
         cx.ports[out.index()].hold(cx.now, cx.pool, id);
-        if place == Place::Headroom && self.ports[into].pausing >> group & 1 == 0 {
+        if place == Room::Headroom && self.ports[into].pausing >> group & 1 == 0 {
             self.say(cx, PortId::from(into), group as u8, true);
         }
         self.mark(cx, out, id, queue, false);

@@ -109,7 +109,7 @@ pub(super) struct Output {
 }
 
 /// A port's place in the fabric, and its parameters.
-pub(super) struct Place {
+pub(super) struct PortParams {
     /// By ingress port of the switch: the rank of its link by round trip, from the shortest. Equal links share one.
     pub ranks: Arc<[u16]>,
     /// By rank: the limits of a queue that packets enter by such a link. A PAUSE takes effect, and a RESUME ends, a
@@ -180,8 +180,8 @@ fn counted_ranks(limits: &[Limits]) -> usize {
 pub(super) type Path<'a> = &'a [RootId];
 
 impl Egress {
-    pub fn new(place: Place) -> Egress {
-        let Place { ranks, limits, nominates, up, ingresses, queues, packet_time } = place;
+    pub fn new(place: PortParams) -> Egress {
+        let PortParams { ranks, limits, nominates, up, ingresses, queues, packet_time } = place;
         Egress {
             ranks,
             limits,

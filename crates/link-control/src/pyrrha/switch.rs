@@ -63,7 +63,7 @@ struct Counts {
 }
 
 /// A port's place in the fabric, and its parameters.
-pub(super) struct Place {
+pub(super) struct PortParams {
     pub id: SwitchId,
     pub node: NodeId,
     pub switches: u32,
@@ -73,8 +73,8 @@ pub(super) struct Place {
 }
 
 impl SwitchPart {
-    pub(super) fn new(config: &Config, place: Place) -> SwitchPart {
-        let Place { id, node, switches, downstream, ports, to_host } = place;
+    pub(super) fn new(config: &Config, place: PortParams) -> SwitchPart {
+        let PortParams { id, node, switches, downstream, ports, to_host } = place;
         SwitchPart {
             isolated: config.mask(),
             config: config.clone(),

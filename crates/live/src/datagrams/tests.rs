@@ -39,7 +39,7 @@ fn a_frame_counts_once_and_only_from_its_neighbour() {
     codec.emit(&early, &mut bytes);
     assert!(datagrams(links).sockets.send(host, switch, &bytes));
     assert!(take(links, switch) == Taken::Refused && datagrams(links).refused[Refusal::Times as usize] == 1);
-    assert_eq!(links.pipes.iter().map(|pipe| pipe.receiver.count.frames).sum::<u64>(), 1);
+    assert_eq!(links.link_rxs.iter().map(|link_rx| link_rx.receiver.count.frames).sum::<u64>(), 1);
 }
 
 /// A packet of an attached host says where it goes, and whoever sends it may lie.

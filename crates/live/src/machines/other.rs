@@ -93,7 +93,8 @@ pub fn join(
     tell(News::Part(machine, machines, nodes));
     let control = Arc::new(control);
     let programs = setup.programs;
-    let part = Part { plan: &plan, me: machine, machines, programs, control, addresses, session: go.session, member };
+    let part =
+        JoinedMachine { plan: &plan, me: machine, machines, programs, control, addresses, session: go.session, member };
     let probes = outside.probes(&plan);
     let end = match probes().is_empty() {
         true => part.live(cut, outside, socket, || (), watch),
@@ -141,7 +142,7 @@ fn wait_for_all(control: &Control, interrupted: &mut impl FnMut() -> bool) -> io
     Setup::parse(&hear(control)?).map_err(io::Error::other)
 }
 
-struct Part<'a> {
+struct JoinedMachine<'a> {
     plan: &'a Plan,
     me: usize,
     machines: usize,
@@ -153,7 +154,7 @@ struct Part<'a> {
     member: &'a Membership<'a>,
 }
 
-impl Part<'_> {
+impl JoinedMachine<'_> {
     fn live<P: Probe>(
         &self,
         cut: Cut,

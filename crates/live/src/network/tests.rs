@@ -12,7 +12,7 @@ use crate::run::conclude;
 
 /// What a run gave, in words that can be compared.
 #[derive(Debug, PartialEq)]
-struct Told {
+struct Outcome {
     digest: String,
     packet_hops: u64,
     completed: u64,
@@ -34,18 +34,18 @@ fn print(tables: &[Table]) -> Vec<String> {
 }
 
 /// The run in memory, and when it ended.
-fn simulated(plan: &Plan) -> (Told, Time) {
+fn simulated(plan: &Plan) -> (Outcome, Time) {
     let result = sim::run(&plan.scenario, 1, |_| false).expect("it can be simulated");
     for finding in &result.info.audit {
         assert!(finding.ok, "{}: {}\n{}", finding.name, finding.detail, result.scenario_toml);
     }
     let info = result.info;
     let (digest, packet_hops, completed) = (info.digest, info.packet_hops, info.flows_completed);
-    (Told { digest, packet_hops, completed, tables: print(&result.tables) }, Time::from_ps(info.end_ps))
+    (Outcome { digest, packet_hops, completed, tables: print(&result.tables) }, Time::from_ps(info.end_ps))
 }
 
 /// The live run, up to when the other ended.
-fn lived(plan: &Plan, end: Time, links: LiveLinks, workers: usize) -> Told {
+fn lived(plan: &Plan, end: Time, links: LiveLinks, workers: usize) -> Outcome {
     let mut plan = plan_of(&plan.scenario);
     plan.horizon = end;
     let mut network = Network::new(&plan, Clock::jumping(), links, workers).expect("sockets");
@@ -59,7 +59,7 @@ fn lived(plan: &Plan, end: Time, links: LiveLinks, workers: usize) -> Told {
     let info = result.info;
     assert_eq!((info.refused_datagrams, info.lost_ps), (0, 0));
     let (digest, packet_hops, completed) = (info.digest, info.packet_hops, info.flows_completed);
-    Told { digest, packet_hops, completed, tables: print(&result.tables) }
+    Outcome { digest, packet_hops, completed, tables: print(&result.tables) }
 }
 
 fn plan_of(scenario: &scenario::Scenario) -> Plan {

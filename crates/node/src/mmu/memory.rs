@@ -76,7 +76,7 @@ pub struct PortProfile {
 
 /// Where a packet has room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum Room {
     /// In what is reserved or shared.
     Shared,
     /// In headroom: its group must pause.
@@ -166,16 +166,16 @@ impl Memory {
 
     /// Where a packet that belongs to an account has room; `None` if nowhere.
     #[inline]
-    pub fn room(&self, port: usize, account: usize, bytes: u64) -> Option<Place> {
+    pub fn room(&self, port: usize, account: usize, bytes: u64) -> Option<Room> {
         let profile = self.profiles[port][account].as_ref()?;
         let bytes = self.cells(bytes);
         if self.fits(port, account, profile, bytes) {
-            return Some(Place::Shared);
+            return Some(Room::Shared);
         }
         let own = self.accounts[port][account].headroom + bytes <= profile.headroom;
         let of_pool = self.used[profile.pool].headroom + bytes;
         let within = self.pools[profile.pool].headroom.is_none_or(|all| of_pool <= all);
-        (own && within).then_some(Place::Headroom)
+        (own && within).then_some(Room::Headroom)
     }
 
     fn fits(&self, port: usize, account: usize, profile: &Profile, bytes: u64) -> bool {
@@ -198,12 +198,12 @@ impl Memory {
 
     /// Counts a packet where it has room.
     #[inline]
-    pub fn take(&mut self, port: usize, account: usize, bytes: u64, place: Place) {
+    pub fn take(&mut self, port: usize, account: usize, bytes: u64, place: Room) {
         let bytes = self.cells(bytes);
         let profile = self.profile(port, account);
         let own = &mut self.accounts[port][account];
         let used = &mut self.used[profile.pool];
-        if place == Place::Headroom {
+        if place == Room::Headroom {
             own.headroom += bytes;
             used.headroom += bytes;
             used.headroom_max = used.headroom_max.max(used.headroom);

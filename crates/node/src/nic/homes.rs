@@ -35,7 +35,7 @@ pub const RING: usize = 16;
 /// The ports of a host with several links, with the packets that wait for each.
 #[derive(node::State)]
 #[state(given(()), first(self.tell(walk)))]
-pub struct Homes {
+pub struct MultihomedNic {
     host: HostId,
     routes: Arc<Routes>,
     /// By transport: how packets choose a port.
@@ -68,7 +68,7 @@ struct Port {
     crowded: bool,
 }
 
-impl Homes {
+impl MultihomedNic {
     /// The NIC of a host whose ports have these flow controls, in a fabric of `switches` switches and a run with this
     /// seed.
     pub fn new(
@@ -78,7 +78,7 @@ impl Homes {
         balancing: Vec<Balancing>,
         switches: u32,
         seed: u64,
-    ) -> Homes {
+    ) -> MultihomedNic {
         // The host counts as another switch, so that its hash is independent of theirs.
         let own = switch_seed(seed, SwitchId(switches + host.0));
         let random = |index| Stream::new(seed, (index as u64) << 32 | u64::from(host.0), "port");
@@ -90,7 +90,7 @@ impl Homes {
             parked: VecDeque::new(),
             crowded: false,
         };
-        Homes {
+        MultihomedNic {
             host,
             routes,
             balancers: balancing.iter().enumerate().map(balancer).collect(),
@@ -105,8 +105,8 @@ impl Homes {
 
     /// The same with flows that are bound to ports.
     #[must_use]
-    pub fn binding(self, bound: Bound) -> Homes {
-        Homes { bound: Some(bound), ..self }
+    pub fn binding(self, bound: Bound) -> MultihomedNic {
+        MultihomedNic { bound: Some(bound), ..self }
     }
 
     /// The next waiting packet for one of the `free` ports.
@@ -332,7 +332,7 @@ impl Port {
 }
 
 /// The gate as endpoints see it: all ports as one.
-impl NicControl for Homes {
+impl NicControl for MultihomedNic {
     // Frames and link changes concern single ports and are handled above.
     fn frame(&mut self, _: Time, _: &Packet) {}
 

@@ -36,7 +36,7 @@ pub struct Recurrence {
     /// Whether flows have begun or ended in the period, as messages of a job do: then flows stand where others stood.
     pub turnover: bool,
     /// By flow that stood somewhere at the beginning of the period: the one that stands there at its end.
-    pub heirs: BTreeMap<FlowId, FlowId>,
+    pub renaming: BTreeMap<FlowId, FlowId>,
     /// Whether something goes by the order of flows' numbers.
     pub by_number: bool,
 }
@@ -93,12 +93,12 @@ fn compare(before: &Notes, after: &Notes) -> Result<Recurrence, Differs> {
     }
     let counts_of = compared.count_of(&before.counts_of, &after.counts_of);
     let counts_of = counts_of.ok_or_else(|| after.differs(None, None, "what was counted of a flow"))?;
-    let Compared { period, most, until, outside_until, flows, heirs, told, .. } = compared;
+    let Compared { period, most, until, outside_until, flows, renaming, told, .. } = compared;
     let by_number = before.by_number || after.by_number;
-    if by_number && !heirs.values().is_sorted() {
+    if by_number && !renaming.values().is_sorted() {
         return Err(after.differs(None, None, "the order of flows' numbers"));
     }
-    let turnover = told || heirs.iter().any(|(one, other)| one != other);
+    let turnover = told || renaming.iter().any(|(one, other)| one != other);
     if turnover && let Some(differs) = &after.numbered {
         return Err(differs.clone());
     }
@@ -109,7 +109,7 @@ fn compare(before: &Notes, after: &Notes) -> Result<Recurrence, Differs> {
     // If flows turn over, whoever repeats the period asks the ranks when they act, so their times are no limit.
     let until = if turnover { until } else { until.min(outside_until) };
     let moves = Arc::new(Moves { moving: moves, counts, totals, counts_of, tallies: tallies(before, after), draws });
-    Ok(Recurrence { period, moves, most, until, flows, turnover, heirs, by_number })
+    Ok(Recurrence { period, moves, most, until, flows, turnover, renaming, by_number })
 }
 
 /// Where a part of a state stands among the others. What is next at a node comes last, since it follows from others.
@@ -188,7 +188,7 @@ struct Compared {
     steps: BTreeMap<FlowId, u64>,
     /// The same in other measures, by name.
     measured: BTreeMap<(FlowId, &'static str), u64>,
-    heirs: BTreeMap<FlowId, FlowId>,
+    renaming: BTreeMap<FlowId, FlowId>,
     /// The flows that are heirs.
     inherit: BTreeSet<FlowId>,
     turns: BTreeMap<(u32, &'static str), u64>,
@@ -207,7 +207,7 @@ impl Default for Compared {
             flows: BTreeMap::new(),
             steps: BTreeMap::new(),
             measured: BTreeMap::new(),
-            heirs: BTreeMap::new(),
+            renaming: BTreeMap::new(),
             inherit: BTreeSet::new(),
             turns: BTreeMap::new(),
             told: false,
@@ -301,10 +301,10 @@ impl Compared {
     /// Notes that `heir` stands where `flow` stood; both may be the same flow. The error: one of them is paired with
     /// another.
     fn inherits(&mut self, flow: FlowId, heir: FlowId) -> Result<(), &'static str> {
-        match self.heirs.get(&flow) {
+        match self.renaming.get(&flow) {
             Some(&known) if known == heir => Ok(()),
             None if self.inherit.insert(heir) => {
-                self.heirs.insert(flow, heir);
+                self.renaming.insert(flow, heir);
                 Ok(())
             }
             _ => Err("which flow it is"),

@@ -312,7 +312,7 @@ fn marks_above_room(plan: &Plan) -> Found {
 /// DCTCP's queue stays above 0 if the threshold is above a seventh of the bandwidth-delay product (section 3.4).
 fn marks_too_early(plan: &Plan) -> Found {
     let Marking::Step { threshold } = marked_from(plan)? else { return None };
-    let reacts = plan.transports.iter().any(|of| of.as_scheme().nature().family == Family::Reactive);
+    let reacts = plan.transports.iter().any(|of| of.as_scheme().capabilities().family == Family::Reactive);
     let product = plan.sites[0].bdp_bytes();
     if reacts && threshold.get() < product / 7 {
         found![threshold, Bytes(product), Bytes(product / 7 + 1)]

@@ -1,7 +1,7 @@
 //! How a host is joined to the network.
 
 use node::NicControl;
-use node::nic::{Homes, Nic};
+use node::nic::{MultihomedNic, Nic};
 use units::PortId;
 
 /// How a host is joined to the network.
@@ -13,7 +13,7 @@ pub(super) enum Link {
     /// By one link, whose switch may tell it to hold something back.
     Controlled(Nic),
     /// By several links.
-    Several(Box<Homes>),
+    Several(Box<MultihomedNic>),
 }
 
 impl Link {

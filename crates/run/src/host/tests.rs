@@ -34,13 +34,13 @@ impl Endpoint for Stub {
 /// A NIC that has been told to hold classes and flows.
 #[derive(node::State)]
 #[state(refuse("a test does not say what of its state moves"))]
-struct Told {
+struct HeldNic {
     classes: u8,
     flow: FlowId,
     epoch: u32,
 }
 
-impl NicControl for Told {
+impl NicControl for HeldNic {
     /// Its flow may go from now on.
     fn frame(&mut self, _: Time, _: &Packet) {
         (self.flow, self.epoch) = (FlowId(u32::MAX), 1);
@@ -60,7 +60,7 @@ impl NicControl for Told {
     }
 }
 
-fn host(stubs: &[(u8, u32)], nic: Option<Told>, reserved: Option<(usize, u8)>) -> Host {
+fn host(stubs: &[(u8, u32)], nic: Option<HeldNic>, reserved: Option<(usize, u8)>) -> Host {
     let stub = |(transport, &(class, left)): (usize, &(u8, u32))| {
         Box::new(Stub { transport: transport as u8, class, left }) as Box<dyn Endpoint>
     };
@@ -88,7 +88,7 @@ fn what_reserves_goes_first_and_the_others_below_it_in_turn() {
 
 #[test]
 fn a_paused_class_is_that_of_the_packets_that_go_there() {
-    let paused = |classes| Some(Told { classes, flow: FlowId(u32::MAX), epoch: 0 });
+    let paused = |classes| Some(HeldNic { classes, flow: FlowId(u32::MAX), epoch: 0 });
     let stubs = [(0, 1), (1, 1), (0, 1), (5, 1)];
     assert_eq!(sent(&mut host(&stubs, paused(1 << 2), Some((1, 2)))), [(1, 1), (3, 7)]);
     assert_eq!(sent(&mut host(&stubs, paused(1 << 7), Some((1, 2)))), [(1, 1), (0, 2), (2, 2)]);
@@ -96,7 +96,7 @@ fn a_paused_class_is_that_of_the_packets_that_go_there() {
 
 #[test]
 fn what_the_nic_has_held_does_not_go_before_what_reserves() {
-    let nic = Told { classes: 0, flow: FlowId(0), epoch: 0 };
+    let nic = HeldNic { classes: 0, flow: FlowId(0), epoch: 0 };
     let mut host = host(&[(1, 2), (0, 1)], Some(nic), Some((1, 1)));
     let frame = Packet::bare(FlowId(0), HostId(1), HostId(0));
     // The first packet is the other's; then flow 0, asked, is held.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use fabric::Fabric;
-use job::{Carried, CollectiveId, Done, Part, Rank, Segment, Share, StepId, Summed, Timeline, Work};
+use job::{Carried, CollectiveId, Done, PathPart, Rank, Segment, Share, StepId, Summed, Timeline, Work};
 use units::{Duration, Time};
 use workload::PlacedJob;
 
@@ -276,7 +276,7 @@ impl One<'_> {
 struct Took {
     /// All ranks together.
     computing: u128,
-    /// By [`Part`], how much of the critical path it is, if that is known.
+    /// By [`PathPart`], how much of the critical path it is, if that is known.
     critical: Option<[u64; 5]>,
 }
 
@@ -326,20 +326,20 @@ struct JobRows {
     time: Vec<u64>,
     computing: Vec<u64>,
     exposed: Vec<u64>,
-    /// By [`Part`], how much of the critical path it is.
+    /// By [`PathPart`], how much of the critical path it is.
     critical: [Vec<u64>; 5],
 }
 
 /// The parts of a critical path, in the order of the columns.
-const PARTS: [Part; 5] = [Part::Compute, Part::Message, Part::Local, Part::Delay, Part::Answer];
+const PARTS: [PathPart; 5] = [PathPart::Compute, PathPart::Message, PathPart::Local, PathPart::Delay, PathPart::Answer];
 
-fn part_name(part: Part) -> &'static str {
+fn part_name(part: PathPart) -> &'static str {
     match part {
-        Part::Compute => "compute",
-        Part::Message => "message",
-        Part::Local => "local",
-        Part::Delay => "delay",
-        Part::Answer => "answer",
+        PathPart::Compute => "compute",
+        PathPart::Message => "message",
+        PathPart::Local => "local",
+        PathPart::Delay => "delay",
+        PathPart::Answer => "answer",
     }
 }
 

@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use contract::sharing::{Place, SharedLink, Step, SwitchError, SwitchShares};
-use node::{Shaper, Site, Stages};
+use node::{EndpointParams, Shaper, Stages};
 use units::{Bytes, FlowId, Problem, Rate, Stream, SwitchId, Time};
 
 use crate::Plan;
 
 impl Plan {
     /// The limiter of the host at `site`, whose transport is the limiter's own.
-    pub(super) fn shaper(&self, site: &Site) -> Option<Box<dyn Shaper>> {
+    pub(super) fn shaper(&self, site: &EndpointParams) -> Option<Box<dyn Shaper>> {
         let hose = self.hoses.get(site.host.index()).copied()?;
         self.scenario.sharing.as_scheme()?.shaper(site, hose)
     }

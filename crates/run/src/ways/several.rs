@@ -63,7 +63,7 @@ impl Ways<'_> {
                 some[hashed_choice(balancing, &packet, seed, some.len()).expect("by hash")]
             }
         };
-        // A host counts as another switch: `node::nic::Homes`.
+        // A host counts as another switch: `node::nic::MultihomedNic`.
         let host = SwitchId(self.fabric.switches + flow.src.0);
         path.push(choose(&self.first_links(id, flow.src, racks), host));
         let (mut among, mut some) = (Vec::new(), Vec::new());

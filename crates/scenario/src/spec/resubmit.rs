@@ -19,12 +19,12 @@ pub struct Carriers<'a> {
     /// By class: index of its transport.
     pub of_class: Vec<u8>,
     /// By class: its resubmissions in order.
-    pub again: Vec<Vec<Again>>,
+    pub again: Vec<Vec<ResubmitPolicy>>,
 }
 
 /// One resubmission of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Again {
+pub struct ResubmitPolicy {
     /// Index of the transport.
     pub transport: u8,
     /// Delay after the previous attempt has ended.
@@ -48,7 +48,7 @@ impl Scenario {
                 if let Some(over) = over {
                     last = carriers.index(over, format!("traffic[{index}].resubmit[{entry}].over"));
                 }
-                again.extend((0..*times).map(|_| Again { transport: last, after: *after }));
+                again.extend((0..*times).map(|_| ResubmitPolicy { transport: last, after: *after }));
             }
             carriers.again.push(again);
         }
@@ -99,7 +99,7 @@ impl Scenario {
     pub(super) fn idle_resubmit(&self, class: &Traffic<Transport>) -> Vec<Problem> {
         let mut last = class.transport.as_ref().unwrap_or(&self.transport);
         for (entry, Resubmit { over, .. }) in class.resubmit.iter().enumerate() {
-            if !last.as_scheme().nature().gives_up() {
+            if !last.as_scheme().capabilities().gives_up() {
                 let message = format!("has no effect: {} neither rejects a message nor gives it up", last.name());
                 return vec![Problem::new(format!("resubmit[{entry}]"), message)];
             }

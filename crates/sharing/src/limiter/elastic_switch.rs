@@ -44,7 +44,7 @@ mod tests;
 use contract::sharing::{self, SharingScheme};
 use contract::{About, SwitchRequirements};
 use node::wire::{Malformed, Reader, Writer};
-use node::{Balancing, Header as _, Packet, Shaper, Site};
+use node::{Balancing, EndpointParams, Header as _, Packet, Shaper};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Duration, FlowId, Problem, Rate};
@@ -135,7 +135,7 @@ impl SharingScheme for Config {
         true
     }
 
-    fn longest_wait(&self, site: &Site, hose: sharing::Hose) -> Duration {
+    fn longest_wait(&self, site: &EndpointParams, hose: sharing::Hose) -> Duration {
         let rate = hose.outbound.into_iter().chain(hose.inbound).min();
         super::rate_limiter::longest_wait(self.queue_packets, site, rate)
     }
@@ -161,7 +161,7 @@ impl SharingScheme for Config {
     }
 
     /// Every host has a hypervisor, since every hypervisor hears from others; bandwidth that was not requested is free.
-    fn shaper(&self, site: &Site, hose: sharing::Hose) -> Option<Box<dyn Shaper>> {
+    fn shaper(&self, site: &EndpointParams, hose: sharing::Hose) -> Option<Box<dyn Shaper>> {
         let free = |rate: Option<Rate>| rate.unwrap_or(site.nic_rate);
         let hose = Hose { outbound: free(hose.outbound), inbound: free(hose.inbound) };
         Some(self.hypervisor(site, hose, site.transport))
@@ -171,7 +171,7 @@ impl SharingScheme for Config {
 impl Config {
     /// The hypervisor of the host at `site`, whose VM is guaranteed `hose`. Control packets carry the transport index
     /// `transport`, which no other transport may use.
-    pub fn hypervisor(&self, site: &Site, hose: Hose, transport: u8) -> Box<dyn Shaper> {
+    pub fn hypervisor(&self, site: &EndpointParams, hose: Hose, transport: u8) -> Box<dyn Shaper> {
         Box::new(hypervisor::Hypervisor::new(self, site, hose, transport))
     }
 }

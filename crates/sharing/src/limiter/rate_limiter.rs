@@ -10,7 +10,7 @@
 
 use std::collections::VecDeque;
 
-use node::{Packet, Shaper, Site};
+use node::{EndpointParams, Packet, Shaper};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Duration, FlowId, Problem, Rate, Time};
@@ -55,18 +55,18 @@ impl SharingScheme for Config {
         true
     }
 
-    fn shaper(&self, site: &Site, hose: Hose) -> Option<Box<dyn Shaper>> {
+    fn shaper(&self, site: &EndpointParams, hose: Hose) -> Option<Box<dyn Shaper>> {
         Some(self.limiter(site, hose.outbound?))
     }
 
-    fn longest_wait(&self, site: &Site, hose: Hose) -> Duration {
+    fn longest_wait(&self, site: &EndpointParams, hose: Hose) -> Duration {
         longest_wait(self.queue_packets, site, hose.outbound)
     }
 }
 
 impl Config {
     /// The limiter of the host at `site`.
-    pub fn limiter(&self, site: &Site, rate: Rate) -> Box<dyn Shaper> {
+    pub fn limiter(&self, site: &EndpointParams, rate: Rate) -> Box<dyn Shaper> {
         Box::new(RateLimiter {
             bucket: TokenBucket::new(rate, burst(self.burst, site)),
             queue: VecDeque::new(),
@@ -90,12 +90,12 @@ pub(super) fn check(burst: Option<Bytes>, queue_packets: u32) -> Result<(), Prob
 }
 
 /// How long a full queue takes at this rate.
-pub(super) fn longest_wait(queue_packets: u32, site: &Site, rate: Option<Rate>) -> Duration {
+pub(super) fn longest_wait(queue_packets: u32, site: &EndpointParams, rate: Option<Rate>) -> Duration {
     let bytes = u64::from(queue_packets) * u64::from(site.mtu_bytes);
     rate.map_or(Duration::ZERO, |rate| rate.transmit(bytes))
 }
 
-pub(super) fn burst(burst: Option<Bytes>, site: &Site) -> Bytes {
+pub(super) fn burst(burst: Option<Bytes>, site: &EndpointParams) -> Bytes {
     burst.unwrap_or_default().max(Bytes(u64::from(site.mtu_bytes)))
 }
 

@@ -8,7 +8,7 @@ use driver::{LogOfHost, Names};
 use node::Packet;
 use node::onward_path::Downstream;
 use node::walk::Renamed;
-use run::{FlowEvent, FlowInfo, FlowRecord, Host, HostJobs, Measured, Plan, Told};
+use run::{FlowEvent, FlowInfo, FlowRecord, Host, HostJobs, Measured, Plan, RankEvent};
 use rustc_hash::FxHashMap;
 use units::{Duration, FlowId, HostId, NodeId, PortId, Time, mix};
 
@@ -87,7 +87,7 @@ pub(super) struct Logged<'l> {
     /// When it ended.
     pub end: Time,
     /// By flow that stood somewhere at its beginning: the one that stood there at its end.
-    pub heirs: &'l BTreeMap<FlowId, FlowId>,
+    pub renaming: &'l BTreeMap<FlowId, FlowId>,
     /// When ranks would next act by themselves, as of its beginning, if the state was the same at its end. `None` if it
     /// was only like it.
     pub ranks: Option<&'l [Time]>,
@@ -98,15 +98,15 @@ pub(super) struct Logged<'l> {
 }
 
 /// A logged period whose events are told to the ranks again, under other names of flows.
-pub(super) struct Again<'a> {
+pub(super) struct RankReplay<'a> {
     alike: Arc<Alike<'a>>,
     /// What ranks were told and did, in order of time: at which host (counted among those with ranks), when and what.
-    told: Vec<(usize, Time, Told)>,
+    told: Vec<(usize, Time, RankEvent)>,
     /// The flows of the logged period, and the place of each in that list.
     first: Vec<FlowId>,
     place: FxHashMap<FlowId, usize>,
     /// Places in `first`: a flow at the period's beginning, and the flow that stood in its place at the end.
-    heirs: Vec<(usize, usize)>,
+    renaming: Vec<(usize, usize)>,
     /// The names of these flows in the last repetition so far, and the number of repetitions.
     pub called: Vec<FlowId>,
     pub times: u64,
@@ -124,7 +124,7 @@ pub(super) struct Again<'a> {
     routed: Vec<usize>,
 }
 
-impl<'a> Again<'a> {
+impl<'a> RankReplay<'a> {
     /// `hosts` are those of which the log is, here and below.
     ///
     /// # Errors
@@ -133,7 +133,7 @@ impl<'a> Again<'a> {
         alike: Arc<Alike<'a>>,
         hosts: impl Iterator<Item = &'h Host> + Clone,
         logged: &Logged<'_>,
-    ) -> Result<Again<'a>, String> {
+    ) -> Result<RankReplay<'a>, String> {
         let with_ranks = hosts.clone().zip(logged.logs).filter(|of| of.0.jobs().is_some());
         let of_host = |(place, (_, log)): (usize, (_, &'_ LogOfHost))| {
             log.told.iter().map(move |&(at, told)| (place, at, told)).collect::<Vec<_>>()
@@ -142,15 +142,15 @@ impl<'a> Again<'a> {
         // The log goes host by host. A stable sort keeps together what a host does at one instant.
         told.sort_by_key(|of| of.1);
         let begin = told.iter().filter_map(|of| match of.2 {
-            Told::Starts(flow) => Some(flow),
+            RankEvent::Starts(flow) => Some(flow),
             _ => None,
         });
-        let first: Vec<FlowId> = logged.heirs.keys().copied().chain(begin).collect();
+        let first: Vec<FlowId> = logged.renaming.keys().copied().chain(begin).collect();
         let place: FxHashMap<FlowId, usize> = first.iter().copied().zip(0..).collect();
-        let mut heirs = Vec::with_capacity(logged.heirs.len());
-        for (flow, heir) in logged.heirs {
+        let mut renaming = Vec::with_capacity(logged.renaming.len());
+        for (flow, heir) in logged.renaming {
             match place.get(heir) {
-                Some(&heir) => heirs.push((place[flow], heir)),
+                Some(&heir) => renaming.push((place[flow], heir)),
                 None => return Err("a flow of no job has come".to_owned()),
             }
         }
@@ -167,7 +167,21 @@ impl<'a> Again<'a> {
         let routed = (0..first.len()).filter(|&place| (logged.routed)(first[place])).collect();
         let called = first.clone();
         let Logged { length, end, .. } = *logged;
-        Ok(Again { alike, told, first, place, heirs, called, times: 0, length, end, moves, records, in_order, routed })
+        Ok(RankReplay {
+            alike,
+            told,
+            first,
+            place,
+            renaming,
+            called,
+            times: 0,
+            length,
+            end,
+            moves,
+            records,
+            in_order,
+            routed,
+        })
     }
 
     /// How many periods are repeated at once.
@@ -214,7 +228,7 @@ impl<'a> Again<'a> {
         let shift = self.length * time;
         let acted: Vec<Time> = hosts.iter().map(HostJobs::next_at).collect();
         let mut names: Vec<Option<FlowId>> = vec![None; self.first.len()];
-        for &(flow, heir) in &self.heirs {
+        for &(flow, heir) in &self.renaming {
             names[flow] = Some(called[heir]);
         }
         let (mut started, mut taken) = (Vec::new(), 0);
@@ -222,23 +236,23 @@ impl<'a> Again<'a> {
             let mut now = at + shift;
             let name = |flow| names[self.place[&flow]];
             let told = match told {
-                Told::Starts(flow) => {
+                RankEvent::Starts(flow) => {
                     let heir = *started.get(taken)?;
                     taken += 1;
                     self.are_alike(flow, heir).then(|| names[self.place[&flow]] = Some(heir))?;
                     continue;
                 }
-                Told::Woken => {
+                RankEvent::Woken => {
                     let acts_at = hosts[host].next_at();
                     if acts_at == Time::MAX || self.moves.is_some() && acts_at != now {
                         return None;
                     }
                     now = acts_at;
-                    Told::Woken
+                    RankEvent::Woken
                 }
-                Told::Delivered(flow) => Told::Delivered(name(flow)?),
-                Told::Completed(flow) => Told::Completed(name(flow)?),
-                Told::Left(flow) => Told::Left(name(flow)?),
+                RankEvent::Delivered(flow) => RankEvent::Delivered(name(flow)?),
+                RankEvent::Completed(flow) => RankEvent::Completed(name(flow)?),
+                RankEvent::Left(flow) => RankEvent::Left(name(flow)?),
             };
             if taken < started.len() {
                 return None;

@@ -29,7 +29,7 @@ use units::{Duration, FlowId, HostId, LinkId, Time};
 
 use self::compared::Compared;
 use self::turns::{Turns, hosts, hosts_mut};
-use super::again::Again;
+use super::again::RankReplay;
 use super::island::Island;
 use super::islands::{Ends, late};
 use super::own::Read;
@@ -118,7 +118,7 @@ struct Sleep<'a> {
 enum Way<'a> {
     Recurs(Recurrence),
     /// The same, but messages follow each other.
-    TurnsOver(Arc<Moves>, Box<Again<'a>>),
+    TurnsOver(Arc<Moves>, Box<RankReplay<'a>>),
     Steady(Steady),
 }
 

@@ -190,7 +190,7 @@ impl Seen {
 /// A round that was logged.
 struct Round {
     length: Duration,
-    heirs: BTreeMap<FlowId, Heir>,
+    renaming: BTreeMap<FlowId, Heir>,
     logs: Vec<LogOfHost>,
     before: Notes,
     after: Notes,
@@ -307,14 +307,14 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
                 self.because("rounds of a job are not alike");
                 continue;
             }
-            let heirs = self.heirs(began);
-            if !self.ends_as_it_begins(began, length, delays, &heirs) {
+            let renaming = self.renaming(began);
+            if !self.ends_as_it_begins(began, length, delays, &renaming) {
                 self.because("messages between rounds would take more or less time");
                 continue;
             }
             let Some(before) = before else { continue };
             let Some(after) = self.note() else { return any };
-            let times = self.repeat_round(&Round { length, heirs, logs, before, after }, allowed);
+            let times = self.repeat_round(&Round { length, renaming, logs, before, after }, allowed);
             if times == 0 {
                 return any;
             }
@@ -326,12 +326,12 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
 
     /// Repeats a round that has just been logged, at most so often. Returns how often.
     fn repeat_round(&mut self, round: &Round, most: u64) -> u64 {
-        let Round { length, heirs, logs, before, after } = round;
+        let Round { length, renaming, logs, before, after } = round;
         if let Some(why) = after.numbered() {
             self.because(&why);
             return 0;
         }
-        let heirs = heirs.iter().map(|(&flow, heir)| (flow, heir.flow)).collect();
+        let renaming = renaming.iter().map(|(&flow, heir)| (flow, heir.flow)).collect();
         let (named, in_network) = (after.flows(), after.flows_in_network());
         let until = after.outside().min(self.alone_until());
         let most = most.min(until.since(self.now).ps() / length.ps());
@@ -339,7 +339,7 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
             logs,
             length: *length,
             end: self.now,
-            heirs: &heirs,
+            renaming: &renaming,
             ranks: None,
             ordered: &|flow| after.by_number() && named.contains(&flow),
             routed: &|flow| in_network.contains(&flow),
@@ -358,8 +358,8 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
 
     /// By flow that was started in the round before this one, which began then: the flow that was started in its place
     /// in this one.
-    fn heirs(&self, began: Time) -> BTreeMap<FlowId, Heir> {
-        let mut heirs = BTreeMap::new();
+    fn renaming(&self, began: Time) -> BTreeMap<FlowId, Heir> {
+        let mut renaming = BTreeMap::new();
         let own = self.own();
         for host in own.hosts() {
             let mut of_kind: FxHashMap<u64, VecDeque<&FlowRecord>> = FxHashMap::default();
@@ -371,7 +371,7 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
                     // The last one of its kind stands for the last, and so on.
                     let heir = kind.get_mut().pop_front();
                     let (began, of) = (record.at, heir.map(|heir| (heir.flow, heir.at.since(record.at))));
-                    heirs.extend(of.map(|(flow, later)| (record.flow, Heir { flow, began, later })));
+                    renaming.extend(of.map(|(flow, later)| (record.flow, Heir { flow, began, later })));
                     if kind.get().is_empty() {
                         kind.remove();
                     }
@@ -381,20 +381,26 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
                 }
             }
         }
-        heirs
+        renaming
     }
 
     /// Whether messages that were under way when a round of this length began would take as long in their places at
     /// the next beginning, where what comes before is of this round, and what comes after is of its repetition. All
     /// together they may be off by 1% of the delays of all messages of the round, and each by a half.
-    fn ends_as_it_begins(&self, began: Time, length: Duration, delays: i128, heirs: &BTreeMap<FlowId, Heir>) -> bool {
+    fn ends_as_it_begins(
+        &self,
+        began: Time,
+        length: Duration,
+        delays: i128,
+        renaming: &BTreeMap<FlowId, Heir>,
+    ) -> bool {
         let own = self.own();
         let hosts = own.hosts();
         let records = hosts.flat_map(|host| host.records.iter().rev().take_while(|record| record.at >= began));
         let ended = records.filter(|record| matches!(record.fate, FlowEvent::Delivered { .. }));
         let mut all_off = 0;
         for record in ended {
-            let Some(heir) = heirs.get(&record.flow) else { continue };
+            let Some(heir) = renaming.get(&record.flow) else { continue };
             let (took, off) = (record.at.since(heir.began).ps(), heir.later.ps().abs_diff(length.ps()));
             if 2 * off > took {
                 return false;

@@ -1,9 +1,9 @@
 use super::*;
-use crate::part::{Board, parts};
+use crate::part::{ReceivedBytes, parts};
 
 /// The parts of a network before anything has happened, and the bounds of a whole run.
 fn begin(plan: &Plan, cut: &Cut) -> (Vec<Part<driver::Probes>>, Bounds) {
-    let parts = parts(plan, cut, &Board::default(), || driver::Probes::new(plan));
+    let parts = parts(plan, cut, &ReceivedBytes::default(), || driver::Probes::new(plan));
     (parts, Bounds::new(plan.lookahead, plan.horizon, plan.goal()))
 }
 

@@ -1,8 +1,8 @@
 //! Periods in which flows begin and end, as where messages of a job follow each other.
 //!
-//! The state of the network recurs, but each flow stands where another stood ([`Recurrence::heirs`]). How far that goes
-//! is a question to the job: its ranks are told again, in order, what they were told in the period that was logged, of
-//! the flows that stand there now. As long as they do what they did (start as many flows, of the same length, to the
+//! The state of the network recurs, but each flow stands where another stood ([`Recurrence::renaming`]). How far that
+//! goes is a question to the job: its ranks are told again, in order, what they were told in the period that was logged,
+//! of the flows that stand there now. As long as they do what they did (start as many flows, of the same length, to the
 //! same hosts, which take the same paths, and act by themselves at the same times), the network has no way to behave
 //! otherwise, and the period is skipped. Flows' records are those of the logged period, under the new names.
 //!
@@ -16,7 +16,7 @@ use node::walk::{Recurrence, Renamed, recurrence};
 use run::{FlowEvent, FlowRecord, Host, Plan};
 use units::{Duration, Time};
 
-use super::again::{Again, Logged, kind};
+use super::again::{Logged, RankReplay, kind};
 use super::island::Island;
 use super::period::Period;
 use super::rounds::back;
@@ -140,9 +140,9 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
     pub(super) fn repeat_turnover(&mut self, found: &Recurrence, period: &Arc<Period>, ranks: &[Time]) -> bool {
         let until = found.until.min(self.alone_until());
         let most = (until.since(self.now).ps() / period.length.ps()).min(self.before_ends(found));
-        let (logs, heirs) = (&period.course.of_hosts()[..], &found.heirs);
+        let (logs, renaming) = (&period.course.of_hosts()[..], &found.renaming);
         let (length, end, ordered) = (period.length, period.end, |_| found.by_number);
-        let logged = Logged { logs, length, end, heirs, ranks: Some(ranks), ordered: &ordered, routed: &|_| false };
+        let logged = Logged { logs, length, end, renaming, ranks: Some(ranks), ordered: &ordered, routed: &|_| false };
         let times = self.repeat(&logged, most, |island, names, renamed| {
             let times = names.later.len() as u64;
             island.move_ahead(found, period, times, names, renamed);
@@ -160,7 +160,7 @@ impl<P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, '_, P, W> {
         mut move_ahead: impl FnMut(&mut Self, &Names, Arc<Renamed>) -> bool,
     ) -> u64 {
         let alike = self.run.borrow().alike.clone();
-        let again = Again::new(alike, self.own().hosts(), logged);
+        let again = RankReplay::new(alike, self.own().hosts(), logged);
         let mut again = match again {
             Ok(again) => again,
             Err(reason) => {

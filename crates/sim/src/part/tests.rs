@@ -1,4 +1,4 @@
-use driver::{End, Place, Wants};
+use driver::{End, NodePort, Wants};
 use node::{Loss, Packet};
 
 use super::*;
@@ -16,7 +16,7 @@ impl Probe for Losses {
         Wants { drops: true, ..Wants::default() }
     }
 
-    fn on_drop(&mut self, _: Time, at: Place, _: &Packet, why: Loss) {
+    fn on_drop(&mut self, _: Time, at: NodePort, _: &Packet, why: Loss) {
         assert_eq!(why, Loss::Link);
         match at.is_switch {
             false => self.to_hosts += 1,
@@ -43,13 +43,13 @@ fn a_probe_is_told_of_packets_that_links_lose_or_damage() {
         flows = 1
     "#;
     let plan = Plan::new(&scenario::read(text, "scene.toml", &[]).unwrap()).unwrap();
-    let mut parts = parts(&plan, &Cut::new(&plan, 1), &Board::default(), Losses::default);
+    let mut parts = parts(&plan, &Cut::new(&plan, 1), &ReceivedBytes::default(), Losses::default);
     let bounds = engine::Bounds::new(plan.lookahead, plan.horizon, 1);
     engine::run(&mut parts, 1, bounds, |_, _| false);
     let Part(driver, _) = &parts[0];
     let lost = |to_host: bool| {
-        let pipes = driver.links.pipes.iter().filter(|pipe| matches!(pipe.to, End::Host { .. }) == to_host);
-        pipes.filter_map(|pipe| pipe.noise.as_deref()).map(|of| of.lossy_packets + of.corrupted_packets).sum()
+        let link_rxs = driver.links.link_rxs.iter().filter(|link_rx| matches!(link_rx.to, End::Host { .. }) == to_host);
+        link_rxs.filter_map(|link_rx| link_rx.noise.as_deref()).map(|of| of.lossy_packets + of.corrupted_packets).sum()
     };
     let told = &driver.probe;
     assert!(told.to_hosts > 0 && told.to_switches > 0);

@@ -1,4 +1,4 @@
-use node::{Packet, Site};
+use node::{EndpointParams, Packet};
 use units::{Duration, FlowId, HostId, Rate, Time};
 
 use super::{Config, Departure, Departures, Header};
@@ -6,7 +6,7 @@ use contract::NetworkView;
 
 /// Values derived from configuration and site, computed once.
 pub(super) struct Params {
-    pub site: Site,
+    pub site: EndpointParams,
     /// r.
     pub rounds: u8,
     /// k.
@@ -85,7 +85,7 @@ pub(super) const CONTROL: u8 = 0;
 const SHORT: u8 = 1;
 
 impl Params {
-    pub fn new(config: &Config, site: &Site, network: &NetworkView) -> Params {
+    pub fn new(config: &Config, site: &EndpointParams, network: &NetworkView) -> Params {
         let departures = config.departures;
         let even = departures.has(Departure::EvenPhase);
         let stages = 2 * i64::from(config.rounds) + i64::from(!even);

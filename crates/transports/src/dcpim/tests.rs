@@ -1,7 +1,7 @@
 //! Scenes on the virtual wire: 100 Gbps, 2.5 us from host to host, so that a control packet takes 2.5064 us
 //! (3.2 ns onto the wire, and again out of the switch) and a full data packet 2.74 us.
 
-use node::{Clock, Event, Packet, Site};
+use node::{Clock, EndpointParams, Event, Packet};
 use testing::{PacketFate, Scene, Wire, sent};
 use units::{Duration, FlowId, HostId, Rate, Time};
 

@@ -1,4 +1,4 @@
-use node::{Packet, Site};
+use node::{EndpointParams, Packet};
 use units::{Duration, FlowId, HostId, Rate};
 
 use super::{Config, EarlyRetransmission, Header};
@@ -13,7 +13,7 @@ const UPPER_TIMEOUT: Duration = Duration::from_ms(5);
 
 /// Values derived from configuration and site, computed once.
 pub(super) struct Params {
-    pub site: Site,
+    pub site: EndpointParams,
     pub class: u8,
     pub ack_class: u8,
     /// Paths of a connection.
@@ -74,7 +74,7 @@ pub(super) struct Nic {
 }
 
 impl Params {
-    pub fn new(config: &Config, site: &Site, network: &NetworkView) -> Params {
+    pub fn new(config: &Config, site: &EndpointParams, network: &NetworkView) -> Params {
         let (base, hop) = unloaded(site);
         let wanted = Wanted {
             base: config.base_delay_target,

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use fabric::{Fabric, Routes, Tier};
-use node::{Packet, Site};
+use node::{EndpointParams, Packet};
 use units::{Duration, FlowId, HostId, LinkId, Time};
 
 use super::{Clocks, Config, Granularity, Header};
@@ -22,7 +22,7 @@ const LANES_MAX: u64 = 16;
 
 #[derive(Clone)]
 pub(super) struct Params {
-    pub site: Site,
+    pub site: EndpointParams,
     pub fabric: Arc<Fabric>,
     pub routes: Arc<Routes>,
     pub arbiter: HostId,
@@ -62,7 +62,7 @@ impl Passage {
 }
 
 impl Params {
-    pub fn new(config: &Config, site: &Site, network: &NetworkView) -> Params {
+    pub fn new(config: &Config, site: &EndpointParams, network: &NetworkView) -> Params {
         let (fabric, routes) = (network.fabric.clone(), network.routes.clone());
         let mtu = u64::from(site.mtu_bytes);
         let slowest = (0..fabric.hosts).map(|host| fabric.host_rate(HostId(host))).min().expect("a fabric has hosts");

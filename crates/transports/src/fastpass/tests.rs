@@ -1,7 +1,7 @@
 //! Scenes of hosts and their arbiter on a virtual wire; host 0 has it.
 
 use fabric::{FabricSpec, Quotient};
-use node::{Clock, Event, Header as _, Packet, Site};
+use node::{Clock, EndpointParams, Event, Header as _, Packet};
 use testing::{PacketFate, Scene, Wire};
 use units::{Duration, FlowId, HostId, Time};
 
@@ -13,7 +13,7 @@ pub(super) fn network(spec: FabricSpec) -> NetworkView {
     let quotient = Quotient::new(&fabric);
     let data_rtts: Vec<(u8, Duration)> =
         fabric.max_rtts(&quotient, 1500, 40).into_iter().map(|(switches, rtt)| (switches as u8, rtt)).collect();
-    let site = Site {
+    let site = EndpointParams {
         host: HostId(0),
         hosts: fabric.hosts,
         nic_rate: fabric.host_rate(HostId(0)),

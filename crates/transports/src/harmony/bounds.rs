@@ -61,7 +61,7 @@
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use fabric::Fabric;
-use node::Site;
+use node::EndpointParams;
 use units::{Duration, HostId, LinkId, PerByte, Rate};
 
 use super::position::Precedence;
@@ -110,7 +110,7 @@ pub struct Bounds {
 #[derive(Default)]
 struct Known {
     precedence: OnceLock<Option<Precedence>>,
-    bounds: Mutex<Vec<(Config, Site, Bounds)>>,
+    bounds: Mutex<Vec<(Config, EndpointParams, Bounds)>>,
 }
 
 impl Bounds {
@@ -118,7 +118,7 @@ impl Bounds {
     pub fn new(config: &Config, network: &NetworkView) -> Bounds {
         let known = network.common.get::<Known>();
         let mut all = known.bounds.lock().unwrap_or_else(PoisonError::into_inner);
-        let asked = |(of, site, _): &&(Config, Site, Bounds)| (of, site) == (config, &network.site);
+        let asked = |(of, site, _): &&(Config, EndpointParams, Bounds)| (of, site) == (config, &network.site);
         if let Some((.., bounds)) = all.iter().find(asked) {
             return bounds.clone();
         }
@@ -141,12 +141,12 @@ impl Bounds {
     }
 
     /// The bounds of a network all of whose links are as fast as this host's.
-    pub fn uniform(config: &Config, site: &Site) -> Bounds {
+    pub fn uniform(config: &Config, site: &EndpointParams) -> Bounds {
         Bounds::among(config, site, site.nic_rate, &[site.nic_rate])
     }
 
     /// The bounds that hold if every link is the last one of the longest path.
-    fn among(config: &Config, site: &Site, access_rate: Rate, queues: &[Rate]) -> Bounds {
+    fn among(config: &Config, site: &EndpointParams, access_rate: Rate, queues: &[Rate]) -> Bounds {
         let k = u32::from(config.slots);
         let share = (1.0 - config.control_share) / f64::from(k.max(1));
         // At least one bit a second: a rate of 0 would have no period.

@@ -1,7 +1,7 @@
 //! Values that both sides of a host derive from the configuration, and the control packets that both send.
 
 use node::packet::flags;
-use node::{Packet, Site};
+use node::{EndpointParams, Packet};
 use units::{Duration, FlowId, HostId, Time};
 
 use super::bounds::Bounds;
@@ -9,7 +9,7 @@ use super::{AdditionalTo, Config, Header, Refused, SIGNALS, URGENT};
 
 /// Values derived from configuration and site, computed once.
 pub(super) struct Params {
-    pub site: Site,
+    pub site: EndpointParams,
     pub bounds: Bounds,
     /// Slots of this host: K, and more if its link is faster than the slowest host's.
     pub slots: u32,
@@ -27,7 +27,7 @@ pub(super) struct Params {
 }
 
 impl Params {
-    pub fn new(config: &Config, site: &Site, bounds: Bounds) -> Params {
+    pub fn new(config: &Config, site: &EndpointParams, bounds: Bounds) -> Params {
         let payload = u64::from(site.payload_max());
         let additional = config.additional.map_or(bounds.access_rate.bytes_in(site.data_rtt), |bytes| bytes.get());
         let additional = additional.div_ceil(payload).saturating_mul(payload);

@@ -5,14 +5,15 @@
 //! shared, only control packets queue, and a rsvp is refused wherever its path meets another message's. The
 //! implementation is Harmony's.
 
-use node::{Endpoint, Site, SwitchAgent};
+use node::{Endpoint, EndpointParams, SwitchAgent};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Duration, Problem, SwitchId};
 
 use super::{Header, Refused};
 use contract::{
-    About, ControlPackets, Guarantee, HeaderFormat, Nature, NetworkView, Scheme, SwitchRequirements, Timer, headers_of,
+    About, Capabilities, ControlPackets, Guarantee, HeaderFormat, NetworkView, Scheme, SwitchRequirements, Timer,
+    headers_of,
 };
 
 /// Configuration of RSVP, with keys as in Harmony's.
@@ -61,8 +62,8 @@ impl Scheme for Config {
         }
     }
 
-    fn nature(&self) -> Nature {
-        self.harmony().nature()
+    fn capabilities(&self) -> Capabilities {
+        self.harmony().capabilities()
     }
 
     fn headers(&self) -> &'static dyn HeaderFormat {
@@ -78,7 +79,7 @@ impl Scheme for Config {
         self.harmony().check()
     }
 
-    fn requirements(&self, site: &Site) -> SwitchRequirements {
+    fn requirements(&self, site: &EndpointParams) -> SwitchRequirements {
         self.harmony().requirements(site)
     }
 
@@ -97,7 +98,7 @@ impl Scheme for Config {
         self.harmony().timers(network)
     }
 
-    fn endpoint(&self, site: &Site, network: &NetworkView) -> Box<dyn Endpoint> {
+    fn endpoint(&self, site: &EndpointParams, network: &NetworkView) -> Box<dyn Endpoint> {
         self.harmony().endpoint(site, network)
     }
 

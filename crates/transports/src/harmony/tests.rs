@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use fabric::Star;
-use node::{AgentCx, Clock, Event, Packet, Site, SwitchAgent};
+use node::{AgentCx, Clock, EndpointParams, Event, Packet, SwitchAgent};
 use testing::{PacketFate, Scene, Wire, sent};
 use units::{Duration, FlowId, HostId, PortId, Rate, Time};
 
@@ -38,7 +38,7 @@ impl SwitchAgent for Watched {
     }
 }
 
-fn network(site: &Site) -> NetworkView {
+fn network(site: &EndpointParams) -> NetworkView {
     let fabric = fabric::FabricSpec::Star(Star { hosts: site.hosts, ..Star::default() }).build().unwrap();
     NetworkView::new(fabric, site)
 }
@@ -160,7 +160,7 @@ fn a_slot_s_packets_leave_at_least_a_period_apart_whatever_message_has_it() {
     }
 }
 
-fn site() -> Site {
+fn site() -> EndpointParams {
     let site = Mutex::new(None);
     Scene::new(2, Wire::default(), |of| {
         *site.lock().unwrap() = Some(of.clone());
@@ -511,7 +511,7 @@ fn what_can_t_be_right_is_refused_with_advice() {
     assert_eq!(slots(10).check_on(&network), Ok(()));
     let problem = rsvp::Config::default().check_on(&network).unwrap_err();
     assert!(problem.key.is_empty() && problem.message.contains("harmony"), "{problem:?}");
-    let far = Site { data_rtts: vec![(9, Duration::from_us(9))], ..site() };
+    let far = EndpointParams { data_rtts: vec![(9, Duration::from_us(9))], ..site() };
     let problem = slots(10).check_on(&NetworkView { site: far, ..network }).unwrap_err();
     assert!(problem.message.contains("pass 9"), "{problem:?}");
 }

@@ -8,7 +8,7 @@
 //! ones. The receiver learns the same from the probe, and grants lost packets like the rest. The scheduled part is
 //! Homa's.
 
-use node::{EarlyDrop, Endpoint, Marking, Site};
+use node::{EarlyDrop, Endpoint, EndpointParams, Marking};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Problem};
@@ -16,7 +16,7 @@ use units::{Bytes, Problem};
 use super::Header;
 use super::host::Homa;
 use super::params::Params;
-use contract::{About, Family, HeaderFormat, Nature, NetworkView, Scheme, SwitchRequirements, Timer, headers_of};
+use contract::{About, Capabilities, Family, HeaderFormat, NetworkView, Scheme, SwitchRequirements, Timer, headers_of};
 
 /// Configuration of Aeolus.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -61,8 +61,8 @@ impl Scheme for Config {
         }
     }
 
-    fn nature(&self) -> Nature {
-        Nature::of_hosts(Family::Proactive)
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::of_hosts(Family::Proactive)
     }
 
     fn headers(&self) -> &'static dyn HeaderFormat {
@@ -84,11 +84,11 @@ impl Scheme for Config {
         vec![Timer::new("homa.resend_after", self.homa.resend_after, after, super::RESENDS)]
     }
 
-    fn endpoint(&self, site: &Site, network: &NetworkView) -> Box<dyn Endpoint> {
+    fn endpoint(&self, site: &EndpointParams, network: &NetworkView) -> Box<dyn Endpoint> {
         Box::new(Homa::new(Params::new(&self.homa, Some(self.queue), site, network)))
     }
 
-    fn requirements(&self, site: &Site) -> SwitchRequirements {
+    fn requirements(&self, site: &EndpointParams) -> SwitchRequirements {
         let at = Marking::Step { threshold: self.threshold };
         let by_port = self.queue == Queue::Port;
         SwitchRequirements { early_drop: Some(EarlyDrop { at, by_port }), ..self.homa.requirements(site) }

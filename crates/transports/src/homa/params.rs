@@ -1,5 +1,5 @@
 use node::packet::flags;
-use node::{Packet, Site};
+use node::{EndpointParams, Packet};
 use units::{Duration, FlowId, HostId};
 
 use super::aeolus::Queue;
@@ -9,7 +9,7 @@ use contract::NetworkView;
 
 /// Values derived from configuration and site, computed once.
 pub(super) struct Params {
-    pub site: Site,
+    pub site: EndpointParams,
     /// RTTbytes, in full packets.
     pub rtt_packets: u32,
     priorities: u8,
@@ -33,7 +33,7 @@ pub(super) const CONTROL: u8 = 0;
 const DATA: u8 = 1;
 
 impl Params {
-    pub fn new(config: &Config, aeolus: Option<Queue>, site: &Site, network: &NetworkView) -> Params {
+    pub fn new(config: &Config, aeolus: Option<Queue>, site: &EndpointParams, network: &NetworkView) -> Params {
         let bytes = config.rtt_bytes.map(|bytes| bytes.get().div_ceil(u64::from(site.payload_max())));
         let packets = bytes.unwrap_or_else(|| site.bdp_bytes().div_ceil(u64::from(site.mtu_bytes)));
         let resend_after = config.resend_after(network);

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use node::packet::flags;
-use node::{Endpoint, Event, Packet, Site};
+use node::{Endpoint, EndpointParams, Event, Packet};
 use testing::{PacketFate, Scene, Wire, sent};
 use units::{Bytes, Duration, FlowId, HostId, Time};
 
@@ -441,7 +441,7 @@ fn assert_grants_are_sound(scene: &Scene, sizes: &BTreeMap<FlowId, u64>) {
     }
 }
 
-fn endpoint(kind: usize, site: &Site) -> Box<dyn Endpoint> {
+fn endpoint(kind: usize, site: &EndpointParams) -> Box<dyn Endpoint> {
     let homa = if kind.is_multiple_of(2) { Config::default() } else { four() };
     let queue = [aeolus::Queue::Port, aeolus::Queue::One][kind / 4];
     let aeolus = aeolus::Config { homa: homa.clone(), queue, ..aeolus::Config::default() };

@@ -1,11 +1,11 @@
-use node::{Packet, Site};
+use node::{EndpointParams, Packet};
 use units::{Duration, FlowId, HostId, Rate};
 
 use super::{Config, Departure, Header, PullOrder};
 
 /// Values derived from configuration and site, computed once.
 pub(super) struct Params {
-    pub site: Site,
+    pub site: EndpointParams,
     /// IW, in packets.
     pub window: u32,
     /// Time between pulls: transmission time of a full packet, or with [`Departure::PayloadOnly`] of its payload.
@@ -27,7 +27,7 @@ pub(super) const DATA: u8 = 1;
 
 impl Params {
     /// For `site` in a network whose slowest link has this rate.
-    pub fn new(config: &Config, site: &Site, slowest: Rate) -> Params {
+    pub fn new(config: &Config, site: &EndpointParams, slowest: Rate) -> Params {
         let mtu = u64::from(site.mtu_bytes);
         let queue_bytes = u64::from(config.queue_packets) * mtu;
         // Section 6.2: at 10 Gbps with 9 KB packets 20 packets are needed to fill a network whose bandwidth-delay

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use fabric::{Fabric, Route, Routes};
 use node::packet::flags;
-use node::{Packet, Site, prefetch};
+use node::{EndpointParams, Packet, prefetch};
 use rustc_hash::FxHashMap;
 use units::{HostId, PortId, Problem, Stream, SwitchId};
 
@@ -32,7 +32,7 @@ pub(super) struct Paths {
     routes: Arc<Routes>,
     /// Number of changes of routes: reports about a path are valid for one period.
     era: u32,
-    boards: FxHashMap<SwitchId, Board>,
+    boards: FxHashMap<SwitchId, RackPaths>,
     /// Number of times that a path was left out of a permutation.
     #[state(count)]
     pub left_out: u64,
@@ -63,7 +63,7 @@ pub(super) enum Order {
 
 /// The paths to a rack.
 #[derive(node::State)]
-struct Board {
+struct RackPaths {
     #[state(when(self.routes.len() > 1, _))]
     routes: Vec<Score>,
     /// Bits of a port in a route, and number of switches on each path.
@@ -129,7 +129,7 @@ fn port_bits(ports: usize, switches: u32) -> Option<u32> {
 }
 
 impl Paths {
-    pub fn new(config: &Config, site: &Site, network: &NetworkView) -> Paths {
+    pub fn new(config: &Config, site: &EndpointParams, network: &NetworkView) -> Paths {
         Paths {
             me: site.host,
             penalty: config.path_penalty,
@@ -160,7 +160,7 @@ impl Paths {
         let rack = self.routes.home(packet.dst);
         let &last = self.routes.next(rack, packet.dst).first()?;
         let (fabric, routes, me) = (&*self.fabric, &*self.routes, self.me);
-        let board = self.boards.entry(rack).or_insert_with(|| Board::new(fabric, routes, me, packet.dst, random));
+        let board = self.boards.entry(rack).or_insert_with(|| RackPaths::new(fabric, routes, me, packet.dst, random));
         if board.routes.is_empty() {
             return None;
         }
@@ -187,9 +187,9 @@ impl Paths {
     }
 }
 
-impl Board {
+impl RackPaths {
     /// All paths to the rack of `dst`, or some if there are too many.
-    fn new(fabric: &Fabric, routes: &Routes, src: HostId, dst: HostId, random: &mut Stream) -> Board {
+    fn new(fabric: &Fabric, routes: &Routes, src: HostId, dst: HostId, random: &mut Stream) -> RackPaths {
         let (home, rack) = (routes.home(src), routes.home(dst));
         let switches = routes.distance(home, dst).unwrap_or(0);
         let largest = fabric.ports.iter().map(Vec::len).max().unwrap_or(0);
@@ -203,7 +203,7 @@ impl Board {
                 found.extend((0..PATHS_MAX).map(|_| walk.any(home, random)));
             }
         }
-        Board {
+        RackPaths {
             routes: found.into_iter().map(|route| Score { route, counts: Counts::default() }).collect(),
             port_bits: bits.unwrap_or(8),
             switches,

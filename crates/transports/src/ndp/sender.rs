@@ -43,13 +43,13 @@ pub(super) struct Counts {
 /// each permission to send more, and retransmissions come first.
 #[derive(Default, node::State)]
 struct Ready {
-    ahead: VecDeque<Place>,
-    queue: VecDeque<Place>,
+    ahead: VecDeque<QueuePosition>,
+    queue: VecDeque<QueuePosition>,
 }
 
 /// A flow's place in the sending order, and its number of packets.
 #[derive(node::State)]
-struct Place {
+struct QueuePosition {
     flow: FlowId,
     slot: u32,
     packets: u32,
@@ -80,7 +80,7 @@ struct Outgoing {
     next: u32,
     /// Packets to be sent again.
     #[state(each((sequence, _)))]
-    again: BTreeMap<u32, Again>,
+    again: BTreeMap<u32, Retransmission>,
     /// Number of packets that may be sent now: first window, pulled packets, and those without pulls.
     credit: u32,
     /// The highest pull counter seen.
@@ -107,7 +107,7 @@ struct Outgoing {
 
 /// A packet to be sent again.
 #[derive(node::State)]
-struct Again {
+struct Retransmission {
     /// Whether it was trimmed, so that a pull will arrive for it.
     trimmed: bool,
     avoid: Option<PathId>,
@@ -274,7 +274,7 @@ impl Sender {
                 flow.answered += 1;
                 if let Some(sent) = flow.land(number) {
                     count(packet.src, &sent, Outcome::Nacked);
-                    flow.again.insert(number, Again { trimmed: true, avoid: None });
+                    flow.again.insert(number, Retransmission { trimmed: true, avoid: None });
                 }
             }
             _ => {}
@@ -305,7 +305,7 @@ impl Sender {
             paths.count(flow.dst, path, Outcome::Nacked);
         }
         flow.note(false);
-        flow.again.insert(number, Again { trimmed: false, avoid: sent.path });
+        flow.again.insert(number, Retransmission { trimmed: false, avoid: sent.path });
         if flow.mostly_acked() {
             flow.credit += 1;
             self.counts.returned_resent += 1;
@@ -365,7 +365,7 @@ impl Sender {
                 if let (Some(paths), Some(path)) = (&mut paths, sent.path) {
                     paths.count(flow.dst, path, Outcome::Lost);
                 }
-                flow.again.insert(sent.packet, Again { trimmed: false, avoid: sent.path });
+                flow.again.insert(sent.packet, Retransmission { trimmed: false, avoid: sent.path });
                 lost += 1;
             }
             if lost == 0 && flow.in_flight.is_empty() && flow.credit == 0 && flow.has_work() {
@@ -385,7 +385,7 @@ impl Sender {
         let (id, flow) = self.flows.get_mut(slot).expect("the caller has it");
         let places = if params.in_order { flow.credit.min(flow.work()) } else { u32::from(flow.may_send()) };
         if places > flow.listed {
-            let place = Place { flow: id, slot, packets: places - flow.listed };
+            let place = QueuePosition { flow: id, slot, packets: places - flow.listed };
             flow.listed = places;
             let ahead = params.in_order && !flow.again.is_empty();
             if ahead { &mut self.ready.ahead } else { &mut self.ready.queue }.push_back(place);

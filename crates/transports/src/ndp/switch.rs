@@ -1,13 +1,13 @@
 //! The switch's part (section 3.1): two queues at each port, trimming, and return to sender (section 3.2.4).
 
-use node::{Packet, Site};
+use node::{EndpointParams, Packet};
 
 use super::header::Data;
 use super::{Config, Header};
 use crate::trimming::{Params, TrimmingQueues};
 
 /// The part of a switch with this many ports, in a network of such hosts.
-pub fn part(config: &Config, site: &Site, ports: usize) -> TrimmingQueues {
+pub fn part(config: &Config, site: &EndpointParams, ports: usize) -> TrimmingQueues {
     let queue_bytes = u32::from(config.queue_packets) * u32::from(config.counted_bytes(site));
     let params = Params {
         transport: site.transport,

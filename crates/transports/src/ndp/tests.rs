@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use node::packet::flags;
-use node::{Endpoint, Event, Packet, Site};
+use node::{Endpoint, EndpointParams, Event, Packet};
 use testing::{PacketFate, Scene, Wire, sent};
 use units::{Duration, FlowId, HostId, Rate, Time};
 
@@ -26,7 +26,7 @@ const WINDOW: u64 = 60;
 const RTO: Duration = Duration::from_ps(5_246_400 + 38 * 152_000);
 
 /// A host's part where there is one path, so that senders choose none.
-fn endpoint(config: Config, site: &Site) -> Box<dyn Endpoint> {
+fn endpoint(config: Config, site: &EndpointParams) -> Box<dyn Endpoint> {
     Config { paths: PathChoice::Switches, ..config }.endpoint(site, &NetworkView::star(site))
 }
 

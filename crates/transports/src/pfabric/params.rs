@@ -1,11 +1,11 @@
-use node::{Packet, Site};
+use node::{EndpointParams, Packet};
 use units::{Duration, FlowId, HostId};
 
 use super::{Config, Header};
 
 /// Values derived from configuration and site, computed once.
 pub(super) struct Params {
-    pub site: Site,
+    pub site: EndpointParams,
     /// Initial and largest window of a flow, in packets.
     pub window: u32,
     pub window_max: u32,
@@ -19,7 +19,7 @@ pub(super) struct Params {
 const CLASS: u8 = 0;
 
 impl Params {
-    pub fn new(config: &Config, site: &Site) -> Params {
+    pub fn new(config: &Config, site: &EndpointParams) -> Params {
         let window_bytes = config.initial_window.map_or(site.bdp_bytes(), |bytes| bytes.get());
         let window = window_bytes.div_ceil(u64::from(site.mtu_bytes)).clamp(1, 1 << 20) as u32;
         Params {

@@ -1,11 +1,11 @@
-use node::{Packet, Site};
+use node::{EndpointParams, Packet};
 use units::{Duration, FlowId, HostId};
 
 use super::{Config, FreeTokensFor, Header, Policy};
 
 /// Values derived from configuration and site, computed once.
 pub(super) struct Params {
-    pub site: Site,
+    pub site: EndpointParams,
     pub policy: Policy,
     /// Time from a token to the data packet that answers it, over the longest path.
     pub rtt: Duration,
@@ -33,7 +33,7 @@ pub(super) const CONTROL: u8 = 0;
 const SHORT: u8 = 1;
 
 impl Params {
-    pub fn new(config: &Config, site: &Site) -> Params {
+    pub fn new(config: &Config, site: &EndpointParams) -> Params {
         let packet_time = site.nic_rate.transmit(u64::from(site.mtu_bytes));
         let bdp_bytes = site.bdp_bytes();
         let packets = |bytes: u64| bytes.div_ceil(u64::from(site.mtu_bytes)).min(1 << 24) as u32;

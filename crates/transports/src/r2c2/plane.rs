@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use fabric::Routing;
-use node::{Packet, Site};
+use node::{EndpointParams, Packet};
 use units::{Duration, FlowId, HostId, Rate, Time};
 
 use super::header::{Batch, FlowState};
@@ -26,7 +26,7 @@ use super::{Allocation, BROADCAST_BYTES, Config, Control, Header, UNLIMITED, tra
 ))]
 pub(super) struct Plane {
     #[state(built("settings"))]
-    pub site: Site,
+    pub site: EndpointParams,
     pub config: Arc<Config>,
     /// How often flows are announced, and how long a sender waits for an answer at first.
     pub refresh: Duration,

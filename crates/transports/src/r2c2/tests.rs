@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use fabric::Star;
 use node::packet::flags;
-use node::{Event, Packet, Site};
+use node::{EndpointParams, Event, Packet};
 use proptest::strategy::Strategy;
 use testing::{PacketFate, Scene, Wire, sent};
 use units::{Duration, FlowId, HostId, Rate, SwitchId, Time};
@@ -21,7 +21,7 @@ const CONTROL: Duration = Duration::from_ps(2_506_400);
 const DATA: Duration = Duration::from_ps(2_740_000);
 
 fn scene(hosts: u32, config: Config, classes: &[&str]) -> Scene {
-    let star = |site: &Site| {
+    let star = |site: &EndpointParams| {
         let fabric = fabric::FabricSpec::Star(Star { hosts: site.hosts, ..Star::default() }).build().unwrap();
         NetworkView { classes: classes.iter().map(|&name| name.to_owned()).collect(), ..NetworkView::new(fabric, site) }
     };
@@ -266,7 +266,7 @@ fn what_can_t_be_right_is_refused_with_advice() {
     let problem = on(Config { allocations: vec![Allocation { weight: 1, ..own }], ..Config::default() });
     assert!(problem.key == "allocations[0].traffic" && problem.message.contains("\"rpc\""), "{problem:?}");
     assert_eq!(on(Config { routing: Routing::Wlb, ..Config::default() }).key, "routing");
-    let site = Site { mtu_bytes: 35, header_bytes: 1, ..site };
+    let site = EndpointParams { mtu_bytes: 35, header_bytes: 1, ..site };
     let small = NetworkView::new(fabric::FabricSpec::Star(Star::default()).build().unwrap(), &site);
     let problem = Config::default().check_on(&small).unwrap_err();
     assert!(problem.message.contains("35 bytes") && problem.message.contains("host.mtu"), "{problem:?}");

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use node::{FlowState, Site, Telemetry};
+use node::{EndpointParams, FlowState, Telemetry};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -34,7 +34,7 @@ pub trait Algorithm:
     }
 
     /// How switches should signal congestion. A setting of the scenario takes precedence.
-    fn signal(&self, site: &Site) -> CongestionSignal;
+    fn signal(&self, site: &EndpointParams) -> CongestionSignal;
 
     /// How receivers report congestion marks; `None` if its packets are not ECN-capable.
     fn cnp(&self) -> Option<Cnp> {

@@ -6,7 +6,7 @@
 //! notification. The paper cuts at each notification, and receivers send one in each interval. With `cnp = { packet = {
 //! interval = "50us" } }` and matching intervals it is the paper's algorithm.
 
-use node::{FlowState, Marking, Site};
+use node::{EndpointParams, FlowState, Marking};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Duration, Problem, Rate, Time};
@@ -114,7 +114,7 @@ impl Algorithm for Config {
     }
 
     /// Thresholds in proportion to the rate of the link, at least a packet, since no queue is shorter.
-    fn signal(&self, site: &Site) -> CongestionSignal {
+    fn signal(&self, site: &EndpointParams) -> CongestionSignal {
         let min = self.mark_min.get().max(u64::from(site.mtu_bytes));
         let max = self.mark_max.get().max(2 * min);
         let per = Some(Rate::from_gbps(100));

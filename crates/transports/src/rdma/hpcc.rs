@@ -10,7 +10,7 @@
 //! As in the simulator of HPCC's authors the state is a rate R, and the window of the queue pair is R T. With
 //! `multi_rate` there is a reference rate for each hop, of which the least counts.
 
-use node::{Site, Telemetry};
+use node::{EndpointParams, Telemetry};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Duration, Problem, Rate};
@@ -80,7 +80,7 @@ impl Algorithm for Config {
         Ok(())
     }
 
-    fn signal(&self, _: &Site) -> CongestionSignal {
+    fn signal(&self, _: &EndpointParams) -> CongestionSignal {
         CongestionSignal::Drop
     }
 

@@ -1,6 +1,6 @@
 //! No rate control: line rate, limited only by the window. Flow controls are measured with it.
 
-use node::Site;
+use node::EndpointParams;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::Rate;
@@ -24,7 +24,7 @@ impl Algorithm for Config {
         needs: "a lossless network, or little loss",
     };
 
-    fn signal(&self, _: &Site) -> CongestionSignal {
+    fn signal(&self, _: &EndpointParams) -> CongestionSignal {
         CongestionSignal::Drop
     }
 

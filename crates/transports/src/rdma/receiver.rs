@@ -1,7 +1,7 @@
 use std::collections::VecDeque;
 
 use node::packet::flags;
-use node::{Cx, Event, FlowMap, Packet, Site, Telemetry};
+use node::{Cx, EndpointParams, Event, FlowMap, Packet, Telemetry};
 use rustc_hash::FxHashMap;
 use units::{Duration, FlowId, Time};
 
@@ -17,7 +17,7 @@ pub(crate) struct Receiver {
     #[state(built("settings"))]
     settings: Settings,
     #[state(built("settings"))]
-    site: Site,
+    site: EndpointParams,
     mss: u64,
     #[state(slots)]
     flows: FlowMap<Flow>,
@@ -83,7 +83,7 @@ struct Flow {
 }
 
 impl Receiver {
-    pub fn new(settings: Settings, site: Site, mss: u64) -> Receiver {
+    pub fn new(settings: Settings, site: EndpointParams, mss: u64) -> Receiver {
         Receiver {
             settings,
             mss,
@@ -159,8 +159,8 @@ impl Receiver {
             self.flows.remove(slot);
             self.finished.add(packet.flow);
         }
-        self.counts.duplicates += u64::from(place == Place::Again);
-        self.counts.out_of_order += u64::from(place == Place::Ahead);
+        self.counts.duplicates += u64::from(place == Arrival::Again);
+        self.counts.out_of_order += u64::from(place == Arrival::Ahead);
         self.counts.cnps += u64::from(notification || cnp);
         if notification {
             self.answer(packet, Header::Cnp(answer), None);
@@ -211,7 +211,7 @@ enum Due {
 
 /// The position of an arriving packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum Arrival {
     /// It is the expected one.
     Next,
     /// An earlier one is missing.
@@ -235,9 +235,9 @@ impl Flow {
 
     /// Accepts a packet, if it may.
     #[inline]
-    fn place(&mut self, number: u64, order: Order) -> Place {
+    fn place(&mut self, number: u64, order: Order) -> Arrival {
         if number < self.next {
-            return Place::Again;
+            return Arrival::Again;
         }
         if number == self.next {
             self.next += 1;
@@ -246,7 +246,7 @@ impl Flow {
                 self.next += 1;
                 self.ahead.pop_front();
             }
-            return Place::Next;
+            return Arrival::Next;
         }
         if order == Order::Any {
             let place = (number - self.next) as usize;
@@ -255,16 +255,16 @@ impl Flow {
             }
             self.ahead[place] = true;
         }
-        Place::Ahead
+        Arrival::Ahead
     }
 
     /// An acknowledgement to send.
     #[inline]
-    fn due(&mut self, place: Place, now: Time, order: Order) -> Option<Due> {
+    fn due(&mut self, place: Arrival, now: Time, order: Order) -> Option<Due> {
         match (place, order) {
-            (Place::Next | Place::Again, _) => Some(Due::Ack),
-            (Place::Ahead, Order::Any) => Some(Due::Nack),
-            (Place::Ahead, Order::Only { nack_interval }) => {
+            (Arrival::Next | Arrival::Again, _) => Some(Due::Ack),
+            (Arrival::Ahead, Order::Any) => Some(Due::Nack),
+            (Arrival::Ahead, Order::Only { nack_interval }) => {
                 let silent = self.nacked.is_some_and(|(missing, until)| missing == self.next && now < until);
                 if silent {
                     return None;

@@ -1,5 +1,5 @@
 use node::packet::flags;
-use node::{Cx, Event, FlowMap, FlowState, Message, Packet, Site, Telemetry, Timers};
+use node::{Cx, EndpointParams, Event, FlowMap, FlowState, Message, Packet, Telemetry, Timers};
 use units::{Duration, FlowId, HostId, Rate, Time};
 
 use super::Window;
@@ -21,7 +21,7 @@ pub(crate) struct Sender<A: Algorithm> {
     #[state(built("settings"))]
     settings: Settings,
     #[state(built("settings"))]
-    site: Site,
+    site: EndpointParams,
     #[state(built("settings"))]
     window: WindowBytes,
     #[state(slots)]
@@ -111,7 +111,7 @@ struct WindowBytes {
 }
 
 impl<A: Algorithm> Sender<A> {
-    pub fn new(algorithm: A, settings: Settings, site: Site) -> Self {
+    pub fn new(algorithm: A, settings: Settings, site: EndpointParams) -> Self {
         Sender {
             algorithm,
             window: WindowBytes::new(settings.window, &site),
@@ -382,7 +382,7 @@ impl Timeout {
 }
 
 impl WindowBytes {
-    fn new(window: Window, site: &Site) -> WindowBytes {
+    fn new(window: Window, site: &EndpointParams) -> WindowBytes {
         let products = |bdps: f64| ((site.bdp_bytes() as f64 * bdps) as u64).max(1);
         match window {
             Window::Unlimited => WindowBytes { at_line: u64::MAX, line: None },

@@ -5,7 +5,7 @@
 //! shrinks in proportion. Below the lower threshold it always grows; above the upper one it shrinks in proportion to
 //! the excess.
 
-use node::Site;
+use node::EndpointParams;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Duration, Problem, Rate};
@@ -84,7 +84,7 @@ impl Algorithm for Config {
         Ok(())
     }
 
-    fn signal(&self, _: &Site) -> CongestionSignal {
+    fn signal(&self, _: &EndpointParams) -> CongestionSignal {
         CongestionSignal::Delay
     }
 

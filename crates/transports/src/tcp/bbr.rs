@@ -20,7 +20,7 @@
 
 use std::collections::VecDeque;
 
-use node::Site;
+use node::EndpointParams;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Duration, Problem, Rate};
@@ -214,7 +214,7 @@ impl Algorithm for Config {
         Ecn::Off
     }
 
-    fn signal(&self, _: &Site) -> CongestionSignal {
+    fn signal(&self, _: &EndpointParams) -> CongestionSignal {
         CongestionSignal::Drop
     }
 

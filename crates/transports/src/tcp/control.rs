@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use node::{FlowState, Site};
+use node::{EndpointParams, FlowState};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -58,10 +58,10 @@ pub trait Algorithm:
     fn ecn(&self) -> Ecn;
 
     /// How switches should signal congestion. A setting of the scenario takes precedence.
-    fn signal(&self, site: &Site) -> CongestionSignal;
+    fn signal(&self, site: &EndpointParams) -> CongestionSignal;
 
     /// The queue that keeps a link busy when a window that fills it is cut at a loss; none if losses cut no window.
-    fn queue_needed(&self, _site: &Site) -> Option<Bytes> {
+    fn queue_needed(&self, _site: &EndpointParams) -> Option<Bytes> {
         None
     }
 
@@ -112,7 +112,7 @@ pub struct Start {
 
 impl Start {
     /// What flows of this host know at their start.
-    pub(crate) fn at(site: &Site, initial_window: u16) -> Start {
+    pub(crate) fn at(site: &EndpointParams, initial_window: u16) -> Start {
         let mss_bytes = u64::from(site.payload_max());
         let (base_rtt, hop_rtt) = unloaded(site);
         Start {

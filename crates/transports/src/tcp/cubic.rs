@@ -8,7 +8,7 @@
 //! that the Reno-friendly region decides until round trips reach several milliseconds. To make the cubic act within
 //! microseconds, raise `c`.
 
-use node::{Marking, Site};
+use node::{EndpointParams, Marking};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Duration, Problem, Time};
@@ -65,7 +65,7 @@ impl Algorithm for Config {
         if self.ecn { Ecn::Classic } else { Ecn::Off }
     }
 
-    fn signal(&self, site: &Site) -> CongestionSignal {
+    fn signal(&self, site: &EndpointParams) -> CongestionSignal {
         match self.queue_needed(site) {
             Some(threshold) if self.ecn => CongestionSignal::Ecn(Marking::Step { threshold }),
             _ => CongestionSignal::Drop,
@@ -74,7 +74,7 @@ impl Algorithm for Config {
 
     /// `1 / beta - 1` bandwidth-delay products: a window that fills the path and this queue still fills the path when
     /// multiplied by beta.
-    fn queue_needed(&self, site: &Site) -> Option<Bytes> {
+    fn queue_needed(&self, site: &EndpointParams) -> Option<Bytes> {
         Some(Bytes((site.bdp_bytes() as f64 * (1.0 / self.beta - 1.0)) as u64))
     }
 

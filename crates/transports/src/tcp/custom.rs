@@ -16,14 +16,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use contract::{Acks, Alarm, Module, Program, Sent, Verdict};
-use node::{Endpoint, Marking, Site};
+use node::{Endpoint, EndpointParams, Marking};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Duration, Problem, Rate, Time};
 
 use super::control::{Ack, Algorithm, Congestion, Control, Ecn, Signal, Start};
 use super::{DelayedAck, Plb};
-use ::contract::{About, Compared, CongestionSignal, HeaderFormat, Nature, NetworkView, Scheme, SwitchRequirements};
+use ::contract::{
+    About, Capabilities, Compared, CongestionSignal, HeaderFormat, NetworkView, Scheme, SwitchRequirements,
+};
 
 pub mod contract;
 
@@ -245,9 +247,9 @@ impl Scheme for Config {
         <Config as Algorithm>::ABOUT
     }
 
-    fn nature(&self) -> Nature {
+    fn capabilities(&self) -> Capabilities {
         // What it does depends on what it is given, so that there is nothing to compare by itself.
-        Nature { compared: Compared::No, ..self.over_tcp().nature() }
+        Capabilities { compared: Compared::No, ..self.over_tcp().capabilities() }
     }
 
     fn headers(&self) -> &'static dyn HeaderFormat {
@@ -268,11 +270,11 @@ impl Scheme for Config {
         Scheme::check_on(&self.over_tcp(), network).map_err(place)
     }
 
-    fn endpoint(&self, site: &Site, network: &NetworkView) -> Box<dyn Endpoint> {
+    fn endpoint(&self, site: &EndpointParams, network: &NetworkView) -> Box<dyn Endpoint> {
         self.over_tcp().endpoint(site, network)
     }
 
-    fn requirements(&self, site: &Site) -> SwitchRequirements {
+    fn requirements(&self, site: &EndpointParams) -> SwitchRequirements {
         self.over_tcp().requirements(site)
     }
 }
@@ -337,7 +339,7 @@ impl Algorithm for Config {
         }
     }
 
-    fn signal(&self, site: &Site) -> CongestionSignal {
+    fn signal(&self, site: &EndpointParams) -> CongestionSignal {
         if self.ecn == EcnUse::Off {
             return CongestionSignal::Drop;
         }
@@ -403,7 +405,7 @@ impl Own {
     fn tell(&mut self, now: Time, what: impl FnOnce(&mut dyn Program) -> Result<Verdict, contract::Reason>) {
         self.tell_gathered(now);
         let answer = self.program.as_mut().map(|program| what(&mut **program));
-        self.heed(now, answer);
+        self.poll_user_control(now, answer);
     }
 
     /// Tells the program what was gathered, if anything was.
@@ -411,11 +413,11 @@ impl Own {
         let Some(acks) = &self.gathered else { return };
         let answer = self.program.as_mut().map(|program| program.on_ack(acks));
         self.gathered = None;
-        self.heed(now, answer);
+        self.poll_user_control(now, answer);
     }
 
     /// What a program has answered, if there is one.
-    fn heed(&mut self, now: Time, answer: Option<Result<Verdict, contract::Reason>>) {
+    fn poll_user_control(&mut self, now: Time, answer: Option<Result<Verdict, contract::Reason>>) {
         match answer {
             None => {}
             Some(Ok(verdict)) => self.hold(now, verdict),

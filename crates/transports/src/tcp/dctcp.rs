@@ -4,7 +4,7 @@
 //! bytes, updated once in each window of data, and answers marks by reducing the window to `1 - alpha / 2`, once in
 //! each window.
 
-use node::{FlowState, Marking, Site, Walk};
+use node::{EndpointParams, FlowState, Marking, Walk};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Problem};
@@ -58,7 +58,7 @@ impl Algorithm for Config {
         Ecn::Proportional
     }
 
-    fn signal(&self, site: &Site) -> CongestionSignal {
+    fn signal(&self, site: &EndpointParams) -> CongestionSignal {
         CongestionSignal::Ecn(Marking::Step { threshold: threshold(site) })
     }
 
@@ -78,7 +78,7 @@ impl Algorithm for Config {
 
 /// Where switches mark: a seventh of the bandwidth-delay product, in whole packets. By the paper's equation 13 that is
 /// the least at which the queue never runs empty, however many flows share it.
-pub(crate) fn threshold(site: &Site) -> Bytes {
+pub(crate) fn threshold(site: &EndpointParams) -> Bytes {
     let packet = u64::from(site.mtu_bytes);
     Bytes(site.bdp_bytes().div_ceil(7 * packet) * packet)
 }

@@ -9,7 +9,7 @@
 //!
 //! Absent: ECN, which the paper leaves out; marks at a shallow queue would hide the delay.
 
-use node::Site;
+use node::EndpointParams;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Duration, Problem};
@@ -114,7 +114,7 @@ impl Algorithm for Config {
         Ecn::Off
     }
 
-    fn signal(&self, _: &Site) -> CongestionSignal {
+    fn signal(&self, _: &EndpointParams) -> CongestionSignal {
         CongestionSignal::Drop
     }
 

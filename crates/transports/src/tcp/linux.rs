@@ -12,7 +12,7 @@
 
 use std::borrow::Cow;
 
-use node::Site;
+use node::EndpointParams;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 use units::{Duration, Problem};
@@ -66,7 +66,7 @@ impl Algorithm for Config {
         self.0.ecn()
     }
 
-    fn signal(&self, site: &Site) -> CongestionSignal {
+    fn signal(&self, site: &EndpointParams) -> CongestionSignal {
         self.0.signal(site)
     }
 

@@ -3,7 +3,7 @@
 //! RFC 6582 adds to Reno the recovery from several losses in a window. Here every control gets that from RFC 6675's
 //! recovery by SACK, which RFC 6582 itself prefers if SACK is available.
 
-use node::{Marking, Site};
+use node::{EndpointParams, Marking};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Problem};
@@ -41,7 +41,7 @@ impl Algorithm for Config {
         if self.ecn { Ecn::Classic } else { Ecn::Off }
     }
 
-    fn signal(&self, site: &Site) -> CongestionSignal {
+    fn signal(&self, site: &EndpointParams) -> CongestionSignal {
         match self.queue_needed(site) {
             Some(threshold) if self.ecn => CongestionSignal::Ecn(Marking::Step { threshold }),
             _ => CongestionSignal::Drop,
@@ -49,7 +49,7 @@ impl Algorithm for Config {
     }
 
     /// A bandwidth-delay product: a window that fills the path and this queue still fills the path when halved.
-    fn queue_needed(&self, site: &Site) -> Option<Bytes> {
+    fn queue_needed(&self, site: &EndpointParams) -> Option<Bytes> {
         Some(Bytes(site.bdp_bytes()))
     }
 

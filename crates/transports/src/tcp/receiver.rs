@@ -1,7 +1,7 @@
 use std::collections::VecDeque;
 
 use node::packet::flags;
-use node::{Cx, Event, FlowMap, Packet, Site, Timers};
+use node::{Cx, EndpointParams, Event, FlowMap, Packet, Timers};
 use units::{FlowId, HostId, Time};
 
 use super::DelayedAck;
@@ -16,7 +16,7 @@ pub(crate) struct Receiver {
     #[state(built("settings"))]
     settings: Settings,
     #[state(built("settings"))]
-    site: Site,
+    site: EndpointParams,
     mss: u64,
     #[state(slots)]
     flows: FlowMap<Flow>,
@@ -66,7 +66,7 @@ struct Flow {
 }
 
 impl Receiver {
-    pub fn new(settings: Settings, site: Site) -> Receiver {
+    pub fn new(settings: Settings, site: EndpointParams) -> Receiver {
         Receiver {
             settings,
             mss: u64::from(site.payload_max()),

@@ -1,7 +1,7 @@
 use std::collections::VecDeque;
 
 use node::packet::flags;
-use node::{Cx, Event, FlowMap, FlowState, Message, Packet, Site, Timers};
+use node::{Cx, EndpointParams, Event, FlowMap, FlowState, Message, Packet, Timers};
 use units::{Duration, FlowId, HostId, Time};
 
 use super::control::{Ack, Algorithm, Congestion, Control, Ecn, Phase, RateSample, Signal, Start};
@@ -28,7 +28,7 @@ pub(crate) struct Sender<A: Algorithm> {
     #[state(built("settings"))]
     settings: Settings,
     #[state(built("settings"))]
-    site: Site,
+    site: EndpointParams,
     #[state(built("settings"))]
     ecn: Ecn,
     #[state(slots)]
@@ -80,7 +80,7 @@ pub(crate) struct Counts {
 
 #[derive(node::State)]
 #[state(come(self.board.una() * walk.unit))]
-#[state(first(walk.refuse_if(self.hello != Hello::Done, "a connection is being opened")))]
+#[state(first(walk.refuse_if(self.handshake_state != Handshake::Done, "a connection is being opened")))]
 struct Flow<C> {
     dst: HostId,
     bytes: u64,
@@ -113,7 +113,7 @@ struct Flow<C> {
     #[state(passed)]
     timed_out: Option<u64>,
     #[state(skip("refused unless it is done"))]
-    hello: Hello,
+    handshake_state: Handshake,
     /// The first segment is sent again regardless of the pipe (RFC 6675 section 5, step 4.3).
     urgent: bool,
     /// The next new segment reports that the window was reduced.
@@ -131,7 +131,7 @@ struct Flow<C> {
 
 /// The handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, node::Saved)]
-enum Hello {
+enum Handshake {
     /// A SYN is to be sent, and whether it is a retransmission.
     Due { again: bool },
     /// It was sent.
@@ -143,14 +143,14 @@ enum Hello {
 /// What a flow would send next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
-    Hello,
+    Handshake,
     New,
     Again(u64),
     Rescue(u64),
 }
 
 impl<A: Algorithm> Sender<A> {
-    pub fn new(algorithm: A, settings: Settings, site: Site) -> Self {
+    pub fn new(algorithm: A, settings: Settings, site: EndpointParams) -> Self {
         Sender {
             ecn: algorithm.ecn(),
             algorithm,
@@ -189,7 +189,7 @@ impl<A: Algorithm> Sender<A> {
             reduced_at: 0,
             full_at: 0,
             timed_out: None,
-            hello: if self.settings.handshake { Hello::Due { again: false } } else { Hello::Done },
+            handshake_state: if self.settings.handshake { Handshake::Due { again: false } } else { Handshake::Done },
             urgent: false,
             cwr: false,
             queued: true,
@@ -199,7 +199,7 @@ impl<A: Algorithm> Sender<A> {
         };
         let slot = self.flows.insert(message.flow, flow);
         self.ready.push_back(slot);
-        self.heed(cx, slot);
+        self.poll_user_control(cx, slot);
     }
 
     /// The next packet of the flow whose turn it is.
@@ -211,7 +211,7 @@ impl<A: Algorithm> Sender<A> {
             let Some(next) = flow.next(self.settings.start.mss_bytes) else { continue };
             let packet = flow.packet(id, next, now, &self.settings, &self.site, self.ecn);
             match next {
-                Next::Hello => self.counts.syn_retransmissions += u64::from(flow.hello_again()),
+                Next::Handshake => self.counts.syn_retransmissions += u64::from(flow.hello_again()),
                 Next::New => {}
                 _ if flow.phase == Phase::Loss => self.counts.timeout_retransmissions += 1,
                 _ => self.counts.fast_retransmissions += 1,
@@ -225,10 +225,10 @@ impl<A: Algorithm> Sender<A> {
                 self.arm(slot, now);
             }
             let (_, flow) = self.flows.get_mut(slot).expect("it has just sent");
-            if A::OWN && next != Next::Hello {
+            if A::OWN && next != Next::Handshake {
                 flow.tell_sent(now, next, packet.wire_bytes, self.settings.start.mss_bytes);
             }
-            if self.heed(cx, slot) {
+            if self.poll_user_control(cx, slot) {
                 self.queue(slot, now);
             }
             return Some(packet);
@@ -240,8 +240,8 @@ impl<A: Algorithm> Sender<A> {
     pub fn granted(&mut self, cx: &mut Cx<'_>, packet: &Packet) {
         let Some(slot) = self.flows.slot(packet.flow) else { return }; // completed since
         let (_, flow) = self.flows.get_mut(slot).expect("just found");
-        let Hello::Sent { at, again } = flow.hello else { return };
-        flow.hello = Hello::Done;
+        let Handshake::Sent { at, again } = flow.handshake_state else { return };
+        flow.handshake_state = Handshake::Done;
         self.retransmission.clear(slot);
         if again {
             // RFC 5681 section 3.1: after a lost SYN the initial window is one segment.
@@ -252,7 +252,7 @@ impl<A: Algorithm> Sender<A> {
         } else {
             flow.rtt.sample(cx.now - at);
         }
-        if self.heed(cx, slot) {
+        if self.poll_user_control(cx, slot) {
             self.queue(slot, cx.now);
         }
     }
@@ -292,7 +292,7 @@ impl<A: Algorithm> Sender<A> {
         while let Some(slot) = self.own.expire(now) {
             let (_, flow) = self.flows.get_mut(slot).expect("a flow that ends disarms its timers");
             flow.control.on_timer(now);
-            if self.heed(cx, slot) {
+            if self.poll_user_control(cx, slot) {
                 self.queue(slot, now);
             }
         }
@@ -316,7 +316,7 @@ impl<A: Algorithm> Sender<A> {
                 self.counts.path_changes += 1;
             }
             self.loss.clear(slot);
-            if self.heed(cx, slot) {
+            if self.poll_user_control(cx, slot) {
                 self.queue(slot, now);
             }
         }
@@ -398,7 +398,7 @@ impl<A: Algorithm> Sender<A> {
         if self.settings.rack {
             self.arm(slot, cx.now);
         }
-        if self.heed(cx, slot) {
+        if self.poll_user_control(cx, slot) {
             self.queue(slot, cx.now);
         }
     }
@@ -439,7 +439,7 @@ impl<A: Algorithm> Sender<A> {
             self.counts.tail_loss_probes += 1;
             self.retransmission.set(slot, cx.now + flow.rtt.timeout(&self.settings.rto));
         }
-        if self.heed(cx, slot) {
+        if self.poll_user_control(cx, slot) {
             self.queue(slot, cx.now);
         }
     }
@@ -447,7 +447,7 @@ impl<A: Algorithm> Sender<A> {
     /// After an event of a flow whose control is a user's own: its timer is set, or the flow ends if it has failed.
     /// Whether it goes on.
     #[inline]
-    fn heed(&mut self, cx: &mut Cx<'_>, slot: u32) -> bool {
+    fn poll_user_control(&mut self, cx: &mut Cx<'_>, slot: u32) -> bool {
         if !A::OWN {
             return true;
         }
@@ -510,10 +510,10 @@ fn segment_at(sequence: u64, bytes: u64, mss: u64) -> Option<u64> {
 impl<C: Control> Flow<C> {
     /// What it would send, if it may send now: NextSeg(), RFC 6675 section 4.
     fn next(&mut self, mss: u64) -> Option<Next> {
-        match self.hello {
-            Hello::Due { .. } => return Some(Next::Hello),
-            Hello::Sent { .. } => return None,
-            Hello::Done => {}
+        match self.handshake_state {
+            Handshake::Due { .. } => return Some(Next::Handshake),
+            Handshake::Sent { .. } => return None,
+            Handshake::Done => {}
         }
         let (una, next, pipe) = (self.board.una(), self.board.next(), self.board.pipe());
         if self.probing {
@@ -577,11 +577,20 @@ impl<C: Control> Flow<C> {
     }
 
     /// Builds what [`Flow::next`] chose and notes it as sent.
-    fn packet(&mut self, id: FlowId, next: Next, now: Time, settings: &Settings, site: &Site, ecn: Ecn) -> Packet {
+    fn packet(
+        &mut self,
+        id: FlowId,
+        next: Next,
+        now: Time,
+        settings: &Settings,
+        site: &EndpointParams,
+        ecn: Ecn,
+    ) -> Packet {
         let mut cwr = false;
         let segment = match next {
-            Next::Hello => {
-                self.hello = Hello::Sent { at: now, again: self.hello == Hello::Due { again: true } };
+            Next::Handshake => {
+                self.handshake_state =
+                    Handshake::Sent { at: now, again: self.handshake_state == Handshake::Due { again: true } };
                 None
             }
             Next::New => {
@@ -642,7 +651,7 @@ impl<C: Control> Flow<C> {
     }
 
     fn hello_again(&self) -> bool {
-        matches!(self.hello, Hello::Sent { again: true, .. })
+        matches!(self.handshake_state, Handshake::Sent { again: true, .. })
     }
 
     /// RFC 6675 section 5, step 4. With PRR, what the acknowledgement has delivered that tells of the loss counts.
@@ -665,8 +674,8 @@ impl<C: Control> Flow<C> {
     /// RFC 6298 (5.4) to (5.6), RFC 5681 section 3.1, RFC 6675 section 5.1.
     fn time_out(&mut self, now: Time, mss: u64) {
         self.rtt.back_off();
-        if let Hello::Sent { .. } = self.hello {
-            self.hello = Hello::Due { again: true };
+        if let Handshake::Sent { .. } = self.handshake_state {
+            self.handshake_state = Handshake::Due { again: true };
             return;
         }
         let una = self.board.una();

@@ -27,7 +27,7 @@
 //! every target when nothing waits, and its window falls for good. R is what the entity is granted while nobody is idle
 //! ([`Start::virtual_serialisation`]): an AQ with more for a while only has a smaller delay, and grows.
 
-use node::Site;
+use node::EndpointParams;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Duration, Problem, Rate, Time};
@@ -132,7 +132,7 @@ impl Algorithm for Config {
         Ecn::Off
     }
 
-    fn signal(&self, _: &Site) -> CongestionSignal {
+    fn signal(&self, _: &EndpointParams) -> CongestionSignal {
         CongestionSignal::Delay
     }
 

@@ -1,4 +1,4 @@
-use node::{Packet, Site};
+use node::{EndpointParams, Packet};
 use units::{Duration, FlowId, HostId};
 
 use super::nscc::Gains;
@@ -7,7 +7,7 @@ use super::{Config, CongestionControl, Header};
 
 /// Values derived from configuration and site, computed once.
 pub(super) struct Params {
-    pub site: Site,
+    pub site: EndpointParams,
     pub spraying: Spraying,
     /// Number of entropy values of a message.
     pub entropies: u16,
@@ -35,7 +35,7 @@ pub(super) const DATA: u8 = 1;
 pub(super) const REACH: u32 = 1 << 16;
 
 impl Params {
-    pub fn new(config: &Config, site: &Site) -> Params {
+    pub fn new(config: &Config, site: &EndpointParams) -> Params {
         let target = config.target_delay(site);
         let initial = config.initial_window.map(|window| window.get());
         let (mtu, payload) = (u64::from(site.mtu_bytes), u64::from(site.payload_max()));

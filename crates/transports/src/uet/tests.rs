@@ -350,7 +350,7 @@ fn settings_without_sense_are_refused_and_those_without_effect_are_advice() {
 fn switch(config: &Config) -> node::Switch {
     use node::balance::Balancer;
     use node::pool::Hop;
-    let site = node::Site {
+    let site = node::EndpointParams {
         host: HostId(0),
         hosts: 4,
         nic_rate: Rate::from_gbps(100),

@@ -11,7 +11,7 @@ use clearway_transports::tcp::control::{Ack, Algorithm, Congestion, Control, Ecn
 use clearway_transports::tcp::header::{Acknowledgement, Header};
 use clearway_transports::tcp::{self, Config, cubic, dctcp, illinois, newreno};
 use contract::{About, CongestionSignal, NetworkView, Scheme};
-use node::{Packet, Site};
+use node::{EndpointParams, Packet};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use testing::{PacketFate, Scene, Wire, sent};
@@ -47,7 +47,7 @@ impl Algorithm for Fixed {
     fn ecn(&self) -> Ecn {
         Ecn::Off
     }
-    fn signal(&self, _: &Site) -> CongestionSignal {
+    fn signal(&self, _: &EndpointParams) -> CongestionSignal {
         CongestionSignal::Drop
     }
     fn start(&self, start: Start) -> FixedWindow {

@@ -1,6 +1,6 @@
 //! From the steps of a job to its graph.
 
-use job::collective::{AllReduce, Broadcast, How, Kind, Terms};
+use job::collective::{AllReduce, Broadcast, CollectiveAlgorithm, Kind, Terms};
 use job::model::Setting;
 use job::{Builder, Graph, Rank, StepId};
 use std::sync::Arc;
@@ -38,17 +38,20 @@ impl<T> Job<T> {
             }
             (_, nic) => self.own(&self.library, None, nic.unwrap_or_default())?,
         };
-        let how = How { library, ..how };
+        let how = CollectiveAlgorithm { library, ..how };
         let loaded = Loaded::new(trace, how, self.ranks_per_host, read)?;
         self.loaded = Some(Arc::new(loaded));
         Ok(())
     }
 
     /// How collectives of a model are carried out: of tensor and expert groups, and of data groups.
-    pub(super) fn hows(&self, nic: Rate) -> Result<(How, How), Problem> {
+    pub(super) fn hows(&self, nic: Rate) -> Result<(CollectiveAlgorithm, CollectiveAlgorithm), Problem> {
         let how = self.library.how(self.ranks_per_host).map_err(|problem| problem.under("library"))?;
         let library = self.own(&self.library, None, nic)?;
-        Ok((How { terms: how.terms, library, ..How::default() }, How { library, ..how }))
+        Ok((
+            CollectiveAlgorithm { terms: how.terms, library, ..CollectiveAlgorithm::default() },
+            CollectiveAlgorithm { library, ..how },
+        ))
     }
 
     fn of_model(&self, model: &job::model::Training, ranks: u32, seed: u64, nic: Rate) -> Result<Graph, Problem> {
@@ -81,7 +84,7 @@ impl<T> Job<T> {
     }
 
     /// How a step's collective is carried out.
-    pub(super) fn how_of(&self, kind: Kind, operation: &Operation, nic: Rate) -> Result<How, Problem> {
+    pub(super) fn how_of(&self, kind: Kind, operation: &Operation, nic: Rate) -> Result<CollectiveAlgorithm, Problem> {
         let terms = match &operation.library {
             Some(own) => own.terms(self.ranks_per_host).map_err(|problem| problem.under("library"))?,
             None => self
@@ -92,7 +95,7 @@ impl<T> Job<T> {
         let algorithm = operation.algorithm.or(self.library.all_reduce.filter(|_| kind == Kind::AllReduce));
         let library = operation.library.as_ref().unwrap_or(&self.library);
         if let Some(own) = self.own(library, algorithm, nic)? {
-            return Ok(How { library: Some(own), terms, ..How::default() });
+            return Ok(CollectiveAlgorithm { library: Some(own), terms, ..CollectiveAlgorithm::default() });
         }
         how(kind, algorithm, terms, self.ranks_per_host)
     }
@@ -118,7 +121,7 @@ impl<T> Job<T> {
 
 impl Library {
     /// How it carries out what does not say how itself.
-    fn how(&self, local: u32) -> Result<How, Problem> {
+    fn how(&self, local: u32) -> Result<CollectiveAlgorithm, Problem> {
         how(Kind::AllReduce, self.all_reduce, self.terms(local)?, local)
             .map_err(|problem| Problem::new("all_reduce", problem.message))
     }
@@ -230,8 +233,8 @@ impl Building {
 }
 
 /// The way to carry out a collective that is asked for by these words; ranks of a host count for rails.
-fn how(kind: Kind, algorithm: Option<Algorithm>, terms: Terms, local: u32) -> Result<How, Problem> {
-    let how = How { terms, ..How::default() };
+fn how(kind: Kind, algorithm: Option<Algorithm>, terms: Terms, local: u32) -> Result<CollectiveAlgorithm, Problem> {
+    let how = CollectiveAlgorithm { terms, ..CollectiveAlgorithm::default() };
     Ok(match (kind, algorithm) {
         (_, None)
         | (Kind::AllToAll, Some(Algorithm::Pairwise))
@@ -239,10 +242,12 @@ fn how(kind: Kind, algorithm: Option<Algorithm>, terms: Terms, local: u32) -> Re
             Kind::ReduceScatter | Kind::AllGather | Kind::AllReduce | Kind::Broadcast | Kind::SendRecv,
             Some(Algorithm::Ring),
         ) => how,
-        (Kind::AllReduce, Some(Algorithm::Tree)) => How { all_reduce: AllReduce::Tree, ..how },
-        (Kind::AllReduce, Some(Algorithm::HalvingDoubling)) => How { all_reduce: AllReduce::HalvingDoubling, ..how },
-        (Kind::AllReduce, Some(Algorithm::Rails)) => How { all_reduce: AllReduce::Rails(local), ..how },
-        (Kind::Broadcast, Some(Algorithm::Tree)) => How { broadcast: Broadcast::Tree, ..how },
+        (Kind::AllReduce, Some(Algorithm::Tree)) => CollectiveAlgorithm { all_reduce: AllReduce::Tree, ..how },
+        (Kind::AllReduce, Some(Algorithm::HalvingDoubling)) => {
+            CollectiveAlgorithm { all_reduce: AllReduce::HalvingDoubling, ..how }
+        }
+        (Kind::AllReduce, Some(Algorithm::Rails)) => CollectiveAlgorithm { all_reduce: AllReduce::Rails(local), ..how },
+        (Kind::Broadcast, Some(Algorithm::Tree)) => CollectiveAlgorithm { broadcast: Broadcast::Tree, ..how },
         (_, Some(algorithm)) => {
             let known = match kind {
                 Kind::AllReduce => "ring, tree, halving_doubling or rails",

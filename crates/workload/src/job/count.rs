@@ -1,6 +1,6 @@
 //! How large a job is before it is built, and which setting would make it fit.
 
-use job::collective::{Group, How, Kind};
+use job::collective::{CollectiveAlgorithm, Group, Kind};
 use job::model::Setting;
 use job::read::RANKS_MAX;
 use job::{Count, STEPS_MAX};
@@ -199,7 +199,13 @@ impl Step {
 }
 
 /// The share of messages that leave their hosts, as (these, all), over all groups.
-fn leaving(how: &How, kind: Kind, Groups { size, stride }: Groups, ranks: u32, local: u32) -> (u64, u64) {
+fn leaving(
+    how: &CollectiveAlgorithm,
+    kind: Kind,
+    Groups { size, stride }: Groups,
+    ranks: u32,
+    local: u32,
+) -> (u64, u64) {
     let firsts = (0..ranks).filter(|rank| rank % (size * stride) < stride);
     firsts.map(|first| how.leaving(kind, Group { first, stride, size }, local)).fold((0, 0), |sum, own| {
         let add = |sum: u64, own: u64| sum.saturating_add(own);

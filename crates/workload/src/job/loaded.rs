@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, OnceLock};
 
-use job::collective::How;
+use job::collective::CollectiveAlgorithm;
 use job::read::{Reading, TraceFile};
 use job::{Count, Graph, STEPS_MAX};
 use units::Problem;
@@ -11,7 +11,7 @@ use units::Problem;
 #[derive(Clone, Debug)]
 pub struct Loaded {
     trace: TraceFile,
-    how: How,
+    how: CollectiveAlgorithm,
     /// Contents of files, by path.
     files: BTreeMap<String, Vec<u8>>,
     ranks: u32,
@@ -26,7 +26,7 @@ impl Loaded {
     /// Reads a trace and counts it. `read` maps a path to the file's content; hosts have `local` ranks each.
     pub(super) fn new(
         trace: &TraceFile,
-        how: How,
+        how: CollectiveAlgorithm,
         local: u32,
         mut read: impl FnMut(&str) -> io::Result<Vec<u8>>,
     ) -> Result<Loaded, Problem> {
@@ -68,7 +68,7 @@ impl Loaded {
     }
 }
 
-fn reading(how: How) -> Reading {
+fn reading(how: CollectiveAlgorithm) -> Reading {
     Reading { how, steps_max: STEPS_MAX }
 }
 

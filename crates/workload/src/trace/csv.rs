@@ -2,7 +2,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::columns::Columns;
-use super::{Place, Trace, TraceError};
+use super::{FieldContext, Trace, TraceError};
 
 /// A CSV of flows with a header line: `src`, `dst`, `size_bytes` (or `bytes`, as in results) and one of `start_s`,
 /// `start_ms`, `start_us`, `start_ns` and `start_ps`, in any order. Other columns are ignored, so that results of other
@@ -22,7 +22,7 @@ impl CsvTrace {
         let mut reader =
             csv::ReaderBuilder::new().trim(csv::Trim::All).comment(Some(b'#')).from_reader(text.as_bytes());
         let header = reader.headers().map_err(|error| self.broken(&error))?.clone();
-        let head = Place { file: &self.path, line: header.position().map_or(1, |p| p.line() as usize) };
+        let head = FieldContext { file: &self.path, line: header.position().map_or(1, |p| p.line() as usize) };
         let titles: Vec<&str> = header.iter().collect();
         let Columns { src, dst, size, start, unit_ps, class } = Columns::find(&titles, self.class.is_some())
             .map_err(|expected| head.error("header", &Columns::known(&titles), &expected))?;
@@ -31,7 +31,7 @@ impl CsvTrace {
         let mut flows = Vec::new();
         let mut row = csv::StringRecord::new();
         while reader.read_record(&mut row).map_err(|error| self.broken(&error))? {
-            let place = Place { file: &self.path, line: row.position().map_or(0, |p| p.line() as usize) };
+            let place = FieldContext { file: &self.path, line: row.position().map_or(0, |p| p.line() as usize) };
             if class.is_some_and(|(column, class)| row[column.index] != **class) {
                 continue;
             }

@@ -2,7 +2,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{HostId, Time};
 
-use super::{A_NUMBER, Place, Trace, TraceError};
+use super::{A_NUMBER, FieldContext, Trace, TraceError};
 
 /// HPCC's `flow.txt`: the number of flows on the first line, then `src dst pg dport bytes start` on each line, in
 /// seconds.
@@ -34,9 +34,9 @@ impl HpccTrace {
         let mut lines = text
             .lines()
             .enumerate()
-            .map(|(index, line)| (Place { file: &self.path, line: index + 1 }, line))
+            .map(|(index, line)| (FieldContext { file: &self.path, line: index + 1 }, line))
             .filter(|(_, line)| !line.trim().is_empty());
-        let (first, count) = lines.next().unwrap_or((Place { file: &self.path, line: 1 }, ""));
+        let (first, count) = lines.next().unwrap_or((FieldContext { file: &self.path, line: 1 }, ""));
         // The value is not shown: it may be the first line of any file, such as one with passwords.
         let count: usize =
             count.trim().parse().map_err(|_| first.error("number of flows", "something else", A_NUMBER))?;

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, HostId, Time};
 
-use super::{Place, Trace, TraceError, TraceFlow};
+use super::{FieldContext, Trace, TraceError, TraceFlow};
 
 /// htsim's connection matrix: `Nodes N`, `Connections M`, optionally `Triggers K`, then a line for each connection,
 /// such as `3->7 id 5 start 1000 size 2000000`, and for each trigger, such as `trigger id 2 oneshot`.
@@ -65,10 +65,10 @@ struct Matrix {
 impl HtsimTrace {
     /// Reads the file's text.
     pub fn parse(&self, text: &str) -> Result<Trace, TraceError> {
-        let mut header: BTreeMap<&str, (Place<'_>, u64)> = BTreeMap::new();
+        let mut header: BTreeMap<&str, (FieldContext<'_>, u64)> = BTreeMap::new();
         let mut matrix = Matrix::default();
         for (index, line) in text.lines().enumerate() {
-            let place = Place { file: &self.path, line: index + 1 };
+            let place = FieldContext { file: &self.path, line: index + 1 };
             let words: Vec<&str> = line.split_whitespace().collect();
             match words[..] {
                 [] => {}
@@ -101,7 +101,7 @@ impl HtsimTrace {
                     return Err(place.error(name, &count.to_string(), &format!("{found}, the number that follows")));
                 }
                 None if name == "Connections" => {
-                    let place = Place { file: &self.path, line: 1 };
+                    let place = FieldContext { file: &self.path, line: 1 };
                     return Err(place.error(name, "missing", "a line such as Connections 16"));
                 }
                 _ => {}
@@ -124,7 +124,7 @@ struct Given {
 impl Matrix {
     fn connection(
         &mut self,
-        place: Place<'_>,
+        place: FieldContext<'_>,
         ends: &str,
         attributes: &[&str],
         nodes: Option<u64>,
@@ -167,7 +167,7 @@ impl Matrix {
     /// An attribute of the connection with this index, whose value may follow in `words`.
     fn attribute<'a>(
         &mut self,
-        place: Place<'_>,
+        place: FieldContext<'_>,
         index: usize,
         word: &'a str,
         words: &mut impl Iterator<Item = &'a str>,
@@ -235,7 +235,7 @@ impl Matrix {
         Ok(())
     }
 
-    fn trigger(&mut self, place: Place<'_>, attributes: &[&str]) -> Result<(), TraceError> {
+    fn trigger(&mut self, place: FieldContext<'_>, attributes: &[&str]) -> Result<(), TraceError> {
         let (mut id, mut kind) = (None, None);
         let mut words = attributes.iter();
         while let Some(&word) = words.next() {
@@ -282,7 +282,7 @@ impl Matrix {
             let line = |list: &[(usize, usize)], at: usize| list.get(at).map(|user| user.1);
             let used = line(&trigger.starts, 0).or(line(&trigger.fired_by, 0));
             let Some(declared) = trigger.declared else {
-                let place = Place { file, line: used.unwrap_or(1) };
+                let place = FieldContext { file, line: used.unwrap_or(1) };
                 return Err(place.error("trigger", &id, "declared by a line such as trigger id 1 oneshot"));
             };
             if trigger.starts.is_empty() {
@@ -290,10 +290,10 @@ impl Matrix {
             }
             if trigger.multishot && trigger.starts.len() > 1 {
                 let expected = "oneshot: a multishot that fires once starts only the first of its connections";
-                return Err(Place { file, line: declared }.error("trigger", "multishot", expected));
+                return Err(FieldContext { file, line: declared }.error("trigger", "multishot", expected));
             }
             let &[(before, _)] = &trigger.fired_by[..] else {
-                let place = Place { file, line: line(&trigger.fired_by, 1).unwrap_or(declared) };
+                let place = FieldContext { file, line: line(&trigger.fired_by, 1).unwrap_or(declared) };
                 let expected = format!("fired by one send_done_trigger, and not by {}", trigger.fired_by.len());
                 return Err(place.error("trigger", &id, &expected));
             };
@@ -301,7 +301,7 @@ impl Matrix {
                 let (src, other) = (self.flows[index].src, self.flows[before].src);
                 if src != other {
                     let expected = format!("fired by a connection of the same source, {src}, and not of {other}");
-                    return Err(Place { file, line }.error("trigger", &id, &expected));
+                    return Err(FieldContext { file, line }.error("trigger", &id, &expected));
                 }
                 self.flows[index].after = u32::try_from(before).ok();
             }

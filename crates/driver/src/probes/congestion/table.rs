@@ -8,7 +8,7 @@ use units::{Duration, LinkId};
 use super::{Congestion, Row, root_link, root_node};
 
 /// A row of the table.
-struct Told<'a> {
+struct TreeRow<'a> {
     row: &'a Row,
     root_link: Option<u32>,
     role: usize,
@@ -34,7 +34,7 @@ pub(super) fn table(seen: &[&Congestion], plan: &Plan) -> Option<Table> {
         index: told.iter().map(|told| told.role as u32).collect(),
         names: ROLES.map(str::to_owned).to_vec(),
     };
-    let u64s = |value: &dyn Fn(&Told<'_>) -> u64| told.iter().map(value).collect();
+    let u64s = |value: &dyn Fn(&TreeRow<'_>) -> u64| told.iter().map(value).collect();
     let [from, to] = link_ends(&plan.fabric, told.iter().map(|told| LinkId(told.row.link)));
     Some(Table {
         name: "congestion",
@@ -101,7 +101,7 @@ pub(super) fn innocent_share(seen: &[&Congestion]) -> f64 {
 }
 
 /// All rows in the order of time and links.
-fn tell_all<'a>(seen: &[&'a Congestion]) -> Vec<Told<'a>> {
+fn tell_all<'a>(seen: &[&'a Congestion]) -> Vec<TreeRow<'a>> {
     let mut rows: Vec<(&Congestion, &Row)> =
         seen.iter().flat_map(|&seen| seen.rows.iter().map(move |row| (seen, row))).collect();
     rows.sort_by_key(|(_, row)| (row.at, row.link));
@@ -109,7 +109,7 @@ fn tell_all<'a>(seen: &[&'a Congestion]) -> Vec<Told<'a>> {
 }
 
 /// The rows of one instant. Finds the roots of that instant, then the bytes of each row whose paths meet none.
-fn tell<'a>(instant: &[(&'a Congestion, &'a Row)]) -> Vec<Told<'a>> {
+fn tell<'a>(instant: &[(&'a Congestion, &'a Row)]) -> Vec<TreeRow<'a>> {
     let hotspots: BTreeSet<u32> = instant.iter().filter(|(_, row)| row.hotspot).map(|(_, row)| row.link).collect();
     let mut roots = BTreeSet::new();
     for port in instant.chunk_by(|one, other| one.1.link == other.1.link) {
@@ -128,7 +128,7 @@ fn tell<'a>(instant: &[(&'a Congestion, &'a Row)]) -> Vec<Told<'a>> {
             None => path.iter().all(|link| !roots.contains(link)),
         };
         let is_root = row.root || !seen.names_roots && !row.paused && roots.contains(&row.link);
-        Told {
+        TreeRow {
             row,
             root_link,
             role: if is_root { 0 } else { 2 - usize::from(row.hotspot) },

@@ -99,7 +99,7 @@ fn kept_at(queues: &[(bool, Option<Cause>, &[u32])], frame: Option<Frame>) -> Ke
     let switch = plan.switch(SwitchId(0)).with_flow_control(Some(Box::new(Still(views))));
     let mut congestion = Congestion::new(&plan).unwrap();
     congestion.names_roots = true;
-    let slot = SwitchSlot { id: 0, switch, first_outlet: 0, digest: 0 };
+    let slot = SwitchSlot { id: 0, switch, first_link_tx: 0, digest: 0 };
     match frame {
         Some(frame) => congestion.on_frame(Time::ZERO, &slot, UPLINK, &node::link::frame_packet(frame), &pool),
         None => congestion.audit_all(&slot, &pool),

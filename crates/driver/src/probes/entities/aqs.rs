@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use node::TagStats;
-use run::{Column, Data, Part, Plan, Table};
+use run::{AqScope, Column, Data, Plan, Table};
 use sharing::aq::Position;
 use units::SwitchId;
 
@@ -12,7 +12,7 @@ struct Row {
     switch: SwitchId,
     entity: u32,
     position: Position,
-    part: Part,
+    part: AqScope,
     aq: u32,
     rate_bps: u64,
     stats: TagStats,
@@ -22,9 +22,9 @@ impl Row {
     /// What of the entity it is for, as a kind and a number.
     fn part(&self) -> (u32, u32) {
         match self.part {
-            Part::Whole => (0, self.entity),
-            Part::Host(host) => (1, host.0),
-            Part::Flow(flow) => (2, flow.0),
+            AqScope::Whole => (0, self.entity),
+            AqScope::Host(host) => (1, host.0),
+            AqScope::Flow(flow) => (2, flow.0),
         }
     }
 }
@@ -42,7 +42,7 @@ fn rows(plan: &Plan, counted: &BTreeMap<(SwitchId, u32), TagStats>) -> Vec<Row> 
     let nobody = entities.names.len() as u32;
     for &(switch, id, place) in &entities.untagged {
         let (position, aq, stats) = (place.position, id.tag(), TagStats::default());
-        rows.push(Row { switch, entity: nobody, position, part: Part::Whole, aq, rate_bps: 0, stats });
+        rows.push(Row { switch, entity: nobody, position, part: AqScope::Whole, aq, rate_bps: 0, stats });
     }
     rows.sort_by_key(|row| (row.switch, row.entity, row.position, row.aq));
     for row in &mut rows {

@@ -23,7 +23,7 @@ fn us(time: u64) -> Time {
 }
 
 /// By switch: when it learned something, in microseconds, and how many links it then took to be dead.
-fn times(heard: &[Heard]) -> Vec<(u32, u64, usize)> {
+fn times(heard: &[NotificationArrival]) -> Vec<(u32, u64, usize)> {
     let mut times: Vec<_> = heard.iter().map(|of| (of.switch.0, of.at.ps() / 1_000_000, of.dead.links.len())).collect();
     times.sort_unstable();
     times

@@ -1,7 +1,7 @@
 use units::{Duration, Rate};
 
 use super::*;
-use crate::collective::How;
+use crate::collective::CollectiveAlgorithm;
 use crate::{Builder, Rank, StepId};
 
 fn library() -> Library {
@@ -87,7 +87,7 @@ fn links_carry_what_the_algorithm_says() {
             }
             let mut b = Builder::new(n);
             let entry: Vec<Vec<StepId>> = vec![Vec::new(); n as usize];
-            let how = How { library: Some(library), ..How::default() };
+            let how = CollectiveAlgorithm { library: Some(library), ..CollectiveAlgorithm::default() };
             how.add(&mut b, kind, "it", 0, &ranks, bytes, &entry).expect("fits");
             assert_eq!(b.count(), how.count(kind, n, bytes, 0));
             for waits in 1..4 {
@@ -114,7 +114,8 @@ fn nobody_ends_before_the_last_has_entered() {
     let late = b.compute(Rank(4), Duration::from_ms(1), &[]);
     let mut entry: Vec<Vec<StepId>> = vec![Vec::new(); n as usize];
     entry[4] = vec![late];
-    let how = How { library: Some(Library { local: 1, ..library() }), ..How::default() };
+    let how =
+        CollectiveAlgorithm { library: Some(Library { local: 1, ..library() }), ..CollectiveAlgorithm::default() };
     let ends = how.add(&mut b, Kind::AllReduce, "it", 0, &ranks, 1 << 20, &entry).expect("fits");
     assert_eq!(ends.len(), n as usize);
     let graph = b.build().expect("sound");

@@ -2,9 +2,9 @@
 
 use units::Duration;
 
-use super::{Among, Collective, Degrees, Layer, Part, SimaiTrace};
+use super::{Among, Collective, Degrees, Layer, LayerPhase, SimaiTrace};
 use crate::Count;
-use crate::collective::{Group, How};
+use crate::collective::{CollectiveAlgorithm, Group};
 use crate::read::{Reading, TraceError};
 
 impl SimaiTrace {
@@ -33,7 +33,7 @@ impl SimaiTrace {
 
 struct Counting {
     degrees: Degrees,
-    how: How,
+    how: CollectiveAlgorithm,
     local: u32,
     /// How many steps a rank waits for before its next.
     waits: usize,
@@ -85,7 +85,7 @@ impl Counting {
         self.waits = 1;
     }
 
-    fn part(&mut self, part: Part) {
+    fn part(&mut self, part: LayerPhase) {
         self.compute(part.time);
         self.collective(part.collective);
     }

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use units::Time;
 
 use super::*;
-use crate::collective::{How, Terms};
+use crate::collective::{CollectiveAlgorithm, Terms};
 use crate::testing::{mangled, run};
 
 fn trace() -> SimaiTrace {
@@ -17,7 +17,7 @@ fn read(text: &str) -> Result<Graph, TraceError> {
 }
 
 /// Reads a file, and counts it without building anything: both must say the same.
-fn read_as(trace: &SimaiTrace, text: &str, how: How) -> Result<Graph, TraceError> {
+fn read_as(trace: &SimaiTrace, text: &str, how: CollectiveAlgorithm) -> Result<Graph, TraceError> {
     let reading = Reading { how, ..Reading::default() };
     let graph = trace.parse(text.as_bytes(), &reading)?;
     let counted = trace.count(text.as_bytes(), &reading, u32::MAX).expect("as sound");
@@ -223,7 +223,7 @@ proptest! {
         }
         let terms = Terms { channels, chunk, ..Terms::default() };
         let trace = SimaiTrace { iterations, ..trace() };
-        let read = read_as(&trace, &text, How { terms, ..How::default() });
+        let read = read_as(&trace, &text, CollectiveAlgorithm { terms, ..CollectiveAlgorithm::default() });
         prop_assert!(read.is_ok(), "{read:?}");
     }
 }

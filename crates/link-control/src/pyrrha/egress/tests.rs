@@ -8,7 +8,7 @@ const PERIOD: Duration = Duration::from_ns(120);
 
 /// A port that claims to be a root, with two isolation queues. The second has an order mark that waits for the first.
 fn egress() -> Egress {
-    let mut egress = Egress::new(Place {
+    let mut egress = Egress::new(PortParams {
         ranks: [0, 1, 0, 0].into(),
         limits: vec![Limits { pause: 10_000, resume: 5_000 }, Limits { pause: 20_000, resume: 10_000 }],
         nominates: true,

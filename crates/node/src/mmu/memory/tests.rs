@@ -16,7 +16,7 @@ fn memory(cell: u64, pools: Vec<Pool>, accounts: [Option<Profile>; CLASSES]) -> 
 }
 
 /// Packets that an account takes until it has no room, or has to pause.
-fn fill(memory: &mut Memory, port: usize, account: usize, place: Place) -> u64 {
+fn fill(memory: &mut Memory, port: usize, account: usize, place: Room) -> u64 {
     let mut packets = 0;
     while memory.room(port, account, PACKET) == Some(place) {
         memory.take(port, account, PACKET, place);
@@ -33,10 +33,10 @@ fn dynamic_thresholds_divide_memory_as_choudhury_and_hahne_say() {
         let alpha = f64::powi(2.0, power);
         let bytes = 10_000_000;
         let mut memory = memory(1, vec![pool(bytes, None)], [Some(lossy(0, Threshold::Dynamic(alpha))); CLASSES]);
-        let first = fill(&mut memory, 0, 3, Place::Shared) * PACKET;
+        let first = fill(&mut memory, 0, 3, Room::Shared) * PACKET;
         let expected = bytes as f64 * alpha / (1.0 + alpha);
         assert!((first as f64 - expected).abs() <= PACKET as f64 * (1.0 + alpha), "alpha {alpha}: {first}");
-        let second = fill(&mut memory, 1, 3, Place::Shared) * PACKET;
+        let second = fill(&mut memory, 1, 3, Room::Shared) * PACKET;
         let expected = (bytes - first) as f64 * alpha / (1.0 + alpha);
         assert!((second as f64 - expected).abs() <= PACKET as f64 * (1.0 + alpha), "alpha {alpha}: {second}");
     }
@@ -45,9 +45,9 @@ fn dynamic_thresholds_divide_memory_as_choudhury_and_hahne_say() {
 #[test]
 fn a_static_threshold_is_to_the_byte() {
     let mut exact = memory(1, vec![pool(1 << 20, None)], [Some(lossy(0, Threshold::Static(15_000))); CLASSES]);
-    assert_eq!(fill(&mut exact, 0, 0, Place::Shared), 10);
+    assert_eq!(fill(&mut exact, 0, 0, Room::Shared), 10);
     let mut short = memory(1, vec![pool(1 << 20, None)], [Some(lossy(0, Threshold::Static(14_999))); CLASSES]);
-    assert_eq!(fill(&mut short, 0, 0, Place::Shared), 9);
+    assert_eq!(fill(&mut short, 0, 0, Room::Shared), 9);
 }
 
 /// A packet of 1,500 bytes takes six cells of 254 bytes, 1,524 bytes.
@@ -57,7 +57,7 @@ fn packets_take_whole_cells() {
     assert_eq!(memory.cells(1_500), 1_524);
     assert_eq!(memory.cells(254), 254);
     assert_eq!(memory.cells(255), 508);
-    assert_eq!(fill(&mut memory, 0, 0, Place::Shared), 10);
+    assert_eq!(fill(&mut memory, 0, 0, Room::Shared), 10);
     assert_eq!(memory.free(0), 0);
 }
 
@@ -72,13 +72,13 @@ fn reserved_memory_stays_free_for_its_owner() {
     let ports = [vec![of_port(2 * PACKET)], vec![of_port(0)]];
     // 8 packets are reserved for account 6 of both ports, and 2 for port 0.
     let mut memory = Memory::new(1, vec![pool(20 * PACKET, None)], vec![accounts; 2], &ports).unwrap();
-    assert_eq!(fill(&mut memory, 1, 0, Place::Shared), 10);
-    assert_eq!(fill(&mut memory, 0, 0, Place::Shared), 2);
-    assert_eq!(fill(&mut memory, 0, 6, Place::Shared), 4);
-    assert_eq!(fill(&mut memory, 1, 6, Place::Shared), 4);
+    assert_eq!(fill(&mut memory, 1, 0, Room::Shared), 10);
+    assert_eq!(fill(&mut memory, 0, 0, Room::Shared), 2);
+    assert_eq!(fill(&mut memory, 0, 6, Room::Shared), 4);
+    assert_eq!(fill(&mut memory, 1, 6, Room::Shared), 4);
     // A packet of port 1 makes room for port 1's or port 0's alike.
     memory.give(1, 0, PACKET);
-    assert_eq!(fill(&mut memory, 0, 1, Place::Shared), 1);
+    assert_eq!(fill(&mut memory, 0, 1, Room::Shared), 1);
     let small = Memory::new(1, vec![pool(9 * PACKET, None)], vec![accounts; 2], &ports);
     assert_eq!(small.unwrap_err(), Shortage { pool: 0, reserved: 10 * PACKET });
 }
@@ -90,9 +90,9 @@ fn a_port_is_limited_as_a_whole() {
     let limit = |bytes| vec![PortProfile { pool: 0, reserved: 0, threshold: Threshold::Static(bytes) }];
     let pools = vec![pool(1 << 20, None)];
     let mut memory = Memory::new(1, pools, vec![[open; CLASSES]; 2], &[limit(5 * PACKET), limit(7 * PACKET)]).unwrap();
-    assert_eq!(fill(&mut memory, 0, 0, Place::Shared), 5);
-    assert_eq!(fill(&mut memory, 0, 1, Place::Shared), 0);
-    assert_eq!(fill(&mut memory, 1, 1, Place::Shared), 7);
+    assert_eq!(fill(&mut memory, 0, 0, Room::Shared), 5);
+    assert_eq!(fill(&mut memory, 0, 1, Room::Shared), 0);
+    assert_eq!(fill(&mut memory, 1, 1, Room::Shared), 7);
 }
 
 /// A lossless group pauses at its limit, takes its headroom and no more, and goes on when it is `xon_offset` below the
@@ -103,8 +103,8 @@ fn a_group_pauses_at_its_limit_and_goes_on_below_it() {
     for (xon, xon_offset, below) in [(0, 0, 12), (0, 3 * PACKET, 9), (5 * PACKET, 9 * PACKET, 5)] {
         let profile = Profile { pool: 0, reserved, threshold, headroom: 4 * PACKET, xon, xon_offset };
         let mut memory = memory(1, vec![pool(1 << 20, None)], [Some(profile); CLASSES]);
-        assert_eq!(fill(&mut memory, 0, 3, Place::Shared), 12);
-        assert_eq!(fill(&mut memory, 0, 3, Place::Headroom), 4);
+        assert_eq!(fill(&mut memory, 0, 3, Room::Shared), 12);
+        assert_eq!(fill(&mut memory, 0, 3, Room::Headroom), 4);
         assert_eq!(memory.room(0, 3, 64), None);
         assert_eq!(memory.bytes(0, 3), 16 * PACKET);
         let mut left = 16;
@@ -123,12 +123,12 @@ fn shared_headroom_is_shared() {
     let profile = Profile { headroom: 6 * PACKET, ..lossy(0, Threshold::Static(PACKET)) };
     let mut memory = memory(1, vec![pool(1 << 20, Some(10 * PACKET))], [Some(profile); CLASSES]);
     for (port, account, headroom) in [(0, 3, 6), (0, 4, 4), (1, 3, 0)] {
-        assert_eq!(fill(&mut memory, port, account, Place::Shared), 1);
-        assert_eq!(fill(&mut memory, port, account, Place::Headroom), headroom);
+        assert_eq!(fill(&mut memory, port, account, Room::Shared), 1);
+        assert_eq!(fill(&mut memory, port, account, Room::Headroom), headroom);
     }
     // A packet leaves headroom first.
     memory.give(0, 3, PACKET);
-    assert_eq!(fill(&mut memory, 1, 3, Place::Headroom), 1);
+    assert_eq!(fill(&mut memory, 1, 3, Room::Headroom), 1);
     assert_eq!(memory.most().collect::<Vec<_>>(), [(3 * PACKET, 10 * PACKET)]);
 }
 

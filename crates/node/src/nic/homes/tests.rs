@@ -7,20 +7,20 @@ use super::*;
 /// A NIC control for tests: the class byte of a frame is the mask of paused classes, its flow the held flow.
 #[derive(Default, node::State)]
 #[state(refuse("a test does not say what of its state moves"))]
-struct Told {
+struct HeldFlows {
     classes: u8,
     flow: Option<FlowId>,
     epoch: u32,
 }
 
-impl NicControl for Told {
+impl NicControl for HeldFlows {
     fn frame(&mut self, _: Time, frame: &Packet) {
         self.classes = frame.class;
         self.flow = (frame.flow != FREE).then_some(frame.flow);
         self.epoch += 1;
     }
     fn reset(&mut self, _: bool) {
-        *self = Told { epoch: self.epoch + 1, ..Told::default() };
+        *self = HeldFlows { epoch: self.epoch + 1, ..HeldFlows::default() };
     }
     fn paused_classes(&self) -> u8 {
         self.classes
@@ -36,12 +36,12 @@ impl NicControl for Told {
 const FREE: FlowId = FlowId(u32::MAX);
 const BOTH: u64 = 0b11;
 
-fn homes(balancing: Balancing) -> Homes {
+fn homes(balancing: Balancing) -> MultihomedNic {
     let spec = LeafSpine { racks: 2, hosts_per_rack: 1, homes: 2, spines: 1, ..LeafSpine::default() };
     let fabric = FabricSpec::LeafSpine(spec).build().unwrap();
     let routes = Arc::new(Routes::compute(&fabric, &Failures::default()));
-    let nics = (0..2).map(|_| Some(Box::<Told>::default() as Box<dyn NicControl>)).collect();
-    Homes::new(HostId(0), nics, routes, vec![balancing], fabric.switches, 1)
+    let nics = (0..2).map(|_| Some(Box::<HeldFlows>::default() as Box<dyn NicControl>)).collect();
+    MultihomedNic::new(HostId(0), nics, routes, vec![balancing], fabric.switches, 1)
 }
 
 fn packet(flow: u32, class: u8) -> Packet {
@@ -50,18 +50,18 @@ fn packet(flow: u32, class: u8) -> Packet {
     packet
 }
 
-fn told(homes: &mut Homes, port: u32, classes: u8, flow: FlowId) {
+fn told(homes: &mut MultihomedNic, port: u32, classes: u8, flow: FlowId) {
     let mut frame = packet(0, classes);
     frame.flow = flow;
     homes.frame(Time::ZERO, PortId(port), &frame);
 }
 
 /// Flows that ECMP sends by a given port, lowest first.
-fn flow_of(homes: &Homes, port: u32) -> impl Iterator<Item = u32> + '_ {
+fn flow_of(homes: &MultihomedNic, port: u32) -> impl Iterator<Item = u32> + '_ {
     (0..).filter(move |&flow| homes.hashed(&packet(flow, 0), BOTH) == Some(port))
 }
 
-fn flows(homes: &mut Homes, free: u64) -> Vec<(u32, u32)> {
+fn flows(homes: &mut MultihomedNic, free: u64) -> Vec<(u32, u32)> {
     std::iter::from_fn(|| homes.next(free)).map(|(port, packet)| (port.0, packet.flow.0)).collect()
 }
 
@@ -92,7 +92,7 @@ fn a_sprayed_packet_goes_where_it_can_go_now() {
 fn a_crowded_port_is_told_by_flow_before_others_wait_for_it() {
     let mut homes = homes(Balancing::Ecmp);
     let (a, b) = (flow_of(&homes, 0).next().unwrap(), flow_of(&homes, 1).next().unwrap());
-    let lets = |homes: &Homes, flow| homes.lets(0, FlowId(flow), HostId(1), 1, 0);
+    let lets = |homes: &MultihomedNic, flow| homes.lets(0, FlowId(flow), HostId(1), 1, 0);
     for _ in 0..RING {
         assert!(lets(&homes, a) && homes.take_in(Time::ZERO, packet(a, 3), 0b10).is_none());
     }
@@ -118,7 +118,7 @@ fn what_is_held_waits_in_order_beside_what_may_go() {
     let mut homes = homes(Balancing::Ecmp);
     let of_port: Vec<u32> = flow_of(&homes, 0).take(2).collect();
     let [a, b] = of_port[..] else { panic!() };
-    let put = |homes: &mut Homes, flow, bytes| {
+    let put = |homes: &mut MultihomedNic, flow, bytes| {
         let mut packet = packet(flow, 2);
         packet.wire_bytes = bytes;
         assert!(homes.take_in(Time::ZERO, packet, 0).is_none());

@@ -1,6 +1,6 @@
 //! The hypervisor between a VM and the network: both layers, their timers, and the control packets.
 
-use node::{Packet, Shaper, Site};
+use node::{EndpointParams, Packet, Shaper};
 use units::{FlowId, HostId, Time};
 
 use super::header::Header;
@@ -15,7 +15,7 @@ pub(super) struct Hypervisor {
     #[state(built("settings"))]
     config: Config,
     #[state(built("settings"))]
-    site: Site,
+    site: EndpointParams,
     transport: u8,
     outgoing: Outgoing,
     incoming: Incoming,
@@ -29,7 +29,7 @@ pub(super) struct Hypervisor {
 }
 
 impl Hypervisor {
-    pub fn new(config: &Config, site: &Site, hose: Hose, transport: u8) -> Hypervisor {
+    pub fn new(config: &Config, site: &EndpointParams, hose: Hose, transport: u8) -> Hypervisor {
         let burst = burst(config.burst, site);
         Hypervisor {
             config: config.clone(),

@@ -42,8 +42,8 @@ enum Happening {
     Tick(usize),
 }
 
-fn site(host: u32, hosts: usize) -> Site {
-    Site {
+fn site(host: u32, hosts: usize) -> EndpointParams {
+    EndpointParams {
         host: HostId(host),
         hosts: hosts as u32,
         nic_rate: LINK,

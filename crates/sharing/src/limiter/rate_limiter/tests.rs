@@ -6,8 +6,8 @@ use units::{Duration, FlowId, HostId};
 
 use super::*;
 
-fn site() -> Site {
-    Site {
+fn site() -> EndpointParams {
+    EndpointParams {
         host: HostId(0),
         hosts: 2,
         nic_rate: Rate::from_gbps(25),

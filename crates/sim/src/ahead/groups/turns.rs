@@ -10,7 +10,7 @@ use run::Host;
 use units::{Duration, Time};
 
 use super::{Group, Way};
-use crate::ahead::again::{Again, Logged, ranks_act_at};
+use crate::ahead::again::{Logged, RankReplay, ranks_act_at};
 use crate::ahead::island::Island;
 use crate::ahead::turnover::{MULTIPLES, busiest_host, period_of_starts, start, starts};
 use crate::part::Part;
@@ -164,7 +164,7 @@ impl<'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, 'a, P, W> {
             logs: &step.logs,
             length: period,
             end: self.now,
-            heirs: &found.heirs,
+            renaming: &found.renaming,
             ranks: Some(&step.ranks),
             ordered: &|_| found.by_number,
             routed: &|_| false,
@@ -173,7 +173,7 @@ impl<'a, P: Probe, W: FnMut(Time, u64) -> bool> Island<'_, 'a, P, W> {
         let (again, times) = {
             let run = self.run.borrow();
             let hosts = hosts(run.parts, &group.members);
-            let Ok(again) = Again::new(alike, hosts.clone(), &logged) else { return false };
+            let Ok(again) = RankReplay::new(alike, hosts.clone(), &logged) else { return false };
             let times = again.repeat(hosts, most.min(again.at_once())).0.later.len() as u64;
             (again, times)
         };

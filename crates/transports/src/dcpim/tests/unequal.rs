@@ -10,7 +10,7 @@ fn hosts(gbps: &[u64], config: &Config) -> Scene {
     let slowest = nics.iter().copied().min().expect("a host");
     Scene::with_nics(Wire::default(), &nics, |site| {
         // All hosts see one network, whose slowest link they know.
-        config.endpoint(site, &NetworkView::star(&Site { nic_rate: slowest, ..site.clone() }))
+        config.endpoint(site, &NetworkView::star(&EndpointParams { nic_rate: slowest, ..site.clone() }))
     })
 }
 

@@ -1,4 +1,4 @@
-use node::{Clock, Site};
+use node::{Clock, EndpointParams};
 use units::{Bytes, HostId, Rate};
 
 use super::super::{Config, ReceiveBuffer};
@@ -7,8 +7,8 @@ use super::*;
 const RTT: Duration = Duration::from_us(10);
 
 /// 100 Gbps, a round trip of 10 us over one switch.
-fn site() -> Site {
-    Site {
+fn site() -> EndpointParams {
+    EndpointParams {
         host: HostId(0),
         hosts: 2,
         nic_rate: Rate::from_gbps(100),

@@ -8,8 +8,8 @@ fn paper(slots: u16, rates: &[Rate]) -> Bounds {
     Bounds::among(&Config { slots, ..Config::default() }, &site(), B, rates)
 }
 
-fn site() -> Site {
-    Site {
+fn site() -> EndpointParams {
+    EndpointParams {
         host: HostId(0),
         hosts: 144,
         nic_rate: B,

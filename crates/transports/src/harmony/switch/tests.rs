@@ -2,7 +2,7 @@
 
 use fabric::{Failures, LeafSpine, Routes};
 use node::pool::Hop;
-use node::{Port, Site};
+use node::{EndpointParams, Port};
 use testing::walks::{NOW, check_moved};
 use units::{Duration, FlowId, Rate, Stream, SwitchId};
 
@@ -25,7 +25,7 @@ struct Leaf {
 }
 
 fn bounds() -> Bounds {
-    let site = Site {
+    let site = EndpointParams {
         host: RECEIVER,
         hosts: 2,
         nic_rate: Rate::from_gbps(100),

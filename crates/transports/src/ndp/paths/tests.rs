@@ -8,7 +8,7 @@ use super::*;
 use crate::ndp::header::{Header, Progress};
 
 fn paths(spec: FabricSpec, src: u32) -> (Paths, Arc<Fabric>) {
-    let site = Site {
+    let site = EndpointParams {
         host: HostId(src),
         hosts: 16,
         nic_rate: Rate::from_gbps(100),

@@ -30,7 +30,7 @@ impl Scene {
             early_drop: Vec::new(),
             header_bytes: 40,
         };
-        let site = Site {
+        let site = EndpointParams {
             host: HostId(0),
             hosts: 4,
             nic_rate: Rate::from_gbps(100),

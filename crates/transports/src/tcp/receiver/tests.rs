@@ -27,7 +27,7 @@ proptest::proptest! {
 fn receiver(ecn: Ecn, delayed_ack: Option<DelayedAck>) -> Receiver {
     let rtt = Duration::from_us(5);
     let settings = Settings { ecn, delayed_ack, ack_class: 1 };
-    let site = Site {
+    let site = EndpointParams {
         host: HostId(1),
         hosts: 2,
         nic_rate: units::Rate::from_gbps(100),

@@ -122,7 +122,7 @@ fn illinois_and_newreno_live_side_by_side() {
 fn shares_a_marking_queue<A: Algorithm>(config: Config<A>) {
     for flows in [2, 8] {
         let delay = Duration::from_ns(1_000 * u64::from(flows));
-        let site = Site {
+        let site = EndpointParams {
             host: HostId(0),
             hosts: flows + 1,
             nic_rate: Rate::from_gbps(100),

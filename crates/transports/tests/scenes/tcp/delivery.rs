@@ -262,7 +262,7 @@ proptest::proptest! {
     ) {
         use node::wire::Reader;
         use node::{Cx, Endpoint, Gate, Header as _, Input, Message};
-        let site = Site {
+        let site = EndpointParams {
             host: HostId(0), hosts: 2, nic_rate: Rate::from_gbps(100), data_rtt: RTT, control_rtt: RTT,
             data_rtts: Vec::new(), mtu_bytes: 1500, header_bytes: 40, clock: node::Clock::default(), transport: 0,
         };

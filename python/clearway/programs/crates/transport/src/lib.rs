@@ -12,12 +12,14 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use clearway::contract::{
-    About, ControlPackets, Family, HeaderFormat, Nature, NetworkView, Scheme, SwitchRequirements, headers_of,
+    About, Capabilities, ControlPackets, Family, HeaderFormat, NetworkView, Scheme, SwitchRequirements, headers_of,
 };
 use clearway::node;
 use clearway::node::layout::{Bits, Field, Layout, Message};
 use clearway::node::wire::{Malformed, Reader, Writer};
-use clearway::node::{Balancing, Cx, Endpoint, Event, FlowMap, FlowState, Input, Packet, PollAt, Site, Timers};
+use clearway::node::{
+    Balancing, Cx, Endpoint, EndpointParams, Event, FlowMap, FlowState, Input, Packet, PollAt, Timers,
+};
 use clearway::units::{Bytes, Duration, FlowId, HostId, Problem, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -49,8 +51,8 @@ impl Scheme for Config {
         }
     }
 
-    fn nature(&self) -> Nature {
-        Nature::of_hosts(Family::Proactive)
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::of_hosts(Family::Proactive)
     }
 
     fn headers(&self) -> &'static dyn HeaderFormat {
@@ -74,7 +76,7 @@ impl Scheme for Config {
         ControlPackets { per_packet: 1.0, per_message: 2.0, ..ControlPackets::NONE }
     }
 
-    fn endpoint(&self, site: &Site, _: &NetworkView) -> Box<dyn Endpoint> {
+    fn endpoint(&self, site: &EndpointParams, _: &NetworkView) -> Box<dyn Endpoint> {
         let payload = u64::from(site.payload_max());
         let window_bytes = self.window.map_or(2 * site.bdp_bytes(), Bytes::get);
         Box::new(Host {
@@ -94,7 +96,7 @@ impl Scheme for Config {
         })
     }
 
-    fn requirements(&self, _: &Site) -> SwitchRequirements {
+    fn requirements(&self, _: &EndpointParams) -> SwitchRequirements {
         SwitchRequirements::only(Balancing::Spray)
     }
 }
@@ -169,7 +171,7 @@ const LAYOUT: &[Message] = &[
 #[state(refuse("this transport does not say what of its state moves"))]
 struct Host {
     #[state(built("settings"))]
-    site: Site,
+    site: EndpointParams,
     /// Bytes of a message in a full packet.
     payload: u64,
     /// Packets of a message that may be granted and not have arrived.

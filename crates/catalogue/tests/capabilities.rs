@@ -4,7 +4,7 @@ use clearway_catalogue::{LinkControl, Sharing, Transport};
 use contract::sharing::{Hose, SwitchShares};
 use contract::{Compared, Family, NetworkView, Undelivered};
 use fabric::{FabricSpec, LeafSpine};
-use node::{Clock, Event, Site};
+use node::{Clock, EndpointParams, Event};
 use testing::{PacketFate, Scene, Wire};
 use units::{Duration, HostId, Rate, Stream, SwitchId, Time};
 
@@ -30,7 +30,7 @@ fn transports() -> Vec<Transport> {
 
 fn network() -> NetworkView {
     let (rtt, hosts) = (Duration::from_us(8), 4);
-    let site = Site {
+    let site = EndpointParams {
         host: HostId(0),
         hosts,
         nic_rate: Rate::from_gbps(100),
@@ -49,13 +49,13 @@ fn network() -> NetworkView {
 #[test]
 fn transports_have_the_parts_that_they_declare_and_no_others() {
     for transport in transports() {
-        let (network, scheme, nature) = (network(), transport.as_scheme(), transport.as_scheme().nature());
+        let (network, scheme, capabilities) = (network(), transport.as_scheme(), transport.as_scheme().capabilities());
         assert_eq!((transport.check(), transport.check_on(&network)), (Ok(()), Ok(())), "{transport:?}");
         for switch in (0..network.fabric.switches).map(SwitchId) {
-            assert_eq!(scheme.agent(&network, switch).is_some(), nature.has_agent, "{transport:?}");
-            assert_eq!(scheme.queueing(&network, switch).is_some(), nature.brings_queueing, "{transport:?}");
+            assert_eq!(scheme.agent(&network, switch).is_some(), capabilities.has_agent, "{transport:?}");
+            assert_eq!(scheme.queueing(&network, switch).is_some(), capabilities.brings_queueing, "{transport:?}");
         }
-        assert_eq!(scheme.guarantee(&network).is_some(), nature.guarantees, "{transport:?}");
+        assert_eq!(scheme.guarantee(&network).is_some(), capabilities.guarantees, "{transport:?}");
     }
 }
 
@@ -65,7 +65,7 @@ fn what_rejects_has_classes_of_its_own() {
     for transport in transports() {
         let scheme = transport.as_scheme();
         let reserves = scheme.requirements(&network().site).reserved_classes > 0;
-        assert_eq!(scheme.nature().undelivered == Undelivered::Rejected, reserves, "{transport:?}");
+        assert_eq!(scheme.capabilities().undelivered == Undelivered::Rejected, reserves, "{transport:?}");
     }
 }
 
@@ -81,7 +81,7 @@ fn a_message_that_nobody_hears_of_ends_where_senders_give_up_and_there_alone() {
         let ends = scene.events.iter().filter(|event| !matches!(event.2, Event::Measured { .. }));
         let failed: Vec<bool> =
             ends.map(|event| matches!(event.2, Event::Failed { flow: of, .. } if of == flow)).collect();
-        match scheme.nature().undelivered {
+        match scheme.capabilities().undelivered {
             Undelivered::Never => assert!(failed.is_empty(), "{transport:?}"),
             Undelivered::GivenUp | Undelivered::Rejected => assert_eq!(failed, [true], "{transport:?}"),
         }
@@ -91,16 +91,16 @@ fn a_message_that_nobody_hears_of_ends_where_senders_give_up_and_there_alone() {
 #[test]
 fn who_is_compared_beside_another_is_so_beside_one_of_its_kind() {
     for transport in transports() {
-        let nature = transport.as_scheme().nature();
-        match nature.compared {
+        let capabilities = transport.as_scheme().capabilities();
+        match capabilities.compared {
             Compared::With(name) => assert!(LinkControl::named(name).is_some_and(|of| of.as_scheme().is_some())),
-            Compared::No | Compared::Alone => assert_ne!(nature.family, Family::Lossless, "{transport:?}"),
+            Compared::No | Compared::Alone => assert_ne!(capabilities.family, Family::Lossless, "{transport:?}"),
         }
     }
     for control in LinkControl::NAMES.iter().map(|name| LinkControl::named(name).unwrap()) {
         match control.compared() {
             Compared::With(name) => {
-                let over = Transport::named(name).unwrap().as_scheme().nature();
+                let over = Transport::named(name).unwrap().as_scheme().capabilities();
                 assert_eq!((over.family, control.family()), (Family::Lossless, Some(Family::Lossless)));
             }
             Compared::No => {}
