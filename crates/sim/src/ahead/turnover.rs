@@ -1,8 +1,8 @@
 //! Periods in which flows begin and end, as where messages of a job follow each other.
 //!
 //! The state of the network recurs, but each flow stands where another stood ([`Recurrence::renaming`]). How far that
-//! goes is a question to the job: its ranks are told again, in order, what they were told in the period that was logged,
-//! of the flows that stand there now. As long as they do what they did (start as many flows, of the same length, to the
+//! goes is a question to the job: its ranks are told again, in order, what they were told in the logged period, of
+//! the flows that stand there now. As long as they do what they did (start as many flows, of the same length, to the
 //! same hosts, which take the same paths, and act by themselves at the same times), the network has no way to behave
 //! otherwise, and the period is skipped. Flows' records are those of the logged period, under the new names.
 //!
