@@ -109,12 +109,12 @@ def test_a_time_that_is_none_is_refused(file: Path) -> None:
     assert call("run", file, "--resume").code == 2
 
 
-FAILURE = {"failure": [{"link": ["leaf0", "spine0"], "at": "70us"}], "measure.end": "20ms"}
+FAILURE = {"failure": [{"link": ["leaf0", "spine0"], "at": "230us"}], "measure.end": "20ms"}
 
 
 def test_a_fork_is_the_whole_run_of_its_scenario(file: Path, tmp_path: Path) -> None:
     kept, scenario = tmp_path / "warm.checkpoint", cw.Scenario.load(file)
-    whole = cw.run(scenario, threads=2, progress=False, checkpoint="60us", checkpoint_file=kept)
+    whole = cw.run(scenario, threads=2, progress=False, checkpoint="200us", checkpoint_file=kept)
     same, failed = cw.fork(kept, {}, FAILURE, progress=False, names=["as it was", "failed"])
     assert same.digest == whole.digest and tables(same) == tables(whole) and same.name == "as it was"
     other = cw.run(scenario.with_(FAILURE), threads=2, progress=False)
@@ -135,7 +135,7 @@ def test_forks_are_refused_before_any_runs(file: Path, tmp_path: Path) -> None:
 
 
 def test_forks_by_the_command(file: Path, tmp_path: Path) -> None:
-    assert call("run", file, "--threads", "1", "--checkpoint", "60us", "--out", tmp_path / "out").code == 0
+    assert call("run", file, "--threads", "1", "--checkpoint", "200us", "--out", tmp_path / "out").code == 0
     kept, key = tmp_path / "out-checkpoints", "switch.buffer.per_port.bytes"
     done = call("fork", kept, "--unchanged", "--vary", f"{key}=12KB", "--vary", f"{key}=500KB", "--json")
     assert done.code == 0, done.err
@@ -172,10 +172,10 @@ def test_files_are_found_where_they_were(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_where_two_runs_begin_to_differ(file: Path) -> None:
-    done = call("bisect", file, "--set", "measure.end=100us", "--threads", "1", "--threads", "2")
-    assert done.code == 0 and "the states differ: never, up to 100us" in done.out, done.err
-    failure = """failure=[{ link = ["leaf0", "spine0"], at = "61234567ps" }]"""
-    done = call("bisect", file, "--set", "measure.end=100us", "--set-other", failure)
-    assert done.code == 0 and "first at 61.234567us, at leaf0, in " in done.out, done.out + done.err
-    told = json.loads(call("bisect", file, "--set", "measure.end=100us", "--set-other", failure, "--json").out)
-    assert told["state"]["at_ps"] == 61_234_567 < told["arrival"]["at_ps"] and told["from_start"] == []
+    done = call("bisect", file, "--set", "measure.end=200us", "--threads", "1", "--threads", "2")
+    assert done.code == 0 and "the states differ: never, up to 200us" in done.out, done.err
+    failure = """failure=[{ link = ["leaf0", "spine0"], at = "161234567ps" }]"""
+    done = call("bisect", file, "--set", "measure.end=200us", "--set-other", failure)
+    assert done.code == 0 and "first at 161.234567us, at leaf0, in " in done.out, done.out + done.err
+    told = json.loads(call("bisect", file, "--set", "measure.end=200us", "--set-other", failure, "--json").out)
+    assert told["state"]["at_ps"] == 161_234_567 < told["arrival"]["at_ps"] and told["from_start"] == []
