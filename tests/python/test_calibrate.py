@@ -153,7 +153,7 @@ def test_the_table_goes_into_a_scenario(tmp_path: Path) -> None:
     text = FABRIC + "[job.library]\n" + found.library.split("\n", 1)[1]
     result = cw.run(cw.Scenario.from_toml(text), level="flow", progress=False)
     [us] = found.predict("all_reduce", 8, [1_000_000])
-    assert float(result.collectives["time_ps"].iloc[0]) / 1e6 == pytest.approx(us, rel=0.05)
+    assert float(result.collectives["time_ps"][0]) / 1e6 == pytest.approx(us, rel=0.05)
     (tmp_path / "g.toml").write_text(FABRIC.replace("ranks_per_host = 4", "ranks_per_host = 2"))
     with pytest.raises(ValueError, match="write 4"):
         cw.calibrate([tmp_path / "x.log"], tmp_path / "g.toml")
@@ -165,5 +165,5 @@ def test_flow_level_takes_as_long_as_the_formula(system: str) -> None:
     for _, one in found.cells.iloc[:: max(len(found.cells) // 3, 1)].iterrows():
         kind, ranks, size = str(one["collective"]), int(one["ranks"]), int(one["bytes"])
         result = cw.run(scenario(system, found, kind, ranks, size), level="flow", progress=False)
-        us = float(result.collectives["time_ps"].iloc[0]) / 1e6
+        us = float(result.collectives["time_ps"][0]) / 1e6
         assert us == pytest.approx(float(one["ours_us"]), rel=0.04), (kind, size)
