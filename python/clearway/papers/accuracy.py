@@ -12,6 +12,7 @@ from typing import Any
 
 import matplotlib as mpl
 import pandas as pd
+from matplotlib.ticker import FuncFormatter
 
 from clearway import _core
 from clearway.files.whole import replace
@@ -189,6 +190,8 @@ def draw(rows: pd.DataFrame, file: Path) -> None:
         ends = (float(out["theirs"].min()) / 1.5, float(out["theirs"].max()) * 1.5)
         axes.plot(ends, ends, color="0.6", linewidth=0.8)
         axes.set(xscale="log", yscale="log", xlabel="measured, us", ylabel="ours, us", xlim=ends, ylim=ends)
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
         axes.legend(fontsize="x-small", loc="upper left")
         replace(file, lambda part: picture.savefig(part, format="png", dpi=110, metadata={"Software": None}))
 
