@@ -169,7 +169,7 @@ def test_a_sweep_that_takes_long_says_how_it_stands(tmp_path: Path) -> None:
 
     board = Board({"a": "a", "b": "b"}, done={"a"})
     looker = watch.Watch(board, True)
-    looker._said -= watch.TELL_SECONDS + 1
+    looker._reported_at -= watch.TELL_SECONDS + 1
     import contextlib
     import io
 

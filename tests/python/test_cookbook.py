@@ -40,6 +40,7 @@ TRAFFIC = '\n[[traffic]]\nname = "any"\nsizes = { constant = "1KB" }\narrivals =
 LONG = {
     "clearway paper ": "minutes to hours",
     "clearway compare --all": "minutes to hours",
+    "clearway calibrate all_reduce.log": "needs logs of a cluster; test_calibrate.py has some",
     "clearway run python/clearway/papers/": "minutes",
     "clearway compare python/clearway/papers/": "minutes",
     "clearway advise examples/cluster.toml": "takes ten minutes",

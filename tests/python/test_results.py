@@ -101,7 +101,7 @@ def test_goodput_is_bytes_over_time(result: cw.Result) -> None:
 
 def test_totals_do_not_depend_on_how_many_rows_are_kept(tmp_path: Path) -> None:
     text = (
-        'transport = "dctcp"\nswitch.buffer.per_port = { bytes = "10KB" }\n[fabric.star]\nhosts = 5\n'
+        'transport = "dctcp"\nswitch.buffer.per_port = { bytes = "10KB" }\n[fabric.star]\nhosts = 9\n'
         '[measure]\ninterval = "0s"\n[[job]]\nname = "train"\nranks_per_host = 2\niterations = 2\n'
         'steps = [{ compute = "5us" }, { all_to_all = { bytes = "2MB" } }]\n'
     )

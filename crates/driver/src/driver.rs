@@ -457,7 +457,7 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
     /// flow control or an agent. Few actions make any ready.
     #[inline(always)]
     pub(crate) fn follow_up(&mut self, now: Time, switch: u32) {
-        if self.switches[switch as usize].switch.has_ready_ports() {
+        if self.keeps_time || self.switches[switch as usize].switch.has_ready_ports() {
             self.serve_ready_ports(now, switch);
         }
     }

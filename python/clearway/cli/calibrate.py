@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import pandas as pd
 import typer
 
 import clearway as cw
@@ -40,6 +39,8 @@ def calibrate(
     json_: Json = False,
 ) -> None:
     """Read a collective library's constants from logs of its tests."""
+    import pandas as pd
+
     found, said = cw.calibrate(logs, fabric, collective=collective, ranks=ranks, partial=partial), Said(json_)
     constants = [
         {

@@ -58,6 +58,7 @@ SCENARIO = {
     "job.steps.all_to_all.name": Kind.WORD,
     "job.steps.broadcast.name": Kind.WORD,
     "job.steps.reduce_scatter.name": Kind.WORD,
+    "job.steps.send_recv.name": Kind.WORD,
     "job.trace.chakra.groups": Kind.READS,
     "job.trace.chakra.path": Kind.READS_OF_RANKS,
     "job.trace.goal.path": Kind.READS,

@@ -5,7 +5,7 @@ use crate::read;
 
 /// Keys of times that may be 0 although others like them may not: delays, spans and beginnings, which no timer waits
 /// for again and again.
-const FROM_ZERO: [&str; 56] = [
+const FROM_ZERO: [&str; 59] = [
     "ack_delta",
     "admissible",
     "after",
@@ -34,6 +34,7 @@ const FROM_ZERO: [&str; 56] = [
     "interval",
     "jitter",
     "latency",
+    "launch",
     "max_flow_scaling",
     "max_rtt_thresh",
     "min_rtt",
@@ -50,6 +51,8 @@ const FROM_ZERO: [&str; 56] = [
     "reroute_compute_max",
     "reroute_delay",
     "reroute_per_hop",
+    "send_recv",
+    "simple",
     "slack",
     "start",
     "start_jitter",
