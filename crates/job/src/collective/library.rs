@@ -12,7 +12,7 @@
 //! one with the shortest time is taken, as NCCL does by its own constants. The hardware's part is in [`Constants`],
 //! which `clearway calibrate` reads from logs.
 //!
-//! In a job, [`add`] makes of that few messages: a rank enters, tells the others (a dissemination barrier, so that a
+//! In a job, `add` makes of that few messages: a rank enters, tells the others (a dissemination barrier, so that a
 //! late rank delays all), and the time before the pipeline is full passes; then each neighbour gets all of its bytes in
 //! one message a channel. So links are shared with other traffic as the library's connections would share them, and the
 //! number of messages does not depend on the size. Deliberately absent: that a slow link slows down the other links of
