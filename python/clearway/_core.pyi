@@ -30,6 +30,7 @@ __all__ = [
     "bisect",
     "checkpoint_of",
     "close_sandbox",
+    "collective_times",
     "dcpim_matchings",
     "dissector",
     "estimate",
