@@ -71,6 +71,11 @@ pub trait LinkScheme {
         false
     }
 
+    /// Whether it divides memory and serves queues by settings of its own, so that no class has them for itself.
+    fn schedules(&self) -> bool {
+        false
+    }
+
     /// Whether its parts of switches are to be woken at times of their own ([`QueueDiscipline::poll_at`]).
     fn keeps_time(&self) -> bool {
         false

@@ -360,6 +360,10 @@ impl LinkScheme for Config {
         self.queue.iter().any(|queue| queue.ecn.is_some())
     }
 
+    fn schedules(&self) -> bool {
+        true
+    }
+
     fn keeps_time(&self) -> bool {
         self.watchdog.is_some() || self.queue.iter().any(|queue| queue.max_rate.is_some())
     }

@@ -107,6 +107,12 @@ const RULES: &[Rule<OfRun>] = &[
          let flow control pause only classes from {3} on",
     ),
     rule(
+        "flow_control",
+        reserved_beside_schedule,
+        "divides memory and serves queues by settings of its own, and {0} has the classes 0 to {1} for itself, whose \
+         guarantees do not hold then; use pfc",
+    ),
+    rule(
         "switch.levels[{2}]",
         reserved_in_turn,
         "{0} has the classes 0 to {1} for itself, with strict priority; give each of them a level of its own",
@@ -392,6 +398,12 @@ fn reserved_held_back(facts: &Facts<'_>) -> Found {
     let held = facts.scenario.flow_control.as_scheme()?.held_classes();
     let class = (0..classes).find(|class| held >> class & 1 == 1)?;
     found![name, class, classes - 1, classes]
+}
+
+fn reserved_beside_schedule(facts: &Facts<'_>) -> Found {
+    let Reserving { name, classes, .. } = facts.reserving()?;
+    facts.scenario.flow_control.as_scheme().filter(|control| control.schedules())?;
+    found![name, classes - 1]
 }
 
 fn reserved_in_turn(facts: &Facts<'_>) -> Found {

@@ -47,6 +47,7 @@ const BROKEN: [Broken; RULES.len()] = [
     ),
     broken(HARMONY, LIMITED, "sharing", "change their pacing"),
     broken(HARMONY, "flow_control = 'bfc'", "flow_control", "class 1, and harmony has the classes 0 to 1"),
+    broken(HARMONY, "flow_control.mmu.lossless = [3]", "flow_control", "settings of its own"),
     broken(HARMONY, "switch.levels = [[5, 6], [1, 4]]", "switch.levels[1]", "strict priority"),
     broken(HARMONY, TRIM, "switch.overflow", "class 0"),
     broken(HARMONY, DROP, "switch.early_drop", "guarantees that no packet is dropped"),
