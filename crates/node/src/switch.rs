@@ -710,7 +710,7 @@ impl Switch {
         self.overflow(now, out, pool, id)
     }
 
-    #[inline]
+    #[inline(always)]
     fn fits(&self, out: PortId, packet: &Packet) -> bool {
         let port = &self.ports[out.index()];
         let bytes = u64::from(packet.wire_bytes);
