@@ -97,7 +97,7 @@ struct Channel<'a> {
     terms: &'a Terms,
     /// By place in `ranks`: the sends so far.
     sends: Vec<Vec<StepId>>,
-    /// The same of those within hosts, if these have slots of their own.
+    /// By place in `ranks`: the sends within hosts so far, if these have slots of their own.
     within: Option<Vec<Vec<StepId>>>,
     /// By place in `ranks`: the steps after which it has all messages and has handed over its own. It need not wait
     /// until its own have arrived, since the library has copied them.

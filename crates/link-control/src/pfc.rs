@@ -128,7 +128,7 @@ impl Headroom {
     }
 }
 
-/// The most memory that so many bytes take in packets of any size, if it has cells of `cell` bytes (SONiC's formula).
+/// The most memory that `bytes` of packets of any size take in cells of `cell` bytes (SONiC's formula).
 pub(crate) fn in_cells(bytes: u64, cell: Option<u64>) -> u64 {
     match cell {
         None => bytes,

@@ -9,11 +9,4 @@ mod schedule;
 pub use memory::{Memory, Pool, PortProfile, Profile, Room, Shortage, Threshold};
 pub use schedule::{Level, Rates, Schedule, Unit};
 
-use units::{Rate, Stream};
-
-use crate::Marking;
-
-/// Whether a packet is marked (or dropped, if it can't be) whose queue is `queue_bytes` long, the packet included.
-pub fn marks(marking: Marking, rate: Rate, queue_bytes: u32, random: &mut Stream) -> bool {
-    crate::switch::marks(marking, rate, queue_bytes, random)
-}
+pub use crate::switch::marks;

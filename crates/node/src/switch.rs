@@ -772,9 +772,9 @@ impl Switch {
     }
 }
 
-/// Whether a packet is marked whose queue is `queue_bytes` long, the packet included.
+/// Whether a packet is marked (or dropped, if it can't be) whose queue is `queue_bytes` long, the packet included.
 #[inline]
-pub(crate) fn marks(marking: Marking, rate: Rate, queue_bytes: u32, random: &mut Stream) -> bool {
+pub fn marks(marking: Marking, rate: Rate, queue_bytes: u32, random: &mut Stream) -> bool {
     let queue = u64::from(queue_bytes);
     match marking {
         Marking::Step { threshold } => queue > threshold.get(),

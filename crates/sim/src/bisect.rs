@@ -93,14 +93,14 @@ pub fn bisect(sides: [Side<'_>; 2]) -> Result<Bisected, Problem> {
         let message = "the two have other nodes or links, and states are compared node by node";
         return Err(Problem::new("fabric", message));
     }
-    let begin = [moment(&sides[0], None, Time::ZERO)?, moment(&sides[1], None, Time::ZERO)?];
+    let begin = || Ok::<_, Problem>([moment(&sides[0], None, Time::ZERO)?, moment(&sides[1], None, Time::ZERO)?]);
+    let alike = begin()?;
     let mut from_start = BTreeSet::new();
-    for ((_, one), (_, other)) in begin[0].trees.iter().zip(&begin[1].trees) {
+    for ((_, one), (_, other)) in alike[0].trees.iter().zip(&alike[1].trees) {
         all_apart(one, other, &mut Vec::new(), &mut from_start);
     }
-    let (state, _) = first(&sides, begin, What::State, &from_start)?;
-    let begin = [moment(&sides[0], None, Time::ZERO)?, moment(&sides[1], None, Time::ZERO)?];
-    let (arrival, end) = first(&sides, begin, What::Arrivals, &from_start)?;
+    let (state, _) = first(&sides, alike, What::State, &from_start)?;
+    let (arrival, end) = first(&sides, begin()?, What::Arrivals, &from_start)?;
     Ok(Bisected { from_start: from_start.into_iter().collect(), state, arrival, end_ps: end.ps() })
 }
 

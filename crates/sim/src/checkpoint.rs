@@ -411,4 +411,4 @@ pub(crate) fn draw<P: Probe>(plan: &Plan, part: &Driver<part::Memory, P>, what: 
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -15,6 +15,7 @@ from clearway import _core
 from clearway.calibration import logs
 from clearway.calibration.logs import Cell
 from clearway.scenarios.listings import network
+from clearway.scenarios.quantity import amount
 from clearway.scenarios.scenario import Scenario
 
 __all__ = ["Calibration", "Constant", "Machine", "calibrate", "calibrate_cells"]
@@ -43,22 +44,26 @@ class _Prior:
     key: str
     value: float
     spread: float
-    unit: str
+    shown: tuple[float, str]
+    """The factor and the unit in which it is shown."""
     likely: tuple[float, float]
     """Beyond these it stands for something else."""
     most: float = math.inf
 
 
 PRIORS = (
-    _Prior("launch", 15e-6, 1.5, "s", (2e-6, 100e-6)),
-    _Prior("step_latency", 1.0, 1.0, "", (0.3, 3.0)),
-    _Prior("nic_efficiency", 0.9, 0.7, "", (0.6, 0.999), 1.0),
-    _Prior("local_efficiency", 0.7, 0.5, "", (0.4, 0.999), 1.0),
-    _Prior("copy", 160e9, 1.0, "bit/s", (24e9, 640e9)),
-    _Prior("simple", 10e-6, 1.5, "s", (0.5e-6, 100e-6)),
-    _Prior("send_recv", 5e-6, 1.0, "s", (0.5e-6, 100e-6)),
+    _Prior("launch", 15e-6, 1.5, (1e6, "us"), (2e-6, 100e-6)),
+    _Prior("step_latency", 1.0, 1.0, (1.0, ""), (0.3, 3.0)),
+    _Prior("nic_efficiency", 0.9, 0.7, (1.0, ""), (0.6, 0.999), 1.0),
+    _Prior("local_efficiency", 0.7, 0.5, (1.0, ""), (0.4, 0.999), 1.0),
+    _Prior("copy", 160e9, 1.0, (1e-9, "Gbps"), (24e9, 640e9)),
+    _Prior("simple", 10e-6, 1.5, (1e6, "us"), (0.5e-6, 100e-6)),
+    _Prior("send_recv", 5e-6, 1.0, (1e6, "us"), (0.5e-6, 100e-6)),
 )
 """At most six are fitted: `send_recv` where there is no link within hosts alone."""
+
+SHOWN = {prior.key: prior.shown for prior in PRIORS}
+"""By constant, the factor and the unit in which it is shown."""
 
 NOISE = 0.03
 """Spread of a measurement, as a share: runs of the same test differ by this much."""
@@ -91,7 +96,7 @@ class Calibration:
     held_out: pd.Series[float]
     """Errors on sizes that were held out, by constants from the other half."""
     line: pd.Series[float]
-    """The same of a line t = a + b x bytes, fitted for each table."""
+    """Errors on the same sizes of a line t = a + b x bytes, fitted to each table."""
     unexplained: list[str] = field(default_factory=list)
     """Measurements that no constant explains, in sentences."""
 
@@ -331,18 +336,11 @@ def machine_of(fabric: Path) -> Machine:
     return Machine(
         ranks_per_host=int(job.get("ranks_per_host", 1)),
         nic_bps=nic,
-        local_bps=_bps(local.get("rate", "3.6Tbps")),
+        local_bps=round(amount(local.get("rate", "3.6Tbps"))),
         multicast=bool(local.get("multicast", False)),
         channels=16 if channels == 1 else channels,
         ring=library.get("like") == "ring",
     )
-
-
-def _bps(text: str) -> int:
-    for unit, factor in (("Tbps", 1e12), ("Gbps", 1e9), ("Mbps", 1e6), ("kbps", 1e3), ("bps", 1.0)):
-        if text.endswith(unit):
-            return round(float(text.removesuffix(unit)) * factor)
-    raise ValueError(f"{text!r} is no rate")
 
 
 def calibrate(

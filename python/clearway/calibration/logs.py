@@ -70,7 +70,7 @@ def read(path: Path, *, kind: str | None = None, ranks: int | None = None, parti
 
 
 def parse(text: str, name: str, *, kind: str | None = None, ranks: int | None = None, partial: bool = False) -> Log:
-    """The same of a text that was read from `name`."""
+    """The measurements of a log whose text is given; errors call it `name`."""
     lines = text.splitlines()
     for number, line in enumerate(lines, 1):
         if _FAILED.search(line):

@@ -12,9 +12,6 @@ from clearway.cli.options import Json
 from clearway.cli.said import Said
 from clearway.files.whole import replace
 
-_SHOWN = {"launch": 1e6, "simple": 1e6, "send_recv": 1e6, "copy": 1e-9}
-_UNITS = {"launch": "us", "simple": "us", "send_recv": "us", "copy": "Gbps a channel"}
-
 
 def calibrate(
     logs: Annotated[
@@ -41,14 +38,16 @@ def calibrate(
     """Read a collective library's constants from logs of its tests."""
     import pandas as pd
 
+    from clearway.calibration.fit import SHOWN
+
     found, said = cw.calibrate(logs, fabric, collective=collective, ranks=ranks, partial=partial), Said(json_)
     constants = [
         {
             "constant": of.key,
-            "value": of.value * _SHOWN.get(of.key, 1),
-            "from": of.low * _SHOWN.get(of.key, 1),
-            "to": of.high * _SHOWN.get(of.key, 1),
-            "unit": _UNITS.get(of.key, ""),
+            "value": of.value * SHOWN[of.key][0],
+            "from": of.low * SHOWN[of.key][0],
+            "to": of.high * SHOWN[of.key][0],
+            "unit": "Gbps a channel" if of.key == "copy" else SHOWN[of.key][1],
             "determined": "yes" if of.determined else "no",
             "physical": "yes" if of.physical else "no",
         }

@@ -6,12 +6,14 @@ page.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter
 
 from clearway import _core
@@ -178,21 +180,26 @@ def hardware_cells(rows: pd.DataFrame) -> str:
     return "\n".join(text)
 
 
+def beside_measured(axes: Axes, groups: Iterable[tuple[Any, pd.DataFrame]], measured: str, ours: str) -> None:
+    """Draws our times over the measured ones, in us, with a mark for each group, and the line on which both agree."""
+    ends = (math.inf, 0.0)
+    for (name, group), marker in zip(groups, "osD^v<>pPXh*" * 9):
+        axes.plot(group[measured], group[ours], marker, markersize=5, label=str(name))
+        ends = (min(ends[0], float(group[measured].min())), max(ends[1], float(group[measured].max())))
+    ends = (ends[0] / 1.5, ends[1] * 1.5)
+    axes.plot(ends, ends, color="0.6", linewidth=0.8)
+    axes.set(xscale="log", yscale="log", xlabel="measured, us", ylabel="ours, us", xlim=ends, ylim=ends)
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+    axes.legend(fontsize="x-small", loc="upper left")
+
+
 def draw(rows: pd.DataFrame, file: Path) -> None:
     """Predicted times beside measured ones, of sizes held out."""
     with mpl.rc_context(STYLE):
         picture = Picture(figsize=(7.2, 5.6), layout="constrained")
-        axes = picture.subplots()
         out = rows[(rows["within"] < 1) & (rows["statistic"] != LINE)]
-        markers = "osD^v<>pPXh*"
-        for (system, group), marker in zip(out.groupby("scheme", sort=False), markers * 9):
-            axes.plot(group["theirs"], group["ours"], marker, markersize=5, label=str(system))
-        ends = (float(out["theirs"].min()) / 1.5, float(out["theirs"].max()) * 1.5)
-        axes.plot(ends, ends, color="0.6", linewidth=0.8)
-        axes.set(xscale="log", yscale="log", xlabel="measured, us", ylabel="ours, us", xlim=ends, ylim=ends)
-        for axis in (axes.xaxis, axes.yaxis):
-            axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
-        axes.legend(fontsize="x-small", loc="upper left")
+        beside_measured(picture.subplots(), out.groupby("scheme", sort=False), "theirs", "ours")
         replace(file, lambda part: picture.savefig(part, format="png", dpi=110, metadata={"Software": None}))
 
 

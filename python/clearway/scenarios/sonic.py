@@ -15,9 +15,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from clearway.scenarios.quantity import LIGHT_M_PER_S
+
 BYTES_MAX = 64 << 20
 """Larger files are no configurations of switches."""
-LIGHT_M_PER_S = 198_000_000
 BUFFER_MAX = 2**32 - 1
 CLASSES = range(8)
 # Tables that are read, with the fields that mean something here; "*" for all.

@@ -6,18 +6,15 @@ The switch is that of `flow_control.mmu`, with the ports, the rate and the lengt
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-LIGHT_M_PER_S = 198_000_000
+from clearway.scenarios.quantity import LIGHT_M_PER_S, amount
+
 FRAME_BYTES = 9_216
 """The largest frame that is assumed on links, both before a pause and of the class that it stops."""
 PAUSE_BYTES = 64
-UNITS = {"": 1, "K": 10**3, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
-BINARY = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30}
-TIMES = {"ps": 1e-12, "ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 
 
 @dataclass(frozen=True)
@@ -27,18 +24,6 @@ class Finding:
     key: str
     said: str
     fine: bool
-
-
-def amount(text: object) -> float:
-    """Bytes, bit/s or seconds of a quantity as scenarios have it."""
-    found = re.fullmatch(r"([\d.]+)\s*([A-Za-z]*)", str(text))
-    if found is None:
-        raise ValueError(f"{text!r} is not a quantity, such as 12MB")
-    number, unit = float(found[1]), found[2]
-    if unit in TIMES:
-        return number * TIMES[unit]
-    prefix = re.sub(r"(B|bps)$", "", unit)
-    return number * (BINARY.get(prefix) or UNITS[prefix])
 
 
 def check(scenario: Mapping[str, Any]) -> list[Finding]:

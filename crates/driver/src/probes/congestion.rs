@@ -77,7 +77,7 @@ pub(crate) struct Congestion {
     path: Vec<u32>,
 }
 
-/// What decides a packet's path by the tables: the link that it waits for, its ends, flow, flow label and transport.
+/// The fields by which tables route a packet: the link that it waits for, its ends, flow, flow label and transport.
 type Decides = [u32; 6];
 
 /// Entries of [`Congestion::recent`], a power of two.

@@ -248,23 +248,16 @@ fn queue_spec(config: &Config, queue: u8) -> Option<&super::QueueSpec> {
 /// By queue: what it is given at each port. Queues of no class have nothing.
 fn queues(config: &Config, classes: &Classes) -> [Option<Profile>; CLASSES] {
     std::array::from_fn(|queue| {
-        classes.queue.contains(&(queue as u8)).then(|| match queue_spec(config, queue as u8) {
-            None => Profile {
-                pool: 0,
-                reserved: 0,
-                threshold: Threshold::Static(u64::MAX),
+        classes.queue.contains(&(queue as u8)).then(|| {
+            let spec = queue_spec(config, queue as u8);
+            Profile {
+                pool: pool_number(config, Side::Egress, spec.and_then(|spec| spec.pool.as_deref())),
+                reserved: spec.map_or(0, |spec| spec.reserved.get()),
+                threshold: threshold(spec.and_then(|spec| spec.alpha), spec.and_then(|spec| spec.threshold)),
                 headroom: 0,
                 xon: 0,
                 xon_offset: 0,
-            },
-            Some(spec) => Profile {
-                pool: pool_number(config, Side::Egress, spec.pool.as_deref()),
-                reserved: spec.reserved.get(),
-                threshold: threshold(spec.alpha, spec.threshold),
-                headroom: 0,
-                xon: 0,
-                xon_offset: 0,
-            },
+            }
         })
     })
 }

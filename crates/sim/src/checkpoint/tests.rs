@@ -8,14 +8,15 @@ use units::{FlowId, Stream, Time};
 use super::{CONTENT, Checkpoint, Course, Moments, checksum};
 use crate::{Execution, RunResult, run_on};
 
-/// An incast into a hotspot, and traffic at a load of 0.8.
-fn scene(settings: &str) -> Plan {
-    let text = format!(
+/// An incast into a hotspot, and traffic at a load of 0.8, from `start` on. `more` comes after all.
+pub(crate) fn text(start: &str, settings: &str, more: &str) -> String {
+    format!(
         r#"
         {settings}
         fabric.leaf_spine = {{ racks = 3, hosts_per_rack = 4, spines = 2, spine_rate = "100Gbps" }}
         [[traffic]]
         name = "incast"
+        start = "{start}"
         sizes = {{ constant = "60KB" }}
         arrivals = "all_at_once"
         pattern = {{ incast = {{ degree = 7 }} }}
@@ -23,11 +24,17 @@ fn scene(settings: &str) -> Plan {
         flows = 7
         [[traffic]]
         name = "mix"
+        start = "{start}"
         sizes = "websearch"
         arrivals = {{ poisson = {{ load = 0.8 }} }}
         flows = 20
+        {more}
         "#
-    );
+    )
+}
+
+fn scene(settings: &str) -> Plan {
+    let text = text("0s", settings, "");
     let scenario = scenario::read(&text, "checkpoint", &[]).unwrap_or_else(|why| panic!("{settings}: {why}"));
     Plan::new(&scenario).unwrap_or_else(|why| panic!("{settings}: {why}"))
 }

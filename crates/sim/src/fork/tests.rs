@@ -4,32 +4,8 @@ use units::{Problem, Time};
 
 use super::{KEYS, Says, fork, keys};
 use crate::checkpoint::Keep;
+use crate::checkpoint::tests::text;
 use crate::{Checkpoint, Course, Execution, Moments, RunResult, run_on};
-
-/// A hotspot and a mix, from `start` on. `more` comes after all.
-fn text(start: &str, settings: &str, more: &str) -> String {
-    format!(
-        r#"
-        {settings}
-        fabric.leaf_spine = {{ racks = 3, hosts_per_rack = 4, spines = 2, spine_rate = "100Gbps" }}
-        [[traffic]]
-        name = "incast"
-        start = "{start}"
-        sizes = {{ constant = "60KB" }}
-        arrivals = "all_at_once"
-        pattern = {{ incast = {{ degree = 7 }} }}
-        receivers = "0"
-        flows = 7
-        [[traffic]]
-        name = "mix"
-        start = "{start}"
-        sizes = "websearch"
-        arrivals = {{ poisson = {{ load = 0.8 }} }}
-        flows = 20
-        {more}
-        "#
-    )
-}
 
 fn read(text: &str) -> Scenario {
     scenario::read(text, "fork", &[]).unwrap_or_else(|why| panic!("{text}: {why}"))

@@ -15,11 +15,11 @@ import numpy as np
 import pandas as pd
 
 import clearway as cw
-from clearway.calibration.fit import Calibration, Machine, calibrate_cells
+from clearway.calibration.fit import SHOWN, Calibration, Machine, calibrate_cells
 from clearway.calibration.logs import Cell
 from clearway.papers import figures
 from clearway.papers._paper import Options, Paper
-from clearway.papers.accuracy import LINE
+from clearway.papers.accuracy import LINE, beside_measured
 from clearway.papers.figures import Held, Shown
 from clearway.reports.plots import STYLE, Picture
 
@@ -100,7 +100,7 @@ def scenario(system: str, found: Calibration, kind: str, ranks: int, size: int) 
 
 
 def _us(result: cw.Result) -> float:
-    return float(pd.Series(result.collectives["time_ps"]).iloc[0]) / 1e6
+    return float(result.collectives["time_ps"][0]) / 1e6
 
 
 def table_of(system: str) -> tuple[Calibration, pd.DataFrame]:
@@ -155,7 +155,7 @@ def collectives() -> Shown:
                 "mean error": float(out["off"].abs().mean()),
                 "worst": float(out["off"].abs().max()),
                 "a line": lines[-1],
-                **{key: _said(values[key]) if key in values else "" for key in _UNITS},
+                **{key: _said(values[key]) if key in values else "" for key in _SHOWN},
                 "not physical": ", ".join(one.key for one in found.constants if one.determined and not one.physical),
                 "not explained": "; ".join(found.unexplained),
             }
@@ -174,19 +174,11 @@ def collectives() -> Shown:
     return Shown(systems_, checks, _picture(every), held)
 
 
-_UNITS = {
-    "launch": (1e6, "us"),
-    "simple": (1e6, "us"),
-    "send_recv": (1e6, "us"),
-    "step_latency": (1.0, ""),
-    "nic_efficiency": (1.0, ""),
-    "local_efficiency": (1.0, ""),
-    "copy": (1e-9, "Gbps"),
-}
+_SHOWN = ("launch", "simple", "send_recv", "step_latency", "nic_efficiency", "local_efficiency", "copy")
 
 
 def _said(of: Any) -> str:
-    factor, unit = _UNITS[of.key]
+    factor, unit = SHOWN[of.key]
     low, high = of.low * factor, of.high * factor
     return f"{of.value * factor:.3g} ({low:.3g} to {high:.3g}) {unit}".strip() if of.determined else "unknown"
 
@@ -194,14 +186,8 @@ def _said(of: Any) -> str:
 def _picture(every: pd.DataFrame) -> Picture:
     with mpl.rc_context(STYLE):
         picture = Picture(figsize=(6.4, 5.6), layout="constrained")
-        axes = picture.subplots()
-        for system, part in every.groupby("system", sort=False):
-            out = part[part["held_out"]]
-            axes.plot(out["measured_us"], out["ours_us"], "o", markersize=4, label=str(system))
-        ends = (float(every["measured_us"].min()) / 1.5, float(every["measured_us"].max()) * 1.5)
-        axes.plot(ends, ends, color="0.6", linewidth=0.8)
-        axes.set(xscale="log", yscale="log", xlabel="measured, us", ylabel="ours, us", xlim=ends, ylim=ends)
-        axes.legend(fontsize="xx-small", loc="upper left")
+        out = every[every["held_out"]]
+        beside_measured(picture.subplots(), out.groupby("system", sort=False), "measured_us", "ours_us")
     return picture
 
 

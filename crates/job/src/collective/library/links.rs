@@ -122,7 +122,7 @@ fn barrier(b: &mut Builder, ranks: &[Rank], entry: Entry<'_>) -> Vec<Vec<StepId>
     knows
 }
 
-/// What goes from place to place once the pipeline is full: payload as the links see it, efficiency included.
+/// Bytes from place to place once the pipeline is full, as the links carry them: payload over efficiency.
 fn edges(
     library: &Library,
     course: &Course,
