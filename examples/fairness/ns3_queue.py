@@ -50,7 +50,8 @@ def run(rate: str, mark: int, per_ack: int) -> list[int]:
     queue.SetRootQueueDisc(
         "ns3::RedQueueDisc", "MaxSize", ns.StringValue("500000B"), "MinTh", ns.DoubleValue(mark),
         "MaxTh", ns.DoubleValue(mark), "QW", ns.DoubleValue(1), "UseEcn", ns.BooleanValue(True),
-        "UseHardDrop", ns.BooleanValue(False), "MeanPktSize", ns.UintegerValue(1500),
+        "UseHardDrop", ns.BooleanValue(False), "Gentle", ns.BooleanValue(False),
+            "MeanPktSize", ns.UintegerValue(1500),
         "LinkBandwidth", ns.StringValue(rate), "LinkDelay", ns.StringValue("425ns"),
     )  # fmt: skip
     addresses = ns.Ipv4AddressHelper()

@@ -62,7 +62,8 @@ def run(links: str, transport: str, flows: int, starts: str) -> list[float]:
         queue.SetRootQueueDisc(
             "ns3::RedQueueDisc", "MaxSize", ns.StringValue(f"{buffer}B"), "MinTh", ns.DoubleValue(mark),
             "MaxTh", ns.DoubleValue(mark), "QW", ns.DoubleValue(1), "UseEcn", ns.BooleanValue(True),
-            "UseHardDrop", ns.BooleanValue(False), "MeanPktSize", ns.UintegerValue(1500),
+            "UseHardDrop", ns.BooleanValue(False), "Gentle", ns.BooleanValue(False),
+            "MeanPktSize", ns.UintegerValue(1500),
             "LinkBandwidth", ns.StringValue(rate), "LinkDelay", ns.StringValue(delay),
         )  # fmt: skip
     else:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from clearway.comparisons.outage import Outage, compare_outage
     from clearway.comparisons.sustain import Sustained, sustain
     from clearway.comparisons.training import Training, compare_training
+    from clearway.peers.opinion import SecondOpinion, against
     from clearway.programs.new import new_transport
     from clearway.programs.program import trust
     from clearway.results.result import Result, Table, load
@@ -75,6 +76,7 @@ __all__ = [
     "Scenario",
     "ScenarioError",
     "SchemeComparison",
+    "SecondOpinion",
     "Sent",
     "Socket",
     "Sustained",
@@ -85,6 +87,7 @@ __all__ = [
     "Undelivered",
     "__version__",
     "advise",
+    "against",
     "bisect",
     "calibrate",
     "compare",
@@ -121,6 +124,7 @@ _PLACES = {
     "comparisons.outage": ("Outage", "compare_outage"),
     "comparisons.sustain": ("Sustained", "sustain"),
     "comparisons.training": ("Training", "compare_training"),
+    "peers.opinion": ("SecondOpinion", "against"),
     "programs.new": ("new_transport",),
     "programs.program": ("trust",),
     "results.result": ("Result", "Table", "load"),

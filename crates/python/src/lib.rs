@@ -26,6 +26,7 @@ use std::sync::Arc;
 use ::run::Plan;
 use catalogue::{LinkControl, Sharing, Transport};
 use contract::{About, Compared, CongestionSignal, Family, Undelivered};
+use node::Marking;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -114,6 +115,25 @@ impl Scenario {
             "links" => planned(slf, move |read| links::check(read, memory_bytes_max)),
             _ => planned(slf, move |read| Plan::within(read, memory_bytes_max).map(size)),
         }
+    }
+
+    /// The bytes that its switches' ports hold, and those from which they mark, with what transports ask for filled
+    /// in: the most that wait at a port, and for each class that is marked (class, least bytes, most bytes, probability
+    /// at the most, link rate that the bytes are meant for, whether the probability goes on to 1 at twice the most).
+    #[allow(clippy::type_complexity)]
+    fn ports(slf: &Bound<'_, Self>) -> PyResult<(u64, Vec<(usize, u64, u64, f64, Option<u64>, bool)>)> {
+        planned(slf, |read| {
+            let settings = Plan::new(read)?.settings;
+            let marked = settings.marking.iter().enumerate().filter_map(|(class, at)| {
+                let (min, max, most, per, gentle) = match (*at)? {
+                    Marking::Step { threshold } => (threshold, threshold, 1.0, None, false),
+                    Marking::Ramp { min, max, probability_max, per } => (min, max, probability_max, per, false),
+                    Marking::GentleRamp { min, max, probability_max } => (min, max, probability_max, None, true),
+                };
+                Some((class, min.get(), max.get(), most, per.map(|rate| rate.bps()), gentle))
+            });
+            Ok((settings.buffer.port_bytes_max(), marked.collect()))
+        })
     }
 
     /// What a run will take, and how fast its first `probe_cpu_s` seconds of CPU are on this machine: see

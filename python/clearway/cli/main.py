@@ -22,6 +22,7 @@ import typer
 import clearway as cw
 from clearway import _core
 from clearway.cli import advise, aq, checkpoints, clean, explain, imports, live, paper, trust, view
+from clearway.cli import against as _cli_against
 from clearway.cli import calibrate as _cli_calibrate
 from clearway.cli import compare as _cli_compare
 from clearway.cli import job as _cli_job
@@ -550,6 +551,7 @@ app.command()(sandboxed(_cli_trace.trace))
 app.command()(sandboxed(view.view))
 app.command()(sandboxed(_cli_job.job))
 app.command()(sandboxed(imports.import_))
+app.command()(sandboxed(_cli_against.against))
 app.command()(sandboxed(_cli_calibrate.calibrate))
 app.command()(clean.clean)
 app.command()(_cli_pcap.pcap)

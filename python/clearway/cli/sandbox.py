@@ -187,12 +187,17 @@ def _switch_check(said: Said) -> Needs:
     return Needs(toml=toml, reads=[*_given(said.get("lookup")), *([] if toml else [file])])
 
 
+def _against(said: Said) -> Needs:
+    return Needs(none=f"{said['program']} is a program of its own")
+
+
 def _calibrate(said: Said) -> Needs:
     return Needs(toml=[said["fabric"]], reads=said["logs"], files=_given(said.get("out")))
 
 
 NEEDS: dict[str, Callable[[Said], Needs]] = {
     "advise": _advise,
+    "against": _against,
     "bisect": _bisect,
     "calibrate": _calibrate,
     "check": _check,
@@ -212,7 +217,20 @@ NEEDS: dict[str, Callable[[Said], Needs]] = {
     "view": _view,
 }
 SCENARIOS = frozenset(
-    {"advise", "bisect", "calibrate", "check", "compare", "job", "live", "run", "sustain", "sweep", "switch check"}
+    {
+        "advise",
+        "against",
+        "bisect",
+        "calibrate",
+        "check",
+        "compare",
+        "job",
+        "live",
+        "run",
+        "sustain",
+        "sweep",
+        "switch check",
+    }
 )
 """The commands that read scenarios."""
 

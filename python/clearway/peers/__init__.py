@@ -1,0 +1,1 @@
+"""Scenarios run by another program too: the same flows on the same fabric, and both results side by side."""

@@ -1,0 +1,27 @@
+"""Runs one request in ns-3, with the Python that has it: run_ns3.py NETWORK.cc REQUEST SETTINGS ANSWER.
+
+`clearway against ns3` calls this; it needs nothing of Clearway.
+"""
+
+import json
+import os
+import sys
+
+import ns as package  # type: ignore[import-not-found]
+from ns import ns
+
+network, request, settings, answer = sys.argv[1:]
+with open(settings) as file:
+    for name, (kind, value) in json.load(file).items():
+        value = ns.Time(value) if kind == "time" else value
+        held = getattr(ns, f"{kind.capitalize()}Value")(value)
+        ns.Config.SetDefault(f"ns3::{name}", held)
+# The time of a packet of 100 Gbps on a link is no whole number of nanoseconds.
+ns.Time.SetResolution(ns.Time.PS)
+with open(network) as file:
+    ns.cppyy.cppdef(file.read())
+print("version", getattr(package, "__version__", "3.44"), flush=True)
+ns.cppyy.gbl.against.run(request, answer)
+# Without ns-3's destructors, which run into cppyy's.
+sys.stdout.flush()
+os._exit(0)
