@@ -30,7 +30,7 @@ SECONDS ?= 600
 TESTS_AT_ONCE ?= 2
 FUZZ_TARGETS ?= $(notdir $(wildcard fuzz/seeds/*))
 
-.PHONY: run test test-rust test-python test-slow swarm test-kernel aq lint docs site rust-docs fuzz deny
+.PHONY: run test test-rust test-python test-slow test-against swarm test-kernel aq lint docs site rust-docs fuzz deny
 .PHONY: web wheel try-wheel bench bench-against bench-live bench-scale bench-web clean
 .DEFAULT_GOAL := run
 
@@ -58,6 +58,12 @@ test-slow: $(VENV)/.built
 	cargo test --workspace --locked -- --ignored
 	$(BIN)/pytest -q -m slow
 	$(MAKE) swarm
+
+# The same flows in ns-3, which is installed for it: docs/coming-from.md.
+test-against: $(VENV)/.built
+	$(PYTHON) -m venv target/ns3
+	target/ns3/bin/pip install --quiet --disable-pip-version-check ns3==3.44.post0
+	CLEARWAY_NS3=target/ns3/bin/python $(BIN)/pytest -q tests/python/test_against.py
 
 # Random scenarios in all configurations, on all cores, for SECONDS; what fails is left in target/swarm. FIRST=1000
 # begins with that block, so that a search can be repeated.

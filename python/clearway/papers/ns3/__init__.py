@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any, TypeAlias
 
 import pandas as pd
 
@@ -13,6 +14,8 @@ from clearway.papers.figures import Held, Shown
 
 HERE = Path(__file__).parent
 
+_Row: TypeAlias = tuple[object, ...]
+_Cases: TypeAlias = dict[str, dict[str, Any]]
 FLOWS = 2
 PACKET = 1500
 STAR = """
@@ -70,38 +73,57 @@ def dctcp_queue() -> Shown:
     return Shown(pd.DataFrame(rows, columns=columns).set_index(columns[:2]), held=held)
 
 
-def dctcp_flows() -> Shown:
-    """Flows of web search into one port: mean slowdown by size, ours and ns-3's of the same flows.
+def _beside(transport: str, cases: _Cases, against: str) -> tuple[list[_Row], Held]:
+    """Flows of web search into one port: the slowdown by size, ours and ns-3's of the same flows.
 
-    `one_port.csv` is of `clearway against ns3 one_port.toml --seeds 3 --set transport.dctcp.rto_min=... --out FILE`,
-    with this folder's scenario.
+    `one_port.csv` has what `clearway against ns3 one_port.toml --seeds 3 --set ... --out FILE` gives with this folder's
+    scenario and the keys of each case.
     """
     kept = pd.read_csv(HERE / "one_port.csv")
     wanted = cw.Scenario.load(HERE / "one_port.toml")
     rows, beside = [], []
-    for timeout, of in kept.groupby("rto_min", sort=False):
+    for case, keys in cases.items():
         found = []
-        for seed, theirs in of.groupby("seed"):
-            named = {"name": f"timeout {timeout}, seed {seed}", "seed": int(seed)}
-            result = figures.simulated(wanted.with_({"transport.dctcp.rto_min": timeout, **named}), threads=1)
-            flows = result.flows.to_pandas()
-            ideal = flows["ideal_ps"].astype(float)
+        of_case = kept[(kept["transport"] == transport) & (kept["case"] == case)]
+        for seed in of_case["seed"].unique().tolist():
+            theirs = of_case[of_case["seed"] == seed]
+            named: dict[str, Any] = {"name": f"{transport}, {case}, seed {seed}", "seed": seed}
+            flows = (result := figures.simulated(wanted.with_({**keys, **named}), threads=1)).flows.to_pandas()
             sizes = {"size": result.size_classes().to_numpy(), "ours": flows["slowdown"].astype(float)}
-            found.append(pd.DataFrame(sizes | {"theirs": theirs["theirs_ps"].to_numpy(dtype=float) / ideal}))
+            slowdown = theirs["theirs_ps"].to_numpy(dtype=float) / flows["ideal_ps"].astype(float)
+            found.append(pd.DataFrame(sizes | {"theirs": slowdown}))
         for size, group in pd.concat(found).groupby("size", sort=False):
-            ours, theirs_mean = float(group["ours"].mean()), float(group["theirs"].mean())
-            medians = float(group["ours"].median()), float(group["theirs"].median())
-            rows.append((timeout, size, len(group), ours, theirs_mean, *medians))
-            beside.append((f"timeout {timeout}, {size} flows", "mean slowdown", ours, theirs_mean, 0.1))
-            beside.append((f"timeout {timeout}, {size} flows", "median slowdown", *medians, 0.1))
-    columns = ["least timeout", "flows", "number", "mean", "ns-3's mean", "median", "ns-3's median"]
+            means, medians = group[["ours", "theirs"]].mean(), group[["ours", "theirs"]].median()
+            rows.append((transport, case, str(size), len(group), *means, *medians))
+            bucket = f"{case}, {size} flows"
+            beside.append((bucket, "mean slowdown", *means, 0.1))
+            beside.append((bucket, "median slowdown", *medians, 0.1))
+    return rows, Held(transport, against, "authors' run", pd.DataFrame(beside, columns=list(Held.COLUMNS)))
+
+
+def _shown(found: list[tuple[list[_Row], Held]]) -> Shown:
+    columns = ["transport", "case", "flows", "number", "mean", "ns-3's mean", "median", "ns-3's median"]
+    rows = [row for rows, _ in found for row in rows]
+    return Shown(pd.DataFrame(rows, columns=columns).set_index(columns[:3]), held=[held for _, held in found])
+
+
+def dctcp_flows() -> Shown:
+    """Flows of web search over DCTCP into one port: slowdown by size, ours and ns-3's of the same flows."""
     against = (
         "ns-3 3.44, the same 1,200 flows. ns-3 lets DCTCP's window fall below one segment, and the flow then sends "
         "nothing until its timeout; here and in Linux two segments are the least. With a timeout of 50 us instead of "
         "1 ms a flow waits less"
     )
-    held = [Held("dctcp", against, "authors' run", pd.DataFrame(beside, columns=list(Held.COLUMNS)))]
-    return Shown(pd.DataFrame(rows, columns=columns).set_index(columns[:2]), held=held)
+    cases: _Cases = {f"a timeout of {of}": {"transport.dctcp.rto_min": of} for of in ("1ms", "50us")}
+    return _shown([_beside("dctcp", cases, against)])
+
+
+def tcp_flows() -> Shown:
+    """Flows of web search over other TCPs into one port without marks: slowdown by size, ours and ns-3's of the same
+    flows."""
+    against = "ns-3 3.44, the same 1,200 flows"
+    of_each = [(name, {"no marks": {"transport": name}}) for name in ("newreno", "cubic", "illinois", "bbr")]
+    return _shown([_beside(name, cases, against) for name, cases in of_each])
 
 
 def _apply(options: Options, out: Path) -> None:
@@ -111,7 +133,7 @@ def _apply(options: Options, out: Path) -> None:
 PAPER = Paper(
     "ns3",
     "TCP beside ns-3 3.44",
-    {"dctcp-queue": dctcp_queue, "dctcp-flows": dctcp_flows},
+    {"dctcp-queue": dctcp_queue, "dctcp-flows": dctcp_flows, "tcp-flows": tcp_flows},
     _apply,
     ("docs/schemes/tcp.md",),
 )
